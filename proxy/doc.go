@@ -1,0 +1,2 @@
+// Package proxy is the request pipeline.
+package proxy

@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Record is what one finished exchange tells the access log. It is handed over
+// once, by the single exit of the pipeline (Exchange.finish).
+//
+// The byte slices are views into the exchange's own memory: they are valid for
+// the call only, and a log that keeps them copies them. Durations are -1 when the
+// exchange never reached that phase.
+type Record struct {
+	Start  time.Time      // wall clock at the first byte of the request head
+	Client netip.AddrPort // source of the client connection
+	Secure bool           // the client spoke TLS
+
+	Method, Host, Target []byte // as received; Host is the routed authority
+	Minor                int    // HTTP/1.x minor version of the client
+
+	Namespace, Route string         // empty when no route matched
+	Server           string         // reference server id of the endpoint, empty when none was chosen
+	Endpoint         netip.AddrPort // zero when none was chosen
+
+	Status   int    // status sent to the client, 0 when the connection closed without one
+	Reason   Reason // who ended the exchange and why
+	BytesIn  uint64 // request body bytes taken from the client
+	BytesOut uint64 // response body bytes given to the client
+	Retries  int    // attempts after the first
+
+	Connect  time.Duration // choosing and connecting; 0 for a pooled connection
+	Response time.Duration // request sent to response head
+	Total    time.Duration // request head to the last byte
+	Tunnel   bool          // the exchange ended as a tunnel (101)
+}
+
+// AccessLog takes one Record per finished exchange. It is called on an event
+// loop: it must not block, and must not keep the Record or its slices.
+type AccessLog interface {
+	Log(r *Record)
+}
+
+// Reason says, in a stable word for logs and metrics, why an exchange ended.
+type Reason uint8
+
+// The reasons, in the order of the pipeline. ReasonOK is the zero value.
+const (
+	ReasonOK             Reason = iota // the endpoint's answer was relayed whole
+	ReasonRedirect                     // insecureEdgeTerminationPolicy Redirect
+	ReasonNoRoute                      // no route for this host and path
+	ReasonNoEndpoint                   // the route has no usable endpoint
+	ReasonBadRequest                   // the request broke HTTP's grammar
+	ReasonRefused                      // a method or form this proxy does not serve
+	ReasonConnect                      // no endpoint could be connected
+	ReasonUpstreamReset                // the endpoint broke off before or within its answer
+	ReasonUpstreamHead                 // the endpoint's answer broke HTTP's grammar
+	ReasonServerTimeout                // the endpoint was silent for the server timeout
+	ReasonClientTimeout                // the client was silent in the middle of a request
+	ReasonClientGone                   // the client left before the answer was complete
+	ReasonTunnelClosed                 // an upgraded connection ended
+	ReasonShutdown                     // the router is stopping
+	reasonCount
+)
+
+var reasonNames = [reasonCount]string{
+	"ok", "redirect", "no-route", "no-endpoint", "bad-request", "refused", "connect-failed",
+	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
+	"tunnel-closed", "shutdown",
+}
+
+// String is the stable word of the reason.
+func (r Reason) String() string {
+	if r < reasonCount {
+		return reasonNames[r]
+	}
+	return "unknown"
+}
+
+// Reasons lists every reason in order, for metrics that want a series each.
+func Reasons() []Reason {
+	all := make([]Reason, reasonCount)
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}
