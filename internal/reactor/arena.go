@@ -1,0 +1,3 @@
+package reactor
+
+type arena struct{}

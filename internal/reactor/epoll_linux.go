@@ -1,0 +1,3 @@
+package reactor
+
+func platformEngine(cfg Config) (engine, error) { panic("not yet") }

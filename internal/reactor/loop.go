@@ -1,0 +1,199 @@
+package reactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// Config of a Loop. The zero value means the defaults.
+type Config struct {
+	// ReadBuffer is the size in bytes of the buffer that input is presented in and so also the most
+	// a handler can leave unconsumed. Default 64 KiB.
+	ReadBuffer int
+	// HighWater: a Conn with more bytes of queued output is Congested. Default 256 KiB.
+	HighWater int
+	// LowWater: a congested Conn whose queue fell to this many bytes gets Drained. Default 64 KiB.
+	LowWater int
+	// TurnBytes is how many bytes one Conn may read per turn of the loop. Default 256 KiB.
+	TurnBytes int
+	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
+	FlushTimeout time.Duration
+	// Linger is how long Close waits, after its FIN, for the peer's (RFC 9112 section 9.6). Default 1 s.
+	Linger time.Duration
+}
+
+const (
+	defaultReadBuffer = 64 << 10
+	defaultHighWater  = 256 << 10
+	defaultLowWater   = 64 << 10
+	defaultTurnBytes  = 256 << 10
+	minReadBuffer     = 1 << 10
+	maxBuffer         = 1 << 30
+)
+
+func (cfg *Config) complete() error {
+	for _, f := range []struct {
+		v   *int
+		def int
+	}{{&cfg.ReadBuffer, defaultReadBuffer}, {&cfg.HighWater, defaultHighWater}, {&cfg.LowWater, defaultLowWater}, {&cfg.TurnBytes, defaultTurnBytes}} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+	}
+	if cfg.FlushTimeout == 0 {
+		cfg.FlushTimeout = 30 * time.Second
+	}
+	if cfg.Linger == 0 {
+		cfg.Linger = time.Second
+	}
+	switch {
+	case cfg.ReadBuffer < minReadBuffer || cfg.ReadBuffer > maxBuffer:
+		return fmt.Errorf("cannot use read buffer of %d bytes", cfg.ReadBuffer)
+	case cfg.HighWater < 1 || cfg.HighWater > maxBuffer || cfg.LowWater < 1 || cfg.LowWater > cfg.HighWater:
+		return fmt.Errorf("cannot use output marks %d and %d", cfg.HighWater, cfg.LowWater)
+	case cfg.TurnBytes < 1 || cfg.TurnBytes > maxBuffer:
+		return fmt.Errorf("cannot use turn of %d bytes", cfg.TurnBytes)
+	case cfg.FlushTimeout < 0 || cfg.Linger < 0:
+		return errors.New("cannot use negative close timeouts")
+	}
+	return nil
+}
+
+// Stats counts what a loop did. Read it on the loop.
+type Stats struct {
+	Turns    uint64 // turns of the loop
+	Reads    uint64 // receive calls
+	Writes   uint64 // send calls
+	Accepted uint64 // connections accepted
+	Dialled  uint64 // connections dialled
+}
+
+// Loop is one event loop: sockets, timers, buffers and everything that its handlers do run on the
+// one goroutine that called Run. Only Post and Stop may be called from elsewhere; before Run the
+// other methods may be called by the goroutine that made the loop.
+type Loop struct {
+	cfg     Config
+	eng     engine
+	deliver func(*Conn, events) // l.event, kept so that no turn allocates it
+	clock   int64               // Now
+	running bool
+	ended   bool
+	turnNo  uint32
+	stats   Stats
+
+	arena arena
+	recv  []byte // shared by all Conns: bytes from the wire
+	plain []byte // the same for what a Layer made of them; made when first used
+
+	wheel wheel
+	mail  mailbox
+
+	conns     int
+	first     *Conn // every Conn whose socket is open, in a list
+	listeners []*Listener
+
+	ready, readySpare []*Conn // to be served once more
+	dirty, dirtySpare []*Conn // output to flush, or buffers to give back
+	dead, deadSpare   []*Conn // Closed to deliver
+	atEnd, endSpare   []func()
+
+	stopped atomic.Bool
+}
+
+// New makes a loop on the engine of the platform: epoll on Linux, the portable one elsewhere.
+// The error is a bad Config or the system's refusal. The loop holds descriptors until Run has returned.
+func New(cfg Config) (*Loop, error) {
+	eng, err := platformEngine(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make event loop: %w", err)
+	}
+	return newLoop(cfg, eng)
+}
+
+// newLoop owns eng, also when it fails.
+func newLoop(cfg Config, eng engine) (*Loop, error) {
+	if err := cfg.complete(); err != nil {
+		eng.close()
+		return nil, err
+	}
+	l := &Loop{cfg: cfg, eng: eng}
+	l.deliver = l.event
+	l.recv = make([]byte, cfg.ReadBuffer)
+	l.clock = eng.now()
+	l.wheel.init(l.clock)
+	return l, nil
+}
+
+// Run turns the loop until ctx is done or Stop is called; then every Conn still open is closed with
+// ErrClosed and nil is returned. An error means that the engine failed. A Loop runs once.
+func (l *Loop) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, l.Stop)()
+	var err error
+	for err == nil && !l.stopped.Load() {
+		err = l.turn(-1)
+	}
+	l.shutdown()
+	if err != nil {
+		return fmt.Errorf("cannot wait for events: %w", err)
+	}
+	return nil
+}
+
+// Stop ends Run after the current turn. Any goroutine; more than once is fine.
+func (l *Loop) Stop() {
+	l.stopped.Store(true)
+	l.eng.wake()
+}
+
+// Post runs fn on the loop, in the order of the calls, and wakes the loop. Any goroutine. It says
+// false, and fn is dropped, once the loop has ended; everything it said true to is run.
+func (l *Loop) Post(fn func()) bool {
+	ok, wake := l.mail.put(fn)
+	if wake {
+		l.eng.wake()
+	}
+	return ok
+}
+
+// Now is the monotonic time in nanoseconds at which the current turn began. It has no meaning outside this loop.
+func (l *Loop) Now() int64 {
+	if !l.running {
+		l.clock = l.eng.now()
+	}
+	return l.clock
+}
+
+// Conns counts the connections whose socket is open: accepted, connecting, connected, closing.
+func (l *Loop) Conns() int { return l.conns }
+
+// Stats are the counters so far.
+func (l *Loop) Stats() Stats { return l.stats }
+
+// AtTurnEnd runs fn once at the end of this turn, before output is flushed; what is called there may
+// call it again, also for the same turn. Meant for those that collect output of many events.
+func (l *Loop) AtTurnEnd(fn func()) { l.atEnd = append(l.atEnd, fn) }
+
+// Dial starts to connect to addr. h.Connected follows, or h.Closed with the reason, ErrDialTimeout
+// after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
+// Connected is queued.
+func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
+	panic("not yet")
+}
+
+// idle says that nothing is to be done before the next event, mail or timer.
+func (l *Loop) idle() bool {
+	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.atEnd) == 0 && l.mail.empty()
+}
+
+// nextTimer is when the wheel wants a turn at the latest.
+func (l *Loop) nextTimer() (at int64, ok bool) { return l.wheel.next() }
+
+func (l *Loop) turn(limit time.Duration) error { panic("not yet") }
+
+func (l *Loop) event(c *Conn, ev events) { panic("not yet") }
+
+func (l *Loop) shutdown() { panic("not yet") }

@@ -1,0 +1,56 @@
+package reactor
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// mailbox takes functions from any goroutine to the loop, in order.
+type mailbox struct {
+	mu     sync.Mutex
+	queue  []func()
+	spare  []func()
+	closed bool
+	asleep atomic.Bool // the loop waits, or is about to: somebody must wake it
+}
+
+// put appends fn; wake says that the caller must wake the loop.
+func (m *mailbox) put(fn func()) (ok, wake bool) {
+	m.mu.Lock()
+	ok = !m.closed
+	if ok {
+		m.queue = append(m.queue, fn)
+	}
+	m.mu.Unlock()
+	return ok, ok && m.asleep.Load() && m.asleep.CompareAndSwap(true, false)
+}
+
+func (m *mailbox) empty() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.queue) == 0
+}
+
+// run calls what was posted before it began.
+func (m *mailbox) run() {
+	m.mu.Lock()
+	fns := m.queue
+	if len(fns) == 0 {
+		m.mu.Unlock()
+		return
+	}
+	m.queue, m.spare = m.spare, nil
+	m.mu.Unlock()
+	for i, fn := range fns {
+		fns[i] = nil
+		fn()
+	}
+	m.spare = fns[:0]
+}
+
+// close refuses all further mail.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+}
