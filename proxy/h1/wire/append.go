@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"strconv"
+
+	"turnout/proxy/field"
+)
+
+// AdjustName gives the bytes to send for a lower-case field name, for peers that
+// insist on a case. It must not change the letters themselves, nor write to name.
+type AdjustName func(name []byte) []byte
+
+// The Append functions write what they are given: names, values, methods and
+// targets come from a parser or from checked configuration.
+
+// AppendRequestLine appends "method target HTTP/1.minor" and CRLF.
+func AppendRequestLine(dst, method, target []byte, minor int) []byte {
+	dst = append(dst, method...)
+	dst = append(dst, ' ')
+	dst = append(dst, target...)
+	if minor == 0 {
+		return append(dst, " HTTP/1.0\r\n"...)
+	}
+	return append(dst, " HTTP/1.1\r\n"...)
+}
+
+// AppendTarget appends the request-target an origin server is sent for r: the
+// origin-form of an absolute-form, "*" for OPTIONS of one without a path (RFC 9112
+// section 3.2.4), else the target as received.
+func AppendTarget(dst []byte, r *Request) []byte {
+	if r.Form != FormAbsolute {
+		return append(dst, r.Target...)
+	}
+	// r.Path is "/" with or without one in the target; the lengths tell.
+	bare := len(r.Target) == len(r.Scheme)+len("://")+len(r.Authority)
+	if bare && string(r.Method) == "OPTIONS" {
+		return append(dst, '*')
+	}
+	dst = append(dst, r.Path...)
+	return append(dst, r.Query...)
+}
+
+// AppendStatusLine appends "HTTP/1.minor status reason" and CRLF. A nil reason
+// means the standard phrase; an empty one stays empty.
+func AppendStatusLine(dst []byte, minor, status int, reason []byte) []byte {
+	if minor == 0 {
+		dst = append(dst, "HTTP/1.0 "...)
+	} else {
+		dst = append(dst, "HTTP/1.1 "...)
+	}
+	dst = strconv.AppendInt(dst, int64(status), 10)
+	dst = append(dst, ' ')
+	if reason == nil {
+		dst = append(dst, ReasonPhrase(status)...)
+	} else {
+		dst = append(dst, reason...)
+	}
+	return append(dst, '\r', '\n')
+}
+
+// AppendField appends one field line. A nil adjust sends name as it is.
+func AppendField(dst, name, value []byte, adjust AdjustName) []byte {
+	if adjust != nil {
+		name = adjust(name)
+	}
+	dst = append(dst, name...)
+	dst = append(dst, ':', ' ')
+	dst = append(dst, value...)
+	return append(dst, '\r', '\n')
+}
+
+// AppendFields appends field lines in order, names by adjust as in AppendField.
+func AppendFields(dst []byte, fields []field.Field, adjust AdjustName) []byte {
+	for i := range fields {
+		dst = AppendField(dst, fields[i].Name, fields[i].Value, adjust)
+	}
+	return dst
+}
+
+// AppendContentLength appends a Content-Length line.
+func AppendContentLength(dst []byte, n int64) []byte {
+	dst = append(dst, "content-length: "...)
+	dst = strconv.AppendInt(dst, n, 10)
+	return append(dst, '\r', '\n')
+}
+
+// AppendHeadEnd appends the empty line that ends a head.
+func AppendHeadEnd(dst []byte) []byte { return append(dst, '\r', '\n') }
+
+// AppendChunkHeader appends the size line of a chunk of n bytes. n is positive: a
+// chunk of 0 bytes would end the body (RFC 9112 section 7.1).
+func AppendChunkHeader(dst []byte, n int) []byte {
+	dst = strconv.AppendUint(dst, uint64(n), 16)
+	return append(dst, '\r', '\n')
+}
+
+// AppendChunkEnd appends the CRLF after the data of a chunk.
+func AppendChunkEnd(dst []byte) []byte { return append(dst, '\r', '\n') }
+
+// AppendChunk appends data as one whole chunk, and nothing for no data.
+func AppendChunk(dst, data []byte) []byte {
+	if len(data) == 0 {
+		return dst
+	}
+	dst = AppendChunkHeader(dst, len(data))
+	dst = append(dst, data...)
+	return AppendChunkEnd(dst)
+}
+
+// AppendLastChunk appends the last chunk, the trailers, and the empty line that
+// ends the body. Names by adjust as in AppendField.
+func AppendLastChunk(dst []byte, trailers []field.Field, adjust AdjustName) []byte {
+	dst = append(dst, '0', '\r', '\n')
+	dst = AppendFields(dst, trailers, adjust)
+	return append(dst, '\r', '\n')
+}
