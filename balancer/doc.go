@@ -1,0 +1,12 @@
+// Package balancer decides which server gets a request.
+//
+// A Registry holds what outlives every table: endpoints (one per address,
+// protocol and TLS identity) and pools (one per route). A Pool holds the servers of
+// one route, published as one immutable set behind an atomic pointer. Pick chooses
+// a server and returns a Lease, which is released when the request has ended.
+//
+// Update replaces the set of a pool. Servers that stay keep their object, their
+// counters and their place in the round robin; requests that run keep their lease.
+//
+// Pick takes no lock, does not allocate and may be called from any goroutine.
+package balancer

@@ -1,0 +1,78 @@
+package balancer
+
+import "sync/atomic"
+
+// load is how busy a server is. An idle server has load 0, whatever its weight;
+// otherwise it is the number of requests it would have with this one, relative to
+// its weight.
+type load struct {
+	requests uint64
+	weight   uint64
+}
+
+func (c *choice) load() load {
+	l := load{weight: uint64(c.weight)}
+	if n := c.server.counters.inFlight.Load(); n > 0 {
+		l.requests = uint64(n) + 1
+	}
+	return l
+}
+
+// less reports whether l is less loaded than m.
+func (l load) less(m load) bool { return l.requests*m.weight < m.requests*l.weight }
+
+// leastConn returns the index of the least loaded server that is not skip. Among
+// equally loaded ones the next of the round robin is taken. It looks at every
+// server: the loads change with each request, and a common order of them would
+// need a lock.
+func (s *set) leastConn(cursor *atomic.Uint64, skip int) int {
+	best, equals := -1, 0
+	var least load
+	for i := range s.active {
+		if i == skip {
+			continue
+		}
+		switch l := s.active[i].load(); {
+		case best < 0 || l.less(least):
+			best, least, equals = i, l, 1
+		case !least.less(l):
+			equals++
+		}
+	}
+	if equals == 1 {
+		return best
+	}
+	for {
+		at := cursor.Load()
+		i, next := s.dueAmong(at+s.shift, skip, least)
+		if i < 0 {
+			return best // the loads have changed meanwhile
+		}
+		if cursor.CompareAndSwap(at, next-s.shift) {
+			return i
+		}
+	}
+}
+
+// dueAmong is due for the servers whose load is not above most. It gives up after
+// some walks: the index is then that of any of them, -1 if there is none.
+func (s *set) dueAmong(position uint64, skip int, most load) (int, uint64) {
+	const walks = 4
+	n := uint64(len(s.active))
+	walk, i := position/n, position%n
+	fallback, behind := -1, position
+	for range walks * n {
+		if int(i) != skip && !most.less(s.active[i].load()) {
+			if s.uniform || s.isDue(i, walk) {
+				return int(i), walk*n + i + 1
+			}
+			if fallback < 0 {
+				fallback, behind = int(i), walk*n+i+1
+			}
+		}
+		if i++; i == n {
+			walk, i = walk+1, 0
+		}
+	}
+	return fallback, behind
+}

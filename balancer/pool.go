@@ -1,0 +1,210 @@
+package balancer
+
+import (
+	"net/netip"
+	"slices"
+	"sync/atomic"
+)
+
+// PoolConfig is how a Pool chooses. The zero value is valid.
+type PoolConfig struct {
+	Algorithm Algorithm
+}
+
+// Pool is the servers of one route. It is made by Registry.Pool and safe for use by
+// any goroutine.
+type Pool struct {
+	registry *Registry
+	key      string
+	dropped  bool // guarded by Registry.mu
+	set      atomic.Pointer[set]
+
+	_      [cacheLine]byte
+	cursor atomic.Uint64 // round-robin position, counted over the life of the pool
+	_      [cacheLine - 8]byte
+}
+
+// set is one immutable generation of a pool.
+type set struct {
+	algorithm Algorithm
+	servers   []*Server          // in the order of the targets
+	weights   []uint32           // parallel to servers: Server.Weight may already belong to a later set
+	cookies   map[string]*Server // sticky values, nil for few servers
+	active    []choice           // servers of weight > 0
+	sums      []uint32           // sums[i] is the total weight of active[:i+1]
+	total     uint32             // sum of all weights
+	heaviest  uint32             // greatest weight
+	uniform   bool               // all active servers weigh the same
+	shift     uint64             // added to the cursor of the pool
+}
+
+// choice is one server the algorithms may choose.
+type choice struct {
+	server *Server
+	weight uint32
+	hash   uint64 // of the server identity, the same in every process
+}
+
+func newPool(r *Registry, key string) *Pool {
+	p := &Pool{registry: r, key: key}
+	p.set.Store(&set{})
+	return p
+}
+
+// Key returns the key the pool was made with.
+func (p *Pool) Key() string { return p.key }
+
+// Len returns the number of servers, those of weight 0 included.
+func (p *Pool) Len() int { return len(p.set.Load().servers) }
+
+// Servers returns the servers of the latest update in their order, those of weight
+// 0 included. The slice belongs to the caller.
+func (p *Pool) Servers() []*Server { return slices.Clone(p.set.Load().servers) }
+
+// Algorithm returns the algorithm of the latest update.
+func (p *Pool) Algorithm() Algorithm { return p.set.Load().algorithm }
+
+// Update replaces the servers. A server whose identity and endpoint stay keeps its
+// object and counters, and the round robin goes on where it stands. Of several
+// targets with the same ID the first is taken; weights are clipped to
+// 0..MaxWeight. Targets are not kept. An update that changes nothing costs no
+// allocation.
+func (p *Pool) Update(cfg PoolConfig, targets []Target) {
+	if p.set.Load().equal(cfg, targets) {
+		return
+	}
+	r := p.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.dropped {
+		return
+	}
+	old := p.set.Load()
+	known := make(map[string]*Server, len(old.servers))
+	for _, s := range old.servers {
+		known[s.id] = s
+	}
+	next := &set{algorithm: cfg.Algorithm, servers: make([]*Server, 0, len(targets)), weights: make([]uint32, 0, len(targets))}
+	seen := make(map[string]struct{}, len(targets))
+	for i := range targets {
+		t := &targets[i]
+		if _, twice := seen[t.ID]; twice {
+			continue
+		}
+		seen[t.ID] = struct{}{}
+		e := r.acquire(t)
+		s := known[t.ID]
+		if s == nil || !s.is(t) {
+			s = newServer(t, e)
+		}
+		w := clampWeight(t.Weight)
+		s.weight.Store(int64(w))
+		next.servers = append(next.servers, s)
+		next.weights = append(next.weights, uint32(w))
+	}
+	for _, s := range old.servers {
+		r.release(s.endpoint)
+	}
+	next.prepare()
+	next.shift = resume(old, next, p.cursor.Load())
+	p.set.Store(next)
+}
+
+// equal reports whether an update to targets would change nothing.
+func (s *set) equal(cfg PoolConfig, targets []Target) bool {
+	if s.algorithm != cfg.Algorithm || len(s.servers) != len(targets) {
+		return false
+	}
+	for i := range targets {
+		t := &targets[i]
+		if !s.servers[i].is(t) || int(s.weights[i]) != clampWeight(t.Weight) {
+			return false
+		}
+	}
+	return true
+}
+
+// prepare computes what the algorithms need from servers and weights.
+func (s *set) prepare() {
+	if len(s.servers) > fewServers {
+		s.cookies = make(map[string]*Server, len(s.servers))
+		for _, v := range s.servers {
+			s.cookies[v.cookie] = v
+		}
+	}
+	s.uniform = true
+	for i, v := range s.servers {
+		w := s.weights[i]
+		if w == 0 {
+			continue
+		}
+		s.active = append(s.active, choice{server: v, weight: w, hash: hashString(v.id)})
+		s.total += w
+		s.sums = append(s.sums, s.total)
+		s.heaviest = max(s.heaviest, w)
+		s.uniform = s.uniform && w == s.active[0].weight
+	}
+}
+
+// index returns the position of v among the active servers, -1 if it is not there.
+func (s *set) index(v *Server) int {
+	if v != nil {
+		for i := range s.active {
+			if s.active[i].server == v {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// Pick is what a choice depends on. The zero value is valid.
+type Pick struct {
+	Source  netip.Addr // address of the client, for Source and SourceConsistent
+	Cookie  []byte     // value of the sticky cookie, nil = none; not kept
+	Rand    uint64     // fresh random bits of the caller, for Random
+	Exclude *Server    // not this server, if another one of weight > 0 exists
+}
+
+// Pick chooses a server. The bool is false when there is none to choose. The lease
+// must be released.
+//
+// A valid cookie decides alone, for servers of weight 0 too. Otherwise the
+// algorithm chooses among the servers of weight > 0.
+func (p *Pool) Pick(in Pick) (Lease, bool) {
+	s := p.set.Load()
+	skip := -1
+	if in.Exclude != nil && len(s.active) > 1 {
+		skip = s.index(in.Exclude)
+	}
+	if in.Cookie != nil {
+		if v := s.sticky(in.Cookie); v != nil && (v != in.Exclude || !s.hasOther(v)) {
+			return v.lease(true), true
+		}
+	}
+	switch len(s.active) {
+	case 0:
+		return Lease{}, false
+	case 1:
+		return s.active[0].server.lease(false), true
+	}
+	var i int
+	switch s.algorithm {
+	case RoundRobin:
+		i = s.roundRobin(&p.cursor, skip)
+	case LeastConn:
+		i = s.leastConn(&p.cursor, skip)
+	case Source:
+		i = s.source(in.Source, skip)
+	case SourceConsistent:
+		i = s.sourceConsistent(in.Source, skip)
+	default:
+		i = s.random(in.Rand, skip)
+	}
+	return s.active[i].server.lease(false), true
+}
+
+// hasOther reports whether a server of weight > 0 other than v exists.
+func (s *set) hasOther(v *Server) bool {
+	return len(s.active) > 1 || len(s.active) == 1 && s.active[0].server != v
+}

@@ -1,0 +1,163 @@
+package balancer
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// endpointKey is the full identity of an endpoint.
+type endpointKey struct {
+	addr     netip.AddrPort
+	tls      string
+	secure   bool
+	protocol Protocol
+}
+
+// Endpoint is one place to connect to: address, protocol and TLS identity. All
+// servers of all pools with this identity share it, so connections can be pooled by
+// it. It is made by a Registry and safe for use by any goroutine.
+type Endpoint struct {
+	key  endpointKey
+	id   uint32
+	tls  *TLS
+	refs int // servers of current sets; guarded by Registry.mu
+
+	retired  atomic.Bool
+	_        [cacheLine]byte
+	inFlight atomic.Int64
+	_        [cacheLine - 8]byte
+}
+
+// ID returns a small dense number, fit to index a slice. It is unique among the
+// endpoints of the registry that are not retired. The number of a retired endpoint
+// is given away again: whoever keeps things by ID compares the *Endpoint too.
+func (e *Endpoint) ID() uint32 { return e.id }
+
+// Addr returns where to connect.
+func (e *Endpoint) Addr() netip.AddrPort { return e.key.addr }
+
+// Protocol returns what is spoken to the endpoint.
+func (e *Endpoint) Protocol() Protocol { return e.key.protocol }
+
+// TLS returns how TLS is done to the endpoint, nil for plain. It is read-only.
+func (e *Endpoint) TLS() *TLS { return e.tls }
+
+// InFlight returns the number of leases of all pools not yet released.
+func (e *Endpoint) InFlight() int64 { return e.inFlight.Load() }
+
+// Retired reports that no pool used the endpoint at the time of a Sweep. Idle
+// connections to it should be closed. A retired endpoint never comes back; should
+// its identity be used again, that is another Endpoint.
+func (e *Endpoint) Retired() bool { return e.retired.Load() }
+
+// Registry owns the endpoints and pools that outlive every table. It is made by
+// NewRegistry and safe for use by any goroutine.
+type Registry struct {
+	mu        sync.Mutex
+	pools     map[string]*Pool
+	endpoints map[endpointKey]*Endpoint
+	unused    map[*Endpoint]struct{} // refs == 0, not yet swept
+	quarry    []uint32               // numbers retired by the last sweep
+	free      []uint32               // numbers that may be given away
+	next      uint32
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{
+		pools:     make(map[string]*Pool),
+		endpoints: make(map[endpointKey]*Endpoint),
+		unused:    make(map[*Endpoint]struct{}),
+	}
+}
+
+// Pool returns the pool of a key, the identity of a route. It is made, empty, at
+// the first call and stays the same until a Sweep drops it.
+func (r *Registry) Pool(key string) *Pool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pools[key]
+	if p == nil {
+		p = newPool(r, key)
+		r.pools[key] = p
+	}
+	return p
+}
+
+// Sweep drops the pools whose key is not live, and retires the endpoints that no
+// pool uses and no lease holds. The number of a retired endpoint is given away
+// again from the following Sweep on, so that holders of connections have the time
+// between two sweeps to let go of it. A dropped pool still answers Pick from the
+// set it had, for requests that run on an old table; Update no longer changes it.
+//
+// live is called with the registry locked and must not call back into it.
+func (r *Registry) Sweep(live func(key string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, p := range r.pools {
+		if !live(key) {
+			delete(r.pools, key)
+			p.dropped = true
+			for _, s := range p.set.Load().servers {
+				r.release(s.endpoint)
+			}
+		}
+	}
+	r.free = append(r.free, r.quarry...)
+	r.quarry = r.quarry[:0]
+	slices.SortFunc(r.free, func(a, b uint32) int { return cmp.Compare(b, a) })
+	for e := range r.unused {
+		if e.inFlight.Load() > 0 {
+			continue
+		}
+		e.retired.Store(true)
+		delete(r.unused, e)
+		delete(r.endpoints, e.key)
+		r.quarry = append(r.quarry, e.id)
+	}
+}
+
+// Len returns the number of pools and of endpoints that are not retired.
+func (r *Registry) Len() (pools, endpoints int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pools), len(r.endpoints)
+}
+
+// acquire returns the endpoint of t and counts one more user. r.mu is held.
+func (r *Registry) acquire(t *Target) *Endpoint {
+	key := t.key()
+	e := r.endpoints[key]
+	if e == nil {
+		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
+		r.endpoints[key] = e
+	}
+	if e.refs == 0 {
+		delete(r.unused, e)
+	}
+	e.refs++
+	return e
+}
+
+// release counts one user of e less. r.mu is held.
+func (r *Registry) release(e *Endpoint) {
+	e.refs--
+	if e.refs == 0 {
+		r.unused[e] = struct{}{}
+	}
+}
+
+// number returns the smallest number that may be given away. r.mu is held.
+func (r *Registry) number() uint32 {
+	if n := len(r.free); n > 0 {
+		id := r.free[n-1]
+		r.free = r.free[:n-1]
+		return id
+	}
+	id := r.next
+	r.next++
+	return id
+}

@@ -1,0 +1,19 @@
+package balancer
+
+// fewServers is the number of servers up to which looking at each cookie value is
+// cheaper than a map.
+const fewServers = 8
+
+// sticky returns the server of a cookie value, whatever its weight, or nil. The
+// value is compared as it is: another letter case is another value.
+func (s *set) sticky(value []byte) *Server {
+	if s.cookies != nil {
+		return s.cookies[string(value)]
+	}
+	for _, v := range s.servers {
+		if v.cookie == string(value) {
+			return v
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package balancer
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Protocol is what is spoken to an endpoint. TLS is a separate dimension. The zero
+// value is HTTP1.
+type Protocol uint8
+
+// The protocols.
+const (
+	HTTP1 Protocol = iota // HTTP/1.1
+	H2C                   // HTTP/2; without TLS by prior knowledge (RFC 9113 section 3.3)
+	TCP                   // bytes, not looked at
+)
+
+// String returns the name used in logs.
+func (p Protocol) String() string {
+	switch p {
+	case HTTP1:
+		return "http/1.1"
+	case H2C:
+		return "h2c"
+	case TCP:
+		return "tcp"
+	}
+	return "unknown"
+}
+
+// TLS is how an endpoint is reached over TLS. It is made by NewTLS, shared by many
+// targets and read-only.
+type TLS struct {
+	Key        string         // the full identity of all other fields, canonical
+	ServerName string         // name the certificate must be valid for; "" = the name is not checked
+	RootCAs    *x509.CertPool // accepted roots; nil only when Verify is false
+	Verify     bool           // false: any certificate is accepted
+	ALPN       []string       // protocols offered, in order; nil = no ALPN
+	SNI        string         // server name sent; "" = none
+}
+
+// TLSConfig is the input of NewTLS.
+type TLSConfig struct {
+	CA         string   // PEM roots; needed when Verify is true
+	Verify     bool     // verify the chain of the endpoint against CA
+	ServerName string   // with Verify: the name the certificate must be valid for, "" = not checked
+	ALPN       []string // protocols offered, in order
+	SNI        string   // server name to send, "" = none
+}
+
+// NewTLS returns the TLS identity of cfg. Two equal configurations have equal keys.
+// It fails when verification is asked for and CA holds no certificate.
+func NewTLS(cfg TLSConfig) (*TLS, error) {
+	t := &TLS{ServerName: cfg.ServerName, Verify: cfg.Verify, ALPN: append([]string(nil), cfg.ALPN...), SNI: cfg.SNI}
+	ca := ""
+	if cfg.Verify {
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM([]byte(cfg.CA)) {
+			return nil, fmt.Errorf("cannot verify endpoints: %w", errNoRoots)
+		}
+		sum := sha256.Sum256([]byte(cfg.CA))
+		ca = hex.EncodeToString(sum[:])
+	}
+	// Quoted texts keep different configurations apart.
+	var b strings.Builder
+	fmt.Fprintf(&b, "verify=%t ca=%s name=%q sni=%q alpn=%q", cfg.Verify, ca, cfg.ServerName, cfg.SNI, cfg.ALPN)
+	t.Key = b.String()
+	return t, nil
+}
+
+var errNoRoots = errors.New("the CA text holds no certificate")
+
+// Target is one server of a route as the configuration wants it.
+type Target struct {
+	ID       string         // server identity, see ServerID; unique in a pool
+	Addr     netip.AddrPort // where to connect
+	Weight   int            // 0..256, see Weights; 0 = only by a valid sticky cookie
+	Protocol Protocol
+	TLS      *TLS   // nil = plain
+	NoCheck  bool   // never health checked (placeholder of an idled service)
+	Pod      string // name of the pod, "" = not a pod
+	Service  string // name of the service
+}
+
+// key returns the identity of the endpoint behind t.
+func (t *Target) key() endpointKey {
+	k := endpointKey{addr: t.Addr, protocol: t.Protocol}
+	if t.TLS != nil {
+		k.tls, k.secure = t.TLS.Key, true
+	}
+	return k
+}
+
+// ServerID returns the identity of a server, from which its sticky cookie value is
+// derived: "pod:POD:SERVICE:PORT:IP:NUMBER", or "ept:SERVICE:PORT:IP:NUMBER" when
+// pod is empty. port is the name of the endpoint port. An IPv6 address is not
+// bracketed.
+func ServerID(pod, service, port string, addr netip.AddrPort) string {
+	tail := service + ":" + port + ":" + addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port()))
+	if pod == "" {
+		return "ept:" + tail
+	}
+	return "pod:" + pod + ":" + tail
+}
+
+// CookieValue returns the sticky cookie value of a server identity: its MD5 in
+// lower-case hex. MD5 is not used for security here: sessions of the router that is
+// replaced carry this value.
+func CookieValue(id string) string {
+	sum := md5.Sum([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
