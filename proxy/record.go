@@ -46,20 +46,20 @@ type Reason uint8
 
 // The reasons, in the order of the pipeline. ReasonOK is the zero value.
 const (
-	ReasonOK             Reason = iota // the endpoint's answer was relayed whole
-	ReasonRedirect                     // insecureEdgeTerminationPolicy Redirect
-	ReasonNoRoute                      // no route for this host and path
-	ReasonNoEndpoint                   // the route has no usable endpoint
-	ReasonBadRequest                   // the request broke HTTP's grammar
-	ReasonRefused                      // a method or form this proxy does not serve
-	ReasonConnect                      // no endpoint could be connected
-	ReasonUpstreamReset                // the endpoint broke off before or within its answer
-	ReasonUpstreamHead                 // the endpoint's answer broke HTTP's grammar
-	ReasonServerTimeout                // the endpoint was silent for the server timeout
-	ReasonClientTimeout                // the client was silent in the middle of a request
-	ReasonClientGone                   // the client left before the answer was complete
-	ReasonTunnelClosed                 // an upgraded connection ended
-	ReasonShutdown                     // the router is stopping
+	ReasonOK            Reason = iota // the endpoint's answer was relayed whole
+	ReasonRedirect                    // insecureEdgeTerminationPolicy Redirect
+	ReasonNoRoute                     // no route for this host and path
+	ReasonNoEndpoint                  // the route has no usable endpoint
+	ReasonBadRequest                  // the request broke HTTP's grammar
+	ReasonRefused                     // a method or form this proxy does not serve
+	ReasonConnect                     // no endpoint could be connected
+	ReasonUpstreamReset               // the endpoint broke off before or within its answer
+	ReasonUpstreamHead                // the endpoint's answer broke HTTP's grammar
+	ReasonServerTimeout               // the endpoint was silent for the server timeout
+	ReasonClientTimeout               // the client was silent in the middle of a request
+	ReasonClientGone                  // the client left before the answer was complete
+	ReasonTunnelClosed                // an upgraded connection ended
+	ReasonShutdown                    // the router is stopping
 	reasonCount
 )
 

@@ -1,0 +1,461 @@
+package proxy
+
+import (
+	"time"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+type state uint8
+
+const (
+	stateHead    state = iota // waiting for the request head
+	stateConnect              // an endpoint is chosen and being connected
+	stateSend                 // the request is on its way, no response head yet
+	stateBody                 // the response head is out
+	stateTunnel               // both connections belong to a tunnel
+	stateDone
+)
+
+// Exchange is one request and its answer. See the package comment for the states.
+//
+// It is owned by its loop; every method is called there. An Exchange goes back to
+// its worker when the response has ended: whoever holds one forgets it when
+// Downstream.End, Downstream.Abort or an ending Head has been called, or when it
+// called DownstreamGone itself.
+type Exchange struct {
+	w      *Worker
+	timer  Timer
+	down   Downstream
+	client *Client
+	state  state
+
+	// The request.
+	req       *Head
+	reqEnd    bool // the whole request has been handed to the upstream
+	bodySent  bool // body bytes have been handed over: no retry any more
+	downFull  bool // the response waits for the client to read
+	upFull    bool // the request body waits for the endpoint to read
+	headOnly  bool // HEAD: no body whatever the response says
+	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
+	closing   bool // the response told the client that the connection ends
+	tunnelled bool
+
+	// The decision.
+	table    *routing.Table
+	route    *routing.Route
+	lease    balancer.Lease
+	leased   bool
+	exclude  *balancer.Server
+	attempts int
+	reused   bool
+	up       Upstream
+	scratch  scratch
+	local    local
+
+	// What is remembered for the log.
+	status           int
+	began            time.Time
+	start, sent, got int64
+	lastUp, lastDown int64
+	connectedAt      int64
+	bytesIn          uint64
+	bytesOut         uint64
+	host             []byte
+}
+
+// Request begins the exchange. end means that the request has no body. The answer
+// may be complete when Request returns.
+func (ex *Exchange) Request(h *Head, end bool) {
+	w := ex.w
+	ex.req, ex.reqEnd = h, end
+	ex.start = w.cfg.Clock.Now()
+	ex.lastUp, ex.lastDown = ex.start, ex.start
+	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
+	if w.cfg.AccessLog != nil {
+		ex.began = w.cfg.Clock.Wall()
+	}
+	add(&w.counts.requests, 1)
+	ex.headOnly = string(h.Method) == "HEAD"
+	ex.idemp = idempotent(h.Method)
+	ex.host = h.Authority
+
+	ex.table = w.cfg.Store.Load()
+	if string(h.Method) == "CONNECT" {
+		ex.answer(405, ReasonRefused)
+		return
+	}
+	d := ex.table.Match(ex.client.Secure, h.Authority, h.Path)
+	switch d.Kind {
+	case routing.Serve:
+	case routing.Redirect:
+		ex.route = d.Route
+		ex.redirect()
+		return
+	default:
+		ex.answer(503, ReasonNoRoute)
+		return
+	}
+	ex.route = d.Route
+	cookie := ex.requestPolicy()
+	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
+	ex.attempt(cookie, false)
+}
+
+// idempotent methods may be sent again when a pooled connection turned out to be
+// dead (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+func idempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
+// attempt chooses an endpoint and sends it the request, or waits for a connection.
+func (ex *Exchange) attempt(cookie []byte, fresh bool) {
+	src := ex.client.Addr.Addr()
+	lease, ok := ex.route.Pool().Pick(balancer.Pick{Source: src, Cookie: cookie, Rand: ex.w.rng.Uint64(), Exclude: ex.exclude})
+	if !ok || (ex.exclude != nil && lease.Server() == ex.exclude) {
+		if ok {
+			lease.Release()
+			ex.answer(503, ReasonConnect)
+			return
+		}
+		ex.answer(503, ReasonNoEndpoint)
+		return
+	}
+	ex.lease, ex.leased = lease, true
+	ex.connect(fresh)
+}
+
+func (ex *Exchange) connect(fresh bool) {
+	ex.attempts++
+	up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh)
+	if up == nil {
+		ex.state = stateConnect
+		if !ex.reqEnd {
+			ex.down.Pause()
+		}
+		return
+	}
+	ex.send(up, true)
+}
+
+// UpstreamReady answers an Acquire: the connection stands.
+func (ex *Exchange) UpstreamReady(up Upstream, reused bool) {
+	if ex.state != stateConnect {
+		up.Abort()
+		return
+	}
+	ex.send(up, reused)
+	if !ex.reqEnd {
+		ex.down.Resume()
+	}
+}
+
+func (ex *Exchange) send(up Upstream, reused bool) {
+	now := ex.w.cfg.Clock.Now()
+	ex.up, ex.reused, ex.state = up, reused, stateSend
+	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
+	up.Head(ex.req, ex.reqEnd)
+}
+
+// RequestData relays body bytes of the client, valid for the call only.
+func (ex *Exchange) RequestData(p []byte) {
+	if ex.up == nil || len(p) == 0 {
+		return
+	}
+	ex.bodySent = true
+	ex.bytesIn += uint64(len(p))
+	ex.lastDown = ex.w.cfg.Clock.Now()
+	ex.lastUp = ex.lastDown
+	if ex.up.Body(p) && !ex.upFull {
+		ex.upFull = true
+		ex.down.Pause()
+	}
+}
+
+// RequestEnd tells that the request is complete.
+func (ex *Exchange) RequestEnd(trailers []Field) {
+	if ex.reqEnd {
+		return
+	}
+	ex.reqEnd = true
+	ex.lastUp = ex.w.cfg.Clock.Now()
+	if ex.up != nil {
+		ex.up.End(trailers)
+	}
+}
+
+// UpstreamDrained: the endpoint takes body bytes again.
+func (ex *Exchange) UpstreamDrained() {
+	if ex.upFull {
+		ex.upFull = false
+		ex.lastUp = ex.w.cfg.Clock.Now()
+		ex.down.Resume()
+	}
+}
+
+// DownstreamDrained: the client takes response bytes again.
+func (ex *Exchange) DownstreamDrained() {
+	if ex.downFull {
+		ex.downFull = false
+		ex.lastDown = ex.w.cfg.Clock.Now()
+		ex.lastUp = ex.lastDown
+		if ex.up != nil {
+			ex.up.Resume()
+		}
+	}
+}
+
+// ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none.
+func (ex *Exchange) ResponseInformational(h *Head) {
+	ex.lastUp = ex.w.cfg.Clock.Now()
+	if ex.state != stateSend || ex.req.Minor == 0 {
+		return
+	}
+	ex.stripResponse(h)
+	ex.down.Informational(h)
+}
+
+// ResponseHead relays the final head; end means that no body follows.
+func (ex *Exchange) ResponseHead(h *Head, end bool) {
+	if ex.state != stateSend {
+		return
+	}
+	now := ex.w.cfg.Clock.Now()
+	ex.got, ex.lastUp, ex.lastDown = now, now, now
+	if h.Status == 101 {
+		ex.switchProtocols(h)
+		return
+	}
+	ex.status = h.Status
+	ex.responsePolicy(h)
+	if !ex.reqEnd && end {
+		h.Close = true // an early answer: what is left of the request is not read
+	}
+	if ex.w.draining {
+		h.Close = true
+	}
+	ex.closing = h.Close
+	ex.state = stateBody
+	if end {
+		ex.dropUpstream()
+		ex.account(ReasonOK)
+		down := ex.down
+		down.Head(h, true)
+		ex.w.release(ex)
+		return
+	}
+	ex.down.Head(h, false)
+}
+
+// ResponseData relays body bytes, valid for the call only.
+func (ex *Exchange) ResponseData(p []byte) {
+	if ex.state != stateBody || len(p) == 0 {
+		return
+	}
+	ex.bytesOut += uint64(len(p))
+	now := ex.w.cfg.Clock.Now()
+	ex.lastUp = now
+	if !ex.downFull {
+		ex.lastDown = now
+	}
+	if ex.down.Body(p) && !ex.downFull {
+		ex.downFull = true
+		if ex.up != nil {
+			ex.up.Pause()
+		}
+	}
+}
+
+// ResponseEnd completes the response.
+func (ex *Exchange) ResponseEnd(trailers []Field) {
+	if ex.state != stateBody {
+		return
+	}
+	ex.dropUpstream()
+	ex.account(ReasonOK)
+	ex.down.End(trailers)
+	ex.w.release(ex)
+}
+
+// dropUpstream forgets the upstream after a complete response. If the request was
+// not complete the connection cannot be used again.
+func (ex *Exchange) dropUpstream() {
+	up := ex.up
+	ex.up = nil
+	if up != nil && !ex.reqEnd {
+		up.Abort()
+	}
+}
+
+// DownstreamGone tells that the client broke off; the exchange ends here.
+func (ex *Exchange) DownstreamGone(f Fault) {
+	if ex.state == stateDone || ex.state == stateTunnel {
+		return
+	}
+	ex.abandon()
+	reason := ReasonClientGone
+	switch f {
+	case FaultMalformed:
+		reason = ReasonBadRequest
+	case FaultTimeout:
+		reason = ReasonClientTimeout
+	case FaultShutdown:
+		reason = ReasonShutdown
+	}
+	ex.account(reason)
+	ex.w.release(ex)
+}
+
+// abandon gives up whatever runs towards the endpoint.
+func (ex *Exchange) abandon() {
+	if ex.state == stateConnect {
+		ex.w.cfg.Upstreams.Cancel(ex)
+	}
+	if ex.up != nil {
+		ex.up.Abort()
+		ex.up = nil
+	}
+}
+
+// UpstreamFault tells that the attempt failed. The upstream is gone already.
+func (ex *Exchange) UpstreamFault(f Fault) {
+	ex.up = nil
+	switch ex.state {
+	case stateConnect, stateSend:
+	case stateBody:
+		ex.breakOff(f, ReasonUpstreamReset)
+		return
+	default:
+		return
+	}
+	if ex.retry(f) {
+		return
+	}
+	switch f {
+	case FaultConnect:
+		ex.answer(503, ReasonConnect)
+	case FaultMalformed:
+		ex.answer(502, ReasonUpstreamHead)
+	case FaultTimeout:
+		ex.answer(504, ReasonServerTimeout)
+	default:
+		ex.answer(502, ReasonUpstreamReset)
+	}
+}
+
+// retry starts another attempt where that is legal: nothing was sent, or a pooled
+// connection died under a request that may be replayed.
+func (ex *Exchange) retry(f Fault) bool {
+	if ex.attempts >= maxAttempts || ex.bodySent {
+		return false
+	}
+	switch f {
+	case FaultConnect:
+		ex.exclude = ex.lease.Server()
+		ex.lease.Release()
+		ex.leased = false
+		add(&ex.w.counts.retries, 1)
+		ex.attempt(nil, false)
+		return true
+	case FaultStale:
+		if !ex.idemp || !ex.reqEnd {
+			return false
+		}
+		add(&ex.w.counts.retries, 1)
+		ex.connect(true)
+		return true
+	}
+	return false
+}
+
+// breakOff ends a response whose head is out: the client must see that it is not whole.
+func (ex *Exchange) breakOff(f Fault, r Reason) {
+	ex.abandon()
+	ex.account(r)
+	ex.down.Abort(f)
+	ex.w.release(ex)
+}
+
+// expire is the one timer of an exchange. Who is waited for decides what it means.
+func (ex *Exchange) expire() {
+	now := ex.w.cfg.Clock.Now()
+	client, server := ex.w.cfg.Timeouts.Client, ex.w.cfg.Timeouts.Client
+	if ex.route != nil {
+		server = ex.route.Policy().ServerTimeout
+	}
+	waitClient := ex.downFull || (!ex.reqEnd && !ex.upFull && ex.state == stateSend)
+	since, limit := ex.lastUp, server
+	if waitClient {
+		since, limit = ex.lastDown, client
+	}
+	if left := limit - time.Duration(now-since); left > 0 || ex.state == stateConnect {
+		ex.timer.Reset(max(left, time.Millisecond*10))
+		return
+	}
+	switch {
+	case waitClient && ex.state == stateSend:
+		ex.abandon()
+		ex.answer(408, ReasonClientTimeout)
+	case waitClient:
+		ex.breakOff(FaultTimeout, ReasonClientTimeout)
+	case ex.state == stateSend:
+		ex.abandon()
+		ex.answer(504, ReasonServerTimeout)
+	case ex.state == stateBody:
+		ex.breakOff(FaultTimeout, ReasonServerTimeout)
+	}
+}
+
+// switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
+func (ex *Exchange) switchProtocols(h *Head) {
+	t, ok := ex.down.(Tunneler)
+	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) {
+		ex.abandon()
+		ex.answer(502, ReasonUpstreamHead)
+		return
+	}
+	ex.status = 101
+	ex.responsePolicy(h)
+	up := ex.up
+	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
+	ex.timer.Stop()
+	add(&ex.w.counts.tunnels, 1)
+	ended := func(in, out uint64) {
+		ex.bytesIn, ex.bytesOut = ex.bytesIn+in, ex.bytesOut+out
+		ex.account(ReasonTunnelClosed)
+		ex.w.release(ex)
+	}
+	// The head views and the request stay alive with the exchange: the log needs them at the end.
+	ex.keepForLog()
+	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ended) {
+		up.Abort()
+		ex.state, ex.tunnelled = stateSend, false
+		ex.answer(502, ReasonUpstreamHead)
+	}
+}
+
+func sameToken(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if lowerASCII(a[i]) != lowerASCII(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepForLog copies what the log will want after the codec's memory is gone.
+func (ex *Exchange) keepForLog() {
+	r := ex.req
+	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor}
+	ex.host = clone(ex.host)
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }

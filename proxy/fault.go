@@ -1,0 +1,30 @@
+package proxy
+
+// Fault says how one side of an exchange failed. The kind alone decides whether
+// a retry is legal: no text is ever read.
+type Fault uint8
+
+const (
+	// FaultConnect: no connection could be made, so nothing was sent.
+	FaultConnect Fault = iota + 1
+	// FaultStale: a pooled connection ended before a byte of the answer arrived. The endpoint may have seen the request.
+	FaultStale
+	// FaultReset: the connection ended before the answer was complete.
+	FaultReset
+	// FaultMalformed: the peer broke the grammar of its protocol.
+	FaultMalformed
+	// FaultTimeout: the peer was silent for too long.
+	FaultTimeout
+	// FaultShutdown: the router is stopping.
+	FaultShutdown
+)
+
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown"}
+
+// String is a stable word for logs.
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return "unknown"
+}

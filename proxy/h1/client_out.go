@@ -1,0 +1,77 @@
+package h1
+
+import (
+	"strconv"
+
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// Head implements proxy.Upstream.
+func (cc *clientConn) Head(h *proxy.Head, end bool) {
+	b := cc.c.Buffer()
+	b = append(append(b, h.Method...), ' ')
+	b = append(append(b, h.Path...), h.Query...)
+	b = append(b, " HTTP/1.1\r\n"...)
+	b = wire.AppendFields(b, h.Fields, nil)
+	switch {
+	case h.ContentLength > 0 || (h.ContentLength == 0 && expectsBody(h.Method)):
+		b = append(b, "content-length: "...)
+		b = strconv.AppendInt(b, h.ContentLength, 10)
+		b = append(b, "\r\n"...)
+	case h.ContentLength < 0:
+		cc.chunked = true
+		b = append(b, "transfer-encoding: chunked\r\n"...)
+	}
+	if h.Upgrade != nil {
+		b = append(b, "connection: upgrade\r\n"...)
+	}
+	cc.c.SetBuffer(wire.AppendHeadEnd(b))
+	cc.headOnly = string(h.Method) == "HEAD"
+	cc.sent = end
+}
+
+// expectsBody: methods whose requests say so when they have no body (RFC 9110 section 8.6).
+func expectsBody(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "DELETE":
+		return false
+	}
+	return true
+}
+
+// Body implements proxy.Upstream.
+func (cc *clientConn) Body(p []byte) bool {
+	writeBody(cc.c, p, cc.chunked)
+	return cc.c.Congested()
+}
+
+// End implements proxy.Upstream.
+func (cc *clientConn) End(trailers []proxy.Field) {
+	if cc.chunked {
+		cc.c.SetBuffer(wire.AppendLastChunk(cc.c.Buffer(), trailers, nil))
+	}
+	cc.sent = true
+}
+
+// Abort implements proxy.Upstream.
+func (cc *clientConn) Abort() {
+	if cc.state == clientGone {
+		return
+	}
+	cc.shut()
+}
+
+// Pause implements proxy.Upstream.
+func (cc *clientConn) Pause() {
+	cc.paused = true
+	cc.c.Pause()
+}
+
+// Resume implements proxy.Upstream.
+func (cc *clientConn) Resume() {
+	if cc.paused {
+		cc.paused = false
+		cc.c.Resume()
+	}
+}

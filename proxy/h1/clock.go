@@ -1,0 +1,20 @@
+package h1
+
+import (
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+)
+
+// Clock gives the pipeline the time of a loop.
+type Clock struct{ Loop *reactor.Loop }
+
+// Now is the loop's monotonic time in nanoseconds, constant within a turn.
+func (c Clock) Now() int64 { return c.Loop.Now() }
+
+// Wall is the time of day.
+func (c Clock) Wall() time.Time { return time.Now() }
+
+// NewTimer makes a stopped one-shot timer of the loop.
+func (c Clock) NewTimer(fn func()) proxy.Timer { return c.Loop.NewTimer(fn) }

@@ -1,0 +1,86 @@
+package h1
+
+import (
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// request is the memory of one request: its head's bytes and everything parsed
+// from them. An idle connection holds none.
+type request struct {
+	buf  []byte
+	req  wire.Request
+	head proxy.Head
+	body wire.ChunkDecoder
+}
+
+// response is the same for an endpoint's answer.
+type response struct {
+	buf  []byte
+	resp wire.Response
+	head proxy.Head
+	body wire.ChunkDecoder
+}
+
+// keptHead is the largest head memory that is kept for the next message, and
+// maxKept how many of them one loop keeps.
+const (
+	keptHead = 16 << 10
+	maxKept  = 1024
+)
+
+// freeList keeps messages of one loop for reuse.
+type freeList[T any] struct{ free []*T }
+
+func (l *freeList[T]) get() *T {
+	if n := len(l.free); n > 0 {
+		m := l.free[n-1]
+		l.free = l.free[:n-1]
+		return m
+	}
+	return new(T)
+}
+
+func (l *freeList[T]) put(m *T) {
+	if len(l.free) < maxKept {
+		l.free = append(l.free, m)
+	}
+}
+
+// parse copies one complete head and parses it.
+func (r *request) parse(p []byte, lim wire.Limits) error {
+	r.buf = append(r.buf[:0], p...)
+	if err := wire.ParseRequest(r.buf, &r.req, lim); err != nil {
+		return err
+	}
+	q := &r.req
+	lower(q.Authority)
+	r.head = proxy.Head{
+		Method: q.Method, Target: q.Target, Authority: q.Authority, Path: q.Path, Query: q.Query,
+		Minor: q.Minor, Fields: q.Fields, ContentLength: q.ContentLength, Upgrade: q.Upgrade, Options: q.ConnectionOptions,
+	}
+	return nil
+}
+
+// parse copies one complete head and parses it as the answer to method.
+func (r *response) parse(p, method []byte, lim wire.Limits) error {
+	r.buf = append(r.buf[:0], p...)
+	if err := wire.ParseResponse(r.buf, &r.resp, method, lim); err != nil {
+		return err
+	}
+	s := &r.resp
+	r.head = proxy.Head{
+		Status: s.Status, Reason: s.Reason, Minor: s.Minor, Fields: s.Fields,
+		ContentLength: s.ContentLength, Upgrade: s.Upgrade, Options: s.ConnectionOptions,
+	}
+	return nil
+}
+
+// lower puts ASCII letters into lower case in place.
+func lower(b []byte) {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package h1
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// PoolsConfig is what Pools need; Loop is required.
+type PoolsConfig struct {
+	Loop   *reactor.Loop
+	Limits wire.Limits // zero: the codec's defaults
+	// Secure starts TLS on a fresh connection to an endpoint and calls done on the
+	// loop. nil: endpoints behind TLS cannot be reached.
+	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
+	// ConnectTimeout bounds one attempt, TLS included. Default 5 s.
+	ConnectTimeout time.Duration
+	// IdleTimeout closes a pooled connection that was not used for so long. It stays
+	// below the 5 s after which common servers close idle connections. Default 4 s.
+	IdleTimeout time.Duration
+	// MaxIdle is the number of idle connections kept per endpoint. Default 1024.
+	MaxIdle int
+}
+
+// Pools are the connections of one loop to endpoints. They implement
+// proxy.Upstreams; all methods are called on the loop.
+type Pools struct {
+	cfg       PoolsConfig
+	byID      []*pool // by Endpoint.ID
+	waiting   map[*proxy.Exchange]*clientConn
+	responses freeList[response]
+}
+
+// pool holds the idle connections to one endpoint, the last used one on top.
+type pool struct {
+	endpoint *balancer.Endpoint
+	idle     []*clientConn
+}
+
+// NewPools checks the configuration and makes empty pools.
+func NewPools(cfg PoolsConfig) (*Pools, error) {
+	if cfg.Loop == nil {
+		return nil, errors.New("cannot make upstream pools: Loop is required")
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	if cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = 4 * time.Second
+	}
+	if cfg.MaxIdle == 0 {
+		cfg.MaxIdle = 1024
+	}
+	return &Pools{cfg: cfg, waiting: map[*proxy.Exchange]*clientConn{}}, nil
+}
+
+// Acquire implements proxy.Upstreams.
+func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
+	p := ps.pool(e)
+	if n := len(p.idle); n > 0 && !fresh {
+		cc := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		cc.use(ex, true)
+		return cc
+	}
+	cc := newClientConn(ps, p)
+	cc.ex = ex
+	ps.waiting[ex] = cc
+	cc.dial()
+	return nil
+}
+
+// Cancel implements proxy.Upstreams. The connection is kept for the next request.
+func (ps *Pools) Cancel(ex *proxy.Exchange) {
+	if cc := ps.waiting[ex]; cc != nil {
+		delete(ps.waiting, ex)
+		cc.ex = nil
+	}
+}
+
+// pool finds the pool of an endpoint. An ID that went to another endpoint takes the
+// old one's connections with it.
+func (ps *Pools) pool(e *balancer.Endpoint) *pool {
+	id := int(e.ID())
+	if id >= len(ps.byID) {
+		ps.byID = append(ps.byID, make([]*pool, id+1-len(ps.byID))...)
+	}
+	p := ps.byID[id]
+	if p != nil && p.endpoint == e {
+		return p
+	}
+	if p != nil {
+		p.closeIdle()
+	}
+	p = &pool{endpoint: e}
+	ps.byID[id] = p
+	return p
+}
+
+// Idle is the number of idle connections of all pools.
+func (ps *Pools) Idle() int {
+	n := 0
+	for _, p := range ps.byID {
+		if p != nil {
+			n += len(p.idle)
+		}
+	}
+	return n
+}
+
+// Close closes every idle connection.
+func (ps *Pools) Close() {
+	for _, p := range ps.byID {
+		if p != nil {
+			p.closeIdle()
+		}
+	}
+}
+
+func (p *pool) closeIdle() {
+	for _, cc := range p.idle {
+		cc.shut()
+	}
+	p.idle = nil
+}
+
+// give takes a connection back; false when it is to be closed instead.
+func (ps *Pools) give(cc *clientConn) bool {
+	p := cc.pool
+	id := int(p.endpoint.ID())
+	if len(p.idle) >= ps.cfg.MaxIdle || id >= len(ps.byID) || ps.byID[id] != p {
+		return false
+	}
+	p.idle = append(p.idle, cc)
+	return true
+}
+
+func (p *pool) remove(cc *clientConn) {
+	if i := slices.Index(p.idle, cc); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+	}
+}

@@ -1,0 +1,359 @@
+package h1
+
+import (
+	"errors"
+	"fmt"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// ServerConfig is what a Server needs; Loop and Worker are required.
+type ServerConfig struct {
+	Loop   *reactor.Loop
+	Worker *proxy.Worker
+	Limits wire.Limits // zero: the codec's defaults
+}
+
+// Server serves HTTP/1.1 on the connections of one loop. All methods are called on
+// that loop.
+type Server struct {
+	loop     *reactor.Loop
+	worker   *proxy.Worker
+	limits   wire.Limits
+	timeouts *proxy.Timeouts
+	requests freeList[request]
+	conns    *serverConn // every open connection
+	open     int
+	draining bool
+	drained  func()
+}
+
+// NewServer checks the configuration and makes a Server.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if cfg.Loop == nil || cfg.Worker == nil {
+		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
+	}
+	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, timeouts: cfg.Worker.Timeouts()}, nil
+}
+
+// Accept takes a connection whose next byte is the first of a request.
+func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
+	sc := &serverConn{s: s, c: c, first: true}
+	sc.client = proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: secure}
+	sc.timer = s.loop.NewTimer(sc.expire)
+	sc.timer.Reset(s.timeouts.RequestHead)
+	sc.next = s.conns
+	if sc.next != nil {
+		sc.next.prev = sc
+	}
+	s.conns = sc
+	s.open++
+	return sc
+}
+
+// Open is the number of connections.
+func (s *Server) Open() int { return s.open }
+
+// Drain closes idle connections at once and the others after their response; done
+// is called on the loop when none is left. Tunnels are not counted.
+func (s *Server) Drain(done func()) {
+	s.draining, s.drained = true, done
+	for sc := s.conns; sc != nil; sc = sc.next {
+		if sc.phase == phaseHead && !sc.partial {
+			sc.c.Close()
+		}
+	}
+	s.left()
+}
+
+func (s *Server) left() {
+	if s.open == 0 && s.drained != nil {
+		done := s.drained
+		s.drained = nil
+		done()
+	}
+}
+
+func (s *Server) forget(sc *serverConn) {
+	if sc.prev != nil {
+		sc.prev.next = sc.next
+	} else if s.conns == sc {
+		s.conns = sc.next
+	}
+	if sc.next != nil {
+		sc.next.prev = sc.prev
+	}
+	sc.next, sc.prev = nil, nil
+	s.open--
+	s.left()
+}
+
+type phase uint8
+
+const (
+	phaseHead phase = iota // a request head is due
+	phaseBody              // request body
+	phaseWait              // the request is complete, its response is not
+	phaseGone              // closing: what still arrives is thrown away
+)
+
+// serverConn is one client connection. It implements reactor.Handler and
+// proxy.Downstream.
+type serverConn struct {
+	s          *Server
+	c          *reactor.Conn
+	next, prev *serverConn
+	timer      *reactor.Timer
+	ex         *proxy.Exchange // nil between requests
+	rq         *request        // nil between requests
+	client     proxy.Client
+
+	remaining int64 // body bytes still to come, with Content-Length
+	searched  int   // bytes of an incomplete head that have been looked at
+	phase     phase
+	first     bool // no request has been seen yet
+	partial   bool // an incomplete head is waiting
+	held      bool // reading is paused until the response is complete
+	paused    bool // reading is paused by the pipeline
+	responded bool // the response is complete
+	chunked   bool // the response goes out in chunks
+	closing   bool // the connection ends with this response
+	untilEnd  bool // the end of the connection is the end of the response body
+}
+
+// Connected implements reactor.Handler; accepted connections never see it.
+func (sc *serverConn) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
+	n := 0
+	for n < len(p) {
+		switch sc.phase {
+		case phaseHead:
+			used, ok := sc.readHead(p[n:])
+			n += used
+			if !ok {
+				return n
+			}
+		case phaseBody:
+			if sc.paused {
+				return n
+			}
+			n += sc.readBody(p[n:])
+		case phaseWait:
+			// A pipelined request waits for its turn (RFC 9112 section 9.3.2).
+			sc.held = true
+			sc.c.Pause()
+			return n
+		case phaseGone:
+			return len(p)
+		}
+	}
+	return n
+}
+
+// readHead looks for a complete head; ok is false when more bytes are needed.
+func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
+	s := sc.s
+	if !sc.partial {
+		if used = wire.SkipEmptyLines(p); used > 0 {
+			return used, true
+		}
+	}
+	end, err := wire.FindHeadEnd(p, sc.searched, s.limits)
+	if err != nil {
+		sc.reject(err)
+		return len(p), true
+	}
+	if end == 0 {
+		sc.searched = max(len(p)-3, 0)
+		if !sc.partial {
+			sc.partial = true
+			if !sc.first {
+				sc.timer.Reset(s.timeouts.RequestHead)
+			}
+		}
+		return 0, false
+	}
+	sc.first, sc.partial, sc.searched = false, false, 0
+	rq := s.requests.get()
+	sc.rq = rq
+	if err := rq.parse(p[:end], s.limits); err != nil {
+		sc.reject(err)
+		return len(p), true
+	}
+	sc.responded, sc.chunked, sc.untilEnd = false, false, false
+	sc.closing = !rq.req.KeepAlive
+	none := false
+	switch rq.req.Body {
+	case wire.BodyLength:
+		sc.phase, sc.remaining = phaseBody, rq.req.ContentLength
+	case wire.BodyChunked:
+		sc.phase = phaseBody
+		rq.body.Reset(wire.ChunkLimits{})
+	default:
+		sc.phase, none = phaseWait, true
+	}
+	sc.ex = s.worker.Acquire(sc, &sc.client)
+	sc.ex.Request(&rq.head, none)
+	return end, true
+}
+
+// readBody relays body bytes and returns how many it used.
+func (sc *serverConn) readBody(p []byte) int {
+	if sc.rq.req.Body == wire.BodyLength {
+		take := p[:min(int64(len(p)), sc.remaining)]
+		sc.remaining -= int64(len(take))
+		sc.ex.RequestData(take)
+		if sc.remaining == 0 && sc.phase == phaseBody {
+			sc.requestEnd()
+		}
+		return len(take)
+	}
+	used := 0
+	for used < len(p) && sc.phase == phaseBody && !sc.paused {
+		data, n, state, err := sc.rq.body.Next(p[used:])
+		used += n
+		if err != nil {
+			sc.badBody()
+			return len(p)
+		}
+		if len(data) > 0 {
+			sc.ex.RequestData(data)
+		}
+		if state == wire.ChunkDone && sc.phase == phaseBody {
+			sc.requestEnd()
+		}
+		if state == wire.ChunkMore {
+			break
+		}
+	}
+	return used
+}
+
+func (sc *serverConn) requestEnd() {
+	sc.phase = phaseWait
+	var trailers []proxy.Field
+	if sc.rq.req.Body == wire.BodyChunked {
+		trailers = sc.rq.body.Trailers()
+	}
+	sc.ex.RequestEnd(trailers)
+	if sc.responded {
+		sc.turnOver()
+	}
+}
+
+// badBody ends an exchange whose body broke the chunk grammar. If the response has
+// not begun the client is told; the endpoint's connection is lost either way.
+func (sc *serverConn) badBody() {
+	ex := sc.ex
+	sc.ex = nil
+	ex.DownstreamGone(proxy.FaultMalformed)
+	sc.local(400)
+}
+
+// reject answers a head that is no request.
+func (sc *serverConn) reject(err error) {
+	status := 400
+	var we *wire.Error
+	if errors.As(err, &we) {
+		status = we.Status
+	}
+	sc.s.worker.Rejected(&sc.client, status)
+	sc.local(status)
+}
+
+// local writes an answer outside any exchange and ends the connection.
+func (sc *serverConn) local(status int) {
+	body, media := proxy.Page(status)
+	b := wire.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
+	b = fmt.Appendf(b, "content-length: %d\r\ncache-control: no-cache\r\ncontent-type: %s\r\nconnection: close\r\n\r\n%s", len(body), media, body)
+	sc.c.SetBuffer(b)
+	sc.finish()
+}
+
+// finish closes after what has been written.
+func (sc *serverConn) finish() {
+	sc.phase = phaseGone
+	sc.recycle()
+	sc.c.Close()
+}
+
+func (sc *serverConn) recycle() {
+	if sc.rq == nil {
+		return
+	}
+	rq := sc.rq
+	sc.rq = nil
+	if cap(rq.buf) <= keptHead {
+		sc.s.requests.put(rq)
+	}
+}
+
+// turnOver begins the wait for the next request, when both halves are complete.
+func (sc *serverConn) turnOver() {
+	sc.recycle()
+	if sc.closing || sc.s.draining {
+		sc.phase = phaseGone
+		sc.c.Close()
+		return
+	}
+	sc.phase = phaseHead
+	sc.timer.Reset(sc.s.timeouts.KeepAlive)
+	if sc.held || sc.paused {
+		sc.held, sc.paused = false, false
+		sc.c.Resume()
+	}
+}
+
+// EOF implements reactor.Handler: the client sends nothing more. It may still read.
+func (sc *serverConn) EOF(*reactor.Conn) {
+	switch sc.phase {
+	case phaseHead:
+		sc.phase = phaseGone
+		sc.c.Close()
+	case phaseBody:
+		ex := sc.ex
+		sc.ex = nil
+		ex.DownstreamGone(proxy.FaultReset)
+		sc.finish()
+	case phaseWait:
+		sc.closing = true
+	}
+}
+
+// Drained implements reactor.Handler.
+func (sc *serverConn) Drained(*reactor.Conn) {
+	if sc.ex != nil {
+		sc.ex.DownstreamDrained()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (sc *serverConn) Closed(*reactor.Conn, error) {
+	sc.phase = phaseGone
+	sc.timer.Stop()
+	if ex := sc.ex; ex != nil {
+		sc.ex = nil
+		ex.DownstreamGone(proxy.FaultReset)
+	}
+	sc.recycle()
+	sc.s.forget(sc)
+}
+
+// expire is the timer between requests and within a request head. During an
+// exchange the pipeline watches the time.
+func (sc *serverConn) expire() {
+	if sc.phase != phaseHead {
+		return
+	}
+	if sc.partial || sc.first {
+		sc.s.worker.Rejected(&sc.client, 408)
+		sc.local(408)
+		return
+	}
+	sc.phase = phaseGone
+	sc.c.Close()
+}

@@ -1,0 +1,119 @@
+package h1
+
+import (
+	"strconv"
+	"time"
+
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+	"turnout/proxy/tunnel"
+)
+
+// Informational implements proxy.Downstream.
+func (sc *serverConn) Informational(h *proxy.Head) {
+	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b = wire.AppendFields(b, h.Fields, nil)
+	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+}
+
+// Head implements proxy.Downstream.
+func (sc *serverConn) Head(h *proxy.Head, end bool) {
+	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b = wire.AppendFields(b, h.Fields, nil)
+	switch {
+	case h.Status == 204 || h.Status < 200:
+		// No framing fields at all (RFC 9110 section 8.6).
+	case h.ContentLength >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
+		b = append(b, "content-length: "...)
+		b = strconv.AppendInt(b, h.ContentLength, 10)
+		b = append(b, "\r\n"...)
+	case end:
+	case sc.rq.req.Minor > 0:
+		sc.chunked = true
+		b = append(b, "transfer-encoding: chunked\r\n"...)
+	default: // HTTP/1.0 knows no chunks (RFC 9112 section 6.1)
+		sc.untilEnd, sc.closing = true, true
+	}
+	if h.Close || sc.s.draining {
+		sc.closing = true
+	}
+	if sc.closing {
+		b = append(b, "connection: close\r\n"...)
+	} else if sc.rq.req.Minor == 0 {
+		b = append(b, "connection: keep-alive\r\n"...)
+	}
+	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+	if end {
+		sc.responseEnd()
+	}
+}
+
+// Body implements proxy.Downstream.
+func (sc *serverConn) Body(p []byte) bool {
+	writeBody(sc.c, p, sc.chunked)
+	return sc.c.Congested()
+}
+
+// End implements proxy.Downstream.
+func (sc *serverConn) End(trailers []proxy.Field) {
+	if sc.chunked {
+		sc.c.SetBuffer(wire.AppendLastChunk(sc.c.Buffer(), trailers, nil))
+	}
+	sc.responseEnd()
+}
+
+func (sc *serverConn) responseEnd() {
+	sc.ex, sc.responded = nil, true
+	switch sc.phase {
+	case phaseWait:
+		sc.turnOver()
+	case phaseBody:
+		// An early answer: the rest of the request is not read (RFC 9112 section 9.6).
+		sc.finish()
+	}
+}
+
+// Abort implements proxy.Downstream.
+func (sc *serverConn) Abort(proxy.Fault) {
+	sc.ex = nil
+	sc.phase = phaseGone
+	sc.recycle()
+	if sc.untilEnd {
+		sc.c.CloseNow(true) // a clean end would look like the end of the body
+		return
+	}
+	sc.c.Close()
+}
+
+// Pause implements proxy.Downstream.
+func (sc *serverConn) Pause() {
+	sc.paused = true
+	sc.c.Pause()
+}
+
+// Resume implements proxy.Downstream.
+func (sc *serverConn) Resume() {
+	if sc.paused {
+		sc.paused = false
+		sc.c.Resume()
+	}
+}
+
+// Tunnel implements proxy.Tunneler for upgrades between two HTTP/1.1 connections.
+func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, done func(in, out uint64)) bool {
+	cc, ok := u.(*clientConn)
+	if !ok {
+		return false
+	}
+	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b = wire.AppendFields(b, h.Fields, nil)
+	b = append(b, "connection: upgrade\r\n"...)
+	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+	sc.phase, sc.ex = phaseGone, nil
+	sc.timer.Stop()
+	sc.recycle()
+	sc.s.forget(sc)
+	cc.detach()
+	tunnel.Join(sc.c, cc.c, tunnel.Config{Idle: idle, Fin: sc.s.timeouts.Fin, Done: done})
+	return true
+}

@@ -1,0 +1,125 @@
+package proxy
+
+import "strconv"
+
+// local is what an exchange needs to answer by itself.
+type local struct {
+	head Head
+}
+
+// answer ends the exchange with a page of the router's own. The connection ends
+// with it unless the whole request has been read.
+func (ex *Exchange) answer(status int, reason Reason) {
+	h := &ex.local.head
+	*h = Head{Status: status, Minor: 1, Fields: h.Fields[:0]}
+	page := pageFor(status)
+	if status == 503 {
+		h.add("pragma", constant("no-cache"))
+		h.add("cache-control", constant("private, max-age=0, no-cache, no-store"))
+	} else {
+		h.add("cache-control", constant("no-cache"))
+	}
+	h.add("content-type", constant("text/html"))
+	if status == 405 {
+		h.add("allow", constant("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"))
+	}
+	h.Close = true
+	ex.reply(reason, constant(page))
+}
+
+func (ex *Exchange) reply(reason Reason, body []byte) {
+	h := &ex.local.head
+	h.ContentLength = int64(len(body))
+	if !ex.reqEnd || ex.w.draining {
+		h.Close = true
+	}
+	if ex.headOnly {
+		body = nil
+	}
+	ex.status = h.Status
+	ex.bytesOut = uint64(len(body))
+	ex.account(reason)
+	down := ex.down
+	if len(body) == 0 {
+		down.Head(h, true)
+	} else {
+		down.Head(h, false)
+		down.Body(body)
+		down.End(nil)
+	}
+	ex.w.release(ex)
+}
+
+// Page is the body of a locally made answer and its media type. Codecs use it for
+// requests that never became an exchange.
+func Page(status int) (body, contentType string) { return pageFor(status), "text/html" }
+
+func pageFor(status int) string {
+	switch status {
+	case 400:
+		return page400
+	case 404:
+		return page404
+	case 405:
+		return page405
+	case 408:
+		return page408
+	case 414:
+		return page414
+	case 417:
+		return page417
+	case 431:
+		return page431
+	case 501:
+		return page501
+	case 502:
+		return page502
+	case 503:
+		return page503
+	case 504:
+		return page504
+	case 505:
+		return page505
+	}
+	return "<html><body><h1>" + strconv.Itoa(status) + "</h1>\n</body></html>\n"
+}
+
+const (
+	page400 = "<html><body><h1>400 Bad Request</h1>\nThe request does not follow the HTTP grammar.\n</body></html>\n"
+	page404 = "<html><body><h1>404 Not Found</h1>\nNothing is served at this address.\n</body></html>\n"
+	page405 = "<html><body><h1>405 Method Not Allowed</h1>\nThis method is not served here.\n</body></html>\n"
+	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"
+	page414 = "<html><body><h1>414 URI Too Long</h1>\nThe request target is too long.\n</body></html>\n"
+	page417 = "<html><body><h1>417 Expectation Failed</h1>\nThis expectation is not known here.\n</body></html>\n"
+	page431 = "<html><body><h1>431 Request Header Fields Too Large</h1>\nThe request head is too large.\n</body></html>\n"
+	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding is not known here.\n</body></html>\n"
+	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"
+	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"
+	page505 = "<html><body><h1>505 HTTP Version Not Supported</h1>\nOnly HTTP/1.0 and HTTP/1.1 are spoken here.\n</body></html>\n"
+
+	page503 = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Application is not available</title>
+<style>
+body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: #222; background: #f6f6f4 }
+main { max-width: 40em; margin: 12vh auto; padding: 2em; background: #fff; border-top: 6px solid #b5452c }
+h1 { margin-top: 0; font-size: 1.5em }
+</style>
+</head>
+<body>
+<main>
+<h1>Application is not available</h1>
+<p>The router works, but nothing is serving at this address right now. The usual causes:</p>
+<ul>
+<li><strong>The host name is not known here.</strong> No route has been admitted for it, or its name is spelled differently.</li>
+<li><strong>The host exists, the path does not.</strong> Its routes cover other paths only, or another scheme (http, https).</li>
+<li><strong>The route exists, no pod is running.</strong> Its service has no ready endpoint, or none could be reached.</li>
+</ul>
+</main>
+</body>
+</html>
+`
+)

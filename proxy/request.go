@@ -1,0 +1,271 @@
+package proxy
+
+import (
+	"net/netip"
+	"strconv"
+
+	"turnout/routing"
+)
+
+// requestPolicy turns the client's request into the one the endpoint gets, in the
+// order of the router this one replaces: identity fields of the outside are
+// stripped, hop-by-hop fields end here, forwarded fields are set, the sticky
+// cookie is taken out. It returns the sticky cookie's value, nil without one.
+func (ex *Exchange) requestPolicy() (cookie []byte) {
+	h, pol := ex.req, ex.route.Policy()
+	var seen forwardedSeen
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		switch classify(f.Name) {
+		case kindHop, kindIdentity:
+			continue
+		case kindUpgrade:
+			if h.Upgrade == nil {
+				continue
+			}
+		case kindHost:
+			f.Value = h.Authority
+		case kindCookie:
+			if pol.CookieName == "" {
+				break
+			}
+			rest, value, found := ex.takeCookie(f.Value, pol.CookieName)
+			if !found {
+				break
+			}
+			if cookie == nil {
+				cookie = value
+			}
+			if len(rest) == 0 {
+				continue
+			}
+			f.Value = rest
+		case kindForwarded:
+			if pol.Forwarded == routing.ForwardedReplace {
+				continue
+			}
+			seen.note(f)
+		case kindPlain:
+			if h.Options != nil && nominated(h.Options, f.Name) {
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	h.Fields = kept
+	if pol.Forwarded != routing.ForwardedNever {
+		ex.forward(pol.Forwarded, &seen)
+	}
+	return cookie
+}
+
+// nominated reports a field that the sender's Connection field makes hop-by-hop
+// (RFC 9110 section 7.6.1). Fields with a kind of their own never get here, so a
+// client cannot talk the router out of Host, Cookie or X-Forwarded-For.
+func nominated(options [][]byte, name []byte) bool {
+	if string(name) == "authorization" {
+		return false
+	}
+	for _, o := range options {
+		if string(o) == string(name) {
+			return true
+		}
+	}
+	return false
+}
+
+type kind uint8
+
+const (
+	kindPlain     kind = iota
+	kindHop            // ends at this hop, or is made anew by the codec
+	kindIdentity       // only the router may speak it
+	kindHost           //
+	kindCookie         //
+	kindForwarded      // X-Forwarded-* and Forwarded
+	kindUpgrade        //
+	kindSetCookie      //
+	kindGuarded        // end-to-end whatever Connection says
+)
+
+// classify is the one table of names that the pipeline treats specially.
+func classify(name []byte) kind {
+	switch string(name) {
+	case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "http2-settings":
+		return kindHop
+	case "proxy", "x-ssl", "x-ssl-client-cn", "x-ssl-client-der", "x-ssl-client-dn", "x-ssl-client-notafter",
+		"x-ssl-client-notbefore", "x-ssl-client-sha1", "x-ssl-client-serial", "x-ssl-client-subject",
+		"x-ssl-client-verify", "x-ssl-client-version", "x-ssl-issuer":
+		return kindIdentity
+	case "host":
+		return kindHost
+	case "cookie":
+		return kindCookie
+	case "x-forwarded-for", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-proto-version", "forwarded":
+		return kindForwarded
+	case "upgrade":
+		return kindUpgrade
+	case "set-cookie":
+		return kindSetCookie
+	case "te", "trailer", "expect":
+		return kindGuarded
+	}
+	return kindPlain
+}
+
+// forwardedSeen remembers which forwarded fields the client sent itself.
+type forwardedSeen struct {
+	xfor, host, port, proto, version, forwarded bool
+	lastProto                                   []byte // last element of the client's X-Forwarded-Proto
+}
+
+func (s *forwardedSeen) note(f Field) {
+	switch string(f.Name) {
+	case "x-forwarded-for":
+		s.xfor = true
+	case "x-forwarded-host":
+		s.host = true
+	case "x-forwarded-port":
+		s.port = true
+	case "x-forwarded-proto":
+		s.proto, s.lastProto = true, lastElement(f.Value)
+	case "x-forwarded-proto-version":
+		s.version = true
+	case "forwarded":
+		s.forwarded = true
+	}
+}
+
+// forward adds the forwarded fields: own lines in append, all of them in replace
+// (the client's are gone by then), the missing ones in if-none.
+func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) {
+	h := ex.req
+	always := p != routing.ForwardedIfNone
+	proto := "http"
+	if ex.client.Secure {
+		proto = "https"
+	}
+	from := ex.client.Addr.Addr().Unmap()
+
+	m := &ex.scratch
+	b := m.begin(64 + len("for=;host=;proto=https") + len(h.Authority))
+	b = appendIP(b, from)
+	ip := m.end(b)
+	if always || !seen.host {
+		h.add("x-forwarded-host", h.Authority)
+	}
+	if always || !seen.port {
+		b = m.begin(8)
+		b = strconv.AppendUint(b, uint64(ex.client.Local.Port()), 10)
+		h.add("x-forwarded-port", m.end(b))
+	}
+	if always || !seen.proto {
+		h.add("x-forwarded-proto", constant(proto))
+	}
+	if always || !seen.forwarded {
+		last := constant(proto)
+		if !always && seen.proto {
+			last = seen.lastProto
+		}
+		b = m.begin(len(ip) + len(h.Authority) + len(last) + 32)
+		b = append(b, "for="...)
+		if from.Is6() {
+			b = append(append(append(b, `"[`...), ip...), `]"`...)
+		} else {
+			b = append(b, ip...)
+		}
+		b = append(append(b, ";host="...), h.Authority...)
+		b = append(append(b, ";proto="...), last...)
+		h.add("forwarded", m.end(b))
+	}
+	if always || !seen.xfor {
+		h.add("x-forwarded-for", ip)
+	}
+}
+
+func appendIP(b []byte, ip netip.Addr) []byte {
+	if ip.Is6() && ip.Zone() != "" {
+		ip = ip.WithZone("")
+	}
+	return ip.AppendTo(b)
+}
+
+// lastElement is what follows the last comma, without blanks around it.
+func lastElement(v []byte) []byte {
+	for i := len(v) - 1; i >= 0; i-- {
+		if v[i] == ',' {
+			v = v[i+1:]
+			break
+		}
+	}
+	return trim(v)
+}
+
+func trim(v []byte) []byte {
+	for len(v) > 0 && (v[0] == ' ' || v[0] == '\t') {
+		v = v[1:]
+	}
+	for len(v) > 0 && (v[len(v)-1] == ' ' || v[len(v)-1] == '\t') {
+		v = v[:len(v)-1]
+	}
+	return v
+}
+
+// takeCookie removes every pair called name from a Cookie value (RFC 6265 section
+// 5.4) and returns the first one's value. The other pairs keep their order; rest
+// is the given value itself when nothing was found.
+func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found bool) {
+	if !hasCookie(v, name) {
+		return v, nil, false
+	}
+	m := &ex.scratch
+	b := m.begin(len(v))
+	first := true
+	for len(v) > 0 {
+		pair := v
+		for i, c := range v {
+			if c == ';' {
+				pair = v[:i]
+				break
+			}
+		}
+		v = v[min(len(pair)+1, len(v)):]
+		pair = trim(pair)
+		if val, ok := cookieNamed(pair, name); ok {
+			if !found {
+				found, value = true, val
+			}
+			continue
+		}
+		if len(pair) == 0 {
+			continue
+		}
+		if !first {
+			b = append(b, "; "...)
+		}
+		first = false
+		b = append(b, pair...)
+	}
+	return m.end(b), value, found
+}
+
+func cookieNamed(pair []byte, name string) ([]byte, bool) {
+	if len(pair) <= len(name) || pair[len(name)] != '=' || string(pair[:len(name)]) != name {
+		return nil, false
+	}
+	val := pair[len(name)+1:]
+	if len(val) >= 2 && val[0] == '"' && val[len(val)-1] == '"' {
+		val = val[1 : len(val)-1]
+	}
+	return val, true
+}
+
+func hasCookie(v []byte, name string) bool {
+	for i := 0; i+len(name) < len(v); i++ {
+		if v[i] == name[0] && v[i+len(name)] == '=' && string(v[i:i+len(name)]) == name &&
+			(i == 0 || v[i-1] == ' ' || v[i-1] == ';' || v[i-1] == '\t') {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"bytes"
+)
+
+// stripResponse ends the hop-by-hop fields of the endpoint here.
+func (ex *Exchange) stripResponse(h *Head) {
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		switch classify(f.Name) {
+		case kindHop:
+			continue
+		case kindUpgrade:
+			if h.Status != 101 && h.Status != 426 {
+				continue
+			}
+		case kindPlain:
+			if h.Options != nil && nominated(h.Options, f.Name) {
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	h.Fields = kept
+}
+
+// responsePolicy turns the endpoint's answer into the one the client gets: HSTS
+// first, the sticky cookie last, so that nothing the pod or a route says can touch
+// the router's own cookie.
+func (ex *Exchange) responsePolicy(h *Head) {
+	ex.stripResponse(h)
+	pol := ex.route.Policy()
+	if pol.HSTS != "" {
+		h.Fields = deleteField(h.Fields, "strict-transport-security")
+		h.add("strict-transport-security", constant(pol.HSTS))
+	}
+	if pol.CookieName == "" || ex.lease.Sticky() {
+		return
+	}
+	value := ex.lease.Server().Cookie()
+	m := &ex.scratch
+	b := m.begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
+	b = append(append(append(append(b, pol.CookieName...), '='), value...), pol.CookieAttributes...)
+	h.add("set-cookie", m.end(b))
+	if ex.cacheable(h) {
+		h.add("cache-control", constant("private"))
+	}
+}
+
+// cacheable reports a response that a shared cache could keep and thereby hand one
+// client's cookie to another (RFC 9111 section 3).
+func (ex *Exchange) cacheable(h *Head) bool {
+	if m := string(ex.req.Method); m != "GET" && m != "HEAD" {
+		return false
+	}
+	switch h.Status {
+	case 200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501:
+	default:
+		return false
+	}
+	for _, f := range h.Fields {
+		switch string(f.Name) {
+		case "etag", "last-modified", "expires":
+			return true
+		case "cache-control":
+			if bytes.Contains(f.Value, constant("max-age")) || bytes.Contains(f.Value, constant("s-maxage")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func deleteField(fields []Field, name string) []Field {
+	kept := fields[:0]
+	for _, f := range fields {
+		if string(f.Name) != name {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// redirect answers insecureEdgeTerminationPolicy Redirect: 302 to the same target
+// on https, on the standard port, for every method.
+func (ex *Exchange) redirect() {
+	h := ex.req
+	host := withoutPort(h.Authority)
+	m := &ex.scratch
+	b := m.begin(len("https://") + len(host) + len(h.Path) + len(h.Query))
+	b = append(append(b, "https://"...), host...)
+	if len(h.Path) > 0 && h.Path[0] == '/' {
+		b = append(append(b, h.Path...), h.Query...)
+	} else {
+		b = append(b, '/')
+	}
+	ex.local.head = Head{Status: 302, Minor: 1, Fields: ex.local.head.Fields[:0]}
+	ex.local.head.add("location", m.end(b))
+	ex.local.head.add("cache-control", constant("no-cache"))
+	ex.reply(ReasonRedirect, nil)
+}
+
+// withoutPort drops ":digits" at the end of an authority.
+func withoutPort(a []byte) []byte {
+	i := len(a)
+	for i > 0 && '0' <= a[i-1] && a[i-1] <= '9' {
+		i--
+	}
+	if i > 0 && i < len(a) && a[i-1] == ':' {
+		return a[:i-1]
+	}
+	return a
+}

@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"turnout/balancer"
+)
+
+// Downstream is the client's half of one exchange as the pipeline drives it: an
+// HTTP/1.1 connection or an HTTP/2 stream. Calls never block and never fail; what
+// goes wrong arrives as Exchange.DownstreamGone.
+type Downstream interface {
+	// Informational sends a 1xx head other than 101.
+	Informational(h *Head)
+	// Head starts the response; end means that no body follows.
+	Head(h *Head, end bool)
+	// Body sends body bytes, valid for the call only. True asks the pipeline to
+	// pause the source until Exchange.DownstreamDrained.
+	Body(p []byte) (congested bool)
+	// End completes the response. After it the exchange belongs to nobody.
+	End(trailers []Field)
+	// Abort gives up: the client sees its connection or stream broken off.
+	Abort(f Fault)
+	// Pause and Resume stop and continue the request body.
+	Pause()
+	Resume()
+}
+
+// Upstream is the endpoint's half of one attempt.
+type Upstream interface {
+	// Head sends the request head; end means that no body follows.
+	Head(h *Head, end bool)
+	// Body sends body bytes, valid for the call only. True asks the pipeline to
+	// pause the client until Exchange.UpstreamDrained.
+	Body(p []byte) (congested bool)
+	// End completes the request.
+	End(trailers []Field)
+	// Abort gives the attempt up; no event of it follows.
+	Abort()
+	// Pause and Resume stop and continue the response body.
+	Pause()
+	Resume()
+}
+
+// Upstreams gives the pipeline upstreams of its loop.
+type Upstreams interface {
+	// Acquire returns a pooled Upstream at once (reused is then true), or nil, and
+	// calls ex.UpstreamReady or ex.UpstreamFault later, never inside Acquire.
+	// fresh forbids a pooled one.
+	Acquire(e *balancer.Endpoint, ex *Exchange, fresh bool) Upstream
+	// Cancel forgets an Acquire that has not been answered.
+	Cancel(ex *Exchange)
+}
+
+// Tunneler is a Downstream that can join its connection with that of an Upstream
+// after a 101. It sends the head and from then on owns both; done reports the
+// bytes that went each way when the tunnel has ended. False: not with this Upstream.
+type Tunneler interface {
+	Tunnel(h *Head, u Upstream, idle time.Duration, done func(in, out uint64)) bool
+}
+
+// Timer is a one-shot timer of a loop. Reset replaces the deadline; a stopped
+// timer may be reset again.
+type Timer interface {
+	Reset(d time.Duration)
+	Stop()
+}
+
+// Clock is what the pipeline knows of time.
+type Clock interface {
+	// Now is monotonic, in nanoseconds, constant within one turn of the loop.
+	Now() int64
+	// Wall is the time of day, for logs.
+	Wall() time.Time
+	// NewTimer makes a stopped timer that calls fn on the loop.
+	NewTimer(fn func()) Timer
+}
+
+// Client is what the pipeline knows of the connection an exchange came in on.
+type Client struct {
+	Addr   netip.AddrPort // source
+	Local  netip.AddrPort // the router's own address of this connection
+	Secure bool           // TLS ends here
+}

@@ -1,0 +1,112 @@
+package tunnel
+
+import (
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// Passthrough relays TLS connections to the endpoints of passthrough routes,
+// unopened. All methods are called on the loop.
+type Passthrough struct {
+	Loop   *reactor.Loop
+	Worker *proxy.Worker
+}
+
+// Accept takes a client connection. What it has received so far stays unconsumed in
+// the connection: it is the first that the endpoint gets.
+func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName string) reactor.Handler {
+	client := proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: true}
+	w := &waiting{p: p, client: c, relay: p.Worker.Relay(r, client, serverName)}
+	c.Pause() // until the endpoint stands
+	w.try()
+	return w
+}
+
+// waiting is a client whose endpoint is being connected.
+type waiting struct {
+	p      *Passthrough
+	client *reactor.Conn
+	relay  *proxy.Relay
+	dialed *dialing
+	done   bool
+}
+
+// try connects the next endpoint, or gives the client up.
+func (w *waiting) try() {
+	e, ok := w.relay.Next()
+	if !ok {
+		w.finish(proxy.ReasonConnect)
+		w.client.CloseNow(false)
+		return
+	}
+	w.dialed = &dialing{w: w}
+	w.dialed.c = w.p.Loop.Dial(e.Addr(), w.dialed, w.p.Worker.Timeouts().Connect)
+}
+
+func (w *waiting) finish(r proxy.Reason) {
+	if !w.done {
+		w.done = true
+		w.relay.Done(r, 0, 0)
+	}
+}
+
+// Connected implements reactor.Handler.
+func (w *waiting) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler; the connection is paused.
+func (w *waiting) Data(*reactor.Conn, []byte) int { return 0 }
+
+// EOF implements reactor.Handler.
+func (w *waiting) EOF(c *reactor.Conn) {}
+
+// Drained implements reactor.Handler.
+func (w *waiting) Drained(*reactor.Conn) {}
+
+// Closed implements reactor.Handler: the client left before an endpoint stood.
+func (w *waiting) Closed(*reactor.Conn, error) {
+	if w.done {
+		return
+	}
+	w.finish(proxy.ReasonClientGone)
+	if w.dialed != nil {
+		w.dialed.c.CloseNow(false)
+	}
+}
+
+// dialing is the connection to an endpoint until it stands.
+type dialing struct {
+	w *waiting
+	c *reactor.Conn
+}
+
+// Connected implements reactor.Handler.
+func (d *dialing) Connected(c *reactor.Conn) {
+	w := d.w
+	if w.done {
+		c.CloseNow(false)
+		return
+	}
+	w.done = true
+	relay := w.relay
+	relay.Connected()
+	Join(w.client, c, Config{Idle: relay.Idle(), Fin: w.p.Worker.Timeouts().Fin, Done: func(in, out uint64) {
+		relay.Done(proxy.ReasonTunnelClosed, in, out)
+	}})
+}
+
+// Data implements reactor.Handler: a server that speaks first waits for the tunnel.
+func (d *dialing) Data(*reactor.Conn, []byte) int { return 0 }
+
+// EOF implements reactor.Handler.
+func (d *dialing) EOF(*reactor.Conn) {}
+
+// Drained implements reactor.Handler.
+func (d *dialing) Drained(*reactor.Conn) {}
+
+// Closed implements reactor.Handler: the attempt failed.
+func (d *dialing) Closed(*reactor.Conn, error) {
+	if !d.w.done {
+		d.w.try()
+	}
+}

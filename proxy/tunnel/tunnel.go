@@ -1,0 +1,197 @@
+// Package tunnel joins two connections and copies bytes both ways until both ends
+// are done: upgraded requests (101) and TLS passed through by its server name.
+//
+// A direction begins as an ordinary copy. Once it has moved bulk bytes, and when
+// both connections are plain sockets, it goes on as splice(2): the bytes then never
+// enter the process. End of input on one side becomes end of output on the other;
+// a tunnel that is half closed for longer than Fin, or silent for longer than Idle,
+// is closed.
+package tunnel
+
+import (
+	"time"
+
+	"turnout/internal/reactor"
+)
+
+// bulk is how many bytes a direction moves before splicing pays for its pipe.
+const bulk = 64 << 10
+
+// idleSteps is how often in an idle period the byte counts are looked at: a silent
+// tunnel is closed between Idle and Idle plus one step.
+const idleSteps = 8
+
+// Config of a tunnel.
+type Config struct {
+	Idle time.Duration // silence in both directions that ends the tunnel; 0 = never
+	Fin  time.Duration // how long one direction may stay open after the other ended; 0 = no limit
+	// Done is called on the loop when both connections are closed, with the bytes
+	// that were sent to b and to a. May be nil.
+	Done func(toB, toA uint64)
+}
+
+// Tunnel is two joined connections of one loop.
+type Tunnel struct {
+	cfg    Config
+	loop   *reactor.Loop
+	timer  *reactor.Timer
+	a, b   side
+	moved  uint64 // bytes when the timer last looked
+	silent int    // steps without a byte
+	fin    int64  // when the first direction ended, 0 before
+	open   int
+}
+
+// side is one connection of a tunnel as a reactor.Handler.
+type side struct {
+	t       *Tunnel
+	c       *reactor.Conn
+	peer    *side
+	copied  uint64 // bytes read here and written to the peer in user space
+	splice  *reactor.Splice
+	started bool
+	ended   bool // input is over
+	closed  bool
+	refused bool // the engine does not splice these two
+}
+
+// Join takes both connections over. Input either of them has kept is delivered first.
+func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
+	t := &Tunnel{cfg: cfg, loop: a.Loop(), open: 2}
+	t.a = side{t: t, c: a, peer: &t.b}
+	t.b = side{t: t, c: b, peer: &t.a}
+	t.timer = t.loop.NewTimer(t.look)
+	t.arm()
+	a.SetHandler(&t.a)
+	b.SetHandler(&t.b)
+	a.Resume()
+	b.Resume()
+	return t
+}
+
+func (t *Tunnel) arm() {
+	step := t.cfg.Idle / idleSteps
+	if t.fin != 0 && t.cfg.Fin > 0 && (step == 0 || t.cfg.Fin < step) {
+		step = t.cfg.Fin
+	}
+	if step > 0 {
+		t.timer.Reset(step)
+	}
+}
+
+// bytes is everything both directions have moved so far.
+func (t *Tunnel) bytes() (toB, toA uint64) { return t.a.sent(), t.b.sent() }
+
+func (s *side) sent() uint64 {
+	n := s.copied
+	if s.splice != nil {
+		n += s.splice.Bytes()
+	}
+	return n
+}
+
+// look is the timer: nothing but the byte counts tells whether a spliced tunnel lives.
+func (t *Tunnel) look() {
+	toB, toA := t.bytes()
+	if now := toB + toA; now != t.moved {
+		t.moved, t.silent = now, 0
+		if t.fin != 0 {
+			t.fin = t.loop.Now()
+		}
+	} else {
+		t.silent++
+	}
+	if t.fin != 0 && t.cfg.Fin > 0 && t.loop.Now()-t.fin >= int64(t.cfg.Fin) || t.cfg.Idle > 0 && t.silent >= idleSteps {
+		t.Close()
+		return
+	}
+	t.arm()
+}
+
+// Close ends the tunnel at once.
+func (t *Tunnel) Close() {
+	for _, s := range []*side{&t.a, &t.b} {
+		if !s.closed {
+			s.c.CloseNow(false)
+		}
+	}
+}
+
+// Connected implements reactor.Handler; both ends stand before a tunnel begins.
+func (s *side) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (s *side) Data(c *reactor.Conn, p []byte) int {
+	if s.peer.closed {
+		return len(p)
+	}
+	s.copied += uint64(len(p))
+	s.peer.c.Write(p)
+	if s.peer.c.Congested() {
+		c.Pause()
+	}
+	if !s.started && !s.refused && s.copied >= bulk {
+		s.trySplice()
+	}
+	return len(p)
+}
+
+func (s *side) trySplice() {
+	if !s.c.Wire() || !s.peer.c.Wire() {
+		s.refused = true
+		return
+	}
+	sp, err := s.t.loop.Splice(s.c, s.peer.c, nil)
+	if err != nil {
+		s.refused = true
+		return
+	}
+	s.splice, s.started = sp, true
+}
+
+// EOF implements reactor.Handler.
+func (s *side) EOF(*reactor.Conn) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	t := s.t
+	if s.peer.ended {
+		// Both directions are complete: what is queued goes out, then both close.
+		for _, e := range []*side{s, s.peer} {
+			if !e.closed {
+				e.c.Close()
+			}
+		}
+		return
+	}
+	if !s.peer.closed && !s.started {
+		s.peer.c.CloseWrite()
+	}
+	t.fin = t.loop.Now()
+	t.arm()
+}
+
+// Drained implements reactor.Handler: the peer of this side may send again.
+func (s *side) Drained(*reactor.Conn) {
+	if !s.peer.closed {
+		s.peer.c.Resume()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (s *side) Closed(*reactor.Conn, error) {
+	s.closed = true
+	t := s.t
+	t.open--
+	if !s.peer.closed {
+		s.peer.c.Close()
+	}
+	if t.open > 0 {
+		return
+	}
+	t.timer.Stop()
+	if t.cfg.Done != nil {
+		t.cfg.Done(t.bytes())
+	}
+}

@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"turnout/routing"
+)
+
+// Timeouts are the limits that no route can change. A zero field is not a limit
+// but an error of whoever built the value: start from DefaultTimeouts.
+type Timeouts struct {
+	RequestHead time.Duration // first byte of a request to the end of its head
+	KeepAlive   time.Duration // between two requests of a connection
+	Client      time.Duration // a client that neither sends its body nor reads the answer
+	Connect     time.Duration // one attempt to connect an endpoint
+	ClientHello time.Duration // the first bytes on the TLS port
+	Fin         time.Duration // a half-closed tunnel
+	Drain       time.Duration // running exchanges when the router stops
+}
+
+// DefaultTimeouts are those of the router this one replaces.
+func DefaultTimeouts() Timeouts {
+	return Timeouts{
+		RequestHead: 10 * time.Second, KeepAlive: 300 * time.Second, Client: 30 * time.Second,
+		Connect: 5 * time.Second, ClientHello: 5 * time.Second, Fin: time.Second, Drain: 30 * time.Second,
+	}
+}
+
+// Validate names the first field that is not positive.
+func (t Timeouts) Validate() error {
+	for _, f := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"RequestHead", t.RequestHead}, {"KeepAlive", t.KeepAlive}, {"Client", t.Client}, {"Connect", t.Connect},
+		{"ClientHello", t.ClientHello}, {"Fin", t.Fin}, {"Drain", t.Drain},
+	} {
+		if f.d <= 0 {
+			return fmt.Errorf("timeout %s is %v, it must be positive", f.name, f.d)
+		}
+	}
+	return nil
+}
+
+// maxAttempts bounds the endpoints one request may try: the first and three more,
+// as the router this one replaces.
+const maxAttempts = 4
+
+// Config is what a Worker needs. Store, Clock and Upstreams are required.
+type Config struct {
+	Store     *routing.Store
+	Clock     Clock
+	Upstreams Upstreams
+	AccessLog AccessLog // nil: no access log
+	Timeouts  Timeouts
+}
+
+// Worker runs the exchanges of one loop. All its methods but Totals are called on
+// that loop.
+type Worker struct {
+	cfg      Config
+	free     []*Exchange
+	rng      rand.PCG
+	draining bool
+	counts   counters
+}
+
+// NewWorker checks the configuration and makes a Worker.
+func NewWorker(cfg Config) (*Worker, error) {
+	if cfg.Store == nil || cfg.Clock == nil || cfg.Upstreams == nil {
+		return nil, errors.New("cannot make a proxy worker: Store, Clock and Upstreams are required")
+	}
+	if err := cfg.Timeouts.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot make a proxy worker: %w", err)
+	}
+	w := &Worker{cfg: cfg}
+	w.rng.Seed(rand.Uint64(), rand.Uint64())
+	return w, nil
+}
+
+// Timeouts are the worker's limits.
+func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
+
+// Drain makes every response from now on the last of its connection.
+func (w *Worker) Drain() { w.draining = true }
+
+// maxFree bounds the exchanges kept for reuse; more are left to the collector.
+const maxFree = 1024
+
+// Acquire takes an Exchange for a request that is about to arrive on down.
+func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
+	var ex *Exchange
+	if n := len(w.free); n > 0 {
+		ex, w.free = w.free[n-1], w.free[:n-1]
+	} else {
+		ex = &Exchange{w: w}
+		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
+	}
+	ex.down, ex.client, ex.state = down, client, stateHead
+	add(&w.counts.active, 1)
+	return ex
+}
+
+func (w *Worker) release(ex *Exchange) {
+	add(&w.counts.active, ^uint64(0))
+	timer, mem, fields := ex.timer, ex.scratch, ex.local.head.Fields
+	mem.reset()
+	*ex = Exchange{w: w, timer: timer, scratch: mem}
+	ex.local.head.Fields = fields[:0]
+	if len(w.free) < maxFree {
+		w.free = append(w.free, ex)
+	}
+}
+
+// counters are written by the loop alone and read by anybody.
+type counters struct {
+	_        [64]byte
+	active   uint64
+	requests uint64
+	bytesIn  uint64
+	bytesOut uint64
+	tunnels  uint64
+	retries  uint64
+	reasons  [reasonCount]uint64
+	_        [64]byte
+}
+
+// add is an increment by the only writer: readers need a whole word, nobody needs
+// the bus lock of an atomic add.
+func add(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
+
+// Totals are sums since the start.
+type Totals struct {
+	Active   int64 // exchanges running now
+	Requests uint64
+	BytesIn  uint64 // body and tunnel bytes from clients
+	BytesOut uint64 // body and tunnel bytes to clients
+	Tunnels  uint64 // upgrades and passthrough connections begun
+	Retries  uint64
+	Reasons  [reasonCount]uint64 // by Reason
+
+	Connections     [2]uint64 // accepted on the plain and on the TLS port
+	Open            [2]int64  // of those, open now
+	Handshakes      uint64    // TLS handshakes completed with clients
+	HandshakeErrors uint64
+}
+
+// Totals adds the worker's counts to t. Safe from any goroutine.
+func (w *Worker) Totals(t *Totals) {
+	t.Active += int64(atomic.LoadUint64(&w.counts.active))
+	t.Requests += atomic.LoadUint64(&w.counts.requests)
+	t.BytesIn += atomic.LoadUint64(&w.counts.bytesIn)
+	t.BytesOut += atomic.LoadUint64(&w.counts.bytesOut)
+	t.Tunnels += atomic.LoadUint64(&w.counts.tunnels)
+	t.Retries += atomic.LoadUint64(&w.counts.retries)
+	for i := range t.Reasons {
+		t.Reasons[i] += atomic.LoadUint64(&w.counts.reasons[i])
+	}
+}
+
+// Rejected counts and logs a request that never became an exchange: its bytes were
+// no request (400 and the like), or did not arrive in time (408).
+func (w *Worker) Rejected(client *Client, status int) {
+	reason := ReasonBadRequest
+	if status == 408 {
+		reason = ReasonClientTimeout
+	}
+	add(&w.counts.requests, 1)
+	add(&w.counts.reasons[reason], 1)
+	if w.cfg.AccessLog == nil {
+		return
+	}
+	w.cfg.AccessLog.Log(&Record{
+		Start: w.cfg.Clock.Wall(), Client: client.Addr, Secure: client.Secure,
+		Status: status, Reason: reason, Connect: -1, Response: -1,
+	})
+}
