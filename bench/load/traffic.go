@@ -1,0 +1,97 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// TrafficConfig describes which URLs are asked for.
+type TrafficConfig struct {
+	// Hosts is how many routes exist: Host(0) to Host(Hosts-1). 0 means 1; at most MaxHosts.
+	Hosts int
+	// Upstreams is how many upstreams serve them: host i is served by upstream i modulo Upstreams. 0 means 1.
+	Upstreams int
+	// Distinct limits the URLs in use to this many, one per host, spread over all hosts. 0 means all hosts.
+	Distinct int
+	// Fresh gives every request a path never used before by this Traffic.
+	Fresh bool
+	// Seed starts the random choice of hosts. 0 means 1.
+	Seed uint64
+}
+
+// MaxHosts bounds TrafficConfig.Hosts: the number of a host has five digits.
+const MaxHosts = 100_000
+
+// Traffic makes requests. It is used by one goroutine; its position carries on from one Drive to the
+// next, so that a fresh URL stays fresh.
+type Traffic struct {
+	cfg    TrafficConfig
+	stride int
+	random uint64
+	serial uint64
+	pathAt int
+	hostAt int
+	form   []byte
+}
+
+const (
+	hostDigits = 5
+	pathDigits = 10
+)
+
+// Host returns the host name of route n.
+func Host(n int) string { return fmt.Sprintf("r%05d.bench.test", n) }
+
+// NewTraffic returns the traffic that cfg describes, or an error that names the bad field.
+func NewTraffic(cfg TrafficConfig) (*Traffic, error) {
+	cfg.Hosts = max(cfg.Hosts, 1)
+	cfg.Upstreams = max(cfg.Upstreams, 1)
+	cfg.Seed = max(cfg.Seed, 1)
+	if cfg.Distinct <= 0 {
+		cfg.Distinct = cfg.Hosts
+	}
+	if cfg.Hosts > MaxHosts {
+		return nil, errors.New("cannot make traffic: Hosts is above MaxHosts")
+	}
+	if cfg.Distinct > cfg.Hosts {
+		return nil, errors.New("cannot make traffic: Distinct is above Hosts")
+	}
+	form := "GET /items/" + strings.Repeat("0", pathDigits) + " HTTP/1.1\r\nHost: " + Host(0) +
+		"\r\nUser-Agent: turnout-bench\r\nAccept: */*\r\n\r\n"
+	return &Traffic{
+		cfg: cfg, stride: cfg.Hosts / cfg.Distinct, random: cfg.Seed, form: []byte(form),
+		pathAt: strings.Index(form, "/items/") + len("/items/"),
+		hostAt: strings.Index(form, "Host: r") + len("Host: r"),
+	}, nil
+}
+
+// Next writes the next request into dst, which is reused when it is large enough, and returns it with
+// the number of the upstream that has to answer. It allocates only for the first request of a dst.
+func (t *Traffic) Next(dst []byte) (request []byte, upstream int) {
+	if len(dst) != len(t.form) {
+		dst = append(dst[:0], t.form...)
+	}
+	host := 0
+	if t.cfg.Distinct > 1 {
+		// xorshift64: cheap, and the same sequence in every run.
+		t.random ^= t.random << 13
+		t.random ^= t.random >> 7
+		t.random ^= t.random << 17
+		host = int(t.random%uint64(t.cfg.Distinct)) * t.stride
+	}
+	putDigits(dst[t.hostAt:t.hostAt+hostDigits], uint64(host))
+	if t.cfg.Fresh {
+		t.serial++
+		putDigits(dst[t.pathAt:t.pathAt+pathDigits], t.serial)
+	}
+	return dst, host % t.cfg.Upstreams
+}
+
+// putDigits fills p with the last len(p) decimal digits of n.
+func putDigits(p []byte, n uint64) {
+	for i := len(p) - 1; i >= 0; i-- {
+		p[i] = '0' + byte(n%10)
+		n /= 10
+	}
+}
