@@ -1,6 +1,9 @@
 package reactor
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
 // of the same loop may be called.
@@ -8,9 +11,9 @@ type Handler interface {
 	// Connected comes once, before anything else, and only to dialled connections.
 	Connected(c *Conn)
 	// Data presents input: p is valid for the call only. It returns how many bytes it consumed; the
-	// rest is kept and presented again, contiguous, in front of later bytes, and also after Resume,
-	// SetHandler. It is not called while paused. Consuming nothing of a full buffer
-	// (Config.ReadBuffer) closes the Conn with ErrInputFull.
+	// rest is kept and presented again, contiguous, in front of later bytes, and also after a Pause
+	// followed by Resume and after SetHandler. It is not called while paused. Consuming nothing of a
+	// full buffer (Config.ReadBuffer) closes the Conn with ErrInputFull.
 	Data(c *Conn, p []byte) int
 	// EOF says that the peer ended its sending side, after all data was presented. What was not
 	// consumed is dropped. The sending direction stays open.
@@ -18,53 +21,385 @@ type Handler interface {
 	// Drained says that the output fell to the low-water mark after Congested had been true.
 	Drained(c *Conn)
 	// Closed is the last event and comes exactly once, never from inside another call. err is nil
-	// after Close and CloseNow, else the reason: syscall.Errno, io.ErrUnexpectedEOF (the end came
-	// without the layer's), ErrDialTimeout, ErrWriteTimeout, ErrInputFull, ErrClosed, an error of the Layer.
+	// after Close and CloseNow, else the reason: a syscall.Errno, io.ErrUnexpectedEOF (the wire ended
+	// before the layer did), ErrDialTimeout, ErrInputFull, ErrClosed (the loop ended), an error of the
+	// Layer; also after Close when the peer did not take the queue in time: ErrWriteTimeout.
 	Closed(c *Conn, err error)
 }
 
-// Conn is one connection of a loop.
+type state uint8
+
+const (
+	stateConnecting state = iota
+	stateOpen
+	stateFlushing // Close was called, output is still queued
+	stateDraining // FIN sent, waiting for the peer's
+	stateDead     // the socket is closed
+)
+
+type flags uint32
+
+const (
+	flagReadable  flags = 1 << iota // the socket may have something to read
+	flagWritable                    // the socket may take something
+	flagHup                         // the peer's FIN is known: read to the end
+	flagFailed                      // the socket reported an error: read to find it
+	flagBroken                      // sending failed with c.err; only what arrived before is still read
+	flagPaused                      // the handler wants no Data and no EOF
+	flagAgain                       // present the kept rest although nothing new came
+	flagSwapped                     // SetHandler was called
+	flagEnded                       // the input ended, by FIN or by the layer's end
+	flagTold                        // EOF was called
+	flagShut                        // CloseWrite or Close was called: no more output
+	flagNotified                    // the layer's CloseWrite was called
+	flagFIN                         // FIN sent
+	flagCongested                   // above HighWater and not yet down at LowWater
+	flagDrained                     // Drained must be called
+	flagUnfed                       // c.in holds bytes from the wire, to be fed to the layer
+	flagLayer                       // the layer may have plaintext
+	flagReady                       // in Loop.ready
+	flagDirty                       // in Loop.dirty
+)
+
+// maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
+const maxDiscard = 256 << 10
+
+// Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
+// every method may be called at any time, also after that, and then does nothing.
 type Conn struct {
-	loop *Loop
-	sock socket
-	h    Handler
+	loop  *Loop
+	sock  socket
+	h     Handler
+	layer Layer
+
+	next, prev *Conn // in Loop.first
+	timer      *Timer
+	err        error   // why it ended
+	from       *Splice // takes the input instead of the handler
+	to         *Splice // feeds the output
+
+	in   []byte // kept input
+	out  queue  // what the handler wrote and the socket, or the layer, has not got yet
+	wire queue  // what the layer made of it, if there is one
+
+	nread, nwritten uint64
+	turn            uint32 // the turn that budget belongs to
+	budget          int32  // bytes left to read in this turn; to discard while draining
+	flags           flags
+	state           state
 }
 
 // Loop is the loop this Conn belongs to.
 func (c *Conn) Loop() *Loop { return c.loop }
 
-// LocalAddr is this side's address.
+// LocalAddr is this side's address; the zero value when the system does not say (not connected yet).
 func (c *Conn) LocalAddr() netip.AddrPort { return c.sock.local() }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr is the peer's address, for a dialled Conn the one that was dialled.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.sock.remote() }
 
-// SetHandler replaces the handler.
-func (c *Conn) SetHandler(h Handler) { panic("not yet") }
+// BytesRead counts the bytes received from the wire so far.
+func (c *Conn) BytesRead() uint64 { return c.nread }
 
-// Pause stops Data and EOF.
-func (c *Conn) Pause() { panic("not yet") }
+// BytesWritten counts the bytes the system took for the wire so far.
+func (c *Conn) BytesWritten() uint64 { return c.nwritten }
 
-// Resume continues them.
-func (c *Conn) Resume() { panic("not yet") }
+// SetHandler makes h get the events from the next one on. Input that the old handler left
+// unconsumed is presented to h in the same turn, at once if this is called inside Data.
+func (c *Conn) SetHandler(h Handler) {
+	if c.h == nil && c.state == stateDead {
+		return // told its end already
+	}
+	c.h = h
+	c.flags |= flagSwapped
+	c.presentAgain()
+}
 
-// CloseWrite ends the sending side after the queue.
-func (c *Conn) CloseWrite() { panic("not yet") }
+// Ended says that EOF was called: for a handler that takes over from another.
+func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
 
-// Close flushes and closes.
-func (c *Conn) Close() { panic("not yet") }
+// Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the
+// connection is still reported, unless bytes that came before it are waiting.
+func (c *Conn) Pause() { c.flags |= flagPaused }
 
-// CloseNow drops everything and closes.
-func (c *Conn) CloseNow(reset bool) { panic("not yet") }
+// Paused says whether Pause was called after the last Resume.
+func (c *Conn) Paused() bool { return c.flags&flagPaused != 0 }
 
-// SetLayer puts ly between wire and handler.
-func (c *Conn) SetLayer(ly Layer) { panic("not yet") }
+// Resume undoes Pause. What is there is presented later in this turn or in the next one, never
+// inside Resume; a rest that Data left unconsumed is presented again even if nothing follows it.
+func (c *Conn) Resume() {
+	if c.flags&flagPaused == 0 {
+		return
+	}
+	c.flags &^= flagPaused
+	c.presentAgain()
+	if c.flags&(flagReadable|flagLayer|flagUnfed) != 0 || c.flags&(flagEnded|flagTold) == flagEnded {
+		c.ready()
+	}
+}
 
-// Wire says whether the Conn can be spliced.
-func (c *Conn) Wire() bool { panic("not yet") }
+func (c *Conn) presentAgain() {
+	if (len(c.in) > 0 || c.loop.presenting == c) && c.flags&flagUnfed == 0 {
+		c.flags |= flagAgain
+		c.ready()
+	}
+}
 
-// BytesRead counts bytes from the wire.
-func (c *Conn) BytesRead() uint64 { panic("not yet") }
+// Wire says that the bytes of this Conn are those of the wire and the engine can splice them.
+func (c *Conn) Wire() bool {
+	_, ok := c.loop.eng.(splicer)
+	return ok && c.layer == nil
+}
 
-// BytesWritten counts bytes the wire took.
-func (c *Conn) BytesWritten() uint64 { panic("not yet") }
+// SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
+// the wire passes through it, input that was kept unconsumed included, and so does what is written;
+// what was queued before goes out first and unchanged. Plaintext that already waits inside ly is
+// presented in the same turn.
+func (c *Conn) SetLayer(ly Layer) {
+	if c.state == stateDead {
+		return
+	}
+	if c.layer != nil {
+		if ly == nil && c.out.len() > 0 && !c.encode() {
+			return
+		}
+		if ly == nil {
+			c.out, c.wire = c.wire, c.out
+		}
+	} else if ly != nil {
+		c.out, c.wire = c.wire, c.out
+	}
+	c.layer = ly
+	c.flags &^= flagLayer | flagUnfed | flagAgain
+	if ly != nil {
+		c.flags |= flagLayer | flagUnfed
+		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
+			c.flags = c.flags&^flagEnded | flagReadable
+		}
+	} else if len(c.in) > 0 {
+		c.flags |= flagAgain
+	}
+	c.ready()
+}
+
+// ready has the Conn served once more, at the end of this turn or in the next.
+func (c *Conn) ready() {
+	if c.flags&flagReady == 0 && c.state != stateDead {
+		c.flags |= flagReady
+		c.loop.ready = append(c.loop.ready, c)
+	}
+}
+
+// wake serves a Conn from the ready list.
+func (c *Conn) wake() {
+	if c.flags&flagDrained != 0 && c.state == stateOpen {
+		c.flags &^= flagDrained
+		c.h.Drained(c)
+	}
+	if c.to != nil {
+		c.to.pump()
+	}
+	c.serve()
+}
+
+// event takes note of what the engine saw and acts on it.
+func (c *Conn) event(ev events) {
+	if c.state == stateConnecting {
+		c.connected()
+		if c.state != stateOpen {
+			return
+		}
+	}
+	if ev&(evIn|evHup|evErr) != 0 {
+		c.flags |= flagReadable
+		if ev&evHup != 0 {
+			c.flags |= flagHup
+		}
+		if ev&evErr != 0 {
+			c.flags |= flagFailed
+		}
+	}
+	if ev&evOut != 0 && c.flags&flagWritable == 0 {
+		c.flags |= flagWritable
+		if c.Pending() > 0 {
+			c.markDirty()
+		}
+		if c.to != nil {
+			c.ready()
+		}
+	}
+	c.serve()
+}
+
+// connected ends the connecting state.
+func (c *Conn) connected() {
+	if err := c.sock.(dialer).connectError(); err != nil {
+		c.kill(err, false)
+		return
+	}
+	c.disarm()
+	c.state = stateOpen
+	c.flags |= flagWritable
+	if c.Pending() > 0 || c.flags&flagShut != 0 {
+		c.markDirty()
+	}
+	c.h.Connected(c)
+}
+
+// CloseWrite ends the sending direction once what is queued has gone: the layer's end, then FIN.
+// Further output is dropped. The other direction goes on; call Close when it is done too.
+func (c *Conn) CloseWrite() {
+	if c.flags&flagShut == 0 && c.state <= stateOpen {
+		c.flags |= flagShut
+		c.markDirty()
+	}
+}
+
+// Close sends what is queued (as long as the peer takes some of it every Config.FlushTimeout), ends
+// the sending direction, waits up to Config.Linger for the peer to do the same and drops what it
+// still sends, so that no RST destroys the last answer (RFC 9112 section 9.6), then closes. No event
+// but Closed follows.
+func (c *Conn) Close() {
+	switch {
+	case c.state > stateOpen:
+		return
+	case c.state == stateConnecting || c.flags&flagBroken != 0:
+		c.kill(nil, false)
+		return
+	}
+	c.closeWith(nil)
+}
+
+// closeWith closes in good order and reports err at the end.
+func (c *Conn) closeWith(err error) {
+	c.endSplices(ErrClosed)
+	c.err = err
+	c.state = stateFlushing
+	c.flags |= flagShut
+	c.dropInput()
+	c.arm(c.loop.cfg.FlushTimeout)
+	c.markDirty()
+}
+
+// CloseNow closes without sending what is queued; reset = the peer is told by RST, else by FIN if
+// nothing it sent is left unread. Closed follows at the end of the turn.
+func (c *Conn) CloseNow(reset bool) { c.kill(nil, reset) }
+
+// fail ends a connection that err happened to.
+func (c *Conn) fail(err error) {
+	if c.state >= stateFlushing {
+		err = c.err // this side ended it before
+	}
+	c.kill(err, false)
+}
+
+// kill closes the socket; Closed with err is delivered by the loop.
+func (c *Conn) kill(err error, reset bool) {
+	if c.state == stateDead {
+		return
+	}
+	c.endSplices(reasonOr(err, ErrClosed))
+	c.loop.unlink(c)
+	c.disarm()
+	c.sock.close(reset)
+	c.bury(err)
+}
+
+// bury releases what a Conn holds and puts it on the list of the dead.
+func (c *Conn) bury(err error) {
+	c.state = stateDead
+	c.err = err
+	c.dropInput()
+	c.dropOutput()
+	c.layer = nil
+	c.loop.dead = append(c.loop.dead, c)
+}
+
+func (c *Conn) dropInput() {
+	c.loop.arena.put(c.in)
+	c.in = nil
+	c.flags &^= flagAgain | flagUnfed
+}
+
+func (c *Conn) dropOutput() {
+	c.out.release(&c.loop.arena)
+	c.wire.release(&c.loop.arena)
+}
+
+// shutdownWrite sends FIN, after which Close has only to wait for the peer's.
+func (c *Conn) shutdownWrite() {
+	if c.state == stateFlushing && c.flags&flagEnded != 0 {
+		c.kill(c.err, false)
+		return
+	}
+	c.flags |= flagFIN
+	if err := c.sock.closeWrite(); err != nil {
+		c.fail(err)
+		return
+	}
+	if c.state == stateFlushing {
+		c.state = stateDraining
+		c.budget = maxDiscard
+		c.arm(c.loop.cfg.Linger)
+		c.drain()
+	}
+}
+
+// drain drops input until the peer's FIN.
+func (c *Conn) drain() {
+	for c.flags&flagReadable != 0 {
+		n, err := c.receive(c.loop.recv)
+		c.budget -= int32(n)
+		if err == errAgain {
+			return
+		}
+		if err != nil || c.budget <= 0 {
+			c.kill(c.err, false)
+			return
+		}
+	}
+}
+
+// arm starts the one timer that connecting, flushing and draining need.
+func (c *Conn) arm(d time.Duration) {
+	if c.timer == nil {
+		c.timer = c.loop.NewTimer(c.expired)
+	}
+	c.timer.Reset(d)
+}
+
+func (c *Conn) disarm() {
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
+	}
+}
+
+func (c *Conn) expired() {
+	switch c.state {
+	case stateConnecting:
+		c.kill(ErrDialTimeout, false)
+	case stateFlushing:
+		c.kill(reasonOr(c.err, ErrWriteTimeout), true)
+	case stateDraining:
+		c.kill(c.err, false)
+	}
+}
+
+func reasonOr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// noSocket stands in for the socket of a Conn that could not be dialled.
+type noSocket struct{ peer netip.AddrPort }
+
+func (noSocket) read([]byte) (int, error)        { return 0, ErrClosed }
+func (noSocket) write([]byte) (int, error)       { return 0, ErrClosed }
+func (noSocket) writev(a, b []byte) (int, error) { return 0, ErrClosed }
+func (noSocket) closeWrite() error               { return ErrClosed }
+func (noSocket) close(bool)                      {}
+func (noSocket) local() netip.AddrPort           { return netip.AddrPort{} }
+func (s noSocket) remote() netip.AddrPort        { return s.peer }

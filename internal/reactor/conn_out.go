@@ -1,22 +1,239 @@
 package reactor
 
-// Write queues p.
-func (c *Conn) Write(p []byte) { panic("not yet") }
+const (
+	// directWrite: output of more bytes than this is sent at once instead of at the end of the turn.
+	directWrite = 16 << 10
+	// wireBatch: so many bytes made by a layer are sent while it is still writing.
+	wireBatch = 64 << 10
+	// bufferSize is the room Buffer offers at least when nothing is queued.
+	bufferSize = 16 << 10
+)
 
-// WireWrite is used by a Layer.
-func (c *Conn) WireWrite(p []byte) { panic("not yet") }
+// writing says that output is not dropped.
+func (c *Conn) writing() bool { return c.state <= stateOpen && c.flags&(flagShut|flagBroken) == 0 }
 
-// Buffer is the pending output, to be appended to.
-func (c *Conn) Buffer() []byte { panic("not yet") }
+// direct says that bytes may be given to the socket now.
+func (c *Conn) direct() bool {
+	return c.flags&flagWritable != 0 && (c.state == stateOpen || c.state == stateFlushing)
+}
 
-// SetBuffer gives back the result of Buffer with more bytes appended.
-func (c *Conn) SetBuffer(b []byte) { panic("not yet") }
+// sendQueue is the queue that the socket takes from.
+func (c *Conn) sendQueue() *queue {
+	if c.layer != nil {
+		return &c.wire
+	}
+	return &c.out
+}
 
-// Flush writes now.
-func (c *Conn) Flush() { panic("not yet") }
+// Write sends p: at the end of the turn, together with everything else written in it, or at once
+// when that is more than 16 KiB. It never blocks and never fails: what the system does not take is
+// copied and sent later (see Congested), failures arrive as Closed. p is the caller's again after it.
+func (c *Conn) Write(p []byte) {
+	if len(p) == 0 || !c.writing() {
+		return
+	}
+	switch {
+	case c.Pending()+len(p) <= directWrite || !c.direct():
+		c.out.append(&c.loop.arena, p)
+		c.markDirty()
+	case c.layer == nil:
+		c.writeThrough(p)
+	default:
+		if !c.encode() {
+			return
+		}
+		if err := c.layer.Write(p); err != nil {
+			c.fail(err)
+			return
+		}
+		c.flush()
+	}
+	c.congestion()
+}
 
-// Pending counts the queued output bytes.
-func (c *Conn) Pending() int { panic("not yet") }
+// writeThrough gives what is queued and p to the socket in one call and queues the rest.
+func (c *Conn) writeThrough(p []byte) {
+	queued := c.out.len()
+	c.loop.stats.Writes++
+	var n int
+	var err error
+	if queued == 0 {
+		n, err = c.sock.write(p)
+	} else {
+		n, err = c.sock.writev(c.out.bytes(), p)
+	}
+	if err != nil && err != errAgain {
+		c.sendFailed(err)
+		return
+	}
+	c.nwritten += uint64(n)
+	if queued > 0 {
+		c.out.advance(&c.loop.arena, min(n, queued))
+	}
+	if n < queued+len(p) {
+		c.flags &^= flagWritable
+		c.out.append(&c.loop.arena, p[max(n-queued, 0):])
+	}
+}
 
-// Congested says that output waits.
-func (c *Conn) Congested() bool { panic("not yet") }
+// WireWrite is for the Layer only: p goes to the wire as it is, behind what is queued for it. p is
+// the layer's again after it.
+func (c *Conn) WireWrite(p []byte) {
+	if len(p) == 0 || c.state > stateFlushing || c.flags&(flagBroken|flagFIN) != 0 {
+		return
+	}
+	q := c.sendQueue()
+	q.append(&c.loop.arena, p)
+	if q.len() >= wireBatch && c.direct() {
+		c.sendQueued(q)
+	}
+	c.markDirty()
+}
+
+// encode has the layer turn the queue into bytes for the wire.
+func (c *Conn) encode() bool {
+	if c.out.len() == 0 {
+		return true
+	}
+	out := c.out
+	c.out = queue{}
+	err := c.layer.Write(out.bytes())
+	out.release(&c.loop.arena)
+	if err != nil {
+		c.fail(err)
+	}
+	return c.layer != nil
+}
+
+// Buffer lends the queue of pending output for serialising without a copy: append to it and give the
+// result to SetBuffer before calling anything else of this Conn. What it holds already is output
+// queued before. It is nil when output is dropped.
+func (c *Conn) Buffer() []byte {
+	if !c.writing() {
+		return nil
+	}
+	if c.out.b == nil {
+		c.out.b = c.loop.arena.get(bufferSize)
+		c.markDirty() // takes it back if nothing comes
+	}
+	c.out.compact()
+	return c.out.b
+}
+
+// SetBuffer queues what was appended to the result of Buffer; b belongs to the Conn afterwards.
+func (c *Conn) SetBuffer(b []byte) {
+	if !c.writing() || cap(b) == 0 {
+		return
+	}
+	c.out.adopt(&c.loop.arena, b)
+	c.markDirty()
+	if c.Pending() > directWrite && c.direct() {
+		c.flush()
+	}
+	c.congestion()
+}
+
+// Flush sends what is queued now instead of at the end of the turn.
+func (c *Conn) Flush() {
+	if c.Pending() > 0 {
+		c.flush()
+	}
+}
+
+// Pending counts the bytes queued for output; those the system has taken are not among them.
+func (c *Conn) Pending() int { return c.out.len() + c.wire.len() }
+
+// Congested says that more than Config.HighWater bytes were queued and they have not fallen to
+// LowWater yet. Whoever produces the output should then stop until Drained; nothing is dropped if not.
+func (c *Conn) Congested() bool { return c.flags&flagCongested != 0 }
+
+func (c *Conn) congestion() {
+	switch n := c.Pending(); {
+	case n > c.loop.cfg.HighWater:
+		c.flags |= flagCongested
+		c.flags &^= flagDrained
+	case n <= c.loop.cfg.LowWater && c.flags&flagCongested != 0:
+		c.flags &^= flagCongested
+		c.flags |= flagDrained
+		c.ready()
+	}
+}
+
+func (c *Conn) markDirty() {
+	if c.flags&flagDirty == 0 && c.state != stateDead {
+		c.flags |= flagDirty
+		c.loop.dirty = append(c.loop.dirty, c)
+	}
+}
+
+// flush sends what is queued as far as the socket takes it, and what CloseWrite and Close want sent
+// after it. It calls no handler.
+func (c *Conn) flush() {
+	for c.state == stateOpen || c.state == stateFlushing {
+		if c.layer != nil && c.wire.len() < directWrite && !c.encode() {
+			return
+		}
+		q := c.sendQueue()
+		if q.len() > 0 {
+			if c.flags&flagWritable == 0 || !c.sendQueued(q) {
+				break
+			}
+			continue // the layer may have more
+		}
+		q.release(&c.loop.arena) // Buffer without output
+		if c.flags&(flagShut|flagFIN) != flagShut {
+			break
+		}
+		if c.layer != nil && c.flags&flagNotified == 0 {
+			c.flags |= flagNotified
+			if err := c.layer.CloseWrite(); err != nil {
+				c.fail(err)
+			}
+			continue
+		}
+		c.shutdownWrite()
+		break
+	}
+	if c.state == stateDead {
+		return
+	}
+	c.congestion()
+	if c.to != nil && c.Pending() == 0 && c.flags&flagWritable != 0 {
+		c.ready()
+	}
+}
+
+// sendQueued gives the queue to the socket. false = it did not take everything.
+func (c *Conn) sendQueued(q *queue) bool {
+	c.loop.stats.Writes++
+	n, err := c.sock.write(q.bytes())
+	if err != nil && err != errAgain {
+		c.sendFailed(err)
+		return false
+	}
+	if n > 0 && c.state == stateFlushing {
+		c.arm(c.loop.cfg.FlushTimeout)
+	}
+	c.nwritten += uint64(n)
+	if n == q.len() {
+		q.advance(&c.loop.arena, n)
+		return true
+	}
+	c.flags &^= flagWritable
+	q.advance(&c.loop.arena, n)
+	q.shrink(&c.loop.arena)
+	return false
+}
+
+// sendFailed drops the output. A peer that answered early and closed may have its answer in our
+// receive queue: it is presented before Closed tells about err.
+func (c *Conn) sendFailed(err error) {
+	c.dropOutput()
+	if c.state != stateOpen || c.flags&(flagPaused|flagTold) != 0 {
+		c.fail(err)
+		return
+	}
+	c.err = err
+	c.flags |= flagBroken | flagReadable
+	c.ready()
+}

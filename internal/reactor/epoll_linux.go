@@ -1,3 +1,324 @@
 package reactor
 
-func platformEngine(cfg Config) (engine, error) { panic("not yet") }
+import (
+	"math"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	batchSize   = 256 // events per wait
+	acceptBatch = 64  // connections accepted per listener and turn
+	backlog     = 4096
+
+	wakeTag = -1 // user data of the wake descriptor; listeners have -2, -3, ...
+)
+
+// epollEngine waits with epoll. The user data of an event is the descriptor and the generation of
+// its slot, which changes when the descriptor is closed: an event of the old socket that is still in
+// the batch when the number is used again finds another generation.
+type epollEngine struct {
+	fd        int
+	slots     []slot // by descriptor
+	listeners []*epollListener
+	events    [batchSize]unix.EpollEvent
+	base      time.Time
+	waits     uint64
+	pipes     []*pipe
+	vec       struct {
+		iov [2]unix.Iovec
+		msg unix.Msghdr
+	}
+
+	wakeMu sync.Mutex // a wake must not write to a descriptor that is somebody else's by now
+	wakeFD int        // -1 = closed
+}
+
+type slot struct {
+	c   *Conn
+	gen uint32
+}
+
+func platformEngine(Config) (engine, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		closeFD(fd)
+		return nil, err
+	}
+	e := &epollEngine{fd: fd, wakeFD: wake, base: time.Now()}
+	// Edge-triggered: each write is an event and nobody need read.
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&math.MaxUint32, Fd: wakeTag}
+	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, wake, &ev); err != nil {
+		e.close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *epollEngine) now() int64 { return int64(time.Since(e.base)) }
+
+func (e *epollEngine) wake() {
+	e.wakeMu.Lock()
+	defer e.wakeMu.Unlock()
+	if e.wakeFD >= 0 {
+		one := [8]byte{1}
+		_, _ = unix.Write(e.wakeFD, one[:]) // fails only if 2^64-2 wakes were not read, and has woken then
+	}
+}
+
+func (e *epollEngine) wait(timeout time.Duration, deliver func(c *Conn, ev events)) error {
+	n, err := e.poll(timeout)
+	if err != nil {
+		return err
+	}
+	for i := range e.events[:n] {
+		ev := &e.events[i]
+		if ev.Fd < 0 {
+			e.deliverOther(ev.Fd)
+			continue
+		}
+		if s := &e.slots[ev.Fd]; s.c != nil && s.gen == uint32(ev.Pad) {
+			deliver(s.c, translate(ev.Events))
+		}
+	}
+	return nil
+}
+
+// poll looks without blocking first, which costs the scheduler nothing; only if nothing is there it
+// blocks, in a way that the runtime knows of, so that the garbage collector need not wait for the loop.
+func (e *epollEngine) poll(timeout time.Duration) (int, error) {
+	e.waits++
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, 0, 0, 0)
+	if errno == 0 && n == 0 && timeout != 0 {
+		e.waits++
+		ms := -1
+		if timeout > 0 {
+			ms = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+		}
+		n, _, errno = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, uintptr(ms), 0, 0)
+	}
+	switch errno {
+	case 0:
+		return int(n), nil
+	case unix.EINTR:
+		return 0, nil
+	}
+	return 0, errno
+}
+
+func translate(bits uint32) (ev events) {
+	if bits&(unix.EPOLLIN|unix.EPOLLPRI) != 0 {
+		ev |= evIn
+	}
+	if bits&unix.EPOLLOUT != 0 {
+		ev |= evOut
+	}
+	if bits&unix.EPOLLRDHUP != 0 {
+		ev |= evHup
+	}
+	if bits&unix.EPOLLHUP != 0 { // both directions ended: reading and writing say so at once
+		ev |= evHup | evOut
+	}
+	if bits&unix.EPOLLERR != 0 {
+		ev |= evErr | evOut
+	}
+	return ev
+}
+
+func (e *epollEngine) deliverOther(tag int32) {
+	if i := int(-tag) - 2; i >= 0 && e.listeners[i] != nil {
+		e.listeners[i].acceptBatch()
+	}
+}
+
+func (e *epollEngine) register(s socket, c *Conn) error {
+	fd := s.(*epollSocket).fd
+	for fd >= len(e.slots) {
+		e.slots = append(e.slots, slot{})
+	}
+	sl := &e.slots[fd]
+	sl.c = c
+	ev := unix.EpollEvent{
+		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET&math.MaxUint32,
+		Fd:     int32(fd),
+		Pad:    int32(sl.gen),
+	}
+	return unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev)
+}
+
+// forget drops what the batch still holds for fd, which is about to be closed.
+func (e *epollEngine) forget(fd int) {
+	if fd < len(e.slots) {
+		e.slots[fd].c = nil
+		e.slots[fd].gen++
+	}
+}
+
+func (e *epollEngine) close() {
+	e.wakeMu.Lock()
+	closeFD(e.wakeFD)
+	e.wakeFD = -1
+	e.wakeMu.Unlock()
+	for _, p := range e.pipes {
+		p.close()
+	}
+	e.pipes = nil
+	closeFD(e.fd)
+}
+
+// epollListener is one listening socket, level-triggered: what a bounded batch leaves is seen again.
+type epollListener struct {
+	eng      *epollEngine
+	fd       int
+	tag      int32
+	bound    netip.AddrPort
+	idle     bool // paused or closed
+	accepted func(s socket, err error)
+	sa       unix.RawSockaddrAny
+	salen    uint32
+}
+
+func (e *epollEngine) listen(addr netip.AddrPort, accepted func(s socket, err error)) (engineListener, error) {
+	fd, err := bindListener(addr)
+	if err != nil {
+		return nil, err
+	}
+	ln := &epollListener{eng: e, fd: fd, bound: boundAddr(fd), accepted: accepted, tag: int32(-len(e.listeners) - 2)}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: ln.tag}
+	if err := unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		closeFD(fd)
+		return nil, err
+	}
+	e.listeners = append(e.listeners, ln)
+	return ln, nil
+}
+
+func bindListener(addr netip.AddrPort) (int, error) {
+	sa, family := sockaddr(addr)
+	fd, err := newSocket(family)
+	if err != nil {
+		return -1, err
+	}
+	set := func(level, option, value int) {
+		if err == nil {
+			err = unix.SetsockoptInt(fd, level, option, value)
+		}
+	}
+	set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	if family == unix.AF_INET6 { // [::] takes IPv4 too, every other address only itself
+		set(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, btoi(!addr.Addr().IsUnspecified()))
+	}
+	if err == nil {
+		err = unix.Bind(fd, sa)
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	if err != nil {
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (ln *epollListener) addr() netip.AddrPort { return ln.bound }
+
+func (ln *epollListener) acceptBatch() {
+	for i := 0; i < acceptBatch && !ln.idle; i++ {
+		s, err := ln.accept()
+		switch err {
+		case nil:
+			ln.accepted(s, nil)
+		case unix.EAGAIN:
+			return
+		case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM:
+			ln.accepted(nil, err)
+			return
+		default: // the connection failed before it was accepted; the next one may not have
+		}
+	}
+}
+
+func (ln *epollListener) accept() (*epollSocket, error) {
+	for {
+		ln.salen = uint32(unsafe.Sizeof(ln.sa))
+		fd, _, errno := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(ln.fd), uintptr(unsafe.Pointer(&ln.sa)),
+			uintptr(unsafe.Pointer(&ln.salen)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		switch errno {
+		case 0:
+			return &epollSocket{eng: ln.eng, fd: int(fd), there: rawAddr(&ln.sa)}, nil
+		case unix.EINTR:
+		default:
+			return nil, errno
+		}
+	}
+}
+
+func rawAddr(sa *unix.RawSockaddrAny) netip.AddrPort {
+	switch sa.Addr.Family {
+	case unix.AF_INET:
+		in := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
+		return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), hostOrder(in.Port))
+	case unix.AF_INET6:
+		in := (*unix.RawSockaddrInet6)(unsafe.Pointer(sa))
+		return netip.AddrPortFrom(netip.AddrFrom16(in.Addr).Unmap(), hostOrder(in.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// hostOrder turns a port as it lies in memory, big endian, into a number.
+func hostOrder(port uint16) uint16 {
+	b := (*[2]byte)(unsafe.Pointer(&port))
+	return uint16(b[0])<<8 | uint16(b[1])
+}
+
+func (ln *epollListener) watch(events uint32) {
+	ev := unix.EpollEvent{Events: events, Fd: ln.tag}
+	_ = unix.EpollCtl(ln.eng.fd, unix.EPOLL_CTL_MOD, ln.fd, &ev) // cannot fail for a registered descriptor
+}
+
+func (ln *epollListener) pause() {
+	ln.idle = true
+	ln.watch(0)
+}
+
+func (ln *epollListener) resume() {
+	ln.idle = false
+	ln.watch(unix.EPOLLIN)
+}
+
+func (ln *epollListener) close() {
+	ln.idle = true
+	ln.eng.listeners[int(-ln.tag)-2] = nil // tags are not used again: a batch may still hold this one
+	closeFD(ln.fd)
+}
+
+// zoneID is the index of the interface an IPv6 link-local address belongs to.
+func zoneID(zone string) uint32 {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n)
+	}
+	if ifi, err := net.InterfaceByName(zone); err == nil {
+		return uint32(ifi.Index)
+	}
+	return 0
+}

@@ -2,22 +2,164 @@ package reactor
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
 )
 
-// Group is several loops that share their listening addresses.
-type Group struct{ loops []*Loop }
+// Group is several loops that share their listening addresses, one per core as a rule.
+type Group struct {
+	loops   []*Loop
+	running atomic.Bool
+}
 
-// NewGroup makes n loops.
-func NewGroup(n int, cfg Config) (*Group, error) { panic("not yet") }
+// NewGroup makes n loops (n <= 0: one per core), each with cfg.
+func NewGroup(n int, cfg Config) (*Group, error) {
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	g := &Group{}
+	for range n {
+		l, err := New(cfg)
+		if err != nil {
+			for _, made := range g.loops {
+				made.shutdown()
+			}
+			return nil, err
+		}
+		g.loops = append(g.loops, l)
+	}
+	return g, nil
+}
 
-// Loops are the loops.
+// Loops are the loops, in a fixed order. The slice is the group's.
 func (g *Group) Loops() []*Loop { return g.loops }
 
-// Run runs all loops.
-func (g *Group) Run(ctx context.Context) error { panic("not yet") }
+// Run runs every loop on its own goroutine, locked to a thread, until ctx is done, one of them is
+// stopped or one fails; then all end. It returns the errors of those that failed.
+func (g *Group) Run(ctx context.Context) error {
+	g.running.Store(true)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(g.loops))
+	var wg sync.WaitGroup
+	for i, l := range g.loops {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			defer cancel()
+			errs[i] = l.Run(ctx)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
 
-// Listen listens on addr with every loop.
+// Listen listens on addr ("host:port", host a name or an address or empty for all, IPv4 and IPv6)
+// with every loop and returns the address in use: port 0 is chosen once. accept is called on the
+// loop that accepted. A port that anybody else listens on already is an error, although the loops
+// share it among themselves. Call it before Run or, from a goroutine that is none of the loops', during it.
 func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (netip.AddrPort, error) {
-	panic("not yet")
+	ap, err := resolve(addr)
+	if err == nil && ap.Port() != 0 {
+		err = probe(ap)
+	}
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
+	}
+	var listeners []*Listener
+	for _, l := range g.loops {
+		ln, err := g.listenOn(l, ap, accept)
+		if err != nil {
+			for _, ln := range listeners {
+				g.do(ln.loop, ln.Close)
+			}
+			return netip.AddrPort{}, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
+		}
+		listeners = append(listeners, ln)
+		ap = netip.AddrPortFrom(ap.Addr(), ln.Addr().Port())
+	}
+	return ap, nil
+}
+
+func (g *Group) listenOn(l *Loop, ap netip.AddrPort, accept func(c *Conn) Handler) (ln *Listener, err error) {
+	err = ErrClosed
+	g.do(l, func() { ln, err = l.Listen(ap, accept) })
+	return ln, err
+}
+
+// do calls fn on l's goroutine, or here if that does not exist yet, and waits for it. It is dropped
+// when the loop has ended.
+func (g *Group) do(l *Loop, fn func()) {
+	if !g.running.Load() {
+		fn()
+		return
+	}
+	done := make(chan struct{})
+	if l.Post(func() { defer close(done); fn() }) {
+		<-done
+	}
+}
+
+// resolve makes an address of host:port.
+func resolve(addr string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("port %q is not a number up to 65535", service)
+	}
+	ip, err := resolveHost(host)
+	return netip.AddrPortFrom(ip, uint16(port)), err
+}
+
+func resolveHost(host string) (netip.Addr, error) {
+	if host == "" {
+		// The net package knows whether the system has IPv6 and shares it with IPv4.
+		ln, err := net.Listen("tcp", ":0")
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		defer ln.Close()
+		if ln.Addr().(*net.TCPAddr).IP.To4() != nil {
+			return netip.IPv4Unspecified(), nil
+		}
+		return netip.IPv6Unspecified(), nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip, nil
+	}
+	ip, err := net.ResolveIPAddr("ip", host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return addrOf(ip), nil
+}
+
+// probe says whether the address is free: a listener without SO_REUSEPORT must succeed.
+func probe(ap netip.AddrPort) error {
+	network := "tcp"
+	if !ap.Addr().IsUnspecified() || ap.Addr().Is4() {
+		network = "tcp4"
+		if ap.Addr().Is6() {
+			network = "tcp6"
+		}
+	}
+	ln, err := net.Listen(network, ap.String())
+	if err != nil {
+		return err
+	}
+	return ln.Close()
+}
+
+func addrOf(ip *net.IPAddr) netip.Addr {
+	a, _ := netip.AddrFromSlice(ip.IP)
+	return a.Unmap().WithZone(ip.Zone)
 }

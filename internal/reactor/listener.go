@@ -1,23 +1,121 @@
 package reactor
 
-import "net/netip"
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// starvedPause is how long a listener rests when the system has no descriptors or memory left.
+const starvedPause = 100 * time.Millisecond
 
 // Listener accepts connections for one loop.
-type Listener struct{ loop *Loop }
-
-// Listen accepts connections on addr.
-func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Listener, error) {
-	panic("not yet")
+type Listener struct {
+	loop    *Loop
+	el      engineListener
+	accept  func(c *Conn) Handler
+	timer   *Timer // runs while starved
+	paused  bool
+	resting bool // el is paused
+	closed  bool
 }
 
-// Addr is the address in use.
-func (ln *Listener) Addr() netip.AddrPort { panic("not yet") }
+// Listen accepts connections on addr (port 0: one is chosen). Several loops, also of other processes
+// of the same user, may listen on the same address; the system spreads connections over them
+// (SO_REUSEPORT). accept is called for each connection and returns its handler; it may write to it
+// and set its layer already. nil closes the connection and no Closed is called for it.
+func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Listener, error) {
+	if l.ended {
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, ErrClosed)
+	}
+	ln := &Listener{loop: l, accept: accept}
+	ln.timer = l.NewTimer(ln.settle)
+	el, err := l.eng.listen(addr, ln.accepted)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
+	}
+	ln.el = el
+	l.listeners = append(l.listeners, ln)
+	return ln, nil
+}
 
-// Pause stops accepting.
-func (ln *Listener) Pause() { panic("not yet") }
+// bareError takes away what package net and os wrap around a system error: it repeats the address.
+func bareError(err error) error {
+	var errno syscall.Errno
+	var sys *os.SyscallError
+	switch {
+	case errors.As(err, &sys):
+		return sys.Err
+	case errors.As(err, &errno):
+		return errno
+	}
+	return err
+}
+
+func (ln *Listener) accepted(s socket, err error) {
+	l := ln.loop
+	l.begin()
+	if err != nil {
+		ln.timer.Reset(starvedPause)
+		ln.settle()
+		return
+	}
+	c := &Conn{loop: l, sock: s, state: stateOpen, flags: flagWritable}
+	if err := l.eng.register(s, c); err != nil {
+		s.close(true)
+		return
+	}
+	l.stats.Accepted++
+	l.link(c)
+	h := ln.accept(c)
+	if c.h == nil {
+		c.h = h
+	}
+	if h == nil {
+		c.h = nil
+		c.kill(nil, false)
+	}
+}
+
+// Addr is the address in use, with the port that was chosen.
+func (ln *Listener) Addr() netip.AddrPort { return ln.el.addr() }
+
+// Pause stops accepting; new connections wait in the system's backlog.
+func (ln *Listener) Pause() {
+	ln.paused = true
+	ln.settle()
+}
 
 // Resume accepts again.
-func (ln *Listener) Resume() { panic("not yet") }
+func (ln *Listener) Resume() {
+	ln.paused = false
+	ln.settle()
+}
 
-// Close stops listening.
-func (ln *Listener) Close() { panic("not yet") }
+// settle makes the engine's listener do what is wanted of it.
+func (ln *Listener) settle() {
+	if rest := ln.paused || ln.timer.Active(); !ln.closed && rest != ln.resting {
+		ln.resting = rest
+		if rest {
+			ln.el.pause()
+		} else {
+			ln.el.resume()
+		}
+	}
+}
+
+// Close stops listening. Connections that were accepted live on; those still in the backlog are refused.
+func (ln *Listener) Close() {
+	if ln.closed {
+		return
+	}
+	ln.closed = true
+	ln.timer.Stop()
+	ln.el.close()
+	l := ln.loop
+	l.listeners = slices.DeleteFunc(l.listeners, func(other *Listener) bool { return other == ln })
+}

@@ -78,7 +78,7 @@ type Stats struct {
 type Loop struct {
 	cfg     Config
 	eng     engine
-	deliver func(*Conn, events) // l.event, kept so that no turn allocates it
+	deliver func(*Conn, events) // l.event, made once: a turn allocates nothing
 	clock   int64               // Now
 	running bool
 	ended   bool
@@ -89,6 +89,8 @@ type Loop struct {
 	recv  []byte // shared by all Conns: bytes from the wire
 	plain []byte // the same for what a Layer made of them; made when first used
 
+	presenting *Conn // whose Data is being called
+
 	wheel wheel
 	mail  mailbox
 
@@ -96,10 +98,11 @@ type Loop struct {
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
 
-	ready, readySpare []*Conn // to be served once more
-	dirty, dirtySpare []*Conn // output to flush, or buffers to give back
-	dead, deadSpare   []*Conn // Closed to deliver
-	atEnd, endSpare   []func()
+	ready, readySpare []*Conn   // to be served once more
+	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
+	dead, deadSpare   []*Conn   // Closed to deliver
+	over              []*Splice // done to call
+	atEnd             []func()
 
 	stopped atomic.Bool
 }
@@ -181,19 +184,194 @@ func (l *Loop) AtTurnEnd(fn func()) { l.atEnd = append(l.atEnd, fn) }
 // after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
 // Connected is queued.
 func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
-	panic("not yet")
+	c := &Conn{loop: l, h: h, state: stateConnecting}
+	l.stats.Dialled++
+	s, err := socket(nil), error(ErrClosed)
+	if !l.ended {
+		s, err = l.eng.dial(addr)
+	}
+	if err == nil {
+		if err = l.eng.register(s, c); err != nil {
+			s.close(true)
+		}
+	}
+	if err != nil {
+		c.sock = noSocket{addr}
+		c.bury(err)
+		return c
+	}
+	c.sock = s
+	l.link(c)
+	if timeout > 0 {
+		c.arm(timeout)
+	}
+	return c
+}
+
+// turn is one turn of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
+func (l *Loop) turn(limit time.Duration) error {
+	timeout := l.sleepTime(limit)
+	if !l.mail.sleep() || l.stopped.Load() {
+		timeout = 0
+	}
+	err := l.eng.wait(timeout, l.deliver)
+	l.mail.awake()
+	if err != nil {
+		return err
+	}
+	l.begin()
+	l.mail.run()
+	l.wheel.advance(l.clock)
+	l.serveReady()
+	l.finish()
+	l.running = false
+	return nil
 }
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.atEnd) == 0 && l.mail.empty()
+	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd) == 0 && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants a turn at the latest.
 func (l *Loop) nextTimer() (at int64, ok bool) { return l.wheel.next() }
 
-func (l *Loop) turn(limit time.Duration) error { panic("not yet") }
+func (l *Loop) sleepTime(limit time.Duration) time.Duration {
+	if limit == 0 || !l.idle() {
+		return 0
+	}
+	if at, ok := l.nextTimer(); ok {
+		d := time.Duration(max(at-l.eng.now(), 0))
+		if limit < 0 || d < limit {
+			return d
+		}
+	}
+	return limit
+}
 
-func (l *Loop) event(c *Conn, ev events) { panic("not yet") }
+// begin starts the turn proper, at the first thing that happens in it.
+func (l *Loop) begin() {
+	if !l.running {
+		l.running = true
+		l.turnNo++
+		l.stats.Turns++
+		l.clock = l.eng.now()
+	}
+}
 
-func (l *Loop) shutdown() { panic("not yet") }
+// event is what the engine calls for each socket that something happened to.
+func (l *Loop) event(c *Conn, ev events) {
+	l.begin()
+	c.event(ev)
+}
+
+// serveReady serves, once, the Conns that have more input than one turn may take, were resumed, or
+// have a Drained to deliver.
+func (l *Loop) serveReady() {
+	list := l.ready
+	l.ready = l.readySpare[:0]
+	for i, c := range list {
+		list[i] = nil
+		c.flags &^= flagReady
+		c.wake()
+	}
+	l.readySpare = list[:0]
+}
+
+// finish ends the turn: output collected in it is sent, then the Closed events are delivered.
+func (l *Loop) finish() {
+	for i := 0; i < len(l.atEnd); i++ {
+		fn := l.atEnd[i]
+		l.atEnd[i] = nil
+		fn()
+	}
+	l.atEnd = l.atEnd[:0]
+	l.flushDirty()
+	if len(l.over)+len(l.dead) > 0 {
+		l.tellClosed()
+		l.flushDirty()
+	}
+}
+
+func (l *Loop) flushDirty() {
+	list := l.dirty
+	if len(list) == 0 {
+		return
+	}
+	l.dirty = l.dirtySpare[:0]
+	for i, c := range list {
+		list[i] = nil
+		c.flush()
+		c.flags &^= flagDirty
+	}
+	l.dirtySpare = list[:0]
+}
+
+// tellClosed delivers the ends that are known by now; what they cause to end comes next turn.
+func (l *Loop) tellClosed() {
+	over := l.over
+	l.over = nil
+	for _, s := range over {
+		s.tell()
+	}
+	list := l.dead
+	l.dead = l.deadSpare[:0]
+	for i, c := range list {
+		list[i] = nil
+		if h := c.h; h != nil {
+			c.h = nil
+			h.Closed(c, c.err)
+		}
+	}
+	l.deadSpare = list[:0]
+}
+
+func (l *Loop) link(c *Conn) {
+	l.conns++
+	c.next = l.first
+	if c.next != nil {
+		c.next.prev = c
+	}
+	l.first = c
+}
+
+func (l *Loop) unlink(c *Conn) {
+	if c.prev == nil && l.first != c {
+		return // never linked
+	}
+	l.conns--
+	if c.next != nil {
+		c.next.prev = c.prev
+	}
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		l.first = c.next
+	}
+	c.next, c.prev = nil, nil
+}
+
+// farewells bounds how often handlers may start something new while their loop ends.
+const farewells = 16
+
+// shutdown closes everything: mail that was accepted is run, listeners and Conns are closed, Closed is delivered.
+func (l *Loop) shutdown() {
+	l.begin()
+	l.mail.close()
+	l.mail.run()
+	l.ended = true
+	for len(l.listeners) > 0 {
+		l.listeners[0].Close()
+	}
+	for range farewells {
+		for l.first != nil {
+			l.first.kill(ErrClosed, false)
+		}
+		l.finish()
+		if len(l.dead)+len(l.over)+len(l.atEnd) == 0 {
+			break
+		}
+	}
+	l.running = false
+	l.eng.close()
+}

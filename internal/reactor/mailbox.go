@@ -9,9 +9,9 @@ import (
 type mailbox struct {
 	mu     sync.Mutex
 	queue  []func()
-	spare  []func()
 	closed bool
-	asleep atomic.Bool // the loop waits, or is about to: somebody must wake it
+	spare  []func()    // the loop's
+	asleep atomic.Bool // the loop waits, or is about to: the next to put must wake it
 }
 
 // put appends fn; wake says that the caller must wake the loop.
@@ -25,6 +25,14 @@ func (m *mailbox) put(fn func()) (ok, wake bool) {
 	return ok, ok && m.asleep.Load() && m.asleep.CompareAndSwap(true, false)
 }
 
+// sleep announces that the loop is about to wait. It says false when there is mail already.
+func (m *mailbox) sleep() bool {
+	m.asleep.Store(true)
+	return m.empty()
+}
+
+func (m *mailbox) awake() { m.asleep.Store(false) }
+
 func (m *mailbox) empty() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,17 +43,20 @@ func (m *mailbox) empty() bool {
 func (m *mailbox) run() {
 	m.mu.Lock()
 	fns := m.queue
+	if len(fns) > 0 {
+		m.queue, m.spare = m.spare, nil
+	}
+	m.mu.Unlock()
 	if len(fns) == 0 {
-		m.mu.Unlock()
 		return
 	}
-	m.queue, m.spare = m.spare, nil
-	m.mu.Unlock()
 	for i, fn := range fns {
 		fns[i] = nil
 		fn()
 	}
-	m.spare = fns[:0]
+	if cap(fns) <= 4096 {
+		m.spare = fns[:0]
+	}
 }
 
 // close refuses all further mail.

@@ -1,12 +1,224 @@
 package reactor
 
-// Splice is a running kernel copy from one Conn to another.
-type Splice struct{ bytes uint64 }
+import (
+	"io"
+)
 
-// Splice copies everything from src to dst.
-func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice, error) {
-	panic("not yet")
+const (
+	// pipeSize is what one splice may move; a pipe smaller than that costs half of the gain.
+	pipeSize = 1 << 20
+	// spliceTurn bounds what one Splice moves per turn.
+	spliceTurn = 2 << 20
+)
+
+// splicer is an engine whose kernel copies between sockets through pipes.
+type splicer interface {
+	// getPipe takes an empty pipe from the pool.
+	getPipe() (*pipe, error)
+	// putPipe gives it back; held bytes are lost.
+	putPipe(p *pipe, held int)
+	// fill moves up to pipeSize bytes from s: errAgain, io.EOF as socket.read.
+	fill(p *pipe, s socket) (int, error)
+	// drain moves up to n bytes to s: errAgain as socket.write.
+	drain(p *pipe, s socket, n int) (int, error)
 }
 
-// Bytes is how many bytes dst's socket took.
+// Splice is a running copy inside the kernel from one Conn to another. Bytes do not pass through the handlers.
+type Splice struct {
+	src, dst *Conn
+	done     func(s *Splice, err error)
+	pipe     *pipe // only while bytes are on their way: an idle Splice holds none
+	held     int   // bytes in the pipe
+	bytes    uint64
+	err      error
+}
+
+// Splice copies what src receives to dst, in the kernel, until src ends or one of the two fails.
+// What dst has queued, and input of src that was kept unconsumed, goes first. Then done is called
+// once, on the loop and not from inside another call: with nil after everything up to src's end was
+// given to dst and dst.CloseWrite called (src's handler then gets its EOF); else with the reason,
+// ErrClosed if this side closed one of them. Until then src's handler gets no Data. The handlers'
+// Closed is called as ever. Pause of src pauses the copy, and it never queues more than a pipe full.
+//
+// ErrNoSplice: the engine cannot, one of the two is not open, has a Layer or is spliced already in
+// this direction, or dst was told to CloseWrite.
+func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice, error) {
+	ok := src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
+		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
+		src.flags&flagTold == 0 && src.from == nil && dst.to == nil
+	if !ok {
+		return nil, ErrNoSplice
+	}
+	s := &Splice{src: src, dst: dst, done: done}
+	src.from, dst.to = s, s
+	src.flags &^= flagAgain
+	src.ready()
+	return s, nil
+}
+
+// Bytes is how many bytes were given to dst so far.
 func (s *Splice) Bytes() uint64 { return s.bytes }
+
+// pump moves bytes until one side has to be waited for or the turn's share is used up. It is called
+// when src may be read and when dst may be written.
+func (s *Splice) pump() {
+	if !s.forwardKept() {
+		return
+	}
+	eng := s.src.loop.eng.(splicer)
+	for budget := spliceTurn; s.running(); {
+		if s.held > 0 {
+			n, ok := s.drain(eng)
+			budget -= n
+			if !ok {
+				return
+			}
+			continue
+		}
+		if budget <= 0 {
+			s.src.ready()
+			break
+		}
+		if s.dst.flags&flagWritable == 0 || !s.fill(eng) {
+			break
+		}
+	}
+	s.release(eng)
+}
+
+// running says that the copy is not over and what is ahead of it has gone.
+func (s *Splice) running() bool { return s.src != nil && s.dst.Pending() == 0 }
+
+// forwardKept sends what was read from src before the copy began. false = it has not gone yet.
+func (s *Splice) forwardKept() bool {
+	if in := s.src.in; len(in) > 0 {
+		s.src.in = nil
+		s.bytes += uint64(len(in))
+		s.dst.Write(in)
+		s.dst.loop.arena.put(in)
+	}
+	if s.running() {
+		return true
+	}
+	if s.src != nil {
+		s.dst.Flush()
+	}
+	return s.running()
+}
+
+// drain empties the pipe into dst. false = dst takes no more for now, or failed.
+func (s *Splice) drain(eng splicer) (int, bool) {
+	dst := s.dst
+	dst.loop.stats.Writes++
+	n, err := eng.drain(s.pipe, dst.sock, s.held)
+	if err == errAgain {
+		dst.flags &^= flagWritable
+		return 0, false
+	}
+	if err != nil {
+		s.finish(err)
+		dst.sendFailed(err)
+		return 0, false
+	}
+	s.held -= n
+	s.bytes += uint64(n)
+	dst.nwritten += uint64(n)
+	return n, true
+}
+
+// fill takes from src what it has. false = nothing now, paused, or the copy is over.
+func (s *Splice) fill(eng splicer) bool {
+	src := s.src
+	if src.flags&(flagReadable|flagPaused) != flagReadable {
+		return false
+	}
+	if s.pipe == nil {
+		var err error
+		if s.pipe, err = eng.getPipe(); err != nil {
+			return s.copyOnce()
+		}
+	}
+	src.loop.stats.Reads++
+	n, err := eng.fill(s.pipe, src.sock)
+	s.held = n
+	return s.received(n, err)
+}
+
+// copyOnce does without a pipe when there is none to be had.
+func (s *Splice) copyOnce() bool {
+	src, buf := s.src, s.src.loop.recv
+	src.loop.stats.Reads++
+	n, err := src.sock.read(buf)
+	if n > 0 {
+		s.bytes += uint64(n)
+		s.dst.Write(buf[:n])
+		s.dst.Flush()
+	}
+	return s.received(n, err)
+}
+
+func (s *Splice) received(n int, err error) bool {
+	if err == nil {
+		if s.src != nil { // else dst failed taking them
+			s.src.nread += uint64(n)
+		}
+		return s.src != nil
+	}
+	src, dst := s.src, s.dst
+	src.flags &^= flagReadable
+	switch {
+	case src.flags&flagBroken != 0:
+		src.fail(src.err)
+	case err == errAgain:
+	case err == io.EOF:
+		s.finish(nil)
+		dst.CloseWrite()
+		src.flags |= flagEnded
+		src.ready()
+	default:
+		src.fail(err)
+	}
+	return false
+}
+
+// release gives an empty pipe back to the pool.
+func (s *Splice) release(eng splicer) {
+	if s.pipe != nil && s.held == 0 {
+		eng.putPipe(s.pipe, 0)
+		s.pipe = nil
+	}
+}
+
+// finish ends the copy; done is called by the loop.
+func (s *Splice) finish(err error) {
+	src, dst := s.src, s.dst
+	if src == nil {
+		return
+	}
+	if s.pipe != nil {
+		src.loop.eng.(splicer).putPipe(s.pipe, s.held)
+		s.pipe, s.held = nil, 0
+	}
+	src.from, dst.to = nil, nil
+	s.src, s.err = nil, err
+	src.loop.over = append(src.loop.over, s)
+	if err != nil {
+		src.ready() // its input is the handler's again
+	}
+}
+
+func (s *Splice) tell() {
+	if s.done != nil {
+		s.done(s, s.err)
+	}
+}
+
+// endSplices ends the copies from and to c, because of err.
+func (c *Conn) endSplices(err error) {
+	if c.from != nil {
+		c.from.finish(err)
+	}
+	if c.to != nil {
+		c.to.finish(err)
+	}
+}

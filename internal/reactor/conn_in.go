@@ -1,0 +1,288 @@
+package reactor
+
+import (
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// serve does what input, or its end, is there to be done.
+func (c *Conn) serve() {
+	switch {
+	case c.state == stateDraining:
+		c.drain()
+	case c.state == stateFlushing:
+		if c.flags&flagFailed != 0 {
+			c.fail(nil)
+		}
+	case c.state != stateOpen:
+	case c.flags&(flagTold|flagPaused) != 0:
+		if c.flags&flagFailed != 0 {
+			c.findFailure()
+		}
+	case c.from != nil:
+		c.from.pump()
+	case c.layer != nil:
+		c.readLayer()
+	default:
+		c.readPlain()
+	}
+}
+
+// listening says that input may be presented to the handler.
+func (c *Conn) listening() bool {
+	return c.state == stateOpen && c.flags&(flagPaused|flagTold) == 0 && c.from == nil
+}
+
+// spent says that the Conn has read its share of this turn; it is then served in the next one.
+func (c *Conn) spent() bool {
+	if c.turn != c.loop.turnNo {
+		c.turn = c.loop.turnNo
+		c.budget = int32(c.loop.cfg.TurnBytes)
+	}
+	if c.budget > 0 {
+		return false
+	}
+	c.ready()
+	return true
+}
+
+// receive reads from the socket and keeps flagReadable true to what is known.
+func (c *Conn) receive(p []byte) (int, error) {
+	c.loop.stats.Reads++
+	n, err := c.sock.read(p)
+	c.nread += uint64(n)
+	if err != nil || (n < len(p) && c.flags&(flagHup|flagFailed|flagBroken) == 0) {
+		c.flags &^= flagReadable
+	}
+	return n, err
+}
+
+// receiveTurn is receive within the bounds of the turn. ok = false: there is nothing more to do now;
+// the end of the input only sets flagEnded.
+func (c *Conn) receiveTurn(p []byte) (n int, ok bool) {
+	n, err := c.receive(p)
+	c.budget -= int32(n)
+	switch {
+	case err == nil:
+		return n, true
+	case c.flags&flagBroken != 0:
+		c.fail(c.err) // nothing that came before the failure is left
+	case err == errAgain:
+	case err == io.EOF:
+		c.flags |= flagEnded
+		return 0, true
+	default:
+		c.fail(err)
+	}
+	return 0, false
+}
+
+// readPlain presents what the socket has.
+func (c *Conn) readPlain() {
+	for c.layer == nil && c.listening() {
+		if c.flags&flagReadable != 0 && c.spent() {
+			return
+		}
+		buf := c.loop.recv
+		kept := copy(buf, c.in)
+		n, ok := 0, true
+		if c.flags&(flagReadable|flagEnded) == flagReadable && kept < len(buf) {
+			n, ok = c.receiveTurn(buf[kept:])
+			if c.state != stateOpen {
+				return
+			}
+		}
+		if n > 0 || (c.flags&flagAgain != 0 && kept > 0) {
+			c.present(buf[:kept+n], kept)
+			if !c.listening() || c.layer != nil {
+				return
+			}
+		} else if kept == len(buf) {
+			c.fail(ErrInputFull)
+			return
+		}
+		if c.flags&flagEnded != 0 {
+			c.tellEOF()
+			return
+		}
+		if !ok || c.flags&flagReadable == 0 {
+			return
+		}
+	}
+}
+
+// readLayer feeds what the socket has to the layer and presents what comes out of it.
+func (c *Conn) readLayer() {
+	a := &c.loop.arena
+	fed := c.feedKept()
+	for c.layer != nil && c.listening() {
+		if c.flags&flagLayer == 0 {
+			if !c.feed() {
+				break
+			}
+			continue
+		}
+		n, kept, ok := c.decode()
+		if !ok {
+			break
+		}
+		if c.flags&flagLayer == 0 && fed != nil {
+			a.put(fed)
+			fed = nil
+		}
+		if n > 0 || (c.flags&flagAgain != 0 && kept > 0) {
+			c.present(c.loop.plain[:kept+n], kept)
+		} else if kept == len(c.loop.plain) {
+			c.fail(ErrInputFull)
+		}
+		if c.flags&flagEnded != 0 && c.flags&flagLayer == 0 && c.layer != nil && c.listening() {
+			c.tellEOF()
+		}
+	}
+	if c.layer != nil && c.flags&(flagLayer|flagUnfed) == flagLayer {
+		c.layer.Stash()
+		if c.listening() {
+			c.ready()
+		}
+	}
+	if fed != nil {
+		a.put(fed)
+	}
+}
+
+// feedKept feeds input that was kept before the layer was there. The buffer it returns is the
+// layer's until it says ErrAgain.
+func (c *Conn) feedKept() (fed []byte) {
+	if c.flags&flagUnfed != 0 {
+		c.flags &^= flagUnfed
+		if fed = c.in; fed != nil {
+			c.in = nil
+			c.layer.Feed(fed)
+		}
+	}
+	return fed
+}
+
+// feed reads once from the wire. false = nothing there, or the end.
+func (c *Conn) feed() bool {
+	if c.flags&flagReadable == 0 || c.spent() {
+		return false
+	}
+	n, ok := c.receiveTurn(c.loop.recv)
+	switch {
+	case !ok:
+		return false
+	case n == 0: // FIN, and the layer has not ended
+		c.fail(io.ErrUnexpectedEOF)
+		return false
+	}
+	c.layer.Feed(c.loop.recv[:n])
+	c.flags |= flagLayer
+	return true
+}
+
+// decode reads plaintext behind the kept rest into Loop.plain until the layer has no more (then
+// flagLayer goes) or it is full. false = the layer failed.
+func (c *Conn) decode() (n, kept int, ok bool) {
+	l := c.loop
+	if l.plain == nil {
+		l.plain = make([]byte, l.cfg.ReadBuffer)
+	}
+	kept = copy(l.plain, c.in)
+	for kept+n < len(l.plain) {
+		m, err := c.layer.Read(l.plain[kept+n:])
+		n += m
+		switch {
+		case err == nil:
+			continue
+		case c.state != stateOpen || c.layer == nil: // it gave up by itself
+			return 0, 0, false
+		case err == io.EOF:
+			c.flags |= flagEnded
+		case err != ErrAgain:
+			c.closeWith(err) // its alert is still sent
+			return 0, 0, false
+		}
+		c.flags &^= flagLayer
+		break
+	}
+	return n, kept, true
+}
+
+// present hands p to the handler, of which the first kept bytes are in c.in too, and keeps what it
+// does not consume.
+func (c *Conn) present(p []byte, kept int) {
+	c.loop.presenting = c
+	layer, rest := c.layer, p
+	for {
+		c.flags &^= flagSwapped | flagAgain
+		n := c.h.Data(c, rest)
+		if uint(n) > uint(len(rest)) {
+			panic(fmt.Sprintf("reactor: Data consumed %d of %d bytes", n, len(rest)))
+		}
+		rest = rest[n:]
+		if len(rest) == 0 || c.flags&flagSwapped == 0 || !c.listening() || c.layer != layer {
+			break
+		}
+	}
+	c.loop.presenting = nil
+	switch {
+	case c.state != stateOpen:
+	case len(rest) == len(c.loop.recv) && c.listening() && c.layer == layer:
+		c.fail(ErrInputFull)
+	default:
+		c.keep(p, rest, kept)
+	}
+}
+
+// keep makes rest, the end of p, the kept input.
+func (c *Conn) keep(p, rest []byte, kept int) {
+	a := &c.loop.arena
+	switch {
+	case len(rest) == 0:
+		a.put(c.in)
+		c.in = nil
+		c.flags &^= flagAgain
+		return
+	case len(rest) == len(p) && len(p) <= cap(c.in): // nothing consumed: what was kept is in place
+		c.in = append(c.in[:kept], p[kept:]...)
+		return
+	case len(rest) > cap(c.in):
+		a.put(c.in)
+		c.in = a.get(len(rest))
+	}
+	c.in = append(c.in[:0], rest...)
+}
+
+func (c *Conn) tellEOF() {
+	c.dropInput()
+	c.flags |= flagTold
+	c.h.EOF(c)
+}
+
+// findFailure looks for the reason of an error on a Conn that presents no input: paused, or past
+// its EOF. Bytes that came before the error are worth more than the error: they are kept, and the
+// error is found when they have been taken.
+func (c *Conn) findFailure() {
+	if len(c.in) > 0 || c.flags&flagLayer != 0 {
+		return
+	}
+	buf := c.loop.recv
+	n, err := c.receive(buf)
+	switch {
+	case n > 0 && c.flags&flagTold == 0 && c.layer != nil:
+		c.layer.Feed(buf[:n])
+		c.layer.Stash()
+		c.flags |= flagLayer
+	case n > 0 && c.flags&flagTold == 0:
+		c.in = append(c.loop.arena.get(n), buf[:n]...)
+		c.flags |= flagAgain
+	case err == errAgain:
+		c.flags &^= flagFailed
+	case err == io.EOF:
+		c.fail(syscall.ECONNRESET)
+	case err != nil:
+		c.fail(err)
+	}
+}

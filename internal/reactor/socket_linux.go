@@ -1,0 +1,180 @@
+package reactor
+
+import (
+	"io"
+	"net/netip"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// epollSocket is one non-blocking TCP socket of an epollEngine. Its system calls cannot block and so
+// are raw: the runtime's scheduler is not told. Go preempts threads by signals: EINTR means once more.
+type epollSocket struct {
+	eng         *epollEngine
+	fd          int // -1 = closed
+	here, there netip.AddrPort
+}
+
+func (s *epollSocket) read(p []byte) (int, error) {
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
+		switch {
+		case e == 0 && n == 0 && len(p) > 0:
+			return 0, io.EOF
+		case e == 0:
+			return int(n), nil
+		case e == unix.EINTR:
+		case e == unix.EAGAIN:
+			return 0, errAgain
+		default:
+			return 0, e
+		}
+	}
+}
+
+func (s *epollSocket) write(p []byte) (int, error) {
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
+		switch e {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, errAgain
+		default:
+			return 0, e
+		}
+	}
+}
+
+func (s *epollSocket) writev(a, b []byte) (int, error) {
+	if len(b) == 0 {
+		return s.write(a)
+	}
+	v := &s.eng.vec // on the heap once: a turn allocates nothing
+	v.iov[0].Base = unsafe.SliceData(a)
+	v.iov[0].SetLen(len(a))
+	v.iov[1].Base = unsafe.SliceData(b)
+	v.iov[1].SetLen(len(b))
+	v.msg.Iov = &v.iov[0]
+	v.msg.SetIovlen(2)
+	n, err := s.sendmsg(&v.msg)
+	v.iov = [2]unix.Iovec{}
+	return n, err
+}
+
+func (s *epollSocket) sendmsg(m *unix.Msghdr) (int, error) {
+	for {
+		n, _, e := syscall.RawSyscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(m)), unix.MSG_NOSIGNAL)
+		switch e {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, errAgain
+		default:
+			return 0, e
+		}
+	}
+}
+
+func (s *epollSocket) closeWrite() error {
+	_, _, e := syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(s.fd), unix.SHUT_WR, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+func (s *epollSocket) close(reset bool) {
+	if s.fd < 0 {
+		return
+	}
+	if reset {
+		// Without the option the close is an orderly one; nothing better can be done then.
+		_ = unix.SetsockoptLinger(s.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	}
+	s.eng.forget(s.fd)
+	closeFD(s.fd)
+	s.fd = -1
+}
+
+// closeFD closes a descriptor that cannot block. It is not called again after EINTR: Linux has closed it then.
+func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+func (s *epollSocket) remote() netip.AddrPort { return s.there }
+
+func (s *epollSocket) local() netip.AddrPort {
+	if !s.here.IsValid() && s.fd >= 0 {
+		s.here = boundAddr(s.fd)
+	}
+	return s.here
+}
+
+// connectError reads how the connect ended.
+func (s *epollSocket) connectError() error {
+	n, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err != nil {
+		return err
+	}
+	if n != 0 {
+		return syscall.Errno(n)
+	}
+	return nil
+}
+
+func boundAddr(fd int) netip.AddrPort {
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// sockaddr is addr for bind and connect.
+func sockaddr(addr netip.AddrPort) (unix.Sockaddr, int) {
+	ip := addr.Addr()
+	if ip.Is4() || ip.Is4In6() {
+		return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: ip.Unmap().As4()}, unix.AF_INET
+	}
+	sa := &unix.SockaddrInet6{Port: int(addr.Port()), Addr: ip.As16()}
+	if zone := ip.Zone(); zone != "" {
+		sa.ZoneId = zoneID(zone)
+	}
+	return sa, unix.AF_INET6
+}
+
+// newSocket makes a non-blocking TCP socket without Nagle's delay; what a listener accepts inherits that.
+func newSocket(family int) (int, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (e *epollEngine) dial(addr netip.AddrPort) (socket, error) {
+	sa, family := sockaddr(addr)
+	fd, err := newSocket(family)
+	if err != nil {
+		return nil, err
+	}
+	// EINTR: the connect goes on, as with EINPROGRESS.
+	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
+		closeFD(fd)
+		return nil, err
+	}
+	return &epollSocket{eng: e, fd: fd, there: addr}, nil
+}

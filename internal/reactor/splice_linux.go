@@ -1,0 +1,73 @@
+package reactor
+
+import (
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipesKept bounds the pool of one loop. The system limits the memory of all pipes of a user
+// (pipe-user-pages-soft, 64 MiB); a pipe beyond it stays at 64 KiB and copies slower.
+const pipesKept = 16
+
+// pipe is one kernel pipe.
+type pipe struct{ r, w int }
+
+func (e *epollEngine) getPipe() (*pipe, error) {
+	if n := len(e.pipes); n > 0 {
+		p := e.pipes[n-1]
+		e.pipes = e.pipes[:n-1]
+		return p, nil
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	// A refusal leaves the default size, which works too.
+	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSize)
+	return &pipe{r: fds[0], w: fds[1]}, nil
+}
+
+func (e *epollEngine) putPipe(p *pipe, held int) {
+	if held == 0 && len(e.pipes) < pipesKept {
+		e.pipes = append(e.pipes, p)
+		return
+	}
+	p.close()
+}
+
+func (p *pipe) close() {
+	_ = unix.Close(p.r)
+	_ = unix.Close(p.w)
+}
+
+// fill is called with an empty pipe only, so that "again" is about the socket and not about the pipe.
+func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
+	n, err := splice(s.(*epollSocket).fd, p.w, pipeSize)
+	if n == 0 && err == nil {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+func (e *epollEngine) drain(p *pipe, s socket, n int) (int, error) {
+	return splice(p.r, s.(*epollSocket).fd, n)
+}
+
+// splice never blocks: the pipe and the socket are non-blocking.
+func splice(from, to, n int) (int, error) {
+	for {
+		r, _, e := syscall.RawSyscall6(unix.SYS_SPLICE, uintptr(from), 0, uintptr(to), 0, uintptr(n),
+			unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		switch e {
+		case 0:
+			return int(r), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, errAgain
+		default:
+			return 0, e
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package reactor
+
+// pipe exists on Linux only.
+type pipe struct{}
