@@ -52,11 +52,14 @@ func resume(old, next *set, cursor uint64) uint64 {
 	if n == 0 || m == 0 {
 		return old.shift
 	}
+	places := make(map[*Server]uint64, m)
+	for i := range next.active {
+		places[next.active[i].server] = uint64(i)
+	}
 	walk := position / n
 	for k := range n {
-		i := next.index(old.active[(position+k)%n].server)
-		if i >= 0 {
-			return walk*m + uint64(i) - cursor
+		if i, stays := places[old.active[(position+k)%n].server]; stays {
+			return walk*m + i - cursor
 		}
 	}
 	return walk*m - cursor

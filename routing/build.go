@@ -1,0 +1,221 @@
+package routing
+
+import (
+	"hash/maphash"
+
+	"turnout/balancer"
+)
+
+// builder makes one table. What it shares with the table it began with is copied
+// before it is changed.
+type builder struct {
+	options     Options
+	seed        maphash.Seed
+	exact, wild *edit[group]
+	keys        *edit[keyed]
+	certs       *edit[certificateUse]
+	order       uint64
+	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
+	gone        map[*Route]struct{} // routes to be taken out of the groups
+	empty       []*group            // groups whose last route has gone
+}
+
+// newBuilder begins with nothing.
+func newBuilder(options Options) *builder {
+	return &builder{
+		options: options,
+		seed:    maphash.MakeSeed(),
+		exact:   freshEdit[group](),
+		wild:    freshEdit[group](),
+		keys:    freshEdit[keyed](),
+		certs:   freshEdit[certificateUse](),
+		open:    make(map[*group]int),
+		gone:    make(map[*Route]struct{}),
+	}
+}
+
+// builder begins with t.
+func (t *Table) builder() *builder {
+	return &builder{
+		options: t.options,
+		seed:    t.hosts.seed,
+		exact:   t.hosts.exact.edit(),
+		wild:    t.hosts.wild.edit(),
+		keys:    t.keys.edit(),
+		certs:   t.certs.edit(),
+		order:   t.order,
+		open:    make(map[*group]int),
+		gone:    make(map[*Route]struct{}),
+	}
+}
+
+func (b *builder) keyed(key RouteKey) (keyed, bool) { return lookup(&b.keys.cow, b.seed, key) }
+
+// upsert puts the route of spec into the table. old is the route of its key to take
+// over from, nil if there is none; prev is another table to take certificates from.
+func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
+	c, err := b.parse(spec, prev)
+	if err != nil {
+		b.delete(spec.RouteKey)
+		return &Rejection{Key: spec.RouteKey, Reason: ReasonCertificate, Message: err.Error()}
+	}
+	r := b.route(spec, old, c)
+	current, there := b.keyed(spec.RouteKey)
+	if there && current.route == r {
+		return nil
+	}
+	order := current.order
+	if there {
+		b.leave(current.route)
+	} else {
+		order = b.order
+		b.order++
+	}
+	b.enter(r, order)
+	return nil
+}
+
+// route returns old if it is what spec asks for, and otherwise a new route with the
+// pool and counters of old. The pool gets the targets in any case.
+func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
+	r := old
+	_, gone := b.gone[old]
+	if old == nil || gone || !old.is(spec, c) {
+		r = &Route{
+			key: spec.RouteKey, host: spec.Host, path: spec.Path, wildcard: spec.Wildcard,
+			termination: spec.Termination, insecure: spec.Insecure, policy: spec.Policy, certificate: c,
+		}
+		if old != nil {
+			r.pool, r.stats = old.pool, old.stats
+		} else {
+			r.pool, r.stats = b.options.Registry.Pool(spec.RouteKey.String()), new(Stats)
+		}
+	}
+	r.pool.Update(balancer.PoolConfig{Algorithm: spec.Balance}, spec.Targets)
+	return r
+}
+
+// delete takes the route of a key out of the table.
+func (b *builder) delete(key RouteKey) {
+	if k, there := b.keyed(key); there {
+		b.leave(k.route)
+		b.keys.remove(maphash.Comparable(b.seed, key), func(k *keyed) bool { return k.route.key == key })
+	}
+}
+
+// enter puts r at a place of the spec.
+func (b *builder) enter(r *Route, order uint64) {
+	key := r.key
+	b.keys.put(maphash.Comparable(b.seed, key), &keyed{r, order}, func(k *keyed) bool { return k.route.key == key })
+	if r.certificate != nil {
+		b.use(r.certificate, 1)
+	}
+	if r.host != "" {
+		g := b.group(r)
+		g.entries = append(g.entries, newEntry(r, order))
+	}
+}
+
+// leave takes r out of the group of its host and counts its certificate off.
+func (b *builder) leave(r *Route) {
+	if r.certificate != nil {
+		b.use(r.certificate, -1)
+	}
+	if r.host != "" {
+		b.group(r)
+		b.gone[r] = struct{}{}
+	}
+}
+
+// group returns the group r belongs to, open for changes.
+func (b *builder) group(r *Route) *group {
+	index, host := b.exact, r.host
+	if r.wildcard {
+		if d, ok := domain(r.host); ok {
+			index, host = b.wild, d
+		}
+	}
+	hash := maphash.String(b.seed, host)
+	same := func(g *group) bool { return g.host == host }
+	g := index.get(hash, same)
+	if g != nil {
+		if _, ok := b.open[g]; ok || index.fresh {
+			return g
+		}
+		sorted := len(g.entries)
+		g = g.clone()
+		b.open[g] = sorted
+	} else {
+		g = newGroup(host)
+		if !index.fresh {
+			b.open[g] = 0
+		}
+	}
+	index.put(hash, g, same)
+	return g
+}
+
+// use counts n more routes with certificate c.
+func (b *builder) use(c *certificate, n int) {
+	same := func(u *certificateUse) bool { return u.has(c.sum) }
+	if u := b.certs.get(c.sum.hash(), same); u != nil {
+		n += u.routes
+	}
+	if n == 0 {
+		b.certs.remove(c.sum.hash(), same)
+		return
+	}
+	b.certs.put(c.sum.hash(), &certificateUse{c, n}, same)
+}
+
+// parse returns the certificate of spec, nil if it uses the default one. A content
+// that was parsed for this table or prev is not parsed again.
+func (b *builder) parse(spec *RouteSpec, prev *Table) (*certificate, error) {
+	if spec.Certificate == nil || !spec.Termination.terminates() {
+		return nil, nil
+	}
+	sum := spec.Certificate.sum()
+	if c := certificateOf(&b.certs.cow, sum); c != nil {
+		return c, nil
+	}
+	if c := prev.certificate(sum); c != nil {
+		return c, nil
+	}
+	return spec.Certificate.parse(sum)
+}
+
+// table ends the work. The builder must not be used after it.
+func (b *builder) table() *Table {
+	for _, index := range [...]*edit[group]{b.exact, b.wild} {
+		if index.fresh {
+			index.each(func(g *group) bool {
+				b.close(g, 0)
+				return true
+			})
+		}
+	}
+	for g, sorted := range b.open {
+		b.close(g, sorted)
+	}
+	for _, g := range b.empty {
+		hash := maphash.String(b.seed, g.host)
+		same := func(o *group) bool { return o == g }
+		b.exact.remove(hash, same)
+		b.wild.remove(hash, same)
+	}
+	return &Table{
+		hosts:   hosts{seed: b.seed, exact: b.exact.result(), wild: b.wild.result()},
+		keys:    b.keys.result(),
+		certs:   b.certs.result(),
+		options: b.options,
+		order:   b.order,
+	}
+}
+
+// close completes a group.
+func (b *builder) close(g *group, sorted int) {
+	g.arrange(sorted, b.gone)
+	if len(g.entries) == 0 {
+		b.empty = append(b.empty, g)
+	}
+}

@@ -1,0 +1,26 @@
+// Package routing turns plain data into an immutable table that says which route
+// serves a request.
+//
+// Compile builds a Table from all routes, Apply makes the next one from a few
+// changes at a cost that does not depend on the size of the table. A Store
+// publishes tables; requests load the current one once and keep it to their end.
+//
+// How a route is found:
+//
+//   - Routes are grouped by host. A wildcard route belongs to the group of its
+//     domain, and covers hosts of exactly one more label, which may be empty.
+//   - The group of the exact host is searched first, whatever the paths; only when
+//     none of its routes matches is the wildcard group searched.
+//   - Within a group the longest path wins. "/p" covers "/p" and what is below it
+//     on segment boundaries, "/p/" covers what begins with these bytes, and a path
+//     that is empty or consists of slashes covers everything.
+//   - Routes of one host with paths that mean the same (such as "" and "/") are
+//     tried in the order of the spec: Apply keeps the place of a route it replaces,
+//     and puts a new one last.
+//
+// A plain request is answered with a redirect if the route found among all routes
+// asks for it; otherwise it is looked for among the routes that serve plain HTTP.
+// A request over TLS is looked for among edge and re-encrypt routes.
+//
+// The package does no I/O and starts no goroutine.
+package routing

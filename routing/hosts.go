@@ -1,0 +1,174 @@
+package routing
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"strings"
+)
+
+// maxHost is the longest host name that can match, without port and trailing dot
+// (RFC 1035 section 2.3.4).
+const maxHost = 255
+
+// group is the routes of one host, or of the wildcard routes of one domain. It is
+// immutable once its table is complete.
+type group struct {
+	host        string // or the domain
+	entries     []entry
+	passthrough *Route       // takes connections by SNI
+	certificate *certificate // of the host, nil = none of its routes has one
+	terminates  bool         // some route terminates TLS
+	one         [1]entry     // memory of entries for the usual single route
+}
+
+func newGroup(host string) *group {
+	g := &group{host: host}
+	g.entries = g.one[:0]
+	return g
+}
+
+// clone returns a copy whose entries may be changed.
+func (g *group) clone() *group {
+	c := newGroup(g.host)
+	c.entries = append(c.entries, g.entries...)
+	return c
+}
+
+// arrange completes g after entries were added behind the sorted ones and routes
+// have gone.
+func (g *group) arrange(sorted int, gone map[*Route]struct{}) {
+	g.entries = arrange(g.entries, sorted, gone)
+	var order uint64
+	var owner *Route
+	for i := range g.entries {
+		e := &g.entries[i]
+		r := e.route
+		if e.tables&inSwitch != 0 && (g.passthrough == nil || e.order < order) {
+			g.passthrough, order = r, e.order
+		}
+		if e.tables&inSecure != 0 {
+			g.terminates = true
+			if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
+				owner, g.certificate = r, r.certificate
+			}
+		}
+	}
+}
+
+// ranksAbove compares by the text "namespace:name": of several certificates of one
+// host that of the greatest is served.
+func (r *Route) ranksAbove(o *Route) bool {
+	if r.key.Namespace == o.key.Namespace {
+		return r.key.Name > o.key.Name
+	}
+	return r.key.Namespace+":"+r.key.Name > o.key.Namespace+":"+o.key.Name
+}
+
+// domain returns the part of a host after its first dot. The bool is false if there
+// is no dot.
+func domain(host string) (string, bool) {
+	_, d, ok := strings.Cut(host, ".")
+	return d, ok
+}
+
+// hosts finds groups.
+type hosts struct {
+	seed  maphash.Seed
+	exact cow[group]
+	wild  cow[group] // by domain
+}
+
+// find returns the group of a host in lower case, nil if there is none.
+func (h *hosts) find(host []byte) *group {
+	return findGroup(&h.exact, maphash.Bytes(h.seed, host), host)
+}
+
+// findWild returns the group of wildcard routes that cover a host in lower case,
+// nil if there is none.
+func (h *hosts) findWild(host []byte) *group {
+	if h.wild.count == 0 {
+		return nil
+	}
+	dot := bytes.IndexByte(host, '.')
+	if dot < 0 || bytes.IndexByte(host[:dot], ':') >= 0 {
+		return nil
+	}
+	domain := host[dot+1:]
+	return findGroup(&h.wild, maphash.Bytes(h.seed, domain), domain)
+}
+
+// findGroup is cow.get without a function call for each comparison.
+func findGroup(c *cow[group], hash uint64, host []byte) *group {
+	slots := c.dir[c.place(hash)].slots
+	for i := hash; ; i++ {
+		s := &slots[i%bucketSlots]
+		if s.item == nil {
+			return nil
+		}
+		if s.hash == hash && s.item.host == string(host) {
+			return s.item
+		}
+	}
+}
+
+// bare returns a host as received without port and trailing dot. The bool is false
+// when it cannot match any route: no name, a colon without digits, more than one
+// trailing dot, longer than a name may be.
+func bare(host []byte) ([]byte, bool) {
+	end := len(host)
+	i := end
+	for i > 0 && host[i-1]-'0' <= 9 {
+		i--
+	}
+	if i > 0 && host[i-1] == ':' {
+		if i == end {
+			return nil, false
+		}
+		end = i - 1
+	}
+	if end > 0 && host[end-1] == '.' {
+		end--
+	}
+	if end == 0 || end > maxHost || host[end-1] == '.' {
+		return nil, false
+	}
+	return host[:end], true
+}
+
+// hasUpper reports whether b has an ASCII upper-case letter. It looks at eight
+// bytes at a time.
+func hasUpper(b []byte) bool {
+	if len(b) < 8 {
+		for _, c := range b {
+			if c-'A' < 26 {
+				return true
+			}
+		}
+		return false
+	}
+	found := uint64(0)
+	for i := 0; i+8 < len(b); i += 8 {
+		found |= upperBits(binary.LittleEndian.Uint64(b[i:]))
+	}
+	return found|upperBits(binary.LittleEndian.Uint64(b[len(b)-8:])) != 0
+}
+
+// upperBits sets the top bit of each byte of x that is an upper-case letter.
+func upperBits(x uint64) uint64 {
+	const each = 0x0101010101010101
+	low := x & (0x7f * each)
+	fromA := low + (0x80-'A')*each    // top bit: at or above 'A'
+	aboveZ := low + (0x80-'Z'-1)*each // top bit: above 'Z'
+	return fromA &^ aboveZ &^ x & (0x80 * each)
+}
+
+// lower writes b in lower case to dst, which is as long.
+func lower(dst, b []byte) {
+	for i, c := range b {
+		if c-'A' < 26 {
+			c += 'a' - 'A'
+		}
+		dst[i] = c
+	}
+}

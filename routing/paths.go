@@ -1,0 +1,162 @@
+package routing
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// The tables a route is in, as bits of an entry.
+const (
+	inAny     uint8 = 1 << iota // every route with a host: decides about redirects
+	inPlain                     // serves plain HTTP
+	inSecure                    // serves HTTP over TLS
+	inSwitch                    // takes the connection by SNI
+	redirects                   // plain HTTP is redirected
+)
+
+// tables returns the tables a route is in.
+func (r *Route) tables() uint8 {
+	in := inAny
+	switch {
+	case r.termination == TermPassthrough:
+		if r.path == "" {
+			in |= inSwitch
+		}
+	case r.termination.terminates():
+		in |= inSecure
+		if r.insecure == InsecureAllow {
+			in |= inPlain
+		}
+	default:
+		return in | inPlain
+	}
+	if r.insecure == InsecureRedirect {
+		in |= redirects
+	}
+	return in
+}
+
+// entry is one route in the group of its host.
+type entry struct {
+	path   string // "" for every path that covers everything
+	route  *Route
+	order  uint64 // place in the spec
+	parent int32  // the entry of the next shorter path that this path begins with, -1 if there is none
+	tables uint8
+}
+
+func newEntry(r *Route, order uint64) entry {
+	path := r.path
+	if strings.Trim(path, "/") == "" {
+		path = ""
+	}
+	return entry{path: path, route: r, order: order, parent: -1, tables: r.tables()}
+}
+
+// compare sorts by path, and of equal paths the one earlier in the spec behind, so
+// that a search, which goes from back to front, tries it first.
+func (e entry) compare(o entry) int {
+	if c := strings.Compare(e.path, o.path); c != 0 {
+		return c
+	}
+	return cmp.Compare(o.order, e.order)
+}
+
+// covers reports whether e serves a request path: "/p" on segment boundaries, "/p/"
+// as a prefix.
+func (e *entry) covers(path []byte) bool {
+	n := len(e.path)
+	if n == 0 {
+		return true
+	}
+	if len(path) < n || string(path[:n]) != e.path {
+		return false
+	}
+	return len(path) == n || path[n] == '/' || e.path[n-1] == '/'
+}
+
+// fewPaths is the number of entries up to which looking at each is cheaper than a
+// binary search.
+const fewPaths = 8
+
+// search returns the index of the entry with the longest path that covers the
+// request path among those in a table, -1 if there is none.
+//
+// All entries whose path the request path begins with sort at or before it, longer
+// ones behind shorter ones. Each of them is the last entry not after the request
+// path, or one that entry's path begins with; so the chain of parents has them all.
+func (g *group) search(path []byte, table uint8) int {
+	if len(g.entries) <= fewPaths {
+		for i := len(g.entries) - 1; i >= 0; i-- {
+			if e := &g.entries[i]; e.tables&table != 0 && e.covers(path) {
+				return i
+			}
+		}
+		return -1
+	}
+	low, high := 0, len(g.entries)
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		if g.entries[middle].path <= string(path) {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return g.climb(low-1, path, table)
+}
+
+// climb is search for the entry i and its chain of parents.
+func (g *group) climb(i int, path []byte, table uint8) int {
+	for i >= 0 {
+		e := &g.entries[i]
+		if e.tables&table != 0 && e.covers(path) {
+			break
+		}
+		i = int(e.parent)
+	}
+	return i
+}
+
+// arrange puts entries into the order of compare and sets their parents. The first
+// sorted of them are in order already. Entries of routes in gone are left out.
+func arrange(entries []entry, sorted int, gone map[*Route]struct{}) []entry {
+	if len(gone) > 0 {
+		kept, n := entries[:0], sorted
+		for i := range entries {
+			if _, out := gone[entries[i].route]; !out {
+				kept = append(kept, entries[i])
+			} else if i < n {
+				sorted--
+			}
+		}
+		clear(entries[len(kept):])
+		entries = kept
+	}
+	added := entries[sorted:]
+	slices.SortFunc(added, entry.compare)
+	if sorted > 0 && len(added) > 0 {
+		entries = merge(entries[:sorted], added)
+	}
+	for i := range entries {
+		parent := int32(i - 1)
+		for parent >= 0 && !strings.HasPrefix(entries[i].path, entries[parent].path) {
+			parent = entries[parent].parent
+		}
+		entries[i].parent = parent
+	}
+	return entries
+}
+
+func merge(a, b []entry) []entry {
+	out := make([]entry, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].compare(b[0]) < 0 {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}

@@ -1,0 +1,103 @@
+package routing
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+
+	"turnout/balancer"
+)
+
+// Stats counts what a route has done. It lives as long as the route is in the
+// table, across all changes of it. Its fields may be changed by any goroutine.
+type Stats struct {
+	Requests atomic.Uint64    // requests finished
+	Status   [6]atomic.Uint64 // answers by class: 1 = 1xx ... 5 = 5xx, 0 = none
+	BytesIn  atomic.Uint64    // bytes from clients
+	BytesOut atomic.Uint64    // bytes to clients
+	Errors   atomic.Uint64    // requests that failed in the router or at the endpoint
+	_        [48]byte         // two whole cache lines
+}
+
+// Add counts one request that has ended, or a tunnel: the status answered (0 =
+// none), the bytes from and to the client, and whether it failed in the router or at
+// the endpoint.
+func (s *Stats) Add(status int, in, out int64, failed bool) {
+	s.Requests.Add(1)
+	class := status / 100
+	if class < 0 || class >= len(s.Status) {
+		class = 0
+	}
+	s.Status[class].Add(1)
+	s.BytesIn.Add(uint64(in))
+	s.BytesOut.Add(uint64(out))
+	if failed {
+		s.Errors.Add(1)
+	}
+}
+
+// Route is one route of a Table. It is immutable; only the pool and the counters
+// it leads to change.
+type Route struct {
+	key         RouteKey
+	host        string
+	path        string
+	wildcard    bool
+	termination Termination
+	insecure    InsecurePolicy
+	policy      Policy
+	pool        *balancer.Pool
+	stats       *Stats
+	certificate *certificate // nil = default certificate
+}
+
+// Key returns the identity of the route.
+func (r *Route) Key() RouteKey { return r.key }
+
+// Namespace returns the namespace of the route.
+func (r *Route) Namespace() string { return r.key.Namespace }
+
+// Name returns the name of the route.
+func (r *Route) Name() string { return r.key.Name }
+
+// Host returns the host of the spec. With Wildcard its first label stands for any.
+func (r *Route) Host() string { return r.host }
+
+// Path returns the path of the spec.
+func (r *Route) Path() string { return r.path }
+
+// Wildcard reports that the route covers all hosts of the domain of its host.
+func (r *Route) Wildcard() bool { return r.wildcard }
+
+// Termination returns where TLS of clients ends.
+func (r *Route) Termination() Termination { return r.termination }
+
+// Insecure returns what becomes of plain HTTP requests.
+func (r *Route) Insecure() InsecurePolicy { return r.insecure }
+
+// Policy returns how requests are treated. It is read-only.
+func (r *Route) Policy() *Policy { return &r.policy }
+
+// CookieName returns the name of the sticky cookie, "" when there is none.
+func (r *Route) CookieName() string { return r.policy.CookieName }
+
+// Pool returns the servers of the route.
+func (r *Route) Pool() *balancer.Pool { return r.pool }
+
+// Stats returns the counters of the route.
+func (r *Route) Stats() *Stats { return r.stats }
+
+// Certificate returns the certificate of the route, nil when it uses the default
+// one. It is read-only.
+func (r *Route) Certificate() *tls.Certificate {
+	if r.certificate == nil {
+		return nil
+	}
+	return r.certificate.parsed
+}
+
+// is reports whether r is what spec and its certificate ask for. Targets are not
+// part of a route.
+func (r *Route) is(spec *RouteSpec, c *certificate) bool {
+	return r.key == spec.RouteKey && r.host == spec.Host && r.path == spec.Path && r.wildcard == spec.Wildcard &&
+		r.termination == spec.Termination && r.insecure == spec.Insecure && r.policy == spec.Policy && r.certificate == c
+}

@@ -1,0 +1,141 @@
+package routing
+
+import (
+	"time"
+
+	"turnout/balancer"
+)
+
+// Termination says where TLS of a client ends. The zero value is TermNone.
+type Termination uint8
+
+// The terminations.
+const (
+	TermNone        Termination = iota // no TLS: plain HTTP only
+	TermEdge                           // TLS ends here, plain to the endpoint
+	TermReencrypt                      // TLS ends here, another TLS to the endpoint
+	TermPassthrough                    // TLS ends at the endpoint; chosen by SNI
+)
+
+// String returns the word of spec.tls.termination, "http" for TermNone.
+func (t Termination) String() string {
+	switch t {
+	case TermNone:
+		return "http"
+	case TermEdge:
+		return "edge"
+	case TermReencrypt:
+		return "reencrypt"
+	case TermPassthrough:
+		return "passthrough"
+	}
+	return "unknown"
+}
+
+// terminates reports that TLS of clients ends at the router.
+func (t Termination) terminates() bool { return t == TermEdge || t == TermReencrypt }
+
+// InsecurePolicy says what becomes of plain HTTP requests to a route with TLS. The
+// zero value is InsecureNone. It has no meaning with TermNone.
+type InsecurePolicy uint8
+
+// The policies.
+const (
+	InsecureNone     InsecurePolicy = iota // not served
+	InsecureAllow                          // served; edge and re-encrypt only
+	InsecureRedirect                       // answered with a redirect to https
+)
+
+// String returns the word of spec.tls.insecureEdgeTerminationPolicy.
+func (p InsecurePolicy) String() string {
+	switch p {
+	case InsecureNone:
+		return "None"
+	case InsecureAllow:
+		return "Allow"
+	case InsecureRedirect:
+		return "Redirect"
+	}
+	return "unknown"
+}
+
+// ForwardedPolicy says what is done with Forwarded and X-Forwarded-* of requests.
+// The zero value is ForwardedAppend.
+type ForwardedPolicy uint8
+
+// The policies.
+const (
+	ForwardedAppend  ForwardedPolicy = iota // added to what the client sent
+	ForwardedReplace                        // what the client sent is replaced
+	ForwardedIfNone                         // added if the client sent none
+	ForwardedNever                          // left as the client sent them
+)
+
+// String returns the word of the set-forwarded-headers annotation.
+func (p ForwardedPolicy) String() string {
+	switch p {
+	case ForwardedAppend:
+		return "append"
+	case ForwardedReplace:
+		return "replace"
+	case ForwardedIfNone:
+		return "if-none"
+	case ForwardedNever:
+		return "never"
+	}
+	return "unknown"
+}
+
+// RouteKey is the identity of a route. A route that is deleted and made again has
+// another UID and is another route.
+type RouteKey struct {
+	Namespace, Name, UID string
+}
+
+// String returns "namespace/name/uid", the key of the pool of the route.
+func (k RouteKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.UID }
+
+// RouteSpec is one route as the configuration wants it. Compile and Apply keep none
+// of its slices.
+type RouteSpec struct {
+	RouteKey
+	Host        string // lower case; "" = the route is known but serves nothing
+	Path        string // "" or as stored in the route, matched as it is
+	Wildcard    bool   // the route covers all hosts of the domain of Host (the part after its first dot)
+	Termination Termination
+	Insecure    InsecurePolicy
+	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
+	Policy      Policy
+	Balance     balancer.Algorithm
+	Targets     []balancer.Target
+}
+
+// CertificateSpec is a certificate as PEM text.
+type CertificateSpec struct {
+	Certificate string // the certificate, and possibly its chain
+	Key         string // the private key; "" = it stands in Certificate
+	CA          string // more of the chain, sent after Certificate
+}
+
+// Policy is how requests of a route are treated. It is plain data; the defaults of
+// the router have been applied to it.
+type Policy struct {
+	ServerTimeout    time.Duration // silence of the endpoint
+	TunnelTimeout    time.Duration // silence of both sides of a tunnel
+	ConnectTimeout   time.Duration // connecting to an endpoint
+	Forwarded        ForwardedPolicy
+	CookieName       string // of the sticky cookie; "" = no stickiness
+	CookieAttributes string // appended to the cookie's value, such as "; path=/; HttpOnly"
+	HSTS             string // value of Strict-Transport-Security; "" = none
+}
+
+// Rejection says why a route is not served. Other routes are not affected.
+type Rejection struct {
+	Key     RouteKey
+	Reason  string // stable, such as ReasonCertificate
+	Message string // for people
+}
+
+// ReasonCertificate is the reason of a Rejection for a certificate or key that
+// cannot be used.
+const ReasonCertificate = "ExtendedValidationFailed"

@@ -1,0 +1,137 @@
+package routing
+
+import (
+	"crypto/tls"
+	"hash/maphash"
+	"strings"
+
+	"turnout/balancer"
+)
+
+// Options is what a table needs besides its routes.
+type Options struct {
+	Registry           *balancer.Registry // owner of the pools; nil = one of its own
+	DefaultCertificate *tls.Certificate   // served when no route has one; nil = none
+}
+
+// Table is all routes at one point of time. It is immutable and made by Compile and
+// Apply only; what it leads to that changes are the pools and counters of its
+// routes. Any goroutine may read it.
+type Table struct {
+	hosts      hosts
+	keys       cow[keyed]
+	certs      cow[certificateUse]
+	options    Options
+	generation uint64
+	order      uint64 // place in the spec for the next new route
+}
+
+// keyed is a route and its place in the spec.
+type keyed struct {
+	route *Route
+	order uint64
+}
+
+// Compile makes a table of all routes of spec, and says which of them cannot be
+// served. Of several specs with one key the last counts. prev, which may be nil, is
+// the table before: routes that did not change are taken from it, and so are
+// counters, pools and parsed certificates. The pools of the routes are updated to
+// the targets at once, not when the table is published.
+func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejection) {
+	if options.Registry == nil {
+		options.Registry = balancer.NewRegistry()
+	}
+	b := newBuilder(options)
+	var rejections []Rejection
+	for i := range spec {
+		s := &spec[i]
+		old, there := b.keyed(s.RouteKey)
+		if !there {
+			old, _ = prev.keyed(s.RouteKey)
+		}
+		if r := b.upsert(s, old.route, prev); r != nil {
+			rejections = append(rejections, *r)
+		}
+	}
+	return b.table(), rejections
+}
+
+// Apply makes the table that follows t: without the routes of deletes, then with
+// those of upserts added or replaced. Its cost depends on the number of changes and
+// of other paths on the same hosts, not on the size of the table. t is unchanged.
+// The pools of the routes are updated to the targets at once.
+//
+// A route that is rejected is not in the new table, even if it is in t.
+func (t *Table) Apply(upserts []RouteSpec, deletes []RouteKey) (*Table, []Rejection) {
+	b := t.builder()
+	for _, key := range deletes {
+		b.delete(key)
+	}
+	var rejections []Rejection
+	for i := range upserts {
+		s := &upserts[i]
+		old, _ := b.keyed(s.RouteKey)
+		if r := b.upsert(s, old.route, nil); r != nil {
+			rejections = append(rejections, *r)
+		}
+	}
+	return b.table(), rejections
+}
+
+// Generation returns the number of the publication of t, 0 before Store.Publish.
+func (t *Table) Generation() uint64 { return t.generation }
+
+// Len returns the number of routes.
+func (t *Table) Len() int { return t.keys.count }
+
+// Routes calls yield for each route, in no order, until it returns false. It can be
+// ranged over.
+func (t *Table) Routes(yield func(*Route) bool) {
+	t.keys.each(func(k *keyed) bool { return yield(k.route) })
+}
+
+// Route returns the route of a key, nil if the table has none.
+func (t *Table) Route(key RouteKey) *Route {
+	k, _ := t.keyed(key)
+	return k.route
+}
+
+// HasPool reports whether a route of t has the pool of a key, see RouteKey.String.
+// It is what balancer.Registry.Sweep asks.
+func (t *Table) HasPool(key string) bool {
+	namespace, rest, _ := strings.Cut(key, "/")
+	name, uid, _ := strings.Cut(rest, "/")
+	return t.Route(RouteKey{namespace, name, uid}) != nil
+}
+
+// keyed returns the route of a key and its place. t may be nil.
+func (t *Table) keyed(key RouteKey) (keyed, bool) {
+	if t == nil {
+		return keyed{}, false
+	}
+	return lookup(&t.keys, t.hosts.seed, key)
+}
+
+func lookup(keys *cow[keyed], seed maphash.Seed, key RouteKey) (keyed, bool) {
+	k := keys.get(maphash.Comparable(seed, key), func(k *keyed) bool { return k.route.key == key })
+	if k == nil {
+		return keyed{}, false
+	}
+	return *k, true
+}
+
+// certificate returns the parsed certificate of a content, nil if t, which may be
+// nil, has none.
+func (t *Table) certificate(sum certificateSum) *certificate {
+	if t == nil {
+		return nil
+	}
+	return certificateOf(&t.certs, sum)
+}
+
+func certificateOf(certs *cow[certificateUse], sum certificateSum) *certificate {
+	if u := certs.get(sum.hash(), func(u *certificateUse) bool { return u.has(sum) }); u != nil {
+		return u.certificate
+	}
+	return nil
+}
