@@ -52,7 +52,10 @@ func findHeadEnd(p []byte, from int, lim Limits) (int, fault) {
 		if i == 0 || p[i-1] != '\r' {
 			return 0, faultBareLF
 		}
-		if i < 3 || p[i-2] != '\n' {
+		if i == 1 {
+			return 0, faultEmptyLine
+		}
+		if p[i-2] != '\n' {
 			continue
 		}
 		if i >= limit {
@@ -156,12 +159,12 @@ func textEnd(b []byte, i int) int {
 // parser: one loop over the bytes of a line.
 func parseFields(b []byte, i int, fields []field.Field, limit int, k *known) ([]field.Field, int, fault) {
 	for lines := 0; ; lines++ {
-		if i+1 >= len(b) {
+		if i >= len(b) {
 			return fields, i, faultIncomplete
 		}
 		if b[i] == '\r' {
-			if b[i+1] != '\n' {
-				return fields, i, faultBareCR
+			if i+1 >= len(b) || b[i+1] != '\n' {
+				return fields, i, valueFault(b, i)
 			}
 			return fields, i + 2, faultNone
 		}

@@ -1,0 +1,73 @@
+package field
+
+import "testing"
+
+func list(pairs ...string) []Field {
+	var fields []Field
+	for i := 0; i < len(pairs); i += 2 {
+		fields = append(fields, Field{[]byte(pairs[i]), []byte(pairs[i+1])})
+	}
+	return fields
+}
+
+func text(fields []Field) (s string) {
+	for _, f := range fields {
+		s += string(f.Name) + "=" + string(f.Value) + ";"
+	}
+	return s
+}
+
+func TestLookups(t *testing.T) {
+	fields := list("a", "1", "b", "", "a", "2")
+	if i := Index(fields, "b"); i != 1 {
+		t.Errorf("Index of b is %d", i)
+	}
+	if i := Index(fields, "A"); i != -1 {
+		t.Errorf("Index of A is %d: names are lower-case", i)
+	}
+	if v := Get(fields, "a"); string(v) != "1" {
+		t.Errorf("Get of a is %q, not the first", v)
+	}
+	if v := Get(fields, "b"); v == nil {
+		t.Error("Get of an empty value is nil")
+	}
+	if v := Get(fields, "c"); v != nil {
+		t.Errorf("Get of an absent field is %q", v)
+	}
+	if n := Count(fields, "a"); n != 2 {
+		t.Errorf("Count of a is %d", n)
+	}
+}
+
+func TestDeleteKeepsOrder(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{"a", "b=2;c=4;b=5;"},
+		{"b", "a=1;a=3;c=4;"},
+		{"x", "a=1;b=2;a=3;c=4;b=5;"},
+	} {
+		fields := list("a", "1", "b", "2", "a", "3", "c", "4", "b", "5")
+		got := Delete(fields, c.name)
+		if text(got) != c.want {
+			t.Errorf("Delete %s leaves %s, not %s", c.name, text(got), c.want)
+		}
+		for _, f := range fields[len(got):] {
+			if f.Name != nil || f.Value != nil {
+				t.Errorf("Delete %s keeps bytes alive behind the list", c.name)
+			}
+		}
+	}
+	if got := Delete(nil, "a"); len(got) != 0 {
+		t.Error("Delete of nothing")
+	}
+}
+
+func TestNoAllocations(t *testing.T) {
+	fields := list("a", "1", "b", "2")
+	if n := testing.AllocsPerRun(100, func() {
+		Get(fields, "b")
+		Count(fields, "a")
+		Delete(fields[:1], "b")
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
