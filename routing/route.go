@@ -21,15 +21,15 @@ type Stats struct {
 // Add counts one request that has ended, or a tunnel: the status answered (0 =
 // none), the bytes from and to the client, and whether it failed in the router or at
 // the endpoint.
-func (s *Stats) Add(status int, in, out int64, failed bool) {
+func (s *Stats) Add(status int, in, out uint64, failed bool) {
 	s.Requests.Add(1)
 	class := status / 100
 	if class < 0 || class >= len(s.Status) {
 		class = 0
 	}
 	s.Status[class].Add(1)
-	s.BytesIn.Add(uint64(in))
-	s.BytesOut.Add(uint64(out))
+	s.BytesIn.Add(in)
+	s.BytesOut.Add(out)
 	if failed {
 		s.Errors.Add(1)
 	}
