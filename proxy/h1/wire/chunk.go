@@ -62,7 +62,6 @@ type chunkState uint8
 
 const (
 	inSize        chunkState = iota // chunk-size
-	afterSize                       // BWS between chunk-size and ";"
 	beforeName                      // BWS after ";"
 	inName                          // chunk-ext-name
 	afterName                       // BWS after chunk-ext-name
@@ -206,7 +205,9 @@ func (d *ChunkDecoder) addDigit(v byte) fault {
 }
 
 // stepLine takes one byte of a size line behind the digits (RFC 9112 section
-// 7.1.1): *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ) CR.
+// 7.1.1): *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ) CR. BWS
+// right after the digits is refused: nobody sends it, and parsers that cut it off
+// or not disagree about the size.
 func (d *ChunkDecoder) stepLine(c byte, otherwise fault) fault {
 	limit := d.limits.LineBytes
 	if limit <= 0 {
@@ -256,7 +257,7 @@ func (s chunkState) next(c byte) chunkState {
 	case isBlank(c):
 		switch s {
 		case inSize:
-			return afterSize
+			return chunkFailed
 		case inName:
 			return afterName
 		case inValue, afterQuoted:

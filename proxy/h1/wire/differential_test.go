@@ -127,28 +127,38 @@ func restDiff(raw []byte, length int64, plain []byte, body io.Reader, in *bufio.
 	return nil
 }
 
-// fasthttpDiff reads the message our parser made of a request with fasthttp.
+// fasthttpDiff reads the message our parser made of a request with fasthttp, as far
+// as fasthttp keeps what it read: it has its own places for the fields named below.
 func fasthttpDiff(r *Request) error {
 	raw := appendRequest(nil, r)
 	var h fasthttp.RequestHeader
 	h.DisableNormalizing()
-	h.DisableSpecialHeader()
 	if err := h.Read(bufio.NewReaderSize(bytes.NewReader(raw), len(raw)+16)); err != nil {
 		return fmt.Errorf("fasthttp refuses %q: %v", raw, err)
 	}
 	target := string(AppendTarget(nil, r))
-	if string(h.Method()) != string(r.Method) || string(h.RequestURI()) != target || h.IsHTTP11() != (r.Minor == 1) {
+	switch {
+	case string(h.Method()) != string(r.Method), string(h.RequestURI()) != target, h.IsHTTP11() != (r.Minor == 1):
 		return fmt.Errorf("fasthttp reads the line of %q as %s %s %s", raw, h.Method(), h.RequestURI(), h.Protocol())
+	case string(h.Host()) != string(field.Get(r.Fields, "host")):
+		return fmt.Errorf("fasthttp routes %q to %q", raw, h.Host())
+	case r.Body == BodyLength && h.ContentLength() != int(r.ContentLength), r.Body == BodyChunked && h.ContentLength() != -1:
+		return fmt.Errorf("fasthttp frames %q as %d bytes", raw, h.ContentLength())
 	}
-	i := 0
-	for name, value := range h.All() {
-		if i == len(r.Fields) || string(name) != string(r.Fields[i].Name) || string(value) != string(r.Fields[i].Value) {
-			return fmt.Errorf("fasthttp reads field %d of %q as %q: %q", i, raw, name, value)
+	for _, f := range r.Fields {
+		switch string(f.Name) {
+		case "host", "content-length", "transfer-encoding", "connection", "content-type", "user-agent", "cookie", "trailer":
+			continue
 		}
-		i++
-	}
-	if i != len(r.Fields) {
-		return fmt.Errorf("fasthttp reads %d fields of %q", i, raw)
+		ours := 0
+		for _, v := range h.PeekAll(string(f.Name)) {
+			if bytes.Equal(v, f.Value) {
+				ours++
+			}
+		}
+		if ours == 0 || len(h.PeekAll(string(f.Name))) != field.Count(r.Fields, string(f.Name)) {
+			return fmt.Errorf("fasthttp reads %s of %q as %q", f.Name, raw, h.PeekAll(string(f.Name)))
+		}
 	}
 	return nil
 }
@@ -175,8 +185,8 @@ func responseDiff(r *Response, method string) error {
 	}
 	reason, _ := strings.CutPrefix(s.Status, fmt.Sprint(r.Status))
 	length := r.ContentLength
-	if r.Body == BodyNone && method != "HEAD" {
-		length = s.ContentLength // net/http reports 304 and 1xx in its own way
+	if r.Status < 200 || r.Status == 204 || r.Status == 304 {
+		length = s.ContentLength // net/http has its own number for no body
 	}
 	switch {
 	case s.StatusCode != r.Status, strings.TrimSpace(reason) != strings.TrimSpace(string(r.Reason)), s.ProtoMinor != r.Minor:

@@ -114,7 +114,7 @@ func FuzzParseResponse(f *testing.F) {
 func FuzzChunkDecoder(f *testing.F) {
 	for _, s := range []string{
 		"0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\nGET", "A;a=b;c=\"d\\\"\"\r\n0123456789\r\n00\r\nX: y\r\nHost: z\r\n\r\n",
-		"1 ; a = b\r\nx\r\n0\r\n\r\n", "2\nhi\n0\n\n", "ffffffffffffffff\r\n", "0\r\nA: b\r\n c\r\n\r\n",
+		"1; a = b ;c\r\nx\r\n0\r\n\r\n", "2\nhi\n0\n\n", "ffffffffffffffff\r\n", "0\r\nA: b\r\n c\r\n\r\n",
 	} {
 		f.Add([]byte(s), uint8(3))
 	}
