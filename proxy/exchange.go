@@ -63,6 +63,7 @@ type Exchange struct {
 	bytesIn          uint64
 	bytesOut         uint64
 	host             []byte
+	record           Record
 }
 
 // Request begins the exchange. end means that the request has no body. The answer

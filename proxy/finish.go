@@ -29,7 +29,8 @@ func (ex *Exchange) account(reason Reason) {
 
 func (ex *Exchange) log(reason Reason) {
 	now := ex.w.cfg.Clock.Now()
-	rec := Record{
+	rec := &ex.record // a local one would be allocated: the log is behind an interface
+	*rec = Record{
 		Start: ex.began, Client: ex.client.Addr, Secure: ex.client.Secure,
 		Host: ex.host, Status: ex.status, Reason: reason,
 		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
@@ -47,7 +48,7 @@ func (ex *Exchange) log(reason Reason) {
 			rec.Server, rec.Endpoint = s.ID(), s.Endpoint().Addr()
 		}
 	}
-	ex.w.cfg.AccessLog.Log(&rec)
+	ex.w.cfg.AccessLog.Log(rec)
 }
 
 func span(from, to int64) time.Duration {

@@ -268,7 +268,7 @@ func (cc *clientConn) recycle() {
 	}
 	rs := cc.rs
 	cc.rs = nil
-	if cap(rs.buf) <= keptHead {
+	if rs.keep() {
 		cc.ps.responses.put(rs)
 	}
 }

@@ -84,3 +84,17 @@ func lower(b []byte) {
 		}
 	}
 }
+
+// keep readies the memory for another message; false when it grew too large for that.
+// The pipeline appends fields: the list that grew is the one to keep.
+func (r *request) keep() bool {
+	r.req.Fields = r.head.Fields[:0]
+	r.head = proxy.Head{}
+	return cap(r.buf) <= keptHead
+}
+
+func (r *response) keep() bool {
+	r.resp.Fields = r.head.Fields[:0]
+	r.head = proxy.Head{}
+	return cap(r.buf) <= keptHead
+}

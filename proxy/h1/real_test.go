@@ -28,6 +28,7 @@ type realRouter struct {
 	store    *routing.Store
 	registry *balancer.Registry
 	workers  []*proxy.Worker
+	loops    []*reactor.Loop
 }
 
 func startReal(t testing.TB, loops int, log proxy.AccessLog) *realRouter {
@@ -38,6 +39,7 @@ func startReal(t testing.TB, loops int, log proxy.AccessLog) *realRouter {
 		t.Fatal(err)
 	}
 	servers := map[*reactor.Loop]*Server{}
+	r.loops = group.Loops()
 	for _, loop := range group.Loops() {
 		pools, err := NewPools(PoolsConfig{Loop: loop})
 		if err != nil {
@@ -71,12 +73,21 @@ func startReal(t testing.TB, loops int, log proxy.AccessLog) *realRouter {
 // route publishes one route to the addresses.
 func (r *realRouter) route(t testing.TB, host string, addrs ...string) {
 	t.Helper()
+	r.routeWith(t, host, nil, addrs...)
+}
+
+// routeWith lets change alter the route first.
+func (r *realRouter) routeWith(t testing.TB, host string, change func(*routing.RouteSpec), addrs ...string) {
+	t.Helper()
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: host, UID: host}, Host: host, Balance: balancer.RoundRobin,
 		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 	}
 	for _, a := range addrs {
 		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a, Addr: netip.MustParseAddrPort(a), Weight: 1})
+	}
+	if change != nil {
+		change(&spec)
 	}
 	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec})
 	if len(rejected) > 0 {
@@ -201,4 +212,8 @@ func TestRealUpgrade(t *testing.T) {
 	if err != nil || n != total || !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
 		t.Fatalf("%d of %d bytes came back, %v", n, total, err)
 	}
+}
+
+func ok(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -287,7 +287,7 @@ func (sc *serverConn) recycle() {
 	}
 	rq := sc.rq
 	sc.rq = nil
-	if cap(rq.buf) <= keptHead {
+	if rq.keep() {
 		sc.s.requests.put(rq)
 	}
 }

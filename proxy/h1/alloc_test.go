@@ -1,0 +1,129 @@
+//go:build !race
+
+package h1
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// answering accepts connections on loopback and answers every request head with
+// the same bytes, without allocating.
+func answering(t testing.TB, answer string) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go answerHeads(c, []byte(answer))
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func answerHeads(c net.Conn, answer []byte) {
+	defer c.Close()
+	buf := make([]byte, 8192)
+	n := 0
+	for {
+		k, err := c.Read(buf[n:])
+		if err != nil {
+			return
+		}
+		n += k
+		for {
+			i := bytes.Index(buf[:n], []byte("\r\n\r\n"))
+			if i < 0 {
+				break
+			}
+			copy(buf, buf[i+4:n])
+			n -= i + 4
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// TestNoAllocation: a proxied keep-alive request costs no allocation and exactly two
+// receives and two sends, with forwarded fields and a sticky cookie to take out.
+func TestNoAllocation(t *testing.T) {
+	answer := ok(strings.Repeat("x", 128))
+	r := startReal(t, 1, discard{})
+	r.routeWith(t, "app.test", func(s *routing.RouteSpec) {
+		s.Policy.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+		s.Policy.HSTS = "max-age=1"
+	}, answering(t, answer))
+
+	c, err := net.Dial("tcp", r.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	request := []byte("GET /path?x=1 HTTP/1.1\r\nHost: app.test\r\nUser-Agent: test\r\nAccept: */*\r\nAccept-Encoding: gzip\r\nCookie: a=b; c=d\r\n\r\n")
+	buf := make([]byte, 4096)
+	size := 0
+	trip := func() {
+		if _, err := c.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		if size == 0 { // the first answer tells how long they all are
+			n, err := c.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size = n
+			return
+		}
+		if _, err := io.ReadFull(c, buf[:size]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		trip()
+	}
+	if !strings.HasPrefix(string(buf), "HTTP/1.1 200 OK\r\n") || !strings.Contains(string(buf[:size]), "set-cookie: sticky=") {
+		t.Fatalf("answer %q", buf[:size])
+	}
+	before := r.calls(t)
+	const rounds = 2000
+	if got := testing.AllocsPerRun(rounds, trip); got != 0 {
+		t.Errorf("%v allocations per request, want 0", got)
+	}
+	after := r.calls(t)
+	// AllocsPerRun runs once more to warm up; a call more or less belongs to calls itself.
+	if reads, writes := after.reads-before.reads, after.writes-before.writes; reads > 2*(rounds+1)+2 || writes > 2*(rounds+1)+2 {
+		t.Errorf("%d receives and %d sends for %d requests, want 2 each", reads, writes, rounds+1)
+	}
+}
+
+// discard is an access log that costs what any log costs the pipeline.
+type discard struct{}
+
+func (discard) Log(*proxy.Record) {}
+
+type calls struct{ reads, writes uint64 }
+
+// calls reads the counters of the one loop on the loop.
+func (r *realRouter) calls(t testing.TB) calls {
+	got := make(chan calls, 1)
+	if !r.loops[0].Post(func() {
+		s := r.loops[0].Stats()
+		got <- calls{s.Reads, s.Writes}
+	}) {
+		t.Fatal("the loop has ended")
+	}
+	return <-got
+}
