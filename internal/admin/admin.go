@@ -1,0 +1,153 @@
+// Package admin is the router's own HTTP server, on a port of its own: health,
+// metrics, and the routes with their status. It runs on ordinary goroutines; the
+// data plane does not know it.
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+// Config is what a Server needs. All fields but Log are required.
+type Config struct {
+	Addr    string          // host:port; port 0 lets the system choose
+	Ready   <-chan struct{} // closed when the first complete table is published
+	Routes  func() any      // the JSON value of /routes; any goroutine
+	Metrics http.Handler    // answers /metrics
+	Log     func(error)     // told about errors of the server itself; nil ignores them
+}
+
+// Server answers until Close.
+type Server struct {
+	cfg      Config
+	listener net.Listener
+	server   *fasthttp.Server
+	metrics  fasthttp.RequestHandler
+	stopping atomic.Bool
+	ended    chan struct{} // closed when the serving goroutine has ended
+}
+
+// New listens at cfg.Addr and serves.
+func New(cfg Config) (*Server, error) {
+	if cfg.Ready == nil || cfg.Routes == nil || cfg.Metrics == nil {
+		return nil, errors.New("cannot make an admin server: Ready, Routes and Metrics are required")
+	}
+	ln, err := net.Listen("tcp", cfg.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("cannot listen on %s: address already in use", cfg.Addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", cfg.Addr, err)
+	}
+	s := &Server{cfg: cfg, listener: ln, ended: make(chan struct{}), metrics: fasthttpadaptor.NewFastHTTPHandler(cfg.Metrics)}
+	s.server = &fasthttp.Server{
+		Handler:               s.serve,
+		NoDefaultServerHeader: true,
+		ReadTimeout:           10 * time.Second,
+		WriteTimeout:          60 * time.Second,
+		IdleTimeout:           90 * time.Second,
+		Concurrency:           256,
+		MaxRequestBodySize:    4096,
+		CloseOnShutdown:       true,
+		Logger:                silent{},
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *Server) run() {
+	defer close(s.ended)
+	if err := s.server.Serve(s.listener); err != nil && s.cfg.Log != nil && !s.stopping.Load() {
+		s.cfg.Log(fmt.Errorf("cannot go on serving admin requests: %w", err))
+	}
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() netip.AddrPort {
+	addr := s.listener.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+}
+
+// Stopping makes the router not ready, for good; everything else is answered as
+// before. Load balancers in front get time to notice before connections close.
+func (s *Server) Stopping() { s.stopping.Store(true) }
+
+// Close stops listening and ends the connections.
+func (s *Server) Close() error {
+	s.stopping.Store(true)
+	err := s.server.Shutdown()
+	<-s.ended
+	if err != nil {
+		return fmt.Errorf("cannot stop the admin server: %w", err)
+	}
+	return nil
+}
+
+// serve answers one request. Paths are exact: anything else is 404.
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	path := string(ctx.Path())
+	handler := s.handler(path)
+	switch {
+	case handler == nil:
+		ctx.Error("not found\n", fasthttp.StatusNotFound)
+	case !ctx.IsGet() && !ctx.IsHead():
+		ctx.Response.Header.Set("Allow", "GET, HEAD")
+		ctx.Error("only GET and HEAD\n", fasthttp.StatusMethodNotAllowed)
+	default:
+		handler(ctx)
+	}
+}
+
+// handler is nil for an unknown path.
+func (s *Server) handler(path string) fasthttp.RequestHandler {
+	switch path {
+	case "/metrics":
+		return s.metrics
+	case "/routes":
+		return s.routes
+	}
+	group, name := path, ""
+	for _, prefix := range []string{"/healthz/ready", "/healthz"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || rest[0] == '/') {
+			group, name = prefix, strings.TrimPrefix(rest, "/")
+			break
+		}
+	}
+	var checks []check
+	for _, c := range s.checks(group) {
+		if name == "" || name == c.name {
+			checks = append(checks, c)
+		}
+	}
+	if len(checks) == 0 || (name == "" && path != group) {
+		return nil
+	}
+	return func(ctx *fasthttp.RequestCtx) { report(ctx, strings.TrimPrefix(path, "/"), checks) }
+}
+
+// routes writes the Route objects with their status.
+func (s *Server) routes(ctx *fasthttp.RequestCtx) {
+	text, err := json.MarshalIndent(s.cfg.Routes(), "", " ")
+	if err != nil {
+		ctx.Error("cannot encode the routes\n", fasthttp.StatusInternalServerError)
+		return
+	}
+	ctx.SetContentType("application/json")
+	ctx.SetBody(append(text, '\n'))
+}
+
+// silent drops complaints about connections that break.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

@@ -1,0 +1,142 @@
+// Package metrics gives what the rooms count to Prometheus. It is the only room
+// that imports client_golang: the others keep plain counters, which are read here
+// when somebody scrapes, and never on the way of a request.
+//
+// Every series is described in docs/metrics.md; a test compares.
+package metrics
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"turnout/internal/accesslog"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// Config says where the numbers come from. Each function is called once per
+// scrape, from the scraping goroutine.
+type Config struct {
+	Version string                 // of the build
+	Table   func() *routing.Table  // required: the published table
+	Totals  func() proxy.Totals    // required: the data plane's sums
+	Log     func() accesslog.Stats // nil: no access log
+	Source  func() Source          // nil: no source counts
+	// ServerThreshold is the number of servers above which none is listed, only
+	// their routes. Default 500, as in the router this one replaces.
+	ServerThreshold int
+}
+
+// Source is what the control plane counts.
+type Source struct {
+	Objects  int // manifests' objects that stand
+	Problems int // files, documents and objects that cannot be used
+	Rejected int // routes that are not admitted
+}
+
+// Handler serves all metrics, with those of the Go runtime and the process.
+func Handler(cfg Config) (http.Handler, error) {
+	c, err := newCollector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError, // one odd name must not hide the rest
+		MaxRequestsInFlight: 4,
+		Timeout:             30 * time.Second,
+	}), nil
+}
+
+func newCollector(cfg Config) (*collector, error) {
+	if cfg.Table == nil || cfg.Totals == nil {
+		return nil, errors.New("cannot make metrics: Table and Totals are required")
+	}
+	if cfg.ServerThreshold == 0 {
+		cfg.ServerThreshold = 500
+	}
+	return &collector{cfg: cfg, m: describe()}, nil
+}
+
+// metric is one name with everything that is the same for all its series.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func counter(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+}
+
+func gauge(name, help string, labels ...string) metric {
+	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+}
+
+// to sends one series.
+func (m metric) to(out chan<- prometheus.Metric, value float64, labels ...string) {
+	series, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...)
+	if err != nil { // a label that is not UTF-8
+		series = prometheus.NewInvalidMetric(m.desc, err)
+	}
+	out <- series
+}
+
+// collector reads the rooms when Collect is called. It keeps no state.
+type collector struct {
+	cfg Config
+	m   *metrics
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range c.m.all() {
+		out <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	c.m.build.to(out, 1, c.cfg.Version)
+	c.m.up.to(out, 1)
+	c.collectTotals(out)
+	if c.cfg.Log != nil {
+		s := c.cfg.Log()
+		c.m.logWritten.to(out, float64(s.Written))
+		c.m.logDropped.to(out, float64(s.Dropped))
+		c.m.logFailed.to(out, float64(s.Failed))
+	}
+	if c.cfg.Source != nil {
+		s := c.cfg.Source()
+		c.m.objects.to(out, float64(s.Objects))
+		c.m.problems.to(out, float64(s.Problems))
+		c.m.rejected.to(out, float64(s.Rejected))
+	}
+	c.collectTable(out)
+}
+
+func (c *collector) collectTotals(out chan<- prometheus.Metric) {
+	t := c.cfg.Totals()
+	c.m.requests.to(out, float64(t.Requests))
+	c.m.active.to(out, float64(t.Active))
+	for _, r := range proxy.Reasons() {
+		c.m.reasons.to(out, float64(t.Reasons[r]), r.String())
+	}
+	c.m.bytesIn.to(out, float64(t.BytesIn))
+	c.m.bytesOut.to(out, float64(t.BytesOut))
+	c.m.tunnels.to(out, float64(t.Tunnels))
+	c.m.retries.to(out, float64(t.Retries))
+	c.m.handshakes.to(out, float64(t.Handshakes))
+	c.m.handshakeErrors.to(out, float64(t.HandshakeErrors))
+	for i, port := range []struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}} {
+		c.m.connections.to(out, float64(t.Connections[i]), port.own)
+		c.m.open.to(out, float64(t.Open[i]), port.own)
+		c.m.frontConnections.to(out, float64(t.Connections[i]), port.haproxy)
+		c.m.frontSessions.to(out, float64(t.Open[i]), port.haproxy)
+	}
+}

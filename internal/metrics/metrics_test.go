@@ -1,0 +1,261 @@
+package metrics
+
+import (
+	"fmt"
+	"maps"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"turnout/balancer"
+	"turnout/internal/accesslog"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// fixture is a table of one route per termination with two servers each.
+func fixture(t *testing.T) *routing.Table {
+	t.Helper()
+	registry := balancer.NewRegistry()
+	var specs []routing.RouteSpec
+	for i, term := range []routing.Termination{routing.TermNone, routing.TermEdge, routing.TermReencrypt, routing.TermPassthrough} {
+		var targets []balancer.Target
+		for n := range 2 {
+			addr := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(8000+10*i+n))
+			pod := fmt.Sprintf("pod-%d", n)
+			targets = append(targets, balancer.Target{ID: balancer.ServerID(pod, "svc", "http", addr), Addr: addr, Weight: 100, Pod: pod, Service: "svc"})
+		}
+		specs = append(specs, routing.RouteSpec{
+			RouteKey: routing.RouteKey{Namespace: "ns", Name: term.String() + "-route", UID: fmt.Sprint(i)},
+			Host:     term.String() + ".example.com", Termination: term, Targets: targets,
+		})
+	}
+	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, specs)
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	return table
+}
+
+func config(t *testing.T) Config {
+	table := fixture(t)
+	return Config{
+		Version: "v1.2.3",
+		Table:   func() *routing.Table { return table },
+		Totals: func() proxy.Totals {
+			totals := proxy.Totals{Active: 3, Requests: 10, Connections: [2]uint64{7, 8}, Open: [2]int64{1, 2}}
+			totals.Reasons[proxy.ReasonNoRoute] = 4
+			return totals
+		},
+		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
+		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
+	}
+}
+
+// scrape returns every series as "name{label=value,...}" with its value.
+func scrape(t *testing.T, cfg Config) map[string]float64 {
+	t.Helper()
+	h, err := Handler(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]float64{}
+	for name, family := range families {
+		for _, m := range family.Metric {
+			series[name+labelText(m.Label)] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return series
+}
+
+func labelText(labels []*dto.LabelPair) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var pairs []string
+	for _, l := range labels {
+		pairs = append(pairs, l.GetName()+"="+l.GetValue())
+	}
+	return "{" + strings.Join(pairs, ",") + "}"
+}
+
+func TestSeries(t *testing.T) {
+	cfg := config(t)
+	for r := range cfg.Table().Routes {
+		if r.Name() != "edge-route" {
+			continue
+		}
+		r.Stats().Add(200, 100, 2000, false)
+		r.Stats().Add(503, 1, 2, true)
+		lease, ok := r.Pool().Pick(balancer.Pick{Cookie: []byte(r.Pool().Servers()[1].Cookie())})
+		if !ok {
+			t.Fatal("no server")
+		}
+		defer lease.Release()
+		lease.Server().CountFailure()
+	}
+	got := scrape(t, cfg)
+	for name, want := range map[string]float64{
+		"turnout_build_info{version=v1.2.3}":                                                                               1,
+		"turnout_routes{termination=http}":                                                                                 1,
+		"turnout_routes{termination=passthrough}":                                                                          1,
+		"turnout_requests_total":                                                                                           10,
+		"turnout_requests_active":                                                                                          3,
+		"turnout_exchanges_total{reason=no-route}":                                                                         4,
+		"turnout_exchanges_total{reason=ok}":                                                                               0,
+		"turnout_connections_total{port=https}":                                                                            8,
+		"turnout_connections_open{port=http}":                                                                              1,
+		"haproxy_frontend_connections_total{frontend=public}":                                                              7,
+		"haproxy_frontend_current_sessions{frontend=public_ssl}":                                                           2,
+		"turnout_access_log_lines_total":                                                                                   5,
+		"turnout_access_log_dropped_total":                                                                                 6,
+		"turnout_source_objects":                                                                                           11,
+		"turnout_source_problems":                                                                                          1,
+		"turnout_routes_rejected":                                                                                          2,
+		"turnout_route_errors_total{namespace=ns,route=edge-route}":                                                        1,
+		"haproxy_backend_connections_total{backend=https-edge,namespace=ns,route=edge-route}":                              2,
+		"haproxy_backend_current_sessions{backend=https-edge,namespace=ns,route=edge-route}":                               1,
+		"haproxy_backend_bytes_in_total{backend=https-edge,namespace=ns,route=edge-route}":                                 101,
+		"haproxy_backend_bytes_out_total{backend=https-edge,namespace=ns,route=edge-route}":                                2002,
+		"haproxy_backend_http_responses_total{backend=https-edge,code=2xx,namespace=ns,route=edge-route}":                  1,
+		"haproxy_backend_http_responses_total{backend=https-edge,code=5xx,namespace=ns,route=edge-route}":                  1,
+		"haproxy_backend_http_responses_total{backend=https-edge,code=other,namespace=ns,route=edge-route}":                0,
+		"haproxy_backend_up{backend=tcp,namespace=ns,route=passthrough-route}":                                             1,
+		"haproxy_backend_up{backend=https,namespace=ns,route=reencrypt-route}":                                             1,
+		"haproxy_backend_up{backend=http,namespace=ns,route=http-route}":                                                   1,
+		"haproxy_server_connections_total{namespace=ns,pod=pod-1,route=edge-route,server=10.0.0.1:8011,service=svc}":       1,
+		"haproxy_server_current_sessions{namespace=ns,pod=pod-1,route=edge-route,server=10.0.0.1:8011,service=svc}":        1,
+		"haproxy_server_connection_errors_total{namespace=ns,pod=pod-1,route=edge-route,server=10.0.0.1:8011,service=svc}": 1,
+		"haproxy_server_weight{namespace=ns,pod=pod-0,route=edge-route,server=10.0.0.1:8010,service=svc}":                  100,
+		"haproxy_server_up{namespace=ns,pod=pod-0,route=edge-route,server=10.0.0.1:8010,service=svc}":                      1,
+		"haproxy_exporter_server_threshold{type=current}":                                                                  8,
+		"haproxy_exporter_server_threshold{type=limit}":                                                                    500,
+		"haproxy_up": 1,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s = %v (present: %v), want %v", name, v, ok, want)
+		}
+	}
+	for _, runtime := range []string{"go_goroutines", "process_resident_memory_bytes"} {
+		if _, ok := got[runtime]; !ok {
+			t.Errorf("no %s", runtime)
+		}
+	}
+}
+
+func TestAboveTheThresholdNoServerIsListed(t *testing.T) {
+	cfg := config(t)
+	cfg.ServerThreshold = 7
+	for name := range scrape(t, cfg) {
+		if strings.HasPrefix(name, "haproxy_server_") {
+			t.Errorf("%s is listed", name)
+		}
+	}
+}
+
+func TestServersOfTheSameNameShareASeries(t *testing.T) {
+	addr := netip.MustParseAddrPort("[2001:db8::1]:80")
+	table, _ := routing.Compile(routing.Options{}, nil, []routing.RouteSpec{{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "1"}, Host: "h.example.com",
+		Targets: []balancer.Target{
+			{ID: balancer.ServerID("p", "s", "a", addr), Addr: addr, Weight: 1, Pod: "p", Service: "s"},
+			{ID: balancer.ServerID("p", "s", "b", addr), Addr: addr, Weight: 2, Pod: "p", Service: "s"},
+		},
+	}})
+	cfg := config(t)
+	cfg.Table = func() *routing.Table { return table }
+	name := "haproxy_server_weight{namespace=ns,pod=p,route=r,server=2001:db8::1:80,service=s}"
+	if got := scrape(t, cfg); got[name] != 3 {
+		t.Errorf("%s = %v", name, got[name])
+	}
+}
+
+func TestEmptyTable(t *testing.T) {
+	cfg := config(t)
+	store := routing.NewStore()
+	cfg.Table, cfg.Log, cfg.Source = store.Load, nil, nil
+	got := scrape(t, cfg)
+	if _, ok := got["turnout_access_log_lines_total"]; ok {
+		t.Error("access log series without an access log")
+	}
+	if got["turnout_table_generation"] != 0 || got["haproxy_up"] != 1 {
+		t.Error(got)
+	}
+}
+
+func TestOddNamesHideNothingElse(t *testing.T) {
+	table, _ := routing.Compile(routing.Options{}, nil, []routing.RouteSpec{
+		{RouteKey: routing.RouteKey{Namespace: "ns", Name: "bad\xff", UID: "1"}, Host: "bad.example.com"},
+		{RouteKey: routing.RouteKey{Namespace: "ns", Name: "good", UID: "2"}, Host: "good.example.com"},
+	})
+	cfg := config(t)
+	cfg.Table = func() *routing.Table { return table }
+	if _, ok := scrape(t, cfg)["haproxy_backend_up{backend=http,namespace=ns,route=good}"]; !ok {
+		t.Error("the good route is missing")
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := Handler(Config{}); err == nil {
+		t.Error("no table, no totals: accepted")
+	}
+}
+
+var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge) \\| ([^|]*) \\|")
+
+// TestMetricsAreDocumented compares every name, type and label with docs/metrics.md.
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, m := range documentedRow.FindAllStringSubmatch(string(text), -1) {
+		labels := strings.FieldsFunc(m[3], func(r rune) bool { return strings.ContainsRune("`, ", r) })
+		slices.Sort(labels)
+		documented[m[1]] = m[2] + " " + strings.Join(labels, ",")
+	}
+	exported := map[string]string{}
+	for _, m := range describe().all() {
+		desc := m.desc.String()
+		name := regexp.MustCompile(`fqName: "([^"]*)"`).FindStringSubmatch(desc)[1]
+		labels := strings.Split(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(desc)[1], ",")
+		slices.Sort(labels)
+		kind := "gauge"
+		if m.kind == prometheus.CounterValue {
+			kind = "counter"
+		}
+		exported[name] = kind + " " + strings.Join(labels, ",")
+	}
+	if !maps.Equal(documented, exported) {
+		for name, want := range exported {
+			if documented[name] != want {
+				t.Errorf("%s is %q, docs/metrics.md says %q", name, want, documented[name])
+			}
+		}
+		for name := range documented {
+			if exported[name] == "" {
+				t.Errorf("docs/metrics.md describes %s, which does not exist", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package metrics
+
+// metrics are the names Turnout exports. The turnout_* ones are typed as they
+// should be; the haproxy_* ones carry the names, labels and type (gauge, always)
+// of the router this one replaces, so that dashboards keep working.
+type metrics struct {
+	build, generation, routes               metric
+	requests, active, reasons               metric
+	bytesIn, bytesOut, tunnels, retries     metric
+	connections, open                       metric
+	handshakes, handshakeErrors             metric
+	logWritten, logDropped, logFailed       metric
+	objects, problems, rejected             metric
+	routeErrors                             metric
+	up, thresholds                          metric
+	frontConnections, frontSessions         metric
+	backConnections, backSessions           metric
+	backBytesIn, backBytesOut               metric
+	backResponses, backUp                   metric
+	serverConnections, serverSessions       metric
+	serverErrors, serverWeight, serverState metric
+}
+
+func describe() *metrics {
+	back := []string{"backend", "namespace", "route"}
+	server := []string{"server", "namespace", "route", "pod", "service"}
+	return &metrics{
+		build:      gauge("turnout_build_info", "Always 1; the label is the version of the build.", "version"),
+		generation: gauge("turnout_table_generation", "Generation of the routing table in use."),
+		routes:     gauge("turnout_routes", "Routes served, by termination.", "termination"),
+
+		requests: counter("turnout_requests_total", "Requests finished."),
+		active:   gauge("turnout_requests_active", "Requests being served."),
+		reasons:  counter("turnout_exchanges_total", "Requests finished, by the reason they ended.", "reason"),
+		bytesIn:  counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients."),
+		bytesOut: counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients."),
+		tunnels:  counter("turnout_tunnels_total", "Upgraded and passthrough connections begun."),
+		retries:  counter("turnout_retries_total", "Attempts after the first of a request."),
+
+		connections:     counter("turnout_connections_total", "Client connections accepted, by port.", "port"),
+		open:            gauge("turnout_connections_open", "Client connections open, by port.", "port"),
+		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
+		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
+
+		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
+		logDropped: counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow."),
+		logFailed:  counter("turnout_access_log_failed_total", "Access log lines lost to write errors."),
+
+		objects:     gauge("turnout_source_objects", "Objects in use."),
+		problems:    gauge("turnout_source_problems", "Files, documents and objects that cannot be used."),
+		rejected:    gauge("turnout_routes_rejected", "Routes that are not admitted."),
+		routeErrors: counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
+
+		up:         gauge("haproxy_up", "Always 1."),
+		thresholds: gauge("haproxy_exporter_server_threshold", "Number of servers, and the number above which none is listed.", "type"),
+
+		frontConnections: gauge("haproxy_frontend_connections_total", "Client connections accepted.", "frontend"),
+		frontSessions:    gauge("haproxy_frontend_current_sessions", "Client connections open.", "frontend"),
+
+		backConnections: gauge("haproxy_backend_connections_total", "Requests of a route.", back...),
+		backSessions:    gauge("haproxy_backend_current_sessions", "Requests of a route being served.", back...),
+		backBytesIn:     gauge("haproxy_backend_bytes_in_total", "Bytes from clients of a route.", back...),
+		backBytesOut:    gauge("haproxy_backend_bytes_out_total", "Bytes to clients of a route.", back...),
+		backResponses:   gauge("haproxy_backend_http_responses_total", "Answers of a route by class of the status.", append(back, "code")...),
+		backUp:          gauge("haproxy_backend_up", "Whether the route has a server.", back...),
+
+		serverConnections: gauge("haproxy_server_connections_total", "Requests sent to a server.", server...),
+		serverSessions:    gauge("haproxy_server_current_sessions", "Requests a server is working on.", server...),
+		serverErrors:      gauge("haproxy_server_connection_errors_total", "Attempts that failed at a server.", server...),
+		serverWeight:      gauge("haproxy_server_weight", "Weight of a server.", server...),
+		serverState:       gauge("haproxy_server_up", "Whether a server may be chosen: always 1 while there are no health checks.", server...),
+	}
+}
+
+func (m *metrics) all() []metric {
+	return []metric{
+		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries,
+		m.connections, m.open, m.handshakes, m.handshakeErrors, m.logWritten, m.logDropped, m.logFailed,
+		m.objects, m.problems, m.rejected, m.routeErrors, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
+		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
+	}
+}

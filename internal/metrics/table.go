@@ -1,0 +1,102 @@
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// collectTable walks the published table once for the routes and, below the
+// threshold, their servers.
+func (c *collector) collectTable(out chan<- prometheus.Metric) {
+	table := c.cfg.Table()
+	c.m.generation.to(out, float64(table.Generation()))
+	var routes [4]int
+	servers := 0
+	for r := range table.Routes {
+		if t := int(r.Termination()); t < len(routes) {
+			routes[t]++
+		}
+		servers += r.Pool().Len()
+	}
+	for t, n := range routes {
+		c.m.routes.to(out, float64(n), routing.Termination(t).String())
+	}
+	c.m.thresholds.to(out, float64(servers), "current")
+	c.m.thresholds.to(out, float64(c.cfg.ServerThreshold), "limit")
+	for r := range table.Routes {
+		all := r.Pool().Servers()
+		c.collectRoute(out, r, all)
+		if servers <= c.cfg.ServerThreshold {
+			c.collectServers(out, r, all)
+		}
+	}
+}
+
+// codes are the labels of the classes that routing.Stats counts.
+var codes = [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
+
+func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route, servers []*balancer.Server) {
+	stats := r.Stats()
+	backend, namespace, name := backendLabel(r.Termination()), r.Namespace(), r.Name()
+	inFlight, up := int64(0), 0.0
+	for _, s := range servers {
+		inFlight += s.InFlight()
+		up = 1
+	}
+	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
+	c.m.backConnections.to(out, float64(stats.Requests.Load()), backend, namespace, name)
+	c.m.backSessions.to(out, float64(inFlight), backend, namespace, name)
+	c.m.backBytesIn.to(out, float64(stats.BytesIn.Load()), backend, namespace, name)
+	c.m.backBytesOut.to(out, float64(stats.BytesOut.Load()), backend, namespace, name)
+	c.m.backUp.to(out, up, backend, namespace, name)
+	for class, code := range codes {
+		c.m.backResponses.to(out, float64(stats.Status[class].Load()), backend, namespace, name, code)
+	}
+}
+
+// backendLabel is the word the router this one replaces has for a termination.
+func backendLabel(t routing.Termination) string {
+	switch t {
+	case routing.TermEdge:
+		return "https-edge"
+	case routing.TermReencrypt:
+		return "https"
+	case routing.TermPassthrough:
+		return "tcp"
+	}
+	return "http"
+}
+
+// serverKey is what tells the series of two servers of a route apart. Two ports of
+// a service can have names of their own and the same number: their servers share
+// a series.
+type serverKey struct{ server, pod, service string }
+
+// serverSum is what the series of one serverKey say.
+type serverSum struct{ requests, inFlight, failures, weight float64 }
+
+func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Route, servers []*balancer.Server) {
+	sums := make(map[serverKey]serverSum, len(servers))
+	for _, s := range servers {
+		addr := s.Endpoint().Addr()
+		key := serverKey{addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port())), s.Pod(), s.Service()}
+		sum := sums[key]
+		sum.requests += float64(s.Requests())
+		sum.inFlight += float64(s.InFlight())
+		sum.failures += float64(s.Failures())
+		sum.weight += float64(s.Weight())
+		sums[key] = sum
+	}
+	for key, sum := range sums {
+		labels := []string{key.server, r.Namespace(), r.Name(), key.pod, key.service}
+		c.m.serverConnections.to(out, sum.requests, labels...)
+		c.m.serverSessions.to(out, sum.inFlight, labels...)
+		c.m.serverErrors.to(out, sum.failures, labels...)
+		c.m.serverWeight.to(out, sum.weight, labels...)
+		c.m.serverState.to(out, 1, labels...)
+	}
+}
