@@ -102,8 +102,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	case handler == nil:
 		ctx.Error("not found\n", fasthttp.StatusNotFound)
 	case !ctx.IsGet() && !ctx.IsHead():
-		ctx.Response.Header.Set("Allow", "GET, HEAD")
 		ctx.Error("only GET and HEAD\n", fasthttp.StatusMethodNotAllowed)
+		ctx.Response.Header.Set("Allow", "GET, HEAD") // Error starts the response anew
 	default:
 		handler(ctx)
 	}

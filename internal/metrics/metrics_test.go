@@ -220,7 +220,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge) \\| ([^|]*) \\|")
+var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge) \\|([^|]*)\\|")
 
 // TestMetricsAreDocumented compares every name, type and label with docs/metrics.md.
 func TestMetricsAreDocumented(t *testing.T) {
