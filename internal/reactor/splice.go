@@ -1,8 +1,6 @@
 package reactor
 
-import (
-	"io"
-)
+import "io"
 
 const (
 	// pipeSize is what one splice may move; a pipe smaller than that costs half of the gain.
@@ -36,8 +34,8 @@ type Splice struct {
 // Splice copies what src receives to dst, in the kernel, until src ends or one of the two fails.
 // What dst has queued, and input of src that was kept unconsumed, goes first. Then done is called
 // once, on the loop and not from inside another call: with nil after everything up to src's end was
-// given to dst and dst.CloseWrite called (src's handler then gets its EOF); else with the reason,
-// ErrClosed if this side closed one of them. Until then src's handler gets no Data. The handlers'
+// given to dst and dst.CloseWrite called (src's handler gets its EOF too, before or after); else with
+// the reason, ErrClosed if this side closed one of them. Until then src's handler gets no Data. The handlers'
 // Closed is called as ever. Pause of src pauses the copy, and it never queues more than a pipe full.
 //
 // ErrNoSplice: the engine cannot, one of the two is not open, has a Layer or is spliced already in
@@ -68,6 +66,9 @@ func (s *Splice) pump() {
 	eng := s.src.loop.eng.(splicer)
 	for budget := spliceTurn; s.running(); {
 		if s.held > 0 {
+			if s.dst.flags&flagWritable == 0 {
+				return
+			}
 			n, ok := s.drain(eng)
 			budget -= n
 			if !ok {
@@ -129,7 +130,12 @@ func (s *Splice) drain(eng splicer) (int, bool) {
 // fill takes from src what it has. false = nothing now, paused, or the copy is over.
 func (s *Splice) fill(eng splicer) bool {
 	src := s.src
-	if src.flags&(flagReadable|flagPaused) != flagReadable {
+	switch {
+	case src.flags&flagPaused != 0:
+		return false
+	case src.flags&flagEnded != 0: // found before the copy began
+		return s.received(0, io.EOF)
+	case src.flags&flagReadable == 0:
 		return false
 	}
 	if s.pipe == nil {

@@ -1,0 +1,68 @@
+package reactor
+
+import (
+	"bytes"
+	"testing"
+)
+
+func TestArenaClasses(t *testing.T) {
+	var a arena
+	for _, c := range []struct{ want, size int }{
+		{0, 1 << 10}, {1, 1 << 10}, {1 << 10, 1 << 10}, {1<<10 + 1, 4 << 10}, {4 << 10, 4 << 10}, {4<<10 + 1, 16 << 10},
+		{64 << 10, 64 << 10}, {64<<10 + 1, 256 << 10}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 1},
+	} {
+		b := a.get(c.want)
+		if len(b) != 0 || cap(b) != c.size {
+			t.Errorf("get(%d): %d, %d; want 0, %d", c.want, len(b), cap(b), c.size)
+		}
+		a.put(append(b, "x"...))
+		if again := a.get(c.want); len(again) != 0 || (c.size <= 1<<20 && &again[:1][0] != &b[:1][0]) {
+			t.Errorf("get(%d): not the last one put", c.want)
+		}
+	}
+	a.put(make([]byte, 0, 5<<10)) // foreign: fits a class below
+	if b := a.get(4 << 10); cap(b) < 4<<10 {
+		t.Errorf("cap %d", cap(b))
+	}
+}
+
+func TestArenaKeepsBoundedMemory(t *testing.T) {
+	var a arena
+	for range 100 {
+		a.put(make([]byte, 0, 1<<20))
+	}
+	if n := len(a.free[classCount-1]); n != 4 {
+		t.Errorf("%d MiB kept", n)
+	}
+}
+
+func TestQueue(t *testing.T) {
+	var a arena
+	var q queue
+	want := pattern(40 << 10)
+	in, out := 0, 0
+	for out < len(want) {
+		if n := min(3000, len(want)-in); n > 0 {
+			q.append(&a, want[in:in+n])
+			in += n
+		}
+		n := min(1000, q.len())
+		if !bytes.Equal(q.bytes()[:n], want[out:out+n]) {
+			t.Fatalf("wrong bytes at %d", out)
+		}
+		q.advance(&a, n)
+		out += n
+		if out == 20000 {
+			q.shrink(&a)
+		}
+	}
+	if q.b != nil || a.lent != 0 {
+		t.Errorf("an empty queue holds a buffer; %d lent", a.lent)
+	}
+	q.append(&a, want)
+	q.advance(&a, len(want)-10)
+	q.shrink(&a)
+	if cap(q.b) != 1<<10 || !bytes.Equal(q.bytes(), want[len(want)-10:]) {
+		t.Errorf("a rest of 10 bytes holds %d", cap(q.b))
+	}
+}

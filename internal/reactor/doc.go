@@ -1,0 +1,47 @@
+// Package reactor does the I/O of Turnout: event loops that own sockets, timers and buffers. It knows
+// nothing of the protocols; a Handler gets the bytes of a Conn, a Layer (TLS) may sit in between.
+//
+// Everything of one Loop happens on one goroutine, one thing at a time: no locks, no races. Only Post
+// and Stop may be called from elsewhere.
+//
+// # The life of a turn
+//
+//	wait      the engine sleeps until a socket is ready, somebody posts, or a timer is due
+//	events    for each socket of the batch: read a bounded number of bytes, present them (Data, EOF);
+//	          note that it can be written; accept a bounded number of connections
+//	mailbox   what other goroutines posted before
+//	timers    what is due
+//	ready     Conns that have more input than one turn may take, were resumed, got another handler or
+//	          layer, or whose output drained
+//	turn end  AtTurnEnd functions, then every Conn that was written to is flushed with one send, then
+//	          the ends of connections are told (Closed), and what that caused is flushed
+//
+// If anything is left for the next turn, that does not sleep.
+//
+// # Reading
+//
+// Sockets are registered once, edge-triggered; each Conn remembers whether its socket may be read and
+// written. Input is read into one buffer per loop and presented there: a connection that waits for
+// its peer holds no buffer. Only what a handler leaves unconsumed is kept aside, and put in front of
+// the next bytes. A receive shorter than the buffer is the last one, unless the peer's FIN or an
+// error is known: then the Conn reads on until it finds it.
+//
+// # Writing
+//
+// Output is queued in a buffer from the loop's arena and sent when the turn ends, so that the answers
+// to a batch of events are one send; more than 16 KiB are sent at once, without copying what the
+// socket takes. A Conn whose queue passes HighWater is Congested: its producer pauses its own source
+// and resumes it when Drained is called. Nothing blocks and nothing fails while it is called; the
+// reason of a failure comes with Closed.
+//
+// # Ending
+//
+// Every Conn ends with exactly one Closed. Close sends what is queued and FIN, waits a little for the
+// peer's FIN and drops what it sends meanwhile; CloseNow does none of it. An event for a socket that
+// was closed earlier in the same batch is dropped, also when its descriptor is in use again.
+//
+// # Engines
+//
+// epoll on Linux; a goroutine-fed one anywhere else (NewPortable); one in memory, with virtual time
+// and faults, for tests (Network). They implement the interfaces of engine.go.
+package reactor
