@@ -8,5 +8,5 @@
 // Probe sends one request and shows what the backend received, to confirm that two proxies do the same
 // work before they are compared.
 //
-// The package works on Linux only; response.go and traffic.go are pure and build everywhere.
+// Rig works on Linux only; response.go and traffic.go are pure and build everywhere.
 package load

@@ -13,12 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exchange is one request as the backend received it and the answer as the client did: heads without
-// the empty line that ends them, and the answer's body. The caller owns them.
-type Exchange struct {
-	Request, Answer, Body []byte
-}
-
 // Probe sends one request on a new connection and returns what passed. It waits for an answer with a
 // Content-Length of BodySize, at most until ctx ends. Request is empty if the backend was not asked.
 func (r *Rig) Probe(ctx context.Context, addr netip.AddrPort, cfg *tls.Config, request []byte) (Exchange, error) {

@@ -33,6 +33,12 @@ var (
 	ErrExcess  = errors.New("bytes follow the body")
 )
 
+// Exchange is one request as the backend received it and the answer as the client did: heads without
+// the empty line that ends them, and the answer's body. The caller owns them.
+type Exchange struct {
+	Request, Answer, Body []byte
+}
+
 // Body returns the body that upstream number n answers with: BodySize bytes that begin with its number.
 // The caller owns the result.
 func Body(n int) []byte {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kind is a way to configure HAProxy.
+type kind string
+
+const (
+	kindMin      kind = "min"      // the least that proxies and adds X-Forwarded-For
+	kindTemplate kind = "template" // as the OpenShift router's template configures it
+	kindMapStr   kind = "map_str"  // min with an exact map of hosts: the best HAProxy can do for many routes
+)
+
+// benchCase is one comparison: what is asked for, and of which HAProxy.
+type benchCase struct {
+	name   string
+	peer   kind
+	many   bool    // the -routes flag's number of routes instead of 1
+	fresh  bool    // a URL never asked for before with every request
+	few    bool    // only fewURLs different URLs
+	tls    bool    // edge termination
+	target float64 // ratio wanted at most; 0 = none stated
+}
+
+// fewURLs is the number of different URLs of a case with few.
+const fewURLs = 50
+
+// fullWork tells whether both sides do all that the router does to a request: forwarded headers, header
+// scrub, sticky cookie. The other cases add X-Forwarded-For in HAProxy, and in Turnout everything but
+// the cookie.
+func (c benchCase) fullWork() bool { return c.peer == kindTemplate }
+
+func allCases() []benchCase {
+	return []benchCase{
+		{name: "one-min", peer: kindMin, target: 0.80},
+		{name: "one-template", peer: kindTemplate, target: 0.65},
+		{name: "many-new-template", peer: kindTemplate, many: true, fresh: true, target: 0.05},
+		{name: "many-new-mapstr", peer: kindMapStr, many: true, fresh: true, target: 0.80},
+		{name: "many-few-template", peer: kindTemplate, many: true, few: true},
+		{name: "many-few-mapstr", peer: kindMapStr, many: true, few: true, target: 0.80},
+		{name: "tls-min", peer: kindMin, tls: true},
+		{name: "tls-template", peer: kindTemplate, tls: true},
+	}
+}
+
+// chooseCases returns the cases that a comma-separated list names, in the order of allCases. A name may
+// end in * to mean every case that begins so.
+func chooseCases(list string) ([]benchCase, error) {
+	all := allCases()
+	wanted := make([]bool, len(all))
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		prefix, isPrefix := strings.CutSuffix(name, "*")
+		found := false
+		for i, c := range all {
+			if name == "all" || c.name == name || (isPrefix && strings.HasPrefix(c.name, prefix)) {
+				wanted[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("cannot find case %q: want all or some of %s", name, caseNames())
+		}
+	}
+	var chosen []benchCase
+	for i, c := range all {
+		if wanted[i] {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen, nil
+}
+
+func caseNames() string {
+	var names []string
+	for _, c := range allCases() {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/yaml"
+
+	"turnout/bench/load"
+)
+
+func testSite(t *testing.T, routes int, tls, cookie bool) *site {
+	t.Helper()
+	s := &site{routes: routes, tls: tls, cookie: cookie, upstreams: []netip.AddrPort{
+		netip.MustParseAddrPort("127.0.1.1:8001"), netip.MustParseAddrPort("127.0.1.2:8001"),
+	}}
+	if tls {
+		var err error
+		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
+	binary, err := findHAProxy("haproxy")
+	if err != nil {
+		t.Skip("needs HAProxy, which is not installed: nothing else can tell whether it accepts a configuration")
+	}
+	for _, c := range allCases() {
+		t.Run(c.name, func(t *testing.T) {
+			routes := 2
+			if c.many {
+				routes = 40
+			}
+			config, err := haproxyConfig(t.TempDir(), testSite(t, routes, c.tls, c.fullWork()), c.peer, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			listener, err := ln.File()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			cmd := exec.Command(binary, "-c", "-dW", "-f", config) // -dW: warnings are errors
+			cmd.ExtraFiles = []*os.File{listener}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+func TestTemplateMapsAreInTheRoutersOrder(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := haproxyConfig(dir, testSite(t, 3, false, true), kindTemplate, 3); err != nil {
+		t.Fatal(err)
+	}
+	want := `^r00002\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00000
+^r00001\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00001
+^r00000\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00000
+`
+	if got := readText(t, filepath.Join(dir, "http.map")); got != want {
+		t.Errorf("http.map:\n%swant\n%s", got, want)
+	}
+}
+
+func TestTemplateDoesTheRoutersWork(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		config, err := haproxyConfig(t.TempDir(), testSite(t, 3, tls, true), kindTemplate, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := readText(t, config)
+		wants := map[string]int{
+			"\nbackend be_http:bench:":          3, // one per route, whatever the maps lead to
+			"\n  option forwardfor":             3,
+			"\n  http-reuse always":             1,
+			"\n  http-request del-header Proxy": 1,
+			"map_reg(":                          2, // redirects and routes
+			"send-proxy":                        0,
+			"cookie " + md5Hex(" bench:r00002") + " insert indirect nocache httponly": 1,
+			" cookie " + md5Hex("ept:s00:http:127.0.1.1:8001") + " weight 1":          2,
+		}
+		if tls {
+			delete(wants, "\nbackend be_http:bench:")
+			wants["\nbackend be_edge_http:bench:"] = 3
+			wants["\n  http-request del-header Proxy"] = 2 // with and without SNI
+			wants["map_reg("] = 3                          // passthrough switch, routes twice
+			wants["send-proxy"] = 2
+		}
+		for want, n := range wants {
+			if got := strings.Count(text, want); got != n {
+				t.Errorf("tls %v: %d times %q, want %d", tls, got, want, n)
+			}
+		}
+	}
+}
+
+// objects decodes the documents of all manifests strictly and returns them by kind.
+func objects(t *testing.T, dir string) (routes []routev1.Route, services []corev1.Service, slices []discoveryv1.EndpointSlice) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		for doc := range strings.SplitSeq("\n"+readText(t, file), "\n---\n") {
+			var err error
+			switch {
+			case strings.Contains(doc, "kind: Route\n"):
+				var r routev1.Route
+				err = yaml.UnmarshalStrict([]byte(doc), &r)
+				routes = append(routes, r)
+			case strings.Contains(doc, "kind: Service\nmetadata"):
+				var s corev1.Service
+				err = yaml.UnmarshalStrict([]byte(doc), &s)
+				services = append(services, s)
+			case strings.Contains(doc, "kind: EndpointSlice\n"):
+				var s discoveryv1.EndpointSlice
+				err = yaml.UnmarshalStrict([]byte(doc), &s)
+				slices = append(slices, s)
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", file, err, doc)
+			}
+		}
+	}
+	return routes, services, slices
+}
+
+func TestManifestsAreTheSite(t *testing.T) {
+	dir := t.TempDir()
+	s := testSite(t, 1001, true, false)
+	if err := writeManifests(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	routes, services, slices := objects(t, dir)
+	if len(routes) != 1001 || len(services) != 2 || len(slices) != 2 {
+		t.Fatalf("%d routes, %d services, %d slices", len(routes), len(services), len(slices))
+	}
+	r := routes[1000]
+	if r.Name != "r01000" || r.Namespace != "bench" || r.Spec.Host != load.Host(1000) || r.Spec.To.Name != "s00" ||
+		r.Annotations["haproxy.router.openshift.io/disable_cookies"] != "true" ||
+		r.Annotations["haproxy.router.openshift.io/set-forwarded-headers"] != "append" {
+		t.Errorf("route is %+v", r)
+	}
+	if r.Spec.TLS == nil || r.Spec.TLS.Certificate != s.pem.certificate || r.Spec.TLS.Key != s.pem.key ||
+		r.Spec.TLS.Termination != routev1.TLSTerminationEdge {
+		t.Errorf("route's tls is %+v", r.Spec.TLS)
+	}
+	e := slices[1]
+	if e.Labels["kubernetes.io/service-name"] != services[1].Name || e.Endpoints[0].Addresses[0] != "127.0.1.2" || *e.Ports[0].Port != 8001 {
+		t.Errorf("slice is %+v of service %s", e, services[1].Name)
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"turnout/bench/load"
+)
+
+// haproxyConfig writes HAProxy's configuration for s into dir and returns the path of its main file. The
+// listener is descriptor listenFD, which the process inherits.
+func haproxyConfig(dir string, s *site, k kind, listenFD int) (string, error) {
+	w := &configWriter{dir: dir, site: s, bind: fmt.Sprintf("fd@%d", listenFD)}
+	if s.tls {
+		w.file("site.pem", s.pem.certificate+s.pem.key)
+	}
+	w.common(k)
+	switch {
+	case k == kindTemplate && s.tls:
+		w.templateTLS()
+	case k == kindTemplate:
+		w.templateHTTP()
+	default:
+		w.least(k == kindMapStr)
+	}
+	main := w.file("haproxy.cfg", w.text.String())
+	return main, w.err
+}
+
+// configWriter collects the main file and keeps the first error.
+type configWriter struct {
+	dir  string
+	site *site
+	bind string
+	text strings.Builder
+	err  error
+}
+
+func (w *configWriter) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
+
+// file writes a file next to the main one and returns its path.
+func (w *configWriter) file(name, content string) string {
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil && w.err == nil {
+		w.err = fmt.Errorf("cannot write HAProxy's configuration: %w", err)
+	}
+	return path
+}
+
+// common writes what all configurations share: one thread, no logs, the router's timeouts, and upstream
+// connections reused as freely as HAProxy can, because what "http-reuse safe" holds back is a policy and
+// no cost of HAProxy.
+func (w *configWriter) common(k kind) {
+	w.line("global")
+	w.line("  nbthread 1")
+	w.line("  maxconn 5000")
+	if k == kindTemplate {
+		w.line("  tune.bufsize 32768")
+		w.line("  tune.maxrewrite 8192")
+	}
+	w.line("defaults")
+	w.line("  mode http")
+	w.line("  maxconn 5000")
+	w.line("  http-reuse always")
+	w.line("  timeout connect 5s")
+	w.line("  timeout client 30s")
+	w.line("  timeout client-fin 1s")
+	w.line("  timeout server 30s")
+	w.line("  timeout server-fin 1s")
+	w.line("  timeout http-request 10s")
+	w.line("  timeout http-keep-alive 300s")
+	w.line("  timeout tunnel 1h")
+}
+
+// sslOptions pin the cipher and the group that the client and Turnout use.
+const sslOptions = "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256 curves X25519"
+
+// least is the least HAProxy: one stage, X-Forwarded-For, with hosts an exact map of them.
+func (w *configWriter) least(hosts bool) {
+	s := w.site
+	w.line("frontend public")
+	if s.tls {
+		w.line("  bind %s ssl crt %s %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
+	} else {
+		w.line("  bind %s", w.bind)
+	}
+	w.line("  option forwardfor")
+	if hosts {
+		var lines strings.Builder
+		for i := range s.routes {
+			fmt.Fprintf(&lines, "%s be_%s\n", load.Host(i), serviceName(i%len(s.upstreams)))
+		}
+		w.line("  use_backend %%[req.hdr(host),lower,map_str(%s)]", w.file("hosts.map", lines.String()))
+	} else {
+		w.line("  default_backend be_%s", serviceName(0))
+	}
+	for k, addr := range s.upstreams {
+		w.line("backend be_%s", serviceName(k))
+		w.line("  server %s %s", serviceName(k), addr)
+	}
+}
+
+// templateHTTP is the plain front end of the router's template.
+func (w *configWriter) templateHTTP() {
+	w.line("frontend public")
+	w.line("  bind %s", w.bind)
+	w.line("  tcp-request inspect-delay 5s")
+	w.line("  tcp-request content accept if HTTP")
+	w.line("  monitor-uri /_______internal_router_healthz")
+	w.scrub()
+	w.line("  acl secure_redirect base,map_reg(%s) -m int 1", w.patterns("redirect.map", func(int) string { return "0" }))
+	w.line("  http-request redirect scheme https code 302 if secure_redirect")
+	w.line("  use_backend %%[base,map_reg(%s)]", w.patterns("http.map", w.backendOf))
+	w.line("  default_backend openshift_default")
+	w.templateBackends()
+}
+
+// templateTLS is the TLS entry of the router's template: a TCP stage that reads the server name and hands
+// terminated connections on to a second stage through a UNIX socket, with a PROXY header.
+func (w *configWriter) templateTLS() {
+	switchMap := w.file("sni_passthrough.map", "")
+	w.line("frontend public_ssl")
+	w.line("  mode tcp")
+	w.line("  bind %s", w.bind)
+	w.line("  tcp-request inspect-delay 5s")
+	w.line("  tcp-request content accept if { req.ssl_hello_type 1 }")
+	w.line("  acl sni req.ssl_sni -m found")
+	w.line("  acl sni_passthrough req.ssl_sni,lower,map_reg(%s) -m found", switchMap)
+	w.line("  use_backend be_tcp if sni sni_passthrough")
+	w.line("  use_backend be_sni if sni")
+	w.line("  default_backend be_no_sni")
+	w.line("backend be_tcp")
+	w.line("  mode tcp")
+	edge := w.patterns("edge_reencrypt.map", w.backendOf)
+	certificate := filepath.Join(w.dir, "site.pem")
+	list := w.file("certificates.list", fmt.Sprintf("%s [alpn h2,http/1.1] %s\n", certificate, load.Host(0)))
+	for _, stage := range []struct{ name, crt string }{
+		{"sni", "crt " + certificate + " crt-list " + list}, {"no_sni", "crt " + certificate},
+	} {
+		socket := filepath.Join(w.dir, stage.name+".sock")
+		w.line("backend be_%s", stage.name)
+		w.line("  mode tcp")
+		w.line("  server fe_%s unix@%s weight 1 send-proxy", stage.name, socket)
+		w.line("frontend fe_%s", stage.name)
+		w.line("  bind unix@%s ssl %s accept-proxy %s", socket, stage.crt, sslOptions)
+		w.scrub()
+		w.line("  use_backend %%[base,map_reg(%s)]", edge)
+		w.line("  default_backend openshift_default")
+	}
+	w.templateBackends()
+}
+
+// scrub is what the template does to every request before it looks for the route.
+func (w *configWriter) scrub() {
+	w.line("  http-request deny deny_status 403 if { hdr_len(content-length) 0 }")
+	w.line("  http-request del-header Proxy")
+	for _, name := range []string{
+		"", "-Client-CN", "-Client-DER", "-Client-DN", "-Client-NotAfter", "-Client-NotBefore", "-Client-SHA1",
+		"-Client-Serial", "-Client-Subject", "-Client-Verify", "-Client-Version",
+	} {
+		w.line("  http-request del-header X-SSL%s", name)
+	}
+	w.line("  http-request del-header X-SSL-Issuer")
+	w.line("  http-request set-header Host %%[req.hdr(Host),lower]")
+}
+
+// patterns writes a map of one regular expression per route, in the template's order: descending.
+func (w *configWriter) patterns(name string, value func(i int) string) string {
+	lines := make([]string, w.site.routes)
+	for i := range lines {
+		host := strings.ReplaceAll(load.Host(i), ".", `\.`)
+		lines[i] = fmt.Sprintf(`^%s\.?(:[0-9]+)?(/.*)?$ %s`, host, value(i))
+	}
+	slices.Sort(lines)
+	slices.Reverse(lines)
+	return w.file(name, strings.Join(lines, "\n")+"\n")
+}
+
+func (w *configWriter) backendName(i int) string {
+	if w.site.tls {
+		return "be_edge_http:" + namespace + ":" + routeName(i)
+	}
+	return "be_http:" + namespace + ":" + routeName(i)
+}
+
+// backendOf is the backend that serves route i in the maps. All backends are configured, as the template
+// does it, but the maps lead to as many as there are upstreams: HAProxy pools connections per backend, and
+// with a route of its own for every request it would measure connects, which Turnout, pooling per
+// endpoint, does not make. The choice is in HAProxy's favour.
+func (w *configWriter) backendOf(i int) string { return w.backendName(i % len(w.site.upstreams)) }
+
+// templateBackends writes one backend per route: forwarded headers in append mode, sticky cookie.
+func (w *configWriter) templateBackends() {
+	s := w.site
+	attributes := ""
+	if s.tls {
+		attributes = " secure attr SameSite=None"
+	}
+	for i := range s.routes {
+		k := i % len(s.upstreams)
+		w.line("backend %s", w.backendName(i))
+		w.line("  option redispatch")
+		w.line("  option forwardfor")
+		w.line("  balance random")
+		w.line("  http-request add-header X-Forwarded-Host %%[req.hdr(host)]")
+		w.line("  http-request add-header X-Forwarded-Port %%[dst_port]")
+		w.line("  http-request add-header X-Forwarded-Proto http if !{ ssl_fc }")
+		w.line("  http-request add-header X-Forwarded-Proto https if { ssl_fc }")
+		w.line("  http-request add-header X-Forwarded-Proto-Version h2 if { ssl_fc_alpn -i h2 }")
+		w.line("  http-request add-header Forwarded for=%%[src];host=%%[req.hdr(host)];proto=%%[req.hdr(X-Forwarded-Proto)]")
+		if s.cookie {
+			w.line("  cookie %s insert indirect nocache httponly%s", cookieName(i), attributes)
+		}
+		w.line("  server ept:%s:http:%s %s cookie %s weight 1", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k))
+	}
+	w.line("backend openshift_default")
+}
+
+// findHAProxy also looks where Debian puts it, which is not in everybody's PATH.
+func findHAProxy(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && name == "haproxy" {
+		path, err = exec.LookPath("/usr/sbin/haproxy")
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find HAProxy, install Debian's haproxy: %w", err)
+	}
+	return path, nil
+}

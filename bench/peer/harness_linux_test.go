@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"turnout/bench/load"
+)
+
+// standIn, set in the environment, makes this test binary a proxy that understands the command lines of
+// Turnout and HAProxy as far as the harness uses them. "mute" makes it exit before it serves.
+const standIn = "TURNOUT_BENCH_STAND_IN"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(standIn); mode != "" {
+		if err := serveStandIn(mode, os.Args[1:]); err != nil {
+			fmt.Println(err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func serveStandIn(mode string, args []string) error {
+	if mode == "mute" {
+		return errors.New("the stand-in has nothing to say")
+	}
+	if len(args) < 3 {
+		return fmt.Errorf("bad arguments %q", args)
+	}
+	var ln net.Listener
+	var text []byte
+	var upstream *regexp.Regexp
+	var err error
+	if args[0] == "run" {
+		text, err = os.ReadFile(filepath.Join(args[2], "services.yaml"))
+		upstream = regexp.MustCompile(`addresses: \[(\S+)\](?s:.*?)port: (\d+)`)
+		if err == nil {
+			ln, err = net.Listen("tcp", "127.0.0.1:0")
+		}
+	} else {
+		text, err = os.ReadFile(args[2])
+		upstream = regexp.MustCompile(`server s00 (\S+):(\d+)`)
+		if err == nil {
+			ln, err = net.FileListener(os.NewFile(3, "listener"))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	m := upstream.FindSubmatch(text)
+	if m == nil {
+		return errors.New("no upstream found")
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: string(m[1]) + ":" + string(m[2])})
+	mux := http.NewServeMux()
+	mux.Handle("/", proxy)
+	mux.HandleFunc("/healthz/ready", func(http.ResponseWriter, *http.Request) {})
+	fmt.Printf(`{"level":"info","msg":"listening","http":"%[1]s","https":"%[1]s","admin":"%[1]s"}`+"\n", ln.Addr())
+	return http.Serve(ln, mux)
+}
+
+func testHarness(t *testing.T, mode string) (*harness, *bytes.Buffer) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(standIn, mode)
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	core := 0
+	for !set.IsSet(core) {
+		core++
+	}
+	var progress bytes.Buffer
+	return &harness{
+		turnout: self, haproxy: self, pairs: 2, conns: 4, routes: 20,
+		measure: 150 * time.Millisecond, proxyCore: core, progress: &progress,
+	}, &progress
+}
+
+func TestRunCaseMeasuresInTurn(t *testing.T) {
+	h, progress := testHarness(t, "serve")
+	cases, err := chooseCases("one-min")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := h.runCase(t.Context(), cases[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.turnout) != 2 || len(o.haproxy) != 2 {
+		t.Fatalf("%d and %d samples, want 2 each", len(o.turnout), len(o.haproxy))
+	}
+	for _, s := range slices.Concat(o.turnout, o.haproxy) {
+		if s.micros <= 0 || s.rate <= 0 || s.resident <= 0 || s.failures != 0 {
+			t.Errorf("sample is %+v", s)
+		}
+	}
+	if n := strings.Count(progress.String(), "one-min pair"); n != 2 {
+		t.Errorf("progress has %d pairs:\n%s", n, progress)
+	}
+}
+
+func TestRunCaseRefusesUnequalWork(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	cases, err := chooseCases("one-template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.runCase(t.Context(), cases[0]); err == nil || !strings.Contains(err.Error(), "turnout does not do the expected work") {
+		t.Errorf("a proxy without cookies was compared: %v", err)
+	}
+}
+
+func TestRunCaseReportsADeadProxy(t *testing.T) {
+	h, _ := testHarness(t, "mute")
+	_, err := h.runCase(t.Context(), allCases()[0])
+	if err == nil || !strings.Contains(err.Error(), "the stand-in has nothing to say") {
+		t.Errorf("got %v, want the proxy's last words", err)
+	}
+}
+
+func TestRunCaseEndsWithItsContextAndLeavesNoProcess(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	h.measure = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(500*time.Millisecond, cancel)
+	if _, err := h.runCase(ctx, allCases()[0]); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	// Every child that was started has been waited for.
+	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("a process is left: %v", err)
+	}
+}
+
+func TestChildRunsOnItsCore(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	rig, err := load.NewRig(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rig.Close()
+	var before, child, after unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		t.Fatal(err)
+	}
+	s := &site{routes: 1, upstreams: rig.Upstreams()}
+	p, err := startHAProxy(h.haproxy, t.TempDir(), s, kindMin, h.proxyCore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if err := unix.SchedGetaffinity(p.pid(), &child); err != nil {
+		t.Fatal(err)
+	}
+	if child.Count() != 1 || !child.IsSet(h.proxyCore) {
+		t.Errorf("child may use %d cores", child.Count())
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil {
+		t.Fatal(err)
+	}
+	if after.Count() != before.Count() {
+		t.Errorf("own affinity changed from %d to %d cores", before.Count(), after.Count())
+	}
+}
+
+func TestChildLogFindsTheListeningLine(t *testing.T) {
+	l := &childLog{listening: make(chan []byte, 1)}
+	text := "starting\n{\"msg\":\"listening\",\"http\":\"127.0.0.1:1\"}\nmore\n"
+	for i := range text {
+		if n, err := l.Write([]byte(text[i : i+1])); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	select {
+	case line := <-l.listening:
+		if string(line) != `{"msg":"listening","http":"127.0.0.1:1"}` {
+			t.Errorf("line is %q", line)
+		}
+	default:
+		t.Error("line was not found")
+	}
+	for range 100 {
+		_, _ = l.Write(bytes.Repeat([]byte("x"), 1000))
+	}
+	if n := len(l.tail()); n != logTail {
+		t.Errorf("tail keeps %d bytes, want %d", n, logTail)
+	}
+}
+
+func TestParseOptionsRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"},
+	} {
+		if _, err := parseOptions(args); err == nil {
+			t.Errorf("%q was accepted", args)
+		}
+		if code := run(t.Context(), args); code != 2 {
+			t.Errorf("%q: exit code %d, want 2", args, code)
+		}
+	}
+	if o, err := parseOptions(nil); err != nil || o.pairs != 5 || o.seconds != 4 || o.conns != 64 || o.cases != "all" {
+		t.Errorf("defaults are %+v, %v", o, err)
+	}
+}
+
+func TestChooseCores(t *testing.T) {
+	if _, _, err := chooseCores(0, 0); err == nil {
+		t.Error("one core for both was accepted")
+	}
+	if _, _, err := chooseCores(0, 1000); err == nil {
+		t.Error("a core that does not exist was accepted")
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"turnout/bench/load"
+)
+
+// routesPerFile keeps the manifest files at a size that people can open.
+const routesPerFile = 500
+
+// writeManifests writes the site as Kubernetes objects into dir: what `turnout run --manifests` reads.
+func writeManifests(dir string, s *site) error {
+	var services strings.Builder
+	fmt.Fprintf(&services, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n", namespace)
+	for k, addr := range s.upstreams {
+		fmt.Fprintf(&services, serviceForm, serviceName(k), namespace, addr.Addr(), addr.Port())
+	}
+	if err := writeManifest(dir, "services.yaml", services.String()); err != nil {
+		return err
+	}
+	for first := 0; first < s.routes; first += routesPerFile {
+		var routes strings.Builder
+		for i := first; i < min(first+routesPerFile, s.routes); i++ {
+			routes.WriteString(s.routeManifest(i))
+		}
+		if err := writeManifest(dir, fmt.Sprintf("routes-%05d.yaml", first), routes.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeManifest(dir, name, text string) error {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("cannot write manifests: %w", err)
+	}
+	return nil
+}
+
+// serviceForm takes the service's name, the namespace, the endpoint's address and its port.
+const serviceForm = `---
+apiVersion: v1
+kind: Service
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+spec:
+  ports:
+  - name: http
+    port: 80
+    protocol: TCP
+    targetPort: http
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: %[1]s-1
+  namespace: %[2]s
+  labels:
+    kubernetes.io/service-name: %[1]s
+addressType: IPv4
+endpoints:
+- addresses: [%[3]s]
+  conditions: {ready: true, serving: true, terminating: false}
+ports:
+- name: http
+  port: %[4]d
+  protocol: TCP
+`
+
+// routeForm takes the route's name, the namespace, disable_cookies, the host and the service.
+const routeForm = `---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata:
+  name: %[1]s
+  namespace: %[2]s
+  uid: bench-%[1]s
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  annotations:
+    haproxy.router.openshift.io/disable_cookies: "%[3]t"
+    haproxy.router.openshift.io/set-forwarded-headers: append
+spec:
+  host: %[4]s
+  to: {kind: Service, name: %[5]s, weight: 100}
+  port: {targetPort: http}
+  wildcardPolicy: None
+`
+
+func (s *site) routeManifest(i int) string {
+	text := fmt.Sprintf(routeForm, routeName(i), namespace, !s.cookie, load.Host(i), serviceName(i%len(s.upstreams)))
+	if s.tls {
+		text += "  tls:\n    termination: edge\n" +
+			"    certificate: |\n" + indent(s.pem.certificate) +
+			"    key: |\n" + indent(s.pem.key)
+	}
+	return text
+}
+
+// indent moves every line of a PEM text under a key of the route's tls.
+func indent(text string) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ") + "\n"
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"turnout/bench/load"
+)
+
+// manyUpstreams is the number of upstreams that many routes share.
+const manyUpstreams = 16
+
+// harness runs cases. Its fields are set once by main.
+type harness struct {
+	turnout, haproxy   string // binaries
+	pairs, conns       int
+	routes             int // of a case with many
+	warmup, measure    time.Duration
+	proxyCore, maxProc int
+	progress           io.Writer
+}
+
+// runCase starts both proxies, checks that they do the same work, and measures them in turn.
+func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
+	o := outcome{name: c.name, peer: c.peer, target: c.target}
+	dir, err := os.MkdirTemp("", "turnout-bench-")
+	if err != nil {
+		return o, fmt.Errorf("cannot make a working directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork()}
+	upstreams := 1
+	if c.many {
+		s.routes, upstreams = h.routes, manyUpstreams
+	}
+	if c.tls {
+		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
+			return o, err
+		}
+	}
+	rig, err := load.NewRig(upstreams)
+	if err != nil {
+		return o, err
+	}
+	defer rig.Close()
+	s.upstreams = rig.Upstreams()
+
+	turnout, err := startTurnout(ctx, h.turnout, dir, s, h.maxProc, h.proxyCore)
+	if err != nil {
+		return o, err
+	}
+	defer turnout.stop()
+	haproxy, err := startHAProxy(h.haproxy, dir, s, c.peer, h.proxyCore)
+	if err != nil {
+		return o, err
+	}
+	defer haproxy.stop()
+	for _, p := range []*proxy{turnout, haproxy} {
+		if err := probe(ctx, rig, p, s, c.fullWork()); err != nil {
+			return o, err
+		}
+	}
+	return o, h.runPairs(ctx, c, rig, turnout, haproxy, s, &o)
+}
+
+// probe confirms with one request that p does the work that the case compares.
+func probe(ctx context.Context, rig *load.Rig, p *proxy, s *site, full bool) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	x, err := rig.Probe(ctx, p.addr, s.clientTLS(), probeRequest())
+	select {
+	case <-p.exited:
+		return p.died()
+	default:
+	}
+	if err == nil {
+		err = checkWork(x, s, p.addr, full)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot compare, %s does not do the expected work: %w\nanswer: %q\nlog: %s", p.name, err, x.Answer, p.log.tail())
+	}
+	return nil
+}
+
+// runPairs measures Turnout, HAProxy, Turnout, HAProxy, …
+func (h *harness) runPairs(ctx context.Context, c benchCase, rig *load.Rig, turnout, haproxy *proxy, s *site, o *outcome) error {
+	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh}
+	if c.few {
+		config.Distinct = min(fewURLs, s.routes)
+	}
+	// One Traffic for both: a URL that one proxy has seen is not shown to the other as new either, and none
+	// is repeated.
+	traffic, err := load.NewTraffic(config)
+	if err != nil {
+		return err
+	}
+	for i := range h.pairs {
+		var pair [2]sample
+		for j, p := range []*proxy{turnout, haproxy} {
+			if pair[j], err = h.measureOne(ctx, rig, p, s, traffic); err != nil {
+				return fmt.Errorf("case %s, pair %d, %s: %w", c.name, i+1, p.name, err)
+			}
+		}
+		o.turnout, o.haproxy = append(o.turnout, pair[0]), append(o.haproxy, pair[1])
+		fmt.Fprintf(h.progress, "%s pair %d: turnout %.2f µs, haproxy (%s) %.2f µs, ratio %.3f\n",
+			c.name, i+1, pair[0].micros, c.peer, pair[1].micros, pair[0].micros/pair[1].micros)
+	}
+	return nil
+}
+
+// measureOne drives one proxy through warm-up and measurement.
+func (h *harness) measureOne(ctx context.Context, rig *load.Rig, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
+	var begin, end cpuTime
+	res, err := rig.Drive(ctx, load.Profile{
+		Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure,
+		Mark: func(last bool) error {
+			var err error
+			if last {
+				end, err = readCPU(p.pid())
+			} else {
+				begin, err = readCPU(p.pid())
+			}
+			return err
+		},
+	})
+	if err != nil {
+		if ctx.Err() == nil && res.First != nil {
+			err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))
+		}
+		return sample{}, err
+	}
+	if res.Requests == 0 {
+		return sample{}, errors.New("cannot measure: no request succeeded")
+	}
+	if res.First != nil {
+		fmt.Fprintf(h.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
+	}
+	resident, err := readResident(p.pid())
+	if err != nil {
+		return sample{}, err
+	}
+	cpu := end.sub(begin)
+	requests := float64(res.Requests)
+	return sample{
+		micros:   float64(cpu.total().Nanoseconds()) / 1e3 / requests,
+		user:     float64(cpu.user) / float64(max(cpu.total(), 1)),
+		busy:     cpu.total().Seconds() / res.Elapsed.Seconds(),
+		rate:     requests / res.Elapsed.Seconds(),
+		resident: resident,
+		connects: 1000 * float64(res.Connects) / requests,
+		failures: res.Failures,
+	}, nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the times in /proc/PID/stat: USER_HZ is 100 on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+// cpuTime is the CPU time of a process, all of its threads, the ended ones too.
+type cpuTime struct {
+	user, system time.Duration
+}
+
+func (t cpuTime) total() time.Duration { return t.user + t.system }
+
+func (t cpuTime) sub(u cpuTime) cpuTime { return cpuTime{t.user - u.user, t.system - u.system} }
+
+// readCPU returns the CPU time that process pid has used.
+func readCPU(pid int) (cpuTime, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return cpuTime{}, fmt.Errorf("cannot read CPU time: %w", err)
+	}
+	return parseStat(string(text))
+}
+
+// parseStat reads utime and stime, fields 14 and 15 of /proc/PID/stat (proc(5)). Field 2, the command's
+// name in parentheses, may hold blanks and parentheses: the last one ends it.
+func parseStat(text string) (cpuTime, error) {
+	_, after, ok := cutLast(text, ")")
+	fields := strings.Fields(after) // begins with field 3
+	if !ok || len(fields) < 13 {
+		return cpuTime{}, errors.New("cannot read CPU time: stat has too few fields")
+	}
+	user, err1 := strconv.ParseUint(fields[11], 10, 63)
+	system, err2 := strconv.ParseUint(fields[12], 10, 63)
+	if err := errors.Join(err1, err2); err != nil {
+		return cpuTime{}, fmt.Errorf("cannot read CPU time: %w", err)
+	}
+	return cpuTime{user: time.Duration(user) * tick, system: time.Duration(system) * tick}, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// readResident returns the resident memory of process pid in MiB.
+func readResident(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("cannot read resident memory: %w", err)
+	}
+	return parseResident(string(text))
+}
+
+// parseResident reads the line VmRSS of /proc/PID/status, which is in KiB.
+func parseResident(text string) (float64, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 63)
+			if err != nil {
+				return 0, fmt.Errorf("cannot read resident memory: %w", err)
+			}
+			return float64(kib) / 1024, nil
+		}
+	}
+	return 0, errors.New("cannot read resident memory: no VmRSS line")
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/bench/load"
+)
+
+func TestParseStat(t *testing.T) {
+	got, err := parseStat("17 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 1234 56 0 0 20 0 3 0 99\n")
+	if err != nil || got != (cpuTime{user: 12340 * time.Millisecond, system: 560 * time.Millisecond}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if d := got.sub(cpuTime{user: time.Second}); d.total() != 11900*time.Millisecond {
+		t.Errorf("difference is %v", d)
+	}
+	for _, bad := range []string{"", "17 (x) S 1 2 3", "17 x S 1 2 3 4 5 6 7 8 9 10 11 12 13", "17 (x) S 1 2 3 4 5 6 7 8 9 10 -1 56"} {
+		if got, err := parseStat(bad); err == nil {
+			t.Errorf("%q: got %+v, want an error", bad, got)
+		}
+	}
+}
+
+func TestParseResident(t *testing.T) {
+	got, err := parseResident("Name:\tx\nVmHWM:\t   9999 kB\nVmRSS:\t   2048 kB\nThreads:\t1\n")
+	if err != nil || got != 2 {
+		t.Errorf("got %v, %v; want 2 MiB", got, err)
+	}
+	for _, bad := range []string{"", "VmRSS:\tmuch kB\n"} {
+		if _, err := parseResident(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+func TestChooseCases(t *testing.T) {
+	for list, want := range map[string]string{
+		"all":                    caseNames(),
+		"one-min":                "one-min",
+		"tls-template, one-min":  "one-min, tls-template",
+		"tls-*":                  "tls-min, tls-template",
+		"many-new-*,one-min,one": "error",
+		"":                       "error",
+	} {
+		cases, err := chooseCases(list)
+		var names []string
+		for _, c := range cases {
+			names = append(names, c.name)
+		}
+		got := strings.Join(names, ", ")
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", list, got, want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	values := []float64{5, 1, 9}
+	if m := median(values); m != 5 || !slices.Equal(values, []float64{5, 1, 9}) {
+		t.Errorf("got %v of %v", m, values)
+	}
+	if m := median([]float64{4, 1, 2, 3}); m != 2.5 {
+		t.Errorf("even number: got %v", m)
+	}
+	if m := median(nil); m != 0 {
+		t.Errorf("none: got %v", m)
+	}
+}
+
+func TestTableUsesRatiosWithinPairs(t *testing.T) {
+	o := outcome{
+		name: "one-min", peer: kindMin, target: 0.8,
+		// The second pair ran while the machine was busy: only its ratio counts.
+		turnout: []sample{{micros: 10}, {micros: 40, failures: 2}, {micros: 12}},
+		haproxy: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}},
+	}
+	var out bytes.Buffer
+	if err := printTable(&out, []outcome{o}); err != nil {
+		t.Fatal(err)
+	}
+	row := strings.Fields(strings.Split(out.String(), "\n")[1])
+	want := []string{"one-min", "min", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
+	if !slices.Equal(row, want) {
+		t.Errorf("row is %q, want %q", row, want)
+	}
+	if v := verdict(0.81, 0.8); v != "0.80\tmissed" {
+		t.Errorf("above the target: %q", v)
+	}
+	if v := verdict(0.5, 0); v != "-\t" {
+		t.Errorf("no target: %q", v)
+	}
+}
+
+// TestCheckWork takes a correct exchange and spoils one thing at a time.
+func TestCheckWork(t *testing.T) {
+	s := testSite(t, 1, false, true)
+	addr := netip.MustParseAddrPort("127.0.0.1:8080")
+	request := "GET /probe HTTP/1.1\r\nhost: r00000.bench.test\r\nx-forwarded-for: 192.0.2.1\r\n" +
+		"x-forwarded-host: r00000.bench.test\r\nx-forwarded-port: 8080\r\nx-forwarded-proto: http\r\n" +
+		"forwarded: for=127.0.0.1;host=r00000.bench.test;proto=http\r\nx-forwarded-for: 127.0.0.1"
+	answer := "HTTP/1.1 200 OK\r\ncontent-length: 128\r\nset-cookie: " + cookieName(0) + "=" + s.cookieValue(0) + "; path=/; HttpOnly"
+	check := func(full bool, old, changed string) error {
+		return checkWork(load.Exchange{
+			Request: []byte(strings.Replace(request, old, changed, 1)),
+			Answer:  []byte(strings.Replace(answer, old, changed, 1)),
+			Body:    load.Body(0),
+		}, s, addr, full)
+	}
+	if err := check(true, "", ""); err != nil {
+		t.Fatalf("correct exchange: %v", err)
+	}
+	for _, c := range []struct{ old, changed, want string }{
+		{" 200 ", " 503 ", "answer is"},
+		{"host: r0", "host: R0", "host"},
+		{"GET /probe HTTP/1.1", "GET /probe HTTP/1.1\r\nproxy: forged", "got proxy"},
+		{"GET /probe HTTP/1.1", "GET /probe HTTP/1.1\r\nx-ssl-client-dn: forged", "x-ssl-client-dn"},
+		{"x-forwarded-for: 127", "x-other: 127", "x-forwarded-for"},
+		{"port: 8080", "port: 80", "x-forwarded-port"},
+		{"proto: http", "proto: https", "x-forwarded-proto"},
+		{"forwarded: for=", "forwarded: by=", "got forwarded"},
+		{"; HttpOnly", "", "set-cookie"},
+		{"set-cookie", "x-cookie", "set-cookie"},
+	} {
+		if err := check(true, c.old, c.changed); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q for %q: %v, want a complaint about %s", c.changed, c.old, err, c.want)
+		}
+	}
+	if err := check(false, "", ""); err == nil || !strings.Contains(err.Error(), "want none") {
+		t.Errorf("cookie without full work: %v", err)
+	}
+	if err := check(false, "set-cookie", "x-cookie"); err != nil {
+		t.Errorf("least work: %v", err)
+	}
+}

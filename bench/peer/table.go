@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// sample is one measured run of one proxy.
+type sample struct {
+	micros   float64 // CPU µs per successful request
+	user     float64 // share of user time in it, 0..1
+	busy     float64 // share of its core that the proxy used, 0..1
+	rate     float64 // successful requests per second
+	resident float64 // MiB at the end of the run
+	connects float64 // upstream connections opened per 1,000 requests
+	failures uint64
+}
+
+// outcome is a case with its pairs of runs: turnout[i] and peer[i] followed one another.
+type outcome struct {
+	name             string
+	peer             kind
+	target           float64
+	turnout, haproxy []sample
+}
+
+// summary is one proxy's side of an outcome: medians, and failures added up.
+func summary(samples []sample) sample {
+	field := func(f func(sample) float64) float64 {
+		values := make([]float64, len(samples))
+		for i, s := range samples {
+			values[i] = f(s)
+		}
+		return median(values)
+	}
+	m := sample{
+		micros:   field(func(s sample) float64 { return s.micros }),
+		user:     field(func(s sample) float64 { return s.user }),
+		busy:     field(func(s sample) float64 { return s.busy }),
+		rate:     field(func(s sample) float64 { return s.rate }),
+		resident: field(func(s sample) float64 { return s.resident }),
+		connects: field(func(s sample) float64 { return s.connects }),
+	}
+	for _, s := range samples {
+		m.failures += s.failures
+	}
+	return m
+}
+
+// ratios returns Turnout's cost divided by the peer's within each pair, sorted.
+func (o *outcome) ratios() []float64 {
+	r := make([]float64, len(o.turnout))
+	for i := range r {
+		r[i] = o.turnout[i].micros / o.haproxy[i].micros
+	}
+	slices.Sort(r)
+	return r
+}
+
+// median returns the middle of values, the mean of the two middle ones if their number is even, and 0 for
+// none. It does not change values.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	if n == 0 {
+		return 0
+	}
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// printTable prints what people compare, then what tells whether the comparison was sound.
+func printTable(out io.Writer, outcomes []outcome) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "case\tpeer\tturnout µs\thaproxy µs\tratio\tlowest\thighest\ttarget\t\tfailures\t")
+	for _, o := range outcomes {
+		t, p, r := summary(o.turnout), summary(o.haproxy), o.ratios()
+		ratio := median(r)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\t%s\t%d\t\n", o.name, o.peer, t.micros, p.micros,
+			ratio, r[0], r[len(r)-1], verdict(ratio, o.target), t.failures+p.failures)
+	}
+	fmt.Fprintln(w)
+	fmt.Fprintln(w, "case\tproxy\trequests/s\tcore busy\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
+	for _, o := range outcomes {
+		for _, side := range []struct {
+			name    string
+			samples []sample
+		}{{"turnout", o.turnout}, {string(o.peer), o.haproxy}} {
+			s := summary(side.samples)
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f %%\t%.0f %%\t%.0f\t%.2f\t%d\t\n", o.name, side.name, s.rate,
+				100*s.busy, 100*s.user, s.resident, s.connects, s.failures)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("cannot print the table: %w", err)
+	}
+	return nil
+}
+
+// verdict fills the target's two columns.
+func verdict(ratio, target float64) string {
+	switch {
+	case target == 0:
+		return "-\t"
+	case ratio <= target:
+		return fmt.Sprintf("%.2f\tmet", target)
+	}
+	return fmt.Sprintf("%.2f\tmissed", target)
+}
