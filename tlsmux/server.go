@@ -1,0 +1,373 @@
+package tlsmux
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/routing"
+)
+
+// Config configures a Mux. Store, Terminated and Passthrough are required.
+type Config struct {
+	// Store holds the table that server names are looked up in, once per connection.
+	Store *routing.Store
+	// Workers bound the handshakes; nil = workers of its own.
+	Workers *Workers
+	// Policy is what TLS towards clients looks like; nil = the default one. Muxes between which sessions shall be resumed
+	// have to share it.
+	Policy *Policy
+	// InspectDelay is the time from the accept until the ClientHello has to be complete. Default 5 s.
+	InspectDelay time.Duration
+	// HandshakeTimeout is the time from the ClientHello to the end of the handshake. Default 10 s.
+	HandshakeTimeout time.Duration
+	// MaxPending bounds the connections whose handshake is not complete; beyond it the oldest of the same loop is closed.
+	// Default 10,000.
+	MaxPending int
+	// StrictSNI refuses server names for which there is no certificate, neither of a route nor the default one.
+	StrictSNI bool
+	// Terminated returns the handler of a connection whose handshake is complete and whose layer is set; nil closes it.
+	// Required.
+	Terminated func(c *reactor.Conn, info Info) reactor.Handler
+	// Passthrough returns the handler of a connection that belongs to the route r; nil closes it. Nothing was consumed: the
+	// handler is presented all bytes from the first one on, hello being what has come so far, valid for the call. Required.
+	Passthrough func(c *reactor.Conn, r *routing.Route, info Info, hello []byte) reactor.Handler
+	// Failed is told why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
+	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, an error of crypto/tls or of the connection, io.EOF when it ended before it
+	// said anything. nil = nobody is told.
+	Failed func(c *reactor.Conn, info Info, err error)
+}
+
+// Info is what is known of a connection to the TLS port. All of it comes from one look at one table. With Passthrough only
+// the first group is set, with Failed what was known by then.
+type Info struct {
+	ServerName    string // of the ClientHello, lower case; "" = none
+	HasServerName bool
+	Generation    uint64 // of the table
+
+	Certificate *tls.Certificate // that was decided for the name; read-only
+	Own         bool             // Certificate is that of a route, not the default one
+	Protocol    string           // negotiated by ALPN; "" = none
+	Version     uint16           // of TLS
+	CipherSuite uint16
+	Resumed     bool // the session was resumed; no certificate was sent
+}
+
+// Stats counts connections to the TLS port. Every connection is counted once, when its fate is known.
+type Stats struct {
+	Terminated        atomic.Uint64 // handshakes complete
+	Resumed           atomic.Uint64 // of those, with a resumed session
+	Passthrough       atomic.Uint64
+	BadHello          atomic.Uint64 // no TLS, or no acceptable ClientHello
+	Strict            atomic.Uint64 // refused by StrictSNI
+	InspectTimeouts   atomic.Uint64
+	HandshakeTimeouts atomic.Uint64
+	Shed              atomic.Uint64
+	Failed            atomic.Uint64 // everything else
+}
+
+// Reasons for the end of a connection before its handshake.
+var (
+	// ErrInspectTimeout: the ClientHello was not complete in time.
+	ErrInspectTimeout = errors.New("no complete ClientHello in time")
+	// ErrStrictSNI: there is no certificate for the server name.
+	ErrStrictSNI = errors.New("no certificate for the server name")
+)
+
+// Mux takes over the connections accepted on the TLS port and hands them on when it is known what they are. It may be
+// shared by all loops.
+type Mux struct {
+	cfg     Config
+	pending atomic.Int64
+	stats   Stats
+
+	mu    sync.Mutex // of those who change lanes
+	lanes atomic.Pointer[[]*lane]
+}
+
+// lane is the list of the pending connections of one loop, the oldest first.
+type lane struct {
+	loop        *reactor.Loop
+	first, last *entry
+}
+
+// NewMux checks the configuration.
+func NewMux(cfg Config) (*Mux, error) {
+	var err error
+	switch {
+	case cfg.Store == nil:
+		err = errors.New("Store is missing")
+	case cfg.Terminated == nil || cfg.Passthrough == nil:
+		err = errors.New("Terminated or Passthrough is missing")
+	case cfg.InspectDelay < 0 || cfg.HandshakeTimeout < 0 || cfg.MaxPending < 0:
+		err = errors.New("InspectDelay, HandshakeTimeout or MaxPending is negative")
+	}
+	if err == nil && cfg.Workers == nil {
+		cfg.Workers, err = NewWorkers(WorkersConfig{})
+	}
+	if err == nil && cfg.Policy == nil {
+		cfg.Policy, err = NewPolicy(PolicyConfig{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot make TLS mux: %w", err)
+	}
+	if cfg.InspectDelay == 0 {
+		cfg.InspectDelay = 5 * time.Second
+	}
+	if cfg.HandshakeTimeout == 0 {
+		cfg.HandshakeTimeout = defaultHandshakeTimeout
+	}
+	if cfg.MaxPending == 0 {
+		cfg.MaxPending = 10_000
+	}
+	m := &Mux{cfg: cfg}
+	m.lanes.Store(&[]*lane{})
+	return m, nil
+}
+
+// Stats returns the counters, which go on changing.
+func (m *Mux) Stats() *Stats { return &m.stats }
+
+// Pending returns the number of connections whose handshake is not complete.
+func (m *Mux) Pending() int { return int(m.pending.Load()) }
+
+// Accept is the accept function of the listeners of the TLS port.
+func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
+	ln := m.lane(c.Loop())
+	if m.pending.Load() >= int64(m.cfg.MaxPending) {
+		if ln.first == nil {
+			m.stats.Shed.Add(1)
+			return nil
+		}
+		ln.first.shed()
+	}
+	e := &entry{mux: m, lane: ln, conn: c}
+	e.timer = c.Loop().NewTimer(e.inspectTimeout)
+	e.timer.Reset(m.cfg.InspectDelay)
+	e.enlist()
+	return e
+}
+
+// lane finds the list of a loop. There are few, and they are never taken away.
+func (m *Mux) lane(loop *reactor.Loop) *lane {
+	for _, ln := range *m.lanes.Load() {
+		if ln.loop == loop {
+			return ln
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ln := &lane{loop: loop}
+	old := *m.lanes.Load()
+	lanes := append(old[:len(old):len(old)], ln)
+	m.lanes.Store(&lanes)
+	return ln
+}
+
+// entry is a connection of which it is not known yet what it is. It is its handler until the ClientHello is complete.
+type entry struct {
+	mux        *Mux
+	lane       *lane
+	prev, next *entry
+	conn       *reactor.Conn
+	timer      *reactor.Timer
+	parser     HelloParser
+	hs         *handshake // once TLS ends here
+	info       Info
+	over       bool
+}
+
+func (e *entry) enlist() {
+	e.mux.pending.Add(1)
+	if e.prev = e.lane.last; e.prev != nil {
+		e.prev.next = e
+	} else {
+		e.lane.first = e
+	}
+	e.lane.last = e
+}
+
+// leave takes the connection off the list, once.
+func (e *entry) leave() {
+	if e.over {
+		return
+	}
+	e.over = true
+	e.timer.Stop()
+	e.mux.pending.Add(-1)
+	if e.prev != nil {
+		e.prev.next = e.next
+	} else {
+		e.lane.first = e.next
+	}
+	if e.next != nil {
+		e.next.prev = e.prev
+	} else {
+		e.lane.last = e.prev
+	}
+	e.prev, e.next = nil, nil
+}
+
+// fail leaves, counts and tells.
+func (e *entry) fail(err error) {
+	if e.over {
+		return
+	}
+	e.leave()
+	s := &e.mux.stats
+	var bad *HelloError
+	switch {
+	case errors.As(err, &bad):
+		s.BadHello.Add(1)
+	case errors.Is(err, ErrInspectTimeout):
+		s.InspectTimeouts.Add(1)
+	case errors.Is(err, ErrHandshakeTimeout):
+		s.HandshakeTimeouts.Add(1)
+	case errors.Is(err, ErrShed):
+		s.Shed.Add(1)
+	case errors.Is(err, ErrStrictSNI):
+		s.Strict.Add(1)
+	default:
+		s.Failed.Add(1)
+	}
+	if e.mux.cfg.Failed != nil {
+		e.mux.cfg.Failed(e.conn, e.info, err)
+	}
+}
+
+func (e *entry) shed() {
+	if e.hs != nil {
+		e.hs.fail(ErrShed)
+		return
+	}
+	e.conn.CloseNow(true)
+	e.fail(ErrShed)
+}
+
+func (e *entry) inspectTimeout() {
+	e.conn.CloseNow(false)
+	e.fail(ErrInspectTimeout)
+}
+
+// refuse closes with an alert; without one not a byte is sent.
+func (e *entry) refuse(alert Alert, err error) {
+	if alert == 0 {
+		e.conn.CloseNow(false)
+	} else {
+		e.conn.Write(alert.record())
+		e.conn.Close()
+	}
+	e.fail(err)
+}
+
+// Connected implements reactor.Handler.
+func (e *entry) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (e *entry) Data(c *reactor.Conn, p []byte) int {
+	if e.over {
+		return len(p)
+	}
+	var hello Hello
+	done, err := e.parser.Parse(p, &hello)
+	if err != nil {
+		var bad *HelloError
+		errors.As(err, &bad)
+		e.refuse(bad.Alert, err)
+		return len(p)
+	}
+	if !done {
+		return 0
+	}
+	return e.decide(&hello, p)
+}
+
+// decide looks the server name up, once, and acts on it. It returns what Data returns.
+func (e *entry) decide(hello *Hello, p []byte) int {
+	e.timer.Stop()
+	cfg := &e.mux.cfg
+	table := cfg.Store.Load()
+	decision := table.SNI(hello.ServerName)
+	e.info = Info{ServerName: hello.ServerName, HasServerName: hello.HasServerName, Generation: table.Generation()}
+	if r := decision.Passthrough; r != nil {
+		e.leave()
+		e.mux.stats.Passthrough.Add(1)
+		h := cfg.Passthrough(e.conn, r, e.info, p)
+		if h == nil {
+			e.conn.CloseNow(false)
+			return len(p)
+		}
+		e.conn.SetHandler(h)
+		return 0
+	}
+	e.info.Certificate, e.info.Own = decision.Certificate, decision.Own
+	if decision.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !decision.Own && !names(decision.Certificate, hello.ServerName) {
+		e.refuse(AlertUnrecognizedName, ErrStrictSNI)
+		return len(p)
+	}
+	layer := newLayer(e.conn)
+	layer.wire.serverName = hello.ServerName
+	layer.wire.certificate = decision.Certificate
+	layer.tls = tls.Server(&layer.wire, cfg.Policy.config(hello))
+	e.hs = startHandshake(cfg.Workers, layer, cfg.HandshakeTimeout, p, e.established)
+	return len(p)
+}
+
+// established gets the result of the handshake.
+func (e *entry) established(err error) {
+	if err != nil {
+		e.fail(fmt.Errorf("cannot complete TLS handshake: %w", err))
+		return
+	}
+	e.leave()
+	cs := e.hs.layer.tls.ConnectionState()
+	i := &e.info
+	i.Protocol, i.Version, i.CipherSuite, i.Resumed = cs.NegotiatedProtocol, cs.Version, cs.CipherSuite, cs.DidResume
+	e.mux.stats.Terminated.Add(1)
+	if i.Resumed {
+		e.mux.stats.Resumed.Add(1)
+	}
+	h := e.mux.cfg.Terminated(e.conn, *i)
+	if h == nil {
+		e.conn.Close()
+		return
+	}
+	e.conn.SetHandler(h)
+}
+
+// names tells whether a certificate is valid for a name, by its SANs or, with none of them, its common name.
+func names(cert *tls.Certificate, name string) bool {
+	leaf := cert.Leaf
+	if leaf == nil {
+		var err error
+		if leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+			return false
+		}
+	}
+	return leaf.VerifyHostname(name) == nil || len(leaf.DNSNames) == 0 && strings.EqualFold(leaf.Subject.CommonName, name)
+}
+
+// EOF implements reactor.Handler: without a complete ClientHello there is nobody to answer.
+func (e *entry) EOF(c *reactor.Conn) {
+	c.CloseNow(false)
+	e.fail(errEarlyEOF)
+}
+
+var errEarlyEOF = errors.New("closed by the client before its ClientHello")
+
+// Drained implements reactor.Handler.
+func (e *entry) Drained(*reactor.Conn) {}
+
+// Closed implements reactor.Handler.
+func (e *entry) Closed(_ *reactor.Conn, err error) {
+	if err == nil {
+		err = reactor.ErrClosed
+	}
+	e.fail(err)
+}

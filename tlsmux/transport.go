@@ -1,0 +1,170 @@
+package tlsmux
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"turnout/internal/reactor"
+)
+
+// maxUnaskedOutput is how many bytes may be queued before an answer to a KeyUpdate (RFC 8446 section 4.6.3) closes the
+// connection: the peer asks for output and does not take it.
+const maxUnaskedOutput = 1 << 20
+
+var errKeyUpdates = errors.New("cannot answer KeyUpdate: the peer takes no bytes")
+
+// noData is what crypto/tls gets when the loop has no more bytes of the wire. It reports errors that are temporary without
+// remembering them, so that reading can go on later.
+type noData struct{}
+
+func (*noData) Error() string   { return "no data for now" }
+func (*noData) Timeout() bool   { return true }
+func (*noData) Temporary() bool { return true }
+
+var errNoData net.Error = &noData{}
+
+// Layer is a TLS session hosted by a loop: a reactor.Layer around a tls.Conn whose handshake is complete. It is made by a
+// Mux or a Client. It belongs to the loop of its connection.
+type Layer struct {
+	tls  *tls.Conn
+	wire wire
+	err  error // fatal, found outside of crypto/tls
+	// dry: crypto/tls has no plaintext left and no complete record, more bytes of the wire are needed.
+	dry     bool
+	reading bool
+	broken  bool // crypto/tls reported a fatal error and sent its alert
+}
+
+// wire is the net.Conn below the tls.Conn.
+type wire struct {
+	layer *Layer
+	conn  *reactor.Conn
+	hs    *handshake // while it runs; afterwards the loop feeds and takes
+	rec   recordCursor
+	held  []byte // own copy of ciphertext, comes before feed
+	feed  []byte // rest of what the loop fed last
+
+	local, remote netip.AddrPort
+
+	// What the server decided from the ClientHello, see Policy.
+	serverName  string
+	certificate *tls.Certificate
+}
+
+var (
+	_ reactor.Layer = (*Layer)(nil)
+	_ net.Conn      = (*wire)(nil)
+)
+
+func newLayer(c *reactor.Conn) *Layer {
+	l := &Layer{}
+	l.wire = wire{layer: l, conn: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
+	return l
+}
+
+// ConnectionState returns what the handshake agreed on.
+func (l *Layer) ConnectionState() tls.ConnectionState { return l.tls.ConnectionState() }
+
+// Feed implements reactor.Layer.
+func (l *Layer) Feed(p []byte) { l.wire.feed = p }
+
+// Stash implements reactor.Layer.
+func (l *Layer) Stash() {
+	w := &l.wire
+	if len(w.feed) > 0 {
+		w.held = append(w.held, w.feed...)
+		w.feed = nil
+	}
+}
+
+// Read implements reactor.Layer.
+func (l *Layer) Read(p []byte) (int, error) {
+	if l.dry && len(l.wire.feed) == 0 && len(l.wire.held) == 0 {
+		return 0, reactor.ErrAgain
+	}
+	l.reading = true
+	n, err := l.tls.Read(p)
+	l.reading = false
+	if l.err != nil {
+		return 0, l.err
+	}
+	// Less than asked for, or no data: crypto/tls is empty but for a part of a record. An error that came with plaintext is
+	// remembered by crypto/tls and found by the next Read; so it is not dry.
+	switch {
+	case err == nil:
+		l.dry = n < len(p)
+	case err == error(errNoData):
+		l.dry, err = true, nil
+		if n == 0 {
+			err = reactor.ErrAgain
+		}
+	case n > 0:
+		l.dry, err = false, nil
+	default:
+		l.dry = false
+		l.broken = err != io.EOF
+	}
+	return n, err
+}
+
+// Write implements reactor.Layer.
+func (l *Layer) Write(p []byte) error {
+	_, err := l.tls.Write(p)
+	return err
+}
+
+// CloseWrite implements reactor.Layer: it sends close_notify (RFC 8446 section 6.1), unless a fatal alert has said more.
+func (l *Layer) CloseWrite() error {
+	if l.broken {
+		return nil
+	}
+	return l.tls.CloseWrite()
+}
+
+// Read hands out ciphertext, at most to the end of a record.
+func (w *wire) Read(p []byte) (int, error) {
+	if w.hs != nil {
+		return w.hs.read(p)
+	}
+	src := &w.held
+	if len(*src) == 0 {
+		src = &w.feed
+	}
+	if len(*src) == 0 {
+		return 0, errNoData
+	}
+	n := w.rec.next(*src, len(p))
+	copy(p, (*src)[:n])
+	if *src = (*src)[n:]; len(*src) == 0 {
+		*src = nil
+	}
+	return n, nil
+}
+
+// Write takes records. It never fails: what becomes of the connection is told to its handler.
+func (w *wire) Write(p []byte) (int, error) {
+	if w.hs != nil {
+		w.hs.write(p)
+		return len(p), nil
+	}
+	w.conn.WireWrite(p)
+	if w.layer.reading && w.conn.Pending() > maxUnaskedOutput {
+		w.layer.err = errKeyUpdates
+	}
+	return len(p), nil
+}
+
+// Close does nothing: the connection belongs to the loop.
+func (w *wire) Close() error { return nil }
+
+func (w *wire) LocalAddr() net.Addr  { return net.TCPAddrFromAddrPort(w.local) }
+func (w *wire) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(w.remote) }
+
+// Deadlines are timers of the loop.
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
