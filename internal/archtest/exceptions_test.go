@@ -1,0 +1,43 @@
+package archtest
+
+import (
+	"sync"
+	"testing"
+)
+
+// exceptions are the places that break a rule on purpose: rule, place, reason.
+// Keep it short: each line is a debt or a decision.
+var exceptions = []struct{ rule, place, reason string }{}
+
+// used remembers which exceptions were needed.
+var used sync.Map
+
+// excused says whether place may break rule.
+func excused(t *testing.T, rule, place string) bool {
+	t.Helper()
+	for i, e := range exceptions {
+		if e.rule == rule && e.place == place {
+			used.Store(i, true)
+			return true
+		}
+	}
+	return false
+}
+
+// TestExceptionsAreNeeded runs the rules that take exceptions, so that it does not
+// depend on the order of tests, and then looks which were used.
+func TestExceptionsAreNeeded(t *testing.T) {
+	for _, rule := range []func(*testing.T){
+		TestFileSizes, TestFunctionSizes, TestNoGlobalState, TestNoSkips, TestNoSleeps, TestExternalImports, TestPureRooms, TestCalls,
+	} {
+		rule(t)
+	}
+	for i, e := range exceptions {
+		if _, ok := used.Load(i); !ok {
+			t.Errorf("the exception %q for %s is not needed any more", e.rule, e.place)
+		}
+		if e.reason == "" {
+			t.Errorf("the exception %q for %s has no reason", e.rule, e.place)
+		}
+	}
+}

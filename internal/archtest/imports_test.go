@@ -1,0 +1,205 @@
+package archtest
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// direction says which rooms of the module a room may import. A room that is not
+// listed fails: whoever adds one decides where it stands.
+var direction = []struct {
+	room   string
+	may    []string // rooms, each with what lies below it
+	reason string
+}{
+	{"balancer", nil, "the bottom of the request path: it must be usable by anything"},
+	{"routing", []string{"balancer"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
+	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
+	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/reactor"}, "a tunnel copies between two connections"},
+	{"proxy", []string{"balancer", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
+	{"tlsmux", []string{"balancer", "routing", "internal/reactor"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
+	{"controller", []string{"balancer", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
+	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
+	{"internal/accesslog", []string{"proxy"}, "it writes the pipeline's records"},
+	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every room's counters, nobody reads it"},
+	{"internal/admin", nil, "what it shows is handed to it as functions"},
+	{"internal/demo", nil, "the demo is a client of the router's ports and files"},
+	{"internal/archtest", nil, "it looks from outside"},
+	{"internal/deps", nil, "it pins modules until the rooms that use them exist"},
+	{"deploy", nil, "files"},
+	{"cmd", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal", "deploy"}, "cmd wires everything"},
+	{"bench", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal", "cmd", "bench"}, "benchmarks measure everything"},
+	{"test", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal", "cmd", "test"}, "end-to-end tests use everything"},
+}
+
+// external says which rooms may import a module from outside or a sharp package of
+// the standard library.
+var external = []struct {
+	prefix string // of the import path
+	rooms  []string
+	tests  []string // rooms whose tests may as well
+	reason string
+}{
+	{"k8s.io/", []string{"controller", "internal/deps"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
+	{"github.com/openshift/", []string{"controller", "internal/deps"}, []string{"bench", "test"}, "Route objects end in the controller"},
+	{"sigs.k8s.io/", []string{"controller", "internal/deps", "internal/demo"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
+	{"github.com/prometheus/", []string{"internal/metrics", "internal/deps"}, nil, "rooms keep plain counters; one room translates them"},
+	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "internal/deps", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
+	{"go.uber.org/zap", []string{"cmd", "controller", "internal/deps"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
+	{"golang.org/x/sys", []string{"internal/reactor", "internal/deps", "bench"}, nil, "system calls are the reactor's"},
+	{"github.com/fsnotify/", []string{"controller", "internal/deps"}, nil, "files are watched by the folder source"},
+	{"net/http", []string{"internal/metrics", "internal/admin", "bench"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side and for oracles"},
+	{"flag", []string{"cmd", "bench"}, []string{"."}, "flags are read in cmd only"},
+	{"log", nil, nil, "logs are zap's JSON lines"},
+	{"log/slog", nil, nil, "logs are zap's JSON lines"},
+	{"reflect", []string{"controller", "cmd"}, []string{"."}, "known facts are struct fields"},
+	{"plugin", nil, nil, "cmd wires by hand"},
+}
+
+// pure rooms do no input or output and have no time.
+var pure = []struct {
+	room      string
+	exact     bool // not what lies below
+	forbidden []string
+	reason    string
+}{
+	{"proxy", true, []string{"net", "net/http", "os", "syscall", "crypto/tls", "bufio", "context"}, "the pipeline sees no wire format, no socket and no clock of its own"},
+	{"proxy/field", false, []string{"net", "os", "syscall", "time", "sync", "context", "io"}, "the vocabulary is data"},
+	{"proxy/h1/wire", false, []string{"net", "os", "syscall", "time", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
+	{"routing", false, []string{"net", "os", "syscall", "net/http"}, "plain data in, immutable table out"},
+	{"balancer", false, []string{"net", "os", "syscall", "net/http"}, "who gets the request is arithmetic"},
+	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
+	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
+}
+
+// roomOf returns the most specific entry of direction for pkg, -1 without one.
+func roomOf(pkg string) int {
+	best := -1
+	for i, d := range direction {
+		if within(pkg, d.room) && (best < 0 || len(d.room) > len(direction[best].room)) {
+			best = i
+		}
+	}
+	return best
+}
+
+func TestImportDirection(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		i := roomOf(f.pkg)
+		if i < 0 {
+			t.Errorf("%s: package %s is in no room; give it a place in the list of directions", f.path, f.pkg)
+			continue
+		}
+		for _, imported := range f.imports {
+			target, ok := strings.CutPrefix(imported, "turnout/")
+			if !ok || within(target, direction[i].room) || withinAny(target, direction[i].may) {
+				continue
+			}
+			t.Errorf("%s imports %s, which %s may not: %s", f.path, imported, direction[i].room, direction[i].reason)
+		}
+	}
+}
+
+func TestRoomsDoNotKnowTheirUpperRooms(t *testing.T) {
+	// A room that is split in two, such as proxy and proxy/h1, could import upwards
+	// within itself.
+	for _, f := range theModule(t).files {
+		if f.pkg == "proxy" && !f.test && slices.ContainsFunc(f.imports, func(p string) bool { return strings.HasPrefix(p, "turnout/proxy/h") || p == "turnout/proxy/tunnel" }) {
+			t.Errorf("%s imports a codec: the pipeline sees no wire format", f.path)
+		}
+	}
+}
+
+func TestExternalImports(t *testing.T) {
+	for _, f := range theModule(t).files {
+		for _, imported := range f.imports {
+			for _, e := range external {
+				if !matches(imported, e.prefix) || withinAny(f.pkg, e.rooms) {
+					continue
+				}
+				if f.test && (withinAny(f.pkg, e.tests) || slices.Contains(e.tests, ".") || withinAny(f.pkg, e.rooms)) {
+					continue
+				}
+				if excused(t, "import", f.path+" "+imported) {
+					continue
+				}
+				t.Errorf("%s imports %s: %s (allowed in %v)", f.path, imported, e.reason, e.rooms)
+			}
+		}
+	}
+}
+
+// matches: a prefix that ends with a slash covers what is below, others are exact
+// or a path prefix, and standard packages are exact.
+func matches(imported, prefix string) bool {
+	switch {
+	case strings.HasSuffix(prefix, "/"):
+		return strings.HasPrefix(imported, prefix)
+	case strings.Contains(prefix, "."):
+		return within(imported, prefix)
+	}
+	return imported == prefix
+}
+
+func TestPureRooms(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		for _, p := range pure {
+			if f.pkg != p.room && (p.exact || !within(f.pkg, p.room)) {
+				continue
+			}
+			for _, imported := range f.imports {
+				if slices.ContainsFunc(p.forbidden, func(x string) bool { return matches(imported, x) }) && !excused(t, "pure", f.path+" "+imported) {
+					t.Errorf("%s imports %s: %s", f.path, imported, p.reason)
+				}
+			}
+		}
+	}
+}
+
+// calls are functions that only some rooms may call.
+var calls = []struct {
+	pkg    string // import path
+	names  []string
+	rooms  []string // that may
+	only   []string // if not empty, the rule is for these packages alone, without those below
+	reason string
+}{
+	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench"}, nil, "the environment is read in cmd only"},
+	{"os", []string{"Exit"}, []string{"cmd", "bench"}, nil, "only main ends the process"},
+	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
+		[]string{"proxy", "proxy/field", "proxy/h1/wire", "routing", "balancer", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+}
+
+func TestCalls(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			id, ok := sel.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			for _, c := range calls {
+				if id.Name != c.pkg || !slices.Contains(f.imports, c.pkg) || !slices.Contains(c.names, sel.Sel.Name) || withinAny(f.pkg, c.rooms) {
+					continue
+				}
+				if len(c.only) > 0 && !slices.Contains(c.only, f.pkg) {
+					continue
+				}
+				if !excused(t, "call", f.path+" "+c.pkg+"."+sel.Sel.Name) {
+					t.Errorf("%s: %s.%s: %s", m.at(sel), c.pkg, sel.Sel.Name, c.reason)
+				}
+			}
+			return true
+		})
+	}
+}
