@@ -1,0 +1,149 @@
+package balancer
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func addrFrom16(b [16]byte) netip.Addr { return netip.AddrFrom16(b) }
+
+func everything(string) bool { return true }
+
+func ids(p *Pool) map[uint32]bool {
+	out := make(map[uint32]bool)
+	for _, s := range p.Servers() {
+		out[s.Endpoint().ID()] = true
+	}
+	return out
+}
+
+func TestPoolsAreInterned(t *testing.T) {
+	r := NewRegistry()
+	if r.Pool("a") != r.Pool("a") || r.Pool("a") == r.Pool("b") || r.Pool("a").Key() != "a" {
+		t.Error("a key is not one pool")
+	}
+}
+
+func TestEndpointsAreInternedByFullIdentity(t *testing.T) {
+	verify, err := NewTLS(TLSConfig{Verify: true, CA: caA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := NewTLS(TLSConfig{Verify: true, CA: caA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRegistry()
+	a, b := r.Pool("a"), r.Pool("b")
+	base := target("x", 1)
+	variants := func(tls *TLS) []Target {
+		v := []Target{base, base, base, base}
+		v[1].Protocol, v[2].TLS = H2C, tls
+		v[3].Addr = netip.AddrPortFrom(base.Addr.Addr(), 9)
+		for i := range v {
+			v[i].ID = v[i].ID + string(rune('0'+i))
+		}
+		return v
+	}
+	a.Update(PoolConfig{}, variants(verify))
+	b.Update(PoolConfig{}, variants(again))
+	if n := len(ids(a)); n != 4 {
+		t.Fatalf("%d endpoints for 4 identities", n)
+	}
+	for i, s := range a.Servers() {
+		if s.Endpoint() != b.Servers()[i].Endpoint() {
+			t.Errorf("identity %d has two endpoints", i)
+		}
+		if s == b.Servers()[i] {
+			t.Errorf("server %d is shared by two pools", i)
+		}
+	}
+	if s := a.Servers()[2].Endpoint(); s.TLS() != verify || s.Addr() != base.Addr {
+		t.Error("the endpoint does not say how it is reached")
+	}
+}
+
+func TestEndpointNumbers(t *testing.T) {
+	r := NewRegistry()
+	p := r.Pool("a")
+	p.Update(PoolConfig{}, targets(1, 1, 1))
+	first := ids(p)
+	for id := range first {
+		if id > 2 {
+			t.Errorf("three endpoints have the number %d", id)
+		}
+	}
+	p.Update(PoolConfig{}, []Target{target("x", 1), target("y", 1)})
+	for id := range ids(p) {
+		if first[id] {
+			t.Fatalf("number %d was given away without a sweep", id)
+		}
+	}
+	r.Sweep(everything)
+	p.Update(PoolConfig{}, []Target{target("z", 1)})
+	for id := range ids(p) {
+		if first[id] {
+			t.Fatalf("number %d was given away right after the sweep that retired it", id)
+		}
+	}
+	r.Sweep(everything)
+	p.Update(PoolConfig{}, []Target{target("u", 1), target("v", 1), target("w", 1)})
+	for id := range ids(p) {
+		if !first[id] {
+			t.Errorf("new number %d, though smaller ones are free", id)
+		}
+	}
+}
+
+func TestSweepRetiresUnused(t *testing.T) {
+	r := NewRegistry()
+	a, b := r.Pool("a"), r.Pool("b")
+	a.Update(PoolConfig{}, targets(1, 1))
+	b.Update(PoolConfig{}, targets(1)) // shares s0
+	shared, own := a.Servers()[0].Endpoint(), a.Servers()[1].Endpoint()
+	r.Sweep(func(key string) bool { return key == "b" })
+	if shared.Retired() || !own.Retired() {
+		t.Error("not exactly the endpoint of no pool is retired")
+	}
+	if pools, endpoints := r.Len(); pools != 1 || endpoints != 1 {
+		t.Errorf("%d pools and %d endpoints are left", pools, endpoints)
+	}
+	if r.Pool("a") == a {
+		t.Error("the dropped pool came back")
+	}
+	// Requests on an old table still get an answer, updates are over.
+	if pick(a, Pick{}) == "" {
+		t.Error("a dropped pool has no servers")
+	}
+	a.Update(PoolConfig{}, []Target{target("x", 1)})
+	if _, endpoints := r.Len(); endpoints != 1 || a.Len() != 2 {
+		t.Error("a dropped pool was updated")
+	}
+}
+
+func TestSweepSparesLeased(t *testing.T) {
+	r := NewRegistry()
+	p := r.Pool("a")
+	p.Update(PoolConfig{}, targets(1))
+	l, _ := p.Pick(Pick{})
+	e := l.Endpoint()
+	p.Update(PoolConfig{}, nil)
+	r.Sweep(everything)
+	if e.Retired() {
+		t.Error("an endpoint with a lease is retired")
+	}
+	p.Update(PoolConfig{}, targets(1))
+	if p.Servers()[0].Endpoint() != e {
+		t.Error("an endpoint that is not retired did not come back")
+	}
+	p.Update(PoolConfig{}, nil)
+	l.Release()
+	r.Sweep(everything)
+	if !e.Retired() {
+		t.Error("an unused endpoint is not retired")
+	}
+	p.Update(PoolConfig{}, targets(1))
+	if p.Servers()[0].Endpoint() == e {
+		t.Error("a retired endpoint came back")
+	}
+}

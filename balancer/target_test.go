@@ -1,0 +1,68 @@
+package balancer
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func TestServerID(t *testing.T) {
+	for _, row := range []struct {
+		id, pod, service, port, addr, want string
+	}{
+		{"C641", "pod-1", "test", "port", "2.2.2.2:8080", "pod:pod-1:test:port:2.2.2.2:8080"},
+		{"C642", "pod-1", "test", "tcp", "1.1.1.1:345", "pod:pod-1:test:tcp:1.1.1.1:345"},
+		{"C643", "", "test", "tcp", "2.2.2.2:8080", "ept:test:tcp:2.2.2.2:8080"},
+		{"C644", "", "test", "", "2.2.2.2:8080", "ept:test::2.2.2.2:8080"},
+		{"C646", "", "test", "http", "[2001:db8::1]:80", "ept:test:http:2001:db8::1:80"},
+	} {
+		if got := ServerID(row.pod, row.service, row.port, netip.MustParseAddrPort(row.addr)); got != row.want {
+			t.Errorf("%s: %q, want %q", row.id, got, row.want)
+		}
+	}
+}
+
+func TestCookieValue(t *testing.T) {
+	if got := CookieValue("pod:pod-a-0:a:http:127.0.0.1:20001"); got != "57557b53ff525de33780c89ab90ac8ca" {
+		t.Errorf("cookie value %q: sessions of the router that is replaced are lost", got)
+	}
+}
+
+func TestNewTLSKey(t *testing.T) {
+	configs := []TLSConfig{
+		{},
+		{SNI: "a"},
+		{ServerName: "a"},
+		{ALPN: []string{"h2", "http/1.1"}},
+		{ALPN: []string{"h2,http/1.1"}},
+		{ALPN: []string{"http/1.1", "h2"}},
+		{Verify: true, CA: caA},
+		{Verify: true, CA: caB},
+		{Verify: true, CA: caA, ServerName: "a"},
+		{Verify: true, CA: caA, ServerName: `a" sni="b`},
+		{Verify: true, CA: caA, ServerName: "a", SNI: "b"},
+	}
+	seen := make(map[string]int)
+	for i, c := range configs {
+		one, err := NewTLS(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := NewTLS(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one.Key != two.Key {
+			t.Errorf("config %d has two keys", i)
+		}
+		if k, twice := seen[one.Key]; twice {
+			t.Errorf("configs %d and %d share key %q", k, i, one.Key)
+		}
+		seen[one.Key] = i
+		if (one.RootCAs != nil) != c.Verify {
+			t.Errorf("config %d: roots are %v", i, one.RootCAs)
+		}
+	}
+	if _, err := NewTLS(TLSConfig{Verify: true, CA: "no PEM"}); err == nil {
+		t.Error("verification without roots is accepted")
+	}
+}
