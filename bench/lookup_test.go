@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// lookupSizes are the numbers of routes the table benchmarks run with.
+var lookupSizes = []int{1, 1_000, 10_000, 100_000, 1_000_000}
+
+// lookupSpec returns the spec of route i: a host of its own, usual for a cluster.
+func lookupSpec(i int) routing.RouteSpec {
+	name := "web-" + strconv.Itoa(i)
+	namespace := "team-" + strconv.Itoa(i%997)
+	return routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: namespace, Name: name, UID: strconv.Itoa(i)},
+		Host:     name + "-" + namespace + ".apps.example.test",
+		Policy:   routing.Policy{ServerTimeout: 30 * time.Second, CookieName: "c"},
+		Targets: []balancer.Target{{
+			ID:   "pod:" + name,
+			Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 8080), Weight: 1,
+		}},
+	}
+}
+
+func lookupSpecs(n int) []routing.RouteSpec {
+	specs := make([]routing.RouteSpec, n)
+	for i := range specs {
+		specs[i] = lookupSpec(i)
+	}
+	return specs
+}
+
+// heap returns the bytes in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// queries returns host names of random routes, one behind the other in one piece of
+// memory: a router has just received the name it looks up, so reading the name
+// itself must not cost a cache miss.
+func queries(specs []routing.RouteSpec) [][]byte {
+	const n = 1 << 17
+	random := rand.New(rand.NewPCG(1, 2))
+	flat := make([]byte, 0, n*64)
+	ends := make([]int, n)
+	for i := range ends {
+		flat = append(flat, specs[random.IntN(len(specs))].Host...)
+		ends[i] = len(flat)
+	}
+	names, begin := make([][]byte, n), 0
+	for i, end := range ends {
+		names[i], begin = flat[begin:end:end], end
+	}
+	return names
+}
+
+// BenchmarkHostLookup finds the route of random hosts over all routes. Besides the
+// time of one lookup it reports bytes per route: index-B is the host index alone,
+// all-B with routes, counters, pools, servers and endpoints.
+func BenchmarkHostLookup(b *testing.B) {
+	for _, n := range lookupSizes {
+		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
+			specs := lookupSpecs(n)
+			names := queries(specs)
+			options := routing.Options{Registry: balancer.NewRegistry()}
+			before := heap()
+			t, _ := routing.Compile(options, nil, specs)
+			all := heap() - before
+			before = heap()
+			again, _ := routing.Compile(options, t, specs) // shares the routes: only the index is new
+			index := heap() - before
+			path := []byte("/index.html")
+			b.ReportAllocs()
+			i, found := 0, 0
+			for b.Loop() {
+				if again.Match(false, names[i&(len(names)-1)], path).Kind == routing.Serve {
+					found++
+				}
+				i++
+			}
+			if found != i {
+				b.Fatalf("%d of %d lookups found a route", found, i)
+			}
+			b.ReportMetric(float64(index)/float64(n), "index-B/route")
+			b.ReportMetric(float64(all)/float64(n), "all-B/route")
+			runtime.KeepAlive(t)
+			runtime.KeepAlive(specs)
+		})
+	}
+}
+
+// BenchmarkTableBuild compiles all routes with nothing to take over from.
+func BenchmarkTableBuild(b *testing.B) {
+	for _, n := range lookupSizes {
+		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
+			specs := lookupSpecs(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				t, _ := routing.Compile(routing.Options{}, nil, specs)
+				if t.Len() != n {
+					b.Fatalf("the table has %d routes", t.Len())
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkTableApplyOne changes one route of a table: its endpoint, its policy and
+// its path, and publishes the result.
+func BenchmarkTableApplyOne(b *testing.B) {
+	for _, n := range lookupSizes {
+		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
+			specs := lookupSpecs(n)
+			store := routing.NewStore()
+			t, _ := routing.Compile(routing.Options{}, nil, specs)
+			store.Publish(t)
+			random := rand.New(rand.NewPCG(1, 2))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				change := &specs[random.IntN(n)]
+				change.Path = "/v" + strconv.Itoa(i)
+				change.Policy.ServerTimeout++
+				change.Targets[0].Addr = netip.AddrPortFrom(change.Targets[0].Addr.Addr(), uint16(1+i%60000))
+				one := [1]routing.RouteSpec{*change}
+				next, _ := store.Load().Apply(one[:], nil)
+				store.Publish(next)
+			}
+		})
+	}
+}
