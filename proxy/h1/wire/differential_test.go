@@ -128,8 +128,12 @@ func restDiff(raw []byte, length int64, plain []byte, body io.Reader, in *bufio.
 }
 
 // fasthttpDiff reads the message our parser made of a request with fasthttp, as far
-// as fasthttp keeps what it read: it has its own places for the fields named below.
+// as fasthttp keeps what it read: it has its own places for the fields named below
+// and its own opinion about Trailer.
 func fasthttpDiff(r *Request) error {
+	c := *r
+	c.Fields = field.Delete(append([]field.Field(nil), r.Fields...), "trailer")
+	r = &c
 	raw := appendRequest(nil, r)
 	var h fasthttp.RequestHeader
 	h.DisableNormalizing()
@@ -147,7 +151,7 @@ func fasthttpDiff(r *Request) error {
 	}
 	for _, f := range r.Fields {
 		switch string(f.Name) {
-		case "host", "content-length", "transfer-encoding", "connection", "content-type", "user-agent", "cookie", "trailer":
+		case "host", "content-length", "transfer-encoding", "connection", "content-type", "user-agent", "cookie":
 			continue
 		}
 		ours := 0
