@@ -107,14 +107,15 @@ func TestSourceTakesMappedAddressAsIPv4(t *testing.T) {
 func TestRandomTakesLessLoaded(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	p := pool(Random, targets(1, 1))
-	l, _ := p.Pick(Pick{Rand: random.Uint64()})
-	busy := l.Server().ID()
-	for range 200 { // with two servers of equal weight both are always drawn
-		if got := pick(p, Pick{Rand: random.Uint64()}); got == busy {
-			t.Fatal("the busy server was picked while the other one was idle")
+	for _, busy := range p.Servers() {
+		l, _ := p.Pick(Pick{Cookie: []byte(busy.Cookie())})
+		for range 200 { // with two servers of equal weight both are always drawn
+			if got := pick(p, Pick{Rand: random.Uint64()}); got == busy.ID() {
+				t.Fatal("the busy server was picked while the other one was idle")
+			}
 		}
+		l.Release()
 	}
-	l.Release()
 
 	// Relative to weight: 12 requests held by the heavy one are less than 9 by the light one.
 	p = pool(Random, targets(200, 100))
@@ -145,6 +146,17 @@ func TestLeastConn(t *testing.T) {
 				t.Errorf("weights %v: server %d holds %d, want about %d", row.weights, i, s.InFlight(), row.want[i])
 			}
 		}
+	}
+}
+
+// TestLeastConnCountsTheRequestToCome: one more request would double the load of the
+// light server, and hardly change that of the heavy one.
+func TestLeastConnCountsTheRequestToCome(t *testing.T) {
+	p := pool(LeastConn, targets(1, 256))
+	p.Servers()[0].counters.inFlight.Store(1)
+	p.Servers()[1].counters.inFlight.Store(300)
+	if got := pick(p, Pick{}); got != "s1" {
+		t.Errorf("picked %s", got)
 	}
 }
 

@@ -136,8 +136,12 @@ func TestSweepSparesLeased(t *testing.T) {
 	if p.Servers()[0].Endpoint() != e {
 		t.Error("an endpoint that is not retired did not come back")
 	}
-	p.Update(PoolConfig{}, nil)
 	l.Release()
+	r.Sweep(everything)
+	if e.Retired() {
+		t.Error("an endpoint in use is retired")
+	}
+	p.Update(PoolConfig{}, nil)
 	r.Sweep(everything)
 	if !e.Retired() {
 		t.Error("an unused endpoint is not retired")

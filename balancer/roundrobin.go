@@ -62,5 +62,5 @@ func resume(old, next *set, cursor uint64) uint64 {
 			return walk*m + i - cursor
 		}
 	}
-	return walk*m - cursor
+	return old.shift
 }

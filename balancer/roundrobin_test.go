@@ -46,6 +46,21 @@ func TestRoundRobinShares(t *testing.T) {
 	}
 }
 
+// TestRoundRobinSpreadsLightServers: servers of equal small weight do not all come
+// in the same walk.
+func TestRoundRobinSpreadsLightServers(t *testing.T) {
+	p := pool(RoundRobin, targets(256, 1, 1, 1, 1, 1, 1))
+	last := -100
+	for k := range 2 * 262 {
+		if pick(p, Pick{}) != "s0" {
+			if k-last < 10 {
+				t.Fatalf("light servers at picks %d and %d", last, k)
+			}
+			last = k
+		}
+	}
+}
+
 // TestRoundRobinGoesOn changes the servers between picks: the turn goes on behind
 // the server picked last.
 func TestRoundRobinGoesOn(t *testing.T) {
