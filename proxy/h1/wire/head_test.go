@@ -56,6 +56,7 @@ func TestFindHeadEndRefusesEarly(t *testing.T) {
 		{"CR first", "\rG", "bare-cr"},
 		{"empty line first", "\r\nGET", "empty-line"},
 		{"NUL", "GET / HTTP/1.1\r\nA: \x00", "nul"},
+		{"NUL first", "\x00", "nul"},
 		{"TLS client hello", "\x16\x03\x01", "method"},
 		{"space first", " GET", "leading-space"},
 	} {
@@ -107,5 +108,18 @@ func TestParseWantsExactlyOneHead(t *testing.T) {
 	_, err := parseRequest(head+"x", Limits{})
 	if reasonOf(t, err) != "empty-line" {
 		t.Errorf("bytes after the head: %v", err)
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	_, err := parseRequest(get("A : b"), Limits{})
+	if got := err.Error(); got != "cannot parse message: space-before-colon (RFC 9112 section 5.1)" {
+		t.Errorf("%q", got)
+	}
+	for f := faultNone + 1; f < faultCount; f++ {
+		q, s := requestErrors[f], responseErrors[f]
+		if q.Status < 400 || q.Reason == "" || q.Clause == "" || s.Status != 502 || s.Reason != q.Reason {
+			t.Errorf("fault %d: %+v, %+v", f, q, s)
+		}
 	}
 }
