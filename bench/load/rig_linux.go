@@ -28,7 +28,8 @@ type Profile struct {
 	Traffic *Traffic
 	// Requests ends the run after so many; 0 = no limit. With it Warmup must be 0.
 	Requests uint64
-	// Warmup passes before the measured part, Measure is its length. Measure 0 needs Requests.
+	// Warmup passes before the measured part, Measure is its length. Measure 0 needs Requests. On a busy
+	// machine the measured part lasts until one request has been answered in it.
 	Warmup, Measure time.Duration
 	// Patience is the longest time without a single answer; 0 means 10 s.
 	Patience time.Duration
@@ -149,22 +150,20 @@ func (s *run) loop(ctx context.Context) (Result, error) {
 			if err := s.mark(false); err != nil {
 				return Result{}, err
 			}
-		case s.over(now, begin, measuring):
+		case measuring && s.over(now.Sub(begin), s.answered-base.Requests):
 			res := s.since(base, begin, now)
 			return res, s.mark(true)
 		}
 	}
 }
 
-func (s *run) over(now, begin time.Time, measuring bool) bool {
+// over tells whether the measured part, with so many answers yet, is complete.
+func (s *run) over(elapsed time.Duration, answered uint64) bool {
 	p := &s.profile
-	if !measuring {
-		return false
-	}
 	if p.Requests > 0 && s.sent == p.Requests && s.waiting == 0 {
 		return true
 	}
-	return p.Measure > 0 && now.Sub(begin) >= p.Measure
+	return p.Measure > 0 && elapsed >= p.Measure && answered > 0
 }
 
 func (s *run) since(base Result, begin, now time.Time) Result {

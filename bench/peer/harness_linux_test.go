@@ -93,7 +93,7 @@ func testHarness(t *testing.T, mode string) (*harness, *bytes.Buffer) {
 	var progress bytes.Buffer
 	return &harness{
 		turnout: self, haproxy: self, pairs: 2, conns: 4, routes: 20,
-		measure: 150 * time.Millisecond, proxyCore: core, progress: &progress,
+		measure: 150 * time.Millisecond, proxyCore: core, loadCore: core, progress: &progress,
 	}, &progress
 }
 
@@ -150,6 +150,27 @@ func TestRunCaseEndsWithItsContextAndLeavesNoProcess(t *testing.T) {
 	// Every child that was started has been waited for.
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); !errors.Is(err, unix.ECHILD) {
 		t.Errorf("a process is left: %v", err)
+	}
+}
+
+func TestReadCPUCountsThisProcess(t *testing.T) {
+	begin, err := readCPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Busy until the coarse count has moved as well.
+	end := begin
+	for end.user+end.system < begin.user+begin.system+2*tick {
+		if end, err = readCPU(os.Getpid()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fine, coarse := end.sub(begin).total, end.sub(begin).user+end.sub(begin).system
+	if fine <= 0 || (fine-coarse).Abs() > 2*tick {
+		t.Errorf("clock says %v, /proc says %v", fine, coarse)
+	}
+	if _, err := readCPU(1 << 30); err == nil {
+		t.Error("a process that does not exist has CPU time")
 	}
 }
 

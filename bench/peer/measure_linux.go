@@ -16,12 +16,13 @@ const manyUpstreams = 16
 
 // harness runs cases. Its fields are set once by main.
 type harness struct {
-	turnout, haproxy   string // binaries
-	pairs, conns       int
-	routes             int // of a case with many
-	warmup, measure    time.Duration
-	proxyCore, maxProc int
-	progress           io.Writer
+	turnout, haproxy    string // binaries
+	pairs, conns        int
+	routes              int // of a case with many
+	warmup, measure     time.Duration
+	proxyCore, loadCore int
+	maxProc             int // GOMAXPROCS of Turnout, 0 = its own choice
+	progress            io.Writer
 }
 
 // runCase starts both proxies, checks that they do the same work, and measures them in turn.
@@ -119,18 +120,32 @@ func (h *harness) runPairs(ctx context.Context, c benchCase, rig *load.Rig, turn
 	return nil
 }
 
+// reading is what the kernel has counted at one moment.
+type reading struct {
+	proxy, self cpuTime
+	cores       time.Duration // not idle, both cores
+}
+
+func (h *harness) read(p *proxy) (reading, error) {
+	proxy, err1 := readCPU(p.pid())
+	self, err2 := readCPU(os.Getpid())
+	proxyCore, err3 := readCore(h.proxyCore)
+	loadCore, err4 := readCore(h.loadCore)
+	return reading{proxy: proxy, self: self, cores: proxyCore + loadCore}, errors.Join(err1, err2, err3, err4)
+}
+
 // measureOne drives one proxy through warm-up and measurement.
 func (h *harness) measureOne(ctx context.Context, rig *load.Rig, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
-	var begin, end cpuTime
+	var begin, end reading
 	res, err := rig.Drive(ctx, load.Profile{
 		Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure,
 		Mark: func(last bool) error {
-			var err error
+			now := &begin
 			if last {
-				end, err = readCPU(p.pid())
-			} else {
-				begin, err = readCPU(p.pid())
+				now = &end
 			}
+			var err error
+			*now, err = h.read(p)
 			return err
 		},
 	})
@@ -140,22 +155,24 @@ func (h *harness) measureOne(ctx context.Context, rig *load.Rig, p *proxy, s *si
 		}
 		return sample{}, err
 	}
-	if res.Requests == 0 {
-		return sample{}, errors.New("cannot measure: no request succeeded")
-	}
 	if res.First != nil {
 		fmt.Fprintf(h.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
+	}
+	cpu := end.proxy.sub(begin.proxy)
+	if res.Requests == 0 || cpu.total == 0 {
+		return sample{}, fmt.Errorf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
 	}
 	resident, err := readResident(p.pid())
 	if err != nil {
 		return sample{}, err
 	}
-	cpu := end.sub(begin)
+	others := end.cores - begin.cores - cpu.total - end.self.sub(begin.self).total
 	requests := float64(res.Requests)
 	return sample{
-		micros:   float64(cpu.total().Nanoseconds()) / 1e3 / requests,
-		user:     float64(cpu.user) / float64(max(cpu.total(), 1)),
-		busy:     cpu.total().Seconds() / res.Elapsed.Seconds(),
+		micros:   float64(cpu.total.Nanoseconds()) / 1e3 / requests,
+		user:     cpu.userShare(),
+		busy:     cpu.total.Seconds() / res.Elapsed.Seconds(),
+		others:   max(0, others.Seconds()/(2*res.Elapsed.Seconds())),
 		rate:     requests / res.Elapsed.Seconds(),
 		resident: resident,
 		connects: 1000 * float64(res.Connects) / requests,

@@ -13,11 +13,14 @@ import (
 
 func TestParseStat(t *testing.T) {
 	got, err := parseStat("17 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 1234 56 0 0 20 0 3 0 99\n")
-	if err != nil || got != (cpuTime{user: 12340 * time.Millisecond, system: 560 * time.Millisecond}) {
+	if err != nil || got != (cpuTime{total: 12900 * time.Millisecond, user: 12340 * time.Millisecond, system: 560 * time.Millisecond}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if d := got.sub(cpuTime{user: time.Second}); d.total() != 11900*time.Millisecond {
-		t.Errorf("difference is %v", d)
+	if d := got.sub(cpuTime{total: time.Second, user: 340 * time.Millisecond}); d.total != 11900*time.Millisecond || d.user != 12*time.Second {
+		t.Errorf("difference is %+v", d)
+	}
+	if share := (cpuTime{user: 1, system: 3}).userShare(); share != 0.25 {
+		t.Errorf("user share is %v, want 0.25", share)
 	}
 	for _, bad := range []string{"", "17 (x) S 1 2 3", "17 x S 1 2 3 4 5 6 7 8 9 10 11 12 13", "17 (x) S 1 2 3 4 5 6 7 8 9 10 -1 56"} {
 		if got, err := parseStat(bad); err == nil {
@@ -35,6 +38,21 @@ func TestParseResident(t *testing.T) {
 		if _, err := parseResident(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
+	}
+}
+
+func TestParseCore(t *testing.T) {
+	text := "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 9 9 9 9 9 9 9 9 0 0\ncpu1 100 20 30 4000 500 6 7 8 90 10\nintr 1\n"
+	if got, err := parseCore(text, 1); err != nil || got != 1710*time.Millisecond {
+		t.Errorf("got %v, %v; want 1.71 s", got, err)
+	}
+	for _, core := range []int{2, 11} {
+		if _, err := parseCore(text, core); err == nil {
+			t.Errorf("core %d was found", core)
+		}
+	}
+	if _, err := parseCore("cpu0 1 2 3 4 5 6 7 -8", 0); err == nil {
+		t.Error("a negative time was accepted")
 	}
 }
 
@@ -90,6 +108,14 @@ func TestTableUsesRatiosWithinPairs(t *testing.T) {
 	want := []string{"one-min", "min", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
 	if !slices.Equal(row, want) {
 		t.Errorf("row is %q, want %q", row, want)
+	}
+	if strings.Contains(out.String(), "not quiet") {
+		t.Errorf("a quiet machine is called loud:\n%s", out.String())
+	}
+	o.haproxy[0].others, o.haproxy[1].others = 0.3, 0.2
+	out.Reset()
+	if err := printTable(&out, []outcome{o}); err != nil || !strings.Contains(out.String(), "up to 20 %") {
+		t.Errorf("%v, no warning about others:\n%s", err, out.String())
 	}
 	if v := verdict(0.81, 0.8); v != "0.80\tmissed" {
 		t.Errorf("above the target: %q", v)

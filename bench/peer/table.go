@@ -12,6 +12,7 @@ type sample struct {
 	micros   float64 // CPU µs per successful request
 	user     float64 // share of user time in it, 0..1
 	busy     float64 // share of its core that the proxy used, 0..1
+	others   float64 // share of both cores that went to other processes, 0..1
 	rate     float64 // successful requests per second
 	resident float64 // MiB at the end of the run
 	connects float64 // upstream connections opened per 1,000 requests
@@ -39,6 +40,7 @@ func summary(samples []sample) sample {
 		micros:   field(func(s sample) float64 { return s.micros }),
 		user:     field(func(s sample) float64 { return s.user }),
 		busy:     field(func(s sample) float64 { return s.busy }),
+		others:   field(func(s sample) float64 { return s.others }),
 		rate:     field(func(s sample) float64 { return s.rate }),
 		resident: field(func(s sample) float64 { return s.resident }),
 		connects: field(func(s sample) float64 { return s.connects }),
@@ -81,22 +83,30 @@ func printTable(out io.Writer, outcomes []outcome) error {
 			ratio, r[0], r[len(r)-1], verdict(ratio, o.target), t.failures+p.failures)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "case\tproxy\trequests/s\tcore busy\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
+	fmt.Fprintln(w, "case\tproxy\trequests/s\tcore busy\tothers\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
+	loudest := 0.0
 	for _, o := range outcomes {
 		for _, side := range []struct {
 			name    string
 			samples []sample
 		}{{"turnout", o.turnout}, {string(o.peer), o.haproxy}} {
 			s := summary(side.samples)
-			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f %%\t%.0f %%\t%.0f\t%.2f\t%d\t\n", o.name, side.name, s.rate,
-				100*s.busy, 100*s.user, s.resident, s.connects, s.failures)
+			loudest = max(loudest, s.others)
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f %%\t%.0f %%\t%.0f %%\t%.0f\t%.2f\t%d\t\n", o.name, side.name, s.rate,
+				100*s.busy, 100*s.others, 100*s.user, s.resident, s.connects, s.failures)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("cannot print the table: %w", err)
 	}
+	if loudest > quiet {
+		fmt.Fprintf(out, "\nThe machine was not quiet: other processes had up to %.0f %% of the two cores. Trust no absolute value.\n", 100*loudest)
+	}
 	return nil
 }
+
+// quiet is the share of the cores that others may use before the table carries a warning.
+const quiet = 0.05
 
 // verdict fills the target's two columns.
 func verdict(ratio, target float64) string {
