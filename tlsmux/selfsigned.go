@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -98,7 +97,7 @@ func loadDir(dir string) (*tls.Certificate, error) {
 	return parseCertificate(path, text)
 }
 
-// keyBlocks are the PEM types that count as a private key.
+// isKeyBlock tells whether a block counts as a private key. Those with headers, encrypted the old way, do not.
 func isKeyBlock(b *pem.Block) bool {
 	switch b.Type {
 	case "RSA PRIVATE KEY", "PRIVATE KEY", "ANY PRIVATE KEY", "DSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "EC PRIVATE KEY":
@@ -129,7 +128,7 @@ func parseCertificate(from string, text []byte) (*tls.Certificate, error) {
 			break
 		}
 		switch {
-		case strings.HasSuffix(b.Type, "CERTIFICATE"): // also TRUSTED and X509 ones
+		case b.Type == "CERTIFICATE" || b.Type == "X509 CERTIFICATE":
 			certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Bytes})...)
 		case key == nil && isKeyBlock(b):
 			key = pem.EncodeToMemory(b)
