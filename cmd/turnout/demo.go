@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"turnout/deploy/examples"
+	"turnout/internal/demo"
+)
+
+// runDemo is the demo subcommand: examples and pods in a temporary folder, and a
+// router that serves them on loopback addresses.
+func runDemo(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) (err error) {
+	o, warnings, err := parseOptions(args, env,
+		"http-addr", "127.0.0.1:8080", "https-addr", "127.0.0.1:8443", "admin-addr", "127.0.0.1:1936",
+		"allow-wildcard-routes", "true", "router-domain", "apps.example.com",
+		"hostname-template", "${name}-${namespace}.router.default.svc.cluster.local",
+		"max-shutdown-timeout", "2",
+	)
+	if err != nil {
+		return err
+	}
+	if o.manifests != "" || o.kubeconfig != "" {
+		return usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
+	}
+	log := newLogger(stderr, o.logLevel)
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	dir, err := os.MkdirTemp("", "turnout-demo-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder for the examples: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	o.manifests = dir
+	r, err := newRouter(o, log, stdout)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	return r.run(ctx, func() error {
+		return d.Print(stdout, demo.Addresses{HTTP: r.data.HTTP(), HTTPS: r.data.HTTPS(), Admin: r.admin.Addr()})
+	})
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestParseTimespec(t *testing.T) {
+	good := func(in string, want time.Duration) {
+		t.Helper()
+		if got, err := parseTimespec(in); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", in, got, err, want)
+		}
+	}
+	bad := func(in string) {
+		t.Helper()
+		if got, err := parseTimespec(in); err == nil {
+			t.Errorf("%q: accepted as %v", in, got)
+		}
+	}
+	good("1us", time.Microsecond)
+	good("5500", 5500*time.Millisecond)
+	good("5500ms", 5500*time.Millisecond)
+	good("30s", 30*time.Second)
+	good("2m", 2*time.Minute)
+	good("1h", time.Hour)
+	good("3d", 72*time.Hour)
+	good("2147483647", maxTimespec)
+	good("2147483648ms", maxTimespec)
+	good("25d", maxTimespec)
+	good("99999999999999999999d", maxTimespec)
+	for _, in := range []string{"", "0", "0s", "01s", "-1s", "+1s", "1.5s", "1m30s", " 1s", "1s ", "1 s", "s", "1S", "1w", "1s\n"} {
+		bad(in)
+	}
+}
+
+func TestParseBool(t *testing.T) {
+	for _, in := range []string{"1", "t", "T", "TRUE", "true", "True"} {
+		if v, err := parseBool(in); err != nil || !v {
+			t.Errorf("%q: %v %v", in, v, err)
+		}
+	}
+	for _, in := range []string{"0", "f", "F", "FALSE", "false", "False"} {
+		if v, err := parseBool(in); err != nil || v {
+			t.Errorf("%q: %v %v", in, v, err)
+		}
+	}
+	for _, in := range []string{"", "yes", "on", "enabled", " true", "tRUE", "2"} {
+		if _, err := parseBool(in); err == nil {
+			t.Errorf("%q: accepted", in)
+		}
+	}
+}
+
+func TestParseListenAddr(t *testing.T) {
+	for in, want := range map[string]string{
+		":80": ":80", "0.0.0.0:80": "0.0.0.0:80", "127.0.0.1:0": "127.0.0.1:0", "[::]:443": "[::]:443",
+		"[::1]:65535": "[::1]:65535", "localhost:8080": "127.0.0.1:8080",
+	} {
+		if got, err := parseListenAddr(in); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "80", "127.0.0.1", "::1:80", ":", ":http", ":65536", ":-1", "example.com:80", "256.0.0.1:80"} {
+		if got, err := parseListenAddr(in); err == nil {
+			t.Errorf("%q: accepted as %q", in, got)
+		}
+	}
+}
+
+func TestParseSmallThings(t *testing.T) {
+	if got := parseList(" a, ,b,,c "); !reflect.DeepEqual(got, []string{"a", "b", "c"}) {
+		t.Error(got)
+	}
+	refused := func(what, in string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s accepts %q", what, in)
+		}
+	}
+	for _, in := range []string{"-1", "65536", "http", "+80", "8 0", ""} {
+		_, err := parsePort(in)
+		refused("port", in, err)
+	}
+	for _, in := range []string{"-1", "1025", "two", ""} {
+		_, err := parseThreads(in)
+		refused("threads", in, err)
+	}
+	for _, in := range []string{"a b", "ä", "a;b", "a="} {
+		_, err := parseCookieName(in)
+		refused("cookie name", in, err)
+	}
+	for _, in := range []string{"Router.example.com", "a..b", "-a.b", "10.0.0.1", "a_b", "a.b."} {
+		_, err := parseDNSName(in)
+		refused("DNS name", in, err)
+	}
+	if _, err := parseDNSName("router-1.apps.example.com"); err != nil {
+		t.Error(err)
+	}
+	for _, in := range []string{"0", "-1", "x", "1s", "+3"} {
+		_, err := parseSeconds(in)
+		refused("seconds", in, err)
+	}
+	for _, in := range []string{"-1s", "45", "x"} {
+		_, err := parseDelay(in)
+		refused("delay", in, err)
+	}
+	if _, err := parseLevel("fatal"); err == nil {
+		t.Error("level fatal accepted")
+	}
+}

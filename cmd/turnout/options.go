@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// options is the router's whole configuration after flags, environment and
+// defaults have been put together. It is plain data: run.go hands the parts to
+// the rooms.
+type options struct {
+	httpAddr, httpsAddr, adminAddr string // host:port
+
+	manifests, kubeconfig string
+	accessLog             string // off, stdout or a file name
+	logLevel              zapcore.Level
+	threads               int // 0: one loop per processor
+
+	// The pieces of the addresses, as the environment gives them.
+	httpPort, httpsPort, statsPort int
+	listenAddr, ipMode             string
+
+	certificate       certificateSource
+	destinationCAPath string
+	strictSNI         bool
+
+	name, canonicalHostname                  string
+	hostnameTemplate, domain                 string
+	overrideHostname                         bool
+	overrideDomains, deniedDomains           []string
+	allowedDomains                           []string
+	allowWildcardRoutes, disableOwnership    bool
+	extendedValidation                       bool
+	cookieName, balance, tcpBalance, forward string
+
+	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration
+	clientFin                                                   time.Duration
+	headTimeout, keepAlive, inspectDelay                        time.Duration
+	shutdownDelay, drain                                        time.Duration
+}
+
+// usageError is a mistake in the command line or the environment: one line, exit
+// status 2.
+type usageError struct{ text string }
+
+func (e usageError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// environment looks a variable up as os.LookupEnv does. Empty is the same as unset.
+type environment func(name string) (string, bool)
+
+// get returns the value of name, "" when it is unset.
+func (e environment) get(name string) string {
+	v, _ := e(name)
+	return v
+}
+
+// setting is one option: how it is called, what it accepts, where it goes.
+type setting struct {
+	flag string // without dashes
+	env  string // "" when only the flag exists
+	def  string // "" leaves the field's zero value
+	// envStops says that a bad value in the environment stops the start. Otherwise
+	// it is ignored with a warning, as the router we replace ignores it silently.
+	envStops bool
+	isBool   bool
+	value    string // what the help calls the value
+	help     string
+	set      func(v string) error // the error says what is allowed
+}
+
+// parseOptions puts the defaults, env and args of a subcommand together; flags
+// win over the environment. warnings are about values of the environment that
+// were ignored. The error is a usageError or flag.ErrHelp.
+func parseOptions(args []string, env environment, defaults ...string) (o *options, warnings []string, err error) {
+	o = &options{}
+	table := settings(o)
+	given, err := parseFlags(table, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := 0; i+1 < len(defaults); i += 2 {
+		for j := range table {
+			if table[j].flag == defaults[i] {
+				table[j].def = defaults[i+1]
+			}
+		}
+	}
+	for _, s := range table {
+		if s.def != "" {
+			if err := s.set(s.def); err != nil {
+				return nil, nil, fmt.Errorf("BUG: default of --%s: %w", s.flag, err)
+			}
+		}
+		if v, ok := given[s.flag]; ok {
+			if err := s.set(v); err != nil {
+				return nil, nil, usagef("--%s %q is not valid; %v", s.flag, v, err)
+			}
+			continue
+		}
+		v := ""
+		if s.env != "" {
+			v = env.get(s.env)
+		}
+		if v == "" {
+			continue
+		}
+		if err := s.set(v); err != nil {
+			if s.envStops {
+				return nil, nil, usagef("%s=%q is not valid; %v", s.env, v, err)
+			}
+			warnings = append(warnings, fmt.Sprintf("%s=%q is ignored; %v", s.env, v, err))
+		}
+	}
+	for _, name := range laterVariables() {
+		if env.get(name) != "" {
+			warnings = append(warnings, name+" is set, but this version does not have what it configures")
+		}
+	}
+	o.resolveAddresses()
+	return o, warnings, o.check(given, env)
+}
+
+// parseFlags reads args without judging any value.
+func parseFlags(table []setting, args []string) (map[string]string, error) {
+	given := map[string]string{}
+	set := flag.NewFlagSet("turnout", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, s := range table {
+		store := func(v string) error { given[s.flag] = v; return nil }
+		if s.isBool {
+			set.BoolFunc(s.flag, s.help, store)
+		} else {
+			set.Func(s.flag, s.help, store)
+		}
+	}
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		text := err.Error()
+		text = strings.Replace(text, "flag provided but not defined: -", "unknown flag --", 1)
+		text = strings.Replace(text, "flag needs an argument: -", "no value given for --", 1)
+		return nil, usagef("%s; see turnout help", text)
+	}
+	if set.NArg() > 0 {
+		return nil, usagef("unexpected argument %q; see turnout help", set.Arg(0))
+	}
+	return given, nil
+}
+
+// resolveAddresses fills the addresses that were not given whole from ports.
+func (o *options) resolveAddresses() {
+	host := map[string]string{"v4": "0.0.0.0", "v6": "::", "v4v6": ""}[o.ipMode]
+	if o.httpAddr == "" {
+		o.httpAddr = net.JoinHostPort(host, strconv.Itoa(o.httpPort))
+	}
+	if o.httpsAddr == "" {
+		o.httpsAddr = net.JoinHostPort(host, strconv.Itoa(o.httpsPort))
+	}
+	if o.adminAddr == "" {
+		o.adminAddr = o.listenAddr
+	}
+	if o.adminAddr == "" {
+		if o.statsPort == 0 { // unset for the router we replace
+			o.statsPort = 1936
+		}
+		o.adminAddr = net.JoinHostPort("0.0.0.0", strconv.Itoa(o.statsPort))
+	}
+}
+
+// check finds options that contradict each other.
+func (o *options) check(given map[string]string, env environment) error {
+	_, nameFlag := given["name"]
+	switch {
+	case o.hostnameTemplate == "" && o.overrideHostname:
+		return usagef("--override-hostname (ROUTER_OVERRIDE_HOSTNAME) requires --hostname-template (ROUTER_SUBDOMAIN)")
+	case o.hostnameTemplate == "" && len(o.overrideDomains) > 0:
+		return usagef("--override-domains (ROUTER_OVERRIDE_DOMAINS) requires --hostname-template (ROUTER_SUBDOMAIN)")
+	case o.name == "":
+		return usagef("--name is empty; the router must have a name to identify itself in route status")
+	case !nameFlag && env.get("ROUTER_SERVICE_NAME") != "" && env.get("ROUTER_SERVICE_NAMESPACE") == "":
+		return usagef("ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified")
+	case o.manifests != "" && o.kubeconfig != "":
+		return usagef("only one of --manifests and --kubeconfig may be given")
+	}
+	return nil
+}

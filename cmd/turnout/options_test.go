@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// envOf is an environment of name, value pairs.
+func envOf(pairs ...string) environment {
+	m := map[string]string{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+func parse(t *testing.T, env environment, args ...string) *options {
+	t.Helper()
+	o, warnings, err := parseOptions(args, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) > 0 {
+		t.Errorf("warnings: %v", warnings)
+	}
+	return o
+}
+
+func TestDefaults(t *testing.T) {
+	o := parse(t, envOf())
+	if o.httpAddr != "0.0.0.0:80" || o.httpsAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
+		t.Errorf("addresses %s %s %s", o.httpAddr, o.httpsAddr, o.adminAddr)
+	}
+	if o.name != "public" || o.accessLog != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.threads != 0 {
+		t.Errorf("%+v", o)
+	}
+	timeouts := o.timeouts()
+	if err := timeouts.Validate(); err != nil {
+		t.Error(err)
+	}
+	if timeouts.RequestHead != 10*time.Second || timeouts.KeepAlive != 300*time.Second || o.tunnelTimeout != time.Hour {
+		t.Errorf("%+v", timeouts)
+	}
+}
+
+func TestFlagsWinOverEnvironment(t *testing.T) {
+	env := envOf("ROUTER_SERVICE_HTTP_PORT", "8080", "ROUTER_DOMAIN", "env.example.com", "ROUTER_DEFAULT_SERVER_TIMEOUT", "1m",
+		"ROUTER_STRICT_SNI", "true", "ROUTER_DENIED_DOMAINS", "a.test, b.test")
+	o := parse(t, env)
+	if o.httpAddr != "0.0.0.0:8080" || o.domain != "env.example.com" || o.serverTimeout != time.Minute || !o.strictSNI || len(o.deniedDomains) != 2 {
+		t.Errorf("environment: %+v", o)
+	}
+	o = parse(t, env, "--service-http-port", "81", "-router-domain=flag.example.com", "--default-server-timeout=2500", "--strict-sni=false", "--denied-domains=")
+	if o.httpAddr != "0.0.0.0:81" || o.domain != "flag.example.com" || o.serverTimeout != 2500*time.Millisecond || o.strictSNI || len(o.deniedDomains) != 0 {
+		t.Errorf("flags: %+v", o)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	f := func(wantHTTP, wantAdmin string, env environment, args ...string) {
+		t.Helper()
+		if o := parse(t, env, args...); o.httpAddr != wantHTTP || o.adminAddr != wantAdmin {
+			t.Errorf("http %s admin %s, want %s %s", o.httpAddr, o.adminAddr, wantHTTP, wantAdmin)
+		}
+	}
+	f(":80", "0.0.0.0:1936", envOf("ROUTER_IP_V4_V6_MODE", "v4v6"))
+	f("[::]:80", "0.0.0.0:1936", envOf("ROUTER_IP_V4_V6_MODE", "v6"))
+	f("127.0.0.1:0", "0.0.0.0:1936", envOf("ROUTER_SERVICE_HTTP_PORT", "8080"), "--http-addr=127.0.0.1:0")
+	f("0.0.0.0:80", "0.0.0.0:9000", envOf("STATS_PORT", "9000"))
+	f("0.0.0.0:80", "0.0.0.0:1936", envOf("STATS_PORT", "0"))
+	f("0.0.0.0:80", "127.0.0.1:9001", envOf("STATS_PORT", "9000", "ROUTER_LISTEN_ADDR", "127.0.0.1:9001"))
+	f("0.0.0.0:80", "127.0.0.1:0", envOf("STATS_PORT", "9000", "ROUTER_LISTEN_ADDR", "127.0.0.1:9001"), "--admin-addr", "127.0.0.1:0")
+}
+
+func TestEmptyVariableIsUnset(t *testing.T) {
+	o := parse(t, envOf("ROUTER_SERVICE_HTTP_PORT", "", "EXTENDED_VALIDATION", "", "ROUTER_SERVICE_NAME", "", "ROUTER_MUTUAL_TLS_AUTH", ""))
+	if o.httpAddr != "0.0.0.0:80" || !o.extendedValidation || o.name != "public" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	f := func(want string, env environment, args ...string) {
+		t.Helper()
+		_, _, err := parseOptions(args, env)
+		if !errors.As(err, &usageError{}) || err.Error() != want || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v:\n got %v\nwant %s", args, err, want)
+		}
+	}
+	none := envOf()
+	f(`--http-addr "80" is not valid; allowed: HOST:PORT, where HOST is an IP address, localhost or empty (every address) and PORT 0 to 65535`, none, "--http-addr", "80")
+	f(`--default-server-timeout "0s" is not valid; allowed: a whole number above 0 with one of the units us, ms, s, m, h, d (no unit: ms), for example 30s`, none, "--default-server-timeout=0s")
+	f(`--strict-sni "yes" is not valid; allowed: true or false`, none, "--strict-sni=yes")
+	f(`--load-balance-algorithm "uri" is not valid; allowed: random, roundrobin, leastconn, source`, none, "--load-balance-algorithm=uri")
+	f(`--log-level "loud" is not valid; allowed: debug, info, warn, error`, none, "--log-level=loud")
+	f(`unknown flag --nope; see turnout help`, none, "--nope")
+	f(`no value given for --http-addr; see turnout help`, none, "--http-addr")
+	f(`unexpected argument "more"; see turnout help`, none, "--strict-sni", "more")
+	f(`ROUTER_SERVICE_HTTPS_PORT="tls" is not valid; allowed: a port from 0 to 65535`, envOf("ROUTER_SERVICE_HTTPS_PORT", "tls"))
+	f(`ROUTER_CANONICAL_HOSTNAME="10.0.0.1" is not valid; allowed: a lower-case DNS name such as router.example.com, not an IP address`, envOf("ROUTER_CANONICAL_HOSTNAME", "10.0.0.1"))
+	f(`--override-hostname (ROUTER_OVERRIDE_HOSTNAME) requires --hostname-template (ROUTER_SUBDOMAIN)`, none, "--override-hostname")
+	f(`--override-domains (ROUTER_OVERRIDE_DOMAINS) requires --hostname-template (ROUTER_SUBDOMAIN)`, envOf("ROUTER_OVERRIDE_DOMAINS", "a.test"))
+	f(`ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified`, envOf("ROUTER_SERVICE_NAME", "r"))
+	f(`--name is empty; the router must have a name to identify itself in route status`, none, "--name=")
+	f(`only one of --manifests and --kubeconfig may be given`, none, "--manifests=a", "--kubeconfig=b")
+	if _, _, err := parseOptions([]string{"--help"}, none); !errors.Is(err, flag.ErrHelp) {
+		t.Error(err)
+	}
+}
+
+func TestBadEnvironmentIsIgnoredWithAWarning(t *testing.T) {
+	o, warnings, err := parseOptions(nil, envOf("ROUTER_STRICT_SNI", "yes", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "1m30s",
+		"ROUTER_LOAD_BALANCE_ALGORITHM", "uri", "ROUTER_COOKIE_NAME", "a b", "ROUTER_MUTUAL_TLS_AUTH", "required"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.strictSNI || o.clientTimeout != 30*time.Second || o.balance != "" || o.cookieName != "" {
+		t.Errorf("%+v", o)
+	}
+	all := strings.Join(warnings, "\n")
+	for _, want := range []string{`ROUTER_STRICT_SNI="yes" is ignored; allowed: true or false`, `ROUTER_DEFAULT_CLIENT_TIMEOUT="1m30s" is ignored`,
+		`ROUTER_LOAD_BALANCE_ALGORITHM="uri" is ignored`, `ROUTER_COOKIE_NAME="a b" is ignored`, "ROUTER_MUTUAL_TLS_AUTH is set, but this version does not have what it configures"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning %s in\n%s", want, all)
+		}
+	}
+	if len(warnings) != 5 {
+		t.Errorf("%d warnings", len(warnings))
+	}
+}
+
+// TestOptionsAreDocumented compares flags, variables and defaults with
+// docs/options.md and the help text.
+func TestOptionsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/options.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help bytes.Buffer
+	usage(&help, "turnout")
+	documented := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(text), -1) {
+		documented[m[1]] = strings.Trim(m[2], " `") + " " + strings.Trim(m[3], " `")
+	}
+	seen := map[string]bool{}
+	for _, s := range settings(&options{}) {
+		want := s.env + " " + s.def
+		if documented[s.flag] != want {
+			t.Errorf("--%s: docs/options.md says %q, want %q", s.flag, documented[s.flag], want)
+		}
+		if !strings.Contains(help.String(), "--"+s.flag) {
+			t.Errorf("--%s is not in the help text", s.flag)
+		}
+		if seen[s.flag] || (s.env != "" && seen[s.env]) {
+			t.Errorf("--%s or its variable is there twice", s.flag)
+		}
+		seen[s.flag], seen[s.env] = true, true
+		delete(documented, s.flag)
+	}
+	for name := range documented {
+		t.Errorf("docs/options.md describes --%s, which does not exist", name)
+	}
+	for _, name := range laterVariables() {
+		if seen[name] {
+			t.Errorf("%s is both used and announced as not there", name)
+		}
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("%s is not in docs/options.md", name)
+		}
+	}
+}
+
+func TestDefaultsOfSubcommand(t *testing.T) {
+	o, _, err := parseOptions([]string{"--https-addr=127.0.0.1:1"}, envOf(), "http-addr", "127.0.0.1:8080", "https-addr", "127.0.0.1:8443")
+	if err != nil || o.httpAddr != "127.0.0.1:8080" || o.httpsAddr != "127.0.0.1:1" {
+		t.Errorf("%v %+v", err, o)
+	}
+}

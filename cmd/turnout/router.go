@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnout/balancer"
+	"turnout/controller"
+	"turnout/controller/source"
+	"turnout/controller/source/folder"
+	"turnout/internal/accesslog"
+	"turnout/internal/admin"
+	"turnout/internal/metrics"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// router is all rooms of one process, wired.
+type router struct {
+	o        *options
+	log      *zap.Logger
+	store    *routing.Store
+	control  *controller.Controller
+	feeder   *folder.Feeder
+	data     *dataplane
+	admin    *admin.Server
+	access   *accesslog.Log // nil when off
+	closeLog func()
+}
+
+// newRouter makes the rooms from o and listens on all ports.
+func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
+	r := &router{o: o, log: log, store: routing.NewStore()}
+	certificate, err := o.certificate.load(o.domain, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.controllerOptions()
+	if err != nil {
+		return nil, err
+	}
+	r.control, err = controller.New(controller.Config{
+		Store:   r.store,
+		Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: certificate},
+		Options: config,
+		Log:     log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.feeder, err = folder.New(folder.Config{Paths: []string{o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem})
+	if err != nil {
+		return nil, err
+	}
+	if r.access, r.closeLog, err = openAccessLog(o.accessLog, stdout, log); err != nil {
+		return nil, err
+	}
+	data := dataplaneConfig{
+		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
+		DefaultCertificate: certificate, StrictSNI: o.strictSNI, Log: log, Timeouts: o.timeouts(),
+	}
+	if r.access != nil { // a nil *Log in the interface would not be nil
+		data.AccessLog = r.access
+	}
+	if r.data, err = newDataplane(data); err != nil {
+		r.closeLog()
+		return nil, err
+	}
+	if err := r.startAdmin(); err != nil {
+		r.closeLog()
+		return nil, err
+	}
+	log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))
+	return r, nil
+}
+
+func (r *router) startAdmin() error {
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, Source: r.sourceCounts}
+	if r.access != nil {
+		cfg.Log = r.access.Stats
+	}
+	handler, err := metrics.Handler(cfg)
+	if err != nil {
+		return err
+	}
+	r.admin, err = admin.New(admin.Config{
+		Addr:    r.o.adminAddr,
+		Ready:   r.control.Ready(),
+		Routes:  func() any { return r.control.Routes() },
+		Metrics: handler,
+		Log:     func(err error) { r.log.Error(err.Error()) },
+	})
+	return err
+}
+
+func (r *router) sourceCounts() metrics.Source {
+	counts := metrics.Source{Objects: r.feeder.Objects(), Problems: len(r.feeder.Problems())}
+	for _, route := range r.control.Routes() {
+		for _, ingress := range route.Status.Ingress {
+			for _, c := range ingress.Conditions {
+				if ingress.RouterName == r.o.name && c.Type == "Admitted" && c.Status != "True" {
+					counts.Rejected++
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// problem logs what a manifest has wrong.
+func (r *router) problem(p source.Problem) {
+	level := zap.ErrorLevel
+	switch p.Severity {
+	case source.Warning:
+		level = zap.WarnLevel
+	case source.Notice:
+		level = zap.InfoLevel
+	}
+	if entry := r.log.Check(level, "manifest"); entry != nil {
+		entry.Write(zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("reason", p.Reason))
+	}
+}
+
+// run serves until ctx is done or a room fails, then stops in order: not ready,
+// serving on for the shutdown delay, running requests to their end, the rest.
+// started, unless nil, is called once the first complete table is served.
+func (r *router) run(ctx context.Context, started func() error) error {
+	inner, stopAll := context.WithCancel(context.Background())
+	defer stopAll()
+	serving, stopServing := context.WithCancel(context.Background())
+	defer stopServing()
+
+	rooms := 3
+	failed := make(chan error, rooms)
+	go func() { failed <- r.control.Run(inner) }()
+	go func() { failed <- r.feeder.Run(inner) }()
+	go func() { failed <- r.data.Run(serving) }()
+
+	var err error
+	if started != nil {
+		select {
+		case <-r.control.Ready():
+			err = started()
+		case err = <-failed:
+			rooms--
+			err = unexpected(err)
+		case <-ctx.Done():
+		}
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			r.admin.Stopping()
+			rooms, err = r.linger(failed, rooms)
+		case err = <-failed:
+			rooms--
+			err = unexpected(err)
+		}
+	}
+	stopServing()
+	stopAll()
+	for ; rooms > 0; rooms-- {
+		err = errors.Join(err, <-failed)
+	}
+	r.closeLog()
+	return errors.Join(err, r.admin.Close())
+}
+
+// linger serves on for the shutdown delay.
+func (r *router) linger(failed <-chan error, rooms int) (int, error) {
+	if r.o.shutdownDelay == 0 {
+		return rooms, nil
+	}
+	delay := time.NewTimer(r.o.shutdownDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+		return rooms, nil
+	case err := <-failed:
+		return rooms - 1, unexpected(err)
+	}
+}
+
+// unexpected is the error of a room that ended although nobody asked it to.
+func unexpected(err error) error {
+	if err == nil {
+		return errors.New("BUG: a room ended by itself")
+	}
+	return err
+}
+
+// timeouts are those of the request path.
+func (o *options) timeouts() proxy.Timeouts {
+	return proxy.Timeouts{
+		RequestHead: o.headTimeout, KeepAlive: o.keepAlive, Client: o.clientTimeout, Connect: o.connectTimeout,
+		ClientHello: o.inspectDelay, Fin: o.clientFin, Drain: o.drain,
+	}
+}
+
+// controllerOptions are those of admission and translation.
+func (o *options) controllerOptions() (controller.Options, error) {
+	c := controller.Options{
+		RouterName: o.name, CanonicalHostname: o.canonicalHostname, Domain: o.domain,
+		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
+		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
+		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation,
+		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout,
+		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
+		AllowLoopback: true, // manifests are the only source, and a laptop has no pods
+	}
+	if o.destinationCAPath == "" {
+		return c, nil
+	}
+	var err error
+	if c.DefaultDestinationCA, err = os.ReadFile(o.destinationCAPath); err != nil {
+		return c, fmt.Errorf("cannot load default destination CA: %w", err)
+	}
+	return c, nil
+}

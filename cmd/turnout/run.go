@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.uber.org/zap"
+)
+
+// errNoSource is what a router without --manifests can say today.
+var errNoSource = errors.New("nothing to serve: this version reads routes from a folder only (--manifests DIR); reading them from a cluster comes in a later version")
+
+// runRouter is the run subcommand.
+func runRouter(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
+	o, warnings, err := parseOptions(args, env)
+	if err != nil {
+		return err
+	}
+	if o.manifests == "" {
+		return errNoSource
+	}
+	log := newLogger(stderr, o.logLevel)
+	defer func() { _ = log.Sync() }() // fails on pipes and terminals; nothing to do about it
+	for _, w := range warnings {
+		log.Warn(w)
+	}
+	r, err := newRouter(o, log, stdout)
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	return r.run(ctx, nil)
+}
+
+// untilSignal ends the returned context at the first SIGTERM or SIGINT. A second
+// one ends the process with status 1.
+func untilSignal(ctx context.Context, log *zap.Logger) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	ended := make(chan struct{})
+	go func() {
+		asked := false
+		for {
+			select {
+			case s := <-signals:
+				if asked {
+					os.Exit(1)
+				}
+				asked = true
+				log.Info("stopping", zap.String("signal", s.String()))
+				cancel()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(ended)
+		cancel()
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// settings lists every option of the router, bound to o. The order is that of
+// the help text and of docs/options.md; a test compares them.
+func settings(o *options) []setting {
+	var all []setting
+	for _, group := range [][]setting{
+		listenSettings(o), sourceSettings(o), certificateSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func listenSettings(o *options) []setting {
+	return []setting{
+		{flag: "http-addr", value: "HOST:PORT", set: into(&o.httpAddr, parseListenAddr),
+			help: "where plain HTTP is served; wins over --service-http-port"},
+		{flag: "https-addr", value: "HOST:PORT", set: into(&o.httpsAddr, parseListenAddr),
+			help: "where TLS is served; wins over --service-https-port"},
+		{flag: "admin-addr", value: "HOST:PORT", set: into(&o.adminAddr, parseListenAddr),
+			help: "where /healthz, /metrics and /routes are served; wins over --listen-addr and --stats-port"},
+		{flag: "service-http-port", env: "ROUTER_SERVICE_HTTP_PORT", def: "80", value: "PORT", envStops: true,
+			set: into(&o.httpPort, parsePort), help: "port of plain HTTP"},
+		{flag: "service-https-port", env: "ROUTER_SERVICE_HTTPS_PORT", def: "443", value: "PORT", envStops: true,
+			set: into(&o.httpsPort, parsePort), help: "port of TLS"},
+		{flag: "ip-v4-v6-mode", env: "ROUTER_IP_V4_V6_MODE", def: "v4", value: "MODE",
+			set:  words(&o.ipMode, "v4", "v6", "v4v6"),
+			help: "addresses the two ports listen on: v4, v6 or v4v6"},
+		{flag: "listen-addr", env: "ROUTER_LISTEN_ADDR", value: "HOST:PORT", envStops: true,
+			set: into(&o.listenAddr, parseListenAddr), help: "the older name of --admin-addr; wins over --stats-port"},
+		{flag: "stats-port", env: "STATS_PORT", def: "1936", value: "PORT", envStops: true,
+			set: into(&o.statsPort, parsePort), help: "port of the admin server; 0 means 1936"},
+		{flag: "threads", env: "ROUTER_THREADS", def: "0", value: "N", set: into(&o.threads, parseThreads),
+			help: "event loops; 0 means one per processor"},
+	}
+}
+
+func sourceSettings(o *options) []setting {
+	return []setting{
+		{flag: "manifests", value: "DIR", set: into(&o.manifests, parseText),
+			help: "folder of YAML and JSON manifests to serve; watched"},
+		{flag: "kubeconfig", value: "FILE", set: into(&o.kubeconfig, parseText),
+			help: "cluster to serve; not in this version"},
+		{flag: "access-log", def: "off", value: "off|stdout|FILE", set: into(&o.accessLog, parseText),
+			help: "where one line per request goes"},
+		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, parseLevel),
+			help: "least important level that is logged: debug, info, warn or error"},
+	}
+}
+
+func certificateSettings(o *options) []setting {
+	return []setting{
+		{flag: "default-certificate", env: "DEFAULT_CERTIFICATE", value: "PEM", set: into(&o.certificate.contents, parseText),
+			help: "certificate and key of hosts without their own, as PEM text"},
+		{flag: "default-certificate-path", env: "DEFAULT_CERTIFICATE_PATH", value: "FILE", set: into(&o.certificate.path, parseText),
+			help: "the same from a file; used when --default-certificate is not given"},
+		{flag: "default-certificate-dir", env: "DEFAULT_CERTIFICATE_DIR", value: "DIR", set: into(&o.certificate.dir, parseText),
+			help: "the same from tls.crt and tls.key in a folder; used when neither of the others is given"},
+		{flag: "default-destination-ca-path", env: "DEFAULT_DESTINATION_CA_PATH", value: "FILE", set: into(&o.destinationCAPath, parseText),
+			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against"},
+		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
+			help: "refuse TLS clients whose server name no certificate covers"},
+	}
+}
+
+func admissionSettings(o *options) []setting {
+	return []setting{
+		{flag: "name", env: "ROUTER_SERVICE_NAME", def: "public", value: "NAME", set: into(&o.name, parseText),
+			help: "the router's name in route status"},
+		{flag: "router-canonical-hostname", env: "ROUTER_CANONICAL_HOSTNAME", value: "HOST", envStops: true,
+			set: into(&o.canonicalHostname, parseDNSName), help: "host name of the router itself, written to route status"},
+		{flag: "router-domain", env: "ROUTER_DOMAIN", value: "DOMAIN", set: into(&o.domain, parseText),
+			help: "domain that completes spec.subdomain"},
+		{flag: "hostname-template", env: "ROUTER_SUBDOMAIN", value: "TEMPLATE", set: into(&o.hostnameTemplate, parseText),
+			help: "host of routes without one, made of ${name} and ${namespace}"},
+		{flag: "override-hostname", env: "ROUTER_OVERRIDE_HOSTNAME", def: "false", isBool: true, set: into(&o.overrideHostname, parseBool),
+			help: "use --hostname-template for every route"},
+		{flag: "override-domains", env: "ROUTER_OVERRIDE_DOMAINS", value: "LIST", set: list(&o.overrideDomains),
+			help: "use --hostname-template for hosts within these domains"},
+		{flag: "denied-domains", env: "ROUTER_DENIED_DOMAINS", value: "LIST", set: list(&o.deniedDomains),
+			help: "domains whose hosts are rejected; wins over --allowed-domains"},
+		{flag: "allowed-domains", env: "ROUTER_ALLOWED_DOMAINS", value: "LIST", set: list(&o.allowedDomains),
+			help: "when given, hosts outside these domains are rejected"},
+		{flag: "allow-wildcard-routes", env: "ROUTER_ALLOW_WILDCARD_ROUTES", def: "false", isBool: true,
+			set: into(&o.allowWildcardRoutes, parseBool), help: "admit routes with wildcardPolicy Subdomain"},
+		{flag: "disable-namespace-ownership-check", env: "ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", def: "false", isBool: true,
+			set: into(&o.disableOwnership, parseBool), help: "let routes of several namespaces share a host"},
+		{flag: "extended-validation", env: "EXTENDED_VALIDATION", def: "true", isBool: true,
+			set: into(&o.extendedValidation, parseBool), help: "validate the tls section of routes in full"},
+	}
+}
+
+func servingSettings(o *options) []setting {
+	algorithms := []string{"random", "roundrobin", "leastconn", "source"}
+	return []setting{
+		{flag: "load-balance-algorithm", env: "ROUTER_LOAD_BALANCE_ALGORITHM", value: "NAME", set: words(&o.balance, algorithms...),
+			help: "algorithm of routes that do not choose: random (the default), roundrobin, leastconn or source"},
+		{flag: "tcp-balance-scheme", env: "ROUTER_TCP_BALANCE_SCHEME", value: "NAME", set: words(&o.tcpBalance, algorithms...),
+			help: "the same for passthrough routes, before --load-balance-algorithm; the default is source"},
+		{flag: "cookie-name", env: "ROUTER_COOKIE_NAME", value: "NAME", set: into(&o.cookieName, parseCookieName),
+			help: "name of the sticky cookie of routes that do not choose; the default is a hash"},
+		{flag: "set-forwarded-headers", env: "ROUTER_SET_FORWARDED_HEADERS", def: "append", value: "POLICY",
+			set:  words(&o.forward, "append", "replace", "if-none", "never"),
+			help: "X-Forwarded-* and Forwarded headers: append, replace, if-none or never"},
+	}
+}
+
+func timeoutSettings(o *options) []setting {
+	timeout := func(to *time.Duration, flag, env, def, help string) setting {
+		return setting{flag: flag, env: env, def: def, value: "TIME", set: into(to, parseTimespec), help: help}
+	}
+	return []setting{
+		timeout(&o.connectTimeout, "default-connect-timeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT", "5s", "one attempt to connect a pod"),
+		timeout(&o.clientTimeout, "default-client-timeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "30s", "a client that neither sends nor reads"),
+		timeout(&o.serverTimeout, "default-server-timeout", "ROUTER_DEFAULT_SERVER_TIMEOUT", "30s", "a pod that is silent"),
+		timeout(&o.tunnelTimeout, "default-tunnel-timeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "1h", "an idle WebSocket or passthrough connection"),
+		timeout(&o.clientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel of which one side has closed its half"),
+		timeout(&o.headTimeout, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
+		timeout(&o.keepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
+		timeout(&o.inspectDelay, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
+		{flag: "graceful-shutdown-delay", env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", def: "0s", value: "DURATION",
+			set: into(&o.shutdownDelay, parseDelay), help: "serving on after SIGTERM, not ready, before connections are closed"},
+		{flag: "max-shutdown-timeout", env: "ROUTER_MAX_SHUTDOWN_TIMEOUT", def: "30", value: "SECONDS",
+			set: into(&o.drain, parseSeconds), help: "finishing running requests after that"},
+	}
+}
+
+// into adapts a parser to a setting that stores its result.
+func into[T any](to *T, parse func(string) (T, error)) func(string) error {
+	return func(s string) error {
+		v, err := parse(s)
+		if err == nil {
+			*to = v
+		}
+		return err
+	}
+}
+
+// words is into for one of a few words.
+func words(to *string, allowed ...string) func(string) error {
+	return into(to, func(s string) (string, error) { return parseWord(s, allowed...) })
+}
+
+// list is into for a comma list.
+func list(to *[]string) func(string) error {
+	return into(to, func(s string) ([]string, error) { return parseList(s), nil })
+}
+
+func parseText(s string) (string, error) { return s, nil }
+
+func parseLevel(s string) (zapcore.Level, error) {
+	switch s {
+	case "debug", "info", "warn", "error":
+		return zapcore.ParseLevel(s)
+	}
+	return 0, fmt.Errorf("allowed: debug, info, warn, error")
+}
+
+// parseDelay reads a Go duration that is not negative.
+func parseDelay(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("allowed: a Go duration such as 45s or 1m30s, not negative")
+	}
+	return d, nil
+}
+
+// parseSeconds reads a whole number of seconds from 1 on.
+func parseSeconds(s string) (time.Duration, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil || n == 0 || strings.HasPrefix(s, "+") {
+		return 0, fmt.Errorf("allowed: a whole number of seconds from 1 on")
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// laterVariables are variables of the router we replace that change what clients
+// see or who may connect, and that this version does not have yet. Setting one is
+// worth a warning: nobody should believe in a protection that is not there.
+func laterVariables() []string {
+	return []string{
+		"ROUTER_USE_PROXY_PROTOCOL", "ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
+		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "SSL_MIN_VERSION", "SSL_MAX_VERSION", "ROUTER_CIPHERS", "ROUTER_CIPHERSUITES",
+		"ROUTER_CURVES", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
+		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "ROUTER_UNIQUE_ID_FORMAT", "ROUTER_HTTP_RESPONSE_HEADERS",
+		"ROUTER_HTTP_REQUEST_HEADERS", "ROUTER_H1_CASE_ADJUST", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",
+		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "ROUTER_CAPTURE_HTTP_COOKIE", "ROUTE_LABELS", "ROUTE_FIELDS",
+		"PROJECT_LABELS", "NAMESPACE_LABELS", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
+		"ROUTER_METRICS_TLS_CERT_FILE", "ROUTER_METRICS_TLS_KEY_FILE", "ROUTER_BIND_PORTS_AFTER_SYNC",
+		"ROUTER_HTTP_IGNORE_PROBES", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", "ROUTER_BACKEND_PROCESS_ENDPOINTS",
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+)
+
+// usage prints the help text.
+func usage(w io.Writer, program string) {
+	fmt.Fprintf(w, `%s serves OpenShift Route objects.
+
+  %[1]s run --manifests DIR     serve a folder of manifests (also without "run")
+  %[1]s demo                    router, examples and small backends in one process
+  %[1]s validate DIR|FILE...    check manifests without serving them
+  %[1]s version                 print the version
+  %[1]s help                    print this text
+
+Flags of run; demo and validate take those that make sense there. A flag wins
+over the environment variable in brackets; an empty variable is the same as an
+unset one. TIME is a whole number with us, ms, s, m, h or d.
+
+`, program)
+	for _, s := range settings(&options{}) {
+		line := "  --" + s.flag
+		if s.value != "" {
+			line += " " + s.value
+		}
+		fmt.Fprintln(w, line)
+		text := s.help
+		if s.def != "" {
+			text += fmt.Sprintf(" (default %s)", s.def)
+		}
+		if s.env != "" {
+			text += fmt.Sprintf(" [%s]", s.env)
+		}
+		fmt.Fprintln(w, "        "+text)
+	}
+}
+
+// version names the build: module version, or the revision it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "turnout (unknown build)"
+	}
+	revision, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			revision = " " + s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+changes"
+		}
+	}
+	return fmt.Sprintf("turnout %s%s%s %s", info.Main.Version, revision, dirty, info.GoVersion)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"turnout/controller"
+)
+
+// errInvalid is the outcome of validate when something was found; the report says
+// what.
+var errInvalid = errors.New("the manifests have errors")
+
+// runValidate is the validate subcommand: flags first, then folders and files.
+func runValidate(args []string, env environment, stdout io.Writer) error {
+	flags, paths := splitPaths(args)
+	o, _, err := parseOptions(flags, env)
+	if err != nil {
+		return err
+	}
+	if len(paths) == 0 {
+		return usagef("validate needs a folder or file; usage: turnout validate DIR|FILE...")
+	}
+	config, err := o.controllerOptions()
+	if err != nil {
+		return err
+	}
+	report, err := controller.Validate(config, paths...)
+	if err != nil {
+		return err
+	}
+	if err := printReport(stdout, report); err != nil {
+		return fmt.Errorf("cannot print the report: %w", err)
+	}
+	if report.Failed() {
+		return errInvalid
+	}
+	return nil
+}
+
+// splitPaths takes the paths from the end of args: everything after the last flag
+// and its value.
+func splitPaths(args []string) (flags, paths []string) {
+	takesValue := map[string]bool{}
+	for _, s := range settings(&options{}) {
+		takesValue["-"+s.flag], takesValue["--"+s.flag] = !s.isBool, !s.isBool
+	}
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case len(a) > 1 && a[0] == '-':
+			flags = append(flags, a)
+			if takesValue[a] && i+1 < len(args) {
+				i++
+				flags = append(flags, args[i])
+			}
+		default:
+			paths = append(paths, a)
+		}
+	}
+	return flags, paths
+}
+
+// printReport writes what is wrong first, then a line per route, then the sums.
+func printReport(w io.Writer, report *controller.Report) error {
+	p := printer{w: w}
+	for _, problem := range report.Problems {
+		p.printf("%s: %s\n", problem.Severity, problem)
+	}
+	rejected := 0
+	for _, r := range report.Routes {
+		url := r.Host + r.Path
+		if !r.Admitted {
+			rejected++
+			p.printf("rejected: %s/%s (%s): %s: %s\n", r.Namespace, r.Name, url, r.Reason, r.Message)
+			continue
+		}
+		p.printf("ok: %s/%s (%s) %s, %d servers\n", r.Namespace, r.Name, url, r.Termination, r.Servers)
+		for _, note := range r.Notes {
+			p.printf("note: %s/%s: %s\n", r.Namespace, r.Name, note)
+		}
+	}
+	p.printf("%d files, %d objects, %d routes, %d rejected, %d problems\n",
+		report.Files, report.Objects, len(report.Routes), rejected, len(report.Problems))
+	return p.err
+}
+
+// printer remembers the first error of many writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
