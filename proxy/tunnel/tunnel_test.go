@@ -1,0 +1,212 @@
+package tunnel
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+var (
+	front = netip.MustParseAddrPort("192.0.2.1:443")
+	podA  = netip.MustParseAddrPort("198.51.100.1:8443")
+	podB  = netip.MustParseAddrPort("198.51.100.2:8443")
+)
+
+type clock struct{ *reactor.Loop }
+
+func (clock) Wall() time.Time                                                  { return time.Unix(1, 0) }
+func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewTimer(fn) }
+func (clock) Acquire(*balancer.Endpoint, *proxy.Exchange, bool) proxy.Upstream { return nil }
+func (clock) Cancel(*proxy.Exchange)                                           {}
+
+type rig struct {
+	t      *testing.T
+	net    *reactor.Network
+	worker *proxy.Worker
+	pool   *balancer.Pool
+	logged []proxy.Record
+}
+
+func (r *rig) Log(rec *proxy.Record) { r.logged = append(r.logged, *rec) }
+
+func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
+	t.Helper()
+	r := &rig{t: t, net: n}
+	loop := n.NewLoop(reactor.Config{})
+	registry, store := balancer.NewRegistry(), routing.NewStore()
+	spec := routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "pt", UID: "1"}, Host: "pt.test", Termination: routing.TermPassthrough,
+		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Minute, ConnectTimeout: time.Second},
+	}
+	for _, a := range pods {
+		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:" + a.String(), Addr: a, Weight: 1, Protocol: balancer.TCP})
+	}
+	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, []routing.RouteSpec{spec})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	store.Publish(table)
+	var err error
+	cl := clock{loop}
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}); err != nil {
+		t.Fatal(err)
+	}
+	p := &Passthrough{Loop: loop, Worker: r.worker}
+	route := table.SNI("pt.test").Passthrough
+	r.pool = route.Pool()
+	if _, err := loop.Listen(front, func(*reactor.Conn) reactor.Handler { return &looker{p, route} }); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// looker stands for whoever reads the server name: it takes the first bytes as that.
+type looker struct {
+	p     *Passthrough
+	route *routing.Route
+}
+
+func (*looker) Connected(*reactor.Conn) {}
+func (l *looker) Data(c *reactor.Conn, _ []byte) int {
+	c.SetHandler(l.p.Accept(c, l.route, "pt.test"))
+	return 0
+}
+func (*looker) EOF(*reactor.Conn)           {}
+func (*looker) Drained(*reactor.Conn)       {}
+func (*looker) Closed(*reactor.Conn, error) {}
+
+func (r *rig) wantEnded(reason proxy.Reason) proxy.Record {
+	r.t.Helper()
+	if len(r.logged) != 1 || r.logged[0].Reason != reason {
+		r.t.Fatalf("want one record with reason %v, got %+v", reason, r.logged)
+	}
+	for _, s := range r.pool.Servers() {
+		if s.InFlight() != 0 {
+			r.t.Errorf("server %s has %d connections in flight", s.ID(), s.InFlight())
+		}
+	}
+	return r.logged[0]
+}
+
+func TestPassthroughRelaysEveryByte(t *testing.T) {
+	hello, answer := strings.Repeat("client hello ", 100), strings.Repeat("server hello ", 300)
+	reactor.Sweep(t, func(t *testing.T, n *reactor.Network) {
+		r := newRig(t, n, podA)
+		var pod *reactor.Peer
+		n.Accept(podA, func(p *reactor.Peer) {
+			pod = p
+			p.Write([]byte(answer))
+			p.OnEOF = func(p *reactor.Peer) { p.CloseWrite() }
+		})
+		c := n.Connect(front)
+		c.Write([]byte(hello))
+		n.Run()
+		c.CloseWrite()
+		n.Advance(2 * time.Minute)
+		if pod != nil && !strings.HasPrefix(hello, string(pod.Received())) {
+			t.Fatalf("the pod got %q", pod.Received())
+		}
+		if !strings.HasPrefix(answer, string(c.Received())) {
+			t.Fatalf("the client got %q", c.Received())
+		}
+		if n.Benign() {
+			if string(pod.Received()) != hello || string(c.Received()) != answer || !c.EOF() {
+				t.Fatalf("%d and %d bytes arrived", len(pod.Received()), len(c.Received()))
+			}
+			rec := r.wantEnded(proxy.ReasonTunnelClosed)
+			if rec.BytesIn != uint64(len(hello)) || rec.BytesOut != uint64(len(answer)) || !rec.Tunnel {
+				t.Errorf("logged %+v", rec)
+			}
+		}
+		if len(r.logged) > 1 {
+			t.Errorf("logged %d times", len(r.logged))
+		}
+		for _, s := range r.pool.Servers() {
+			if s.InFlight() != 0 {
+				t.Errorf("%d connections are left in flight", s.InFlight())
+			}
+		}
+	})
+}
+
+func TestPassthroughTriesAnotherEndpoint(t *testing.T) {
+	for range 8 {
+		n := reactor.NewNetwork(1)
+		r := newRig(t, n, podA, podB)
+		n.Accept(podB, func(p *reactor.Peer) { p.Write([]byte("b")); p.Close() })
+		c := n.Connect(front)
+		c.Write([]byte("hello"))
+		n.Run()
+		if string(c.Received()) != "b" {
+			t.Fatalf("got %q", c.Received())
+		}
+		n.Advance(5 * time.Second)
+		r.wantEnded(proxy.ReasonTunnelClosed)
+	}
+}
+
+func TestPassthroughWithoutEndpoint(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA)
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Run()
+	if !c.EOF() && !c.ResetSeen() {
+		t.Fatal("the client was left waiting")
+	}
+	r.wantEnded(proxy.ReasonConnect)
+}
+
+func TestPassthroughClientLeavesBeforeTheEndpointStands(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA)
+	n.HangDial(podA)
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Run()
+	c.Reset()
+	n.Advance(10 * time.Second)
+	// Input is paused while an endpoint is being connected, so that not a byte of it is
+	// lost; that the client left is noticed when the attempt is over.
+	r.wantEnded(proxy.ReasonConnect)
+}
+
+func TestSilentTunnelEnds(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA)
+	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Advance(50 * time.Second)
+	c.Write([]byte("still here"))
+	n.Advance(50 * time.Second)
+	if c.EOF() || c.ResetSeen() {
+		t.Fatal("a tunnel in use was closed")
+	}
+	n.Advance(25 * time.Second)
+	if !c.EOF() && !c.ResetSeen() {
+		t.Fatal("a silent tunnel was kept")
+	}
+	r.wantEnded(proxy.ReasonTunnelClosed)
+}
+
+func TestHalfClosedTunnelEnds(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA)
+	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Run()
+	c.CloseWrite()
+	n.Advance(4 * time.Second)
+	if !c.EOF() && !c.ResetSeen() {
+		t.Fatal("a half-closed tunnel was kept for longer than the fin timeout")
+	}
+	r.wantEnded(proxy.ReasonTunnelClosed)
+}
