@@ -326,16 +326,18 @@ func (c *Conn) dropOutput() {
 	c.wire.release(&c.loop.arena)
 }
 
-// shutdownWrite sends FIN, after which Close has only to wait for the peer's.
+// shutdownWrite sends FIN, unless CloseWrite did, after which Close has only to wait for the peer's.
 func (c *Conn) shutdownWrite() {
 	if c.state == stateFlushing && c.flags&flagEnded != 0 {
 		c.kill(c.err, false)
 		return
 	}
-	c.flags |= flagFIN
-	if err := c.sock.closeWrite(); err != nil {
-		c.fail(err)
-		return
+	if c.flags&flagFIN == 0 {
+		c.flags |= flagFIN
+		if err := c.sock.closeWrite(); err != nil {
+			c.fail(err)
+			return
+		}
 	}
 	if c.state == stateFlushing {
 		c.state = stateDraining

@@ -135,6 +135,23 @@ func TestCloseNow(t *testing.T) {
 	}
 }
 
+func TestCloseAfterBothHalves(t *testing.T) {
+	l := startLoop(t, Config{})
+	closed := make(chan error, 1)
+	peer, c := pair(t, l, &hooks{
+		eof:    func(c *Conn) { c.Close() },
+		closed: func(c *Conn, err error) { closed <- err },
+	})
+	on(t, l, c.CloseWrite)
+	expectEOF(t, peer)
+	if err := peer.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := get(t, "Closed", closed); err != nil {
+		t.Errorf("closed with %v", err)
+	}
+}
+
 func TestClosedOnce(t *testing.T) {
 	l := startLoop(t, Config{})
 	closed := make(chan error, 4)

@@ -80,7 +80,8 @@ func (c *Conn) receiveTurn(p []byte) (n int, ok bool) {
 
 // readPlain presents what the socket has.
 func (c *Conn) readPlain() {
-	for c.layer == nil && c.listening() {
+	c.presentKept()
+	for c.layer == nil && c.listening() && c.flags&flagAgain == 0 {
 		if c.flags&flagReadable != 0 && c.spent() {
 			return
 		}
@@ -93,7 +94,7 @@ func (c *Conn) readPlain() {
 				return
 			}
 		}
-		if n > 0 || (c.flags&flagAgain != 0 && kept > 0) {
+		if n > 0 {
 			c.present(buf[:kept+n], kept)
 			if !c.listening() || c.layer != nil {
 				return
@@ -116,7 +117,8 @@ func (c *Conn) readPlain() {
 func (c *Conn) readLayer() {
 	a := &c.loop.arena
 	fed := c.feedKept()
-	for c.layer != nil && c.listening() {
+	c.presentKept()
+	for c.layer != nil && c.listening() && c.flags&flagAgain == 0 {
 		if c.flags&flagLayer == 0 {
 			if !c.feed() {
 				break
@@ -131,7 +133,7 @@ func (c *Conn) readLayer() {
 			a.put(fed)
 			fed = nil
 		}
-		if n > 0 || (c.flags&flagAgain != 0 && kept > 0) {
+		if n > 0 {
 			c.present(c.loop.plain[:kept+n], kept)
 		} else if kept == len(c.loop.plain) {
 			c.fail(ErrInputFull)
@@ -186,10 +188,7 @@ func (c *Conn) feed() bool {
 // flagLayer goes) or it is full. false = the layer failed.
 func (c *Conn) decode() (n, kept int, ok bool) {
 	l := c.loop
-	if l.plain == nil {
-		l.plain = make([]byte, l.cfg.ReadBuffer)
-	}
-	kept = copy(l.plain, c.in)
+	kept = copy(l.plainBuffer(), c.in)
 	for kept+n < len(l.plain) {
 		m, err := c.layer.Read(l.plain[kept+n:])
 		n += m
@@ -208,6 +207,24 @@ func (c *Conn) decode() (n, kept int, ok bool) {
 		break
 	}
 	return n, kept, true
+}
+
+// presentKept presents the kept rest once more if somebody asked for it, before anything is read
+// that could fail. Asked again meanwhile, it is the ready list's turn.
+func (c *Conn) presentKept() {
+	if c.flags&flagAgain == 0 {
+		return
+	}
+	c.flags &^= flagAgain
+	if len(c.in) == 0 {
+		return
+	}
+	buf := c.loop.recv
+	if c.layer != nil {
+		buf = c.loop.plainBuffer()
+	}
+	kept := copy(buf, c.in)
+	c.present(buf[:kept], kept)
 }
 
 // present hands p to the handler, of which the first kept bytes are in c.in too, and keeps what it

@@ -181,7 +181,7 @@ func (c *Conn) flush() {
 			continue // the layer may have more
 		}
 		q.release(&c.loop.arena) // Buffer without output
-		if c.flags&(flagShut|flagFIN) != flagShut {
+		if c.flags&flagShut == 0 {
 			break
 		}
 		if c.layer != nil && c.flags&flagNotified == 0 {

@@ -326,6 +326,14 @@ func (l *Loop) tellClosed() {
 	l.deadSpare = list[:0]
 }
 
+// plainBuffer is the shared buffer for what layers decode.
+func (l *Loop) plainBuffer() []byte {
+	if l.plain == nil {
+		l.plain = make([]byte, l.cfg.ReadBuffer)
+	}
+	return l.plain
+}
+
 func (l *Loop) link(c *Conn) {
 	l.conns++
 	c.next = l.first
