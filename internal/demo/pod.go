@@ -21,7 +21,7 @@ type pod struct {
 	tls           bool
 	listener      net.Listener
 	server        *fasthttp.Server
-	ended         chan error // the result of Serve
+	ended         chan struct{} // closed when the server has ended
 }
 
 // answer is what a pod says to every request.
@@ -42,7 +42,7 @@ func startPod(name, service string, certificate *tls.Certificate) (*pod, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot start pod %s: %w", name, err)
 	}
-	p := &pod{name: name, service: service, tls: certificate != nil, listener: ln, ended: make(chan error, 1)}
+	p := &pod{name: name, service: service, tls: certificate != nil, listener: ln, ended: make(chan struct{})}
 	p.server = &fasthttp.Server{
 		Handler:                       p.serve,
 		Name:                          "turnout-demo-pod",
@@ -54,8 +54,14 @@ func startPod(name, service string, certificate *tls.Certificate) (*pod, error) 
 	if certificate != nil {
 		serveOn = tls.NewListener(ln, &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12})
 	}
-	go func() { p.ended <- p.server.Serve(serveOn) }()
+	go p.run(serveOn)
 	return p, nil
+}
+
+// run serves until close. A broken listener ends it too: the router then answers 503.
+func (p *pod) run(ln net.Listener) {
+	defer close(p.ended)
+	_ = p.server.Serve(ln)
 }
 
 func (p *pod) addr() netip.AddrPort { return p.listener.Addr().(*net.TCPAddr).AddrPort() }

@@ -1,0 +1,67 @@
+# Every target says what it does: make help.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test race lint ci bench bench-peer fuzz image fmt build cover
+
+GO       ?= go
+FUZZTIME ?= 10s
+# The version the rules in .golangci.yml were written for.
+GOLANGCI := v2.15.0
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/turnout
+	$(GO) build -o bin/turnout ./cmd/turnout
+
+run: build ## start the demo: router, examples and small backends in one process
+	bin/turnout demo
+
+test: ## everything a newcomer needs: vet, all tests with the race detector, no root (below 5 minutes)
+	$(GO) vet ./...
+	$(GO) test -race -short -timeout 280s ./...
+	$(GO) test -run 'Alloc|Syscall|Calls' -timeout 120s ./...
+
+race: ## all tests, the long ones too, with the race detector
+	$(GO) test -race -count 1 -timeout 20m ./...
+
+lint: bin/golangci-lint ## gofmt and the linters of .golangci.yml
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	bin/golangci-lint run ./...
+
+# An installed golangci-lint of the right version is used; otherwise it is built.
+bin/golangci-lint:
+	@mkdir -p bin
+	@if golangci-lint version 2>/dev/null | grep -q "version $(GOLANGCI:v%=%) "; then \
+		ln -sf "$$(command -v golangci-lint)" $@; \
+	else \
+		GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI); \
+	fi
+
+fmt: ## format the code
+	gofmt -w .
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: ## benchmarks: host lookup, updates, a whole proxied request
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
+	$(GO) run ./bench/peer
+
+cover: ## which lines the tests reach
+	$(GO) test -short -coverprofile bin/cover.out ./...
+	$(GO) tool cover -func bin/cover.out | tail -1
+
+ci: test lint race ## what the machines run: test, lint, race, short fuzz, one round of each benchmark
+	$(MAKE) fuzz FUZZTIME=5s
+	$(GO) test -short -run '^$$' -bench . -benchtime 1x ./...
+
+image: ## not there yet: the container image comes in a later version
+	@echo "make image: the container image comes in a later version" >&2; exit 1
