@@ -117,6 +117,16 @@ func TestExclude(t *testing.T) {
 				}
 			}
 		}
+		// The excluded one would be the best choice.
+		p := pool(a, targets(1, 1, 1))
+		idle := p.Servers()[1]
+		p.Servers()[0].counters.inFlight.Store(5)
+		p.Servers()[2].counters.inFlight.Store(5)
+		for i := range 20 {
+			if got := pick(p, Pick{Exclude: idle, Source: client(i), Rand: mix(uint64(i))}); got == idle.ID() {
+				t.Fatalf("%v: the idle server is picked though excluded", a)
+			}
+		}
 		// Nobody else is there.
 		for _, weights := range [][]int{{1}, {1, 0}} {
 			p := pool(a, targets(weights...))
