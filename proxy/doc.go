@@ -8,30 +8,30 @@
 //
 // # The life of an exchange
 //
-//	            Request                    Acquire gave none             UpstreamReady
-//	  Head ───────────────► Assign ─────────────────────────► Connect ────────────────┐
-//	                          │ Acquire gave a pooled one        │ UpstreamFault       │
-//	                          └───────────────┐                  │ (another endpoint)  │
-//	                                          ▼                  ▼                     │
-//	                  stale: again ◄──────── Send ◄──────────────┴─────────────────────┘
-//	                                          │ ResponseHead
-//	                       101 ┌──────────────┼──────────────┐ no body
-//	                           ▼              ▼              ▼
-//	                        Tunnel          Body ─────────► Done
-//	                                          ResponseEnd
+//		            Request                    Acquire gave none             UpstreamReady
+//		  Head ───────────────► Assign ─────────────────────────► Connect ────────────────┐
+//		                          │ Acquire gave a pooled one        │ UpstreamFault       │
+//		                          └───────────────┐                  │ (another endpoint)  │
+//		                                          ▼                  ▼                     │
+//		                  stale: again ◄──────── Send ◄──────────────┴─────────────────────┘
+//		                                          │ ResponseHead
+//		                       101 ┌──────────────┼──────────────┐ no body
+//		                           ▼              ▼              ▼
+//		                        Tunnel          Body ─────────► Done
+//		                                          ResponseEnd
 //
-//  1. Request loads one table and keeps it to the end.
-//  2. Match chooses the route; no route, a redirect or a refused method is answered
-//     here (answer, redirect).
-//  3. requestPolicy strips what the outside may not say, ends hop-by-hop fields, adds
-//     the forwarded fields and takes the sticky cookie out.
-//  4. attempt picks an endpoint (a lease) and acquires an upstream; send hands it the
-//     head. UpstreamFault classifies: nothing sent → another endpoint; a pooled
-//     connection that died → the same endpoint on a fresh one, if the method may be
-//     replayed; anything else is answered 502, 503 or 504.
-//  5. ResponseHead strips, adds HSTS and the sticky cookie, and relays. Bodies flow both
-//     ways at once; a side whose output is congested pauses the other side's input.
-//  6. account is the one exit: lease, counters, access log.
+//	 1. Request loads one table and keeps it to the end.
+//	 2. Match chooses the route; no route, a redirect or a refused method is answered
+//	    here (answer, redirect).
+//	 3. requestPolicy strips what the outside may not say, ends hop-by-hop fields, adds
+//	    the forwarded fields and takes the sticky cookie out.
+//	 4. attempt picks an endpoint (a lease) and acquires an upstream; send hands it the
+//	    head. UpstreamFault classifies: nothing sent → another endpoint; a pooled
+//	    connection that died → the same endpoint on a fresh one, if the method may be
+//	    replayed; anything else is answered 502, 503 or 504.
+//	 5. ResponseHead strips, adds HSTS and the sticky cookie, and relays. Bodies flow both
+//	    ways at once; a side whose output is congested pauses the other side's input.
+//	 6. account is the one exit: lease, counters, access log.
 //
 // One timer watches an exchange. When it fires, the state says who is waited for:
 // the client (Timeouts.Client) or the endpoint (the route's server timeout).

@@ -23,6 +23,11 @@ func (ex *Exchange) requestPolicy() (cookie []byte) {
 			if h.Upgrade == nil {
 				continue
 			}
+		case kindTE:
+			// Of all it can say, only this is about both hops (RFC 9110 section 10.1.4).
+			if !equalFold(f.Value, "trailers") {
+				continue
+			}
 		case kindHost:
 			f.Value = h.Authority
 		case kindCookie:
@@ -85,6 +90,7 @@ const (
 	kindForwarded      // X-Forwarded-* and Forwarded
 	kindUpgrade        //
 	kindSetCookie      //
+	kindTE             //
 	kindGuarded        // end-to-end whatever Connection says
 )
 
@@ -107,7 +113,9 @@ func classify(name []byte) kind {
 		return kindUpgrade
 	case "set-cookie":
 		return kindSetCookie
-	case "te", "trailer", "expect":
+	case "te":
+		return kindTE
+	case "trailer", "expect":
 		return kindGuarded
 	}
 	return kindPlain

@@ -1,6 +1,6 @@
 //go:build !race
 
-package h1
+package h1_test
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"turnout/internal/testkit"
 	"turnout/proxy"
-	"turnout/routing"
 )
 
 // answering accepts connections on loopback and answers every request head with
@@ -60,14 +60,14 @@ func answerHeads(c net.Conn, answer []byte) {
 // TestNoAllocation: a proxied keep-alive request costs no allocation and exactly two
 // receives and two sends, with forwarded fields and a sticky cookie to take out.
 func TestNoAllocation(t *testing.T) {
-	answer := ok(strings.Repeat("x", 128))
-	r := startReal(t, 1, discard{})
-	r.routeWith(t, "app.test", func(s *routing.RouteSpec) {
-		s.Policy.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
-		s.Policy.HSTS = "max-age=1"
-	}, answering(t, answer))
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n" + strings.Repeat("x", 128)
+	r := testkit.StartRouter(t, 1, discard{})
+	spec := testkit.Spec("app.test", answering(t, answer))
+	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+	spec.Policy.HSTS = "max-age=1"
+	r.Publish(t, spec)
 
-	c, err := net.Dial("tcp", r.addr.String())
+	c, err := net.Dial("tcp", r.Addr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func TestNoAllocation(t *testing.T) {
 	if !strings.HasPrefix(string(buf), "HTTP/1.1 200 OK\r\n") || !strings.Contains(string(buf[:size]), "set-cookie: sticky=") {
 		t.Fatalf("answer %q", buf[:size])
 	}
-	before := r.calls(t)
+	reads0, writes0 := r.Calls(t)
 	const rounds = 2000
 	if got := testing.AllocsPerRun(rounds, trip); got != 0 {
 		t.Errorf("%v allocations per request, want 0", got)
 	}
-	after := r.calls(t)
-	// AllocsPerRun runs once more to warm up; a call more or less belongs to calls itself.
-	if reads, writes := after.reads-before.reads, after.writes-before.writes; reads > 2*(rounds+1)+2 || writes > 2*(rounds+1)+2 {
+	reads, writes := r.Calls(t)
+	reads, writes = reads-reads0, writes-writes0
+	if reads != 2*(rounds+1) || writes != 2*(rounds+1) { // AllocsPerRun runs once more to warm up
 		t.Errorf("%d receives and %d sends for %d requests, want 2 each", reads, writes, rounds+1)
 	}
 }
@@ -113,17 +113,3 @@ func TestNoAllocation(t *testing.T) {
 type discard struct{}
 
 func (discard) Log(*proxy.Record) {}
-
-type calls struct{ reads, writes uint64 }
-
-// calls reads the counters of the one loop on the loop.
-func (r *realRouter) calls(t testing.TB) calls {
-	got := make(chan calls, 1)
-	if !r.loops[0].Post(func() {
-		s := r.loops[0].Stats()
-		got <- calls{s.Reads, s.Writes}
-	}) {
-		t.Fatal("the loop has ended")
-	}
-	return <-got
-}

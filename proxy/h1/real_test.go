@@ -1,8 +1,7 @@
-package h1
+package h1_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -10,91 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"turnout/balancer"
-	"turnout/internal/reactor"
-	"turnout/proxy"
-	"turnout/routing"
+	"turnout/internal/testkit"
 )
-
-// realRouter is the request path on real sockets: loops, pools, servers.
-type realRouter struct {
-	addr     netip.AddrPort
-	store    *routing.Store
-	registry *balancer.Registry
-	workers  []*proxy.Worker
-	loops    []*reactor.Loop
-}
-
-func startReal(t testing.TB, loops int, log proxy.AccessLog) *realRouter {
-	t.Helper()
-	r := &realRouter{store: routing.NewStore(), registry: balancer.NewRegistry()}
-	group, err := reactor.NewGroup(loops, reactor.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	servers := map[*reactor.Loop]*Server{}
-	r.loops = group.Loops()
-	for _, loop := range group.Loops() {
-		pools, err := NewPools(PoolsConfig{Loop: loop})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := proxy.NewWorker(proxy.Config{Store: r.store, Clock: Clock{loop}, Upstreams: pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.workers = append(r.workers, w)
-		if servers[loop], err = NewServer(ServerConfig{Loop: loop, Worker: w}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return servers[c.Loop()].Accept(c, false) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-// route publishes one route to the addresses.
-func (r *realRouter) route(t testing.TB, host string, addrs ...string) {
-	t.Helper()
-	r.routeWith(t, host, nil, addrs...)
-}
-
-// routeWith lets change alter the route first.
-func (r *realRouter) routeWith(t testing.TB, host string, change func(*routing.RouteSpec), addrs ...string) {
-	t.Helper()
-	spec := routing.RouteSpec{
-		RouteKey: routing.RouteKey{Namespace: "ns", Name: host, UID: host}, Host: host, Balance: balancer.RoundRobin,
-		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-	}
-	for _, a := range addrs {
-		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a, Addr: netip.MustParseAddrPort(a), Weight: 1})
-	}
-	if change != nil {
-		change(&spec)
-	}
-	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec})
-	if len(rejected) > 0 {
-		t.Fatalf("rejected: %v", rejected)
-	}
-	r.store.Publish(table)
-}
 
 // TestRealBodies sends bodies of many sizes both ways at once through real sockets,
 // with a length and in chunks, from many clients, and compares every byte.
@@ -113,8 +33,8 @@ func TestRealBodies(t *testing.T) {
 		_, _ = io.Copy(w, q.Body)
 	}))
 	defer backend.Close()
-	r := startReal(t, 2, nil)
-	r.route(t, "app.test", backend.Listener.Addr().String())
+	r := testkit.StartRouter(t, 2, nil)
+	r.Publish(t, testkit.Spec("app.test", backend.Listener.Addr().String()))
 
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	defer client.CloseIdleConnections()
@@ -133,7 +53,7 @@ func TestRealBodies(t *testing.T) {
 					if path == "/duplex" {
 						from = io.MultiReader(from) // no known length: chunks
 					}
-					req, err := http.NewRequest("POST", "http://"+r.addr.String()+path, from)
+					req, err := http.NewRequest("POST", "http://"+r.Addr.String()+path, from)
 					if err != nil {
 						t.Error(err)
 						return
@@ -170,10 +90,10 @@ func TestRealUpgrade(t *testing.T) {
 		_, _ = io.Copy(c, rw)
 	}))
 	defer backend.Close()
-	r := startReal(t, 1, nil)
-	r.route(t, "ws.test", backend.Listener.Addr().String())
+	r := testkit.StartRouter(t, 1, nil)
+	r.Publish(t, testkit.Spec("ws.test", backend.Listener.Addr().String()))
 
-	c, err := net.Dial("tcp", r.addr.String())
+	c, err := net.Dial("tcp", r.Addr.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,8 +132,4 @@ func TestRealUpgrade(t *testing.T) {
 	if err != nil || n != total || !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
 		t.Fatalf("%d of %d bytes came back, %v", n, total, err)
 	}
-}
-
-func ok(body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -160,6 +160,10 @@ func (r *rig) say(request string) *reactor.Peer {
 	return c
 }
 
+func ok(body string) string {
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
 func always(answer string) func(int, string) string {
 	return func(int, string) string { return answer }
 }

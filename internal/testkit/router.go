@@ -1,0 +1,112 @@
+// Package testkit builds parts of a router for tests and benchmarks. Nothing that
+// ships imports it.
+package testkit
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1"
+	"turnout/routing"
+)
+
+// Router is the HTTP/1.1 request path on real sockets: loops, pools, servers. It
+// stops with the test.
+type Router struct {
+	Addr     netip.AddrPort // where plain HTTP is served
+	Store    *routing.Store
+	Registry *balancer.Registry
+	Workers  []*proxy.Worker
+	loops    []*reactor.Loop
+}
+
+// StartRouter starts a router on loopback with the given number of event loops. log
+// may be nil.
+func StartRouter(t testing.TB, loops int, log proxy.AccessLog) *Router {
+	t.Helper()
+	r := &Router{Store: routing.NewStore(), Registry: balancer.NewRegistry()}
+	group, err := reactor.NewGroup(loops, reactor.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.loops = group.Loops()
+	servers := map[*reactor.Loop]*h1.Server{}
+	for _, loop := range r.loops {
+		servers[loop] = r.serve(t, loop, log)
+	}
+	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return servers[c.Loop()].Accept(c, false) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- group.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog) *h1.Server {
+	t.Helper()
+	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := proxy.NewWorker(proxy.Config{
+		Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Workers = append(r.Workers, w)
+	s, err := h1.NewServer(h1.ServerConfig{Loop: loop, Worker: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Spec is a plain route of a host to addresses with the router's defaults.
+func Spec(host string, addrs ...string) routing.RouteSpec {
+	spec := routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: host, UID: host}, Host: host, Balance: balancer.RoundRobin,
+		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
+	}
+	for _, a := range addrs {
+		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a, Addr: netip.MustParseAddrPort(a), Weight: 1})
+	}
+	return spec
+}
+
+// Publish makes the given routes the only ones.
+func (r *Router) Publish(t testing.TB, specs ...routing.RouteSpec) {
+	t.Helper()
+	table, rejected := routing.Compile(routing.Options{Registry: r.Registry}, r.Store.Load(), specs)
+	if len(rejected) > 0 {
+		t.Fatalf("rejected: %v", rejected)
+	}
+	r.Store.Publish(table)
+}
+
+// Calls sums the receive and send calls of all loops so far.
+func (r *Router) Calls(t testing.TB) (reads, writes uint64) {
+	t.Helper()
+	for _, l := range r.loops {
+		got := make(chan reactor.Stats, 1)
+		if !l.Post(func() { got <- l.Stats() }) {
+			t.Fatal("the loop has ended")
+		}
+		s := <-got
+		reads, writes = reads+s.Reads, writes+s.Writes
+	}
+	return reads, writes
+}
