@@ -118,74 +118,74 @@ func (r *Rig) Drive(ctx context.Context, p Profile) (Result, error) {
 }
 
 // loop turns until the run is over. It is the only place that looks at the clock.
-func (s *run) loop(ctx context.Context) (Result, error) {
-	p := &s.profile
+func (r *run) loop(ctx context.Context) (Result, error) {
+	p := &r.profile
 	begin := time.Now()
 	measuring := p.Warmup == 0
-	base := Result{Connects: s.rig.backend.accepted}
+	base := Result{Connects: r.rig.backend.accepted}
 	progress, progressAt := uint64(0), begin
 	if measuring {
-		if err := s.mark(false); err != nil {
+		if err := r.mark(false); err != nil {
 			return Result{}, err
 		}
 	}
 	for {
-		if err := s.rig.loop.turn(20 * time.Millisecond); err != nil {
+		if err := r.rig.loop.turn(20 * time.Millisecond); err != nil {
 			return Result{}, err
 		}
 		now := time.Now()
-		if s.answered != progress {
-			progress, progressAt = s.answered, now
+		if r.answered != progress {
+			progress, progressAt = r.answered, now
 		}
 		switch {
 		case ctx.Err() != nil:
 			return Result{}, context.Cause(ctx)
-		case s.failures >= maxFailures:
-			return s.since(base, begin, now), fmt.Errorf("cannot go on after %d failures, the first: %w", s.failures, s.first)
+		case r.failures >= maxFailures:
+			return r.since(base, begin, now), fmt.Errorf("cannot go on after %d failures, the first: %w", r.failures, r.first)
 		case now.Sub(progressAt) > p.Patience:
-			return s.since(base, begin, now), fmt.Errorf("cannot go on: no answer for %v", p.Patience)
+			return r.since(base, begin, now), fmt.Errorf("cannot go on: no answer for %v", p.Patience)
 		case !measuring && now.Sub(begin) >= p.Warmup:
 			measuring, begin = true, now
-			base = Result{Requests: s.answered, Connects: s.rig.backend.accepted}
-			if err := s.mark(false); err != nil {
+			base = Result{Requests: r.answered, Connects: r.rig.backend.accepted}
+			if err := r.mark(false); err != nil {
 				return Result{}, err
 			}
-		case measuring && s.over(now.Sub(begin), s.answered-base.Requests):
-			res := s.since(base, begin, now)
-			return res, s.mark(true)
+		case measuring && r.over(now.Sub(begin), r.answered-base.Requests):
+			res := r.since(base, begin, now)
+			return res, r.mark(true)
 		}
 	}
 }
 
 // over tells whether the measured part, with so many answers yet, is complete.
-func (s *run) over(elapsed time.Duration, answered uint64) bool {
-	p := &s.profile
-	if p.Requests > 0 && s.sent == p.Requests && s.waiting == 0 {
+func (r *run) over(elapsed time.Duration, answered uint64) bool {
+	p := &r.profile
+	if p.Requests > 0 && r.sent == p.Requests && r.waiting == 0 {
 		return true
 	}
 	return p.Measure > 0 && elapsed >= p.Measure && answered > 0
 }
 
-func (s *run) since(base Result, begin, now time.Time) Result {
+func (r *run) since(base Result, begin, now time.Time) Result {
 	return Result{
-		Requests: s.answered - base.Requests,
-		Failures: s.failures,
-		First:    s.first,
+		Requests: r.answered - base.Requests,
+		Failures: r.failures,
+		First:    r.first,
 		Elapsed:  now.Sub(begin),
-		Connects: s.rig.backend.accepted - base.Connects,
+		Connects: r.rig.backend.accepted - base.Connects,
 	}
 }
 
-func (s *run) mark(end bool) error {
-	if s.profile.Mark == nil {
+func (r *run) mark(end bool) error {
+	if r.profile.Mark == nil {
 		return nil
 	}
-	return s.profile.Mark(end)
+	return r.profile.Mark(end)
 }
 
-func (s *run) closeAll() {
-	s.stopping = true
-	for _, c := range s.clients {
+func (r *run) closeAll() {
+	r.stopping = true
+	for _, c := range r.clients {
 		c.close()
 	}
 }

@@ -40,7 +40,7 @@ type configWriter struct {
 	err  error
 }
 
-func (w *configWriter) line(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
+func (w *configWriter) linef(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
 
 // file writes a file next to the main one and returns its path.
 func (w *configWriter) file(name, content string) string {
@@ -55,25 +55,25 @@ func (w *configWriter) file(name, content string) string {
 // connections reused as freely as HAProxy can, because what "http-reuse safe" holds back is a policy and
 // no cost of HAProxy.
 func (w *configWriter) common(k kind) {
-	w.line("global")
-	w.line("  nbthread 1")
-	w.line("  maxconn 5000")
+	w.linef("global")
+	w.linef("  nbthread 1")
+	w.linef("  maxconn 5000")
 	if k == kindTemplate {
-		w.line("  tune.bufsize 32768")
-		w.line("  tune.maxrewrite 8192")
+		w.linef("  tune.bufsize 32768")
+		w.linef("  tune.maxrewrite 8192")
 	}
-	w.line("defaults")
-	w.line("  mode http")
-	w.line("  maxconn 5000")
-	w.line("  http-reuse always")
-	w.line("  timeout connect 5s")
-	w.line("  timeout client 30s")
-	w.line("  timeout client-fin 1s")
-	w.line("  timeout server 30s")
-	w.line("  timeout server-fin 1s")
-	w.line("  timeout http-request 10s")
-	w.line("  timeout http-keep-alive 300s")
-	w.line("  timeout tunnel 1h")
+	w.linef("defaults")
+	w.linef("  mode http")
+	w.linef("  maxconn 5000")
+	w.linef("  http-reuse always")
+	w.linef("  timeout connect 5s")
+	w.linef("  timeout client 30s")
+	w.linef("  timeout client-fin 1s")
+	w.linef("  timeout server 30s")
+	w.linef("  timeout server-fin 1s")
+	w.linef("  timeout http-request 10s")
+	w.linef("  timeout http-keep-alive 300s")
+	w.linef("  timeout tunnel 1h")
 }
 
 // sslOptions pin the cipher and the group that the client and Turnout use.
@@ -82,40 +82,40 @@ const sslOptions = "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256 curv
 // least is the least HAProxy: one stage, X-Forwarded-For, with hosts an exact map of them.
 func (w *configWriter) least(hosts bool) {
 	s := w.site
-	w.line("frontend public")
+	w.linef("frontend public")
 	if s.tls {
-		w.line("  bind %s ssl crt %s %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
+		w.linef("  bind %s ssl crt %s %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
 	} else {
-		w.line("  bind %s", w.bind)
+		w.linef("  bind %s", w.bind)
 	}
-	w.line("  option forwardfor")
+	w.linef("  option forwardfor")
 	if hosts {
 		var lines strings.Builder
 		for i := range s.routes {
 			fmt.Fprintf(&lines, "%s be_%s\n", load.Host(i), serviceName(i%len(s.upstreams)))
 		}
-		w.line("  use_backend %%[req.hdr(host),lower,map_str(%s)]", w.file("hosts.map", lines.String()))
+		w.linef("  use_backend %%[req.hdr(host),lower,map_str(%s)]", w.file("hosts.map", lines.String()))
 	} else {
-		w.line("  default_backend be_%s", serviceName(0))
+		w.linef("  default_backend be_%s", serviceName(0))
 	}
 	for k, addr := range s.upstreams {
-		w.line("backend be_%s", serviceName(k))
-		w.line("  server %s %s", serviceName(k), addr)
+		w.linef("backend be_%s", serviceName(k))
+		w.linef("  server %s %s", serviceName(k), addr)
 	}
 }
 
 // templateHTTP is the plain front end of the router's template.
 func (w *configWriter) templateHTTP() {
-	w.line("frontend public")
-	w.line("  bind %s", w.bind)
-	w.line("  tcp-request inspect-delay 5s")
-	w.line("  tcp-request content accept if HTTP")
-	w.line("  monitor-uri /_______internal_router_healthz")
+	w.linef("frontend public")
+	w.linef("  bind %s", w.bind)
+	w.linef("  tcp-request inspect-delay 5s")
+	w.linef("  tcp-request content accept if HTTP")
+	w.linef("  monitor-uri /_______internal_router_healthz")
 	w.scrub()
-	w.line("  acl secure_redirect base,map_reg(%s) -m int 1", w.patterns("redirect.map", func(int) string { return "0" }))
-	w.line("  http-request redirect scheme https code 302 if secure_redirect")
-	w.line("  use_backend %%[base,map_reg(%s)]", w.patterns("http.map", w.backendOf))
-	w.line("  default_backend openshift_default")
+	w.linef("  acl secure_redirect base,map_reg(%s) -m int 1", w.patterns("redirect.map", func(int) string { return "0" }))
+	w.linef("  http-request redirect scheme https code 302 if secure_redirect")
+	w.linef("  use_backend %%[base,map_reg(%s)]", w.patterns("http.map", w.backendOf))
+	w.linef("  default_backend openshift_default")
 	w.templateBackends()
 }
 
@@ -123,18 +123,18 @@ func (w *configWriter) templateHTTP() {
 // terminated connections on to a second stage through a UNIX socket, with a PROXY header.
 func (w *configWriter) templateTLS() {
 	switchMap := w.file("sni_passthrough.map", "")
-	w.line("frontend public_ssl")
-	w.line("  mode tcp")
-	w.line("  bind %s", w.bind)
-	w.line("  tcp-request inspect-delay 5s")
-	w.line("  tcp-request content accept if { req.ssl_hello_type 1 }")
-	w.line("  acl sni req.ssl_sni -m found")
-	w.line("  acl sni_passthrough req.ssl_sni,lower,map_reg(%s) -m found", switchMap)
-	w.line("  use_backend be_tcp if sni sni_passthrough")
-	w.line("  use_backend be_sni if sni")
-	w.line("  default_backend be_no_sni")
-	w.line("backend be_tcp")
-	w.line("  mode tcp")
+	w.linef("frontend public_ssl")
+	w.linef("  mode tcp")
+	w.linef("  bind %s", w.bind)
+	w.linef("  tcp-request inspect-delay 5s")
+	w.linef("  tcp-request content accept if { req.ssl_hello_type 1 }")
+	w.linef("  acl sni req.ssl_sni -m found")
+	w.linef("  acl sni_passthrough req.ssl_sni,lower,map_reg(%s) -m found", switchMap)
+	w.linef("  use_backend be_tcp if sni sni_passthrough")
+	w.linef("  use_backend be_sni if sni")
+	w.linef("  default_backend be_no_sni")
+	w.linef("backend be_tcp")
+	w.linef("  mode tcp")
 	edge := w.patterns("edge_reencrypt.map", w.backendOf)
 	certificate := filepath.Join(w.dir, "site.pem")
 	list := w.file("certificates.list", fmt.Sprintf("%s [alpn h2,http/1.1] %s\n", certificate, load.Host(0)))
@@ -142,30 +142,30 @@ func (w *configWriter) templateTLS() {
 		{"sni", "crt " + certificate + " crt-list " + list}, {"no_sni", "crt " + certificate},
 	} {
 		socket := filepath.Join(w.dir, stage.name+".sock")
-		w.line("backend be_%s", stage.name)
-		w.line("  mode tcp")
-		w.line("  server fe_%s unix@%s weight 1 send-proxy", stage.name, socket)
-		w.line("frontend fe_%s", stage.name)
-		w.line("  bind unix@%s ssl %s accept-proxy %s", socket, stage.crt, sslOptions)
+		w.linef("backend be_%s", stage.name)
+		w.linef("  mode tcp")
+		w.linef("  server fe_%s unix@%s weight 1 send-proxy", stage.name, socket)
+		w.linef("frontend fe_%s", stage.name)
+		w.linef("  bind unix@%s ssl %s accept-proxy %s", socket, stage.crt, sslOptions)
 		w.scrub()
-		w.line("  use_backend %%[base,map_reg(%s)]", edge)
-		w.line("  default_backend openshift_default")
+		w.linef("  use_backend %%[base,map_reg(%s)]", edge)
+		w.linef("  default_backend openshift_default")
 	}
 	w.templateBackends()
 }
 
 // scrub is what the template does to every request before it looks for the route.
 func (w *configWriter) scrub() {
-	w.line("  http-request deny deny_status 403 if { hdr_len(content-length) 0 }")
-	w.line("  http-request del-header Proxy")
+	w.linef("  http-request deny deny_status 403 if { hdr_len(content-length) 0 }")
+	w.linef("  http-request del-header Proxy")
 	for _, name := range []string{
 		"", "-Client-CN", "-Client-DER", "-Client-DN", "-Client-NotAfter", "-Client-NotBefore", "-Client-SHA1",
 		"-Client-Serial", "-Client-Subject", "-Client-Verify", "-Client-Version",
 	} {
-		w.line("  http-request del-header X-SSL%s", name)
+		w.linef("  http-request del-header X-SSL%s", name)
 	}
-	w.line("  http-request del-header X-SSL-Issuer")
-	w.line("  http-request set-header Host %%[req.hdr(Host),lower]")
+	w.linef("  http-request del-header X-SSL-Issuer")
+	w.linef("  http-request set-header Host %%[req.hdr(Host),lower]")
 }
 
 // patterns writes a map of one regular expression per route, in the template's order: descending.
@@ -202,22 +202,22 @@ func (w *configWriter) templateBackends() {
 	}
 	for i := range s.routes {
 		k := i % len(s.upstreams)
-		w.line("backend %s", w.backendName(i))
-		w.line("  option redispatch")
-		w.line("  option forwardfor")
-		w.line("  balance random")
-		w.line("  http-request add-header X-Forwarded-Host %%[req.hdr(host)]")
-		w.line("  http-request add-header X-Forwarded-Port %%[dst_port]")
-		w.line("  http-request add-header X-Forwarded-Proto http if !{ ssl_fc }")
-		w.line("  http-request add-header X-Forwarded-Proto https if { ssl_fc }")
-		w.line("  http-request add-header X-Forwarded-Proto-Version h2 if { ssl_fc_alpn -i h2 }")
-		w.line("  http-request add-header Forwarded for=%%[src];host=%%[req.hdr(host)];proto=%%[req.hdr(X-Forwarded-Proto)]")
+		w.linef("backend %s", w.backendName(i))
+		w.linef("  option redispatch")
+		w.linef("  option forwardfor")
+		w.linef("  balance random")
+		w.linef("  http-request add-header X-Forwarded-Host %%[req.hdr(host)]")
+		w.linef("  http-request add-header X-Forwarded-Port %%[dst_port]")
+		w.linef("  http-request add-header X-Forwarded-Proto http if !{ ssl_fc }")
+		w.linef("  http-request add-header X-Forwarded-Proto https if { ssl_fc }")
+		w.linef("  http-request add-header X-Forwarded-Proto-Version h2 if { ssl_fc_alpn -i h2 }")
+		w.linef("  http-request add-header Forwarded for=%%[src];host=%%[req.hdr(host)];proto=%%[req.hdr(X-Forwarded-Proto)]")
 		if s.cookie {
-			w.line("  cookie %s insert indirect nocache httponly%s", cookieName(i), attributes)
+			w.linef("  cookie %s insert indirect nocache httponly%s", cookieName(i), attributes)
 		}
-		w.line("  server ept:%s:http:%s %s cookie %s weight 1", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k))
+		w.linef("  server ept:%s:http:%s %s cookie %s weight 1", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k))
 	}
-	w.line("backend openshift_default")
+	w.linef("backend openshift_default")
 }
 
 // findHAProxy also looks where Debian puts it, which is not in everybody's PATH.

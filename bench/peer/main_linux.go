@@ -106,7 +106,7 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 		if err != nil {
 			return fmt.Errorf("cannot make a working directory: %w", err)
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		if o.turnout, err = buildTurnout(ctx, dir); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 	if err != nil {
 		return o, fmt.Errorf("cannot make a working directory: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork()}
 	upstreams := 1
 	if c.many {

@@ -155,12 +155,12 @@ func startHAProxy(binary, dir string, s *site, k kind, core int) (*proxy, error)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for haproxy: %w", err)
 	}
-	defer ln.Close()
+	defer func() { _ = ln.Close() }() // HAProxy has its own descriptor of it
 	file, err := ln.File()
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for haproxy: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	const firstExtra = 3 // of exec.Cmd.ExtraFiles
 	config, err := haproxyConfig(dir, s, k, firstExtra)
 	if err != nil {
@@ -255,7 +255,7 @@ func getOK(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("cannot ask %s: %w", url, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("cannot use %s: answered %s", url, resp.Status)
 	}
