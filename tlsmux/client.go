@@ -72,7 +72,7 @@ func (cl *Client) Secure(c *reactor.Conn, id *balancer.TLS, done func(error)) {
 func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientInfo, error)) {
 	layer := newLayer(c)
 	layer.tls = tls.Client(&layer.wire, cl.config(id))
-	startHandshake(cl.cfg.Workers, layer, cl.cfg.Timeout, nil, func(err error) {
+	startHandshake(cl.cfg.Workers, c, layer, cl.cfg.Timeout, nil, func(err error) {
 		if err != nil {
 			done(ClientInfo{}, fmt.Errorf("cannot complete TLS handshake with endpoint: %w", err))
 			return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"turnout/internal/reactor"
@@ -29,7 +30,10 @@ type WorkersConfig struct {
 }
 
 // Workers bounds the processor time that handshakes take away from everything else. It may be shared by a Mux and Clients.
-type Workers struct{ slots chan struct{} }
+type Workers struct {
+	slots   chan struct{}
+	running atomic.Int64
+}
 
 // NewWorkers checks the configuration.
 func NewWorkers(cfg WorkersConfig) (*Workers, error) {
@@ -41,6 +45,9 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	}
 	return &Workers{slots: make(chan struct{}, cfg.Handshakes)}, nil
 }
+
+// Running returns the number of handshakes that have a goroutine, whether they compute or wait.
+func (w *Workers) Running() int { return int(w.running.Load()) }
 
 // acquire waits for a slot. It returns false when dead is closed before.
 func (w *Workers) acquire(dead <-chan struct{}) bool {
@@ -81,11 +88,10 @@ type handshake struct {
 	eof   bool   // nothing follows in
 }
 
-// startHandshake runs the handshake of layer.tls, which must read and write layer.wire. first is what was read already,
+// startHandshake runs the handshake of layer.tls on c, which must read and write layer.wire. first is what was read already,
 // copied. done is called on the loop: with nil after the layer was set, and then sets the handler; else with the reason, and
 // the connection is closed or closing.
-func startHandshake(w *Workers, layer *Layer, timeout time.Duration, first []byte, done func(error)) *handshake {
-	c := layer.wire.conn
+func startHandshake(w *Workers, c *reactor.Conn, layer *Layer, timeout time.Duration, first []byte, done func(error)) *handshake {
 	h := &handshake{
 		workers: w, conn: c, loop: c.Loop(), layer: layer, done: done,
 		wake: make(chan struct{}, 1), dead: make(chan struct{}),
@@ -96,12 +102,14 @@ func startHandshake(w *Workers, layer *Layer, timeout time.Duration, first []byt
 	h.timer.Reset(timeout)
 	c.Pause()
 	c.SetHandler(h)
+	w.running.Add(1)
 	go h.run()
 	return h
 }
 
 // run is the goroutine.
 func (h *handshake) run() {
+	defer h.workers.running.Add(-1)
 	if h.holding = h.workers.acquire(h.dead); !h.holding {
 		return
 	}

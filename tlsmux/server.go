@@ -315,7 +315,7 @@ func (e *entry) decide(hello *Hello, p []byte) int {
 	layer.wire.serverName = hello.ServerName
 	layer.wire.certificate = decision.Certificate
 	layer.tls = tls.Server(&layer.wire, cfg.Policy.config(hello))
-	e.hs = startHandshake(cfg.Workers, layer, cfg.HandshakeTimeout, p, e.established)
+	e.hs = startHandshake(cfg.Workers, e.conn, layer, cfg.HandshakeTimeout, p, e.established)
 	return len(p)
 }
 

@@ -39,10 +39,16 @@ type Layer struct {
 	broken  bool // crypto/tls reported a fatal error and sent its alert
 }
 
+// sink takes ciphertext: *reactor.Conn, or a fake.
+type sink interface {
+	WireWrite(p []byte)
+	Pending() int
+}
+
 // wire is the net.Conn below the tls.Conn.
 type wire struct {
 	layer *Layer
-	conn  *reactor.Conn
+	sink  sink
 	hs    *handshake // while it runs; afterwards the loop feeds and takes
 	rec   recordCursor
 	held  []byte // own copy of ciphertext, comes before feed
@@ -62,7 +68,7 @@ var (
 
 func newLayer(c *reactor.Conn) *Layer {
 	l := &Layer{}
-	l.wire = wire{layer: l, conn: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
+	l.wire = wire{layer: l, sink: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
 	return l
 }
 
@@ -151,8 +157,8 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.hs.write(p)
 		return len(p), nil
 	}
-	w.conn.WireWrite(p)
-	if w.layer.reading && w.conn.Pending() > maxUnaskedOutput {
+	w.sink.WireWrite(p)
+	if w.layer.reading && w.sink.Pending() > maxUnaskedOutput {
 		w.layer.err = errKeyUpdates
 	}
 	return len(p), nil
