@@ -1,0 +1,144 @@
+package admit
+
+import (
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const certificateBlock = "CERTIFICATE"
+
+// pemText is what a PEM field holds, cleaned: text outside of blocks is dropped.
+type pemText struct {
+	certificates []*x509.Certificate
+	blocks       []byte   // the certificates as PEM
+	keys         []byte   // private keys as PEM, in their own kind's encoding
+	others       []string // block types that are neither, but are known
+	err          error    // the first block that cannot be used
+}
+
+// readPEM reads a field. Data after the last block that can be recognised is dropped.
+func readPEM(text string) pemText {
+	var out pemText
+	rest := []byte(text)
+	for {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		if block == nil {
+			return out
+		}
+		if err := out.add(block); err != nil && out.err == nil {
+			out.err = err
+		}
+	}
+}
+
+// add takes one block over.
+func (t *pemText) add(block *pem.Block) error {
+	switch block.Type {
+	case certificateBlock:
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		t.certificates = append(t.certificates, c)
+		t.blocks = append(t.blocks, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: block.Bytes})...)
+	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY":
+		key, err := privateKey(block)
+		if err != nil {
+			return err
+		}
+		t.keys = append(t.keys, key...)
+	case "EC PARAMETERS":
+	case "PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST", "X509 CRL":
+		if !slices.Contains(t.others, block.Type) {
+			t.others = append(t.others, block.Type)
+		}
+	case "DSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "ANY PRIVATE KEY":
+		return fmt.Errorf("block private key %s is not valid", block.Type)
+	default:
+		return fmt.Errorf("unrecognized PEM block %s", block.Type)
+	}
+	return nil
+}
+
+// privateKey returns a key block encoded as its kind wants it. RSA and ECDSA are
+// allowed.
+func privateKey(block *pem.Block) ([]byte, error) {
+	if strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+		return nil, errors.New("block private key is encrypted")
+	}
+	key, err := parseKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("block private key %s is not valid", block.Type)
+	}
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(k)
+		if err != nil {
+			return nil, fmt.Errorf("block private key %s is not valid", block.Type)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	}
+	return nil, fmt.Errorf("block private key %T is not valid", key)
+}
+
+func parseKey(der []byte) (any, error) {
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	return x509.ParsePKCS8PrivateKey(der)
+}
+
+// weakSigner returns the hash of a CA-signed certificate whose signature can be forged,
+// "" if there is none. Self-signed certificates are trusted by being there, so their
+// signature does not matter.
+func weakSigner(certificates []*x509.Certificate) string {
+	for _, c := range certificates {
+		if hash := weakHash(c.SignatureAlgorithm); hash != "" && !selfSigned(c) {
+			return hash
+		}
+	}
+	return ""
+}
+
+func weakHash(a x509.SignatureAlgorithm) string {
+	switch a {
+	case x509.SHA1WithRSA, x509.DSAWithSHA1, x509.ECDSAWithSHA1:
+		return "SHA1"
+	case x509.MD5WithRSA:
+		return "MD5"
+	case x509.MD2WithRSA:
+		return "MD2"
+	}
+	return ""
+}
+
+// selfSigned reports whether a certificate says of itself that it signed itself.
+func selfSigned(c *x509.Certificate) bool {
+	if string(c.RawIssuer) != string(c.RawSubject) {
+		return false
+	}
+	if len(c.AuthorityKeyId) > 0 && len(c.SubjectKeyId) > 0 && string(c.AuthorityKeyId) != string(c.SubjectKeyId) {
+		return false
+	}
+	switch c.SignatureAlgorithm {
+	case x509.DSAWithSHA1, x509.DSAWithSHA256:
+		return c.PublicKeyAlgorithm == x509.DSA
+	case x509.ECDSAWithSHA1, x509.ECDSAWithSHA256, x509.ECDSAWithSHA384, x509.ECDSAWithSHA512:
+		return c.PublicKeyAlgorithm == x509.ECDSA
+	case x509.PureEd25519:
+		return c.PublicKeyAlgorithm == x509.Ed25519
+	}
+	return c.PublicKeyAlgorithm == x509.RSA
+}

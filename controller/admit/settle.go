@@ -1,0 +1,217 @@
+package admit
+
+import (
+	"turnout/controller/source"
+)
+
+// Settle decides all claims that changes may have touched, and returns the keys of
+// those that were set or whose verdict changed, in no order.
+func (s *Claims) Settle() []source.Key {
+	for d := range s.unsure {
+		s.settleDomain(d)
+	}
+	clear(s.unsure)
+	var keys []source.Key
+	for h := range s.dirty {
+		for _, c := range s.settleHost(h) {
+			if !c.fresh {
+				keys = append(keys, c.Key)
+			}
+		}
+	}
+	clear(s.dirty)
+	for _, c := range s.changed {
+		c.fresh = false
+		if s.claims[c.Key] == c {
+			keys = append(keys, c.Key)
+		}
+	}
+	clear(s.changed)
+	s.changed = s.changed[:0]
+	return keys
+}
+
+// settleDomain decides which wildcard claims of a domain hold, as far as other hosts
+// of the domain and other wildcards are concerned.
+//
+// With ownership, everything younger than the first wildcard that holds must be in its
+// namespace, and nothing older may be in another. So one look at the heads of the hosts
+// decides: the head of a host is the oldest claim of it and holds unless a wildcard is
+// in its way, and the first wildcard has none before it.
+func (s *Claims) settleDomain(d *domain) {
+	var first *claim
+	var held []*claim
+	for _, w := range d.wildcards {
+		before := w.ward
+		w.ward, w.by = "", nil
+		switch {
+		case s.options.DisableOwnership:
+		case first == nil:
+			w.by = d.foreign(w)
+		case first.Key.Namespace != w.Key.Namespace:
+			w.by = first
+		}
+		for _, e := range held {
+			if w.by == nil && e.Path == w.Path {
+				w.by = e
+			}
+		}
+		if w.by == nil {
+			if first == nil {
+				first = w
+			}
+			held = append(held, w)
+		} else {
+			w.ward = s.claimWords(w, w.by)
+		}
+		if w.ward != before || w.fresh {
+			s.dirty[s.hosts[w.Host]] = struct{}{}
+		}
+	}
+	var now Claim
+	if first != nil && !s.options.DisableOwnership {
+		now = first.Claim
+	}
+	if now != d.first {
+		d.first = now
+		for h := range d.hosts {
+			s.dirty[h] = struct{}{}
+		}
+	}
+}
+
+// foreign returns the head of another namespace that is older than w, if there is one.
+func (d *domain) foreign(w *claim) *claim {
+	for _, e := range d.heads {
+		if !e.older(&w.Claim) {
+			return nil
+		}
+		if e.Key.Namespace != w.Key.Namespace {
+			return e
+		}
+	}
+	return nil
+}
+
+// settleHost decides all claims of a host and returns those whose verdict changed.
+func (s *Claims) settleHost(h *host) []*claim {
+	var changed []*claim
+	var passed, active []*claim // past the wildcard rules; holding the host
+	decide := func(c *claim, v Verdict) {
+		if c.verdict != v {
+			c.verdict = v
+			changed = append(changed, c)
+		}
+	}
+	for _, c := range h.claims {
+		if h.domain != nil {
+			if words := s.keptOut(h, c, passed); words != "" {
+				decide(c, rejected(ReasonClaimed, words))
+				continue
+			}
+			passed = append(passed, c)
+		}
+		if by := s.holder(c, active); by != nil {
+			decide(c, rejected(ReasonClaimed, hostWords(c, by, active)))
+			continue
+		}
+		active = append(active, c)
+		decide(c, Verdict{Admitted: true})
+	}
+	return changed
+}
+
+// keptOut returns why the rules for wildcards, which apply to all hosts once wildcards
+// are allowed, keep a claim out; "" if they do not. passed holds the older claims of the
+// host they let in.
+func (s *Claims) keptOut(h *host, c *claim, passed []*claim) string {
+	if c.Wildcard {
+		return c.ward
+	}
+	first := &h.domain.first
+	if first.Host != "" && first.older(&c.Claim) && first.Key.Namespace != c.Key.Namespace {
+		return s.claimWords(c, &claim{Claim: *first})
+	}
+	for _, e := range passed {
+		if e.Wildcard {
+			continue
+		}
+		if e.Path == c.Path || !s.options.DisableOwnership && e.Key.Namespace != c.Key.Namespace {
+			return s.claimWords(c, e)
+		}
+	}
+	return ""
+}
+
+// claimWords returns why c must give way to by under the rules for wildcards. A route
+// that was served before is told in other words than a newcomer.
+func (s *Claims) claimWords(c, by *claim) string {
+	if c.Key.Namespace != by.Key.Namespace {
+		return "a route in another namespace holds host " + c.Host
+	}
+	owner := by.Key.Namespace + "/" + by.Key.Name
+	newcomer := "route " + owner + " has host " + by.Host
+	displaced := newcomer + ", blocking " + c.Host
+	if by.Wildcard {
+		parent, _ := parentOf(by.Host)
+		newcomer = "wildcard route " + owner + " has host *." + parent + ", blocking " + c.Host
+		displaced = "wildcard route " + owner + " has host *." + parent + " blocking " + c.Host
+	}
+	return c.words(newcomer, displaced)
+}
+
+// holder returns the older route that holds the host so that c cannot have a part of
+// it, nil if c can.
+func (s *Claims) holder(c *claim, active []*claim) *claim {
+	if len(active) == 0 {
+		return nil
+	}
+	if !s.options.DisableOwnership && active[0].Key.Namespace != c.Key.Namespace {
+		return active[0]
+	}
+	// The one with the same path first: it is the plainest explanation.
+	for _, e := range active {
+		if e.Path == c.Path {
+			return e
+		}
+	}
+	for _, e := range active {
+		if e.collides(&c.Claim) {
+			return e
+		}
+	}
+	return nil
+}
+
+// hostWords returns why c must give way to by on a host. A route that was served before
+// is told in other words than a newcomer.
+func hostWords(c, by *claim, active []*claim) string {
+	newcomer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
+	if by.Key.Namespace != c.Key.Namespace {
+		newcomer = "a route in another namespace holds " + c.Host + " and is older than " + c.Key.Name
+	}
+	replaced := "replaced by older route " + by.Key.Name
+	owns := "namespace " + by.Key.Namespace + " owns hostname " + c.Host
+	switch {
+	case by.Key.Namespace == c.Key.Namespace || active[0] != by:
+		return c.words(newcomer, replaced)
+	case c.told(owns) || !by.fresh && !c.told(replaced):
+		// The owner was there before: it came to own the host because another went.
+		return c.words(newcomer, owns)
+	}
+	return c.words(newcomer, replaced)
+}
+
+// told reports whether message is what was last said about c.
+func (c *claim) told(message string) bool {
+	return !c.verdict.Admitted && c.verdict.Message == message
+}
+
+// words chooses between what a newcomer and what a displaced route is told. The latter
+// stays as long as its reason does.
+func (c *claim) words(newcomer, displaced string) string {
+	if c.verdict.Admitted || c.told(displaced) {
+		return displaced
+	}
+	return newcomer
+}

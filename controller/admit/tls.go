@@ -1,0 +1,189 @@
+package admit
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TLS judges the tls section of a route, nil included, and returns it as it is to be
+// used: PEM fields hold nothing but their blocks, and keys found in the certificate
+// field stand in the key field. The argument is not changed. All that is wrong is in
+// one message; values are not shown in it, because they may be secret.
+func TLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, Verdict) {
+	if config == nil {
+		return nil, Verdict{Admitted: true}
+	}
+	out, errs := checkTLS(config, now)
+	if len(errs) > 0 {
+		return nil, rejected(ReasonInvalid, errs.ToAggregate().Error())
+	}
+	return out, Verdict{Admitted: true}
+}
+
+// TLSErrors returns how many things are wrong with a tls section.
+func TLSErrors(config *routev1.TLSConfig, now time.Time) int {
+	_, errs := checkTLS(config, now)
+	return len(errs)
+}
+
+// tlsCheck is one examination of a tls section.
+type tlsCheck struct {
+	path *field.Path
+	out  *routev1.TLSConfig
+	errs field.ErrorList
+}
+
+// fail notes that a field is wrong, without its value.
+func (c *tlsCheck) fail(name, shown string, err error) {
+	c.errs = append(c.errs, field.Invalid(c.path.Child(name), "redacted "+shown+" data", err.Error()))
+}
+
+func checkTLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, field.ErrorList) {
+	out := *config
+	c := &tlsCheck{path: field.NewPath("spec", "tls"), out: &out}
+	switch config.Termination {
+	case routev1.TLSTerminationEdge:
+		if config.DestinationCACertificate != "" {
+			c.fail("destinationCACertificate", "destination ca certificate", errors.New("edge termination does not support destination certificates"))
+		}
+	case routev1.TLSTerminationReencrypt:
+	case routev1.TLSTerminationPassthrough:
+		if config.Certificate != "" || config.Key != "" || config.CACertificate != "" || config.DestinationCACertificate != "" {
+			c.errs = append(c.errs, field.Invalid(c.path, "redacted", "passthrough termination does not support certificates"))
+		}
+	default:
+		c.errs = append(c.errs, field.NotSupported(c.path.Child("termination"), config.Termination,
+			[]routev1.TLSTerminationType{routev1.TLSTerminationEdge, routev1.TLSTerminationPassthrough, routev1.TLSTerminationReencrypt}))
+		return &out, c.errs
+	}
+	c.policy(config)
+	cas := c.authorities("caCertificate", "ca certificate", "CA certificate", &out.CACertificate)
+	c.pair(config, cas, now)
+	if config.Termination != routev1.TLSTerminationEdge {
+		c.authorities("destinationCACertificate", "destination ca certificate", "destination CA certificate", &out.DestinationCACertificate)
+	}
+	return &out, c.errs
+}
+
+func (c *tlsCheck) policy(config *routev1.TLSConfig) {
+	allowed := "None, Allow, Redirect, or empty"
+	switch p := config.InsecureEdgeTerminationPolicy; {
+	case p == "" || p == routev1.InsecureEdgeTerminationPolicyNone || p == routev1.InsecureEdgeTerminationPolicyRedirect:
+		return
+	case config.Termination == routev1.TLSTerminationPassthrough:
+		allowed = "None, Redirect, or empty"
+	case p == routev1.InsecureEdgeTerminationPolicyAllow:
+		return
+	}
+	c.errs = append(c.errs, field.Invalid(c.path.Child("insecureEdgeTerminationPolicy"), config.InsecureEdgeTerminationPolicy,
+		"invalid value for InsecureEdgeTerminationPolicy option, acceptable values are "+allowed))
+}
+
+// authorities checks a field of CA certificates and cleans it. It returns nil for an
+// empty field.
+func (c *tlsCheck) authorities(name, shown, called string, text *string) *pemText {
+	if *text == "" {
+		return nil
+	}
+	read := readPEM(*text)
+	switch {
+	case read.err != nil:
+		c.fail(name, shown, fmt.Errorf("failed to parse %s: %w", called, read.err))
+	case len(read.certificates) == 0:
+		c.fail(name, shown, fmt.Errorf("failed to parse %s: data does not contain any valid certificates", called))
+	case len(read.keys) > 0 || len(read.others) > 0:
+		c.fail(name, shown, fmt.Errorf("failed to parse %s: %w", called, wrongKinds(&read, certificateBlock)))
+	default:
+		if hash := weakSigner(read.certificates); hash != "" {
+			c.fail(name, shown, weak(hash))
+		}
+	}
+	*text = string(read.blocks)
+	return &read
+}
+
+func weak(hash string) error {
+	return errors.New("router does not support CA-signed certs using " + hash)
+}
+
+// wrongKinds says which blocks do not belong into a field.
+func wrongKinds(read *pemText, want string) error {
+	types := read.others
+	if want == certificateBlock && len(read.keys) > 0 {
+		types = append([]string{"PRIVATE KEY"}, types...)
+	}
+	if want != certificateBlock && len(read.certificates) > 0 {
+		types = append([]string{certificateBlock}, types...)
+	}
+	return fmt.Errorf("field contains invalid types %s, expecting only %s", strings.Join(types, ", "), want)
+}
+
+// pair checks certificate and key and cleans both.
+func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) {
+	cert, key := readPEM(config.Certificate), readPEM(config.Key)
+	if config.Certificate != "" {
+		c.certificate(&cert, cas, now)
+	}
+	switch {
+	case key.err != nil:
+		c.fail("key", "key", key.err)
+	case len(key.certificates) > 0 || len(key.others) > 0:
+		c.fail("key", "key", wrongKinds(&key, "PRIVATE KEY"))
+	}
+	c.out.Certificate = string(cert.blocks)
+	c.out.Key = string(cert.keys) + string(key.keys)
+	if config.Certificate == "" {
+		return
+	}
+	switch {
+	case config.Key == "" && len(cert.keys) == 0:
+		c.fail("key", "key", errors.New("no key specified"))
+	default:
+		if _, err := tls.X509KeyPair([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
+			c.fail("key", "key", err)
+		} else if err != nil && len(key.keys) == 0 && key.err == nil {
+			c.fail("key", "key", errors.New("tls: failed to find any PEM data in key input"))
+		}
+	}
+}
+
+// certificate checks the certificate field.
+func (c *tlsCheck) certificate(cert, cas *pemText, now time.Time) {
+	const name, shown = "certificate", "certificate"
+	switch {
+	case cert.err != nil:
+		c.fail(name, shown, cert.err)
+		return
+	case len(cert.certificates) == 0:
+		c.fail(name, shown, errors.New("data does not contain any valid certificates"))
+		return
+	case len(cert.others) > 0:
+		c.fail(name, shown, wrongKinds(&pemText{others: cert.others}, certificateBlock))
+		return
+	}
+	if hash := weakSigner(cert.certificates); hash != "" {
+		c.fail(name, shown, weak(hash))
+		return
+	}
+	if cas == nil {
+		return
+	}
+	pool := x509.NewCertPool()
+	for _, ca := range cas.certificates {
+		pool.AddCert(ca)
+	}
+	_, err := cert.certificates[0].Verify(x509.VerifyOptions{
+		Roots: pool, Intermediates: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	var invalid x509.CertificateInvalidError
+	if err != nil && !(errors.As(err, &invalid) && invalid.Reason == x509.Expired) {
+		c.fail(name, shown, fmt.Errorf("error verifying certificate: %w", err))
+	}
+}

@@ -1,0 +1,147 @@
+// Package controller turns objects into routing tables: Routes, Services,
+// EndpointSlices and Secrets in, published tables and route status out.
+//
+// Feeders (package source) deliver events into sinks, which only keep the latest event
+// of each object and wake the one owner goroutine, Controller.Run. It alone has state:
+//
+//	events ─► objects ─► admit (host claims, TLS) ─► translate ─► routing.Apply ─► Store.Publish ─► status
+//	                └──► endpoints ─► balancer.Pool.Update                       (no table)
+//
+// After quiet the first event is handled at once; more events within the hold-off are
+// collected until no more come, at most for the ceiling. Nothing is published before
+// all feeders have delivered what there was when they started.
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"turnout/balancer"
+	"turnout/controller/admit"
+	"turnout/controller/endpoints"
+	"turnout/controller/status"
+	"turnout/controller/translate"
+	"turnout/routing"
+)
+
+// Options is how routes are admitted and what applies to those that say nothing
+// themselves. Texts are as in the environment of the router; where a text can be
+// invalid it counts as none. The zero value is the router's own defaults, with
+// extended validation and external certificates on.
+type Options struct {
+	RouterName        string // name in route status; "" = "public"
+	CanonicalHostname string // for route status; a DNS name, "" = none
+
+	Domain                    string   // appended to spec.subdomain; "" = none
+	HostTemplate              string   // host with ${name} and ${namespace}; "" = none
+	OverrideHostname          bool     // the template applies to all routes
+	OverrideDomains           []string // the template applies to hosts in these domains
+	AllowedDomains            []string // hosts must be in one of these; empty = all
+	DeniedDomains             []string // hosts must not be in one of these
+	AllowWildcard             bool     // wildcardPolicy Subdomain is admitted
+	DisableNamespaceOwnership bool     // routes of different namespaces may share a host
+
+	SkipExtendedValidation  bool // TLS settings are not checked
+	SkipExternalCertificate bool // spec.tls.externalCertificate is ignored
+
+	ServerTimeout        time.Duration // silence of an endpoint; 0 = 30 s
+	TunnelTimeout        time.Duration // silence of a tunnel; 0 = 1 h
+	ConnectTimeout       time.Duration // connecting to an endpoint; 0 = 5 s
+	SetForwardedHeaders  string        // append, replace, if-none, never; "" = append
+	LoadBalance          string        // algorithm; "" = random, for passthrough source
+	TCPBalance           string        // algorithm of passthrough routes; "" = LoadBalance
+	CookieName           string        // sticky cookie; "" = one per route
+	DefaultDestinationCA []byte        // PEM: verifies re-encrypt endpoints of routes without a CA; nil = not verified
+	UpstreamALPN         []string      // offered to re-encrypt endpoints; nil = none
+
+	IncludeUDP    bool // UDP ports are servers too
+	AllowLoopback bool // loopback endpoint addresses are kept, for manifests on one machine
+}
+
+// Config is what a Controller needs.
+type Config struct {
+	Store   *routing.Store   // where tables are published; required
+	Routing routing.Options  // how tables are compiled; its Registry is required
+	Options Options          // how routes are treated
+	Clock   func() time.Time // for the times in route status; nil = time.Now
+	Log     *zap.Logger      // nil = no logs
+	HoldOff time.Duration    // quiet to wait for after a change that is not the first; 0 = 10 ms
+	Ceiling time.Duration    // longest time changes can put off handling; 0 = 250 ms
+	// SweepEvery is the time between two clean-ups of pools and endpoints nothing uses
+	// any more; 0 = 10 s.
+	SweepEvery time.Duration
+}
+
+// complete returns cfg with its defaults, or why it cannot be used.
+func (cfg Config) complete() (Config, error) {
+	switch {
+	case cfg.Store == nil:
+		return cfg, errors.New("cannot make controller: no store given")
+	case cfg.Routing.Registry == nil:
+		return cfg, errors.New("cannot make controller: no registry given")
+	}
+	if name := cfg.Options.CanonicalHostname; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return cfg, fmt.Errorf("cannot make controller: invalid canonical hostname: %s", name)
+	}
+	if cfg.Options.OverrideHostname && cfg.Options.HostTemplate == "" {
+		return cfg, errors.New("cannot make controller: overriding host names needs a host template")
+	}
+	if len(cfg.Options.OverrideDomains) > 0 && cfg.Options.HostTemplate == "" {
+		return cfg, errors.New("cannot make controller: overriding the hosts of domains needs a host template")
+	}
+	if cfg.Options.RouterName == "" {
+		cfg.Options.RouterName = "public"
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	if cfg.HoldOff <= 0 {
+		cfg.HoldOff = 10 * time.Millisecond
+	}
+	if cfg.Ceiling <= 0 {
+		cfg.Ceiling = 250 * time.Millisecond
+	}
+	if cfg.SweepEvery <= 0 {
+		cfg.SweepEvery = 10 * time.Second
+	}
+	return cfg, nil
+}
+
+func (o *Options) admission() admit.Options {
+	return admit.Options{
+		Domain: o.Domain, HostTemplate: o.HostTemplate, OverrideHostname: o.OverrideHostname, OverrideDomains: o.OverrideDomains,
+		AllowedDomains: o.AllowedDomains, DeniedDomains: o.DeniedDomains,
+		AllowWildcard: o.AllowWildcard, DisableOwnership: o.DisableNamespaceOwnership,
+	}
+}
+
+func (o *Options) translation() translate.Options {
+	return translate.Options{
+		Defaults: translate.Defaults{
+			ServerTimeout: o.ServerTimeout, TunnelTimeout: o.TunnelTimeout, ConnectTimeout: o.ConnectTimeout,
+			Forwarded: o.SetForwardedHeaders, LoadBalance: o.LoadBalance, TCPBalance: o.TCPBalance, CookieName: o.CookieName,
+		},
+		DestinationCA: o.DefaultDestinationCA,
+		UpstreamALPN:  o.UpstreamALPN,
+	}
+}
+
+func (o *Options) endpoints() endpoints.Options {
+	return endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: o.IncludeUDP}
+}
+
+func (o *Options) status() status.Options {
+	return status.Options{RouterName: o.RouterName, CanonicalHostname: o.CanonicalHostname}
+}
+
+// poolConfig is what the pool of a route is told besides its targets.
+func poolConfig(spec *routing.RouteSpec) balancer.PoolConfig {
+	return balancer.PoolConfig{Algorithm: spec.Balance}
+}

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"turnout/controller/source"
+)
+
+// Controller makes routing tables of objects. It is made by New.
+type Controller struct {
+	cfg   Config
+	inbox *inbox
+	state *state
+	views views
+	ready chan struct{}
+}
+
+// New returns a controller that has published nothing yet. It fails when cfg cannot be
+// used.
+func New(cfg Config) (*Controller, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{})}
+	c.views.routes = make(map[source.Key]view)
+	if c.state, err = newState(&c.cfg, &c.views); err != nil {
+		return nil, fmt.Errorf("cannot make controller: %w", err)
+	}
+	return c, nil
+}
+
+// Sink returns a sink for one feeder. It must be called before Run; nothing is
+// published until each sink is synced. origin is told to people where an event names
+// none.
+func (c *Controller) Sink(origin string) source.Sink {
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	c.inbox.waiting++
+	return &sink{inbox: c.inbox, origin: origin}
+}
+
+// Ready returns a channel that is closed when the first complete table is published.
+func (c *Controller) Ready() <-chan struct{} { return c.ready }
+
+// Wait returns nil when everything delivered before the call is published and stands in
+// the status of routes, and the error of ctx when that ends first.
+func (c *Controller) Wait(ctx context.Context) error { return c.inbox.wait(ctx) }
+
+// Run owns all state and handles events until ctx is done. It returns nil then. It must
+// be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	sweep := time.NewTicker(c.cfg.SweepEvery)
+	defer sweep.Stop()
+	var last time.Time // of the last trigger
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-sweep.C:
+			c.state.sweep()
+		case <-c.inbox.trigger:
+			if now := time.Now(); now.Sub(last) < c.cfg.HoldOff {
+				if !c.quiet(ctx) {
+					return nil
+				}
+			}
+			last = time.Now()
+			c.handle()
+		}
+	}
+}
+
+// quiet waits until no trigger came for HoldOff, at most for Ceiling. The bool is false
+// when ctx is done.
+func (c *Controller) quiet(ctx context.Context) bool {
+	ceiling := time.NewTimer(c.cfg.Ceiling)
+	defer ceiling.Stop()
+	quiet := time.NewTimer(c.cfg.HoldOff)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ceiling.C:
+			return true
+		case <-quiet.C:
+			return true
+		case <-c.inbox.trigger:
+			quiet.Reset(c.cfg.HoldOff)
+		}
+	}
+}
+
+// handle takes what is there and publishes what it leads to.
+func (c *Controller) handle() {
+	events, number, ok := c.inbox.take()
+	if !ok {
+		return
+	}
+	c.state.apply(events)
+	select {
+	case <-c.ready:
+	default:
+		close(c.ready)
+	}
+	c.inbox.finish(number)
+}

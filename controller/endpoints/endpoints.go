@@ -1,0 +1,311 @@
+// Package endpoints turns the EndpointSlices of a service into what a route can be
+// served from. It is the road that changes of pods take: the balancer targets of the
+// routes are updated and no table is made. It does no I/O.
+package endpoints
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"turnout/balancer"
+)
+
+// idledAt is the annotation of a service whose pods were stopped until it is used.
+const idledAt = "idling.alpha.openshift.io/idled-at"
+
+// Options is which endpoints are taken. The zero value is that of a cluster.
+type Options struct {
+	AllowLoopback bool // loopback addresses are kept: a laptop has no pods
+	IncludeUDP    bool // ports of protocol UDP are kept
+}
+
+// Endpoint is one place where a service can be reached.
+type Endpoint struct {
+	ID       string         // identity of the server, see balancer.ServerID
+	Addr     netip.AddrPort // where to connect
+	Port     string         // name of the port
+	Pod      string         // "" = not a pod
+	H2C      bool           // HTTP/2 without TLS by prior knowledge
+	Fallback bool           // stands for an idled service; never health checked
+}
+
+// Set is the endpoints of one service. It is read-only.
+type Set struct {
+	Service   string     // name of the service
+	Endpoints []Endpoint // ready, each ID once, in the order of the slices
+	Notes     []string   // what was left out, for people
+}
+
+// Service returns the endpoints of a service. service is nil if it is not known; list is
+// its EndpointSlices in any order. None of them is changed or kept.
+func Service(options Options, namespace, name string, service *corev1.Service, list []*discoveryv1.EndpointSlice) *Set {
+	b := builder{options: options, set: &Set{Service: name}, seen: make(map[string]struct{})}
+	ordered := slices.Clone(list)
+	slices.SortFunc(ordered, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	for _, s := range ordered {
+		b.slice(s)
+	}
+	if len(b.set.Endpoints) == 0 && service != nil && service.Annotations[idledAt] != "" {
+		b.idled(service)
+	}
+	if len(b.set.Endpoints) == 0 {
+		switch {
+		case service == nil && len(ordered) == 0:
+			b.note("service %s/%s does not exist", namespace, name)
+		default:
+			b.note("service %s/%s has no ready endpoints", namespace, name)
+		}
+	}
+	return b.set
+}
+
+// builder makes one Set.
+type builder struct {
+	options Options
+	set     *Set
+	seen    map[string]struct{}
+}
+
+func (b *builder) note(format string, args ...any) {
+	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
+}
+
+// address is one ready address of a slice.
+type address struct {
+	text     string
+	ip       netip.Addr
+	hostname string
+	pod      string
+}
+
+// slice adds the addresses of one slice times its ports.
+func (b *builder) slice(s *discoveryv1.EndpointSlice) {
+	if s.AddressType != discoveryv1.AddressTypeIPv4 && s.AddressType != discoveryv1.AddressTypeIPv6 {
+		b.note("endpoint slice %s: addresses of type %q are not used", s.Name, s.AddressType)
+		return
+	}
+	addresses := b.addresses(s)
+	ports := slices.Clone(s.Ports)
+	slices.SortFunc(ports, func(a, b discoveryv1.EndpointPort) int {
+		return cmp.Or(cmp.Compare(value(a.Port), value(b.Port)), cmp.Compare(value(a.Protocol), value(b.Protocol)),
+			cmp.Compare(value(a.Name), value(b.Name)))
+	})
+	for _, p := range ports {
+		if value(p.Protocol) == corev1.ProtocolUDP && !b.options.IncludeUDP {
+			continue
+		}
+		number := value(p.Port)
+		if number < 1 || number > 65535 {
+			continue
+		}
+		for _, a := range addresses {
+			b.add(Endpoint{
+				Addr: netip.AddrPortFrom(a.ip, uint16(number)), Port: value(p.Name), Pod: a.pod, H2C: isH2C(p.AppProtocol),
+			}, a.text)
+		}
+	}
+}
+
+// addresses returns the usable addresses of a slice, by IP and then by host name.
+func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
+	var out []address
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+		if !ready || value(e.Conditions.Terminating) {
+			continue
+		}
+		for _, text := range e.Addresses {
+			ip, why := Usable(text, b.options.AllowLoopback)
+			if why != "" {
+				b.note("endpoint slice %s: address %s is not used: %s", s.Name, text, why)
+				continue
+			}
+			a := address{text: text, ip: ip, hostname: value(e.Hostname)}
+			if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+				a.pod = e.TargetRef.Name
+			}
+			out = append(out, a)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b address) int {
+		return cmp.Or(a.ip.Compare(b.ip), cmp.Compare(a.hostname, b.hostname))
+	})
+	return out
+}
+
+// add adds an endpoint unless its identity is there. The identity carries the address
+// as it is written.
+func (b *builder) add(e Endpoint, text string) {
+	tail := b.set.Service + ":" + e.Port + ":" + text + ":" + strconv.Itoa(int(e.Addr.Port()))
+	if e.Pod != "" {
+		e.ID = "pod:" + e.Pod + ":" + tail
+	} else {
+		e.ID = "ept:" + tail
+	}
+	if _, twice := b.seen[e.ID]; twice {
+		return
+	}
+	b.seen[e.ID] = struct{}{}
+	b.set.Endpoints = append(b.set.Endpoints, e)
+}
+
+// idled adds the cluster address of an idled service, whose first connection starts its
+// pods again.
+func (b *builder) idled(s *corev1.Service) {
+	ip, why := Usable(s.Spec.ClusterIP, b.options.AllowLoopback)
+	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+		why = "it has no cluster address"
+	}
+	if why != "" {
+		b.note("service %s/%s is idled and cannot be woken up: %s", s.Namespace, s.Name, why)
+		return
+	}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.Protocol == corev1.ProtocolUDP && !b.options.IncludeUDP || p.Port < 1 || p.Port > 65535 {
+			continue
+		}
+		b.add(Endpoint{
+			Addr: netip.AddrPortFrom(ip, uint16(p.Port)), Port: p.Name, H2C: isH2C(p.AppProtocol), Fallback: true,
+		}, s.Spec.ClusterIP)
+	}
+	b.note("service %s/%s is idled: its cluster address is used", s.Namespace, s.Name)
+}
+
+// Matching returns the endpoints that a route with a target port uses: those with that
+// port name or number, all of them if port is "".
+func (s *Set) Matching(port string) []Endpoint {
+	if port == "" {
+		return s.Endpoints
+	}
+	var out []Endpoint
+	for _, e := range s.Endpoints {
+		if e.Port == port || strconv.Itoa(int(e.Addr.Port())) == port {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Weighted is one service of a route with its weight.
+type Weighted struct {
+	Set    *Set
+	Weight int           // 0..256
+	TLS    *balancer.TLS // nil = plain
+}
+
+// Kind is what a route does with its endpoints.
+type Kind struct {
+	Port        string // target port, "" = all ports
+	Passthrough bool   // bytes are copied; servers of weight 0 are left out
+	H2C         bool   // endpoints that want it are spoken to in HTTP/2 without TLS
+}
+
+// Targets returns the servers of a route. services are in the order of their names.
+func Targets(kind Kind, services []Weighted) []balancer.Target {
+	matching := make([][]Endpoint, len(services))
+	input := make([]balancer.ServiceWeight, len(services))
+	total := 0
+	for i, s := range services {
+		matching[i] = s.Set.Matching(kind.Port)
+		input[i] = balancer.ServiceWeight{Weight: s.Weight, Endpoints: len(matching[i])}
+		total += len(matching[i])
+	}
+	weights := balancer.Weights(input)
+	targets := make([]balancer.Target, 0, total)
+	for i, s := range services {
+		if kind.Passthrough && weights[i] == 0 {
+			continue
+		}
+		for _, e := range matching[i] {
+			t := balancer.Target{
+				ID: e.ID, Addr: e.Addr, Weight: weights[i], TLS: s.TLS, NoCheck: e.Fallback, Pod: e.Pod, Service: s.Set.Service,
+			}
+			switch {
+			case kind.Passthrough:
+				t.Protocol = balancer.TCP
+			case kind.H2C && e.H2C:
+				t.Protocol = balancer.H2C
+			}
+			targets = append(targets, t)
+		}
+	}
+	return targets
+}
+
+func isH2C(appProtocol *string) bool {
+	return appProtocol != nil && (*appProtocol == "h2c" || *appProtocol == "kubernetes.io/h2c")
+}
+
+// value returns what p points to, the zero value for nil.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// Usable returns the IP of an address text, or why it must not be used. Addresses that
+// lead to the router's own machine, to its link or to the metadata service of a cloud
+// would let whoever writes an EndpointSlice reach what only the router may reach.
+func Usable(text string, allowLoopback bool) (netip.Addr, string) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil || ip.Zone() != "" || strings.Contains(text, "%") {
+		return netip.Addr{}, "it is not an IP address"
+	}
+	if why := restricted(ip, allowLoopback); why != "" {
+		return netip.Addr{}, why
+	}
+	if v4, ok := embedded(ip); ok {
+		if why := restricted(v4, allowLoopback); why != "" {
+			return netip.Addr{}, why
+		}
+	}
+	return ip.Unmap(), ""
+}
+
+func restricted(ip netip.Addr, allowLoopback bool) string {
+	switch {
+	case ip.IsUnspecified():
+		return "it is the unspecified address"
+	case ip.IsLoopback() && !allowLoopback:
+		return "it is a loopback address"
+	case ip.IsLinkLocalUnicast():
+		return "it is a link-local address"
+	case ip.IsMulticast():
+		return "it is a multicast address"
+	case ip == netip.AddrFrom4([4]byte{168, 63, 129, 16}), ip == netip.MustParseAddr("fd00:ec2::254"):
+		return "it is the address of a cloud's metadata service"
+	}
+	return ""
+}
+
+// embedded returns the IPv4 address in an IPv4-mapped or IPv4-compatible IPv6 address
+// (RFC 4291 section 2.5.5).
+func embedded(ip netip.Addr) (netip.Addr, bool) {
+	if !ip.Is6() {
+		return netip.Addr{}, false
+	}
+	if ip.Is4In6() {
+		return ip.Unmap(), true
+	}
+	b := ip.As16()
+	for _, x := range b[:12] {
+		if x != 0 {
+			return netip.Addr{}, false
+		}
+	}
+	if v4 := netip.AddrFrom4([4]byte(b[12:])); v4.As4() != [4]byte{0, 0, 0, 1} {
+		return v4, true
+	}
+	return netip.Addr{}, false
+}

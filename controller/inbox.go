@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"context"
+	"sync"
+
+	"turnout/controller/source"
+)
+
+// inbox is where feeders leave events. It keeps the latest event of each object and
+// never blocks.
+type inbox struct {
+	mu      sync.Mutex
+	events  map[object]source.Event
+	waiting int           // sinks that are not synced
+	left    uint64        // number of deliveries
+	handled uint64        // deliveries the owner is done with
+	done    chan struct{} // closed and replaced when handled grows
+	trigger chan struct{} // one slot
+}
+
+// object names an object.
+type object struct {
+	kind source.Kind
+	key  source.Key
+}
+
+func newInbox() *inbox {
+	b := &inbox{events: make(map[object]source.Event), done: make(chan struct{}), trigger: make(chan struct{}, 1)}
+	b.wake()
+	return b
+}
+
+// wake makes the owner look, now or soon.
+func (b *inbox) wake() {
+	select {
+	case b.trigger <- struct{}{}:
+	default:
+	}
+}
+
+// sink is the inbox as one feeder sees it.
+type sink struct {
+	inbox  *inbox
+	origin string
+	once   sync.Once
+}
+
+func (s *sink) Event(e source.Event) {
+	if e.Origin == "" {
+		e.Origin = s.origin
+	}
+	s.inbox.mu.Lock()
+	s.inbox.events[object{e.Kind, e.Key}] = e
+	s.inbox.left++
+	s.inbox.mu.Unlock()
+	s.inbox.wake()
+}
+
+func (s *sink) Synced() {
+	s.once.Do(func() {
+		s.inbox.mu.Lock()
+		s.inbox.waiting--
+		s.inbox.left++
+		s.inbox.mu.Unlock()
+		s.inbox.wake()
+	})
+}
+
+// take returns what was left since the last take, and its number for finish. The bool
+// is false, and nothing is taken, while a sink is not synced.
+func (b *inbox) take() ([]source.Event, uint64, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting > 0 {
+		return nil, 0, false
+	}
+	events := make([]source.Event, 0, len(b.events))
+	for _, e := range b.events {
+		events = append(events, e)
+	}
+	if len(b.events) > 1024 {
+		b.events = make(map[object]source.Event) // clear would keep the room of the first read
+	} else {
+		clear(b.events)
+	}
+	return events, b.left, true
+}
+
+// finish says that everything up to a number has been handled.
+func (b *inbox) finish(number uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handled = number
+	close(b.done)
+	b.done = make(chan struct{})
+}
+
+// wait returns nil when all that was left before the call has been handled.
+func (b *inbox) wait(ctx context.Context) error {
+	b.mu.Lock()
+	number := b.left
+	b.mu.Unlock()
+	for {
+		b.mu.Lock()
+		handled, done := b.handled, b.done
+		b.mu.Unlock()
+		if handled >= number {
+			return nil
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

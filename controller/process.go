@@ -1,0 +1,199 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"go.uber.org/zap"
+
+	"turnout/controller/admit"
+	"turnout/controller/status"
+	"turnout/controller/translate"
+	"turnout/routing"
+)
+
+// plan is what is to be changed in the table.
+type plan struct {
+	upserts []*route
+	deletes []routing.RouteKey
+}
+
+// settle gives each dirty route its host and decides all claims. Routes whose claim
+// was decided otherwise become dirty too.
+func (s *state) settle() {
+	for r := range s.dirty {
+		o := r.object
+		r.host = s.admission.Host(o.Namespace, o.Name, o.Spec.Host, o.Spec.Subdomain)
+		r.checked = s.admission.Check(r.host, string(o.Spec.WildcardPolicy))
+		if !r.checked.Admitted {
+			s.claims.Remove(r.key)
+			continue
+		}
+		s.claims.Set(admit.Claim{
+			Key: r.key, UID: string(o.UID), Created: o.CreationTimestamp.Time, Order: r.order,
+			Host: r.host, Path: o.Spec.Path, Wildcard: o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
+			TLS: o.Spec.TLS != nil, Passthrough: o.Spec.TLS != nil && o.Spec.TLS.Termination == routev1.TLSTerminationPassthrough,
+		})
+	}
+	for _, key := range s.claims.Settle() {
+		if r := s.routes[key]; r != nil {
+			s.dirty[r] = struct{}{}
+		}
+	}
+}
+
+// judge decides and translates the dirty routes and gives the touched ones their new
+// endpoints.
+func (s *state) judge(deleted []*route) plan {
+	var p plan
+	for _, r := range deleted {
+		if r.served {
+			p.deletes = append(p.deletes, r.tableKey())
+			s.unswept = true
+		}
+	}
+	for r := range s.dirty {
+		delete(s.touched, r)
+		r.verdict = r.checked
+		if r.verdict.Admitted {
+			r.verdict, _ = s.claims.Verdict(r.key)
+		}
+		// The secret is watched even while another route holds the host.
+		tls := s.tlsOf(r)
+		if r.verdict.Admitted {
+			r.verdict = r.tls.verdict
+		}
+		if !r.verdict.Admitted {
+			s.withdraw(r, &p)
+			continue
+		}
+		s.translate(r, tls, &p)
+	}
+	for r := range s.touched {
+		if r.result != nil {
+			targets, notes := r.result.Targets(s.lookup(r.key.Namespace))
+			r.result.Spec.Targets, r.result.Notes = targets, notes
+			s.refill(r)
+		}
+	}
+	return p
+}
+
+// withdraw takes a route that is not admitted out of the table.
+func (s *state) withdraw(r *route, p *plan) {
+	s.use(r, nil)
+	r.result = nil
+	if r.served {
+		r.served = false
+		s.unswept = true
+		p.deletes = append(p.deletes, r.tableKey())
+	}
+}
+
+// translate makes the spec of an admitted route.
+func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
+	before := r.result
+	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Service: s.lookup(r.key.Namespace)})
+	s.use(r, r.result.Services)
+	if r.served && before != nil && sameRoute(&before.Spec, &r.result.Spec) {
+		s.refill(r)
+		return
+	}
+	p.upserts = append(p.upserts, r)
+}
+
+// sameRoute reports whether two specs are the same but for what the pool is told.
+func sameRoute(a, b *routing.RouteSpec) bool {
+	same := a.RouteKey == b.RouteKey && a.Host == b.Host && a.Path == b.Path && a.Wildcard == b.Wildcard &&
+		a.Termination == b.Termination && a.Insecure == b.Insecure && a.Policy == b.Policy
+	if a.Certificate == nil || b.Certificate == nil {
+		return same && a.Certificate == b.Certificate
+	}
+	return same && *a.Certificate == *b.Certificate
+}
+
+// refill tells the pool of a route its servers; no table is made.
+func (s *state) refill(r *route) {
+	if !r.served {
+		return
+	}
+	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
+		in.Pool().Update(poolConfig(&r.result.Spec), r.result.Spec.Targets)
+		s.unswept = true
+	}
+}
+
+// publish makes the table of a plan and publishes it, if it changes anything.
+func (s *state) publish(p plan) {
+	if s.published && len(p.upserts) == 0 && len(p.deletes) == 0 {
+		return
+	}
+	// Several routes in no order would make tables that differ from run to run.
+	slices.SortFunc(p.upserts, func(a, b *route) int {
+		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
+	})
+	specs := make([]routing.RouteSpec, len(p.upserts))
+	for i, r := range p.upserts {
+		specs[i] = r.result.Spec
+		r.served = true
+	}
+	var table *routing.Table
+	var rejections []routing.Rejection
+	before := s.cfg.Store.Load()
+	if s.published {
+		table, rejections = before.Apply(specs, p.deletes)
+	} else {
+		table, rejections = routing.Compile(s.cfg.Routing, before, specs)
+	}
+	if len(rejections) > 0 {
+		s.reject(p.upserts, rejections)
+	}
+	generation := s.cfg.Store.Publish(table)
+	s.published = true
+	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
+		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
+			zap.Int("changed", len(specs)), zap.Int("deleted", len(p.deletes)))
+	}
+}
+
+// reject notes which routes could not be compiled. They are not in the table.
+func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
+	byKey := make(map[routing.RouteKey]*route, len(upserts))
+	for _, r := range upserts {
+		byKey[r.tableKey()] = r
+	}
+	for _, rejection := range rejections {
+		if r := byKey[rejection.Key]; r != nil {
+			r.verdict = admit.Verdict{Reason: rejection.Reason, Message: rejection.Message}
+			r.served, r.result = false, nil
+			s.use(r, nil)
+		}
+	}
+	s.unswept = true
+}
+
+// report writes the status of a route and shows it.
+func (s *state) report(r *route) {
+	options := s.cfg.Options.status()
+	old := r.status
+	if old == nil {
+		old = status.Find(options, r.object.Status.Ingress)
+	}
+	entry, changed := status.Entry(options, old, r.host, r.object.Spec.WildcardPolicy, r.verdict, s.cfg.Clock())
+	r.status = entry
+	s.views.set(r, options)
+	if changed && !r.verdict.Admitted {
+		s.cfg.Log.Warn("route rejected", zap.Stringer("route", r.key), zap.String("host", r.host),
+			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
+	}
+}
+
+// sweep drops from the registry what no route uses any more.
+func (s *state) sweep() {
+	if !s.unswept || !s.published {
+		return
+	}
+	s.unswept = false
+	s.cfg.Routing.Registry.Sweep(s.cfg.Store.Load().HasPool)
+}

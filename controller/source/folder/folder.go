@@ -1,0 +1,227 @@
+// Package folder feeds the controller from folders of manifests, and follows what
+// changes in them.
+//
+// Files ending in .yaml, .yml and .json are read, recursively and through symbolic
+// links; names that begin with a dot are left out, so that Kubernetes volumes, whose
+// files are links into "..data", are read once. What is in a file decides, not its
+// time. A file or document that cannot be used is a Problem: the last good version of
+// its objects stays, and nothing else is affected. While a file has such a document,
+// objects that are missing from the file stay too, because they may be what the broken
+// document is about. Of an object in several places the first in path order counts.
+//
+// Objects without creationTimestamp are older than those with one; among them the one
+// that comes first in path order, then document order, is the older.
+package folder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"turnout/controller/source"
+)
+
+// Config is what a Feeder needs.
+type Config struct {
+	Paths   []string             // folders and files; at least one
+	Sink    source.Sink          // takes the events; required
+	Problem func(source.Problem) // called from Run for each new problem; nil = none
+	Settle  time.Duration        // quiet time after a change before reading; 0 = 20 ms
+	Poll    time.Duration        // also look this often, for file systems that do not tell; 0 = 30 s
+}
+
+// maxSettle bounds how long constant changes can put off reading.
+const maxSettle = 25 // times Settle
+
+// Feeder reads manifests and delivers events. It is made by New.
+type Feeder struct {
+	cfg     Config
+	watcher *fsnotify.Watcher
+	tree    *tree
+
+	mu       sync.Mutex
+	problems []source.Problem
+	objects  int
+}
+
+// New returns a feeder. It fails when a path cannot be read now.
+func New(cfg Config) (*Feeder, error) {
+	if len(cfg.Paths) == 0 {
+		return nil, errors.New("cannot make folder feeder: no path given")
+	}
+	if cfg.Sink == nil {
+		return nil, errors.New("cannot make folder feeder: no sink given")
+	}
+	if cfg.Settle <= 0 {
+		cfg.Settle = 20 * time.Millisecond
+	}
+	if cfg.Poll <= 0 {
+		cfg.Poll = 30 * time.Second
+	}
+	if err := readable(cfg.Paths); err != nil {
+		return nil, err
+	}
+	return &Feeder{cfg: cfg, tree: newTree(cfg.Paths)}, nil
+}
+
+// readable returns an error for the first path that cannot be read.
+func readable(paths []string) error {
+	for _, p := range paths {
+		if err := tryRead(p); err != nil {
+			return fmt.Errorf("cannot read %s: %w", p, cause(err))
+		}
+	}
+	return nil
+}
+
+func tryRead(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return errors.New("neither a file nor a folder")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// cause returns the error without operation and path.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// Run reads everything, says Synced, and follows changes until ctx is done. It
+// returns nil then. It must be called once.
+func (f *Feeder) Run(ctx context.Context) error {
+	var watchErr error
+	f.watcher, watchErr = fsnotify.NewWatcher()
+	if watchErr == nil {
+		defer f.watcher.Close()
+		f.tree.watch = f.watcher.Add
+	}
+	f.scan(nil)
+	f.cfg.Sink.Synced()
+	if watchErr != nil {
+		f.cfg.Poll = min(f.cfg.Poll, 2*time.Second)
+		return f.follow(ctx, nil, nil)
+	}
+	return f.follow(ctx, f.watcher.Events, f.watcher.Errors)
+}
+
+// follow reads again after changes. Events are collected until none came for Settle.
+func (f *Feeder) follow(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error) error {
+	poll := time.NewTicker(f.cfg.Poll)
+	defer poll.Stop()
+	quiet := time.NewTimer(time.Hour)
+	quiet.Stop()
+	defer quiet.Stop()
+	changed := make(map[string]struct{})
+	var first time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			if len(changed) == 0 {
+				first = time.Now()
+			}
+			changed[e.Name] = struct{}{}
+			if time.Since(first) < maxSettle*f.cfg.Settle {
+				quiet.Reset(f.cfg.Settle)
+			}
+		case _, ok := <-errs:
+			if !ok {
+				errs = nil
+				continue
+			}
+			// Events were lost: look at everything.
+			f.scan(nil)
+		case <-quiet.C:
+			f.scan(changed)
+			clear(changed)
+		case <-poll.C:
+			f.scan(nil)
+		}
+	}
+}
+
+// scan looks at all files and delivers what changed. Files of changed are read even
+// if they look the same; nil = all of them.
+func (f *Feeder) scan(changed map[string]struct{}) {
+	f.tree.scan(changed, f.cfg.Sink.Event)
+	problems := f.tree.problems()
+	f.mu.Lock()
+	before := f.problems
+	f.problems, f.objects = problems, len(f.tree.delivered)
+	f.mu.Unlock()
+	if f.cfg.Problem == nil {
+		return
+	}
+	for _, p := range problems {
+		if !slices.Contains(before, p) {
+			f.cfg.Problem(p)
+		}
+	}
+}
+
+// Problems returns the problems that stand now, in path order. The slice belongs to
+// the caller. Any goroutine may call it.
+func (f *Feeder) Problems() []source.Problem {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.problems)
+}
+
+// Objects returns the number of objects delivered and not deleted. Any goroutine may
+// call it.
+func (f *Feeder) Objects() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.objects
+}
+
+// Content is what Load has read.
+type Content struct {
+	Events   []source.Event   // one per object, in path order
+	Problems []source.Problem // in path order
+	Files    int              // manifest files read
+}
+
+// Load reads paths once. It fails when one of them cannot be read.
+func Load(paths ...string) (*Content, error) {
+	if err := readable(paths); err != nil {
+		return nil, err
+	}
+	c := new(Content)
+	t := newTree(paths)
+	t.scan(nil, func(e source.Event) { c.Events = append(c.Events, e) })
+	slices.SortFunc(c.Events, func(a, b source.Event) int { return cmp.Compare(a.Order, b.Order) })
+	c.Problems, c.Files = t.problems(), len(t.files)
+	return c, nil
+}
+
+// isManifest reports whether a file of a folder is read.
+func isManifest(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json")
+}

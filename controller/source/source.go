@@ -1,0 +1,125 @@
+// Package source holds what feeds the controller: one kind of event for every object,
+// whether it comes from a cluster or from a folder of manifests, and the decoding,
+// defaulting and validation that an API server would otherwise do.
+//
+// A feeder delivers events to a Sink. Objects in events are shared and read-only: a
+// feeder that changes one delivers a new object.
+package source
+
+import (
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Kind is the kind of an object. The zero value is no kind.
+type Kind uint8
+
+// The kinds the controller knows.
+const (
+	Route         Kind = iota + 1 // route.openshift.io/v1, *routev1.Route
+	Service                       // v1, *corev1.Service
+	EndpointSlice                 // discovery.k8s.io/v1, *discoveryv1.EndpointSlice
+	Secret                        // v1, *corev1.Secret
+	Namespace                     // v1, *corev1.Namespace
+	ConfigMap                     // v1, *corev1.ConfigMap
+	Ingress                       // networking.k8s.io/v1, *networkingv1.Ingress
+)
+
+var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress"}
+
+// String returns the kind as manifests write it.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Namespaced reports whether objects of the kind live in a namespace.
+func (k Kind) Namespaced() bool { return k != Namespace }
+
+// Key names an object of a known kind. Namespace is empty for objects outside of
+// namespaces.
+type Key struct {
+	Namespace, Name string
+}
+
+// String returns "namespace/name", or the name alone outside of namespaces.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// Event says what an object is now. Only the latest event of an object counts, so
+// events of one object may be merged.
+type Event struct {
+	Kind Kind
+	Key  Key
+	// Object is of the type named at Kind, read-only from now on; nil = deleted.
+	Object runtime.Object
+	// Order decides which of two objects with equal creation time is older, before the
+	// UID does: the smaller text. Feeders that know the real creation time leave it empty.
+	Order string
+	// Origin says where the object comes from, for people: a file and document, a cluster.
+	Origin string
+}
+
+// Sink takes events. Its methods never block and may be called by any goroutine.
+type Sink interface {
+	// Event delivers one event.
+	Event(e Event)
+	// Synced says that the feeder has delivered all that there was when it started.
+	Synced()
+}
+
+// Severity says how bad a Problem is. The zero value is Error.
+type Severity uint8
+
+// The severities.
+const (
+	Error   Severity = iota // what was read is not used; its last good version stays
+	Warning                 // it is used, but not all of it as written
+	Notice                  // nothing is wrong, but it has no effect
+)
+
+// String returns the severity in lower case.
+func (s Severity) String() string {
+	switch s {
+	case Warning:
+		return "warning"
+	case Notice:
+		return "notice"
+	}
+	return "error"
+}
+
+// Problem is something a feeder could not use as it is. It is comparable.
+type Problem struct {
+	File     string   // path of the file
+	Document int      // number of the document in the file from 1; 0 = the whole file
+	Object   string   // "Route namespace/name", "" when not known
+	Severity Severity // how bad it is
+	Reason   string   // what is wrong, for people
+}
+
+// String returns the problem as one line: "FILE, document 2, Route ns/name: reason".
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Document > 0 {
+		b.WriteString(", document " + strconv.Itoa(p.Document))
+	}
+	if p.Object != "" {
+		b.WriteString(", " + p.Object)
+	}
+	b.WriteString(": ")
+	if p.Severity != Error {
+		b.WriteString(p.Severity.String() + ": ")
+	}
+	b.WriteString(p.Reason)
+	return b.String()
+}

@@ -1,0 +1,320 @@
+package controller
+
+import (
+	"slices"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"turnout/controller/admit"
+	"turnout/controller/endpoints"
+	"turnout/controller/source"
+	"turnout/controller/translate"
+	"turnout/routing"
+)
+
+// state is all objects and what was made of them. It belongs to the owner goroutine.
+type state struct {
+	cfg        *Config
+	admission  admit.Options
+	claims     *admit.Claims
+	translator *translate.Translator
+	views      *views
+
+	routes   map[source.Key]*route
+	services map[source.Key]*service
+	slices   map[source.Key]source.Key // slice to the service it is counted to
+	secrets  map[source.Key]*secret
+
+	published bool // the first table is
+	unswept   bool // something may be left over in the registry
+
+	dirty   map[*route]struct{} // to be judged and translated again
+	touched map[*route]struct{} // only their endpoints changed
+}
+
+// route is one Route and what was made of it.
+type route struct {
+	key    source.Key
+	object *routev1.Route
+	order  string
+	origin string
+
+	host    string
+	checked admit.Verdict // by itself
+	verdict admit.Verdict // after all
+	tls     tlsState
+	result  *translate.Result // nil = not served
+	served  bool              // the table has it
+	status  *routev1.RouteIngress
+
+	services []*service
+	secret   *secret // of its external certificate
+}
+
+// service is what is known about one service name, whether or not it exists.
+type service struct {
+	key    source.Key
+	object *corev1.Service // nil = not known
+	slices map[string]*discoveryv1.EndpointSlice
+	set    *endpoints.Set // nil = to be made again
+	users  map[*route]struct{}
+}
+
+// secret is what is known about one secret name, whether or not it exists.
+type secret struct {
+	key    source.Key
+	object *corev1.Secret // nil = not known
+	users  map[*route]struct{}
+}
+
+func newState(cfg *Config, v *views) (*state, error) {
+	translator, err := translate.New(cfg.Options.translation())
+	if err != nil {
+		return nil, err
+	}
+	s := &state{
+		cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
+		routes:   make(map[source.Key]*route),
+		services: make(map[source.Key]*service),
+		slices:   make(map[source.Key]source.Key),
+		secrets:  make(map[source.Key]*secret),
+		dirty:    make(map[*route]struct{}),
+		touched:  make(map[*route]struct{}),
+	}
+	s.claims = admit.NewClaims(s.admission)
+	return s, nil
+}
+
+// apply takes events over and publishes what they lead to.
+func (s *state) apply(events []source.Event) {
+	var deleted []*route
+	for i := range events {
+		if r := s.event(&events[i]); r != nil {
+			deleted = append(deleted, r)
+		}
+	}
+	s.settle()
+	p := s.judge(deleted)
+	s.publish(p)
+	for r := range s.dirty {
+		s.report(r)
+	}
+	for r := range s.touched {
+		s.report(r)
+	}
+	for _, r := range deleted {
+		if s.routes[r.key] == nil {
+			s.views.remove(r.key)
+		}
+	}
+	clear(s.dirty)
+	clear(s.touched)
+}
+
+// event takes one event over. It returns the route that is gone by it, if one is.
+func (s *state) event(e *source.Event) *route {
+	switch e.Kind {
+	case source.Route:
+		return s.routeEvent(e)
+	case source.Service:
+		v := s.service(e.Key)
+		v.object, _ = e.Object.(*corev1.Service)
+		s.changed(v)
+	case source.EndpointSlice:
+		s.sliceEvent(e)
+	case source.Secret:
+		s.secretEvent(e)
+	}
+	return nil
+}
+
+func (s *state) routeEvent(e *source.Event) *route {
+	old := s.routes[e.Key]
+	object, _ := e.Object.(*routev1.Route)
+	if object == nil {
+		return s.forget(old)
+	}
+	var gone *route
+	if old != nil && old.object.UID != object.UID {
+		gone, old = s.forget(old), nil
+	}
+	r := old
+	if r == nil {
+		r = &route{key: e.Key}
+		s.routes[e.Key] = r
+	}
+	r.object, r.order, r.origin = object, e.Order, e.Origin
+	s.dirty[r] = struct{}{}
+	return gone
+}
+
+// forget removes a route, nil included, from everything but the table.
+func (s *state) forget(r *route) *route {
+	if r == nil {
+		return nil
+	}
+	s.use(r, nil)
+	s.useSecret(r, nil)
+	s.claims.Remove(r.key)
+	delete(s.routes, r.key)
+	delete(s.dirty, r)
+	delete(s.touched, r)
+	return r
+}
+
+func (s *state) sliceEvent(e *source.Event) {
+	object, _ := e.Object.(*discoveryv1.EndpointSlice)
+	owner := source.Key{}
+	if object != nil {
+		if name := object.Labels[discoveryv1.LabelServiceName]; name != "" {
+			owner = source.Key{Namespace: e.Key.Namespace, Name: name}
+		}
+	}
+	if before, ok := s.slices[e.Key]; ok && before != owner {
+		v := s.service(before)
+		delete(v.slices, e.Key.Name)
+		delete(s.slices, e.Key)
+		s.changed(v)
+	}
+	if owner.Name == "" {
+		return
+	}
+	v := s.service(owner)
+	if v.slices == nil {
+		v.slices = make(map[string]*discoveryv1.EndpointSlice)
+	}
+	v.slices[e.Key.Name] = object
+	s.slices[e.Key] = owner
+	s.changed(v)
+}
+
+func (s *state) secretEvent(e *source.Event) {
+	v := s.secrets[e.Key]
+	if v == nil {
+		v = &secret{key: e.Key}
+		s.secrets[e.Key] = v
+	}
+	v.object, _ = e.Object.(*corev1.Secret)
+	for r := range v.users {
+		s.dirty[r] = struct{}{}
+	}
+	s.dropSecret(v)
+}
+
+// service returns what is known about a service, made when it is asked for first.
+func (s *state) service(key source.Key) *service {
+	v := s.services[key]
+	if v == nil {
+		v = &service{key: key}
+		s.services[key] = v
+	}
+	return v
+}
+
+// changed notes that the endpoints of a service are others now.
+func (s *state) changed(v *service) {
+	v.set = nil
+	for r := range v.users {
+		s.touched[r] = struct{}{}
+	}
+	s.dropService(v)
+}
+
+func (s *state) dropService(v *service) {
+	if v.object == nil && len(v.slices) == 0 && len(v.users) == 0 {
+		delete(s.services, v.key)
+	}
+}
+
+func (s *state) dropSecret(v *secret) {
+	if v.object == nil && len(v.users) == 0 {
+		delete(s.secrets, v.key)
+	}
+}
+
+// set returns the endpoints of a service.
+func (s *state) set(v *service) *endpoints.Set {
+	if v.set == nil {
+		list := make([]*discoveryv1.EndpointSlice, 0, len(v.slices))
+		for _, slice := range v.slices {
+			list = append(list, slice)
+		}
+		v.set = endpoints.Service(s.cfg.Options.endpoints(), v.key.Namespace, v.key.Name, v.object, list)
+	}
+	return v.set
+}
+
+// lookup returns the endpoints of services by name, for the routes of a namespace.
+func (s *state) lookup(namespace string) func(name string) *endpoints.Set {
+	return func(name string) *endpoints.Set {
+		key := source.Key{Namespace: namespace, Name: name}
+		if v := s.services[key]; v != nil {
+			return s.set(v)
+		}
+		return endpoints.Service(s.cfg.Options.endpoints(), namespace, name, nil, nil)
+	}
+}
+
+// use makes a route a user of services, and of no others.
+func (s *state) use(r *route, names []string) {
+	if len(names) == len(r.services) {
+		same := true
+		for i, name := range names {
+			same = same && r.services[i].key.Name == name
+		}
+		if same {
+			return
+		}
+	}
+	before := r.services
+	r.services = make([]*service, 0, len(names))
+	for _, name := range names {
+		v := s.service(source.Key{Namespace: r.key.Namespace, Name: name})
+		if v.users == nil {
+			v.users = make(map[*route]struct{})
+		}
+		v.users[r] = struct{}{}
+		r.services = append(r.services, v)
+	}
+	for _, v := range before {
+		if !slices.Contains(r.services, v) {
+			delete(v.users, r)
+			s.dropService(v)
+		}
+	}
+}
+
+// useSecret makes a route the user of a secret, and of no other.
+func (s *state) useSecret(r *route, v *secret) {
+	if r.secret == v {
+		return
+	}
+	if before := r.secret; before != nil {
+		delete(before.users, r)
+		s.dropSecret(before)
+	}
+	r.secret = v
+	if v != nil {
+		if v.users == nil {
+			v.users = make(map[*route]struct{})
+		}
+		v.users[r] = struct{}{}
+	}
+}
+
+// secretOf returns what is known about a secret, made when it is asked for first.
+func (s *state) secretOf(key source.Key) *secret {
+	v := s.secrets[key]
+	if v == nil {
+		v = &secret{key: key}
+		s.secrets[key] = v
+	}
+	return v
+}
+
+// tableKey returns the identity of a route in tables.
+func (r *route) tableKey() routing.RouteKey {
+	return routing.RouteKey{Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.object.UID)}
+}

@@ -1,0 +1,252 @@
+// Package translate turns an admitted Route, with its services, endpoints and
+// certificate, into a routing.RouteSpec. It does no I/O and its result depends on its
+// input alone.
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"turnout/balancer"
+	"turnout/controller/endpoints"
+	"turnout/routing"
+)
+
+// Options is what applies to all routes. The zero value is valid.
+type Options struct {
+	Defaults      Defaults
+	DestinationCA []byte   // PEM: verifies endpoints of re-encrypt routes without a CA of their own; nil = they are not verified
+	UpstreamALPN  []string // offered to endpoints of re-encrypt routes; nil = no ALPN
+	DisableH2C    bool     // endpoints that want HTTP/2 without TLS are spoken to in HTTP/1.1
+}
+
+// Input is one route and what belongs to it. It is not changed and not kept.
+type Input struct {
+	Route       *routev1.Route
+	Host        string                           // effective host
+	TLS         *routev1.TLSConfig               // as to be used, see admit.TLS; nil = plain HTTP
+	Certificate *routing.CertificateSpec         // instead of the one in TLS; nil = that one
+	Service     func(name string) *endpoints.Set // endpoints of a service of the namespace, never nil
+}
+
+// Result is what a route has become.
+type Result struct {
+	Spec     routing.RouteSpec
+	Services []string // names of all services, sorted, each once
+	Notes    []string // what had no effect or is missing, for people
+	fleet    fleet
+}
+
+// Translator translates routes. It is made by New and used by one goroutine.
+type Translator struct {
+	options Options
+	tls     map[string]*balancer.TLS // by destination CA and server name
+}
+
+// New returns a translator. It fails when the destination CA holds no certificate.
+func New(options Options) (*Translator, error) {
+	options.Defaults = options.Defaults.complete()
+	t := &Translator{options: options, tls: make(map[string]*balancer.TLS)}
+	if len(options.DestinationCA) > 0 {
+		if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(options.DestinationCA), Verify: true}); err != nil {
+			return nil, fmt.Errorf("cannot use default destination CA: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// Route translates one route. Wrong values are noted and replaced by defaults; there is
+// nothing that makes it fail.
+func (t *Translator) Route(in Input) *Result {
+	r := in.Route
+	out := &Result{Spec: routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: r.Namespace, Name: r.Name, UID: string(r.UID)},
+		Host:     in.Host,
+		Path:     r.Spec.Path,
+		Wildcard: r.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
+	}}
+	spec := &out.Spec
+	spec.Termination, spec.Insecure = termination(in.TLS)
+	a := &annotations{values: r.Annotations}
+	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
+	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
+		spec.Certificate = certificate(&in)
+	}
+	f := fleet{names: services(r), kind: endpoints.Kind{
+		Port:        port(r),
+		Passthrough: spec.Termination == routing.TermPassthrough,
+		H2C:         !t.options.DisableH2C && (spec.Termination == routing.TermNone || spec.Termination == routing.TermEdge),
+	}}
+	active := 0
+	for i := range f.names {
+		if f.names[i].weight > 0 {
+			active++
+		}
+		if spec.Termination == routing.TermReencrypt {
+			tls, err := t.identity(in.TLS, r.Namespace, f.names[i].name)
+			if err != nil {
+				a.notes = append(a.notes, "destinationCACertificate: "+err.Error()+"; endpoints are not reached")
+				f.names[i].unreachable = true
+			}
+			f.names[i].tls = tls
+		}
+		out.Services = append(out.Services, f.names[i].name)
+	}
+	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
+	out.fleet = f
+	spec.Targets, out.Notes = f.targets(in.Service)
+	out.Notes = append(a.notes, out.Notes...)
+	return out
+}
+
+// Targets returns the servers of the route after its endpoints changed, and what is to
+// be noted about them. All else about the route is as in r.
+func (r *Result) Targets(service func(name string) *endpoints.Set) ([]balancer.Target, []string) {
+	return r.fleet.targets(service)
+}
+
+// termination returns where TLS ends and what becomes of plain requests. Words that are
+// not known, possible only without extended validation, count as edge and None.
+func termination(tls *routev1.TLSConfig) (routing.Termination, routing.InsecurePolicy) {
+	if tls == nil {
+		return routing.TermNone, routing.InsecureNone
+	}
+	term := routing.TermEdge
+	switch tls.Termination {
+	case routev1.TLSTerminationReencrypt:
+		term = routing.TermReencrypt
+	case routev1.TLSTerminationPassthrough:
+		term = routing.TermPassthrough
+	}
+	switch tls.InsecureEdgeTerminationPolicy {
+	case routev1.InsecureEdgeTerminationPolicyAllow:
+		if term != routing.TermPassthrough {
+			return term, routing.InsecureAllow
+		}
+	case routev1.InsecureEdgeTerminationPolicyRedirect:
+		return term, routing.InsecureRedirect
+	}
+	return term, routing.InsecureNone
+}
+
+func certificate(in *Input) *routing.CertificateSpec {
+	if in.Certificate != nil {
+		return in.Certificate
+	}
+	if in.TLS.Certificate == "" {
+		return nil
+	}
+	return &routing.CertificateSpec{Certificate: in.TLS.Certificate, Key: in.TLS.Key, CA: in.TLS.CACertificate}
+}
+
+// port returns the target port of a route as text, "" for all ports.
+func port(r *routev1.Route) string {
+	if r.Spec.Port == nil {
+		return ""
+	}
+	if p := r.Spec.Port.TargetPort; p.Type == intstr.String {
+		return p.StrVal
+	}
+	return r.Spec.Port.TargetPort.String()
+}
+
+// identity returns how TLS is done to the endpoints of a service.
+func (t *Translator) identity(config *routev1.TLSConfig, namespace, service string) (*balancer.TLS, error) {
+	tls := balancer.TLSConfig{ALPN: t.options.UpstreamALPN}
+	switch {
+	case config.DestinationCACertificate != "":
+		tls.CA, tls.Verify = config.DestinationCACertificate, true
+	case len(t.options.DestinationCA) > 0:
+		tls.CA, tls.Verify = string(t.options.DestinationCA), true
+		tls.ServerName = service + "." + namespace + ".svc"
+	}
+	key := tls.ServerName + "\x00" + tls.CA
+	if known := t.tls[key]; known != nil {
+		return known, nil
+	}
+	made, err := balancer.NewTLS(tls)
+	if err != nil {
+		return nil, err
+	}
+	// Identities of routes that are gone are few; what bounds them is starting again.
+	if len(t.tls) >= maxIdentities {
+		clear(t.tls)
+	}
+	t.tls[key] = made
+	return made, nil
+}
+
+// maxIdentities bounds the identities kept to be shared.
+const maxIdentities = 1 << 16
+
+// backend is one service of a route.
+type backend struct {
+	name        string
+	weight      int
+	tls         *balancer.TLS
+	unreachable bool
+}
+
+// services returns the services of a route in the order of their names. Of a service
+// that is named twice the later weight counts.
+func services(r *routev1.Route) []backend {
+	list := make([]backend, 0, 1+len(r.Spec.AlternateBackends))
+	add := func(ref *routev1.RouteTargetReference) {
+		b := backend{name: ref.Name, weight: weight(ref.Weight)}
+		if i := slices.IndexFunc(list, func(o backend) bool { return o.name == b.name }); i >= 0 {
+			list[i] = b
+			return
+		}
+		list = append(list, b)
+	}
+	add(&r.Spec.To)
+	for i := range r.Spec.AlternateBackends {
+		add(&r.Spec.AlternateBackends[i])
+	}
+	slices.SortFunc(list, func(a, b backend) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// weight returns the weight of a service. Objects of an API server always have one.
+func weight(w *int32) int {
+	if w == nil {
+		return 1
+	}
+	return min(max(int(*w), 0), balancer.MaxWeight)
+}
+
+// fleet is what of a route decides its servers, besides the endpoints.
+type fleet struct {
+	kind  endpoints.Kind
+	names []backend
+}
+
+// targets returns the servers of a route and what is to be noted about them.
+func (f *fleet) targets(service func(name string) *endpoints.Set) ([]balancer.Target, []string) {
+	var notes []string
+	list := make([]endpoints.Weighted, 0, len(f.names))
+	usable := 0
+	for _, b := range f.names {
+		set := service(b.name)
+		notes = append(notes, set.Notes...)
+		matching := len(set.Matching(f.kind.Port))
+		if matching == 0 && len(set.Endpoints) > 0 {
+			notes = append(notes, fmt.Sprintf("service %s has no endpoint with port %s", b.name, f.kind.Port))
+		}
+		if b.unreachable {
+			continue
+		}
+		if b.weight > 0 {
+			usable += matching
+		}
+		list = append(list, endpoints.Weighted{Set: set, Weight: b.weight, TLS: b.tls})
+	}
+	if usable == 0 {
+		notes = append(notes, "no endpoint can be chosen: requests are answered with 503")
+	}
+	return endpoints.Targets(f.kind, list), notes
+}

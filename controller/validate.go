@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/balancer"
+	"turnout/controller/source"
+	"turnout/controller/source/folder"
+	"turnout/routing"
+)
+
+// Report is what Validate found.
+type Report struct {
+	Problems []source.Problem // about files and documents, in path order
+	Routes   []RouteReport    // by namespace and name
+	Files    int              // manifest files read
+	Objects  int              // objects in them that can be used
+}
+
+// RouteReport is what became of one route.
+type RouteReport struct {
+	Namespace, Name string
+	Host, Path      string
+	Termination     string // "http", "edge", "reencrypt", "passthrough", or as written when it is none of them
+	Admitted        bool
+	Reason, Message string // why it is not admitted
+	Servers         int    // endpoints it can be served from
+	Notes           []string
+	Origin          string // file and document
+}
+
+// Failed reports whether a file or document cannot be used or a route is rejected.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Problems, func(p source.Problem) bool { return p.Severity == source.Error }) ||
+		slices.ContainsFunc(r.Routes, func(r RouteReport) bool { return !r.Admitted })
+}
+
+// Validate reads manifests and says what a router with these options would make of
+// them. Nothing is served. It fails when a path cannot be read or options cannot be
+// used.
+func Validate(options Options, paths ...string) (*Report, error) {
+	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: options})
+	if err != nil {
+		return nil, err
+	}
+	content, err := folder.Load(paths...)
+	if err != nil {
+		return nil, err
+	}
+	c.state.apply(content.Events)
+	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
+	for _, v := range c.views.sorted() {
+		report.Routes = append(report.Routes, routeReport(&v, c.cfg.Options.RouterName))
+	}
+	return report, nil
+}
+
+func routeReport(v *view, router string) RouteReport {
+	r := RouteReport{
+		Namespace: v.route.Namespace, Name: v.route.Name, Path: v.route.Spec.Path, Termination: routing.TermNone.String(),
+		Servers: v.servers, Notes: v.notes, Origin: v.origin,
+	}
+	if v.route.Spec.TLS != nil {
+		r.Termination = string(v.route.Spec.TLS.Termination)
+	}
+	for _, entry := range v.route.Status.Ingress {
+		if entry.RouterName != router {
+			continue
+		}
+		r.Host = entry.Host
+		for _, c := range entry.Conditions {
+			if c.Type == routev1.RouteAdmitted {
+				r.Admitted, r.Reason, r.Message = c.Status == corev1.ConditionTrue, c.Reason, c.Message
+			}
+		}
+		break
+	}
+	return r
+}

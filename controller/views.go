@@ -1,0 +1,137 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/controller/source"
+	"turnout/controller/status"
+)
+
+// views is what other goroutines may see of the routes.
+type views struct {
+	mu       sync.RWMutex
+	routes   map[source.Key]view
+	rejected int
+}
+
+// view is one route as others see it. It is immutable.
+type view struct {
+	route    *routev1.Route // private keys are not in it
+	notes    []string
+	origin   string
+	servers  int
+	rejected bool
+}
+
+// set shows a route as it is now.
+func (v *views) set(r *route, options status.Options) {
+	shown := *r.object // shallow: what is changed below is replaced, not written to
+	if shown.Spec.TLS != nil {
+		shown.Spec.TLS = withoutKeys(shown.Spec.TLS)
+	}
+	shown.Status.Ingress = status.Put(options, shown.Status.Ingress, r.status)
+	next := view{route: &shown, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted}
+	if r.result != nil {
+		next.notes = append(slices.Clone(r.tls.notes), r.result.Notes...)
+		next.servers = len(r.result.Spec.Targets)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.routes[r.key].rejected {
+		v.rejected--
+	}
+	if next.rejected {
+		v.rejected++
+	}
+	v.routes[r.key] = next
+}
+
+func (v *views) remove(key source.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.routes[key].rejected {
+		v.rejected--
+	}
+	delete(v.routes, key)
+}
+
+// redacted stands for a private key.
+const redacted = "REDACTED"
+
+// withoutKeys returns TLS settings without private keys.
+func withoutKeys(tls *routev1.TLSConfig) *routev1.TLSConfig {
+	hasKey := func(text string) bool { return strings.Contains(text, "PRIVATE KEY") }
+	if tls.Key == "" && !hasKey(tls.Certificate) && !hasKey(tls.CACertificate) && !hasKey(tls.DestinationCACertificate) {
+		return tls
+	}
+	out := tls.DeepCopy()
+	if out.Key != "" {
+		out.Key = redacted
+	}
+	for _, text := range []*string{&out.Certificate, &out.CACertificate, &out.DestinationCACertificate} {
+		if hasKey(*text) {
+			*text = redacted
+		}
+	}
+	return out
+}
+
+// sorted returns all views by namespace and name.
+func (v *views) sorted() []view {
+	v.mu.RLock()
+	list := make([]view, 0, len(v.routes))
+	for _, r := range v.routes {
+		list = append(list, r)
+	}
+	v.mu.RUnlock()
+	slices.SortFunc(list, func(a, b view) int {
+		return cmp.Or(cmp.Compare(a.route.Namespace, b.route.Namespace), cmp.Compare(a.route.Name, b.route.Name))
+	})
+	return list
+}
+
+func (v *views) get(namespace, name string) (view, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	r, ok := v.routes[source.Key{Namespace: namespace, Name: name}]
+	return r, ok
+}
+
+// Routes returns all routes by namespace and name, with their status as it would be
+// written to the API. Private keys are replaced by a word. The routes are shared and
+// read-only. Any goroutine may call it.
+func (c *Controller) Routes() []*routev1.Route {
+	list := c.views.sorted()
+	out := make([]*routev1.Route, len(list))
+	for i := range list {
+		out[i] = list[i].route
+	}
+	return out
+}
+
+// Route returns one route as Routes does. The bool is false when there is none.
+func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
+	v, ok := c.views.get(namespace, name)
+	return v.route, ok
+}
+
+// Notes returns what of a route has no effect or is missing: annotations with values
+// that cannot be used, services that do not exist, addresses that are left out. Any
+// goroutine may call it.
+func (c *Controller) Notes(namespace, name string) []string {
+	v, _ := c.views.get(namespace, name)
+	return slices.Clone(v.notes)
+}
+
+// Counts returns the number of routes and how many of them are rejected. Any goroutine
+// may call it.
+func (c *Controller) Counts() (routes, rejected int) {
+	c.views.mu.RLock()
+	defer c.views.mu.RUnlock()
+	return len(c.views.routes), c.views.rejected
+}
