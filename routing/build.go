@@ -112,7 +112,7 @@ func (b *builder) enter(r *Route, order uint64) {
 	}
 	if r.host != "" {
 		g := b.group(r)
-		g.entries = append(g.entries, newEntry(r, order))
+		g.more.entries = append(g.more.entries, newEntry(r, order))
 	}
 }
 
@@ -142,8 +142,8 @@ func (b *builder) group(r *Route) *group {
 		if _, ok := b.open[g]; ok || index.fresh {
 			return g
 		}
-		sorted := len(g.entries)
-		g = g.clone()
+		var sorted int
+		g, sorted = g.reopen(b.place)
 		b.open[g] = sorted
 	} else {
 		g = newGroup(host)
@@ -153,6 +153,12 @@ func (b *builder) group(r *Route) *group {
 	}
 	index.put(hash, g, same)
 	return g
+}
+
+// place returns the place in the spec of a route of the table.
+func (b *builder) place(r *Route) uint64 {
+	k, _ := b.keyed(r.key)
+	return k.order
 }
 
 // use counts n more routes with certificate c.
@@ -214,8 +220,7 @@ func (b *builder) table() *Table {
 
 // close completes a group.
 func (b *builder) close(g *group, sorted int) {
-	g.arrange(sorted, b.gone)
-	if len(g.entries) == 0 {
+	if g.close(sorted, b.gone) == 0 {
 		b.empty = append(b.empty, g)
 	}
 }

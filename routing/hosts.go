@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"strings"
+	"unsafe"
 )
 
 // maxHost is the longest host name that can match, without port and trailing dot
@@ -13,47 +15,123 @@ const maxHost = 255
 
 // group is the routes of one host, or of the wildcard routes of one domain. It is
 // immutable once its table is complete.
+//
+// Looking at a group is a cache miss, in a large table several. So the usual group
+// has all that is needed in one piece of memory, the bytes of host included.
 type group struct {
-	host        string // or the domain
+	host   string // or the domain
+	sole   *Route // the only route, if it covers every path; nil = see more
+	more   *paths
+	tables uint8 // of sole
+}
+
+// paths is what there is to know about a group without a sole route.
+type paths struct {
 	entries     []entry
 	passthrough *Route       // takes connections by SNI
 	certificate *certificate // of the host, nil = none of its routes has one
 	terminates  bool         // some route terminates TLS
-	one         [1]entry     // memory of entries for the usual single route
 }
 
+// newGroup returns an open group: one with entries and no sole route.
 func newGroup(host string) *group {
-	g := &group{host: host}
-	g.entries = g.one[:0]
+	var g *group
+	switch n := len(host); {
+	case n <= 24:
+		v := new(struct {
+			group
+			name [24]byte
+		})
+		g, v.host = &v.group, view(v.name[:copy(v.name[:], host)])
+	case n <= 56:
+		v := new(struct {
+			group
+			name [56]byte
+		})
+		g, v.host = &v.group, view(v.name[:copy(v.name[:], host)])
+	case n <= 88:
+		v := new(struct {
+			group
+			name [88]byte
+		})
+		g, v.host = &v.group, view(v.name[:copy(v.name[:], host)])
+	default:
+		g = &group{host: host}
+	}
+	g.more = new(paths)
 	return g
 }
 
-// clone returns a copy whose entries may be changed.
-func (g *group) clone() *group {
+// view returns the bytes, which are never written again, as a string.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// reopen returns an open copy of g and the number of its entries. order is the
+// place of its sole route in the spec.
+func (g *group) reopen(order func(*Route) uint64) (*group, int) {
 	c := newGroup(g.host)
-	c.entries = append(c.entries, g.entries...)
-	return c
+	if g.sole != nil {
+		c.more.entries = []entry{newEntry(g.sole, order(g.sole))}
+	} else {
+		c.more.entries = slices.Clone(g.more.entries)
+	}
+	return c, len(c.more.entries)
 }
 
-// arrange completes g after entries were added behind the sorted ones and routes
-// have gone.
-func (g *group) arrange(sorted int, gone map[*Route]struct{}) {
-	g.entries = arrange(g.entries, sorted, gone)
+// close completes an open group after entries were added behind the sorted ones and
+// routes have gone. It returns the number of entries that are left.
+func (g *group) close(sorted int, gone map[*Route]struct{}) int {
+	m := g.more
+	m.entries = arrange(m.entries, sorted, gone)
+	if len(m.entries) == 1 && m.entries[0].path == "" {
+		g.sole, g.tables, g.more = m.entries[0].route, m.entries[0].tables, nil
+		return 1
+	}
 	var order uint64
 	var owner *Route
-	for i := range g.entries {
-		e := &g.entries[i]
+	for i := range m.entries {
+		e := &m.entries[i]
 		r := e.route
-		if e.tables&inSwitch != 0 && (g.passthrough == nil || e.order < order) {
-			g.passthrough, order = r, e.order
+		if e.tables&inSwitch != 0 && (m.passthrough == nil || e.order < order) {
+			m.passthrough, order = r, e.order
 		}
 		if e.tables&inSecure != 0 {
-			g.terminates = true
+			m.terminates = true
 			if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
-				owner, g.certificate = r, r.certificate
+				owner, m.certificate = r, r.certificate
 			}
 		}
 	}
+	return len(m.entries)
+}
+
+// passthrough returns the route of g, which may be nil, that takes connections by
+// SNI, nil if there is none.
+func (g *group) passthrough() *Route {
+	switch {
+	case g == nil:
+		return nil
+	case g.sole == nil:
+		return g.more.passthrough
+	case g.tables&inSwitch != 0:
+		return g.sole
+	}
+	return nil
+}
+
+// terminates reports whether a route of g, which may be nil, terminates TLS.
+func (g *group) terminates() bool {
+	return g != nil && (g.tables&inSecure != 0 || g.sole == nil && g.more.terminates)
+}
+
+// certificate returns the certificate of g, which may be nil, or nil.
+func (g *group) certificate() *certificate {
+	switch {
+	case g == nil:
+		return nil
+	case g.sole == nil:
+		return g.more.certificate
+	}
+	return g.sole.certificate
 }
 
 // ranksAbove compares by the text "namespace:name": of several certificates of one

@@ -62,10 +62,17 @@ func (t *Table) match(secure bool, name, path []byte) Decision {
 
 // serve returns the route of g, which may be nil, that serves a path in a table.
 func (g *group) serve(path []byte, table uint8) Decision {
-	if g != nil {
-		if i := g.search(path, table); i >= 0 {
-			return Decision{Serve, g.entries[i].route}
+	if g == nil {
+		return Decision{}
+	}
+	if g.sole != nil {
+		if g.tables&table == 0 {
+			return Decision{}
 		}
+		return Decision{Serve, g.sole}
+	}
+	if i := g.more.search(path, table); i >= 0 {
+		return Decision{Serve, g.more.entries[i].route}
 	}
 	return Decision{}
 }
@@ -76,16 +83,23 @@ func (g *group) plain(path []byte) (d Decision, found bool) {
 	if g == nil {
 		return Decision{}, false
 	}
-	i := g.search(path, inAny)
+	if g.sole != nil {
+		if g.tables&redirects != 0 {
+			return Decision{Redirect, g.sole}, true
+		}
+		return g.serve(path, inPlain), true
+	}
+	m := g.more
+	i := m.search(path, inAny)
 	if i < 0 {
 		return Decision{}, false
 	}
-	if e := &g.entries[i]; e.tables&redirects != 0 {
+	if e := &m.entries[i]; e.tables&redirects != 0 {
 		return Decision{Redirect, e.route}, true
 	}
 	// The longest path of all is the longest of the plain ones too, if it is one.
-	if i = g.climb(i, path, inPlain); i >= 0 {
-		return Decision{Serve, g.entries[i].route}, true
+	if i = m.climb(i, path, inPlain); i >= 0 {
+		return Decision{Serve, m.entries[i].route}, true
 	}
 	return Decision{}, true
 }
@@ -116,14 +130,14 @@ func (t *Table) SNI(name string) SNIDecision {
 	lower(host, host)
 	g, w := t.hosts.find(host), t.hosts.findWild(host)
 	switch {
-	case g != nil && g.passthrough != nil:
-		return SNIDecision{Passthrough: g.passthrough}
-	case w != nil && w.passthrough != nil && (g == nil || !g.terminates):
-		return SNIDecision{Passthrough: w.passthrough}
-	case g != nil && g.certificate != nil:
-		d.Certificate, d.Own = g.certificate.parsed, true
-	case w != nil && w.certificate != nil:
-		d.Certificate, d.Own = w.certificate.parsed, true
+	case g.passthrough() != nil:
+		return SNIDecision{Passthrough: g.passthrough()}
+	case w.passthrough() != nil && !g.terminates():
+		return SNIDecision{Passthrough: w.passthrough()}
+	case g.certificate() != nil:
+		d.Certificate, d.Own = g.certificate().parsed, true
+	case w.certificate() != nil:
+		d.Certificate, d.Own = w.certificate().parsed, true
 	}
 	return d
 }

@@ -86,31 +86,31 @@ const fewPaths = 8
 // All entries whose path the request path begins with sort at or before it, longer
 // ones behind shorter ones. Each of them is the last entry not after the request
 // path, or one that entry's path begins with; so the chain of parents has them all.
-func (g *group) search(path []byte, table uint8) int {
-	if len(g.entries) <= fewPaths {
-		for i := len(g.entries) - 1; i >= 0; i-- {
-			if e := &g.entries[i]; e.tables&table != 0 && e.covers(path) {
+func (m *paths) search(path []byte, table uint8) int {
+	if len(m.entries) <= fewPaths {
+		for i := len(m.entries) - 1; i >= 0; i-- {
+			if e := &m.entries[i]; e.tables&table != 0 && e.covers(path) {
 				return i
 			}
 		}
 		return -1
 	}
-	low, high := 0, len(g.entries)
+	low, high := 0, len(m.entries)
 	for low < high {
 		middle := int(uint(low+high) >> 1)
-		if g.entries[middle].path <= string(path) {
+		if m.entries[middle].path <= string(path) {
 			low = middle + 1
 		} else {
 			high = middle
 		}
 	}
-	return g.climb(low-1, path, table)
+	return m.climb(low-1, path, table)
 }
 
 // climb is search for the entry i and its chain of parents.
-func (g *group) climb(i int, path []byte, table uint8) int {
+func (m *paths) climb(i int, path []byte, table uint8) int {
 	for i >= 0 {
-		e := &g.entries[i]
+		e := &m.entries[i]
 		if e.tables&table != 0 && e.covers(path) {
 			break
 		}

@@ -32,6 +32,20 @@ func (t Termination) String() string {
 	return "unknown"
 }
 
+// Backend returns the prefix the router that is replaced gives the backends of such
+// routes: its logs and metrics call a backend "PREFIX:NAMESPACE:NAME".
+func (t Termination) Backend() string {
+	switch t {
+	case TermEdge:
+		return "be_edge_http"
+	case TermReencrypt:
+		return "be_secure"
+	case TermPassthrough:
+		return "be_tcp"
+	}
+	return "be_http"
+}
+
 // terminates reports that TLS of clients ends at the router.
 func (t Termination) terminates() bool { return t == TermEdge || t == TermReencrypt }
 
