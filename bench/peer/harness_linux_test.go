@@ -93,7 +93,7 @@ func testHarness(t *testing.T, mode string) (*harness, *bytes.Buffer) {
 	var progress bytes.Buffer
 	return &harness{
 		turnout: self, haproxy: self, pairs: 2, conns: 4, routes: 20,
-		measure: 150 * time.Millisecond, proxyCore: core, loadCore: core, progress: &progress,
+		measure: 150 * time.Millisecond, disturbed: 2, proxyCore: core, loadCore: core, progress: &progress,
 	}, &progress
 }
 
@@ -117,6 +117,21 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 	}
 	if n := strings.Count(progress.String(), "one-min pair"); n != 2 {
 		t.Errorf("progress has %d pairs:\n%s", n, progress)
+	}
+}
+
+func TestRunCaseRepeatsDisturbedPairs(t *testing.T) {
+	h, progress := testHarness(t, "serve")
+	h.disturbed = -1 // every pair counts as disturbed
+	o, err := h.runCase(t.Context(), allCases()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.turnout) != 2 || len(o.haproxy) != 2 {
+		t.Errorf("%d and %d samples, want 2 each in spite of the disturbance", len(o.turnout), len(o.haproxy))
+	}
+	if n := strings.Count(progress.String(), "measured again"); n != 2 {
+		t.Errorf("measured again %d times, want as often as there are pairs, 2:\n%s", n, progress)
 	}
 }
 

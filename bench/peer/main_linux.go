@@ -116,7 +116,7 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 	}
 	h := &harness{
 		turnout: o.turnout, haproxy: o.haproxy, pairs: o.pairs, conns: o.conns, routes: o.routes,
-		warmup: seconds(o.warmup), measure: seconds(o.seconds), proxyCore: o.proxyCore, loadCore: o.loadCore, maxProc: o.gomaxprocs,
+		warmup: seconds(o.warmup), measure: seconds(o.seconds), disturbed: quiet, proxyCore: o.proxyCore, loadCore: o.loadCore, maxProc: o.gomaxprocs,
 		progress: os.Stderr,
 	}
 	var outcomes []outcome

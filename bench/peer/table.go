@@ -105,7 +105,8 @@ func printTable(out io.Writer, outcomes []outcome) error {
 	return nil
 }
 
-// quiet is the share of the cores that others may use before the table carries a warning.
+// quiet is the share of the cores that others may use before a pair is measured again and the table carries
+// a warning.
 const quiet = 0.05
 
 // verdict fills the target's two columns.
