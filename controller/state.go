@@ -109,8 +109,17 @@ func (s *state) apply(events []source.Event) {
 			s.views.remove(r.key)
 		}
 	}
-	clear(s.dirty)
-	clear(s.touched)
+	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
+}
+
+// emptied returns an empty map: m, unless m has grown so much that walking it would
+// cost more than making another.
+func emptied[K comparable](m map[K]struct{}) map[K]struct{} {
+	if len(m) > 64 {
+		return make(map[K]struct{})
+	}
+	clear(m)
+	return m
 }
 
 // event takes one event over. It returns the route that is gone by it, if one is.

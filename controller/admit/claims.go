@@ -72,9 +72,10 @@ type host struct {
 type domain struct {
 	name      string
 	hosts     map[*host]struct{}
-	heads     []*claim // the heads of the hosts, oldest first
-	wildcards []*claim // oldest first
-	first     Claim    // the oldest wildcard claim that holds; zero = none
+	heads     []*claim       // the heads of the hosts, oldest first
+	owners    map[string]int // number of heads by namespace
+	wildcards []*claim       // oldest first
+	first     Claim          // the oldest wildcard claim that holds; zero = none
 }
 
 // NewClaims returns an empty set.
@@ -186,7 +187,7 @@ func (s *Claims) take(c *claim) {
 func (s *Claims) domain(name string) *domain {
 	d := s.domains[name]
 	if d == nil {
-		d = &domain{name: name, hosts: make(map[*host]struct{})}
+		d = &domain{name: name, hosts: make(map[*host]struct{}), owners: make(map[string]int)}
 		s.domains[name] = d
 	}
 	return d
@@ -206,9 +207,14 @@ func (h *host) updateHead() {
 	}
 	if h.head != nil {
 		h.domain.heads = without(h.domain.heads, h.head)
+		ns := h.head.Key.Namespace
+		if h.domain.owners[ns]--; h.domain.owners[ns] == 0 {
+			delete(h.domain.owners, ns)
+		}
 	}
 	if head != nil {
 		h.domain.heads = insert(h.domain.heads, head)
+		h.domain.owners[head.Key.Namespace]++
 	}
 	h.head = head
 }

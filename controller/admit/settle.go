@@ -10,7 +10,7 @@ func (s *Claims) Settle() []source.Key {
 	for d := range s.unsure {
 		s.settleDomain(d)
 	}
-	clear(s.unsure)
+	s.unsure = emptied(s.unsure)
 	var keys []source.Key
 	for h := range s.dirty {
 		for _, c := range s.settleHost(h) {
@@ -19,16 +19,25 @@ func (s *Claims) Settle() []source.Key {
 			}
 		}
 	}
-	clear(s.dirty)
+	s.dirty = emptied(s.dirty)
 	for _, c := range s.changed {
 		c.fresh = false
 		if s.claims[c.Key] == c {
 			keys = append(keys, c.Key)
 		}
 	}
-	clear(s.changed)
-	s.changed = s.changed[:0]
+	s.changed = nil
 	return keys
+}
+
+// emptied returns an empty map: m, unless m has grown so much that walking it would
+// cost more than making another.
+func emptied[K comparable](m map[K]struct{}) map[K]struct{} {
+	if len(m) > 64 {
+		return make(map[K]struct{})
+	}
+	clear(m)
+	return m
 }
 
 // settleDomain decides which wildcard claims of a domain hold, as far as other hosts
@@ -82,6 +91,9 @@ func (s *Claims) settleDomain(d *domain) {
 
 // foreign returns the head of another namespace that is older than w, if there is one.
 func (d *domain) foreign(w *claim) *claim {
+	if len(d.owners) == 0 || len(d.owners) == 1 && d.owners[w.Key.Namespace] > 0 {
+		return nil
+	}
 	for _, e := range d.heads {
 		if !e.older(&w.Claim) {
 			return nil
