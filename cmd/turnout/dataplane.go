@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1"
+	"turnout/proxy/tunnel"
+	"turnout/routing"
+	"turnout/tlsmux"
+)
+
+// dataplaneConfig is what the request path is built from.
+type dataplaneConfig struct {
+	HTTPAddr, HTTPSAddr string // host:port, port 0 allowed
+	Loops               int    // 0: one per processor
+	Store               *routing.Store
+	DefaultCertificate  *tls.Certificate
+	StrictSNI           bool
+	AccessLog           proxy.AccessLog // nil: no access log
+	Log                 *zap.Logger
+	Timeouts            proxy.Timeouts
+}
+
+// dataplane is the request path: one set of rooms per event loop.
+type dataplane struct {
+	cfg         dataplaneConfig
+	group       *reactor.Group
+	mux         *tlsmux.Mux
+	lanes       map[*reactor.Loop]*lane
+	http, https netip.AddrPort
+}
+
+// lane is everything of one loop.
+type lane struct {
+	pools       *h1.Pools
+	worker      *proxy.Worker
+	server      *h1.Server
+	passthrough *tunnel.Passthrough
+	accepted    [2]atomic.Uint64 // on the plain and on the TLS port
+}
+
+// newDataplane builds the rooms and listens on both ports.
+func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	group, err := reactor.NewGroup(cfg.Loops, reactor.Config{})
+	if err != nil {
+		return nil, err
+	}
+	d := &dataplane{cfg: cfg, group: group, lanes: map[*reactor.Loop]*lane{}}
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{})
+	if err != nil {
+		return nil, err
+	}
+	client, err := tlsmux.NewClient(tlsmux.ClientConfig{Workers: workers, Timeout: cfg.Timeouts.Connect})
+	if err != nil {
+		return nil, err
+	}
+	if d.mux, err = d.newMux(workers); err != nil {
+		return nil, err
+	}
+	for _, loop := range group.Loops() {
+		if d.lanes[loop], err = d.newLane(loop, client); err != nil {
+			return nil, err
+		}
+	}
+	if d.http, err = group.Listen(cfg.HTTPAddr, d.acceptPlain); err != nil {
+		return nil, err
+	}
+	if d.https, err = group.Listen(cfg.HTTPSAddr, d.acceptTLS); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// newLane builds the rooms of one loop.
+func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, error) {
+	ln := &lane{}
+	var err error
+	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect}); err != nil {
+		return nil, err
+	}
+	ln.worker, err = proxy.NewWorker(proxy.Config{
+		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ln.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: ln.worker}); err != nil {
+		return nil, err
+	}
+	ln.passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.worker}
+	return ln, nil
+}
+
+func (d *dataplane) acceptPlain(c *reactor.Conn) reactor.Handler {
+	ln := d.lanes[c.Loop()]
+	ln.accepted[0].Add(1)
+	return ln.server.Accept(c, false)
+}
+
+func (d *dataplane) acceptTLS(c *reactor.Conn) reactor.Handler {
+	d.lanes[c.Loop()].accepted[1].Add(1)
+	return d.mux.Accept(c)
+}
+
+// newMux builds the entrance of the TLS port, shared by all loops.
+func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
+	return tlsmux.NewMux(tlsmux.Config{
+		Store: d.cfg.Store, Workers: workers, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
+		Terminated: func(c *reactor.Conn, _ tlsmux.Info) reactor.Handler {
+			return d.lanes[c.Loop()].server.Accept(c, true)
+		},
+		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
+			return d.lanes[c.Loop()].passthrough.Accept(c, r, info.ServerName)
+		},
+	})
+}
+
+// HTTP is the address plain HTTP is served on.
+func (d *dataplane) HTTP() netip.AddrPort { return d.http }
+
+// HTTPS is the address TLS is served on.
+func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
+
+// Run serves until ctx is done. Then idle connections are closed, running requests
+// get until Timeouts.Drain, and what is left is cut.
+func (d *dataplane) Run(ctx context.Context) error {
+	loops, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- d.group.Run(loops) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	d.drain()
+	stop()
+	return <-ended
+}
+
+func (d *dataplane) drain() {
+	deadline := time.NewTimer(d.cfg.Timeouts.Drain)
+	defer deadline.Stop()
+	var left sync.WaitGroup
+	for loop, ln := range d.lanes {
+		left.Add(1)
+		if !loop.Post(func() {
+			ln.worker.Drain()
+			ln.server.Drain(left.Done)
+		}) {
+			left.Done()
+		}
+	}
+	drained := make(chan struct{})
+	go func() { left.Wait(); close(drained) }()
+	select {
+	case <-drained:
+	case <-deadline.C:
+		d.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", d.cfg.Timeouts.Drain))
+	}
+}
+
+// Stats sums the counters of all loops. Any goroutine may call it.
+func (d *dataplane) Stats() proxy.Totals {
+	var t proxy.Totals
+	for _, ln := range d.lanes {
+		ln.worker.Totals(&t)
+		for i := range ln.accepted {
+			t.Connections[i] += ln.accepted[i].Load()
+		}
+	}
+	s := d.mux.Stats()
+	t.Handshakes = s.Terminated.Load()
+	t.HandshakeErrors = s.BadHello.Load() + s.Strict.Load() + s.InspectTimeouts.Load() + s.HandshakeTimeouts.Load() + s.Shed.Load() + s.Failed.Load()
+	return t
+}
