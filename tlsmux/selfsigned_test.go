@@ -40,7 +40,7 @@ func TestSelfSigned(t *testing.T) {
 }
 
 // certPEM is a new certificate as text.
-func certPEM(t *testing.T, domain string) (cert, key string) {
+func certPEM(t testing.TB, domain string) (cert, key string) {
 	t.Helper()
 	c, err := SelfSigned(domain, time.Now())
 	if err != nil {
