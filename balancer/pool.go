@@ -80,23 +80,22 @@ func (p *Pool) Update(cfg PoolConfig, targets []Target) {
 		return
 	}
 	old := p.set.Load()
-	known := make(map[string]*Server, len(old.servers))
+	var known, seen serverIndex
 	for _, s := range old.servers {
-		known[s.id] = s
+		known.add(s)
 	}
 	next := &set{algorithm: cfg.Algorithm, servers: make([]*Server, 0, len(targets)), weights: make([]uint32, 0, len(targets))}
-	seen := make(map[string]struct{}, len(targets))
 	for i := range targets {
 		t := &targets[i]
-		if _, twice := seen[t.ID]; twice {
+		if seen.find(t.ID) != nil {
 			continue
 		}
-		seen[t.ID] = struct{}{}
 		e := r.acquire(t)
-		s := known[t.ID]
+		s := known.find(t.ID)
 		if s == nil || !s.is(t) {
 			s = newServer(t, e)
 		}
+		seen.add(s)
 		w := clampWeight(t.Weight)
 		s.weight.Store(int64(w))
 		next.servers = append(next.servers, s)
@@ -108,6 +107,34 @@ func (p *Pool) Update(cfg PoolConfig, targets []Target) {
 	next.prepare()
 	next.shift = resume(old, next, p.cursor.Load())
 	p.set.Store(next)
+}
+
+// serverIndex finds servers by identity. Few of them, the usual case, need no map.
+type serverIndex struct {
+	few  [fewServers]*Server
+	n    int
+	many map[string]*Server
+}
+
+func (x *serverIndex) add(s *Server) {
+	if x.n < len(x.few) {
+		x.few[x.n] = s
+		x.n++
+		return
+	}
+	if x.many == nil {
+		x.many = make(map[string]*Server)
+	}
+	x.many[s.id] = s
+}
+
+func (x *serverIndex) find(id string) *Server {
+	for _, s := range x.few[:x.n] {
+		if s.id == id {
+			return s
+		}
+	}
+	return x.many[id]
 }
 
 // equal reports whether an update to targets would change nothing.
@@ -133,6 +160,8 @@ func (s *set) prepare() {
 		}
 	}
 	s.uniform = true
+	s.active = make([]choice, 0, len(s.servers))
+	s.sums = make([]uint32, 0, len(s.servers))
 	for i, v := range s.servers {
 		w := s.weights[i]
 		if w == 0 {

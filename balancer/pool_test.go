@@ -199,6 +199,26 @@ func TestUpdateTakesFirstOfEqualIDs(t *testing.T) {
 	}
 }
 
+func TestUpdateOfManyServers(t *testing.T) {
+	weights := make([]int, 50)
+	for i := range weights {
+		weights[i] = 1
+	}
+	p := pool(RoundRobin, targets(weights...))
+	before := p.Servers()
+	twice := append(targets(weights...), targets(weights...)...)
+	p.Update(PoolConfig{Algorithm: RoundRobin}, twice[1:])
+	after := p.Servers()
+	if len(after) != 50 || after[49] != before[0] {
+		t.Fatalf("%d servers", len(after))
+	}
+	for i := range 49 {
+		if after[i] != before[i+1] {
+			t.Fatalf("server %d was made again", i+1)
+		}
+	}
+}
+
 func TestUpdateClipsWeights(t *testing.T) {
 	p := pool(Random, targets(-3, 1000))
 	if s := p.Servers(); s[0].Weight() != 0 || s[1].Weight() != MaxWeight {
