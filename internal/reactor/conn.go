@@ -152,32 +152,33 @@ func (c *Conn) Wire() bool {
 }
 
 // SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
-// the wire passes through it, input that was kept unconsumed included, and so does what is written;
-// what was queued before goes out first and unchanged. Plaintext that already waits inside ly is
-// presented in the same turn.
+// the wire passes through it, input that was kept unconsumed included (unless another layer has
+// decoded it already), and so does what is written; what was queued before goes out first, as it
+// would have. Plaintext that already waits inside ly is presented in the same turn.
 func (c *Conn) SetLayer(ly Layer) {
 	if c.state == stateDead {
 		return
 	}
-	if c.layer != nil {
-		if ly == nil && c.out.len() > 0 && !c.encode() {
-			return
-		}
-		if ly == nil {
-			c.out, c.wire = c.wire, c.out
-		}
-	} else if ly != nil {
+	plain := c.layer == nil
+	if !plain && !c.encode() {
+		return // the old layer failed
+	}
+	if plain != (ly == nil) {
 		c.out, c.wire = c.wire, c.out
 	}
 	c.layer = ly
 	c.flags &^= flagLayer | flagUnfed | flagAgain
-	if ly != nil {
-		c.flags |= flagLayer | flagUnfed
+	switch {
+	case plain && ly != nil:
+		c.flags |= flagUnfed
 		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
 			c.flags = c.flags&^flagEnded | flagReadable
 		}
-	} else if len(c.in) > 0 {
+	case len(c.in) > 0:
 		c.flags |= flagAgain
+	}
+	if ly != nil {
+		c.flags |= flagLayer
 	}
 	c.ready()
 }

@@ -198,28 +198,37 @@ func TestResetByPeer(t *testing.T) {
 
 // Bytes that came before the reset are presented when the handler wants them, then comes the reason.
 func TestResetWhilePausedKeepsBytes(t *testing.T) {
-	l := startLoop(t, Config{})
-	closed, got := make(chan error, 1), make(chan string, 4)
-	peer, c := pair(t, l, &hooks{
-		data:   func(c *Conn, p []byte) int { got <- string(p); return len(p) },
-		closed: func(c *Conn, err error) { closed <- err },
-	})
-	on(t, l, c.Pause)
-	send(t, peer, "last words")
-	if err := peer.SetLinger(0); err != nil {
-		t.Fatal(err)
+	for _, layer := range []bool{false, true} {
+		l := startLoop(t, Config{})
+		closed, got := make(chan error, 1), make(chan string, 4)
+		peer, c := pair(t, l, &hooks{
+			data:   func(c *Conn, p []byte) int { got <- string(p); return len(p) },
+			closed: func(c *Conn, err error) { closed <- err },
+		})
+		words := "last words"
+		on(t, l, func() {
+			c.Pause()
+			if layer {
+				c.SetLayer(&xorLayer{c: c})
+				words = string(xorEncode([]byte(words)))
+			}
+		})
+		send(t, peer, words)
+		if err := peer.SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		peer.Close()
+		on(t, l, func() {})
+		on(t, l, func() {})
+		if len(closed) > 0 {
+			t.Fatal("closed although bytes wait")
+		}
+		on(t, l, c.Resume)
+		if s := get(t, "data", got); s != "last words" {
+			t.Errorf("got %q", s)
+		}
+		wantErr(t, get(t, "Closed", closed), syscall.ECONNRESET)
 	}
-	peer.Close()
-	on(t, l, func() {})
-	on(t, l, func() {})
-	if len(closed) > 0 {
-		t.Fatal("closed although bytes wait")
-	}
-	on(t, l, c.Resume)
-	if s := get(t, "data", got); s != "last words" {
-		t.Errorf("got %q", s)
-	}
-	wantErr(t, get(t, "Closed", closed), syscall.ECONNRESET)
 }
 
 // The peer answered early, closed and so resets what is still sent to it: its answer must be read.

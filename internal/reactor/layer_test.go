@@ -241,6 +241,24 @@ func TestLayerPauseInTheMiddle(t *testing.T) {
 	})
 }
 
+// Taking the layer away: what was written before still passes through it, what follows does not.
+func TestLayerRemoved(t *testing.T) {
+	l := startLoop(t, Config{})
+	got := make(chan string, 4)
+	peer, c := pair(t, l, &hooks{data: func(c *Conn, p []byte) int { got <- string(p); return len(p) }})
+	on(t, l, func() {
+		c.SetLayer(&xorLayer{c: c})
+		c.Write([]byte("masked"))
+		c.SetLayer(nil)
+		c.Write([]byte("clear"))
+	})
+	expect(t, peer, string(xorEncode([]byte("masked")))+"clear")
+	send(t, peer, "clear too")
+	if s := get(t, "data", got); s != "clear too" {
+		t.Errorf("got %q", s)
+	}
+}
+
 func TestLayerTruncation(t *testing.T) {
 	l := startLoop(t, Config{})
 	closed := make(chan error, 1)
