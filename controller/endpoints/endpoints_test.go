@@ -1,0 +1,271 @@
+package endpoints
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"turnout/balancer"
+)
+
+// TestUsable is section N. with is the result when loopback is allowed.
+func TestUsable(t *testing.T) {
+	for _, c := range []struct {
+		id, address string
+		want, with  bool
+	}{
+		{"C609", "1.2.3.4", true, true},
+		{"C611", "23.206.60.92", true, true},
+		{"C612", "127.0.0.1", false, true},
+		{"C613", "127.127.127.222", false, true},
+		{"C614", "::1", false, true},
+		{"C616", "169.254.1.1", false, false},
+		{"C617", "168.63.129.16", false, false},
+		{"C618", "2001:db8::1", true, true},
+		{"C619", "fe80::1", false, false},
+		{"C621", "::", false, false},
+		{"unspecified", "0.0.0.0", false, false},
+		{"C622", "fd00:ec2::254", false, false},
+		{"C623", "ff02::1", false, false},
+		{"C624", "224.0.0.1", false, false},
+		{"C626", "::ffff:127.0.0.1", false, true},
+		{"C627", "::ffff:169.254.169.254", false, false},
+		{"C628", "::a9fe:a9fe", false, false},
+		{"C629", "::169.254.169.254", false, false},
+		{"C631", "::7f00:1", false, true},
+		{"C632", "::127.172.127.172", false, true},
+		{"C633", "evil.example.com", false, false},
+		{"C634", "", false, false},
+		{"zone", "fe80::1%eth0", false, false},
+	} {
+		for allow, want := range map[bool]bool{false: c.want, true: c.with} {
+			if ip, why := Usable(c.address, allow); (why == "") != want || ip.IsValid() != want {
+				t.Errorf("%s: Usable(%q, %v) = %v, %q", c.id, c.address, allow, ip, why)
+			}
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// slice reads addresses "IP[/HOSTNAME][@POD][!]", where ! is not ready, and ports
+// "NUMBER[/NAME[/PROTOCOL]]".
+func slice(name, addresses, ports string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "foo"}, AddressType: discoveryv1.AddressTypeIPv4}
+	if strings.Contains(addresses, ":") {
+		s.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	for _, a := range strings.Fields(addresses) {
+		var e discoveryv1.Endpoint
+		if rest, not := strings.CutSuffix(a, "!"); not {
+			a, e.Conditions.Ready = rest, ptr(false)
+		}
+		if rest, pod, ok := strings.Cut(a, "@"); ok {
+			a, e.TargetRef = rest, &corev1.ObjectReference{Kind: "Pod", Name: pod}
+		}
+		if rest, host, ok := strings.Cut(a, "/"); ok {
+			a, e.Hostname = rest, &host
+		}
+		e.Addresses = []string{a}
+		s.Endpoints = append(s.Endpoints, e)
+	}
+	for _, p := range strings.Fields(ports) {
+		fields := append(strings.Split(p, "/"), "", "")
+		port := discoveryv1.EndpointPort{Name: ptr(fields[1]), Port: ptr(int32(0)), Protocol: ptr(corev1.Protocol("TCP"))}
+		for _, d := range fields[0] {
+			*port.Port = *port.Port*10 + int32(d-'0')
+		}
+		if fields[2] != "" {
+			*port.Protocol = corev1.Protocol(fields[2])
+		}
+		s.Ports = append(s.Ports, port)
+	}
+	return s
+}
+
+func ids(list []Endpoint) []string {
+	var out []string
+	for _, e := range list {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+// TestService is the server identities of section O and the order of section X.
+func TestService(t *testing.T) {
+	fqdn := slice("b", "10.0.0.9", "80")
+	fqdn.AddressType = discoveryv1.AddressTypeFQDN
+	unknown := slice("b", "10.0.0.9", "80")
+	unknown.AddressType = "Unknown"
+	node := slice("a", "2.2.2.2", "8080/port")
+	node.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Node", Name: "n"}
+	terminating := slice("a", "2.2.2.2 2.2.2.3", "80")
+	terminating.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: ptr(true), Terminating: ptr(true)}
+	ready := slice("a", "2.2.2.2", "80")
+	ready.Endpoints[0].Conditions.Ready = ptr(true)
+	for _, c := range []struct {
+		id     string
+		udp    bool
+		slices []*discoveryv1.EndpointSlice
+		want   []string
+	}{
+		{"C641", true, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2@pod-1", "8080/port")}, []string{"pod:pod-1:test:port:2.2.2.2:8080"}},
+		{"C642", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1@pod-1", "345/tcp 346/udp/UDP")}, []string{"pod:pod-1:test:tcp:1.1.1.1:345"}},
+		{"C642 with UDP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/udp/UDP")}, []string{"ept:test:udp:1.1.1.1:346"}},
+		{"SCTP", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/x/SCTP")}, []string{"ept:test:x:1.1.1.1:346"}},
+		{"C643", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "8080/tcp 8081/udp/UDP")}, []string{"ept:test:tcp:2.2.2.2:8080"}},
+		{"C644", false, []*discoveryv1.EndpointSlice{node}, []string{"ept:test:port:2.2.2.2:8080"}},
+		{"C646", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")}, []string{"ept:test::2001:db8::1:80"}},
+		{"C647", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2 2.2.2.2", "80"), slice("b", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
+		{"C651", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}, nil},
+		{"C873", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
+		{"C874", false, []*discoveryv1.EndpointSlice{ready}, []string{"ept:test::2.2.2.2:80"}},
+		{"terminating", false, []*discoveryv1.EndpointSlice{terminating}, []string{"ept:test::2.2.2.3:80"}},
+		{"C876", false, []*discoveryv1.EndpointSlice{fqdn}, nil},
+		{"C877", false, []*discoveryv1.EndpointSlice{unknown}, nil},
+		{"C879", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "443")}, []string{"ept:test::2001:db8::1:443"}},
+		{"C881", false, []*discoveryv1.EndpointSlice{slice("d", "2001:db8::1", "1"), fqdn, slice("a", "1.1.1.1", "1")}, []string{"ept:test::1.1.1.1:1", "ept:test::2001:db8::1:1"}},
+		{"C888", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1 192.168.0.1 10.0.0.1", "1")},
+			[]string{"ept:test::10.0.0.1:1", "ept:test::172.16.0.1:1", "ept:test::192.168.0.1:1"}},
+		{"C889", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1/b@b 172.16.0.1/a@a 10.0.0.1/a", "1")},
+			[]string{"ept:test::10.0.0.1:1", "pod:a:test::172.16.0.1:1", "pod:b:test::172.16.0.1:1"}},
+		{"C891", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/b 3/a 2/a")},
+			[]string{"ept:test:a:1.1.1.1:2", "ept:test:a:1.1.1.1:3", "ept:test:b:1.1.1.1:3"}},
+		{"ports before addresses", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1 2.2.2.2", "8 9")},
+			[]string{"ept:test::1.1.1.1:8", "ept:test::2.2.2.2:8", "ept:test::1.1.1.1:9", "ept:test::2.2.2.2:9"}},
+		{"restricted", false, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1 1.1.1.1 169.254.169.254!", "8")}, []string{"ept:test::1.1.1.1:8"}},
+	} {
+		var before []*discoveryv1.EndpointSlice
+		for _, s := range c.slices {
+			before = append(before, s.DeepCopy())
+		}
+		set := Service(Options{IncludeUDP: c.udp}, "foo", "test", nil, c.slices)
+		if diff := cmp.Diff(c.want, ids(set.Endpoints)); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
+		}
+		if diff := cmp.Diff(before, c.slices); diff != "" {
+			t.Errorf("C638: %s: the input was changed:\n%s", c.id, diff)
+		}
+	}
+	set := Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")})
+	if got := set.Endpoints[0].Addr.String(); got != "[2001:db8::1]:80" {
+		t.Errorf("C646: dial address %s", got)
+	}
+	set = Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1", "80")})
+	if len(set.Notes) != 2 || !strings.Contains(set.Notes[0], "127.0.0.1 is not used: it is a loopback address") {
+		t.Errorf("notes about a restricted address: %q", set.Notes)
+	}
+	if id := set.Matching("80"); id != nil {
+		t.Errorf("matching nothing: %v", id)
+	}
+}
+
+func TestIdled(t *testing.T) {
+	idled := func(ip string) *corev1.Service {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "foo", Name: "test", Annotations: map[string]string{idledAt: "2024-01-01"}}}
+		s.Spec.ClusterIP = ip
+		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, AppProtocol: ptr("h2c")}, {Name: "https", Port: 443}, {Name: "udp", Port: 53, Protocol: "UDP"}}
+		return s
+	}
+	none := []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}
+	set := Service(Options{}, "foo", "test", idled("172.30.0.5"), none)
+	want := []Endpoint{
+		{ID: "ept:test:http:172.30.0.5:80", Addr: netip.MustParseAddrPort("172.30.0.5:80"), Port: "http", H2C: true, Fallback: true},
+		{ID: "ept:test:https:172.30.0.5:443", Addr: netip.MustParseAddrPort("172.30.0.5:443"), Port: "https", Fallback: true},
+	}
+	if diff := cmp.Diff(want, set.Endpoints, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+		t.Errorf("C648: (-want +got):\n%s", diff)
+	}
+	targets := Targets(Kind{H2C: true}, []Weighted{{Set: set, Weight: 100}})
+	if !targets[0].NoCheck || targets[0].Protocol != balancer.H2C || targets[1].Protocol != balancer.HTTP1 {
+		t.Errorf("C648: targets %+v", targets)
+	}
+	for _, ip := range []string{"None", "", "169.254.169.254"} {
+		if set := Service(Options{}, "foo", "test", idled(ip), none); len(set.Endpoints) != 0 {
+			t.Errorf("C649: cluster IP %q: %v", ip, ids(set.Endpoints))
+		}
+	}
+	if set := Service(Options{}, "foo", "test", idled("172.30.0.5"), []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
+		t.Errorf("with a ready endpoint: %v", ids(set.Endpoints))
+	}
+	awake := idled("172.30.0.5")
+	awake.Annotations = nil
+	if set := Service(Options{}, "foo", "test", awake, none); len(set.Endpoints) != 0 {
+		t.Errorf("not idled: %v", ids(set.Endpoints))
+	}
+}
+
+func TestPorts(t *testing.T) {
+	set := Service(Options{}, "foo", "s", nil, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1 1.1.1.2", "8080/foo"), slice("b", "1.1.1.3", "8081/bar")})
+	e1, e2, e3 := "ept:s:foo:1.1.1.1:8080", "ept:s:foo:1.1.1.2:8080", "ept:s:bar:1.1.1.3:8081"
+	for _, c := range []struct {
+		id, port string
+		want     []string
+	}{
+		{"C652", "foo", []string{e1, e2}}, {"C653", "bar", []string{e3}}, {"C654", "", []string{e1, e2, e3}},
+		{"by number", "8080", []string{e1, e2}}, {"C657", "9090", nil}, {"zero", "0", nil},
+	} {
+		if diff := cmp.Diff(c.want, ids(set.Matching(c.port))); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
+		}
+	}
+}
+
+// TestWeights is section P: weights of servers; -1 = the service has none.
+func TestWeights(t *testing.T) {
+	type service struct{ weight, e8080, e8081 int }
+	for _, c := range []struct {
+		id, port string
+		services []service
+		want     []int
+	}{
+		{"C667", "8080", []service{{50, 1, 0}, {50, 1, 0}}, []int{256, 256}},
+		{"C668", "8080", []service{{25, 1, 0}, {75, 1, 0}}, []int{85, 256}},
+		{"C669", "8080", []service{{50, 2, 0}, {50, 1, 0}}, []int{128, 256}},
+		{"C671", "8080", []service{{50, 1, 0}}, []int{1}},
+		{"C672", "8080", []service{{50, 2, 0}}, []int{1}},
+		{"C673", "9090", []service{{50, 2, 0}}, []int{-1}},
+		{"C674", "8080", []service{{50, 1, 1}, {50, 1, 0}}, []int{256, 256}},
+		{"C676", "", []service{{50, 1, 1}, {50, 1, 0}}, []int{128, 256}},
+		{"C677", "", []service{{3, 5, 0}, {256, 1, 0}}, []int{1, 256}},
+		{"C679", "port", []service{{100, 0, 0}}, []int{-1}},
+		{"C681", "port", []service{{50, 2, 0}, {0, 1, 0}}, []int{1, 0}},
+		{"C682", "port", []service{{0, 2, 0}, {0, 1, 0}}, []int{0, 0}},
+		{"C683", "port", []service{{0, 2, 0}, {100, 1, 0}, {0, 1, 0}}, []int{0, 1, 0}},
+		{"C684", "port", []service{{100, 0, 0}, {100, 1, 0}}, []int{-1, 1}},
+		{"C686", "port", []service{{20, 2, 0}, {10, 4, 0}}, []int{256, 64}},
+	} {
+		var list []Weighted
+		for i, s := range c.services {
+			name := string(rune('a' + i))
+			var slices []*discoveryv1.EndpointSlice
+			for n := range s.e8080 {
+				slices = append(slices, slice("a"+string(rune('a'+n)), "10.0."+string(rune('1'+i))+"."+string(rune('1'+n)), "8080/port"))
+			}
+			for n := range s.e8081 {
+				slices = append(slices, slice("b"+string(rune('a'+n)), "10.1."+string(rune('1'+i))+"."+string(rune('1'+n)), "8081/port2"))
+			}
+			list = append(list, Weighted{Set: Service(Options{}, "n", name, nil, slices), Weight: s.weight})
+		}
+		for _, passthrough := range []bool{false, true} {
+			got := map[string]int{}
+			for _, target := range Targets(Kind{Port: c.port, Passthrough: passthrough}, list) {
+				got[target.Service] = target.Weight
+			}
+			for i, want := range c.want {
+				weight, ok := got[list[i].Set.Service]
+				if passthrough && want == 0 {
+					want = -1 // servers of weight 0 are not made
+				}
+				if ok != (want >= 0) || ok && weight != want {
+					t.Errorf("%s: passthrough %v: service %d has weight %d (%v), want %d", c.id, passthrough, i, weight, ok, want)
+				}
+			}
+		}
+	}
+}
