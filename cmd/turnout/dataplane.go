@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,9 +134,16 @@ func (d *dataplane) HTTP() netip.AddrPort { return d.http }
 // HTTPS is the address TLS is served on.
 func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 
+// spareProcessors is how many goroutines can run beside the loops: a busy loop keeps
+// its scheduler slot for 10 ms at a time, and handshakes, logs and the controller
+// must not wait for that. The kernel shares the cores among all of them.
+const spareProcessors = 2
+
 // Run serves until ctx is done. Then idle connections are closed, running requests
 // get until Timeouts.Drain, and what is left is cut.
 func (d *dataplane) Run(ctx context.Context) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors)
 	loops, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)
