@@ -1,0 +1,405 @@
+package translate
+
+import (
+	"crypto/x509"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	routev1 "github.com/openshift/api/route/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"turnout/balancer"
+	"turnout/controller/endpoints"
+	"turnout/routing"
+)
+
+// TestParseTimespec is section A.1.
+func TestParseTimespec(t *testing.T) {
+	for _, c := range []struct {
+		id, in string
+		want   time.Duration
+		err    error
+	}{
+		{"C001", " 1m", 0, ErrTimespecSyntax}, {"C002", "1m ", 0, ErrTimespecSyntax}, {"C003", "1 m", 0, ErrTimespecSyntax},
+		{"C004", "0", 0, ErrTimespecSyntax}, {"C006", "", 0, ErrTimespecSyntax}, {"C007", "+100", 0, ErrTimespecSyntax},
+		{"C008", "-100", 0, ErrTimespecSyntax}, {"C009", "-1us", 0, ErrTimespecSyntax}, {"C011", "123ns", 0, ErrTimespecSyntax},
+		{"C012", "invalid", 0, ErrTimespecSyntax}, {"C013", "1", time.Millisecond, nil}, {"C014", "1us", time.Microsecond, nil},
+		{"C016", "1s", time.Second, nil}, {"C017", "1m", time.Minute, nil}, {"C018", "1h", time.Hour, nil},
+		{"C019", "1d", 24 * time.Hour, nil}, {"C021", "9223372036854ms", 9223372036854 * time.Millisecond, nil},
+		{"C022", "9223372036s", 9223372036 * time.Second, nil}, {"C023", "153722867m", 153722867 * time.Minute, nil},
+		{"C024", "2562047h", 2562047 * time.Hour, nil}, {"C026", "9223372036854776us", 0, ErrTimespecRange},
+		{"C027", "9223372036855ms", 0, ErrTimespecRange}, {"C028", "9223372037s", 0, ErrTimespecRange},
+		{"C029", "153722868m", 0, ErrTimespecRange}, {"C031", "106752d", 0, ErrTimespecRange},
+		{"C032", "18446744073709551615us", 0, ErrTimespecRange}, {"leading zero", "01s", 0, ErrTimespecSyntax},
+	} {
+		if got, err := ParseTimespec(c.in); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: ParseTimespec(%q) = %v, %v, want %v, %v", c.id, c.in, got, err, c.want, c.err)
+		}
+	}
+}
+
+// TestClipTimespec is section A.2; 0 = not a time.
+func TestClipTimespec(t *testing.T) {
+	day := 24 * time.Hour
+	for _, c := range []struct {
+		id, in string
+		want   time.Duration
+	}{
+		{"C033", "", 0}, {"C034", "s", 0}, {"C036", "01s", 0}, {"C037", "1.5.8.9", 0}, {"C038", "1.5s", 0}, {"C039", "+-+", 0},
+		{"C041", "1d12h", 0}, {"C042", "foo", 0}, {"C043", "2562047.99h", 0}, {"C044", "10", 10 * time.Millisecond},
+		{"C046", "10d", 10 * day}, {"C047", "24d", 24 * day}, {"C048", "2147483647ms", MaxTimespec}, {"C049", "25d", MaxTimespec},
+		{"C051", "1000h", MaxTimespec}, {"C052", "2147483648", MaxTimespec}, {"C053", "9223372036855ms", MaxTimespec},
+		{"C054", "9223372036854776us", MaxTimespec}, {"C056", "922337203685477581ms", MaxTimespec},
+		{"C057", "9223372036854775807", MaxTimespec}, {"C058", "9999999999999999", MaxTimespec},
+	} {
+		if got, ok := ClipTimespec(c.in); got != c.want || ok != (c.want != 0) {
+			t.Errorf("%s: ClipTimespec(%q) = %v, %v, want %v", c.id, c.in, got, ok, c.want)
+		}
+	}
+}
+
+// TestHSTS is section R and the table of the annotation.
+func TestHSTS(t *testing.T) {
+	for value, want := range map[string]bool{
+		"max-age=99999;includeSubDomains": true, "max-age=99999 ;  includesubdomains;  PREload": true, `max-age="99999"`: true,
+		`max-age  =  "99999"`: true, "max-age=99999;includesubdomains;preload;wrongdirective": false,
+		"max-age=99999;includesubdomain": false, "max-age=1;": false,
+		"max-age=31536000;preload;includeSubDomains": true, "includeSubDomains;max-age=31536000;preload": true,
+		"MAX-AGE=1;IncludeSubdomains": true, "max-age = 0 ; preload": true, "max-age=0": true,
+		"max-age=31536000,includeSubDomains": false, "max-age=-1": false, "max-age=abc": false, "includeSubDomains": false,
+		" max-age=1": false, "max-age=1 ": false, "max-age=1 ; foo": false, "": false, `max-age="1`: false, "preload;preload;max-age=1": true,
+		"preload max-age=1": false, "max-age=1;preload;max-age=2": false,
+	} {
+		if got := isHSTS(value); got != want {
+			t.Errorf("isHSTS(%q) = %v", value, got)
+		}
+	}
+}
+
+func TestCookieName(t *testing.T) {
+	for id, c := range map[string][3]string{
+		"C709": {"ns1", "plain", "93e7b2b447b1e4262f3ceab034ef62c9"},
+		"C711": {"ns1", "rw", "0faa8e455f815c400bff5790a925c125"},
+	} {
+		if got := CookieName(c[0], c[1]); got != c[2] {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+// terminated returns a route of ns/r with a tls section, none for "".
+func terminated(termination, policy string, annotations ...string) *routev1.Route {
+	r := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", UID: "u"}}
+	r.Spec.To = routev1.RouteTargetReference{Kind: "Service", Name: "a", Weight: new(int32)}
+	*r.Spec.To.Weight = 100
+	r.Spec.WildcardPolicy = routev1.WildcardPolicyNone
+	if termination != "" {
+		r.Spec.TLS = &routev1.TLSConfig{
+			Termination:                   routev1.TLSTerminationType(termination),
+			InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyType(policy),
+		}
+	}
+	r.Annotations = make(map[string]string)
+	for i := 0; i < len(annotations); i += 2 {
+		r.Annotations[annotations[i]] = annotations[i+1]
+	}
+	return r
+}
+
+func translator(t *testing.T, o Options) *Translator {
+	t.Helper()
+	tr, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// one is a service with one endpoint, whose name it takes.
+func one(name string) *endpoints.Set {
+	addr := netip.MustParseAddrPort("10.0.0.1:8080")
+	return &endpoints.Set{Service: name, Endpoints: []endpoints.Endpoint{{ID: "ept:" + name, Addr: addr, Port: "http", H2C: true}}}
+}
+
+func translated(t *testing.T, o Options, r *routev1.Route) *Result {
+	t.Helper()
+	return translator(t, o).Route(Input{Route: r, Host: "h.test", TLS: r.Spec.TLS, Service: one})
+}
+
+// TestBalance is the table of default algorithms.
+func TestBalance(t *testing.T) {
+	for _, c := range []struct {
+		id, termination string
+		services        int
+		lb, tcp, value  string
+		want            balancer.Algorithm
+		notes           int
+	}{
+		{"C692", "edge", 1, "", "", "", balancer.Random, 0},
+		{"C693", "edge", 2, "", "", "", balancer.RoundRobin, 0},
+		{"C696", "edge", 2, "leastconn", "", "source", balancer.Source, 0},
+		{"C697", "edge", 1, "bogus", "", "", balancer.Random, 0},
+		{"C698", "edge", 1, "", "", "Source", balancer.Random, 1},
+		{"C699", "passthrough", 1, "", "", "", balancer.SourceConsistent, 0},
+		{"C701", "passthrough", 1, "leastconn", "roundrobin", "", balancer.RoundRobin, 0},
+		{"C702", "passthrough", 2, "leastconn", "source", "", balancer.RoundRobin, 0},
+	} {
+		r := terminated(c.termination, "")
+		if c.value != "" {
+			r.Annotations[annotationBalance] = c.value
+		}
+		for i := 1; i < c.services; i++ {
+			r.Spec.AlternateBackends = append(r.Spec.AlternateBackends, routev1.RouteTargetReference{Name: "b", Weight: new(int32)})
+			*r.Spec.AlternateBackends[0].Weight = 1
+		}
+		got := translated(t, Options{Defaults: Defaults{LoadBalance: c.lb, TCPBalance: c.tcp}}, r)
+		if got.Spec.Balance != c.want || len(got.Notes) != c.notes {
+			t.Errorf("%s: %v, want %v; notes %q", c.id, got.Spec.Balance, c.want, got.Notes)
+		}
+	}
+}
+
+func TestCookies(t *testing.T) {
+	hash := CookieName("ns", "r")
+	const plain = "; path=/; HttpOnly"
+	for _, c := range []struct {
+		id, termination, policy, sameSite, name string
+		wantName, wantAttributes                string
+		notes                                   int
+	}{
+		{"C714", "", "", "Strict", "", hash, plain, 1},
+		{"C716", "edge", "Redirect", "Lax", "", hash, plain + "; Secure; SameSite=Lax", 0},
+		{"C717", "reencrypt", "", "Strict", "", hash, plain + "; Secure; SameSite=Strict", 0},
+		{"C718", "edge", "None", "lax", "", hash, plain + "; Secure; SameSite=None", 1},
+		{"C719", "edge", "Allow", "Strict", "", hash, plain, 1},
+		{"name", "edge", "", "", "my_cookie-1", "my_cookie-1", plain + "; Secure; SameSite=None", 0},
+		{"bad name", "edge", "", "", "my cookie", hash, plain + "; Secure; SameSite=None", 1},
+		{"passthrough", "passthrough", "", "Lax", "x", "", "", 2},
+	} {
+		r := terminated(c.termination, c.policy)
+		if c.sameSite != "" {
+			r.Annotations[annotationSameSite] = c.sameSite
+		}
+		if c.name != "" {
+			r.Annotations[annotationCookieName] = c.name
+		}
+		got := translated(t, Options{}, r)
+		if p := got.Spec.Policy; p.CookieName != c.wantName || p.CookieAttributes != c.wantAttributes || len(got.Notes) != c.notes {
+			t.Errorf("%s: cookie %q %q, notes %q", c.id, p.CookieName, p.CookieAttributes, got.Notes)
+		}
+	}
+	for value, on := range map[string]bool{"true": false, "True": false, "TRUE": false, "1": false, "tRuE": true, "yes": true, "on": true, " true": true, "false": true} {
+		got := translated(t, Options{}, terminated("", "", annotationDisableCookies, value))
+		if (got.Spec.Policy.CookieName != "") != on {
+			t.Errorf("disable_cookies %q: cookie %q", value, got.Spec.Policy.CookieName)
+		}
+	}
+	if got := translated(t, Options{Defaults: Defaults{CookieName: "fromenv"}}, terminated("", "")); got.Spec.Policy.CookieName != "fromenv" {
+		t.Errorf("cookie name of the router: %q", got.Spec.Policy.CookieName)
+	}
+	if got := translated(t, Options{Defaults: Defaults{CookieName: "from env"}}, terminated("", "")); got.Spec.Policy.CookieName != hash {
+		t.Errorf("invalid cookie name of the router: %q", got.Spec.Policy.CookieName)
+	}
+}
+
+func TestTimeouts(t *testing.T) {
+	for _, c := range []struct {
+		name, termination string
+		annotations       []string
+		server, tunnel    time.Duration
+		notes             int
+	}{
+		{"none", "edge", nil, 30 * time.Second, time.Hour, 0},
+		{"server", "edge", []string{annotationTimeout, "5s"}, 5 * time.Second, time.Hour, 0},
+		{"tunnel", "edge", []string{annotationTunnel, "5m"}, 30 * time.Second, 5 * time.Minute, 0},
+		{"invalid", "edge", []string{annotationTimeout, "5 s", annotationTunnel, "x"}, 30 * time.Second, time.Hour, 2},
+		{"clipped", "", []string{annotationTimeout, "5000d"}, MaxTimespec, time.Hour, 1},
+		{"passthrough by timeout", "passthrough", []string{annotationTimeout, "5s"}, 30 * time.Second, 5 * time.Second, 0},
+		{"passthrough by both", "passthrough", []string{annotationTimeout, "5s", annotationTunnel, "6s"}, 30 * time.Second, 6 * time.Second, 0},
+		{"passthrough with an invalid one", "passthrough", []string{annotationTimeout, "5s", annotationTunnel, "x"}, 30 * time.Second, 5 * time.Second, 1},
+	} {
+		got := translated(t, Options{}, terminated(c.termination, "", c.annotations...))
+		if p := got.Spec.Policy; p.ServerTimeout != c.server || p.TunnelTimeout != c.tunnel || p.ConnectTimeout != 5*time.Second || len(got.Notes) != c.notes {
+			t.Errorf("%s: %+v, notes %q", c.name, p, got.Notes)
+		}
+	}
+}
+
+func TestForwardedAndHSTS(t *testing.T) {
+	for _, c := range []struct {
+		value, router string
+		want          routing.ForwardedPolicy
+		notes         int
+	}{
+		{"never", "", routing.ForwardedNever, 0}, {"if-none", "", routing.ForwardedIfNone, 0}, {"replace", "never", routing.ForwardedReplace, 0},
+		{"Append", "never", routing.ForwardedNever, 1}, {"", "Never", routing.ForwardedAppend, 0}, {"append", "never", routing.ForwardedAppend, 0},
+	} {
+		r := terminated("edge", "")
+		if c.value != "" {
+			r.Annotations[annotationForwarded] = c.value
+		}
+		got := translated(t, Options{Defaults: Defaults{Forwarded: c.router}}, r)
+		if got.Spec.Policy.Forwarded != c.want || len(got.Notes) != c.notes {
+			t.Errorf("annotation %q, router %q: %v, notes %q", c.value, c.router, got.Spec.Policy.Forwarded, got.Notes)
+		}
+	}
+	for _, c := range []struct{ id, termination, value, want string }{
+		{"C726", "edge", "max-age=99999;includeSubDomains", "max-age=99999;includeSubDomains"},
+		{"C733", "reencrypt", "max-age=1;", ""},
+		{"C734", "", "max-age=1", ""},
+		{"passthrough", "passthrough", "max-age=1", ""},
+	} {
+		got := translated(t, Options{}, terminated(c.termination, "", annotationHSTS, c.value))
+		if got.Spec.Policy.HSTS != c.want || (len(got.Notes) == 0) != (c.want != "") {
+			t.Errorf("%s: %q, notes %q", c.id, got.Spec.Policy.HSTS, got.Notes)
+		}
+	}
+}
+
+// TestIdentity is how endpoints of re-encrypt routes are verified.
+func TestIdentity(t *testing.T) {
+	caA, caB := certificatePEM(t, "a"), certificatePEM(t, "b")
+	route := func(ca string) *routev1.Route {
+		r := terminated("reencrypt", "")
+		r.Spec.TLS.DestinationCACertificate = ca
+		r.Spec.AlternateBackends = []routev1.RouteTargetReference{{Name: "b"}}
+		return r
+	}
+	for _, c := range []struct {
+		name, own, router string
+		verify            bool
+		names             []string
+		ca                string
+	}{
+		{"own CA", caA, caB, true, []string{"", ""}, caA},
+		{"CA of the router", "", caB, true, []string{"a.ns.svc", "b.ns.svc"}, caB},
+		{"none", "", "", false, []string{"", ""}, ""},
+	} {
+		tr := translator(t, Options{DestinationCA: []byte(c.router), UpstreamALPN: []string{"http/1.1"}})
+		r := route(c.own)
+		in := Input{Route: r, Host: "h", TLS: r.Spec.TLS, Service: one}
+		got := tr.Route(in)
+		for i, target := range got.Spec.Targets {
+			tls := target.TLS
+			if tls == nil || tls.Verify != c.verify || tls.ServerName != c.names[i] || tls.SNI != "" || !slices.Equal(tls.ALPN, []string{"http/1.1"}) {
+				t.Fatalf("%s: target %d: %+v", c.name, i, tls)
+			}
+			if c.verify {
+				pool := x509.NewCertPool()
+				pool.AppendCertsFromPEM([]byte(c.ca))
+				if !tls.RootCAs.Equal(pool) {
+					t.Errorf("%s: target %d: other roots", c.name, i)
+				}
+			}
+			if target.Protocol != balancer.HTTP1 {
+				t.Errorf("%s: h2c is spoken over TLS", c.name)
+			}
+		}
+		if again := tr.Route(in); again.Spec.Targets[0].TLS != got.Spec.Targets[0].TLS {
+			t.Errorf("%s: an identity was made twice", c.name)
+		}
+	}
+	if _, err := New(Options{DestinationCA: []byte("no PEM")}); err == nil {
+		t.Error("a default destination CA without certificates is taken")
+	}
+	r := route("broken")
+	got := translated(t, Options{}, r)
+	if len(got.Spec.Targets) != 0 || !strings.Contains(got.Notes[0], "destinationCACertificate") {
+		t.Errorf("a broken destination CA: targets %v, notes %q", got.Spec.Targets, got.Notes)
+	}
+}
+
+func TestServices(t *testing.T) {
+	weight := func(n int32) *int32 { return &n }
+	for _, c := range []struct {
+		id     string
+		weight *int32
+		want   int
+	}{
+		{"C687", nil, 1}, {"C688", weight(0), 0}, {"C689", weight(-5), 0}, {"C691", weight(1000), 256},
+	} {
+		r := terminated("", "")
+		r.Spec.To.Weight = c.weight
+		if got := services(r); got[0].weight != c.want {
+			t.Errorf("%s: %+v", c.id, got)
+		}
+	}
+	r := terminated("", "")
+	r.Spec.AlternateBackends = []routev1.RouteTargetReference{{Name: "0", Weight: weight(1)}, {Name: "a", Weight: weight(7)}}
+	got := services(r)
+	if len(got) != 2 || got[0].name != "0" || got[1].weight != 7 {
+		t.Errorf("a service named twice: %+v", got)
+	}
+}
+
+// TestGolden compares whole results.
+func TestGolden(t *testing.T) {
+	r := terminated("edge", "Redirect", annotationTimeout, "10s", annotationBalance, "leastconn", annotationHSTS, "max-age=1")
+	r.Spec.Path, r.Spec.WildcardPolicy = "/p", routev1.WildcardPolicySubdomain
+	r.Spec.Port = &routev1.RoutePort{TargetPort: intstr.FromString("http")}
+	r.Spec.TLS.Certificate, r.Spec.TLS.Key, r.Spec.TLS.CACertificate = "cert", "key", "ca"
+	addr := netip.MustParseAddrPort("10.0.0.1:8080")
+	want := routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "u"}, Host: "h.test", Path: "/p", Wildcard: true,
+		Termination: routing.TermEdge, Insecure: routing.InsecureRedirect,
+		Certificate: &routing.CertificateSpec{Certificate: "cert", Key: "key", CA: "ca"},
+		Policy: routing.Policy{
+			ServerTimeout: 10 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second,
+			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly; Secure; SameSite=None", HSTS: "max-age=1",
+		},
+		Balance: balancer.LeastConn,
+		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: balancer.H2C, Service: "a"}},
+	}
+	compareAddr := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
+	got := translated(t, Options{}, r)
+	if diff := cmp.Diff(want, got.Spec, compareAddr); diff != "" {
+		t.Errorf("edge: (-want +got):\n%s", diff)
+	}
+	if len(got.Notes) != 0 || !slices.Equal(got.Services, []string{"a"}) {
+		t.Errorf("edge: notes %q, services %q", got.Notes, got.Services)
+	}
+
+	r = terminated("passthrough", "Redirect")
+	want = routing.RouteSpec{
+		RouteKey: want.RouteKey, Host: "h.test", Termination: routing.TermPassthrough, Insecure: routing.InsecureRedirect,
+		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
+		Balance: balancer.SourceConsistent,
+		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: balancer.TCP, Service: "a"}},
+	}
+	if diff := cmp.Diff(want, translated(t, Options{}, r).Spec, compareAddr); diff != "" {
+		t.Errorf("passthrough: (-want +got):\n%s", diff)
+	}
+
+	r = terminated("", "")
+	r.Spec.Port = &routev1.RoutePort{TargetPort: intstr.FromInt32(9090)}
+	got = translated(t, Options{}, r)
+	want = routing.RouteSpec{
+		RouteKey: want.RouteKey, Host: "h.test",
+		Policy: routing.Policy{
+			ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second,
+			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly",
+		},
+	}
+	if diff := cmp.Diff(want, got.Spec, compareAddr, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("plain: (-want +got):\n%s", diff)
+	}
+	notes := []string{"service a has no endpoint with port 9090", "no endpoint can be chosen: requests are answered with 503"}
+	if diff := cmp.Diff(notes, got.Notes); diff != "" {
+		t.Errorf("plain: notes (-want +got):\n%s", diff)
+	}
+	targets, notes := got.Targets(func(name string) *endpoints.Set {
+		s := one(name)
+		s.Endpoints[0].Port = "9090"
+		return s
+	})
+	if len(targets) != 1 || len(notes) != 0 {
+		t.Errorf("targets after a change: %v, notes %q", targets, notes)
+	}
+}
