@@ -128,6 +128,7 @@ func BenchmarkTableApplyOne(b *testing.B) {
 			t, _ := routing.Compile(routing.Options{}, nil, specs)
 			store.Publish(t)
 			random := rand.New(rand.NewPCG(1, 2))
+			runtime.GC() // the garbage of the build is not the cost of a change
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				change := &specs[random.IntN(n)]
@@ -137,6 +138,46 @@ func BenchmarkTableApplyOne(b *testing.B) {
 				one := [1]routing.RouteSpec{*change}
 				next, _ := store.Load().Apply(one[:], nil)
 				store.Publish(next)
+			}
+		})
+	}
+}
+
+// BenchmarkManyPaths has all routes on one host: the time per path to compile, to
+// find one and to change one.
+func BenchmarkManyPaths(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		specs := lookupSpecs(n)
+		paths := make([][]byte, n)
+		for i := range specs {
+			specs[i].Host, specs[i].Path = "one.example.test", fmt.Sprintf("/team/%d/app/%d", i%100, i)
+			paths[i] = []byte(specs[i].Path + "/index.html")
+		}
+		t, _ := routing.Compile(routing.Options{}, nil, specs)
+		b.Run(fmt.Sprintf("compile/paths=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				routing.Compile(routing.Options{}, nil, specs)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/path")
+		})
+		b.Run(fmt.Sprintf("match/paths=%d", n), func(b *testing.B) {
+			random, host := rand.New(rand.NewPCG(1, 2)), []byte("one.example.test")
+			b.ReportAllocs()
+			for b.Loop() {
+				i := random.IntN(n)
+				if d := t.Match(false, host, paths[i]); d.Route == nil || d.Route.Path() != specs[i].Path {
+					b.Fatalf("%s is served by %v", paths[i], d.Route)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("apply/paths=%d", n), func(b *testing.B) {
+			runtime.GC()
+			table, i := t, 0
+			for b.Loop() {
+				one := [1]routing.RouteSpec{specs[i%n]}
+				one[0].Path += "/" + strconv.Itoa(i)
+				table, _ = table.Apply(one[:], nil)
+				i++
 			}
 		})
 	}

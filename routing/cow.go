@@ -1,17 +1,21 @@
 package routing
 
-// A cow is a hash table that is copied on write: an edit copies the directory and
-// the buckets it changes, and shares all others with the table it came from. It
-// grows by splitting single buckets (extendible hashing), so no edit has to rebuild
-// it, and a lookup is one step through the directory and one through a bucket.
+import "slices"
+
+// A cow is a hash table that is copied on write: an edit copies the buckets it
+// changes and the pages of the directory that lead to them, and shares all others
+// with the table it came from. It grows by splitting single buckets (extendible
+// hashing), so an edit that adds one item does not rebuild it.
 //
 // The upper bits of a hash choose the place in the directory, the lower ones the
-// slot to begin with. Two buckets of neighbouring places are the same one as long
-// as it has not been split.
+// slot to begin with. Buckets of neighbouring places are the same one as long as it
+// has not been split. What an edit allocates counts more than what it copies: in a
+// large heap each byte brings the next collection nearer.
 
 const (
 	bucketSlots = 128
-	bucketFill  = 96 // slots in use from which on a bucket is split
+	bucketFill  = 96  // slots in use from which on a bucket is split
+	pagePlaces  = 128 // places of one page of the directory
 )
 
 type slot[E any] struct {
@@ -25,22 +29,44 @@ type bucket[E any] struct {
 	count uint8
 }
 
+// page is a part of the directory.
+type page[E any] [pagePlaces]bucket[E]
+
 type cow[E any] struct {
-	dir   []bucket[E] // 1<<depth places
+	dir   []*page[E] // 1<<depth places
 	depth uint8
 	count int
 }
 
 func newCow[E any]() cow[E] {
-	return cow[E]{dir: []bucket[E]{{slots: new([bucketSlots]slot[E])}}}
+	first := new(page[E])
+	first[0].slots = new([bucketSlots]slot[E])
+	return cow[E]{dir: []*page[E]{first}}
 }
 
-// place returns the index in the directory for a hash.
+// places returns the size of the directory.
+func (c *cow[E]) places() uint64 { return 1 << c.depth }
+
+// place returns the place in the directory for a hash.
 func (c *cow[E]) place(hash uint64) uint64 { return hash >> 1 >> ((63 - c.depth) & 63) }
+
+// at returns the bucket of a place.
+func (c *cow[E]) at(place uint64) *bucket[E] { return &c.dir[place/pagePlaces][place%pagePlaces] }
+
+// buckets calls yield with each bucket once.
+func (c *cow[E]) buckets(yield func(*bucket[E]) bool) {
+	for place := uint64(0); place < c.places(); {
+		b := c.at(place)
+		if !yield(b) {
+			return
+		}
+		place += 1 << (c.depth - b.depth)
+	}
+}
 
 // get returns the item of a hash for which same is true, nil if there is none.
 func (c *cow[E]) get(hash uint64, same func(*E) bool) *E {
-	slots := c.dir[c.place(hash)].slots
+	slots := c.at(c.place(hash)).slots
 	for i := hash; ; i++ {
 		s := &slots[i%bucketSlots]
 		if s.item == nil {
@@ -54,9 +80,9 @@ func (c *cow[E]) get(hash uint64, same func(*E) bool) *E {
 
 // each calls yield for every item until it returns false, in no order.
 func (c *cow[E]) each(yield func(*E) bool) {
-	for i := 0; i < len(c.dir); i += 1 << (c.depth - c.dir[i].depth) {
-		for k := range c.dir[i].slots {
-			if item := c.dir[i].slots[k].item; item != nil && !yield(item) {
+	for b := range c.buckets {
+		for i := range b.slots {
+			if item := b.slots[i].item; item != nil && !yield(item) {
 				return
 			}
 		}
@@ -67,13 +93,14 @@ func (c *cow[E]) each(yield func(*E) bool) {
 type edit[E any] struct {
 	cow[E]
 	fresh  bool                               // nothing is shared with another cow
-	copied bool                               // the directory is not shared
+	copied bool                               // the list of pages is not shared
+	pages  map[*page[E]]struct{}              // pages not shared, unless fresh
 	owned  map[*[bucketSlots]slot[E]]struct{} // buckets not shared, unless fresh
 }
 
 // edit returns an edit that begins with the items of c.
 func (c cow[E]) edit() *edit[E] {
-	return &edit[E]{cow: c, owned: make(map[*[bucketSlots]slot[E]]struct{})}
+	return &edit[E]{cow: c, pages: make(map[*page[E]]struct{}), owned: make(map[*[bucketSlots]slot[E]]struct{})}
 }
 
 func freshEdit[E any]() *edit[E] { return &edit[E]{cow: newCow[E](), fresh: true} }
@@ -82,12 +109,12 @@ func freshEdit[E any]() *edit[E] { return &edit[E]{cow: newCow[E](), fresh: true
 // fraction of its directory is built anew.
 func (e *edit[E]) result() cow[E] {
 	const smallest, sparse = 64, 4
-	if len(e.dir) < smallest || e.count >= len(e.dir)*sparse {
+	if e.places() < smallest || e.count >= int(e.places())*sparse {
 		return e.cow
 	}
 	f := freshEdit[E]()
-	for i := 0; i < len(e.dir); i += 1 << (e.depth - e.dir[i].depth) {
-		for _, s := range e.dir[i].slots {
+	for b := range e.buckets {
+		for _, s := range b.slots {
 			if s.item != nil {
 				f.put(s.hash, s.item, func(*E) bool { return false })
 			}
@@ -155,13 +182,9 @@ func (b *bucket[E]) add(s slot[E]) {
 
 // own returns the bucket of a hash, copied if it is shared.
 func (e *edit[E]) own(hash uint64) bucket[E] {
-	b := e.dir[e.place(hash)]
+	b := *e.at(e.place(hash))
 	if e.fresh {
 		return b
-	}
-	if !e.copied {
-		e.dir = append([]bucket[E](nil), e.dir...)
-		e.copied = true
 	}
 	if _, mine := e.owned[b.slots]; mine {
 		return b
@@ -177,21 +200,32 @@ func (e *edit[E]) set(hash uint64, b bucket[E]) {
 	size := uint64(1) << (e.depth - b.depth)
 	first := e.place(hash) &^ (size - 1)
 	for i := range size {
-		e.dir[first+i] = b
+		e.ownPage((first + i) / pagePlaces)
+		*e.at(first + i) = b
+	}
+}
+
+// ownPage copies a page of the directory if it is shared.
+func (e *edit[E]) ownPage(i uint64) {
+	if e.fresh {
+		return
+	}
+	if !e.copied {
+		e.dir, e.copied = slices.Clone(e.dir), true
+	}
+	if _, mine := e.pages[e.dir[i]]; !mine {
+		p := *e.dir[i]
+		e.dir[i] = &p
+		e.pages[&p] = struct{}{}
 	}
 }
 
 // split divides the bucket of a hash by the next bit. If it has only one place in
 // the directory, that is doubled first.
 func (e *edit[E]) split(hash uint64) {
-	old := e.dir[e.place(hash)]
+	old := *e.at(e.place(hash))
 	if old.depth == e.depth {
-		dir := make([]bucket[E], 2*len(e.dir))
-		for i, b := range e.dir {
-			dir[2*i], dir[2*i+1] = b, b
-		}
-		e.dir, e.copied = dir, true
-		e.depth++
+		e.double()
 	}
 	low, high := e.bucket(old.depth+1), e.bucket(old.depth+1)
 	bit := uint64(1) << (63 - old.depth)
@@ -206,4 +240,20 @@ func (e *edit[E]) split(hash uint64) {
 	}
 	e.set(hash&^bit, low)
 	e.set(hash|bit, high)
+}
+
+// double gives each bucket twice as many places in the directory.
+func (e *edit[E]) double() {
+	old := e.cow
+	e.depth++
+	e.dir, e.copied = make([]*page[E], (e.places()+pagePlaces-1)/pagePlaces), true
+	for i := range e.dir {
+		e.dir[i] = new(page[E])
+		if !e.fresh {
+			e.pages[e.dir[i]] = struct{}{}
+		}
+	}
+	for place := range e.places() {
+		*e.at(place) = *old.at(place / 2)
+	}
 }

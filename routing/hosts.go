@@ -178,7 +178,7 @@ func (h *hosts) findWild(host []byte) *group {
 
 // findGroup is cow.get without a function call for each comparison.
 func findGroup(c *cow[group], hash uint64, host []byte) *group {
-	slots := c.dir[c.place(hash)].slots
+	slots := c.at(c.place(hash)).slots
 	for i := hash; ; i++ {
 		s := &slots[i%bucketSlots]
 		if s.item == nil {

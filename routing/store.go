@@ -14,7 +14,8 @@ type Store struct {
 	changed chan struct{} // closed at the next Publish
 }
 
-// NewStore returns a store with an empty table of generation 0.
+// NewStore returns a store with an empty table of generation 0. That table has no
+// options: the first real one is made by Compile, not by its Apply.
 func NewStore() *Store {
 	s := &Store{changed: make(chan struct{})}
 	t, _ := Compile(Options{}, nil, nil)

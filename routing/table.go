@@ -10,7 +10,7 @@ import (
 
 // Options is what a table needs besides its routes.
 type Options struct {
-	Registry           *balancer.Registry // owner of the pools; nil = one of its own
+	Registry           *balancer.Registry // owner of the pools, the same for all tables; nil = that of the table before, or a new one
 	DefaultCertificate *tls.Certificate   // served when no route has one; nil = none
 }
 
@@ -38,7 +38,11 @@ type keyed struct {
 // counters, pools and parsed certificates. The pools of the routes are updated to
 // the targets at once, not when the table is published.
 func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejection) {
-	if options.Registry == nil {
+	switch {
+	case options.Registry != nil:
+	case prev != nil:
+		options.Registry = prev.options.Registry
+	default:
 		options.Registry = balancer.NewRegistry()
 	}
 	b := newBuilder(options)

@@ -106,6 +106,16 @@ func TestUnchangedRoutesAreReused(t *testing.T) {
 	}
 }
 
+func TestRegistryIsKept(t *testing.T) {
+	registry := balancer.NewRegistry()
+	table, _ := Compile(Options{Registry: registry}, nil, nil)
+	table, _ = Compile(Options{}, table, []RouteSpec{route("1", "a.test", "")})
+	table, _ = table.Apply([]RouteSpec{route("2", "b.test", "")}, nil)
+	if pools, _ := registry.Len(); pools != 2 || table.Len() != 2 {
+		t.Errorf("%d pools in the registry of the first table", pools)
+	}
+}
+
 func TestChangedRouteKeepsPoolAndStats(t *testing.T) {
 	first := compile(t, route("1", "a.test", ""), route("2", "b.test", ""))
 	old := first.Route(route("1", "", "").RouteKey)
