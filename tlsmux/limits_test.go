@@ -166,6 +166,41 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
+// TestResetInTheMiddle resets a conversation after each of many numbers of bytes of the client, and of the server: it either
+// got through its handshake or failed, once, and leaves nothing behind.
+func TestResetInTheMiddle(t *testing.T) {
+	for _, plan := range []func(p *reactor.Peer, k int){(*reactor.Peer).ResetAfterSent, (*reactor.Peer).ResetAfterReceived} {
+		for k := 1; k < 3000; k += 131 {
+			m := serveMemory(t, Config{})
+			p, b := m.net.Connect(m.addr), newBridge()
+			m.net.Run()
+			plan(p, k)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c := tls.Client(b, m.trusting(&tls.Config{}))
+				if _, err := c.Write([]byte("over memory")); err == nil {
+					_, _ = io.ReadFull(c, make([]byte, 11))
+				}
+			}()
+			m.await(t, "end of the client", func() bool {
+				b.move(p)
+				select {
+				case <-done:
+					return true
+				default:
+					return false
+				}
+			})
+			p.Reset()
+			m.await(t, "fate of the connection", func() bool { return len(m.failed)+len(m.infos) > 0 && m.loop.Conns() == 0 })
+			if len(m.failed)+len(m.infos) != 1 || m.mux.Pending() != 0 {
+				t.Fatalf("after %d bytes: %d failed, %d terminated, %d pending", k, len(m.failed), len(m.infos), m.mux.Pending())
+			}
+		}
+	}
+}
+
 // TestHalfOpenHandshakesStarveNobody has many clients stop in the middle of the handshake, with one slot for all.
 func TestHalfOpenHandshakesStarveNobody(t *testing.T) {
 	w, err := NewWorkers(WorkersConfig{Handshakes: 1})
@@ -221,7 +256,7 @@ func TestRefusedWhenOthersAreFull(t *testing.T) {
 	if first.EOF() || first.ResetSeen() || !second.EOF() && !second.ResetSeen() {
 		t.Error("the second one was not refused")
 	}
-	if m.mux.Pending() != 1 || m.mux.Stats().Shed.Load() != 1 {
+	if m.mux.Pending() != 1 || m.mux.Stats().Shed.Load() != 1 || len(m.failed) != 1 {
 		t.Errorf("%d pending, %d shed", m.mux.Pending(), m.mux.Stats().Shed.Load())
 	}
 }

@@ -39,8 +39,8 @@ type Config struct {
 	// handler is presented all bytes from the first one on, hello being what has come so far, valid for the call. Required.
 	Passthrough func(c *reactor.Conn, r *routing.Route, info Info, hello []byte) reactor.Handler
 	// Failed is told why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
-	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, an error of crypto/tls or of the connection, io.EOF when it ended before it
-	// said anything. nil = nobody is told.
+	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, ErrNoHello, an error of crypto/tls or of the connection. The connection is
+	// closed or closing. nil = nobody is told.
 	Failed func(c *reactor.Conn, info Info, err error)
 }
 
@@ -78,6 +78,8 @@ var (
 	ErrInspectTimeout = errors.New("no complete ClientHello in time")
 	// ErrStrictSNI: there is no certificate for the server name.
 	ErrStrictSNI = errors.New("no certificate for the server name")
+	// ErrNoHello: the client ended the connection before its ClientHello was complete.
+	ErrNoHello = errors.New("closed by the client before its ClientHello")
 )
 
 // Mux takes over the connections accepted on the TLS port and hands them on when it is known what they are. It may be
@@ -143,6 +145,9 @@ func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
 	if m.pending.Load() >= int64(m.cfg.MaxPending) {
 		if ln.first == nil {
 			m.stats.Shed.Add(1)
+			if m.cfg.Failed != nil {
+				m.cfg.Failed(c, Info{}, ErrShed)
+			}
 			return nil
 		}
 		ln.first.shed()
@@ -356,10 +361,8 @@ func names(cert *tls.Certificate, name string) bool {
 // EOF implements reactor.Handler: without a complete ClientHello there is nobody to answer.
 func (e *entry) EOF(c *reactor.Conn) {
 	c.CloseNow(false)
-	e.fail(errEarlyEOF)
+	e.fail(ErrNoHello)
 }
-
-var errEarlyEOF = errors.New("closed by the client before its ClientHello")
 
 // Drained implements reactor.Handler.
 func (e *entry) Drained(*reactor.Conn) {}

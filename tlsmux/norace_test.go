@@ -1,0 +1,5 @@
+//go:build !race
+
+package tlsmux
+
+const raceDetector = false
