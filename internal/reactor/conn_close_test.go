@@ -185,7 +185,6 @@ func TestResetByPeer(t *testing.T) {
 					t.Fatal(err)
 				}
 				get(t, "EOF", eof)
-				on(t, l, func() { c.Write([]byte("unread")) })
 			}
 			if err := peer.SetLinger(0); err != nil {
 				t.Fatal(err)
