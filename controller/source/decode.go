@@ -230,7 +230,11 @@ func unknownKind(h header) string {
 func jsonError(err error) string {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) {
-		return fmt.Sprintf("%s must not be a %s", t.Field, t.Value)
+		text := fmt.Sprintf("%s must not be of type %s", t.Field, t.Value)
+		if t.Value == "bool" {
+			text += " (in YAML y, n, yes, no, on and off are of type bool unless quoted)"
+		}
+		return text
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
