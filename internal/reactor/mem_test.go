@@ -1,0 +1,593 @@
+package reactor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var memAddr = netip.MustParseAddrPort("10.0.0.1:80")
+
+// logHandler writes what happens to a connection into a log; set functions replace the default.
+type logHandler struct {
+	log    []string
+	input  []byte
+	closed int
+	err    error
+
+	data    func(c *Conn, p []byte) int
+	eof     func(c *Conn)
+	connect func(c *Conn)
+	drained func(c *Conn)
+}
+
+func (h *logHandler) Connected(c *Conn) {
+	h.log = append(h.log, "connected")
+	if h.connect != nil {
+		h.connect(c)
+	}
+}
+
+func (h *logHandler) Data(c *Conn, p []byte) int {
+	n := len(p)
+	if h.data != nil {
+		n = h.data(c, p)
+	}
+	h.input = append(h.input, p[:n]...)
+	return n
+}
+
+func (h *logHandler) EOF(c *Conn) {
+	h.log = append(h.log, "eof")
+	if h.eof != nil {
+		h.eof(c)
+	}
+}
+
+func (h *logHandler) Drained(c *Conn) {
+	h.log = append(h.log, "drained")
+	if h.drained != nil {
+		h.drained(c)
+	}
+}
+
+func (h *logHandler) Closed(_ *Conn, err error) {
+	h.log = append(h.log, "closed")
+	h.closed++
+	h.err = err
+}
+
+func echo() *logHandler {
+	return &logHandler{
+		data: func(c *Conn, p []byte) int { c.Write(p); return len(p) },
+		eof:  func(c *Conn) { c.Close() },
+	}
+}
+
+func listen(t *testing.T, l *Loop, addr netip.AddrPort, accept func(c *Conn) Handler) *Listener {
+	t.Helper()
+	ln, err := l.Listen(addr, accept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+// TestNetworkEcho shows how a test of a pipeline looks.
+func TestNetworkEcho(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	closed := 0
+	ln := listen(t, l, memAddr, func(c *Conn) Handler {
+		h := &idleEcho{closed: &closed}
+		h.timer = l.NewTimer(func() { c.Write([]byte("too slow")); c.Close() })
+		h.timer.Reset(30 * time.Second)
+		return h
+	})
+
+	p := n.Connect(ln.Addr())
+	p.Write([]byte("hello"))
+	n.Run()
+	if got := string(p.Take()); got != "hello" {
+		t.Fatalf("received %q", got)
+	}
+	n.Advance(29 * time.Second)
+	if len(p.Received()) > 0 || closed != 0 {
+		t.Fatalf("the timeout came early: %q, closed %d", p.Received(), closed)
+	}
+	n.Advance(2 * time.Second)
+	if got := string(p.Received()); got != "too slow" || !p.EOF() {
+		t.Fatalf("received %q, EOF %v", got, p.EOF())
+	}
+	p.Close()
+	n.Run()
+	if closed != 1 || l.Conns() != 0 {
+		t.Fatalf("closed %d times, %d connections left", closed, l.Conns())
+	}
+}
+
+type idleEcho struct {
+	logHandler
+	timer  *Timer
+	closed *int
+}
+
+func (h *idleEcho) Data(c *Conn, p []byte) int { c.Write(p); return len(p) }
+func (h *idleEcho) Closed(*Conn, error)        { h.timer.Stop(); *h.closed++ }
+
+// TestSweepEcho is a proxy of two connections under every fault: the answer is whole, or the client
+// does not get to believe that it is.
+func TestSweepEcho(t *testing.T) {
+	Sweep(t, func(t *testing.T, n *Network) {
+		l := n.NewLoop(Config{})
+		server := n.Accept(netip.MustParseAddrPort("10.1.0.1:8080"), func(p *Peer) {
+			p.OnData = func(p *Peer) {
+				if q := p.TakeThrough("\n"); q != nil {
+					p.Write([]byte("answer to " + string(q)))
+					p.Close()
+				}
+			}
+		})
+		var halves []*pipeHalf
+		listen(t, l, memAddr, func(c *Conn) Handler {
+			front, back := &pipeHalf{}, &pipeHalf{}
+			front.to, back.to = l.Dial(server.Addr(), back, 5*time.Second), c
+			front.idle, back.idle = l.NewTimer(func() { c.CloseNow(true) }), l.NewTimer(func() {})
+			front.idle.Reset(time.Minute)
+			halves = append(halves, front, back)
+			return front
+		})
+		client := n.Connect(memAddr)
+		client.Write([]byte("question\n"))
+		n.Run()
+		got := string(client.Received())
+		const want = "answer to question\n"
+		if n.Benign() && (got != want || !client.EOF()) {
+			t.Fatalf("received %q, EOF %v", got, client.EOF())
+		}
+		if !strings.HasPrefix(want, got) || (got != want && client.EOF() && !client.ResetSeen()) {
+			t.Fatalf("took %q for the whole answer", got)
+		}
+		client.Close()
+		n.Advance(2 * time.Minute)
+		for i, h := range halves {
+			if h.closed != 1 {
+				t.Errorf("half %d: Closed came %d times", i, h.closed)
+			}
+		}
+		if l.Conns() != 0 {
+			t.Errorf("%d connections left after the timeouts", l.Conns())
+		}
+	})
+}
+
+// pipeHalf copies one direction of a small proxy.
+type pipeHalf struct {
+	to     *Conn
+	idle   *Timer
+	closed int
+}
+
+func (h *pipeHalf) Connected(*Conn)            {}
+func (h *pipeHalf) Data(_ *Conn, p []byte) int { h.to.Write(p); return len(p) }
+func (h *pipeHalf) EOF(*Conn)                  { h.to.CloseWrite() }
+func (h *pipeHalf) Drained(*Conn)              {}
+func (h *pipeHalf) Closed(_ *Conn, err error) {
+	h.closed++
+	h.idle.Stop()
+	if err != nil {
+		h.to.CloseNow(true)
+	} else {
+		h.to.Close()
+	}
+}
+
+func TestNetworkSameSeedSameCourse(t *testing.T) {
+	course := func(seed uint64) string {
+		n := NewNetwork(seed)
+		n.SplitRandom(8)
+		n.WriteLimitRandom(8)
+		l := n.NewLoop(Config{})
+		var b strings.Builder
+		listen(t, l, memAddr, func(c *Conn) Handler {
+			h := echo()
+			h.data = func(c *Conn, p []byte) int {
+				fmt.Fprintf(&b, "%d:%q ", c.RemoteAddr().Port(), p)
+				c.Write(p)
+				return len(p)
+			}
+			return h
+		})
+		for i := range 4 {
+			n.Connect(memAddr).Write(bytes.Repeat([]byte{byte('a' + i)}, 20))
+		}
+		n.Run()
+		return b.String()
+	}
+	if a, b := course(5), course(5); a != b {
+		t.Errorf("seed 5 gave two courses:\n%s\n%s", a, b)
+	}
+	if a, b := course(5), course(6); a == b {
+		t.Errorf("seeds 5 and 6 gave the same course: %s", a)
+	}
+}
+
+func TestNetworkSplit(t *testing.T) {
+	for _, k := range []int{1, 3} {
+		n := NewNetwork(0)
+		n.Split(k)
+		l := n.NewLoop(Config{})
+		longest, calls := 0, 0
+		listen(t, l, memAddr, func(*Conn) Handler {
+			h := echo()
+			h.data = func(c *Conn, p []byte) int {
+				longest, calls = max(longest, len(p)), calls+1
+				c.Write(p)
+				return len(p)
+			}
+			return h
+		})
+		p := n.Connect(memAddr)
+		p.Write([]byte("0123456789"))
+		p.CloseWrite()
+		n.Run()
+		if want := (10 + k - 1) / k; longest != k || calls != want {
+			t.Errorf("split %d: %d pieces up to %d bytes, want %d", k, calls, longest, want)
+		}
+		if got := string(p.Received()); got != "0123456789" || !p.EOF() {
+			t.Errorf("split %d: received %q, EOF %v", k, got, p.EOF())
+		}
+	}
+}
+
+func TestNetworkWriteLimit(t *testing.T) {
+	n := NewNetwork(0)
+	n.WriteLimit(3)
+	l := n.NewLoop(Config{})
+	listen(t, l, memAddr, func(c *Conn) Handler { c.Write([]byte("0123456789")); return echo() })
+	p := n.Connect(memAddr)
+	n.Run()
+	if got := string(p.Received()); got != "0123456789" {
+		t.Fatalf("received %q", got)
+	}
+	if w := l.Stats().Writes; w != 4 {
+		t.Errorf("%d writes, want 4", w)
+	}
+}
+
+// TestNetworkWindow: a peer that does not read stops the loop's writes at its window, and the one
+// edge that follows moves them on.
+func TestNetworkWindow(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	var conn *Conn
+	h := echo()
+	listen(t, l, memAddr, func(c *Conn) Handler { conn = c; return h })
+	p := n.Connect(memAddr)
+	p.StopReading()
+	p.ReadWindow(1000)
+	n.Run()
+	conn.Write(make([]byte, 1<<20))
+	n.Run()
+	if got := conn.BytesWritten(); got != 1000 {
+		t.Fatalf("%d bytes went out, the window is 1000", got)
+	}
+	if !conn.Congested() || conn.Pending() != 1<<20-1000 {
+		t.Fatalf("congested %v, pending %d", conn.Congested(), conn.Pending())
+	}
+	p.StartReading()
+	n.Run()
+	if p.Total() != 1<<20 || conn.Congested() {
+		t.Fatalf("received %d, congested %v", p.Total(), conn.Congested())
+	}
+	if strings.Join(h.log, " ") != "drained" {
+		t.Errorf("events: %v", h.log)
+	}
+}
+
+func TestNetworkPeerWindow(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	var conn *Conn
+	h := echo()
+	h.data = nil
+	listen(t, l, memAddr, func(c *Conn) Handler { conn = c; c.Pause(); return h })
+	p := n.Connect(memAddr)
+	p.Write(make([]byte, 200<<10))
+	p.CloseWrite()
+	n.Run()
+	if want := 200<<10 - memWindow; p.Unsent() != want {
+		t.Fatalf("%d bytes unsent to a paused connection, want %d", p.Unsent(), want)
+	}
+	conn.Resume()
+	n.Run()
+	if len(h.input) != 200<<10 || p.Unsent() != 0 || !p.EOF() {
+		t.Fatalf("read %d, unsent %d, EOF %v", len(h.input), p.Unsent(), p.EOF())
+	}
+}
+
+func TestNetworkDial(t *testing.T) {
+	target := netip.MustParseAddrPort("10.9.9.9:99")
+	for _, tc := range []struct {
+		name string
+		set  func(n *Network)
+		want error
+		log  string
+	}{
+		{"nobody", func(*Network) {}, syscall.ECONNREFUSED, "closed"},
+		{"unreachable", func(n *Network) { n.RefuseDial(target, syscall.EHOSTUNREACH) }, syscall.EHOSTUNREACH, "closed"},
+		{"hangs", func(n *Network) { n.HangDial(target) }, ErrDialTimeout, "closed"},
+		{"server", func(n *Network) { n.Accept(target, func(p *Peer) { p.Write([]byte("x")); p.Close() }) }, nil, "connected eof closed"},
+		{"allowed again", func(n *Network) {
+			n.HangDial(target)
+			n.AllowDial(target)
+			n.Accept(target, func(p *Peer) { p.Close() })
+		}, nil, "connected eof closed"},
+		{"closed server", func(n *Network) { n.Accept(target, nil).Close() }, syscall.ECONNREFUSED, "closed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := NewNetwork(0)
+			tc.set(n)
+			l := n.NewLoop(Config{})
+			h := echo()
+			h.data = nil
+			l.Dial(target, h, 3*time.Second)
+			if n.Run(); tc.want == ErrDialTimeout && h.closed != 0 {
+				t.Fatal("the dial ended before its timeout")
+			}
+			n.Advance(4 * time.Second)
+			if h.err != tc.want || h.closed != 1 || strings.Join(h.log, " ") != tc.log {
+				t.Errorf("closed with %v, events %v", h.err, h.log)
+			}
+		})
+	}
+}
+
+func TestNetworkRefusedPeer(t *testing.T) {
+	n := NewNetwork(0)
+	p := n.Connect(memAddr)
+	n.Run()
+	if p.Refused() != syscall.ECONNREFUSED || p.Connected() {
+		t.Errorf("refused: %v, connected %v", p.Refused(), p.Connected())
+	}
+}
+
+// TestNetworkReset: bytes that came before the reset are presented before it is told.
+func TestNetworkReset(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		act    func(n *Network, p *Peer)
+		input  string
+		want   error
+		events string
+	}{
+		{"peer resets", func(_ *Network, p *Peer) { p.Write([]byte("abcdef")); p.Reset() }, "abcdef", syscall.ECONNRESET, "closed"},
+		{"reset after 4", func(_ *Network, p *Peer) { p.ResetAfterSent(4); p.Write([]byte("abcdef")) }, "abcd", syscall.ECONNRESET, "closed"},
+		{"read error after 2", func(_ *Network, p *Peer) { p.FailRead(2, syscall.ETIMEDOUT); p.Write([]byte("abcdef")) }, "ab", syscall.ETIMEDOUT, "closed"},
+		{"stall after 5", func(_ *Network, p *Peer) { p.StallAfterSent(5); p.Write([]byte("abcdef")) }, "abcde", nil, ""},
+		{"stall released", func(n *Network, p *Peer) {
+			p.StallAfterSent(5)
+			p.Write([]byte("abcdef"))
+			n.After(time.Second, p.Release)
+		}, "abcdef", nil, ""},
+		{"stalled", func(_ *Network, p *Peer) { p.Stall(); p.Write([]byte("abcdef")); p.CloseWrite() }, "", nil, ""},
+		{"half-close, then reset", func(n *Network, p *Peer) { p.Write([]byte("ab")); p.CloseWrite(); n.After(time.Second, p.Reset) }, "ab", syscall.EPIPE, "eof closed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n := NewNetwork(0)
+			l := n.NewLoop(Config{})
+			h := &logHandler{}
+			listen(t, l, memAddr, func(c *Conn) Handler { return h })
+			p := n.Connect(memAddr)
+			n.Run()
+			tc.act(n, p)
+			n.Advance(2 * time.Second)
+			if string(h.input) != tc.input || h.err != tc.want || strings.Join(h.log, " ") != tc.events {
+				t.Errorf("read %q, closed with %v, events %v", h.input, h.err, h.log)
+			}
+		})
+	}
+}
+
+func TestNetworkFailWrite(t *testing.T) {
+	for _, k := range []int{0, 1, 5} {
+		n := NewNetwork(0)
+		l := n.NewLoop(Config{})
+		var conn *Conn
+		h := &logHandler{}
+		listen(t, l, memAddr, func(c *Conn) Handler { conn = c; return h })
+		p := n.Connect(memAddr)
+		n.Run()
+		p.FailWrite(k, syscall.EPIPE)
+		conn.Write([]byte("0123456789"))
+		n.Run()
+		if string(p.Received()) != "0123456789"[:k] || !p.ResetSeen() {
+			t.Errorf("after %d: peer received %q, reset %v", k, p.Received(), p.ResetSeen())
+		}
+		if h.err != syscall.EPIPE || h.closed != 1 {
+			t.Errorf("after %d: closed with %v, %d times", k, h.err, h.closed)
+		}
+	}
+}
+
+// TestNetworkCloseUnread: as on a real system, closing with unread input resets the peer, and so do
+// bytes that come after a close.
+func TestNetworkCloseUnread(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	var conns []*Conn
+	listen(t, l, memAddr, func(c *Conn) Handler { c.Pause(); conns = append(conns, c); return echo() })
+	a, b, c := n.Connect(memAddr), n.Connect(memAddr), n.Connect(memAddr)
+	a.Write([]byte("unread"))
+	n.Run()
+	conns[0].Loop().Post(func() {
+		for _, c := range conns {
+			c.CloseNow(false)
+		}
+	})
+	n.Run()
+	if !a.ResetSeen() || a.EOF() {
+		t.Errorf("close with unread input: reset %v, EOF %v", a.ResetSeen(), a.EOF())
+	}
+	if b.ResetSeen() || !b.EOF() {
+		t.Errorf("close without: reset %v, EOF %v", b.ResetSeen(), b.EOF())
+	}
+	c.Write([]byte("too late"))
+	n.Run()
+	if !c.ResetSeen() {
+		t.Error("bytes after the close were not answered by a reset")
+	}
+}
+
+// TestNetworkEdges: no event without a change, and the levels of the moment in each.
+func TestNetworkEdges(t *testing.T) {
+	n := NewNetwork(0)
+	eng := &memEngine{net: n}
+	n.loops = nil
+	var got []events
+	var sock socket
+	ln, err := eng.listen(memAddr, func(s socket, _ error) {
+		sock = s
+		if err := eng.register(s, &Conn{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := func() []events {
+		got = nil
+		n.Run()
+		for eng.hasWork() {
+			_ = eng.wait(0, func(_ *Conn, ev events) { got = append(got, ev) })
+			n.Run()
+		}
+		return got
+	}
+	p := n.Connect(ln.addr())
+	p.StopReading()
+	p.ReadWindow(9)
+	expect := func(what string, want ...events) {
+		t.Helper()
+		if fmt.Sprint(wait()) != fmt.Sprint(want) {
+			t.Errorf("%s: events %b, want %b", what, got, want)
+		}
+	}
+	expect("accepted", evOut)
+	p.Write([]byte("abc"))
+	expect("bytes", evIn|evOut)
+	p.Write([]byte("def"))
+	expect("more bytes while readable")
+	buf := make([]byte, 10)
+	if k, err := sock.read(buf); k != 6 || err != nil {
+		t.Fatalf("read %d, %v", k, err)
+	}
+	if _, err := sock.read(buf); err != errAgain {
+		t.Fatalf("read of nothing: %v", err)
+	}
+	p.Write([]byte("g"))
+	expect("readable again", evIn|evOut)
+	if k, err := sock.writev(make([]byte, 6), make([]byte, 6)); k != 9 || err != nil {
+		t.Fatalf("wrote %d, %v", k, err)
+	}
+	expect("full")
+	p.StartReading()
+	expect("writable again", evIn|evOut)
+	p.CloseWrite()
+	expect("half-close", evIn|evOut|evHup)
+	p.Reset()
+	expect("reset", evIn|evOut|evHup|evErr)
+	sock.close(false)
+	if _, err := sock.read(buf); err != syscall.EBADF {
+		t.Errorf("read after close: %v", err)
+	}
+	expect("closed")
+}
+
+func TestNetworkSharedAddress(t *testing.T) {
+	n := NewNetwork(0)
+	var accepted [2]int
+	for i := range 2 {
+		listen(t, n.NewLoop(Config{}), memAddr, func(*Conn) Handler { accepted[i]++; return echo() })
+	}
+	for range 10 {
+		n.Connect(memAddr)
+	}
+	n.Run()
+	if accepted != [2]int{5, 5} {
+		t.Errorf("loops accepted %v of 10", accepted)
+	}
+}
+
+func TestNetworkListenerClose(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	ln := listen(t, l, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), func(*Conn) Handler { return echo() })
+	addr := netip.AddrPortFrom(memAddr.Addr(), ln.Addr().Port())
+	ln.Pause()
+	p := n.Connect(addr)
+	n.Run()
+	if !p.Connected() || l.Conns() != 0 {
+		t.Fatalf("paused: connected %v, %d accepted", p.Connected(), l.Conns())
+	}
+	ln.Close()
+	q := n.Connect(addr)
+	n.Run()
+	if !p.ResetSeen() || q.Refused() != syscall.ECONNREFUSED {
+		t.Errorf("closed: backlog reset %v, new %v", p.ResetSeen(), q.Refused())
+	}
+}
+
+func TestNetworkLoopToLoop(t *testing.T) {
+	n := NewNetwork(3)
+	a, b := n.NewLoop(Config{}), n.NewLoop(Config{})
+	listen(t, a, memAddr, func(*Conn) Handler { return echo() })
+	h := &logHandler{connect: func(c *Conn) { c.Write([]byte("over")); c.CloseWrite() }, eof: func(c *Conn) { c.Close() }}
+	b.Dial(memAddr, h, time.Second)
+	n.Run()
+	if string(h.input) != "over" || h.closed != 1 || h.err != nil || a.Conns()+b.Conns() != 0 {
+		t.Errorf("read %q, closed %d with %v, %d left", h.input, h.closed, h.err, a.Conns()+b.Conns())
+	}
+}
+
+func TestNetworkAwait(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	done := false
+	go l.Post(func() { done = true })
+	if !n.Await(func() bool { return done }) {
+		t.Error("what was posted did not run")
+	}
+}
+
+func TestNetworkClose(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	h := echo()
+	listen(t, l, memAddr, func(*Conn) Handler { return h })
+	p := n.Connect(memAddr)
+	n.Run()
+	n.Close()
+	if !errors.Is(h.err, ErrClosed) || h.closed != 1 || !p.EOF() {
+		t.Errorf("closed with %v, %d times; peer's EOF %v", h.err, h.closed, p.EOF())
+	}
+}
+
+func TestNetworkLivelock(t *testing.T) {
+	n := NewNetwork(0)
+	l := n.NewLoop(Config{})
+	var again func()
+	again = func() { l.Post(again) }
+	l.Post(again)
+	defer func() {
+		if recover() == nil {
+			t.Error("Run came back from a loop without end")
+		}
+	}()
+	n.Run()
+}
