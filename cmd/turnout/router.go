@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -92,11 +93,28 @@ func (r *router) startAdmin() error {
 	r.admin, err = admin.New(admin.Config{
 		Addr:    r.o.adminAddr,
 		Ready:   r.control.Ready(),
-		Routes:  func() any { return r.control.Routes() },
+		Routes:  r.routes,
 		Metrics: handler,
 		Log:     func(err error) { r.log.Error(err.Error()) },
 	})
 	return err
+}
+
+// routes are the Route objects for everybody to read: their private keys are left
+// out, also where kubectl keeps a copy of the object.
+func (r *router) routes() any {
+	all := r.control.Routes()
+	for _, route := range all {
+		delete(route.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		if tls := route.Spec.TLS; tls != nil {
+			for _, text := range []*string{&tls.Key, &tls.Certificate, &tls.CACertificate, &tls.DestinationCACertificate} {
+				if strings.Contains(*text, "PRIVATE KEY") {
+					*text = "(left out: it holds a private key)"
+				}
+			}
+		}
+	}
+	return all
 }
 
 func (r *router) sourceCounts() metrics.Source {
@@ -143,24 +161,23 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	go func() { failed <- r.data.Run(serving) }()
 
 	var err error
-	if started != nil {
+	ready := r.control.Ready()
+	for serve := true; serve; {
 		select {
-		case <-r.control.Ready():
-			err = started()
+		case <-ready:
+			ready = nil
+			r.log.Info("ready", zap.Int("routes", r.store.Load().Len()), zap.Uint64("generation", r.store.Load().Generation()))
+			if started != nil {
+				err = started()
+				serve = err == nil
+			}
 		case err = <-failed:
 			rooms--
-			err = unexpected(err)
-		case <-ctx.Done():
-		}
-	}
-	if err == nil {
-		select {
+			err, serve = unexpected(err), false
 		case <-ctx.Done():
 			r.admin.Stopping()
 			rooms, err = r.linger(failed, rooms)
-		case err = <-failed:
-			rooms--
-			err = unexpected(err)
+			serve = false
 		}
 	}
 	stopServing()

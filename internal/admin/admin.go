@@ -87,6 +87,7 @@ func (s *Server) Stopping() { s.stopping.Store(true) }
 func (s *Server) Close() error {
 	s.stopping.Store(true)
 	err := s.server.Shutdown()
+	_ = s.listener.Close() // closed already, unless the server had not begun to serve
 	<-s.ended
 	if err != nil {
 		return fmt.Errorf("cannot stop the admin server: %w", err)

@@ -7,7 +7,11 @@ import (
 
 // exceptions are the places that break a rule on purpose: rule, place, reason.
 // Keep it short: each line is a debt or a decision.
-var exceptions = []struct{ rule, place, reason string }{}
+var exceptions = []struct{ rule, place, reason string }{
+	{"pure", "controller/admit/admit.go os", "os.Expand is a function of text; it reads nothing"},
+	{"skip", "bench/peer/config_test.go", "only HAProxy can say whether it accepts a configuration; CI installs it"},
+	{"skip", "cmd/turnout/demo_test.go", "the tour is made of curl commands; CI installs it"},
+}
 
 // used remembers which exceptions were needed.
 var used sync.Map

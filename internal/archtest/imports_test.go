@@ -28,6 +28,7 @@ var direction = []struct {
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every room's counters, nobody reads it"},
 	{"internal/admin", nil, "what it shows is handed to it as functions"},
 	{"internal/demo", nil, "the demo is a client of the router's ports and files"},
+	{"internal/testkit", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "what tests of several rooms share"},
 	{"internal/archtest", nil, "it looks from outside"},
 	{"internal/deps", nil, "it pins modules until the rooms that use them exist"},
 	{"deploy", nil, "files"},

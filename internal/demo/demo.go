@@ -118,7 +118,7 @@ func (d *Demo) copyManifests(from fs.FS) (services []object, certificate *tls.Ce
 					return nil, nil, fmt.Errorf("cannot use certificate of the pods in %s: %w", name, err)
 				}
 				certificate = &pair
-				if err := os.WriteFile(d.caFile(), []byte(o.StringData["ca.crt"]), 0o644); err != nil {
+				if err := os.WriteFile(caFile(d.dir), []byte(o.StringData["ca.crt"]), 0o644); err != nil {
 					return nil, nil, fmt.Errorf("cannot write authority of the pods: %w", err)
 				}
 			}
@@ -127,10 +127,11 @@ func (d *Demo) copyManifests(from fs.FS) (services []object, certificate *tls.Ce
 	return services, certificate, nil
 }
 
-func (d *Demo) caFile() string { return filepath.Join(d.dir, "ca.crt") }
+// caFile is the authority that signed the pods' certificate.
+func caFile(dir string) string { return filepath.Join(dir, "ca.crt") }
 
 // cookieFile is where a tour step keeps curl's cookies.
-func (d *Demo) cookieFile() string { return filepath.Join(d.dir, "cookies.txt") }
+func cookieFile(dir string) string { return filepath.Join(dir, "cookies.txt") }
 
 // tlsFor is nil for a service whose pods speak plain HTTP.
 func tlsFor(s object, certificate *tls.Certificate) *tls.Certificate {

@@ -193,7 +193,7 @@ func TestSlicesNameEveryPod(t *testing.T) {
 func TestTourShowsEveryRoute(t *testing.T) {
 	d := start(t)
 	shown := map[string]bool{}
-	for _, s := range d.Tour(Addresses{HTTP: netip.MustParseAddrPort("127.0.0.1:1"), HTTPS: netip.MustParseAddrPort("0.0.0.0:2"), Admin: netip.MustParseAddrPort("[::1]:3")}) {
+	for _, s := range Tour(d.Dir(), Addresses{HTTP: netip.MustParseAddrPort("127.0.0.1:1"), HTTPS: netip.MustParseAddrPort("0.0.0.0:2"), Admin: netip.MustParseAddrPort("[::1]:3")}) {
 		shown[s.File] = true
 		if len(s.Want) == 0 || s.About == "" {
 			t.Errorf("%s: no expectation or description", s.Command)
@@ -215,8 +215,7 @@ func TestTourShowsEveryRoute(t *testing.T) {
 }
 
 func TestTourAddresses(t *testing.T) {
-	d := &Demo{dir: "/tmp/a b"}
-	steps := d.Tour(Addresses{HTTP: netip.MustParseAddrPort("[::]:8080"), HTTPS: netip.MustParseAddrPort("[::1]:8443"), Admin: netip.MustParseAddrPort("127.0.0.1:1936")})
+	steps := Tour("/tmp/a b", Addresses{HTTP: netip.MustParseAddrPort("[::]:8080"), HTTPS: netip.MustParseAddrPort("[::1]:8443"), Admin: netip.MustParseAddrPort("127.0.0.1:1936")})
 	if !strings.Contains(steps[0].Command, "--connect-to :80:127.0.0.1:8080 ") {
 		t.Error(steps[0].Command)
 	}
@@ -228,5 +227,18 @@ func TestTourAddresses(t *testing.T) {
 func TestStartErrors(t *testing.T) {
 	if _, err := Start(Config{Manifests: examples.Files(), Dir: filepath.Join(t.TempDir(), "missing")}); err == nil {
 		t.Error("missing folder: no error")
+	}
+}
+
+// TestCloseRightAfterStart: a pod that has not begun to serve must end as well.
+func TestCloseRightAfterStart(t *testing.T) {
+	for range 200 {
+		p, err := startPod("p", "s", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

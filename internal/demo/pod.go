@@ -71,6 +71,7 @@ func (p *pod) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err := p.server.ShutdownWithContext(ctx)
+	_ = p.listener.Close() // closed already, unless the server had not begun to serve
 	<-p.ended
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("cannot stop pod %s: %w", p.name, err)

@@ -18,8 +18,9 @@ type Step struct {
 	Want    []string // each occurs in the command's output
 }
 
-// Tour returns the commands to try, in a good order. They work as they are.
-func (d *Demo) Tour(at Addresses) []Step {
+// Tour returns the commands to try with the router at the given addresses, in a
+// good order. They work as they are. dir is the folder of the demo.
+func Tour(dir string, at Addresses) []Step {
 	to := func(port uint16, a netip.AddrPort) string {
 		host := a.Addr()
 		if !host.IsValid() || host.IsUnspecified() {
@@ -29,10 +30,10 @@ func (d *Demo) Tour(at Addresses) []Step {
 	}
 	plain := "curl -s " + to(80, at.HTTP) + " "
 	secure := "curl -sk " + to(443, at.HTTPS) + " "
-	verified := "curl -s --cacert " + quote(d.caFile()) + " " + to(443, at.HTTPS) + " "
+	verified := "curl -s --cacert " + quote(caFile(dir)) + " " + to(443, at.HTTPS) + " "
 	socket := "-i --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' " +
 		"-H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' "
-	cookies := "-c " + quote(d.cookieFile()) + " -b " + quote(d.cookieFile()) + " "
+	cookies := "-c " + quote(cookieFile(dir)) + " -b " + quote(cookieFile(dir)) + " "
 	admin := "curl -s " + to(1936, at.Admin) + " "
 
 	return []Step{
@@ -112,7 +113,7 @@ func (d *Demo) Print(w io.Writer, at Addresses) error {
 	fmt.Fprintf(&b, "\nTurnout demo: %d pods behind the manifests in %s\n", len(d.pods), d.dir)
 	fmt.Fprintf(&b, "HTTP %s, HTTPS %s, admin http://%s\n", at.HTTP, at.HTTPS, at.Admin)
 	b.WriteString("Edit the manifests: changes are served at once. Ctrl-C ends the demo.\n\nTry, in another terminal:\n\n")
-	for _, s := range d.Tour(at) {
+	for _, s := range Tour(d.dir, at) {
 		fmt.Fprintf(&b, "# %s", s.About)
 		if s.File != "" {
 			fmt.Fprintf(&b, " (%s)", s.File)
