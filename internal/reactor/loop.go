@@ -66,8 +66,9 @@ func (cfg *Config) complete() error {
 // Stats counts what a loop did. Read it on the loop.
 type Stats struct {
 	Turns    uint64 // turns of the loop
-	Reads    uint64 // receive calls
-	Writes   uint64 // send calls
+	Reads    uint64 // receive calls, those of splices too
+	Writes   uint64 // send calls, those of splices too
+	Spliced  uint64 // bytes received by the kernel on behalf of splices
 	Accepted uint64 // connections accepted
 	Dialled  uint64 // connections dialled
 }

@@ -147,6 +147,7 @@ func (s *Splice) fill(eng splicer) bool {
 	src.loop.stats.Reads++
 	n, err := eng.fill(s.pipe, src.sock)
 	s.held = n
+	src.loop.stats.Spliced += uint64(n)
 	return s.received(n, err)
 }
 

@@ -97,8 +97,8 @@ func (r *Router) Publish(t testing.TB, specs ...routing.RouteSpec) {
 	r.Store.Publish(table)
 }
 
-// Calls sums the receive and send calls of all loops so far.
-func (r *Router) Calls(t testing.TB) (reads, writes uint64) {
+// Stats sums the counters of all loops so far.
+func (r *Router) Stats(t testing.TB) (sum reactor.Stats) {
 	t.Helper()
 	for _, l := range r.loops {
 		got := make(chan reactor.Stats, 1)
@@ -106,7 +106,9 @@ func (r *Router) Calls(t testing.TB) (reads, writes uint64) {
 			t.Fatal("the loop has ended")
 		}
 		s := <-got
-		reads, writes = reads+s.Reads, writes+s.Writes
+		sum.Reads += s.Reads
+		sum.Writes += s.Writes
+		sum.Spliced += s.Spliced
 	}
-	return reads, writes
+	return sum
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +111,7 @@ func TestRealUpgrade(t *testing.T) {
 	if !strings.HasPrefix(string(head), "HTTP/1.1 101 ") || !strings.Contains(string(head), "upgrade: echo\r\n") {
 		t.Fatalf("head %q", head)
 	}
-	const total = 8 << 20 // beyond the point where splicing begins
+	const total = 32 << 20 // far beyond the point where splicing begins
 	sum := sha256.New()
 	go func() {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -131,5 +132,8 @@ func TestRealUpgrade(t *testing.T) {
 	n, err := io.Copy(got, c)
 	if err != nil || n != total || !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
 		t.Fatalf("%d of %d bytes came back, %v", n, total, err)
+	}
+	if got := r.Stats(t).Spliced; runtime.GOOS == "linux" && got < 2*total*9/10 {
+		t.Errorf("%d of %d bytes were spliced", got, 2*total)
 	}
 }
