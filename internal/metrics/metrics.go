@@ -8,7 +8,6 @@ package metrics
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -50,7 +49,6 @@ func Handler(cfg Config) (http.Handler, error) {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError, // one odd name must not hide the rest
 		MaxRequestsInFlight: 4,
-		Timeout:             30 * time.Second,
 	}), nil
 }
 
