@@ -18,12 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"turnout/balancer"
 	"turnout/controller"
-	"turnout/controller/source/folder"
-	"turnout/proxy"
 	"turnout/routing"
-	"turnout/tlsmux"
 )
 
 const (
@@ -45,7 +41,7 @@ type swapRig struct {
 }
 
 func newSwapRig(t *testing.T) *swapRig {
-	r := &swapRig{t: t, dir: t.TempDir(), store: routing.NewStore()}
+	r := &swapRig{t: t, dir: t.TempDir()}
 	for i := range r.step {
 		r.step[i] = make(chan struct{})
 	}
@@ -56,40 +52,7 @@ func newSwapRig(t *testing.T) *swapRig {
 	}
 	r.write(0)
 
-	registry := balancer.NewRegistry()
-	cert, err := tlsmux.SelfSigned("", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.plane, err = newDataplane(dataplaneConfig{
-		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: r.store,
-		DefaultCertificate: cert, Timeouts: proxy.DefaultTimeouts(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl, err := controller.New(controller.Config{
-		Store: r.store, Routing: routing.Options{Registry: registry, DefaultCertificate: cert},
-		Options: controller.Options{AllowLoopback: true}, HoldOff: time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	feeder, err := folder.New(folder.Config{Paths: []string{r.dir}, Sink: ctl.Sink("manifests"), Settle: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{r.plane.Run, ctl.Run, feeder.Run} {
-		running.Go(func() {
-			if err := run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Cleanup(func() { cancel(); running.Wait() })
-	<-ctl.Ready()
+	r.plane, r.store = startRooms(t, r.dir, controller.Options{})
 	return r
 }
 

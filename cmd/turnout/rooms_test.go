@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/controller"
+	"turnout/controller/source/folder"
+	"turnout/proxy"
+	"turnout/routing"
+	"turnout/tlsmux"
+)
+
+// startRooms runs a whole router in this process, fed by a folder, on ports of the
+// system's choice. It returns when the first table is published and ends with the test.
+func startRooms(t *testing.T, dir string, opts controller.Options) (*dataplane, *routing.Store) {
+	t.Helper()
+	store := routing.NewStore()
+	certificate, err := tlsmux.SelfSigned("", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane, err := newDataplane(dataplaneConfig{
+		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store,
+		DefaultCertificate: certificate, Timeouts: proxy.DefaultTimeouts(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.AllowLoopback = true
+	ctl, err := controller.New(controller.Config{
+		Store: store, Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: certificate},
+		Options: opts, HoldOff: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeder, err := folder.New(folder.Config{Paths: []string{dir}, Sink: ctl.Sink("manifests"), Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{plane.Run, ctl.Run, feeder.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); running.Wait() })
+	<-ctl.Ready()
+	return plane, store
+}

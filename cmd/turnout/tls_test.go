@@ -1,0 +1,153 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/controller"
+)
+
+// authority signs certificates for a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  string
+}
+
+func newAuthority(t *testing.T, name string) *authority {
+	t.Helper()
+	a := &authority{}
+	a.cert, a.key, a.pem = sign(t, nil, name)
+	return a
+}
+
+// sign makes a certificate for name, signed by ca or, without one, an authority.
+func sign(t *testing.T, ca *authority, name string) (*x509.Certificate, *ecdsa.PrivateKey, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, IsCA: ca == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{name},
+	}
+	parent, signer := tmpl, key
+	if ca != nil {
+		parent, signer = ca.cert, ca.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func keyPEM(t *testing.T, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+}
+
+// indent puts PEM text into a YAML block.
+func indent(s string) string {
+	return "|\n      " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n      ") + "\n"
+}
+
+func tlsRoute(name, termination string, fields ...string) string {
+	s := fmt.Sprintf("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: %s}\nspec:\n  host: %s.test\n  to: {kind: Service, name: secure}\n  tls:\n    termination: %s\n", name, name, termination)
+	for i := 0; i < len(fields); i += 2 {
+		s += "    " + fields[i] + ": " + indent(fields[i+1])
+	}
+	return s + "---\n"
+}
+
+// TestTLSRoutes serves every kind of TLS route in front of one TLS pod, and checks
+// whose certificate the client sees and what becomes of the pod's.
+func TestTLSRoutes(t *testing.T) {
+	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
+	podCert, podKey, _ := sign(t, ca, "secure.default.svc")
+	pod := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
+	pod.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{podCert.Raw}, PrivateKey: podKey}}}
+	pod.Config.ErrorLog = nil
+	pod.StartTLS()
+	defer pod.Close()
+	_, ownKey, ownPEM := sign(t, ca, "own.test")
+
+	addr := pod.Listener.Addr().(*net.TCPAddr)
+	manifests := tlsRoute("own", "reencrypt", "certificate", ownPEM, "key", keyPEM(t, ownKey), "destinationCACertificate", ca.pem) +
+		tlsRoute("stranger", "reencrypt", "destinationCACertificate", other.pem) +
+		tlsRoute("service", "reencrypt") + tlsRoute("through", "passthrough") +
+		"apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: https, port: 443}]}\n---\n" +
+		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(manifests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name, host string
+		defaultCA  string // authority of pods without destinationCACertificate
+		status     int
+		shows      string // common name of the certificate the client sees
+	}{
+		{"own certificate, pod verified", "own.test", "", 200, "own.test"},
+		{"pod of another authority", "stranger.test", "", 503, "openshift-router"},
+		{"pod not verified", "service.test", "", 200, "openshift-router"},
+		{"pod verified by service name", "service.test", ca.pem, 200, "openshift-router"},
+		{"pod of another authority than the default", "service.test", other.pem, 503, "openshift-router"},
+		{"passed through", "through.test", "", 200, "secure.default.svc"},
+		{"unknown host", "unknown.test", "", 503, "openshift-router"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)})
+			shown := ""
+			client := &http.Client{Transport: &http.Transport{
+				DisableKeepAlives: true,
+				DialTLS: func(network, _ string) (net.Conn, error) {
+					c, err := tls.Dial(network, plane.HTTPS().String(), &tls.Config{ServerName: tc.host, InsecureSkipVerify: true})
+					if err == nil {
+						shown = c.ConnectionState().PeerCertificates[0].Subject.CommonName
+					}
+					return c, err
+				},
+			}}
+			resp, err := client.Get("https://" + tc.host + "/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != tc.status || shown != tc.shows || (string(body) == "secret") != (tc.status == 200) {
+				t.Errorf("status %d (want %d), certificate %q (want %q), body %.20q, %v", resp.StatusCode, tc.status, shown, tc.shows, body, err)
+			}
+		})
+	}
+}
