@@ -98,20 +98,13 @@ func (l *Layer) Read(p []byte) (int, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	// Less than asked for, or no data: crypto/tls is empty but for a part of a record. An error that came with plaintext is
-	// remembered by crypto/tls and found by the next Read; so it is not dry.
-	switch {
-	case err == nil:
-		l.dry = n < len(p)
-	case err == error(errNoData):
-		l.dry, err = true, nil
-		if n == 0 {
-			err = reactor.ErrAgain
-		}
-	case n > 0:
-		l.dry, err = false, nil
+	switch err {
+	case nil:
+		l.dry = n < len(p) // given record by record, crypto/tls keeps at most a part of one
+	case error(errNoData):
+		l.dry, err = true, reactor.ErrAgain
 	default:
-		l.dry = false
+		l.dry = false // crypto/tls remembers the error
 		l.broken = err != io.EOF
 	}
 	return n, err
