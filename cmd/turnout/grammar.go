@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -23,7 +24,7 @@ func parseBool(s string) (bool, error) {
 	case "0", "f", "F", "FALSE", "false", "False":
 		return false, nil
 	}
-	return false, fmt.Errorf("allowed: true or false")
+	return false, errors.New("allowed: true or false")
 }
 
 // maxTimespec is where longer times are cut: 2147483647 ms, about 24.8 days.
@@ -36,24 +37,23 @@ var timespecPattern = regexp.MustCompile(`^([1-9][0-9]*)(us|ms|s|m|h|d)?$`)
 func parseTimespec(s string) (time.Duration, error) {
 	m := timespecPattern.FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("allowed: a whole number above 0 with one of the units us, ms, s, m, h, d (no unit: ms), for example 30s")
+		return 0, errors.New("allowed: a whole number above 0 with one of the units us, ms, s, m, h, d (no unit: ms), for example 30s")
 	}
 	unit := map[string]time.Duration{
 		"us": time.Microsecond, "": time.Millisecond, "ms": time.Millisecond, "s": time.Second,
 		"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
 	}[m[2]]
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil || n > int64(maxTimespec/unit) {
-		return maxTimespec, nil
+	if n, err := strconv.ParseInt(m[1], 10, 64); err == nil && n <= int64(maxTimespec/unit) {
+		return time.Duration(n) * unit, nil
 	}
-	return time.Duration(n) * unit, nil
+	return maxTimespec, nil // more digits than an int64 holds, too
 }
 
 // parsePort reads a port that can be listened on; 0 lets the system choose.
 func parsePort(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || strings.HasPrefix(s, "+") {
-		return 0, fmt.Errorf("allowed: a port from 0 to 65535")
+		return 0, errors.New("allowed: a port from 0 to 65535")
 	}
 	return int(n), nil
 }
@@ -64,17 +64,17 @@ func parseListenAddr(s string) (string, error) {
 	const allowed = "allowed: HOST:PORT, where HOST is an IP address, localhost or empty (every address) and PORT 0 to 65535"
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return "", fmt.Errorf(allowed)
+		return "", errors.New(allowed)
 	}
 	if _, err := parsePort(port); err != nil {
-		return "", fmt.Errorf(allowed)
+		return "", errors.New(allowed)
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
 	if host != "" {
 		if _, err := netip.ParseAddr(host); err != nil {
-			return "", fmt.Errorf(allowed)
+			return "", errors.New(allowed)
 		}
 	}
 	return net.JoinHostPort(host, port), nil
@@ -103,7 +103,7 @@ func parseWord(s string, words ...string) (string, error) {
 func parseThreads(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n > 1024 {
-		return 0, fmt.Errorf("allowed: a whole number from 0 (one loop per processor) to 1024")
+		return 0, errors.New("allowed: a whole number from 0 (one loop per processor) to 1024")
 	}
 	return int(n), nil
 }
@@ -115,7 +115,7 @@ var (
 
 func parseCookieName(s string) (string, error) {
 	if s != "" && !cookieNamePattern.MatchString(s) {
-		return "", fmt.Errorf("allowed: letters, digits, _ and -")
+		return "", errors.New("allowed: letters, digits, _ and -")
 	}
 	return s, nil
 }
@@ -127,10 +127,10 @@ func parseDNSName(s string) (string, error) {
 		return "", nil
 	}
 	if len(s) > 253 || !dnsNamePattern.MatchString(s) {
-		return "", fmt.Errorf(allowed)
+		return "", errors.New(allowed)
 	}
 	if _, err := netip.ParseAddr(s); err == nil {
-		return "", fmt.Errorf(allowed)
+		return "", errors.New(allowed)
 	}
 	return s, nil
 }

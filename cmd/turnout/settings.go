@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -163,14 +163,14 @@ func parseLevel(s string) (zapcore.Level, error) {
 	case "debug", "info", "warn", "error":
 		return zapcore.ParseLevel(s)
 	}
-	return 0, fmt.Errorf("allowed: debug, info, warn, error")
+	return 0, errors.New("allowed: debug, info, warn, error")
 }
 
 // parseDelay reads a Go duration that is not negative.
 func parseDelay(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("allowed: a Go duration such as 45s or 1m30s, not negative")
+		return 0, errors.New("allowed: a Go duration such as 45s or 1m30s, not negative")
 	}
 	return d, nil
 }
@@ -179,7 +179,7 @@ func parseDelay(s string) (time.Duration, error) {
 func parseSeconds(s string) (time.Duration, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil || n == 0 || strings.HasPrefix(s, "+") {
-		return 0, fmt.Errorf("allowed: a whole number of seconds from 1 on")
+		return 0, errors.New("allowed: a whole number of seconds from 1 on")
 	}
 	return time.Duration(n) * time.Second, nil
 }
