@@ -557,3 +557,24 @@ func TestWaitEnds(t *testing.T) {
 		t.Error("Wait returns although nothing was handled")
 	}
 }
+
+// TestCeiling looks that changes are not put off for longer than the ceiling.
+func TestCeiling(t *testing.T) {
+	c, err := New(Config{
+		Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()},
+		HoldOff: time.Hour, Ceiling: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := c.Sink("test")
+	sink.Synced()
+	ctx := run(t, c)
+	<-c.Ready()
+	for i := range 3 {
+		sink.Event(aRoute("a", fmt.Sprintf("h%d.test", i), 0))
+		if err := c.Wait(ctx); err != nil {
+			t.Fatalf("change %d is put off: %v", i, err)
+		}
+	}
+}

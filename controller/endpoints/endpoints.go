@@ -58,9 +58,9 @@ func Service(options Options, namespace, name string, service *corev1.Service, l
 	if len(b.set.Endpoints) == 0 {
 		switch {
 		case service == nil && len(ordered) == 0:
-			b.note("service %s/%s does not exist", namespace, name)
+			b.notef("service %s/%s does not exist", namespace, name)
 		default:
-			b.note("service %s/%s has no ready endpoints", namespace, name)
+			b.notef("service %s/%s has no ready endpoints", namespace, name)
 		}
 	}
 	return b.set
@@ -73,7 +73,7 @@ type builder struct {
 	seen    map[string]struct{}
 }
 
-func (b *builder) note(format string, args ...any) {
+func (b *builder) notef(format string, args ...any) {
 	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
 }
 
@@ -88,7 +88,7 @@ type address struct {
 // slice adds the addresses of one slice times its ports.
 func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 	if s.AddressType != discoveryv1.AddressTypeIPv4 && s.AddressType != discoveryv1.AddressTypeIPv6 {
-		b.note("endpoint slice %s: addresses of type %q are not used", s.Name, s.AddressType)
+		b.notef("endpoint slice %s: addresses of type %q are not used", s.Name, s.AddressType)
 		return
 	}
 	addresses := b.addresses(s)
@@ -125,7 +125,7 @@ func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
 		for _, text := range e.Addresses {
 			ip, why := Usable(text, b.options.AllowLoopback)
 			if why != "" {
-				b.note("endpoint slice %s: address %s is not used: %s", s.Name, text, why)
+				b.notef("endpoint slice %s: address %s is not used: %s", s.Name, text, why)
 				continue
 			}
 			a := address{text: text, ip: ip, hostname: value(e.Hostname)}
@@ -165,7 +165,7 @@ func (b *builder) idled(s *corev1.Service) {
 		why = "it has no cluster address"
 	}
 	if why != "" {
-		b.note("service %s/%s is idled and cannot be woken up: %s", s.Namespace, s.Name, why)
+		b.notef("service %s/%s is idled and cannot be woken up: %s", s.Namespace, s.Name, why)
 		return
 	}
 	for i := range s.Spec.Ports {
@@ -177,7 +177,7 @@ func (b *builder) idled(s *corev1.Service) {
 			Addr: netip.AddrPortFrom(ip, uint16(p.Port)), Port: p.Name, H2C: isH2C(p.AppProtocol), Fallback: true,
 		}, s.Spec.ClusterIP)
 	}
-	b.note("service %s/%s is idled: its cluster address is used", s.Namespace, s.Name)
+	b.notef("service %s/%s is idled: its cluster address is used", s.Namespace, s.Name)
 }
 
 // Matching returns the endpoints that a route with a target port uses: those with that

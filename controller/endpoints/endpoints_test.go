@@ -78,7 +78,7 @@ func slice(name, addresses, ports string) *discoveryv1.EndpointSlice {
 		fields := append(strings.Split(p, "/"), "", "")
 		port := discoveryv1.EndpointPort{Name: ptr(fields[1]), Port: ptr(int32(0)), Protocol: ptr(corev1.Protocol("TCP"))}
 		for _, d := range fields[0] {
-			*port.Port = *port.Port*10 + int32(d-'0')
+			*port.Port = *port.Port*10 + (d - '0')
 		}
 		if fields[2] != "" {
 			*port.Protocol = corev1.Protocol(fields[2])

@@ -113,7 +113,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 	var watchErr error
 	f.watcher, watchErr = fsnotify.NewWatcher()
 	if watchErr == nil {
-		defer f.watcher.Close()
+		defer func() { _ = f.watcher.Close() }() // it only ends watching
 		f.tree.watch = f.watcher.Add
 	}
 	f.scan(nil)

@@ -187,9 +187,9 @@ func TestKubernetesVolume(t *testing.T) {
 	dir := t.TempDir()
 	version := func(n int, host string) {
 		t.Helper()
-		real := fmt.Sprintf("%s/..%d", dir, n)
-		put(t, real+"/a.yaml", manifest("a", host))
-		if err := os.Symlink(filepath.Base(real), dir+"/..data_tmp"); err != nil {
+		folder := fmt.Sprintf("%s/..%d", dir, n)
+		put(t, folder+"/a.yaml", manifest("a", host))
+		if err := os.Symlink(filepath.Base(folder), dir+"/..data_tmp"); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(dir+"/..data_tmp", dir+"/..data"); err != nil {
