@@ -27,12 +27,6 @@ func TLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, Verdict)
 	return out, Verdict{Admitted: true}
 }
 
-// TLSErrors returns how many things are wrong with a tls section.
-func TLSErrors(config *routev1.TLSConfig, now time.Time) int {
-	_, errs := checkTLS(config, now)
-	return len(errs)
-}
-
 // tlsCheck is one examination of a tls section.
 type tlsCheck struct {
 	path *field.Path
