@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,10 @@ func (v *views) set(r *route, options status.Options) {
 	if shown.Spec.TLS != nil {
 		shown.Spec.TLS = withoutKeys(shown.Spec.TLS)
 	}
+	if _, copied := shown.Annotations[lastApplied]; copied {
+		shown.Annotations = maps.Clone(shown.Annotations)
+		delete(shown.Annotations, lastApplied)
+	}
 	shown.Status.Ingress = status.Put(options, shown.Status.Ingress, r.status)
 	next := view{route: &shown, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted}
 	if r.result != nil {
@@ -59,6 +64,9 @@ func (v *views) remove(key source.Key) {
 	}
 	delete(v.routes, key)
 }
+
+// lastApplied is where kubectl keeps a copy of the whole object, its key included.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // redacted stands for a private key.
 const redacted = "REDACTED"

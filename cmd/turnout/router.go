@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -93,42 +92,16 @@ func (r *router) startAdmin() error {
 	r.admin, err = admin.New(admin.Config{
 		Addr:    r.o.adminAddr,
 		Ready:   r.control.Ready(),
-		Routes:  r.routes,
+		Routes:  func() any { return r.control.Routes() },
 		Metrics: handler,
 		Log:     func(err error) { r.log.Error(err.Error()) },
 	})
 	return err
 }
 
-// routes are the Route objects for everybody to read: their private keys are left
-// out, also where kubectl keeps a copy of the object.
-func (r *router) routes() any {
-	all := r.control.Routes()
-	for _, route := range all {
-		delete(route.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
-		if tls := route.Spec.TLS; tls != nil {
-			for _, text := range []*string{&tls.Key, &tls.Certificate, &tls.CACertificate, &tls.DestinationCACertificate} {
-				if strings.Contains(*text, "PRIVATE KEY") {
-					*text = "(left out: it holds a private key)"
-				}
-			}
-		}
-	}
-	return all
-}
-
 func (r *router) sourceCounts() metrics.Source {
-	counts := metrics.Source{Objects: r.feeder.Objects(), Problems: len(r.feeder.Problems())}
-	for _, route := range r.control.Routes() {
-		for _, ingress := range route.Status.Ingress {
-			for _, c := range ingress.Conditions {
-				if ingress.RouterName == r.o.name && c.Type == "Admitted" && c.Status != "True" {
-					counts.Rejected++
-				}
-			}
-		}
-	}
-	return counts
+	_, rejected := r.control.Counts()
+	return metrics.Source{Objects: r.feeder.Objects(), Problems: len(r.feeder.Problems()), Rejected: rejected}
 }
 
 // problem logs what a manifest has wrong.
