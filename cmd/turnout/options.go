@@ -39,6 +39,7 @@ type options struct {
 	allowedDomains                           []string
 	allowWildcardRoutes, disableOwnership    bool
 	extendedValidation                       bool
+	externalCertificates                     bool
 	cookieName, balance, tcpBalance, forward string
 
 	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration

@@ -199,7 +199,7 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		RouterName: o.name, CanonicalHostname: o.canonicalHostname, Domain: o.domain,
 		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
 		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
-		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation,
+		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
 		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout,
 		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
 		AllowLoopback: true, // manifests are the only source, and a laptop has no pods

@@ -97,6 +97,8 @@ func admissionSettings(o *options) []setting {
 			set: into(&o.disableOwnership, parseBool), help: "let routes of several namespaces share a host"},
 		{flag: "extended-validation", env: "EXTENDED_VALIDATION", def: "true", isBool: true,
 			set: into(&o.extendedValidation, parseBool), help: "validate the tls section of routes in full"},
+		{flag: "allow-external-certificates", env: "ROUTER_ENABLE_EXTERNAL_CERTIFICATE", def: "true", isBool: true,
+			set: into(&o.externalCertificates, parseBool), help: "serve certificates of Secrets that routes refer to"},
 	}
 }
 
