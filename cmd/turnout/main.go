@@ -39,7 +39,7 @@ func command(ctx context.Context, argv []string, env environment, stdout, stderr
 	case "validate":
 		err = runValidate(args, env, stdout)
 	case "version":
-		_, err = fmt.Fprintln(stdout, version())
+		_, err = fmt.Fprintln(stdout, "turnout", version())
 	case "help":
 		err = flag.ErrHelp
 	default:

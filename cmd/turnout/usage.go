@@ -38,11 +38,11 @@ unset one. TIME is a whole number with us, ms, s, m, h or d.
 	}
 }
 
-// version names the build: module version, or the revision it was built from.
+// version names the build: module version, the revision it was built from, Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "turnout (unknown build)"
+		return "unknown"
 	}
 	revision, dirty := "", ""
 	for _, s := range info.Settings {
@@ -53,5 +53,5 @@ func version() string {
 			dirty = "+changes"
 		}
 	}
-	return fmt.Sprintf("turnout %s%s%s %s", info.Main.Version, revision, dirty, info.GoVersion)
+	return fmt.Sprintf("%s%s%s %s", info.Main.Version, revision, dirty, info.GoVersion)
 }

@@ -26,8 +26,10 @@ func appendLine(b []byte, s *slot) []byte {
 	b = appendText(b, r.Host)
 	b = append(b, `,"target":`...)
 	b = appendText(b, r.Target)
-	b = append(b, `,"proto":"HTTP/1.`...)
-	b = strconv.AppendInt(b, int64(r.Minor), 10)
+	b = append(b, `,"proto":"`...)
+	if len(r.Method) > 0 { // else the head was not read
+		b = strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10)
+	}
 	b = append(b, `","namespace":`...)
 	b = appendText(b, r.Namespace)
 	b = append(b, `,"route":`...)

@@ -55,7 +55,7 @@ func TestLine(t *testing.T) {
 
 func TestPhasesNotReachedAreLeftOut(t *testing.T) {
 	r := sample()
-	r.Connect, r.Response, r.Endpoint, r.Status = -1, -1, netip.AddrPort{}, 0
+	r.Connect, r.Response, r.Endpoint, r.Status, r.Method = -1, -1, netip.AddrPort{}, 0, nil
 	var m map[string]any
 	if err := json.Unmarshal([]byte(one(t, r)), &m); err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func TestPhasesNotReachedAreLeftOut(t *testing.T) {
 			t.Errorf("line has %q", k)
 		}
 	}
-	if m["endpoint"] != "" || m["status"] != 0.0 {
-		t.Errorf("endpoint %v status %v", m["endpoint"], m["status"])
+	if m["endpoint"] != "" || m["status"] != 0.0 || m["proto"] != "" {
+		t.Errorf("endpoint %v status %v proto %v", m["endpoint"], m["status"], m["proto"])
 	}
 }
 
