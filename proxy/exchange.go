@@ -25,45 +25,50 @@ const (
 // Downstream.End, Downstream.Abort or an ending Head has been called, or when it
 // called DownstreamGone itself.
 type Exchange struct {
-	w      *Worker
-	timer  Timer
+	// Kept from one request to the next.
+	w       *Worker
+	timer   Timer
+	scratch scratch
+	local   local
+	record  Record // what account fills for the log
+
+	attemptState
+}
+
+// attemptState is what one request and its attempts leave behind; it is wiped when
+// the exchange is released.
+type attemptState struct {
 	down   Downstream
 	client *Client
 	state  state
 
 	// The request.
-	req       *Head
 	reqEnd    bool // the whole request has been handed to the upstream
 	bodySent  bool // body bytes have been handed over: no retry any more
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
 	headOnly  bool // HEAD: no body whatever the response says
 	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
-	closing   bool // the response told the client that the connection ends
 	tunnelled bool
+	leased    bool
+	req       *Head
+	host      []byte
 
 	// The decision.
 	table    *routing.Table
 	route    *routing.Route
 	lease    balancer.Lease
-	leased   bool
 	exclude  *balancer.Server
-	attempts int
-	reused   bool
 	up       Upstream
-	scratch  scratch
-	local    local
+	attempts int
 
 	// What is remembered for the log.
-	status           int
-	began            time.Time
-	start, sent, got int64
-	lastUp, lastDown int64
-	connectedAt      int64
-	bytesIn          uint64
-	bytesOut         uint64
-	host             []byte
-	record           Record
+	status            int
+	began             time.Time
+	start, sent, got  int64 // ns of the loop's clock, -1 = not reached
+	lastUp, lastDown  int64 // when either side last moved
+	connectedAt       int64
+	bytesIn, bytesOut uint64
 }
 
 // Request begins the exchange. end means that the request has no body. The answer
@@ -141,24 +146,24 @@ func (ex *Exchange) connect(fresh bool) {
 		}
 		return
 	}
-	ex.send(up, true)
+	ex.send(up)
 }
 
 // UpstreamReady answers an Acquire: the connection stands.
-func (ex *Exchange) UpstreamReady(up Upstream, reused bool) {
+func (ex *Exchange) UpstreamReady(up Upstream) {
 	if ex.state != stateConnect {
 		up.Abort()
 		return
 	}
-	ex.send(up, reused)
+	ex.send(up)
 	if !ex.reqEnd {
 		ex.down.Resume()
 	}
 }
 
-func (ex *Exchange) send(up Upstream, reused bool) {
+func (ex *Exchange) send(up Upstream) {
 	now := ex.w.cfg.Clock.Now()
-	ex.up, ex.reused, ex.state = up, reused, stateSend
+	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
 	up.Head(ex.req, ex.reqEnd)
 }
@@ -240,7 +245,6 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 	if ex.w.draining {
 		h.Close = true
 	}
-	ex.closing = h.Close
 	ex.state = stateBody
 	if end {
 		ex.dropUpstream()

@@ -45,7 +45,7 @@ type Upstream interface {
 
 // Upstreams gives the pipeline upstreams of its loop.
 type Upstreams interface {
-	// Acquire returns a pooled Upstream at once (reused is then true), or nil, and
+	// Acquire returns a pooled Upstream at once, or nil, and
 	// calls ex.UpstreamReady or ex.UpstreamFault later, never inside Acquire.
 	// fresh forbids a pooled one.
 	Acquire(e *balancer.Endpoint, ex *Exchange, fresh bool) Upstream

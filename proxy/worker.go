@@ -107,10 +107,8 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 
 func (w *Worker) release(ex *Exchange) {
 	add(&w.counts.active, ^uint64(0))
-	timer, mem, fields := ex.timer, ex.scratch, ex.local.head.Fields
-	mem.reset()
-	*ex = Exchange{w: w, timer: timer, scratch: mem}
-	ex.local.head.Fields = fields[:0]
+	ex.scratch.reset()
+	ex.attemptState = attemptState{}
 	if len(w.free) < maxFree {
 		w.free = append(w.free, ex)
 	}

@@ -91,7 +91,7 @@ func (cc *clientConn) ready() {
 	}
 	delete(cc.ps.waiting, ex)
 	cc.use(ex, false)
-	ex.UpstreamReady(cc, false)
+	ex.UpstreamReady(cc)
 }
 
 // use binds the connection to an exchange.
