@@ -19,7 +19,8 @@ func ids(p *Pool) map[uint32]bool {
 
 func TestPoolsAreInterned(t *testing.T) {
 	r := NewRegistry()
-	if r.Pool("a") != r.Pool("a") || r.Pool("a") == r.Pool("b") || r.Pool("a").Key() != "a" {
+	a := r.Pool("a")
+	if a != r.Pool("a") || r.Pool("a") == r.Pool("b") || r.Pool("a").Key() != "a" {
 		t.Error("a key is not one pool")
 	}
 }

@@ -1,9 +1,6 @@
 package proxy
 
-import (
-	"strconv"
-	"unsafe"
-)
+import "unsafe"
 
 // constant views a string constant as bytes without a copy. The bytes are never
 // written: pipeline and codecs replace whole fields, not bytes of a name.
@@ -35,8 +32,6 @@ func (s *scratch) end(b []byte) []byte {
 	s.block = b
 	return b[s.start:len(b):len(b)]
 }
-
-func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }
 
 // equalFold compares ASCII text without regard to case; lower is lower-case.
 func equalFold(b []byte, lower string) bool {

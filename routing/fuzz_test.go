@@ -66,12 +66,12 @@ func modelAnswer(list []model, secure bool, host, path string) string {
 	folded := []byte(host)
 	lower(folded, folded)
 	host = string(folded)
-	any := func(*RouteSpec) bool { return true }
+	every := func(*RouteSpec) bool { return true }
 	tls := func(s *RouteSpec) bool { return s.Termination == TermEdge || s.Termination == TermReencrypt }
 	plain := func(s *RouteSpec) bool { return s.Termination == TermNone || tls(s) && s.Insecure == InsecureAllow }
 	table := tls
 	if !secure {
-		if s := first(list, host, path, any); s != nil && s.Insecure == InsecureRedirect && s.Termination != TermNone {
+		if s := first(list, host, path, every); s != nil && s.Insecure == InsecureRedirect && s.Termination != TermNone {
 			return "302 " + s.Name
 		}
 		table = plain

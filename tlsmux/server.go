@@ -104,11 +104,11 @@ func NewMux(cfg Config) (*Mux, error) {
 	var err error
 	switch {
 	case cfg.Store == nil:
-		err = errors.New("Store is missing")
+		err = errors.New("config has no Store")
 	case cfg.Terminated == nil || cfg.Passthrough == nil:
-		err = errors.New("Terminated or Passthrough is missing")
+		err = errors.New("config has no Terminated or no Passthrough")
 	case cfg.InspectDelay < 0 || cfg.HandshakeTimeout < 0 || cfg.MaxPending < 0:
-		err = errors.New("InspectDelay, HandshakeTimeout or MaxPending is negative")
+		err = errors.New("config has a negative InspectDelay, HandshakeTimeout or MaxPending")
 	}
 	if err == nil && cfg.Workers == nil {
 		cfg.Workers, err = NewWorkers(WorkersConfig{})

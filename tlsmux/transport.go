@@ -17,15 +17,15 @@ const maxUnaskedOutput = 1 << 20
 
 var errKeyUpdates = errors.New("cannot answer KeyUpdate: the peer takes no bytes")
 
-// noData is what crypto/tls gets when the loop has no more bytes of the wire. It reports errors that are temporary without
+// noDataError is what crypto/tls gets when the loop has no more bytes of the wire. It reports errors that are temporary without
 // remembering them, so that reading can go on later.
-type noData struct{}
+type noDataError struct{}
 
-func (*noData) Error() string   { return "no data for now" }
-func (*noData) Timeout() bool   { return true }
-func (*noData) Temporary() bool { return true }
+func (*noDataError) Error() string   { return "no data for now" }
+func (*noDataError) Timeout() bool   { return true }
+func (*noDataError) Temporary() bool { return true }
 
-var errNoData net.Error = &noData{}
+var errNoData net.Error = &noDataError{}
 
 // Layer is a TLS session hosted by a loop: a reactor.Layer around a tls.Conn whose handshake is complete. It is made by a
 // Mux or a Client. It belongs to the loop of its connection.
@@ -98,14 +98,14 @@ func (l *Layer) Read(p []byte) (int, error) {
 	if l.err != nil {
 		return 0, l.err
 	}
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		l.dry = n < len(p) // given record by record, crypto/tls keeps at most a part of one
-	case error(errNoData):
+	case errors.Is(err, errNoData):
 		l.dry, err = true, reactor.ErrAgain
 	default:
 		l.dry = false // crypto/tls remembers the error
-		l.broken = err != io.EOF
+		l.broken = !errors.Is(err, io.EOF)
 	}
 	return n, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -131,10 +132,11 @@ func TestTLSRoutes(t *testing.T) {
 			shown := ""
 			client := &http.Client{Transport: &http.Transport{
 				DisableKeepAlives: true,
-				DialTLS: func(network, _ string) (net.Conn, error) {
-					c, err := tls.Dial(network, plane.HTTPS().String(), &tls.Config{ServerName: tc.host, InsecureSkipVerify: true})
+				DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+					d := tls.Dialer{Config: &tls.Config{ServerName: tc.host, InsecureSkipVerify: true}}
+					c, err := d.DialContext(ctx, network, plane.HTTPS().String())
 					if err == nil {
-						shown = c.ConnectionState().PeerCertificates[0].Subject.CommonName
+						shown = c.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
 					}
 					return c, err
 				},

@@ -187,7 +187,8 @@ func (l *Loop) AtTurnEnd(fn func()) { l.atEnd = append(l.atEnd, fn) }
 func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
 	c := &Conn{loop: l, h: h, state: stateConnecting}
 	l.stats.Dialled++
-	s, err := socket(nil), error(ErrClosed)
+	var s socket
+	err := ErrClosed
 	if !l.ended {
 		s, err = l.eng.dial(addr)
 	}

@@ -58,7 +58,7 @@ func TestStatusLineAppended(t *testing.T) {
 func TestReasonPhrases(t *testing.T) {
 	// Where the standard library still has the names of older RFCs.
 	newer := map[int]string{413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}
-	for status := 0; status < 1100; status++ {
+	for status := range 1100 {
 		want := http.StatusText(status)
 		if w := newer[status]; w != "" {
 			want = w

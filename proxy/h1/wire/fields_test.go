@@ -28,7 +28,7 @@ func TestFieldsKeepOrderRepetitionAndBytes(t *testing.T) {
 
 // Values of every length put the bytes that end them at every place of a word.
 func TestEveryValueLength(t *testing.T) {
-	for n := 0; n < 70; n++ {
+	for n := range 70 {
 		for _, last := range []string{"", "\t", " ", "x\ty"} {
 			value := strings.Repeat("v", n) + last
 			r := accept(t, get("A: "+value, "B: next"))
@@ -41,9 +41,9 @@ func TestEveryValueLength(t *testing.T) {
 }
 
 func TestEveryByteInAValue(t *testing.T) {
-	for c := 0; c < 256; c++ {
+	for c := range 256 {
 		ok := c == '\t' || c >= ' ' && c != 0x7f
-		for pad := 0; pad < 20; pad++ {
+		for pad := range 20 {
 			value := strings.Repeat("v", pad) + string([]byte{byte(c)}) + strings.Repeat("w", 20-pad)
 			_, err := parseRequest(get("A: "+value), Limits{})
 			if (err == nil) != ok {
@@ -63,7 +63,7 @@ func TestEveryByteInAValue(t *testing.T) {
 }
 
 func TestEveryByteInAName(t *testing.T) {
-	for c := 0; c < 256; c++ {
+	for c := range 256 {
 		ok := strings.IndexByte("!#$%&'*+-.^_`|~:", byte(c)) >= 0 || c >= '0' && c <= '9' ||
 			c|0x20 >= 'a' && c|0x20 <= 'z'
 		r, err := parseRequest(get("A"+string([]byte{byte(c)})+"B: 1"), Limits{})

@@ -74,7 +74,7 @@ func TestResponseRefused(t *testing.T) {
 }
 
 func TestResponseBody(t *testing.T) {
-	const close = "Connection: close"
+	const closing = "Connection: close"
 	for _, c := range []struct {
 		status, method string
 		lines          []string
@@ -84,7 +84,7 @@ func TestResponseBody(t *testing.T) {
 		fields         int
 	}{
 		{"200", "GET", []string{"Content-Length: 5"}, BodyLength, 5, true, 1},
-		{"200", "GET", []string{"Content-Length: 5", close}, BodyLength, 5, false, 2},
+		{"200", "GET", []string{"Content-Length: 5", closing}, BodyLength, 5, false, 2},
 		{"200", "GET", []string{"Content-Length: 0"}, BodyNone, 0, true, 1},
 		{"200", "GET", []string{"Transfer-Encoding: chunked"}, BodyChunked, -1, true, 1},
 		{"200", "GET", nil, BodyUntilClose, -1, false, 0},
