@@ -187,6 +187,7 @@ func (d *dataplane) Stats() proxy.Totals {
 		ln.worker.Totals(&t)
 		for i := range ln.accepted {
 			t.Connections[i] += ln.accepted[i].Load()
+			t.Open[i] += ln.server.Open(i == 1)
 		}
 	}
 	s := d.mux.Stats()

@@ -38,7 +38,7 @@ func describe() *metrics {
 		retries:  counter("turnout_retries_total", "Attempts after the first of a request."),
 
 		connections:     counter("turnout_connections_total", "Client connections accepted, by port.", "port"),
-		open:            gauge("turnout_connections_open", "Client connections open, by port.", "port"),
+		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
 		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
 		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
 

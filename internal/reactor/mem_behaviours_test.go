@@ -443,8 +443,8 @@ func testTimers(t *testing.T, r rig) {
 	r.do(func() {
 		l := r.loop()
 		start := l.Now()
-		for _, d := range []time.Duration{60, 20, 40} {
-			d *= time.Millisecond
+		for _, ms := range []int{60, 20, 40} {
+			d := time.Duration(ms) * time.Millisecond
 			l.NewTimer(func() {
 				fired = append(fired, d.String())
 				if l.Now()-start < int64(d) {

@@ -239,8 +239,10 @@ func (p *Peer) Release() {
 	}
 }
 
-// Local and Remote are the addresses of this end and of the loop's end.
-func (p *Peer) Local() netip.AddrPort  { return p.end.here }
+// Local is the address of this end.
+func (p *Peer) Local() netip.AddrPort { return p.end.here }
+
+// Remote is the address of the loop's end.
 func (p *Peer) Remote() netip.AddrPort { return p.end.there }
 
 // Connected says that the connection was made.

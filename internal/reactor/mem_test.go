@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -283,7 +286,7 @@ func TestNetworkEdges(t *testing.T) {
 	p.ReadWindow(9)
 	expect := func(what string, want ...events) {
 		t.Helper()
-		if fmt.Sprint(wait()) != fmt.Sprint(want) {
+		if !slices.Equal(wait(), want) {
 			t.Errorf("%s: events %b, want %b", what, got, want)
 		}
 	}
@@ -307,8 +310,14 @@ func TestNetworkEdges(t *testing.T) {
 	expect("full")
 	p.StartReading()
 	expect("writable again", evIn|evOut)
+	if k, err := sock.read(buf); k != 1 || err != nil {
+		t.Fatalf("read %d, %v", k, err)
+	}
 	p.CloseWrite()
 	expect("half-close", evIn|evOut|evHup)
+	if _, err := sock.read(buf); err != io.EOF {
+		t.Fatalf("read at the end: %v", err)
+	}
 	p.Reset()
 	expect("reset", evIn|evOut|evHup|evErr)
 	sock.close(false)
@@ -316,6 +325,37 @@ func TestNetworkEdges(t *testing.T) {
 		t.Errorf("read after close: %v", err)
 	}
 	expect("closed")
+}
+
+// TestNetworkClosedInBatch: no event for a socket that was closed earlier in the same batch.
+func TestNetworkClosedInBatch(t *testing.T) {
+	n := NewNetwork(0)
+	eng := &memEngine{net: n}
+	var socks []socket
+	ln, err := eng.listen(memAddr, func(s socket, _ error) {
+		socks = append(socks, s)
+		if err := eng.register(s, &Conn{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		n.Connect(ln.addr())
+	}
+	n.Run()
+	_ = eng.wait(0, nil)
+	delivered := 0
+	_ = eng.wait(0, func(*Conn, events) {
+		delivered++
+		for _, s := range socks {
+			s.close(false)
+		}
+	})
+	if delivered != 1 {
+		t.Errorf("%d events, want 1", delivered)
+	}
 }
 
 func TestNetworkSharedAddress(t *testing.T) {
@@ -368,7 +408,12 @@ func TestNetworkAwait(t *testing.T) {
 	n := NewNetwork(0)
 	l := n.NewLoop(Config{})
 	done := false
-	go l.Post(func() { done = true })
+	go func() {
+		for !l.mail.asleep.Load() { // until the network waits
+			runtime.Gosched()
+		}
+		l.Post(func() { done = true })
+	}()
 	if !n.Await(func() bool { return done }) {
 		t.Error("what was posted did not run")
 	}

@@ -202,7 +202,7 @@ func (ln *portableListener) acceptLoop() {
 	}
 }
 
-// deliver hands what was accepted to the loop, a bounded number.
+// deliver hands what was accepted to the loop, a bounded number: acceptLoop reports what follows.
 func (ln *portableListener) deliver() {
 	for range portableBacklog {
 		nc, err := ln.take()
@@ -217,7 +217,6 @@ func (ln *portableListener) deliver() {
 		s.there = tcpAddr(nc.RemoteAddr())
 		ln.accepted(s, nil)
 	}
-	ln.eng.wake() // there may be more
 }
 
 func (ln *portableListener) take() (nc net.Conn, err error) {

@@ -109,7 +109,7 @@ func (s *portableSocket) takeEvents() (*Conn, events) {
 	return s.conn, ev
 }
 
-// readLoop is the goroutine that reads; the end of the input or close ends it.
+// readLoop is the goroutine that reads; the end of the input ends it, or the connection's close.
 func (s *portableSocket) readLoop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,6 @@ func (s *portableSocket) close(reset bool) {
 		abort(s.nc)
 	} else {
 		_ = s.nc.SetWriteDeadline(time.Now().Add(s.eng.flush)) // fails only on what is closed already
-		_ = s.nc.SetReadDeadline(time.Unix(1, 0))              // ends readLoop
 	}
 	s.in = ring{}
 	s.canRead.Signal()

@@ -2,9 +2,11 @@ package reactor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -141,6 +143,120 @@ func TestPortableLeavesNoGoroutine(t *testing.T) {
 	gone := make(chan struct{})
 	go func() { l.eng.(*portableEngine).running.Wait(); close(gone) }()
 	get(t, "the end of all goroutines", gone)
+}
+
+// tcpSocket is a registered socket and the other end of its connection.
+func tcpSocket(t *testing.T, eng *portableEngine) (*portableSocket, net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	far, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { far.Close() })
+	near, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newPortableSocket(eng, near)
+	s.register(&Conn{})
+	return s, far
+}
+
+// TestPortableCloseUnread: a close with unread input resets, as a system's does.
+func TestPortableCloseUnread(t *testing.T) {
+	s, far := tcpSocket(t, portableTestEngine(t, Config{}))
+	if _, err := far.Write([]byte("unread")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, s, evIn)
+	s.close(false)
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the peer reads %v", err)
+	}
+	s.eng.running.Wait()
+}
+
+// TestPortableClosedInBatch: no event for a socket that was closed earlier in the same batch.
+func TestPortableClosedInBatch(t *testing.T) {
+	eng := portableTestEngine(t, Config{})
+	var socks []*portableSocket
+	for range 2 {
+		s, far := tcpSocket(t, eng)
+		far.Close()
+		socks = append(socks, s)
+	}
+	for i := 0; i < 2; { // until both have something to tell
+		<-eng.signal
+		eng.mu.Lock()
+		i = len(eng.ready)
+		eng.mu.Unlock()
+	}
+	delivered := 0
+	_ = eng.wait(0, func(*Conn, events) {
+		delivered++
+		for _, s := range socks {
+			s.close(false)
+		}
+	})
+	if delivered != 1 {
+		t.Errorf("%d events, want 1", delivered)
+	}
+	eng.running.Wait()
+}
+
+// TestPortableRegisterLate: what happened before register is delivered after it.
+func TestPortableRegisterLate(t *testing.T) {
+	eng := portableTestEngine(t, Config{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := tcpAddr(ln.Addr())
+	ln.Close()
+	sock, err := eng.dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eng.running.Wait() // the refusal is known
+	s := sock.(*portableSocket)
+	s.register(&Conn{})
+	waitFor(t, s, evErr)
+	if err := s.connectError(); err != syscall.ECONNREFUSED {
+		t.Errorf("connect ended with %v", err)
+	}
+}
+
+// TestPortableListenerResume: what was accepted before a pause took hold is delivered by resume.
+func TestPortableListenerResume(t *testing.T) {
+	eng := portableTestEngine(t, Config{})
+	var socks []socket
+	el, err := eng.listen(anyPort, func(s socket, _ error) { socks = append(socks, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := el.(*portableListener)
+	ln.pause()
+	near, far := net.Pipe()
+	defer far.Close()
+	ln.mu.Lock()
+	ln.waiting = append(ln.waiting, near) // as acceptLoop does when the pause came while it accepted
+	ln.mu.Unlock()
+	if _ = eng.wait(0, nil); len(socks) > 0 {
+		t.Fatal("accepted while paused")
+	}
+	ln.resume()
+	begin := time.Now()
+	if _ = eng.wait(patience, nil); len(socks) != 1 || time.Since(begin) >= patience {
+		t.Fatalf("accepted %d after %v", len(socks), time.Since(begin))
+	}
+	socks[0].close(true)
+	ln.close()
+	eng.running.Wait()
 }
 
 func TestRing(t *testing.T) {

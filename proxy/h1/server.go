@@ -3,6 +3,7 @@ package h1
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -16,8 +17,8 @@ type ServerConfig struct {
 	Limits wire.Limits // zero: the codec's defaults
 }
 
-// Server serves HTTP/1.1 on the connections of one loop. All methods are called on
-// that loop.
+// Server serves HTTP/1.1 on the connections of one loop. All methods but Open are
+// called on that loop.
 type Server struct {
 	loop     *reactor.Loop
 	worker   *proxy.Worker
@@ -25,7 +26,7 @@ type Server struct {
 	timeouts *proxy.Timeouts
 	requests freeList[request]
 	conns    *serverConn // every open connection
-	open     int
+	open     [2]atomic.Int64
 	draining bool
 	drained  func()
 }
@@ -49,12 +50,20 @@ func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
 		sc.next.prev = sc
 	}
 	s.conns = sc
-	s.open++
+	s.count(secure).Add(1)
 	return sc
 }
 
-// Open is the number of connections.
-func (s *Server) Open() int { return s.open }
+// Open is the number of open connections with or without TLS; a tunnel is not one of
+// them any more. Any goroutine may call it.
+func (s *Server) Open(secure bool) int64 { return s.count(secure).Load() }
+
+func (s *Server) count(secure bool) *atomic.Int64 {
+	if secure {
+		return &s.open[1]
+	}
+	return &s.open[0]
+}
 
 // Drain closes idle connections at once and the others after their response; done
 // is called on the loop when none is left. Tunnels are not counted.
@@ -69,7 +78,7 @@ func (s *Server) Drain(done func()) {
 }
 
 func (s *Server) left() {
-	if s.open == 0 && s.drained != nil {
+	if s.conns == nil && s.drained != nil {
 		done := s.drained
 		s.drained = nil
 		done()
@@ -86,7 +95,7 @@ func (s *Server) forget(sc *serverConn) {
 		sc.next.prev = sc.prev
 	}
 	sc.next, sc.prev = nil, nil
-	s.open--
+	s.count(sc.client.Secure).Add(-1)
 	s.left()
 }
 
