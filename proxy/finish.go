@@ -6,7 +6,6 @@ import "time"
 // move, the access log gets its line.
 func (ex *Exchange) account(reason Reason) {
 	ex.state = stateDone
-	ex.timer.Stop()
 	w := ex.w
 	add(&w.counts.reasons[reason], 1)
 	if ex.bytesIn != 0 {

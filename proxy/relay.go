@@ -25,7 +25,6 @@ type Relay struct {
 // Relay begins a passthrough connection that asked for the given server name.
 func (w *Worker) Relay(r *routing.Route, client Client, serverName string) *Relay {
 	add(&w.counts.requests, 1)
-	add(&w.counts.active, 1)
 	return &Relay{
 		w: w, route: r, client: client, name: serverName,
 		start: w.cfg.Clock.Now(), connected: -1, began: w.cfg.Clock.Wall(),
@@ -70,7 +69,6 @@ func (r *Relay) Connected() {
 // Done accounts, once: in and out are the bytes from and to the client.
 func (r *Relay) Done(reason Reason, in, out uint64) {
 	w := r.w
-	add(&w.counts.active, ^uint64(0))
 	add(&w.counts.reasons[reason], 1)
 	add(&w.counts.bytesIn, in)
 	add(&w.counts.bytesOut, out)

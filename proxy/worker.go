@@ -101,12 +101,10 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
 	}
 	ex.down, ex.client, ex.state = down, client, stateHead
-	add(&w.counts.active, 1)
 	return ex
 }
 
 func (w *Worker) release(ex *Exchange) {
-	add(&w.counts.active, ^uint64(0))
 	ex.scratch.reset()
 	ex.attemptState = attemptState{}
 	if len(w.free) < maxFree {
@@ -117,8 +115,7 @@ func (w *Worker) release(ex *Exchange) {
 // counters are written by the loop alone and read by anybody.
 type counters struct {
 	_        [64]byte
-	active   uint64
-	requests uint64
+	requests uint64 // begun; those that ended are the sum of reasons
 	bytesIn  uint64
 	bytesOut uint64
 	tunnels  uint64
@@ -149,15 +146,18 @@ type Totals struct {
 
 // Totals adds the worker's counts to t. Safe from any goroutine.
 func (w *Worker) Totals(t *Totals) {
-	t.Active += int64(atomic.LoadUint64(&w.counts.active))
-	t.Requests += atomic.LoadUint64(&w.counts.requests)
 	t.BytesIn += atomic.LoadUint64(&w.counts.bytesIn)
 	t.BytesOut += atomic.LoadUint64(&w.counts.bytesOut)
 	t.Tunnels += atomic.LoadUint64(&w.counts.tunnels)
 	t.Retries += atomic.LoadUint64(&w.counts.retries)
 	for i := range t.Reasons {
-		t.Reasons[i] += atomic.LoadUint64(&w.counts.reasons[i])
+		ended := atomic.LoadUint64(&w.counts.reasons[i])
+		t.Reasons[i] += ended
+		t.Active -= int64(ended)
 	}
+	requests := atomic.LoadUint64(&w.counts.requests) // after those that ended: never fewer
+	t.Requests += requests
+	t.Active += int64(requests)
 }
 
 // Rejected counts and logs a request that never became an exchange: its bytes were

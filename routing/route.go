@@ -10,29 +10,40 @@ import (
 // Stats counts what a route has done. It lives as long as the route is in the
 // table, across all changes of it. Its fields may be changed by any goroutine.
 type Stats struct {
-	Requests atomic.Uint64    // requests finished
 	Status   [6]atomic.Uint64 // answers by class: 1 = 1xx ... 5 = 5xx, 0 = none
 	BytesIn  atomic.Uint64    // bytes from clients
 	BytesOut atomic.Uint64    // bytes to clients
 	Errors   atomic.Uint64    // requests that failed in the router or at the endpoint
-	_        [48]byte         // two whole cache lines
+	_        [56]byte         // two whole cache lines
 }
 
 // Add counts one request that has ended, or a tunnel: the status answered (0 =
 // none), the bytes from and to the client, and whether it failed in the router or at
 // the endpoint.
 func (s *Stats) Add(status int, in, out uint64, failed bool) {
-	s.Requests.Add(1)
 	class := status / 100
 	if class < 0 || class >= len(s.Status) {
 		class = 0
 	}
 	s.Status[class].Add(1)
-	s.BytesIn.Add(in)
-	s.BytesOut.Add(out)
+	if in != 0 {
+		s.BytesIn.Add(in)
+	}
+	if out != 0 {
+		s.BytesOut.Add(out)
+	}
 	if failed {
 		s.Errors.Add(1)
 	}
+}
+
+// Requests returns the number of requests and tunnels that have ended.
+func (s *Stats) Requests() uint64 {
+	n := uint64(0)
+	for i := range s.Status {
+		n += s.Status[i].Load()
+	}
+	return n
 }
 
 // Route is one route of a Table. It is immutable; only the pool and the counters

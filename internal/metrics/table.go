@@ -48,7 +48,7 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route,
 		up = 1
 	}
 	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
-	c.m.backConnections.to(out, float64(stats.Requests.Load()), backend, namespace, name)
+	c.m.backConnections.to(out, float64(stats.Requests()), backend, namespace, name)
 	c.m.backSessions.to(out, float64(inFlight), backend, namespace, name)
 	c.m.backBytesIn.to(out, float64(stats.BytesIn.Load()), backend, namespace, name)
 	c.m.backBytesOut.to(out, float64(stats.BytesOut.Load()), backend, namespace, name)
