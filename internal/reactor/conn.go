@@ -87,6 +87,7 @@ type Conn struct {
 	budget          int32  // bytes left to read in this turn; to discard while draining
 	flags           flags
 	state           state
+	early           int8 // what was read ahead: one more than its place in Loop.early; 0 = nothing
 }
 
 // Loop is the loop this Conn belongs to.

@@ -49,8 +49,14 @@ func (c *Conn) spent() bool {
 
 // receive reads from the socket and keeps flagReadable true to what is known.
 func (c *Conn) receive(p []byte) (int, error) {
-	c.loop.stats.Reads++
-	n, err := c.sock.read(p)
+	var n int
+	var err error
+	if c.early != 0 {
+		_, n = c.takeEarly() // into p
+	} else {
+		c.loop.stats.Reads++
+		n, err = c.sock.read(p)
+	}
 	c.nread += uint64(n)
 	if err != nil || (n < len(p) && c.flags&(flagHup|flagFailed|flagBroken) == 0) {
 		c.flags &^= flagReadable
@@ -86,6 +92,9 @@ func (c *Conn) readPlain() {
 			return
 		}
 		buf := c.loop.recv
+		if c.early != 0 {
+			buf = c.loop.early.buffer(int(c.early) - 1)
+		}
 		kept := copy(buf, c.in)
 		n, ok := 0, true
 		if c.flags&(flagReadable|flagEnded) == flagReadable && kept < len(buf) {

@@ -83,6 +83,7 @@ func (e *epollEngine) wait(timeout time.Duration, deliver func(c *Conn, ev event
 	if err != nil {
 		return err
 	}
+	e.readEarly(n)
 	for i := range e.events[:n] {
 		ev := &e.events[i]
 		if ev.Fd < 0 {
@@ -94,6 +95,26 @@ func (e *epollEngine) wait(timeout time.Duration, deliver func(c *Conn, ev event
 		}
 	}
 	return nil
+}
+
+// readEarly reads ahead from the sockets that are readable and nothing else.
+func (e *epollEngine) readEarly(n int) {
+	if n < 2 {
+		return
+	}
+	first := true
+	for i := range e.events[:n] {
+		ev := &e.events[i]
+		if ev.Fd < 0 || ev.Events&^(unix.EPOLLOUT|unix.EPOLLRDNORM|unix.EPOLLWRNORM) != unix.EPOLLIN {
+			continue
+		}
+		if s := &e.slots[ev.Fd]; s.c != nil && s.gen == uint32(ev.Pad) {
+			if first {
+				s.c.loop.early.used, first = 0, false
+			}
+			s.c.readEarly()
+		}
+	}
 }
 
 // poll looks without telling the runtime first, which costs the scheduler nothing; only if nothing is

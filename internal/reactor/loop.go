@@ -88,6 +88,7 @@ type Loop struct {
 
 	arena arena
 	recv  []byte // shared by all Conns: bytes from the wire
+	early early
 	plain []byte // the same for what a Layer made of them; made when first used
 
 	presenting *Conn // whose Data is being called
@@ -264,7 +265,13 @@ func (l *Loop) begin() {
 // event is what the engine calls for each socket that something happened to.
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
+	if c.early != 0 && !c.presentsPlain() {
+		c.keepEarly()
+	}
 	c.event(ev)
+	if c.early != 0 {
+		c.keepEarly()
+	}
 }
 
 // serveReady serves, once, the Conns that have more input than one turn may take, were resumed, or

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,7 +73,8 @@ func testBulkEcho(t *testing.T, r rig) {
 	m.closeWrite()
 	r.until(t, "the end", func() bool { return m.eof() && h.closed == 1 })
 	wantText(t, "echo", m.received(), data)
-	if h.events() != "eof closed" && h.events() != "drained eof closed" {
+	// How often the output fell from the high to the low mark is a matter of timing.
+	if strings.ReplaceAll(h.events(), "drained ", "") != "eof closed" {
 		t.Errorf("events %q, err %v", h.events(), h.err)
 	}
 }
