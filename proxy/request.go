@@ -226,7 +226,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 	if !hasCookie(v, name) {
 		return v, nil, false
 	}
-	m := &ex.scratch
+	m, whole := &ex.scratch, v
 	b := m.begin(len(v))
 	first := true
 	for len(v) > 0 {
@@ -254,7 +254,10 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 		first = false
 		b = append(b, pair...)
 	}
-	return m.end(b), value, found
+	if !found {
+		return whole, nil, false
+	}
+	return m.end(b), value, true
 }
 
 func cookieNamed(pair []byte, name string) ([]byte, bool) {
