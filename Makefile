@@ -26,7 +26,7 @@ race: ## all tests, the long ones too, with the race detector
 	$(GO) test -race -count 1 -timeout 20m ./...
 
 lint: bin/golangci-lint ## gofmt and the linters of .golangci.yml
-	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "not formatted by gofmt:" $$out >&2; exit 1; }
 	bin/golangci-lint run ./...
 
 # An installed golangci-lint of the right version is used; otherwise it is built.
