@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"turnout/tlsmux"
 )
 
 // options is the router's whole configuration after flags, environment and
@@ -28,7 +30,7 @@ type options struct {
 	httpPort, httpsPort, statsPort int
 	listenAddr, ipMode             string
 
-	certificate       certificateSource
+	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
 	strictSNI         bool
 

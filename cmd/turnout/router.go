@@ -19,6 +19,7 @@ import (
 	"turnout/internal/metrics"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/tlsmux"
 )
 
 // router is all rooms of one process, wired.
@@ -37,7 +38,9 @@ type router struct {
 // newRouter makes the rooms from o and listens on all ports.
 func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore()}
-	certificate, err := o.certificate.load(o.domain, time.Now())
+	source := o.certificate
+	source.Domain = o.domain
+	certificate, err := tlsmux.LoadDefaultCertificate(source)
 	if err != nil {
 		return nil, err
 	}

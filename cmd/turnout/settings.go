@@ -60,11 +60,11 @@ func sourceSettings(o *options) []setting {
 
 func certificateSettings(o *options) []setting {
 	return []setting{
-		{flag: "default-certificate", env: "DEFAULT_CERTIFICATE", value: "PEM", set: into(&o.certificate.contents, parseText),
+		{flag: "default-certificate", env: "DEFAULT_CERTIFICATE", value: "PEM", set: into(&o.certificate.Content, parseText),
 			help: "certificate and key of hosts without their own, as PEM text"},
-		{flag: "default-certificate-path", env: "DEFAULT_CERTIFICATE_PATH", value: "FILE", set: into(&o.certificate.path, parseText),
+		{flag: "default-certificate-path", env: "DEFAULT_CERTIFICATE_PATH", value: "FILE", set: into(&o.certificate.Path, parseText),
 			help: "the same from a file; used when --default-certificate is not given"},
-		{flag: "default-certificate-dir", env: "DEFAULT_CERTIFICATE_DIR", value: "DIR", set: into(&o.certificate.dir, parseText),
+		{flag: "default-certificate-dir", env: "DEFAULT_CERTIFICATE_DIR", value: "DIR", set: into(&o.certificate.Dir, parseText),
 			help: "the same from tls.crt and tls.key in a folder; used when neither of the others is given"},
 		{flag: "default-destination-ca-path", env: "DEFAULT_DESTINATION_CA_PATH", value: "FILE", set: into(&o.destinationCAPath, parseText),
 			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against"},

@@ -91,6 +91,22 @@ func tlsRoute(name, termination string, fields ...string) string {
 	return s + "---\n"
 }
 
+// pemPair makes a certificate and its key as PEM text.
+func pemPair(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	_, k, text := sign(t, nil, "apps.example.com")
+	return []byte(text), []byte(keyPEM(t, k))
+}
+
+func write(t *testing.T, dir, name string, text []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestTLSRoutes serves every kind of TLS route in front of one TLS pod, and checks
 // whose certificate the client sees and what becomes of the pod's.
 func TestTLSRoutes(t *testing.T) {
@@ -110,9 +126,7 @@ func TestTLSRoutes(t *testing.T) {
 		"apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: https, port: 443}]}\n---\n" +
 		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(manifests), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "all.yaml", []byte(manifests))
 	for _, tc := range []struct {
 		name, host string
 		defaultCA  string // authority of pods without destinationCACertificate
