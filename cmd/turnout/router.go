@@ -57,7 +57,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.feeder, err = folder.New(folder.Config{Paths: []string{o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem})
+	r.feeder, err = folder.New(folder.Config{Paths: []string{o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem, Cleared: r.cleared})
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +119,11 @@ func (r *router) problem(p source.Problem) {
 	if entry := r.log.Check(level, "manifest"); entry != nil {
 		entry.Write(zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("reason", p.Reason))
 	}
+}
+
+// cleared logs that a manifest no longer has something wrong.
+func (r *router) cleared(p source.Problem) {
+	r.log.Info("manifest repaired", zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("was", p.Reason))
 }
 
 // run serves until ctx is done or a room fails, then stops in order: not ready,

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -35,6 +36,7 @@ type Config struct {
 	Paths   []string             // folders and files; at least one
 	Sink    source.Sink          // takes the events; required
 	Problem func(source.Problem) // called from Run for each new problem; nil = none
+	Cleared func(source.Problem) // called from Run for each problem that no longer stands; nil = none
 	Settle  time.Duration        // quiet time after a change before reading; 0 = 20 ms
 	Poll    time.Duration        // also look this often, for file systems that do not tell; 0 = 30 s
 }
@@ -48,9 +50,10 @@ type Feeder struct {
 	watcher *fsnotify.Watcher
 	tree    *tree
 
+	objects atomic.Int64
+
 	mu       sync.Mutex
 	problems []source.Problem
-	objects  int
 }
 
 // New returns a feeder. It fails when a path cannot be read now.
@@ -169,18 +172,27 @@ func (f *Feeder) follow(ctx context.Context, events <-chan fsnotify.Event, errs 
 // scan looks at all files and delivers what changed. Files of changed are read even
 // if they look the same; nil = all of them.
 func (f *Feeder) scan(changed map[string]struct{}) {
-	f.tree.scan(changed, f.cfg.Sink.Event)
+	f.tree.scan(changed, func(e source.Event) {
+		f.objects.Store(int64(len(f.tree.delivered)))
+		f.cfg.Sink.Event(e)
+	})
 	problems := f.tree.problems()
 	f.mu.Lock()
 	before := f.problems
-	f.problems, f.objects = problems, len(f.tree.delivered)
+	f.problems = problems
 	f.mu.Unlock()
-	if f.cfg.Problem == nil {
+	tell(f.cfg.Problem, problems, before)
+	tell(f.cfg.Cleared, before, problems)
+}
+
+// tell calls to for each problem of these that is not among others.
+func tell(to func(source.Problem), these, others []source.Problem) {
+	if to == nil {
 		return
 	}
-	for _, p := range problems {
-		if !slices.Contains(before, p) {
-			f.cfg.Problem(p)
+	for _, p := range these {
+		if !slices.Contains(others, p) {
+			to(p)
 		}
 	}
 }
@@ -193,13 +205,9 @@ func (f *Feeder) Problems() []source.Problem {
 	return slices.Clone(f.problems)
 }
 
-// Objects returns the number of objects delivered and not deleted. Any goroutine may
-// call it.
-func (f *Feeder) Objects() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.objects
-}
+// Objects returns the number of objects delivered and not deleted, the event that the
+// sink is just taking included. Any goroutine may call it.
+func (f *Feeder) Objects() int { return int(f.objects.Load()) }
 
 // Content is what Load has read.
 type Content struct {

@@ -65,6 +65,8 @@ func (r *recorder) problem(p source.Problem) {
 	r.wake()
 }
 
+func (r *recorder) cleared(source.Problem) { r.wake() }
+
 // until waits until ok holds.
 func (r *recorder) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -129,7 +131,7 @@ func put(t *testing.T, path, text string) {
 func start(t *testing.T, paths ...string) (*recorder, *Feeder) {
 	t.Helper()
 	r := newRecorder()
-	f, err := New(Config{Paths: paths, Sink: r, Problem: r.problem, Settle: 2 * time.Millisecond, Poll: 24 * time.Hour})
+	f, err := New(Config{Paths: paths, Sink: r, Problem: r.problem, Cleared: r.cleared, Settle: 2 * time.Millisecond, Poll: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +213,7 @@ func TestKubernetesVolume(t *testing.T) {
 	r.hostsAre(t, "a=two")
 	version(3, "three")
 	r.hostsAre(t, "a=three")
-	if problems := f.Problems(); len(problems) != 0 {
-		t.Errorf("problems %v", problems)
-	}
+	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
 }
 
 func TestLinks(t *testing.T) {
@@ -262,9 +262,7 @@ func TestLastGoodVersionStays(t *testing.T) {
 	// Repaired: what is gone is gone.
 	put(t, dir+"/a.yaml", manifest("a", "a5")+manifest("b", "b5"))
 	r.hostsAre(t, "a=a5 b=b5 o=o2")
-	if problems := f.Problems(); len(problems) != 0 {
-		t.Errorf("problems after the repair: %v", problems)
-	}
+	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
 }
 
 func TestDuplicates(t *testing.T) {
@@ -288,9 +286,7 @@ func TestDuplicates(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.hostsAre(t, "r=second")
-	if problems := f.Problems(); len(problems) != 0 {
-		t.Errorf("problems %v", problems)
-	}
+	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
 }
 
 func TestOrder(t *testing.T) {
@@ -339,9 +335,7 @@ func TestSingleFileAndLostRoot(t *testing.T) {
 	r.hostsAre(t, "a=a2")
 	put(t, dir+"/in/a.yaml", manifest("a", "a3"))
 	r.hostsAre(t, "a=a3")
-	if problems := f.Problems(); len(problems) != 0 {
-		t.Errorf("problems %v", problems)
-	}
+	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
 }
 
 func TestNewFails(t *testing.T) {
