@@ -66,6 +66,9 @@ type Event struct {
 	Order string
 	// Origin says where the object comes from, for people: a file and document, a cluster.
 	Origin string
+	// Err says why a Secret cannot be had although it may be there, such as a missing
+	// permission. Object is nil then.
+	Err error
 }
 
 // Sink takes events. Its methods never block and may be called by any goroutine.
