@@ -18,10 +18,11 @@ const (
 type benchCase struct {
 	name   string
 	peer   kind
-	many   bool    // the -routes flag's number of routes instead of 1
-	fresh  bool    // a URL never asked for before with every request
-	few    bool    // only fewURLs different URLs
-	tls    bool    // edge termination
+	many   bool // the -routes flag's number of routes instead of 1
+	fresh  bool // a URL never asked for before with every request
+	few    bool // only fewURLs different URLs
+	tls    bool // edge termination
+	h2     multiplex
 	target float64 // ratio wanted at most; 0 = none stated
 }
 
@@ -41,8 +42,12 @@ func allCases() []benchCase {
 		{name: "many-new-mapstr", peer: kindMapStr, many: true, fresh: true, target: 0.80},
 		{name: "many-few-template", peer: kindTemplate, many: true, few: true},
 		{name: "many-few-mapstr", peer: kindMapStr, many: true, few: true, target: 0.80},
-		{name: "tls-min", peer: kindMin, tls: true},
-		{name: "tls-template", peer: kindTemplate, tls: true},
+		{name: "tls-min", peer: kindMin, tls: true, target: 0.80},
+		{name: "tls-template", peer: kindTemplate, tls: true, target: 0.50},
+		{name: "h2-16x16-min", peer: kindMin, tls: true, h2: multiplex{conns: 16, streams: 16}, target: 0.85},
+		{name: "h2-16x16-template", peer: kindTemplate, tls: true, h2: multiplex{conns: 16, streams: 16}, target: 0.60},
+		{name: "h2-64x1-min", peer: kindMin, tls: true, h2: multiplex{conns: 64, streams: 1}, target: 0.85},
+		{name: "h2-64x1-template", peer: kindTemplate, tls: true, h2: multiplex{conns: 64, streams: 1}, target: 0.60},
 	}
 }
 

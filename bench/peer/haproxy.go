@@ -84,7 +84,7 @@ func (w *configWriter) least(hosts bool) {
 	s := w.site
 	w.linef("frontend public")
 	if s.tls {
-		w.linef("  bind %s ssl crt %s %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
+		w.linef("  bind %s ssl crt %s alpn h2,http/1.1 %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
 	} else {
 		w.linef("  bind %s", w.bind)
 	}

@@ -119,6 +119,7 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 		warmup: seconds(o.warmup), measure: seconds(o.seconds), disturbed: quiet, proxyCore: o.proxyCore, loadCore: o.loadCore, maxProc: o.gomaxprocs,
 		progress: os.Stderr,
 	}
+	h.h2load, _ = exec.LookPath("h2load") // without it the cases of HTTP/2 say so
 	var outcomes []outcome
 	var wrong []error
 	for _, c := range cases {

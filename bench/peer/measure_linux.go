@@ -17,6 +17,7 @@ const manyUpstreams = 16
 // harness runs cases. Its fields are set once by main.
 type harness struct {
 	turnout, haproxy    string // binaries
+	h2load              string // the same; "" = not there
 	pairs, conns        int
 	routes              int // of a case with many
 	warmup, measure     time.Duration
@@ -112,7 +113,7 @@ func (h *harness) runPairs(ctx context.Context, c benchCase, rig *load.Rig, turn
 	for len(o.turnout) < h.pairs {
 		var pair [2]sample
 		for j, p := range []*proxy{turnout, haproxy} {
-			if pair[j], err = h.measureOne(ctx, rig, p, s, traffic); err != nil {
+			if pair[j], err = h.measureOne(ctx, c, rig, p, s, traffic); err != nil {
 				return fmt.Errorf("case %s, pair %d, %s: %w", c.name, len(o.turnout)+1, p.name, err)
 			}
 		}
@@ -136,29 +137,42 @@ type reading struct {
 	cores       time.Duration // not idle, both cores
 }
 
-func (h *harness) read(p *proxy) (reading, error) {
+// read counts the CPU time of the process of the client, if there is one, as this process's own.
+func (h *harness) read(p *proxy, client int) (reading, error) {
 	proxy, err1 := readCPU(p.pid())
 	self, err2 := readCPU(os.Getpid())
 	proxyCore, err3 := readCore(h.proxyCore)
 	loadCore, err4 := readCore(h.loadCore)
+	if client != 0 {
+		more, err := readCPU(client)
+		self.total += more.total
+		err2 = errors.Join(err2, err)
+	}
 	return reading{proxy: proxy, self: self, cores: proxyCore + loadCore}, errors.Join(err1, err2, err3, err4)
 }
 
 // measureOne drives one proxy through warm-up and measurement.
-func (h *harness) measureOne(ctx context.Context, rig *load.Rig, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
+func (h *harness) measureOne(ctx context.Context, c benchCase, rig *load.Rig, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
 	var begin, end reading
-	res, err := rig.Drive(ctx, load.Profile{
-		Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure,
-		Mark: func(last bool) error {
-			now := &begin
-			if last {
-				now = &end
-			}
-			var err error
-			*now, err = h.read(p)
-			return err
-		},
-	})
+	mark := func(client int, last bool) error {
+		now := &begin
+		if last {
+			now = &end
+		}
+		var err error
+		*now, err = h.read(p, client)
+		return err
+	}
+	var res load.Result
+	var err error
+	if c.h2 != (multiplex{}) {
+		res, err = h.driveH2(ctx, rig, p, c.h2, mark)
+	} else {
+		res, err = rig.Drive(ctx, load.Profile{
+			Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure,
+			Mark: func(last bool) error { return mark(0, last) },
+		})
+	}
 	if err != nil {
 		if ctx.Err() == nil && res.First != nil {
 			err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"turnout/bench/load"
+)
+
+// multiplex is how an HTTP/2 client spreads its requests. The zero value means HTTP/1.1.
+type multiplex struct {
+	conns   int // connections
+	streams int // requests at a time on each
+}
+
+func (m multiplex) String() string { return fmt.Sprintf("%dx%d", m.conns, m.streams) }
+
+// clientMargin is how much longer the client runs than the measured part, so that its start and its end fall
+// outside.
+const clientMargin = 500 * time.Millisecond
+
+// driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. mark gets the process of the client.
+func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, mark func(client int, end bool) error) (load.Result, error) {
+	if h.h2load == "" {
+		return load.Result{}, errors.New("cannot find h2load, install Debian's nghttp2-client")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	length := h.warmup + h.measure + clientMargin
+	cmd := exec.CommandContext(ctx, h.h2load,
+		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatFloat(length.Seconds(), 'f', 3, 64),
+		"--npn-list=h2", "--groups=X25519", "--tls13-ciphers=TLS_AES_128_GCM_SHA256",
+		"--connect-to="+p.addr.String(), fmt.Sprintf("https://%s:%d/items/0", load.Host(0), p.addr.Port()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := onCore(h.loadCore, cmd.Start); err != nil {
+		return load.Result{}, fmt.Errorf("cannot start h2load: %w", err)
+	}
+	done := make(chan struct{})
+	var ended error
+	go func() {
+		ended = cmd.Wait()
+		close(done)
+	}()
+	res, err := rig.Serve(ctx, load.ServeProfile{
+		Warmup: h.warmup, Measure: h.measure, Done: done,
+		Mark: func(end bool) error { return mark(cmd.Process.Pid, end) },
+	})
+	cancel()
+	<-done
+	if err != nil {
+		return res, fmt.Errorf("%w\nh2load said: %s", err, out.Bytes())
+	}
+	if ended != nil {
+		return res, fmt.Errorf("cannot trust h2load: %w\nh2load said: %s", ended, out.Bytes())
+	}
+	return readH2load(res, out.String())
+}
+
+// readH2load adds to res what h2load counted as failed. It is an error if HTTP/2 was not spoken.
+func readH2load(res load.Result, text string) (load.Result, error) {
+	if !regexp.MustCompile(`(?m)^Application protocol: h2$`).MatchString(text) {
+		return res, fmt.Errorf("cannot compare: HTTP/2 was not spoken\nh2load said: %s", text)
+	}
+	for _, form := range []string{
+		`(?m)^requests: .* (\d+) failed, (\d+) errored, (\d+) timeout$`,
+		`(?m)^status codes: \d+ 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$`,
+	} {
+		m := regexp.MustCompile(form).FindStringSubmatch(text)
+		if m == nil {
+			return res, fmt.Errorf("cannot read what h2load counted: %s", text)
+		}
+		for _, digits := range m[1:] {
+			n, err := strconv.ParseUint(digits, 10, 64)
+			if err != nil {
+				return res, fmt.Errorf("cannot read what h2load counted: %w", err)
+			}
+			res.Failures += n
+		}
+	}
+	if res.Failures > 0 {
+		res.First = errors.New("h2load counted failed requests")
+	}
+	return res, nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"turnout/bench/load"
+)
+
+const h2loadSays = `starting benchmark...
+spawning thread #0: 4 total client(s). Timing-based test with 0s of warm-up time and 1s of main duration for measurements.
+Application protocol: h2
+
+finished in 1.00s, 20312.00 req/s, 1.02MB/s
+requests: 20312 total, 20328 started, 20312 done, 20312 succeeded, 0 failed, 0 errored, 0 timeout
+status codes: 20312 2xx, 0 3xx, 0 4xx, 0 5xx
+`
+
+func TestReadH2load(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		failures       uint64
+		wrong          string
+	}{
+		{name: "all well"},
+		{name: "failed", old: "0 failed", new: "3 failed", failures: 3},
+		{name: "errored and timed out", old: "0 errored, 0 timeout", new: "2 errored, 1 timeout", failures: 3},
+		{name: "503", old: "0 5xx", new: "7 5xx", failures: 7},
+		{name: "HTTP/1.1", old: "protocol: h2", new: "protocol: http/1.1", wrong: "HTTP/2 was not spoken"},
+		{name: "no counts", old: "requests:", new: "answers:", wrong: "cannot read what h2load counted"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res, err := readH2load(load.Result{Requests: 5}, strings.Replace(h2loadSays, c.old, c.new, 1))
+			if c.wrong != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wrong) {
+					t.Errorf("error %v, want %q", err, c.wrong)
+				}
+				return
+			}
+			if err != nil || res.Failures != c.failures || res.Requests != 5 || (res.First != nil) != (c.failures > 0) {
+				t.Errorf("%+v, %v; want %d failures", res, err, c.failures)
+			}
+		})
+	}
+}
