@@ -26,7 +26,8 @@ type dataplaneConfig struct {
 	Store               *routing.Store
 	DefaultCertificate  *tls.Certificate
 	StrictSNI           bool
-	AccessLog           proxy.AccessLog // nil: no access log
+	TLS                 tlsmux.PolicyConfig // towards clients
+	AccessLog           proxy.AccessLog     // nil: no access log
 	Log                 *zap.Logger
 	Timeouts            proxy.Timeouts
 }
@@ -117,8 +118,12 @@ func (d *dataplane) acceptTLS(c *reactor.Conn) reactor.Handler {
 
 // newMux builds the entrance of the TLS port, shared by all loops.
 func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
+	policy, err := tlsmux.NewPolicy(d.cfg.TLS)
+	if err != nil {
+		return nil, err
+	}
 	return tlsmux.NewMux(tlsmux.Config{
-		Store: d.cfg.Store, Workers: workers, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
+		Store: d.cfg.Store, Workers: workers, Policy: policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
 		Terminated: func(c *reactor.Conn, _ tlsmux.Info) reactor.Handler {
 			return d.lanes[c.Loop()].server.Accept(c, true)
 		},

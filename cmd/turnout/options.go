@@ -33,6 +33,8 @@ type options struct {
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
 	strictSNI         bool
+	tls               tlsmux.PolicyConfig
+	notes             []string // what the values ask for and do not get
 
 	name, canonicalHostname                  string
 	hostnameTemplate, domain                 string
@@ -124,6 +126,7 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 			warnings = append(warnings, fmt.Sprintf("%s=%q is ignored; %v", s.env, v, err))
 		}
 	}
+	warnings = append(warnings, o.notes...)
 	for _, name := range laterVariables() {
 		if env.get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")
@@ -185,6 +188,8 @@ func (o *options) resolveAddresses() {
 func (o *options) check(given map[string]string, env environment) error {
 	_, nameFlag := given["name"]
 	switch {
+	case o.tls.MaxVersion != 0 && o.tls.MaxVersion < o.tls.MinVersion:
+		return usagef("--ssl-max-version (SSL_MAX_VERSION) is below --ssl-min-version (SSL_MIN_VERSION)")
 	case o.hostnameTemplate == "" && o.overrideHostname:
 		return usagef("--override-hostname (ROUTER_OVERRIDE_HOSTNAME) requires --hostname-template (ROUTER_SUBDOMAIN)")
 	case o.hostnameTemplate == "" && len(o.overrideDomains) > 0:

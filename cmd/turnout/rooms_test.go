@@ -16,17 +16,23 @@ import (
 
 // startRooms runs a whole router in this process, fed by a folder, on ports of the
 // system's choice. It returns when the first table is published and ends with the test.
-func startRooms(t *testing.T, dir string, opts controller.Options) (*dataplane, *routing.Store) {
+//
+// with changes how the request path is built.
+func startRooms(t *testing.T, dir string, opts controller.Options, with ...func(*dataplaneConfig)) (*dataplane, *routing.Store) {
 	t.Helper()
 	store := routing.NewStore()
 	certificate, err := tlsmux.SelfSigned("", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane, err := newDataplane(dataplaneConfig{
+	data := dataplaneConfig{
 		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store,
 		DefaultCertificate: certificate, Timeouts: proxy.DefaultTimeouts(),
-	})
+	}
+	for _, change := range with {
+		change(&data)
+	}
+	plane, err := newDataplane(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"turnout/tlsmux"
 )
 
 // settings lists every option of the router, bound to o. The order is that of
@@ -14,7 +16,7 @@ import (
 func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
-		listenSettings(o), sourceSettings(o), certificateSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
+		listenSettings(o), sourceSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
 	} {
 		all = append(all, group...)
 	}
@@ -70,6 +72,45 @@ func certificateSettings(o *options) []setting {
 			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against"},
 		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
 			help: "refuse TLS clients whose server name no certificate covers"},
+	}
+}
+
+// tlsSettings are what TLS towards clients looks like. What was asked for and crypto/tls does not have is told.
+func tlsSettings(o *options) []setting {
+	note := func(what string, names []string) {
+		if len(names) > 0 {
+			o.notes = append(o.notes, what+": "+strings.Join(names, ", "))
+		}
+	}
+	return []setting{
+		{flag: "ssl-min-version", env: "SSL_MIN_VERSION", def: "TLSv1.2", value: "VERSION", envStops: true,
+			set: into(&o.tls.MinVersion, tlsmux.ParseVersion), help: "oldest version of TLS for clients: TLSv1.0, TLSv1.1, TLSv1.2 or TLSv1.3"},
+		{flag: "ssl-max-version", env: "SSL_MAX_VERSION", value: "VERSION", envStops: true,
+			set: into(&o.tls.MaxVersion, tlsmux.ParseVersion), help: "newest version of TLS for clients"},
+		{flag: "ciphers", env: "ROUTER_CIPHERS", def: "intermediate", value: "LIST", envStops: true,
+			help: "cipher suites of TLS 1.2 and before: modern, intermediate, old, or OpenSSL names separated by colons",
+			set: func(s string) (err error) {
+				var unknown []string
+				o.tls.CipherSuites, unknown, err = tlsmux.ParseCiphers(s)
+				note("--ciphers (ROUTER_CIPHERS) names suites that Go does not have", unknown)
+				return err
+			}},
+		{flag: "ciphersuites", env: "ROUTER_CIPHERSUITES", value: "LIST", envStops: true,
+			help: "cipher suites of TLS 1.3; Go always offers all three of its own",
+			set: func(s string) error {
+				unwanted, unknown, err := tlsmux.ParseSuites13(s)
+				note("--ciphersuites (ROUTER_CIPHERSUITES) names suites that Go does not have", unknown)
+				note("--ciphersuites (ROUTER_CIPHERSUITES) leaves out suites that Go offers all the same", unwanted)
+				return err
+			}},
+		{flag: "curves", env: "ROUTER_CURVES", value: "LIST", envStops: true,
+			help: "key exchange groups separated by colons, such as X25519MLKEM768:X25519:secp256r1",
+			set: func(s string) (err error) {
+				var unknown []string
+				o.tls.Curves, unknown, err = tlsmux.ParseGroups(s)
+				note("--curves (ROUTER_CURVES) names groups that Go does not have", unknown)
+				return err
+			}},
 	}
 }
 
@@ -192,8 +233,7 @@ func parseSeconds(s string) (time.Duration, error) {
 func laterVariables() []string {
 	return []string{
 		"ROUTER_USE_PROXY_PROTOCOL", "ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
-		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "SSL_MIN_VERSION", "SSL_MAX_VERSION", "ROUTER_CIPHERS", "ROUTER_CIPHERSUITES",
-		"ROUTER_CURVES", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
+		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
 		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "ROUTER_UNIQUE_ID_FORMAT", "ROUTER_HTTP_RESPONSE_HEADERS",
 		"ROUTER_HTTP_REQUEST_HEADERS", "ROUTER_H1_CASE_ADJUST", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",
 		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "ROUTER_CAPTURE_HTTP_COOKIE", "ROUTE_LABELS", "ROUTE_FIELDS",
