@@ -9,7 +9,8 @@
 //
 // After quiet the first event is handled at once; more events within the hold-off are
 // collected until no more come, at most for the ceiling. Nothing is published before
-// all feeders have delivered what there was when they started.
+// all feeders have delivered what there was when they started, and the secrets that
+// routes refer to.
 package controller
 
 import (
@@ -23,6 +24,7 @@ import (
 	"turnout/balancer"
 	"turnout/controller/admit"
 	"turnout/controller/endpoints"
+	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/routing"
@@ -48,6 +50,10 @@ type Options struct {
 	SkipExtendedValidation  bool // TLS settings are not checked
 	SkipExternalCertificate bool // spec.tls.externalCertificate is ignored
 
+	// SelectNamespaces leaves out the objects of namespaces without a Namespace object,
+	// silently, until there is one.
+	SelectNamespaces bool
+
 	ServerTimeout        time.Duration // silence of an endpoint; 0 = 30 s
 	TunnelTimeout        time.Duration // silence of a tunnel; 0 = 1 h
 	ConnectTimeout       time.Duration // connecting to an endpoint; 0 = 5 s
@@ -69,8 +75,13 @@ type Config struct {
 	Options Options          // how routes are treated
 	Clock   func() time.Time // for the times in route status; nil = time.Now
 	Log     *zap.Logger      // nil = no logs
+	Secrets source.Secrets   // brings the secrets routes refer to; nil = secrets come unasked
+	Status  status.Reporter  // takes the status of routes; nil = it is only shown
 	HoldOff time.Duration    // quiet to wait for after a change that is not the first; 0 = 10 ms
 	Ceiling time.Duration    // longest time changes can put off handling; 0 = 250 ms
+	// SecretWait is the longest time the first table, and later a route without a
+	// certificate to go on with, waits for a secret; 0 = 10 s.
+	SecretWait time.Duration
 	// SweepEvery is the time between two clean-ups of pools and endpoints nothing uses
 	// any more; 0 = 10 s.
 	SweepEvery time.Duration
@@ -107,6 +118,9 @@ func (cfg Config) complete() (Config, error) {
 	}
 	if cfg.Ceiling <= 0 {
 		cfg.Ceiling = 250 * time.Millisecond
+	}
+	if cfg.SecretWait <= 0 {
+		cfg.SecretWait = 10 * time.Second
 	}
 	if cfg.SweepEvery <= 0 {
 		cfg.SweepEvery = 10 * time.Second

@@ -46,7 +46,8 @@ func (c *Controller) Sink(origin string) source.Sink {
 func (c *Controller) Ready() <-chan struct{} { return c.ready }
 
 // Wait returns nil when everything delivered before the call is published and stands in
-// the status of routes, and the error of ctx when that ends first.
+// the status of routes, and the error of ctx when that ends first. A route whose secret
+// has been asked for and is not there yet is not waited for, but for the first table.
 func (c *Controller) Wait(ctx context.Context) error { return c.inbox.wait(ctx) }
 
 // Run owns all state and handles events until ctx is done. It returns nil then. It must
@@ -54,6 +55,8 @@ func (c *Controller) Wait(ctx context.Context) error { return c.inbox.wait(ctx) 
 func (c *Controller) Run(ctx context.Context) error {
 	sweep := time.NewTicker(c.cfg.SweepEvery)
 	defer sweep.Stop()
+	overdue := time.NewTimer(time.Hour) // for secrets that do not come
+	defer overdue.Stop()
 	var last time.Time // of the last trigger
 	for {
 		select {
@@ -61,6 +64,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		case <-sweep.C:
 			c.state.sweep()
+			continue
+		case <-overdue.C:
+			c.state.giveUp(time.Now())
+			c.handle()
 		case <-c.inbox.trigger:
 			if now := time.Now(); now.Sub(last) < c.cfg.HoldOff {
 				if !c.quiet(ctx) {
@@ -69,6 +76,11 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 			last = time.Now()
 			c.handle()
+		}
+		if due, ok := c.state.due(); ok {
+			overdue.Reset(time.Until(due))
+		} else {
+			overdue.Stop()
 		}
 	}
 }
@@ -100,7 +112,9 @@ func (c *Controller) handle() {
 	if !ok {
 		return
 	}
-	c.state.apply(events)
+	if !c.state.apply(events) {
+		return
+	}
 	select {
 	case <-c.ready:
 	default:

@@ -36,14 +36,18 @@ type rig struct {
 	now   time.Time
 }
 
-func newRig(t *testing.T, o Options) *rig {
+func newRig(t *testing.T, o Options, change ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{T: t, store: routing.NewStore(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	var err error
-	r.c, err = New(Config{
+	cfg := Config{
 		Store: r.store, Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: o,
 		Clock: func() time.Time { return r.now },
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	var err error
+	r.c, err = New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,11 +403,13 @@ func TestExternalCertificate(t *testing.T) {
 	}
 	r.do(aSecret("other", corev1.SecretTypeTLS, cert2, key2))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert2, key1))
-	r.conditionIs("e", "True")
-	if got, notes := leaf(), r.c.Notes("ns", "e"); got != "one.test" || !strings.Contains(notes[0], "the last good one is served") {
+	r.conditionIs("e", `True ExternalCertificateValidationFailed: the last good certificate of secret "c" is served: `+
+		`spec.tls.key: Invalid value: "redacted key data": tls: private key does not match public key`)
+	if got, notes := leaf(), r.c.Notes("ns", "e"); got != "one.test" || !strings.Contains(notes[0], "the last good certificate") {
 		t.Errorf("torn secret: certificate %q, notes %q", got, notes)
 	}
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert2, key2))
+	r.conditionIs("e", "True")
 	if got := leaf(); got != "two.test" {
 		t.Errorf("certificate %q", got)
 	}
@@ -479,7 +485,13 @@ func TestConfig(t *testing.T) {
 // run starts the owner goroutine and returns a context that ends with the test.
 func run(t *testing.T, c *Controller) context.Context {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	return runFor(t, c, 30*time.Second)
+}
+
+// runFor is run with a bound of its own, for virtual time.
+func runFor(t *testing.T, c *Controller, bound time.Duration) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), bound)
 	ended := make(chan error)
 	go func() { ended <- c.Run(ctx) }()
 	t.Cleanup(func() {

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -16,63 +18,112 @@ import (
 // tlsState is what was found out about the TLS settings of a route. It is kept, because
 // reading certificates is most of the work for a route.
 type tlsState struct {
-	in      *routev1.TLSConfig // as in the object
-	secret  *corev1.Secret     // external certificate it was merged with
 	done    bool
+	in      *routev1.TLSConfig // as in the object
+	from    external           // what it was merged with
+	waiting bool               // the secret is not known yet; the rest is nothing then
 	verdict admit.Verdict
 	out     *routev1.TLSConfig // as to be used; nil = plain HTTP
 	notes   []string
-	good    *routev1.TLSConfig // the last out that was admitted with a secret of that name
-	goodIn  *routev1.TLSConfig // the in of good
-	name    string             // of the secret
+	// good is what the secret in from was when it last gave a certificate that can be
+	// used; nil = it did not since it was there.
+	good *corev1.Secret
 }
 
-// tlsOf returns the TLS settings of a route as they are to be used; r.tls.verdict says
-// whether they can be.
+// external is what is known about the secret with the certificate of a route.
+type external struct {
+	name        string // "" = the route refers to none
+	object      *corev1.Secret
+	err         error
+	known, late bool
+}
+
+func (a *external) equal(b *external) bool {
+	return a.name == b.name && a.known == b.known && a.late == b.late && sameSecret(a.object, b.object) && sameError(a.err, b.err)
+}
+
+// tlsOf returns the TLS settings of a route as they are to be used; r.tls says whether
+// they can be. The route uses its secret already, see refer.
 func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 	in := r.object.Spec.TLS
-	name := s.externalName(in)
-	var object *corev1.Secret
-	if name == "" {
-		s.useSecret(r, nil)
-	} else {
-		s.useSecret(r, s.secretOf(source.Key{Namespace: r.key.Namespace, Name: name}))
-		object = r.secret.object
+	var from external
+	if v := r.secret; v != nil {
+		from = external{name: v.key.Name, object: v.object, err: v.err, known: v.known, late: v.late}
 	}
 	t := &r.tls
-	if t.done && sameSecret(t.secret, object) && t.name == name && (t.in == in || reflect.DeepEqual(t.in, in)) {
-		t.in, t.secret = in, object
+	if t.done && t.from.equal(&from) && (t.in == in || reflect.DeepEqual(t.in, in)) {
+		t.in, t.from = in, from
 		return t.out
 	}
-	if t.name != name {
-		t.good = nil
-	}
-	t.in, t.secret, t.name, t.done, t.notes = in, object, name, true, nil
-	merged := in
-	if name != "" {
-		if merged, t.verdict = withSecret(in, name, object); !t.verdict.Admitted {
-			t.out, t.good = nil, nil
-			return nil
-		}
-	}
-	t.out, t.verdict = merged, admit.Verdict{Admitted: true}
-	if !s.cfg.Options.SkipExtendedValidation {
-		t.out, t.verdict = admit.TLS(merged, s.cfg.Clock())
-	}
-	if name == "" {
-		return t.out
-	}
+	good := t.good
+	*t = tlsState{done: true, in: in, from: from}
 	switch {
-	case t.verdict.Admitted:
-		t.good, t.goodIn = t.out, in
-	case t.good != nil && reflect.DeepEqual(t.goodIn, in):
-		// A secret that is written in parts is seen torn: what was good goes on.
-		t.notes = []string{fmt.Sprintf("secret %s holds no usable certificate, the last good one is served: %s", name, t.verdict.Message)}
-		t.out, t.verdict = t.good, admit.Verdict{Admitted: true}
+	case from.name == "":
+		t.out, t.verdict = s.checkTLS(in)
+	case !from.known:
+		t.waiting, t.good = true, good
+		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: fmt.Sprintf("secret %q could not be read yet", from.name)}
 	default:
-		t.verdict.Reason = admit.ReasonExternalInvalid
+		s.useExternal(t, good)
 	}
 	return t.out
+}
+
+// useExternal merges t.in with the secret in t.from. What makes a certificate unusable
+// for a moment, such as a secret written in two steps, leaves the last good one in use
+// and says so; a secret that is not there or not allowed does not.
+func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
+	if t.verdict = refusal(&t.from); !t.verdict.Admitted {
+		return
+	}
+	if t.from.err == nil {
+		if t.out, t.verdict = s.merge(t.in, t.from.object); t.verdict.Admitted {
+			t.good = t.from.object
+			return
+		}
+		t.verdict.Reason = admit.ReasonExternalInvalid
+	} else {
+		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: t.from.err.Error()}
+	}
+	t.out = nil
+	if good == nil {
+		return
+	}
+	if out, v := s.merge(t.in, good); v.Admitted {
+		t.out, t.good = out, good
+		t.verdict.Admitted = true
+		t.verdict.Message = fmt.Sprintf("the last good certificate of secret %q is served: %s", t.from.name, t.verdict.Message)
+		t.notes = []string{t.verdict.Message}
+	}
+}
+
+// merge returns TLS settings with the certificate of a secret, checked.
+func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TLSConfig, admit.Verdict) {
+	merged := *in
+	merged.Certificate, merged.Key = string(object.Data[corev1.TLSCertKey]), string(object.Data[corev1.TLSPrivateKeyKey])
+	out, v := s.checkTLS(&merged)
+	if !v.Admitted {
+		return nil, v
+	}
+	var err error
+	switch {
+	case out.Certificate == "":
+		err = errors.New("it holds no certificate")
+	case s.cfg.Options.SkipExtendedValidation: // what is served must work all the same
+		_, err = tls.X509KeyPair([]byte(out.Certificate), []byte(out.Key))
+	}
+	if err != nil {
+		return nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}
+	}
+	return out, v
+}
+
+// checkTLS examines TLS settings, unless that is switched off.
+func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, admit.Verdict) {
+	if s.cfg.Options.SkipExtendedValidation {
+		return in, admit.Verdict{Admitted: true}
+	}
+	return admit.TLS(in, s.cfg.Clock())
 }
 
 // externalName returns the name of the secret with the certificate, "" for none.
@@ -90,24 +141,28 @@ func sameSecret(a, b *corev1.Secret) bool {
 	return a != nil && b != nil && a.Type == b.Type && maps.EqualFunc(a.Data, b.Data, func(x, y []byte) bool { return string(x) == string(y) })
 }
 
-// withSecret returns TLS settings with the certificate of a secret.
-func withSecret(in *routev1.TLSConfig, name string, object *corev1.Secret) (*routev1.TLSConfig, admit.Verdict) {
+func sameError(a, b error) bool {
+	return a == b || a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && a.Error() == b.Error()
+}
+
+// refusal returns why a route may not use a secret, whatever its content.
+func refusal(from *external) admit.Verdict {
 	path := field.NewPath("spec", "tls", "externalCertificate")
-	var err *field.Error
+	var errs field.ErrorList
+	var denied *source.DeniedError
 	switch {
-	case object == nil:
-		err = field.NotFound(path, fmt.Sprintf("secrets %q not found", name))
-	case object.Type != corev1.SecretTypeTLS:
-		err = field.Invalid(path, name, fmt.Sprintf("secret of type %q required", corev1.SecretTypeTLS))
-	case len(object.Data[corev1.TLSCertKey]) == 0 || len(object.Data[corev1.TLSPrivateKeyKey]) == 0:
-		// Not a refusal of its own: the examination of the settings says what is missing,
-		// and a certificate that was good before goes on.
+	case errors.As(from.err, &denied):
+		for _, verb := range denied.Verbs {
+			errs = append(errs, field.Forbidden(path, "router serviceaccount does not have permission to "+verb+" this secret"))
+		}
+	case from.err != nil:
+	case from.object == nil:
+		errs = append(errs, field.NotFound(path, fmt.Sprintf("secrets %q not found", from.name)))
+	case from.object.Type != corev1.SecretTypeTLS:
+		errs = append(errs, field.Invalid(path, from.name, fmt.Sprintf("secret of type %q required", corev1.SecretTypeTLS)))
 	}
-	if err != nil {
-		return nil, admit.Verdict{Reason: admit.ReasonExternalInvalid, Message: err.Error()}
+	if len(errs) > 0 {
+		return admit.Verdict{Reason: admit.ReasonExternalInvalid, Message: errs.ToAggregate().Error()}
 	}
-	out := in.DeepCopy()
-	out.Certificate = string(object.Data[corev1.TLSCertKey])
-	out.Key = string(object.Data[corev1.TLSPrivateKeyKey])
-	return out, admit.Verdict{Admitted: true}
+	return admit.Verdict{Admitted: true}
 }

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/controller/admit"
-	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/routing"
 )
@@ -45,25 +44,31 @@ func (s *state) settle() {
 
 // judge decides and translates the dirty routes and gives the touched ones their new
 // endpoints.
-func (s *state) judge(deleted []*route) plan {
+func (s *state) judge() plan {
 	var p plan
-	for _, r := range deleted {
+	for _, r := range s.gone {
 		if r.served {
 			p.deletes = append(p.deletes, r.tableKey())
 			s.unswept = true
 		}
 	}
 	for r := range s.dirty {
-		delete(s.touched, r)
-		r.verdict = r.checked
+		r.verdict, r.waiting = r.checked, false
 		if r.verdict.Admitted {
 			r.verdict, _ = s.claims.Verdict(r.key)
 		}
-		// The secret is watched even while another route holds the host.
-		tls := s.tlsOf(r)
+		var tls *routev1.TLSConfig
 		if r.verdict.Admitted {
+			tls = s.tlsOf(r)
 			r.verdict = r.tls.verdict
+			if r.tls.waiting && r.unmoved() {
+				r.waiting = true
+				s.touched[r] = struct{}{}
+				continue
+			}
+			r.waiting = r.tls.waiting && !r.tls.from.late
 		}
+		delete(s.touched, r)
 		if !r.verdict.Admitted {
 			s.withdraw(r, &p)
 			continue
@@ -78,6 +83,17 @@ func (s *state) judge(deleted []*route) plan {
 		}
 	}
 	return p
+}
+
+// unmoved reports whether a route is served where it wants to be served now, so that it
+// can go on as it was until its secret is known.
+func (r *route) unmoved() bool {
+	if !r.served || r.result == nil {
+		return false
+	}
+	spec, o := &r.result.Spec, r.object
+	return spec.Host == r.host && spec.Path == o.Spec.Path && spec.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
+		spec.Termination.String() == string(o.Spec.TLS.Termination)
 }
 
 // withdraw takes a route that is not admitted out of the table.
@@ -171,22 +187,6 @@ func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
 		}
 	}
 	s.unswept = true
-}
-
-// report writes the status of a route and shows it.
-func (s *state) report(r *route) {
-	options := s.cfg.Options.status()
-	old := r.status
-	if old == nil {
-		old = status.Find(options, r.object.Status.Ingress)
-	}
-	entry, changed := status.Entry(options, old, r.host, r.object.Spec.WildcardPolicy, r.verdict, s.cfg.Clock())
-	r.status = entry
-	s.views.set(r, options)
-	if changed && !r.verdict.Admitted {
-		s.cfg.Log.Warn("route rejected", zap.Stringer("route", r.key), zap.String("host", r.host),
-			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
-	}
 }
 
 // sweep drops from the registry what no route uses any more.

@@ -27,11 +27,18 @@ type state struct {
 	slices   map[source.Key]source.Key // slice to the service it is counted to
 	secrets  map[source.Key]*secret
 
+	unanswered map[*secret]struct{}               // asked for, and nothing came yet
+	unused     map[*secret]struct{}               // may have no user
+	selected   map[string]struct{}                // namespaces, if they are selected
+	outside    map[string]map[string]source.Event // routes of other namespaces, by namespace and name
+
 	published bool // the first table is
 	unswept   bool // something may be left over in the registry
 
-	dirty   map[*route]struct{} // to be judged and translated again
-	touched map[*route]struct{} // only their endpoints changed
+	dirty    map[*route]struct{} // to be judged and translated again
+	touched  map[*route]struct{} // only their endpoints changed
+	gone     []*route            // no longer there
+	observed []*route            // there is an object that Status has not seen
 }
 
 // route is one Route and what was made of it.
@@ -45,9 +52,10 @@ type route struct {
 	checked admit.Verdict // by itself
 	verdict admit.Verdict // after all
 	tls     tlsState
-	result  *translate.Result // nil = not served
-	served  bool              // the table has it
-	status  *routev1.RouteIngress
+	waiting bool                  // for its secret; verdict is not decided
+	result  *translate.Result     // nil = not served
+	served  bool                  // the table has it
+	status  *routev1.RouteIngress // nil = not told yet
 
 	services []*service
 	secret   *secret // of its external certificate
@@ -62,13 +70,6 @@ type service struct {
 	users  map[*route]struct{}
 }
 
-// secret is what is known about one secret name, whether or not it exists.
-type secret struct {
-	key    source.Key
-	object *corev1.Secret // nil = not known
-	users  map[*route]struct{}
-}
-
 func newState(cfg *Config, v *views) (*state, error) {
 	translator, err := translate.New(cfg.Options.translation())
 	if err != nil {
@@ -76,40 +77,40 @@ func newState(cfg *Config, v *views) (*state, error) {
 	}
 	s := &state{
 		cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
-		routes:   make(map[source.Key]*route),
-		services: make(map[source.Key]*service),
-		slices:   make(map[source.Key]source.Key),
-		secrets:  make(map[source.Key]*secret),
-		dirty:    make(map[*route]struct{}),
-		touched:  make(map[*route]struct{}),
+		routes:     make(map[source.Key]*route),
+		services:   make(map[source.Key]*service),
+		slices:     make(map[source.Key]source.Key),
+		secrets:    make(map[source.Key]*secret),
+		unanswered: make(map[*secret]struct{}),
+		unused:     make(map[*secret]struct{}),
+		selected:   make(map[string]struct{}),
+		outside:    make(map[string]map[string]source.Event),
+		dirty:      make(map[*route]struct{}),
+		touched:    make(map[*route]struct{}),
 	}
 	s.claims = admit.NewClaims(s.admission)
 	return s, nil
 }
 
-// apply takes events over and publishes what they lead to.
-func (s *state) apply(events []source.Event) {
-	var deleted []*route
+// apply takes events over and publishes what they lead to. It returns false while the
+// first table waits for secrets.
+func (s *state) apply(events []source.Event) bool {
 	for i := range events {
-		if r := s.event(&events[i]); r != nil {
-			deleted = append(deleted, r)
-		}
+		s.event(&events[i])
 	}
 	s.settle()
-	p := s.judge(deleted)
-	s.publish(p)
 	for r := range s.dirty {
-		s.report(r)
+		s.refer(r)
 	}
-	for r := range s.touched {
-		s.report(r)
+	s.dropSecrets()
+	if !s.published && len(s.unanswered) > 0 {
+		return false
 	}
-	for _, r := range deleted {
-		if s.routes[r.key] == nil {
-			s.views.remove(r.key)
-		}
-	}
+	s.publish(s.judge())
+	s.reportAll()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
+	s.gone, s.observed = nil, nil
+	return true
 }
 
 // emptied returns an empty map: m, unless m has grown so much that walking it would
@@ -122,11 +123,13 @@ func emptied[K comparable](m map[K]struct{}) map[K]struct{} {
 	return m
 }
 
-// event takes one event over. It returns the route that is gone by it, if one is.
-func (s *state) event(e *source.Event) *route {
+// event takes one event over.
+func (s *state) event(e *source.Event) {
 	switch e.Kind {
+	case source.Namespace:
+		s.namespaceEvent(e)
 	case source.Route:
-		return s.routeEvent(e)
+		s.routeEvent(e)
 	case source.Service:
 		v := s.service(e.Key)
 		v.object, _ = e.Object.(*corev1.Service)
@@ -136,18 +139,21 @@ func (s *state) event(e *source.Event) *route {
 	case source.Secret:
 		s.secretEvent(e)
 	}
-	return nil
 }
 
-func (s *state) routeEvent(e *source.Event) *route {
+func (s *state) routeEvent(e *source.Event) {
+	if s.isOutside(e) {
+		return
+	}
 	old := s.routes[e.Key]
 	object, _ := e.Object.(*routev1.Route)
 	if object == nil {
-		return s.forget(old)
+		s.forget(old)
+		return
 	}
-	var gone *route
 	if old != nil && old.object.UID != object.UID {
-		gone, old = s.forget(old), nil
+		s.forget(old)
+		old = nil
 	}
 	r := old
 	if r == nil {
@@ -156,13 +162,15 @@ func (s *state) routeEvent(e *source.Event) *route {
 	}
 	r.object, r.order, r.origin = object, e.Order, e.Origin
 	s.dirty[r] = struct{}{}
-	return gone
+	if s.cfg.Status != nil {
+		s.observed = append(s.observed, r)
+	}
 }
 
 // forget removes a route, nil included, from everything but the table.
-func (s *state) forget(r *route) *route {
+func (s *state) forget(r *route) {
 	if r == nil {
-		return nil
+		return
 	}
 	s.use(r, nil)
 	s.useSecret(r, nil)
@@ -170,7 +178,7 @@ func (s *state) forget(r *route) *route {
 	delete(s.routes, r.key)
 	delete(s.dirty, r)
 	delete(s.touched, r)
-	return r
+	s.gone = append(s.gone, r)
 }
 
 func (s *state) sliceEvent(e *source.Event) {
@@ -199,19 +207,6 @@ func (s *state) sliceEvent(e *source.Event) {
 	s.changed(v)
 }
 
-func (s *state) secretEvent(e *source.Event) {
-	v := s.secrets[e.Key]
-	if v == nil {
-		v = &secret{key: e.Key}
-		s.secrets[e.Key] = v
-	}
-	v.object, _ = e.Object.(*corev1.Secret)
-	for r := range v.users {
-		s.dirty[r] = struct{}{}
-	}
-	s.dropSecret(v)
-}
-
 // service returns what is known about a service, made when it is asked for first.
 func (s *state) service(key source.Key) *service {
 	v := s.services[key]
@@ -234,12 +229,6 @@ func (s *state) changed(v *service) {
 func (s *state) dropService(v *service) {
 	if v.object == nil && len(v.slices) == 0 && len(v.users) == 0 {
 		delete(s.services, v.key)
-	}
-}
-
-func (s *state) dropSecret(v *secret) {
-	if v.object == nil && len(v.users) == 0 {
-		delete(s.secrets, v.key)
 	}
 }
 
@@ -293,34 +282,6 @@ func (s *state) use(r *route, names []string) {
 			s.dropService(v)
 		}
 	}
-}
-
-// useSecret makes a route the user of a secret, and of no other.
-func (s *state) useSecret(r *route, v *secret) {
-	if r.secret == v {
-		return
-	}
-	if before := r.secret; before != nil {
-		delete(before.users, r)
-		s.dropSecret(before)
-	}
-	r.secret = v
-	if v != nil {
-		if v.users == nil {
-			v.users = make(map[*route]struct{})
-		}
-		v.users[r] = struct{}{}
-	}
-}
-
-// secretOf returns what is known about a secret, made when it is asked for first.
-func (s *state) secretOf(key source.Key) *secret {
-	v := s.secrets[key]
-	if v == nil {
-		v = &secret{key: key}
-		s.secrets[key] = v
-	}
-	return v
 }
 
 // tableKey returns the identity of a route in tables.

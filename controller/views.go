@@ -39,8 +39,10 @@ func (v *views) set(r *route, options status.Options) {
 		shown.Annotations = maps.Clone(shown.Annotations)
 		delete(shown.Annotations, lastApplied)
 	}
-	shown.Status.Ingress = status.Put(options, shown.Status.Ingress, r.status)
-	next := view{route: &shown, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted}
+	if r.status != nil {
+		shown.Status.Ingress = status.Put(options, shown.Status.Ingress, r.status)
+	}
+	next := view{route: &shown, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
 	if r.result != nil {
 		next.notes = append(slices.Clone(r.tls.notes), r.result.Notes...)
 		next.servers = len(r.result.Spec.Targets)

@@ -44,8 +44,8 @@ type Options struct {
 // reason yet.
 type Verdict struct {
 	Admitted bool
-	Reason   string // one of the reasons; "" when admitted
-	Message  string // for people; "" when admitted
+	Reason   string // one of the reasons; "" when admitted without reserve
+	Message  string // for people; "" when admitted without reserve
 }
 
 func rejected(reason, message string) Verdict { return Verdict{Reason: reason, Message: message} }

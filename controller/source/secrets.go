@@ -1,5 +1,7 @@
 package source
 
+import "strings"
+
 // Secrets delivers the secrets that routes refer to, and no others, to the sink of the
 // feeder it belongs to. Its methods never block.
 type Secrets interface {
@@ -9,4 +11,15 @@ type Secrets interface {
 	Watch(key Key)
 	// Forget ends what Watch began. An event that is on its way may still arrive.
 	Forget(key Key)
+}
+
+// DeniedError is the Err of an event about a secret that the router has no permission
+// to read. Any other Err is taken for a failure that may pass.
+type DeniedError struct {
+	Verbs []string // what is not permitted, of get, watch and list
+}
+
+// Error returns the missing permissions as one text.
+func (e *DeniedError) Error() string {
+	return "router serviceaccount does not have permission to " + strings.Join(e.Verbs, ", ") + " this secret"
 }

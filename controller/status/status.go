@@ -23,9 +23,9 @@ type Options struct {
 // then old is returned. The time of the Admitted condition is changed only with the
 // condition.
 func Entry(o Options, old *routev1.RouteIngress, host string, policy routev1.WildcardPolicyType, v admit.Verdict, now time.Time) (*routev1.RouteIngress, bool) {
-	condition := routev1.RouteIngressCondition{Type: routev1.RouteAdmitted, Status: corev1.ConditionTrue}
+	condition := routev1.RouteIngressCondition{Type: routev1.RouteAdmitted, Status: corev1.ConditionTrue, Reason: v.Reason, Message: v.Message}
 	if !v.Admitted {
-		condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, v.Reason, v.Message
+		condition.Status = corev1.ConditionFalse
 	}
 	var found *routev1.RouteIngressCondition
 	if old != nil {

@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"go.uber.org/zap"
+
+	"turnout/controller/status"
+)
+
+// reportAll tells what became of all routes that changed. The table is published: status
+// never claims what is not served yet.
+func (s *state) reportAll() {
+	for _, r := range s.gone {
+		if s.routes[r.key] == nil {
+			s.views.remove(r.key)
+		}
+		if s.cfg.Status != nil {
+			s.cfg.Status.Withdraw(r.object)
+		}
+	}
+	for _, r := range s.observed {
+		if s.routes[r.key] == r {
+			s.cfg.Status.Observe(r.object)
+		}
+	}
+	for r := range s.dirty {
+		s.report(r)
+	}
+	for r := range s.touched {
+		if _, dirty := s.dirty[r]; !dirty {
+			s.report(r)
+		}
+	}
+}
+
+// report writes the status of a route and shows it. What was said before is not said
+// again, but to Status once.
+func (s *state) report(r *route) {
+	options := s.cfg.Options.status()
+	if r.waiting {
+		s.views.set(r, options)
+		return
+	}
+	old := r.status
+	if old == nil {
+		old = status.Find(options, r.object.Status.Ingress)
+	}
+	entry, changed := status.Entry(options, old, r.host, r.object.Spec.WildcardPolicy, r.verdict, s.cfg.Clock())
+	first := r.status == nil
+	r.status = entry
+	s.views.set(r, options)
+	if s.cfg.Status != nil && (changed || first) {
+		s.cfg.Status.Report(r.object, entry)
+	}
+	switch {
+	case !changed || r.verdict.Message == "":
+	case r.verdict.Admitted:
+		s.cfg.Log.Warn("route admitted with reserve", zap.Stringer("route", r.key), zap.String("host", r.host),
+			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
+	default:
+		s.cfg.Log.Warn("route rejected", zap.Stringer("route", r.key), zap.String("host", r.host),
+			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
+	}
+}

@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/controller/source"
+)
+
+// reporter is a status.Reporter that writes down what it is told.
+type reporter struct {
+	mu   sync.Mutex
+	log  []string
+	hook func(route *routev1.Route, entry *routev1.RouteIngress) // of Report
+}
+
+func (r *reporter) add(words ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, strings.Join(words, " "))
+}
+
+func (r *reporter) Observe(route *routev1.Route)  { r.add("observe", route.Name) }
+func (r *reporter) Withdraw(route *routev1.Route) { r.add("withdraw", route.Name) }
+
+func (r *reporter) Report(route *routev1.Route, entry *routev1.RouteIngress) {
+	c := entry.Conditions[0]
+	r.add(strings.TrimSpace("report " + route.Name + " " + string(c.Status) + " " + c.Reason))
+	if r.hook != nil {
+		r.hook(route, entry)
+	}
+}
+
+// taken returns what was told since the last call.
+func (r *reporter) taken() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := strings.Join(r.log, ", ")
+	r.log = nil
+	return out
+}
+
+func TestReports(t *testing.T) {
+	reports := new(reporter)
+	r := newRig(t, Options{RouterName: "mine"}, func(c *Config) { c.Status = reports })
+	reports.hook = func(route *routev1.Route, entry *routev1.RouteIngress) {
+		admitted := entry.Conditions[0].Status == "True"
+		if served := r.serves(entry.Host, "/") == route.Name; served != admitted {
+			t.Errorf("%s: admitted %v is told while served %v", route.Name, admitted, served)
+		}
+	}
+	for _, step := range []struct {
+		id    string
+		event source.Event
+		want  string
+	}{
+		{"first", aRoute("a", "h.test", 1), "observe a, report a True"},
+		{"again", aRoute("a", "h.test", 1), "observe a"},
+		{"labels", aRoute("a", "h.test", 1, func(o *routev1.Route) { o.Labels = map[string]string{"x": "y"} }), "observe a"},
+		{"our status comes back", aRoute("a", "h.test", 1, admittedBy("mine", "h.test")), "observe a"},
+		{"somebody takes our status away", aRoute("a", "h.test", 1), "observe a"},
+		{"endpoints", aSlice("s-1", "s", "10.0.0.1"), ""},
+		{"host", aRoute("a", "h2.test", 1), "observe a, report a True"},
+		{"younger", aRoute("b", "h2.test", 2), "observe b, report b False HostAlreadyClaimed"},
+		{"made again", aRoute("a", "h3.test", 3, func(o *routev1.Route) { o.UID = "new" }), "withdraw a, observe a, report a True, report b True"},
+		{"gone", gone(source.Route, "a"), "withdraw a"},
+		{"gone twice", gone(source.Route, "a"), ""},
+		{"status of before", aRoute("c", "c.test", 2, admittedBy("mine", "c.test")), "observe c, report c True"},
+	} {
+		r.do(step.event)
+		got := strings.ReplaceAll(reports.taken(), "report b True, report a True", "report a True, report b True")
+		if got != step.want {
+			t.Errorf("%s: told %q, want %q", step.id, got, step.want)
+		}
+	}
+}
+
+// admittedBy gives a route the status of a router that admits it.
+func admittedBy(router, host string) func(*routev1.Route) {
+	return func(o *routev1.Route) {
+		o.Status.Ingress = []routev1.RouteIngress{{
+			Host: host, RouterName: router, WildcardPolicy: "None",
+			Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: "True"}},
+		}}
+	}
+}
