@@ -26,6 +26,7 @@ type dataplaneConfig struct {
 	Store               *routing.Store
 	DefaultCertificate  *tls.Certificate
 	StrictSNI           bool
+	ProxyProtocol       bool                // every connection begins with a PROXY header
 	TLS                 tlsmux.PolicyConfig // towards clients
 	AccessLog           proxy.AccessLog     // nil: no access log
 	Log                 *zap.Logger
@@ -76,13 +77,25 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 			return nil, err
 		}
 	}
-	if d.http, err = group.Listen(cfg.HTTPAddr, d.acceptPlain); err != nil {
-		return nil, err
+	return d, d.listen()
+}
+
+// listen opens both ports.
+func (d *dataplane) listen() error {
+	plain, secure := d.acceptPlain, d.acceptTLS
+	if d.cfg.ProxyProtocol {
+		front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: d.cfg.Timeouts.ClientHello})
+		if err != nil {
+			return err
+		}
+		plain, secure = front.Accept(plain), front.Accept(secure)
 	}
-	if d.https, err = group.Listen(cfg.HTTPSAddr, d.acceptTLS); err != nil {
-		return nil, err
+	var err error
+	if d.http, err = d.group.Listen(d.cfg.HTTPAddr, plain); err != nil {
+		return err
 	}
-	return d, nil
+	d.https, err = d.group.Listen(d.cfg.HTTPSAddr, secure)
+	return err
 }
 
 // newLane builds the rooms of one loop.

@@ -29,6 +29,7 @@ type options struct {
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int
 	listenAddr, ipMode             string
+	proxyProtocol                  bool
 
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string

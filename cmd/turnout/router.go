@@ -66,7 +66,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		DefaultCertificate: certificate, StrictSNI: o.strictSNI, TLS: o.tls, Log: log, Timeouts: o.timeouts(),
+		DefaultCertificate: certificate, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(),
 	}
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.AccessLog = r.access

@@ -38,6 +38,8 @@ func listenSettings(o *options) []setting {
 		{flag: "ip-v4-v6-mode", env: "ROUTER_IP_V4_V6_MODE", def: "v4", value: "MODE",
 			set:  words(&o.ipMode, "v4", "v6", "v4v6"),
 			help: "addresses the two ports listen on: v4, v6 or v4v6"},
+		{flag: "use-proxy-protocol", env: "ROUTER_USE_PROXY_PROTOCOL", def: "false", isBool: true, set: into(&o.proxyProtocol, parseBool),
+			help: "both ports require a PROXY protocol header, version 1 or 2, on every connection"},
 		{flag: "listen-addr", env: "ROUTER_LISTEN_ADDR", value: "HOST:PORT", envStops: true,
 			set: into(&o.listenAddr, parseListenAddr), help: "the older name of --admin-addr; wins over --stats-port"},
 		{flag: "stats-port", env: "STATS_PORT", def: "1936", value: "PORT", envStops: true,
@@ -232,7 +234,7 @@ func parseSeconds(s string) (time.Duration, error) {
 // worth a warning: nobody should believe in a protection that is not there.
 func laterVariables() []string {
 	return []string{
-		"ROUTER_USE_PROXY_PROTOCOL", "ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
+		"ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
 		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
 		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "ROUTER_UNIQUE_ID_FORMAT", "ROUTER_HTTP_RESPONSE_HEADERS",
 		"ROUTER_HTTP_REQUEST_HEADERS", "ROUTER_H1_CASE_ADJUST", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",

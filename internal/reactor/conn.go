@@ -74,7 +74,8 @@ type Conn struct {
 
 	next, prev *Conn // in Loop.first
 	timer      *Timer
-	err        error   // why it ended
+	err        error // why it ended
+	said       *announced
 	from       *Splice // takes the input instead of the handler
 	to         *Splice // feeds the output
 
@@ -93,11 +94,27 @@ type Conn struct {
 // Loop is the loop this Conn belongs to.
 func (c *Conn) Loop() *Loop { return c.loop }
 
+// announced are addresses of a connection that came through another proxy.
+type announced struct{ local, remote netip.AddrPort }
+
+// Announce replaces both addresses of the Conn by what a proxy in front of it says: where its client connected to, and from.
+func (c *Conn) Announce(local, remote netip.AddrPort) { c.said = &announced{local, remote} }
+
 // LocalAddr is this side's address; the zero value when the system does not say (not connected yet).
-func (c *Conn) LocalAddr() netip.AddrPort { return c.sock.local() }
+func (c *Conn) LocalAddr() netip.AddrPort {
+	if c.said != nil {
+		return c.said.local
+	}
+	return c.sock.local()
+}
 
 // RemoteAddr is the peer's address, for a dialled Conn the one that was dialled.
-func (c *Conn) RemoteAddr() netip.AddrPort { return c.sock.remote() }
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	if c.said != nil {
+		return c.said.remote
+	}
+	return c.sock.remote()
+}
 
 // BytesRead counts the bytes received from the wire so far.
 func (c *Conn) BytesRead() uint64 { return c.nread }

@@ -1,0 +1,107 @@
+package tlsmux
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"turnout/internal/reactor"
+)
+
+// FrontProxyConfig configures a FrontProxy.
+type FrontProxyConfig struct {
+	// Timeout is the time from the accept until the PROXY header has to be complete. Default 5 s.
+	Timeout time.Duration
+}
+
+// FrontProxy takes connections that come through another proxy: each begins with a PROXY header, before TLS and everything
+// else. A connection without one is closed without a byte. It may be shared by all loops and ports.
+type FrontProxy struct {
+	timeout  time.Duration
+	rejected atomic.Uint64
+}
+
+// NewFrontProxy checks the configuration.
+func NewFrontProxy(cfg FrontProxyConfig) (*FrontProxy, error) {
+	if cfg.Timeout < 0 {
+		return nil, fmt.Errorf("cannot make PROXY protocol acceptor: Timeout is %v", cfg.Timeout)
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 5 * time.Second
+	}
+	return &FrontProxy{timeout: cfg.Timeout}, nil
+}
+
+// Rejected counts connections closed because their PROXY header was missing, wrong or late.
+func (f *FrontProxy) Rejected() uint64 { return f.rejected.Load() }
+
+// Accept wraps the accept function of a port: next gets the connection once its header was read. Its addresses are then those
+// the header announces, and its first byte is the one after the header.
+func (f *FrontProxy) Accept(next func(*reactor.Conn) reactor.Handler) func(*reactor.Conn) reactor.Handler {
+	return func(c *reactor.Conn) reactor.Handler {
+		a := &announcing{front: f, conn: c, next: next}
+		a.timer = c.Loop().NewTimer(a.reject)
+		a.timer.Reset(f.timeout)
+		return a
+	}
+}
+
+// announcing is a connection whose PROXY header is not complete.
+type announcing struct {
+	front *FrontProxy
+	conn  *reactor.Conn
+	timer *reactor.Timer
+	next  func(*reactor.Conn) reactor.Handler
+	over  bool
+}
+
+func (a *announcing) reject() {
+	if a.over {
+		return
+	}
+	a.over = true
+	a.timer.Stop()
+	a.front.rejected.Add(1)
+	a.conn.CloseNow(false)
+}
+
+// Connected implements reactor.Handler.
+func (a *announcing) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (a *announcing) Data(c *reactor.Conn, p []byte) int {
+	if a.over {
+		return len(p)
+	}
+	said, n, err := ParseProxy(p)
+	var bad *ProxyError
+	switch {
+	case errors.As(err, &bad):
+		a.reject()
+		return len(p)
+	case n == 0:
+		return 0
+	}
+	a.over = true
+	a.timer.Stop()
+	if said.Source.IsValid() {
+		c.Announce(said.Destination, said.Source)
+	}
+	h := a.next(c)
+	if h == nil {
+		c.CloseNow(false)
+		return len(p)
+	}
+	c.SetHandler(h)
+	return n
+}
+
+// EOF implements reactor.Handler.
+func (a *announcing) EOF(*reactor.Conn) { a.reject() }
+
+// Drained implements reactor.Handler.
+func (a *announcing) Drained(*reactor.Conn) {}
+
+// Closed implements reactor.Handler.
+func (a *announcing) Closed(*reactor.Conn, error) { a.reject() }
