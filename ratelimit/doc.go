@@ -1,0 +1,18 @@
+// Package ratelimit counts, for one route, what each source address does: how many
+// connections it has open, how many it made within 3 seconds, how many requests it
+// sent within 10. The pipeline asks before it serves; the numbers are those of
+// the router this one replaces.
+//
+// A Table belongs to a route and outlives every change of it. It is shared by all
+// loops, because the limits hold for the process and one client's connections are
+// spread over all loops: with a table per loop a limit of N would admit N times
+// the number of loops. The price is a lock per request on routes that limit
+// anything (other routes have no Table). It is cut into shards by address, each
+// with its own lock, held for some tens of nanoseconds and never across anything
+// that waits: two loops meet only when they serve addresses of the same shard at
+// the same moment.
+//
+// Memory is bounded by MaxAddresses per Table. When it is full the address that was
+// silent for longest is forgotten, but none that has a connection open. An address
+// that cannot be remembered at all is served as if it were new.
+package ratelimit
