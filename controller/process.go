@@ -112,6 +112,9 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	before := r.result
 	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Service: s.lookup(r.key.Namespace)})
 	s.use(r, r.result.Services)
+	if r.result.Closed && (before == nil || !before.Closed) {
+		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
+	}
 	if r.served && before != nil && sameRoute(&before.Spec, &r.result.Spec) {
 		s.refill(r)
 		return

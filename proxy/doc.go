@@ -22,7 +22,8 @@
 //
 //	 1. Request loads one table and keeps it to the end.
 //	 2. Match chooses the route; no route, a redirect or a refused method is answered
-//	    here (answer, redirect).
+//	    here (answer, redirect). The route's allow-list and limits per source address
+//	    come next (admit): who is refused gets no answer.
 //	 3. requestPolicy strips what the outside may not say, ends hop-by-hop fields, adds
 //	    the forwarded fields and takes the sticky cookie out.
 //	 4. attempt picks an endpoint (a lease) and acquires an upstream; send hands it the

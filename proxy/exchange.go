@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/ratelimit"
 	"turnout/routing"
 )
 
@@ -57,6 +58,7 @@ type attemptState struct {
 	// The decision.
 	table    *routing.Table
 	route    *routing.Route
+	ticket   ratelimit.Ticket
 	lease    balancer.Lease
 	exclude  *balancer.Server
 	up       Upstream
@@ -104,6 +106,9 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		return
 	}
 	ex.route = d.Route
+	if !ex.admit() {
+		return
+	}
 	cookie := ex.requestPolicy()
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie, false)

@@ -17,9 +17,11 @@ const (
 	FaultTimeout
 	// FaultShutdown: the router is stopping.
 	FaultShutdown
+	// FaultRefused: a policy closes the client's whole connection, without an answer.
+	FaultRefused
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

@@ -20,6 +20,7 @@ func (ex *Exchange) account(reason Reason) {
 	if w.cfg.AccessLog != nil {
 		ex.log(reason)
 	}
+	ex.ticket.Leave()
 	if ex.leased {
 		ex.leased = false
 		ex.lease.Release()

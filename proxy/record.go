@@ -60,13 +60,15 @@ const (
 	ReasonClientGone                  // the client left before the answer was complete
 	ReasonTunnelClosed                // an upgraded connection ended
 	ReasonShutdown                    // the router is stopping
+	ReasonDenied                      // the route's allow-list does not name the source address
+	ReasonRateLimited                 // the source address used the route too much
 	reasonCount
 )
 
 var reasonNames = [reasonCount]string{
 	"ok", "redirect", "no-route", "no-endpoint", "bad-request", "refused", "connect-failed",
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
-	"tunnel-closed", "shutdown",
+	"tunnel-closed", "shutdown", "denied", "rate-limited",
 }
 
 // String is the stable word of the reason.

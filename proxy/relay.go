@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/ratelimit"
 	"turnout/routing"
 )
 
@@ -14,6 +15,7 @@ type Relay struct {
 	route     *routing.Route
 	client    Client
 	name      string
+	ticket    ratelimit.Ticket
 	lease     balancer.Lease
 	leased    bool
 	attempts  int
@@ -85,6 +87,7 @@ func (r *Relay) Done(reason Reason, in, out uint64) {
 		}
 		w.cfg.AccessLog.Log(&rec)
 	}
+	r.ticket.Leave()
 	if r.leased {
 		r.leased = false
 		r.lease.Release()

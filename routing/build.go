@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"turnout/balancer"
+	"turnout/ratelimit"
 )
 
 // builder makes one table. What it shares with the table it began with is copied
@@ -89,6 +90,14 @@ func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
 			r.pool, r.stats = old.pool, old.stats
 		} else {
 			r.pool, r.stats = b.options.Registry.Pool(spec.RouteKey.String()), new(Stats)
+		}
+		if spec.Policy.Rates.Any() {
+			if old != nil {
+				r.rates = old.rates
+			}
+			if r.rates == nil {
+				r.rates = ratelimit.NewTable()
+			}
 		}
 	}
 	r.pool.Update(balancer.PoolConfig{Algorithm: spec.Balance}, spec.Targets)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"turnout/balancer"
+	"turnout/ratelimit"
 )
 
 // Stats counts what a route has done. It lives as long as the route is in the
@@ -58,7 +59,8 @@ type Route struct {
 	policy      Policy
 	pool        *balancer.Pool
 	stats       *Stats
-	certificate *certificate // nil = default certificate
+	rates       *ratelimit.Table // nil = nothing is limited
+	certificate *certificate     // nil = default certificate
 }
 
 // Key returns the identity of the route.
@@ -96,6 +98,9 @@ func (r *Route) Pool() *balancer.Pool { return r.pool }
 
 // Stats returns the counters of the route.
 func (r *Route) Stats() *Stats { return r.stats }
+
+// Rates returns what source addresses have done, nil when the policy limits nothing.
+func (r *Route) Rates() *ratelimit.Table { return r.rates }
 
 // Certificate returns the certificate of the route, nil when it uses the default
 // one. It is read-only.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/ratelimit"
 )
 
 // Termination says where TLS of a client ends. The zero value is TermNone.
@@ -138,9 +139,11 @@ type Policy struct {
 	TunnelTimeout    time.Duration // silence of both sides of a tunnel
 	ConnectTimeout   time.Duration // connecting to an endpoint
 	Forwarded        ForwardedPolicy
-	CookieName       string // of the sticky cookie; "" = no stickiness
-	CookieAttributes string // appended to the cookie's value, such as "; path=/; HttpOnly"
-	HSTS             string // value of Strict-Transport-Security; "" = none
+	CookieName       string           // of the sticky cookie; "" = no stickiness
+	CookieAttributes string           // appended to the cookie's value, such as "; path=/; HttpOnly"
+	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
+	Rates            ratelimit.Limits // per source address
+	HSTS             string           // value of Strict-Transport-Security; "" = none
 }
 
 // Rejection says why a route is not served. Other routes are not affected.

@@ -38,6 +38,7 @@ type Result struct {
 	Spec     routing.RouteSpec
 	Services []string // names of all services, sorted, each once
 	Notes    []string // what had no effect or is missing, for people
+	Closed   bool     // an allow-list has no valid entry: nobody may connect
 	fleet    fleet
 }
 
@@ -45,12 +46,13 @@ type Result struct {
 type Translator struct {
 	options Options
 	tls     map[string]*balancer.TLS // by destination CA and server name
+	allowed map[string]*routing.AllowList
 }
 
 // New returns a translator. It fails when the destination CA holds no certificate.
 func New(options Options) (*Translator, error) {
 	options.Defaults = options.Defaults.complete()
-	t := &Translator{options: options, tls: make(map[string]*balancer.TLS)}
+	t := &Translator{options: options, tls: make(map[string]*balancer.TLS), allowed: make(map[string]*routing.AllowList)}
 	if len(options.DestinationCA) > 0 {
 		if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(options.DestinationCA), Verify: true}); err != nil {
 			return nil, fmt.Errorf("cannot use default destination CA: %w", err)
@@ -73,6 +75,8 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Termination, spec.Insecure = termination(in.TLS)
 	a := &annotations{values: r.Annotations}
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
+	spec.Policy.Allow, out.Closed = t.allowList(a)
+	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)
 	}

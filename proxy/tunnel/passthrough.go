@@ -18,6 +18,11 @@ type Passthrough struct {
 func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName string) reactor.Handler {
 	client := proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: true}
 	w := &waiting{p: p, client: c, relay: p.Worker.Relay(r, client, serverName)}
+	if !w.relay.Admit() {
+		w.done = true
+		c.CloseNow(false)
+		return w
+	}
 	c.Pause() // until the endpoint stands
 	w.try()
 	return w

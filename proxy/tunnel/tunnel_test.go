@@ -37,6 +37,11 @@ func (r *rig) Log(rec *proxy.Record) { r.logged = append(r.logged, *rec) }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
 	t.Helper()
+	return newRigWith(t, n, func(*routing.Policy) {}, pods...)
+}
+
+func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), pods ...netip.AddrPort) *rig {
+	t.Helper()
 	r := &rig{t: t, net: n}
 	loop := n.NewLoop(reactor.Config{})
 	registry, store := balancer.NewRegistry(), routing.NewStore()
@@ -44,6 +49,7 @@ func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "pt", UID: "1"}, Host: "pt.test", Termination: routing.TermPassthrough,
 		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Minute, ConnectTimeout: time.Second},
 	}
+	change(&spec.Policy)
 	for _, a := range pods {
 		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:" + a.String(), Addr: a, Weight: 1, Protocol: balancer.TCP})
 	}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"net/netip"
+
+	"turnout/ratelimit"
+	"turnout/routing"
+)
+
+// guard asks whether a source address may use a route: first the allow-list, then
+// the limits of connections and requests. http tells a request from a connection
+// whose bytes are not looked at. The ticket must leave when the exchange ends.
+func guard(r *routing.Route, source netip.Addr, now int64, http bool) (ticket ratelimit.Ticket, refused Reason) {
+	policy := r.Policy()
+	if policy.Allow != nil && !policy.Allow.Contains(source) {
+		return ticket, ReasonDenied
+	}
+	if rates := r.Rates(); rates != nil {
+		var ok bool
+		if ticket, ok = rates.Enter(source, now, policy.Rates, http); !ok {
+			return ticket, ReasonRateLimited
+		}
+	}
+	return ticket, ReasonOK
+}
+
+// admit lets the request in, or ends the exchange and the client's connection
+// without an answer.
+func (ex *Exchange) admit() bool {
+	policy := ex.route.Policy()
+	if policy.Allow == nil && ex.route.Rates() == nil {
+		return true
+	}
+	ticket, refused := guard(ex.route, ex.client.Addr.Addr(), ex.start, true)
+	if refused != ReasonOK {
+		ex.account(refused)
+		ex.down.Abort(FaultRefused)
+		ex.w.release(ex)
+		return false
+	}
+	ex.ticket = ticket
+	return true
+}
+
+// Admit lets the connection in; false: it is to be closed without a byte, and is
+// accounted for. It is called once, before Next.
+func (r *Relay) Admit() bool {
+	ticket, refused := guard(r.route, r.client.Addr.Addr(), r.start, false)
+	if refused != ReasonOK {
+		r.Done(refused, 0, 0)
+		return false
+	}
+	r.ticket = ticket
+	return true
+}
