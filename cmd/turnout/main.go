@@ -16,10 +16,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 )
 
 func main() {
+	// Go prints no tracebacks of a program that gets capabilities from its file, as in
+	// the image it does. What is in memory here goes to the log of its operator only.
+	debug.SetTraceback("single")
 	os.Exit(command(context.Background(), os.Args, os.LookupEnv, os.Stdout, os.Stderr))
 }
 

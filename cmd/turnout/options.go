@@ -133,6 +133,7 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")
 		}
 	}
+	warnings = append(warnings, foreignWarnings(given, table)...)
 	o.resolveAddresses()
 	return o, warnings, o.check(given, env)
 }
@@ -150,6 +151,7 @@ func parseFlags(table []setting, args []string) (map[string]string, error) {
 			set.Func(s.flag, s.help, store)
 		}
 	}
+	addForeign(set, table, func(name string) { given[name] = "" })
 	if err := set.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil, err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -38,8 +39,16 @@ unset one. TIME is a whole number with us, ms, s, m, h or d.
 	}
 }
 
-// version names the build: module version, the revision it was built from, Go.
+// release is the version that the build of the image gives with the linker's -X
+// main.release; empty otherwise.
+var release = ""
+
+// version names the build: release, or module version and the revision it was built
+// from, and Go.
 func version() string {
+	if release != "" {
+		return release + " " + runtime.Version()
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
