@@ -1,10 +1,15 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image fmt build cover
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover
 
 GO       ?= go
 FUZZTIME ?= 10s
+# What make image makes.
+IMAGE    ?= localhost/turnout
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+ARCH     ?= $(shell $(GO) env GOARCH)
+BUILDER  ?= $(shell command -v buildah || command -v podman)
 # The version the rules in .golangci.yml were written for.
 GOLANGCI := v2.15.0
 
@@ -63,5 +68,17 @@ ci: test lint race ## what the machines run: test, lint, race, short fuzz, one r
 	$(MAKE) fuzz FUZZTIME=5s
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x ./...
 
-image: ## not there yet: the container image comes in a later version
-	@echo "make image: the container image comes in a later version" >&2; exit 1
+# BUILDER is buildah or podman, with its global options if it needs any. Docker
+# takes the same Dockerfile: make bin/image/rootfs.tar, docker build -f deploy/Dockerfile bin/image
+image: bin/image/rootfs.tar ## the container image IMAGE:VERSION, with buildah or podman and without a registry
+	@test -n "$(BUILDER)" || { echo "make image: needs buildah or podman (Debian: apt-get install buildah)" >&2; exit 1; }
+	$(BUILDER) build --isolation chroot --platform linux/$(ARCH) --label org.opencontainers.image.version=$(VERSION) \
+		-t $(IMAGE):$(VERSION) -t $(IMAGE):latest -f deploy/Dockerfile bin/image
+
+.PHONY: bin/image/rootfs.tar
+bin/image/rootfs.tar:
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.release=$(VERSION)' -o bin/image/turnout ./cmd/turnout
+	$(GO) run ./deploy/rootfs bin/image/turnout $@
+
+test-image: ## build the image and run it (needs root, buildah, podman, runc)
+	$(GO) test -tags image -count 1 -timeout 10m ./test/image

@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	// Go prints no tracebacks of a program that gets capabilities from its file, as in
-	// the image it does. What is in memory here goes to the log of its operator only.
+	// Go prints no tracebacks in a program that gets capabilities from its file, as it
+	// does in the image. This brings back those of panics.
 	debug.SetTraceback("single")
 	os.Exit(command(context.Background(), os.Args, os.LookupEnv, os.Stdout, os.Stderr))
 }
