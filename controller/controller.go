@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -44,6 +45,10 @@ func (c *Controller) Sink(origin string) source.Sink {
 
 // Ready returns a channel that is closed when the first complete table is published.
 func (c *Controller) Ready() <-chan struct{} { return c.ready }
+
+// SetDefaultCertificate has next, which must not be changed any more, served when no route
+// has a certificate. Any goroutine may call it.
+func (c *Controller) SetDefaultCertificate(next *tls.Certificate) { c.inbox.setCertificate(next) }
 
 // Wait returns nil when everything delivered before the call is published and stands in
 // the status of routes, and the error of ctx when that ends first. A route whose secret
@@ -111,6 +116,9 @@ func (c *Controller) handle() {
 	events, number, ok := c.inbox.take()
 	if !ok {
 		return
+	}
+	if next := c.inbox.takeCertificate(); next != nil {
+		c.state.setDefaultCertificate(next)
 	}
 	if !c.state.apply(events) {
 		return

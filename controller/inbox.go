@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"crypto/tls"
 	"sync"
 
 	"turnout/controller/source"
@@ -10,13 +11,14 @@ import (
 // inbox is where feeders leave events. It keeps the latest event of each object and
 // never blocks.
 type inbox struct {
-	mu      sync.Mutex
-	events  map[object]source.Event
-	waiting int           // sinks that are not synced
-	left    uint64        // number of deliveries
-	handled uint64        // deliveries the owner is done with
-	done    chan struct{} // closed and replaced when handled grows
-	trigger chan struct{} // one slot
+	mu          sync.Mutex
+	events      map[object]source.Event
+	certificate *tls.Certificate // the next default certificate; nil = as it is
+	waiting     int              // sinks that are not synced
+	left        uint64           // number of deliveries
+	handled     uint64           // deliveries the owner is done with
+	done        chan struct{}    // closed and replaced when handled grows
+	trigger     chan struct{}    // one slot
 }
 
 // object names an object.
@@ -85,6 +87,24 @@ func (b *inbox) take() ([]source.Event, uint64, bool) {
 		clear(b.events)
 	}
 	return events, b.left, true
+}
+
+// setCertificate leaves the next default certificate.
+func (b *inbox) setCertificate(c *tls.Certificate) {
+	b.mu.Lock()
+	b.certificate = c
+	b.left++
+	b.mu.Unlock()
+	b.wake()
+}
+
+// takeCertificate returns the next default certificate, nil if it stays.
+func (b *inbox) takeCertificate() *tls.Certificate {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.certificate
+	b.certificate = nil
+	return c
 }
 
 // finish says that everything up to a number has been handled.

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"crypto/tls"
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -173,6 +174,14 @@ func (s *state) publish(p plan) {
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
 		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
 			zap.Int("changed", len(specs)), zap.Int("deleted", len(p.deletes)))
+	}
+}
+
+// setDefaultCertificate publishes a table with another default certificate.
+func (s *state) setDefaultCertificate(next *tls.Certificate) {
+	s.cfg.Routing.DefaultCertificate = next
+	if s.published {
+		s.cfg.Store.Publish(s.cfg.Store.Load().WithDefaultCertificate(next))
 	}
 }
 

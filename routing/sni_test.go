@@ -214,3 +214,19 @@ func TestCertificatesAreParsedOnce(t *testing.T) {
 		t.Errorf("%d certificates for none", next.certs.count)
 	}
 }
+
+func TestDefaultCertificateIsReplaced(t *testing.T) {
+	first, second := new(tls.Certificate), new(tls.Certificate)
+	table, _ := Compile(Options{DefaultCertificate: first}, nil, nil)
+	next := table.WithDefaultCertificate(second)
+	after, _ := next.Apply(nil, nil)
+	for _, c := range []struct {
+		name  string
+		table *Table
+		want  *tls.Certificate
+	}{{"before", table, first}, {"replaced", next, second}, {"the next table", after, second}} {
+		if got := c.table.SNI("nobody.test").Certificate; got != c.want {
+			t.Errorf("%s: certificate %p, want %p", c.name, got, c.want)
+		}
+	}
+}

@@ -82,6 +82,14 @@ func (t *Table) Apply(upserts []RouteSpec, deletes []RouteKey) (*Table, []Reject
 	return b.table(), rejections
 }
 
+// WithDefaultCertificate returns a table that differs from t in the certificate that is
+// served when no route has one, nil for none. So do the tables made of it by Apply.
+func (t *Table) WithDefaultCertificate(c *tls.Certificate) *Table {
+	next := *t
+	next.options.DefaultCertificate, next.generation = c, 0
+	return &next
+}
+
 // Generation returns the number of the publication of t, 0 before Store.Publish.
 func (t *Table) Generation() uint64 { return t.generation }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -24,7 +23,6 @@ type dataplaneConfig struct {
 	HTTPAddr, HTTPSAddr string // host:port, port 0 allowed
 	Loops               int    // 0: one per processor
 	Store               *routing.Store
-	DefaultCertificate  *tls.Certificate
 	StrictSNI           bool
 	ProxyProtocol       bool                // every connection begins with a PROXY header
 	TLS                 tlsmux.PolicyConfig // towards clients

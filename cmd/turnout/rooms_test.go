@@ -27,7 +27,7 @@ func startRooms(t *testing.T, dir string, opts controller.Options, with ...func(
 	}
 	data := dataplaneConfig{
 		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store,
-		DefaultCertificate: certificate, Timeouts: proxy.DefaultTimeouts(),
+		Timeouts: proxy.DefaultTimeouts(),
 	}
 	for _, change := range with {
 		change(&data)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,6 @@ import (
 	"turnout/internal/metrics"
 	"turnout/proxy"
 	"turnout/routing"
-	"turnout/tlsmux"
 )
 
 // router is all rooms of one process, wired.
@@ -33,6 +33,7 @@ type router struct {
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
 	closeLog func()
+	rotation *rotation // of the default certificate
 }
 
 // newRouter makes the rooms from o and listens on all ports.
@@ -40,8 +41,8 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore()}
 	source := o.certificate
 	source.Domain = o.domain
-	certificate, err := tlsmux.LoadDefaultCertificate(source)
-	if err != nil {
+	var err error
+	if r.rotation, err = newRotation(source, log); err != nil {
 		return nil, err
 	}
 	config, err := o.controllerOptions()
@@ -50,7 +51,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	r.control, err = controller.New(controller.Config{
 		Store:   r.store,
-		Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: certificate},
+		Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: r.rotation.current},
 		Options: config,
 		Log:     log,
 	})
@@ -66,7 +67,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		DefaultCertificate: certificate, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(),
+		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(),
 	}
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.AccessLog = r.access
@@ -135,8 +136,16 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	serving, stopServing := context.WithCancel(context.Background())
 	defer stopServing()
 
-	rooms := 3
+	rooms := 4
 	failed := make(chan error, rooms)
+	go func() {
+		r.rotation.run(inner, func(next *tls.Certificate) {
+			r.control.SetDefaultCertificate(next)
+			_ = r.control.Wait(inner) // an error means that the router ends
+		})
+		<-inner.Done()
+		failed <- nil
+	}()
 	go func() { failed <- r.control.Run(inner) }()
 	go func() { failed <- r.feeder.Run(inner) }()
 	go func() { failed <- r.data.Run(serving) }()
