@@ -1,5 +1,7 @@
 // Command turnout is a router for OpenShift Route objects.
 //
+//	turnout run                    serve the cluster this pod runs in
+//	turnout run --kubeconfig FILE  serve a cluster from outside
 //	turnout run --manifests DIR    serve a folder of manifests
 //	turnout demo                   everything in one process, with examples
 //	turnout validate DIR|FILE...   check manifests without serving them

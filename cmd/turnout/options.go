@@ -22,9 +22,12 @@ type options struct {
 	httpAddr, httpsAddr, adminAddr string // host:port
 
 	manifests, kubeconfig string
-	accessLog             string // off, stdout or a file name
-	logLevel              zapcore.Level
-	threads               int // 0: one loop per processor
+	cluster               bool // objects come from a cluster
+	selection
+
+	accessLog string // off, stdout or a file name
+	logLevel  zapcore.Level
+	threads   int // 0: one loop per processor
 
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int
@@ -50,7 +53,22 @@ type options struct {
 	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration
 	clientFin                                                   time.Duration
 	headTimeout, keepAlive, inspectDelay                        time.Duration
-	shutdownDelay, drain                                        time.Duration
+	shutdownDelay, drain                                        time.Duration // a delay below 0 is not given
+}
+
+// selection is which objects of a cluster are served.
+type selection struct {
+	namespace                      string
+	routeLabels, routeFields       string
+	namespaceLabels, projectLabels string
+}
+
+// namespaces returns the label selector of namespaces; "" = all of them.
+func (s *selection) namespaces() string {
+	if s.projectLabels != "" && s.projectLabels != "*" {
+		return s.projectLabels
+	}
+	return s.namespaceLabels
 }
 
 // usageError is a mistake in the command line or the environment: one line, exit
@@ -72,9 +90,10 @@ func (e environment) get(name string) string {
 
 // setting is one option: how it is called, what it accepts, where it goes.
 type setting struct {
-	flag string // without dashes
-	env  string // "" when only the flag exists
-	def  string // "" leaves the field's zero value
+	flag  string // without dashes
+	short string // another name of the flag, "" for none
+	env   string // "" when only the flag exists
+	def   string // "" leaves the field's zero value
 	// envStops says that a bad value in the environment stops the start. Otherwise
 	// it is ignored with a warning, as the router we replace ignores it silently.
 	envStops bool
@@ -88,7 +107,7 @@ type setting struct {
 // win over the environment. warnings are about values of the environment that
 // were ignored. The error is a usageError or flag.ErrHelp.
 func parseOptions(args []string, env environment, defaults ...string) (o *options, warnings []string, err error) {
-	o = &options{}
+	o = &options{shutdownDelay: -1}
 	table := settings(o)
 	given, err := parseFlags(table, args)
 	if err != nil {
@@ -150,6 +169,9 @@ func parseFlags(table []setting, args []string) (map[string]string, error) {
 		} else {
 			set.Func(s.flag, s.help, store)
 		}
+		if s.short != "" {
+			set.Func(s.short, s.help, store)
+		}
 	}
 	addForeign(set, table, func(name string) { given[name] = "" })
 	if err := set.Parse(args); err != nil {
@@ -187,6 +209,15 @@ func (o *options) resolveAddresses() {
 	}
 }
 
+// useCluster decides whether objects come from a cluster.
+func (o *options) useCluster(env environment) {
+	pod := o.manifests == "" && o.kubeconfig == "" && env.get("KUBERNETES_SERVICE_HOST") != ""
+	o.cluster = o.kubeconfig != "" || pod
+	if o.shutdownDelay < 0 && pod { // not given
+		o.shutdownDelay = 45 * time.Second
+	}
+}
+
 // check finds options that contradict each other.
 func (o *options) check(given map[string]string, env environment) error {
 	_, nameFlag := given["name"]
@@ -203,6 +234,14 @@ func (o *options) check(given map[string]string, env environment) error {
 		return usagef("ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified")
 	case o.manifests != "" && o.kubeconfig != "":
 		return usagef("only one of --manifests and --kubeconfig may be given")
+	case o.namespace != "" && o.namespaceLabels != "":
+		return usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --namespace may be used")
+	case o.namespace != "" && o.projectLabels != "":
+		return usagef("only one of --project-labels (PROJECT_LABELS) and --namespace may be used")
+	case o.namespaceLabels != "" && o.projectLabels != "":
+		return usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used")
+	case o.manifests != "" && o.selection != selection{}:
+		return usagef("--namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests")
 	}
 	return nil
 }

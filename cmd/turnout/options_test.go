@@ -80,6 +80,45 @@ func TestAddresses(t *testing.T) {
 	f("0.0.0.0:80", "127.0.0.1:0", envOf("STATS_PORT", "9000", "ROUTER_LISTEN_ADDR", "127.0.0.1:9001"), "--admin-addr", "127.0.0.1:0")
 }
 
+func TestSelection(t *testing.T) {
+	o := parse(t, envOf("ROUTE_LABELS", "a=b,!c", "ROUTE_FIELDS", "spec.host!=x", "NAMESPACE_LABELS", "a in (b, c)"))
+	if o.routeLabels != "a=b,!c" || o.routeFields != "spec.host!=x" || o.namespaces() != "a in (b, c)" {
+		t.Errorf("%+v", o.selection)
+	}
+	if o := parse(t, envOf("PROJECT_LABELS", "a=b")); o.namespaces() != "a=b" {
+		t.Errorf("%+v", o.selection)
+	}
+	if o := parse(t, envOf("PROJECT_LABELS", "*")); o.namespaces() != "" {
+		t.Errorf("%+v", o.selection)
+	}
+	if o := parse(t, envOf("ROUTE_LABELS", "a"), "-n", "here", "--labels="); o.namespace != "here" || o.routeLabels != "" {
+		t.Errorf("%+v", o.selection)
+	}
+}
+
+func TestWhereObjectsComeFrom(t *testing.T) {
+	pod := envOf("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+	f := func(cluster bool, delay time.Duration, env environment, args ...string) {
+		t.Helper()
+		o := parse(t, env, args...)
+		o.useCluster(env)
+		config, err := o.controllerOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.cluster != cluster || max(o.shutdownDelay, 0) != delay || config.AllowLoopback == cluster {
+			t.Errorf("%v: cluster %v, delay %v, loopback %v", args, o.cluster, o.shutdownDelay, config.AllowLoopback)
+		}
+	}
+	f(false, 0, envOf())
+	f(false, 0, pod, "--manifests=m")
+	f(true, 0, pod, "--kubeconfig=k")
+	f(true, 0, envOf(), "--kubeconfig=k")
+	f(true, 45*time.Second, pod)
+	f(true, 0, pod, "--graceful-shutdown-delay=0s")
+	f(true, 2*time.Second, pod, "--graceful-shutdown-delay=2s")
+}
+
 func TestEmptyVariableIsUnset(t *testing.T) {
 	o := parse(t, envOf("ROUTER_SERVICE_HTTP_PORT", "", "EXTENDED_VALIDATION", "", "ROUTER_SERVICE_NAME", "", "ROUTER_MUTUAL_TLS_AUTH", ""))
 	if o.httpAddr != "0.0.0.0:80" || !o.extendedValidation || o.name != "public" {
@@ -111,6 +150,16 @@ func TestMistakes(t *testing.T) {
 	f(`ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified`, envOf("ROUTER_SERVICE_NAME", "r"))
 	f(`--name is empty; the router must have a name to identify itself in route status`, none, "--name=")
 	f(`only one of --manifests and --kubeconfig may be given`, none, "--manifests=a", "--kubeconfig=b")
+	const selector = `allowed: a Kubernetes selector such as type=public,env!=test: `
+	f(`--labels "a b" is not valid; `+selector+`unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt`, none, "--labels", "a b")
+	f(`ROUTE_FIELDS="a" is not valid; `+selector+`invalid selector: 'a'; can't understand 'a'`, envOf("ROUTE_FIELDS", "a"))
+	f(`NAMESPACE_LABELS="=" is not valid; `+selector+`found '=', expected: !, identifier, or 'end of string'`, envOf("NAMESPACE_LABELS", "="))
+	f(`PROJECT_LABELS="a>b" is not valid; `+selector+`unable to parse requirement: values[0]: Invalid value: "b": for 'Gt', 'Lt' operators, the value must be an integer`, envOf("PROJECT_LABELS", "a>b"))
+	f(`only one of --namespace-labels (NAMESPACE_LABELS) and --namespace may be used`, envOf("NAMESPACE_LABELS", "a"), "-n", "b")
+	f(`only one of --project-labels (PROJECT_LABELS) and --namespace may be used`, envOf("PROJECT_LABELS", "*"), "--namespace", "b")
+	f(`only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used`, envOf("PROJECT_LABELS", "*", "NAMESPACE_LABELS", "a"))
+	f(`--namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests`,
+		envOf("ROUTE_LABELS", "a"), "--manifests=a")
 	if _, _, err := parseOptions([]string{"--help"}, none); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}

@@ -148,7 +148,7 @@ func TestOneLineAndAStatus(t *testing.T) {
 			t.Errorf("%s %v: status %d, %q; want %d, %q", name, args, got, last, status, want)
 		}
 	}
-	cluster := ": nothing to serve: this version reads routes from a folder only (--manifests DIR); reading them from a cluster comes in a later version"
+	cluster := ": nothing to serve: give --manifests DIR or --kubeconfig FILE, or run in a pod (KUBERNETES_SERVICE_HOST is not set)"
 	f(1, "turnout"+cluster, "turnout", nil)
 	f(1, "openshift-router"+cluster, "/usr/bin/openshift-router", nil)
 	f(2, `turnout: unknown command "serve"; allowed: run, demo, validate, version, help`, "turnout", nil, "serve")

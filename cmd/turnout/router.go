@@ -13,8 +13,6 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
-	"turnout/controller/source"
-	"turnout/controller/source/folder"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
 	"turnout/internal/metrics"
@@ -28,7 +26,7 @@ type router struct {
 	log      *zap.Logger
 	store    *routing.Store
 	control  *controller.Controller
-	feeder   *folder.Feeder
+	feeder   feeder
 	data     *dataplane
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
@@ -58,8 +56,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.feeder, err = folder.New(folder.Config{Paths: []string{o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem, Cleared: r.cleared})
-	if err != nil {
+	if r.feeder, err = r.newFeeder(); err != nil {
 		return nil, err
 	}
 	if r.access, r.closeLog, err = openAccessLog(o.accessLog, stdout, log); err != nil {
@@ -105,26 +102,8 @@ func (r *router) startAdmin() error {
 
 func (r *router) sourceCounts() metrics.Source {
 	_, rejected := r.control.Counts()
-	return metrics.Source{Objects: r.feeder.Objects(), Problems: len(r.feeder.Problems()), Rejected: rejected}
-}
-
-// problem logs what a manifest has wrong.
-func (r *router) problem(p source.Problem) {
-	level := zap.ErrorLevel
-	switch p.Severity {
-	case source.Warning:
-		level = zap.WarnLevel
-	case source.Notice:
-		level = zap.InfoLevel
-	}
-	if entry := r.log.Check(level, "manifest"); entry != nil {
-		entry.Write(zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("reason", p.Reason))
-	}
-}
-
-// cleared logs that a manifest no longer has something wrong.
-func (r *router) cleared(p source.Problem) {
-	r.log.Info("manifest repaired", zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("was", p.Reason))
+	objects, problems := r.feeder.counts()
+	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected}
 }
 
 // run serves until ctx is done or a room fails, then stops in order: not ready,
@@ -147,7 +126,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		failed <- nil
 	}()
 	go func() { failed <- r.control.Run(inner) }()
-	go func() { failed <- r.feeder.Run(inner) }()
+	go func() { failed <- r.feeder.run(inner) }()
 	go func() { failed <- r.data.Run(serving) }()
 
 	var err error
@@ -181,7 +160,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 
 // linger serves on for the shutdown delay.
 func (r *router) linger(failed <-chan error, rooms int) (int, error) {
-	if r.o.shutdownDelay == 0 {
+	if r.o.shutdownDelay <= 0 {
 		return rooms, nil
 	}
 	delay := time.NewTimer(r.o.shutdownDelay)
@@ -219,7 +198,7 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
 		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout,
 		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
-		AllowLoopback: true, // manifests are the only source, and a laptop has no pods
+		AllowLoopback: !o.cluster, // a laptop has no pods
 	}
 	if o.destinationCAPath == "" {
 		return c, nil

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// errNoSource is what a router without --manifests can say today.
-var errNoSource = errors.New("nothing to serve: this version reads routes from a folder only (--manifests DIR); reading them from a cluster comes in a later version")
+// errNoSource is all that a router without objects can say.
+var errNoSource = errors.New("nothing to serve: give --manifests DIR or --kubeconfig FILE, or run in a pod (KUBERNETES_SERVICE_HOST is not set)")
 
 // runRouter is the run subcommand.
 func runRouter(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
@@ -20,7 +20,7 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 	if err != nil {
 		return err
 	}
-	if o.manifests == "" {
+	if o.useCluster(env); o.manifests == "" && !o.cluster {
 		return errNoSource
 	}
 	log := newLogger(stderr, o.logLevel)

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap/zapcore"
 
+	"turnout/controller/source/cluster"
 	"turnout/tlsmux"
 )
 
@@ -16,7 +18,7 @@ import (
 func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
-		listenSettings(o), sourceSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
+		listenSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
 	} {
 		all = append(all, group...)
 	}
@@ -54,11 +56,26 @@ func sourceSettings(o *options) []setting {
 		{flag: "manifests", value: "DIR", set: into(&o.manifests, parseText),
 			help: "folder of YAML and JSON manifests to serve; watched"},
 		{flag: "kubeconfig", value: "FILE", set: into(&o.kubeconfig, parseText),
-			help: "cluster to serve; not in this version"},
+			help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
 		{flag: "access-log", def: "off", value: "off|stdout|FILE", set: into(&o.accessLog, parseText),
 			help: "where one line per request goes"},
 		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, parseLevel),
 			help: "least important level that is logged: debug, info, warn or error"},
+	}
+}
+
+func selectionSettings(o *options) []setting {
+	return []setting{
+		{flag: "namespace", short: "n", value: "NAME", set: into(&o.namespace, parseText),
+			help: "serve this namespace of the cluster only"},
+		{flag: "labels", env: "ROUTE_LABELS", value: "SELECTOR", envStops: true, set: selector(&o.routeLabels, cluster.ParseLabels),
+			help: "serve Routes with these labels only"},
+		{flag: "fields", env: "ROUTE_FIELDS", value: "SELECTOR", envStops: true, set: selector(&o.routeFields, cluster.ParseFields),
+			help: "serve Routes with these fields only"},
+		{flag: "namespace-labels", env: "NAMESPACE_LABELS", value: "SELECTOR", envStops: true,
+			set: selector(&o.namespaceLabels, cluster.ParseLabels), help: "serve namespaces with these labels only"},
+		{flag: "project-labels", env: "PROJECT_LABELS", value: "SELECTOR", envStops: true,
+			set: selector(&o.projectLabels, parseProjectLabels), help: "the same by another name; * is all of them"},
 	}
 }
 
@@ -173,7 +190,7 @@ func timeoutSettings(o *options) []setting {
 		timeout(&o.headTimeout, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
 		timeout(&o.keepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
 		timeout(&o.inspectDelay, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
-		{flag: "graceful-shutdown-delay", env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", def: "0s", value: "DURATION",
+		{flag: "graceful-shutdown-delay", env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", value: "DURATION",
 			set: into(&o.shutdownDelay, parseDelay), help: "serving on after SIGTERM, not ready, before connections are closed"},
 		{flag: "max-shutdown-timeout", env: "ROUTER_MAX_SHUTDOWN_TIMEOUT", def: "30", value: "SECONDS",
 			set: into(&o.drain, parseSeconds), help: "finishing running requests after that"},
@@ -199,6 +216,24 @@ func words(to *string, allowed ...string) func(string) error {
 // list is into for a comma list.
 func list(to *[]string) func(string) error {
 	return into(to, func(s string) ([]string, error) { return parseList(s), nil })
+}
+
+// selector is into for a Kubernetes selector.
+func selector(to *string, check func(string) error) func(string) error {
+	return into(to, func(s string) (string, error) {
+		if err := check(s); err != nil {
+			return "", fmt.Errorf("allowed: a Kubernetes selector such as type=public,env!=test: %w", err)
+		}
+		return s, nil
+	})
+}
+
+// parseProjectLabels is ParseLabels with * for all.
+func parseProjectLabels(s string) error {
+	if s == "*" {
+		return nil
+	}
+	return cluster.ParseLabels(s)
 }
 
 func parseText(s string) (string, error) { return s, nil }
@@ -238,8 +273,7 @@ func laterVariables() []string {
 		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
 		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "ROUTER_UNIQUE_ID_FORMAT", "ROUTER_HTTP_RESPONSE_HEADERS",
 		"ROUTER_HTTP_REQUEST_HEADERS", "ROUTER_H1_CASE_ADJUST", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",
-		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "ROUTER_CAPTURE_HTTP_COOKIE", "ROUTE_LABELS", "ROUTE_FIELDS",
-		"PROJECT_LABELS", "NAMESPACE_LABELS", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
+		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "ROUTER_CAPTURE_HTTP_COOKIE", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
 		"ROUTER_METRICS_TLS_CERT_FILE", "ROUTER_METRICS_TLS_KEY_FILE", "ROUTER_BIND_PORTS_AFTER_SYNC",
 		"ROUTER_HTTP_IGNORE_PROBES", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", "ROUTER_BACKEND_PROCESS_ENDPOINTS",
 	}

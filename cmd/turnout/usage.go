@@ -11,7 +11,9 @@ import (
 func usage(w io.Writer, program string) {
 	fmt.Fprintf(w, `%s serves OpenShift Route objects.
 
-  %[1]s run --manifests DIR     serve a folder of manifests (also without "run")
+  %[1]s run                     serve the cluster this pod runs in (also without "run")
+  %[1]s run --kubeconfig FILE   serve a cluster from outside
+  %[1]s run --manifests DIR     serve a folder of manifests
   %[1]s demo                    router, examples and small backends in one process
   %[1]s validate DIR|FILE...    check manifests without serving them
   %[1]s version                 print the version
@@ -24,6 +26,9 @@ unset one. TIME is a whole number with us, ms, s, m, h or d.
 `, program)
 	for _, s := range settings(&options{}) {
 		line := "  --" + s.flag
+		if s.short != "" {
+			line = "  -" + s.short + ", --" + s.flag
+		}
 		if s.value != "" {
 			line += " " + s.value
 		}

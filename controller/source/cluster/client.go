@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+
+	routev1 "github.com/openshift/api/route/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// clients are what the API is asked with, one for each group. The generated clients
+// would do the same and bring every API there is into the process, at 8 MiB.
+type clients struct {
+	core, discovery, authorization, route rest.Interface
+	parameters                            runtime.ParameterCodec
+}
+
+// loadConfig returns how the API server is reached: as a kubeconfig says, or from
+// within a pod if there is none.
+func loadConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("cannot reach a cluster: no kubeconfig given and not in a pod")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot reach the cluster of this pod: %w", err)
+		}
+		return config, nil
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cannot use kubeconfig %s: %w", kubeconfig, err)
+	}
+	return config, nil
+}
+
+// complete sets what all clients have in common.
+func complete(config *rest.Config, userAgent string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	// Answers that are large come once; a compressor for each watch stays.
+	config.DisableCompression = true
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	if config.QPS == 0 {
+		config.QPS, config.Burst = 50, 100
+	}
+	return config
+}
+
+// newClients returns the clients of a cluster. They have no rate limit of their own:
+// what uses them bounds how much it asks at a time.
+func newClients(config *rest.Config) (*clients, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, discoveryv1.AddToScheme, authorizationv1.AddToScheme, routev1.Install,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make API client: %w", err)
+	}
+	c := &clients{parameters: runtime.NewParameterCodec(scheme)}
+	for _, group := range []struct {
+		client   *rest.Interface
+		version  schema.GroupVersion
+		path     string
+		protobuf bool
+	}{
+		{&c.core, corev1.SchemeGroupVersion, "/api", true},
+		{&c.discovery, discoveryv1.SchemeGroupVersion, "/apis", true},
+		{&c.authorization, authorizationv1.SchemeGroupVersion, "/apis", false},
+		{&c.route, routev1.GroupVersion, "/apis", false}, // a custom resource, which knows JSON only
+	} {
+		config := rest.CopyConfig(config)
+		config.GroupVersion, config.APIPath = &group.version, group.path
+		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+		if group.protobuf {
+			config.ContentType = runtime.ContentTypeProtobuf
+			config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+		}
+		client, err := rest.RESTClientForConfigAndClient(config, httpClient)
+		if err != nil {
+			return nil, fmt.Errorf("cannot make API client: %w", err)
+		}
+		*group.client = client
+	}
+	return c, nil
+}

@@ -1,0 +1,193 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"turnout/controller/source"
+)
+
+var allWatches = []string{"watch routes", "watch services", "watch endpointslices"}
+
+func TestOutage(t *testing.T) {
+	a := newFakeAPI(t)
+	for i := range 20 {
+		a.put(routeOf("ns", fmt.Sprint("r", i), "v", "1"))
+	}
+	_, sink := start(t, a, Config{})
+	sink.isSynced(t)
+	a.set(func(a *fakeAPI) { a.down = true })
+	a.cutWatches()
+	a.asked(t, 5, allWatches...)
+	if got := len(sink.names()); got != 20 {
+		t.Errorf("%d objects are left in an outage", got)
+	}
+	a.put(routeOf("ns", "r3", "v", "2"))
+	a.remove(routeOf("ns", "r4"))
+	a.set(func(a *fakeAPI) { a.down = false })
+	sink.until(t, "deleted during the outage", func() bool { return sink.latest["Route ns/r4"].Object == nil })
+	sink.is(t, "Route ns/r3", "2")
+	sink.said(t, "can be reached again")
+	for text, want := range map[string]int{"cannot be reached": 1, "can be reached again": 1} {
+		if got := sink.said(t, text); got != want {
+			t.Errorf("%q is logged %d times, want %d: %v", text, got, want, sink.logs)
+		}
+	}
+	if got := sink.events(); got != 22 {
+		t.Errorf("%d events; unchanged objects are delivered again", got)
+	}
+}
+
+// TestExpired reads everything again after a watch could not go on from where it was.
+func TestExpired(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		a := newFakeAPI(t)
+		a.old = old
+		for i := range 20 {
+			a.put(routeOf("ns", fmt.Sprint("r", i), "v", "1"))
+		}
+		_, sink := start(t, a, Config{})
+		sink.isSynced(t)
+		a.set(func(a *fakeAPI) { a.down = true })
+		a.cutWatches()
+		a.asked(t, 1, allWatches...)
+		a.remove(routeOf("ns", "r4"))
+		a.put(routeOf("ns", "r5", "v", "2"))
+		a.remove(routeOf("ns", "r6"))
+		a.put(routeOf("ns", "r6", "v", "again"))
+		a.put(routeOf("ns", "new", "v", "1"))
+		a.forget()
+		a.set(func(a *fakeAPI) { a.down = false })
+		sink.is(t, "Route ns/r5", "2")
+		sink.is(t, "Route ns/r6", "again")
+		sink.is(t, "Route ns/new", "1")
+		sink.until(t, "deleted while nobody watched", func() bool { return sink.latest["Route ns/r4"].Object == nil })
+		if got := sink.events(); got != 24 {
+			t.Errorf("old=%v: %d events, want 20 and 4 for the changes", old, got)
+		}
+		if sink.synced != 1 {
+			t.Errorf("synced %d times", sink.synced)
+		}
+	}
+}
+
+func TestRouteAPIMissing(t *testing.T) {
+	a := newFakeAPI(t)
+	a.status["routes"] = http.StatusNotFound
+	a.put(routeOf("ns", "r"))
+	f, sink := start(t, a, Config{})
+	a.asked(t, 5, "watch routes")
+	if n := sink.said(t, "the cluster does not know Routes"); n != 1 || f.Problems() != 1 {
+		t.Errorf("logged %d times, %d problems", n, f.Problems())
+	}
+	sink.mu.Lock()
+	if sink.synced != 0 {
+		t.Error("synced without routes")
+	}
+	sink.mu.Unlock()
+	a.set(func(a *fakeAPI) { delete(a.status, "routes") })
+	sink.isSynced(t)
+	sink.has(t, "Route ns/r")
+	if sink.said(t, "routes can be read now"); f.Problems() != 0 {
+		t.Errorf("%d problems", f.Problems())
+	}
+}
+
+func TestForbidden(t *testing.T) {
+	a := newFakeAPI(t)
+	a.status["endpointslices"] = http.StatusForbidden
+	f, sink := start(t, a, Config{})
+	a.asked(t, 5, "watch endpointslices")
+	if n := sink.said(t, "cannot read endpointslices: as the test wants it (status 403); it is tried again"); n != 1 || f.Problems() != 1 {
+		t.Errorf("logged %d times, %d problems", n, f.Problems())
+	}
+	for _, line := range sink.logs {
+		if strings.Contains(line, "cannot be reached") {
+			t.Error("a refusal is taken for an outage")
+		}
+	}
+}
+
+// TestFlood changes objects faster than anybody looks: what arrives last is right.
+func TestFlood(t *testing.T) {
+	a := newFakeAPI(t)
+	_, sink := start(t, a, Config{})
+	sink.isSynced(t)
+	for v := range 40 {
+		for i := range 50 {
+			a.put(routeOf("ns", fmt.Sprint("r", i), "v", fmt.Sprint(v)))
+		}
+		if v == 20 {
+			a.cutWatches()
+		}
+	}
+	for i := range 50 {
+		sink.is(t, fmt.Sprintf("Route ns/r%d", i), "39")
+	}
+}
+
+func TestHealth(t *testing.T) {
+	h := newHealth(zap.NewNop(), "")
+	if !h.wait(t.Context()) {
+		t.Error("an outage before anything failed")
+	}
+	h.failed("a", nil)
+	h.failed("b", nil)
+	h.failed("a", nil)
+	over := make(chan bool)
+	go func() { over <- h.wait(t.Context()) }()
+	h.answered("a")
+	select {
+	case <-over:
+		t.Error("over while b has no answer")
+	default:
+	}
+	h.answered("b")
+	if !<-over {
+		t.Error("not over")
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	b := backoff{first: 500 * time.Millisecond, last: 8 * time.Second}
+	for attempt, middle := range []time.Duration{500, 1000, 2000, 4000, 8000, 8000, 8000} {
+		middle *= time.Millisecond
+		seen := map[time.Duration]bool{}
+		for range 50 {
+			d := b.delay(attempt)
+			seen[d] = true
+			if d < middle/2 || d > middle*3/2 {
+				t.Errorf("attempt %d: %v", attempt, d)
+			}
+		}
+		if len(seen) < 40 {
+			t.Error("all wait the same time")
+		}
+	}
+	if d := b.delay(1 << 30); d > 12*time.Second || d < 4*time.Second {
+		t.Errorf("after very many attempts: %v", d)
+	}
+}
+
+func TestNew(t *testing.T) {
+	sink := newRecorder()
+	for want, cfg := range map[string]Config{
+		"cannot make cluster feeder: no sink given":                                    {},
+		`cannot make cluster feeder: labels of routes "a b": `:                         {Sink: sink, RouteLabels: "a b"},
+		`cannot make cluster feeder: fields of routes "a": `:                           {Sink: sink, RouteFields: "a"},
+		`cannot make cluster feeder: labels of namespaces "=": `:                       {Sink: sink, NamespaceLabels: "="},
+		"cannot use kubeconfig /nonexistent: stat /nonexistent: no such file or direc": {Sink: sink, Kubeconfig: "/nonexistent"},
+		"cannot reach a cluster: no kubeconfig given and not in a pod":                 {Sink: sink},
+	} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", "")
+		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
+	}
+	var _ source.Sink = sink
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"strings"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// trim takes from an object what the router does not read. There are ten thousands of
+// them, and most of their size is bookkeeping of others. The object is changed; it
+// must not be shared yet. Trimming twice changes nothing more.
+func trim(object runtime.Object) {
+	switch o := object.(type) {
+	case *routev1.Route:
+		o.TypeMeta = metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
+		o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, ofOpenShift))
+	case *corev1.Service:
+		trimService(o)
+	case *discoveryv1.EndpointSlice:
+		trimSlice(o)
+	case *corev1.Namespace:
+		o.ObjectMeta = identity(&o.ObjectMeta, nil)
+		o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	case *corev1.Secret:
+		o.ObjectMeta = identity(&o.ObjectMeta, nil)
+		o.Immutable, o.StringData = nil, nil
+		data := make(map[string][]byte, 2)
+		for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+			if content, ok := o.Data[name]; ok {
+				data[name] = content
+			}
+		}
+		o.Data = data
+	}
+}
+
+// identity returns who an object is, and when and as which version it came to be.
+func identity(m *metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp, Annotations: annotations,
+	}
+}
+
+// only returns the entries of a map whose key is wanted, nil for none.
+func only(all map[string]string, wanted func(key string) bool) map[string]string {
+	n := 0
+	for key := range all {
+		if wanted(key) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case len(all):
+		return all
+	}
+	kept := make(map[string]string, n)
+	for key, value := range all {
+		if wanted(key) {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+// ofOpenShift reports whether an annotation has a prefix in the domain openshift.io, as
+// all that the router reads have.
+func ofOpenShift(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	return prefix == "openshift.io" || strings.HasSuffix(prefix, ".openshift.io")
+}
+
+// trimService leaves of a service what an idled one is woken up by.
+func trimService(o *corev1.Service) {
+	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, ofOpenShift))
+	o.Status = corev1.ServiceStatus{}
+	var ports []corev1.ServicePort
+	if len(o.Annotations) > 0 {
+		ports = o.Spec.Ports
+	}
+	o.Spec = corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP, Ports: ports}
+}
+
+// trimSlice leaves of a slice its service, and of its endpoints where and who they are.
+func trimSlice(o *discoveryv1.EndpointSlice) {
+	labels := only(o.Labels, func(key string) bool { return key == discoveryv1.LabelServiceName })
+	o.ObjectMeta = identity(&o.ObjectMeta, nil)
+	o.Labels = labels
+	for i := range o.Endpoints {
+		e := &o.Endpoints[i]
+		e.DeprecatedTopology, e.NodeName, e.Zone, e.Hints = nil, nil, nil, nil
+		e.Conditions = conditions(e.Conditions)
+		if e.TargetRef != nil {
+			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Name: e.TargetRef.Name}
+		}
+	}
+}
+
+// conditions leaves those that say something: endpoints are ready and not terminating
+// unless they say otherwise.
+func conditions(c discoveryv1.EndpointConditions) discoveryv1.EndpointConditions {
+	c.Serving = nil
+	if c.Ready != nil && *c.Ready {
+		c.Ready = nil
+	}
+	if c.Terminating != nil && !*c.Terminating {
+		c.Terminating = nil
+	}
+	return c
+}
+
+// wanted reports whether an object is of any use: slices without a service, and those
+// whose addresses are names, are not.
+func wanted(object runtime.Object) bool {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return true
+	}
+	return slice.Labels[discoveryv1.LabelServiceName] != "" &&
+		(slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6)
+}
