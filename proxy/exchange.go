@@ -4,8 +4,10 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/proxy/field"
 	"turnout/ratelimit"
 	"turnout/routing"
+	"turnout/routing/header"
 )
 
 type state uint8
@@ -29,9 +31,12 @@ type Exchange struct {
 	// Kept from one request to the next.
 	w       *Worker
 	timer   Timer
-	scratch scratch
+	scratch field.Arena
 	local   local
-	record  Record // what account fills for the log
+	record  Record         // what account fills for the log
+	actions header.Message // what header actions work on
+
+	captured [][]byte // for the log, in the order of Captures; nil without any
 
 	attemptState
 }
@@ -88,6 +93,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	ex.headOnly = string(h.Method) == "HEAD"
 	ex.idemp = idempotent(h.Method)
 	ex.host = h.Authority
+	ex.captureRequest(h)
 
 	ex.table = w.cfg.Store.Load()
 	if string(h.Method) == "CONNECT" {
@@ -109,7 +115,11 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	if !ex.admit() {
 		return
 	}
-	cookie := ex.requestPolicy()
+	cookie, ok := ex.requestPolicy()
+	if !ok {
+		ex.answer(500, ReasonRewrite)
+		return
+	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie, false)
 }
@@ -242,8 +252,12 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		ex.switchProtocols(h)
 		return
 	}
+	if !ex.responsePolicy(h) {
+		ex.abandon()
+		ex.answer(500, ReasonRewrite)
+		return
+	}
 	ex.status = h.Status
-	ex.responsePolicy(h)
 	if !ex.reqEnd && end {
 		h.Close = true // an early answer: what is left of the request is not read
 	}
@@ -433,8 +447,12 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		ex.answer(502, ReasonUpstreamHead)
 		return
 	}
+	if !ex.responsePolicy(h) {
+		ex.abandon()
+		ex.answer(500, ReasonRewrite)
+		return
+	}
 	ex.status = 101
-	ex.responsePolicy(h)
 	up := ex.up
 	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
 	add(&ex.w.counts.tunnels, 1)

@@ -35,7 +35,7 @@ func (ex *Exchange) log(reason Reason) {
 		Host: ex.host, Status: ex.status, Reason: reason,
 		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
 		Connect: span(ex.start, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
-		Tunnel: ex.tunnelled,
+		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
 	}
 	if ex.req != nil {
 		rec.Method, rec.Target, rec.Minor = ex.req.Method, ex.req.Target, ex.req.Minor

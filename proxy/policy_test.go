@@ -3,6 +3,8 @@ package proxy
 import (
 	"strings"
 	"testing"
+
+	"turnout/proxy/field"
 )
 
 func TestTakeCookie(t *testing.T) {
@@ -82,12 +84,12 @@ func TestTimeoutsNameTheBadField(t *testing.T) {
 
 // TestScratchKeepsWhatItGave: values stay as they were when the block runs full.
 func TestScratchKeepsWhatItGave(t *testing.T) {
-	var m scratch
+	var m field.Arena
 	var views [][]byte
 	for i := range 100 {
-		b := m.begin(20)
+		b := m.Begin(20)
 		b = append(b, strings.Repeat(string(rune('a'+i%26)), 20)...)
-		views = append(views, m.end(b))
+		views = append(views, m.End(b))
 	}
 	for i, v := range views {
 		if string(v) != strings.Repeat(string(rune('a'+i%26)), 20) {

@@ -33,6 +33,9 @@ type Record struct {
 	Response time.Duration // request sent to response head
 	Total    time.Duration // request head to the last byte
 	Tunnel   bool          // the exchange ended as a tunnel (101)
+
+	Captures *Captures // names of what Captured holds; nil = nothing
+	Captured [][]byte  // values in the order of Captures.Each, nil where there was none
 }
 
 // AccessLog takes one Record per finished exchange. It is called on an event
@@ -62,13 +65,14 @@ const (
 	ReasonShutdown                    // the router is stopping
 	ReasonDenied                      // the route's allow-list does not name the source address
 	ReasonRateLimited                 // the source address used the route too much
+	ReasonRewrite                     // header actions or rewrite-target asked for more than a message may grow
 	reasonCount
 )
 
 var reasonNames = [reasonCount]string{
 	"ok", "redirect", "no-route", "no-endpoint", "bad-request", "refused", "connect-failed",
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
-	"tunnel-closed", "shutdown", "denied", "rate-limited",
+	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 }
 
 // String is the stable word of the reason.

@@ -4,21 +4,81 @@ import (
 	"net/netip"
 	"strconv"
 
+	"turnout/proxy/field"
 	"turnout/routing"
+	"turnout/routing/header"
 )
 
 // requestPolicy turns the client's request into the one the endpoint gets, in the
-// order of the router this one replaces: identity fields of the outside are
-// stripped, hop-by-hop fields end here, forwarded fields are set, the sticky
-// cookie is taken out. It returns the sticky cookie's value, nil without one.
-func (ex *Exchange) requestPolicy() (cookie []byte) {
-	h, pol := ex.req, ex.route.Policy()
+// order of the router this one replaces:
+//
+//	strip       fields that end here, and what only the router may say
+//	actions     of the whole router
+//	settle      the sticky cookie is taken out, forwarded fields of the client are judged
+//	forward     forwarded fields are added
+//	rewrite     the path
+//	actions     of the route
+//	unique id
+//	X-Forwarded-For, unless it replaced the client's: no action can touch it
+//
+// It returns the sticky cookie's value, nil without one. False: the request would have
+// grown too large.
+func (ex *Exchange) requestPolicy() (cookie []byte, ok bool) {
+	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
+	room := cfg.MaxRewrite
+	special := ex.stripRequest(h)
+	if cfg.RequestActions != nil {
+		if !ex.apply(cfg.RequestActions, h, &room) {
+			return nil, false
+		}
+		special = specialCookie | specialForwarded
+	}
 	var seen forwardedSeen
+	if special != 0 {
+		cookie = ex.settle(h, pol, &seen)
+	}
+	ip := ex.forward(pol.Forwarded, &seen)
+	if pol.Rewrite != nil {
+		if h.Path, ok = pol.Rewrite.Apply(h.Path, &ex.scratch, room); !ok {
+			return nil, false
+		}
+	}
+	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &room) {
+		return nil, false
+	}
+	if cfg.UniqueID != nil {
+		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: cfg.UniqueID.value(ex)})
+	}
+	switch pol.Forwarded {
+	case routing.ForwardedAppend:
+		h.add("x-forwarded-for", ip)
+	case routing.ForwardedIfNone:
+		if field.Index(h.Fields, "x-forwarded-for") < 0 {
+			h.add("x-forwarded-for", ip)
+		}
+	}
+	h.AdjustCase = pol.AdjustCase
+	return cookie, true
+}
+
+// What stripRequest met that settle has to look at.
+const (
+	specialCookie uint8 = 1 << iota
+	specialForwarded
+)
+
+// stripRequest removes what ends here, what only the router may say, and what
+// Connection names; Host becomes the routed host.
+func (ex *Exchange) stripRequest(h *Head) (special uint8) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
-		case kindHop, kindIdentity:
+		case kindHop:
 			continue
+		case kindIdentity:
+			if !ex.w.cfg.KeepClientIdentity || string(f.Name) == "proxy" {
+				continue
+			}
 		case kindUpgrade:
 			if h.Upgrade == nil {
 				continue
@@ -30,6 +90,27 @@ func (ex *Exchange) requestPolicy() (cookie []byte) {
 			}
 		case kindHost:
 			f.Value = h.Authority
+		case kindCookie:
+			special |= specialCookie
+		case kindForwarded:
+			special |= specialForwarded
+		case kindPlain:
+			if h.Options != nil && nominated(h.Options, f.Name) {
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	h.Fields = kept
+	return special
+}
+
+// settle takes the sticky cookie out and returns its value, removes the client's
+// forwarded fields where the policy is to replace them, and otherwise notes them.
+func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (cookie []byte) {
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		switch classify(f.Name) {
 		case kindCookie:
 			if pol.CookieName == "" {
 				break
@@ -50,18 +131,20 @@ func (ex *Exchange) requestPolicy() (cookie []byte) {
 				continue
 			}
 			seen.note(f)
-		case kindPlain:
-			if h.Options != nil && nominated(h.Options, f.Name) {
-				continue
-			}
 		}
 		kept = append(kept, f)
 	}
 	h.Fields = kept
-	if pol.Forwarded != routing.ForwardedNever {
-		ex.forward(pol.Forwarded, &seen)
-	}
 	return cookie
+}
+
+// apply carries header actions out on a head.
+func (ex *Exchange) apply(a *header.Actions, h *Head, room *int) bool {
+	m := &ex.actions
+	*m = header.Message{Fields: h.Fields, Certificate: ex.client.Certificate, Arena: &ex.scratch, Room: *room}
+	ok := a.Apply(m)
+	h.Fields, *room = m.Fields, m.Room
+	return ok
 }
 
 // nominated reports a field that the sender's Connection field makes hop-by-hop
@@ -123,20 +206,18 @@ func classify(name []byte) kind {
 
 // forwardedSeen remembers which forwarded fields the client sent itself.
 type forwardedSeen struct {
-	xfor, host, port, proto, version, forwarded bool
-	lastProto                                   []byte // last element of the client's X-Forwarded-Proto
+	host, port, proto, version, forwarded bool
+	lastProto                             []byte // last element of the client's X-Forwarded-Proto
 }
 
 func (s *forwardedSeen) note(f Field) {
 	switch string(f.Name) {
-	case "x-forwarded-for":
-		s.xfor = true
 	case "x-forwarded-host":
 		s.host = true
 	case "x-forwarded-port":
 		s.port = true
 	case "x-forwarded-proto":
-		s.proto, s.lastProto = true, lastElement(f.Value)
+		s.proto, s.lastProto = true, header.LastElement(f.Value)
 	case "x-forwarded-proto-version":
 		s.version = true
 	case "forwarded":
@@ -144,9 +225,13 @@ func (s *forwardedSeen) note(f Field) {
 	}
 }
 
-// forward adds the forwarded fields: own lines in append, all of them in replace
-// (the client's are gone by then), the missing ones in if-none.
-func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) {
+// forward adds the forwarded fields: own lines in append, all of them in replace (the
+// client's are gone by then), the missing ones in if-none. It returns the client's
+// address; X-Forwarded-For is added here in replace only.
+func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip []byte) {
+	if p == routing.ForwardedNever {
+		return nil
+	}
 	h := ex.req
 	always := p != routing.ForwardedIfNone
 	proto := "http"
@@ -156,26 +241,32 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) {
 	from := ex.client.Addr.Addr().Unmap()
 
 	m := &ex.scratch
-	b := m.begin(64 + len("for=;host=;proto=https") + len(h.Authority))
+	b := m.Begin(64)
 	b = appendIP(b, from)
-	ip := m.end(b)
+	ip = m.End(b)
+	if p == routing.ForwardedReplace {
+		h.add("x-forwarded-for", ip)
+	}
 	if always || !seen.host {
 		h.add("x-forwarded-host", h.Authority)
 	}
 	if always || !seen.port {
-		b = m.begin(8)
+		b = m.Begin(8)
 		b = strconv.AppendUint(b, uint64(ex.client.Local.Port()), 10)
-		h.add("x-forwarded-port", m.end(b))
+		h.add("x-forwarded-port", m.End(b))
 	}
 	if always || !seen.proto {
 		h.add("x-forwarded-proto", constant(proto))
+	}
+	if ex.client.H2 && (always || !seen.version) {
+		h.add("x-forwarded-proto-version", constant("h2"))
 	}
 	if always || !seen.forwarded {
 		last := constant(proto)
 		if !always && seen.proto {
 			last = seen.lastProto
 		}
-		b = m.begin(len(ip) + len(h.Authority) + len(last) + 32)
+		b = m.Begin(len(ip) + len(h.Authority) + len(last) + 32)
 		b = append(b, "for="...)
 		if from.Is6() {
 			b = append(append(append(b, `"[`...), ip...), `]"`...)
@@ -184,11 +275,9 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) {
 		}
 		b = append(append(b, ";host="...), h.Authority...)
 		b = append(append(b, ";proto="...), last...)
-		h.add("forwarded", m.end(b))
+		h.add("forwarded", m.End(b))
 	}
-	if always || !seen.xfor {
-		h.add("x-forwarded-for", ip)
-	}
+	return ip
 }
 
 func appendIP(b []byte, ip netip.Addr) []byte {
@@ -196,17 +285,6 @@ func appendIP(b []byte, ip netip.Addr) []byte {
 		ip = ip.WithZone("")
 	}
 	return ip.AppendTo(b)
-}
-
-// lastElement is what follows the last comma, without blanks around it.
-func lastElement(v []byte) []byte {
-	for i := len(v) - 1; i >= 0; i-- {
-		if v[i] == ',' {
-			v = v[i+1:]
-			break
-		}
-	}
-	return trim(v)
 }
 
 func trim(v []byte) []byte {
@@ -227,7 +305,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 		return v, nil, false
 	}
 	m, whole := &ex.scratch, v
-	b := m.begin(len(v))
+	b := m.Begin(len(v))
 	first := true
 	for len(v) > 0 {
 		pair := v
@@ -257,7 +335,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 	if !found {
 		return whole, nil, false
 	}
-	return m.end(b), value, true
+	return m.End(b), value, true
 }
 
 func cookieNamed(pair []byte, name string) ([]byte, bool) {

@@ -2,6 +2,9 @@ package proxy
 
 import (
 	"bytes"
+
+	"turnout/proxy/field"
+	"turnout/routing"
 )
 
 // stripResponse ends the hop-by-hop fields of the endpoint here.
@@ -25,24 +28,38 @@ func (ex *Exchange) stripResponse(h *Head) {
 	h.Fields = kept
 }
 
-// responsePolicy turns the endpoint's answer into the one the client gets: HSTS
-// first, the sticky cookie last, so that nothing the pod or a route says can touch
-// the router's own cookie.
-func (ex *Exchange) responsePolicy(h *Head) {
+// responsePolicy turns the endpoint's answer into the one the client gets: HSTS, the
+// actions of the route, those of the router, and the sticky cookie last, so that nothing
+// the pod or a route says can touch the router's own cookie. False: the answer would
+// have grown too large.
+func (ex *Exchange) responsePolicy(h *Head) bool {
+	ex.captureResponse(h)
 	ex.stripResponse(h)
-	pol := ex.route.Policy()
+	pol, cfg := ex.route.Policy(), &ex.w.cfg
 	if pol.HSTS != "" {
-		h.Fields = deleteField(h.Fields, "strict-transport-security")
+		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.add("strict-transport-security", constant(pol.HSTS))
 	}
-	if pol.CookieName == "" || ex.lease.Sticky() {
-		return
+	room := cfg.MaxRewrite
+	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &room) {
+		return false
 	}
+	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &room) {
+		return false
+	}
+	if pol.CookieName != "" && !ex.lease.Sticky() {
+		ex.addCookie(h, pol)
+	}
+	return true
+}
+
+// addCookie tells the client which server to come back to.
+func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	value := ex.lease.Server().Cookie()
 	m := &ex.scratch
-	b := m.begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
+	b := m.Begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
 	b = append(append(append(append(b, pol.CookieName...), '='), value...), pol.CookieAttributes...)
-	h.add("set-cookie", m.end(b))
+	h.add("set-cookie", m.End(b))
 	if ex.cacheable(h) {
 		h.add("cache-control", constant("private"))
 	}
@@ -72,23 +89,13 @@ func (ex *Exchange) cacheable(h *Head) bool {
 	return false
 }
 
-func deleteField(fields []Field, name string) []Field {
-	kept := fields[:0]
-	for _, f := range fields {
-		if string(f.Name) != name {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
 // redirect answers insecureEdgeTerminationPolicy Redirect: 302 to the same target
 // on https, on the standard port, for every method.
 func (ex *Exchange) redirect() {
 	h := ex.req
 	host := withoutPort(h.Authority)
 	m := &ex.scratch
-	b := m.begin(len("https://") + len(host) + len(h.Path) + len(h.Query))
+	b := m.Begin(len("https://") + len(host) + len(h.Path) + len(h.Query))
 	b = append(append(b, "https://"...), host...)
 	if len(h.Path) > 0 && h.Path[0] == '/' {
 		b = append(append(b, h.Path...), h.Query...)
@@ -96,7 +103,7 @@ func (ex *Exchange) redirect() {
 		b = append(b, '/')
 	}
 	ex.local.head = Head{Status: 302, Minor: 1, Fields: ex.local.head.Fields[:0]}
-	ex.local.head.add("location", m.end(b))
+	ex.local.head.add("location", m.End(b))
 	ex.local.head.add("cache-control", constant("no-cache"))
 	ex.reply(ReasonRedirect, nil)
 }

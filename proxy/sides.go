@@ -82,4 +82,7 @@ type Client struct {
 	Addr   netip.AddrPort // source
 	Local  netip.AddrPort // the router's own address of this connection
 	Secure bool           // TLS ends here
+	H2     bool           // HTTP/2 was agreed on by ALPN
+
+	Certificate []byte // DER of the certificate the client proved, nil without one
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/routing"
+	"turnout/routing/header"
 )
 
 // Timeouts are the limits that no route can change. A zero field is not a limit
@@ -57,7 +58,17 @@ type Config struct {
 	Upstreams Upstreams
 	AccessLog AccessLog // nil: no access log
 	Timeouts  Timeouts
+
+	RequestActions     *header.Actions // for every request with a route; nil = none
+	ResponseActions    *header.Actions // for every answer of an endpoint; nil = none
+	MaxRewrite         int             // bytes that actions may add to a head; 0 = DefaultMaxRewrite
+	KeepClientIdentity bool            // X-SSL-* of clients are not removed
+	UniqueID           *UniqueID       // nil = requests get no unique id
+	Captures           *Captures       // nil = the access log gets no fields of messages
 }
+
+// DefaultMaxRewrite is what the router this one replaces keeps free for rewriting.
+const DefaultMaxRewrite = 8192
 
 // Worker runs the exchanges of one loop. All its methods but Totals are called on
 // that loop.
@@ -76,6 +87,9 @@ func NewWorker(cfg Config) (*Worker, error) {
 	}
 	if err := cfg.Timeouts.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot make a proxy worker: %w", err)
+	}
+	if cfg.MaxRewrite == 0 {
+		cfg.MaxRewrite = DefaultMaxRewrite
 	}
 	w := &Worker{cfg: cfg}
 	w.rng.Seed(rand.Uint64(), rand.Uint64())
@@ -99,13 +113,16 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 	} else {
 		ex = &Exchange{w: w}
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
+		if w.cfg.Captures != nil {
+			ex.captured = make([][]byte, w.cfg.Captures.count())
+		}
 	}
 	ex.down, ex.client, ex.state = down, client, stateHead
 	return ex
 }
 
 func (w *Worker) release(ex *Exchange) {
-	ex.scratch.reset()
+	ex.scratch.Reset()
 	ex.attemptState = attemptState{}
 	if len(w.free) < maxFree {
 		w.free = append(w.free, ex)

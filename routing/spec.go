@@ -5,6 +5,8 @@ import (
 
 	"turnout/balancer"
 	"turnout/ratelimit"
+	"turnout/routing/header"
+	"turnout/routing/rewrite"
 )
 
 // Termination says where TLS of a client ends. The zero value is TermNone.
@@ -144,6 +146,13 @@ type Policy struct {
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
 	Rates            ratelimit.Limits // per source address
 	HSTS             string           // value of Strict-Transport-Security; "" = none
+
+	// What is compiled is made once per content, so that two policies are the same
+	// if they are ==.
+	RequestActions  *header.Actions // of the route; nil = none
+	ResponseActions *header.Actions // of the route; nil = none
+	Rewrite         *rewrite.Rule   // of the path; nil = the path stays
+	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
 }
 
 // Rejection says why a route is not served. Other routes are not affected.

@@ -44,15 +44,16 @@ type Result struct {
 
 // Translator translates routes. It is made by New and used by one goroutine.
 type Translator struct {
-	options Options
-	tls     map[string]*balancer.TLS // by destination CA and server name
-	allowed map[string]*routing.AllowList
+	options  Options
+	tls      map[string]*balancer.TLS // by destination CA and server name
+	allowed  map[string]*routing.AllowList
+	compiled compiled
 }
 
 // New returns a translator. It fails when the destination CA holds no certificate.
 func New(options Options) (*Translator, error) {
 	options.Defaults = options.Defaults.complete()
-	t := &Translator{options: options, tls: make(map[string]*balancer.TLS), allowed: make(map[string]*routing.AllowList)}
+	t := &Translator{options: options, tls: make(map[string]*balancer.TLS), allowed: make(map[string]*routing.AllowList), compiled: newCompiled()}
 	if len(options.DestinationCA) > 0 {
 		if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(options.DestinationCA), Verify: true}); err != nil {
 			return nil, fmt.Errorf("cannot use default destination CA: %w", err)
@@ -77,6 +78,7 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
+	a.headers(&t.compiled, r, &spec.Policy, spec.Termination)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)
 	}

@@ -17,6 +17,8 @@ var direction = []struct {
 	{"balancer", nil, "the bottom of the request path: it must be usable by anything"},
 	{"ratelimit", nil, "counters by address; it knows neither routes nor requests"},
 	{"routing", []string{"balancer", "ratelimit"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
+	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
 	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},

@@ -30,6 +30,7 @@ type clientConn struct {
 	ex    *proxy.Exchange
 	rs    *response // nil while idle
 
+	adjust    wire.AdjustName // of this request, nil = names as they are
 	remaining int64
 	searched  int
 	state     clientState

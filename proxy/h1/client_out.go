@@ -1,8 +1,6 @@
 package h1
 
 import (
-	"strconv"
-
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 )
@@ -10,21 +8,23 @@ import (
 // Head implements proxy.Upstream.
 func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	b := cc.c.Buffer()
+	cc.adjust = nil
+	if h.AdjustCase {
+		cc.adjust = cc.ps.cfg.Adjust
+	}
 	b = append(append(b, h.Method...), ' ')
 	b = append(append(b, h.Path...), h.Query...)
 	b = append(b, " HTTP/1.1\r\n"...)
-	b = wire.AppendFields(b, h.Fields, nil)
+	b = wire.AppendFields(b, h.Fields, cc.adjust)
 	switch {
 	case h.ContentLength > 0 || (h.ContentLength == 0 && expectsBody(h.Method)):
-		b = append(b, "content-length: "...)
-		b = strconv.AppendInt(b, h.ContentLength, 10)
-		b = append(b, "\r\n"...)
+		b = wire.AppendContentLength(b, h.ContentLength, cc.adjust)
 	case h.ContentLength < 0:
 		cc.chunked = true
-		b = append(b, "transfer-encoding: chunked\r\n"...)
+		b = wire.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
 	}
 	if h.Upgrade != nil {
-		b = append(b, "connection: upgrade\r\n"...)
+		b = wire.AppendField(b, nameConnection, valueUpgrade, cc.adjust)
 	}
 	cc.c.SetBuffer(wire.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
@@ -49,7 +49,7 @@ func (cc *clientConn) Body(p []byte) bool {
 // End implements proxy.Upstream.
 func (cc *clientConn) End(trailers []proxy.Field) {
 	if cc.chunked {
-		cc.c.SetBuffer(wire.AppendLastChunk(cc.c.Buffer(), trailers, nil))
+		cc.c.SetBuffer(wire.AppendLastChunk(cc.c.Buffer(), trailers, cc.adjust))
 	}
 	cc.sent = true
 }

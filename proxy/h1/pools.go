@@ -15,6 +15,9 @@ import (
 type PoolsConfig struct {
 	Loop   *reactor.Loop
 	Limits wire.Limits // zero: the codec's defaults
+	// Adjust spells the field names of requests that ask for it; nil leaves them
+	// lower-case.
+	Adjust wire.AdjustName
 	// Secure starts TLS on a fresh connection to an endpoint and calls done on the
 	// loop. nil: endpoints behind TLS cannot be reached.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))

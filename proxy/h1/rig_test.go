@@ -11,6 +11,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/proxy"
+	"turnout/proxy/h1/wire"
 	"turnout/routing"
 )
 
@@ -35,19 +36,30 @@ type rig struct {
 
 func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
 
-func newRigOn(t *testing.T, n *reactor.Network) *rig {
+func newRigOn(t *testing.T, n *reactor.Network) *rig { return newRigWith(t, n, rigConfig{}) }
+
+// rigConfig is what of a router is not the same for all tests.
+type rigConfig struct {
+	worker func(*proxy.Config)
+	adjust wire.AdjustName
+}
+
+func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n, store: routing.NewStore(), registry: balancer.NewRegistry()}
 	r.loop = n.NewLoop(reactor.Config{})
 	var err error
-	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop}); err != nil {
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adjust: change.adjust}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := proxy.Config{Store: r.store, Clock: Clock{r.loop}, Upstreams: r.pools, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}
+	if change.worker != nil {
+		change.worker(&cfg)
+	}
 	if r.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker}); err != nil {
+	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust}); err != nil {
 		t.Fatal(err)
 	}
 	r.listen(frontAddr, false)
@@ -64,6 +76,10 @@ func (r *rig) listen(at netip.AddrPort, secure bool) {
 // Log implements proxy.AccessLog.
 func (r *rig) Log(rec *proxy.Record) {
 	kept := *rec
+	kept.Captured = nil
+	for _, v := range rec.Captured {
+		kept.Captured = append(kept.Captured, bytes.Clone(v))
+	}
 	kept.Method, kept.Host, kept.Target = bytes.Clone(rec.Method), bytes.Clone(rec.Host), bytes.Clone(rec.Target)
 	r.logged = append(r.logged, kept)
 }

@@ -15,6 +15,8 @@ type ServerConfig struct {
 	Loop   *reactor.Loop
 	Worker *proxy.Worker
 	Limits wire.Limits // zero: the codec's defaults
+	// Adjust spells the field names of responses; nil leaves them lower-case.
+	Adjust wire.AdjustName
 }
 
 // Server serves HTTP/1.1 on the connections of one loop. All methods but Open are
@@ -23,6 +25,7 @@ type Server struct {
 	loop     *reactor.Loop
 	worker   *proxy.Worker
 	limits   wire.Limits
+	adjust   wire.AdjustName
 	timeouts *proxy.Timeouts
 	requests freeList[request]
 	conns    *serverConn // every open connection
@@ -36,7 +39,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Loop == nil || cfg.Worker == nil {
 		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
 	}
-	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, timeouts: cfg.Worker.Timeouts()}, nil
+	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, timeouts: cfg.Worker.Timeouts()}, nil
 }
 
 // Accept takes a connection whose next byte is the first of a request.

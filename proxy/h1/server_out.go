@@ -1,7 +1,6 @@
 package h1
 
 import (
-	"strconv"
 	"time"
 
 	"turnout/proxy"
@@ -12,25 +11,23 @@ import (
 // Informational implements proxy.Downstream.
 func (sc *serverConn) Informational(h *proxy.Head) {
 	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, nil)
+	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
 	sc.c.SetBuffer(wire.AppendHeadEnd(b))
 }
 
 // Head implements proxy.Downstream.
 func (sc *serverConn) Head(h *proxy.Head, end bool) {
 	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, nil)
+	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
 	switch {
 	case h.Status == 204 || h.Status < 200:
 		// No framing fields at all (RFC 9110 section 8.6).
 	case h.ContentLength >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
-		b = append(b, "content-length: "...)
-		b = strconv.AppendInt(b, h.ContentLength, 10)
-		b = append(b, "\r\n"...)
+		b = wire.AppendContentLength(b, h.ContentLength, sc.s.adjust)
 	case end:
 	case sc.rq.req.Minor > 0:
 		sc.chunked = true
-		b = append(b, "transfer-encoding: chunked\r\n"...)
+		b = wire.AppendField(b, nameTransferEncoding, valueChunked, sc.s.adjust)
 	default: // HTTP/1.0 knows no chunks (RFC 9112 section 6.1)
 		sc.untilEnd, sc.closing = true, true
 	}
@@ -38,9 +35,9 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 		sc.closing = true
 	}
 	if sc.closing {
-		b = append(b, "connection: close\r\n"...)
+		b = wire.AppendField(b, nameConnection, valueClose, sc.s.adjust)
 	} else if sc.rq.req.Minor == 0 {
-		b = append(b, "connection: keep-alive\r\n"...)
+		b = wire.AppendField(b, nameConnection, valueKeepAlive, sc.s.adjust)
 	}
 	sc.c.SetBuffer(wire.AppendHeadEnd(b))
 	if end {
@@ -57,7 +54,7 @@ func (sc *serverConn) Body(p []byte) bool {
 // End implements proxy.Downstream.
 func (sc *serverConn) End(trailers []proxy.Field) {
 	if sc.chunked {
-		sc.c.SetBuffer(wire.AppendLastChunk(sc.c.Buffer(), trailers, nil))
+		sc.c.SetBuffer(wire.AppendLastChunk(sc.c.Buffer(), trailers, sc.s.adjust))
 	}
 	sc.responseEnd()
 }
@@ -106,8 +103,8 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 		return false
 	}
 	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, nil)
-	b = append(b, "connection: upgrade\r\n"...)
+	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
+	b = wire.AppendField(b, nameConnection, valueUpgrade, sc.s.adjust)
 	sc.c.SetBuffer(wire.AppendHeadEnd(b))
 	sc.phase, sc.ex = phaseGone, nil
 	sc.timer.Stop()

@@ -77,12 +77,19 @@ func AppendFields(dst []byte, fields []field.Field, adjust AdjustName) []byte {
 	return dst
 }
 
-// AppendContentLength appends a Content-Length line.
-func AppendContentLength(dst []byte, n int64) []byte {
-	dst = append(dst, "content-length: "...)
+// AppendContentLength appends a Content-Length line, its name by adjust as in
+// AppendField.
+func AppendContentLength(dst []byte, n int64, adjust AdjustName) []byte {
+	name := nameContentLength
+	if adjust != nil {
+		name = adjust(name)
+	}
+	dst = append(append(dst, name...), ':', ' ')
 	dst = strconv.AppendInt(dst, n, 10)
 	return append(dst, '\r', '\n')
 }
+
+var nameContentLength = []byte("content-length")
 
 // AppendHeadEnd appends the empty line that ends a head.
 func AppendHeadEnd(dst []byte) []byte { return append(dst, '\r', '\n') }

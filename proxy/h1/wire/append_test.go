@@ -83,7 +83,7 @@ func TestFieldsAppended(t *testing.T) {
 	if string(fields[0].Name) != "a" {
 		t.Error("adjusting changed the field")
 	}
-	if got := string(AppendContentLength(nil, 1<<40)); got != "content-length: 1099511627776\r\n" {
+	if got := string(AppendContentLength(nil, 1<<40, nil)); got != "content-length: 1099511627776\r\n" {
 		t.Errorf("%q", got)
 	}
 }

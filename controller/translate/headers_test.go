@@ -1,0 +1,151 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/proxy/field"
+	"turnout/routing/header"
+)
+
+func setHeader(name, value string) routev1.RouteHTTPHeader {
+	return routev1.RouteHTTPHeader{Name: name, Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set, Set: &routev1.RouteSetHTTPHeader{Value: value}}}
+}
+
+func deleteHeader(name string) routev1.RouteHTTPHeader {
+	return routev1.RouteHTTPHeader{Name: name, Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Delete}}
+}
+
+// applied is what a list does to a message that has every field it deletes.
+func applied(t *testing.T, a *header.Actions, deleted string) string {
+	t.Helper()
+	if a == nil {
+		return ""
+	}
+	m := &header.Message{Arena: new(field.Arena), Room: 1 << 20, Fields: []field.Field{{Name: []byte(strings.ToLower(deleted)), Value: []byte("there")}}}
+	if !a.Apply(m) {
+		t.Fatal("no room")
+	}
+	var b strings.Builder
+	for _, f := range m.Fields {
+		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Value)
+	}
+	return b.String()
+}
+
+// TestHeaderActions is section T.2, and what an API server would not have taken.
+func TestHeaderActions(t *testing.T) {
+	for _, c := range []struct {
+		id    string
+		entry routev1.RouteHTTPHeader
+		want  string // of the message; "" = the entry is dropped and noted
+		note  string
+	}{
+		{"C762", setHeader("X-Frame-Options", "DENY"), "x-frame-options: DENY\n", ""},
+		{"C763", setHeader("x-client", `"abc"\ 'def'`), "x-client: \"abc\"\\ 'def'\n", ""},
+		{"C764", deleteHeader("X-XSS-Protection"), "-", ""},
+		{"C766", setHeader("x", ""), "", "it is empty"},
+		{"C767", setHeader("Accept", "text/}plain,text/html{"), "accept: text/}plain,text/html{\n", ""},
+		{"C768", setHeader("x", "foo if bar"), "x: foo if bar\n", ""},
+		{"C769", setHeader("x", `"shouldn't break"\`), "x: \"shouldn't break\"\\\n", ""},
+		{"no name", deleteHeader(""), "", "invalid HTTP header name"},
+		{"reserved", setHeader("Set-COOKIE", "a=b"), "", "may not be changed by a route"},
+		{"reserved", setHeader("Strict-Transport-Security", "max-age=0"), "", "may not be changed by a route"},
+		{"framing", setHeader("Content-Length", "0"), "", "frames messages"},
+		{"long name", setHeader(strings.Repeat("x", 256), "v"), "", "longer than 255"},
+		{"expression", setHeader("x", "%[src]"), "", "unknown source"},
+		{"type", routev1.RouteHTTPHeader{Name: "x", Action: routev1.RouteHTTPHeaderActionUnion{Type: "Append"}}, "", `action "Append" is not Set or Delete`},
+		{"no set", routev1.RouteHTTPHeader{Name: "x", Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set}}, "", "a set without a value"},
+	} {
+		r := terminated("edge", "")
+		r.Spec.HTTPHeaders = &routev1.RouteHTTPHeaders{Actions: routev1.RouteHTTPHeaderActions{Request: []routev1.RouteHTTPHeader{c.entry}, Response: []routev1.RouteHTTPHeader{c.entry}}}
+		got := translated(t, Options{}, r)
+		want := c.want + "y: there\n"
+		switch c.want {
+		case "-":
+			want = ""
+		case "":
+		default:
+			want = "y: there\n" + c.want
+		}
+		for side, a := range []*header.Actions{got.Spec.Policy.RequestActions, got.Spec.Policy.ResponseActions} {
+			switch {
+			case c.want == "" && a != nil:
+				t.Errorf("%s: side %d: the entry is kept", c.id, side)
+			case c.want == "-" && applied(t, a, c.entry.Name) != "":
+				t.Errorf("%s: side %d: not deleted", c.id, side)
+			case c.want != "" && c.want != "-" && applied(t, a, "y") != want:
+				t.Errorf("%s: side %d: %q, want %q", c.id, side, applied(t, a, "y"), want)
+			}
+		}
+		if c.note == "" && len(got.Notes) > 0 || c.note != "" && (len(got.Notes) != 2 || !strings.Contains(got.Notes[0], "spec.httpHeaders.actions.request[0]") || !strings.Contains(got.Notes[1], c.note)) {
+			t.Errorf("%s: notes %q", c.id, got.Notes)
+		}
+	}
+}
+
+func TestHeaderActionLists(t *testing.T) {
+	r := terminated("", "")
+	var list []routev1.RouteHTTPHeader
+	for i := range 22 {
+		list = append(list, setHeader(fmt.Sprintf("x-%d", i), "v"))
+	}
+	list[3] = setHeader("x-0", "again")
+	r.Spec.HTTPHeaders = &routev1.RouteHTTPHeaders{Actions: routev1.RouteHTTPHeaderActions{Request: list}}
+	tr := translator(t, Options{})
+	in := Input{Route: r, Host: "h.test", Service: one}
+	got := tr.Route(in)
+	if len(got.Notes) != 2 || !strings.Contains(got.Notes[0], "is in the list already") || !strings.Contains(got.Notes[1], "[21] has no effect: a list has at most 20") {
+		t.Errorf("notes %q", got.Notes)
+	}
+	if text := applied(t, got.Spec.Policy.RequestActions, "y"); strings.Count(text, "\n") != 21 || !strings.Contains(text, "x-0: v\n") {
+		t.Errorf("%q", text)
+	}
+	r.Annotations[annotationRewrite] = "/v2"
+	first, second := tr.Route(in), tr.Route(in)
+	if first.Spec.Policy != second.Spec.Policy || first.Spec.Policy.Rewrite == nil || first.Spec.Policy.RequestActions != got.Spec.Policy.RequestActions {
+		t.Error("a route that is translated again is another one")
+	}
+	p := terminated("passthrough", "", annotationRewrite, "/", annotationAdjustCase, "true")
+	p.Spec.HTTPHeaders = r.Spec.HTTPHeaders
+	got = translated(t, Options{}, p)
+	if policy := got.Spec.Policy; policy.RequestActions != nil || policy.Rewrite != nil || policy.AdjustCase || len(got.Notes) != 3 {
+		t.Errorf("passthrough: %+v, notes %q", policy, got.Notes)
+	}
+}
+
+func TestRewriteAndCase(t *testing.T) {
+	for _, c := range []struct {
+		id, path, target, request, want string
+		notes                           int
+	}{
+		{"C146", "/api/v1", "/v2", "/api/v1/x", "/v2/x", 0},
+		{"C148", "", "/x", "/y", "/x/y", 0},
+		{"C149", "/app", "v2", "", "", 1},
+		{"newline", "/app", "/v2\n", "", "", 1},
+		{"absent", "/app", "", "", "", 0},
+	} {
+		r := terminated("", "", annotationRewrite, c.target)
+		r.Spec.Path = c.path
+		got := translated(t, Options{}, r)
+		rule := got.Spec.Policy.Rewrite
+		if (rule != nil) != (c.want != "") || len(got.Notes) != c.notes {
+			t.Errorf("%s: rule %v, notes %q", c.id, rule, got.Notes)
+			continue
+		}
+		if rule == nil {
+			continue
+		}
+		if path, ok := rule.Apply([]byte(c.request), new(field.Arena), 100); !ok || string(path) != c.want {
+			t.Errorf("%s: %q", c.id, path)
+		}
+	}
+	for value, want := range map[string]bool{"true": true, "1": true, "yes": false, "True": true, "false": false} {
+		if got := translated(t, Options{}, terminated("", "", annotationAdjustCase, value)); got.Spec.Policy.AdjustCase != want {
+			t.Errorf("h1-adjust-case %q: %v", value, !want)
+		}
+	}
+}

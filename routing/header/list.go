@@ -1,0 +1,63 @@
+package header
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ErrNoList is the error of ParseList for an empty text.
+var ErrNoList = errors.New("encoded header string not present")
+
+// ParseList reads the list of actions of the whole router:
+//
+//	list = item *( "," item )
+//	item = NAME ":" VALUE ":Set" | NAME ":Delete"
+//
+// Name, value and action are percent-encoded as in a query, "+" is a blank. Items keep
+// their order. A value that stands before Delete means nothing; a Set without one sets
+// an empty value, which Compile refuses.
+func ParseList(text string) ([]Action, error) {
+	if text == "" {
+		return nil, ErrNoList
+	}
+	var list []Action
+	for item := range strings.SplitSeq(text, ",") {
+		a, err := parseItem(item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func parseItem(item string) (Action, error) {
+	parts := strings.Split(item, ":")
+	if len(parts) != 2 && len(parts) != 3 {
+		return Action{}, fmt.Errorf("invalid HTTP header input specification: %s", item)
+	}
+	for i, p := range parts {
+		decoded, err := url.QueryUnescape(p)
+		if err != nil {
+			return Action{}, fmt.Errorf("failed to decode percent encoding: %s", p)
+		}
+		parts[i] = decoded
+	}
+	a := Action{Name: parts[0]}
+	if !IsName(a.Name) {
+		return Action{}, fmt.Errorf("invalid HTTP header name: %s", a.Name)
+	}
+	if len(parts) == 3 {
+		a.Value = parts[1]
+	}
+	switch action := parts[len(parts)-1]; action {
+	case "Set":
+	case "Delete":
+		a.Value, a.Delete = "", true
+	default:
+		return Action{}, fmt.Errorf("invalid action: %s", action)
+	}
+	return a, nil
+}
