@@ -29,6 +29,8 @@ type dataplaneConfig struct {
 	AccessLog           proxy.AccessLog     // nil: no access log
 	Log                 *zap.Logger
 	Timeouts            proxy.Timeouts
+	Headers             headerOptions
+	UniqueID            *proxy.UniqueID // nil: requests get no id
 }
 
 // dataplane is the request path: one set of rooms per event loop.
@@ -100,16 +102,17 @@ func (d *dataplane) listen() error {
 func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, error) {
 	ln := &lane{}
 	var err error
-	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect}); err != nil {
+	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect, Adjust: d.cfg.Headers.adjust}); err != nil {
 		return nil, err
 	}
-	ln.worker, err = proxy.NewWorker(proxy.Config{
+	config := proxy.Config{
 		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
-	})
-	if err != nil {
+	}
+	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
+	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}
-	if ln.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: ln.worker}); err != nil {
+	if ln.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust}); err != nil {
 		return nil, err
 	}
 	ln.passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.worker}

@@ -34,6 +34,8 @@ type options struct {
 	listenAddr, ipMode             string
 	proxyProtocol                  bool
 
+	headers headerOptions
+
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
 	strictSNI         bool

@@ -64,7 +64,11 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(),
+		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers,
+	}
+	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
+		r.closeLog()
+		return nil, err
 	}
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.AccessLog = r.access

@@ -18,7 +18,8 @@ import (
 func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
-		listenSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o), timeoutSettings(o),
+		listenSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
+		headerSettings(o), timeoutSettings(o),
 	} {
 		all = append(all, group...)
 	}
@@ -271,9 +272,7 @@ func laterVariables() []string {
 	return []string{
 		"ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
 		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
-		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "ROUTER_UNIQUE_ID_FORMAT", "ROUTER_HTTP_RESPONSE_HEADERS",
-		"ROUTER_HTTP_REQUEST_HEADERS", "ROUTER_H1_CASE_ADJUST", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS",
-		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "ROUTER_CAPTURE_HTTP_COOKIE", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
+		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
 		"ROUTER_METRICS_TLS_CERT_FILE", "ROUTER_METRICS_TLS_KEY_FILE", "ROUTER_BIND_PORTS_AFTER_SYNC",
 		"ROUTER_HTTP_IGNORE_PROBES", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", "ROUTER_BACKEND_PROCESS_ENDPOINTS",
 	}

@@ -2,6 +2,9 @@ package translate
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -147,5 +150,46 @@ func TestRewriteAndCase(t *testing.T) {
 		if got := translated(t, Options{}, terminated("", "", annotationAdjustCase, value)); got.Spec.Policy.AdjustCase != want {
 			t.Errorf("h1-adjust-case %q: %v", value, !want)
 		}
+	}
+}
+
+// TestAnnotationsAreDocumented compares the annotations that are read with
+// docs/annotations.md.
+func TestAnnotationsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/annotations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z.]+/[a-zA-Z0-9_.-]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[m[1]] = true
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\tannotation\w+\s+= (annotationRates \+ )?"([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+			read++
+			key := m[2]
+			if m[1] != "" {
+				key = annotationRates + key
+			}
+			if !documented[key] {
+				t.Errorf("annotation %s is not in docs/annotations.md", key)
+			}
+			delete(documented, key)
+		}
+	}
+	for name := range documented {
+		t.Errorf("docs/annotations.md describes %s, which nobody reads", name)
+	}
+	if read < 10 {
+		t.Errorf("only %d annotations found in the source", read)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"turnout/proxy"
 )
 
 // appendLine appends the JSON line of s, newline included. What the client sent
@@ -53,6 +55,7 @@ func appendLine(b []byte, s *slot) []byte {
 	b = appendMillis(b, `,"connect_ms":`, r.Connect)
 	b = appendMillis(b, `,"response_ms":`, r.Response)
 	b = appendMillis(b, `,"total_ms":`, r.Total)
+	b = appendCaptured(b, r)
 	if r.Tunnel {
 		b = append(b, `,"tunnel":true`...)
 	}
@@ -60,6 +63,46 @@ func appendLine(b []byte, s *slot) []byte {
 		b = append(b, `,"truncated":true`...)
 	}
 	return append(b, '}', '\n')
+}
+
+// appendCaptured appends what was captured of messages: two objects by header name, two
+// cookie pairs. What was not there is left out.
+func appendCaptured(b []byte, r *proxy.Record) []byte {
+	if r.Captures == nil {
+		return b
+	}
+	b = appendHeaders(b, `,"request_headers":{`, r.Captures.Request, r.Captured)
+	b = appendHeaders(b, `,"response_headers":{`, r.Captures.Response, r.Captured[len(r.Captures.Request):])
+	if r.Captures.Cookie.Name == "" {
+		return b
+	}
+	cookies := r.Captured[len(r.Captured)-2:]
+	for i, key := range [...]string{`,"request_cookie":`, `,"response_cookie":`} {
+		if cookies[i] != nil {
+			b = appendText(append(b, key...), cookies[i])
+		}
+	}
+	return b
+}
+
+func appendHeaders(b []byte, key string, names []proxy.Capture, values [][]byte) []byte {
+	if len(names) == 0 {
+		return b
+	}
+	b = append(b, key...)
+	first := true
+	for i := range names {
+		if values[i] == nil {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(appendText(b, names[i].Name), ':')
+		b = appendText(b, values[i])
+	}
+	return append(b, '}')
 }
 
 // appendMillis appends key and d in milliseconds with three decimals, or nothing

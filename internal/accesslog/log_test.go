@@ -53,6 +53,31 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// captured is sample with something captured everywhere.
+func captured() *proxy.Record {
+	r := sample()
+	r.Captures = &proxy.Captures{
+		Request: []proxy.Capture{{Name: "host", Max: 9}, {Name: "missing", Max: 9}, {Name: "user-agent", Max: 9}}, Response: []proxy.Capture{{Name: "server", Max: 9}},
+		Cookie: proxy.Capture{Name: "session", Max: 9},
+	}
+	r.Captured = [][]byte{[]byte("a.test"), nil, []byte(`cu"rl`), {}, []byte("session=1"), []byte("session=2")}
+	return r
+}
+
+func TestCaptured(t *testing.T) {
+	got := one(t, captured())
+	want := `"total_ms":4.500,"request_headers":{"host":"a.test","user-agent":"cu\"rl"},"response_headers":{"server":""},` +
+		`"request_cookie":"session=1","response_cookie":"session=2"}` + "\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got  %swant %s", got, want)
+	}
+	r := captured()
+	r.Captured[3], r.Captured[4], r.Captured[5] = nil, nil, nil
+	if got := one(t, r); !strings.HasSuffix(got, `"response_headers":{}}`+"\n") {
+		t.Errorf("without an answer: %s", got)
+	}
+}
+
 func TestPhasesNotReachedAreLeftOut(t *testing.T) {
 	r := sample()
 	r.Connect, r.Response, r.Endpoint, r.Status, r.Method = -1, -1, netip.AddrPort{}, 0, nil
@@ -226,7 +251,7 @@ func TestManyLoops(t *testing.T) {
 func TestNoAllocationPerRecord(t *testing.T) {
 	q := ring{}
 	q.init(8)
-	r := sample()
+	r := captured()
 	var line []byte
 	step := func() {
 		q.put(r)
@@ -268,7 +293,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(string(doc), -1) {
 		documented[m[1]] = true
 	}
-	r := sample()
+	r := captured()
 	r.Tunnel, r.Target = true, bytes.Repeat([]byte("x"), maxTarget+1)
 	var line map[string]any
 	if err := json.Unmarshal([]byte(one(t, r)), &line); err != nil {

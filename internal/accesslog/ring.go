@@ -17,8 +17,8 @@ const (
 // hold more gives it back, so that a burst of long targets is not held for ever.
 const keepText = 1024
 
-// slot is one record, copied. Method, host and target lie behind one another in
-// text.
+// slot is one record, copied. Method, host, target and what was captured lie behind one
+// another in text.
 type slot struct {
 	// turn says whose the slot is: equal to the position of the put that may
 	// fill it, one more when it is filled, one ring length more after release.
@@ -26,6 +26,7 @@ type slot struct {
 
 	rec       proxy.Record // its slices point into text
 	text      []byte
+	captured  [][]byte // memory of rec.Captured
 	truncated bool
 }
 
@@ -90,6 +91,7 @@ func (q *ring) take() *slot {
 func (q *ring) release(s *slot) {
 	if cap(s.text) > keepText {
 		s.text = nil
+		clear(s.captured[:cap(s.captured)])
 	}
 	s.rec = proxy.Record{}
 	s.turn.Store(q.head + uint64(len(q.slots)))
@@ -104,15 +106,27 @@ func (s *slot) fill(r *proxy.Record) {
 	s.truncated = len(r.Method) > maxMethod || len(r.Host) > maxHost || len(r.Target) > maxTarget
 	method, host, target := cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget)
 	need := len(method) + len(host) + len(target)
+	for _, c := range r.Captured {
+		need += len(c)
+	}
 	if cap(s.text) < need {
 		s.text = make([]byte, 0, max(need, 256))
 	}
 	text := append(s.text[:0], method...)
 	text = append(text, host...)
 	text = append(text, target...)
-	s.text = text
+	s.captured = s.captured[:0]
+	for _, c := range r.Captured {
+		if c != nil {
+			at := len(text)
+			text = append(text, c...)
+			c = text[at:]
+		}
+		s.captured = append(s.captured, c)
+	}
+	s.text, s.rec.Captured = text, s.captured
 	a, b := len(method), len(method)+len(host)
-	s.rec.Method, s.rec.Host, s.rec.Target = text[:a], text[a:b], text[b:]
+	s.rec.Method, s.rec.Host, s.rec.Target = text[:a], text[a:b], text[b:b+len(target)]
 }
 
 func cut(p []byte, n int) []byte {

@@ -26,8 +26,8 @@ type Router struct {
 }
 
 // StartRouter starts a router on loopback with the given number of event loops. log
-// may be nil.
-func StartRouter(t testing.TB, loops int, log proxy.AccessLog) *Router {
+// may be nil; change alters the configuration of each loop's worker.
+func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*proxy.Config)) *Router {
 	t.Helper()
 	r := &Router{Store: routing.NewStore(), Registry: balancer.NewRegistry()}
 	group, err := reactor.NewGroup(loops, reactor.Config{})
@@ -37,7 +37,7 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog) *Router {
 	r.loops = group.Loops()
 	servers := map[*reactor.Loop]*h1.Server{}
 	for _, loop := range r.loops {
-		servers[loop] = r.serve(t, loop, log)
+		servers[loop] = r.serve(t, loop, log, change)
 	}
 	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return servers[c.Loop()].Accept(c, false) })
 	if err != nil {
@@ -55,15 +55,17 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog) *Router {
 	return r
 }
 
-func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog) *h1.Server {
+func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) *h1.Server {
 	t.Helper()
 	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := proxy.NewWorker(proxy.Config{
-		Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts(),
-	})
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w, err := proxy.NewWorker(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"turnout/internal/testkit"
 	"turnout/proxy"
+	"turnout/routing/header"
+	"turnout/routing/rewrite"
 )
 
 // answering accepts connections on loopback and answers every request head with
@@ -58,13 +60,32 @@ func answerHeads(c net.Conn, answer []byte) {
 }
 
 // TestNoAllocation: a proxied keep-alive request costs no allocation and exactly two
-// receives and two sends, with forwarded fields and a sticky cookie to take out.
+// receives and two sends, with every policy there is.
 func TestNoAllocation(t *testing.T) {
 	answer := "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n" + strings.Repeat("x", 128)
-	r := testkit.StartRouter(t, 1, discard{})
+	id, _, err := proxy.NewUniqueID(proxy.UniqueIDConfig{Format: "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid", Header: "x-request-id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(side header.Side, name, value string) *header.Actions {
+		a, errs := header.Compile(side, []header.Action{{Name: name, Value: value}, {Name: "x-gone", Delete: true}})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		return a
+	}
+	r := testkit.StartRouter(t, 1, discard{}, func(c *proxy.Config) {
+		c.UniqueID = id
+		c.RequestActions = compile(header.Request, "x-host", "%[req.hdr(host),lower]")
+		c.ResponseActions = compile(header.Response, "x-frame-options", "DENY")
+		c.Captures = &proxy.Captures{Request: []proxy.Capture{{Name: "user-agent", Max: 20}}, Cookie: proxy.Capture{Name: "c=", Max: 9}}
+	})
 	spec := testkit.Spec("app.test", answering(t, answer))
 	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
+	spec.Policy.Rewrite = rewrite.Compile("/path", "/v2")
+	spec.Policy.RequestActions = compile(header.Request, "x-agent", "<%{+E}[req.hdr(user-agent),base64]>")
+	spec.Policy.ResponseActions = compile(header.Response, "x-length", "%[res.hdr(server),lower]")
 	r.Publish(t, spec)
 
 	c, err := net.Dial("tcp", r.Addr.String())
