@@ -108,7 +108,7 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	cert, key := keyPair(t, "c.test")
 	r.do(aRoute("a", "a.test", 0, referring("c")), of("other", aRoute("b", "a.test", 1)), aSlice("s-1", "s", "10.0.0.1"), selected("other"))
 	r.servedIs("not selected", "other/b")
-	if got, asked := reports.taken(), secrets.taken(); got != "observe b, report b True" || asked != "" {
+	if got, asked := reports.taken(), secrets.taken(); got != "report b True, observe b" || asked != "" {
 		t.Errorf("not selected: told %q, asked for %q", got, asked)
 	}
 	r.do(selected("ns"))
@@ -135,7 +135,7 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	if got := r.servers("a"); got != "10.0.0.3:8080" {
 		t.Errorf("selected again: servers %q", got)
 	}
-	if got := reports.taken(); !strings.HasPrefix(got, "observe a, report") || !strings.Contains(got, "report a True") ||
+	if got := reports.taken(); !strings.HasSuffix(got, ", observe a") || !strings.Contains(got, "report a True") ||
 		!strings.Contains(got, "report b False HostAlreadyClaimed") {
 		t.Errorf("selected again: told %q", got)
 	}

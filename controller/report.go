@@ -17,17 +17,18 @@ func (s *state) reportAll() {
 			s.cfg.Status.Withdraw(r.object)
 		}
 	}
-	for _, r := range s.observed {
-		if s.routes[r.key] == r {
-			s.cfg.Status.Observe(r.object)
-		}
-	}
 	for r := range s.dirty {
 		s.report(r)
 	}
 	for r := range s.touched {
 		if _, dirty := s.dirty[r]; !dirty {
 			s.report(r)
+		}
+	}
+	// What is seen of a route is judged by what should be seen, so this comes last.
+	for _, r := range s.observed {
+		if s.routes[r.key] == r {
+			s.cfg.Status.Observe(r.object)
 		}
 	}
 }

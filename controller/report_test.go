@@ -57,18 +57,18 @@ func TestReports(t *testing.T) {
 		event source.Event
 		want  string
 	}{
-		{"first", aRoute("a", "h.test", 1), "observe a, report a True"},
+		{"first", aRoute("a", "h.test", 1), "report a True, observe a"},
 		{"again", aRoute("a", "h.test", 1), "observe a"},
 		{"labels", aRoute("a", "h.test", 1, func(o *routev1.Route) { o.Labels = map[string]string{"x": "y"} }), "observe a"},
 		{"our status comes back", aRoute("a", "h.test", 1, admittedBy("mine", "h.test")), "observe a"},
 		{"somebody takes our status away", aRoute("a", "h.test", 1), "observe a"},
 		{"endpoints", aSlice("s-1", "s", "10.0.0.1"), ""},
-		{"host", aRoute("a", "h2.test", 1), "observe a, report a True"},
-		{"younger", aRoute("b", "h2.test", 2), "observe b, report b False HostAlreadyClaimed"},
-		{"made again", aRoute("a", "h3.test", 3, func(o *routev1.Route) { o.UID = "new" }), "withdraw a, observe a, report a True, report b True"},
+		{"host", aRoute("a", "h2.test", 1), "report a True, observe a"},
+		{"younger", aRoute("b", "h2.test", 2), "report b False HostAlreadyClaimed, observe b"},
+		{"made again", aRoute("a", "h3.test", 3, func(o *routev1.Route) { o.UID = "new" }), "withdraw a, report a True, report b True, observe a"},
 		{"gone", gone(source.Route, "a"), "withdraw a"},
 		{"gone twice", gone(source.Route, "a"), ""},
-		{"status of before", aRoute("c", "c.test", 2, admittedBy("mine", "c.test")), "observe c, report c True"},
+		{"status of before", aRoute("c", "c.test", 2, admittedBy("mine", "c.test")), "report c True, observe c"},
 	} {
 		r.do(step.event)
 		got := strings.ReplaceAll(reports.taken(), "report b True, report a True", "report a True, report b True")
