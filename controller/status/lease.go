@@ -1,0 +1,86 @@
+package status
+
+import "time"
+
+const (
+	leaseFor    = time.Minute           // for which others are left to write, at most
+	leaseStep   = 20 * time.Millisecond // the shortest backoff of a follower
+	leaseFactor = 4                     // from one backoff to the next
+	leaseSteps  = 5                     // backoffs before leaseFor
+	leaseJitter = 0.5                   // share of a backoff that is added by chance
+	followerMin = 40 * time.Millisecond // for which a follower lets others go first
+	retryAfter  = 3 * time.Second       // after a conflict nobody tells more about
+)
+
+type leaseState int
+
+const (
+	election leaseState = iota // nothing written yet
+	leader                     // the last write succeeded
+	follower                   // somebody else seems to write
+)
+
+func (s leaseState) String() string { return [...]string{"election", "leader", "follower"}[s] }
+
+// lease is who of several replicas writes, guessed without a word between them: a write
+// that succeeds makes the leader, one that comes too late or a change somebody else was
+// first with makes a follower, who waits longer each time before it competes again. It
+// decides only who is first. What keeps the status right is that a write names the
+// version it replaces and that nobody writes what stands there already.
+type lease struct {
+	state   leaseState
+	expires time.Time // of a follower's patience
+	tick    int       // times a follower has seen others write
+	chance  func() float64
+}
+
+// wrote tells that a write succeeded.
+func (l *lease) wrote() {
+	l.state, l.tick = leader, 0
+}
+
+// lost tells that somebody else was first.
+func (l *lease) lost(now time.Time) {
+	if l.state == follower {
+		l.tick++
+	} else {
+		l.state, l.tick = follower, 0
+	}
+	l.expires = now.Add(l.backoff())
+}
+
+// followed tells that somebody else did what was to be done here.
+func (l *lease) followed(now time.Time) {
+	if l.state != follower {
+		return
+	}
+	l.tick++
+	l.expires = now.Add(l.backoff())
+}
+
+// wait returns how long work has to wait, 0 for not at all.
+func (l *lease) wait(now time.Time) time.Duration {
+	if l.state != follower {
+		return 0
+	}
+	return max(0, l.expires.Sub(now))
+}
+
+// first returns how long new work has to wait at least.
+func (l *lease) first() time.Duration {
+	if l.state == follower {
+		return followerMin
+	}
+	return 0
+}
+
+func (l *lease) backoff() time.Duration {
+	if l.tick > leaseSteps {
+		return leaseFor
+	}
+	d := float64(leaseStep)
+	for range l.tick {
+		d *= (1 + leaseJitter*l.chance()) * leaseFactor
+	}
+	return min(time.Duration(d), leaseFor)
+}

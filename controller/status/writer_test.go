@@ -1,0 +1,237 @@
+package status
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	routev1 "github.com/openshift/api/route/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestNewWriterRefuses(t *testing.T) {
+	for _, cfg := range []WriterConfig{
+		{RouterName: "x"}, {API: newFakeAPI()}, {API: newFakeAPI(), RouterName: "x", Rate: -1}, {API: newFakeAPI(), RouterName: "x", Resync: -1},
+	} {
+		if w, err := NewWriter(cfg); err == nil || w != nil {
+			t.Errorf("%+v is accepted", cfg)
+		}
+	}
+}
+
+// want is an entry as the controller reports it.
+func want(host string, c routev1.RouteIngressCondition) *routev1.RouteIngress { return entry(host, c) }
+
+// TestWrite is section U.1: what is written where something stands already.
+func TestWrite(t *testing.T) {
+	yes := admitted("True", "", "", atNow)
+	no := admitted("False", "Failed", "generic error", atNow)
+	other := func(name string, e *routev1.RouteIngress) *routev1.RouteIngress { e.RouterName = name; return e }
+	for _, c := range []struct {
+		id     string
+		there  []*routev1.RouteIngress
+		report *routev1.RouteIngress
+		writes int
+		want   string
+	}{
+		{"C786", []*routev1.RouteIngress{entry("h", admitted("True", "", "", earlier))}, want("h", yes), 0, "h True"},
+		{"C787", []*routev1.RouteIngress{entry("other", admitted("True", "", "", earlier))}, want("h", yes), 1, "h True"},
+		{"C788", nil, want("h", no), 1, "h False Failed generic error"},
+		{"C789", []*routev1.RouteIngress{entry("h", admitted("False", "Failed", "generic error", earlier))}, want("h", no), 0, "h False Failed generic error"},
+		{"C791", []*routev1.RouteIngress{entry("other", admitted("False", "", "", earlier))}, want("h", no), 1, "h False Failed generic error"},
+		{"C794", []*routev1.RouteIngress{other("test2", entry("old", yes)), entry("old", yes)}, want("h", yes), 1, "h True"},
+		{"C796", []*routev1.RouteIngress{entry("h")}, want("h", yes), 1, "h True"},
+		{"C797", []*routev1.RouteIngress{other("test2", entry("old", yes))}, want("h", yes), 1, "h True"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newFakeAPI()
+			w := start(t, api)
+			route := api.put(aRoute("a", c.there...))
+			w.Report(route, c.report)
+			pass(time.Second)
+			got := api.get("a")
+			if n := api.count("write"); n != c.writes || said(got, "test1") != c.want {
+				t.Errorf("%s: %d writes, want %d; entry %q, want %q", c.id, n, c.writes, said(got, "test1"), c.want)
+			}
+			if c.writes == 0 {
+				if diff := cmp.Diff(route.Status, got.Status); diff != "" {
+					t.Errorf("%s: changed:\n%s", c.id, diff)
+				}
+			}
+			if mine := len(got.Status.Ingress); len(c.there) > 0 && c.there[0].RouterName == "test2" && (mine != 2 || said(got, "test2") != "old True") {
+				t.Errorf("%s: the entry of another router was touched: %+v", c.id, got.Status.Ingress)
+			}
+			if s := w.Stats(); int(s.Written) != c.writes || s.Pending != 0 || s.Leader != (c.writes > 0) {
+				t.Errorf("%s: %+v", c.id, s)
+			}
+			w.Report(got, c.report)
+			w.Observe(got)
+			pass(time.Second)
+			if n := api.count("write"); n != c.writes {
+				t.Errorf("%s: written again without need", c.id)
+			}
+		})
+	}
+}
+
+// TestTimes: a condition keeps its time while it says the same, and has a new one when
+// it was not there.
+func TestTimes(t *testing.T) {
+	later := metav1.NewTime(now.Add(time.Hour))
+	at := metav1.NewTime(later.UTC().Truncate(time.Second))
+	for _, c := range []struct {
+		id   string
+		live *routev1.RouteIngress
+		want *routev1.RouteIngress
+		time metav1.Time
+	}{
+		{"only the host differs", entry("old", admitted("True", "", "", earlier)), want("h", admitted("True", "", "", atNow)), earlier},
+		{"reason differs", entry("h", admitted("False", "A", "", earlier)), want("h", admitted("True", "", "", atNow)), atNow},
+		{"no entry", nil, want("h", admitted("True", "", "", earlier)), at},
+		{"no condition", entry("h"), want("h", admitted("True", "", "", earlier)), at},
+	} {
+		got := rules{}.merged(c.live, c.want, later.Time)
+		if !got.Conditions[0].LastTransitionTime.Equal(&c.time) {
+			t.Errorf("%s: %v, want %v", c.id, got.Conditions[0].LastTransitionTime, c.time)
+		}
+	}
+}
+
+// TestMerged: conditions of others stay, doubles go, and whether the condition about
+// later versions is ours depends.
+func TestMerged(t *testing.T) {
+	yes, no := admitted("True", "", "", earlier), admitted("False", "R", "", earlier)
+	future := routev1.RouteIngressCondition{Type: unservable, Status: "True", Reason: "X", LastTransitionTime: &earlier}
+	foreign := routev1.RouteIngressCondition{Type: "Foreign", Status: "True", LastTransitionTime: &earlier}
+	for _, c := range []struct {
+		id         string
+		rules      rules
+		live, want *routev1.RouteIngress
+		merged     *routev1.RouteIngress // nil = they agree
+	}{
+		{"foreign stays", rules{}, entry("h", foreign, no), entry("h", yes), entry("h", foreign, yes)},
+		{"foreign does not count", rules{}, entry("h", foreign, yes), entry("h", yes), nil},
+		{"C799", rules{}, entry("h", yes), entry("h", yes), nil},
+		{"C801", rules{}, entry("h", future, yes), entry("h", yes), entry("h", yes)},
+		{"C802", rules{}, entry("h", yes, routev1.RouteIngressCondition{Type: unservable, Status: "True", Reason: "wrong"}), entry("h", yes, future), entry("h", yes, future)},
+		{"C804", rules{}, entry("h", future, yes, future), entry("h", yes), entry("h", yes)},
+		{"rejected: left", rules{}, entry("h", future, no), entry("h", no), nil},
+		{"not ours: left", rules{keepUnservable: true}, entry("h", future, yes), entry("h", yes), nil},
+		{"doubles", rules{}, entry("h", yes, yes), entry("h", yes), entry("h", yes)},
+	} {
+		if c.merged == nil {
+			if !c.rules.agrees(c.live, c.want) {
+				t.Errorf("%s: they do not agree", c.id)
+			}
+			continue
+		}
+		if c.rules.agrees(c.live, c.want) {
+			t.Errorf("%s: they agree", c.id)
+		}
+		got := c.rules.merged(c.live, c.want, earlier.Time)
+		if diff := cmp.Diff(c.merged, got); diff != "" || !c.rules.agrees(got, c.want) {
+			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
+		}
+	}
+}
+
+// TestConflict is C793: the write is refused, then made of the newer object.
+func TestConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api)
+		old := api.put(aRoute("a"))
+		fresh := api.change("a", func(r *routev1.Route) { r.Labels = map[string]string{"x": "y"} })
+		w.Report(old, want("h", yesNow()))
+		pass(0)
+		if n, s := api.count("write"), w.Stats(); n != 1 || s.Conflicts != 1 || s.Pending != 1 || s.Leader {
+			t.Fatalf("%d writes, %+v", n, s)
+		}
+		pass(2 * time.Second)
+		if n := api.count("write"); n != 1 {
+			t.Fatalf("tried again although nothing new is known: %d writes", n)
+		}
+		w.Observe(fresh)
+		pass(100 * time.Millisecond)
+		if s := w.Stats(); s.Written != 1 || s.Pending != 0 || !s.Leader || said(api.get("a"), "test1") != "h True" {
+			t.Errorf("not written after the newer object was seen: %+v, %s", s, said(api.get("a"), "test1"))
+		}
+	})
+}
+
+// TestConflictBlind: the source never tells of the newer object.
+func TestConflictBlind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api)
+		old := api.put(aRoute("a"))
+		api.change("a", func(r *routev1.Route) { r.Labels = map[string]string{"x": "y"} })
+		w.Report(old, want("h", yesNow()))
+		pass(retryAfter + time.Second)
+		if said(api.get("a"), "test1") != "h True" || api.count("write") != 2 {
+			t.Errorf("%s after %d writes", said(api.get("a"), "test1"), api.count("write"))
+		}
+	})
+}
+
+func yesNow() routev1.RouteIngressCondition { return admitted("True", "", "", atNow) }
+
+// TestDropped: nothing is asked again of a route that is gone or another one.
+func TestDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api)
+		gone := api.put(aRoute("a"))
+		api.remove("a")
+		w.Report(gone, want("h", yesNow()))
+		pass(time.Minute)
+		if n, s := api.count("write"), w.Stats(); n != 1 || s.Pending != 0 || w.records() != 0 {
+			t.Errorf("gone: %d writes, %+v", n, s)
+		}
+		before := api.put(aRoute("b"))
+		again := api.change("b", func(r *routev1.Route) { r.UID = "again" })
+		w.Report(before, want("h", yesNow()))
+		pass(time.Minute)
+		if s := w.Stats(); said(api.get("b"), "test1") != "none" || s.Pending != 0 || w.records() != 0 {
+			t.Errorf("made again: %s, %+v", said(api.get("b"), "test1"), s)
+		}
+		w.Report(again, want("h", yesNow()))
+		pass(time.Minute)
+		if s := w.Stats(); said(api.get("b"), "test1") != "h True" || s.Pending != 0 {
+			t.Errorf("made again, reported: %s, %+v", said(api.get("b"), "test1"), s)
+		}
+	})
+}
+
+// TestRefused is C792: one attempt now, the next ones later and later; other routes do
+// not wait for it.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.failing(func(_, name string) error {
+			if name == "bad" {
+				return apierrors.NewForbidden(routev1.Resource("routes"), name, errors.New("no"))
+			}
+			return nil
+		})
+		w := start(t, api)
+		w.Report(api.put(aRoute("bad")), want("h", yesNow()))
+		w.Report(api.put(aRoute("good")), want("h", yesNow()))
+		pass(time.Second)
+		if n, s := api.count("write"), w.Stats(); n != 2 || s.Failed != 1 || s.Written != 1 || s.Pending != 1 {
+			t.Errorf("%d writes, %+v", n, s)
+		}
+		pass(10 * time.Minute)
+		if n := api.count("write"); n > 20 {
+			t.Errorf("%d writes in 10 minutes", n)
+		}
+		api.failing(nil)
+		pass(2 * time.Minute)
+		if said(api.get("bad"), "test1") != "h True" {
+			t.Errorf("not written when it was allowed")
+		}
+	})
+}
