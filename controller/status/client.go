@@ -4,43 +4,45 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 
 	routev1 "github.com/openshift/api/route/v1"
-	routeclient "github.com/openshift/client-go/route/clientset/versioned/typed/route/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
 
 const pageSize = 500
 
 // client is the API of a cluster.
 type client struct {
-	routes    routeclient.RoutesGetter
+	rest      rest.Interface
 	namespace string
 	noPatch   atomic.Bool
 }
 
-// NewClient returns the API of a cluster for a Writer. namespace is where routes are
-// listed, "" for everywhere. The Writer has its own rate limit: that of the client
-// should be off (QPS -1), lest status waits for what others ask.
+// NewClient returns the API of a cluster for a Writer. routes speaks of the group
+// route.openshift.io/v1 and knows its types; namespace is where routes are listed, "" for
+// everywhere. The Writer has its own rate limit: that of the client should be off (QPS
+// -1), lest status waits for what others ask.
 //
 // It needs list on routes, and patch or update on routes/status. A status is written as
 // a merge patch that names the resourceVersion it is made for: it is small, and the
 // parts of the object that are not status, of which the sources keep only what they
 // use, do not travel. A role that allows no patch, as older ones for routers, gets the
 // whole object read and updated.
-func NewClient(routes routeclient.RoutesGetter, namespace string) API {
-	return &client{routes: routes, namespace: namespace}
+func NewClient(routes rest.Interface, namespace string) API {
+	return &client{rest: routes, namespace: namespace}
 }
 
 // Get lists one name, because a router may list routes but not get them.
 func (c *client) Get(ctx context.Context, namespace, name string) (*routev1.Route, error) {
-	list, err := c.routes.Routes(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(), Limit: 1,
-	})
+	var list routev1.RouteList
+	err := c.rest.Get().Namespace(namespace).Resource("routes").
+		Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("cannot get route: %w", err)
 	}
@@ -53,8 +55,12 @@ func (c *client) Get(ctx context.Context, namespace, name string) (*routev1.Rout
 }
 
 func (c *client) List(ctx context.Context, token string) ([]routev1.Route, string, error) {
-	list, err := c.routes.Routes(c.namespace).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
-	if err != nil {
+	var list routev1.RouteList
+	request := c.rest.Get().NamespaceIfScoped(c.namespace, c.namespace != "").Resource("routes").Param("limit", strconv.Itoa(pageSize))
+	if token != "" {
+		request.Param("continue", token)
+	}
+	if err := request.Do(ctx).Into(&list); err != nil {
 		return nil, "", fmt.Errorf("cannot list routes: %w", err)
 	}
 	return list.Items, list.Continue, nil
@@ -95,7 +101,9 @@ func (c *client) patch(ctx context.Context, route *routev1.Route) (*routev1.Rout
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode route status: %w", err)
 	}
-	out, err := c.routes.Routes(route.Namespace).Patch(ctx, route.Name, types.MergePatchType, data, metav1.PatchOptions{}, "status")
+	out := new(routev1.Route)
+	err = c.rest.Patch(types.MergePatchType).Namespace(route.Namespace).Resource("routes").Name(route.Name).SubResource("status").
+		Body(data).Do(ctx).Into(out)
 	if err != nil {
 		return nil, fmt.Errorf("cannot patch route status: %w", err)
 	}
@@ -111,7 +119,8 @@ func (c *client) update(ctx context.Context, route *routev1.Route) (*routev1.Rou
 		return nil, apierrors.NewConflict(routev1.Resource("routes"), route.Name, fmt.Errorf("the route has changed"))
 	}
 	live.Status.Ingress = route.Status.Ingress
-	out, err := c.routes.Routes(route.Namespace).UpdateStatus(ctx, live, metav1.UpdateOptions{})
+	out := new(routev1.Route)
+	err = c.rest.Put().Namespace(route.Namespace).Resource("routes").Name(route.Name).SubResource("status").Body(live).Do(ctx).Into(out)
 	if err != nil {
 		return nil, fmt.Errorf("cannot update route status: %w", err)
 	}
