@@ -49,6 +49,8 @@ type Options struct {
 
 	SkipExtendedValidation  bool // TLS settings are not checked
 	SkipExternalCertificate bool // spec.tls.externalCertificate is ignored
+	SkipUpgradeValidation   bool // the condition UnservableInFutureVersions is left as it is
+	ForceUnservable         bool // every admitted route gets it, to see what comes of it
 
 	// SelectNamespaces leaves out the objects of namespaces without a Namespace object,
 	// silently, until there is one.
@@ -149,6 +151,18 @@ func (o *Options) translation() translate.Options {
 
 func (o *Options) endpoints() endpoints.Options {
 	return endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: o.IncludeUDP}
+}
+
+// upgrade is what is said about the future of routes. Nothing that is admitted is
+// known to be refused by a later version.
+func (o *Options) upgrade() status.Upgrade {
+	switch {
+	case o.SkipUpgradeValidation:
+		return status.UpgradeUnsaid
+	case o.ForceUnservable:
+		return status.UpgradeForced
+	}
+	return status.UpgradeSafe
 }
 
 func (o *Options) status() status.Options {

@@ -46,6 +46,11 @@ func (s *state) report(r *route) {
 		old = status.Find(options, r.object.Status.Ingress)
 	}
 	entry, changed := status.Entry(options, old, r.host, r.object.Spec.WildcardPolicy, r.verdict, s.cfg.Clock())
+	if r.verdict.Admitted {
+		var more bool
+		entry, more = s.cfg.Options.upgrade().Apply(entry, s.cfg.Clock())
+		changed = changed || more
+	}
 	first := r.status == nil
 	r.status = entry
 	s.views.set(r, options)

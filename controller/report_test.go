@@ -4,10 +4,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/controller/source"
+	"turnout/controller/status"
 )
 
 // reporter is a status.Reporter that writes down what it is told.
@@ -85,5 +87,51 @@ func admittedBy(router, host string) func(*routev1.Route) {
 			Host: host, RouterName: router, WildcardPolicy: "None",
 			Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: "True"}},
 		}}
+	}
+}
+
+// TestUnservable is section M.3: nothing is known to be refused by later versions. A
+// SHA1 certificate (C608) is rejected as garbage is (C606).
+func TestUnservable(t *testing.T) {
+	cert, key := keyPair(t, "h.test")
+	before := func(o *routev1.Route) {
+		admittedBy("mine", "h.test")(o)
+		o.Status.Ingress[0].Conditions = append(o.Status.Ingress[0].Conditions,
+			routev1.RouteIngressCondition{Type: status.Unservable, Status: "True", Reason: "UpgradeRouteValidationFailed"})
+	}
+	garbage := func(o *routev1.Route) {
+		o.Spec.TLS = &routev1.TLSConfig{Termination: "reencrypt", DestinationCACertificate: "x"}
+	}
+	for _, c := range []struct {
+		id      string
+		options Options
+		change  []func(*routev1.Route)
+		want    string // reason of the condition, "" for none
+	}{
+		{"C604", Options{}, nil, ""},
+		{"C604 set before", Options{}, []func(*routev1.Route){before}, ""},
+		{"C606", Options{}, []func(*routev1.Route){garbage}, ""},
+		{"C606 set before", Options{}, []func(*routev1.Route){before, garbage}, "UpgradeRouteValidationFailed"},
+		{"C607", Options{}, []func(*routev1.Route){edge(cert, key)}, ""},
+		{"forced", Options{ForceUnservable: true}, nil, "ForceUpgradeValidationCondition"},
+		{"forced, rejected", Options{ForceUnservable: true}, []func(*routev1.Route){garbage}, ""},
+		{"forced, set before", Options{ForceUnservable: true}, []func(*routev1.Route){before}, "ForceUpgradeValidationCondition"},
+		{"off", Options{SkipUpgradeValidation: true, ForceUnservable: true}, []func(*routev1.Route){before}, "UpgradeRouteValidationFailed"},
+	} {
+		c.options.RouterName = "mine"
+		r := newRig(t, c.options)
+		r.now = time.Now().AddDate(1, 0, 0) // the certificate has expired (C607)
+		r.do(aRoute("a", "h.test", 0, c.change...))
+		r.do(aRoute("a", "h.test", 0, c.change...))
+		shown, _ := r.c.Route("ns", "a")
+		got := ""
+		for _, condition := range shown.Status.Ingress[0].Conditions {
+			if condition.Type == status.Unservable {
+				got = condition.Reason
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: reason %q, want %q", c.id, got, c.want)
+		}
 	}
 }

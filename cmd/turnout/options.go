@@ -50,6 +50,7 @@ type options struct {
 	allowWildcardRoutes, disableOwnership    bool
 	extendedValidation                       bool
 	externalCertificates                     bool
+	upgradeValidation, forceUnservable       bool
 	cookieName, balance, tcpBalance, forward string
 
 	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration

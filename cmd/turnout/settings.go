@@ -160,6 +160,12 @@ func admissionSettings(o *options) []setting {
 			set: into(&o.extendedValidation, parseBool), help: "validate the tls section of routes in full"},
 		{flag: "allow-external-certificates", env: "ROUTER_ENABLE_EXTERNAL_CERTIFICATE", def: "true", isBool: true,
 			set: into(&o.externalCertificates, parseBool), help: "serve certificates of Secrets that routes refer to"},
+		{flag: "upgrade-validation", env: "UPGRADE_VALIDATION", def: "true", isBool: true, set: into(&o.upgradeValidation, parseBool),
+			help: "say in route status whether later versions can serve a route"},
+		{flag: "debug-upgrade-validation-force-add-condition", env: "DEBUG_UPGRADE_VALIDATION_FORCE_ADD_CONDITION", def: "false", isBool: true,
+			set: into(&o.forceUnservable, parseBool), help: "say of every admitted route that they cannot, to see what comes of it"},
+		{flag: "debug-upgrade-validation-force-remove-condition", env: "DEBUG_UPGRADE_VALIDATION_FORCE_REMOVE_CONDITION", def: "false", isBool: true,
+			set: into(new(bool), parseBool), help: "say of every route that they can, which is so anyway; the flag above wins"},
 	}
 }
 
