@@ -292,7 +292,7 @@ func TestSecretsUnderFire(t *testing.T) {
 	}
 	a.sink = c.Sink("test")
 	ctx := run(t, c)
-	const routes, rounds = 6, 300
+	const routes, rounds = 6, 120
 	a.change("steady-a", "good")
 	a.route("steady", func(o *routev1.Route) { referring("steady-a")(o) })
 	a.sink.Synced()
