@@ -102,7 +102,8 @@ const (
 // TestExternalRows is section V: what a route with and without a reference becomes with
 // what is known about the secret. Differences: a route the reference router admits and
 // then marks as ExternalCertificateSecretUpdated, Deleted or Recreated, so that it looks
-// again, simply is what its secret makes it (C849 to C853).
+// again, simply is what its secret makes it (C849 to C853). Asking for a secret cannot
+// fail (C834).
 func TestExternalRows(t *testing.T) {
 	cert, key := keyPair(t, "c.test")
 	other, otherKey := keyPair(t, "d.test")

@@ -88,7 +88,10 @@ func TestSameHost(t *testing.T) {
 		want  []string
 	}{
 		{"C466", []func(*Claims){add(0, "n/000 test.com")}, []string{"n/000"}},
+		{"C467", []func(*Claims){add(0, "n/000 test.com"), add(0, "n/000 test.com")}, []string{"n/000"}},
 		{"C468", []func(*Claims){add(1, "n/a test.com uid=001"), add(1, "n/a test.com uid=002")}, []string{"n/a"}},
+		{"C469", []func(*Claims){add(1, "n/a test.com uid=002"), add(1, "n/a test.com uid=001")}, []string{"n/a"}},
+		{"C473", []func(*Claims){add(1, "n/001 test.com"), add(1, "n/001 test.com")}, []string{"n/001"}},
 		{"C470", []func(*Claims){add(0, "n/000 test.com"), add(1, "n/001 test.com")}, []string{"n/000"}},
 		{"C471", []func(*Claims){add(1, "n/001 test.com"), add(0, "n/000 test.com")}, []string{"n/000"}},
 		{"C472", []func(*Claims){add(0, "n/000 test.com"), add(1, "n/001 test2.com")}, []string{"n/000", "n/001"}},
@@ -195,7 +198,7 @@ func TestMessages(t *testing.T) {
 	check("C512", "bar/name", "a route in another namespace holds www.ex.test and is older than name")
 	s.Set(route(13, "foo/late www.ex.test /x"))
 	check("path of its own", "foo/late", "")
-	s.Remove(source.Key{Namespace: "foo", Name: "dupe"})
+	s.Remove(source.Key{Namespace: "foo", Name: "dupe"}) // C510, but that others wait for the host
 	check("owner gone", "bar/name", "")
 	check("owner gone", "foo/late", "namespace bar owns hostname www.ex.test")
 	s.Remove(source.Key{Namespace: "bar", Name: "name"})
@@ -259,6 +262,7 @@ func TestWildcardClaims(t *testing.T) {
 		{"C404", route(102, "ns15/r3 foo.d4.com"), []Claim{route(100, "ns15/r1 foo.d4.com"), route(101, "ns15/r2 foo.d4.com /abc")}, []string{"ns15/r1"}},
 		{"C408", route(106, "ns15/r7 www.d4.com W"), []Claim{route(104, "ns15/r5 www.d4.com W"), route(105, "ns15/r6 www.d4.com /abc W")}, []string{"ns15/r5"}},
 		{"C409", route(107, "ns15/r8 www.d4.com /abc W"), []Claim{route(104, "ns15/r5 www.d4.com W"), route(105, "ns15/r6 www.d4.com /abc W")}, []string{"ns15/r6"}},
+		{"C441", route(3, "fortytwo/r api.namespace.test"), []Claim{route(0, "owner/w w.namespace.test W")}, []string{"owner/w"}},
 		{"C442", route(4, "owner/r api.namespace.test"), []Claim{route(0, "owner/w w.namespace.test W")}, nil},
 		{"C443", route(4, "owner/r wild.namespace.test W"), []Claim{route(0, "owner/w w.namespace.test W")}, []string{"owner/w"}},
 		{"C439", route(2, "notowner/r www.namespace.test"), []Claim{route(0, "owner/w w.namespace.test W")}, []string{"owner/w"}},

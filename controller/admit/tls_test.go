@@ -167,6 +167,7 @@ func TestTLSErrors(t *testing.T) {
 		{"C556", "edge", c.unrelated.pem, c.other.keyPEM(t), ca, "", 2},
 		{"C557", "edge", c.expired.pem, c.expired.keyPEM(t), c.otherCA.pem, "", 0},
 		{"C558", "edge", "", "", "", "", 0},
+		{"C559", "edge", "", "", "", "", 0},
 		{"C561", "edge", c.expired.pem, c.expired.keyPEM(t), ca, "", 0},
 		{"C562", "reencrypt", c.expired.pem, c.expired.keyPEM(t), ca, ca, 0},
 		{"C563", "edge", c.expired.pem, "", "", "", 1},
@@ -192,6 +193,8 @@ func TestTLSErrors(t *testing.T) {
 		{"C591", "edge", goodKey + good, "", "", "", 0},
 		{"C592", "edge", good, goodKey + c.other.keyPEM(t), "", "", 0},
 		{"C593", "edge", good, c.other.keyPEM(t) + goodKey, "", "", 1},
+		// The reference counts three: the block, the lack of a key, and the pair.
+		{"C594", "edge", good + ca, strings.ReplaceAll(goodKey, "EC PRIVATE", "XYZ PRIVATE"), "", "", 2},
 		{"C596", "edge", "", block("UNRECOGNIZED", []byte("x")), "", "", 1},
 		{"C597", "edge", "", strings.Replace(goodKey, "END", "ENDE", 1), "", "", 0},
 		{"C598", "edge", "", block("EC PARAMETERS", []byte("x")), "", "", 0},

@@ -100,8 +100,8 @@ func ids(list []Endpoint) []string {
 func TestService(t *testing.T) {
 	fqdn := slice("b", "10.0.0.9", "80")
 	fqdn.AddressType = discoveryv1.AddressTypeFQDN
-	unknown := slice("b", "10.0.0.9", "80")
-	unknown.AddressType = "Unknown"
+	unknown, untyped := slice("b", "10.0.0.9", "80"), slice("b", "10.0.0.9", "80")
+	unknown.AddressType, untyped.AddressType = "Unknown", ""
 	node := slice("a", "2.2.2.2", "8080/port")
 	node.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Node", Name: "n"}
 	terminating := slice("a", "2.2.2.2 2.2.2.3", "80")
@@ -128,6 +128,7 @@ func TestService(t *testing.T) {
 		{"terminating", false, []*discoveryv1.EndpointSlice{terminating}, []string{"ept:test::2.2.2.3:80"}},
 		{"C876", false, []*discoveryv1.EndpointSlice{fqdn}, nil},
 		{"C877", false, []*discoveryv1.EndpointSlice{unknown}, nil},
+		{"C878", false, []*discoveryv1.EndpointSlice{untyped}, nil},
 		{"C879", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "443")}, []string{"ept:test::2001:db8::1:443"}},
 		{"C881", false, []*discoveryv1.EndpointSlice{slice("d", "2001:db8::1", "1"), fqdn, slice("a", "1.1.1.1", "1")}, []string{"ept:test::1.1.1.1:1", "ept:test::2001:db8::1:1"}},
 		{"C888", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1 192.168.0.1 10.0.0.1", "1")},
@@ -136,9 +137,19 @@ func TestService(t *testing.T) {
 			[]string{"ept:test::10.0.0.1:1", "pod:a:test::172.16.0.1:1", "pod:b:test::172.16.0.1:1"}},
 		{"C891", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/b 3/a 2/a")},
 			[]string{"ept:test:a:1.1.1.1:2", "ept:test:a:1.1.1.1:3", "ept:test:b:1.1.1.1:3"}},
+		{"C892", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/a/UDP 4/a/UDP 4/b/TCP")},
+			[]string{"ept:test:a:1.1.1.1:3", "ept:test:b:1.1.1.1:4", "ept:test:a:1.1.1.1:4"}},
+		{"C882", false, []*discoveryv1.EndpointSlice{slice("slice-1", "192.168.0.1 10.0.0.1 172.17.10.8", "8080 443/https 80/http")}, []string{
+			"ept:test:http:10.0.0.1:80", "ept:test:http:172.17.10.8:80", "ept:test:http:192.168.0.1:80",
+			"ept:test:https:10.0.0.1:443", "ept:test:https:172.17.10.8:443", "ept:test:https:192.168.0.1:443",
+			"ept:test::10.0.0.1:8080", "ept:test::172.17.10.8:8080", "ept:test::192.168.0.1:8080",
+		}},
+		{"C883", false, []*discoveryv1.EndpointSlice{slice("slice-2", "10.0.0.1", "80"), slice("slice-1", "10.0.0.2", "80")},
+			[]string{"ept:test::10.0.0.2:80", "ept:test::10.0.0.1:80"}},
+		{"C884", false, []*discoveryv1.EndpointSlice{slice("a", "", "")}, nil},
 		{"ports before addresses", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1 2.2.2.2", "8 9")},
 			[]string{"ept:test::1.1.1.1:8", "ept:test::2.2.2.2:8", "ept:test::1.1.1.1:9", "ept:test::2.2.2.2:9"}},
-		{"restricted", false, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1 1.1.1.1 169.254.169.254!", "8")}, []string{"ept:test::1.1.1.1:8"}},
+		{"C612, C636", false, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1 1.1.1.1 169.254.169.254!", "8")}, []string{"ept:test::1.1.1.1:8"}},
 	} {
 		var before []*discoveryv1.EndpointSlice
 		for _, s := range c.slices {
