@@ -37,8 +37,12 @@ func (s *state) reportAll() {
 // again, but to Status once.
 func (s *state) report(r *route) {
 	options := s.cfg.Options.status()
+	if r.result != nil {
+		// The pool has them now, and they are found again when it must be told anew.
+		r.servers, r.result.Spec.Targets = len(r.result.Spec.Targets), nil
+	}
 	if r.waiting {
-		s.views.set(r, options)
+		s.views.set(r)
 		return
 	}
 	old := r.status
@@ -53,7 +57,7 @@ func (s *state) report(r *route) {
 	}
 	first := r.status == nil
 	r.status = entry
-	s.views.set(r, options)
+	s.views.set(r)
 	if s.cfg.Status != nil && (changed || first) {
 		s.cfg.Status.Report(r.object, entry)
 	}

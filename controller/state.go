@@ -24,7 +24,7 @@ type state struct {
 
 	routes   map[source.Key]*route
 	services map[source.Key]*service
-	slices   map[source.Key]source.Key // slice to the service it is counted to
+	slices   map[source.Key]*service // slice to the service it is counted to
 	secrets  map[source.Key]*secret
 
 	unanswered map[*secret]struct{}               // asked for, and nothing came yet
@@ -37,6 +37,7 @@ type state struct {
 
 	dirty    map[*route]struct{} // to be judged and translated again
 	touched  map[*route]struct{} // only their endpoints changed
+	asked    []*service          // whose set was made
 	gone     []*route            // no longer there
 	observed []*route            // there is an object that Status has not seen
 }
@@ -55,6 +56,7 @@ type route struct {
 	waiting bool                  // for its secret; verdict is not decided
 	result  *translate.Result     // nil = not served
 	served  bool                  // the table has it
+	servers int                   // number of endpoints it has
 	status  *routev1.RouteIngress // nil = not told yet
 
 	services []*service
@@ -65,9 +67,9 @@ type route struct {
 type service struct {
 	key    source.Key
 	object *corev1.Service // nil = not known
-	slices map[string]*discoveryv1.EndpointSlice
-	set    *endpoints.Set // nil = to be made again
-	users  map[*route]struct{}
+	slices []*discoveryv1.EndpointSlice
+	set    *endpoints.Set // kept while one batch is handled
+	users  []*route
 }
 
 func newState(cfg *Config, v *views) (*state, error) {
@@ -79,7 +81,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     make(map[source.Key]*route),
 		services:   make(map[source.Key]*service),
-		slices:     make(map[source.Key]source.Key),
+		slices:     make(map[source.Key]*service),
 		secrets:    make(map[source.Key]*secret),
 		unanswered: make(map[*secret]struct{}),
 		unused:     make(map[*secret]struct{}),
@@ -110,6 +112,10 @@ func (s *state) apply(events []source.Event) bool {
 	s.reportAll()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
 	s.gone, s.observed = nil, nil
+	for _, v := range s.asked {
+		v.set = nil
+	}
+	s.asked = nil
 	return true
 }
 
@@ -183,28 +189,27 @@ func (s *state) forget(r *route) {
 
 func (s *state) sliceEvent(e *source.Event) {
 	object, _ := e.Object.(*discoveryv1.EndpointSlice)
-	owner := source.Key{}
+	var owner *service
 	if object != nil {
 		if name := object.Labels[discoveryv1.LabelServiceName]; name != "" {
-			owner = source.Key{Namespace: e.Key.Namespace, Name: name}
+			owner = s.service(source.Key{Namespace: e.Key.Namespace, Name: name})
 		}
 	}
-	if before, ok := s.slices[e.Key]; ok && before != owner {
-		v := s.service(before)
-		delete(v.slices, e.Key.Name)
+	if before := s.slices[e.Key]; before != nil && before != owner {
+		before.slices = slices.DeleteFunc(before.slices, func(o *discoveryv1.EndpointSlice) bool { return o.Name == e.Key.Name })
 		delete(s.slices, e.Key)
-		s.changed(v)
+		s.changed(before)
 	}
-	if owner.Name == "" {
+	if owner == nil {
 		return
 	}
-	v := s.service(owner)
-	if v.slices == nil {
-		v.slices = make(map[string]*discoveryv1.EndpointSlice)
+	if i := slices.IndexFunc(owner.slices, func(o *discoveryv1.EndpointSlice) bool { return o.Name == e.Key.Name }); i >= 0 {
+		owner.slices[i] = object
+	} else {
+		owner.slices = append(owner.slices, object)
 	}
-	v.slices[e.Key.Name] = object
 	s.slices[e.Key] = owner
-	s.changed(v)
+	s.changed(owner)
 }
 
 // service returns what is known about a service, made when it is asked for first.
@@ -220,7 +225,7 @@ func (s *state) service(key source.Key) *service {
 // changed notes that the endpoints of a service are others now.
 func (s *state) changed(v *service) {
 	v.set = nil
-	for r := range v.users {
+	for _, r := range v.users {
 		s.touched[r] = struct{}{}
 	}
 	s.dropService(v)
@@ -232,14 +237,12 @@ func (s *state) dropService(v *service) {
 	}
 }
 
-// set returns the endpoints of a service.
+// set returns the endpoints of a service. Routes of one batch share it; it is cheap to
+// make and large to keep.
 func (s *state) set(v *service) *endpoints.Set {
 	if v.set == nil {
-		list := make([]*discoveryv1.EndpointSlice, 0, len(v.slices))
-		for _, slice := range v.slices {
-			list = append(list, slice)
-		}
-		v.set = endpoints.Service(s.cfg.Options.endpoints(), v.key.Namespace, v.key.Name, v.object, list)
+		v.set = endpoints.Service(s.cfg.Options.endpoints(), v.key.Namespace, v.key.Name, v.object, v.slices)
+		s.asked = append(s.asked, v)
 	}
 	return v.set
 }
@@ -270,17 +273,19 @@ func (s *state) use(r *route, names []string) {
 	r.services = make([]*service, 0, len(names))
 	for _, name := range names {
 		v := s.service(source.Key{Namespace: r.key.Namespace, Name: name})
-		if v.users == nil {
-			v.users = make(map[*route]struct{})
+		if !slices.Contains(before, v) {
+			v.users = append(v.users, r)
 		}
-		v.users[r] = struct{}{}
 		r.services = append(r.services, v)
 	}
 	for _, v := range before {
-		if !slices.Contains(r.services, v) {
-			delete(v.users, r)
-			s.dropService(v)
+		if slices.Contains(r.services, v) {
+			continue
 		}
+		i := slices.Index(v.users, r)
+		v.users[i] = v.users[len(v.users)-1]
+		v.users = slices.Delete(v.users, len(v.users)-1, len(v.users))
+		s.dropService(v)
 	}
 }
 

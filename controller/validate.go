@@ -54,30 +54,28 @@ func Validate(options Options, paths ...string) (*Report, error) {
 	c.state.apply(content.Events)
 	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
 	for _, v := range c.views.sorted() {
-		report.Routes = append(report.Routes, routeReport(&v, c.cfg.Options.RouterName))
+		report.Routes = append(report.Routes, routeReport(&v))
 	}
 	return report, nil
 }
 
-func routeReport(v *view, router string) RouteReport {
+func routeReport(v *view) RouteReport {
+	o := v.object
 	r := RouteReport{
-		Namespace: v.route.Namespace, Name: v.route.Name, Path: v.route.Spec.Path, Termination: routing.TermNone.String(),
+		Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(),
 		Servers: v.servers, Notes: v.notes, Origin: v.origin,
 	}
-	if v.route.Spec.TLS != nil {
-		r.Termination = string(v.route.Spec.TLS.Termination)
+	if o.Spec.TLS != nil {
+		r.Termination = string(o.Spec.TLS.Termination)
 	}
-	for _, entry := range v.route.Status.Ingress {
-		if entry.RouterName != router {
-			continue
+	if v.status == nil {
+		return r
+	}
+	r.Host = v.status.Host
+	for _, c := range v.status.Conditions {
+		if c.Type == routev1.RouteAdmitted {
+			r.Admitted, r.Reason, r.Message = c.Status == corev1.ConditionTrue, c.Reason, c.Message
 		}
-		r.Host = entry.Host
-		for _, c := range entry.Conditions {
-			if c.Type == routev1.RouteAdmitted {
-				r.Admitted, r.Reason, r.Message = c.Status == corev1.ConditionTrue, c.Reason, c.Message
-			}
-		}
-		break
 	}
 	return r
 }

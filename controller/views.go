@@ -20,32 +20,27 @@ type views struct {
 	rejected int
 }
 
-// view is one route as others see it. It is immutable.
+// view is what others may know of one route. It is immutable, and small, because there
+// is one of each route and few are looked at: shown makes what is seen.
 type view struct {
-	route    *routev1.Route // private keys are not in it
+	object   *routev1.Route        // as its source has it, private keys included
+	status   *routev1.RouteIngress // what this router says of it; nil = nothing yet
 	notes    []string
 	origin   string
 	servers  int
 	rejected bool
 }
 
-// set shows a route as it is now.
-func (v *views) set(r *route, options status.Options) {
-	shown := *r.object // shallow: what is changed below is replaced, not written to
-	if shown.Spec.TLS != nil {
-		shown.Spec.TLS = withoutKeys(shown.Spec.TLS)
-	}
-	if _, copied := shown.Annotations[lastApplied]; copied {
-		shown.Annotations = maps.Clone(shown.Annotations)
-		delete(shown.Annotations, lastApplied)
-	}
-	if r.status != nil {
-		shown.Status.Ingress = status.Put(options, shown.Status.Ingress, r.status)
-	}
-	next := view{route: &shown, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
+// set says what a route is now.
+func (v *views) set(r *route) {
+	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
 	if r.result != nil {
-		next.notes = append(slices.Clone(r.tls.notes), r.result.Notes...)
-		next.servers = len(r.result.Spec.Targets)
+		next.servers = r.servers
+		if len(r.tls.notes) == 0 {
+			next.notes = r.result.Notes
+		} else {
+			next.notes = append(slices.Clone(r.tls.notes), r.result.Notes...)
+		}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -56,6 +51,22 @@ func (v *views) set(r *route, options status.Options) {
 		v.rejected++
 	}
 	v.routes[r.key] = next
+}
+
+// shown returns the route with the status it has or will have, and without private keys.
+func (v *view) shown(options status.Options) *routev1.Route {
+	out := *v.object // shallow: what is changed below is replaced, not written to
+	if out.Spec.TLS != nil {
+		out.Spec.TLS = withoutKeys(out.Spec.TLS)
+	}
+	if _, copied := out.Annotations[lastApplied]; copied {
+		out.Annotations = maps.Clone(out.Annotations)
+		delete(out.Annotations, lastApplied)
+	}
+	if v.status != nil {
+		out.Status.Ingress = status.Put(options, out.Status.Ingress, v.status)
+	}
+	return &out
 }
 
 func (v *views) remove(key source.Key) {
@@ -100,7 +111,7 @@ func (v *views) sorted() []view {
 	}
 	v.mu.RUnlock()
 	slices.SortFunc(list, func(a, b view) int {
-		return cmp.Or(cmp.Compare(a.route.Namespace, b.route.Namespace), cmp.Compare(a.route.Name, b.route.Name))
+		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 	})
 	return list
 }
@@ -119,7 +130,7 @@ func (c *Controller) Routes() []*routev1.Route {
 	list := c.views.sorted()
 	out := make([]*routev1.Route, len(list))
 	for i := range list {
-		out[i] = list[i].route
+		out[i] = list[i].shown(c.cfg.Options.status())
 	}
 	return out
 }
@@ -127,7 +138,10 @@ func (c *Controller) Routes() []*routev1.Route {
 // Route returns one route as Routes does. The bool is false when there is none.
 func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
 	v, ok := c.views.get(namespace, name)
-	return v.route, ok
+	if !ok {
+		return nil, false
+	}
+	return v.shown(c.cfg.Options.status()), true
 }
 
 // Notes returns what of a route has no effect or is missing: annotations with values

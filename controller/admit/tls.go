@@ -99,8 +99,17 @@ func (c *tlsCheck) authorities(name, shown, called string, text *string) *pemTex
 			c.fail(name, shown, weak(hash))
 		}
 	}
-	*text = string(read.blocks)
+	*text = cleaned(*text, read.blocks)
 	return &read
+}
+
+// cleaned returns blocks as text: text itself if it is that, so that a certificate is not
+// kept twice because it was clean.
+func cleaned(text string, blocks []byte) string {
+	if text == string(blocks) {
+		return text
+	}
+	return string(blocks)
 }
 
 func weak(hash string) error {
@@ -131,8 +140,8 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) 
 	case len(key.certificates) > 0 || len(key.others) > 0:
 		c.fail("key", "key", wrongKinds(&key, "PRIVATE KEY"))
 	}
-	c.out.Certificate = string(cert.blocks)
-	c.out.Key = string(cert.keys) + string(key.keys)
+	c.out.Certificate = cleaned(config.Certificate, cert.blocks)
+	c.out.Key = cleaned(config.Key, append(cert.keys, key.keys...))
 	if config.Certificate == "" {
 		return
 	}
