@@ -57,6 +57,7 @@ type attemptState struct {
 	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
 	tunnelled bool
 	leased    bool
+	takesGzip bool // the client reads gzip and answers may be compressed
 	req       *Head
 	host      []byte
 
@@ -67,6 +68,7 @@ type attemptState struct {
 	lease    balancer.Lease
 	exclude  *balancer.Server
 	up       Upstream
+	gzip     *compressor // of the response body, nil = it goes out as it is
 	attempts int
 
 	// What is remembered for the log.
@@ -108,7 +110,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		ex.redirect()
 		return
 	default:
-		ex.answer(503, ReasonNoRoute)
+		ex.noRoute()
 		return
 	}
 	ex.route = d.Route
@@ -265,6 +267,9 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		h.Close = true
 	}
 	ex.state = stateBody
+	if !end && ex.takesGzip {
+		ex.compressHead(h)
+	}
 	if end {
 		ex.dropUpstream()
 		ex.account(ReasonOK)
@@ -281,12 +286,15 @@ func (ex *Exchange) ResponseData(p []byte) {
 	if ex.state != stateBody || len(p) == 0 {
 		return
 	}
-	ex.bytesOut += uint64(len(p))
 	now := ex.w.cfg.Clock.Now()
 	ex.lastUp = now
 	if !ex.downFull {
 		ex.lastDown = now
 	}
+	if ex.gzip != nil {
+		p = ex.gzip.data(p)
+	}
+	ex.bytesOut += uint64(len(p))
 	if ex.down.Body(p) && !ex.downFull {
 		ex.downFull = true
 		if ex.up != nil {
@@ -301,6 +309,11 @@ func (ex *Exchange) ResponseEnd(trailers []Field) {
 		return
 	}
 	ex.dropUpstream()
+	if ex.gzip != nil {
+		last := ex.gzip.end()
+		ex.bytesOut += uint64(len(last))
+		ex.down.Body(last)
+	}
 	ex.account(ReasonOK)
 	ex.down.End(trailers)
 	ex.w.release(ex)
@@ -438,55 +451,3 @@ func (ex *Exchange) expire() {
 		ex.breakOff(FaultTimeout, ReasonServerTimeout)
 	}
 }
-
-// switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
-func (ex *Exchange) switchProtocols(h *Head) {
-	t, ok := ex.down.(Tunneler)
-	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) {
-		ex.abandon()
-		ex.answer(502, ReasonUpstreamHead)
-		return
-	}
-	if !ex.responsePolicy(h) {
-		ex.abandon()
-		ex.answer(500, ReasonRewrite)
-		return
-	}
-	ex.status = 101
-	up := ex.up
-	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
-	add(&ex.w.counts.tunnels, 1)
-	ended := func(in, out uint64) {
-		ex.bytesIn, ex.bytesOut = ex.bytesIn+in, ex.bytesOut+out
-		ex.account(ReasonTunnelClosed)
-		ex.w.release(ex)
-	}
-	// The head views and the request stay alive with the exchange: the log needs them at the end.
-	ex.keepForLog()
-	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ended) {
-		up.Abort()
-		ex.state, ex.tunnelled = stateSend, false
-		ex.answer(502, ReasonUpstreamHead)
-	}
-}
-
-func sameToken(a, b []byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if lowerASCII(a[i]) != lowerASCII(b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// keepForLog copies what the log will want after the codec's memory is gone.
-func (ex *Exchange) keepForLog() {
-	r := ex.req
-	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor}
-	ex.host = clone(ex.host)
-}
-
-func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -21,6 +21,10 @@ func (ex *Exchange) account(reason Reason) {
 		ex.log(reason)
 	}
 	ex.ticket.Leave()
+	if ex.gzip != nil {
+		w.freeCompressor(ex.gzip)
+		ex.gzip = nil
+	}
 	if ex.leased {
 		ex.leased = false
 		ex.lease.Release()

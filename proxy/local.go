@@ -7,9 +7,48 @@ type local struct {
 	head Head
 }
 
+// ErrorPage is an answer that is configured instead of one of the router's own. Nobody
+// changes it once it is in use.
+type ErrorPage struct {
+	Status int
+	Reason []byte  // phrase of the status line
+	Fields []Field // lower-case names, none that frames the message
+	Body   []byte
+}
+
+// DefaultNotFound is the router's own page for requests without a route, for routers
+// that answer them with 404.
+func DefaultNotFound() *ErrorPage {
+	return &ErrorPage{Status: 404, Body: constant(page404), Fields: []Field{
+		{Name: constant("pragma"), Value: constant("no-cache")},
+		{Name: constant("cache-control"), Value: constant("private, max-age=0, no-cache, no-store")},
+		{Name: constant("content-type"), Value: constant("text/html")},
+	}}
+}
+
+// noRoute answers a request that no route wants.
+func (ex *Exchange) noRoute() {
+	if p := ex.w.cfg.NotFound; p != nil {
+		ex.page(p, ReasonNoRoute)
+		return
+	}
+	ex.answer(503, ReasonNoRoute)
+}
+
+// page ends the exchange with a configured answer.
+func (ex *Exchange) page(p *ErrorPage, reason Reason) {
+	h := &ex.local.head
+	*h = Head{Status: p.Status, Reason: p.Reason, Minor: 1, Fields: append(h.Fields[:0], p.Fields...), Close: true}
+	ex.reply(reason, p.Body)
+}
+
 // answer ends the exchange with a page of the router's own. The connection ends
 // with it unless the whole request has been read.
 func (ex *Exchange) answer(status int, reason Reason) {
+	if p := ex.w.cfg.Unavailable; p != nil && status == 503 {
+		ex.page(p, reason)
+		return
+	}
 	h := &ex.local.head
 	*h = Head{Status: status, Minor: 1, Fields: h.Fields[:0]}
 	page := pageFor(status)
@@ -86,7 +125,6 @@ func pageFor(status int) string {
 
 const (
 	page400 = "<html><body><h1>400 Bad Request</h1>\nThe request does not follow the HTTP grammar.\n</body></html>\n"
-	page404 = "<html><body><h1>404 Not Found</h1>\nNothing is served at this address.\n</body></html>\n"
 	page405 = "<html><body><h1>405 Method Not Allowed</h1>\nThis method is not served here.\n</body></html>\n"
 	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"
 	page414 = "<html><body><h1>414 URI Too Long</h1>\nThe request target is too long.\n</body></html>\n"
@@ -97,12 +135,30 @@ const (
 	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"
 	page505 = "<html><body><h1>505 HTTP Version Not Supported</h1>\nOnly HTTP/1.0 and HTTP/1.1 are spoken here.\n</body></html>\n"
 
-	page503 = `<!DOCTYPE html>
+	page503 = pageHead + "Application is not available" + pageMain + `<h1>Application is not available</h1>
+<p>The router works, but nothing is serving at this address right now. The usual causes:</p>
+<ul>
+<li><strong>The host name is not known here.</strong> No route has been admitted for it, or its name is spelled differently.</li>
+<li><strong>The host exists, the path does not.</strong> Its routes cover other paths only, or another scheme (http, https).</li>
+<li><strong>The route exists, no pod is running.</strong> Its service has no ready endpoint, or none could be reached.</li>
+</ul>
+` + pageEnd
+
+	page404 = pageHead + "Not found" + pageMain + `<h1>Application or document not found</h1>
+<p>The router works, but nothing is served at this address. The usual causes:</p>
+<ul>
+<li><strong>The host name is not known here.</strong> It is spelled differently, or no route has been admitted for it.</li>
+<li><strong>The host exists, the path does not.</strong> Its routes cover other paths only, or another scheme (http, https).</li>
+</ul>
+` + pageEnd
+
+	pageHead = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Application is not available</title>
+<title>`
+	pageMain = `</title>
 <style>
 body { margin: 0; font: 16px/1.5 system-ui, sans-serif; color: #222; background: #f6f6f4 }
 main { max-width: 40em; margin: 12vh auto; padding: 2em; background: #fff; border-top: 6px solid #b5452c }
@@ -111,14 +167,8 @@ h1 { margin-top: 0; font-size: 1.5em }
 </head>
 <body>
 <main>
-<h1>Application is not available</h1>
-<p>The router works, but nothing is serving at this address right now. The usual causes:</p>
-<ul>
-<li><strong>The host name is not known here.</strong> No route has been admitted for it, or its name is spelled differently.</li>
-<li><strong>The host exists, the path does not.</strong> Its routes cover other paths only, or another scheme (http, https).</li>
-<li><strong>The route exists, no pod is running.</strong> Its service has no ready endpoint, or none could be reached.</li>
-</ul>
-</main>
+`
+	pageEnd = `</main>
 </body>
 </html>
 `

@@ -26,6 +26,7 @@ import (
 func (ex *Exchange) requestPolicy() (cookie []byte, ok bool) {
 	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
 	room := cfg.MaxRewrite
+	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special := ex.stripRequest(h)
 	if cfg.RequestActions != nil {
 		if !ex.apply(cfg.RequestActions, h, &room) {

@@ -65,6 +65,9 @@ type Config struct {
 	KeepClientIdentity bool            // X-SSL-* of clients are not removed
 	UniqueID           *UniqueID       // nil = requests get no unique id
 	Captures           *Captures       // nil = the access log gets no fields of messages
+	Compression        *Compression    // nil = answers go out as endpoints send them
+	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
+	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 }
 
 // DefaultMaxRewrite is what the router this one replaces keeps free for rewriting.
@@ -78,6 +81,9 @@ type Worker struct {
 	rng      rand.PCG
 	draining bool
 	counts   counters
+
+	compressors []*compressor // free ones
+	compressing int           // in use
 }
 
 // NewWorker checks the configuration and makes a Worker.

@@ -54,6 +54,7 @@ var external = []struct {
 	{"sigs.k8s.io/", []string{"controller", "internal/deps", "internal/demo"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
 	{"github.com/prometheus/", []string{"internal/metrics", "internal/deps"}, nil, "rooms keep plain counters; one room translates them"},
 	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "internal/deps", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
+	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/deps"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
 	{"golang.org/x/sys", []string{"internal/reactor", "internal/deps", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch", "internal/deps"}, nil, "folders of manifests are watched by their source, others by one room"},

@@ -1,0 +1,53 @@
+package proxy
+
+// switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
+func (ex *Exchange) switchProtocols(h *Head) {
+	t, ok := ex.down.(Tunneler)
+	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) {
+		ex.abandon()
+		ex.answer(502, ReasonUpstreamHead)
+		return
+	}
+	if !ex.responsePolicy(h) {
+		ex.abandon()
+		ex.answer(500, ReasonRewrite)
+		return
+	}
+	ex.status = 101
+	up := ex.up
+	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
+	add(&ex.w.counts.tunnels, 1)
+	ended := func(in, out uint64) {
+		ex.bytesIn, ex.bytesOut = ex.bytesIn+in, ex.bytesOut+out
+		ex.account(ReasonTunnelClosed)
+		ex.w.release(ex)
+	}
+	// The head views and the request stay alive with the exchange: the log needs them at the end.
+	ex.keepForLog()
+	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ended) {
+		up.Abort()
+		ex.state, ex.tunnelled = stateSend, false
+		ex.answer(502, ReasonUpstreamHead)
+	}
+}
+
+func sameToken(a, b []byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if lowerASCII(a[i]) != lowerASCII(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepForLog copies what the log will want after the codec's memory is gone.
+func (ex *Exchange) keepForLog() {
+	r := ex.req
+	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor}
+	ex.host = clone(ex.host)
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
