@@ -31,6 +31,7 @@ type dataplaneConfig struct {
 	Timeouts            proxy.Timeouts
 	Headers             headerOptions
 	UniqueID            *proxy.UniqueID // nil: requests get no id
+	Answers             answers
 }
 
 // dataplane is the request path: one set of rooms per event loop.
@@ -109,6 +110,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
 	}
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
+	d.cfg.Answers.configure(&config)
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type options struct {
 	proxyProtocol                  bool
 
 	headers headerOptions
+	answers answerOptions
 
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
@@ -154,6 +155,9 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 		if env.get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")
 		}
+	}
+	if line := uselessWarning(env); line != "" {
+		warnings = append(warnings, line)
 	}
 	warnings = append(warnings, foreignWarnings(given, table)...)
 	o.resolveAddresses()

@@ -64,7 +64,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers,
+		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
 	}
 	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()

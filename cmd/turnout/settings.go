@@ -19,7 +19,7 @@ func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
 		listenSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
-		headerSettings(o), timeoutSettings(o),
+		headerSettings(o), answerSettings(o), timeoutSettings(o),
 	} {
 		all = append(all, group...)
 	}
@@ -269,17 +269,4 @@ func parseSeconds(s string) (time.Duration, error) {
 		return 0, errors.New("allowed: a whole number of seconds from 1 on")
 	}
 	return time.Duration(n) * time.Second, nil
-}
-
-// laterVariables are variables of the router we replace that change what clients
-// see or who may connect, and that this version does not have yet. Setting one is
-// worth a warning: nobody should believe in a protection that is not there.
-func laterVariables() []string {
-	return []string{
-		"ROUTER_MUTUAL_TLS_AUTH", "ROUTER_MUTUAL_TLS_AUTH_CA", "ROUTER_MUTUAL_TLS_AUTH_CRL",
-		"ROUTER_MUTUAL_TLS_AUTH_FILTER", "ROUTER_MAX_CONNECTIONS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_SYSLOG_FORMAT", "ROUTER_ERRORFILE_503",
-		"ROUTER_ERRORFILE_404", "ROUTER_ENABLE_COMPRESSION", "STATS_USERNAME", "STATS_PASSWORD", "STATS_USERNAME_FILE", "STATS_PASSWORD_FILE",
-		"ROUTER_METRICS_TLS_CERT_FILE", "ROUTER_METRICS_TLS_KEY_FILE", "ROUTER_BIND_PORTS_AFTER_SYNC",
-		"ROUTER_HTTP_IGNORE_PROBES", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", "ROUTER_BACKEND_PROCESS_ENDPOINTS",
-	}
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"turnout/proxy"
+	"turnout/proxy/h1"
+)
+
+// answerOptions are the options about the router's own answers and about bodies.
+type answerOptions struct {
+	unavailableFile, notFoundFile string
+	compress                      bool
+	compressTypes                 string
+}
+
+func answerSettings(o *options) []setting {
+	a := &o.answers
+	return []setting{
+		{flag: "errorfile-503", env: "ROUTER_ERRORFILE_503", value: "FILE", set: into(&a.unavailableFile, parseText),
+			help: "HTTP response to send instead of the 503 page"},
+		{flag: "errorfile-404", env: "ROUTER_ERRORFILE_404", value: "FILE", set: into(&a.notFoundFile, parseText),
+			help: "HTTP response to send for requests without a route; without it they get the 503 page"},
+		{flag: "enable-compression", env: "ROUTER_ENABLE_COMPRESSION", def: "false", isBool: true, set: into(&a.compress, parseBool),
+			help: "compress responses with gzip"},
+		{flag: "compression-mime", env: "ROUTER_COMPRESSION_MIME", def: "text/html text/plain text/css", value: "TYPES",
+			set: into(&a.compressTypes, parseTypes), help: "types that are compressed, separated by blanks"},
+	}
+}
+
+// parseTypes checks media types separated by blanks.
+func parseTypes(s string) (string, error) {
+	for _, t := range strings.Fields(s) {
+		if kind, sub, ok := strings.Cut(t, "/"); !ok || kind == "" || sub == "" || strings.ContainsAny(t, ",;") {
+			return "", errors.New("allowed: media types separated by blanks, such as text/html text/css")
+		}
+	}
+	return s, nil
+}
+
+// answers is what of answerOptions the workers need.
+type answers struct {
+	unavailable, notFound *proxy.ErrorPage
+	compression           *proxy.Compression
+}
+
+// load reads the error files. One that cannot be used is logged, and the router's own
+// page stands in: a router without a fancy page serves better than none.
+func (a *answerOptions) load(log *zap.Logger) answers {
+	var out answers
+	if a.compress {
+		out.compression = proxy.NewCompression(a.compressTypes)
+	}
+	var err error
+	if out.unavailable, err = loadPage(a.unavailableFile); err != nil {
+		log.Error("error page", zap.Int("status", 503), zap.String("file", a.unavailableFile), zap.Error(err))
+	}
+	if a.notFoundFile != "" {
+		if out.notFound, err = loadPage(a.notFoundFile); err != nil {
+			log.Error("error page", zap.Int("status", 404), zap.String("file", a.notFoundFile), zap.Error(err))
+			out.notFound = proxy.DefaultNotFound()
+		}
+	}
+	return out
+}
+
+// loadPage reads an error file, nil without a name.
+func loadPage(name string) (*proxy.ErrorPage, error) {
+	if name == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read error file: %w", err)
+	}
+	return h1.ParseErrorFile(raw)
+}
+
+func (a *answers) configure(c *proxy.Config) {
+	c.Unavailable, c.NotFound, c.Compression = a.unavailable, a.notFound, a.compression
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestErrorFilesAndCompression(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	app := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/x-test; charset=utf-8")
+		_, _ = io.WriteString(w, strings.Repeat("hello ", 1000))
+	})
+	p := startRouter(t, []string{"ROUTER_ERRORFILE_503=" + file("503.http", "HTTP/1.0 503 Gone Fishing\nX-Page: mine\n\n<p>fishing"),
+		"ROUTER_ERRORFILE_404=" + file("404.http", "this is no answer"), "ROUTER_ENABLE_COMPRESSION=TRUE", "ROUTER_COMPRESSION_MIME=text/x-test"},
+		"--manifests", siteDir(t, app))
+	if status, head := rawGet(t, p.http, "unknown.example.com", "/"); status != 404 || !strings.HasPrefix(head, "HTTP/1.1 404 Not Found\r\n") {
+		t.Errorf("a broken file: %q", head)
+	}
+	// net/http asks for gzip by itself and takes it off again.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequest(http.MethodGet, "http://"+p.http+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "front.example.com"
+	answer, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || !answer.Uncompressed || len(body) != 6000 {
+		t.Errorf("%d bytes, %v, compressed %v", len(body), err, answer.Uncompressed)
+	}
+
+	p = startRouter(t, []string{"ROUTER_ERRORFILE_503=" + filepath.Join(dir, "503.http")}, "--manifests", siteDir(t, app))
+	if status, head := rawGet(t, p.http, "unknown.example.com", "/"); status != 503 || !strings.HasPrefix(head, "HTTP/1.1 503 Gone Fishing\r\nx-page: mine\r\n") {
+		t.Errorf("a good file: %q", head)
+	}
+}
+
+func TestBrokenErrorFilesAreLogged(t *testing.T) {
+	var log strings.Builder
+	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
+	got := a.load(newLogger(&log, parse(t, envOf()).logLevel))
+	if got.unavailable != nil || got.notFound == nil || got.notFound.Status != 404 || got.compression != nil {
+		t.Errorf("%+v", got)
+	}
+	if text := log.String(); strings.Count(text, `"level":"error"`) != 2 || !strings.Contains(text, "cannot read error file") || !strings.Contains(text, `"status":404`) {
+		t.Errorf("%s", text)
+	}
+	if _, err := parseTypes("text/html css"); err == nil {
+		t.Error("css is a media type")
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import "strings"
+
+// laterVariables are variables of the router we replace that change what clients
+// see or who may connect, and that this version does not have yet. Setting one is
+// worth a warning: nobody should believe in a protection that is not there.
+func laterVariables() []string {
+	return []string{
+		"ROUTER_MUTUAL_TLS_AUTH",
+		"ROUTER_MUTUAL_TLS_AUTH_CA",
+		"ROUTER_MUTUAL_TLS_AUTH_CRL",
+		"ROUTER_MUTUAL_TLS_AUTH_FILTER",
+		"ROUTER_MAX_CONNECTIONS",
+		"ROUTER_BUF_SIZE",
+		"ROUTER_DEFAULT_SERVER_FIN_TIMEOUT",
+		"ROUTER_DONT_LOG_NULL",
+		"ROUTER_HTTP_IGNORE_PROBES",
+		"ROUTER_HARD_STOP_AFTER",
+		"ROUTER_IDLE_CLOSE_ON_RESPONSE",
+		"ROUTER_DISABLE_HTTP2",
+		"ROUTER_BACKEND_CHECK_INTERVAL",
+		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
+		"ROUTER_SYSLOG_ADDRESS",
+		"ROUTER_SYSLOG_FORMAT",
+		"ROUTER_LOG_FACILITY",
+		"ROUTER_LOG_LEVEL",
+		"ROUTER_LOG_MAX_LENGTH",
+		"STATS_USERNAME",
+		"STATS_PASSWORD",
+		"STATS_USERNAME_FILE",
+		"STATS_PASSWORD_FILE",
+		"ROUTER_METRICS_TLS_CERT_FILE",
+		"ROUTER_METRICS_TLS_KEY_FILE",
+		"ROUTER_METRICS_TLS_CIPHERS",
+		"ROUTER_METRICS_TLS_CURVES",
+		"ROUTER_METRICS_TLS_MIN_VERSION",
+		"ROUTER_BIND_PORTS_AFTER_SYNC",
+		"ROUTER_UPDATE_STATUS",
+		"UPGRADE_VALIDATION",
+		"KUBERNETES_MASTER",
+	}
+}
+
+// uselessVariables are variables of the router we replace that have no meaning here:
+// there is no HAProxy, no template and no reload, or Turnout always does what they
+// ask for. docs/options.md has the reason for each.
+func uselessVariables() []string {
+	return []string{
+		"TEMPLATE_FILE",
+		"RELOAD_SCRIPT",
+		"RELOAD_INTERVAL",
+		"MAX_RELOAD_WAIT_TIME",
+		"COMMIT_INTERVAL",
+		"HAPROXY_MAX_SHUTDOWN_TIMEOUT",
+		"ROUTER_SHUTDOWN",
+		"ROUTER_BIND_PORTS_BEFORE_SYNC",
+		"ROUTER_HAPROXY_CONFIG_MANAGER",
+		"ROUTER_HAPROXY_ADMIN_UNIX_SOCKET",
+		"ROUTER_HAPROXY_CONTSTATS",
+		"ROUTER_BLUEPRINT_ROUTE_NAMESPACE",
+		"ROUTER_BLUEPRINT_ROUTE_LABELS",
+		"ROUTER_BLUEPRINT_ROUTE_POOL_SIZE",
+		"ROUTER_MAX_DYNAMIC_SERVERS",
+		"ROUTER_METRICS_TYPE",
+		"ROUTER_METRICS_READY_HTTP_URL",
+		"ROUTER_METRICS_HAPROXY_TIMEOUT",
+		"ROUTER_METRICS_HAPROXY_BASE_SCRAPE_INTERVAL",
+		"ROUTER_METRICS_HAPROXY_SERVER_THRESHOLD",
+		"ROUTER_METRICS_HAPROXY_EXPORTED",
+		"ROUTER_METRICS_HAPROXY_SCRAPE_URI",
+		"ROUTER_METRICS_HAPROXY_PID_FILE",
+		"ROUTER_WATCH_ENDPOINTS",
+		"ROUTER_ABORT_ON_CLOSE",
+		"OPENSHIFT_ON_PANIC",
+		"OPENSHIFT_PROFILE",
+		"DEBUG_UPGRADE_VALIDATION_FORCE_ADD_CONDITION",
+		"DEBUG_UPGRADE_VALIDATION_FORCE_REMOVE_CONDITION",
+	}
+}
+
+// uselessWarning is one line about the variables that are set and have no effect, ""
+// without any.
+func uselessWarning(env environment) string {
+	var names []string
+	for _, name := range uselessVariables() {
+		if env.get(name) != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "variables of the OpenShift router that have no effect here: " + strings.Join(names, ", ")
+}
