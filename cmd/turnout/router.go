@@ -149,6 +149,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			err, serve = unexpected(err), false
 		case <-ctx.Done():
 			r.admin.Stopping()
+			r.log.Info("stopping")
 			rooms, err = r.linger(failed, rooms)
 			serve = false
 		}

@@ -53,7 +53,7 @@ func untilSignal(ctx context.Context, log *zap.Logger) (context.Context, func())
 					os.Exit(1)
 				}
 				asked = true
-				log.Info("stopping", zap.String("signal", s.String()))
+				log.Info("signal", zap.String("name", s.String()))
 				cancel()
 			case <-ended:
 				return
