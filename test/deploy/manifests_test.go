@@ -1,0 +1,200 @@
+package deploy
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// workload is what makes pods.
+type workload struct {
+	file     string
+	selector map[string]string
+	template corev1.PodTemplateSpec
+}
+
+// workloads are the two that are whole.
+func workloads(t *testing.T, loaded tree) []workload {
+	t.Helper()
+	d := the[*appsv1.Deployment](t, loaded, "deployment/deployment.yaml")
+	s := the[*appsv1.DaemonSet](t, loaded, "daemonset/daemonset.yaml")
+	return []workload{
+		{"deployment/deployment.yaml", d.Spec.Selector.MatchLabels, d.Spec.Template},
+		{"daemonset/daemonset.yaml", s.Spec.Selector.MatchLabels, s.Spec.Template},
+	}
+}
+
+func TestClusterRole(t *testing.T) {
+	loaded := load(t)
+	role := the[*rbacv1.ClusterRole](t, loaded, "base/rbac.yaml")
+	mayWrite := map[string]string{"routes/status": "patch", "subjectaccessreviews": "create"}
+	for _, rule := range role.Rules {
+		for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
+			if strings.Contains(word, "*") {
+				t.Errorf("%v has a wildcard", rule)
+			}
+		}
+		if len(rule.NonResourceURLs) > 0 || len(rule.Resources) == 0 {
+			t.Errorf("%v is not about resources", rule)
+		}
+		for _, resource := range rule.Resources {
+			if resource == "secrets" {
+				t.Error("the role reads the Secrets of everybody")
+			}
+			for _, verb := range rule.Verbs {
+				if verb != "list" && verb != "watch" && verb != mayWrite[resource] {
+					t.Errorf("%s of %s", verb, resource)
+				}
+			}
+		}
+	}
+
+	account := the[*corev1.ServiceAccount](t, loaded, "base/serviceaccount.yaml")
+	binding := the[*rbacv1.ClusterRoleBinding](t, loaded, "base/rbac.yaml")
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+	if binding.RoleRef.Name != role.Name || binding.RoleRef.Kind != "ClusterRole" || !reflect.DeepEqual(binding.Subjects, want) {
+		t.Errorf("the binding is of %v to %v", binding.RoleRef, binding.Subjects)
+	}
+	for _, w := range workloads(t, loaded) {
+		if w.template.Spec.ServiceAccountName != account.Name {
+			t.Errorf("%s runs as %s", w.file, w.template.Spec.ServiceAccountName)
+		}
+	}
+
+	external := the[*rbacv1.Role](t, loaded, "optional/external-certificate.yaml")
+	if len(external.Rules) != 1 || !reflect.DeepEqual(external.Rules[0].Resources, []string{"secrets"}) ||
+		!reflect.DeepEqual(external.Rules[0].Verbs, []string{"get", "list", "watch"}) || len(external.Rules[0].ResourceNames) != 1 {
+		t.Errorf("an owner grants %v", external.Rules)
+	}
+	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/external-certificate.yaml").Subjects; subjects[0] != want[0] {
+		t.Errorf("an owner grants it to %v", subjects)
+	}
+	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/hostnetwork-scc.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
+		t.Errorf("the host network is for %v", subjects)
+	}
+}
+
+// TestSecurity: pods are what the Pod Security Standard restricted asks for, but for
+// the host network.
+func TestSecurity(t *testing.T) {
+	loaded := load(t)
+	for _, w := range workloads(t, loaded) {
+		pod := w.template.Spec
+		wantPod := &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		if !reflect.DeepEqual(pod.SecurityContext, wantPod) {
+			// No user in particular: OpenShift gives each namespace its own.
+			t.Errorf("%s: securityContext of the pod %v", w.file, pod.SecurityContext)
+		}
+		want := &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
+		}
+		if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 || !reflect.DeepEqual(pod.Containers[0].SecurityContext, want) {
+			t.Errorf("%s: securityContext %v", w.file, pod.Containers[0].SecurityContext)
+		}
+		if len(pod.Volumes) != 0 || pod.HostPID || pod.HostIPC {
+			t.Errorf("%s: volumes or namespaces of the host", w.file)
+		}
+	}
+	if label := "pod-security.kubernetes.io/enforce"; the[*corev1.Namespace](t, loaded, "base/namespace.yaml").Labels[label] != "restricted" ||
+		the[*corev1.Namespace](t, loaded, "daemonset/namespace.yaml").Labels[label] != "privileged" {
+		t.Error("the namespaces enforce another standard than the pods fit")
+	}
+}
+
+// TestProbes: as the OpenShift ingress operator sets them.
+func TestProbes(t *testing.T) {
+	for _, w := range workloads(t, load(t)) {
+		host := ""
+		if w.template.Spec.HostNetwork {
+			host = "localhost"
+		}
+		probe := func(path string, period, failures int32, grace *int64) *corev1.Probe {
+			get := &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(1936), Host: host, Scheme: corev1.URISchemeHTTP}
+			return &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: get}, PeriodSeconds: period, TimeoutSeconds: 1,
+				SuccessThreshold: 1, FailureThreshold: failures, TerminationGracePeriodSeconds: grace,
+			}
+		}
+		c := w.template.Spec.Containers[0]
+		for name, got := range map[string][2]*corev1.Probe{
+			"startup":   {c.StartupProbe, probe("/healthz/ready", 1, 120, nil)},
+			"liveness":  {c.LivenessProbe, probe("/healthz", 10, 3, new(int64(10)))},
+			"readiness": {c.ReadinessProbe, probe("/healthz/ready", 10, 3, nil)},
+		} {
+			if !reflect.DeepEqual(got[0], got[1]) {
+				t.Errorf("%s: %s probe\n got %v\nwant %v", w.file, name, got[0], got[1])
+			}
+		}
+		if grace := w.template.Spec.TerminationGracePeriodSeconds; grace == nil || *grace != 3600 {
+			t.Errorf("%s: grace period %v", w.file, grace)
+		}
+	}
+}
+
+// TestReferences: Services, budget and monitor find what they are about.
+func TestReferences(t *testing.T) {
+	loaded := load(t)
+	internal := the[*corev1.Service](t, loaded, "base/service-internal.yaml")
+	services := map[string]*corev1.Service{"base/service-internal.yaml": internal, "deployment/service.yaml": the[*corev1.Service](t, loaded, "deployment/service.yaml")}
+	for _, w := range workloads(t, loaded) {
+		labels := w.template.Labels
+		if !contains(labels, w.selector) {
+			t.Errorf("%s selects %v, its pods have %v", w.file, w.selector, labels)
+		}
+		ports := map[string]int32{}
+		for _, p := range w.template.Spec.Containers[0].Ports {
+			ports[p.Name] = p.ContainerPort
+		}
+		if want := map[string]int32{"http": 80, "https": 443, "metrics": 1936}; !maps.Equal(ports, want) {
+			t.Errorf("%s: ports %v", w.file, ports)
+		}
+		for file, s := range services {
+			if !contains(labels, s.Spec.Selector) {
+				t.Errorf("%s selects %v, the pods of %s have %v", file, s.Spec.Selector, w.file, labels)
+			}
+			for _, p := range s.Spec.Ports {
+				if number, ok := ports[p.TargetPort.StrVal]; !ok || number != p.Port {
+					t.Errorf("%s: port %s is none of %s", file, p.Name, w.file)
+				}
+			}
+		}
+	}
+	for _, p := range services["deployment/service.yaml"].Spec.Ports {
+		if p.Name == "metrics" {
+			t.Error("the admin port is public")
+		}
+	}
+	deployment := the[*appsv1.Deployment](t, loaded, "deployment/deployment.yaml")
+	budget := the[*policyv1.PodDisruptionBudget](t, loaded, "deployment/poddisruptionbudget.yaml")
+	if !contains(deployment.Spec.Template.Labels, budget.Spec.Selector.MatchLabels) {
+		t.Errorf("the budget is for %v", budget.Spec.Selector)
+	}
+	if patch := the[*appsv1.Deployment](t, loaded, "openshift/deployment.yaml"); patch.Name != deployment.Name || patch.Namespace != deployment.Namespace ||
+		patch.Spec.Template.Spec.Containers[0].Name != deployment.Spec.Template.Spec.Containers[0].Name {
+		t.Error("the patch of openshift is for another Deployment")
+	}
+	if m := loaded.monitor; m.Metadata.Namespace != internal.Namespace || !contains(internal.Labels, m.Spec.Selector.MatchLabels) ||
+		len(m.Spec.Endpoints) != 1 || m.Spec.Endpoints[0].Path != "/metrics" ||
+		!slices.ContainsFunc(internal.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == m.Spec.Endpoints[0].Port }) {
+		t.Errorf("the monitor is for %v", m)
+	}
+}
+
+// contains says whether labels fit a selector that is not empty.
+func contains(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
