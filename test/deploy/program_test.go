@@ -3,13 +3,13 @@ package deploy
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,9 +83,9 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestProgram runs the real program with arguments and environment of each workload,
-// on a folder instead of the cluster and on other ports, and asks what the probes and
-// Prometheus ask.
+// TestProgram runs the real program with arguments and environment of each workload
+// on other ports. Those that select nothing of a cluster serve a folder, and are
+// asked what the probes and Prometheus ask.
 func TestProgram(t *testing.T) {
 	loaded := load(t)
 	program := filepath.Join(t.TempDir(), "turnout")
@@ -94,18 +94,34 @@ func TestProgram(t *testing.T) {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
-	more := the[*appsv1.Deployment](t, loaded, "openshift/deployment.yaml").Spec.Template.Spec.Containers[0].Env
-	for i, w := range workloads(t, loaded) {
+	for _, w := range workloads(t, loaded) {
 		c := w.template.Spec.Containers[0]
-		run(t, program, w.file, c)
-		if i == 0 {
-			c.Env = append(c.Env, more...)
-			run(t, program, "openshift/deployment.yaml", c)
+		admin := start(t, program, w.file, c, "ready", "--manifests", folder(t))
+		for _, path := range []string{c.StartupProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path, "/metrics"} {
+			if status := get(t, admin, path); status != http.StatusOK {
+				t.Errorf("%s: %s: %d", w.file, path, status)
+			}
 		}
+	}
+
+	// This one selects routes, which only a cluster can. Nobody answers at this one.
+	c := workloads(t, loaded)[0].template.Spec.Containers[0]
+	const file = "openshift/deployment.yaml"
+	c.Env = append(c.Env, the[*appsv1.Deployment](t, loaded, file).Spec.Template.Spec.Containers[0].Env...)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	const nobody = `{"apiVersion": "v1", "kind": "Config", "current-context": "x", "clusters": [{"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}],
+		"users": [{"name": "x", "user": {}}], "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(nobody), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admin := start(t, program, file, c, "listening", "--kubeconfig", kubeconfig)
+	if live, ready := get(t, admin, c.LivenessProbe.HTTPGet.Path), get(t, admin, c.ReadinessProbe.HTTPGet.Path); live != 200 || ready != 500 {
+		t.Errorf("without an API server: live %d, ready %d; want 200, 500", live, ready)
 	}
 }
 
-func run(t *testing.T, program, file string, container corev1.Container) {
+// folder holds one example.
+func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	example, err := os.ReadFile(filepath.Join("..", "..", "deploy", "examples", "host-route.yaml"))
@@ -115,8 +131,14 @@ func run(t *testing.T, program, file string, container corev1.Container) {
 	if err := os.WriteFile(filepath.Join(dir, "route.yaml"), example, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append(append([]string{}, container.Args...), "--manifests", dir,
-		"--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+	return dir
+}
+
+// start runs the program as container until the log has the line until, and returns
+// the address of its admin server. No line before may be a complaint.
+func start(t *testing.T, program, file string, container corev1.Container, until string, more ...string) string {
+	t.Helper()
+	args := slices.Concat(container.Args, []string{"--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, more)
 	p := exec.CommandContext(t.Context(), program, args...)
 	p.Env = []string{}
 	for _, e := range container.Env {
@@ -133,16 +155,16 @@ func run(t *testing.T, program, file string, container corev1.Container) {
 		t.Fatal(err)
 	}
 	watchdog := time.AfterFunc(time.Minute, func() { _ = p.Process.Kill() })
-	defer func() {
+	t.Cleanup(func() {
 		watchdog.Stop()
 		_ = p.Process.Kill() // it has nothing to finish
 		_ = p.Wait()         // killed
-	}()
-	admin, lines := "", bufio.NewReader(pipe)
-	for ready := false; !ready; {
+	})
+	admin := ""
+	for lines := bufio.NewReader(pipe); ; {
 		text, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("%s: not ready: %v: %s", file, err, text)
+			t.Fatalf("%s: no line %q: %v", file, until, err)
 		}
 		var line struct{ Level, Msg, Admin string }
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
@@ -154,16 +176,22 @@ func run(t *testing.T, program, file string, container corev1.Container) {
 		if line.Msg == "listening" {
 			admin = line.Admin
 		}
-		ready = line.Msg == "ready"
-	}
-	for _, path := range []string{container.StartupProbe.HTTPGet.Path, container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path, "/metrics"} {
-		resp, err := http.Get(fmt.Sprintf("http://%s%s", admin, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		if resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s: %s, %v", file, path, resp.Status, err)
+		if line.Msg == until {
+			return admin
 		}
 	}
+}
+
+// get returns the status of a GET of the admin server.
+func get(t *testing.T, admin, path string) int {
+	t.Helper()
+	resp, err := http.Get("http://" + admin + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
 }
