@@ -9,7 +9,8 @@ type Secrets interface {
 	// without one if there is none, or with Err if it may not be read. Watching what is
 	// watched already changes nothing.
 	Watch(key Key)
-	// Forget ends what Watch began. An event that is on its way may still arrive.
+	// Forget ends what Watch began. An event that is on its way may still arrive, but
+	// never after one of a later Watch.
 	Forget(key Key)
 }
 
