@@ -97,6 +97,9 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	ex.host = h.Authority
 	ex.captureRequest(h)
 
+	if w.cfg.MonitorPath != "" && ex.monitored(h) {
+		return
+	}
 	ex.table = w.cfg.Store.Load()
 	if string(h.Method) == "CONNECT" {
 		ex.answer(405, ReasonRefused)

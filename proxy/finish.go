@@ -17,7 +17,7 @@ func (ex *Exchange) account(reason Reason) {
 	if ex.route != nil {
 		ex.route.Stats().Add(ex.status, ex.bytesIn, ex.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
 	}
-	if w.cfg.AccessLog != nil {
+	if w.cfg.AccessLog != nil && reason != ReasonMonitor {
 		ex.log(reason)
 	}
 	ex.ticket.Leave()

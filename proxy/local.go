@@ -35,6 +35,20 @@ func (ex *Exchange) noRoute() {
 	ex.answer(503, ReasonNoRoute)
 }
 
+// monitored answers a load balancer that asks whether the router serves. It is not
+// logged: it comes every few seconds and says nothing about anybody's application.
+func (ex *Exchange) monitored(h *Head) bool {
+	if ex.client.Secure || string(h.Path) != ex.w.cfg.MonitorPath || len(h.Query) > 0 {
+		return false
+	}
+	out := &ex.local.head
+	*out = Head{Status: 200, Minor: 1, Fields: out.Fields[:0]}
+	out.add("cache-control", constant("no-cache"))
+	out.add("content-type", constant("text/html"))
+	ex.reply(ReasonMonitor, constant(pageServing))
+	return true
+}
+
 // page ends the exchange with a configured answer.
 func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 	h := &ex.local.head
@@ -124,6 +138,8 @@ func pageFor(status int) string {
 }
 
 const (
+	pageServing = "<html><body><h1>200 OK</h1>\nService ready.\n</body></html>\n"
+
 	page400 = "<html><body><h1>400 Bad Request</h1>\nThe request does not follow the HTTP grammar.\n</body></html>\n"
 	page405 = "<html><body><h1>405 Method Not Allowed</h1>\nThis method is not served here.\n</body></html>\n"
 	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"

@@ -66,6 +66,7 @@ const (
 	ReasonDenied                      // the route's allow-list does not name the source address
 	ReasonRateLimited                 // the source address used the route too much
 	ReasonRewrite                     // header actions or rewrite-target asked for more than a message may grow
+	ReasonMonitor                     // a load balancer asked whether the router serves; never logged
 	reasonCount
 )
 
@@ -73,6 +74,7 @@ var reasonNames = [reasonCount]string{
 	"ok", "redirect", "no-route", "no-endpoint", "bad-request", "refused", "connect-failed",
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
+	"monitor",
 }
 
 // String is the stable word of the reason.

@@ -67,6 +67,7 @@ type Config struct {
 	Captures           *Captures       // nil = the access log gets no fields of messages
 	Compression        *Compression    // nil = answers go out as endpoints send them
 	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
+	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 }
 

@@ -17,11 +17,17 @@ type answerOptions struct {
 	unavailableFile, notFoundFile string
 	compress                      bool
 	compressTypes                 string
+	metricsType                   string // haproxy: the monitor path is served
 }
+
+// monitorPath is what load balancers of the router we replace ask on the plain port.
+const monitorPath = "/_______internal_router_healthz"
 
 func answerSettings(o *options) []setting {
 	a := &o.answers
 	return []setting{
+		{flag: "metrics-type", env: "ROUTER_METRICS_TYPE", value: "TYPE", envStops: true, set: words(&a.metricsType, "haproxy"),
+			help: "haproxy: answer probes of " + monitorPath + " on the plain port; metrics are there without it"},
 		{flag: "errorfile-503", env: "ROUTER_ERRORFILE_503", value: "FILE", set: into(&a.unavailableFile, parseText),
 			help: "HTTP response to send instead of the 503 page"},
 		{flag: "errorfile-404", env: "ROUTER_ERRORFILE_404", value: "FILE", set: into(&a.notFoundFile, parseText),
@@ -47,6 +53,7 @@ func parseTypes(s string) (string, error) {
 type answers struct {
 	unavailable, notFound *proxy.ErrorPage
 	compression           *proxy.Compression
+	monitor               string
 }
 
 // load reads the error files. One that cannot be used is logged, and the router's own
@@ -55,6 +62,9 @@ func (a *answerOptions) load(log *zap.Logger) answers {
 	var out answers
 	if a.compress {
 		out.compression = proxy.NewCompression(a.compressTypes)
+	}
+	if a.metricsType == "haproxy" {
+		out.monitor = monitorPath
 	}
 	var err error
 	if out.unavailable, err = loadPage(a.unavailableFile); err != nil {
@@ -83,4 +93,5 @@ func loadPage(name string) (*proxy.ErrorPage, error) {
 
 func (a *answers) configure(c *proxy.Config) {
 	c.Unavailable, c.NotFound, c.Compression = a.unavailable, a.notFound, a.compression
+	c.MonitorPath = a.monitor
 }

@@ -44,9 +44,12 @@ func TestErrorFilesAndCompression(t *testing.T) {
 		t.Errorf("%d bytes, %v, compressed %v", len(body), err, answer.Uncompressed)
 	}
 
-	p = startRouter(t, []string{"ROUTER_ERRORFILE_503=" + filepath.Join(dir, "503.http")}, "--manifests", siteDir(t, app))
+	p = startRouter(t, []string{"ROUTER_ERRORFILE_503=" + filepath.Join(dir, "503.http"), "ROUTER_METRICS_TYPE=haproxy"}, "--manifests", siteDir(t, app))
 	if status, head := rawGet(t, p.http, "unknown.example.com", "/"); status != 503 || !strings.HasPrefix(head, "HTTP/1.1 503 Gone Fishing\r\nx-page: mine\r\n") {
 		t.Errorf("a good file: %q", head)
+	}
+	if status, _ := rawGet(t, p.http, "unknown.example.com", monitorPath); status != 200 {
+		t.Errorf("the monitor says %d", status)
 	}
 }
 

@@ -33,7 +33,7 @@ func foreignFlags(table []setting) []foreignFlag {
 	add(foreignFlag{isBool: true}, "logtostderr", "alsologtostderr", "add_dir_header", "add-dir-header", "one_output", "one-output",
 		"skip_headers", "skip-headers", "skip_log_headers", "skip-log-headers")
 	// There is no template, no configuration file, no reload and no process to watch.
-	add(foreignFlag{}, "template", "reload", "interval", "working-dir", "metrics-type", "commit-interval", "blueprint-route-namespace",
+	add(foreignFlag{}, "template", "reload", "interval", "working-dir", "commit-interval", "blueprint-route-namespace",
 		"blueprint-route-labels", "blueprint-route-pool-size", "max-dynamic-servers")
 	add(foreignFlag{isBool: true}, "haproxy-config-manager", "enable-ingress", "watch-endpoints")
 

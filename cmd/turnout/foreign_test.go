@@ -24,7 +24,7 @@ func TestForeignFlags(t *testing.T) {
 	}
 	f([]string{"flags of the OpenShift router that have no effect here: --v"}, "--v=2")
 	f([]string{"flags of the OpenShift router that have no effect here: --v, --logtostderr"}, "-v", "4", "--logtostderr", "--name=public")
-	f([]string{"flags of the OpenShift router that have no effect here: --template, --reload, --metrics-type, --haproxy-config-manager"},
+	f([]string{"flags of the OpenShift router that have no effect here: --template, --reload, --haproxy-config-manager"},
 		"--template=/var/lib/haproxy/conf/haproxy-config.template", "--reload", "/var/lib/haproxy/reload-haproxy", "--metrics-type=haproxy",
 		"--haproxy-config-manager")
 	f([]string{"flags that configure what this version does not have: --include-udp-endpoints"}, "--include-udp-endpoints=true")

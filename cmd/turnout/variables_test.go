@@ -95,7 +95,7 @@ func TestEveryVariableHasAPlace(t *testing.T) {
 }
 
 func TestUselessVariablesAreNamedOnce(t *testing.T) {
-	_, warnings, err := parseOptions(nil, envOf("RELOAD_INTERVAL", "5s", "TEMPLATE_FILE", "x", "ROUTER_METRICS_TYPE", ""))
+	_, warnings, err := parseOptions(nil, envOf("RELOAD_INTERVAL", "5s", "TEMPLATE_FILE", "x", "ROUTER_SHUTDOWN", ""))
 	if err != nil || len(warnings) != 1 || warnings[0] != "variables of the OpenShift router that have no effect here: TEMPLATE_FILE, RELOAD_INTERVAL" {
 		t.Errorf("%v %q", err, warnings)
 	}

@@ -1,0 +1,175 @@
+package h1
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// TestBlackBox is section AA: what a client of the plain port sees. Where Turnout is
+// stricter than the router it replaces, docs/differences.md has the reason.
+func TestBlackBox(t *testing.T) {
+	get := func(host string) string { return "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n" }
+	path := func(p string) string { return "GET " + p + " HTTP/1.1\r\nHost: foo.test\r\n\r\n" }
+	for _, tc := range []struct {
+		id, request string
+		status      int
+		has         []string // of the answer
+		pod         []string // of the request the pod gets
+	}{
+		{"C918", get("plain.test"), 200, []string{"\r\nset-cookie: stick=", "; path=/; HttpOnly\r\n", "\r\nx-pod: Mixed Case\r\n"}, nil},
+		{"C919", get("PLAIN.TEST"), 200, nil, []string{"\r\nhost: plain.test\r\n"}},
+		{"C921", get("plain.test.:80"), 200, nil, []string{"\r\nhost: plain.test.:80\r\n"}},
+		{"C922", get("plain.test:"), 503, nil, nil},
+		{"C923", get("plain.test:abc"), 503, nil, nil},
+		{"C924", get("plain.test.."), 503, nil, nil},
+		{"C926 refused", get("evil.test,plain.test"), 400, nil, nil},
+		{"C927 refused", get("plain.test,evil.test"), 400, nil, nil},
+		{"C928", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: plain.test\r\n\r\n", 200, nil, nil},
+		{"C929", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: evil.test\r\n\r\n", 400, nil, nil},
+		{"C931", "GET / HTTP/1.0\r\nHost: plain.test\r\n\r\n", 200, []string{"HTTP/1.1 200 ", "\r\nconnection: close\r\n"}, nil},
+		{"C932", "GET /\r\n\r\n", 400, nil, nil},
+		{"C933", "garbage\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
+		{"C934 refused", "POST / HTTP/1.1\r\nHost: plain.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
+		{"C936", path("/foo"), 200, nil, nil},
+		{"C936", path("/foo/"), 200, nil, nil},
+		{"C936", path("/foo//"), 200, nil, []string{"GET /foo// "}},
+		{"C936", path("/foo?x"), 200, nil, []string{"GET /foo?x "}},
+		{"C936", path("/foo/%2e%2e/x"), 200, nil, []string{"GET /foo/%2e%2e/x "}},
+		{"C937", path("/foobar"), 503, nil, nil},
+		{"C937", path("/foo;x"), 503, nil, nil},
+		{"C937", path("/FOO"), 503, nil, nil},
+		{"C938", path("/foo#a"), 400, nil, nil},
+		{"C939", get("unknown.test"), 503, []string{"HTTP/1.1 503 Service Unavailable\r\n", "cache-control: private, max-age=0, no-cache, no-store\r\n", "Application is not available"}, nil},
+		{"C941", get("none.test"), 503, nil, nil},
+		{"C942", "GET /r?q=1 HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/r?q=1\r\n", "\r\ncontent-length: 0\r\n", "\r\ncache-control: no-cache\r\n"}, nil},
+		{"C943", get("One.custom.test:8080"), 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
+		{"C944", "POST / HTTP/1.1\r\nHost: one.custom.test\r\nContent-Length: 0\r\n\r\n", 302, nil, nil},
+		{"redirect of a trailing dot", get("one.custom.test.:80"), 302, []string{"\r\nlocation: https://one.custom.test./\r\n"}, nil},
+		{"redirect of absolute-form", "GET http://one.custom.test:81/r?q HTTP/1.1\r\nHost: one.custom.test:81\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/r?q\r\n"}, nil},
+		{"redirect of a bare authority", "GET http://one.custom.test HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
+		{"redirect of *", "OPTIONS * HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
+		{"redirect of a double slash", "GET //evil.test/ HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test//evil.test/\r\n"}, nil},
+		{"C961", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: any.test\r\n\r\n", 200, []string{"Service ready."}, nil},
+		{"C961", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"Service ready."}, nil},
+		{"C962", "GET /_______internal_router_healthz?x HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"x-pod"}, []string{"GET /_______internal_router_healthz?x "}},
+		{"C974", "GET / HTTP/1.1\r\nHost: plain.test\r\nX-SSL-Client-CN: root\r\n\r\n", 200, nil, []string{"!x-ssl"}},
+	} {
+		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/_______internal_router_healthz" }})
+		p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Pod: Mixed Case\r\nContent-Length: 1\r\n\r\na"))
+		cookie := func(s *routing.RouteSpec) {
+			s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
+		}
+		r.route("plain", "plain.test", cookie, p.addr)
+		r.route("foo", "foo.test", func(s *routing.RouteSpec) { s.Path = "/foo" }, p.addr)
+		r.route("none", "none.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.addr)
+		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.addr)
+		got := string(r.say(tc.request).Received())
+		if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tc.status)) {
+			t.Errorf("%s: %q, want status %d", tc.id, got, tc.status)
+			continue
+		}
+		wantIn(t, tc.id, got, tc.has)
+		if len(tc.pod) > 0 && len(p.requests) != 1 {
+			t.Errorf("%s: the pod got %q", tc.id, p.requests)
+			continue
+		}
+		if len(tc.pod) > 0 {
+			wantIn(t, tc.id, p.requests[0], tc.pod)
+		}
+		if strings.HasPrefix(tc.id, "C961") && len(r.logged) > 0 {
+			t.Errorf("%s: the probe is logged", tc.id)
+		}
+	}
+}
+
+// wantIn checks that text has every piece, and none of those that begin with "!".
+func wantIn(t *testing.T, id, text string, pieces []string) {
+	t.Helper()
+	for _, s := range pieces {
+		piece, not := strings.CutPrefix(s, "!")
+		if strings.Contains(text, piece) == not {
+			t.Errorf("%s: %q in %q", id, s, text)
+		}
+	}
+}
+
+// TestOnlyTLS is section AA for what comes over TLS: plain and redirecting routes of
+// the other port, HSTS also over plain HTTP with policy Allow.
+func TestOnlyTLS(t *testing.T) {
+	for _, tc := range []struct {
+		id, host string
+		secure   bool
+		status   int
+		has      []string
+	}{
+		{"C947", "one.custom.test", true, 200, nil},
+		{"C948", "plain.test", true, 503, nil},
+		{"C949", "pt.apps.test", true, 503, nil},
+		{"HSTS over TLS", "allow.test", true, 200, []string{"strict-transport-security: max-age=1\r\n"}},
+		{"HSTS with Allow", "allow.test", false, 200, []string{"strict-transport-security: max-age=1\r\n"}},
+		{"no HSTS of the router's own pages", "empty.test", true, 503, []string{"!strict-transport"}},
+		{"the monitor is on the plain port only", "x.test", true, 503, nil},
+	} {
+		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/monitor" }})
+		p := r.pod(1, always(ok("a")))
+		r.route("plain", "plain.test", nil, p.addr)
+		r.route("pt", "pt.apps.test", func(s *routing.RouteSpec) { s.Termination = routing.TermPassthrough }, p.addr)
+		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.addr)
+		r.route("allow", "allow.test", func(s *routing.RouteSpec) {
+			s.Termination, s.Insecure, s.Policy.HSTS = routing.TermEdge, routing.InsecureAllow, "max-age=1"
+		}, p.addr)
+		r.route("empty", "empty.test", func(s *routing.RouteSpec) { s.Termination, s.Policy.HSTS = routing.TermEdge, "max-age=1" })
+		at := frontAddr
+		if tc.secure {
+			at = secureAddr
+		}
+		c := r.net.Connect(at)
+		c.Write([]byte("GET /monitor HTTP/1.1\r\nHost: " + tc.host + "\r\n\r\n"))
+		if !tc.secure { // the plain port answers probes
+			r.net.Run()
+			c = r.net.Connect(at)
+			c.Write([]byte("GET / HTTP/1.1\r\nHost: " + tc.host + "\r\n\r\n"))
+		}
+		r.net.Run()
+		got := string(c.Received())
+		if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tc.status)) {
+			t.Errorf("%s: %q", tc.id, got)
+		}
+		wantIn(t, tc.id, got, tc.has)
+	}
+}
+
+// TestCookiesOfRequests is the last table of section Q.
+func TestCookiesOfRequests(t *testing.T) {
+	for _, tc := range []struct {
+		id, sent, forwarded string
+		disabled, set       bool
+	}{
+		{"C721", "stick=VALID; foo=1; bar=2", "cookie: foo=1; bar=2\r\n", false, false},
+		{"C722", "stick=unknown; foo=1", "cookie: foo=1\r\n", false, true},
+		{"C723", "stick=VALID", "", false, false},
+		{"C724", "stick=VALID; foo=1", "cookie: stick=VALID; foo=1\r\n", true, false},
+		{"none", "foo=1", "cookie: foo=1\r\n", false, true},
+	} {
+		r := newRig(t)
+		p := r.pod(1, always(ok("a")))
+		r.route("app", "app.test", func(s *routing.RouteSpec) {
+			if !tc.disabled {
+				s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
+			}
+		}, p.addr)
+		valid := r.registry.Pool(r.specs[0].RouteKey.String()).Servers()[0].Cookie()
+		c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nCookie: " + strings.ReplaceAll(tc.sent, "VALID", valid) + "\r\n\r\n")
+		if got := strings.ReplaceAll(p.requests[0], valid, "VALID"); !strings.Contains(got, "\r\n"+tc.forwarded) || tc.forwarded == "" && strings.Contains(got, "cookie") {
+			t.Errorf("%s: the pod got %q", tc.id, got)
+		}
+		if strings.Contains(string(c.Received()), "set-cookie: stick="+valid) != tc.set {
+			t.Errorf("%s: %q", tc.id, c.Received())
+		}
+	}
+}
