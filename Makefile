@@ -81,4 +81,4 @@ bin/image/rootfs.tar:
 	$(GO) run ./deploy/rootfs bin/image/turnout $@
 
 test-image: ## build the image and run it (needs root, buildah, podman, runc)
-	$(GO) test -tags image -count 1 -timeout 10m ./test/image
+	$(GO) test -tags image -count 1 -timeout 20m ./test/image

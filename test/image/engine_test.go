@@ -92,9 +92,12 @@ func output(t *testing.T, c *exec.Cmd) string {
 	return strings.TrimSpace(string(text))
 }
 
-// limited returns a context of the test and one minute.
+// patience is how long anything may take on a machine with more to do.
+const patience = 3 * time.Minute
+
+// limited returns a context of the test that ends when patience does.
 func limited(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -131,7 +134,7 @@ func start(t *testing.T, name string, options []string, args ...string) *contain
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if text, err := podman(ctx, "rm", "-f", "-t", "0", c.name).CombinedOutput(); err != nil {
 			t.Errorf("podman rm: %v\n%s", err, text)
@@ -141,7 +144,7 @@ func start(t *testing.T, name string, options []string, args ...string) *contain
 		}
 	})
 	// A router that hangs ends with its container, and so the log.
-	watchdog := time.AfterFunc(time.Minute, func() { _ = podman(context.Background(), "kill", c.name).Run() })
+	watchdog := time.AfterFunc(patience, func() { _ = podman(context.Background(), "kill", c.name).Run() })
 	t.Cleanup(func() { watchdog.Stop() })
 	c.listened = c.line("listening")
 	c.line("ready")
