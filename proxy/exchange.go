@@ -73,6 +73,7 @@ type attemptState struct {
 
 	// What is remembered for the log.
 	status            int
+	detail            string
 	began             time.Time
 	start, sent, got  int64 // ns of the loop's clock, -1 = not reached
 	lastUp, lastDown  int64 // when either side last moved

@@ -36,7 +36,7 @@ func (ex *Exchange) log(reason Reason) {
 	rec := &ex.record // a local one would be allocated: the log is behind an interface
 	*rec = Record{
 		Start: ex.began, Client: ex.client.Addr, Secure: ex.client.Secure,
-		Host: ex.host, Status: ex.status, Reason: reason,
+		Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
 		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
 		Connect: span(ex.start, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
 		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,

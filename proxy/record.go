@@ -25,6 +25,7 @@ type Record struct {
 
 	Status   int    // status sent to the client, 0 when the connection closed without one
 	Reason   Reason // who ended the exchange and why
+	Detail   string // the rule that a rejected request broke, a stable word of its codec such as "cl-te"; empty otherwise
 	BytesIn  uint64 // request body bytes taken from the client
 	BytesOut uint64 // response body bytes given to the client
 	Retries  int    // attempts after the first
@@ -67,6 +68,9 @@ const (
 	ReasonRateLimited                 // the source address used the route too much
 	ReasonRewrite                     // header actions or rewrite-target asked for more than a message may grow
 	ReasonMonitor                     // a load balancer asked whether the router serves; never logged
+	ReasonTargetSize                  // the request target was too long (414)
+	ReasonHeadSize                    // the request head was too long or had too many fields (431)
+	ReasonUnsupported                 // an expectation, transfer coding or version that is not known here (417, 501, 505)
 	reasonCount
 )
 
@@ -75,6 +79,7 @@ var reasonNames = [reasonCount]string{
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
+	"target-too-long", "head-too-large", "unsupported",
 }
 
 // String is the stable word of the reason.

@@ -185,12 +185,10 @@ func (w *Worker) Totals(t *Totals) {
 }
 
 // Rejected counts and logs a request that never became an exchange: its bytes were
-// no request (400 and the like), or did not arrive in time (408).
-func (w *Worker) Rejected(client *Client, status int) {
-	reason := ReasonBadRequest
-	if status == 408 {
-		reason = ReasonClientTimeout
-	}
+// no request (400 and the like), or did not arrive in time (408). detail is what
+// Record.Detail says.
+func (w *Worker) Rejected(client *Client, status int, detail string) {
+	reason := rejection(status)
 	add(&w.counts.requests, 1)
 	add(&w.counts.reasons[reason], 1)
 	if w.cfg.AccessLog == nil {
@@ -198,6 +196,6 @@ func (w *Worker) Rejected(client *Client, status int) {
 	}
 	w.cfg.AccessLog.Log(&Record{
 		Start: w.cfg.Clock.Wall(), Client: client.Addr, Secure: client.Secure,
-		Status: status, Reason: reason, Connect: -1, Response: -1,
+		Status: status, Reason: reason, Detail: detail, Connect: -1, Response: -1,
 	})
 }

@@ -46,6 +46,10 @@ func appendLine(b []byte, s *slot) []byte {
 	b = strconv.AppendInt(b, int64(r.Status), 10)
 	b = append(b, `,"reason":`...)
 	b = appendText(b, r.Reason.String())
+	if r.Detail != "" {
+		b = append(b, `,"detail":`...)
+		b = appendText(b, r.Detail)
+	}
 	b = append(b, `,"bytes_in":`...)
 	b = strconv.AppendUint(b, r.BytesIn, 10)
 	b = append(b, `,"bytes_out":`...)

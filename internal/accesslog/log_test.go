@@ -294,7 +294,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		documented[m[1]] = true
 	}
 	r := captured()
-	r.Tunnel, r.Target = true, bytes.Repeat([]byte("x"), maxTarget+1)
+	r.Tunnel, r.Detail, r.Target = true, "cl-te", bytes.Repeat([]byte("x"), maxTarget+1)
 	var line map[string]any
 	if err := json.Unmarshal([]byte(one(t, r)), &line); err != nil {
 		t.Fatal(err)

@@ -191,7 +191,7 @@ func TestLocalAnswers(t *testing.T) {
 		{"CONNECT app.test:443 HTTP/1.1\r\nHost: app.test:443\r\n\r\n", 405, proxy.ReasonRefused, "405 Method Not Allowed"},
 		{"GET / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400, proxy.ReasonBadRequest, "connection: close\r\n"},
 		{"GET / HTTP/1.1\nHost: app.test\n\n", 400, proxy.ReasonBadRequest, "connection: close\r\n"},
-		{"GET / HTTP/1.1\r\nHost: app.test\r\nX: " + strings.Repeat("x", 30000) + "\r\n\r\n", 431, proxy.ReasonBadRequest, ""},
+		{"GET / HTTP/1.1\r\nHost: app.test\r\nX: " + strings.Repeat("x", 30000) + "\r\n\r\n", 431, proxy.ReasonHeadSize, ""},
 	} {
 		c := r.say(tc.request)
 		r.wantStatus(c, tc.status)

@@ -169,10 +169,9 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 // readHead looks for a complete head; ok is false when more bytes are needed.
 func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	s := sc.s
-	if !sc.partial {
-		if used = wire.SkipEmptyLines(p); used > 0 {
-			return used, true
-		}
+	if used = wire.SkipEmptyLines(p); used > 0 {
+		sc.searched = 0 // it may have been half of one
+		return used, true
 	}
 	end, err := wire.FindHeadEnd(p, sc.searched, s.limits)
 	if err != nil {
@@ -229,7 +228,7 @@ func (sc *serverConn) readBody(p []byte) int {
 		data, n, state, err := sc.rq.body.Next(p[used:])
 		used += n
 		if err != nil {
-			sc.badBody()
+			sc.ex.RequestMalformed(verdict(err))
 			return len(p)
 		}
 		if len(data) > 0 {
@@ -257,24 +256,20 @@ func (sc *serverConn) requestEnd() {
 	}
 }
 
-// badBody ends an exchange whose body broke the chunk grammar. If the response has
-// not begun the client is told; the endpoint's connection is lost either way.
-func (sc *serverConn) badBody() {
-	ex := sc.ex
-	sc.ex = nil
-	ex.DownstreamGone(proxy.FaultMalformed)
-	sc.local(400)
-}
-
 // reject answers a head that is no request.
 func (sc *serverConn) reject(err error) {
-	status := 400
+	status, detail := verdict(err)
+	sc.s.worker.Rejected(&sc.client, status, detail)
+	sc.local(status)
+}
+
+// verdict is the status and the stable word of a broken rule.
+func verdict(err error) (status int, detail string) {
 	var we *wire.Error
 	if errors.As(err, &we) {
-		status = we.Status
+		return we.Status, we.Reason
 	}
-	sc.s.worker.Rejected(&sc.client, status)
-	sc.local(status)
+	return 400, ""
 }
 
 // local writes an answer outside any exchange and ends the connection.
@@ -324,13 +319,17 @@ func (sc *serverConn) turnOver() {
 func (sc *serverConn) EOF(*reactor.Conn) {
 	switch sc.phase {
 	case phaseHead:
+		if sc.partial { // half a request is worth an answer (RFC 9112 section 8)
+			sc.s.worker.Rejected(&sc.client, 400, "incomplete-head")
+			sc.local(400)
+			return
+		}
 		sc.phase = phaseGone
 		sc.c.Close()
 	case phaseBody:
 		ex := sc.ex
-		sc.ex = nil
 		ex.DownstreamGone(proxy.FaultReset)
-		sc.finish()
+		sc.Abort(proxy.FaultReset)
 	case phaseWait:
 		sc.closing = true
 	}
@@ -362,7 +361,7 @@ func (sc *serverConn) expire() {
 		return
 	}
 	if sc.partial || sc.first {
-		sc.s.worker.Rejected(&sc.client, 408)
+		sc.s.worker.Rejected(&sc.client, 408, "")
 		sc.local(408)
 		return
 	}

@@ -78,7 +78,7 @@ var requestErrors = [faultCount]Error{
 	faultNUL:                {400, "nul", "RFC 9110 section 5.5"},
 	faultHeadSize:           {431, "head-size", "RFC 6585 section 5"},
 	faultTargetSize:         {414, "target-size", "RFC 9110 section 15.5.15"},
-	faultFieldCount:         {400, "field-count", "RFC 9110 section 5.4"},
+	faultFieldCount:         {431, "field-count", "RFC 6585 section 5"},
 	faultMethod:             {400, "method", "RFC 9110 section 9.1"},
 	faultRequestLine:        {400, "request-line", "RFC 9112 section 3"},
 	faultTargetChar:         {400, "target-char", "RFC 9112 section 3.2"},
@@ -118,7 +118,7 @@ var requestErrors = [faultCount]Error{
 	faultChunkEnd:           {400, "chunk-end", "RFC 9112 section 7.1"},
 	faultChunkFlood:         {400, "chunk-flood", "RFC 9112 section 7.1.1"},
 	faultTrailerSize:        {431, "trailer-size", "RFC 6585 section 5"},
-	faultTrailerCount:       {400, "trailer-count", "RFC 9110 section 5.4"},
+	faultTrailerCount:       {431, "trailer-count", "RFC 6585 section 5"},
 }
 
 // responseErrors are the same rejections of what a server sent.

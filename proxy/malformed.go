@@ -1,0 +1,32 @@
+package proxy
+
+// RequestMalformed tells that the request's body broke the grammar of its protocol:
+// where it ends is unknown. What went to the endpoint is given up. The client is
+// answered 400 if its answer has not begun, else that is broken off; its connection
+// ends either way. status is 400, or another one for a limit; detail is what
+// Record.Detail says.
+func (ex *Exchange) RequestMalformed(status int, detail string) {
+	ex.detail = detail
+	if ex.state == stateBody {
+		ex.breakOff(FaultMalformed, rejection(status))
+		return
+	}
+	ex.abandon()
+	ex.answer(status, rejection(status))
+}
+
+// rejection is the reason that goes with the status of a request that is refused for
+// what it is.
+func rejection(status int) Reason {
+	switch status {
+	case 408:
+		return ReasonClientTimeout
+	case 414:
+		return ReasonTargetSize
+	case 431:
+		return ReasonHeadSize
+	case 417, 501, 505:
+		return ReasonUnsupported
+	}
+	return ReasonBadRequest
+}

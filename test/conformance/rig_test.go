@@ -1,0 +1,220 @@
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1"
+	"turnout/routing"
+	"turnout/tlsmux"
+)
+
+var (
+	plainPort = netip.MustParseAddrPort("192.0.2.1:80")
+	proxyPort = netip.MustParseAddrPort("192.0.2.1:8080")
+	podAddr   = netip.MustParseAddrPort("198.51.100.1:8080")
+)
+
+// lane is the request path of one loop, as the router assembles it.
+type lane struct {
+	pools  *h1.Pools
+	worker *proxy.Worker
+	server *h1.Server
+}
+
+// newLane assembles the rooms of a loop.
+func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.AccessLog) *lane {
+	t.Helper()
+	l := &lane{}
+	var err error
+	if l.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop}); err != nil {
+		t.Fatal(err)
+	}
+	l.worker, err = proxy.NewWorker(proxy.Config{
+		Store: store, Clock: h1.Clock{Loop: loop}, Upstreams: l.pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: l.worker}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lane) accept(c *reactor.Conn) reactor.Handler { return l.server.Accept(c, false) }
+
+// publishApp publishes the one route there is.
+func publishApp(t testing.TB, store *routing.Store, registry *balancer.Registry, pod netip.AddrPort) {
+	t.Helper()
+	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, []routing.RouteSpec{{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
+		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
+		Targets: []balancer.Target{{ID: "ept:app", Addr: pod, Weight: 1}},
+	}})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	store.Publish(table)
+}
+
+// rig is a router of one loop on an in-memory network in virtual time.
+type rig struct {
+	t        *testing.T
+	net      *reactor.Network
+	registry *balancer.Registry
+	lane     *lane
+	pod      *pod
+	log      records
+}
+
+// records is an access log that is kept.
+type records []proxy.Record
+
+// Log implements proxy.AccessLog.
+func (l *records) Log(r *proxy.Record) {
+	kept := *r
+	kept.Method, kept.Host, kept.Target = bytes.Clone(r.Method), bytes.Clone(r.Host), bytes.Clone(r.Target)
+	*l = append(*l, kept)
+}
+
+func newRig(t *testing.T, n *reactor.Network, replies []reply) *rig {
+	t.Helper()
+	r := &rig{t: t, net: n, registry: balancer.NewRegistry()}
+	store := routing.NewStore()
+	loop := n.NewLoop(reactor.Config{})
+	r.lane = newLane(t, loop, store, &r.log)
+	front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, accept := range map[netip.AddrPort]func(*reactor.Conn) reactor.Handler{plainPort: r.lane.accept, proxyPort: front.Accept(r.lane.accept)} {
+		if _, err := loop.Listen(port, accept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publishApp(t, store, r.registry, podAddr)
+	r.pod = &pod{replies: replies}
+	n.Accept(podAddr, r.pod.connect)
+	return r
+}
+
+// pod is an endpoint that reads with net/http and answers what the script says.
+type pod struct {
+	replies  []reply
+	conns    []*reactor.Peer
+	got      bytes.Buffer // all bytes of all connections
+	requests int
+	bad      error // net/http could not read what was forwarded
+}
+
+func (p *pod) connect(peer *reactor.Peer) {
+	p.conns = append(p.conns, peer)
+	var pending []byte
+	answered, tunnel := false, false // the request pending begins with was answered early; no HTTP any more
+	peer.OnData = func(*reactor.Peer) {
+		data := peer.Take()
+		p.got.Write(data)
+		pending = append(pending, data...)
+		for len(pending) > 0 && !tunnel {
+			head, whole, err := readRequest(pending)
+			if err != nil {
+				p.bad = errors.Join(p.bad, err)
+				return
+			}
+			r := p.reply()
+			if head && !answered && (whole > 0 || r.early) {
+				answered = true
+				tunnel = bytes.HasPrefix(r.data, []byte("HTTP/1.1 101 "))
+				p.answer(peer, r)
+			}
+			if whole == 0 {
+				return
+			}
+			p.requests++
+			pending, answered = pending[whole:], false
+		}
+	}
+}
+
+// reply is what the next complete request gets.
+func (p *pod) reply() reply {
+	if p.requests < len(p.replies) && (len(p.replies[p.requests].data) > 0 || p.replies[p.requests].ends != "" || p.replies[p.requests].silent) {
+		return p.replies[p.requests]
+	}
+	early := p.requests < len(p.replies) && p.replies[p.requests].early
+	return reply{data: []byte("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"), early: early}
+}
+
+func (p *pod) answer(peer *reactor.Peer, r reply) {
+	if r.silent {
+		return
+	}
+	peer.Write(r.data)
+	switch r.ends {
+	case "fin":
+		peer.CloseWrite()
+	case "rst":
+		peer.Reset()
+	}
+}
+
+// readRequest reads the request b begins with as net/http does: whether its head is
+// there, and its length once all of it is.
+func readRequest(b []byte) (head bool, whole int, err error) {
+	if !bytes.Contains(b, []byte("\r\n\r\n")) {
+		return false, 0, nil
+	}
+	source := bytes.NewReader(b)
+	in := bufio.NewReader(source)
+	q, err := http.ReadRequest(in)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, 0, nil
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	if _, err = io.Copy(io.Discard, q.Body); err != nil { // not all there yet
+		return true, 0, nil
+	}
+	return true, len(b) - source.Len() - in.Buffered(), nil
+}
+
+// statuses reads what a client got as a sequence of answers. A HEAD request has no
+// body in its answer, so the methods are needed.
+func statuses(got []byte, methods []string) (list []string) {
+	in := bufio.NewReader(bytes.NewReader(got))
+	for i := 0; ; {
+		if _, err := in.Peek(1); err != nil {
+			return list
+		}
+		q := &http.Request{Method: http.MethodGet}
+		if i < len(methods) {
+			q.Method = methods[i]
+		}
+		a, err := http.ReadResponse(in, q)
+		if err != nil {
+			return append(list, "garbage")
+		}
+		word := a.Status[:3]
+		if a.StatusCode >= 200 {
+			i++
+		}
+		if _, err := io.Copy(io.Discard, a.Body); err != nil {
+			word += "!"
+		}
+		list = append(list, word)
+		if a.StatusCode == http.StatusSwitchingProtocols {
+			return list
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package conformance
+
+import (
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/internal/testkit"
+)
+
+// TestConversationsOverSockets has those conversations that the router ends by itself
+// over real sockets: what the in-memory network believes of them is true.
+func TestConversationsOverSockets(t *testing.T) {
+	router := testkit.StartRouter(t, 1, nil)
+	for file, cases := range readConversations(t) {
+		for _, c := range cases {
+			if !c.one() || !c.expected("closed", "yes") || strings.HasPrefix(file, "proxy-") {
+				continue
+			}
+			t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
+				pod := listenPod(t, c.replies)
+				router.Publish(t, testkit.Spec("app.test", pod))
+				c.runOverSocket(t, router.Addr.String())
+			})
+		}
+	}
+}
+
+// expected reports that a case expects this.
+func (c *conversation) expected(key, value string) bool {
+	return slices.ContainsFunc(c.expects, func(e expectation) bool { return e.key == key && e.value == value })
+}
+
+// runOverSocket sends everything at once and reads until the router ends the connection.
+func (c *conversation) runOverSocket(t *testing.T, addr string) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var sent []byte
+	for _, s := range c.steps {
+		if s.verb == "eof" {
+			err = conn.(*net.TCPConn).CloseWrite()
+		} else {
+			sent = append(sent, s.data...)
+			_, err = conn.Write(s.data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatalf("the connection did not end well: %v after %q", err, got)
+	}
+	list := statuses(got, (&client{sent: sent}).methods())
+	if len(list) == 0 {
+		list = []string{"-"}
+	}
+	for _, e := range c.expects {
+		if e.key == "status" && strings.Join(list, " ") != e.value {
+			t.Errorf("want status %s, got %v: %.300q", e.value, list, got)
+		}
+	}
+}
+
+// listenPod is a pod on loopback that answers as the script says.
+func listenPod(t *testing.T, replies []reply) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go servePod(ln, replies)
+	return ln.Addr().String()
+}
+
+// servePod serves one connection after the other until the listener closes.
+func servePod(ln net.Listener, replies []reply) {
+	p := &pod{replies: replies}
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		p.serve(conn)
+	}
+}
+
+func (p *pod) serve(conn net.Conn) {
+	defer conn.Close()
+	var pending []byte
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		pending = append(pending, buf[:n]...)
+		for {
+			_, whole, err := readRequest(pending)
+			if err != nil || whole == 0 {
+				break
+			}
+			r := p.reply()
+			p.requests++
+			pending = pending[whole:]
+			if _, err := conn.Write(r.data); err != nil || r.ends != "" {
+				return
+			}
+		}
+	}
+}
