@@ -49,8 +49,14 @@ func checkTLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, fie
 		}
 	case routev1.TLSTerminationReencrypt:
 	case routev1.TLSTerminationPassthrough:
-		if config.Certificate != "" || config.Key != "" || config.CACertificate != "" || config.DestinationCACertificate != "" {
-			c.errs = append(c.errs, field.Invalid(c.path, "redacted", "passthrough termination does not support certificates"))
+		for _, f := range [...]struct{ name, shown, text string }{
+			{"certificate", "certificate", config.Certificate}, {"key", "key", config.Key},
+			{"caCertificate", "ca certificate", config.CACertificate},
+			{"destinationCACertificate", "destination ca certificate", config.DestinationCACertificate},
+		} {
+			if f.text != "" {
+				c.fail(f.name, f.shown, errors.New("passthrough termination does not support certificates"))
+			}
 		}
 	default:
 		c.errs = append(c.errs, field.NotSupported(c.path.Child("termination"), config.Termination,

@@ -230,7 +230,7 @@ func TestTLSMessages(t *testing.T) {
 		want   string
 	}{
 		{routev1.TLSConfig{Termination: "x"}, `spec.tls.termination: Unsupported value: "x"`},
-		{routev1.TLSConfig{Termination: "passthrough", Key: "k"}, "passthrough termination does not support certificates"},
+		{routev1.TLSConfig{Termination: "passthrough", Key: "k"}, `spec.tls.key: Invalid value: "redacted key data": passthrough termination does not support certificates`},
 		{routev1.TLSConfig{Termination: "edge", InsecureEdgeTerminationPolicy: "hsts"},
 			"invalid value for InsecureEdgeTerminationPolicy option, acceptable values are None, Allow, Redirect, or empty"},
 		{routev1.TLSConfig{Termination: "passthrough", InsecureEdgeTerminationPolicy: "Allow"}, "acceptable values are None, Redirect, or empty"},
