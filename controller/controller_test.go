@@ -258,6 +258,16 @@ func TestNothingNewPublishesNothing(t *testing.T) {
 	if route, _ := r.c.Route("ns", "a"); route.Labels["a"] != "b" {
 		t.Error("the route is shown as it was before")
 	}
+	known := r.c.state.routes[source.Key{Namespace: "ns", Name: "a"}]
+	result := known.result
+	status := aRoute("a", "a.test", 0, admittedBy("other", "a.test"))
+	r.do(status)
+	if known.result != result {
+		t.Error("the route was translated again because of a status")
+	}
+	if route, _ := r.c.Route("ns", "a"); len(route.Status.Ingress) != 2 || known.object != status.Object {
+		t.Errorf("the route is shown with the status %+v", route.Status)
+	}
 	r.do(aRoute("a", "a.test", 0, func(o *routev1.Route) {
 		o.Annotations = map[string]string{"haproxy.router.openshift.io/balance": "leastconn"}
 	}))

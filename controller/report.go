@@ -17,6 +17,11 @@ func (s *state) reportAll() {
 			s.cfg.Status.Withdraw(r.object)
 		}
 	}
+	for _, r := range s.shown {
+		if s.routes[r.key] == r {
+			s.views.set(r)
+		}
+	}
 	for r := range s.dirty {
 		s.report(r)
 	}

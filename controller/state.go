@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -39,6 +41,7 @@ type state struct {
 	touched  map[*route]struct{} // only their endpoints changed
 	asked    []*service          // whose set was made
 	gone     []*route            // no longer there
+	shown    []*route            // there is an object that leads to nothing new
 	observed []*route            // there is an object that Status has not seen
 }
 
@@ -111,7 +114,7 @@ func (s *state) apply(events []source.Event) bool {
 	s.publish(s.judge())
 	s.reportAll()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
-	s.gone, s.observed = nil, nil
+	s.gone, s.shown, s.observed = nil, nil, nil
 	for _, v := range s.asked {
 		v.set = nil
 	}
@@ -162,15 +165,29 @@ func (s *state) routeEvent(e *source.Event) {
 		old = nil
 	}
 	r := old
-	if r == nil {
+	switch {
+	case r == nil:
 		r = &route{key: e.Key}
 		s.routes[e.Key] = r
+		s.dirty[r] = struct{}{}
+	case r.order == e.Order && asksTheSame(r.object, object):
+		s.shown = append(s.shown, r)
+		if r.tls.done {
+			r.tls.in = object.Spec.TLS // so that the old object can go
+		}
+	default:
+		s.dirty[r] = struct{}{}
 	}
 	r.object, r.order, r.origin = object, e.Order, e.Origin
-	s.dirty[r] = struct{}{}
 	if s.cfg.Status != nil {
 		s.observed = append(s.observed, r)
 	}
+}
+
+// asksTheSame reports whether two versions of a route lead to the same. Most events of a
+// route are about its status, which this router has written itself.
+func asksTheSame(a, b *routev1.Route) bool {
+	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) && reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
 // forget removes a route, nil included, from everything but the table.
