@@ -71,7 +71,6 @@ func TestWithdraw(t *testing.T) {
 				t.Errorf("%s: %+v, %d records", c.id, s, w.records())
 			}
 			w.Withdraw(route)
-			w.Observe(route)
 			pass(time.Second)
 			if w.records() != 0 || api.count("get") != c.gets {
 				t.Errorf("%s: something was done for a route that nobody reported", c.id)
@@ -104,6 +103,18 @@ func TestWithdrawWhileWriting(t *testing.T) {
 		pass(10 * time.Second)
 		if said(api.get("b"), "test1") != "h True" || w.Stats().Pending != 0 {
 			t.Errorf("came back: %s, %+v", said(api.get("b"), "test1"), w.Stats())
+		}
+		// It is seen again, but there is nothing to say of it yet.
+		for _, wait := range []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond} {
+			w.Withdraw(api.get("b"))
+			pass(wait)
+			w.Observe(api.get("b"))
+			pass(10 * time.Second)
+			if w.records() != 1 || w.Stats().Pending != 0 {
+				t.Errorf("seen again after %v: %d records, %+v", wait, w.records(), w.Stats())
+			}
+			w.Report(api.get("b"), inBubble("h", 0))
+			pass(10 * time.Second)
 		}
 	})
 }
@@ -166,6 +177,7 @@ func TestSweep(t *testing.T) {
 			api := newFakeAPI()
 			synced := make(chan struct{})
 			w := start(t, api, func(cfg *WriterConfig) { cfg.Sweep, cfg.Log = synced, zap.New(log) })
+			w.Observe(api.put(aRoute("unreported", inBubble("u", -time.Hour)))) // its secret is not there yet
 			mine := api.put(aRoute("m", inBubble("m", -time.Hour)))
 			w.Report(mine, inBubble("m", -time.Hour))
 			api.put(aRoute("others", named("test2", inBubble("o", -time.Hour))))
@@ -207,7 +219,7 @@ func TestSweep(t *testing.T) {
 					t.Errorf("back %v: stale%d: %s, want %s", back, i, got, want)
 				}
 			}
-			if n := w.Stats().Removed; n != removed || said(api.get("m"), "test1") != "m True" || said(api.get("others"), "test2") != "o True" || said(api.get("new"), "test1") != "n True" {
+			if n := w.Stats().Removed; n != removed || said(api.get("m"), "test1") != "m True" || said(api.get("unreported"), "test1") != "u True" || said(api.get("others"), "test2") != "o True" || said(api.get("new"), "test1") != "n True" {
 				t.Errorf("back %v: removed %d, want %d", back, n, removed)
 			}
 			if n := lines.FilterField(zap.String("router", "test1")).Len(); n != log2 {

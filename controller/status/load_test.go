@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestOutage: the API is away for five minutes while things go on changing.
@@ -149,5 +152,88 @@ func TestEnd(t *testing.T) {
 				t.Errorf("%d writes, %s, want %s", n, said(api.get("r0"), "test1"), c.want)
 			}
 		})
+	}
+}
+
+// TestSoak: three replicas, an API that fails every third call in some way, routes that
+// come, change, leave and go. In the end everything is as it should be.
+func TestSoak(t *testing.T) {
+	for seed := range uint64(4) {
+		synctest.Test(t, func(t *testing.T) { soak(t, rand.New(rand.NewPCG(seed, 3))) })
+	}
+}
+
+func soak(t *testing.T, chance *rand.Rand) {
+	api := newFakeAPI()
+	api.delay = 3 * time.Millisecond
+	writers := someWriters(t, api, 3)
+	selected := func(route *routev1.Route) *routev1.RouteIngress {
+		if route.Labels["out"] != "" {
+			return nil
+		}
+		return inBubble(route.Spec.Host, 0)
+	}
+	replicas(t, api, 30*time.Millisecond, writers, selected)
+	var mu sync.Mutex
+	faults := rand.New(rand.NewPCG(chance.Uint64(), 4))
+	api.failing(func(_, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch faults.IntN(12) {
+		case 0:
+			return errors.New("connection reset by peer")
+		case 1:
+			return apierrors.NewInternalError(errors.New("etcd leader changed"))
+		case 2:
+			return apierrors.NewTooManyRequests("slowly", 1)
+		case 3:
+			return apierrors.NewConflict(routev1.Resource("routes"), name, errors.New("somebody was first"))
+		}
+		return nil
+	})
+	const routes = 60
+	for i := range 3000 {
+		name := fmt.Sprint("r", chance.IntN(routes))
+		switch live := api.get(name); {
+		case live == nil:
+			r := aRoute(name)
+			r.UID = types.UID(fmt.Sprint(name, "-", i))
+			r.Spec.Host = "first"
+			api.put(r)
+		case chance.IntN(20) == 0:
+			api.remove(name)
+			api.told(live, func() *routev1.Route { live.Labels = map[string]string{"out": "deleted"}; return live }())
+		default:
+			api.change(name, func(r *routev1.Route) {
+				r.Spec.Host, r.Labels = fmt.Sprint("h", i), nil
+				if chance.IntN(8) == 0 {
+					r.Labels = map[string]string{"out": "x"}
+				}
+			})
+		}
+		pass(time.Duration(chance.IntN(400)) * time.Millisecond)
+	}
+	api.failing(nil)
+	pass(15 * time.Minute)
+	for i := range routes {
+		route := api.get(fmt.Sprint("r", i))
+		if route == nil {
+			continue
+		}
+		want := route.Spec.Host + " True"
+		if route.Labels["out"] != "" {
+			want = "none"
+		}
+		if got := said(route, "test1"); got != want {
+			t.Errorf("route %d: %s, want %s", i, got, want)
+		}
+	}
+	if s := total(writers); s.Pending != 0 || s.Contended > 0 || s.Written > 4000 {
+		t.Errorf("%+v", s)
+	}
+	for _, w := range writers {
+		if n := w.records(); n > routes {
+			t.Errorf("%d records of %d routes", n, routes)
+		}
 	}
 }

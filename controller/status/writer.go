@@ -166,14 +166,15 @@ func (w *Writer) Stats() Stats {
 	return s
 }
 
-// Observe takes over what a route is now.
+// Observe takes over what a route is now. That the router has it is known from then on,
+// even if it is not reported yet.
 func (w *Writer) Observe(route *routev1.Route) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.routes[keyOf(route)]; r != nil && r.uid == route.UID && r.want != nil {
-		w.observed(r, route, now)
-	}
+	r := w.record(route)
+	r.left = time.Time{}
+	w.observed(r, route, now)
 }
 
 // Report asks for an entry. Of an entry that is there already nothing comes.
@@ -246,7 +247,9 @@ func (w *Writer) forget(r *record) {
 // observed takes over a state of a route and does what it asks for.
 func (w *Writer) observed(r *record, route *routev1.Route, now time.Time) {
 	r.observe(route)
-	w.judge(r, now)
+	if r.want != nil {
+		w.judge(r, now)
+	}
 	w.consider(r, now)
 }
 
@@ -299,6 +302,9 @@ func (w *Writer) consider(r *record, now time.Time) {
 
 // done reports whether nothing is to be written for a route.
 func (w *Writer) done(r *record) bool {
+	if r.want == nil {
+		return true // nothing was said yet
+	}
 	live := w.entryOf(r)
 	if w.rules.agrees(live, r.want) {
 		r.settled = r.want

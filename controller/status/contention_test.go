@@ -1,0 +1,136 @@
+package status
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestSameOpinion is section U.3: changes of this router's entry by somebody else.
+func TestSameOpinion(t *testing.T) {
+	no := admitted("False", "R", "m", earlier)
+	extra := routev1.RouteIngressCondition{Type: unservable, Status: "True"}
+	bare := routev1.RouteIngressCondition{Type: routev1.RouteAdmitted, Status: "False"}
+	for _, c := range []struct {
+		id   string
+		a, b *routev1.RouteIngress
+		same bool
+	}{
+		{"C806", entry("h", no), entry("h", no), true},
+		{"C807", entry("h", no), entry("h", no, extra), false},
+		{"C808", entry("h", no, extra), entry("h", no), false},
+		{"C809", entry("h", no), entry("h", routev1.RouteIngressCondition{Type: "Other", Status: "False", Reason: "R", Message: "m"}), false},
+		{"C811", entry("h", bare), entry("h", admitted("True", "", "", earlier)), false},
+		{"C812", entry("h", no), entry("h", admitted("False", "S", "m", earlier)), false},
+		{"C813", entry("h", no), entry("h", admitted("False", "R", "n", earlier)), false},
+		{"C814", entry("h", no), entry("h", admitted("False", "R", "m", atNow)), true},
+		{"C816", entry("h", no), entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), true},
+		{"C816 other side", entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), entry("h", no), true},
+		{"could not be got", entry("h", no), entry("h", admitted("False", "ExternalCertificateGetFailed", "", earlier)), false},
+		{"host", entry("h", no), entry("i", no), false},
+		{"none", nil, nil, true},
+		{"removed", entry("h", no), nil, false},
+	} {
+		if got := sameOpinion(c.a, c.b); got != c.same {
+			t.Errorf("%s: same %v, want %v", c.id, got, c.same)
+		}
+	}
+}
+
+// TestContention is section U.4.
+func TestContention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api, func(cfg *WriterConfig) { cfg.Resync = 10 * time.Minute })
+		mine := want("mine", yesNow())
+		foreign := func(host string) *routev1.Route {
+			return api.change("a", func(r *routev1.Route) { r.Status.Ingress[0].Host = host })
+		}
+		step := func(id string, d time.Duration, writes int, host string) {
+			t.Helper()
+			pass(d)
+			if n, got := api.count("write"), api.get("a").Status.Ingress[0].Host; n != writes || got != host {
+				t.Errorf("%s: %d writes, host %s; want %d, %s", id, n, got, writes, host)
+			}
+		}
+		w.Report(api.put(aRoute("a")), mine)
+		step("C817", 2*time.Second, 1, "mine")
+		w.Report(api.get("a"), mine)
+		step("C818", 2*time.Second, 1, "mine")
+		w.Observe(foreign("x"))
+		step("C819, C820", 2*time.Second, 2, "mine")
+		w.Observe(api.get("a"))
+		step("C821", 2*time.Second, 2, "mine")
+		w.Observe(foreign("y"))
+		step("C822", 2*time.Second, 2, "y")
+		w.Observe(foreign("z"))
+		step("C823", 40*time.Second, 2, "z")
+		if s := w.Stats(); s.Contended == 0 || s.Pending != 0 {
+			t.Errorf("C823: %+v", s)
+		}
+		pass(3 * time.Minute)
+		w.Observe(api.get("a"))
+		step("C824", time.Second, 3, "mine")
+	})
+}
+
+// TestOwnChanges is C825: a router that changes its mind does not contend with itself.
+func TestOwnChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api)
+		route := api.put(aRoute("a"))
+		for i := range 50 {
+			host := string(rune('a' + i%26))
+			w.Report(route, want(host, yesNow()))
+			pass(1500 * time.Millisecond)
+			route = api.get("a")
+			w.Observe(route)
+			if got := said(route, "test1"); got != host+" True" {
+				t.Fatalf("change %d: %s", i, got)
+			}
+		}
+		if s := w.Stats(); s.Written != 50 || s.Contended != 0 || len(w.contention.routes) != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestPause: after more than five contentions nothing is written but what is new.
+func TestPause(t *testing.T) {
+	at := time.Unix(1000, 0)
+	c := contention{interval: time.Minute, routes: make(map[types.UID]*contended)}
+	for i := range maxContentions + 1 {
+		uid := types.UID(rune('a' + i))
+		c.changed(uid, entry("x"), at)
+		if c.holds(uid, at) || c.holds("other", at) {
+			t.Fatalf("held after %d contentions and a candidate", i)
+		}
+		c.changed(uid, entry("y"), at)
+		if !c.holds(uid, at) || c.holds("other", at) != (i == maxContentions) {
+			t.Fatalf("after %d contentions: %v, others %v", i+1, c.holds(uid, at), c.holds("other", at))
+		}
+	}
+	c.changed("late", entry("x"), at)
+	if c.routes["late"] != nil {
+		t.Error("changes are followed although nothing is written")
+	}
+	if n := c.flush(at.Add(30 * time.Second)); n != maxContentions+1 || !c.holds("other", at) {
+		t.Errorf("%d contentions; contended routes do not count after a flush in the interval", n)
+	}
+	if n := c.flush(at.Add(2 * time.Minute)); n != 0 || c.holds("other", at) || len(c.routes) != 0 {
+		t.Errorf("still held after the interval: %d, %v", n, c.routes)
+	}
+	c.changed("b", entry("x"), at)
+	c.flush(at.Add(contentionMemory * time.Minute))
+	if c.routes["b"] == nil {
+		t.Error("a candidate is forgotten too soon")
+	}
+	c.flush(at.Add(contentionMemory*time.Minute + 1))
+	if c.routes["b"] != nil {
+		t.Error("a candidate is never forgotten")
+	}
+}
