@@ -22,6 +22,7 @@ type benchCase struct {
 	fresh  bool // a URL never asked for before with every request
 	few    bool // only fewURLs different URLs
 	tls    bool // edge termination
+	rules  bool // HSTS and two header actions on top
 	h2     multiplex
 	target float64 // ratio wanted at most; 0 = none stated
 }
@@ -38,6 +39,7 @@ func allCases() []benchCase {
 	return []benchCase{
 		{name: "one-min", peer: kindMin, target: 0.80},
 		{name: "one-template", peer: kindTemplate, target: 0.65},
+		{name: "one-policies", peer: kindTemplate, rules: true, target: 0.65},
 		{name: "many-new-template", peer: kindTemplate, many: true, fresh: true, target: 0.05},
 		{name: "many-new-mapstr", peer: kindMapStr, many: true, fresh: true, target: 0.80},
 		{name: "many-few-template", peer: kindTemplate, many: true, few: true},

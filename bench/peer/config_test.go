@@ -51,7 +51,9 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 			if c.many {
 				routes = 40
 			}
-			config, err := haproxyConfig(t.TempDir(), testSite(t, routes, c.tls, c.fullWork()), c.peer, 3)
+			site := testSite(t, routes, c.tls, c.fullWork())
+			site.rules = c.rules
+			config, err := haproxyConfig(t.TempDir(), site, c.peer, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,8 +174,26 @@ func TestManifestsAreTheSite(t *testing.T) {
 		r.Spec.TLS.Termination != routev1.TLSTerminationEdge {
 		t.Errorf("route's tls is %+v", r.Spec.TLS)
 	}
+	if r.Spec.HTTPHeaders != nil {
+		t.Errorf("a site without rules has %+v", r.Spec.HTTPHeaders)
+	}
 	e := slices[1]
 	if e.Labels["kubernetes.io/service-name"] != services[1].Name || e.Endpoints[0].Addresses[0] != "127.0.1.2" || *e.Ports[0].Port != 8001 {
 		t.Errorf("slice is %+v of service %s", e, services[1].Name)
+	}
+}
+
+func TestManifestsOfASiteWithRules(t *testing.T) {
+	dir := t.TempDir()
+	s := testSite(t, 1, false, true)
+	s.rules = true
+	if err := writeManifests(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	routes, _, _ := objects(t, dir)
+	r := routes[0]
+	if r.Annotations["haproxy.router.openshift.io/hsts_header"] != hsts || r.Spec.TLS == nil || r.Spec.TLS.InsecureEdgeTerminationPolicy != routev1.InsecureEdgeTerminationPolicyAllow ||
+		r.Spec.HTTPHeaders == nil || r.Spec.HTTPHeaders.Actions.Request[0].Action.Set.Value != "%[req.hdr(User-Agent),lower]" || r.Spec.HTTPHeaders.Actions.Response[0].Name != "X-Frame-Options" {
+		t.Errorf("route is %+v", r)
 	}
 }

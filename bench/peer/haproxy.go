@@ -193,7 +193,11 @@ func (w *configWriter) backendName(i int) string {
 // endpoint, does not make. The choice is in HAProxy's favour.
 func (w *configWriter) backendOf(i int) string { return w.backendName(i % len(w.site.upstreams)) }
 
-// templateBackends writes one backend per route: forwarded headers in append mode, sticky cookie.
+// hsts is the header of sites with rules.
+const hsts = "max-age=31536000"
+
+// templateBackends writes one backend per route: forwarded headers in append mode, sticky cookie, and
+// what the route asks for.
 func (w *configWriter) templateBackends() {
 	s := w.site
 	attributes := ""
@@ -214,6 +218,11 @@ func (w *configWriter) templateBackends() {
 		w.linef("  http-request add-header Forwarded for=%%[src];host=%%[req.hdr(host)];proto=%%[req.hdr(X-Forwarded-Proto)]")
 		if s.cookie {
 			w.linef("  cookie %s insert indirect nocache httponly%s", cookieName(i), attributes)
+		}
+		if s.rules {
+			w.linef("  http-response set-header Strict-Transport-Security '%s'", hsts)
+			w.linef("  http-request set-header X-Agent '%%[req.hdr(User-Agent),lower]'")
+			w.linef("  http-response set-header X-Frame-Options 'DENY'")
 		}
 		w.linef("  server ept:%s:http:%s %s cookie %s weight 1", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k))
 	}

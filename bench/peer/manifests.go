@@ -98,8 +98,25 @@ func (s *site) routeManifest(i int) string {
 			"    certificate: |\n" + indent(s.pem.certificate) +
 			"    key: |\n" + indent(s.pem.key)
 	}
+	if s.rules {
+		text = strings.Replace(text, "spec:\n", "    haproxy.router.openshift.io/hsts_header: "+hsts+"\nspec:\n", 1) + rulesForm
+		if !s.tls {
+			text += "  tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}\n"
+		}
+	}
 	return text
 }
+
+// rulesForm are the header actions of a site with rules.
+const rulesForm = `  httpHeaders:
+    actions:
+      request:
+      - name: X-Agent
+        action: {type: Set, set: {value: "%[req.hdr(User-Agent),lower]"}}
+      response:
+      - name: X-Frame-Options
+        action: {type: Set, set: {value: DENY}}
+`
 
 // indent moves every line of a PEM text under a key of the route's tls.
 func indent(text string) string {

@@ -35,7 +35,7 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 		return o, fmt.Errorf("cannot make a working directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork()}
+	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules}
 	upstreams := 1
 	if c.many {
 		s.routes, upstreams = h.routes, manyUpstreams

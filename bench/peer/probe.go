@@ -13,7 +13,7 @@ import (
 // probeRequest asks for route 0 with everything that the router has to clean or to append to.
 func probeRequest() []byte {
 	return []byte("GET /probe HTTP/1.1\r\nHost: " + strings.ToUpper(load.Host(0)) +
-		"\r\nProxy: forged\r\nX-SSL-Client-DN: forged\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n")
+		"\r\nProxy: forged\r\nX-SSL-Client-DN: forged\r\nX-Forwarded-For: 192.0.2.1\r\nUser-Agent: Probe\r\n\r\n")
 }
 
 // checkWork tells whether a proxy at addr did to the probe request what its case compares: with full work
@@ -55,6 +55,11 @@ func checkWork(x load.Exchange, s *site, addr netip.AddrPort, full bool) error {
 	}
 	value := strings.Join(answer["set-cookie"], " | ")
 	expect(value == cookie, "answer has set-cookie %q, want %q", value, cookie)
+	if s.rules {
+		agent, policy, frames := strings.Join(got["x-agent"], " | "), strings.Join(answer["strict-transport-security"], " | "), strings.Join(answer["x-frame-options"], " | ")
+		expect(agent == "probe", "upstream got x-agent %q", agent)
+		expect(policy == hsts && frames == "DENY", "answer has strict-transport-security %q and x-frame-options %q", policy, frames)
+	}
 	return errors.Join(wrong...)
 }
 

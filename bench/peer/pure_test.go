@@ -159,6 +159,15 @@ func TestCheckWork(t *testing.T) {
 			t.Errorf("%q for %q: %v, want a complaint about %s", c.changed, c.old, err, c.want)
 		}
 	}
+	s.rules = true
+	if err := check(true, "", ""); err == nil || !strings.Contains(err.Error(), "x-agent") || !strings.Contains(err.Error(), "strict-transport-security") {
+		t.Errorf("a site with rules: %v", err)
+	}
+	request += "\r\nx-agent: probe"
+	answer += "\r\nstrict-transport-security: " + hsts + "\r\nx-frame-options: DENY"
+	if err := check(true, "", ""); err != nil {
+		t.Errorf("a site with rules: %v", err)
+	}
 	if err := check(false, "", ""); err == nil || !strings.Contains(err.Error(), "want none") {
 		t.Errorf("cookie without full work: %v", err)
 	}

@@ -27,6 +27,7 @@ type site struct {
 	upstreams []netip.AddrPort
 	tls       bool
 	cookie    bool
+	rules     bool    // HSTS and two header actions; without tls the route takes plain requests too
 	pem       keyPair // of Host(0); only with tls
 }
 
