@@ -1,7 +1,7 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -12,9 +12,10 @@ ARCH     ?= $(shell $(GO) env GOARCH)
 BUILDER  ?= $(shell command -v buildah || command -v podman)
 # The version the rules in .golangci.yml were written for.
 GOLANGCI := v2.15.0
+H2SPEC   := v2.2.1+incompatible
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/turnout
 	$(GO) build -o bin/turnout ./cmd/turnout
@@ -60,11 +61,17 @@ bench: ## benchmarks: host lookup, updates, a whole proxied request
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 	$(GO) run ./bench/peer
 
+h2spec: bin/h2spec ## conformance of HTTP/2: all cases of h2spec, with TLS and without
+	$(GO) test -count 1 -run TestH2Spec -v ./cmd/turnout
+
+bin/h2spec:
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
+
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1
 
-ci: test lint race ## what the machines run: test, lint, race, short fuzz, one round of each benchmark
+ci: test h2spec lint race ## what the machines run: test, h2spec, lint, race, short fuzz, one round of each benchmark
 	$(MAKE) fuzz FUZZTIME=5s
 	$(GO) test -short -run '^$$' -bench . -benchtime 1x ./...
 

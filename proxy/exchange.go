@@ -114,6 +114,10 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		ex.redirect()
 		return
 	default:
+		if ex.misdirected() {
+			ex.answer(421, ReasonMisdirected)
+			return
+		}
 		ex.noRoute()
 		return
 	}

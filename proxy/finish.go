@@ -42,7 +42,7 @@ func (ex *Exchange) log(reason Reason) {
 		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
 	}
 	if ex.req != nil {
-		rec.Method, rec.Target, rec.Minor = ex.req.Method, ex.req.Target, ex.req.Minor
+		rec.Method, rec.Target, rec.Minor, rec.HTTP2 = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.HTTP2
 	}
 	if ex.route != nil {
 		rec.Namespace, rec.Route = ex.route.Namespace(), ex.route.Name()

@@ -26,6 +26,7 @@ type Head struct {
 	Reason []byte // reason phrase, may be empty
 
 	Minor  int     // HTTP/1.x minor version of the sender; 1 for HTTP/2
+	HTTP2  bool    // the sender speaks HTTP/2
 	Fields []Field // in the sender's order; framing and connection fields are removed by the pipeline
 
 	ContentLength int64    // exact number of body bytes, -1 when it is not known before the end

@@ -121,6 +121,8 @@ func pageFor(status int) string {
 		return page414
 	case 417:
 		return page417
+	case 421:
+		return page421
 	case 431:
 		return page431
 	case 501:
@@ -145,6 +147,7 @@ const (
 	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"
 	page414 = "<html><body><h1>414 URI Too Long</h1>\nThe request target is too long.\n</body></html>\n"
 	page417 = "<html><body><h1>417 Expectation Failed</h1>\nThis expectation is not known here.\n</body></html>\n"
+	page421 = "<html><body><h1>421 Misdirected Request</h1>\nThis host is not served on this connection.\n</body></html>\n"
 	page431 = "<html><body><h1>431 Request Header Fields Too Large</h1>\nThe request head is too large.\n</body></html>\n"
 	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding is not known here.\n</body></html>\n"
 	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"

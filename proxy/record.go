@@ -18,6 +18,7 @@ type Record struct {
 
 	Method, Host, Target []byte // as received; Host is the routed authority
 	Minor                int    // HTTP/1.x minor version of the client
+	HTTP2                bool   // the client spoke HTTP/2; Minor means nothing then
 
 	Namespace, Route string         // empty when no route matched
 	Server           string         // reference server id of the endpoint, empty when none was chosen
@@ -71,6 +72,8 @@ const (
 	ReasonTargetSize                  // the request target was too long (414)
 	ReasonHeadSize                    // the request head was too long or had too many fields (431)
 	ReasonUnsupported                 // an expectation, transfer coding or version that is not known here (417, 501, 505)
+	ReasonMisdirected                 // the request belongs on another connection
+	ReasonFlood                       // an HTTP/2 client asked for more than its share
 	reasonCount
 )
 
@@ -79,7 +82,7 @@ var reasonNames = [reasonCount]string{
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
-	"target-too-long", "head-too-large", "unsupported",
+	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood",
 }
 
 // String is the stable word of the reason.

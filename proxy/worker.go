@@ -188,7 +188,20 @@ func (w *Worker) Totals(t *Totals) {
 // no request (400 and the like), or did not arrive in time (408). detail is what
 // Record.Detail says.
 func (w *Worker) Rejected(client *Client, status int, detail string) {
-	reason := rejection(status)
+	w.rejected(client, status, rejection(status), detail)
+}
+
+// Broken counts and logs an HTTP/2 connection that was ended because its client broke the protocol or, flood, asked for
+// more than its share. detail is what Record.Detail says.
+func (w *Worker) Broken(client *Client, flood bool, detail string) {
+	reason := ReasonBadRequest
+	if flood {
+		reason = ReasonFlood
+	}
+	w.rejected(client, 0, reason, detail)
+}
+
+func (w *Worker) rejected(client *Client, status int, reason Reason, detail string) {
 	add(&w.counts.requests, 1)
 	add(&w.counts.reasons[reason], 1)
 	if w.cfg.AccessLog == nil {

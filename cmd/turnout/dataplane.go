@@ -13,6 +13,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1"
+	"turnout/proxy/h2"
 	"turnout/proxy/tunnel"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -48,6 +49,7 @@ type lane struct {
 	pools       *h1.Pools
 	worker      *proxy.Worker
 	server      *h1.Server
+	server2     *h2.Server
 	passthrough *tunnel.Passthrough
 	accepted    [2]atomic.Uint64 // on the plain and on the TLS port
 }
@@ -114,7 +116,14 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}
-	if ln.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust}); err != nil {
+	if ln.server2, err = h2.NewServer(h2.ServerConfig{Loop: loop, Worker: ln.worker}); err != nil {
+		return nil, err
+	}
+	ln.server, err = h1.NewServer(h1.ServerConfig{
+		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust,
+		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return ln.server2.Accept(c, secure, false) },
+	})
+	if err != nil {
 		return nil, err
 	}
 	ln.passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.worker}
@@ -134,14 +143,20 @@ func (d *dataplane) acceptTLS(c *reactor.Conn) reactor.Handler {
 
 // newMux builds the entrance of the TLS port, shared by all loops.
 func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
-	policy, err := tlsmux.NewPolicy(d.cfg.TLS)
+	clients := d.cfg.TLS
+	clients.NextProtos = []string{"h2", "http/1.1"}
+	policy, err := tlsmux.NewPolicy(clients)
 	if err != nil {
 		return nil, err
 	}
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: d.cfg.Store, Workers: workers, Policy: policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
-		Terminated: func(c *reactor.Conn, _ tlsmux.Info) reactor.Handler {
-			return d.lanes[c.Loop()].server.Accept(c, true)
+		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
+			ln := d.lanes[c.Loop()]
+			if info.Protocol == "h2" {
+				return ln.server2.Accept(c, true, true)
+			}
+			return ln.server.Accept(c, true)
 		},
 		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
 			return d.lanes[c.Loop()].passthrough.Accept(c, r, info.ServerName)
@@ -184,12 +199,13 @@ func (d *dataplane) drain() {
 	defer deadline.Stop()
 	var left sync.WaitGroup
 	for loop, ln := range d.lanes {
-		left.Add(1)
+		left.Add(2)
 		if !loop.Post(func() {
 			ln.worker.Drain()
 			ln.server.Drain(left.Done)
+			ln.server2.Drain(left.Done)
 		}) {
-			left.Done()
+			left.Add(-2)
 		}
 	}
 	drained := make(chan struct{})
@@ -208,7 +224,7 @@ func (d *dataplane) Stats() proxy.Totals {
 		ln.worker.Totals(&t)
 		for i := range ln.accepted {
 			t.Connections[i] += ln.accepted[i].Load()
-			t.Open[i] += ln.server.Open(i == 1)
+			t.Open[i] += ln.server.Open(i == 1) + ln.server2.Open(i == 1)
 		}
 	}
 	s := d.mux.Stats()

@@ -92,6 +92,8 @@ func certificateSettings(o *options) []setting {
 			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against"},
 		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
 			help: "refuse TLS clients whose server name no certificate covers"},
+		{flag: "disable-http2", env: "ROUTER_DISABLE_HTTP2", def: "false", isBool: true, set: into(&o.tls.DisableHTTP2, parseBool),
+			help: "do not offer HTTP/2 to TLS clients; those that begin with it unasked are still served"},
 	}
 }
 

@@ -29,7 +29,11 @@ func appendLine(b []byte, s *slot) []byte {
 	b = append(b, `,"target":`...)
 	b = appendText(b, r.Target)
 	b = append(b, `,"proto":"`...)
-	if len(r.Method) > 0 { // else the head was not read
+	switch {
+	case len(r.Method) == 0: // the head was not read
+	case r.HTTP2:
+		b = append(b, "HTTP/2.0"...)
+	default:
 		b = strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10)
 	}
 	b = append(b, `","namespace":`...)

@@ -22,6 +22,9 @@ var direction = []struct {
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
 	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/h2/wire", []string{"proxy/field", "proxy/h1/wire"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},
+	{"proxy/h2/session", []string{"proxy/field", "proxy/h2/wire"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
+	{"proxy/h2", []string{"proxy", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/reactor"}, "a tunnel copies between two connections"},
 	{"proxy", []string{"balancer", "ratelimit", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "routing", "internal/reactor"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
@@ -56,6 +59,7 @@ var external = []struct {
 	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "internal/deps", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/deps"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
+	{"golang.org/x/net", []string{"proxy/h2/session", "internal/deps"}, []string{"proxy/h2", "cmd", "test", "bench"}, "of HTTP/2, HPACK is decoded by it; the rest is its oracle in tests"},
 	{"golang.org/x/sys", []string{"internal/reactor", "internal/deps", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch", "internal/deps"}, nil, "folders of manifests are watched by their source, others by one room"},
 	{"net/http", []string{"internal/metrics", "internal/admin", "bench"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side and for oracles"},
@@ -76,6 +80,8 @@ var pure = []struct {
 	{"proxy", true, []string{"net", "net/http", "os", "syscall", "crypto/tls", "bufio", "context"}, "the pipeline sees no wire format, no socket and no clock of its own"},
 	{"proxy/field", false, []string{"net", "os", "syscall", "time", "sync", "context", "io"}, "the vocabulary is data"},
 	{"proxy/h1/wire", false, []string{"net", "os", "syscall", "time", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
+	{"proxy/h2/wire", false, []string{"net", "os", "syscall", "time", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
+	{"proxy/h2/session", false, []string{"net", "os", "syscall", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
 	{"routing", false, []string{"net", "os", "syscall", "net/http"}, "plain data in, immutable table out"},
 	{"ratelimit", false, []string{"net", "os", "syscall"}, "counting is arithmetic"},
 	{"balancer", false, []string{"net", "os", "syscall", "net/http"}, "who gets the request is arithmetic"},
@@ -180,7 +186,7 @@ var calls = []struct {
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench"}, nil, "the environment is read in cmd only"},
 	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
-		[]string{"proxy", "proxy/field", "proxy/h1/wire", "routing", "balancer", "ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
 
 func TestCalls(t *testing.T) {

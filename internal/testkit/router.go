@@ -12,11 +12,12 @@ import (
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1"
+	"turnout/proxy/h2"
 	"turnout/routing"
 )
 
-// Router is the HTTP/1.1 request path on real sockets: loops, pools, servers. It
-// stops with the test.
+// Router is the request path on real sockets: loops, pools, servers, HTTP/2 by prior
+// knowledge. It stops with the test.
 type Router struct {
 	Addr     netip.AddrPort // where plain HTTP is served
 	Store    *routing.Store
@@ -70,7 +71,14 @@ func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, ch
 		t.Fatal(err)
 	}
 	r.Workers = append(r.Workers, w)
-	s, err := h1.NewServer(h1.ServerConfig{Loop: loop, Worker: w})
+	s2, err := h2.NewServer(h2.ServerConfig{Loop: loop, Worker: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h1.NewServer(h1.ServerConfig{
+		Loop: loop, Worker: w,
+		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return s2.Accept(c, secure, false) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,13 @@ type ServerConfig struct {
 	Limits wire.Limits // zero: the codec's defaults
 	// Adjust spells the field names of responses; nil leaves them lower-case.
 	Adjust wire.AdjustName
+	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
+	// nil: such a connection is answered as any other that asks for an unknown version.
+	HTTP2 func(c *reactor.Conn, secure bool) reactor.Handler
 }
+
+// prefaceHead is the part of HTTP/2's preface that looks like a request head.
+const prefaceHead = "PRI * HTTP/2.0\r\n\r\n"
 
 // Server serves HTTP/1.1 on the connections of one loop. All methods but Open are
 // called on that loop.
@@ -26,6 +32,7 @@ type Server struct {
 	worker   *proxy.Worker
 	limits   wire.Limits
 	adjust   wire.AdjustName
+	http2    func(c *reactor.Conn, secure bool) reactor.Handler
 	timeouts *proxy.Timeouts
 	requests freeList[request]
 	conns    *serverConn // every open connection
@@ -39,7 +46,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Loop == nil || cfg.Worker == nil {
 		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
 	}
-	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, timeouts: cfg.Worker.Timeouts()}, nil
+	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts()}, nil
 }
 
 // Accept takes a connection whose next byte is the first of a request.
@@ -188,6 +195,10 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		}
 		return 0, false
 	}
+	if sc.first && s.http2 != nil && string(p[:end]) == prefaceHead {
+		sc.handOver()
+		return 0, false
+	}
 	sc.first, sc.partial, sc.searched = false, false, 0
 	rq := s.requests.get()
 	sc.rq = rq
@@ -210,6 +221,14 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	sc.ex = s.worker.Acquire(sc, &sc.client)
 	sc.ex.Request(&rq.head, none)
 	return end, true
+}
+
+// handOver gives the connection to HTTP/2.
+func (sc *serverConn) handOver() {
+	sc.phase = phaseGone
+	sc.timer.Stop()
+	sc.s.forget(sc)
+	sc.c.SetHandler(sc.s.http2(sc.c, sc.client.Secure))
 }
 
 // readBody relays body bytes and returns how many it used.

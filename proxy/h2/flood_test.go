@@ -1,0 +1,220 @@
+package h2
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+func addr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
+
+// TestFloods: each is a client that sends frames as fast as it can. The connection ends with GOAWAY within the bound of
+// frames, nothing of it is left, the log has a line, and another client notices nothing.
+func TestFloods(t *testing.T) {
+	const many = 40000
+	for _, tc := range []struct {
+		name  string
+		bound int // frames after which it must be over
+		reads bool
+		begin func(c *client)
+		frame func(c *client, i int)
+	}{
+		{"PING", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WritePing(false, [8]byte{}) }},
+		{"PING acknowledgements", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WritePing(true, [8]byte{}) }},
+		{"SETTINGS", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WriteSettings() }},
+		{"SETTINGS, full", 2500, false, nil, func(c *client, i int) {
+			_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 70000)})
+		}},
+		{"SETTINGS acknowledgements", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WriteSettingsAck() }},
+		{"PRIORITY", 2500, false, nil, func(c *client, i int) { _ = c.fr.WritePriority(uint32(2*i+1), http2.PriorityParam{}) }},
+		{"unknown frames", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WriteRawFrame(0x50, 0, 0, nil) }},
+		{"GOAWAY", 2500, false, func(c *client) { c.request(1, false, "POST", "/") }, func(c *client, _ int) { _ = c.fr.WriteGoAway(0, 0, nil) }},
+		{"WINDOW_UPDATE of the connection", 2500, false, nil, func(c *client, _ int) { _ = c.fr.WriteWindowUpdate(0, 1) }},
+		{"WINDOW_UPDATE of a stream", 2500, false, func(c *client) { c.request(1, false, "POST", "/") }, func(c *client, _ int) { _ = c.fr.WriteWindowUpdate(1, 1) }},
+		{"WINDOW_UPDATE of closed streams", 2500, true, func(c *client) { c.get(1, "/") }, func(c *client, _ int) { _ = c.fr.WriteWindowUpdate(1, 1) }},
+		{"RST_STREAM of a closed stream", 2500, true, func(c *client) { c.get(1, "/") }, func(c *client, _ int) { _ = c.fr.WriteRSTStream(1, 0) }},
+		{"empty DATA", 2500, false, func(c *client) { c.request(1, false, "POST", "/") }, func(c *client, _ int) { c.data(1, false, "") }},
+		{"padded empty DATA", 2500, false, func(c *client) { c.request(1, false, "POST", "/") }, func(c *client, _ int) {
+			_ = c.fr.WriteDataPadded(1, false, nil, make([]byte, 10))
+		}},
+		{"empty CONTINUATION", 100, false, openList, func(c *client, _ int) { _ = c.fr.WriteContinuation(1, false, nil) }},
+		{"CONTINUATION", 100, false, openList, func(c *client, _ int) { _ = c.fr.WriteContinuation(1, false, make([]byte, 8192)) }},
+		{"rapid reset", 300, false, nil, func(c *client, i int) {
+			c.get(uint32(2*i+1), "/")
+			_ = c.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		}},
+		{"made you reset: window of nothing", 300, false, nil, func(c *client, i int) { c.get(uint32(2*i+1), "/"); _ = c.fr.WriteWindowUpdate(uint32(2*i+1), 0) }},
+		{"made you reset: window overflow", 300, false, nil, func(c *client, i int) {
+			c.get(uint32(2*i+1), "/")
+			_ = c.fr.WriteWindowUpdate(uint32(2*i+1), 1<<31-1)
+		}},
+		{"made you reset: DATA after the end", 300, false, nil, func(c *client, i int) { c.get(uint32(2*i+1), "/"); c.data(uint32(2*i+1), false, "x") }},
+		{"made you reset: HEADERS after the end", 300, false, nil, func(c *client, i int) { c.get(uint32(2*i+1), "/"); c.headers(uint32(2*i+1), true, "x", "y") }},
+		{"made you reset: body too long", 300, false, nil, func(c *client, i int) {
+			c.request(uint32(2*i+1), false, "POST", "/", "content-length", "1")
+			c.data(uint32(2*i+1), false, "xx")
+		}},
+		{"malformed requests", 300, false, nil, func(c *client, i int) { c.headers(uint32(2*i+1), true, "X", "y") }},
+		{"more streams than allowed", 400, false, nil, func(c *client, i int) { c.request(uint32(2*i+1), false, "POST", "/") }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.pod(1, func(_ int, q string) string {
+				if strings.Contains(q, "/good") || tc.reads {
+					return ok("good")
+				}
+				return ""
+			})
+			r.route("app", "app.test", nil, p.addr)
+			other := r.connect()
+			other.get(1, "/good")
+			other.run()
+			c := r.connect()
+			c.grant = false
+			if tc.begin != nil {
+				tc.begin(c)
+				c.run()
+			}
+			sent := 0
+			for sent < many && c.goAway == nil {
+				for range 50 {
+					tc.frame(c, sent)
+					sent++
+				}
+				c.run()
+				if n := r.streams(); n > 100 {
+					t.Fatalf("%d streams are open", n)
+				}
+			}
+			if sent > tc.bound {
+				t.Errorf("over after %d frames, want at most %d", sent, tc.bound)
+			}
+			c.wantGoAway(http2.ErrCodeEnhanceYourCalm)
+			r.wantReason(proxy.ReasonFlood)
+			if detail := r.logged[len(r.logged)-1].Detail; detail == "" {
+				t.Error("the log does not say what was flooded")
+			}
+			if len(p.conns) > 350 {
+				t.Errorf("%d connections to the endpoint", len(p.conns))
+			}
+			other.get(3, "/good")
+			other.run()
+			other.want(3, 200, "good")
+			r.wantQuiet()
+		})
+	}
+}
+
+func openList(c *client) {
+	_ = c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.block(":method", "GET")})
+}
+
+// streams counts the open ones of all connections.
+func (r *rig) streams() int {
+	n := 0
+	for sc := r.server.conns; sc != nil; sc = sc.next {
+		n += sc.session.Streams()
+	}
+	return n
+}
+
+// TestSlowIsNoFlood: what would be a flood at once is none when it takes its time.
+func TestSlowIsNoFlood(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(""))
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 10 * time.Hour }, p.addr)
+	c := r.connect()
+	c.get(1, "/")
+	for range 100 { // 6000 frames, three times what may come at once
+		for range 30 {
+			_ = c.fr.WritePing(false, [8]byte{})
+			_ = c.fr.WriteSettings()
+		}
+		c.run()
+		r.net.Advance(time.Second)
+	}
+	p.conns[0].Write([]byte(ok("at last")))
+	c.run()
+	c.want(1, 200, "at last")
+}
+
+// TestHeaderBomb: a small block that stands for a large list is not expanded beyond the bound, and the compression
+// state survives it.
+func TestHeaderBomb(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("good")))
+	r.route("app", "app.test", nil, p.addr)
+	c := r.connect()
+	block := c.block(":method", "GET", ":scheme", "http", ":authority", "app.test", ":path", "/", "x-big", strings.Repeat("v", 3900))
+	for range 30000 {
+		block = append(block, 0x80|62) // the entry that was just made
+	}
+	c.sendBlock(1, true, block)
+	c.run()
+	if a := c.stream(1); a.status != "431" || !a.ended || c.goAway != nil {
+		t.Fatalf("answer %+v, GOAWAY %v", a, c.goAway)
+	}
+	c.get(3, "/")
+	c.run()
+	c.want(3, 200, "good")
+	r.wantReason(proxy.ReasonOK)
+}
+
+// TestBadCompression: a list that cannot be decoded ends the connection, whose state is lost.
+func TestBadCompression(t *testing.T) {
+	for name, block := range map[string]string{"index": "\xff\xff\xff\x7f", "truncated": "\x40\x05ab", "table": "\x3f\xff\xff\x7f", "huffman": "\x00\x81\x00\x81\x00"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			c := r.connect()
+			c.sendBlock(1, true, []byte(block))
+			c.run()
+			c.wantGoAway(http2.ErrCodeCompression)
+			r.wantReason(proxy.ReasonBadRequest)
+		})
+	}
+}
+
+// TestStalledReader: a client that reads nothing at all, with many answers waiting, costs a bounded number of bytes
+// and the others nothing.
+func TestStalledReader(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, func(_ int, q string) string {
+		if strings.Contains(q, "/good") {
+			return ok("good")
+		}
+		return ok(strings.Repeat("x", 400<<10))
+	})
+	r.route("app", "app.test", nil, p.addr)
+	c := r.connect()
+	c.grant = false
+	_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
+	_ = c.fr.WriteWindowUpdate(0, 1<<31-1-65535)
+	c.run()
+	c.peer.StopReading()
+	for i := uint32(1); i < 200; i += 2 {
+		c.get(i, "/")
+	}
+	c.run()
+	held := 0
+	for sc := r.server.conns; sc != nil; sc = sc.next {
+		held += sc.c.Pending() + sc.session.Held()
+	}
+	if held > 100*(64<<10)+(512<<10) {
+		t.Errorf("%d KiB are held for a client that does not read", held>>10)
+	}
+	other := r.connect()
+	other.get(1, "/good")
+	other.run()
+	other.want(1, 200, "good")
+	r.net.Advance(time.Minute)
+	if n := r.streams(); n != 0 {
+		t.Errorf("%d streams are left after a minute", n)
+	}
+	r.wantQuiet()
+}

@@ -1,0 +1,275 @@
+package h2
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h2/session"
+	"turnout/proxy/h2/wire"
+)
+
+// ServerConfig is what a Server needs; Loop and Worker are required.
+type ServerConfig struct {
+	Loop   *reactor.Loop
+	Worker *proxy.Worker
+}
+
+// Server serves HTTP/2 on the connections of one loop. All methods but Open are called on that loop.
+type Server struct {
+	loop     *reactor.Loop
+	worker   *proxy.Worker
+	timeouts *proxy.Timeouts
+	session  session.Config
+	free     []*serverStream
+	conns    *serverConn // every open connection
+	open     [2]atomic.Int64
+	draining bool
+	drained  func()
+}
+
+// NewServer checks the configuration and makes a Server.
+func NewServer(cfg ServerConfig) (*Server, error) {
+	if cfg.Loop == nil || cfg.Worker == nil {
+		return nil, errors.New("cannot make an HTTP/2 server: Loop and Worker are required")
+	}
+	return &Server{
+		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
+		session: session.Config{Buffers: &session.Buffers{}},
+	}, nil
+}
+
+// Accept takes a connection whose next byte is the first of a client's preface. negotiated: ALPN chose HTTP/2, rather than
+// the client's prior knowledge.
+func (s *Server) Accept(c *reactor.Conn, secure, negotiated bool) reactor.Handler {
+	sc := &serverConn{s: s, c: c, midway: true}
+	sc.client = proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: secure, H2: negotiated}
+	sc.timer = s.loop.NewTimer(sc.expire)
+	sc.timer.Reset(s.timeouts.RequestHead)
+	sc.turn = sc.session.Turn
+	if sc.next = s.conns; sc.next != nil {
+		sc.next.prev = sc
+	}
+	s.conns = sc
+	s.count(secure).Add(1)
+	sc.session.Start(&s.session, sc, c)
+	if s.draining {
+		sc.session.Finish()
+	}
+	return sc
+}
+
+// Open is the number of open connections with or without TLS. Any goroutine may call it.
+func (s *Server) Open(secure bool) int64 { return s.count(secure).Load() }
+
+func (s *Server) count(secure bool) *atomic.Int64 {
+	if secure {
+		return &s.open[1]
+	}
+	return &s.open[0]
+}
+
+// goAwayTime is how long a client may take to see a GOAWAY before new streams are not served any more.
+const goAwayTime = time.Second
+
+// Drain closes idle connections at once and the others after their last stream, telling them so; done is called on the
+// loop when none is left.
+func (s *Server) Drain(done func()) {
+	s.draining, s.drained = true, done
+	for sc := s.conns; sc != nil; {
+		next := sc.next
+		sc.session.Shutdown()
+		sc.timer.Reset(goAwayTime)
+		sc = next
+	}
+	s.left()
+}
+
+func (s *Server) left() {
+	if s.conns == nil && s.drained != nil {
+		done := s.drained
+		s.drained = nil
+		done()
+	}
+}
+
+func (s *Server) forget(sc *serverConn) {
+	if sc.prev != nil {
+		sc.prev.next = sc.next
+	} else if s.conns == sc {
+		s.conns = sc.next
+	}
+	if sc.next != nil {
+		sc.next.prev = sc.prev
+	}
+	sc.next, sc.prev = nil, nil
+	s.count(sc.client.Secure).Add(-1)
+	s.left()
+}
+
+// maxFree bounds the streams kept for reuse.
+const maxFree = 1024
+
+func (s *Server) stream(sc *serverConn) *serverStream {
+	var st *serverStream
+	if n := len(s.free); n > 0 {
+		st, s.free[n-1] = s.free[n-1], nil
+		s.free = s.free[:n-1]
+	} else {
+		st = &serverStream{}
+		st.Bind(st)
+	}
+	st.sc = sc
+	return st
+}
+
+func (s *Server) recycle(st *serverStream) {
+	if cap(st.head.Fields) > cap(st.Block.Fields) { // the pipeline appends: the list that grew is the one to keep
+		st.Block.Fields = st.head.Fields
+	}
+	st.Block.Release()
+	st.head = proxy.Head{}
+	st.sc, st.ex, st.doneAt = nil, nil, 0
+	st.next, st.prev = nil, nil
+	if len(s.free) < maxFree {
+		s.free = append(s.free, st)
+	}
+}
+
+// serverConn is one client connection. It implements reactor.Handler and session.Host.
+type serverConn struct {
+	s          *Server
+	c          *reactor.Conn
+	next, prev *serverConn
+	timer      *reactor.Timer
+	client     proxy.Client
+	session    session.Session
+	turn       func() // session.Turn, made once
+
+	first, last *serverStream // answered, but the client has not taken the answer: the longest waiting first
+	midway      bool          // something that was begun is to be ended in time
+	ending      bool          // closes with its last stream
+	gone        bool
+}
+
+// Open implements session.Host.
+func (sc *serverConn) Open() *session.Stream { return &sc.s.stream(sc).Stream }
+
+// Wake implements session.Host.
+func (sc *serverConn) Wake() { sc.s.loop.AtTurnEnd(sc.turn) }
+
+// Connected implements reactor.Handler; accepted connections never see it.
+func (sc *serverConn) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
+	if sc.gone {
+		return len(p)
+	}
+	n := sc.session.Receive(p, sc.s.loop.Now())
+	sc.settle()
+	return n
+}
+
+// settle looks what has become of the session after it was called.
+func (sc *serverConn) settle() {
+	s := &sc.session
+	if sc.gone {
+		return
+	}
+	if err := s.Err(); err != nil {
+		sc.s.worker.Broken(&sc.client, err.Flood(), err.Reason)
+		sc.close()
+		return
+	}
+	midway := s.Midway()
+	if midway && !sc.midway {
+		sc.timer.Reset(sc.s.timeouts.RequestHead)
+	}
+	was := sc.midway
+	sc.midway = midway
+	if s.Streams() == 0 && (was && !midway || sc.ending || s.Leaving()) {
+		sc.idle()
+	}
+}
+
+// idle is called when no stream is open any more.
+func (sc *serverConn) idle() {
+	s := &sc.session
+	switch {
+	case sc.gone || s.Err() != nil:
+	case sc.ending || s.Leaving():
+		s.Finish()
+		sc.close()
+	case !sc.midway && !sc.s.draining:
+		sc.timer.Reset(sc.s.timeouts.KeepAlive)
+	}
+}
+
+// close ends the connection after what is queued.
+func (sc *serverConn) close() {
+	sc.gone = true
+	sc.timer.Stop()
+	sc.c.Close()
+}
+
+// EOF implements reactor.Handler: the client sends nothing more. Requests that are whole are still answered.
+func (sc *serverConn) EOF(*reactor.Conn) {
+	if sc.gone {
+		return
+	}
+	sc.ending = true
+	sc.session.EOF()
+	sc.settle()
+}
+
+// Drained implements reactor.Handler.
+func (sc *serverConn) Drained(*reactor.Conn) {
+	if !sc.gone {
+		sc.session.Drained()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (sc *serverConn) Closed(*reactor.Conn, error) {
+	sc.gone = true
+	sc.timer.Stop()
+	sc.session.Abandon()
+	sc.s.forget(sc)
+}
+
+// expire is the one timer of a connection. What it means is a matter of state.
+func (sc *serverConn) expire() {
+	s := &sc.session
+	now := sc.s.loop.Now()
+	switch {
+	case sc.gone:
+		return
+	case sc.s.draining && !s.Leaving():
+		s.Finish()
+	case s.Midway():
+		sc.s.worker.Rejected(&sc.client, 408, "")
+		s.Finish()
+		sc.close()
+		return
+	case s.Streams() == 0:
+		s.Finish()
+		sc.close()
+		return
+	}
+	for sc.first != nil && now-sc.first.doneAt >= int64(sc.s.timeouts.Client) {
+		sc.first.Reset(wire.Cancel)
+	}
+	sc.watch()
+	sc.settle()
+}
+
+// watch moves the timer to when the answer that waits longest for its client has waited too long.
+func (sc *serverConn) watch() {
+	if sc.first == nil || sc.midway {
+		return
+	}
+	sc.timer.Reset(max(sc.s.timeouts.Client-time.Duration(sc.s.loop.Now()-sc.first.doneAt), time.Millisecond))
+}

@@ -1,0 +1,62 @@
+package session
+
+// Buffers lends memory for bytes that wait in streams, last used first. It is shared by the Sessions of one loop; a
+// stream with nothing waiting has none.
+type Buffers struct{ free [][]byte }
+
+const (
+	bufferSize = 16 << 10
+	keptSize   = 128 << 10 // larger ones are left to the collector
+	keptCount  = 64
+)
+
+func (b *Buffers) get() []byte {
+	if b == nil || len(b.free) == 0 {
+		return make([]byte, 0, bufferSize)
+	}
+	last := len(b.free) - 1
+	p := b.free[last]
+	b.free[last] = nil
+	b.free = b.free[:last]
+	return p
+}
+
+func (b *Buffers) put(p []byte) {
+	if b != nil && cap(p) >= bufferSize && cap(p) <= keptSize && len(b.free) < keptCount {
+		b.free = append(b.free, p[:0])
+	}
+}
+
+// queue is a first-in first-out of bytes. The zero value is empty and holds no memory.
+type queue struct {
+	b   []byte
+	pos int
+}
+
+func (q *queue) len() int      { return len(q.b) - q.pos }
+func (q *queue) bytes() []byte { return q.b[q.pos:] }
+
+func (q *queue) append(from *Buffers, p []byte) {
+	if q.b == nil {
+		q.b = from.get()
+	}
+	if q.pos > 0 && len(q.b)+len(p) > cap(q.b) {
+		q.b = q.b[:copy(q.b, q.b[q.pos:])]
+		q.pos = 0
+	}
+	q.b = append(q.b, p...)
+}
+
+// advance takes n bytes from the front; the memory goes back with the last one.
+func (q *queue) advance(to *Buffers, n int) {
+	if q.pos += n; q.pos == len(q.b) {
+		q.release(to)
+	}
+}
+
+func (q *queue) release(to *Buffers) {
+	if q.b != nil {
+		to.put(q.b)
+	}
+	*q = queue{}
+}

@@ -1,0 +1,142 @@
+package session
+
+import "turnout/proxy/h2/wire"
+
+// refuse resets a stream for what the peer sent on it.
+func (s *Session) refuse(st *Stream, code wire.Code) {
+	if s.spendReset() {
+		st.Reset(code)
+	}
+}
+
+// refuseID is refuse for a stream that was not begun.
+func (s *Session) refuseID(id uint32, code wire.Code) {
+	if s.spendReset() {
+		s.recent.add(id)
+		s.commit(wire.AppendRSTStream(s.begin(), id, code))
+	}
+}
+
+// checkClosed judges a frame for a stream that is not open: idle ones may get nothing of the kind, and what comes for
+// closed ones is an error unless this side reset them (RFC 9113 section 5.1). body: the frame is DATA or HEADERS.
+func (s *Session) checkClosed(h wire.Header, body bool) {
+	switch {
+	case s.idle(h.Stream):
+		s.fail(wire.ProtocolError, "frame on an idle stream")
+	case s.recent.has(h.Stream):
+		s.spend()
+	case body && s.away != awayFinal:
+		s.fail(wire.StreamClosed, "frame on a closed stream")
+	}
+}
+
+// idle says that neither side has opened the stream. A server's streams do not exist: this side does not push,
+// and forbids it.
+func (s *Session) idle(id uint32) bool {
+	if s.cfg.Client {
+		return id%2 == 0 || id > s.lastOwn
+	}
+	if s.away == awayFinal && id%2 == 1 {
+		return false // it may have been opened and ignored
+	}
+	return id%2 == 0 || id > s.lastPeer
+}
+
+// rstStream takes a RST_STREAM frame (RFC 9113 section 6.4).
+func (s *Session) rstStream(h wire.Header, p []byte) {
+	switch {
+	case h.Stream == 0:
+		s.fail(wire.ProtocolError, "RST_STREAM without a stream")
+		return
+	case h.Length != 4:
+		s.fail(wire.FrameSizeError, "RST_STREAM size")
+		return
+	}
+	st := s.find(h.Stream)
+	if st == nil {
+		if s.idle(h.Stream) {
+			s.fail(wire.ProtocolError, "RST_STREAM on an idle stream")
+			return
+		}
+		s.spend()
+		return
+	}
+	code := wire.Code(be32(p))
+	if !s.cfg.Client && !s.spendReset() {
+		return
+	}
+	if s.cfg.Client && code == wire.NoError && st.recvEnd {
+		// The response is whole, the rest of the request is not wanted (RFC 9113 section 8.1).
+		st.sendEnd = true
+		st.out.release(s.cfg.Buffers)
+		if st.listed {
+			s.unlist(st)
+		}
+		if st.told {
+			st.complete()
+		}
+		return
+	}
+	st.close(code, code == wire.RefusedStream)
+}
+
+// ping answers (RFC 9113 section 6.7).
+func (s *Session) ping(h wire.Header, p []byte) {
+	switch {
+	case h.Stream != 0:
+		s.fail(wire.ProtocolError, "PING on a stream")
+		return
+	case h.Length != 8:
+		s.fail(wire.FrameSizeError, "PING size")
+		return
+	}
+	if !s.spend() {
+		return
+	}
+	if !h.Has(wire.FlagAck) {
+		s.commit(wire.AppendPing(s.begin(), wire.FlagAck, p))
+		return
+	}
+	if s.away == awayWarned && string(p) == string(lastPing) {
+		s.Finish()
+	}
+}
+
+// goAway takes a GOAWAY frame (RFC 9113 section 6.8): what the peer has not processed and will not is told as refused.
+func (s *Session) goAway(h wire.Header, p []byte) {
+	switch {
+	case h.Stream != 0:
+		s.fail(wire.ProtocolError, "GOAWAY on a stream")
+		return
+	case h.Length < 8:
+		s.fail(wire.FrameSizeError, "GOAWAY size")
+		return
+	}
+	if !s.spend() {
+		return
+	}
+	s.peerAway = true
+	if !s.cfg.Client {
+		return
+	}
+	last := be32(p) & wire.MaxStream
+	for i := len(s.open) - 1; i >= 0; i-- {
+		if i < len(s.open) && s.open[i].id > last {
+			s.open[i].close(wire.RefusedStream, true)
+		}
+	}
+}
+
+// priority takes a PRIORITY frame, which says nothing any more (RFC 9113 section 5.3.2).
+func (s *Session) priority(h wire.Header, p []byte) {
+	switch {
+	case h.Stream == 0:
+		s.fail(wire.ProtocolError, "PRIORITY without a stream")
+	case h.Length != 5:
+		s.fail(wire.FrameSizeError, "PRIORITY size")
+	case be32(p)&wire.MaxStream == h.Stream:
+		s.fail(wire.ProtocolError, "stream depends on itself")
+	default:
+		s.spend()
+	}
+}

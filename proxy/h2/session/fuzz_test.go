@@ -1,0 +1,109 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"turnout/proxy/h2/wire"
+)
+
+// serve feeds a server's Session with p in pieces of size bytes and returns all that can be said of the outcome
+// whatever the pieces were.
+func serve(t *testing.T, p []byte, size int) string {
+	h := &side{}
+	h.out.room = -1
+	h.s.Start(&Config{}, h, &h.out)
+	var kept []byte
+	for rest := p; len(rest) > 0; {
+		k := min(size, len(rest))
+		kept, rest = append(kept, rest[:k]...), rest[k:]
+		n := h.s.Receive(kept, 0)
+		if n < 0 || n > len(kept) {
+			t.Fatalf("used %d of %d bytes", n, len(kept))
+		}
+		kept = kept[n:]
+		if len(kept) > wire.HeaderSize+wire.FrameSize {
+			t.Fatalf("%d bytes are left unused", len(kept))
+		}
+		if h.woken {
+			h.woken = false
+			h.s.Turn()
+		}
+		if s := h.s.Streams(); s > DefaultStreams {
+			t.Fatalf("%d streams are open", s)
+		}
+	}
+	if most := 4096 + 40*len(p); len(h.out.b) > most {
+		t.Fatalf("%d bytes of output for %d of input", len(h.out.b), len(p))
+	}
+	outcome := fmt.Sprint(h.s.Err())
+	for _, e := range h.opened {
+		outcome += fmt.Sprintf("; %d heads, fault %d, body %x, trailers %q, end %v, closed %v", e.heads, e.fault, e.body, e.trailers, e.ended, e.closed)
+	}
+	h.s.Abandon()
+	if h.s.Streams() != 0 || h.s.Held() != 0 {
+		t.Fatalf("%d streams and %d bytes are left", h.s.Streams(), h.s.Held())
+	}
+	return outcome
+}
+
+// FuzzServer: whatever a client sends, nothing panics, everything stays within its bounds, and the pieces in which it
+// arrives make no difference.
+func FuzzServer(f *testing.F) {
+	seed := func(frames ...[]byte) {
+		all := append([]byte(wire.Preface), frame(wire.Settings, 0, 0, nil)...)
+		f.Add(append(all, bytes.Join(frames, nil)...))
+	}
+	get := []byte("\x82\x86\x84\x41\x06a.test")
+	post := []byte("\x83\x86\x84\x41\x06a.test\x0f\x0d\x015")
+	seed(frame(wire.Headers, wire.FlagEndHeaders|wire.FlagEndStream, 1, get))
+	seed(frame(wire.Headers, wire.FlagEndHeaders, 1, post), frame(wire.Data, 0, 1, []byte("abc")), frame(wire.Data, wire.FlagEndStream, 1, []byte("de")))
+	seed(frame(wire.Headers, wire.FlagEndHeaders, 1, post), frame(wire.Data, wire.FlagPadded|wire.FlagEndStream, 1, []byte("\x02abcde\x00\x00")))
+	seed(frame(wire.Headers, 0, 1, get[:3]), frame(wire.Continuation, wire.FlagEndHeaders, 1, get[3:]), frame(wire.RSTStream, 0, 1, make([]byte, 4)))
+	seed(frame(wire.Headers, wire.FlagEndHeaders|wire.FlagPriority|wire.FlagPadded, 1, append(append([]byte{1, 0, 0, 0, 0, 16}, get...), 0)), frame(wire.Headers, 5, 1, []byte("\x00\x01x\x01y")))
+	seed(frame(wire.WindowUpdate, 0, 0, []byte{0, 0, 0, 1}), frame(wire.Ping, 0, 0, make([]byte, 8)), frame(wire.GoAway, 0, 0, make([]byte, 8)))
+	seed(frame(wire.Settings, 0, 0, []byte{0, 4, 0, 0, 0, 1, 0, 5, 0, 0, 64, 0}), frame(wire.Priority, 0, 3, []byte{0, 0, 0, 0, 1}), frame(0x50, 0, 0, nil))
+	seed(frame(wire.Headers, wire.FlagEndHeaders, 1, []byte("\x82\x86\x84\x41\x06a.test\x00\x01X\x01y")), frame(wire.Data, 0, 1, []byte("late")))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		whole := serve(t, p, max(len(p), 1))
+		for _, size := range []int{1, 10} {
+			if parts := serve(t, p, size); parts != whole {
+				t.Fatalf("in pieces of %d: %s\nwhole: %s", size, parts, whole)
+			}
+		}
+	})
+}
+
+// FuzzClient is the same for a client's Session that has one request out.
+func FuzzClient(f *testing.F) {
+	f.Add(append(frame(wire.Settings, 0, 0, nil), frame(wire.Headers, wire.FlagEndHeaders, 1, []byte{0x88})...))
+	f.Add(bytes.Join([][]byte{
+		frame(wire.Settings, 0, 0, []byte{0, 5, 0, 0, 0, 0}), frame(wire.Headers, wire.FlagEndHeaders, 1, []byte("\x08\x03103")),
+		frame(wire.Headers, wire.FlagEndHeaders, 1, []byte{0x88}), frame(wire.Data, wire.FlagEndStream, 1, []byte("body")),
+	}, nil))
+	f.Add(bytes.Join([][]byte{
+		frame(wire.Settings, 0, 0, nil), frame(wire.PushPromise, wire.FlagEndHeaders, 1, []byte{0, 0, 0, 2, 0x82}),
+	}, nil))
+	f.Add(bytes.Join([][]byte{
+		frame(wire.Settings, 0, 0, nil), frame(wire.GoAway, 0, 0, make([]byte, 8)), frame(wire.RSTStream, 0, 1, []byte{0, 0, 0, 7}),
+	}, nil))
+	f.Fuzz(func(t *testing.T, p []byte) {
+		h := &side{}
+		h.out.room = -1
+		h.s.Start(&Config{Client: true}, h, &h.out)
+		e := &echo{side: h}
+		e.Bind(e)
+		h.s.Request(&e.Stream)
+		e.EndHead(wire.AppendRequestLine(e.BeginHead(), []byte("GET"), false, []byte("a.test"), []byte("/"), nil), true)
+		h.s.Receive(p, 0)
+		h.s.Abandon()
+		if len(e.closed) != 1 || h.s.Held() != 0 || e.heads > 1+len(p)/10 {
+			t.Fatalf("closed %v, %d bytes held, %d heads", e.closed, h.s.Held(), e.heads)
+		}
+	})
+}
+
+func frame(t wire.Type, flags wire.Flags, stream uint32, payload []byte) []byte {
+	return append(wire.AppendHeader(nil, wire.Header{Length: len(payload), Type: t, Flags: flags, Stream: stream}), payload...)
+}

@@ -1,0 +1,177 @@
+package session
+
+import "turnout/proxy/h2/wire"
+
+// Drained tells the session that its output is not congested any more.
+func (s *Session) Drained() {
+	s.pump()
+	s.tellDrained()
+}
+
+// pump sends what waits, a frame of each stream in turn, as far as the windows and the output go.
+func (s *Session) pump() {
+	for idle := 0; idle < len(s.waiting) && s.window > 0 && !s.over && !s.out.Congested(); {
+		if s.next >= len(s.waiting) {
+			s.next = 0
+		}
+		st := s.waiting[s.next]
+		if st.flush(wire.FrameSize) {
+			idle = 0
+		} else {
+			idle++
+		}
+		if s.next < len(s.waiting) && s.waiting[s.next] == st {
+			s.next++
+		}
+	}
+}
+
+// flush sends what waits in st, most bytes at the most; false when its window has no room.
+func (st *Stream) flush(most int) bool {
+	n := st.write(st.out.bytes(), most)
+	if n == 0 {
+		return false
+	}
+	st.out.advance(st.s.cfg.Buffers, n)
+	if st.out.len() == 0 {
+		st.s.unlist(st)
+		if st.endOut {
+			st.endOut = false
+			st.flushEnd()
+		}
+	}
+	return true
+}
+
+// tellDrained wakes the producers of streams that have nothing waiting any more. Backwards: those that end meanwhile are
+// replaced by one that was looked at.
+func (s *Session) tellDrained() {
+	for i := len(s.open) - 1; i >= 0 && !s.out.Congested(); i-- {
+		if i < len(s.open) {
+			s.open[i].tellDrained()
+		}
+	}
+}
+
+func (st *Stream) tellDrained() {
+	if st.full && st.out.len() == 0 && !st.sendEnd {
+		st.full = false
+		st.sink.OnDrained()
+	}
+}
+
+// windowUpdate opens a window (RFC 9113 section 6.9).
+func (s *Session) windowUpdate(h wire.Header, p []byte) {
+	if h.Length != 4 {
+		s.fail(wire.FrameSizeError, "WINDOW_UPDATE size")
+		return
+	}
+	if !s.spend() {
+		return
+	}
+	n := int64(be32(p) & wire.MaxWindow)
+	if h.Stream == 0 {
+		switch s.window += n; {
+		case n == 0:
+			s.fail(wire.ProtocolError, "WINDOW_UPDATE of nothing")
+		case s.window > wire.MaxWindow:
+			s.fail(wire.FlowControlError, "connection window overflow")
+		default:
+			s.pump()
+			s.tellDrained()
+		}
+		return
+	}
+	st := s.find(h.Stream)
+	if st == nil {
+		s.checkClosed(h, false)
+		return
+	}
+	switch st.window += n; {
+	case n == 0:
+		s.refuse(st, wire.ProtocolError)
+	case st.window > wire.MaxWindow:
+		s.refuse(st, wire.FlowControlError)
+	default:
+		s.sendOn(st)
+	}
+}
+
+// sendOn sends what waits in a stream whose window has grown.
+func (s *Session) sendOn(st *Stream) {
+	id := st.id
+	for st.is(s, id) && st.out.len() > 0 && !s.out.Congested() && st.flush(wire.FrameSize) {
+	}
+	if st.is(s, id) && !s.out.Congested() {
+		st.tellDrained()
+	}
+}
+
+// settings applies a SETTINGS frame (RFC 9113 section 6.5).
+func (s *Session) settings(h wire.Header, p []byte) {
+	switch {
+	case h.Stream != 0:
+		s.fail(wire.ProtocolError, "SETTINGS on a stream")
+		return
+	case h.Has(wire.FlagAck):
+		if h.Length != 0 {
+			s.fail(wire.FrameSizeError, "SETTINGS acknowledgement size")
+		}
+		s.spend()
+		return
+	case h.Length%6 != 0:
+		s.fail(wire.FrameSizeError, "SETTINGS size")
+		return
+	}
+	if s.settled && !s.spend() {
+		return
+	}
+	s.settled = true
+	for ; len(p) > 0; p = p[6:] {
+		if !s.setting(wire.Setting(p[0])<<8|wire.Setting(p[1]), be32(p[2:])) {
+			return
+		}
+	}
+	s.commit(wire.AppendHeader(s.begin(), wire.Header{Type: wire.Settings, Flags: wire.FlagAck}))
+	s.pump()
+	s.tellDrained()
+}
+
+// setting applies one setting (RFC 9113 section 6.5.2). Table sizes mean nothing to an encoder without a table, and
+// frames are never larger than the smallest limit a peer may set.
+func (s *Session) setting(id wire.Setting, v uint32) bool {
+	switch id {
+	case wire.EnablePush:
+		if v > 1 || v == 1 && s.cfg.Client {
+			s.fail(wire.ProtocolError, "ENABLE_PUSH value")
+		}
+	case wire.MaxConcurrentStreams:
+		s.maxOpen = int64(v)
+	case wire.InitialWindowSize:
+		if v > wire.MaxWindow {
+			s.fail(wire.FlowControlError, "INITIAL_WINDOW_SIZE value")
+			break
+		}
+		delta := int64(v) - s.initial
+		s.initial = int64(v)
+		for _, st := range s.open {
+			if st.window += delta; st.window > wire.MaxWindow {
+				s.fail(wire.FlowControlError, "stream window overflow")
+				break
+			}
+		}
+	case wire.MaxFrameSize:
+		if v < wire.FrameSize || v > 1<<24-1 {
+			s.fail(wire.ProtocolError, "MAX_FRAME_SIZE value")
+		}
+	case wire.EnableConnectProtocol:
+		if v > 1 {
+			s.fail(wire.ProtocolError, "ENABLE_CONNECT_PROTOCOL value")
+		}
+	}
+	return !s.over
+}
+
+func be32(p []byte) uint32 {
+	return uint32(p[0])<<24 | uint32(p[1])<<16 | uint32(p[2])<<8 | uint32(p[3])
+}

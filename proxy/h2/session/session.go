@@ -1,0 +1,316 @@
+package session
+
+import (
+	"golang.org/x/net/http2/hpack"
+
+	"turnout/proxy/h2/wire"
+)
+
+// Output is where a Session writes: the queue of a connection. *reactor.Conn is one.
+type Output interface {
+	// Buffer lends what is queued; the Session appends and gives it back with SetBuffer.
+	Buffer() []byte
+	SetBuffer(b []byte)
+	// Congested says that enough is queued for now: DATA waits until Session.Drained.
+	Congested() bool
+}
+
+// Host carries the bytes of a Session and serves what its peer asks for.
+type Host interface {
+	// Open returns a Stream for a request of the peer, its Sink bound. Server's part only.
+	Open() *Stream
+	// Wake asks for one call of Session.Turn, soon and not inside any other call of the Session.
+	Wake()
+}
+
+// Config is shared by the Sessions of a room. It is read-only once used.
+type Config struct {
+	Client     bool        // the part this side plays
+	MaxStreams int         // the peer may have open at once; default 100
+	Limits     wire.Limits // of a header list; default 64 KiB and 101 fields
+	Connect    bool        // server: offer extended CONNECT (RFC 8441)
+	Buffers    *Buffers    // nil: waiting bytes are left to the collector
+}
+
+// Defaults of Config.
+const (
+	DefaultStreams     = 100
+	DefaultHeaderBytes = 64 << 10
+	DefaultFields      = 101
+)
+
+// Error is why a Session is over. It is what the GOAWAY said, or was told.
+type Error struct {
+	Code   wire.Code
+	Reason string // stable words for logs
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return "HTTP/2 connection ended: " + e.Code.String() + ": " + e.Reason
+}
+
+// Flood says that the peer asked for more than its share, rather than broke a rule.
+func (e *Error) Flood() bool { return e.Code == wire.EnhanceYourCalm }
+
+// Session is the state of one connection. Make it with Start. All of it belongs to one loop.
+type Session struct {
+	cfg  *Config
+	host Host
+	out  Output
+	dec  *hpack.Decoder
+
+	// Streams, in no order; ids are those of open, side by side for a quick search.
+	ids  []uint32
+	open []*Stream
+
+	// Receiving.
+	greeted  bool // the peer's preface is complete (client's part: nothing to wait for)
+	settled  bool // the peer's first SETTINGS came
+	lastPeer uint32
+	recent   resetRing
+	block    headerBlock
+	cur      current
+	in       inWindow // of the connection
+	owed     int      // received bytes that its window was not opened again for
+	held     int      // bytes that wait in paused streams
+	frames   budget
+	resets   budget
+
+	// Sending.
+	window     int64 // of the connection
+	initial    int64 // window of a new stream
+	maxOpen    int64 // streams this side may have open
+	lastOwn    uint32
+	encoded    bool // the first header block is out
+	blockAt    int  // where the header block that is being written begins
+	waiting    []*Stream
+	next       int       // of waiting: whose turn it is
+	lastData   *Stream   // the last frame queued is DATA of this stream,
+	lastDataAt [2]int    // which begins and ends there
+	resumed    []*Stream // whose bytes are to be presented in Turn
+
+	away     awayState
+	peerAway bool // GOAWAY was received
+	over     bool
+	err      *Error
+}
+
+// awayState is how far this side's GOAWAY has come (RFC 9113 section 6.8).
+type awayState uint8
+
+const (
+	awayNot    awayState = iota
+	awayWarned           // GOAWAY with the largest stream identifier, and a PING, are out
+	awayFinal            // GOAWAY with the last stream that is served is out
+)
+
+// Start begins a session: the preface of this side is written.
+func (s *Session) Start(cfg *Config, host Host, out Output) {
+	*s = Session{
+		cfg: cfg, host: host, out: out, greeted: cfg.Client,
+		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams,
+		frames: newBudget(frameBurst, framesPerSecond), resets: newBudget(resetBurst, resetsPerSecond),
+	}
+	s.dec = hpack.NewDecoder(tableSize, func(f hpack.HeaderField) {
+		to := s.block.to
+		if to.Add(f.Name, f.Value); to.Full() {
+			s.dec.SetEmitEnabled(false)
+		}
+	})
+	s.dec.SetMaxStringLength(cfg.limits().Bytes)
+	b := s.begin()
+	if cfg.Client {
+		b = append(b, wire.Preface...)
+	}
+	at := len(b)
+	b = wire.AppendHeader(b, wire.Header{Type: wire.Settings})
+	if cfg.Client {
+		b = wire.AppendSetting(b, wire.EnablePush, 0)
+	} else {
+		b = wire.AppendSetting(b, wire.MaxConcurrentStreams, uint32(cfg.maxStreams()))
+	}
+	b = wire.AppendSetting(b, wire.MaxHeaderListSize, uint32(cfg.limits().Bytes))
+	b = wire.AppendSetting(b, wire.MaxFrameSize, wire.FrameSize)
+	if cfg.Connect {
+		b = wire.AppendSetting(b, wire.EnableConnectProtocol, 1)
+	}
+	wire.PutLength(b[at:], len(b)-at-wire.HeaderSize)
+	s.in = inWindow{size: connWindow, left: connWindow, most: maxConnWindow}
+	b = wire.AppendWindowUpdate(b, 0, connWindow-firstWindow)
+	s.commit(b)
+}
+
+func (c *Config) limits() wire.Limits {
+	l := c.Limits
+	if l.Bytes == 0 {
+		l.Bytes = DefaultHeaderBytes
+	}
+	if l.Fields == 0 {
+		l.Fields = DefaultFields
+	}
+	return l
+}
+
+func (c *Config) maxStreams() int {
+	if c.MaxStreams == 0 {
+		return DefaultStreams
+	}
+	return c.MaxStreams
+}
+
+// tableSize is the initial value of SETTINGS_HEADER_TABLE_SIZE.
+const tableSize = 4096
+
+// Err is why the session is over, nil while it is not. Over, it takes and writes nothing more: the connection
+// is to be closed after what is queued.
+func (s *Session) Err() *Error { return s.err }
+
+// Streams is the number of open streams.
+func (s *Session) Streams() int { return len(s.open) }
+
+// Held is the number of body bytes that wait in streams, in either direction.
+func (s *Session) Held() int {
+	n := s.held
+	for _, st := range s.open {
+		n += st.out.len()
+	}
+	return n
+}
+
+// Midway says that the peer has begun what it has to end soon: its preface, or a header list in several frames.
+func (s *Session) Midway() bool { return !s.greeted || !s.settled || s.block.stream != 0 }
+
+// Leaving says that no stream is opened any more: a GOAWAY was sent in earnest, or received.
+func (s *Session) Leaving() bool { return s.away == awayFinal || s.peerAway || s.over }
+
+// begin and commit bracket everything that is written.
+func (s *Session) begin() []byte { return s.out.Buffer() }
+
+func (s *Session) commit(b []byte) {
+	s.lastData = nil
+	s.out.SetBuffer(b)
+}
+
+// find is the open stream id, nil without.
+func (s *Session) find(id uint32) *Stream {
+	for i, x := range s.ids {
+		if x == id {
+			return s.open[i]
+		}
+	}
+	return nil
+}
+
+func (s *Session) add(st *Stream) {
+	s.ids = append(s.ids, st.id)
+	s.open = append(s.open, st)
+}
+
+func (s *Session) remove(st *Stream) {
+	for i, x := range s.ids {
+		if x == st.id {
+			n := len(s.ids) - 1
+			s.ids[i], s.open[i] = s.ids[n], s.open[n]
+			s.open[n] = nil
+			s.ids, s.open = s.ids[:n], s.open[:n]
+			return
+		}
+	}
+}
+
+// fail ends the session with GOAWAY (RFC 9113 section 5.4.1).
+func (s *Session) fail(code wire.Code, reason string) {
+	if s.over {
+		return
+	}
+	s.commit(wire.AppendGoAway(s.begin(), s.lastPeer, code, reason))
+	s.end(&Error{code, reason})
+}
+
+// end closes all streams.
+func (s *Session) end(err *Error) {
+	s.over, s.err = true, err
+	for len(s.open) > 0 {
+		s.open[len(s.open)-1].close(err.Code, false)
+	}
+}
+
+// Abandon ends the session because its connection is gone: nothing is written.
+func (s *Session) Abandon() {
+	if !s.over {
+		s.end(&Error{wire.Cancel, "the connection is gone"})
+	}
+}
+
+// EOF tells that the peer sends nothing more: requests that are not whole end here.
+func (s *Session) EOF() {
+	for i := len(s.open) - 1; i >= 0; i-- {
+		if i < len(s.open) && !s.open[i].recvEnd {
+			s.open[i].Reset(wire.Cancel)
+		}
+	}
+}
+
+// Shutdown begins to end the session in good order: the peer is told to open no more streams, those that are on
+// their way are still served until Finish.
+func (s *Session) Shutdown() {
+	if s.over || s.away != awayNot {
+		return
+	}
+	s.away = awayWarned
+	b := wire.AppendGoAway(s.begin(), wire.MaxStream, wire.NoError, "")
+	s.commit(wire.AppendPing(b, 0, lastPing))
+}
+
+// lastPing is the PING after the first GOAWAY: when its answer comes, so has every stream that was opened before
+// the peer knew.
+var lastPing = []byte("shutdown")
+
+// Finish is Shutdown's second step: streams from now on are not served. It comes by itself when the peer has
+// seen the first.
+func (s *Session) Finish() {
+	if s.over || s.away == awayFinal {
+		return
+	}
+	s.away = awayFinal
+	s.commit(wire.AppendGoAway(s.begin(), s.lastPeer, wire.NoError, ""))
+}
+
+// resetRing remembers the streams this side reset last: what was on its way to them is no error (RFC 9113 section 5.1).
+type resetRing struct {
+	ids  [64]uint32
+	next uint8
+}
+
+func (r *resetRing) add(id uint32) {
+	r.ids[r.next%uint8(len(r.ids))] = id
+	r.next++
+}
+
+func (r *resetRing) has(id uint32) bool {
+	for _, x := range r.ids {
+		if x == id {
+			return true
+		}
+	}
+	return false
+}
+
+// spend charges a frame that does nothing for a request.
+func (s *Session) spend() bool {
+	if s.frames.spend() {
+		return true
+	}
+	s.fail(wire.EnhanceYourCalm, "too many control frames")
+	return false
+}
+
+// spendReset charges a stream that ended before its answer by the peer's doing.
+func (s *Session) spendReset() bool {
+	if s.resets.spend() {
+		return true
+	}
+	s.fail(wire.EnhanceYourCalm, "too many streams reset")
+	return false
+}

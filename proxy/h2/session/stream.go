@@ -1,0 +1,317 @@
+package session
+
+import (
+	"turnout/proxy/field"
+	"turnout/proxy/h2/wire"
+)
+
+// Sink gets what a stream receives. Inside any of its calls every method of every Stream may be called. After OnClosed
+// the Session knows the Stream no more and it may be used for another.
+type Sink interface {
+	// OnHead tells a head, which is in Stream.Block until the stream ends or the next head. f is a fault that is answered
+	// rather than reset, or none. end: no body follows, and OnEnd does not come.
+	OnHead(f wire.Fault, end bool)
+	// OnData presents body bytes, valid for the call.
+	OnData(p []byte)
+	// OnEnd completes the message; the trailers are valid for the call.
+	OnEnd(trailers []field.Field)
+	// OnDrained says that a stream whose SendData answered true takes bytes again.
+	OnDrained()
+	// OnClosed is the last call: NoError when both messages are complete. refused says that the peer did not process
+	// anything (RFC 9113 section 8.7).
+	OnClosed(code wire.Code, refused bool)
+}
+
+// Stream is one request and its response. It is part of the struct that is its Sink: Bind it once, and use it
+// for one stream after the other.
+type Stream struct {
+	Block wire.Block // the head received last
+
+	s    *Session // nil while closed
+	sink Sink
+	id   uint32
+
+	// Sending.
+	window  int64
+	out     queue  // waits for a window
+	tail    []byte // trailers, encoded, that follow out
+	endOut  bool   // END_STREAM follows out
+	sendEnd bool   // END_STREAM was sent
+	full    bool   // SendData answered true
+	listed  bool   // in Session.waiting
+
+	// Receiving.
+	win      inWindow
+	in       queue // waits for Resume
+	declared int64 // Content-Length, -1 = none
+	received int64
+	trailers *wire.Block // that wait behind in
+	recvEnd  bool        // END_STREAM was received
+	told     bool        // OnEnd, or OnHead with end, was called
+	paused   bool
+	resumed  bool // in Session.resumed
+}
+
+// Bind names the sink, once.
+func (st *Stream) Bind(sink Sink) { st.sink = sink }
+
+// Open says that the session knows the stream.
+func (st *Stream) Open() bool { return st.s != nil }
+
+// Waiting is the number of bytes that wait to be sent for want of a window.
+func (st *Stream) Waiting() int { return st.out.len() }
+
+// start makes st the stream id of s.
+func (st *Stream) start(s *Session, id uint32) {
+	st.s, st.id, st.window = s, id, s.initial
+	st.win = inWindow{size: firstWindow, left: firstWindow, most: maxWindow}
+	st.declared, st.received = -1, 0
+	st.sendEnd, st.endOut, st.full = false, false, false
+	st.recvEnd, st.told, st.paused = false, false, false
+	s.add(st)
+}
+
+// is says that st is still what it was before a sink was called.
+func (st *Stream) is(s *Session, id uint32) bool { return st.s == s && st.id == id }
+
+// BeginHead begins a header list and returns where to append its encoded fields; EndHead sends it.
+func (st *Stream) BeginHead() []byte {
+	if st.s == nil {
+		return nil
+	}
+	return st.s.beginBlock(st.id)
+}
+
+// EndHead ends what BeginHead began. end: no body follows.
+func (st *Stream) EndHead(b []byte, end bool) {
+	if s := st.s; s != nil {
+		s.endBlock(b, end)
+		if end {
+			st.ended()
+		}
+	}
+}
+
+// beginBlock appends the header of a HEADERS frame.
+func (s *Session) beginBlock(id uint32) []byte {
+	b := s.begin()
+	s.blockAt = len(b)
+	b = wire.AppendHeader(b, wire.Header{Type: wire.Headers, Flags: wire.FlagEndHeaders, Stream: id})
+	if !s.encoded {
+		s.encoded = true
+		b = append(b, wire.EmptyTable)
+	}
+	return b
+}
+
+// endBlock completes the header, in several frames if need be (RFC 9113 section 4.3).
+func (s *Session) endBlock(b []byte, end bool) {
+	at := s.blockAt
+	n := len(b) - at - wire.HeaderSize
+	if n < 0 {
+		return // output is dropped
+	}
+	h := b[at:]
+	if end {
+		h[4] |= byte(wire.FlagEndStream)
+	}
+	wire.PutLength(h, min(n, wire.FrameSize))
+	if n > wire.FrameSize {
+		h[4] &^= byte(wire.FlagEndHeaders)
+		rest := append([]byte(nil), h[wire.HeaderSize+wire.FrameSize:]...)
+		b = b[:at+wire.HeaderSize+wire.FrameSize]
+		id := wire.ParseHeader(h).Stream
+		for len(rest) > 0 {
+			k := min(len(rest), wire.FrameSize)
+			c := wire.Header{Length: k, Type: wire.Continuation, Stream: id}
+			if k == len(rest) {
+				c.Flags = wire.FlagEndHeaders
+			}
+			b = append(wire.AppendHeader(b, c), rest[:k]...)
+			rest = rest[k:]
+		}
+	}
+	s.commit(b)
+}
+
+// SendData sends body bytes as far as the windows go and keeps the rest. True: enough for now, until OnDrained.
+func (st *Stream) SendData(p []byte) bool {
+	s := st.s
+	if s == nil || st.sendEnd || st.endOut {
+		return false
+	}
+	if st.out.len() == 0 && !s.out.Congested() {
+		p = p[st.write(p, maxBurst):]
+	}
+	if len(p) > 0 {
+		st.out.append(s.cfg.Buffers, p)
+		st.wait()
+	}
+	st.full = st.full || st.out.len() > 0 || s.out.Congested()
+	return st.full
+}
+
+// maxBurst bounds what one stream queues at once.
+const maxBurst = 256 << 10
+
+// write sends the beginning of p, most bytes at the most, and returns how many fitted the windows.
+func (st *Stream) write(p []byte, most int) int {
+	s := st.s
+	n := int(min(int64(len(p)), int64(most), st.window, s.window))
+	if n <= 0 {
+		return 0
+	}
+	st.window -= int64(n)
+	s.window -= int64(n)
+	s.frames.earn(int32(1 + n>>10))
+	b := s.begin()
+	at := 0
+	for left := p[:n]; len(left) > 0; {
+		k := min(len(left), wire.FrameSize)
+		at = len(b)
+		b = wire.AppendHeader(b, wire.Header{Length: k, Type: wire.Data, Stream: st.id})
+		b = append(b, left[:k]...)
+		left = left[k:]
+	}
+	end := len(b)
+	s.commit(b)
+	s.lastData, s.lastDataAt = st, [2]int{at, end}
+	return n
+}
+
+func (st *Stream) wait() {
+	if !st.listed {
+		st.listed = true
+		st.s.waiting = append(st.s.waiting, st)
+	}
+}
+
+// SendEnd completes the message. The trailers are the caller's again after it.
+func (st *Stream) SendEnd(trailers []field.Field) {
+	s := st.s
+	if s == nil || st.sendEnd || st.endOut {
+		return
+	}
+	if st.out.len() == 0 {
+		if len(trailers) > 0 {
+			s.endBlock(appendFields(s.beginBlock(st.id), trailers), true)
+			st.ended()
+			return
+		}
+		st.flushEnd()
+		return
+	}
+	st.endOut = true
+	st.tail = appendFields(st.tail[:0], trailers)
+}
+
+func appendFields(b []byte, fields []field.Field) []byte {
+	for _, f := range fields {
+		b = wire.AppendField(b, f.Name, f.Value)
+	}
+	return b
+}
+
+// flushEnd sends END_STREAM when nothing waits any more: with the trailers, in the last DATA frame if that is still
+// the last thing queued, else in an empty one.
+func (st *Stream) flushEnd() {
+	s := st.s
+	b := s.begin()
+	switch at := s.lastDataAt; {
+	case len(st.tail) > 0:
+		s.endBlock(append(s.beginBlock(st.id), st.tail...), true)
+		st.tail = st.tail[:0]
+	case s.lastData == st && len(b) == at[1]:
+		b[at[0]+4] |= byte(wire.FlagEndStream)
+		s.commit(b)
+	default:
+		s.commit(wire.AppendHeader(b, wire.Header{Type: wire.Data, Flags: wire.FlagEndStream, Stream: st.id}))
+	}
+	st.ended()
+}
+
+// ended notes that END_STREAM is out. A server does not wait for the rest of a request it has answered (RFC 9113
+// section 8.1).
+func (st *Stream) ended() {
+	st.sendEnd = true
+	switch server := !st.s.cfg.Client; {
+	case st.recvEnd && (st.told || server):
+		st.complete()
+	case server:
+		st.Reset(wire.NoError)
+	}
+}
+
+// complete closes a stream of which both messages are complete.
+func (st *Stream) complete() {
+	st.s.frames.earn(earnedByAnswer)
+	st.s.resets.earn(1)
+	st.close(wire.NoError, false)
+}
+
+// earnedByAnswer is what a complete exchange adds to the budget of frames.
+const earnedByAnswer = 4
+
+// Reset breaks the stream off, both ways.
+func (st *Stream) Reset(code wire.Code) {
+	s := st.s
+	if s == nil {
+		return
+	}
+	if !s.over {
+		s.recent.add(st.id)
+		s.commit(wire.AppendRSTStream(s.begin(), st.id, code))
+	}
+	st.close(code, false)
+}
+
+// close forgets the stream.
+func (st *Stream) close(code wire.Code, refused bool) {
+	s := st.s
+	s.remove(st)
+	if st.listed {
+		s.unlist(st)
+	}
+	if st.resumed {
+		st.resumed = false
+		for i, x := range s.resumed {
+			if x == st {
+				s.resumed[i] = nil
+			}
+		}
+	}
+	if s.lastData == st {
+		s.lastData = nil
+	}
+	if s.cur.st == st {
+		s.cur.st = nil
+	}
+	held := st.in.len()
+	st.out.release(s.cfg.Buffers)
+	st.in.release(s.cfg.Buffers)
+	if cap(st.tail) > keptTail {
+		st.tail = nil
+	}
+	st.tail, st.trailers = st.tail[:0], nil
+	st.s = nil
+	if held > 0 {
+		s.held -= held
+		s.credit(0)
+	}
+	st.sink.OnClosed(code, refused)
+}
+
+const keptTail = 4 << 10
+
+func (s *Session) unlist(st *Stream) {
+	st.listed = false
+	for i, x := range s.waiting {
+		if x == st {
+			n := len(s.waiting) - 1
+			copy(s.waiting[i:], s.waiting[i+1:])
+			s.waiting[n] = nil
+			s.waiting = s.waiting[:n]
+			return
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package h2
+
+import (
+	"turnout/proxy"
+	"turnout/proxy/h2/session"
+	"turnout/proxy/h2/wire"
+)
+
+// serverStream is one request of a client connection and its answer. It implements session.Sink towards the session and
+// proxy.Downstream towards the pipeline; Pause and Resume are those of the embedded Stream.
+type serverStream struct {
+	session.Stream
+	sc   *serverConn
+	ex   *proxy.Exchange // nil before and after the exchange
+	head proxy.Head
+
+	next, prev *serverStream // of serverConn.first
+	doneAt     int64         // when the answer was complete on this side, 0 = not yet
+}
+
+// OnHead implements session.Sink: a request begins.
+func (st *serverStream) OnHead(f wire.Fault, end bool) {
+	sc := st.sc
+	if f != wire.FaultNone {
+		sc.s.worker.Rejected(&sc.client, f.Status(), f.Reason())
+		st.local(f.Status())
+		return
+	}
+	b := &st.Block
+	path, query := b.Path, []byte(nil)
+	for i, c := range path {
+		if c == '?' {
+			path, query = path[:i:i], path[i:]
+			break
+		}
+	}
+	st.head = proxy.Head{
+		Method: b.Method, Target: b.Path, Authority: b.Authority, Path: path, Query: query,
+		Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength,
+	}
+	if end {
+		st.head.ContentLength = 0
+	}
+	st.ex = sc.s.worker.Acquire(st, &sc.client)
+	st.ex.Request(&st.head, end)
+}
+
+// OnData implements session.Sink.
+func (st *serverStream) OnData(p []byte) {
+	if st.ex != nil {
+		st.ex.RequestData(p)
+	}
+}
+
+// OnEnd implements session.Sink.
+func (st *serverStream) OnEnd(trailers []proxy.Field) {
+	if st.ex != nil {
+		st.ex.RequestEnd(trailers)
+	}
+}
+
+// OnDrained implements session.Sink.
+func (st *serverStream) OnDrained() {
+	if st.ex != nil {
+		st.ex.DownstreamDrained()
+	}
+}
+
+// OnClosed implements session.Sink.
+func (st *serverStream) OnClosed(code wire.Code, _ bool) {
+	sc := st.sc
+	if st.doneAt != 0 {
+		sc.unlinger(st)
+	}
+	if ex := st.ex; ex != nil {
+		st.ex = nil
+		f := proxy.FaultReset
+		switch code {
+		case wire.ProtocolError, wire.FlowControlError, wire.StreamClosed, wire.CompressionError, wire.FrameSizeError:
+			f = proxy.FaultMalformed
+		}
+		ex.DownstreamGone(f)
+	}
+	sc.s.recycle(st)
+	if sc.session.Streams() == 0 {
+		sc.idle()
+	}
+}
+
+// local answers a request that never became an exchange.
+func (st *serverStream) local(status int) {
+	body, media := proxy.Page(status)
+	b := wire.AppendStatus(st.BeginHead(), status)
+	b = wire.AppendContentLength(b, int64(len(body)))
+	b = wire.AppendField(b, []byte("cache-control"), []byte("no-cache"))
+	b = wire.AppendField(b, []byte("content-type"), []byte(media))
+	if string(st.Block.Method) == "HEAD" {
+		st.EndHead(b, true)
+		return
+	}
+	st.EndHead(b, false)
+	st.SendData([]byte(body))
+	st.finish(nil)
+}
+
+// Informational implements proxy.Downstream.
+func (st *serverStream) Informational(h *proxy.Head) {
+	st.EndHead(appendHead(st.BeginHead(), h), false)
+}
+
+// appendHead encodes status and fields of a response.
+func appendHead(b []byte, h *proxy.Head) []byte {
+	b = wire.AppendStatus(b, h.Status)
+	for i := range h.Fields {
+		b = wire.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
+	}
+	return b
+}
+
+// Head implements proxy.Downstream.
+func (st *serverStream) Head(h *proxy.Head, end bool) {
+	b := appendHead(st.BeginHead(), h)
+	if h.ContentLength >= 0 && h.Status != 204 { // also what HEAD and 304 declare (RFC 9110 section 8.6)
+		b = wire.AppendContentLength(b, h.ContentLength)
+	}
+	if end {
+		st.ex = nil
+	}
+	st.EndHead(b, end)
+}
+
+// Body implements proxy.Downstream.
+func (st *serverStream) Body(p []byte) bool { return st.SendData(p) }
+
+// End implements proxy.Downstream.
+func (st *serverStream) End(trailers []proxy.Field) {
+	st.ex = nil
+	st.finish(trailers)
+}
+
+// finish sends the end of the answer, or sees to it that it does not wait for its client for ever.
+func (st *serverStream) finish(trailers []proxy.Field) {
+	sc := st.sc
+	st.SendEnd(trailers)
+	if st.sc == sc && st.Waiting() > 0 {
+		sc.linger(st)
+	}
+}
+
+// Abort implements proxy.Downstream.
+func (st *serverStream) Abort(f proxy.Fault) {
+	st.ex = nil
+	code := wire.InternalError
+	switch f {
+	case proxy.FaultTimeout, proxy.FaultShutdown, proxy.FaultRefused: // not REFUSED_STREAM, which asks to try again
+		code = wire.Cancel
+	}
+	st.Reset(code)
+}
+
+// linger lists a stream whose answer is complete here and waits for the client.
+func (sc *serverConn) linger(st *serverStream) {
+	st.doneAt = max(sc.s.loop.Now(), 1)
+	if st.prev = sc.last; st.prev != nil {
+		st.prev.next = st
+	} else {
+		sc.first = st
+	}
+	sc.last = st
+	if sc.first == st {
+		sc.watch()
+	}
+}
+
+func (sc *serverConn) unlinger(st *serverStream) {
+	if st.prev != nil {
+		st.prev.next = st.next
+	} else {
+		sc.first = st.next
+	}
+	if st.next != nil {
+		st.next.prev = st.prev
+	} else {
+		sc.last = st.prev
+	}
+}
