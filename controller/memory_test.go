@@ -28,7 +28,7 @@ func heapInUse() uint64 {
 }
 
 func TestMemoryPerRoute(t *testing.T) {
-	const n = 4000
+	const n = 2000
 	for name, tls := range map[string]*routev1.TLSConfig{"plain": nil, "edge": {Termination: "edge"}} {
 		events := make([]source.Event, 0, 3*n)
 		for i := range n {

@@ -37,6 +37,7 @@ type api struct {
 	calls   int               // of Watch and Forget
 	good    map[string]string // the certificate in each secret that has one
 	version atomic.Int64      // of the latest certificate
+	spare   [3]string         // a certificate, its key, and another key
 	ended   sync.WaitGroup
 }
 
@@ -51,6 +52,8 @@ type watch struct {
 func newAPI(t *testing.T) *api {
 	a := &api{T: t, secrets: make(map[source.Key]source.Event), watches: make(map[source.Key]*watch), good: make(map[string]string), routes: make(map[string]*routev1.Route)}
 	a.idle.L = &a.mu
+	a.spare[0], a.spare[1] = keyPair(t, "x")
+	_, a.spare[2] = keyPair(t, "x")
 	return a
 }
 
@@ -127,14 +130,14 @@ func (a *api) state(key source.Key) source.Event {
 // change changes a secret in one of the ways secrets change.
 func (a *api) change(name, how string) {
 	version := a.version.Add(1)
-	cert, key := keyPair(a, fmt.Sprintf("%s#%d", name, version))
+	cert, key := a.spare[0], a.spare[1]
 	e := gone(source.Secret, name)
 	switch how {
 	case "good":
+		cert, key = keyPair(a, fmt.Sprintf("%s#%d", name, version))
 		e = aSecret(name, corev1.SecretTypeTLS, cert, key)
 	case "torn":
-		_, other := keyPair(a, "x")
-		e = aSecret(name, corev1.SecretTypeTLS, cert, other)
+		e = aSecret(name, corev1.SecretTypeTLS, cert, a.spare[2])
 	case "junk":
 		e = aSecret(name, corev1.SecretTypeTLS, "junk", key)
 	case "opaque":
