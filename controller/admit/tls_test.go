@@ -27,7 +27,7 @@ type identity struct {
 	key  crypto.Signer
 }
 
-func (i identity) keyPEM(t *testing.T) string {
+func (i identity) keyPEM(t testing.TB) string {
 	t.Helper()
 	if k, ok := i.key.(*rsa.PrivateKey); ok {
 		return block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(k))
@@ -53,7 +53,7 @@ type how struct {
 }
 
 // issue makes a certificate signed by issuer, by itself if issuer is nil.
-func issue(t *testing.T, h how, issuer *identity) identity {
+func issue(t testing.TB, h how, issuer *identity) identity {
 	t.Helper()
 	var key crypto.Signer
 	var err error
