@@ -125,6 +125,8 @@ func pageFor(status int) string {
 		return page421
 	case 431:
 		return page431
+	case 500:
+		return page500
 	case 501:
 		return page501
 	case 502:
@@ -149,6 +151,7 @@ const (
 	page417 = "<html><body><h1>417 Expectation Failed</h1>\nThis expectation is not known here.\n</body></html>\n"
 	page421 = "<html><body><h1>421 Misdirected Request</h1>\nThis host is not served on this connection.\n</body></html>\n"
 	page431 = "<html><body><h1>431 Request Header Fields Too Large</h1>\nThe request head is too large.\n</body></html>\n"
+	page500 = "<html><body><h1>500 Internal Server Error</h1>\nThe rules for this message ask for more than a message may grow.\n</body></html>\n"
 	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding is not known here.\n</body></html>\n"
 	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"
 	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"

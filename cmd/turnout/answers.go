@@ -18,6 +18,7 @@ type answerOptions struct {
 	compress                      bool
 	compressTypes                 string
 	metricsType                   string // haproxy: the monitor path is served
+	ignoreProbes, dontLogNull     bool   // connections without a byte
 }
 
 // monitorPath is what load balancers of the router we replace ask on the plain port.
@@ -28,6 +29,10 @@ func answerSettings(o *options) []setting {
 	return []setting{
 		{flag: "metrics-type", env: "ROUTER_METRICS_TYPE", value: "TYPE", envStops: true, set: words(&a.metricsType, "haproxy"),
 			help: "haproxy: answer probes of " + monitorPath + " on the plain port; metrics are there without it"},
+		{flag: "http-ignore-probes", env: "ROUTER_HTTP_IGNORE_PROBES", def: "false", isBool: true, set: into(&a.ignoreProbes, parseBool),
+			help: "close connections that never sent a byte without an answer and a line in the log"},
+		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&a.dontLogNull, parseBool),
+			help: "leave connections that never sent a byte out of the access log"},
 		{flag: "errorfile-503", env: "ROUTER_ERRORFILE_503", value: "FILE", set: into(&a.unavailableFile, parseText),
 			help: "HTTP response to send instead of the 503 page"},
 		{flag: "errorfile-404", env: "ROUTER_ERRORFILE_404", value: "FILE", set: into(&a.notFoundFile, parseText),
@@ -54,12 +59,14 @@ type answers struct {
 	unavailable, notFound *proxy.ErrorPage
 	compression           *proxy.Compression
 	monitor               string
+	ignoreProbes          bool
+	dontLogNull           bool
 }
 
 // load reads the error files. One that cannot be used is logged, and the router's own
 // page stands in: a router without a fancy page serves better than none.
 func (a *answerOptions) load(log *zap.Logger) answers {
-	var out answers
+	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull}
 	if a.compress {
 		out.compression = proxy.NewCompression(a.compressTypes)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -170,6 +171,31 @@ func TestCookiesOfRequests(t *testing.T) {
 		}
 		if strings.Contains(string(c.Received()), "set-cookie: stick="+valid) != tc.set {
 			t.Errorf("%s: %q", tc.id, c.Received())
+		}
+	}
+}
+
+// TestSilentConnections: what becomes of a connection that never sends a byte, and of
+// one that sends half a head.
+func TestSilentConnections(t *testing.T) {
+	for _, tc := range []struct {
+		name, sent    string
+		ignore, quiet bool
+		answer        string
+		logged        int
+	}{
+		{"silent", "", false, false, "HTTP/1.1 408 ", 1},
+		{"silent, not logged", "", false, true, "HTTP/1.1 408 ", 0},
+		{"silent, ignored", "", true, false, "", 0},
+		{"half a head", "GET / HTTP/1.1\r\n", true, true, "HTTP/1.1 408 ", 1},
+	} {
+		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{ignoreProbes: tc.ignore, dontLogNull: tc.quiet})
+		c := r.net.Connect(frontAddr)
+		c.Write([]byte(tc.sent))
+		r.net.Run()
+		r.net.Advance(11 * time.Second)
+		if got := string(c.Received()); !strings.HasPrefix(got, tc.answer) || tc.answer == "" && got != "" || !c.EOF() || len(r.logged) != tc.logged {
+			t.Errorf("%s: %q, closed %v, %d lines", tc.name, got, c.EOF(), len(r.logged))
 		}
 	}
 }

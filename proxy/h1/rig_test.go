@@ -42,6 +42,8 @@ func newRigOn(t *testing.T, n *reactor.Network) *rig { return newRigWith(t, n, r
 type rigConfig struct {
 	worker func(*proxy.Config)
 	adjust wire.AdjustName
+
+	ignoreProbes, dontLogNull bool
 }
 
 func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
@@ -59,7 +61,7 @@ func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
 	if r.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust}); err != nil {
+	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust, IgnoreProbes: change.ignoreProbes, DontLogNull: change.dontLogNull}); err != nil {
 		t.Fatal(err)
 	}
 	r.listen(frontAddr, false)

@@ -17,6 +17,9 @@ type ServerConfig struct {
 	Limits wire.Limits // zero: the codec's defaults
 	// Adjust spells the field names of responses; nil leaves them lower-case.
 	Adjust wire.AdjustName
+	// IgnoreProbes closes a connection that never sent a byte without a 408, and
+	// DontLogNull leaves it out of the log: load balancers connect to see that it works.
+	IgnoreProbes, DontLogNull bool
 	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
 	// nil: such a connection is answered as any other that asks for an unknown version.
 	HTTP2 func(c *reactor.Conn, secure bool) reactor.Handler
@@ -28,17 +31,19 @@ const prefaceHead = "PRI * HTTP/2.0\r\n\r\n"
 // Server serves HTTP/1.1 on the connections of one loop. All methods but Open are
 // called on that loop.
 type Server struct {
-	loop     *reactor.Loop
-	worker   *proxy.Worker
-	limits   wire.Limits
-	adjust   wire.AdjustName
-	http2    func(c *reactor.Conn, secure bool) reactor.Handler
-	timeouts *proxy.Timeouts
-	requests freeList[request]
-	conns    *serverConn // every open connection
-	open     [2]atomic.Int64
-	draining bool
-	drained  func()
+	loop         *reactor.Loop
+	worker       *proxy.Worker
+	limits       wire.Limits
+	adjust       wire.AdjustName
+	http2        func(c *reactor.Conn, secure bool) reactor.Handler
+	timeouts     *proxy.Timeouts
+	requests     freeList[request]
+	conns        *serverConn // every open connection
+	open         [2]atomic.Int64
+	draining     bool
+	ignoreProbes bool
+	dontLogNull  bool
+	drained      func()
 }
 
 // NewServer checks the configuration and makes a Server.
@@ -46,7 +51,10 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Loop == nil || cfg.Worker == nil {
 		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
 	}
-	return &Server{loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts()}, nil
+	return &Server{
+		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
+		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
+	}, nil
 }
 
 // Accept takes a connection whose next byte is the first of a request.
@@ -379,8 +387,11 @@ func (sc *serverConn) expire() {
 	if sc.phase != phaseHead {
 		return
 	}
-	if sc.partial || sc.first {
-		sc.s.worker.Rejected(&sc.client, 408, "")
+	silent := sc.first && !sc.partial // not a byte has come
+	if sc.partial || silent && !sc.s.ignoreProbes {
+		if !silent || !sc.s.dontLogNull {
+			sc.s.worker.Rejected(&sc.client, 408, "")
+		}
 		sc.local(408)
 		return
 	}
