@@ -50,14 +50,13 @@ func complete(config *rest.Config, userAgent string) *rest.Config {
 	// Answers that are large come once; a compressor for each watch stays.
 	config.DisableCompression = true
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	if config.QPS == 0 {
-		config.QPS, config.Burst = 50, 100
-	}
+	// Who asks bounds how much is asked at a time, and the server has its own order. A
+	// common limit would let status wait for secrets, and certificates for status.
+	config.QPS = -1
 	return config
 }
 
-// newClients returns the clients of a cluster. They have no rate limit of their own:
-// what uses them bounds how much it asks at a time.
+// newClients returns the clients of a cluster.
 func newClients(config *rest.Config) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -68,7 +67,6 @@ func newClients(config *rest.Config) (*clients, error) {
 		}
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

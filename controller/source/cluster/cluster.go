@@ -13,9 +13,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
@@ -35,8 +35,15 @@ type Config struct {
 	RouteFields     string // field selector on Routes; "" = all
 	NamespaceLabels string // label selector on Namespaces; "" = none are delivered
 
-	Sink source.Sink // takes the events; required
-	Log  *zap.Logger // nil = no logs
+	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
+	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
+	// openshift-ingress:router without such a token.
+	ServiceAccount string
+	// Resync is how long a permission to read a secret counts before it is asked for
+	// again; 0 = 30 min. All else follows the cluster by itself.
+	Resync time.Duration
+
+	Log *zap.Logger // nil = no logs
 }
 
 // ParseLabels returns why a text is no label selector, nil if it is one. "" selects
@@ -55,9 +62,9 @@ func ParseFields(text string) error {
 
 // Feeder reads a cluster and delivers events. It is made by New.
 type Feeder struct {
-	config  *rest.Config
+	routes  rest.Interface
 	readers []*reader
-	health  *health
+	secrets *secrets
 }
 
 // New returns a feeder. It fails when cfg cannot be used; the API server is not asked
@@ -74,13 +81,11 @@ func New(cfg Config) (*Feeder, error) {
 }
 
 func (cfg *Config) check() error {
-	if cfg.Sink == nil {
-		return errors.New("no sink given")
-	}
 	for _, selector := range []struct {
 		what, text string
 		parse      func(string) error
 	}{
+		{"service account", cfg.ServiceAccount, orEmpty(ParseAccount)},
 		{"labels of routes", cfg.RouteLabels, ParseLabels},
 		{"fields of routes", cfg.RouteFields, ParseFields},
 		{"labels of namespaces", cfg.NamespaceLabels, ParseLabels},
@@ -92,10 +97,26 @@ func (cfg *Config) check() error {
 	return nil
 }
 
+// orEmpty is parse for texts that may be empty.
+func orEmpty(parse func(string) error) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return nil
+		}
+		return parse(text)
+	}
+}
+
 // newFeeder is New with the address of the API server and the pauses between attempts.
 func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
+	}
+	if cfg.Resync <= 0 {
+		cfg.Resync = 30 * time.Minute
+	}
+	if cfg.ServiceAccount == "" {
+		cfg.ServiceAccount = accountOf(config)
 	}
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = "turnout"
@@ -105,13 +126,11 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &Feeder{config: config, health: newHealth(cfg.Log, config.Host)}
-	resources := clients.resources(&cfg)
-	synced := afterAll(len(resources), cfg.Sink.Synced)
-	for _, r := range resources {
-		f.readers = append(f.readers, &reader{
-			resource: r, store: newStore(r.kind, cfg.Sink, sync.OnceFunc(synced)), health: f.health, log: cfg.Log, retry: retry,
-		})
+	h := newHealth(cfg.Log, config.Host)
+	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
+	f := &Feeder{routes: clients.route, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
+	for _, r := range clients.resources(&cfg) {
+		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, retry: retry})
 	}
 	return f, nil
 }
@@ -128,13 +147,16 @@ func afterAll(n int, then func()) func() {
 	}
 }
 
-// Run reads until ctx is done. It returns nil then. Synced is told when all kinds have
-// been read and delivered. It must be called once.
-func (f *Feeder) Run(ctx context.Context) error {
+// Run reads and delivers to sink until ctx is done. It returns nil then. Synced is told
+// when all kinds have been read and delivered. It must be called once.
+func (f *Feeder) Run(ctx context.Context, sink source.Sink) error {
+	synced := afterAll(len(f.readers), sink.Synced)
 	var running sync.WaitGroup
 	for _, r := range f.readers {
+		r.store.sink, r.store.synced = sink, sync.OnceFunc(synced)
 		running.Go(func() { r.run(ctx) })
 	}
+	running.Go(func() { f.secrets.run(ctx, sink) })
 	running.Wait()
 	return nil
 }
@@ -142,17 +164,20 @@ func (f *Feeder) Run(ctx context.Context) error {
 // Objects returns the number of objects delivered and not deleted. Any goroutine may
 // call it.
 func (f *Feeder) Objects() int {
-	n := 0
+	n, _ := f.secrets.counts()
 	for _, r := range f.readers {
 		n += r.store.len()
 	}
 	return n
 }
 
+// Secrets returns what brings single secrets to the sink.
+func (f *Feeder) Secrets() source.Secrets { return f.secrets }
+
 // Problems returns the number of kinds that cannot be read although the API server
-// answers. Any goroutine may call it.
+// answers, and of secrets that cannot be had. Any goroutine may call it.
 func (f *Feeder) Problems() int {
-	n := 0
+	_, n := f.secrets.counts()
 	for _, r := range f.readers {
 		if r.troubled() {
 			n++
@@ -161,6 +186,6 @@ func (f *Feeder) Problems() int {
 	return n
 }
 
-// RESTConfig returns how the API server is reached, for others that ask it something.
-// It belongs to the caller.
-func (f *Feeder) RESTConfig() *rest.Config { return rest.CopyConfig(f.config) }
+// Routes returns a client of the group route.openshift.io/v1, for who writes status. It
+// has no rate limit.
+func (f *Feeder) Routes() rest.Interface { return f.routes }

@@ -189,14 +189,14 @@ func start(t *testing.T, a *fakeAPI, cfg Config) (*Feeder, *recorder) {
 	t.Helper()
 	core, _ := observer.New(zap.DebugLevel)
 	sink := newRecorder()
-	cfg.Sink, cfg.Log = sink, zap.New(core, zap.Hooks(sink.log))
+	cfg.Log = zap.New(core, zap.Hooks(sink.log))
 	f, err := newFeeder(cfg, a.config, soon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()
+	go func() { done <- f.Run(ctx, sink) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

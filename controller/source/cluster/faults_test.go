@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"turnout/controller/source"
 )
 
 var allWatches = []string{"watch routes", "watch services", "watch endpointslices"}
@@ -175,19 +173,17 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	sink := newRecorder()
 	for want, cfg := range map[string]Config{
-		"cannot make cluster feeder: no sink given":                                    {},
-		`cannot make cluster feeder: labels of routes "a b": `:                         {Sink: sink, RouteLabels: "a b"},
-		`cannot make cluster feeder: fields of routes "a": `:                           {Sink: sink, RouteFields: "a"},
-		`cannot make cluster feeder: labels of namespaces "=": `:                       {Sink: sink, NamespaceLabels: "="},
-		"cannot use kubeconfig /nonexistent: stat /nonexistent: no such file or direc": {Sink: sink, Kubeconfig: "/nonexistent"},
-		"cannot reach a cluster: no kubeconfig given and not in a pod":                 {Sink: sink},
+		`cannot make cluster feeder: service account "a": allowed: NAMESPACE:NAME `:    {ServiceAccount: "a"},
+		`cannot make cluster feeder: labels of routes "a b": `:                         {RouteLabels: "a b"},
+		`cannot make cluster feeder: fields of routes "a": `:                           {RouteFields: "a"},
+		`cannot make cluster feeder: labels of namespaces "=": `:                       {NamespaceLabels: "="},
+		"cannot use kubeconfig /nonexistent: stat /nonexistent: no such file or direc": {Kubeconfig: "/nonexistent"},
+		"cannot reach a cluster: no kubeconfig given and not in a pod":                 {},
 	} {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")
 		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
 	}
-	var _ source.Sink = sink
 }

@@ -151,10 +151,13 @@ func persist[T any](ctx context.Context, r *reader, options *metav1.ListOptions,
 // something else: the version it asked for is too old or too new, or the server cannot
 // send what is there as a watch.
 func forReflector(err error, options *metav1.ListOptions) bool {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		return true
-	}
-	return options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
+	return isExpired(err) || options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err))
+}
+
+// isExpired reports whether an error says that a version is too old or too new to go on
+// from.
+func isExpired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
 // works notes that the server gave what was asked for.

@@ -17,8 +17,8 @@ import (
 // controller. All methods but len are called by the one goroutine of the reflector.
 type store struct {
 	kind   source.Kind
-	sink   source.Sink
-	synced func() // called after each complete reading
+	sink   source.Sink // set before the first call
+	synced func()      // called after each complete reading; set before the first call
 
 	held  map[source.Key]runtime.Object
 	count atomic.Int64
@@ -26,8 +26,8 @@ type store struct {
 
 var _ cache.TransformingStore = (*store)(nil)
 
-func newStore(kind source.Kind, sink source.Sink, synced func()) *store {
-	return &store{kind: kind, sink: sink, synced: synced, held: make(map[source.Key]runtime.Object)}
+func newStore(kind source.Kind) *store {
+	return &store{kind: kind, held: make(map[source.Key]runtime.Object)}
 }
 
 // len returns the number of objects that are there. Any goroutine may call it.

@@ -1,0 +1,307 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"turnout/controller/source"
+)
+
+// secretAPI is what is asked about one secret. Any goroutine may call its methods.
+type secretAPI interface {
+	// denied returns which of get, watch and list the router may not use on it.
+	denied(ctx context.Context, key source.Key) ([]string, error)
+	// read returns the secret, nil if there is none, and the version to watch from.
+	read(ctx context.Context, key source.Key) (*corev1.Secret, string, error)
+	// watch returns what happens to it from a version on.
+	watch(ctx context.Context, key source.Key, version string) (watch.Interface, error)
+}
+
+// secrets delivers single secrets for as long as somebody wants them: each has a
+// goroutine that asks for permission, reads, and watches. It implements source.Secrets.
+//
+// What was delivered last stays true until something else is delivered: while the API
+// server does not answer, nothing is.
+type secrets struct {
+	api    secretAPI
+	health *health
+	log    *zap.Logger
+	retry  backoff       // after failures
+	refuse backoff       // between two reviews of a permission that is missing
+	review time.Duration // how long a permission counts
+	slots  chan struct{} // bounds the requests that are under way
+
+	mu      sync.Mutex
+	ctx     context.Context // of run; nil = not running yet
+	sink    source.Sink     // of run
+	ended   bool            // nothing more is started
+	watched map[source.Key]*secretWatch
+	running sync.WaitGroup
+	refused int // of watched: delivered with an error last
+	present int // of watched: delivered with an object last
+}
+
+// maxRequests is how many requests about secrets are under way at a time. A restart
+// asks five for each secret.
+const maxRequests = 16
+
+// secretWatch is one secret that is watched.
+type secretWatch struct {
+	key  source.Key
+	stop context.CancelFunc // nil = no goroutine yet
+
+	// What was delivered last, guarded by secrets.mu.
+	object *corev1.Secret
+	err    error
+	told   bool
+}
+
+func newSecrets(api secretAPI, h *health, log *zap.Logger, retry backoff, review time.Duration) *secrets {
+	return &secrets{
+		api: api, health: h, log: log, review: review,
+		retry:  backoff{first: retry.first, last: 4 * retry.last},
+		refuse: backoff{first: 2 * retry.first, last: 8 * retry.last},
+		slots:  make(chan struct{}, maxRequests), watched: make(map[source.Key]*secretWatch),
+	}
+}
+
+// Watch begins to deliver a secret. See source.Secrets.
+func (s *secrets) Watch(key source.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched[key] != nil {
+		return
+	}
+	w := &secretWatch{key: key}
+	s.watched[key] = w
+	if s.ctx != nil {
+		s.start(w)
+	}
+}
+
+// Forget ends what Watch began. Nothing is delivered after it has returned.
+func (s *secrets) Forget(key source.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watched[key]
+	if w == nil {
+		return
+	}
+	delete(s.watched, key)
+	s.count(w, -1)
+	if w.stop != nil {
+		w.stop()
+	}
+}
+
+// run delivers to sink until ctx is done and all watches have ended.
+func (s *secrets) run(ctx context.Context, sink source.Sink) {
+	s.mu.Lock()
+	s.ctx, s.sink = ctx, sink
+	for _, w := range s.watched {
+		s.start(w)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// start starts the goroutine of a watch. s.mu is held.
+func (s *secrets) start(w *secretWatch) {
+	if s.ended {
+		return
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	w.stop = stop
+	s.running.Go(func() {
+		defer stop()
+		s.follow(ctx, w)
+	})
+}
+
+// counts returns how many secrets are delivered and how many are refused.
+func (s *secrets) counts() (present, refused int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.present, s.refused
+}
+
+// deliver tells the sink what a secret is now, unless that is what it was told last or
+// nobody wants it any more.
+func (s *secrets) deliver(w *secretWatch, object *corev1.Secret, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watched[w.key] != w || w.told && sameSecret(w.object, object) && sameText(w.err, err) {
+		return
+	}
+	s.count(w, -1)
+	w.object, w.err, w.told = object, err, true
+	s.count(w, 1)
+	e := source.Event{Kind: source.Secret, Key: w.key, Err: err}
+	if object != nil {
+		e.Object = object
+	}
+	s.sink.Event(e) // with the lock, so that what is forgotten and asked for again comes in order
+}
+
+// count adds n to the number that a watch counts for. s.mu is held.
+func (s *secrets) count(w *secretWatch, n int) {
+	switch {
+	case w.err != nil:
+		s.refused += n
+	case w.object != nil:
+		s.present += n
+	}
+}
+
+// follow delivers one secret until ctx is done.
+func (s *secrets) follow(ctx context.Context, w *secretWatch) {
+	var permitted time.Time // until when the permission counts
+	failures, refusals := 0, 0
+	for s.health.wait(ctx) {
+		if !time.Now().Before(permitted) {
+			verbs, err := limited(ctx, s, func() ([]string, error) { return s.api.denied(ctx, w.key) })
+			switch {
+			case err != nil:
+				failures = s.fail(ctx, w, err, failures)
+				continue
+			case len(verbs) > 0:
+				s.deliver(w, nil, &source.DeniedError{Verbs: verbs})
+				s.refuse.sleep(ctx, refusals, nil)
+				refusals++
+				continue
+			}
+			refusals = 0
+			permitted = time.Now().Add(s.review - rand.N(s.review/4+1)) // not all again at once
+		}
+		began := time.Now()
+		err := s.readAndWatch(ctx, w, permitted)
+		if time.Since(began) > time.Minute {
+			failures = 0
+		}
+		if err != nil {
+			if apierrors.IsForbidden(err) {
+				permitted = time.Time{}
+			}
+			failures = s.fail(ctx, w, err, failures)
+		}
+	}
+}
+
+// fail waits after a number of failures and returns the next one. A failure that is more
+// than no answer is told.
+func (s *secrets) fail(ctx context.Context, w *secretWatch, err error, failures int) int {
+	if ctx.Err() != nil {
+		return failures
+	}
+	if isOutage(err) {
+		s.log.Debug("no answer about a secret", zap.Stringer("secret", w.key), zap.Error(err))
+	} else {
+		s.deliver(w, nil, err)
+	}
+	s.retry.sleep(ctx, failures, err)
+	return failures + 1
+}
+
+// readAndWatch delivers what a secret is and becomes, until it is to be read again or
+// the permission no longer counts.
+func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted time.Time) error {
+	var object *corev1.Secret
+	version, err := limited(ctx, s, func() (version string, err error) {
+		object, version, err = s.api.read(ctx, w.key)
+		return version, err
+	})
+	if err != nil {
+		return err
+	}
+	s.deliver(w, object, nil)
+	for ctx.Err() == nil && time.Now().Before(permitted) {
+		began := time.Now()
+		changes, err := limited(ctx, s, func() (watch.Interface, error) { return s.api.watch(ctx, w.key, version) })
+		if err == nil {
+			version, err = s.take(ctx, w, changes, version)
+			changes.Stop()
+		}
+		switch {
+		case err != nil && isExpired(err):
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() == nil && time.Since(began) < time.Second:
+			return errShortWatch // a server that ends watches at once must not be asked all the time
+		}
+	}
+	return nil
+}
+
+var errShortWatch = errors.New("the watch ended at once")
+
+// take delivers what a watch tells until it ends, and returns the version to go on from.
+func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interface, version string) (string, error) {
+	for {
+		var e watch.Event
+		var ok bool
+		select {
+		case <-ctx.Done():
+			return version, nil
+		case e, ok = <-changes.ResultChan():
+		}
+		if !ok {
+			return version, nil
+		}
+		if e.Type == watch.Error {
+			return version, apierrors.FromObject(e.Object)
+		}
+		object, isSecret := e.Object.(*corev1.Secret)
+		if !isSecret {
+			return version, fmt.Errorf("cannot use what a watch of a secret tells: %T", e.Object)
+		}
+		version = object.ResourceVersion
+		switch {
+		case e.Type == watch.Bookmark || object.Name != w.key.Name:
+		case e.Type == watch.Deleted:
+			s.deliver(w, nil, nil)
+		default:
+			trim(object)
+			s.deliver(w, object, nil)
+		}
+	}
+}
+
+// limited asks something while few others do.
+func limited[T any](ctx context.Context, s *secrets, ask func() (T, error)) (T, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+		return ask()
+	case <-ctx.Done():
+		var nothing T
+		return nothing, ctx.Err()
+	}
+}
+
+func sameSecret(a, b *corev1.Secret) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.ResourceVersion != ""
+}
+
+func sameText(a, b error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Error() == b.Error()
+}

@@ -1,0 +1,297 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"turnout/controller/source"
+)
+
+func secretOf(namespace, name, content string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metaOf(namespace, name), Type: corev1.SecretTypeTLS}
+	s.Labels = map[string]string{"more": "than is read"}
+	s.Data = map[string][]byte{"tls.crt": []byte("cert " + content), "tls.key": []byte("key " + content), "ca.crt": []byte("not read")}
+	return s
+}
+
+var theKey = source.Key{Namespace: "ns", Name: "cert"}
+
+// holds waits until a secret holds a content.
+func (r *recorder) holds(t *testing.T, name, content string) {
+	t.Helper()
+	r.until(t, name+" holds "+content, func() bool {
+		s, ok := r.latest["Secret "+name].Object.(*corev1.Secret)
+		return ok && string(s.Data["tls.crt"]) == "cert "+content && string(s.Data["tls.key"]) == "key "+content
+	})
+}
+
+// fails waits until a secret cannot be had, and returns why.
+func (r *recorder) fails(t *testing.T, name string) error {
+	t.Helper()
+	var err error
+	r.until(t, name+" fails", func() bool {
+		err = r.latest["Secret "+name].Err
+		return err != nil
+	})
+	return err
+}
+
+// isGone waits until an event told that a secret is not there.
+func (r *recorder) isGone(t *testing.T, name string) {
+	t.Helper()
+	r.until(t, name+" is gone", func() bool {
+		e, ok := r.latest["Secret "+name]
+		return ok && e.Object == nil && e.Err == nil
+	})
+}
+
+func TestSecretLives(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(secretOf("ns", "other", "x"))
+	a.put(secretOf("elsewhere", "cert", "x"))
+	f, sink := start(t, a, Config{})
+	f.Secrets().Watch(theKey)
+	sink.isGone(t, "ns/cert")
+	a.put(secretOf("ns", "cert", "1"))
+	sink.holds(t, "ns/cert", "1")
+	sink.mu.Lock()
+	s := sink.latest["Secret ns/cert"].Object.(*corev1.Secret)
+	if len(s.Data) != 2 || s.Labels != nil || s.Type != corev1.SecretTypeTLS || s.UID == "" || s.ResourceVersion == "" {
+		t.Errorf("delivered: %+v", s)
+	}
+	sink.mu.Unlock()
+	a.put(secretOf("ns", "cert", "2"))
+	sink.holds(t, "ns/cert", "2")
+	a.remove(secretOf("ns", "cert", ""))
+	sink.isGone(t, "ns/cert")
+	a.put(secretOf("ns", "cert", "3"))
+	sink.holds(t, "ns/cert", "3")
+	if n := f.Objects(); n != 1 {
+		t.Errorf("%d objects", n)
+	}
+	f.Secrets().Forget(theKey)
+	a.put(secretOf("ns", "cert", "4"))
+	f.Secrets().Watch(source.Key{Namespace: "ns", Name: "other"})
+	sink.holds(t, "ns/other", "x")
+	sink.holds(t, "ns/cert", "3") // nobody wants to know any more
+	for _, name := range sink.names() {
+		if name == "Secret elsewhere/cert" {
+			t.Error("a secret that nobody asked for")
+		}
+	}
+	if a.count("list secrets") != 2 || a.count("create subjectaccessreviews") != 6 {
+		t.Errorf("requests: %v", a.requests)
+	}
+}
+
+func TestSecretAskedBeforeRun(t *testing.T) {
+	s := newSecrets(newFakeSecrets(nil), newHealth(nopLog, ""), nopLog, soon, time.Hour)
+	s.Watch(theKey)
+	s.Watch(source.Key{Namespace: "ns", Name: "forgotten"})
+	s.Forget(source.Key{Namespace: "ns", Name: "forgotten"})
+	sink := newRecorder()
+	stop := run(t, s, sink)
+	sink.isGone(t, "ns/cert")
+	stop()
+	s.Watch(source.Key{Namespace: "ns", Name: "late"}) // starts nothing, see the end of run
+	if sink.events() != 1 {
+		t.Errorf("%d events", sink.events())
+	}
+}
+
+func TestSecretPermissions(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(secretOf("ns", "cert", "1"))
+	var mu sync.Mutex
+	var specs []authorizationv1.SubjectAccessReviewSpec
+	may := map[string]int{"get": 0, "watch": 0, "list": 0}
+	a.allowed = func(spec *authorizationv1.SubjectAccessReviewSpec) int {
+		mu.Lock()
+		defer mu.Unlock()
+		specs = append(specs, *spec)
+		return may[spec.ResourceAttributes.Verb]
+	}
+	grant := func(verbs ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for verb := range may {
+			may[verb] = 0
+		}
+		for _, verb := range verbs {
+			may[verb] = 1
+		}
+	}
+	f, sink := start(t, a, Config{ServiceAccount: "here:me"})
+	f.Secrets().Watch(theKey)
+	denied := func(want ...string) {
+		t.Helper()
+		sink.until(t, "denied", func() bool {
+			var e *source.DeniedError
+			return errors.As(sink.latest["Secret ns/cert"].Err, &e) && slices.Equal(e.Verbs, want)
+		})
+	}
+	denied("get", "watch", "list")
+	if f.Problems() != 1 || f.Objects() != 0 {
+		t.Errorf("%d problems, %d objects", f.Problems(), f.Objects())
+	}
+	grant("watch")
+	denied("get", "list")
+	if a.count("list secrets") != 0 {
+		t.Error("a secret is read that must not be")
+	}
+	grant("get", "watch", "list")
+	sink.holds(t, "ns/cert", "1")
+	if f.Problems() != 0 || f.Objects() != 1 {
+		t.Errorf("%d problems, %d objects", f.Problems(), f.Objects())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	want := authorizationv1.SubjectAccessReviewSpec{
+		User: "system:serviceaccount:here:me", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:here", "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "ns", Name: "cert", Verb: "get", Resource: "secrets", Version: "v1"},
+	}
+	if diff := cmp.Diff(want, specs[0]); diff != "" {
+		t.Errorf("review (-want +got):\n%s", diff)
+	}
+}
+
+func TestSecretCannotBeReviewedOrRead(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(secretOf("ns", "cert", "1"))
+	a.status["subjectaccessreviews"] = http.StatusForbidden
+	f, sink := start(t, a, Config{})
+	f.Secrets().Watch(theKey)
+	const text = "cannot ask for the permissions of system:serviceaccount:openshift-ingress:router: as the test wants it"
+	if err := sink.fails(t, "ns/cert"); err.Error() != text {
+		t.Errorf("got %v", err)
+	}
+	a.set(func(a *fakeAPI) {
+		a.status["subjectaccessreviews"], a.status["secrets"] = 0, http.StatusForbidden
+	})
+	sink.until(t, "read without permission", func() bool {
+		err := sink.latest["Secret ns/cert"].Err
+		return err != nil && err.Error() == "as the test wants it"
+	})
+	a.asked(t, 3, "create subjectaccessreviews") // what is refused is reviewed anew
+	a.set(func(a *fakeAPI) { a.status["secrets"] = 0 })
+	sink.holds(t, "ns/cert", "1")
+}
+
+// TestSecretInOutage leaves a secret as it was while nobody answers, and asks for it
+// only when the server is back.
+func TestSecretInOutage(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(secretOf("ns", "cert", "1"))
+	f, sink := start(t, a, Config{})
+	f.Secrets().Watch(theKey)
+	sink.holds(t, "ns/cert", "1")
+	sink.isSynced(t)
+	a.set(func(a *fakeAPI) { a.down = true })
+	a.cutWatches()
+	sink.said(t, "cannot be reached")
+	a.asked(t, 20, allWatches...)
+	if n := a.count("list secrets") + a.count("watch secrets"); n > 6 {
+		t.Errorf("%d requests about secrets, outage included", n)
+	}
+	a.put(secretOf("ns", "cert", "2"))
+	sink.holds(t, "ns/cert", "1")
+	a.set(func(a *fakeAPI) { a.down = false })
+	sink.holds(t, "ns/cert", "2")
+	if n := a.count("create subjectaccessreviews"); n != 3 {
+		t.Errorf("%d reviews; a permission counts for a while", n)
+	}
+}
+
+func TestSecretExpired(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(secretOf("ns", "cert", "1"))
+	f, sink := start(t, a, Config{})
+	f.Secrets().Watch(theKey)
+	sink.holds(t, "ns/cert", "1")
+	a.set(func(a *fakeAPI) { a.status["secrets"] = http.StatusServiceUnavailable })
+	a.cutWatches()
+	a.asked(t, 2, "list secrets")
+	a.remove(secretOf("ns", "cert", ""))
+	a.put(secretOf("ns", "cert", "2"))
+	a.forget()
+	a.set(func(a *fakeAPI) { a.status["secrets"] = 0 })
+	sink.holds(t, "ns/cert", "2")
+}
+
+func TestPermissionIsReviewedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeSecrets(nil)
+		api.change(theKey, "1")
+		s := newSecrets(api, newHealth(nopLog, ""), nopLog, soon, time.Hour)
+		sink := newRecorder()
+		s.Watch(theKey)
+		stop := run(t, s, sink)
+		synctest.Wait()
+		if api.reviews != 1 {
+			t.Fatalf("%d reviews", api.reviews)
+		}
+		api.mu.Lock()
+		api.deny = true
+		api.mu.Unlock()
+		<-time.After(44 * time.Minute) // virtual
+		api.cutAll() // as the server does every few minutes
+		synctest.Wait()
+		if api.reviews != 1 {
+			t.Errorf("%d reviews before the time", api.reviews)
+		}
+		<-time.After(17 * time.Minute) // virtual
+		api.cutAll()
+		synctest.Wait()
+		if api.reviews < 2 || sink.latest["Secret ns/cert"].Err == nil {
+			t.Errorf("%d reviews, %+v", api.reviews, sink.latest["Secret ns/cert"])
+		}
+		stop()
+	})
+}
+
+// TestRefusalsAreAskedAboutSeldom bounds what missing permissions cost.
+func TestRefusalsAreAskedAboutSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeSecrets(nil)
+		api.deny = true
+		s := newSecrets(api, newHealth(nopLog, ""), nopLog, retryAPI(), time.Hour)
+		s.Watch(theKey)
+		stop := run(t, s, newRecorder())
+		<-time.After(time.Hour) // virtual
+		synctest.Wait()
+		if api.reviews < 30 || api.reviews > 140 {
+			t.Errorf("%d reviews in an hour", api.reviews)
+		}
+		stop()
+	})
+}
+
+func TestAccountOf(t *testing.T) {
+	token := func(payload string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+	}
+	f := func(want string, config rest.Config) {
+		t.Helper()
+		if got := accountOf(&config); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	f("openshift-ingress:router", rest.Config{})
+	f("a:b", rest.Config{BearerToken: token(`{"sub":"system:serviceaccount:a:b"}`)})
+	f("openshift-ingress:router", rest.Config{BearerToken: token(`{"sub":"admin"}`)})
+	f("openshift-ingress:router", rest.Config{BearerToken: token(`{"sub":"system:serviceaccount:a"}`)})
+	f("openshift-ingress:router", rest.Config{BearerToken: "opaque"})
+	f("openshift-ingress:router", rest.Config{BearerToken: "a.*.c"})
+	f("openshift-ingress:router", rest.Config{BearerTokenFile: "/nonexistent"})
+}
