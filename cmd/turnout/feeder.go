@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"go.uber.org/zap"
 
+	"turnout/controller"
 	"turnout/controller/source"
-	"turnout/controller/source/cluster"
 	"turnout/controller/source/folder"
 )
 
@@ -17,16 +16,21 @@ type feeder struct {
 	counts func() (objects, problems int) // as they are now
 }
 
-// newFeeder makes the feeder that the options ask for.
-func (r *router) newFeeder() (feeder, error) {
+// makeControl makes the controller and what feeds it.
+func (r *router) makeControl(cfg controller.Config) error {
 	if r.o.cluster {
-		return r.newCluster()
+		return r.makeCluster(cfg)
+	}
+	var err error
+	if r.control, err = controller.New(cfg); err != nil {
+		return err
 	}
 	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem, Cleared: r.cleared})
 	if err != nil {
-		return feeder{}, err
+		return err
 	}
-	return feeder{run: f.Run, counts: func() (int, int) { return f.Objects(), len(f.Problems()) }}, nil
+	r.feeder = feeder{run: f.Run, counts: func() (int, int) { return f.Objects(), len(f.Problems()) }}
+	return nil
 }
 
 // problem logs what a manifest has wrong.
@@ -46,22 +50,4 @@ func (r *router) problem(p source.Problem) {
 // cleared logs that a manifest no longer has something wrong.
 func (r *router) cleared(p source.Problem) {
 	r.log.Info("manifest repaired", zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("was", p.Reason))
-}
-
-func (r *router) newCluster() (feeder, error) {
-	f, err := cluster.New(cluster.Config{
-		Kubeconfig: r.o.kubeconfig, UserAgent: userAgent(),
-		Namespace: r.o.namespace, RouteLabels: r.o.routeLabels, RouteFields: r.o.routeFields, NamespaceLabels: r.o.namespaces(),
-		Sink: r.control.Sink("cluster"), Log: r.log,
-	})
-	if err != nil {
-		return feeder{}, err
-	}
-	return feeder{run: f.Run, counts: func() (int, int) { return f.Objects(), f.Problems() }}, nil
-}
-
-// userAgent is how the router calls itself when it asks an API server.
-func userAgent() string {
-	number, _, _ := strings.Cut(version(), " ")
-	return "turnout/" + number
 }

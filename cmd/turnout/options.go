@@ -24,6 +24,9 @@ type options struct {
 	manifests, kubeconfig string
 	cluster               bool // objects come from a cluster
 	selection
+	serviceAccount           string // NAMESPACE:NAME
+	resync                   time.Duration
+	updateStatus, clearStale bool
 
 	accessLog string // off, stdout or a file name
 	logLevel  zapcore.Level

@@ -54,6 +54,14 @@ var anyPorts = []string{"--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1
 // until it is ready.
 func startRouter(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	p := startListening(t, env, args...)
+	p.line("ready")
+	return p
+}
+
+// startListening starts a router that need not become ready.
+func startListening(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: turnout(t, "turnout", env, append(args, anyPorts...)...), t: t}
 	stderr, err := p.StderrPipe()
 	if err != nil {
@@ -65,7 +73,6 @@ func startRouter(t *testing.T, env []string, args ...string) *process {
 	}
 	listening := p.line("listening")
 	p.http, p.https, p.admin = fmt.Sprint(listening["http"]), fmt.Sprint(listening["https"]), fmt.Sprint(listening["admin"])
-	p.line("ready")
 	return p
 }
 

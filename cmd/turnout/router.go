@@ -13,6 +13,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/controller/status"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
 	"turnout/internal/metrics"
@@ -27,6 +28,8 @@ type router struct {
 	store    *routing.Store
 	control  *controller.Controller
 	feeder   feeder
+	status   *status.Writer // nil = status is only shown
+	complete chan struct{}  // closed when the first complete table is served
 	data     *dataplane
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
@@ -36,7 +39,7 @@ type router struct {
 
 // newRouter makes the rooms from o and listens on all ports.
 func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
-	r := &router{o: o, log: log, store: routing.NewStore()}
+	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{})}
 	source := o.certificate
 	source.Domain = o.domain
 	var err error
@@ -47,16 +50,13 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.control, err = controller.New(controller.Config{
+	control := controller.Config{
 		Store:   r.store,
 		Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: r.rotation.current},
 		Options: config,
 		Log:     log,
-	})
-	if err != nil {
-		return nil, err
 	}
-	if r.feeder, err = r.newFeeder(); err != nil {
+	if err := r.makeControl(control); err != nil {
 		return nil, err
 	}
 	if r.access, r.closeLog, err = openAccessLog(o.accessLog, stdout, log); err != nil {
@@ -120,7 +120,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	defer stopServing()
 
 	rooms := 4
-	failed := make(chan error, rooms)
+	failed := make(chan error, rooms+1)
 	go func() {
 		r.rotation.run(inner, func(next *tls.Certificate) {
 			r.control.SetDefaultCertificate(next)
@@ -132,6 +132,10 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	go func() { failed <- r.control.Run(inner) }()
 	go func() { failed <- r.feeder.run(inner) }()
 	go func() { failed <- r.data.Run(serving) }()
+	if r.status != nil {
+		rooms++
+		go func() { failed <- r.status.Run(inner) }()
+	}
 
 	var err error
 	ready := r.control.Ready()
@@ -139,6 +143,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		select {
 		case <-ready:
 			ready = nil
+			close(r.complete)
 			r.log.Info("ready", zap.Int("routes", r.store.Load().Len()), zap.Uint64("generation", r.store.Load().Generation()))
 			if started != nil {
 				err = started()
@@ -201,10 +206,11 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
 		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
 		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
-		SkipUpgradeValidation: !o.upgradeValidation, ForceUnservable: o.forceUnservable,
 		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout,
 		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
-		AllowLoopback: !o.cluster, // a laptop has no pods
+		SkipUpgradeValidation: !o.upgradeValidation, ForceUnservable: o.forceUnservable,
+		AllowLoopback:    !o.cluster, // a laptop has no pods
+		SelectNamespaces: o.cluster && o.namespaces() != "",
 	}
 	if o.destinationCAPath == "" {
 		return c, nil

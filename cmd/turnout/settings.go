@@ -77,6 +77,14 @@ func selectionSettings(o *options) []setting {
 			set: selector(&o.namespaceLabels, cluster.ParseLabels), help: "serve namespaces with these labels only"},
 		{flag: "project-labels", env: "PROJECT_LABELS", value: "SELECTOR", envStops: true,
 			set: selector(&o.projectLabels, parseProjectLabels), help: "the same by another name; * is all of them"},
+		{flag: "service-account", value: "NAMESPACE:NAME", set: into(&o.serviceAccount, parseAccount),
+			help: "the account that must be allowed to read certificate Secrets; the default is the one whose token reaches the cluster, else openshift-ingress:router"},
+		{flag: "resync-interval", env: "RESYNC_INTERVAL", def: "30m", value: "DURATION", envStops: true, set: into(&o.resync, parseInterval),
+			help: "how long a permission to read a Secret counts; a tenth of it is how long status that others write too is left to them"},
+		{flag: "update-status", env: "ROUTER_UPDATE_STATUS", def: "true", isBool: true, set: into(&o.updateStatus, parseBool),
+			help: "write to the status of Routes of a cluster what becomes of them"},
+		{flag: "clear-stale-status", env: "ROUTER_CLEAR_STALE_STATUS", def: "true", isBool: true, set: into(&o.clearStale, parseBool),
+			help: "remove this router from the status of Routes that it does not select any more"},
 	}
 }
 
@@ -262,6 +270,23 @@ func parseDelay(s string) (time.Duration, error) {
 		return 0, errors.New("allowed: a Go duration such as 45s or 1m30s, not negative")
 	}
 	return d, nil
+}
+
+// parseInterval reads a Go duration above zero.
+func parseInterval(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, errors.New("allowed: a Go duration above 0 such as 30m or 1h30m")
+	}
+	return d, nil
+}
+
+// parseAccount reads a service account.
+func parseAccount(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	return s, cluster.ParseAccount(s)
 }
 
 // parseSeconds reads a whole number of seconds from 1 on.

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"turnout/controller"
+	"turnout/controller/source/cluster"
+	"turnout/controller/status"
+)
+
+// makeCluster makes the controller, what feeds it from a cluster, and what brings
+// status back.
+func (r *router) makeCluster(cfg controller.Config) error {
+	o := r.o
+	f, err := cluster.New(cluster.Config{
+		Kubeconfig: o.kubeconfig, UserAgent: userAgent(),
+		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
+		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: r.log,
+	})
+	if err != nil {
+		return err
+	}
+	cfg.Secrets = f.Secrets()
+	if o.updateStatus {
+		r.status, err = status.NewWriter(status.WriterConfig{
+			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Resync: o.resync,
+			KeepStale: !o.clearStale, KeepUnservable: !o.upgradeValidation, Sweep: r.complete,
+		})
+		if err != nil {
+			return err
+		}
+		cfg.Status = r.status
+	}
+	if r.control, err = controller.New(cfg); err != nil {
+		return err
+	}
+	sink := r.control.Sink("cluster")
+	r.feeder = feeder{
+		run:    func(ctx context.Context) error { return f.Run(ctx, sink) },
+		counts: func() (int, int) { return f.Objects(), f.Problems() },
+	}
+	return nil
+}
+
+// userAgent is how the router calls itself when it asks an API server.
+func userAgent() string {
+	number, _, _ := strings.Cut(version(), " ")
+	return "turnout/" + number
+}
