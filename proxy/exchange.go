@@ -75,8 +75,9 @@ type attemptState struct {
 	status            int
 	detail            string
 	began             time.Time
-	start, sent, got  int64 // ns of the loop's clock, -1 = not reached
-	lastUp, lastDown  int64 // when either side last moved
+	start, sent, got  int64  // ns of the loop's clock, -1 = not reached
+	lastUp, lastDown  int64  // when either side last moved
+	moved             uint64 // bytes the congested side had taken when that was last looked at
 	connectedAt       int64
 	bytesIn, bytesOut uint64
 }
@@ -204,6 +205,7 @@ func (ex *Exchange) RequestData(p []byte) {
 	ex.lastUp = ex.lastDown
 	if ex.up.Body(p) && !ex.upFull {
 		ex.upFull = true
+		ex.noteProgress(ex.up)
 		ex.down.Pause()
 	}
 }
@@ -305,6 +307,7 @@ func (ex *Exchange) ResponseData(p []byte) {
 	ex.bytesOut += uint64(len(p))
 	if ex.down.Body(p) && !ex.downFull {
 		ex.downFull = true
+		ex.noteProgress(ex.down)
 		if ex.up != nil {
 			ex.up.Pause()
 		}
@@ -444,6 +447,9 @@ func (ex *Exchange) expire() {
 	}
 	if left := limit - time.Duration(now-since); left > 0 || ex.state == stateConnect {
 		ex.timer.Reset(max(left, time.Millisecond*10))
+		return
+	}
+	if ex.progressed(waitClient, limit) {
 		return
 	}
 	switch {

@@ -19,7 +19,8 @@ type Timeouts struct {
 	Client      time.Duration // a client that neither sends its body nor reads the answer
 	Connect     time.Duration // one attempt to connect an endpoint
 	ClientHello time.Duration // the first bytes on the TLS port
-	Fin         time.Duration // a half-closed tunnel
+	ClientFin   time.Duration // a tunnel whose client has ended its sending
+	ServerFin   time.Duration // a tunnel whose endpoint has
 	Drain       time.Duration // running exchanges when the router stops
 }
 
@@ -27,7 +28,7 @@ type Timeouts struct {
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		RequestHead: 10 * time.Second, KeepAlive: 300 * time.Second, Client: 30 * time.Second,
-		Connect: 5 * time.Second, ClientHello: 5 * time.Second, Fin: time.Second, Drain: 30 * time.Second,
+		Connect: 5 * time.Second, ClientHello: 5 * time.Second, ClientFin: time.Second, ServerFin: time.Second, Drain: 30 * time.Second,
 	}
 }
 
@@ -38,7 +39,7 @@ func (t Timeouts) Validate() error {
 		d    time.Duration
 	}{
 		{"RequestHead", t.RequestHead}, {"KeepAlive", t.KeepAlive}, {"Client", t.Client}, {"Connect", t.Connect},
-		{"ClientHello", t.ClientHello}, {"Fin", t.Fin}, {"Drain", t.Drain},
+		{"ClientHello", t.ClientHello}, {"ClientFin", t.ClientFin}, {"ServerFin", t.ServerFin}, {"Drain", t.Drain},
 	} {
 		if f.d <= 0 {
 			return fmt.Errorf("timeout %s is %v, it must be positive", f.name, f.d)

@@ -31,6 +31,7 @@ type dataplaneConfig struct {
 	Log                 *zap.Logger
 	Timeouts            proxy.Timeouts
 	Headers             headerOptions
+	Limits              limitOptions
 	UniqueID            *proxy.UniqueID // nil: requests get no id
 	Answers             answers
 }
@@ -59,7 +60,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	group, err := reactor.NewGroup(cfg.Loops, reactor.Config{})
+	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops())
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (d *dataplane) listen() error {
 func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, error) {
 	ln := &lane{}
 	var err error
-	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect, Adjust: d.cfg.Headers.adjust}); err != nil {
+	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite)}); err != nil {
 		return nil, err
 	}
 	config := proxy.Config{
@@ -120,7 +121,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 		return nil, err
 	}
 	ln.server, err = h1.NewServer(h1.ServerConfig{
-		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust,
+		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite),
 		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull,
 		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return ln.server2.Accept(c, secure, false) },
 	})

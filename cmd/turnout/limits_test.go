@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,6 +58,68 @@ func TestProxyProtocolOnBothPorts(t *testing.T) {
 	for _, addr := range []string{p.http, p.https} {
 		if got, _ := io.ReadAll(dial(t, addr, request)); len(got) != 0 {
 			t.Errorf("without a header the answer on %s was %q", addr, got)
+		}
+	}
+}
+
+func TestConnectionsWaitForTheirTurn(t *testing.T) {
+	app := backend(t, func(http.ResponseWriter, *http.Request) {})
+	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--max-connections", "2", "--threads", "1")
+	const request = "GET / HTTP/1.1\r\nHost: front.example.com\r\n\r\n"
+	first, second := dial(t, p.http, ""), dial(t, p.http, "")
+	for _, c := range []net.Conn{first, second} {
+		if status := ask(t, c, request).StatusCode; status != 200 {
+			t.Errorf("status %d", status)
+		}
+	}
+	third := dial(t, p.http, request) // the system takes it, the router does not yet
+	answered := make(chan int, 1)
+	go func() {
+		a, err := http.ReadResponse(bufio.NewReader(third), nil)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		a.Body.Close()
+		answered <- a.StatusCode
+	}()
+	if status := ask(t, second, request).StatusCode; status != 200 {
+		t.Errorf("status %d", status)
+	}
+	select {
+	case status := <-answered:
+		t.Fatalf("a third connection was answered %d", status)
+	default:
+	}
+	first.Close()
+	if status := <-answered; status != 200 {
+		t.Errorf("status %d after one left", status)
+	}
+}
+
+func TestHeadsAreAsLongAsTheBufferAllows(t *testing.T) {
+	app := backend(t, func(http.ResponseWriter, *http.Request) {})
+	p := startRouter(t, []string{"ROUTER_BUF_SIZE=16384"}, "--manifests", siteDir(t, app))
+	f := func(size, status int) {
+		t.Helper()
+		head := "GET / HTTP/1.1\r\nHost: front.example.com\r\nX: " + strings.Repeat("x", size) + "\r\n\r\n"
+		if got := ask(t, dial(t, p.http, ""), head).StatusCode; got != status {
+			t.Errorf("a field of %d bytes: %d, want %d", size, got, status)
+		}
+	}
+	f(8000, 200)
+	f(8200, 431)
+}
+
+func TestParseConnections(t *testing.T) {
+	for text, want := range map[string]int{"50000": 50000, "0": 0, "-1": 0, "auto": 0, "+7": 7} {
+		if n, err := parseConnections(text); err != nil || n != want {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+	for _, text := range []string{"many", "1.5", "99999999999999999999"} {
+		if _, err := parseConnections(text); err == nil {
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }

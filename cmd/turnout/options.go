@@ -59,6 +59,7 @@ type options struct {
 
 	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration
 	clientFin                                                   time.Duration
+	limits                                                      limitOptions
 	headTimeout, keepAlive, inspectDelay                        time.Duration
 	shutdownDelay, drain                                        time.Duration // a delay below 0 is not given
 }

@@ -64,7 +64,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
+		Limits: o.limits, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
 	}
 	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
@@ -195,7 +195,7 @@ func unexpected(err error) error {
 func (o *options) timeouts() proxy.Timeouts {
 	return proxy.Timeouts{
 		RequestHead: o.headTimeout, KeepAlive: o.keepAlive, Client: o.clientTimeout, Connect: o.connectTimeout,
-		ClientHello: o.inspectDelay, Fin: o.clientFin, Drain: o.drain,
+		ClientHello: o.inspectDelay, ClientFin: o.clientFin, ServerFin: o.limits.serverFin, Drain: o.drain,
 	}
 }
 

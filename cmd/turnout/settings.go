@@ -19,7 +19,7 @@ func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
 		listenSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
-		headerSettings(o), answerSettings(o), timeoutSettings(o),
+		headerSettings(o), answerSettings(o), timeoutSettings(o), limitSettings(o),
 	} {
 		all = append(all, group...)
 	}
@@ -203,7 +203,7 @@ func timeoutSettings(o *options) []setting {
 		timeout(&o.clientTimeout, "default-client-timeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "30s", "a client that neither sends nor reads"),
 		timeout(&o.serverTimeout, "default-server-timeout", "ROUTER_DEFAULT_SERVER_TIMEOUT", "30s", "a pod that is silent"),
 		timeout(&o.tunnelTimeout, "default-tunnel-timeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "1h", "an idle WebSocket or passthrough connection"),
-		timeout(&o.clientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel of which one side has closed its half"),
+		timeout(&o.clientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel whose client has closed its half"),
 		timeout(&o.headTimeout, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
 		timeout(&o.keepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
 		timeout(&o.inspectDelay, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),

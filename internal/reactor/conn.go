@@ -59,6 +59,7 @@ const (
 	flagLayer                       // the layer may have plaintext
 	flagReady                       // in Loop.ready
 	flagDirty                       // in Loop.dirty
+	flagCounted                     // counts in Config.Budget
 )
 
 // maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.

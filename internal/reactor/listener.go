@@ -40,6 +40,7 @@ func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Liste
 	}
 	ln.el = el
 	l.listeners = append(l.listeners, ln)
+	ln.settle()
 	return ln, nil
 }
 
@@ -71,6 +72,10 @@ func (ln *Listener) accepted(s socket, err error) {
 	}
 	l.stats.Accepted++
 	l.link(c)
+	if b := l.cfg.Budget; b != nil {
+		c.flags |= flagCounted
+		b.take(l)
+	}
 	h := ln.accept(c)
 	if c.h == nil {
 		c.h = h
@@ -98,7 +103,7 @@ func (ln *Listener) Resume() {
 
 // settle makes the engine's listener do what is wanted of it.
 func (ln *Listener) settle() {
-	if rest := ln.paused || ln.timer.Active(); !ln.closed && rest != ln.resting {
+	if rest := ln.paused || ln.loop.full || ln.timer.Active(); !ln.closed && rest != ln.resting {
 		ln.resting = rest
 		if rest {
 			ln.el.pause()

@@ -22,6 +22,8 @@ type Config struct {
 	TurnBytes int
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
+	// Budget bounds the accepted connections of all loops it is given to; nil = no bound.
+	Budget *Budget
 	// Linger is how long Close waits, after its FIN, for the peer's (RFC 9112 section 9.6). Default 1 s.
 	Linger time.Duration
 }
@@ -97,6 +99,7 @@ type Loop struct {
 	mail  mailbox
 
 	conns     int
+	full      bool  // the Budget is used up
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
 
@@ -357,6 +360,10 @@ func (l *Loop) unlink(c *Conn) {
 		return // never linked
 	}
 	l.conns--
+	if c.flags&flagCounted != 0 {
+		c.flags &^= flagCounted
+		l.cfg.Budget.give()
+	}
 	if c.next != nil {
 		c.next.prev = c.prev
 	}

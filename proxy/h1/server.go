@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -137,8 +138,10 @@ type serverConn struct {
 	rq         *request        // nil between requests
 	client     proxy.Client
 
-	remaining int64 // body bytes still to come, with Content-Length
-	searched  int   // bytes of an incomplete head that have been looked at
+	idle      int64  // when the last response was complete, of the loop's clock
+	moved     uint64 // bytes the client had taken when that was last looked at
+	remaining int64  // body bytes still to come, with Content-Length
+	searched  int    // bytes of an incomplete head that have been looked at
 	phase     phase
 	first     bool // no request has been seen yet
 	partial   bool // an incomplete head is waiting
@@ -335,7 +338,8 @@ func (sc *serverConn) turnOver() {
 		return
 	}
 	sc.phase = phaseHead
-	sc.timer.Reset(sc.s.timeouts.KeepAlive)
+	sc.idle, sc.moved = sc.s.loop.Now(), sc.c.BytesWritten()
+	sc.timer.Reset(min(sc.s.timeouts.KeepAlive, sc.s.timeouts.Client))
 	if sc.held || sc.paused {
 		sc.held, sc.paused = false, false
 		sc.c.Resume()
@@ -381,6 +385,24 @@ func (sc *serverConn) Closed(*reactor.Conn, error) {
 	sc.s.forget(sc)
 }
 
+// reads reports that an idle connection may stay for now: it has not waited for as
+// long as it may, or the client takes what is left of the last answer.
+func (sc *serverConn) reads() bool {
+	now, limits := sc.s.loop.Now(), sc.s.timeouts
+	left := limits.KeepAlive - time.Duration(now-sc.idle)
+	if sc.c.Pending() > 0 {
+		written := sc.c.BytesWritten()
+		if written == sc.moved {
+			return false
+		}
+		sc.moved, sc.idle, left = written, now, limits.Client
+	}
+	if left > 0 {
+		sc.timer.Reset(left)
+	}
+	return left > 0
+}
+
 // expire is the timer between requests and within a request head. During an
 // exchange the pipeline watches the time.
 func (sc *serverConn) expire() {
@@ -395,6 +417,13 @@ func (sc *serverConn) expire() {
 		sc.local(408)
 		return
 	}
+	if !silent && sc.reads() {
+		return
+	}
 	sc.phase = phaseGone
+	if sc.c.Pending() > 0 {
+		sc.c.CloseNow(true)
+		return
+	}
 	sc.c.Close()
 }

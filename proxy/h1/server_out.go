@@ -111,6 +111,6 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.recycle()
 	sc.s.forget(sc)
 	cc.detach()
-	tunnel.Join(sc.c, cc.c, tunnel.Config{Idle: idle, Fin: sc.s.timeouts.Fin, Done: done})
+	tunnel.Join(sc.c, cc.c, tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Done: done})
 	return true
 }

@@ -95,7 +95,8 @@ func (d *dialing) Connected(c *reactor.Conn) {
 	w.done = true
 	relay := w.relay
 	relay.Connected()
-	Join(w.client, c, Config{Idle: relay.Idle(), Fin: w.p.Worker.Timeouts().Fin, Done: func(in, out uint64) {
+	limits := w.p.Worker.Timeouts()
+	Join(w.client, c, Config{Idle: relay.Idle(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Done: func(in, out uint64) {
 		relay.Done(proxy.ReasonTunnelClosed, in, out)
 	}})
 }

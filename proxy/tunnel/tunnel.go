@@ -4,7 +4,7 @@
 // A direction begins as an ordinary copy. Once it has moved bulk bytes, and when
 // both connections are plain sockets, it goes on as splice(2): the bytes then never
 // enter the process. End of input on one side becomes end of output on the other;
-// a tunnel that is half closed for longer than Fin, or silent for longer than Idle,
+// a tunnel that is half closed for longer than ClientFin or ServerFin, or silent for longer than Idle,
 // is closed.
 package tunnel
 
@@ -24,7 +24,9 @@ const idleSteps = 8
 // Config of a tunnel.
 type Config struct {
 	Idle time.Duration // silence in both directions that ends the tunnel; 0 = never
-	Fin  time.Duration // how long one direction may stay open after the other ended; 0 = no limit
+	// ClientFin is how long the direction to a may stay open after a, the client, ended its sending without a byte moving;
+	// ServerFin the same for b. 0 = no limit.
+	ClientFin, ServerFin time.Duration
 	// Done is called on the loop when both connections are closed, with the bytes
 	// that were sent to b and to a. May be nil.
 	Done func(toB, toA uint64)
@@ -36,9 +38,10 @@ type Tunnel struct {
 	loop   *reactor.Loop
 	timer  *reactor.Timer
 	a, b   side
-	moved  uint64 // bytes when the timer last looked
-	silent int    // steps without a byte
-	fin    int64  // when the first direction ended, 0 before
+	moved  uint64        // bytes when the timer last looked
+	silent int           // steps without a byte
+	fin    int64         // when the first direction ended, or a byte moved last after that; 0 before
+	wait   time.Duration // ClientFin or ServerFin, once a direction ended
 	open   int
 }
 
@@ -71,8 +74,8 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 
 func (t *Tunnel) arm() {
 	step := t.cfg.Idle / idleSteps
-	if t.fin != 0 && t.cfg.Fin > 0 && (step == 0 || t.cfg.Fin < step) {
-		step = t.cfg.Fin
+	if t.wait > 0 && (step == 0 || t.wait < step) {
+		step = t.wait
 	}
 	if step > 0 {
 		t.timer.Reset(step)
@@ -101,7 +104,7 @@ func (t *Tunnel) look() {
 	} else {
 		t.silent++
 	}
-	if t.fin != 0 && t.cfg.Fin > 0 && t.loop.Now()-t.fin >= int64(t.cfg.Fin) || t.cfg.Idle > 0 && t.silent >= idleSteps {
+	if t.wait > 0 && t.loop.Now()-t.fin >= int64(t.wait) || t.cfg.Idle > 0 && t.silent >= idleSteps {
 		t.Close()
 		return
 	}
@@ -168,7 +171,10 @@ func (s *side) EOF(*reactor.Conn) {
 	if !s.peer.closed && !s.started {
 		s.peer.c.CloseWrite()
 	}
-	t.fin = t.loop.Now()
+	t.fin, t.wait = t.loop.Now(), t.cfg.ServerFin
+	if s == &t.a {
+		t.wait = t.cfg.ClientFin
+	}
 	t.arm()
 }
 

@@ -202,6 +202,37 @@ func TestSilentTunnelEnds(t *testing.T) {
 	r.wantEnded(proxy.ReasonTunnelClosed)
 }
 
+func TestEachSideHasItsFinTimeout(t *testing.T) {
+	for name, tc := range map[string]struct {
+		client, server time.Duration
+		serverEnds     bool
+	}{
+		"client": {2 * time.Second, 20 * time.Second, false},
+		"server": {20 * time.Second, 2 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := reactor.NewNetwork(1)
+			r := newRig(t, n, podA)
+			r.worker.Timeouts().ClientFin, r.worker.Timeouts().ServerFin = tc.client, tc.server
+			pods := n.Accept(podA, nil)
+			c := n.Connect(front)
+			c.Write([]byte("hello"))
+			n.Run()
+			if tc.serverEnds {
+				pods.Peers()[0].CloseWrite()
+			} else {
+				c.CloseWrite()
+			}
+			n.Advance(time.Second)
+			if len(r.logged) != 0 {
+				t.Fatal("ended before its time")
+			}
+			n.Advance(4 * time.Second)
+			r.wantEnded(proxy.ReasonTunnelClosed)
+		})
+	}
+}
+
 func TestHalfClosedTunnelEnds(t *testing.T) {
 	n := reactor.NewNetwork(1)
 	r := newRig(t, n, podA)

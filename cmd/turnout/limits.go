@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy/h1/wire"
+)
+
+// limitOptions are the bounds of connections and heads.
+type limitOptions struct {
+	connections int // 0: no bound of our own
+	bufferSize  int // bytes
+	serverFin   time.Duration
+}
+
+func limitSettings(o *options) []setting {
+	l := &o.limits
+	return []setting{
+		{flag: "max-connections", env: "ROUTER_MAX_CONNECTIONS", def: "50000", value: "N", set: into(&l.connections, parseConnections),
+			help: "client connections that may be open; more wait in the system's backlog; auto or 0: as many as there are descriptors"},
+		{flag: "buf-size", env: "ROUTER_BUF_SIZE", def: "32768", value: "BYTES", set: into(&l.bufferSize, parseBytes),
+			help: "a message head may be as long as this without --max-rewrite-size, but at least half of it"},
+		{flag: "default-server-fin-timeout", env: "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", def: "1s", value: "TIME", set: into(&l.serverFin, parseTimespec),
+			help: "a tunnel whose pod has closed its half"},
+	}
+}
+
+// parseConnections reads a number of connections; 0 is no bound.
+func parseConnections(s string) (int, error) {
+	if s == "auto" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, errors.New("allowed: a whole number, or auto")
+	}
+	return max(n, 0), nil
+}
+
+// heads bounds the heads of messages.
+func (l *limitOptions) heads(maxRewrite int) wire.Limits {
+	return wire.Limits{HeadBytes: max(l.bufferSize-maxRewrite, l.bufferSize/2)}
+}
+
+// loops is the configuration of the event loops: a head fits into what they read at once.
+func (l *limitOptions) loops() reactor.Config {
+	cfg := reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer)}
+	if l.connections > 0 {
+		cfg.Budget = reactor.NewBudget(l.connections)
+	}
+	return cfg
+}
+
+// defaultReadBuffer is what loops read at once, at least.
+const defaultReadBuffer = 64 << 10

@@ -1,0 +1,41 @@
+package proxy
+
+import "time"
+
+// Progress is implemented by a Downstream or Upstream that knows how many bytes its
+// peer has taken: a side that takes them slowly is waited for, one that takes none
+// is not.
+type Progress interface {
+	// Progress is how many bytes the peer has taken so far, and how many it has yet to.
+	Progress() (taken uint64, left int)
+}
+
+// noteProgress remembers how far a side is that has just become congested.
+func (ex *Exchange) noteProgress(side any) {
+	if p, ok := side.(Progress); ok {
+		ex.moved, _ = p.Progress()
+	}
+}
+
+// progressed reports that the side that is waited for has bytes to take and took some
+// since it was looked at last, and gives it limit again.
+func (ex *Exchange) progressed(waitClient bool, limit time.Duration) bool {
+	var side any
+	switch {
+	case waitClient && ex.downFull:
+		side = ex.down
+	case !waitClient:
+		side = ex.up
+	}
+	p, ok := side.(Progress)
+	if !ok {
+		return false
+	}
+	moved, left := p.Progress()
+	if left == 0 || moved == ex.moved {
+		return false
+	}
+	ex.moved = moved
+	ex.timer.Reset(limit)
+	return true
+}

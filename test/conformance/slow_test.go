@@ -1,0 +1,157 @@
+package conformance
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+)
+
+const request = "GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"
+
+// large is an answer that does not fit into any queue.
+func large(size int) []reply {
+	return []reply{{data: []byte("HTTP/1.1 200 OK\r\nContent-Length: " + itoa(size) + "\r\n\r\n" + strings.Repeat("x", size))}}
+}
+
+func itoa(n int) string {
+	var b []byte
+	for ; n > 0; n /= 10 {
+		b = append([]byte{byte('0' + n%10)}, b...)
+	}
+	return string(b)
+}
+
+func (r *rig) reason(t *testing.T, want proxy.Reason) {
+	t.Helper()
+	if n := len(r.log); n == 0 || r.log[n-1].Reason != want {
+		t.Fatalf("want last reason %v, log is %+v", want, r.log)
+	}
+}
+
+// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them.
+func TestSlowReaderIsServed(t *testing.T) {
+	const size = 1 << 20
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, large(size))
+	c := n.Connect(plainPort)
+	c.ReadWindow(1 << 10)
+	c.StopReading()
+	c.Write([]byte(request))
+	n.Run()
+	for range 3000 {
+		c.StartReading()
+		c.StopReading()
+		n.Advance(time.Second)
+		if c.EOF() || c.ResetSeen() {
+			break
+		}
+	}
+	if !bytes.HasSuffix(c.Received(), bytes.Repeat([]byte("x"), 100)) || c.Total() < size {
+		t.Fatalf("%d bytes arrived, ended %v", c.Total(), c.EOF())
+	}
+	r.reason(t, proxy.ReasonOK)
+}
+
+// TestStoppedReaderIsCutOff: whoever takes none is cut off after the client timeout,
+// and the pod is not held up for longer.
+func TestStoppedReaderIsCutOff(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, large(4<<20))
+	c := n.Connect(plainPort)
+	c.StopReading()
+	c.Write([]byte(request))
+	n.Advance(29 * time.Second)
+	if c.ResetSeen() || len(r.log) != 0 {
+		t.Fatal("cut off before its time")
+	}
+	n.Advance(5 * time.Second)
+	r.reason(t, proxy.ReasonClientTimeout)
+	if r.lane.pools.Idle() != 0 {
+		t.Error("the pod's connection was pooled")
+	}
+	n.Advance(time.Minute)
+	if r.lane.server.Open(false) != 0 {
+		t.Error("the client's connection is kept")
+	}
+}
+
+// TestStoppedReaderOfTheRest: an answer that fits into the queue is complete for the
+// pod; the client that never takes it is not kept for the whole keep-alive time.
+func TestStoppedReaderOfTheRest(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, large(200<<10))
+	c := n.Connect(plainPort)
+	c.StopReading()
+	c.ReadWindow(1 << 10)
+	c.Write([]byte(request))
+	n.Advance(20 * time.Second)
+	r.reason(t, proxy.ReasonOK)
+	if r.lane.pools.Idle() != 0 || r.lane.server.Open(false) != 1 {
+		t.Logf("%d pooled, %d open", r.lane.pools.Idle(), r.lane.server.Open(false))
+	}
+	n.Advance(60 * time.Second)
+	if r.lane.server.Open(false) != 0 {
+		t.Error("a client that reads nothing is kept")
+	}
+}
+
+// TestSlowWriter: a body may come slowly, and the pod may take it slowly.
+func TestSlowWriter(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, nil)
+	c := n.Connect(plainPort)
+	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 20\r\n\r\n"))
+	for range 20 {
+		n.Advance(20 * time.Second)
+		c.Write([]byte("x"))
+	}
+	n.Run()
+	if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 200 OK\r\n")) || r.pod.requests != 1 {
+		t.Fatalf("got %q", c.Received())
+	}
+	r.reason(t, proxy.ReasonOK)
+}
+
+func TestSlowPodTakesABody(t *testing.T) {
+	const size = 2 << 20
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, nil)
+	c := n.Connect(plainPort)
+	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: " + itoa(size) + "\r\n\r\n"))
+	n.Run()
+	pod := r.pod.conns[0]
+	pod.StopReading()
+	pod.ReadWindow(4 << 10)
+	c.Write(bytes.Repeat([]byte("x"), size))
+	for range 2000 {
+		n.Advance(time.Second)
+		if c.Total() > 0 {
+			break
+		}
+		pod.StartReading()
+		pod.StopReading()
+	}
+	if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 200 OK\r\n")) {
+		t.Fatalf("got %.200q after %d bytes at the pod", c.Received(), r.pod.got.Len())
+	}
+}
+
+func TestStoppedPodEndsABody(t *testing.T) {
+	const size = 2 << 20
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, nil)
+	c := n.Connect(plainPort)
+	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: " + itoa(size) + "\r\n\r\n"))
+	n.Run()
+	r.pod.conns[0].StopReading()
+	c.Write(bytes.Repeat([]byte("x"), size))
+	n.Advance(70 * time.Second)
+	if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 504 ")) {
+		t.Fatalf("got %.200q", c.Received())
+	}
+	r.reason(t, proxy.ReasonServerTimeout)
+}
