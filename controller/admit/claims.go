@@ -32,12 +32,6 @@ func (c *Claim) compare(d *Claim) int {
 	return cmp.Or(cmp.Compare(c.Order, d.Order), cmp.Compare(c.UID, d.UID))
 }
 
-// collides reports whether two routes of one host cannot be told apart: equal paths,
-// or one takes all of TLS.
-func (c *Claim) collides(d *Claim) bool {
-	return c.Path == d.Path || c.TLS && d.TLS && (c.Passthrough || d.Passthrough)
-}
-
 // Claims holds all claims and settles them. It is made by NewClaims and used by one
 // goroutine. A change costs as much as there are routes of the same host and wildcard
 // routes of its domain, whatever the number of routes.

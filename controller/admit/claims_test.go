@@ -496,6 +496,12 @@ func naive(o Options, claims map[source.Key]Claim) []string {
 	return out
 }
 
+// collides reports whether two routes of one host cannot be told apart: equal paths,
+// or one takes all of TLS.
+func (c *Claim) collides(d *Claim) bool {
+	return c.Path == d.Path || c.TLS && d.TLS && (c.Passthrough || d.Passthrough)
+}
+
 func BenchmarkOneChange(b *testing.B) {
 	for _, wildcards := range []bool{false, true} {
 		b.Run(fmt.Sprintf("wildcards=%v", wildcards), func(b *testing.B) {

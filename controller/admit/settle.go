@@ -49,7 +49,7 @@ func emptied[K comparable](m map[K]struct{}) map[K]struct{} {
 // in its way, and the first wildcard has none before it.
 func (s *Claims) settleDomain(d *domain) {
 	var first *claim
-	var held []*claim
+	var held taken
 	for _, w := range d.wildcards {
 		before := w.ward
 		w.ward, w.by = "", nil
@@ -60,16 +60,14 @@ func (s *Claims) settleDomain(d *domain) {
 		case first.Key.Namespace != w.Key.Namespace:
 			w.by = first
 		}
-		for _, e := range held {
-			if w.by == nil && e.Path == w.Path {
-				w.by = e
-			}
+		if w.by == nil {
+			w.by = held.at(w.Path)
 		}
 		if w.by == nil {
 			if first == nil {
 				first = w
 			}
-			held = append(held, w)
+			held.add(w)
 		} else {
 			w.ward = s.claimWords(w, w.by)
 		}
@@ -108,7 +106,7 @@ func (d *domain) foreign(w *claim) *claim {
 // settleHost decides all claims of a host and returns those whose verdict changed.
 func (s *Claims) settleHost(h *host) []*claim {
 	var changed []*claim
-	var passed, active []*claim // past the wildcard rules; holding the host
+	var passed, active taken // past the wildcard rules and not for a wildcard; holding the host
 	decide := func(c *claim, v Verdict) {
 		if c.verdict != v {
 			c.verdict = v
@@ -117,17 +115,19 @@ func (s *Claims) settleHost(h *host) []*claim {
 	}
 	for _, c := range h.claims {
 		if h.domain != nil {
-			if words := s.keptOut(h, c, passed); words != "" {
+			if words := s.keptOut(h, c, &passed); words != "" {
 				decide(c, rejected(ReasonClaimed, words))
 				continue
 			}
-			passed = append(passed, c)
+			if !c.Wildcard {
+				passed.add(c)
+			}
 		}
-		if by := s.holder(c, active); by != nil {
-			decide(c, rejected(ReasonClaimed, hostWords(c, by, active)))
+		if by := s.holder(c, &active); by != nil {
+			decide(c, rejected(ReasonClaimed, hostWords(c, by, active.first())))
 			continue
 		}
-		active = append(active, c)
+		active.add(c)
 		decide(c, Verdict{Admitted: true})
 	}
 	return changed
@@ -135,8 +135,8 @@ func (s *Claims) settleHost(h *host) []*claim {
 
 // keptOut returns why the rules for wildcards, which apply to all hosts once wildcards
 // are allowed, keep a claim out; "" if they do not. passed holds the older claims of the
-// host they let in.
-func (s *Claims) keptOut(h *host, c *claim, passed []*claim) string {
+// host they let in that are not for a wildcard.
+func (s *Claims) keptOut(h *host, c *claim, passed *taken) string {
 	if c.Wildcard {
 		return c.ward
 	}
@@ -144,15 +144,15 @@ func (s *Claims) keptOut(h *host, c *claim, passed []*claim) string {
 	if first.Host != "" && first.older(&c.Claim) && first.Key.Namespace != c.Key.Namespace {
 		return s.claimWords(c, &claim{Claim: *first})
 	}
-	for _, e := range passed {
-		if e.Wildcard {
-			continue
-		}
-		if e.Path == c.Path || !s.options.DisableOwnership && e.Key.Namespace != c.Key.Namespace {
-			return s.claimWords(c, e)
-		}
+	// With ownership all that passed are of one namespace.
+	e := passed.first()
+	if e == nil || s.options.DisableOwnership || e.Key.Namespace == c.Key.Namespace {
+		e = passed.at(c.Path)
 	}
-	return ""
+	if e == nil {
+		return ""
+	}
+	return s.claimWords(c, e)
 }
 
 // claimWords returns why c must give way to by under the rules for wildcards. A route
@@ -174,30 +174,16 @@ func (s *Claims) claimWords(c, by *claim) string {
 
 // holder returns the older route that holds the host so that c cannot have a part of
 // it, nil if c can.
-func (s *Claims) holder(c *claim, active []*claim) *claim {
-	if len(active) == 0 {
-		return nil
+func (s *Claims) holder(c *claim, active *taken) *claim {
+	if e := active.first(); e != nil && !s.options.DisableOwnership && e.Key.Namespace != c.Key.Namespace {
+		return e
 	}
-	if !s.options.DisableOwnership && active[0].Key.Namespace != c.Key.Namespace {
-		return active[0]
-	}
-	// The one with the same path first: it is the plainest explanation.
-	for _, e := range active {
-		if e.Path == c.Path {
-			return e
-		}
-	}
-	for _, e := range active {
-		if e.collides(&c.Claim) {
-			return e
-		}
-	}
-	return nil
+	return active.collides(c)
 }
 
 // hostWords returns why c must give way to by on a host. A route that was served before
 // is told in other words than a newcomer.
-func hostWords(c, by *claim, active []*claim) string {
+func hostWords(c, by, first *claim) string {
 	newcomer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
 	if by.Key.Namespace != c.Key.Namespace {
 		newcomer = "a route in another namespace holds " + c.Host + " and is older than " + c.Key.Name
@@ -205,7 +191,7 @@ func hostWords(c, by *claim, active []*claim) string {
 	replaced := "replaced by older route " + by.Key.Name
 	owns := "namespace " + by.Key.Namespace + " owns hostname " + c.Host
 	switch {
-	case by.Key.Namespace == c.Key.Namespace || active[0] != by:
+	case by.Key.Namespace == c.Key.Namespace || first != by:
 		return c.words(newcomer, replaced)
 	case c.told(owns) || !by.fresh && !c.told(replaced):
 		// The owner was there before: it came to own the host because another went.
