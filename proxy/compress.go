@@ -163,7 +163,7 @@ func nextMember(list []byte) (member, rest []byte) {
 // takesGzip reports whether Accept-Encoding says that the client can read gzip (RFC 9110
 // section 12.5.3).
 func takesGzip(fields []Field) bool {
-	gzip, any := -1, -1 // thousandths, -1 = not named
+	gzip, others := -1, -1 // thousandths, -1 = not named
 	for i := range fields {
 		if string(fields[i].Name) != "accept-encoding" {
 			continue
@@ -179,11 +179,11 @@ func takesGzip(fields []Field) bool {
 			case equalFold(coding, "gzip"):
 				gzip = weight
 			case string(coding) == "*":
-				any = weight
+				others = weight
 			}
 		}
 	}
-	return gzip > 0 || gzip < 0 && any > 0
+	return gzip > 0 || gzip < 0 && others > 0
 }
 
 // quality reads "q=0.5" as thousandths; what is no weight is 0.

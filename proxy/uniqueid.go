@@ -140,10 +140,10 @@ func nextPiece(s string, standing *idPiece) (p idPiece, rest string, err error) 
 		n++
 	}
 	name := rest[:n]
-	switch {
-	case name == "":
+	switch name {
+	case "":
 		return p, "", errors.New(`"%" without a name; the sign itself is written "%%"`)
-	case name == "o":
+	case "o":
 		*standing = p
 		return idPiece{}, strings.TrimLeft(rest[n:], " "), nil
 	}

@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -88,7 +89,7 @@ func FuzzParseErrorFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if page.Status < 200 || page.Status > 599 || !strings.HasSuffix(string(raw), string(page.Body)) {
+		if page.Status < 200 || page.Status > 599 || !bytes.HasSuffix(raw, page.Body) {
 			t.Fatalf("status %d, body %q", page.Status, page.Body)
 		}
 		for _, field := range page.Fields {

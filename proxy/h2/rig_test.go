@@ -33,7 +33,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
 
-func newRigOn(t *testing.T, n *reactor.Network) *rig {
+func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n, store: routing.NewStore(), registry: balancer.NewRegistry()}
 	r.loop = n.NewLoop(reactor.Config{})
@@ -42,6 +42,9 @@ func newRigOn(t *testing.T, n *reactor.Network) *rig {
 		t.Fatal(err)
 	}
 	cfg := proxy.Config{Store: r.store, Clock: h1.Clock{Loop: r.loop}, Upstreams: pools, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}
+	for _, c := range change {
+		c(&cfg)
+	}
 	if r.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
