@@ -3,7 +3,7 @@ package status
 import "time"
 
 const (
-	leaseFor    = time.Minute           // for which others are left to write, at most
+	leaseFor    = 10 * time.Second      // for which others are left to write, at most
 	leaseStep   = 20 * time.Millisecond // the shortest backoff of a follower
 	leaseFactor = 4                     // from one backoff to the next
 	leaseSteps  = 5                     // backoffs before leaseFor

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,4 +191,56 @@ func TestTwoOpinions(t *testing.T) {
 			t.Error("nothing is said of it")
 		}
 	})
+}
+
+// TestLeaderGone: when the leader cannot write any more, one of the others goes on within
+// seconds.
+func TestLeaderGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.delay = 4 * time.Millisecond
+		hosts := make([]*mortal, 4)
+		writers := make([]*Writer, len(hosts))
+		for i := range hosts {
+			hosts[i] = &mortal{fakeAPI: api}
+			writers[i] = start(t, hosts[i])
+			writers[i].lease.chance = rand.New(rand.NewPCG(uint64(i), 7)).Float64
+		}
+		replicas(t, api, 20*time.Millisecond, writers, asHost)
+		put := func(name string) {
+			r := aRoute(name)
+			r.Spec.Host = "h"
+			api.put(r)
+		}
+		for i := range 100 {
+			put(fmt.Sprint("r", i))
+			pass(time.Second)
+		}
+		for alive := len(hosts); alive > 1; alive-- {
+			for i, w := range writers {
+				if w.Stats().Leader && !hosts[i].dead.Load() {
+					hosts[i].dead.Store(true)
+				}
+			}
+			put(fmt.Sprint("after", alive))
+			pass(leaseFor + time.Second)
+			if got := said(api.get(fmt.Sprint("after", alive)), "test1"); got != "h True" {
+				t.Errorf("%d alive: %s", alive, got)
+			}
+		}
+	})
+}
+
+// mortal is an API that one replica stops to reach.
+type mortal struct {
+	*fakeAPI
+	dead atomic.Bool
+}
+
+func (m *mortal) WriteStatus(ctx context.Context, route *routev1.Route) (*routev1.Route, error) {
+	if m.dead.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return m.fakeAPI.WriteStatus(ctx, route)
 }

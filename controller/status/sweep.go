@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	sweepProof = leaseFor + 10*time.Second // in which a replica elsewhere puts back what was removed
-	sweepRetry = 10 * time.Minute          // after which a sweep that was given up is tried again
+	sweepProof = 70 * time.Second // in which a router elsewhere, OpenShift's too, puts back what was removed
+	sweepRetry = 10 * time.Minute // after which a sweep that was given up is tried again
 	sweepTries = 3
 )
 

@@ -153,12 +153,12 @@ func (w *Writer) revive(r *record, now time.Time) {
 // do writes one route.
 func (w *Writer) do(ctx context.Context, r *record) {
 	w.mu.Lock()
-	look := !r.left.IsZero() || r.refused != "" && r.refused == r.version
+	look := !r.left.IsZero()
 	w.mu.Unlock()
 	var sent, written *routev1.Route
 	var err error
 	if look {
-		// What the source tells is not to be had any more, or is behind.
+		// The source tells of it no longer.
 		err = w.look(ctx, r)
 	}
 	if err == nil {
@@ -239,7 +239,9 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 		w.lease.lost(now)
 		r.conflicts++
 		r.refused = sent.ResourceVersion
-		w.retry(r, now.Add(retryAfter))
+		// Until the source tells what came between, it is not known either what should be
+		// written: a newer object read here would get an opinion of an older one.
+		w.retry(r, now.Add(min(retryAfter<<min(r.conflicts-1, 10), retryMax)))
 	default:
 		w.stats.Failed++
 		r.failures++

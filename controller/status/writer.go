@@ -173,7 +173,7 @@ func (w *Writer) Observe(route *routev1.Route) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.record(route)
-	r.left = time.Time{}
+	r.enter()
 	w.observed(r, route, now)
 }
 
@@ -183,7 +183,8 @@ func (w *Writer) Report(route *routev1.Route, entry *routev1.RouteIngress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.record(route)
-	r.want, r.left = entry, time.Time{}
+	r.enter()
+	r.want = entry
 	w.observed(r, route, now)
 }
 
@@ -214,6 +215,14 @@ func (w *Writer) leave(r *record, since, now time.Time) {
 	}
 	r.want, r.settled, r.skipped, r.left = nil, nil, false, since
 	w.enqueue(r, now)
+}
+
+// enter takes back that the route has left. That its entry was removed is not anybody
+// else's opinion then.
+func (r *record) enter() {
+	if !r.left.IsZero() {
+		r.left, r.seen = time.Time{}, nil
+	}
 }
 
 func keyOf(route *routev1.Route) types.NamespacedName {
