@@ -23,11 +23,14 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	}
 	cfg.Secrets = f.Secrets()
 	if o.updateStatus {
-		r.status, err = status.NewWriter(status.WriterConfig{
+		writer := status.WriterConfig{
 			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Resync: o.resync,
-			KeepStale: !o.clearStale, KeepUnservable: !o.upgradeValidation, Sweep: r.complete,
-		})
-		if err != nil {
+			KeepStale: !o.clearStale, KeepUnservable: !o.upgradeValidation,
+		}
+		if o.routeLabels != "" || o.routeFields != "" || o.namespaces() != "" {
+			writer.Sweep = r.complete // else no route is left out
+		}
+		if r.status, err = status.NewWriter(writer); err != nil {
 			return err
 		}
 		cfg.Status = r.status

@@ -46,6 +46,9 @@ func TestClusterWiring(t *testing.T) {
 			t.Errorf("no %s in the status that is written: %s", want, status)
 		}
 	}
+	if _, text := get(t, "http://"+p.admin+"/metrics", ""); !strings.Contains(text, "turnout_status_writes_total{") {
+		t.Error("nothing is counted of the status that is written")
+	}
 	api.mu.Lock()
 	defer api.mu.Unlock()
 	for _, want := range []string{

@@ -90,6 +90,9 @@ func (r *router) startAdmin() error {
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}
+	if r.status != nil {
+		cfg.Status = func() metrics.Status { return metrics.Status(r.status.Stats()) }
+	}
 	handler, err := metrics.Handler(cfg)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type Config struct {
 	Totals  func() proxy.Totals    // required: the data plane's sums
 	Log     func() accesslog.Stats // nil: no access log
 	Source  func() Source          // nil: no source counts
+	Status  func() Status          // nil: route status is not written
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the router this one replaces.
 	ServerThreshold int
@@ -36,6 +37,17 @@ type Source struct {
 	Objects  int // manifests' objects that stand
 	Problems int // files, documents and objects that cannot be used
 	Rejected int // routes that are not admitted
+}
+
+// Status is what the writer of route status counts.
+type Status struct {
+	Written   uint64 // entries written
+	Removed   uint64 // entries removed
+	Conflicts uint64 // writes refused because somebody else was first
+	Contended uint64 // writes left out because another process writes something else
+	Failed    uint64 // calls that failed for another reason
+	Pending   int    // routes whose entry is to be written or removed
+	Leader    bool   // this process writes before other replicas
 }
 
 // Handler serves all metrics, with those of the Go runtime and the process.
@@ -115,7 +127,26 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		c.m.problems.to(out, float64(s.Problems))
 		c.m.rejected.to(out, float64(s.Rejected))
 	}
+	if c.cfg.Status != nil {
+		c.collectStatus(out)
+	}
 	c.collectTable(out)
+}
+
+func (c *collector) collectStatus(out chan<- prometheus.Metric) {
+	s := c.cfg.Status()
+	for _, outcome := range []struct {
+		name string
+		n    uint64
+	}{{"written", s.Written}, {"removed", s.Removed}, {"conflict", s.Conflicts}, {"contended", s.Contended}, {"failed", s.Failed}} {
+		c.m.statusWrites.to(out, float64(outcome.n), outcome.name)
+	}
+	c.m.statusPending.to(out, float64(s.Pending))
+	leader := 0.0
+	if s.Leader {
+		leader = 1
+	}
+	c.m.statusLeader.to(out, leader)
 }
 
 func (c *collector) collectTotals(out chan<- prometheus.Metric) {

@@ -58,6 +58,9 @@ func config(t *testing.T) Config {
 		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
+		Status: func() Status {
+			return Status{Written: 21, Removed: 22, Conflicts: 23, Contended: 24, Failed: 25, Pending: 26, Leader: true}
+		},
 	}
 }
 
@@ -131,6 +134,13 @@ func TestSeries(t *testing.T) {
 		"turnout_source_objects":                                                                                           11,
 		"turnout_source_problems":                                                                                          1,
 		"turnout_routes_rejected":                                                                                          2,
+		"turnout_status_writes_total{outcome=written}":                                                                     21,
+		"turnout_status_writes_total{outcome=removed}":                                                                     22,
+		"turnout_status_writes_total{outcome=conflict}":                                                                    23,
+		"turnout_status_writes_total{outcome=contended}":                                                                   24,
+		"turnout_status_writes_total{outcome=failed}":                                                                      25,
+		"turnout_status_pending":                                                                                           26,
+		"turnout_status_leader":                                                                                            1,
 		"turnout_route_errors_total{namespace=ns,route=edge-route}":                                                        1,
 		"haproxy_backend_connections_total{backend=https-edge,namespace=ns,route=edge-route}":                              2,
 		"haproxy_backend_current_sessions{backend=https-edge,namespace=ns,route=edge-route}":                               1,
@@ -192,10 +202,13 @@ func TestServersOfTheSameNameShareASeries(t *testing.T) {
 func TestEmptyTable(t *testing.T) {
 	cfg := config(t)
 	store := routing.NewStore()
-	cfg.Table, cfg.Log, cfg.Source = store.Load, nil, nil
+	cfg.Table, cfg.Log, cfg.Source, cfg.Status = store.Load, nil, nil, nil
 	got := scrape(t, cfg)
 	if _, ok := got["turnout_access_log_lines_total"]; ok {
 		t.Error("access log series without an access log")
+	}
+	if _, ok := got["turnout_status_pending"]; ok {
+		t.Error("status series without status")
 	}
 	if got["turnout_table_generation"] != 0 || got["haproxy_up"] != 1 {
 		t.Error(got)

@@ -11,6 +11,8 @@ type metrics struct {
 	handshakes, handshakeErrors             metric
 	logWritten, logDropped, logFailed       metric
 	objects, problems, rejected             metric
+	statusWrites, statusPending             metric
+	statusLeader                            metric
 	routeErrors                             metric
 	up, thresholds                          metric
 	frontConnections, frontSessions         metric
@@ -46,9 +48,14 @@ func describe() *metrics {
 		logDropped: counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow."),
 		logFailed:  counter("turnout_access_log_failed_total", "Access log lines lost to write errors."),
 
-		objects:     gauge("turnout_source_objects", "Objects in use."),
-		problems:    gauge("turnout_source_problems", "Files, documents and objects that cannot be used."),
-		rejected:    gauge("turnout_routes_rejected", "Routes that are not admitted."),
+		objects:  gauge("turnout_source_objects", "Objects in use."),
+		problems: gauge("turnout_source_problems", "Files, documents and objects that cannot be used."),
+		rejected: gauge("turnout_routes_rejected", "Routes that are not admitted."),
+
+		statusWrites:  counter("turnout_status_writes_total", "Entries in the status of routes that were to be written, by outcome.", "outcome"),
+		statusPending: gauge("turnout_status_pending", "Routes whose status is to be written."),
+		statusLeader:  gauge("turnout_status_leader", "1 when this replica writes status before others of the same router."),
+
 		routeErrors: counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
 
 		up:         gauge("haproxy_up", "Always 1."),
@@ -76,7 +83,7 @@ func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.logWritten, m.logDropped, m.logFailed,
-		m.objects, m.problems, m.rejected, m.routeErrors, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 	}
