@@ -81,7 +81,7 @@ func (w *world) secret(name string, pick func(...string) string, final bool) sou
 	case how == "gone":
 		e.Object = nil
 	case how == "denied":
-		e.Object, e.Err = nil, allDenied
+		e.Object, e.Err = nil, errDenied
 	case how == "torn" && !final:
 		e = aSecret(name, corev1.SecretTypeTLS, w.pairs[i][0], w.pairs[(i+1)%len(w.pairs)][1])
 	}

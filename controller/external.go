@@ -142,7 +142,10 @@ func sameSecret(a, b *corev1.Secret) bool {
 }
 
 func sameError(a, b error) bool {
-	return a == b || a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && a.Error() == b.Error()
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && a.Error() == b.Error()
 }
 
 // refusal returns why a route may not use a secret, whatever its content.

@@ -143,7 +143,7 @@ func (a *api) change(name, how string) {
 	case "opaque":
 		e = aSecret(name, corev1.SecretTypeOpaque, cert, key)
 	case "denied":
-		e.Err = allDenied
+		e.Err = errDenied
 	case "failed":
 		e.Err = errors.New("cannot read secret: connection refused")
 	case "gone":
@@ -365,14 +365,14 @@ func (a *api) shootSecrets(rnd *rand.Rand, route string, rounds int, pause func(
 func (a *api) shootRoute(rnd *rand.Rand, name string, rounds int, pause func(*rand.Rand)) {
 	for range rounds {
 		pause(rnd)
-		switch n := rnd.IntN(10); {
-		case n == 0:
+		switch rnd.IntN(10) {
+		case 0:
 			a.remove(name)
-		case n == 1:
+		case 1:
 			a.route(name, func(o *routev1.Route) { o.Spec.Host = fmt.Sprintf("%s-%d.test", name, rnd.IntN(2)) })
-		case n == 2:
+		case 2:
 			a.route(name, func(o *routev1.Route) { o.Spec.TLS.ExternalCertificate = nil })
-		case n == 3:
+		case 3:
 			a.route(name, func(o *routev1.Route) { o.UID = types.UID(strconv.Itoa(int(a.version.Add(1)))) })
 		default:
 			secret := name + "-" + []string{"a", "b", "c"}[rnd.IntN(3)]

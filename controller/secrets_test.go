@@ -88,7 +88,7 @@ func failed(name string, err error) source.Event {
 	return e
 }
 
-var allDenied = &source.DeniedError{Verbs: []string{"get", "watch", "list"}}
+var errDenied = &source.DeniedError{Verbs: []string{"get", "watch", "list"}}
 
 const (
 	deniedWords = "[spec.tls.externalCertificate: Forbidden: router serviceaccount does not have permission to get this secret, " +
@@ -109,7 +109,7 @@ func TestExternalRows(t *testing.T) {
 	other, otherKey := keyPair(t, "d.test")
 	good := aSecret("c", corev1.SecretTypeTLS, cert, key)
 	opaque := aSecret("c", corev1.SecretTypeOpaque, cert, key)
-	denied, missing := failed("c", allDenied), gone(source.Secret, "c")
+	denied, missing := failed("c", errDenied), gone(source.Secret, "c")
 	route := func(name string) source.Event { return aRoute("e", "h.test", 0, referring(name)) }
 	for _, c := range []struct {
 		id        string
