@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -44,14 +45,33 @@ func answerSettings(o *options) []setting {
 	}
 }
 
-// parseTypes checks media types separated by blanks.
+// parseTypes reads media types separated by blanks and returns them without their
+// parameters. One with blanks in it is in double quotes, as the operator writes it.
 func parseTypes(s string) (string, error) {
-	for _, t := range strings.Fields(s) {
-		if kind, sub, ok := strings.Cut(t, "/"); !ok || kind == "" || sub == "" || strings.ContainsAny(t, ",;") {
-			return "", errors.New("allowed: media types separated by blanks, such as text/html text/css")
+	errTypes := errors.New("allowed: media types separated by blanks, such as text/html text/css")
+	var types []string
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		end := strings.IndexAny(s+" ", " \t")
+		word := s[:end]
+		if s[0] == '"' {
+			quoted, err := strconv.QuotedPrefix(s)
+			if err != nil {
+				return "", errTypes
+			}
+			end = len(quoted)
+			if word, err = strconv.Unquote(quoted); err != nil {
+				return "", errTypes
+			}
 		}
+		s = s[end:]
+		word, _, _ = strings.Cut(word, ";")
+		word = strings.TrimSpace(word)
+		if kind, sub, ok := strings.Cut(word, "/"); !ok || kind == "" || sub == "" || strings.ContainsAny(word, ", \t\"") {
+			return "", errTypes
+		}
+		types = append(types, word)
 	}
-	return s, nil
+	return strings.Join(types, " "), nil
 }
 
 // answers is what of answerOptions the workers need.

@@ -63,7 +63,23 @@ func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	if text := log.String(); strings.Count(text, `"level":"error"`) != 2 || !strings.Contains(text, "cannot read error file") || !strings.Contains(text, `"status":404`) {
 		t.Errorf("%s", text)
 	}
-	if _, err := parseTypes("text/html css"); err == nil {
-		t.Error("css is a media type")
+}
+
+func TestParseTypes(t *testing.T) {
+	for text, want := range map[string]string{
+		"text/html":                 "text/html",
+		" text/html\t text/css ":    "text/html text/css",
+		`"text/css; charset=utf-8"`: "text/css",
+		`text/html "application/json; a=\"b c\"" text/css;charset=utf-8`: "text/html application/json text/css",
+		"": "",
+	} {
+		if got, err := parseTypes(text); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"text/html css", "text/", "/html", "text/html,text/css", `"text/html`, `"text/html"text`, `""`, `text"/html"`} {
+		if got, err := parseTypes(text); err == nil {
+			t.Errorf("%s is taken for %q", text, got)
+		}
 	}
 }
