@@ -260,13 +260,16 @@ func TestNothingNewPublishesNothing(t *testing.T) {
 	}
 	known := r.c.state.routes[source.Key{Namespace: "ns", Name: "a"}]
 	result := known.result
-	status := aRoute("a", "a.test", 0, admittedBy("other", "a.test"))
-	r.do(status)
+	spec := &known.object.Spec.To
+	r.do(aRoute("a", "a.test", 0, admittedBy("other", "a.test")))
 	if known.result != result {
 		t.Error("the route was translated again because of a status")
 	}
-	if route, _ := r.c.Route("ns", "a"); len(route.Status.Ingress) != 2 || known.object != status.Object {
+	if route, _ := r.c.Route("ns", "a"); len(route.Status.Ingress) != 2 {
 		t.Errorf("the route is shown with the status %+v", route.Status)
+	}
+	if known.object.Spec.To.Weight != spec.Weight {
+		t.Error("a second copy of the spec is held")
 	}
 	r.do(aRoute("a", "a.test", 0, func(o *routev1.Route) {
 		o.Annotations = map[string]string{"haproxy.router.openshift.io/balance": "leastconn"}

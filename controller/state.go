@@ -172,9 +172,11 @@ func (s *state) routeEvent(e *source.Event) {
 		s.dirty[r] = struct{}{}
 	case r.order == e.Order && asksTheSame(r.object, object):
 		s.shown = append(s.shown, r)
-		if r.tls.done {
-			r.tls.in = object.Spec.TLS // so that the old object can go
-		}
+		// What was made of the route holds on to the texts it was made of, such as
+		// certificates: with them in the object there is no second copy of each.
+		lean := *object
+		lean.Spec, lean.Annotations = r.object.Spec, r.object.Annotations
+		object = &lean
 	default:
 		s.dirty[r] = struct{}{}
 	}
