@@ -67,6 +67,9 @@ h2spec: bin/h2spec ## conformance of HTTP/2: all cases of h2spec, with TLS and w
 bin/h2spec:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
 
+slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 3 minutes)
+	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60
+
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1

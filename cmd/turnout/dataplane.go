@@ -178,7 +178,7 @@ func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 const spareProcessors = 2
 
 // Run serves until ctx is done. Then idle connections are closed, running requests
-// get until Timeouts.Drain, and what is left is cut.
+// and tunnels get until Timeouts.Drain, and what is left is cut.
 func (d *dataplane) Run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors)
@@ -212,12 +212,24 @@ func (d *dataplane) drain() {
 	}
 	drained := make(chan struct{})
 	go func() { left.Wait(); close(drained) }()
-	select {
-	case <-drained:
-	case <-deadline.C:
+	look := time.NewTicker(tunnelLook)
+	defer look.Stop()
+	for connections := true; connections || d.Stats().Active > 0; {
+		select {
+		case <-drained:
+			connections, drained = false, nil
+			continue
+		case <-look.C: // tunnels are exchanges, and nobody tells when the last one ends
+			continue
+		case <-deadline.C:
+		}
 		d.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", d.cfg.Timeouts.Drain))
+		return
 	}
 }
+
+// tunnelLook is how often a router that stops looks whether its last tunnel has ended.
+const tunnelLook = 50 * time.Millisecond
 
 // Stats sums the counters of all loops. Any goroutine may call it.
 func (d *dataplane) Stats() proxy.Totals {

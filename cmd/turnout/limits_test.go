@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -122,4 +124,66 @@ func TestParseConnections(t *testing.T) {
 			t.Errorf("%q was accepted", text)
 		}
 	}
+}
+
+// upgrader answers every request with a tunnel that echoes.
+func upgrader(t *testing.T) net.Addr {
+	return backend(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		c, buf, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = io.Copy(c, buf)
+	})
+}
+
+func TestTunnelsOutliveAStopUntilTheDrainTime(t *testing.T) {
+	p := startRouter(t, nil, "--manifests", siteDir(t, upgrader(t)), "--max-shutdown-timeout", "20")
+	c := dial(t, p.http, "")
+	const request = "GET / HTTP/1.1\r\nHost: front.example.com\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+	if status := ask(t, c, request).StatusCode; status != 101 {
+		t.Fatalf("status %d", status)
+	}
+	echo := func() {
+		t.Helper()
+		if _, err := io.WriteString(c, "ping"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	echo()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.line("stopping")
+	for range 20 {
+		echo()
+	}
+	c.Close()
+	if got := p.status(); got != 0 {
+		t.Errorf("status %d", got)
+	}
+}
+
+func TestTunnelsAreCutAfterTheDrainTime(t *testing.T) {
+	p := startRouter(t, nil, "--manifests", siteDir(t, upgrader(t)), "--max-shutdown-timeout", "1")
+	c := dial(t, p.http, "")
+	const request = "GET / HTTP/1.1\r\nHost: front.example.com\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+	if status := ask(t, c, request).StatusCode; status != 101 {
+		t.Fatalf("status %d", status)
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.line("requests were still running when the drain time was over")
+	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	p.status()
 }
