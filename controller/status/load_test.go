@@ -65,7 +65,7 @@ func outageOf(t *testing.T, failure error) {
 	}
 }
 
-// TestFlood: 500 changes per second of one route for a minute are a write per second,
+// TestFlood: 500 changes per second of one route are a write per second,
 // and the last one counts.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,25 +74,25 @@ func TestFlood(t *testing.T) {
 		w := start(t, api)
 		api.told = func(_, route *routev1.Route) { w.Observe(route.DeepCopy()) }
 		route := api.put(aRoute("a"))
-		for i := range 500 * 60 {
+		for i := range 500 * 20 {
 			w.Report(route, want(fmt.Sprint("h", i), yesNow()))
 			pass(2 * time.Millisecond)
 		}
 		pass(2 * time.Second)
-		if got := said(api.get("a"), "test1"); got != "h29999 True" {
+		if got := said(api.get("a"), "test1"); got != "h9999 True" {
 			t.Errorf("%s", got)
 		}
-		if s := w.Stats(); s.Written < 50 || s.Written > 63 || s.Conflicts > 0 || s.Contended > 0 {
+		if s := w.Stats(); s.Written < 15 || s.Written > 23 || s.Conflicts > 0 || s.Contended > 0 {
 			t.Errorf("%+v", s)
 		}
 	})
 }
 
-// TestManyAtOnce: 10,000 first entries are written one by one at the rate that is
+// TestManyAtOnce: thousands of first entries are written one by one at the rate that is
 // configured, oldest first, and a route that changes often does not get ahead.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const routes = 10000
+		const routes = 4000
 		api := newFakeAPI()
 		api.delay = 2 * time.Millisecond
 		w := start(t, api)
@@ -114,7 +114,7 @@ func TestManyAtOnce(t *testing.T) {
 				t.Fatalf("write %d is of %s", i, name)
 			}
 		}
-		if said(api.get("r0"), "test1") != "h9999 True" {
+		if said(api.get("r0"), "test1") != "h3999 True" {
 			t.Errorf("r0: %s", said(api.get("r0"), "test1"))
 		}
 	})

@@ -2,10 +2,12 @@ package status
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,12 +155,12 @@ func (w *Writer) revive(r *record, now time.Time) {
 // do writes one route.
 func (w *Writer) do(ctx context.Context, r *record) {
 	w.mu.Lock()
-	look := !r.left.IsZero()
+	// The source does not tell of it any more, or not fast enough.
+	look := !r.left.IsZero() || r.conflicts > 1 || r.conflicts == 1 && r.version == r.refused
 	w.mu.Unlock()
 	var sent, written *routev1.Route
 	var err error
 	if look {
-		// The source tells of it no longer.
 		err = w.look(ctx, r)
 	}
 	if err == nil {
@@ -172,11 +174,15 @@ func (w *Writer) do(ctx context.Context, r *record) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if look || sent != nil {
+	if (look || sent != nil) && !errors.Is(err, errBehind) {
 		w.heard(err, r.key, now)
 	}
 	w.finish(r, sent, written, err, now)
 }
+
+// errBehind is that a route has changed in a way the source has not told of yet, so that
+// it is not known what should be written.
+var errBehind = errors.New("the route has another spec by now")
 
 // look gets the route as it is now. It is not found when it is another one by now.
 func (w *Writer) look(ctx context.Context, r *record) error {
@@ -193,6 +199,9 @@ func (w *Writer) look(ctx context.Context, r *record) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if r.left.IsZero() && r.object != nil && !equality.Semantic.DeepEqual(live.Spec, r.object.Spec) {
+		return errBehind
+	}
 	r.observe(live)
 	return nil
 }
@@ -234,14 +243,14 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 	case apierrors.IsNotFound(err):
 		w.lease.lost(now)
 		w.forget(r)
+	case errors.Is(err, errBehind):
+		w.retry(r, now.Add(retryAfter))
 	case apierrors.IsConflict(err) && sent != nil:
 		w.stats.Conflicts++
 		w.lease.lost(now)
 		r.conflicts++
 		r.refused = sent.ResourceVersion
-		// Until the source tells what came between, it is not known either what should be
-		// written: a newer object read here would get an opinion of an older one.
-		w.retry(r, now.Add(min(retryAfter<<min(r.conflicts-1, 10), retryMax)))
+		w.retry(r, now.Add(retryAfter))
 	default:
 		w.stats.Failed++
 		r.failures++

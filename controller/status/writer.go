@@ -100,6 +100,7 @@ var _ Reporter = (*Writer)(nil)
 type record struct {
 	key     types.NamespacedName
 	uid     types.UID
+	object  *routev1.Route         // as the source told last; nil = it never did
 	version string                 // newest known
 	entries []routev1.RouteIngress // at that version; read-only
 	seen    *routev1.RouteIngress  // this router's entry when it was judged last; nil = none
@@ -255,6 +256,7 @@ func (w *Writer) forget(r *record) {
 
 // observed takes over a state of a route and does what it asks for.
 func (w *Writer) observed(r *record, route *routev1.Route, now time.Time) {
+	r.object = route
 	r.observe(route)
 	if r.want != nil {
 		w.judge(r, now)
