@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -18,8 +19,10 @@ type answerOptions struct {
 	unavailableFile, notFoundFile string
 	compress                      bool
 	compressTypes                 string
-	metricsType                   string // haproxy: the monitor path is served
-	ignoreProbes, dontLogNull     bool   // connections without a byte
+	metricsType                   string        // haproxy: the monitor path is served
+	ignoreProbes, dontLogNull     bool          // connections without a byte
+	hardStop                      time.Duration // 0: only --max-shutdown-timeout counts
+	keepIdle                      bool          // idle connections get one more answer when the router stops
 }
 
 // monitorPath is what load balancers of the router we replace ask on the plain port.
@@ -34,6 +37,10 @@ func answerSettings(o *options) []setting {
 			help: "close connections that never sent a byte without an answer and a line in the log"},
 		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&a.dontLogNull, parseBool),
 			help: "leave connections that never sent a byte out of the access log"},
+		{flag: "idle-close-on-response", env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", def: "false", isBool: true, set: into(&a.keepIdle, parseBool),
+			help: "when the router stops, close idle connections after one more answer instead of at once"},
+		{flag: "hard-stop-after", env: "ROUTER_HARD_STOP_AFTER", value: "TIME", set: into(&a.hardStop, parseTimespec),
+			help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
 		{flag: "errorfile-503", env: "ROUTER_ERRORFILE_503", value: "FILE", set: into(&a.unavailableFile, parseText),
 			help: "HTTP response to send instead of the 503 page"},
 		{flag: "errorfile-404", env: "ROUTER_ERRORFILE_404", value: "FILE", set: into(&a.notFoundFile, parseText),
@@ -74,6 +81,14 @@ func parseTypes(s string) (string, error) {
 	return strings.Join(types, " "), nil
 }
 
+// drainTime is how long running requests have when the router stops.
+func (o *options) drainTime() time.Duration {
+	if stop := o.answers.hardStop; stop > 0 {
+		return min(stop, o.drain)
+	}
+	return o.drain
+}
+
 // answers is what of answerOptions the workers need.
 type answers struct {
 	unavailable, notFound *proxy.ErrorPage
@@ -81,12 +96,13 @@ type answers struct {
 	monitor               string
 	ignoreProbes          bool
 	dontLogNull           bool
+	keepIdle              bool
 }
 
 // load reads the error files. One that cannot be used is logged, and the router's own
 // page stands in: a router without a fancy page serves better than none.
 func (a *answerOptions) load(log *zap.Logger) answers {
-	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull}
+	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull, keepIdle: a.keepIdle}
 	if a.compress {
 		out.compression = proxy.NewCompression(a.compressTypes)
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestErrorFilesAndCompression(t *testing.T) {
@@ -80,6 +81,17 @@ func TestParseTypes(t *testing.T) {
 	for _, text := range []string{"text/html css", "text/", "/html", "text/html,text/css", `"text/html`, `"text/html"text`, `""`, `text"/html"`} {
 		if got, err := parseTypes(text); err == nil {
 			t.Errorf("%s is taken for %q", text, got)
+		}
+	}
+}
+
+func TestHardStop(t *testing.T) {
+	for want, env := range map[time.Duration]environment{
+		30 * time.Second: envOf(), 5 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "5s"),
+		20 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "1h", "ROUTER_MAX_SHUTDOWN_TIMEOUT", "20"),
+	} {
+		if got := parse(t, env).timeouts().Drain; got != want {
+			t.Errorf("%v, want %v", got, want)
 		}
 	}
 }

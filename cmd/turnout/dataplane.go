@@ -122,7 +122,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	}
 	ln.server, err = h1.NewServer(h1.ServerConfig{
 		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite),
-		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull,
+		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull, IdleCloseOnResponse: d.cfg.Answers.keepIdle,
 		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return ln.server2.Accept(c, secure, false) },
 	})
 	if err != nil {

@@ -198,7 +198,7 @@ func unexpected(err error) error {
 func (o *options) timeouts() proxy.Timeouts {
 	return proxy.Timeouts{
 		RequestHead: o.headTimeout, KeepAlive: o.keepAlive, Client: o.clientTimeout, Connect: o.connectTimeout,
-		ClientHello: o.inspectDelay, ClientFin: o.clientFin, ServerFin: o.limits.serverFin, Drain: o.drain,
+		ClientHello: o.inspectDelay, ClientFin: o.clientFin, ServerFin: o.limits.serverFin, Drain: o.drainTime(),
 	}
 }
 

@@ -17,6 +17,22 @@ const (
 	annotationAdjustCase = "haproxy.router.openshift.io/h1-adjust-case"
 )
 
+// The annotations that are known and not there yet.
+const (
+	annotationPodConnections = "haproxy.router.openshift.io/pod-concurrent-connections"
+	annotationCheckInterval  = "router.openshift.io/haproxy.health.check.interval"
+)
+
+// later notes annotations that this version does not have: nobody should believe in
+// what is not there.
+func (a *annotations) later() {
+	for _, key := range [...]string{annotationPodConnections, annotationCheckInterval} {
+		if _, ok := a.values[key]; ok {
+			a.notes = append(a.notes, "annotation "+key+": has no effect in this version")
+		}
+	}
+}
+
 // maxActions is how many actions a list of a route may have.
 const maxActions = 20
 

@@ -193,3 +193,10 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 		t.Errorf("only %d annotations found in the source", read)
 	}
 }
+
+func TestAnnotationsOfLaterVersionsAreNoted(t *testing.T) {
+	got := translated(t, Options{}, terminated("edge", "", annotationPodConnections, "5", annotationCheckInterval, "5s"))
+	if len(got.Notes) != 2 || !strings.Contains(got.Notes[0], "has no effect in this version") {
+		t.Errorf("notes %q", got.Notes)
+	}
+}

@@ -78,6 +78,7 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
+	a.later()
 	a.headers(&t.compiled, r, &spec.Policy, spec.Termination)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)

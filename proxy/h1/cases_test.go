@@ -199,3 +199,36 @@ func TestSilentConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleConnectionsAtTheEnd: a connection without a request is closed at once when the
+// router stops, or after one more answer.
+func TestIdleConnectionsAtTheEnd(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{keepIdle: keep})
+		p := r.pod(1, always(ok("a")))
+		r.route("app", "app.test", nil, p.addr)
+		c := r.say(get)
+		drained := false
+		r.loop.Post(func() {
+			r.worker.Drain()
+			r.server.Drain(func() { drained = true })
+		})
+		r.net.Run()
+		if c.EOF() == keep || drained {
+			t.Fatalf("keeping %v: closed %v, drained %v", keep, c.EOF(), drained)
+		}
+		if keep {
+			c.Take()
+			c.Write([]byte(get))
+			r.net.Run()
+			if got := string(c.Received()); !strings.Contains(got, "connection: close\r\n") || !c.EOF() {
+				t.Errorf("%q, closed %v", got, c.EOF())
+			}
+		}
+		c.Close()
+		r.net.Run()
+		if !drained {
+			t.Errorf("keeping %v: not drained when the client has left", keep)
+		}
+	}
+}

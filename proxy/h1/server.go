@@ -21,6 +21,9 @@ type ServerConfig struct {
 	// IgnoreProbes closes a connection that never sent a byte without a 408, and
 	// DontLogNull leaves it out of the log: load balancers connect to see that it works.
 	IgnoreProbes, DontLogNull bool
+	// IdleCloseOnResponse leaves idle connections open when the server drains until they
+	// have had one more answer, for clients that would take the close for a failure.
+	IdleCloseOnResponse bool
 	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
 	// nil: such a connection is answered as any other that asks for an unknown version.
 	HTTP2 func(c *reactor.Conn, secure bool) reactor.Handler
@@ -42,6 +45,7 @@ type Server struct {
 	conns        *serverConn // every open connection
 	open         [2]atomic.Int64
 	draining     bool
+	keepIdle     bool
 	ignoreProbes bool
 	dontLogNull  bool
 	drained      func()
@@ -54,7 +58,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	return &Server{
 		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
-		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
+		keepIdle: cfg.IdleCloseOnResponse, ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
 	}, nil
 }
 
@@ -84,11 +88,12 @@ func (s *Server) count(secure bool) *atomic.Int64 {
 	return &s.open[0]
 }
 
-// Drain closes idle connections at once and the others after their response; done
+// Drain closes idle connections at once, or leaves them one more request if the server
+// is configured so, and the others after their response; done
 // is called on the loop when none is left. Tunnels are not counted.
 func (s *Server) Drain(done func()) {
 	s.draining, s.drained = true, done
-	for sc := s.conns; sc != nil; sc = sc.next {
+	for sc := s.conns; sc != nil && !s.keepIdle; sc = sc.next {
 		if sc.phase == phaseHead && !sc.partial {
 			sc.c.Close()
 		}
