@@ -417,9 +417,16 @@ func (ex *Exchange) retry(f Fault) bool {
 		add(&ex.w.counts.retries, 1)
 		ex.connect(true)
 		return true
+	case FaultUnprocessed: // legal for every method
+		add(&ex.w.counts.retries, 1)
+		ex.connect(false)
+		return true
 	}
 	return false
 }
+
+// Upgrades says that the request asks for another protocol, which only HTTP/1.1 can carry.
+func (ex *Exchange) Upgrades() bool { return ex.req.Upgrade != nil }
 
 // breakOff ends a response whose head is out: the client must see that it is not whole.
 func (ex *Exchange) breakOff(f Fault, r Reason) {

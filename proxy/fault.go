@@ -19,9 +19,11 @@ const (
 	FaultShutdown
 	// FaultRefused: a policy closes the client's whole connection, without an answer.
 	FaultRefused
+	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7).
+	FaultUnprocessed
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

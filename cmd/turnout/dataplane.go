@@ -48,6 +48,7 @@ type dataplane struct {
 // lane is everything of one loop.
 type lane struct {
 	pools       *h1.Pools
+	pools2      *h2.Pools
 	worker      *proxy.Worker
 	server      *h1.Server
 	server2     *h2.Server
@@ -109,8 +110,12 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite)}); err != nil {
 		return nil, err
 	}
+	ln.pools2, err = h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: ln.pools, ConnectTimeout: d.cfg.Timeouts.Connect})
+	if err != nil {
+		return nil, err
+	}
 	config := proxy.Config{
-		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
+		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
 	}
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)

@@ -24,7 +24,7 @@ var direction = []struct {
 	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/h2/wire", []string{"proxy/field", "proxy/h1/wire"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},
 	{"proxy/h2/session", []string{"proxy/field", "proxy/h2/wire"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
-	{"proxy/h2", []string{"proxy", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/h2", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/reactor"}, "a tunnel copies between two connections"},
 	{"proxy", []string{"balancer", "ratelimit", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "routing", "internal/reactor"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},

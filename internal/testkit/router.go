@@ -62,7 +62,11 @@ func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, ch
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
+	pools2, err := h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: pools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools2, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -183,13 +183,18 @@ func TestExceededWindows(t *testing.T) {
 // TestEverySplit: whatever the pieces in which bytes arrive, the outcome is the same.
 func TestEverySplit(t *testing.T) {
 	body := strings.Repeat("0123456789", 600)
-	scenario := func(t *testing.T, n *reactor.Network) {
+	scenario := func(t *testing.T, n *reactor.Network, back string) {
 		r := newRigOn(t, n)
-		p := r.pod(1, func(_ int, q string) string {
-			i := strings.Index(q, "\r\n\r\n")
-			return ok(q[i+4:])
-		})
-		r.route("app", "app.test", nil, p.addr)
+		if back == "h2" {
+			p := r.pod2(1, func(c *podConn, q *podRequest) { c.say(q.id, "200", string(q.body)) })
+			r.route("app", "app.test", h2c, p.addr)
+		} else {
+			p := r.pod(1, func(_ int, q string) string {
+				i := strings.Index(q, "\r\n\r\n")
+				return ok(q[i+4:])
+			})
+			r.route("app", "app.test", nil, p.addr)
+		}
 		c := r.connect()
 		c.request(1, false, "POST", "/", "content-length", fmt.Sprint(len(body)))
 		c.data(1, false, body[:7])
@@ -203,18 +208,20 @@ func TestEverySplit(t *testing.T) {
 		c.want(3, 200, "")
 		r.wantQuiet()
 	}
-	for _, k := range []int{1, 2, 3, 7, 8, 9, 10, 17, 100, 1000} {
-		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			n := reactor.NewNetwork(uint64(k))
-			n.Split(k)
-			scenario(t, n)
-		})
-	}
-	for seed := range uint64(20) {
-		n := reactor.NewNetwork(seed)
-		n.SplitRandom(2000)
-		n.WriteLimitRandom(3000)
-		scenario(t, n)
+	for _, back := range []string{"h1", "h2"} {
+		for _, k := range []int{1, 2, 3, 7, 8, 9, 10, 17, 100, 1000} {
+			t.Run(fmt.Sprint(back, " ", k), func(t *testing.T) {
+				n := reactor.NewNetwork(uint64(k))
+				n.Split(k)
+				scenario(t, n, back)
+			})
+		}
+		for seed := range uint64(20) {
+			n := reactor.NewNetwork(seed)
+			n.SplitRandom(2000)
+			n.WriteLimitRandom(3000)
+			scenario(t, n, back)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type rig struct {
 	registry *balancer.Registry
 	worker   *proxy.Worker
 	server   *Server
+	pools    *Pools
 	specs    []routing.RouteSpec
 	logged   []proxy.Record
 }
@@ -41,7 +42,10 @@ func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.store, Clock: h1.Clock{Loop: r.loop}, Upstreams: pools, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools}); err != nil {
+		t.Fatal(err)
+	}
+	cfg := proxy.Config{Store: r.store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}
 	for _, c := range change {
 		c(&cfg)
 	}

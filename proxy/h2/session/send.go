@@ -66,7 +66,9 @@ func (s *Session) windowUpdate(h wire.Header, p []byte) {
 		s.fail(wire.FrameSizeError, "WINDOW_UPDATE size")
 		return
 	}
-	if !s.spend() {
+	if s.updates > 0 {
+		s.updates--
+	} else if !s.spend() {
 		return
 	}
 	n := int64(be32(p) & wire.MaxWindow)

@@ -82,6 +82,7 @@ type Session struct {
 	initial    int64 // window of a new stream
 	maxOpen    int64 // streams this side may have open
 	lastOwn    uint32
+	updates    int  // WINDOW_UPDATEs that DATA frames have paid for
 	encoded    bool // the first header block is out
 	blockAt    int  // where the header block that is being written begins
 	waiting    []*Stream

@@ -163,12 +163,13 @@ func (st *Stream) write(p []byte, most int) int {
 	}
 	st.window -= int64(n)
 	s.window -= int64(n)
-	s.frames.earn(int32(1 + n>>10))
 	b := s.begin()
 	at := 0
 	for left := p[:n]; len(left) > 0; {
 		k := min(len(left), wire.FrameSize)
 		at = len(b)
+		s.frames.earn(int32(1 + k>>10))
+		s.updates += updatesPerData
 		b = wire.AppendHeader(b, wire.Header{Length: k, Type: wire.Data, Stream: st.id})
 		b = append(b, left[:k]...)
 		left = left[k:]
@@ -248,6 +249,10 @@ func (st *Stream) complete() {
 	st.s.resets.earn(1)
 	st.close(wire.NoError, false)
 }
+
+// updatesPerData is how many WINDOW_UPDATEs the peer may answer a frame of DATA with, free of charge: one for the stream and
+// one for the connection.
+const updatesPerData = 2
 
 // earnedByAnswer is what a complete exchange adds to the budget of frames.
 const earnedByAnswer = 4

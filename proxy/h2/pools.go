@@ -1,0 +1,180 @@
+package h2
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h2/session"
+)
+
+// PoolsConfig is what Pools need; Loop and HTTP1 are required.
+type PoolsConfig struct {
+	Loop *reactor.Loop
+	// HTTP1 gives the upstreams of endpoints that do not speak HTTP/2, and of requests that it cannot carry.
+	HTTP1 proxy.Upstreams
+	// ConnectTimeout bounds one attempt to connect. Default 5 s.
+	ConnectTimeout time.Duration
+	// IdleTimeout closes a connection without streams. Default 60 s.
+	IdleTimeout time.Duration
+}
+
+// Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.H2C). They implement
+// proxy.Upstreams; all methods are called on the loop.
+type Pools struct {
+	cfg     PoolsConfig
+	session session.Config
+	byID    []*pool // by Endpoint.ID
+	waiting map[*proxy.Exchange]*clientConn
+	free    []*clientStream
+}
+
+// pool holds the connections to one endpoint. A request goes to the fullest one that has room for it, so that those
+// which load made necessary become idle when it goes.
+type pool struct {
+	endpoint *balancer.Endpoint
+	conns    []*clientConn // connecting and connected
+}
+
+// fullStreams is how many streams a connection carries before another one is opened, and how many requests wait for one
+// that is being opened.
+const fullStreams = 32
+
+// NewPools checks the configuration and makes empty pools.
+func NewPools(cfg PoolsConfig) (*Pools, error) {
+	if cfg.Loop == nil || cfg.HTTP1 == nil {
+		return nil, errors.New("cannot make HTTP/2 upstream pools: Loop and HTTP1 are required")
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	if cfg.IdleTimeout == 0 {
+		cfg.IdleTimeout = time.Minute
+	}
+	return &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*clientConn{}}, nil
+}
+
+// Acquire implements proxy.Upstreams. fresh asks for a connection that no request has used.
+func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
+	if e.Protocol() != balancer.H2C || ex.Upgrades() {
+		return ps.cfg.HTTP1.Acquire(e, ex, fresh)
+	}
+	p := ps.pool(e)
+	if cc := p.pick(); cc != nil && !fresh {
+		if cc.session.Streams() >= fullStreams && p.connecting() == nil {
+			p.conns = append(p.conns, ps.dial(p))
+		}
+		return ps.stream(cc, ex)
+	}
+	cc := p.connecting()
+	if cc == nil || len(cc.waiting) >= fullStreams {
+		cc = ps.dial(p)
+		p.conns = append(p.conns, cc)
+	}
+	cc.waiting = append(cc.waiting, ex)
+	ps.waiting[ex] = cc
+	return nil
+}
+
+// Cancel implements proxy.Upstreams. The connection is kept for the next request.
+func (ps *Pools) Cancel(ex *proxy.Exchange) {
+	cc := ps.waiting[ex]
+	if cc == nil {
+		ps.cfg.HTTP1.Cancel(ex)
+		return
+	}
+	delete(ps.waiting, ex)
+	if i := slices.Index(cc.waiting, ex); i >= 0 {
+		cc.waiting = slices.Delete(cc.waiting, i, i+1)
+	}
+}
+
+// pool finds the pool of an endpoint. An ID that went to another endpoint lets the old one's connections end with
+// their last streams.
+func (ps *Pools) pool(e *balancer.Endpoint) *pool {
+	id := int(e.ID())
+	if id >= len(ps.byID) {
+		ps.byID = append(ps.byID, make([]*pool, id+1-len(ps.byID))...)
+	}
+	p := ps.byID[id]
+	if p == nil || p.endpoint != e {
+		p = &pool{endpoint: e}
+		ps.byID[id] = p
+	}
+	return p
+}
+
+// pick is the fullest connection that is not full; else the one with the fewest streams that has room at all.
+func (p *pool) pick() *clientConn {
+	var best *clientConn
+	most := -1
+	for _, cc := range p.conns {
+		if cc.state != clientReady || cc.session.Room() == 0 {
+			continue
+		}
+		n := cc.session.Streams()
+		if n >= fullStreams {
+			n = -n // after all others, the fewest first
+		}
+		if best == nil || n > most {
+			best, most = cc, n
+		}
+	}
+	return best
+}
+
+// connecting is the connection being opened last, nil without one.
+func (p *pool) connecting() *clientConn {
+	for _, cc := range slices.Backward(p.conns) {
+		if cc.state == clientConnect {
+			return cc
+		}
+	}
+	return nil
+}
+
+func (p *pool) remove(cc *clientConn) {
+	if i := slices.Index(p.conns, cc); i >= 0 {
+		p.conns = slices.Delete(p.conns, i, i+1)
+	}
+}
+
+// Open is the number of connections, those being opened included.
+func (ps *Pools) Open() int {
+	n := 0
+	for _, p := range ps.byID {
+		if p != nil {
+			n += len(p.conns)
+		}
+	}
+	return n
+}
+
+// stream is an upstream on cc.
+func (ps *Pools) stream(cc *clientConn, ex *proxy.Exchange) *clientStream {
+	var st *clientStream
+	if n := len(ps.free); n > 0 {
+		st, ps.free[n-1] = ps.free[n-1], nil
+		ps.free = ps.free[:n-1]
+	} else {
+		st = &clientStream{}
+		st.Bind(st)
+	}
+	st.cc, st.ex = cc, ex
+	return st
+}
+
+func (ps *Pools) recycle(st *clientStream) {
+	if cap(st.head.Fields) > cap(st.Block.Fields) {
+		st.Block.Fields = st.head.Fields
+	}
+	st.Block.Release()
+	st.head = proxy.Head{}
+	st.cc, st.ex, st.informed, st.answered, st.reused, st.headOnly = nil, nil, 0, false, false, false
+	if len(ps.free) < maxFree {
+		ps.free = append(ps.free, st)
+	}
+}
