@@ -70,6 +70,27 @@ bin/h2spec:
 slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 3 minutes)
 	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60
 
+# E2E holds flags of go test: make e2e E2E='-short -v -run TestFlood'
+E2E ?=
+.PHONY: e2e e2e-bench e2e-preflight e2e-build
+
+e2e: e2e-preflight e2e-build ## tests on a real API server and etcd (root, etcd-server, iproute2; builds kube-apiserver once, minutes)
+	cd test/kube && $(GO) test -count 1 -timeout 40m . $(E2E)
+
+e2e-bench: e2e-preflight e2e-build ## the table of docs/scale.md: 1,000 and 10,000 routes on a real API server
+	cd test/kube && $(GO) test -count 1 -timeout 40m -run '^TestScale$$' -v . -scale -binary bin/turnout $(E2E)
+
+e2e-preflight:
+	@cd test/kube && $(GO) run ./internal/preflight
+
+e2e-build: test/kube/bin/kube-apiserver
+	$(GO) build -o test/kube/bin/turnout ./cmd/turnout
+	$(GO) build -race -o test/kube/bin/turnout-race ./cmd/turnout
+
+# Kept between runs; made again when the versions change.
+test/kube/bin/kube-apiserver: test/kube/go.mod
+	cd test/kube && $(GO) build -o bin/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1

@@ -52,17 +52,17 @@ var external = []struct {
 	tests  []string // rooms whose tests may as well
 	reason string
 }{
-	{"k8s.io/", []string{"controller", "internal/deps"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
-	{"github.com/openshift/", []string{"controller", "internal/deps"}, []string{"bench", "test"}, "Route objects end in the controller"},
-	{"sigs.k8s.io/", []string{"controller", "internal/deps", "internal/demo"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
-	{"github.com/prometheus/", []string{"internal/metrics", "internal/deps"}, nil, "rooms keep plain counters; one room translates them"},
+	{"k8s.io/", []string{"controller", "internal/deps", "test/kube"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
+	{"github.com/openshift/", []string{"controller", "internal/deps", "test/kube"}, []string{"bench", "test"}, "Route objects end in the controller"},
+	{"sigs.k8s.io/", []string{"controller", "internal/deps", "internal/demo", "test/kube"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
+	{"github.com/prometheus/", []string{"internal/metrics", "internal/deps", "test/kube"}, nil, "rooms keep plain counters; one room translates them"},
 	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "internal/deps", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/deps"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
 	{"golang.org/x/net", []string{"proxy/h2/session", "internal/deps"}, []string{"proxy/h2", "cmd", "test", "bench"}, "of HTTP/2, HPACK is decoded by it; the rest is its oracle in tests"},
 	{"golang.org/x/sys", []string{"internal/reactor", "internal/deps", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch", "internal/deps"}, nil, "folders of manifests are watched by their source, others by one room"},
-	{"net/http", []string{"internal/metrics", "internal/admin", "bench"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side and for oracles"},
+	{"net/http", []string{"internal/metrics", "internal/admin", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side and for oracles"},
 	{"flag", []string{"cmd", "bench"}, []string{"."}, "flags are read in cmd only"},
 	{"log", nil, nil, "logs are zap's JSON lines"},
 	{"log/slog", nil, nil, "logs are zap's JSON lines"},
@@ -183,8 +183,8 @@ var calls = []struct {
 	only   []string // if not empty, the rule is for these packages alone, without those below
 	reason string
 }{
-	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench"}, nil, "the environment is read in cmd only"},
-	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs"}, nil, "only main ends the process"},
+	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube"}, nil, "the environment is read in cmd only"},
+	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "test/kube"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
 		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }

@@ -1,0 +1,85 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	routeclient "github.com/openshift/client-go/route/clientset/versioned"
+	"k8s.io/client-go/kubernetes"
+
+	"turnout/test/kube/internal/cluster"
+	"turnout/test/kube/internal/pki"
+	"turnout/test/kube/internal/pods"
+	"turnout/test/kube/internal/sandbox"
+)
+
+// shared is what all tests use: one cluster, pods, and clients that may do everything.
+// A test has namespaces and routers of its own.
+var shared struct {
+	*cluster.Cluster
+	core    kubernetes.Interface
+	routes  routeclient.Interface
+	podCA   *pki.CA // signs the certificates of pods and routes
+	binary  string  // turnout
+	routers int     // how many were started
+}
+
+// binary is the turnout program that is tested; made with the race detector unless a test
+// measures.
+var binary = flag.String("binary", filepath.Join("bin", "turnout-race"), "turnout program to test")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(sandbox.Run(filepath.Join("bin", "run"), func(dir string) int {
+		if err := setUp(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}))
+}
+
+// setUp starts everything. What it starts ends with the process.
+func setUp(dir string) error {
+	ctx := context.Background()
+	shared.binary = *binary
+	apiserver := filepath.Join("bin", "kube-apiserver")
+	for _, path := range []string{shared.binary, apiserver} {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s is missing; make e2e builds it", path)
+		}
+	}
+	var err error
+	if shared.podCA, err = pki.NewCA("test pods"); err != nil {
+		return err
+	}
+	cert, err := shared.podCA.Issue("pod.test", "*.svc")
+	if err != nil {
+		return err
+	}
+	if err := pods.Serve(cert); err != nil {
+		return err
+	}
+	logs := filepath.Join("bin", "logs")
+	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
+		return err
+	}
+	shared.Cluster, err = cluster.Start(ctx, cluster.Config{
+		Dir: dir, Logs: logs, APIServer: apiserver, CRD: filepath.Join("..", "..", "deploy", "crd", "route.yaml"),
+	})
+	if err != nil {
+		return err
+	}
+	if shared.core, err = kubernetes.NewForConfig(shared.Admin); err != nil {
+		return err
+	}
+	if shared.routes, err = routeclient.NewForConfig(shared.Admin); err != nil {
+		return err
+	}
+	return installAccounts(ctx)
+}

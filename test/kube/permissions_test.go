@@ -1,0 +1,98 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// audit is what the router's account has asked the API server so far.
+func audit(t testing.TB) []auditv1.Event {
+	t.Helper()
+	return must[[]auditv1.Event](t)(shared.Audit(routerUser))
+}
+
+// TestPermissions does all that a router does and compares with what its role grants:
+// nothing is refused, and nothing is granted that is not used.
+func TestPermissions(t *testing.T) {
+	start := time.Now()
+	n := newNamespace(t, "a", map[string]string{"shard": "permissions"})
+	n.grant(all(), "cert")
+	n.service("web", pod1)
+	plain := newRouter(t, "plain", "--labels", "shard!=other")
+	newRouter(t, "namespaces", "--namespace-labels", "shard=permissions")
+	n.putSecret(newSecret("cert", issue(t, "ext.permissions.test")))
+	n.create(external("ext", "ext.permissions.test", "cert"))
+	n.create(newRoute("r", "permissions.test"))
+	for _, name := range []string{"plain", "namespaces"} {
+		n.says("ext", name, "ext.permissions.test True")
+		n.says("r", name, "permissions.test True")
+	}
+	serves(t, plain, "https://ext.permissions.test/", at(pod1))
+	n.putSecret(newSecret("cert", issue(t, "ext.permissions.test")))
+	n.change("r", func(route *routev1.Route) { route.Labels = map[string]string{"shard": "other"} })
+	n.says("r", "plain", "nothing")
+
+	used := map[string]bool{}
+	for _, e := range audit(t) {
+		// A starting API server, of which other tests have some, refuses for a moment.
+		if e.ObjectRef == nil || e.RequestReceivedTimestamp.Time.Before(start) {
+			continue
+		}
+		if e.ResponseStatus != nil && e.ResponseStatus.Code == 403 {
+			t.Errorf("refused: %s %s", e.Verb, e.RequestURI)
+		}
+		used[permission(e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource, e.ObjectRef.Subresource)] = true
+	}
+	role := must[*rbacv1.ClusterRole](t)(shared.core.RbacV1().ClusterRoles().Get(t.Context(), routerRole, metav1.GetOptions{}))
+	var granted []string
+	for _, rule := range role.Rules {
+		granted = append(granted, permissions(rule)...)
+	}
+	for _, p := range granted {
+		if strings.Contains(p, "*") {
+			t.Errorf("the role grants %s", p)
+		}
+		if !used[p] {
+			t.Errorf("the role grants %s, which is not used", p)
+		}
+	}
+	// What is used and not granted by the role comes from the Role of the namespace.
+	for p := range used {
+		if !slices.Contains(granted, p) && !strings.HasSuffix(p, " secrets") {
+			t.Errorf("%s is used, and no rule of the role grants it", p)
+		}
+	}
+}
+
+// permission writes a permission as "verb resource.group/subresource".
+func permission(verb, group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return fmt.Sprintf("%s %s", verb, resource)
+}
+
+// permissions are all that a rule grants.
+func permissions(rule rbacv1.PolicyRule) []string {
+	var all []string
+	for _, verb := range rule.Verbs {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				resource, subresource, _ := strings.Cut(resource, "/")
+				all = append(all, permission(verb, group, resource, subresource))
+			}
+		}
+	}
+	return all
+}
