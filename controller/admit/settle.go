@@ -50,13 +50,17 @@ func emptied[K comparable](m map[K]struct{}) map[K]struct{} {
 func (s *Claims) settleDomain(d *domain) {
 	var first *claim
 	var held taken
+	var oldest, other *claim
+	if len(d.wildcards) > 0 && !s.options.DisableOwnership {
+		oldest, other = d.rivals()
+	}
 	for _, w := range d.wildcards {
 		before := w.ward
 		w.ward, w.by = "", nil
 		switch {
 		case s.options.DisableOwnership:
 		case first == nil:
-			w.by = d.foreign(w)
+			w.by = foreign(w, oldest, other)
 		case first.Key.Namespace != w.Key.Namespace:
 			w.by = first
 		}
@@ -87,20 +91,35 @@ func (s *Claims) settleDomain(d *domain) {
 	}
 }
 
-// foreign returns the head of another namespace that is older than w, if there is one.
-func (d *domain) foreign(w *claim) *claim {
-	if len(d.owners) == 0 || len(d.owners) == 1 && d.owners[w.Key.Namespace] > 0 {
-		return nil
+// rivals returns the oldest head, and the oldest of another namespace than that one; nil
+// where there is none.
+func (d *domain) rivals() (first, other *claim) {
+	if len(d.heads) == 0 {
+		return nil, nil
+	}
+	first = d.heads[0]
+	if len(d.owners) == 1 {
+		return first, nil
 	}
 	for _, e := range d.heads {
-		if !e.older(&w.Claim) {
-			return nil
-		}
-		if e.Key.Namespace != w.Key.Namespace {
-			return e
+		if e.Key.Namespace != first.Key.Namespace {
+			return first, e
 		}
 	}
-	return nil
+	return first, nil
+}
+
+// foreign returns the one of the rivals that is of another namespace than w and older,
+// nil if none is.
+func foreign(w, first, other *claim) *claim {
+	e := first
+	if e != nil && e.Key.Namespace == w.Key.Namespace {
+		e = other
+	}
+	if e == nil || !e.older(&w.Claim) {
+		return nil
+	}
+	return e
 }
 
 // settleHost decides all claims of a host and returns those whose verdict changed.
