@@ -4,8 +4,8 @@
 //	list and watch ─► trim ─► store (which versions are known) ─► Sink
 //
 // Each kind has one reflector. What the router does not read is dropped as soon as an
-// object is decoded, and the store shares what is left with the controller, so that
-// nothing is kept twice. An object that is read again unchanged is not delivered again.
+// object is decoded, and what is left is the controller's; the store keeps no objects,
+// only which versions it has passed on. An object that is read again unchanged is not delivered again.
 //
 // While the API server is away, what was delivered stays. Readers ask again with
 // growing pauses; the log tells when an outage begins and when it is over.

@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"fmt"
+	"hash/maphash"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,22 +15,27 @@ import (
 	"turnout/controller/source"
 )
 
-// store is what a reflector keeps up to date: it passes on what changes. It knows of
-// which version each object was passed on last, and shares the object itself with the
-// controller. All methods but len are called by the one goroutine of the reflector.
+// store is what a reflector keeps up to date: it passes on what changes. Of what it has
+// passed on it only knows which version that was; the objects are the controller's. All
+// methods but len are called by the one goroutine of the reflector.
 type store struct {
 	kind   source.Kind
 	sink   source.Sink // set before the first call
 	synced func()      // called after each complete reading; set before the first call
 
-	held  map[source.Key]runtime.Object
+	held  map[source.Key]version
 	count atomic.Int64
+	seed  maphash.Seed
+	plain *corev1.Service // stands for every service of which only that it exists is of use
 }
+
+// version is a hash of the UID and resourceVersion of an object.
+type version uint64
 
 var _ cache.TransformingStore = (*store)(nil)
 
 func newStore(kind source.Kind) *store {
-	return &store{kind: kind, held: make(map[source.Key]runtime.Object)}
+	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), plain: new(corev1.Service)}
 }
 
 // len returns the number of objects that are there. Any goroutine may call it.
@@ -35,20 +43,13 @@ func (s *store) len() int { return int(s.count.Load()) }
 
 // Transformer returns what is done to objects as soon as they are decoded, while the
 // rest of a reading is still on its way.
-func (s *store) Transformer() cache.TransformFunc { return s.transform }
-
-func (s *store) transform(x any) (any, error) {
-	object, ok := x.(runtime.Object)
-	if !ok {
+func (s *store) Transformer() cache.TransformFunc {
+	return func(x any) (any, error) {
+		if object, ok := x.(runtime.Object); ok {
+			trim(object)
+		}
 		return x, nil
 	}
-	if m, err := meta.Accessor(object); err == nil {
-		if old := s.held[keyOf(m)]; old != nil && sameVersion(old, m) {
-			return old, nil // so that a second reading does not take the memory twice
-		}
-	}
-	trim(object)
-	return object, nil
 }
 
 // Add passes on a new object.
@@ -98,9 +99,8 @@ func (s *store) Replace(list []any, _ string) error {
 func (s *store) Resync() error { return nil }
 
 func (s *store) put(object runtime.Object, m metav1.Object) {
-	key := keyOf(m)
-	old := s.held[key]
-	if old != nil && sameVersion(old, m) {
+	key, now := keyOf(m), s.versionOf(m)
+	if old, ok := s.held[key]; ok && old == now && m.GetResourceVersion() != "" {
 		return
 	}
 	trim(object)
@@ -108,13 +108,36 @@ func (s *store) put(object runtime.Object, m metav1.Object) {
 		s.drop(key)
 		return
 	}
-	s.held[key] = object
+	s.held[key] = now
 	s.count.Store(int64(len(s.held)))
-	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: object})
+	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: s.leaving(object)})
+}
+
+// leaving returns an object as the controller gets it, without what only the store
+// reads.
+func (s *store) leaving(object runtime.Object) runtime.Object {
+	switch o := object.(type) {
+	case *corev1.Service:
+		if len(o.Annotations) == 0 {
+			return s.plain
+		}
+	case *discoveryv1.EndpointSlice:
+		o.UID, o.ResourceVersion = "", ""
+	}
+	return object
+}
+
+func (s *store) versionOf(m metav1.Object) version {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.WriteString(string(m.GetUID())) // never fails
+	_, _ = h.WriteString("/")
+	_, _ = h.WriteString(m.GetResourceVersion())
+	return version(h.Sum64())
 }
 
 func (s *store) drop(key source.Key) {
-	if s.held[key] == nil {
+	if _, ok := s.held[key]; !ok {
 		return
 	}
 	delete(s.held, key)
@@ -136,11 +159,4 @@ func objectOf(x any) (runtime.Object, metav1.Object, error) {
 
 func keyOf(m metav1.Object) source.Key {
 	return source.Key{Namespace: m.GetNamespace(), Name: m.GetName()}
-}
-
-// sameVersion reports whether an object is the same version of the same object as old.
-// An object without a version is never.
-func sameVersion(old runtime.Object, m metav1.Object) bool {
-	before, err := meta.Accessor(old)
-	return err == nil && m.GetResourceVersion() != "" && before.GetResourceVersion() == m.GetResourceVersion() && before.GetUID() == m.GetUID()
 }

@@ -76,15 +76,18 @@ func ofOpenShift(key string) bool {
 	return prefix == "openshift.io" || strings.HasSuffix(prefix, ".openshift.io")
 }
 
+// idledAt is the annotation of a service whose pods were stopped until it is used.
+const idledAt = "idling.alpha.openshift.io/idled-at"
+
 // trimService leaves of a service what an idled one is woken up by.
 func trimService(o *corev1.Service) {
-	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, ofOpenShift))
+	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool { return key == idledAt }))
 	o.Status = corev1.ServiceStatus{}
-	var ports []corev1.ServicePort
+	spec := corev1.ServiceSpec{}
 	if len(o.Annotations) > 0 {
-		ports = o.Spec.Ports
+		spec.ClusterIP, spec.Ports = o.Spec.ClusterIP, o.Spec.Ports
 	}
-	o.Spec = corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP, Ports: ports}
+	o.Spec = spec
 }
 
 // trimSlice leaves of a slice its service, and of its endpoints where and who they are.
@@ -96,8 +99,12 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 		e := &o.Endpoints[i]
 		e.DeprecatedTopology, e.NodeName, e.Zone, e.Hints = nil, nil, nil, nil
 		e.Conditions = conditions(e.Conditions)
-		if e.TargetRef != nil {
-			e.TargetRef = &corev1.ObjectReference{Kind: e.TargetRef.Kind, Name: e.TargetRef.Name}
+		switch {
+		case e.TargetRef == nil:
+		case e.TargetRef.Kind == "Pod":
+			*e.TargetRef = corev1.ObjectReference{Kind: "Pod", Name: e.TargetRef.Name} // one text for all
+		default:
+			e.TargetRef = nil
 		}
 	}
 }

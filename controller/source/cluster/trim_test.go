@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+func TestTrim(t *testing.T) {
+	created := metav1.NewTime(time.Unix(1000, 0))
+	yes, no, text, number := true, false, "text", int32(8080)
+	full := func(annotations map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "5", CreationTimestamp: created, GenerateName: "g", Generation: 3,
+			Labels: map[string]string{"a": "b"}, Annotations: annotations, Finalizers: []string{"f"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "o"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		}
+	}
+	kept := func(annotations map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "5", CreationTimestamp: created, Annotations: annotations}
+	}
+	mixed := map[string]string{
+		"kubectl.kubernetes.io/last-applied-configuration": "long", "example.com/x": "y", "notopenshift.io/x": "y", "plain": "y",
+		"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "openshift.io/host.generated": "true",
+	}
+	ours := map[string]string{"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "openshift.io/host.generated": "true"}
+	idled := map[string]string{"idling.alpha.openshift.io/idled-at": "2026"}
+	ports := []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}}
+	spec := routev1.RouteSpec{Host: "h", TLS: &routev1.TLSConfig{Key: "k"}}
+	status := routev1.RouteStatus{Ingress: []routev1.RouteIngress{{RouterName: "r"}}}
+	kind := metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
+	slice := full(nil)
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "s", "more": "x"}
+	keptSlice := kept(nil)
+	keptSlice.Labels = map[string]string{discoveryv1.LabelServiceName: "s"}
+	for name, c := range map[string]struct{ in, want runtime.Object }{
+		"route":                  {&routev1.Route{ObjectMeta: full(mixed), Spec: spec, Status: status}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(ours), Spec: spec, Status: status}},
+		"route, ours only":       {&routev1.Route{ObjectMeta: full(ours)}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(ours)}},
+		"route, no annotations":  {&routev1.Route{ObjectMeta: full(nil)}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(nil)}},
+		"route, none that count": {&routev1.Route{ObjectMeta: full(map[string]string{"a": "b"})}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(nil)}},
+		"idled service": {
+			&corev1.Service{ObjectMeta: full(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports, Selector: map[string]string{"a": "b"}}},
+			&corev1.Service{ObjectMeta: kept(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}},
+		},
+		"service": {
+			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}}, &corev1.Service{ObjectMeta: kept(nil)},
+		},
+		"slice": {
+			&discoveryv1.EndpointSlice{
+				ObjectMeta: slice, AddressType: "IPv4", Ports: []discoveryv1.EndpointPort{{Name: &text, Port: &number}},
+				Endpoints: []discoveryv1.Endpoint{
+					{
+						Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &yes, Serving: &yes, Terminating: &no},
+						Hostname: &text, NodeName: &text, Zone: &text, Hints: &discoveryv1.EndpointHints{}, DeprecatedTopology: map[string]string{"a": "b"},
+						TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "3"},
+					},
+					{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: &no, Terminating: &yes}, TargetRef: &corev1.ObjectReference{Kind: "Node"}},
+				},
+			},
+			&discoveryv1.EndpointSlice{
+				ObjectMeta: keptSlice, AddressType: "IPv4", Ports: []discoveryv1.EndpointPort{{Name: &text, Port: &number}},
+				Endpoints: []discoveryv1.Endpoint{
+					{Addresses: []string{"10.0.0.1"}, Hostname: &text, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}},
+					{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: &no, Terminating: &yes}},
+				},
+			},
+		},
+		"namespace": {
+			&corev1.Namespace{ObjectMeta: full(idled), Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"f"}}}, &corev1.Namespace{ObjectMeta: kept(nil)},
+		},
+		"secret": {
+			&corev1.Secret{ObjectMeta: full(mixed), Immutable: &yes, Type: "t", Data: map[string][]byte{"tls.crt": []byte("c"), "x": nil}},
+			&corev1.Secret{ObjectMeta: kept(nil), Type: "t", Data: map[string][]byte{"tls.crt": []byte("c")}},
+		},
+	} {
+		trim(c.in)
+		if diff := cmp.Diff(c.want, c.in); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		trim(c.in)
+		if diff := cmp.Diff(c.want, c.in); diff != "" {
+			t.Errorf("%s, twice (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestServicesThatAreNotIdled are told by one object: only that they exist counts.
+func TestServicesThatAreNotIdled(t *testing.T) {
+	a := newFakeAPI(t)
+	a.put(serviceOf("ns", "a"))
+	idled := serviceOf("ns", "b")
+	idled.Annotations = map[string]string{idledAt: "2026"}
+	a.put(idled)
+	_, sink := start(t, a, Config{})
+	sink.isSynced(t)
+	a.put(serviceOf("ns", "c"))
+	sink.has(t, "Service ns/a", "Service ns/b", "Service ns/c")
+	same := func(a, b string) bool {
+		return sink.latest["Service ns/"+a].Object == sink.latest["Service ns/"+b].Object
+	}
+	if !same("a", "c") || same("a", "b") {
+		t.Errorf("each has an object, or the idled one has none: %v", sink.latest)
+	}
+	a.put(serviceOf("ns", "b"))
+	sink.until(t, "awake", func() bool { return same("a", "b") })
+	idled.Name = "a"
+	a.put(idled)
+	sink.until(t, "idled", func() bool { return !same("a", "b") })
+	a.remove(serviceOf("ns", "c"))
+	sink.has(t, "Service ns/a", "Service ns/b")
+}
