@@ -3,6 +3,8 @@ package proxy
 import (
 	"bytes"
 	"strings"
+
+	"turnout/proxy/field"
 )
 
 // Captures is what of messages the access log keeps besides its own fields. It is
@@ -108,7 +110,7 @@ func (ex *Exchange) captureCookie(to [][]byte, name string, c *Capture, h *Head)
 			} else {
 				rest = nil
 			}
-			if pair = trim(pair); len(pair) >= len(c.Name) && string(pair[:len(c.Name)]) == c.Name {
+			if pair = field.Trim(pair); len(pair) >= len(c.Name) && string(pair[:len(c.Name)]) == c.Name {
 				to[0] = ex.scratch.Copy(pair[:min(len(pair), c.Max)])
 				return
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
+
+	"turnout/proxy/field"
 )
 
 // Compression says which answers are compressed on their way to clients. It is
@@ -126,7 +128,7 @@ func (c *Compression) covers(contentType []byte) bool {
 	if i := bytes.IndexByte(media, ';'); i >= 0 {
 		media = media[:i]
 	}
-	media = trim(media)
+	media = field.Trim(media)
 	for _, t := range c.types {
 		if equalFold(media, t) {
 			return true
@@ -155,9 +157,9 @@ func hasMember(list []byte, name string) bool {
 // nextMember cuts the first member off a comma-separated list.
 func nextMember(list []byte) (member, rest []byte) {
 	if i := bytes.IndexByte(list, ','); i >= 0 {
-		return trim(list[:i]), list[i+1:]
+		return field.Trim(list[:i]), list[i+1:]
 	}
-	return trim(list), nil
+	return field.Trim(list), nil
 }
 
 // takesGzip reports whether Accept-Encoding says that the client can read gzip (RFC 9110
@@ -173,7 +175,7 @@ func takesGzip(fields []Field) bool {
 			member, list = nextMember(list)
 			coding, weight := member, 1000
 			if semicolon := bytes.IndexByte(member, ';'); semicolon >= 0 {
-				coding, weight = trim(member[:semicolon]), quality(trim(member[semicolon+1:]))
+				coding, weight = field.Trim(member[:semicolon]), quality(field.Trim(member[semicolon+1:]))
 			}
 			switch {
 			case equalFold(coding, "gzip"):

@@ -288,16 +288,6 @@ func appendIP(b []byte, ip netip.Addr) []byte {
 	return ip.AppendTo(b)
 }
 
-func trim(v []byte) []byte {
-	for len(v) > 0 && (v[0] == ' ' || v[0] == '\t') {
-		v = v[1:]
-	}
-	for len(v) > 0 && (v[len(v)-1] == ' ' || v[len(v)-1] == '\t') {
-		v = v[:len(v)-1]
-	}
-	return v
-}
-
 // takeCookie removes every pair called name from a Cookie value (RFC 6265 section
 // 5.4) and returns the first one's value. The other pairs keep their order; rest
 // is the given value itself when nothing was found.
@@ -317,7 +307,7 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 			}
 		}
 		v = v[min(len(pair)+1, len(v)):]
-		pair = trim(pair)
+		pair = field.Trim(pair)
 		if val, ok := cookieNamed(pair, name); ok {
 			if !found {
 				found, value = true, val

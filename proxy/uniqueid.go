@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/proxy/field"
 	"turnout/routing/header"
 )
 
@@ -245,7 +246,7 @@ func (u *UniqueID) value(ex *Exchange) []byte {
 			b = append(b, '"')
 		}
 	}
-	return trim(ex.scratch.End(b))
+	return field.Trim(ex.scratch.End(b))
 }
 
 // convert applies lower and upper in place.

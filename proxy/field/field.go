@@ -56,3 +56,14 @@ func Delete(fields []Field, name string) []Field {
 	clear(fields[len(kept):])
 	return kept
 }
+
+// Trim cuts the blanks (SP and HTAB, RFC 9110 section 5.6.3) around v off.
+func Trim(v []byte) []byte {
+	for len(v) > 0 && (v[0] == ' ' || v[0] == '\t') {
+		v = v[1:]
+	}
+	for len(v) > 0 && (v[len(v)-1] == ' ' || v[len(v)-1] == '\t') {
+		v = v[:len(v)-1]
+	}
+	return v
+}

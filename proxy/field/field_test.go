@@ -71,3 +71,41 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestTrim(t *testing.T) {
+	for in, want := range map[string]string{"": "", " \t ": "", " a b\t": "a b", "\na\r": "\na\r"} {
+		if got := string(Trim([]byte(in))); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestArena: values stay as they were, and after a few rounds nothing is allocated.
+func TestArena(t *testing.T) {
+	var a Arena
+	kept := a.Copy([]byte("first"))
+	for range 100 {
+		a.Copy(make([]byte, 100))
+	}
+	if string(kept) != "first" {
+		t.Fatalf("a value became %q", kept)
+	}
+	value := make([]byte, 300)
+	round := func() {
+		a.Reset()
+		for range 10 {
+			a.Copy(value)
+		}
+	}
+	for range 4 {
+		round()
+	}
+	if n := testing.AllocsPerRun(100, round); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+	a.Copy(make([]byte, keptBlock+1))
+	a.Reset()
+	if cap(a.block) != 0 {
+		t.Errorf("%d bytes are kept", cap(a.block))
+	}
+}

@@ -315,7 +315,7 @@ func (o *op) value(m *Message) ([]byte, bool) {
 	if len(o.parts) == 1 && o.parts[0].fetch == fetchNone {
 		text := o.parts[0].text
 		m.Room -= len(text)
-		return trim(text), m.Room >= 0
+		return field.Trim(text), m.Room >= 0
 	}
 	need := 0
 	for i := range o.parts {
@@ -333,7 +333,7 @@ func (o *op) value(m *Message) ([]byte, bool) {
 		}
 	}
 	m.Room -= len(b) - start
-	return trim(m.Arena.End(b)), true
+	return field.Trim(m.Arena.End(b)), true
 }
 
 // bound is the most the part can become: each byte of what was found as "%XX".
@@ -459,15 +459,5 @@ func LastElement(v []byte) []byte {
 			from = i + 1
 		}
 	}
-	return trim(v[from:])
-}
-
-func trim(v []byte) []byte {
-	for len(v) > 0 && (v[0] == ' ' || v[0] == '\t') {
-		v = v[1:]
-	}
-	for len(v) > 0 && (v[len(v)-1] == ' ' || v[len(v)-1] == '\t') {
-		v = v[:len(v)-1]
-	}
-	return v
+	return field.Trim(v[from:])
 }
