@@ -51,6 +51,10 @@ func (ex *Exchange) monitored(h *Head) bool {
 
 // page ends the exchange with a configured answer.
 func (ex *Exchange) page(p *ErrorPage, reason Reason) {
+	if ex.grpc() {
+		ex.answerGRPC(p.Status, reason)
+		return
+	}
 	h := &ex.local.head
 	*h = Head{Status: p.Status, Reason: p.Reason, Minor: 1, Fields: append(h.Fields[:0], p.Fields...), Close: true}
 	ex.reply(reason, p.Body)
@@ -61,6 +65,10 @@ func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 func (ex *Exchange) answer(status int, reason Reason) {
 	if p := ex.w.cfg.Unavailable; p != nil && status == 503 {
 		ex.page(p, reason)
+		return
+	}
+	if status != 421 && ex.grpc() { // 421 is for the client's HTTP
+		ex.answerGRPC(status, reason)
 		return
 	}
 	h := &ex.local.head

@@ -120,7 +120,8 @@ func appendHead(b []byte, h *proxy.Head) []byte {
 // Head implements proxy.Downstream.
 func (st *serverStream) Head(h *proxy.Head, end bool) {
 	b := appendHead(st.BeginHead(), h)
-	if h.ContentLength >= 0 && h.Status != 204 { // also what HEAD and 304 declare (RFC 9110 section 8.6)
+	none := end && h.HTTP2 && h.ContentLength == 0        // END_STREAM says it, as it did to this side
+	if h.ContentLength >= 0 && h.Status != 204 && !none { // also what HEAD and 304 declare (RFC 9110 section 8.6)
 		b = wire.AppendContentLength(b, h.ContentLength)
 	}
 	if end {
