@@ -216,7 +216,7 @@ func checkProxyTLVs(header []byte, at int) error {
 	return nil
 }
 
-// proxyChecksum is the CRC32c of a header whose four bytes at at count as zero.
+// proxyChecksum is the CRC32c of a header in which the four bytes from at on count as zero.
 func proxyChecksum(header []byte, at int) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := crc32.Update(0, table, header[:at])

@@ -50,13 +50,12 @@ func main() {
 	flag.DurationVar(&o.floor, "floor", 5*time.Millisecond, "a 99th percentile below this passes whatever the ratio")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	ok, err := run(ctx, o)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "slow:", err)
-		os.Exit(1)
 	}
-	if !ok {
+	if err != nil || !ok {
 		os.Exit(1)
 	}
 }

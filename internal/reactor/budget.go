@@ -9,7 +9,7 @@ import (
 // to by Config.Budget. When it is used up the listeners of these loops stop accepting and what comes
 // waits in the system's backlog; loops that accept at the same moment may go over it by one each.
 type Budget struct {
-	max  int64
+	most int64
 	open atomic.Int64
 
 	mu      sync.Mutex
@@ -17,17 +17,17 @@ type Budget struct {
 	waits   atomic.Bool // waiting is not empty
 }
 
-// NewBudget makes a Budget of max connections, at least one.
-func NewBudget(max int) *Budget { return &Budget{max: int64(max)} }
+// NewBudget makes a Budget of n connections, at least one.
+func NewBudget(n int) *Budget { return &Budget{most: int64(n)} }
 
 // Open is the number of connections that count now. Any goroutine may call it.
 func (b *Budget) Open() int64 { return b.open.Load() }
 
-func (b *Budget) full() bool { return b.open.Load() >= b.max }
+func (b *Budget) full() bool { return b.open.Load() >= b.most }
 
 // take counts a connection and has the loop wait when it was the last one.
 func (b *Budget) take(l *Loop) {
-	if b.open.Add(1) >= b.max {
+	if b.open.Add(1) >= b.most {
 		b.wait(l)
 	}
 }

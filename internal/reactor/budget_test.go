@@ -7,8 +7,8 @@ import (
 )
 
 // budgeted is two loops that share an address and a Budget on a memory network.
-func budgeted(n *Network, max int) (*Budget, netip.AddrPort, *[]*Conn) {
-	b, at := NewBudget(max), netip.MustParseAddrPort("192.0.2.1:80")
+func budgeted(n *Network, most int) (*Budget, netip.AddrPort, *[]*Conn) {
+	b, at := NewBudget(most), netip.MustParseAddrPort("192.0.2.1:80")
 	accepted := &[]*Conn{}
 	for range 2 {
 		l := n.NewLoop(Config{Budget: b})

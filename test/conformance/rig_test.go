@@ -183,10 +183,10 @@ func readRequest(b []byte) (head bool, whole int, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	if _, err = io.Copy(io.Discard, q.Body); err != nil { // not all there yet
-		return true, 0, nil
+	if _, cut := io.Copy(io.Discard, q.Body); cut == nil {
+		whole = len(b) - source.Len() - in.Buffered()
 	}
-	return true, len(b) - source.Len() - in.Buffered(), nil
+	return true, whole, nil
 }
 
 // statuses reads what a client got as a sequence of answers. A HEAD request has no
