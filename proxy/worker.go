@@ -167,6 +167,7 @@ type Totals struct {
 	Open            [2]int64  // of those, open now
 	Handshakes      uint64    // TLS handshakes completed with clients
 	HandshakeErrors uint64
+	HeaderErrors    uint64 // connections closed for want of a PROXY header
 }
 
 // Totals adds the worker's counts to t. Safe from any goroutine.

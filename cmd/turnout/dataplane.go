@@ -41,6 +41,7 @@ type dataplane struct {
 	cfg         dataplaneConfig
 	group       *reactor.Group
 	mux         *tlsmux.Mux
+	front       *tlsmux.FrontProxy // nil without the PROXY protocol
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
 }
@@ -89,11 +90,11 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 func (d *dataplane) listen() error {
 	plain, secure := d.acceptPlain, d.acceptTLS
 	if d.cfg.ProxyProtocol {
-		front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: d.cfg.Timeouts.ClientHello})
-		if err != nil {
+		var err error
+		if d.front, err = tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: d.cfg.Timeouts.ClientHello}); err != nil {
 			return err
 		}
-		plain, secure = front.Accept(plain), front.Accept(secure)
+		plain, secure = d.front.Accept(plain), d.front.Accept(secure)
 	}
 	var err error
 	if d.http, err = d.group.Listen(d.cfg.HTTPAddr, plain); err != nil {
@@ -245,6 +246,9 @@ func (d *dataplane) Stats() proxy.Totals {
 			t.Connections[i] += ln.accepted[i].Load()
 			t.Open[i] += ln.server.Open(i == 1) + ln.server2.Open(i == 1)
 		}
+	}
+	if d.front != nil {
+		t.HeaderErrors = d.front.Rejected()
 	}
 	s := d.mux.Stats()
 	t.Handshakes = s.Terminated.Load()

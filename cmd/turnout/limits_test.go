@@ -62,6 +62,9 @@ func TestProxyProtocolOnBothPorts(t *testing.T) {
 			t.Errorf("without a header the answer on %s was %q", addr, got)
 		}
 	}
+	if _, text := get(t, "http://"+p.admin+"/metrics", ""); !strings.Contains(text, "turnout_proxy_header_errors_total 2\n") {
+		t.Error("the connections without a header are not counted")
+	}
 }
 
 func TestConnectionsWaitForTheirTurn(t *testing.T) {

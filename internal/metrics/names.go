@@ -4,23 +4,23 @@ package metrics
 // should be; the haproxy_* ones carry the names, labels and type (gauge, always)
 // of the router this one replaces, so that dashboards keep working.
 type metrics struct {
-	build, generation, routes               metric
-	requests, active, reasons               metric
-	bytesIn, bytesOut, tunnels, retries     metric
-	connections, open                       metric
-	handshakes, handshakeErrors             metric
-	logWritten, logDropped, logFailed       metric
-	objects, problems, rejected             metric
-	statusWrites, statusPending             metric
-	statusLeader                            metric
-	routeErrors                             metric
-	up, thresholds                          metric
-	frontConnections, frontSessions         metric
-	backConnections, backSessions           metric
-	backBytesIn, backBytesOut               metric
-	backResponses, backUp                   metric
-	serverConnections, serverSessions       metric
-	serverErrors, serverWeight, serverState metric
+	build, generation, routes                 metric
+	requests, active, reasons                 metric
+	bytesIn, bytesOut, tunnels, retries       metric
+	connections, open                         metric
+	handshakes, handshakeErrors, headerErrors metric
+	logWritten, logDropped, logFailed         metric
+	objects, problems, rejected               metric
+	statusWrites, statusPending               metric
+	statusLeader                              metric
+	routeErrors                               metric
+	up, thresholds                            metric
+	frontConnections, frontSessions           metric
+	backConnections, backSessions             metric
+	backBytesIn, backBytesOut                 metric
+	backResponses, backUp                     metric
+	serverConnections, serverSessions         metric
+	serverErrors, serverWeight, serverState   metric
 }
 
 func describe() *metrics {
@@ -43,6 +43,7 @@ func describe() *metrics {
 		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
 		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
 		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
+		headerErrors:    counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late."),
 
 		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
 		logDropped: counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow."),
@@ -82,7 +83,7 @@ func describe() *metrics {
 func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries,
-		m.connections, m.open, m.handshakes, m.handshakeErrors, m.logWritten, m.logDropped, m.logFailed,
+		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
