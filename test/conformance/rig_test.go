@@ -53,18 +53,20 @@ func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.A
 
 func (l *lane) accept(c *reactor.Conn) reactor.Handler { return l.server.Accept(c, false) }
 
-// publishApp publishes the one route there is.
-func publishApp(t testing.TB, store *routing.Store, registry *balancer.Registry, pod netip.AddrPort) {
+// republish publishes the one route there is, after change.
+func (r *rig) republish(t testing.TB, change func(*routing.Policy)) {
 	t.Helper()
-	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, []routing.RouteSpec{{
+	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: []balancer.Target{{ID: "ept:app", Addr: pod, Weight: 1}},
-	}})
+		Targets: []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}},
+	}
+	change(&spec.Policy)
+	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec})
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
-	store.Publish(table)
+	r.store.Publish(table)
 }
 
 // rig is a router of one loop on an in-memory network in virtual time.
@@ -72,6 +74,7 @@ type rig struct {
 	t        *testing.T
 	net      *reactor.Network
 	registry *balancer.Registry
+	store    *routing.Store
 	lane     *lane
 	pod      *pod
 	log      records
@@ -89,10 +92,9 @@ func (l *records) Log(r *proxy.Record) {
 
 func newRig(t *testing.T, n *reactor.Network, replies []reply) *rig {
 	t.Helper()
-	r := &rig{t: t, net: n, registry: balancer.NewRegistry()}
-	store := routing.NewStore()
+	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore()}
 	loop := n.NewLoop(reactor.Config{})
-	r.lane = newLane(t, loop, store, &r.log)
+	r.lane = newLane(t, loop, r.store, &r.log)
 	front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +104,7 @@ func newRig(t *testing.T, n *reactor.Network, replies []reply) *rig {
 			t.Fatal(err)
 		}
 	}
-	publishApp(t, store, r.registry, podAddr)
+	r.republish(t, func(*routing.Policy) {})
 	r.pod = &pod{replies: replies}
 	n.Accept(podAddr, r.pod.connect)
 	return r

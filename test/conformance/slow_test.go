@@ -8,6 +8,7 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
+	"turnout/routing"
 )
 
 const request = "GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"
@@ -154,4 +155,52 @@ func TestStoppedPodEndsABody(t *testing.T) {
 		t.Fatalf("got %.200q", c.Received())
 	}
 	r.reason(t, proxy.ReasonServerTimeout)
+}
+
+// TestPodThatCannotBeConnected: the connect timeout ends the attempt, not the server's.
+func TestPodThatCannotBeConnected(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, nil)
+	n.HangDial(podAddr)
+	c := n.Connect(plainPort)
+	c.Write([]byte(request))
+	n.Advance(4 * time.Second)
+	if c.Total() != 0 {
+		t.Fatalf("answered %q before its time", c.Received())
+	}
+	n.Advance(2 * time.Second)
+	if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 503 ")) {
+		t.Fatalf("got %q", c.Received())
+	}
+	r.reason(t, proxy.ReasonConnect)
+}
+
+// TestRouteHasItsOwnTimeouts: the annotations of a route beat the router's defaults.
+func TestRouteHasItsOwnTimeouts(t *testing.T) {
+	own := func(p *routing.Policy) { p.ServerTimeout, p.TunnelTimeout = 2*time.Second, 8*time.Second }
+	t.Run("server", func(t *testing.T) {
+		n := reactor.NewNetwork(1)
+		r := newRig(t, n, []reply{{silent: true}})
+		r.republish(t, own)
+		c := n.Connect(plainPort)
+		c.Write([]byte(request))
+		n.Advance(3 * time.Second)
+		if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 504 ")) {
+			t.Fatalf("got %q", c.Received())
+		}
+		r.reason(t, proxy.ReasonServerTimeout)
+	})
+	t.Run("tunnel", func(t *testing.T) {
+		n := reactor.NewNetwork(1)
+		r := newRig(t, n, []reply{{data: []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")}})
+		r.republish(t, own)
+		c := n.Connect(plainPort)
+		c.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"))
+		n.Advance(7 * time.Second)
+		if len(r.log) != 0 {
+			t.Fatal("ended before its time")
+		}
+		n.Advance(4 * time.Second)
+		r.reason(t, proxy.ReasonTunnelClosed)
+	})
 }
