@@ -1,7 +1,7 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec interop
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -63,6 +63,9 @@ bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 
 h2spec: bin/h2spec ## conformance of HTTP/2: all cases of h2spec, with TLS and without
 	$(GO) test -count 1 -run TestH2Spec -v ./cmd/turnout
+
+interop: ## the calls of the gRPC interoperability suite through the router
+	cd test/grpc && $(GO) test -count 1 -timeout 5m ./...
 
 bin/h2spec:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
