@@ -153,8 +153,8 @@ func TestHealth(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	b := backoff{first: 500 * time.Millisecond, last: 8 * time.Second}
-	for attempt, middle := range []time.Duration{500, 1000, 2000, 4000, 8000, 8000, 8000} {
-		middle *= time.Millisecond
+	for attempt, ms := range []int{500, 1000, 2000, 4000, 8000, 8000, 8000} {
+		middle := time.Duration(ms) * time.Millisecond
 		seen := map[time.Duration]bool{}
 		for range 50 {
 			d := b.delay(attempt)

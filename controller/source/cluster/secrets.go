@@ -69,7 +69,7 @@ func newSecrets(api secretAPI, h *health, log *zap.Logger, retry backoff, review
 	return &secrets{
 		api: api, health: h, log: log, review: review,
 		retry:  backoff{first: retry.first, last: 4 * retry.last},
-		refuse: backoff{first: 2 * retry.first, last: 8 * retry.last},
+		refuse: backoff{first: 2 * retry.first, last: 4 * retry.last},
 		slots:  make(chan struct{}, maxRequests), watched: make(map[source.Key]*secretWatch),
 	}
 }
@@ -301,7 +301,7 @@ func sameSecret(a, b *corev1.Secret) bool {
 
 func sameText(a, b error) bool {
 	if a == nil || b == nil {
-		return a == b
+		return (a == nil) == (b == nil)
 	}
 	return a.Error() == b.Error()
 }

@@ -271,7 +271,7 @@ func TestRefusalsAreAskedAboutSeldom(t *testing.T) {
 		stop := run(t, s, newRecorder())
 		<-time.After(time.Hour) // virtual
 		synctest.Wait()
-		if api.reviews < 30 || api.reviews > 140 {
+		if api.reviews < 60 || api.reviews > 280 {
 			t.Errorf("%d reviews in an hour", api.reviews)
 		}
 		stop()
