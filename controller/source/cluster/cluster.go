@@ -126,10 +126,11 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	if err != nil {
 		return nil, err
 	}
-	h := newHealth(cfg.Log, config.Host)
+	resources := clients.resources(&cfg)
+	h := newHealth(cfg.Log, config.Host, len(resources))
 	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
 	f := &Feeder{routes: clients.route, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
-	for _, r := range clients.resources(&cfg) {
+	for _, r := range resources {
 		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, retry: retry})
 	}
 	return f, nil

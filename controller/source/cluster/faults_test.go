@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -130,25 +131,53 @@ func TestFlood(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	h := newHealth(zap.NewNop(), "")
-	if !h.wait(t.Context()) {
-		t.Error("an outage before anything failed")
+	h := newHealth(zap.NewNop(), "", 2)
+	over := func() bool {
+		select {
+		case <-h.up:
+			return true
+		default:
+			return false
+		}
 	}
 	h.failed("a", nil)
-	h.failed("b", nil)
 	h.failed("a", nil)
-	over := make(chan bool)
-	go func() { over <- h.wait(t.Context()) }()
-	h.answered("a")
-	select {
-	case <-over:
-		t.Error("over while b has no answer")
-	default:
-	}
 	h.answered("b")
-	if !<-over {
+	if !over() || !h.wait(t.Context()) {
+		t.Error("what may work is held up while b gets answers")
+	}
+	h.failed("b", nil)
+	h.failed("b", nil)
+	if over() {
+		t.Error("over while nobody gets an answer")
+	}
+	done := make(chan bool)
+	go func() { done <- h.wait(t.Context()) }()
+	h.answered("a")
+	h.answered("a")
+	if !<-done || !over() {
 		t.Error("not over")
 	}
+	h.answered("b")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	h.failed("a", nil)
+	h.failed("b", nil)
+	if h.wait(ended) {
+		t.Error("over by the end of who waits")
+	}
+}
+
+// TestOneKindAway has secrets go on while Routes get no answer, as where another server
+// answers for them.
+func TestOneKindAway(t *testing.T) {
+	a := newFakeAPI(t)
+	a.status["routes"] = http.StatusServiceUnavailable
+	a.put(secretOf("ns", "cert", "1"))
+	f, sink := start(t, a, Config{})
+	sink.said(t, "cannot be reached")
+	f.Secrets().Watch(theKey)
+	sink.holds(t, "ns/cert", "1")
 }
 
 func TestBackoff(t *testing.T) {

@@ -189,7 +189,7 @@ func TestSecretsUnderFire(t *testing.T) {
 	const keys, writers, askers, steps = 40, 8, 8, 600
 	api := newFakeSecrets(rand.New(rand.NewPCG(1, 2)))
 	quick := backoff{first: time.Microsecond, last: 100 * time.Microsecond}
-	s := newSecrets(api, newHealth(nopLog, ""), nopLog, quick, time.Millisecond)
+	s := newSecrets(api, newHealth(nopLog, "", 1), nopLog, quick, time.Millisecond)
 	sink := &ordered{recorder: newRecorder(), t: t, last: map[source.Key]int{}}
 	stop := run(t, s, sink)
 	keyOf := func(i int) source.Key { return source.Key{Namespace: "ns", Name: fmt.Sprint("s", i)} }

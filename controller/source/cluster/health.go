@@ -13,19 +13,21 @@ import (
 
 // health is whether the API server answers the readers. An outage begins when the first
 // of them gets no answer and ends when the last one does again; each end is told to
-// the log once. What is many waits for the end instead of trying.
+// the log once. While none of them gets an answer, what is many waits instead of trying.
 type health struct {
-	log    *zap.Logger
-	server string
+	log     *zap.Logger
+	server  string
+	readers int
 
 	mu    sync.Mutex
 	away  map[string]struct{} // readers that get no answer now
 	since time.Time           // of the outage
-	up    chan struct{}       // closed while there is no outage
+	up    chan struct{}       // closed while some reader gets answers
 }
 
-func newHealth(log *zap.Logger, server string) *health {
-	h := &health{log: log, server: server, away: make(map[string]struct{}), up: make(chan struct{})}
+// newHealth returns the health of a server that a number of readers ask.
+func newHealth(log *zap.Logger, server string, readers int) *health {
+	h := &health{log: log, server: server, readers: readers, away: make(map[string]struct{}), up: make(chan struct{})}
 	close(h.up)
 	return h
 }
@@ -36,10 +38,14 @@ func (h *health) failed(reader string, err error) {
 	defer h.mu.Unlock()
 	if len(h.away) == 0 {
 		h.since = time.Now()
-		h.up = make(chan struct{})
 		h.log.Warn("the API server cannot be reached; what is known is served on", zap.String("server", h.server), zap.Error(err))
 	}
-	h.away[reader] = struct{}{}
+	if _, was := h.away[reader]; was {
+		return
+	}
+	if h.away[reader] = struct{}{}; len(h.away) == h.readers {
+		h.up = make(chan struct{})
+	}
 }
 
 // answered says that a reader gets answers.
@@ -49,14 +55,15 @@ func (h *health) answered(reader string) {
 	if _, was := h.away[reader]; !was {
 		return
 	}
-	delete(h.away, reader)
-	if len(h.away) == 0 {
+	if len(h.away) == h.readers {
 		close(h.up)
+	}
+	if delete(h.away, reader); len(h.away) == 0 {
 		h.log.Info("the API server can be reached again", zap.String("server", h.server), zap.Duration("after", time.Since(h.since).Round(time.Millisecond)))
 	}
 }
 
-// wait returns when there is no outage or ctx is done. The bool is false for the latter.
+// wait returns when some reader gets answers or ctx is done. The bool is false for the latter.
 func (h *health) wait(ctx context.Context) bool {
 	for {
 		h.mu.Lock()

@@ -96,7 +96,7 @@ func TestSecretLives(t *testing.T) {
 }
 
 func TestSecretAskedBeforeRun(t *testing.T) {
-	s := newSecrets(newFakeSecrets(nil), newHealth(nopLog, ""), nopLog, soon, time.Hour)
+	s := newSecrets(newFakeSecrets(nil), newHealth(nopLog, "", 1), nopLog, soon, time.Hour)
 	s.Watch(theKey)
 	s.Watch(source.Key{Namespace: "ns", Name: "forgotten"})
 	s.Forget(source.Key{Namespace: "ns", Name: "forgotten"})
@@ -199,7 +199,7 @@ func TestSecretInOutage(t *testing.T) {
 	sink.isSynced(t)
 	a.set(func(a *fakeAPI) { a.down = true })
 	a.cutWatches()
-	sink.said(t, "cannot be reached")
+	a.asked(t, 3, allWatches...) // all readers have seen it
 	before := a.count("list secrets") + a.count("watch secrets")
 	a.asked(t, 20, allWatches...)
 	if n := a.count("list secrets") + a.count("watch secrets") - before; n > 2 { // what was on its way
@@ -234,7 +234,7 @@ func TestPermissionIsReviewedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeSecrets(nil)
 		api.change(theKey, "1")
-		s := newSecrets(api, newHealth(nopLog, ""), nopLog, soon, time.Hour)
+		s := newSecrets(api, newHealth(nopLog, "", 1), nopLog, soon, time.Hour)
 		sink := newRecorder()
 		s.Watch(theKey)
 		stop := run(t, s, sink)
@@ -266,7 +266,7 @@ func TestRefusalsAreAskedAboutSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeSecrets(nil)
 		api.deny = true
-		s := newSecrets(api, newHealth(nopLog, ""), nopLog, retryAPI(), time.Hour)
+		s := newSecrets(api, newHealth(nopLog, "", 1), nopLog, retryAPI(), time.Hour)
 		s.Watch(theKey)
 		stop := run(t, s, newRecorder())
 		<-time.After(time.Hour) // virtual
