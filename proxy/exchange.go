@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/ratelimit"
 	"turnout/proxy/field"
-	"turnout/ratelimit"
 	"turnout/routing"
 	"turnout/routing/header"
 )

@@ -3,7 +3,7 @@ package proxy
 import (
 	"net/netip"
 
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
 

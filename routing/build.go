@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 
 	"turnout/balancer"
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 )
 
 // builder makes one table. What it shares with the table it began with is copied

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"turnout/balancer"
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 )
 
 // Stats counts what a route has done. It lives as long as the route is in the

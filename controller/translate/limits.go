@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
 

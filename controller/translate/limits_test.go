@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/controller/endpoints"
-	"turnout/ratelimit"
+	"turnout/internal/ratelimit"
 )
 
 // withAnnotations is a route with annotations, translated.

@@ -15,8 +15,8 @@ var direction = []struct {
 	reason string
 }{
 	{"balancer", nil, "the bottom of the request path: it must be usable by anything"},
-	{"ratelimit", nil, "counters by address; it knows neither routes nor requests"},
-	{"routing", []string{"balancer", "ratelimit"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"internal/ratelimit", nil, "counters by address; it knows neither routes nor requests"},
+	{"routing", []string{"balancer", "internal/ratelimit"}, "a table is plain data and pools; it knows nobody who reads it"},
 	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
@@ -26,9 +26,9 @@ var direction = []struct {
 	{"proxy/h2/session", []string{"proxy/field", "proxy/h2/wire"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h2", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/reactor"}, "a tunnel copies between two connections"},
-	{"proxy", []string{"balancer", "ratelimit", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
+	{"proxy", []string{"balancer", "internal/ratelimit", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "routing", "internal/reactor"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
-	{"controller", []string{"balancer", "ratelimit", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
+	{"controller", []string{"balancer", "internal/ratelimit", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
 	{"internal/accesslog", []string{"proxy"}, "it writes the pipeline's records"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},
@@ -83,7 +83,7 @@ var pure = []struct {
 	{"proxy/h2/wire", false, []string{"net", "os", "syscall", "time", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
 	{"proxy/h2/session", false, []string{"net", "os", "syscall", "sync", "context", "bufio"}, "codecs are pure state machines: bytes in, events out"},
 	{"routing", false, []string{"net", "os", "syscall", "net/http"}, "plain data in, immutable table out"},
-	{"ratelimit", false, []string{"net", "os", "syscall"}, "counting is arithmetic"},
+	{"internal/ratelimit", false, []string{"net", "os", "syscall"}, "counting is arithmetic"},
 	{"balancer", false, []string{"net", "os", "syscall", "net/http"}, "who gets the request is arithmetic"},
 	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
 	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
@@ -186,7 +186,7 @@ var calls = []struct {
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube"}, nil, "the environment is read in cmd only"},
 	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "test/kube"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
-		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "internal/ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
 
 func TestCalls(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
 	"turnout/proxy"
-	"turnout/ratelimit"
 	"turnout/routing"
 )
 

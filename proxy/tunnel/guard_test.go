@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
 	"turnout/proxy"
-	"turnout/ratelimit"
 	"turnout/routing"
 )
 
