@@ -136,6 +136,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	go func() { failed <- r.control.Run(inner) }()
 	go func() { failed <- r.feeder.run(inner) }()
 	go func() { failed <- r.data.Run(serving) }()
+	go returnMemory(inner)
 	if r.status != nil {
 		rooms++
 		go func() { failed <- r.status.Run(inner) }()
@@ -148,7 +149,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		case <-ready:
 			ready = nil
 			close(r.complete)
-			go returnMemory()
+			go debug.FreeOSMemory() // the first reading needs about twice what stays
 			r.log.Info("ready", zap.Int("routes", r.store.Load().Len()), zap.Uint64("generation", r.store.Load().Generation()))
 			if started != nil {
 				err = started()
@@ -172,10 +173,6 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	r.closeLog()
 	return errors.Join(err, r.admin.Close())
 }
-
-// returnMemory gives the system what only the first reading needed: at 10,000 routes
-// about as much as is in use.
-func returnMemory() { debug.FreeOSMemory() }
 
 // linger serves on for the shutdown delay.
 func (r *router) linger(failed <-chan error, rooms int) (int, error) {
