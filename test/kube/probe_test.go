@@ -24,12 +24,15 @@ type latencies []time.Duration
 
 // String is "p50 / p99".
 func (l latencies) String() string {
+	return fmt.Sprintf("%.1f / %.1f ms", l.share(0.5).Seconds()*1000, l.share(0.99).Seconds()*1000)
+}
+
+// share returns what a share of the times does not exceed.
+func (l latencies) share(share float64) time.Duration {
 	if len(l) == 0 {
-		return "none"
+		return 0
 	}
-	sorted := slices.Sorted(slices.Values(l))
-	at := func(share float64) time.Duration { return sorted[int(share*float64(len(sorted)-1))] }
-	return fmt.Sprintf("%.1f / %.1f ms", at(0.5).Seconds()*1000, at(0.99).Seconds()*1000)
+	return slices.Sorted(slices.Values(l))[int(share*float64(len(l)-1))]
 }
 
 // probe makes changes and measures how fast they are served.

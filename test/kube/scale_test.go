@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"turnout/test/kube/internal/pods"
 	"turnout/test/kube/internal/router"
@@ -28,6 +29,7 @@ type figures struct {
 	firstReady, ready time.Duration // process start to ready: nothing is said in any status; all is said
 	said              time.Duration // ready to all said
 	resident, heap    int64         // bytes at rest
+	busy              int64         // bytes resident after the changes
 	empty, emptyHeap  int64         // the same of a router without routes
 	cpu               float64       // share of one processor at rest
 	latency           map[string]latencies
@@ -51,6 +53,9 @@ func TestScale(t *testing.T) {
 			f := measure(t, size, samples, rest)
 			f.empty, f.emptyHeap = base.resident, base.heap
 			table = append(table, f)
+			if *scale {
+				f.check(t)
+			}
 		})
 	}
 	t.Logf("%s, %d processors\n%s", runtime.Version(), runtime.NumCPU(), format(table))
@@ -62,13 +67,12 @@ func measure(t *testing.T, size, samples int, rest time.Duration) figures {
 	fill(t, size, n.fillOne)
 	f := figures{routes: size, latency: map[string]latencies{}}
 
+	changes := must[watch.Interface](t)(shared.routes.RouteV1().Routes(n.name).Watch(t.Context(), metav1.ListOptions{}))
 	start := time.Now()
 	first := startRouter(t, "default")
 	first.WaitReady(t)
 	f.firstReady = time.Since(start)
-	for i := range size {
-		n.says(fmt.Sprintf("r%d", i), "default", fmt.Sprintf("r%d.scale.test True", i))
-	}
+	waitSaid(t, changes, size)
 	f.said = time.Since(start) - f.firstReady
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
@@ -97,7 +101,48 @@ func measure(t *testing.T, size, samples int, rest time.Duration) figures {
 	f.latency["endpoint removed"] = p.endpointsRemoved(samples)
 	cancel()
 	<-background
+	f.busy = must[int64](t)(r.Resident())
 	return f
+}
+
+// check compares with what the router is meant to need at most.
+func (f *figures) check(t *testing.T) {
+	if f.resident > 150<<20 {
+		t.Errorf("%d bytes resident at rest, at most 150 MiB", f.resident)
+	}
+	if perRoute := (f.heap - f.emptyHeap) / int64(f.routes); perRoute > 8<<10 && f.routes >= 10000 {
+		t.Errorf("%d bytes of heap per route, at most 8 KiB", perRoute)
+	}
+	if f.cpu > 0.01 {
+		t.Errorf("%.2f %% of a processor at rest, at most 1 %%", f.cpu*100)
+	}
+	for what, l := range f.latency {
+		if l.share(0.5) > 25*time.Millisecond || l.share(0.99) > 100*time.Millisecond {
+			t.Errorf("%s is served after %s (p50 / p99), at most 25 / 100 ms", what, l)
+		}
+	}
+}
+
+// waitSaid waits until the router has said of so many routes that they are admitted.
+func waitSaid(t *testing.T, changes watch.Interface, routes int) {
+	defer changes.Stop()
+	said := map[string]bool{}
+	timeout := time.NewTimer(10 * time.Minute) // there is a limit to the rate
+	defer timeout.Stop()
+	for len(said) < routes {
+		select {
+		case event, ok := <-changes.ResultChan():
+			route, isRoute := event.Object.(*routev1.Route)
+			if !ok || !isRoute {
+				t.Fatalf("the watch broke: %v", event)
+			}
+			if verdict(route, "default") == route.Spec.Host+" True" {
+				said[route.Name] = true
+			}
+		case <-timeout.C:
+			t.Fatalf("%d of %d routes have a status", len(said), routes)
+		}
+	}
 }
 
 // memory takes the memory figures of a router.
@@ -188,6 +233,7 @@ func format(table []figures) string {
 	line("the same when no route has a status yet", func(f figures) string { return f.firstReady.Round(10 * time.Millisecond).String() })
 	line("after that, until every status is written", func(f figures) string { return f.said.Round(100 * time.Millisecond).String() })
 	line("resident at rest", func(f figures) string { return mib(f.resident) })
+	line("resident while 50 changes per second arrive", func(f figures) string { return mib(f.busy) })
 	line("resident per route, above a router without routes", func(f figures) string { return perRoute(f.resident-f.empty, f) })
 	line("heap per route, above a router without routes", func(f figures) string { return perRoute(f.heap-f.emptyHeap, f) })
 	line("processor at rest", func(f figures) string { return fmt.Sprintf("%.2f %%", f.cpu*100) })
