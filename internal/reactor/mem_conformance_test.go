@@ -130,8 +130,11 @@ type realRig struct {
 	cancel  func()
 	ended   chan struct{}
 	changed chan struct{}
-	wg      sync.WaitGroup // remotes
-	cleanup func(func())
+	wg      sync.WaitGroup // remotes, and who accepts them
+
+	mu      sync.Mutex
+	over    bool
+	remotes []*tcpRemote
 }
 
 func newRealRig(t *testing.T, cfg Config, make_ func(Config) (*Loop, error)) rig {
@@ -140,7 +143,7 @@ func newRealRig(t *testing.T, cfg Config, make_ func(Config) (*Loop, error)) rig
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &realRig{l: l, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}, 1), cleanup: t.Cleanup}
+	r := &realRig{l: l, cancel: cancel, ended: make(chan struct{}), changed: make(chan struct{}, 1)}
 	go func() {
 		defer close(r.ended)
 		if err := l.Run(ctx); err != nil {
@@ -149,12 +152,23 @@ func newRealRig(t *testing.T, cfg Config, make_ func(Config) (*Loop, error)) rig
 	}()
 	t.Cleanup(func() {
 		r.stop()
-		r.wg.Wait()
+		r.release()
+		r.wg.Wait() // listeners were closed before: their cleanup came later
 		if e, ok := l.eng.(*portableEngine); ok {
 			e.running.Wait() // hangs if a goroutine leaks
 		}
 	})
 	return r
+}
+
+// release ends all remotes, and those that are still to come.
+func (r *realRig) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for _, m := range r.remotes {
+		m.release()
+	}
 }
 
 func (r *realRig) loop() *Loop { return r.l }
@@ -211,7 +225,7 @@ func (r *realRig) serve(t *testing.T) (netip.AddrPort, func() []remote) {
 	t.Cleanup(func() { ln.Close() })
 	var mu sync.Mutex
 	var all []remote
-	go func() {
+	r.wg.Go(func() {
 		for {
 			nc, err := ln.Accept()
 			if err != nil {
@@ -222,7 +236,7 @@ func (r *realRig) serve(t *testing.T) (netip.AddrPort, func() []remote) {
 			mu.Unlock()
 			r.note()
 		}
-	}()
+	})
 	return tcpAddr(ln.Addr()), func() []remote {
 		mu.Lock()
 		defer mu.Unlock()
@@ -259,14 +273,19 @@ func (r *realRig) remote(nc net.Conn) remote {
 	_ = m.nc.SetReadBuffer(64 << 10)
 	r.wg.Go(m.readLoop)
 	r.wg.Go(m.writeLoop)
-	r.cleanup(func() {
-		m.mu.Lock()
-		m.gone = true
-		m.cond.Broadcast()
-		m.mu.Unlock()
-		_ = m.nc.Close()
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remotes = append(r.remotes, m)
+	if r.over {
+		m.release()
+	}
 	return m
+}
+
+// release ends both goroutines.
+func (m *tcpRemote) release() {
+	m.change(func() { m.gone = true })
+	_ = m.nc.Close()
 }
 
 func (m *tcpRemote) readLoop() {
