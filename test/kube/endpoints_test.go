@@ -35,7 +35,7 @@ func only(t testing.TB, r *router.Router, url, address string) {
 	eventually(t, "only "+address, func() error {
 		for range 20 {
 			if got, err := r.Get(url); err != nil || got.Pod.Pod != address {
-				return fmt.Errorf("%d by %q, error %v", got.Code, got.Pod.Pod, err) //nolint:errorlint // err may be nil
+				return fmt.Errorf("%d by %q, error %v", got.Code, got.Pod.Pod, err)
 			}
 		}
 		return nil
