@@ -27,6 +27,9 @@ func testSite(t *testing.T, routes int, tls, cookie bool) *site {
 		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
 			t.Fatal(err)
 		}
+		if s.fallback, err = newKeyPair("default.bench.test"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }

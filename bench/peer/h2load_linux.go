@@ -36,7 +36,7 @@ func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multip
 	defer cancel()
 	length := h.warmup + h.measure + clientMargin
 	cmd := exec.CommandContext(ctx, h.h2load,
-		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatFloat(length.Seconds(), 'f', 3, 64),
+		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatInt(length.Milliseconds(), 10)+"ms",
 		"--npn-list=h2", "--groups=X25519", "--tls13-ciphers=TLS_AES_128_GCM_SHA256",
 		"--connect-to="+p.addr.String(), "https://"+net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port())))+"/items/0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

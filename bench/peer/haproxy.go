@@ -136,10 +136,11 @@ func (w *configWriter) templateTLS() {
 	w.linef("backend be_tcp")
 	w.linef("  mode tcp")
 	edge := w.patterns("edge_reencrypt.map", w.backendOf)
-	certificate := filepath.Join(w.dir, "site.pem")
-	list := w.file("certificates.list", fmt.Sprintf("%s [alpn h2,http/1.1] %s\n", certificate, load.Host(0)))
+	// The default certificate is another one: HAProxy takes what it was told first of a certificate's names.
+	fallback := w.file("default.pem", w.site.fallback.certificate+w.site.fallback.key)
+	list := w.file("certificates.list", fmt.Sprintf("%s [alpn h2,http/1.1] %s\n", filepath.Join(w.dir, "site.pem"), load.Host(0)))
 	for _, stage := range []struct{ name, crt string }{
-		{"sni", "crt " + certificate + " crt-list " + list}, {"no_sni", "crt " + certificate},
+		{"sni", "crt " + fallback + " crt-list " + list}, {"no_sni", "crt " + fallback},
 	} {
 		socket := filepath.Join(w.dir, stage.name+".sock")
 		w.linef("backend be_%s", stage.name)

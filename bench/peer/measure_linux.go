@@ -44,6 +44,9 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
 			return o, err
 		}
+		if s.fallback, err = newKeyPair("default.bench.test"); err != nil {
+			return o, err
+		}
 	}
 	rig, err := load.NewRig(upstreams)
 	if err != nil {

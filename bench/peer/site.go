@@ -29,6 +29,7 @@ type site struct {
 	cookie    bool
 	rules     bool    // HSTS and two header actions; without tls the route takes plain requests too
 	pem       keyPair // of Host(0); only with tls
+	fallback  keyPair // of no host; only with tls
 }
 
 // keyPair is a certificate and its key, each as PEM.
