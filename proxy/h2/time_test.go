@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/proxy"
+	"turnout/routing"
 )
 
 func TestFirstFramesInTime(t *testing.T) {
@@ -186,4 +187,38 @@ func TestDrainServesWhatIsOnItsWay(t *testing.T) {
 	c.run()
 	c.want(1, 200, "x")
 	c.wantGoAway(http2.ErrCodeNo)
+}
+
+// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them; who takes none does not.
+func TestSlowReaderIsServed(t *testing.T) {
+	const step = 20 * time.Second // of 30 s that a client may be silent
+	body := strings.Repeat("x", 512<<10)
+	for _, takes := range []bool{true, false} {
+		r := newRig(t)
+		p := r.pod(1, always(ok(body)))
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = time.Hour }, p.addr)
+		c := r.connect()
+		c.grant = false
+		c.get(1, "/")
+		_ = c.fr.WriteWindowUpdate(0, 1<<20)
+		c.run()
+		for range 10 {
+			if takes {
+				_ = c.fr.WriteWindowUpdate(1, 1000)
+			}
+			r.net.Advance(step)
+			c.run()
+		}
+		_ = c.fr.WriteWindowUpdate(1, 1<<20)
+		c.run()
+		if takes {
+			c.want(1, 200, body)
+		} else {
+			if n := len(c.stream(1).body); n == len(body) {
+				t.Error("a client that takes nothing is waited for")
+			}
+			r.wantReason(proxy.ReasonClientTimeout)
+		}
+		r.wantQuiet()
+	}
 }

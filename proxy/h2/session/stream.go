@@ -39,6 +39,7 @@ type Stream struct {
 	sendEnd bool   // END_STREAM was sent
 	full    bool   // SendData answered true
 	listed  bool   // in Session.waiting
+	sent    uint64 // bytes of DATA that windows had room for
 
 	// Receiving.
 	win      inWindow
@@ -61,12 +62,15 @@ func (st *Stream) Open() bool { return st.s != nil }
 // Waiting is the number of bytes that wait to be sent for want of a window.
 func (st *Stream) Waiting() int { return st.out.len() }
 
+// Sent is the number of body bytes that were sent, or wait only for the connection.
+func (st *Stream) Sent() uint64 { return st.sent }
+
 // start makes st the stream id of s.
 func (st *Stream) start(s *Session, id uint32) {
 	st.s, st.id, st.window = s, id, s.initial
 	st.win = inWindow{size: firstWindow, left: firstWindow, most: maxWindow}
 	st.declared, st.received = -1, 0
-	st.sendEnd, st.endOut, st.full = false, false, false
+	st.sendEnd, st.endOut, st.full, st.sent = false, false, false, 0
 	st.recvEnd, st.told, st.paused = false, false, false
 	s.add(st)
 }
@@ -163,6 +167,7 @@ func (st *Stream) write(p []byte, most int) int {
 	}
 	st.window -= int64(n)
 	s.window -= int64(n)
+	st.sent += uint64(n)
 	b := s.begin()
 	at := 0
 	for left := p[:n]; len(left) > 0; {
