@@ -22,8 +22,13 @@ func TestServerID(t *testing.T) {
 }
 
 func TestCookieValue(t *testing.T) {
-	if got := CookieValue("pod:pod-a-0:a:http:127.0.0.1:20001"); got != "57557b53ff525de33780c89ab90ac8ca" {
-		t.Errorf("cookie value %q: sessions of the router that is replaced are lost", got)
+	for id, c := range map[string][2]string{
+		"C712": {"pod:pod-a-0:a:http:127.0.0.1:20001", "57557b53ff525de33780c89ab90ac8ca"},
+		"C713": {"pod:pod-b-0:b:http:127.0.0.1:20002", "13ed5626ce5997f71c35a4ac9dfcf95f"},
+	} {
+		if got := CookieValue(c[0]); got != c[1] {
+			t.Errorf("%s: %q: sessions of the router that is replaced are lost", id, got)
+		}
 	}
 }
 

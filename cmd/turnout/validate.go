@@ -15,7 +15,7 @@ var errInvalid = errors.New("the manifests have errors")
 // runValidate is the validate subcommand: flags first, then folders and files.
 func runValidate(args []string, env environment, stdout io.Writer) error {
 	flags, paths := splitPaths(args)
-	o, _, err := parseOptions(flags, env)
+	o, warnings, err := parseOptions(flags, env)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func runValidate(args []string, env environment, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := printReport(stdout, report); err != nil {
+	if err := printReport(stdout, warnings, report); err != nil {
 		return fmt.Errorf("cannot print the report: %w", err)
 	}
 	if report.Failed() {
@@ -61,9 +61,13 @@ func splitPaths(args []string) (flags, paths []string) {
 	return flags, paths
 }
 
-// printReport writes what is wrong first, then a line per route, then the sums.
-func printReport(w io.Writer, report *controller.Report) error {
+// printReport writes what is wrong first, that of flags and variables before that of manifests, then a line per route,
+// then the sums.
+func printReport(w io.Writer, warnings []string, report *controller.Report) error {
 	p := printer{w: w}
+	for _, warning := range warnings {
+		p.printf("warning: %s\n", warning)
+	}
 	for _, problem := range report.Problems {
 		p.printf("%s: %s\n", problem.Severity, problem)
 	}

@@ -17,6 +17,9 @@ func TestFirstValidValue(t *testing.T) {
 		id, annotation, option string
 		balance                balancer.Algorithm
 	}{
+		{"C064, part of the value is not the value", "123source", "leastconn", balancer.LeastConn},
+		{"C064, the same at its end", "source456", "leastconn", balancer.LeastConn},
+		{"C066, C067, neither is a word of ours", "anything", "", balancer.Random},
 		{"C069", "RoundRobin", "leastconn", balancer.LeastConn},
 		{"both", "source", "leastconn", balancer.Source},
 		{"none", "static-rr", "hdr(host)", balancer.Random},
@@ -48,6 +51,48 @@ func TestFirstValidValue(t *testing.T) {
 	}
 }
 
+// TestBooleans is the other half of section B: what is not true is false, and what is neither has a note.
+func TestBooleans(t *testing.T) {
+	for _, c := range []struct {
+		id, value   string
+		want, noted bool
+	}{
+		{"C072", "true", true, false}, {"C073", "True", true, false}, {"C074", "TRUE", true, false}, {"C076", "1", true, false},
+		{"C077", "tRuE", false, true}, {"C078", "yes", false, true}, {"C079", "on", false, true}, {"C081", " true", false, true},
+		{"false", "F", false, false}, {"empty", "", false, true},
+	} {
+		got := translated(t, Options{}, terminated("edge", "", annotationDisableCookies, c.value))
+		if disabled := got.Spec.Policy.CookieName == ""; disabled != c.want || (len(got.Notes) > 0) != c.noted {
+			t.Errorf("%s: %q disables cookies: %v, notes %q", c.id, c.value, disabled, got.Notes)
+		}
+	}
+}
+
+// TestCheckInterval is section A.3.
+func TestCheckInterval(t *testing.T) {
+	for _, c := range []struct {
+		id, termination string
+		annotation      []string
+		want            time.Duration
+		notes           int // one says that there are no checks
+	}{
+		{"C059", "", nil, 5 * time.Second, 0},
+		{"C061", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 2},
+		{"C062", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 2},
+		{"C063", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 2},
+		{"a good one", "edge", []string{annotationCheckInterval, "250ms"}, 250 * time.Millisecond, 1},
+	} {
+		r := terminated(c.termination, "", c.annotation...)
+		a := &annotations{values: r.Annotations}
+		if got := a.checkInterval(); got != c.want {
+			t.Errorf("%s: every %v, want %v", c.id, got, c.want)
+		}
+		if got := translated(t, Options{}, r).Notes; len(got) != c.notes {
+			t.Errorf("%s: notes %q, want %d", c.id, got, c.notes)
+		}
+	}
+}
+
 // FuzzAnnotations: whatever annotations say, what comes out can be used, and what goes
 // on the wire has no control characters.
 func FuzzAnnotations(f *testing.F) {
@@ -60,7 +105,7 @@ func FuzzAnnotations(f *testing.F) {
 			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates} {
 			r.Annotations[key] = value
 		}
-		for _, key := range []string{annotationTunnel, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP} {
+		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP} {
 			r.Annotations[key] = other
 		}
 		got := translated(t, Options{}, r).Spec.Policy

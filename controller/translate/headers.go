@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 
@@ -23,14 +24,31 @@ const (
 	annotationCheckInterval  = "router.openshift.io/haproxy.health.check.interval"
 )
 
+// defaultCheckInterval is the time between two health checks of a server whose route sets none.
+const defaultCheckInterval = 5 * time.Second
+
+// checkInterval returns the time between two health checks of a server, and notes that there are none yet: nobody should
+// believe in what is not there.
+func (a *annotations) checkInterval() time.Duration {
+	interval, ok := a.timespec(annotationCheckInterval, defaultCheckInterval)
+	if !ok {
+		interval = defaultCheckInterval
+	}
+	if _, ok := a.values[annotationCheckInterval]; ok {
+		a.notes = append(a.notes, fmt.Sprintf("annotation %s: servers are not checked in this version; it would be every %s", annotationCheckInterval, interval))
+	}
+	return interval
+}
+
 // later notes annotations that this version does not have: nobody should believe in
 // what is not there.
 func (a *annotations) later() {
-	for _, key := range [...]string{annotationPodConnections, annotationCheckInterval} {
+	for _, key := range [...]string{annotationPodConnections} {
 		if _, ok := a.values[key]; ok {
 			a.notes = append(a.notes, "annotation "+key+": has no effect in this version")
 		}
 	}
+	a.checkInterval()
 }
 
 // maxActions is how many actions a list of a route may have.

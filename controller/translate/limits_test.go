@@ -111,6 +111,32 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
+// TestAllowListsOfAnySize is section C.2. There a long list goes to a file of its own; all that can be seen of it is that
+// every entry counts.
+func TestAllowListsOfAnySize(t *testing.T) {
+	for id, entries := range map[string]int{"C106": 0, "C107": 60, "C108": 61, "C109": 62, "C111": 64, "C112": 256, "C113": 1024} {
+		var words []string
+		for i := range entries {
+			words = append(words, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}).String())
+		}
+		list := withAnnotations(t, newTranslator(t), nil, "ip_allowlist", strings.Join(words, " ")).Spec.Policy.Allow
+		if entries == 0 {
+			if list != nil {
+				t.Errorf("%s: there is a filter", id)
+			}
+			continue
+		}
+		for _, word := range words {
+			if !list.Contains(netip.MustParseAddr(word)) {
+				t.Errorf("%s: %s is kept out", id, word)
+			}
+		}
+		if outside := netip.AddrFrom4([4]byte{10, 0, byte(entries >> 8), byte(entries)}); list.Contains(outside) {
+			t.Errorf("%s: %s is let in", id, outside)
+		}
+	}
+}
+
 func TestAllowListsAreShared(t *testing.T) {
 	tr := newTranslator(t)
 	list := func(text string) any {

@@ -252,6 +252,11 @@ func TestForwardedAndHSTS(t *testing.T) {
 	}
 	for _, c := range []struct{ id, termination, value, want string }{
 		{"C726", "edge", "max-age=99999;includeSubDomains", "max-age=99999;includeSubDomains"},
+		{"C727", "edge", "max-age=99999 ;  includesubdomains;  PREload", "max-age=99999 ;  includesubdomains;  PREload"},
+		{"C728", "reencrypt", `max-age="99999"`, `max-age="99999"`},
+		{"C729", "edge", `max-age  =  "99999"`, `max-age  =  "99999"`},
+		{"C731", "edge", "max-age=99999;includesubdomains;preload;wrongdirective", ""},
+		{"C732", "reencrypt", "max-age=99999;includesubdomain", ""},
 		{"C733", "reencrypt", "max-age=1;", ""},
 		{"C734", "", "max-age=1", ""},
 		{"passthrough", "passthrough", "max-age=1", ""},

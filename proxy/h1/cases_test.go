@@ -9,6 +9,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/routing/rewrite"
 )
 
 // TestBlackBox is section AA: what a client of the plain port sees. Where Turnout is
@@ -41,6 +42,9 @@ func TestBlackBox(t *testing.T) {
 		{"C936", path("/foo//"), 200, nil, []string{"GET /foo// "}},
 		{"C936", path("/foo?x"), 200, nil, []string{"GET /foo?x "}},
 		{"C936", path("/foo/%2e%2e/x"), 200, nil, []string{"GET /foo/%2e%2e/x "}},
+		{"C153", "GET /app/x?y=/app HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 200, nil, []string{"GET /x?y=/app HTTP/1.1\r\n"}},
+		{"C154", "GET /apple HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 503, nil, nil},
+		{"C157", "GET /app/x?q HTTP/1.1\r\nHost: v2.test\r\n\r\n", 200, nil, []string{"GET /v2/x?q HTTP/1.1\r\n"}},
 		{"C937", path("/foobar"), 503, nil, nil},
 		{"C937", path("/foo;x"), 503, nil, nil},
 		{"C937", path("/FOO"), 503, nil, nil},
@@ -67,6 +71,8 @@ func TestBlackBox(t *testing.T) {
 		}
 		r.route("plain", "plain.test", cookie, p.addr)
 		r.route("foo", "foo.test", func(s *routing.RouteSpec) { s.Path = "/foo" }, p.addr)
+		r.route("rewritten", "rewritten.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/") }, p.addr)
+		r.route("v2", "v2.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/v2") }, p.addr)
 		r.route("none", "none.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.addr)
 		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.addr)
 		got := string(r.say(tc.request).Received())

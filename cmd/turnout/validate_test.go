@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestValidateTellsAll: what is ignored among flags, variables and annotations is told, each with what counts instead.
+func TestValidateTellsAll(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "route.yaml", []byte(`apiVersion: route.openshift.io/v1
+kind: Route
+metadata:
+  name: app
+  annotations:
+    haproxy.router.openshift.io/timeout: soon
+    haproxy.router.openshift.io/ip_allowlist: nowhere
+    router.openshift.io/haproxy.health.check.interval: often
+spec:
+  host: app.test
+  to: {kind: Service, name: app}
+`))
+	var out bytes.Buffer
+	env := envOf("ROUTER_DEFAULT_SERVER_TIMEOUT", "never", "ROUTER_COOKIE_NAME", "a b", "RELOAD_INTERVAL", "5s", "ROUTER_MAX_CONNECTIONS", "many")
+	if err := runValidate([]string{"--v=2", dir}, env, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`warning: ROUTER_DEFAULT_SERVER_TIMEOUT="never" is ignored; `, `warning: ROUTER_COOKIE_NAME="a b" is ignored; `,
+		`warning: ROUTER_MAX_CONNECTIONS="many" is ignored; `, "warning: variables of the OpenShift router that have no effect here: RELOAD_INTERVAL\n", "--v",
+		`note: default/app: annotation haproxy.router.openshift.io/timeout: "soon" `, "; 30s is used\n",
+		"note: default/app: annotation haproxy.router.openshift.io/ip_allowlist: no valid entry; nobody may connect\n",
+		`note: default/app: annotation router.openshift.io/haproxy.health.check.interval: "often" `, "; 5s is used\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
