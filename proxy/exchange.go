@@ -264,6 +264,11 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		ex.switchProtocols(h)
 		return
 	}
+	if ex.extended() && h.Status < 300 {
+		ex.abandon()
+		ex.answer(502, ReasonUpstreamHead)
+		return
+	}
 	if !ex.responsePolicy(h) {
 		ex.abandon()
 		ex.answer(500, ReasonRewrite)

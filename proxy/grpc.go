@@ -9,7 +9,7 @@ import (
 
 // grpc says that the client made a gRPC call, whose answers have their status in trailers (gRPC over HTTP/2).
 func (ex *Exchange) grpc() bool {
-	if !ex.req.HTTP2 {
+	if !ex.req.HTTP2 || ex.extended() {
 		return false
 	}
 	v := field.Get(ex.req.Fields, "content-type")

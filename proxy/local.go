@@ -38,7 +38,7 @@ func (ex *Exchange) noRoute() {
 // monitored answers a load balancer that asks whether the router serves. It is not
 // logged: it comes every few seconds and says nothing about anybody's application.
 func (ex *Exchange) monitored(h *Head) bool {
-	if ex.client.Secure || string(h.Path) != ex.w.cfg.MonitorPath || len(h.Query) > 0 {
+	if ex.client.Secure || string(h.Path) != ex.w.cfg.MonitorPath || len(h.Query) > 0 || ex.extended() {
 		return false
 	}
 	out := &ex.local.head
@@ -57,6 +57,9 @@ func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 	}
 	h := &ex.local.head
 	*h = Head{Status: p.Status, Reason: p.Reason, Minor: 1, Fields: append(h.Fields[:0], p.Fields...), Close: true}
+	if ex.extended() && p.Status < 300 {
+		h.Status = 503
+	}
 	ex.reply(reason, p.Body)
 }
 
@@ -160,7 +163,7 @@ const (
 	page421 = "<html><body><h1>421 Misdirected Request</h1>\nThis host is not served on this connection.\n</body></html>\n"
 	page431 = "<html><body><h1>431 Request Header Fields Too Large</h1>\nThe request head is too large.\n</body></html>\n"
 	page500 = "<html><body><h1>500 Internal Server Error</h1>\nThe rules for this message ask for more than a message may grow.\n</body></html>\n"
-	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding is not known here.\n</body></html>\n"
+	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding or protocol is not known here.\n</body></html>\n"
 	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"
 	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"
 	page505 = "<html><body><h1>505 HTTP Version Not Supported</h1>\nOnly HTTP/1.0 and HTTP/1.1 are spoken here.\n</body></html>\n"

@@ -57,6 +57,8 @@ type Upstreams interface {
 // after a 101. It sends the head and from then on owns both; done reports the
 // bytes that went each way when the tunnel has ended. False: not with this Upstream.
 type Tunneler interface {
+	// Agrees judges a 101 as it came from the endpoint, beyond the name of the protocol.
+	Agrees(h *Head) bool
 	Tunnel(h *Head, u Upstream, idle time.Duration, done func(in, out uint64)) bool
 }
 

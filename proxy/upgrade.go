@@ -3,17 +3,20 @@ package proxy
 // switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
 func (ex *Exchange) switchProtocols(h *Head) {
 	t, ok := ex.down.(Tunneler)
-	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) {
+	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) || !t.Agrees(h) {
 		ex.abandon()
 		ex.answer(502, ReasonUpstreamHead)
 		return
+	}
+	if ex.extended() {
+		h.Status = 200
 	}
 	if !ex.responsePolicy(h) {
 		ex.abandon()
 		ex.answer(500, ReasonRewrite)
 		return
 	}
-	ex.status = 101
+	ex.status = h.Status
 	up := ex.up
 	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
 	add(&ex.w.counts.tunnels, 1)
@@ -31,6 +34,10 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	}
 }
 
+// extended says that the upgrade is an extended CONNECT of HTTP/2 (RFC 8441): the client takes every 2xx for the tunnel it
+// asked for, so none may come but the one that stands for the endpoint's 101.
+func (ex *Exchange) extended() bool { return ex.req.HTTP2 && ex.req.Upgrade != nil }
+
 func sameToken(a, b []byte) bool {
 	if len(a) != len(b) {
 		return false
@@ -46,7 +53,7 @@ func sameToken(a, b []byte) bool {
 // keepForLog copies what the log will want after the codec's memory is gone.
 func (ex *Exchange) keepForLog() {
 	r := ex.req
-	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor}
+	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor, HTTP2: r.HTTP2}
 	ex.host = clone(ex.host)
 }
 

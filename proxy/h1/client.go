@@ -353,13 +353,14 @@ func (cc *clientConn) gone() {
 	cc.recycle()
 }
 
-// detach gives the socket away, to a tunnel.
-func (cc *clientConn) detach() {
+// Detach gives the connection away, to a tunnel.
+func (cc *clientConn) Detach() *reactor.Conn {
 	cc.gone()
 	if cc.paused {
 		cc.paused = false
 		cc.c.Resume()
 	}
+	return cc.c
 }
 
 // expire closes an idle connection, or one whose TLS does not come about.

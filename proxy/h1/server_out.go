@@ -96,6 +96,9 @@ func (sc *serverConn) Resume() {
 	}
 }
 
+// Agrees implements proxy.Tunneler: keys and what proves that they were understood are between client and endpoint.
+func (sc *serverConn) Agrees(*proxy.Head) bool { return true }
+
 // Tunnel implements proxy.Tunneler for upgrades between two HTTP/1.1 connections.
 func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, done func(in, out uint64)) bool {
 	cc, ok := u.(*clientConn)
@@ -110,7 +113,6 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.timer.Stop()
 	sc.recycle()
 	sc.s.forget(sc)
-	cc.detach()
-	tunnel.Join(sc.c, cc.c, tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Done: done})
+	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Done: done})
 	return true
 }

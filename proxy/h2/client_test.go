@@ -30,6 +30,8 @@ type client struct {
 	windows map[uint32]uint32 // WINDOW_UPDATEs by stream
 	// grant answers DATA with WINDOW_UPDATEs.
 	grant bool
+	// connectProtocol is SETTINGS_ENABLE_CONNECT_PROTOCOL.
+	connectProtocol uint32
 }
 
 // answer is what came on one stream.
@@ -134,6 +136,7 @@ func (c *client) take(f http2.Frame) {
 		c.windows[id] += f.Increment
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
+			c.connectProtocol, _ = f.Value(http2.SettingEnableConnectProtocol)
 			_ = c.fr.WriteSettingsAck()
 		}
 	case *http2.PingFrame:

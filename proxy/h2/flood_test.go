@@ -201,11 +201,7 @@ func TestStalledReader(t *testing.T) {
 		c.get(i, "/")
 	}
 	c.run()
-	held := 0
-	for sc := r.server.conns; sc != nil; sc = sc.next {
-		held += sc.c.Pending() + sc.session.Held()
-	}
-	if held > 100*(64<<10)+(512<<10) {
+	if held := r.held(); held > 100*(64<<10)+(512<<10) {
 		t.Errorf("%d KiB are held for a client that does not read", held>>10)
 	}
 	other := r.connect()

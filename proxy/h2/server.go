@@ -37,7 +37,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	return &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: session.Config{Buffers: &session.Buffers{}},
+		session: session.Config{Connect: true, Buffers: &session.Buffers{}},
 	}, nil
 }
 
@@ -131,7 +131,7 @@ func (s *Server) recycle(st *serverStream) {
 	}
 	st.Block.Release()
 	st.head = proxy.Head{}
-	st.sc, st.ex, st.doneAt = nil, nil, 0
+	st.sc, st.ex, st.up, st.tunnel, st.doneAt = nil, nil, nil, nil, 0
 	st.next, st.prev = nil, nil
 	if len(s.free) < maxFree {
 		s.free = append(s.free, st)

@@ -14,6 +14,9 @@ type serverStream struct {
 	ex   *proxy.Exchange // nil before and after the exchange
 	head proxy.Head
 
+	up     *upgrade      // of an extended CONNECT, else nil
+	tunnel *streamTunnel // once the endpoint has agreed
+
 	next, prev *serverStream // of serverConn.first
 	doneAt     int64         // when the answer was complete on this side, 0 = not yet
 }
@@ -41,27 +44,45 @@ func (st *serverStream) OnHead(f wire.Fault, end bool) {
 	if end {
 		st.head.ContentLength = 0
 	}
+	if b.Protocol != nil {
+		if !isWebSocket(b.Protocol) {
+			sc.s.worker.Rejected(&sc.client, 501, "protocol")
+			st.local(501)
+			return
+		}
+		st.webSocket(end)
+		end = true
+	}
 	st.ex = sc.s.worker.Acquire(st, &sc.client)
 	st.ex.Request(&st.head, end)
 }
 
 // OnData implements session.Sink.
 func (st *serverStream) OnData(p []byte) {
-	if st.ex != nil {
+	switch {
+	case st.tunnel != nil:
+		st.tunnel.clientData(p)
+	case st.ex != nil:
 		st.ex.RequestData(p)
 	}
 }
 
 // OnEnd implements session.Sink.
 func (st *serverStream) OnEnd(trailers []proxy.Field) {
-	if st.ex != nil {
+	switch {
+	case st.tunnel != nil:
+		st.tunnel.clientEnd()
+	case st.ex != nil:
 		st.ex.RequestEnd(trailers)
 	}
 }
 
 // OnDrained implements session.Sink.
 func (st *serverStream) OnDrained() {
-	if st.ex != nil {
+	switch {
+	case st.tunnel != nil:
+		st.tunnel.c.Resume()
+	case st.ex != nil:
 		st.ex.DownstreamDrained()
 	}
 }
@@ -80,6 +101,9 @@ func (st *serverStream) OnClosed(code wire.Code, _ bool) {
 			f = proxy.FaultMalformed
 		}
 		ex.DownstreamGone(f)
+	}
+	if t := st.tunnel; t != nil {
+		t.gone()
 	}
 	sc.s.recycle(st)
 	if sc.session.Streams() == 0 {

@@ -17,10 +17,6 @@ import (
 // bulk is how many bytes a direction moves before splicing pays for its pipe.
 const bulk = 64 << 10
 
-// idleSteps is how often in an idle period the byte counts are looked at: a silent
-// tunnel is closed between Idle and Idle plus one step.
-const idleSteps = 8
-
 // Config of a tunnel.
 type Config struct {
 	Idle time.Duration // silence in both directions that ends the tunnel; 0 = never
@@ -34,15 +30,11 @@ type Config struct {
 
 // Tunnel is two joined connections of one loop.
 type Tunnel struct {
-	cfg    Config
-	loop   *reactor.Loop
-	timer  *reactor.Timer
-	a, b   side
-	moved  uint64        // bytes when the timer last looked
-	silent int           // steps without a byte
-	fin    int64         // when the first direction ended, or a byte moved last after that; 0 before
-	wait   time.Duration // ClientFin or ServerFin, once a direction ended
-	open   int
+	cfg   Config
+	loop  *reactor.Loop
+	watch *Watch
+	a, b  side
+	open  int
 }
 
 // side is one connection of a tunnel as a reactor.Handler.
@@ -63,8 +55,7 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	t := &Tunnel{cfg: cfg, loop: a.Loop(), open: 2}
 	t.a = side{t: t, c: a, peer: &t.b}
 	t.b = side{t: t, c: b, peer: &t.a}
-	t.timer = t.loop.NewTimer(t.look)
-	t.arm()
+	t.watch = NewWatch(t.loop, cfg.Idle, t.total, t.Close)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
 	a.Resume()
@@ -72,18 +63,13 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	return t
 }
 
-func (t *Tunnel) arm() {
-	step := t.cfg.Idle / idleSteps
-	if t.wait > 0 && (step == 0 || t.wait < step) {
-		step = t.wait
-	}
-	if step > 0 {
-		t.timer.Reset(step)
-	}
-}
-
 // bytes is everything both directions have moved so far.
 func (t *Tunnel) bytes() (toB, toA uint64) { return t.a.sent(), t.b.sent() }
+
+func (t *Tunnel) total() uint64 {
+	toB, toA := t.bytes()
+	return toB + toA
+}
 
 func (s *side) sent() uint64 {
 	n := s.copied
@@ -91,24 +77,6 @@ func (s *side) sent() uint64 {
 		n += s.splice.Bytes()
 	}
 	return n
-}
-
-// look is the timer: nothing but the byte counts tells whether a spliced tunnel lives.
-func (t *Tunnel) look() {
-	toB, toA := t.bytes()
-	if now := toB + toA; now != t.moved {
-		t.moved, t.silent = now, 0
-		if t.fin != 0 {
-			t.fin = t.loop.Now()
-		}
-	} else {
-		t.silent++
-	}
-	if t.wait > 0 && t.loop.Now()-t.fin >= int64(t.wait) || t.cfg.Idle > 0 && t.silent >= idleSteps {
-		t.Close()
-		return
-	}
-	t.arm()
 }
 
 // Close ends the tunnel at once.
@@ -171,11 +139,11 @@ func (s *side) EOF(*reactor.Conn) {
 	if !s.peer.closed && !s.started {
 		s.peer.c.CloseWrite()
 	}
-	t.fin, t.wait = t.loop.Now(), t.cfg.ServerFin
 	if s == &t.a {
-		t.wait = t.cfg.ClientFin
+		t.watch.HalfClosed(t.cfg.ClientFin)
+		return
 	}
-	t.arm()
+	t.watch.HalfClosed(t.cfg.ServerFin)
 }
 
 // Drained implements reactor.Handler: the peer of this side may send again.
@@ -196,7 +164,7 @@ func (s *side) Closed(*reactor.Conn, error) {
 	if t.open > 0 {
 		return
 	}
-	t.timer.Stop()
+	t.watch.Stop()
 	if t.cfg.Done != nil {
 		t.cfg.Done(t.bytes())
 	}

@@ -164,6 +164,13 @@ func (s *Session) laterHeaders(st *Stream, p []byte) {
 func (s *Session) trailers(st *Stream, p []byte) {
 	b := &s.block
 	to := &b.spare
+	if st.Block.Protocol != nil { // only DATA follows (RFC 9113 section 8.5)
+		if s.decode(p, to, wire.Trailers) {
+			s.refuse(st, wire.ProtocolError)
+		}
+		to.Release()
+		return
+	}
 	if st.paused || st.in.len() > 0 {
 		to = new(wire.Block) // it has to wait
 	}

@@ -27,6 +27,10 @@ type Sink interface {
 type Stream struct {
 	Block wire.Block // the head received last
 
+	// Halves keeps a stream of the peer open after SendEnd until the peer's end as well: it is a tunnel, not an answer. It
+	// ends with the stream.
+	Halves bool
+
 	s    *Session // nil while closed
 	sink Sink
 	id   uint32
@@ -71,7 +75,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.win = inWindow{size: firstWindow, left: firstWindow, most: maxWindow}
 	st.declared, st.received = -1, 0
 	st.sendEnd, st.endOut, st.full, st.sent = false, false, false, 0
-	st.recvEnd, st.told, st.paused = false, false, false
+	st.recvEnd, st.told, st.paused, st.Halves = false, false, false, false
 	s.add(st)
 }
 
@@ -240,7 +244,7 @@ func (st *Stream) flushEnd() {
 // section 8.1).
 func (st *Stream) ended() {
 	st.sendEnd = true
-	switch server := !st.s.cfg.Client; {
+	switch server := !st.s.cfg.Client && !st.Halves; {
 	case st.recvEnd && (st.told || server):
 		st.complete()
 	case server:

@@ -269,6 +269,8 @@ func (b *Block) finishRequest() {
 		b.fail(FaultPseudo)
 	case want == pseudoMethod|pseudoAuthority && b.pseudo&^want != 0:
 		b.fail(FaultPseudo)
+	case b.pseudo&pseudoProtocol != 0 && b.ContentLength >= 0: // RFC 9110 section 9.3.6: CONNECT has no content
+		b.fail(FaultLength)
 	case b.pseudo&pseudoPath != 0 && len(b.Path) == 0:
 		b.fail(FaultPath)
 	case !h1.ValidToken(b.Method):

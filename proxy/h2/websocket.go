@@ -1,0 +1,226 @@
+package h2
+
+import (
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // RFC 6455 section 4.2.2 asks for it; it proves understanding, not identity
+	"encoding/base64"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h2/wire"
+	"turnout/proxy/tunnel"
+)
+
+// upgrade is what a stream remembers of an extended CONNECT (RFC 8441) while the endpoint is asked for it as an upgrade of
+// HTTP/1.1. What the client sends meanwhile waits in the stream.
+type upgrade struct {
+	key  [24]byte // of the handshake with the endpoint
+	half bool     // the client ended its side with the head
+}
+
+// protocolWebSocket is the one protocol that is translated; RFC 9220 section 3 answers others with 501.
+const protocolWebSocket = "websocket"
+
+var (
+	methodGet      = []byte("GET")
+	upgradeName    = []byte("upgrade")
+	upgradeValue   = []byte(protocolWebSocket)
+	keyName        = []byte("sec-websocket-key")
+	acceptName     = "sec-websocket-accept"
+	acceptConstant = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" // RFC 6455 section 1.3
+)
+
+// webSocket turns the head of an extended CONNECT into that of an upgrade (RFC 6455 section 4.1). Keys are between the router
+// and the endpoint: HTTP/2 has none (RFC 8441 section 5).
+func (st *serverStream) webSocket(end bool) {
+	st.up = &upgrade{half: end}
+	var nonce [16]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	base64.StdEncoding.Encode(st.up.key[:], nonce[:])
+	h := &st.head
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		if name := string(f.Name); name != string(keyName) && name != acceptName {
+			kept = append(kept, f)
+		}
+	}
+	h.Fields = append(kept, proxy.Field{Name: upgradeName, Value: upgradeValue}, proxy.Field{Name: keyName, Value: st.up.key[:]})
+	h.Method, h.Upgrade, h.ContentLength = methodGet, upgradeValue, 0
+	st.Pause()
+}
+
+// isWebSocket: names of protocols are compared without case (RFC 9110 section 7.8).
+func isWebSocket(p []byte) bool {
+	if len(p) != len(protocolWebSocket) {
+		return false
+	}
+	for i, c := range p {
+		if c|0x20 != protocolWebSocket[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Agrees implements proxy.Tunneler: the endpoint understood the key (RFC 6455 section 4.2.2).
+func (st *serverStream) Agrees(h *proxy.Head) bool {
+	if st.up == nil {
+		return false
+	}
+	sum := sha1.Sum(append(st.up.key[:], acceptConstant...)) //nolint:gosec // see the import
+	want := base64.StdEncoding.EncodeToString(sum[:])
+	found := 0
+	for _, f := range h.Fields {
+		if string(f.Name) == acceptName {
+			if string(f.Value) != want {
+				return false
+			}
+			found++
+		}
+	}
+	return found == 1
+}
+
+// detacher is an Upstream that can give its connection away.
+type detacher interface{ Detach() *reactor.Conn }
+
+// Tunnel implements proxy.Tunneler: from now on the stream is joined with the endpoint's connection.
+func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, done func(in, out uint64)) bool {
+	d, ok := u.(detacher)
+	if !ok {
+		return false
+	}
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		if string(f.Name) != acceptName {
+			kept = append(kept, f)
+		}
+	}
+	h.Fields = kept
+	st.EndHead(appendHead(st.BeginHead(), h), false)
+	st.ex, st.Halves = nil, true
+	limits := st.sc.s.timeouts
+	t := &streamTunnel{st: st, c: d.Detach(), done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin}
+	t.watch = tunnel.NewWatch(st.sc.s.loop, idle, t.bytes, t.expire)
+	st.tunnel = t
+	t.c.SetHandler(t)
+	t.c.Resume()
+	if st.up.half {
+		t.clientEnd()
+	}
+	st.Resume()
+	return true
+}
+
+// streamTunnel copies between a stream and the connection of an endpoint that has answered 101. END_STREAM is the end of
+// a direction, RST_STREAM with CANCEL that of a connection which broke (RFC 8441 section 5). It implements reactor.Handler
+// for the connection.
+type streamTunnel struct {
+	st       *serverStream // nil once the stream is closed
+	c        *reactor.Conn
+	watch    *tunnel.Watch
+	done     func(in, out uint64)
+	in, out  uint64 // bytes from and to the client
+	podEnded bool   // the endpoint sends nothing more
+	closed   bool   // its connection is
+
+	clientFin, serverFin time.Duration
+}
+
+// bytes grows with what either side takes: the client may be slow.
+func (t *streamTunnel) bytes() uint64 {
+	if t.st == nil {
+		return t.in + t.out
+	}
+	return t.in + t.out + t.st.Sent()
+}
+
+// expire ends a tunnel that has been silent, or half closed, for too long.
+func (t *streamTunnel) expire() {
+	if t.st != nil {
+		code := wire.Cancel
+		if t.podEnded && t.st.Waiting() == 0 {
+			code = wire.NoError // what the endpoint had to say is complete
+		}
+		t.st.Reset(code)
+	}
+	t.c.CloseNow(false)
+}
+
+// clientData relays what the client sent.
+func (t *streamTunnel) clientData(p []byte) {
+	t.in += uint64(len(p))
+	t.c.Write(p)
+	if t.c.Congested() {
+		t.st.Pause()
+	}
+}
+
+// clientEnd tells the endpoint that the client sends nothing more.
+func (t *streamTunnel) clientEnd() {
+	t.c.CloseWrite()
+	t.watch.HalfClosed(t.clientFin)
+}
+
+// gone is called when the stream is closed: what the client sent still goes out.
+func (t *streamTunnel) gone() {
+	t.st = nil
+	if !t.closed {
+		t.c.Close()
+	}
+}
+
+// Connected implements reactor.Handler; the connection stands.
+func (t *streamTunnel) Connected(*reactor.Conn) {}
+
+// Data implements reactor.Handler.
+func (t *streamTunnel) Data(c *reactor.Conn, p []byte) int {
+	if t.st == nil {
+		return len(p)
+	}
+	t.out += uint64(len(p))
+	if t.st.SendData(p) {
+		c.Pause()
+	}
+	return len(p)
+}
+
+// EOF implements reactor.Handler.
+func (t *streamTunnel) EOF(*reactor.Conn) {
+	t.podEnded = true
+	if t.st == nil {
+		return
+	}
+	if t.watch.HalfClosed(t.serverFin); t.st != nil {
+		t.st.SendEnd(nil)
+	}
+}
+
+// Drained implements reactor.Handler: the endpoint takes bytes again.
+func (t *streamTunnel) Drained(*reactor.Conn) {
+	if t.st != nil {
+		t.st.Resume()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (t *streamTunnel) Closed(*reactor.Conn, error) {
+	t.closed = true
+	t.watch.Stop()
+	st := t.st
+	t.st = nil
+	if st != nil {
+		st.tunnel = nil
+		switch {
+		case !t.podEnded:
+			st.Reset(wire.Cancel)
+		case st.Waiting() > 0: // the client is given the time it has for the end of an answer
+			st.Halves = false
+			st.sc.linger(st)
+		default:
+			st.Reset(wire.NoError)
+		}
+	}
+	t.done(t.in, t.out)
+}
