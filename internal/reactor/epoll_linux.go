@@ -224,10 +224,17 @@ func (e *epollEngine) listen(addr netip.AddrPort, accepted func(s socket, err er
 	if err != nil {
 		return nil, err
 	}
+	ln, err := e.inherit(fd, accepted)
+	if err != nil {
+		closeFD(fd)
+	}
+	return ln, err
+}
+
+func (e *epollEngine) inherit(fd int, accepted func(s socket, err error)) (engineListener, error) {
 	ln := &epollListener{eng: e, fd: fd, bound: boundAddr(fd), accepted: accepted, tag: int32(-len(e.listeners) - 2)}
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: ln.tag}
 	if err := unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
-		closeFD(fd)
 		return nil, err
 	}
 	e.listeners = append(e.listeners, ln)
@@ -339,7 +346,13 @@ func (ln *epollListener) resume() {
 func (ln *epollListener) close() {
 	ln.idle = true
 	ln.eng.listeners[int(-ln.tag)-2] = nil // tags are not used again: a batch may still hold this one
+	// Another process may have a descriptor of the same socket, and then closing this one ends no events.
+	_ = unix.EpollCtl(ln.eng.fd, unix.EPOLL_CTL_DEL, ln.fd, nil)
 	closeFD(ln.fd)
+}
+
+func (ln *epollListener) descriptor() (int, error) {
+	return unix.FcntlInt(uintptr(ln.fd), unix.F_DUPFD_CLOEXEC, 0)
 }
 
 // zoneID is the index of the interface an IPv6 link-local address belongs to.

@@ -15,6 +15,8 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrNoSplice is returned by Splice when the kernel cannot copy between these two Conns.
 	ErrNoSplice = errors.New("connections cannot be spliced")
+	// ErrNoInherit is returned where listening sockets cannot be given to another process: there is no epoll.
+	ErrNoInherit = errors.New("listening sockets cannot be inherited on this system")
 )
 
 // errAgain is what sockets return for "would block".

@@ -9,13 +9,17 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 )
 
 // Group is several loops that share their listening addresses, one per core as a rule.
 type Group struct {
-	loops   []*Loop
-	running atomic.Bool
+	loops []*Loop
+
+	start   sync.Mutex // held by those who use a loop that does not run yet
+	running bool
+
+	mu        sync.Mutex
+	listeners []*Listener // of Listen and Inherit
 }
 
 // NewGroup makes n loops (n <= 0: one per core), each with cfg.
@@ -43,7 +47,9 @@ func (g *Group) Loops() []*Loop { return g.loops }
 // Run runs every loop on its own goroutine, locked to a thread, until ctx is done, one of them is
 // stopped or one fails; then all end. It returns the errors of those that failed.
 func (g *Group) Run(ctx context.Context) error {
-	g.running.Store(true)
+	g.start.Lock()
+	g.running = true
+	g.start.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(g.loops))
@@ -76,15 +82,26 @@ func (g *Group) Listen(addr string, accept func(c *Conn) Handler) (netip.AddrPor
 	for _, l := range g.loops {
 		ln, err := g.listenOn(l, ap, accept)
 		if err != nil {
-			for _, ln := range listeners {
-				g.do(ln.loop, ln.Close)
-			}
+			g.close(listeners)
 			return netip.AddrPort{}, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
 		}
 		listeners = append(listeners, ln)
 		ap = netip.AddrPortFrom(ap.Addr(), ln.Addr().Port())
 	}
+	g.keep(listeners)
 	return ap, nil
+}
+
+func (g *Group) keep(listeners []*Listener) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.listeners = append(g.listeners, listeners...)
+}
+
+func (g *Group) close(listeners []*Listener) {
+	for _, ln := range listeners {
+		g.do(ln.loop, ln.Close)
+	}
 }
 
 func (g *Group) listenOn(l *Loop, ap netip.AddrPort, accept func(c *Conn) Handler) (ln *Listener, err error) {
@@ -96,10 +113,13 @@ func (g *Group) listenOn(l *Loop, ap netip.AddrPort, accept func(c *Conn) Handle
 // do calls fn on l's goroutine, or here if that does not exist yet, and waits for it. It is dropped
 // when the loop has ended.
 func (g *Group) do(l *Loop, fn func()) {
-	if !g.running.Load() {
+	g.start.Lock()
+	if !g.running {
+		defer g.start.Unlock()
 		fn()
 		return
 	}
+	g.start.Unlock()
 	done := make(chan struct{})
 	if l.Post(func() { defer close(done); fn() }) {
 		<-done

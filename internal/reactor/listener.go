@@ -29,16 +29,24 @@ type Listener struct {
 // (SO_REUSEPORT). accept is called for each connection and returns its handler; it may write to it
 // and set its layer already. nil closes the connection and no Closed is called for it.
 func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Listener, error) {
-	if l.ended {
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, ErrClosed)
-	}
-	ln := &Listener{loop: l, accept: accept}
-	ln.timer = l.NewTimer(ln.settle)
-	el, err := l.eng.listen(addr, ln.accepted)
+	ln, err := l.newListener(accept, func(accepted func(s socket, err error)) (engineListener, error) { return l.eng.listen(addr, accepted) })
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
 	}
-	ln.el = el
+	return ln, nil
+}
+
+// newListener makes a Listener of what open returns.
+func (l *Loop) newListener(accept func(c *Conn) Handler, open func(accepted func(s socket, err error)) (engineListener, error)) (*Listener, error) {
+	if l.ended {
+		return nil, ErrClosed
+	}
+	ln := &Listener{loop: l, accept: accept}
+	ln.timer = l.NewTimer(ln.settle)
+	var err error
+	if ln.el, err = open(ln.accepted); err != nil {
+		return nil, err
+	}
 	l.listeners = append(l.listeners, ln)
 	ln.settle()
 	return ln, nil
