@@ -34,6 +34,8 @@ type dataplaneConfig struct {
 	Limits              limitOptions
 	UniqueID            *proxy.UniqueID // nil: requests get no id
 	Answers             answers
+	Late                bool                    // Open is called later, by whoever asked for it
+	Inherit             func(name string) []int // sockets of the process before this one, by socketName; nil: none
 }
 
 // dataplane is the request path: one set of rooms per event loop.
@@ -44,6 +46,7 @@ type dataplane struct {
 	front       *tlsmux.FrontProxy // nil without the PROXY protocol
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
+	handedOver  atomic.Bool // another process accepts the connections now
 }
 
 // lane is everything of one loop.
@@ -57,7 +60,7 @@ type lane struct {
 	accepted    [2]atomic.Uint64 // on the plain and on the TLS port
 }
 
-// newDataplane builds the rooms and listens on both ports.
+// newDataplane builds the rooms and, unless cfg.Late is set, listens on both ports.
 func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
@@ -83,11 +86,14 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 			return nil, err
 		}
 	}
-	return d, d.listen()
+	if cfg.Late {
+		return d, nil
+	}
+	return d, d.Open()
 }
 
-// listen opens both ports.
-func (d *dataplane) listen() error {
+// Open listens on both ports.
+func (d *dataplane) Open() error {
 	plain, secure := d.acceptPlain, d.acceptTLS
 	if d.cfg.ProxyProtocol {
 		var err error
@@ -97,11 +103,21 @@ func (d *dataplane) listen() error {
 		plain, secure = d.front.Accept(plain), d.front.Accept(secure)
 	}
 	var err error
-	if d.http, err = d.group.Listen(d.cfg.HTTPAddr, plain); err != nil {
+	if d.http, err = d.listen(plainSocket, d.cfg.HTTPAddr, plain); err != nil {
 		return err
 	}
-	d.https, err = d.group.Listen(d.cfg.HTTPSAddr, secure)
+	d.https, err = d.listen(tlsSocket, d.cfg.HTTPSAddr, secure)
 	return err
+}
+
+// listen opens one port, or goes on with the sockets of the process before this one.
+func (d *dataplane) listen(role, addr string, accept func(c *reactor.Conn) reactor.Handler) (netip.AddrPort, error) {
+	if d.cfg.Inherit != nil {
+		if sockets := d.cfg.Inherit(socketName(role, addr)); sockets != nil {
+			return d.group.Inherit(sockets, accept)
+		}
+	}
+	return d.group.Listen(addr, accept)
 }
 
 // newLane builds the rooms of one loop.
@@ -128,7 +144,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	}
 	ln.server, err = h1.NewServer(h1.ServerConfig{
 		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite),
-		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull, IdleCloseOnResponse: d.cfg.Answers.keepIdle,
+		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull,
 		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return ln.server2.Accept(c, secure, false) },
 	})
 	if err != nil {
@@ -184,7 +200,8 @@ func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 const spareProcessors = 2
 
 // Run serves until ctx is done. Then idle connections are closed, running requests
-// and tunnels get until Timeouts.Drain, and what is left is cut.
+// and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
+// connections get one more answer first: their clients may connect again at once.
 func (d *dataplane) Run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors)
@@ -210,7 +227,7 @@ func (d *dataplane) drain() {
 		left.Add(2)
 		if !loop.Post(func() {
 			ln.worker.Drain()
-			ln.server.Drain(left.Done)
+			ln.server.Drain(d.cfg.Answers.keepIdle || d.handedOver.Load(), left.Done)
 			ln.server2.Drain(left.Done)
 		}) {
 			left.Add(-2)
@@ -220,7 +237,7 @@ func (d *dataplane) drain() {
 	go func() { left.Wait(); close(drained) }()
 	look := time.NewTicker(tunnelLook)
 	defer look.Stop()
-	for connections := true; connections || d.Stats().Active > 0; {
+	for connections := true; connections || d.busy(); {
 		select {
 		case <-drained:
 			connections, drained = false, nil
@@ -232,6 +249,13 @@ func (d *dataplane) drain() {
 		d.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", d.cfg.Timeouts.Drain))
 		return
 	}
+}
+
+// busy says that connections remain of which Drain does not tell: tunnels, and those that
+// were accepted before another process took over and had not finished their handshake.
+func (d *dataplane) busy() bool {
+	t := d.Stats()
+	return t.Active > 0 || d.handedOver.Load() && (d.mux.Pending() > 0 || t.Open[0]+t.Open[1] > 0)
 }
 
 // tunnelLook is how often a router that stops looks whether its last tunnel has ended.

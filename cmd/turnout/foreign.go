@@ -38,7 +38,7 @@ func foreignFlags(table []setting) []foreignFlag {
 	add(foreignFlag{isBool: true}, "haproxy-config-manager", "enable-ingress", "watch-endpoints")
 
 	add(foreignFlag{later: true}, "stats-user", "stats-password", "stats-user-file", "stats-password-file")
-	add(foreignFlag{later: true, isBool: true}, "bind-ports-after-sync", "include-udp-endpoints")
+	add(foreignFlag{later: true, isBool: true}, "include-udp-endpoints")
 	return all
 }
 

@@ -61,6 +61,8 @@ type options struct {
 	clientFin                                                   time.Duration
 	limits                                                      limitOptions
 	headTimeout, keepAlive, inspectDelay                        time.Duration
+	bindAfterSync                                               bool
+	handoverSocket                                              string
 	shutdownDelay, drain                                        time.Duration // a delay below 0 is not given
 }
 

@@ -17,6 +17,7 @@ import (
 	"turnout/controller/status"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
+	"turnout/internal/handover"
 	"turnout/internal/metrics"
 	"turnout/proxy"
 	"turnout/routing"
@@ -36,20 +37,40 @@ type router struct {
 	access   *accesslog.Log // nil when off
 	closeLog func()
 	rotation *rotation // of the default certificate
+
+	late        bool                  // ports are opened when the first complete table is there
+	predecessor *handover.Predecessor // nil = none, or it has let go
+	handover    *handover.Server      // nil = nobody can take over
 }
 
-// newRouter makes the rooms from o and listens on all ports.
+// newRouter makes the rooms from o and listens on the ports that are not opened late.
 func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{})}
+	if err := r.meetPredecessor(); err != nil {
+		return nil, err
+	}
+	if err := r.furnish(stdout); err != nil {
+		if r.predecessor != nil {
+			r.predecessor.Close()
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// furnish makes the rooms.
+func (r *router) furnish(stdout io.Writer) error {
+	o, log := r.o, r.log
+	r.late = o.bindAfterSync || r.predecessor != nil
 	source := o.certificate
 	source.Domain = o.domain
 	var err error
 	if r.rotation, err = newRotation(source, log); err != nil {
-		return nil, err
+		return err
 	}
 	config, err := o.controllerOptions()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	control := controller.Config{
 		Store:   r.store,
@@ -58,10 +79,10 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 		Log:     log,
 	}
 	if err := r.makeControl(control); err != nil {
-		return nil, err
+		return err
 	}
 	if r.access, r.closeLog, err = openAccessLog(o.accessLog, stdout, log); err != nil {
-		return nil, err
+		return err
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
@@ -69,21 +90,27 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 	}
 	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
-		return nil, err
+		return err
 	}
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.AccessLog = r.access
 	}
-	if r.data, err = newDataplane(data); err != nil {
-		r.closeLog()
-		return nil, err
+	data.Late, data.Inherit = r.late, r.inherit()
+	if r.data, err = newDataplane(data); err == nil && r.predecessor == nil {
+		err = r.startAdmin()
 	}
-	if err := r.startAdmin(); err != nil {
+	if err != nil {
 		r.closeLog()
-		return nil, err
+		return err
 	}
-	log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))
-	return r, nil
+	if !r.late {
+		r.logListening()
+	}
+	return nil
+}
+
+func (r *router) logListening() {
+	r.log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))
 }
 
 func (r *router) startAdmin() error {
@@ -98,12 +125,17 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
+	listener, err := r.adminListener()
+	if err != nil {
+		return err
+	}
 	r.admin, err = admin.New(admin.Config{
-		Addr:    r.o.adminAddr,
-		Ready:   r.control.Ready(),
-		Routes:  func() any { return r.control.Routes() },
-		Metrics: handler,
-		Log:     func(err error) { r.log.Error(err.Error()) },
+		Addr:     r.o.adminAddr,
+		Listener: listener,
+		Ready:    r.control.Ready(),
+		Routes:   func() any { return r.control.Routes() },
+		Metrics:  handler,
+		Log:      func(err error) { r.log.Error(err.Error()) },
 	})
 	return err
 }
@@ -114,32 +146,26 @@ func (r *router) sourceCounts() metrics.Source {
 	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected}
 }
 
-// run serves until ctx is done or a room fails, then stops in order: not ready,
-// serving on for the shutdown delay, running requests to their end, the rest.
-// started, unless nil, is called once the first complete table is served.
+// run serves until ctx is done, a successor has taken over or a room fails, then stops
+// in order: not ready, serving on for the shutdown delay, running requests to their end,
+// the rest. started, unless nil, is called once the first complete table is served.
 func (r *router) run(ctx context.Context, started func() error) error {
-	inner, stopAll := context.WithCancel(context.Background())
-	defer stopAll()
-	serving, stopServing := context.WithCancel(context.Background())
-	defer stopServing()
-
-	rooms := 4
-	failed := make(chan error, rooms+1)
-	go func() {
-		r.rotation.run(inner, func(next *tls.Certificate) {
+	failed := make(chan error, 1)
+	control, data, writer := newCrew(failed), newCrew(failed), newCrew(failed)
+	control.start(func(ctx context.Context) error {
+		r.rotation.run(ctx, func(next *tls.Certificate) {
 			r.control.SetDefaultCertificate(next)
-			_ = r.control.Wait(inner) // an error means that the router ends
+			_ = r.control.Wait(ctx) // an error means that the router ends
 		})
-		<-inner.Done()
-		failed <- nil
-	}()
-	go func() { failed <- r.control.Run(inner) }()
-	go func() { failed <- r.feeder.run(inner) }()
-	go func() { failed <- r.data.Run(serving) }()
-	go returnMemory(inner)
+		<-ctx.Done()
+		return nil
+	})
+	control.start(r.control.Run)
+	control.start(r.feeder.run)
+	data.start(r.data.Run)
+	go returnMemory(control.ctx)
 	if r.status != nil {
-		rooms++
-		go func() { failed <- r.status.Run(inner) }()
+		writer.start(r.status.Run)
 	}
 
 	var err error
@@ -150,51 +176,52 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			ready = nil
 			close(r.complete)
 			go debug.FreeOSMemory() // the first reading needs about twice what stays
+			if err = r.succeed(); err != nil {
+				serve = false
+				continue
+			}
 			r.log.Info("ready", zap.Int("routes", r.store.Load().Len()), zap.Uint64("generation", r.store.Load().Generation()))
 			if started != nil {
 				err = started()
 				serve = err == nil
 			}
 		case err = <-failed:
-			rooms--
-			err, serve = unexpected(err), false
+			serve = false
+		case <-r.released():
+			r.log.Info("another process serves; finishing what is running")
+			serve = false
 		case <-ctx.Done():
-			r.admin.Stopping()
+			if r.admin != nil {
+				r.admin.Stopping()
+			}
 			r.log.Info("stopping")
-			rooms, err = r.linger(failed, rooms)
+			err = r.linger(failed)
 			serve = false
 		}
 	}
-	stopServing()
-	stopAll()
-	for ; rooms > 0; rooms-- {
-		err = errors.Join(err, <-failed)
-	}
+	// Running requests see changes of endpoints to their end; status is the business of those that serve on.
+	err = errors.Join(err, writer.stop(), data.stop(), control.stop())
+	r.closeHandover()
 	r.closeLog()
+	if r.admin == nil {
+		return err
+	}
 	return errors.Join(err, r.admin.Close())
 }
 
 // linger serves on for the shutdown delay.
-func (r *router) linger(failed <-chan error, rooms int) (int, error) {
+func (r *router) linger(failed <-chan error) error {
 	if r.o.shutdownDelay <= 0 {
-		return rooms, nil
+		return nil
 	}
 	delay := time.NewTimer(r.o.shutdownDelay)
 	defer delay.Stop()
 	select {
 	case <-delay.C:
-		return rooms, nil
+		return nil
 	case err := <-failed:
-		return rooms - 1, unexpected(err)
+		return err
 	}
-}
-
-// unexpected is the error of a room that ended although nobody asked it to.
-func unexpected(err error) error {
-	if err == nil {
-		return errors.New("BUG: a room ended by itself")
-	}
-	return err
 }
 
 // timeouts are those of the request path.

@@ -49,6 +49,10 @@ func listenSettings(o *options) []setting {
 			set: into(&o.statsPort, parsePort), help: "port of the admin server; 0 means 1936"},
 		{flag: "threads", env: "ROUTER_THREADS", def: "0", value: "N", set: into(&o.threads, parseThreads),
 			help: "event loops; 0 means one per processor"},
+		{flag: "bind-ports-after-sync", env: "ROUTER_BIND_PORTS_AFTER_SYNC", def: "false", isBool: true, set: into(&o.bindAfterSync, parseBool),
+			help: "open the two ports when the first complete table is there, not at start"},
+		{flag: "handover-socket", value: "FILE", set: into(&o.handoverSocket, parseText),
+			help: "UNIX socket by which a process with the same option takes the listening ports over from the one that runs; see docs/reliability.md"},
 	}
 }
 

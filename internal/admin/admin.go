@@ -21,11 +21,12 @@ import (
 
 // Config is what a Server needs. All fields but Log are required.
 type Config struct {
-	Addr    string          // host:port; port 0 lets the system choose
-	Ready   <-chan struct{} // closed when the first complete table is published
-	Routes  func() any      // the JSON value of /routes; any goroutine
-	Metrics http.Handler    // answers /metrics
-	Log     func(error)     // told about errors of the server itself; nil ignores them
+	Addr     string          // host:port; port 0 lets the system choose
+	Listener net.Listener    // of TCP; nil = one on Addr. The server's from now on
+	Ready    <-chan struct{} // closed when the first complete table is published
+	Routes   func() any      // the JSON value of /routes; any goroutine
+	Metrics  http.Handler    // answers /metrics
+	Log      func(error)     // told about errors of the server itself; nil ignores them
 }
 
 // Server answers until Close.
@@ -35,6 +36,7 @@ type Server struct {
 	server   *fasthttp.Server
 	metrics  fasthttp.RequestHandler
 	stopping atomic.Bool
+	left     atomic.Bool   // StopListening was called
 	ended    chan struct{} // closed when the serving goroutine has ended
 }
 
@@ -43,7 +45,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Ready == nil || cfg.Routes == nil || cfg.Metrics == nil {
 		return nil, errors.New("cannot make an admin server: Ready, Routes and Metrics are required")
 	}
-	ln, err := net.Listen("tcp", cfg.Addr)
+	ln, err := cfg.Listener, error(nil)
+	if ln == nil {
+		ln, err = net.Listen("tcp", cfg.Addr)
+	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("cannot listen on %s: address already in use", cfg.Addr)
 	}
@@ -68,7 +73,7 @@ func New(cfg Config) (*Server, error) {
 
 func (s *Server) run() {
 	defer close(s.ended)
-	if err := s.server.Serve(s.listener); err != nil && s.cfg.Log != nil && !s.stopping.Load() {
+	if err := s.server.Serve(s.listener); err != nil && s.cfg.Log != nil && !s.stopping.Load() && !s.left.Load() {
 		s.cfg.Log(fmt.Errorf("cannot go on serving admin requests: %w", err))
 	}
 }
@@ -82,6 +87,33 @@ func (s *Server) Addr() netip.AddrPort {
 // Stopping makes the router not ready, for good; everything else is answered as
 // before. Load balancers in front get time to notice before connections close.
 func (s *Server) Stopping() { s.stopping.Store(true) }
+
+// Descriptor returns a new descriptor of the listening socket, for another process. It is
+// the caller's.
+func (s *Server) Descriptor() (int, error) {
+	raw, err := s.listener.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		return 0, fmt.Errorf("cannot copy the admin socket: %w", err)
+	}
+	var fd int
+	var failed error
+	err = raw.Control(func(socket uintptr) {
+		if fd, failed = syscall.Dup(int(socket)); failed == nil {
+			syscall.CloseOnExec(fd)
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return 0, fmt.Errorf("cannot copy the admin socket: %w", err)
+	}
+	return fd, nil
+}
+
+// StopListening leaves new connections to another process, which has a descriptor of the
+// listening socket. Those that are open are served on.
+func (s *Server) StopListening() {
+	s.left.Store(true)
+	_ = s.listener.Close() // nothing is lost with it
+}
 
 // Close stops listening and ends the connections.
 func (s *Server) Close() error {

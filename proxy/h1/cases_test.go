@@ -210,14 +210,14 @@ func TestSilentConnections(t *testing.T) {
 // router stops, or after one more answer.
 func TestIdleConnectionsAtTheEnd(t *testing.T) {
 	for _, keep := range []bool{false, true} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{keepIdle: keep})
+		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{})
 		p := r.pod(1, always(ok("a")))
 		r.route("app", "app.test", nil, p.addr)
 		c := r.say(get)
 		drained := false
 		r.loop.Post(func() {
 			r.worker.Drain()
-			r.server.Drain(func() { drained = true })
+			r.server.Drain(keep, func() { drained = true })
 		})
 		r.net.Run()
 		if c.EOF() == keep || drained {

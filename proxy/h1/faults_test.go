@@ -279,7 +279,7 @@ func TestDrain(t *testing.T) {
 	r.route("app", "app.test", nil, p.addr)
 	idle, busy := r.say(get), r.say(get)
 	drained := false
-	r.server.Drain(func() { drained = true })
+	r.server.Drain(false, func() { drained = true })
 	r.net.Advance(2 * time.Second)
 	if !idle.EOF() || busy.EOF() || drained {
 		t.Fatalf("idle ended %v, busy ended %v, drained %v", idle.EOF(), busy.EOF(), drained)

@@ -43,7 +43,7 @@ type rigConfig struct {
 	worker func(*proxy.Config)
 	adjust wire.AdjustName
 
-	ignoreProbes, dontLogNull, keepIdle bool
+	ignoreProbes, dontLogNull bool
 }
 
 func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
@@ -61,7 +61,7 @@ func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
 	if r.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust, IgnoreProbes: change.ignoreProbes, DontLogNull: change.dontLogNull, IdleCloseOnResponse: change.keepIdle}); err != nil {
+	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust, IgnoreProbes: change.ignoreProbes, DontLogNull: change.dontLogNull}); err != nil {
 		t.Fatal(err)
 	}
 	r.listen(frontAddr, false)

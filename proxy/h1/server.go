@@ -21,9 +21,6 @@ type ServerConfig struct {
 	// IgnoreProbes closes a connection that never sent a byte without a 408, and
 	// DontLogNull leaves it out of the log: load balancers connect to see that it works.
 	IgnoreProbes, DontLogNull bool
-	// IdleCloseOnResponse leaves idle connections open when the server drains until they
-	// have had one more answer, for clients that would take the close for a failure.
-	IdleCloseOnResponse bool
 	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
 	// nil: such a connection is answered as any other that asks for an unknown version.
 	HTTP2 func(c *reactor.Conn, secure bool) reactor.Handler
@@ -45,7 +42,6 @@ type Server struct {
 	conns        *serverConn // every open connection
 	open         [2]atomic.Int64
 	draining     bool
-	keepIdle     bool
 	ignoreProbes bool
 	dontLogNull  bool
 	drained      func()
@@ -58,7 +54,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	return &Server{
 		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
-		keepIdle: cfg.IdleCloseOnResponse, ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
+		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
 	}, nil
 }
 
@@ -88,12 +84,12 @@ func (s *Server) count(secure bool) *atomic.Int64 {
 	return &s.open[0]
 }
 
-// Drain closes idle connections at once, or leaves them one more request if the server
-// is configured so, and the others after their response; done
-// is called on the loop when none is left. Tunnels are not counted.
-func (s *Server) Drain(done func()) {
+// Drain closes idle connections at once, or leaves them open until they have had one more
+// answer, for clients that would take the close for a failure; the others are closed after
+// their response. done is called on the loop when none is left. Tunnels are not counted.
+func (s *Server) Drain(keepIdle bool, done func()) {
 	s.draining, s.drained = true, done
-	for sc := s.conns; sc != nil && !s.keepIdle; sc = sc.next {
+	for sc := s.conns; sc != nil && !keepIdle; sc = sc.next {
 		if sc.phase == phaseHead && !sc.partial {
 			sc.c.Close()
 		}

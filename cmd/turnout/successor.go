@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"go.uber.org/zap"
+
+	"turnout/internal/handover"
+)
+
+// Roles of listening sockets. A socket goes to a successor only if both were given the
+// same address for the role.
+const (
+	plainSocket = "http"
+	tlsSocket   = "https"
+	adminSocket = "admin"
+)
+
+func socketName(role, addr string) string { return role + " " + addr }
+
+// sockets are copies of the listening sockets of the request path.
+func (d *dataplane) sockets() ([]handover.Listener, error) {
+	var all []handover.Listener
+	for _, s := range []struct {
+		role, addr string
+		bound      netip.AddrPort
+	}{{plainSocket, d.cfg.HTTPAddr, d.http}, {tlsSocket, d.cfg.HTTPSAddr, d.https}} {
+		fds, err := d.group.Descriptors(s.bound)
+		all = append(all, handover.Listener{Name: socketName(s.role, s.addr), Sockets: fds})
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// HandOver stops accepting: another process does.
+func (d *dataplane) HandOver() {
+	d.handedOver.Store(true)
+	d.group.StopListening()
+}
+
+// meetPredecessor asks for the sockets of the process that runs already, if there is one.
+func (r *router) meetPredecessor() (err error) {
+	if r.o.handoverSocket == "" {
+		return nil
+	}
+	r.predecessor, err = handover.Connect(r.o.handoverSocket)
+	return err
+}
+
+// inherit is what the request path inherits from, nil without a predecessor.
+func (r *router) inherit() func(name string) []int {
+	if r.predecessor == nil {
+		return nil
+	}
+	return r.predecessor.Take
+}
+
+// adminListener is the admin listener of the predecessor, nil without one.
+func (r *router) adminListener() (net.Listener, error) {
+	if r.predecessor == nil {
+		return nil, nil
+	}
+	fds := r.predecessor.Take(socketName(adminSocket, r.o.adminAddr))
+	if len(fds) == 0 {
+		return nil, nil
+	}
+	file := os.NewFile(uintptr(fds[0]), adminSocket)
+	ln, err := net.FileListener(file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("cannot inherit the admin port: %w", err)
+	}
+	return ln, nil
+}
+
+// succeed begins to serve in the place of the predecessor, which stops accepting.
+func (r *router) succeed() error {
+	if r.late {
+		if err := r.data.Open(); err != nil {
+			return err
+		}
+	}
+	if r.admin == nil {
+		if err := r.startAdmin(); err != nil {
+			return err
+		}
+	}
+	if r.late {
+		r.logListening()
+	}
+	if r.predecessor != nil {
+		if err := r.predecessor.Ready(); err != nil {
+			return err
+		}
+		r.predecessor = nil
+		r.log.Info("took over from the process before this one", zap.String("socket", r.o.handoverSocket))
+	}
+	return r.offer()
+}
+
+// offer makes this process ready for a successor of its own.
+func (r *router) offer() (err error) {
+	if r.o.handoverSocket == "" {
+		return nil
+	}
+	r.handover, err = handover.Serve(handover.Config{
+		Path: r.o.handoverSocket,
+		Listeners: func() ([]handover.Listener, error) {
+			all, err := r.data.sockets()
+			if err != nil {
+				return all, err
+			}
+			fd, err := r.admin.Descriptor()
+			if err != nil {
+				return all, err
+			}
+			return append(all, handover.Listener{Name: socketName(adminSocket, r.o.adminAddr), Sockets: []int{fd}}), nil
+		},
+		Release: func() {
+			r.data.HandOver()
+			r.admin.StopListening()
+		},
+		Log: func(err error) { r.log.Warn(err.Error()) },
+	})
+	return err
+}
+
+// released is closed when a successor serves; nil, which never is, while none can come.
+func (r *router) released() <-chan struct{} {
+	if r.handover == nil {
+		return nil
+	}
+	return r.handover.Released()
+}
+
+// closeHandover ends the conversations with predecessor and successor.
+func (r *router) closeHandover() {
+	if r.predecessor != nil {
+		r.predecessor.Close()
+	}
+	if r.handover != nil {
+		r.handover.Close()
+	}
+}

@@ -1,0 +1,99 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+	"time"
+)
+
+// Predecessor is the process whose sockets were handed to this one. Its methods are for one goroutine.
+type Predecessor struct {
+	conn      *net.UnixConn
+	listeners []Listener // not taken yet
+}
+
+// Connect takes copies of the listening sockets of the process that serves path. It returns nil without an error when there
+// is none: nothing at path, or what a process left behind that has ended.
+func Connect(path string) (*Predecessor, error) {
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot take over listening sockets from %s: %w", path, err)
+	}
+	p := &Predecessor{conn: c}
+	if err := p.receive(); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("cannot take over listening sockets from %s: %w", path, err)
+	}
+	return p, nil
+}
+
+func (p *Predecessor) receive() error {
+	if err := p.conn.SetReadDeadline(time.Now().Add(replyTime)); err != nil {
+		return err
+	}
+	hello, sockets, err := receive(p.conn)
+	Listener{Sockets: sockets}.Close() // there are none
+	if err != nil {
+		return err
+	}
+	if hello.Version != version {
+		return fmt.Errorf("it speaks version %d of the protocol, this process %d", hello.Version, version)
+	}
+	for range hello.Listeners {
+		m, sockets, err := receive(p.conn)
+		p.listeners = append(p.listeners, Listener{Name: m.Listener, Sockets: sockets})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Take returns the sockets of a listener, which now are the caller's, or nil when the predecessor has none of that name.
+func (p *Predecessor) Take(name string) []int {
+	for i, l := range p.listeners {
+		if l.Name == name {
+			p.listeners[i].Sockets = nil
+			return l.Sockets
+		}
+	}
+	return nil
+}
+
+// Ready says that this process accepts connections. It returns when the predecessor has stopped accepting and path is free,
+// and closes everything that was not taken. An error says that the predecessor may still accept.
+func (p *Predecessor) Ready() error {
+	defer p.Close()
+	err := p.conn.SetReadDeadline(time.Now().Add(replyTime))
+	if err == nil {
+		err = send(p.conn, message{Say: sayReady}, nil)
+	}
+	var m message
+	if err == nil {
+		var none []int
+		m, none, err = receive(p.conn)
+		Listener{Sockets: none}.Close()
+	}
+	if err == nil && m.Say != sayReleased {
+		err = fmt.Errorf("it said %q", m.Say)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot tell the predecessor that this process accepts connections: %w", err)
+	}
+	return nil
+}
+
+// Close ends the conversation and closes what was not taken. The predecessor, unless it was told Ready, goes on as before.
+func (p *Predecessor) Close() {
+	for _, l := range p.listeners {
+		l.Close()
+	}
+	p.listeners = nil
+	_ = p.conn.Close() // nothing is left to say
+}
