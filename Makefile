@@ -1,7 +1,7 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec interop
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec interop upgrades slow
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -69,6 +69,9 @@ interop: ## the calls of the gRPC interoperability suite through the router
 
 bin/h2spec:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
+
+upgrades: ## replace the running router 20 times under load and count what goes wrong
+	$(GO) test -count 1 -run '^TestUpgrade$$' -v ./cmd/turnout
 
 slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 3 minutes)
 	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60

@@ -121,7 +121,7 @@ func (s *Server) Close() error {
 	err := s.server.Shutdown()
 	_ = s.listener.Close() // closed already, unless the server had not begun to serve
 	<-s.ended
-	if err != nil {
+	if err != nil && !(s.left.Load() && errors.Is(err, net.ErrClosed)) {
 		return fmt.Errorf("cannot stop the admin server: %w", err)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 )
@@ -116,5 +117,57 @@ func TestPortInUse(t *testing.T) {
 func TestConfig(t *testing.T) {
 	if _, err := New(Config{Addr: "127.0.0.1:0"}); err == nil {
 		t.Error("nothing but an address: accepted")
+	}
+}
+
+// TestSuccessor hands the port to a second server: the first serves what is open, the
+// second everything that comes.
+func TestSuccessor(t *testing.T) {
+	old := start(t)
+	fd, err := old.Descriptor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "socket")
+	ln, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	client := http.Client{Transport: &http.Transport{}}
+	ask := func() string {
+		t.Helper()
+		resp, err := client.Get("http://" + old.Addr().String() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	if got := ask(); got != "metric 1\n" {
+		t.Fatal(got)
+	}
+	next, err := New(Config{
+		Addr: "not used", Listener: ln, Ready: old.ready, Routes: func() any { return nil },
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 2\n") }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	old.StopListening()
+	if got := ask(); got != "metric 1\n" {
+		t.Errorf("an open connection got %q", got)
+	}
+	client.CloseIdleConnections()
+	if got := ask(); got != "metric 2\n" {
+		t.Errorf("a new connection got %q", got)
+	}
+	if err := old.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -40,7 +40,7 @@ func Serve(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("cannot offer listening sockets at %s: %w", cfg.Path, err)
 	}
 	if cfg.Path == "" || cfg.Listeners == nil || cfg.Release == nil {
-		return fail(errors.New("Path, Listeners and Release are required"))
+		return fail(errors.New("config needs Path, Listeners and Release"))
 	}
 	addr := &net.UnixAddr{Name: cfg.Path, Net: "unixpacket"}
 	if err := removeStale(addr); err != nil {
@@ -180,4 +180,3 @@ func (s *Server) log(err error) {
 		s.cfg.Log(fmt.Errorf("listening sockets were not handed over at %s: %w", s.cfg.Path, err))
 	}
 }
-
