@@ -1,7 +1,7 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build cover h2spec interop upgrades slow
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build build-openssl test-openssl cover h2spec interop upgrades slow
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -15,10 +15,17 @@ GOLANGCI := v2.15.0
 H2SPEC   := v2.2.1+incompatible
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/turnout
 	$(GO) build -o bin/turnout ./cmd/turnout
+
+build-openssl: ## build bin/turnout-openssl, which signs with the system's libcrypto (needs a C compiler and libssl-dev)
+	CGO_ENABLED=1 $(GO) build -tags openssl -o bin/turnout-openssl ./cmd/turnout
+
+test-openssl: ## tests of what the tag openssl changes (needs a C compiler and libssl-dev)
+	$(GO) vet -tags openssl ./internal/opensslkey ./routing ./tlsmux
+	$(GO) test -race -short -tags openssl ./internal/opensslkey ./routing ./tlsmux
 
 run: build ## start the demo: router, examples and small backends in one process
 	bin/turnout demo
@@ -112,9 +119,17 @@ image: bin/image/rootfs.tar ## the container image IMAGE:VERSION, with buildah o
 	$(BUILDER) build --isolation chroot --platform linux/$(ARCH) --label org.opencontainers.image.version=$(VERSION) \
 		-t $(IMAGE):$(VERSION) -t $(IMAGE):latest -f deploy/Dockerfile bin/image
 
+# SIGNATURES=openssl links libcrypto in, statically, as the image has no libraries; the
+# linker's warnings are of functions that take libraries at run time, which nothing calls.
 .PHONY: bin/image/rootfs.tar
+bin/image/rootfs.tar: IMAGE_LDFLAGS := -s -w -X main.release=$(VERSION)
 bin/image/rootfs.tar:
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.release=$(VERSION)' -o bin/image/turnout ./cmd/turnout
+ifeq ($(SIGNATURES),openssl)
+	CGO_ENABLED=1 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags openssl,netgo,osusergo \
+		-ldflags '$(IMAGE_LDFLAGS) -linkmode external -extldflags "-static"' -o bin/image/turnout ./cmd/turnout
+else
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags '$(IMAGE_LDFLAGS)' -o bin/image/turnout ./cmd/turnout
+endif
 	$(GO) run ./deploy/rootfs bin/image/turnout $@
 
 test-image: ## build the image and run it (needs root, buildah, podman, runc)

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"fmt"
+
+	"turnout/internal/opensslkey"
 )
 
 // certificateSum is the identity of the content of a CertificateSpec.
@@ -48,6 +50,7 @@ func (s *CertificateSpec) parse(sum certificateSum) (*certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use certificate: %w", err)
 	}
+	parsed.PrivateKey = opensslkey.Wrap(parsed.PrivateKey)
 	return &certificate{sum: sum, parsed: &parsed}, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"turnout/internal/opensslkey"
 )
 
 // SelfSigned makes a certificate for `*.domain`, or for localhost if domain is empty, with a new ECDSA P-256 key. It is
@@ -63,6 +65,15 @@ type DefaultCertificate struct {
 
 // LoadDefaultCertificate reads the default certificate, or makes it.
 func LoadDefaultCertificate(src DefaultCertificate) (*tls.Certificate, error) {
+	cert, err := src.load()
+	if err != nil {
+		return nil, err
+	}
+	cert.PrivateKey = opensslkey.Wrap(cert.PrivateKey)
+	return cert, nil
+}
+
+func (src *DefaultCertificate) load() (*tls.Certificate, error) {
 	switch {
 	case src.Content != "":
 		return parseCertificate("DEFAULT_CERTIFICATE", []byte(src.Content))

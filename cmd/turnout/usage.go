@@ -5,6 +5,8 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+
+	"turnout/internal/opensslkey"
 )
 
 // usage prints the help text.
@@ -49,10 +51,14 @@ unset one. TIME is a whole number with us, ms, s, m, h or d.
 var release = ""
 
 // version names the build: release, or module version and the revision it was built
-// from, and Go.
+// from, and Go; with the tag openssl its library, too.
 func version() string {
+	library := opensslkey.Library()
+	if library != "" {
+		library = ", signatures by " + library
+	}
 	if release != "" {
-		return release + " " + runtime.Version()
+		return release + " " + runtime.Version() + library
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -67,5 +73,5 @@ func version() string {
 			dirty = "+changes"
 		}
 	}
-	return fmt.Sprintf("%s%s%s %s", info.Main.Version, revision, dirty, info.GoVersion)
+	return fmt.Sprintf("%s%s%s %s%s", info.Main.Version, revision, dirty, info.GoVersion, library)
 }

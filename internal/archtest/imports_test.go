@@ -16,7 +16,8 @@ var direction = []struct {
 }{
 	{"balancer", nil, "the bottom of the request path: it must be usable by anything"},
 	{"internal/ratelimit", nil, "counters by address; it knows neither routes nor requests"},
-	{"routing", []string{"balancer", "internal/ratelimit"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
+	{"routing", []string{"balancer", "internal/ratelimit", "internal/opensslkey"}, "a table is plain data and pools; it knows nobody who reads it"},
 	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
@@ -27,7 +28,7 @@ var direction = []struct {
 	{"proxy/h2", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/reactor"}, "a tunnel copies between two connections"},
 	{"proxy", []string{"balancer", "internal/ratelimit", "routing", "proxy/field"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
-	{"tlsmux", []string{"balancer", "routing", "internal/reactor"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
+	{"tlsmux", []string{"balancer", "routing", "internal/reactor", "internal/opensslkey"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"controller", []string{"balancer", "internal/ratelimit", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
 	{"internal/accesslog", []string{"proxy"}, "it writes the pipeline's records"},
@@ -67,6 +68,7 @@ var external = []struct {
 	{"flag", []string{"cmd", "bench"}, []string{"."}, "flags are read in cmd only"},
 	{"log", nil, nil, "logs are zap's JSON lines"},
 	{"log/slog", nil, nil, "logs are zap's JSON lines"},
+	{"C", []string{"internal/opensslkey"}, nil, "without the tag openssl the program is pure Go, so that it is one static binary that builds everywhere"},
 	{"reflect", []string{"controller", "cmd"}, []string{"."}, "known facts are struct fields"},
 	{"plugin", nil, nil, "cmd wires by hand"},
 }
