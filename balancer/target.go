@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,8 +19,8 @@ type Protocol uint8
 
 // The protocols.
 const (
-	HTTP1 Protocol = iota // HTTP/1.1
-	H2C                   // HTTP/2; without TLS by prior knowledge (RFC 9113 section 3.3)
+	HTTP1 Protocol = iota // HTTP/1.1, or what ALPN selects
+	H2C                   // HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3)
 	TCP                   // bytes, not looked at
 )
 
@@ -44,6 +45,7 @@ type TLS struct {
 	RootCAs    *x509.CertPool // accepted roots; nil only when Verify is false
 	Verify     bool           // false: any certificate is accepted
 	ALPN       []string       // protocols offered, in order; nil = no ALPN
+	HTTP2      bool           // ALPN offers h2: the endpoint says in the handshake what is spoken
 	SNI        string         // server name sent; "" = none
 }
 
@@ -59,7 +61,9 @@ type TLSConfig struct {
 // NewTLS returns the TLS identity of cfg. Two equal configurations have equal keys.
 // It fails when verification is asked for and CA holds no certificate.
 func NewTLS(cfg TLSConfig) (*TLS, error) {
-	t := &TLS{ServerName: cfg.ServerName, Verify: cfg.Verify, ALPN: append([]string(nil), cfg.ALPN...), SNI: cfg.SNI}
+	t := &TLS{
+		ServerName: cfg.ServerName, Verify: cfg.Verify, ALPN: slices.Clone(cfg.ALPN), HTTP2: slices.Contains(cfg.ALPN, "h2"), SNI: cfg.SNI,
+	}
 	ca := ""
 	if cfg.Verify {
 		t.RootCAs = x509.NewCertPool()

@@ -152,7 +152,7 @@ func (ex *Exchange) attempt(cookie []byte, fresh bool) {
 	if !ok || (ex.exclude != nil && lease.Server() == ex.exclude) {
 		if ok {
 			lease.Release()
-			ex.answer(503, ReasonConnect)
+			ex.answer(503, ex.unreached())
 			return
 		}
 		ex.answer(503, ReasonNoEndpoint)
@@ -191,6 +191,7 @@ func (ex *Exchange) send(up Upstream) {
 	now := ex.w.cfg.Clock.Now()
 	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
+	ex.detail = "" // of an attempt before
 	up.Head(ex.req, ex.reqEnd)
 }
 
@@ -390,8 +391,8 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 		return
 	}
 	switch f {
-	case FaultConnect:
-		ex.answer(503, ReasonConnect)
+	case FaultConnect, FaultTLS:
+		ex.answer(503, ex.unreached())
 	case FaultMalformed:
 		ex.answer(502, ReasonUpstreamHead)
 	case FaultTimeout:
@@ -408,7 +409,7 @@ func (ex *Exchange) retry(f Fault) bool {
 		return false
 	}
 	switch f {
-	case FaultConnect:
+	case FaultConnect, FaultTLS:
 		ex.exclude = ex.lease.Server()
 		ex.lease.Release()
 		ex.leased = false

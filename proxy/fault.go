@@ -21,9 +21,11 @@ const (
 	FaultRefused
 	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7).
 	FaultUnprocessed
+	// FaultTLS: a connection stood, but no TLS session that can be trusted came about on it, so nothing was sent.
+	FaultTLS
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

@@ -26,7 +26,7 @@ type Record struct {
 
 	Status   int    // status sent to the client, 0 when the connection closed without one
 	Reason   Reason // who ended the exchange and why
-	Detail   string // the rule that a rejected request broke, a stable word of its codec such as "cl-te"; empty otherwise
+	Detail   string // the rule that a rejected request broke, a stable word of its codec such as "cl-te", or why there was no TLS with an endpoint; empty otherwise
 	BytesIn  uint64 // request body bytes taken from the client
 	BytesOut uint64 // response body bytes given to the client
 	Retries  int    // attempts after the first
@@ -74,6 +74,7 @@ const (
 	ReasonUnsupported                 // an expectation, transfer coding or version that is not known here (417, 501, 505)
 	ReasonMisdirected                 // the request belongs on another connection
 	ReasonFlood                       // an HTTP/2 client asked for more than its share
+	ReasonUpstreamTLS                 // no TLS session with an endpoint came about
 	reasonCount
 )
 
@@ -82,7 +83,7 @@ var reasonNames = [reasonCount]string{
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
-	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood",
+	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed",
 }
 
 // String is the stable word of the reason.

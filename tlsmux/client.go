@@ -19,18 +19,30 @@ type ClientConfig struct {
 	Workers *Workers
 	// Timeout bounds a handshake. Default 10 s.
 	Timeout time.Duration
-	// Sessions is how many sessions are kept for resumption, per identity. Default 1024.
+	// Sessions is how many sessions are kept for resumption, of all identities together. Default 8192.
 	Sessions int
 }
 
-// Client makes TLS connections to endpoints. It keeps one tls.Config with its sessions per identity (balancer.TLS.Key), so
-// connections of different identities never share anything. Any loop may use it.
+// Client makes TLS connections to endpoints. What it knows it keeps per identity (balancer.TLS.Key), so connections of
+// different identities never share anything. Any loop may use it.
 type Client struct {
-	cfg ClientConfig
+	cfg      ClientConfig
+	sessions tls.ClientSessionCache
 
-	mu      sync.RWMutex
-	configs map[string]*tls.Config
+	// Configurations by identity, those used lately and those that were lately: what is not asked for while recent fills
+	// up is forgotten. Their sessions are kept apart and end in their own time.
+	mu            sync.Mutex
+	recent, older map[string]*identityConfigs
 }
+
+// identityConfigs is how TLS is done to the endpoints of a balancer.TLS.
+type identityConfigs struct {
+	offered *tls.Config // with its whole ALPN
+	http1   *tls.Config // without h2
+}
+
+// maxIdentities bounds each of Client.recent and Client.older.
+const maxIdentities = 8192
 
 // NewClient checks the configuration.
 func NewClient(cfg ClientConfig) (*Client, error) {
@@ -47,9 +59,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Timeout = defaultHandshakeTimeout
 	}
 	if cfg.Sessions == 0 {
-		cfg.Sessions = 1024
+		cfg.Sessions = 8192
 	}
-	return &Client{cfg: cfg, configs: map[string]*tls.Config{}}, nil
+	return &Client{cfg: cfg, sessions: tls.NewLRUClientSessionCache(cfg.Sessions), recent: map[string]*identityConfigs{}}, nil
 }
 
 // ClientInfo is what a handshake with an endpoint agreed on.
@@ -60,21 +72,30 @@ type ClientInfo struct {
 	Resumed     bool
 }
 
-// Secure is Handshake for those who do not need the ClientInfo.
+// Secure is Handshake for HTTP/1.1: HTTP/2 is not offered, whatever the identity says.
 func (cl *Client) Secure(c *reactor.Conn, id *balancer.TLS, done func(error)) {
-	cl.Handshake(c, id, func(_ ClientInfo, err error) { done(err) })
+	cl.handshake(c, cl.identity(id).http1, func(_ ClientInfo, err error) { done(err) })
+}
+
+// Negotiate is Handshake for those who ask only which protocol the endpoint selected.
+func (cl *Client) Negotiate(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error)) {
+	cl.Handshake(c, id, func(i ClientInfo, err error) { done(i.Protocol, err) })
 }
 
 // Handshake starts TLS on c, which has just connected and on which nothing was written. It must be called on the loop of c
 // and takes c over until done is called, on the loop, exactly once and not before Handshake has returned. After nil the
-// layer is set and done has to set the handler. After an error c is closed or closing and its handler is told nothing; that
-// includes c being closed by anybody meanwhile, which is how a handshake is given up.
+// layer is set and done has to set the handler. After an error, an *EndpointError, c is closed or closing and its handler is
+// told nothing; that includes c being closed by anybody meanwhile, which is how a handshake is given up.
 func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientInfo, error)) {
+	cl.handshake(c, cl.identity(id).offered, done)
+}
+
+func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientInfo, error)) {
 	layer := newLayer(c)
-	layer.tls = tls.Client(&layer.wire, cl.config(id))
+	layer.tls = tls.Client(&layer.wire, cfg)
 	startHandshake(cl.cfg.Workers, c, layer, cl.cfg.Timeout, nil, func(err error) {
 		if err != nil {
-			done(ClientInfo{}, fmt.Errorf("cannot complete TLS handshake with endpoint: %w", err))
+			done(ClientInfo{}, &EndpointError{err})
 			return
 		}
 		cs := layer.tls.ConnectionState()
@@ -82,40 +103,31 @@ func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientI
 	})
 }
 
-// Sweep forgets the sessions of identities that live says false to.
-func (cl *Client) Sweep(live func(key string) bool) {
+// identity finds or makes what belongs to id.
+func (cl *Client) identity(id *balancer.TLS) *identityConfigs {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	for key := range cl.configs {
-		if !live(key) {
-			delete(cl.configs, key)
-		}
+	known := cl.recent[id.Key]
+	if known != nil {
+		return known
 	}
+	if known = cl.older[id.Key]; known == nil {
+		known = newIdentity(id, cl.sessions)
+	}
+	if len(cl.recent) >= maxIdentities {
+		cl.recent, cl.older = map[string]*identityConfigs{}, cl.recent
+	}
+	cl.recent[id.Key] = known
+	return known
 }
 
-func (cl *Client) config(id *balancer.TLS) *tls.Config {
-	cl.mu.RLock()
-	cfg := cl.configs[id.Key]
-	cl.mu.RUnlock()
-	if cfg != nil {
-		return cfg
-	}
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if cfg = cl.configs[id.Key]; cfg == nil {
-		cfg = clientConfig(id, cl.cfg.Sessions)
-		cl.configs[id.Key] = cfg
-	}
-	return cfg
-}
-
-// clientConfig makes the tls.Config of an identity. crypto/tls's own verification is always replaced: it wants the name that
-// is sent as SNI, which here is another matter. Sessions are kept by SNI or, without, by the address of the endpoint.
-func clientConfig(id *balancer.TLS, sessions int) *tls.Config {
+// newIdentity makes the tls.Configs of an identity. crypto/tls's own verification is always replaced: it wants the name
+// that is sent as SNI, which here is another matter.
+func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityConfigs {
 	cfg := &tls.Config{
 		ServerName:                  id.SNI,
 		NextProtos:                  slices.Clone(id.ALPN),
-		ClientSessionCache:          tls.NewLRUClientSessionCache(sessions),
+		ClientSessionCache:          ownSessions{sessions, id.Key},
 		InsecureSkipVerify:          true, // VerifyConnection does it
 		DynamicRecordSizingDisabled: true,
 	}
@@ -123,8 +135,28 @@ func clientConfig(id *balancer.TLS, sessions int) *tls.Config {
 		roots, name := id.RootCAs, id.ServerName
 		cfg.VerifyConnection = func(cs tls.ConnectionState) error { return verifyChain(&cs, roots, name) }
 	}
-	return cfg
+	if !id.HTTP2 {
+		return &identityConfigs{cfg, cfg}
+	}
+	http1 := cfg.Clone()
+	http1.NextProtos = slices.DeleteFunc(slices.Clone(id.ALPN), func(p string) bool { return p == "h2" })
+	return &identityConfigs{cfg, http1}
 }
+
+// ownSessions are the sessions of one identity among all. Within it they are kept by SNI or, without, by the address of the
+// endpoint. A session says nothing about the protocol on top of it, so all offers of the identity share them.
+type ownSessions struct {
+	all tls.ClientSessionCache
+	key string
+}
+
+// Get implements tls.ClientSessionCache.
+func (s ownSessions) Get(key string) (*tls.ClientSessionState, bool) {
+	return s.all.Get(s.key + "\x00" + key)
+}
+
+// Put implements tls.ClientSessionCache.
+func (s ownSessions) Put(key string, cs *tls.ClientSessionState) { s.all.Put(s.key+"\x00"+key, cs) }
 
 // verifyChain checks the certificates of an endpoint against roots, and the name unless it is empty. A resumed session was
 // verified in this way when it began, and belongs to the same identity; only time can have changed that.

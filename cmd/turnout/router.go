@@ -245,6 +245,9 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		AllowLoopback:    !o.cluster, // a laptop has no pods
 		SelectNamespaces: o.cluster && o.namespaces() != "",
 	}
+	if !o.tls.DisableHTTP2 {
+		c.UpstreamALPN = []string{"h2", "http/1.1"}
+	}
 	if o.destinationCAPath == "" {
 		return c, nil
 	}

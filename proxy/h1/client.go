@@ -61,7 +61,7 @@ func (cc *clientConn) Connected(*reactor.Conn) {
 		return
 	}
 	if cc.ps.cfg.Secure == nil {
-		cc.fail(proxy.FaultConnect)
+		cc.insecure(proxy.ErrNoTLS)
 		return
 	}
 	cc.secure(id)
@@ -74,12 +74,23 @@ func (cc *clientConn) secure(id *balancer.TLS) {
 			return
 		}
 		if err != nil {
-			cc.fail(proxy.FaultConnect)
+			cc.insecure(err)
 			return
 		}
 		cc.c.SetHandler(cc)
 		cc.ready()
 	})
+}
+
+// insecure gives up a connection on which no TLS came about.
+func (cc *clientConn) insecure(err error) {
+	ex := cc.ex
+	delete(cc.ps.waiting, ex)
+	cc.gone()
+	cc.c.CloseNow(false)
+	if ex != nil {
+		ex.UpstreamInsecure(err)
+	}
 }
 
 // ready hands the connection to whoever waits for it, or to the pool.
@@ -370,6 +381,6 @@ func (cc *clientConn) expire() {
 		cc.pool.remove(cc)
 		cc.shut()
 	case clientConnect:
-		cc.fail(proxy.FaultConnect)
+		cc.insecure(proxy.ErrSlowTLS)
 	}
 }

@@ -18,8 +18,8 @@ type PoolsConfig struct {
 	// Adjust spells the field names of requests that ask for it; nil leaves them
 	// lower-case.
 	Adjust wire.AdjustName
-	// Secure starts TLS on a fresh connection to an endpoint and calls done on the
-	// loop. nil: endpoints behind TLS cannot be reached.
+	// Secure starts TLS for HTTP/1.1 on a fresh connection to an endpoint and calls
+	// done on the loop, once. nil: endpoints behind TLS cannot be reached.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	// ConnectTimeout bounds one attempt, TLS included. Default 5 s.
 	ConnectTimeout time.Duration
@@ -64,15 +64,12 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 
 // Acquire implements proxy.Upstreams.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
-	p := ps.pool(e)
-	if n := len(p.idle); n > 0 && !fresh {
-		cc := p.idle[n-1]
-		p.idle[n-1] = nil
-		p.idle = p.idle[:n-1]
-		cc.use(ex, true)
-		return cc
+	if !fresh {
+		if up := ps.Reuse(e, ex); up != nil {
+			return up
+		}
 	}
-	cc := newClientConn(ps, p)
+	cc := newClientConn(ps, ps.pool(e))
 	cc.ex = ex
 	ps.waiting[ex] = cc
 	cc.dial()

@@ -10,7 +10,7 @@ import (
 type clientState uint8
 
 const (
-	clientConnect clientState = iota // being connected
+	clientConnect clientState = iota // TCP or TLS is being set up
 	clientReady
 	clientGone
 )
@@ -26,16 +26,18 @@ type clientConn struct {
 	timer   *reactor.Timer
 	session session.Session
 	turn    func()            // session.Turn, made once
-	waiting []*proxy.Exchange // for the connection to be made
+	waiting []*proxy.Exchange // for the connection to be made; those that Pools.waiting has under it
 	state   clientState
 	used    bool // a request has been sent
 }
 
+// dial begins one more connection of p.
 func (ps *Pools) dial(p *pool) *clientConn {
 	cc := &clientConn{ps: ps, pool: p}
 	cc.turn = cc.session.Turn
 	cc.timer = ps.cfg.Loop.NewTimer(cc.expire)
 	cc.c = ps.cfg.Loop.Dial(p.endpoint.Addr(), cc, ps.cfg.ConnectTimeout)
+	p.conns = append(p.conns, cc)
 	return cc
 }
 
@@ -45,8 +47,55 @@ func (cc *clientConn) Open() *session.Stream { panic("BUG: a stream of the serve
 // Wake implements session.Host.
 func (cc *clientConn) Wake() { cc.ps.cfg.Loop.AtTurnEnd(cc.turn) }
 
-// Connected implements reactor.Handler: requests follow the preface at once (RFC 9113 section 3.4).
+// Connected implements reactor.Handler.
 func (cc *clientConn) Connected(*reactor.Conn) {
+	switch {
+	case !cc.pool.negotiates:
+		cc.start()
+	case cc.ps.cfg.Secure == nil:
+		cc.refused(proxy.ErrNoTLS)
+	default:
+		cc.timer.Reset(cc.ps.cfg.ConnectTimeout)
+		cc.ps.cfg.Secure(cc.c, cc.pool.endpoint.TLS(), cc.secured)
+	}
+}
+
+// secured ends the TLS handshake; what the connection speaks is known now.
+func (cc *clientConn) secured(protocol string, err error) {
+	switch {
+	case cc.state != clientConnect: // given up
+	case err != nil:
+		cc.refused(err)
+	case protocol == "h2":
+		cc.pool.http1 = false
+		cc.c.SetHandler(cc)
+		cc.start()
+	default:
+		cc.pool.http1 = true
+		cc.handOver()
+	}
+}
+
+// handOver makes the connection one of HTTP/1.1. It serves one request at a time: all but the first that waits for it go on
+// with connections of their own.
+func (cc *clientConn) handOver() {
+	cc.gone()
+	ps, waiting := cc.ps, cc.waiting
+	cc.waiting = nil
+	var first *proxy.Exchange
+	for _, ex := range waiting {
+		delete(ps.waiting, ex)
+		if first == nil {
+			first = ex
+		} else {
+			ps.wait(cc.pool, ex)
+		}
+	}
+	ps.cfg.HTTP1.Adopt(cc.c, cc.pool.endpoint, first)
+}
+
+// start begins the session: requests follow the preface at once (RFC 9113 section 3.4).
+func (cc *clientConn) start() {
 	cc.state = clientReady
 	cc.session.Start(&cc.ps.session, cc, cc.c)
 	waiting := cc.waiting
@@ -97,9 +146,12 @@ func (cc *clientConn) gone() {
 	cc.pool.remove(cc)
 }
 
-// expire closes an idle connection.
+// expire closes an idle connection, or one whose TLS does not come about.
 func (cc *clientConn) expire() {
-	if cc.state == clientReady && cc.session.Streams() == 0 {
+	switch {
+	case cc.state == clientConnect:
+		cc.refused(proxy.ErrSlowTLS)
+	case cc.state == clientReady && cc.session.Streams() == 0:
 		cc.close()
 	}
 }
@@ -124,18 +176,31 @@ func (cc *clientConn) Drained(*reactor.Conn) {
 func (cc *clientConn) Closed(*reactor.Conn, error) {
 	switch cc.state {
 	case clientConnect:
-		cc.gone()
-		waiting := cc.waiting
-		cc.waiting = nil
-		for _, ex := range waiting {
-			if cc.ps.waiting[ex] == cc {
-				delete(cc.ps.waiting, ex)
-				ex.UpstreamFault(proxy.FaultConnect)
-			}
-		}
+		cc.refused(nil)
 	case clientReady:
 		cc.gone()
 		cc.session.Abandon()
+	}
+}
+
+// refused gives up a connection that did not come about; err says why there is no TLS on it, nil that there is not even a
+// connection.
+func (cc *clientConn) refused(err error) {
+	cc.gone()
+	cc.c.CloseNow(false)
+	waiting := cc.waiting
+	cc.waiting = nil
+	for _, ex := range waiting {
+		switch {
+		case cc.ps.waiting[ex] != cc:
+			continue
+		case err != nil:
+			delete(cc.ps.waiting, ex)
+			ex.UpstreamInsecure(err)
+		default:
+			delete(cc.ps.waiting, ex)
+			ex.UpstreamFault(proxy.FaultConnect)
+		}
 	}
 }
 

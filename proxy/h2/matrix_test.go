@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,20 +34,35 @@ type message struct {
 type cross struct {
 	*rig
 	front, back string
+	secure      bool      // the endpoint is behind TLS and selects its protocol
 	got         []message // at the endpoint
 }
 
-// matrix runs a behaviour in all four combinations.
+// matrix runs a behaviour in all four combinations, with an endpoint whose protocol is known before and with one that
+// selects it in the TLS handshake.
 func matrix(t *testing.T, serve func(q message) message, run func(t *testing.T, x *cross)) {
 	for _, front := range []string{"h1", "h2"} {
 		for _, back := range []string{"h1", "h2"} {
-			t.Run(front+" to "+back, func(t *testing.T) {
-				x := &cross{rig: newRig(t), front: front, back: back}
-				x.start(serve)
-				run(t, x)
-				x.wantQuiet()
-			})
+			for _, secure := range []bool{false, true} {
+				t.Run(front+" to "+back+map[bool]string{true: " over TLS"}[secure], func(t *testing.T) {
+					x := &cross{rig: newRig(t), front: front, back: back, secure: secure}
+					x.tls.selects = func(netip.AddrPort) (string, error) { return map[string]string{"h1": "http/1.1", "h2": "h2"}[back], nil }
+					x.start(serve)
+					run(t, x)
+					x.wantQuiet()
+				})
+			}
 		}
+	}
+}
+
+// reach says in a spec how the endpoint is reached.
+func (x *cross) reach(s *routing.RouteSpec) {
+	switch {
+	case x.secure:
+		reencrypt(s)
+	case x.back == "h2":
+		h2c(s)
 	}
 }
 
@@ -58,7 +74,7 @@ func (x *cross) start(serve func(q message) message) {
 			part := strings.Fields(q.line)
 			c.answer(q.id, keep(message{method: part[0], path: part[1], body: string(q.body), fields: pairs(q.fields), trailers: pairs(q.trailers)}))
 		})
-		x.route("app", "app.test", h2c, p.addr)
+		x.route("app", "app.test", x.reach, p.addr)
 		return
 	}
 	p := x.pod(1, func(_ int, raw string) string {
@@ -77,7 +93,7 @@ func (x *cross) start(serve func(q message) message) {
 			peer.Close()
 		}
 	}
-	x.route("app", "app.test", nil, p.addr)
+	x.route("app", "app.test", x.reach, p.addr)
 }
 
 // answer sends m by HTTP/2.
@@ -316,9 +332,7 @@ func TestMatrixPolicies(t *testing.T) {
 		x.route("sticky", "app.test", func(s *routing.RouteSpec) {
 			s.Path = "/sticky"
 			s.Policy.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "sticky", "; path=/", "max-age=1"
-			if x.back == "h2" {
-				h2c(s)
-			}
+			x.reach(s)
 		}, addr)
 		a := x.exchange(message{method: "GET", path: "/sticky", fields: []string{"cookie", "a=b; sticky=x", "x-ssl-client-cn", "admin"}}, 0)
 		if !strings.HasPrefix(a.value("set-cookie"), "sticky=") || a.value("strict-transport-security") != "max-age=1" {

@@ -53,18 +53,20 @@ type podConn struct {
 // pod2 starts an endpoint at 198.51.100.n:80.
 func (r *rig) pod2(n int, serve func(c *podConn, q *podRequest)) *pod2 {
 	p := &pod2{r: r, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), serve: serve}
-	r.net.Accept(p.addr, func(peer *reactor.Peer) {
-		c := &podConn{p: p, peer: peer, requests: map[uint32]*podRequest{}, granted: map[uint32]uint32{}}
-		c.fr = http2.NewFramer(&c.out, nil)
-		c.fr.AllowIllegalWrites = true
-		c.enc = hpack.NewEncoder(&c.blk)
-		c.dec = hpack.NewDecoder(4096, nil)
-		p.conns = append(p.conns, c)
-		_ = c.fr.WriteSettings(p.accept...)
-		c.flush()
-		peer.OnData = func(*reactor.Peer) { c.data(peer.Take()) }
-	})
+	r.net.Accept(p.addr, p.greet)
 	return p
+}
+
+func (p *pod2) greet(peer *reactor.Peer) {
+	c := &podConn{p: p, peer: peer, requests: map[uint32]*podRequest{}, granted: map[uint32]uint32{}}
+	c.fr = http2.NewFramer(&c.out, nil)
+	c.fr.AllowIllegalWrites = true
+	c.enc = hpack.NewEncoder(&c.blk)
+	c.dec = hpack.NewDecoder(4096, nil)
+	p.conns = append(p.conns, c)
+	_ = c.fr.WriteSettings(p.accept...)
+	c.flush()
+	peer.OnData = func(*reactor.Peer) { c.data(peer.Take()) }
 }
 
 // h2c makes the servers of a route speak HTTP/2 by prior knowledge.

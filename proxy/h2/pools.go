@@ -15,15 +15,31 @@ import (
 type PoolsConfig struct {
 	Loop *reactor.Loop
 	// HTTP1 gives the upstreams of endpoints that do not speak HTTP/2, and of requests that it cannot carry.
-	HTTP1 proxy.Upstreams
-	// ConnectTimeout bounds one attempt to connect. Default 5 s.
+	HTTP1 HTTP1
+	// Secure starts TLS on a fresh connection to an endpoint that may select HTTP/2 and calls done on the loop, once, with
+	// the protocol it selected. nil: such endpoints cannot be reached.
+	Secure func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
+	// ConnectTimeout bounds one attempt to connect, and then TLS. Default 5 s.
 	ConnectTimeout time.Duration
 	// IdleTimeout closes a connection without streams. Default 60 s.
 	IdleTimeout time.Duration
 }
 
-// Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.H2C). They implement
-// proxy.Upstreams; all methods are called on the loop.
+// HTTP1 are the HTTP/1.1 connections of the same loop: h1.Pools.
+type HTTP1 interface {
+	proxy.Upstreams
+	// Reuse is Acquire of an idle connection, nil without one.
+	Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream
+	// Adopt takes over a connection whose endpoint selected HTTP/1.1 and answers ex's Acquire; nil: nobody waits for it.
+	Adopt(c *reactor.Conn, e *balancer.Endpoint, ex *proxy.Exchange)
+}
+
+// Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.H2C) or select it in
+// the TLS handshake (balancer.TLS.HTTP2). They implement proxy.Upstreams; all methods are called on the loop.
+//
+// What an endpoint will select is known only after its handshake, and may change with its next version. Each connection is
+// what it turned out to be; what the last one turned out to be only says how many to open for requests that come together:
+// one for many while HTTP/2 may come of it, one for each otherwise.
 type Pools struct {
 	cfg     PoolsConfig
 	session session.Config
@@ -35,8 +51,10 @@ type Pools struct {
 // pool holds the connections to one endpoint. A request goes to the fullest one that has room for it, so that those
 // which load made necessary become idle when it goes.
 type pool struct {
-	endpoint *balancer.Endpoint
-	conns    []*clientConn // connecting and connected
+	endpoint   *balancer.Endpoint
+	conns      []*clientConn // connecting and connected
+	negotiates bool          // the endpoint selects the protocol
+	http1      bool          // and selected HTTP/1.1 last
 }
 
 // fullStreams is how many streams a connection carries before another one is opened, and how many requests wait for one
@@ -59,24 +77,38 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 
 // Acquire implements proxy.Upstreams. fresh asks for a connection that no request has used.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
-	if e.Protocol() != balancer.H2C || ex.Upgrades() {
+	if id := e.TLS(); ex.Upgrades() || e.Protocol() != balancer.H2C && (id == nil || !id.HTTP2) {
 		return ps.cfg.HTTP1.Acquire(e, ex, fresh)
 	}
 	p := ps.pool(e)
-	if cc := p.pick(); cc != nil && !fresh {
-		if cc.session.Streams() >= fullStreams && p.connecting() == nil {
-			p.conns = append(p.conns, ps.dial(p))
+	if !fresh {
+		if cc := p.pick(); cc != nil {
+			if cc.session.Streams() >= fullStreams && p.connecting() == nil {
+				ps.dial(p)
+			}
+			return ps.stream(cc, ex)
 		}
-		return ps.stream(cc, ex)
+		if p.negotiates {
+			if up := ps.cfg.HTTP1.Reuse(e, ex); up != nil {
+				return up
+			}
+		}
 	}
-	cc := p.connecting()
+	ps.wait(p, ex)
+	return nil
+}
+
+// wait lets ex wait for a connection that is being opened.
+func (ps *Pools) wait(p *pool, ex *proxy.Exchange) {
+	var cc *clientConn
+	if !p.http1 {
+		cc = p.connecting()
+	}
 	if cc == nil || len(cc.waiting) >= fullStreams {
 		cc = ps.dial(p)
-		p.conns = append(p.conns, cc)
 	}
 	cc.waiting = append(cc.waiting, ex)
 	ps.waiting[ex] = cc
-	return nil
 }
 
 // Cancel implements proxy.Upstreams. The connection is kept for the next request.
@@ -101,7 +133,7 @@ func (ps *Pools) pool(e *balancer.Endpoint) *pool {
 	}
 	p := ps.byID[id]
 	if p == nil || p.endpoint != e {
-		p = &pool{endpoint: e}
+		p = &pool{endpoint: e, negotiates: e.TLS() != nil}
 		ps.byID[id] = p
 	}
 	return p

@@ -30,6 +30,7 @@ type rig struct {
 	pools    *Pools
 	specs    []routing.RouteSpec
 	logged   []proxy.Record
+	tls      handshakes
 }
 
 func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
@@ -38,11 +39,11 @@ func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *
 	t.Helper()
 	r := &rig{t: t, net: n, store: routing.NewStore(), registry: balancer.NewRegistry()}
 	r.loop = n.NewLoop(reactor.Config{})
-	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop})
+	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop, Secure: r.secure})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools}); err != nil {
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools, Secure: r.negotiate}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := proxy.Config{Store: r.store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}
@@ -109,27 +110,29 @@ type pod struct {
 // pod starts an endpoint at 198.51.100.n:80.
 func (r *rig) pod(n int, answer func(n int, request string) string) *pod {
 	p := &pod{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), answer: answer}
-	r.net.Accept(p.addr, func(peer *reactor.Peer) {
-		p.conns = append(p.conns, peer)
-		var got []byte
-		peer.OnData = func(*reactor.Peer) {
-			got = append(got, peer.Take()...)
-			for {
-				end := requestEnd(got)
-				if end == 0 {
-					return
-				}
-				p.requests = append(p.requests, string(got[:end]))
-				got = got[end:]
-				i := len(p.requests)
-				peer.Write([]byte(p.answer(i, p.requests[i-1])))
-				if p.after != nil {
-					p.after(peer, i)
-				}
+	r.net.Accept(p.addr, p.accept)
+	return p
+}
+
+func (p *pod) accept(peer *reactor.Peer) {
+	p.conns = append(p.conns, peer)
+	var got []byte
+	peer.OnData = func(*reactor.Peer) {
+		got = append(got, peer.Take()...)
+		for {
+			end := requestEnd(got)
+			if end == 0 {
+				return
+			}
+			p.requests = append(p.requests, string(got[:end]))
+			got = got[end:]
+			i := len(p.requests)
+			peer.Write([]byte(p.answer(i, p.requests[i-1])))
+			if p.after != nil {
+				p.after(peer, i)
 			}
 		}
-	})
-	return p
+	}
 }
 
 // requestEnd is the length of the complete request b starts with, 0 without one.
