@@ -105,7 +105,7 @@ func certificateSettings(o *options) []setting {
 		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
 			help: "refuse TLS clients whose server name no certificate covers"},
 		{flag: "disable-http2", env: "ROUTER_DISABLE_HTTP2", def: "false", isBool: true, set: into(&o.tls.DisableHTTP2, parseBool),
-			help: "do not offer HTTP/2 to TLS clients and to the endpoints of re-encrypt routes; those that begin with it unasked are still served"},
+			help: "do not offer HTTP/2 to TLS clients and to the endpoints of re-encrypt routes; clients that begin with it unasked are still served"},
 	}
 }
 

@@ -46,7 +46,9 @@ func matrix(t *testing.T, serve func(q message) message, run func(t *testing.T, 
 			for _, secure := range []bool{false, true} {
 				t.Run(front+" to "+back+map[bool]string{true: " over TLS"}[secure], func(t *testing.T) {
 					x := &cross{rig: newRig(t), front: front, back: back, secure: secure}
-					x.tls.selects = func(netip.AddrPort) (string, error) { return map[string]string{"h1": "http/1.1", "h2": "h2"}[back], nil }
+					x.tls.selects = func(netip.AddrPort) (string, error) {
+						return map[string]string{"h1": "http/1.1", "h2": "h2"}[back], nil
+					}
 					x.start(serve)
 					run(t, x)
 					x.wantQuiet()
