@@ -1,12 +1,10 @@
 package translate
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"turnout/balancer"
-	"turnout/proxy/field"
 	"turnout/routing"
 )
 
@@ -91,37 +89,4 @@ func TestCheckInterval(t *testing.T) {
 			t.Errorf("%s: notes %q, want %d", c.id, got, c.notes)
 		}
 	}
-}
-
-// FuzzAnnotations: whatever annotations say, what comes out can be used, and what goes
-// on the wire has no control characters.
-func FuzzAnnotations(f *testing.F) {
-	for _, s := range []string{"", "true", "30s", "append", "/x", `/v2\\1 # c`, "max-age=1;preload", "a_b-c", "Lax", "10.0.0.1 ::1/64,x", "7", "1d12h", "max-age=\"1\"\r\n"} {
-		f.Add("edge", s, s, "%[req.hdr(x)]")
-	}
-	f.Fuzz(func(t *testing.T, termination, value, other, action string) {
-		r := terminated(termination, "")
-		for _, key := range []string{annotationBalance, annotationDisableCookies, annotationTimeout, annotationForwarded, annotationHSTS,
-			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates} {
-			r.Annotations[key] = value
-		}
-		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP} {
-			r.Annotations[key] = other
-		}
-		got := translated(t, Options{}, r).Spec.Policy
-		for _, d := range []time.Duration{got.ServerTimeout, got.TunnelTimeout} {
-			if d <= 0 || d > MaxTimespec {
-				t.Fatalf("timeout %v", d)
-			}
-		}
-		if strings.ContainsFunc(got.HSTS+got.CookieName+got.CookieAttributes, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }) {
-			t.Fatalf("%q %q %q", got.HSTS, got.CookieName, got.CookieAttributes)
-		}
-		if got.Rewrite != nil {
-			path, _ := got.Rewrite.Apply([]byte("/a/b"), new(field.Arena), 1<<16)
-			if strings.ContainsFunc(string(path), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-				t.Fatalf("path %q", path)
-			}
-		}
-	})
 }
