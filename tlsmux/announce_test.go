@@ -117,25 +117,3 @@ func TestParseProxy(t *testing.T) {
 		})
 	}
 }
-
-func FuzzParseProxy(f *testing.F) {
-	for _, tc := range proxyHeaders {
-		f.Add([]byte(tc.header))
-	}
-	f.Fuzz(func(t *testing.T, p []byte) {
-		said, n, err := ParseProxy(p)
-		if n < 0 || n > len(p) || n > MaxProxyHeader || err != nil && n != 0 || said.Source.IsValid() != said.Destination.IsValid() {
-			t.Fatalf("%v, %d, %v of %d bytes", said, n, err, len(p))
-		}
-		if n == 0 && err == nil && len(p) >= MaxProxyHeader {
-			t.Fatalf("still undecided after %d bytes", len(p))
-		}
-		// Every shorter piece is the same header not complete yet, or the same refusal earlier.
-		for i := range min(len(p), 256) {
-			before, m, early := ParseProxy(p[:i])
-			if m > 0 && (m != n || before != said) || early != nil && err == nil {
-				t.Fatalf("%d bytes say %v, %d, %v; all %v, %d, %v", i, before, m, early, said, n, err)
-			}
-		}
-	})
-}
