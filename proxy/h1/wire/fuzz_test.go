@@ -104,6 +104,20 @@ func FuzzParseResponse(f *testing.F) {
 		if cap(r.Fields) > 2*DefaultFields || cap(r.ConnectionOptions) > 2*maxOptions {
 			t.Fatalf("%d fields and %d options held", cap(r.Fields), cap(r.ConnectionOptions))
 		}
+		if fed, err := feed(string(raw), 1, Limits{HeadBytes: len(raw)}); err != nil || fed != len(raw) {
+			t.Fatalf("head of %q ends at %d byte by byte, %v", raw, fed, err)
+		}
+		if r.Body == BodyUntilClose && r.KeepAlive || r.Status < 200 && r.Body != BodyNone {
+			t.Fatalf("%q has a body of kind %d, kept alive %v", raw, r.Body, r.KeepAlive)
+		}
+		out := AppendHeadEnd(AppendFields(AppendStatusLine(nil, r.Minor, r.Status, r.Reason), r.Fields, nil))
+		var again Response
+		if err := ParseResponse(bytes.Clone(out), &again, []byte(method), Limits{}); err != nil {
+			t.Fatalf("own output %q refused: %v", out, err)
+		}
+		if again.Body != r.Body || again.ContentLength != r.ContentLength || show(again.Fields) != show(r.Fields) {
+			t.Fatalf("%q is read as %+v, its own output as %+v", raw, r, again)
+		}
 		if err := responseDiff(&r, method); err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,70 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"turnout/proxy/h2/wire"
 )
+
+// readable says whether x/net's Framer, which checks every frame, reads the output of a Session to its end. The first frame
+// is SETTINGS, no stream goes on after it was ended or reset, and bodies stay within the window a peer begins with, plus
+// what granted says it was given.
+func readable(t *testing.T, out []byte, granted uint64) {
+	t.Helper()
+	in := bytes.NewReader(out)
+	fr := http2.NewFramer(io.Discard, in)
+	fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	over := map[uint32]bool{}
+	sent := uint64(0)
+	for n := 0; ; n++ {
+		f, err := fr.ReadFrame()
+		if errors.Is(err, io.EOF) && in.Len() == 0 {
+			break
+		}
+		if err != nil {
+			t.Fatalf("x/net cannot read frame %d of %x: %v", n, out, err)
+		}
+		h := f.Header()
+		_, settings := f.(*http2.SettingsFrame)
+		_, reset := f.(*http2.RSTStreamFrame)
+		if n == 0 && !settings || h.StreamID != 0 && over[h.StreamID] && !reset && h.Type != http2.FrameWindowUpdate {
+			t.Fatalf("frame %d of %x is %v", n, out, h)
+		}
+		if data, ok := f.(*http2.DataFrame); ok {
+			sent += uint64(h.Length)
+			over[h.StreamID] = over[h.StreamID] || data.StreamEnded()
+		}
+		if head, ok := f.(*http2.MetaHeadersFrame); ok {
+			over[h.StreamID] = over[h.StreamID] || head.StreamEnded()
+		}
+		over[h.StreamID] = over[h.StreamID] || reset
+	}
+	if sent > 65535+granted {
+		t.Fatalf("%d bytes are sent with a window of 65535 and %d", sent, granted)
+	}
+}
+
+// windows adds up what the WINDOW_UPDATE frames of p give the connection, as far as p is frames.
+func windows(p []byte) (sum uint64) {
+	for len(p) >= wire.HeaderSize {
+		h := wire.ParseHeader(p)
+		if p = p[wire.HeaderSize:]; len(p) < h.Length {
+			break
+		}
+		if h.Type == wire.WindowUpdate && h.Stream == 0 && h.Length == 4 {
+			sum += uint64(p[0]&0x7f)<<24 | uint64(p[1])<<16 | uint64(p[2])<<8 | uint64(p[3])
+		}
+		p = p[h.Length:]
+	}
+	return sum
+}
 
 // serve feeds a server's Session with p in pieces of size bytes and returns all that can be said of the outcome
 // whatever the pieces were.
@@ -37,6 +96,7 @@ func serve(t *testing.T, p []byte, size int) string {
 	if most := 4096 + 40*len(p); len(h.out.b) > most {
 		t.Fatalf("%d bytes of output for %d of input", len(h.out.b), len(p))
 	}
+	readable(t, h.out.b, windows(bytes.TrimPrefix(p, []byte(wire.Preface))))
 	outcome := fmt.Sprint(h.s.Err())
 	for _, e := range h.opened {
 		outcome += fmt.Sprintf("; %d heads, fault %d, body %x, trailers %q, end %v, closed %v", e.heads, e.fault, e.body, e.trailers, e.ended, e.closed)
@@ -75,7 +135,43 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// FuzzClient is the same for a client's Session that has one request out.
+// ask feeds a client's Session that has one request out, with a body that goes on as long as there is a window for it.
+func ask(t *testing.T, p []byte, size int) string {
+	h := &side{}
+	h.out.room = -1
+	h.s.Start(&Config{Client: true}, h, &h.out)
+	e := &echo{side: h}
+	e.Bind(e)
+	h.s.Request(&e.Stream)
+	e.EndHead(wire.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), nil), false)
+	e.SendData(make([]byte, 70000))
+	var kept []byte
+	for rest := p; len(rest) > 0; {
+		k := min(size, len(rest))
+		kept, rest = append(kept, rest[:k]...), rest[k:]
+		n := h.s.Receive(kept, 0)
+		if n < 0 || n > len(kept) || len(kept)-n > wire.HeaderSize+wire.FrameSize {
+			t.Fatalf("used %d of %d bytes", n, len(kept))
+		}
+		kept = slices.Delete(kept, 0, n)
+		if h.woken {
+			h.woken = false
+			h.s.Turn()
+		}
+	}
+	if !bytes.HasPrefix(h.out.b, []byte(wire.Preface)) {
+		t.Fatalf("%x begins without a preface", h.out.b)
+	}
+	readable(t, h.out.b[len(wire.Preface):], windows(p))
+	outcome := fmt.Sprintf("%v; %d heads, fault %d, body %x, trailers %q, end %v, closed %v", h.s.Err(), e.heads, e.fault, e.body, e.trailers, e.ended, e.closed)
+	h.s.Abandon()
+	if len(e.closed) != 1 || h.s.Held() != 0 || e.heads > 1+len(p)/10 {
+		t.Fatalf("closed %v, %d bytes held, %d heads", e.closed, h.s.Held(), e.heads)
+	}
+	return outcome
+}
+
+// FuzzClient is the same for a client's Session.
 func FuzzClient(f *testing.F) {
 	f.Add(append(frame(wire.Settings, 0, 0, nil), frame(wire.Headers, wire.FlagEndHeaders, 1, []byte{0x88})...))
 	f.Add(bytes.Join([][]byte{
@@ -88,18 +184,16 @@ func FuzzClient(f *testing.F) {
 	f.Add(bytes.Join([][]byte{
 		frame(wire.Settings, 0, 0, nil), frame(wire.GoAway, 0, 0, make([]byte, 8)), frame(wire.RSTStream, 0, 1, []byte{0, 0, 0, 7}),
 	}, nil))
+	f.Add(bytes.Join([][]byte{
+		frame(wire.Settings, 0, 0, []byte{0, 4, 0, 1, 0, 0}), frame(wire.WindowUpdate, 0, 0, []byte{0, 0, 1, 0}), frame(wire.WindowUpdate, 0, 1, []byte{0, 0, 1, 0}),
+		frame(wire.Headers, wire.FlagEndHeaders, 1, []byte{0x88, 0x0f, 0x0d, 1, '3'}), frame(wire.Data, wire.FlagPadded|wire.FlagEndStream, 1, []byte("\x01abc\x00")),
+	}, nil))
 	f.Fuzz(func(t *testing.T, p []byte) {
-		h := &side{}
-		h.out.room = -1
-		h.s.Start(&Config{Client: true}, h, &h.out)
-		e := &echo{side: h}
-		e.Bind(e)
-		h.s.Request(&e.Stream)
-		e.EndHead(wire.AppendRequestLine(e.BeginHead(), []byte("GET"), false, []byte("a.test"), []byte("/"), nil), true)
-		h.s.Receive(p, 0)
-		h.s.Abandon()
-		if len(e.closed) != 1 || h.s.Held() != 0 || e.heads > 1+len(p)/10 {
-			t.Fatalf("closed %v, %d bytes held, %d heads", e.closed, h.s.Held(), e.heads)
+		whole := ask(t, p, max(len(p), 1))
+		for _, size := range []int{1, 10} {
+			if parts := ask(t, p, size); parts != whole {
+				t.Fatalf("in pieces of %d: %s\nwhole: %s", size, parts, whole)
+			}
 		}
 	})
 }
