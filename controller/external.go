@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"turnout/controller/admit"
 	"turnout/controller/source"
+	"turnout/routing/keypair"
 )
 
 // tlsState is what was found out about the TLS settings of a route. It is kept, because
@@ -110,7 +110,7 @@ func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TL
 	case out.Certificate == "":
 		err = errors.New("it holds no certificate")
 	case s.cfg.Options.SkipExtendedValidation: // what is served must work all the same
-		_, err = tls.X509KeyPair([]byte(out.Certificate), []byte(out.Key))
+		_, err = keypair.Parse([]byte(out.Certificate), []byte(out.Key))
 	}
 	if err != nil {
 		return nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"turnout/internal/opensslkey"
+	"turnout/routing/keypair"
 )
 
 // certificateSum is the identity of the content of a CertificateSpec.
@@ -46,7 +47,7 @@ func (s *CertificateSpec) parse(sum certificateSum) (*certificate, error) {
 	if key == "" {
 		key = s.Certificate
 	}
-	parsed, err := tls.X509KeyPair([]byte(s.Certificate+"\n"+s.CA), []byte(key))
+	parsed, err := keypair.Parse([]byte(s.Certificate+"\n"+s.CA), []byte(key))
 	if err != nil {
 		return nil, fmt.Errorf("cannot use certificate: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"turnout/routing/keypair"
 )
 
 const certificateBlock = "CERTIFICATE"
@@ -72,6 +74,9 @@ func (t *pemText) add(block *pem.Block) error {
 func privateKey(block *pem.Block) ([]byte, error) {
 	if strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
 		return nil, errors.New("block private key is encrypted")
+	}
+	if der, ok := keypair.RSA(block.Bytes); ok {
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: der}), nil
 	}
 	key, err := parseKey(block.Bytes)
 	if err != nil {

@@ -1,7 +1,6 @@
 package admit
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"turnout/routing/keypair"
 )
 
 // TLS judges the tls section of a route, nil included, and returns it as it is to be
@@ -155,7 +156,7 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) 
 	case config.Key == "" && len(cert.keys) == 0:
 		c.fail("key", "key", errors.New("no key specified"))
 	default:
-		if _, err := tls.X509KeyPair([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
+		if _, err := keypair.Parse([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
 			c.fail("key", "key", err)
 		} else if err != nil && len(key.keys) == 0 && key.err == nil {
 			c.fail("key", "key", errors.New("tls: failed to find any PEM data in key input"))

@@ -18,6 +18,7 @@ var direction = []struct {
 	{"internal/ratelimit", nil, "counters by address; it knows neither routes nor requests"},
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
 	{"routing", []string{"balancer", "internal/ratelimit", "internal/opensslkey"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"routing/keypair", []string{"internal/opensslkey"}, "certificates and keys as they are written; it knows nobody who serves them"},
 	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
