@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,7 @@ type tlsState struct {
 	waiting bool               // the secret is not known yet; the rest is nothing then
 	verdict admit.Verdict
 	out     *routev1.TLSConfig // as to be used; nil = plain HTTP
+	parsed  *tls.Certificate   // the certificate in out until a table has it; nil = who needs it reads it
 	notes   []string
 	// good is what the secret in from was when it last gave a certificate that can be
 	// used; nil = it did not since it was there.
@@ -59,7 +61,7 @@ func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 	*t = tlsState{done: true, in: in, from: from}
 	switch {
 	case from.name == "":
-		t.out, t.verdict = s.checkTLS(in)
+		t.out, t.parsed, t.verdict = s.checkTLS(in)
 	case !from.known:
 		t.waiting, t.good = true, good
 		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: fmt.Sprintf("secret %q could not be read yet", from.name)}
@@ -77,7 +79,7 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 		return
 	}
 	if t.from.err == nil {
-		if t.out, t.verdict = s.merge(t.in, t.from.object); t.verdict.Admitted {
+		if t.out, t.parsed, t.verdict = s.merge(t.in, t.from.object); t.verdict.Admitted {
 			t.good = t.from.object
 			return
 		}
@@ -85,12 +87,12 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 	} else {
 		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: t.from.err.Error()}
 	}
-	t.out = nil
+	t.out, t.parsed = nil, nil
 	if good == nil {
 		return
 	}
-	if out, v := s.merge(t.in, good); v.Admitted {
-		t.out, t.good = out, good
+	if out, parsed, v := s.merge(t.in, good); v.Admitted {
+		t.out, t.parsed, t.good = out, parsed, good
 		t.verdict.Admitted = true
 		t.verdict.Message = fmt.Sprintf("the last good certificate of secret %q is served: %s", t.from.name, t.verdict.Message)
 		t.notes = []string{t.verdict.Message}
@@ -98,12 +100,12 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 }
 
 // merge returns TLS settings with the certificate of a secret, checked.
-func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TLSConfig, admit.Verdict) {
+func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TLSConfig, *tls.Certificate, admit.Verdict) {
 	merged := *in
 	merged.Certificate, merged.Key = string(object.Data[corev1.TLSCertKey]), string(object.Data[corev1.TLSPrivateKeyKey])
-	out, v := s.checkTLS(&merged)
+	out, parsed, v := s.checkTLS(&merged)
 	if !v.Admitted {
-		return nil, v
+		return nil, nil, v
 	}
 	var err error
 	switch {
@@ -113,15 +115,15 @@ func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TL
 		_, err = keypair.Parse([]byte(out.Certificate), []byte(out.Key))
 	}
 	if err != nil {
-		return nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}
+		return nil, nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}
 	}
-	return out, v
+	return out, parsed, v
 }
 
 // checkTLS examines TLS settings, unless that is switched off.
-func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, admit.Verdict) {
+func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certificate, admit.Verdict) {
 	if s.cfg.Options.SkipExtendedValidation {
-		return in, admit.Verdict{Admitted: true}
+		return in, nil, admit.Verdict{Admitted: true}
 	}
 	return admit.TLS(in, s.cfg.Clock())
 }

@@ -111,7 +111,7 @@ func (s *state) withdraw(r *route, p *plan) {
 // translate makes the spec of an admitted route.
 func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	before := r.result
-	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Service: s.lookup(r.key.Namespace)})
+	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace)})
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
@@ -125,12 +125,8 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 
 // sameRoute reports whether two specs are the same but for what the pool is told.
 func sameRoute(a, b *routing.RouteSpec) bool {
-	same := a.RouteKey == b.RouteKey && a.Host == b.Host && a.Path == b.Path && a.Wildcard == b.Wildcard &&
-		a.Termination == b.Termination && a.Insecure == b.Insecure && a.Policy == b.Policy
-	if a.Certificate == nil || b.Certificate == nil {
-		return same && a.Certificate == b.Certificate
-	}
-	return same && *a.Certificate == *b.Certificate
+	return a.RouteKey == b.RouteKey && a.Host == b.Host && a.Path == b.Path && a.Wildcard == b.Wildcard &&
+		a.Termination == b.Termination && a.Insecure == b.Insecure && a.Policy == b.Policy && a.Certificate.Equal(b.Certificate)
 }
 
 // refill tells the pool of a route its servers; no table is made.
@@ -165,6 +161,12 @@ func (s *state) publish(p plan) {
 		table, rejections = before.Apply(specs, p.deletes)
 	} else {
 		table, rejections = routing.Compile(s.cfg.Routing, before, specs)
+	}
+	for _, r := range p.upserts { // the table has it, once per content
+		r.tls.parsed = nil
+		if c := r.result.Spec.Certificate; c != nil {
+			c.Parsed = nil
+		}
 	}
 	if len(rejections) > 0 {
 		s.reject(p.upserts, rejections)

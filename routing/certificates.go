@@ -43,6 +43,9 @@ func (s *CertificateSpec) sum() certificateSum {
 // parse returns the certificate of s with its leaf. The chain is Certificate
 // followed by CA.
 func (s *CertificateSpec) parse(sum certificateSum) (*certificate, error) {
+	if s.Parsed != nil {
+		return &certificate{sum: sum, parsed: s.Parsed}, nil
+	}
 	key := s.Key
 	if key == "" {
 		key = s.Certificate

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"crypto/tls"
 	"time"
 
 	"turnout/balancer"
@@ -132,6 +133,18 @@ type CertificateSpec struct {
 	Certificate string // the certificate, and possibly its chain
 	Key         string // the private key; "" = it stands in Certificate
 	CA          string // more of the chain, sent after Certificate
+
+	// Parsed is what the texts say, if somebody has read them already; the table takes it over and nobody may change it.
+	// nil = they are read when they are compiled.
+	Parsed *tls.Certificate
+}
+
+// Equal reports whether the texts of two certificates, which may be nil, are the same.
+func (s *CertificateSpec) Equal(o *CertificateSpec) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Certificate == o.Certificate && s.Key == o.Key && s.CA == o.CA
 }
 
 // Policy is how requests of a route are treated. It is plain data; the defaults of

@@ -1,13 +1,37 @@
 package admit
 
 import (
+	"bytes"
 	"crypto/tls"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/routing/keypair"
 )
+
+// sameAsText checks that what was read is what is written in the settings to be used.
+func sameAsText(t *testing.T, parsed *tls.Certificate, out *routev1.TLSConfig) {
+	t.Helper()
+	if out.Certificate == "" {
+		if parsed != nil {
+			t.Fatal("a certificate of no text")
+		}
+		return
+	}
+	want, err := tls.X509KeyPair([]byte(out.Certificate+"\n"+out.CACertificate), []byte(out.Key))
+	switch {
+	case err != nil:
+		t.Fatalf("admitted, but it cannot be served: %v", err)
+	case parsed == nil || !slices.EqualFunc(parsed.Certificate, want.Certificate, bytes.Equal):
+		t.Fatal("another chain than in the text")
+	case !parsed.Leaf.Equal(want.Leaf) || !keypair.Belongs(parsed.PrivateKey, want.Leaf):
+		t.Fatal("another certificate or key than in the text")
+	}
+}
 
 // FuzzTLS looks that what is admitted can be served, that cleaning is done in one go, and
 // that no key is shown in a message.
@@ -28,7 +52,7 @@ func FuzzTLS(f *testing.F) {
 			Termination: routev1.TLSTerminationType(termination), Certificate: cert, Key: key, CACertificate: cas, DestinationCACertificate: "",
 		}
 		before := *in
-		out, v := TLS(in, tlsNow)
+		out, parsed, v := TLS(in, tlsNow)
 		if *in != before {
 			t.Fatal("the argument was changed")
 		}
@@ -41,12 +65,8 @@ func FuzzTLS(f *testing.F) {
 			}
 			return
 		}
-		if out.Certificate != "" {
-			if _, err := tls.X509KeyPair([]byte(out.Certificate), []byte(out.Key)); err != nil {
-				t.Fatalf("admitted, but it cannot be served: %v", err)
-			}
-		}
-		again, v := TLS(out, tlsNow)
+		sameAsText(t, parsed, out)
+		again, _, v := TLS(out, tlsNow)
 		if !v.Admitted {
 			t.Fatalf("what was cleaned is refused: %s", v.Message)
 		}

@@ -20,6 +20,7 @@ type pemText struct {
 	certificates []*x509.Certificate
 	blocks       []byte   // the certificates as PEM
 	keys         []byte   // private keys as PEM, in their own kind's encoding
+	private      any      // the first of them; nil = there is none
 	others       []string // block types that are neither, but are known
 	err          error    // the first block that cannot be used
 }
@@ -51,11 +52,14 @@ func (t *pemText) add(block *pem.Block) error {
 		t.certificates = append(t.certificates, c)
 		t.blocks = append(t.blocks, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: block.Bytes})...)
 	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY":
-		key, err := privateKey(block)
+		private, key, err := privateKey(block)
 		if err != nil {
 			return err
 		}
 		t.keys = append(t.keys, key...)
+		if t.private == nil {
+			t.private = private
+		}
 	case "EC PARAMETERS":
 	case "PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST", "X509 CRL":
 		if !slices.Contains(t.others, block.Type) {
@@ -69,40 +73,29 @@ func (t *pemText) add(block *pem.Block) error {
 	return nil
 }
 
-// privateKey returns a key block encoded as its kind wants it. RSA and ECDSA are
-// allowed.
-func privateKey(block *pem.Block) ([]byte, error) {
+// privateKey returns the key of a block, and it encoded as its kind wants it. RSA and
+// ECDSA are allowed.
+func privateKey(block *pem.Block) (any, []byte, error) {
 	if strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
-		return nil, errors.New("block private key is encrypted")
+		return nil, nil, errors.New("block private key is encrypted")
 	}
-	if der, ok := keypair.RSA(block.Bytes); ok {
-		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: der}), nil
-	}
-	key, err := parseKey(block.Bytes)
+	key, err := keypair.ReadKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("block private key %s is not valid", block.Type)
+		return nil, nil, fmt.Errorf("block private key %s is not valid", block.Type)
 	}
 	switch k := key.(type) {
+	case *keypair.Key:
+		return key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: k.PKCS1()}), nil
 	case *rsa.PrivateKey:
-		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
+		return key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
 	case *ecdsa.PrivateKey:
 		der, err := x509.MarshalECPrivateKey(k)
 		if err != nil {
-			return nil, fmt.Errorf("block private key %s is not valid", block.Type)
+			return nil, nil, fmt.Errorf("block private key %s is not valid", block.Type)
 		}
-		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+		return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 	}
-	return nil, fmt.Errorf("block private key %T is not valid", key)
-}
-
-func parseKey(der []byte) (any, error) {
-	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
-		return key, nil
-	}
-	if key, err := x509.ParseECPrivateKey(der); err == nil {
-		return key, nil
-	}
-	return x509.ParsePKCS8PrivateKey(der)
+	return nil, nil, fmt.Errorf("block private key %T is not valid", key)
 }
 
 // weakSigner returns the hash of a CA-signed certificate whose signature can be forged,

@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -17,22 +18,26 @@ import (
 // used: PEM fields hold nothing but their blocks, and keys found in the certificate
 // field stand in the key field. The argument is not changed. All that is wrong is in
 // one message; values are not shown in it, because they may be secret.
-func TLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, Verdict) {
+//
+// parsed is the certificate with its chain and its key, as routing.CertificateSpec wants
+// it; nil without one.
+func TLS(config *routev1.TLSConfig, now time.Time) (out *routev1.TLSConfig, parsed *tls.Certificate, v Verdict) {
 	if config == nil {
-		return nil, Verdict{Admitted: true}
+		return nil, nil, Verdict{Admitted: true}
 	}
-	out, errs := checkTLS(config, now)
-	if len(errs) > 0 {
-		return nil, rejected(ReasonInvalid, errs.ToAggregate().Error())
+	c := checkTLS(config, now)
+	if len(c.errs) > 0 {
+		return nil, nil, rejected(ReasonInvalid, c.errs.ToAggregate().Error())
 	}
-	return out, Verdict{Admitted: true}
+	return c.out, c.parsed, Verdict{Admitted: true}
 }
 
 // tlsCheck is one examination of a tls section.
 type tlsCheck struct {
-	path *field.Path
-	out  *routev1.TLSConfig
-	errs field.ErrorList
+	path   *field.Path
+	out    *routev1.TLSConfig
+	parsed *tls.Certificate // nil = there is no certificate, or it cannot be used
+	errs   field.ErrorList
 }
 
 // fail notes that a field is wrong, without its value.
@@ -40,7 +45,7 @@ func (c *tlsCheck) fail(name, shown string, err error) {
 	c.errs = append(c.errs, field.Invalid(c.path.Child(name), "redacted "+shown+" data", err.Error()))
 }
 
-func checkTLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, field.ErrorList) {
+func checkTLS(config *routev1.TLSConfig, now time.Time) *tlsCheck {
 	out := *config
 	c := &tlsCheck{path: field.NewPath("spec", "tls"), out: &out}
 	switch config.Termination {
@@ -62,7 +67,7 @@ func checkTLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, fie
 	default:
 		c.errs = append(c.errs, field.NotSupported(c.path.Child("termination"), config.Termination,
 			[]routev1.TLSTerminationType{routev1.TLSTerminationEdge, routev1.TLSTerminationPassthrough, routev1.TLSTerminationReencrypt}))
-		return &out, c.errs
+		return c
 	}
 	c.policy(config)
 	cas := c.authorities("caCertificate", "ca certificate", "CA certificate", &out.CACertificate)
@@ -70,7 +75,7 @@ func checkTLS(config *routev1.TLSConfig, now time.Time) (*routev1.TLSConfig, fie
 	if config.Termination != routev1.TLSTerminationEdge {
 		c.authorities("destinationCACertificate", "destination ca certificate", "destination CA certificate", &out.DestinationCACertificate)
 	}
-	return &out, c.errs
+	return c
 }
 
 func (c *tlsCheck) policy(config *routev1.TLSConfig) {
@@ -155,13 +160,36 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) 
 	switch {
 	case config.Key == "" && len(cert.keys) == 0:
 		c.fail("key", "key", errors.New("no key specified"))
-	default:
-		if _, err := keypair.Parse([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
+	case c.join(&cert, &key, cas):
+	default: // crypto/tls has words for what is wrong
+		if _, err := tls.X509KeyPair([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
 			c.fail("key", "key", err)
 		} else if err != nil && len(key.keys) == 0 && key.err == nil {
 			c.fail("key", "key", errors.New("tls: failed to find any PEM data in key input"))
 		}
 	}
+}
+
+// join puts certificate, chain and key together as they are sent. It returns false if
+// they do not belong together.
+func (c *tlsCheck) join(cert, key, cas *pemText) bool {
+	private := cert.private // the first key counts, and the certificate field comes first
+	if private == nil {
+		private = key.private
+	}
+	if len(cert.certificates) == 0 || !keypair.Belongs(private, cert.certificates[0]) {
+		return false
+	}
+	c.parsed = &tls.Certificate{PrivateKey: private, Leaf: cert.certificates[0]}
+	for _, part := range cert.certificates {
+		c.parsed.Certificate = append(c.parsed.Certificate, part.Raw)
+	}
+	if cas != nil {
+		for _, part := range cas.certificates {
+			c.parsed.Certificate = append(c.parsed.Certificate, part.Raw)
+		}
+	}
+	return true
 }
 
 // certificate checks the certificate field.

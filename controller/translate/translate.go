@@ -4,6 +4,7 @@
 package translate
 
 import (
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type Input struct {
 	Host        string                           // effective host
 	TLS         *routev1.TLSConfig               // as to be used, see admit.TLS; nil = plain HTTP
 	Certificate *routing.CertificateSpec         // instead of the one in TLS; nil = that one
+	Parsed      *tls.Certificate                 // the certificate in TLS, read already; nil = it is not
 	Service     func(name string) *endpoints.Set // endpoints of a service of the namespace, never nil
 }
 
@@ -147,7 +149,7 @@ func certificate(in *Input) *routing.CertificateSpec {
 	if in.TLS.Certificate == "" {
 		return nil
 	}
-	return &routing.CertificateSpec{Certificate: in.TLS.Certificate, Key: in.TLS.Key, CA: in.TLS.CACertificate}
+	return &routing.CertificateSpec{Certificate: in.TLS.Certificate, Key: in.TLS.Key, CA: in.TLS.CACertificate, Parsed: in.Parsed}
 }
 
 // port returns the target port of a route as text, "" for all ports.

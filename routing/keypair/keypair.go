@@ -10,13 +10,37 @@
 package keypair
 
 import (
-	"bytes"
-	"crypto/rsa"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"strings"
 )
+
+// ReadKey reads a private key that is encoded as PKCS #1, PKCS #8 or SEC 1: a *Key, *ecdsa.PrivateKey, ed25519.PrivateKey,
+// *ecdh.PrivateKey, or *rsa.PrivateKey if it is an unusual one.
+func ReadKey(der []byte) (any, error) {
+	if k, ok := newKey(der); ok {
+		return k, nil
+	}
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
+		return key, nil
+	}
+	return x509.ParsePKCS1PrivateKey(der) //nolint:wrapcheck // what to say of it is up to the caller
+}
+
+// Belongs tells whether key is the private key of a certificate.
+func Belongs(key any, leaf *x509.Certificate) bool {
+	private, ok := key.(crypto.Signer)
+	if !ok {
+		return false
+	}
+	public, ok := private.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(leaf.PublicKey)
+}
 
 // Parse is tls.X509KeyPair: certificates the leaf first, and the key of the leaf. It accepts and refuses the same and
 // returns the same errors. The private key of an RSA certificate is a *Key.
@@ -30,14 +54,11 @@ func Parse(certificates, key []byte) (tls.Certificate, error) {
 // parseRSA reads the most frequent kind. The bool is false if it is another, or if anything is odd.
 func parseRSA(certificates, key []byte) (tls.Certificate, bool) {
 	der, ok := keyBlock(key)
-	if ok {
-		der, ok = pkcs1(der)
-	}
 	if !ok {
 		return tls.Certificate{}, false
 	}
-	private := readRSA(der)
-	if private == nil {
+	private, ok := newKey(der)
+	if !ok {
 		return tls.Certificate{}, false
 	}
 	var pair tls.Certificate
@@ -54,15 +75,10 @@ func parseRSA(certificates, key []byte) (tls.Certificate, bool) {
 		return tls.Certificate{}, false
 	}
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
+	if err != nil || !Belongs(private, leaf) {
 		return tls.Certificate{}, false
 	}
-	public, ok := leaf.PublicKey.(*rsa.PublicKey)
-	if !ok || public.E != private.E || public.N.Cmp(private.N) != 0 {
-		return tls.Certificate{}, false
-	}
-	// The key is kept as it is written: some 1,200 bytes, which no other data share.
-	pair.Leaf, pair.PrivateKey = leaf, &Key{public: public, der: bytes.Clone(der)}
+	pair.Leaf, pair.PrivateKey = leaf, private
 	return pair, true
 }
 

@@ -1,6 +1,7 @@
 package keypair
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/rsa"
 	"crypto/x509"
@@ -50,11 +51,12 @@ func (k *Key) Private() (*rsa.PrivateKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.made == nil && k.err == nil {
-		k.made, k.err = x509.ParsePKCS1PrivateKey(k.der)
-		if k.err != nil {
-			k.err = fmt.Errorf("cannot use RSA key: %w", k.err)
+		made, err := x509.ParsePKCS1PrivateKey(k.der)
+		if err != nil {
+			k.err = fmt.Errorf("cannot use RSA key: %w", err)
+			return nil, k.err
 		}
-		k.der = nil
+		k.made, k.der = made, nil
 	}
 	return k.made, k.err
 }
@@ -96,14 +98,29 @@ const (
 
 func isOne(n *big.Int) bool { return n.IsInt64() && n.Int64() == 1 }
 
-// RSA returns the PKCS #1 encoding of an RSA private key that is encoded as PKCS #1 or PKCS #8. The bool is false if der is
-// something else, or a key that is not plainly in order: then crypto/x509 has to judge it. The result may be der.
-func RSA(der []byte) ([]byte, bool) {
+// newKey reads an RSA private key that is encoded as PKCS #1 or PKCS #8. The bool is false if der is something else, or a
+// key that is not plainly in order: then crypto/x509 has to judge it.
+func newKey(der []byte) (*Key, bool) {
 	der, ok := pkcs1(der)
-	if !ok || readRSA(der) == nil {
+	if !ok {
 		return nil, false
 	}
-	return der, true
+	k := readRSA(der)
+	if k == nil {
+		return nil, false
+	}
+	// The key is kept as it is written: some 1,200 bytes, which no other data share.
+	return &Key{public: &rsa.PublicKey{N: k.N, E: k.E}, der: bytes.Clone(der)}, true
+}
+
+// PKCS1 returns the key in the encoding of RFC 8017 appendix A.1.2. The caller may not change it.
+func (k *Key) PKCS1() []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.der == nil {
+		return x509.MarshalPKCS1PrivateKey(k.made)
+	}
+	return k.der
 }
 
 // readRSA returns a two-prime key that crypto/rsa accepts too, or nil. It checks what crypto/rsa does.
