@@ -82,17 +82,17 @@ func (m *mint) route(b *testing.B, i int) source.Event {
 }
 
 // resident returns what the process has of memory, after garbage was given back.
-func resident(b *testing.B) uint64 {
+func resident(b *testing.B) int64 {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		b.Skipf("cannot tell resident memory without /proc: %v", err)
+		b.Fatalf("cannot tell resident memory without /proc: %v", err)
 	}
-	var size, pages uint64
+	var size, pages int64
 	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
 		b.Fatal(err)
 	}
-	return pages * uint64(os.Getpagesize())
+	return pages * int64(os.Getpagesize())
 }
 
 // cpuTime returns what the process has used of processors.

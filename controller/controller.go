@@ -69,6 +69,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		case <-sweep.C:
 			c.state.sweep()
+			c.state.warnExpiry(c.cfg.Clock())
 			continue
 		case <-overdue.C:
 			c.state.giveUp(time.Now())

@@ -163,7 +163,10 @@ func (s *state) publish(p plan) {
 		table, rejections = routing.Compile(s.cfg.Routing, before, specs)
 	}
 	for _, r := range p.upserts { // the table has it, once per content
-		r.tls.parsed = nil
+		r.valid, r.tls.parsed = validity{}, nil
+		if in := table.Route(r.tableKey()); in != nil {
+			r.valid = validityOf(in.Certificate())
+		}
 		if c := r.result.Spec.Certificate; c != nil {
 			c.Parsed = nil
 		}

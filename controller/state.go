@@ -34,6 +34,8 @@ type state struct {
 	selected   map[string]struct{}                // namespaces, if they are selected
 	outside    map[string]map[string]source.Event // routes of other namespaces, by namespace and name
 
+	expiry expiryWatch
+
 	published bool // the first table is
 	unswept   bool // something may be left over in the registry
 
@@ -61,6 +63,7 @@ type route struct {
 	served  bool                  // the table has it
 	servers int                   // number of endpoints it has
 	status  *routev1.RouteIngress // nil = not told yet
+	valid   validity              // of its own certificate in the table
 
 	services []*service
 	secret   *secret // of its external certificate

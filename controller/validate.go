@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,16 +55,16 @@ func Validate(options Options, paths ...string) (*Report, error) {
 	c.state.apply(content.Events)
 	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
 	for _, v := range c.views.sorted() {
-		report.Routes = append(report.Routes, routeReport(&v))
+		report.Routes = append(report.Routes, routeReport(&v, c.cfg.Clock()))
 	}
 	return report, nil
 }
 
-func routeReport(v *view) RouteReport {
+func routeReport(v *view, now time.Time) RouteReport {
 	o := v.object
 	r := RouteReport{
 		Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(),
-		Servers: v.servers, Notes: v.notes, Origin: v.origin,
+		Servers: v.servers, Notes: v.explain(now), Origin: v.origin,
 	}
 	if o.Spec.TLS != nil {
 		r.Termination = string(o.Spec.TLS.Termination)

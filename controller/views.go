@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 
@@ -28,14 +29,24 @@ type view struct {
 	notes    []string
 	origin   string
 	servers  int
+	valid    validity // of its own certificate
 	rejected bool
+}
+
+// explain returns notes about the route at a time: those of its translation and what
+// the time makes of its certificate.
+func (v *view) explain(now time.Time) []string {
+	if note := v.valid.note(now); note != "" {
+		return append(slices.Clone(v.notes), note)
+	}
+	return v.notes
 }
 
 // set says what a route is now.
 func (v *views) set(r *route) {
 	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
 	if r.result != nil {
-		next.servers = r.servers
+		next.servers, next.valid = r.servers, r.valid
 		if len(r.tls.notes) == 0 {
 			next.notes = r.result.Notes
 		} else {
@@ -145,11 +156,11 @@ func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
 }
 
 // Notes returns what of a route has no effect or is missing: annotations with values
-// that cannot be used, services that do not exist, addresses that are left out. Any
-// goroutine may call it.
+// that cannot be used, services that do not exist, addresses that are left out, a
+// certificate that has expired or will within a week. Any goroutine may call it.
 func (c *Controller) Notes(namespace, name string) []string {
 	v, _ := c.views.get(namespace, name)
-	return slices.Clone(v.notes)
+	return slices.Clone(v.explain(c.cfg.Clock()))
 }
 
 // Counts returns the number of routes and how many of them are rejected. Any goroutine

@@ -90,6 +90,10 @@ func (t *Table) WithDefaultCertificate(c *tls.Certificate) *Table {
 	return &next
 }
 
+// DefaultCertificate returns the certificate that is served when no route has one, nil
+// for none. It is read-only.
+func (t *Table) DefaultCertificate() *tls.Certificate { return t.options.DefaultCertificate }
+
 // Generation returns the number of the publication of t, 0 before Store.Publish.
 func (t *Table) Generation() uint64 { return t.generation }
 

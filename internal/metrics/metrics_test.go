@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -34,16 +37,26 @@ func fixture(t *testing.T) *routing.Table {
 			pod := fmt.Sprintf("pod-%d", n)
 			targets = append(targets, balancer.Target{ID: balancer.ServerID(pod, "svc", "http", addr), Addr: addr, Weight: 100, Pod: pod, Service: "svc"})
 		}
+		var own *routing.CertificateSpec
+		if term == routing.TermEdge {
+			own = &routing.CertificateSpec{Parsed: expiring(1234)}
+		}
 		specs = append(specs, routing.RouteSpec{
-			RouteKey: routing.RouteKey{Namespace: "ns", Name: term.String() + "-route", UID: fmt.Sprint(i)},
-			Host:     term.String() + ".example.com", Termination: term, Targets: targets,
+			Certificate: own,
+			RouteKey:    routing.RouteKey{Namespace: "ns", Name: term.String() + "-route", UID: fmt.Sprint(i)},
+			Host:        term.String() + ".example.com", Termination: term, Targets: targets,
 		})
 	}
-	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, specs)
+	table, rejected := routing.Compile(routing.Options{Registry: registry, DefaultCertificate: expiring(5678)}, nil, specs)
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
 	return table
+}
+
+// expiring returns a certificate of which nothing is known but its end.
+func expiring(at int64) *tls.Certificate {
+	return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Unix(at, 0)}}
 }
 
 func config(t *testing.T) Config {
@@ -141,6 +154,8 @@ func TestSeries(t *testing.T) {
 		"turnout_status_writes_total{outcome=failed}":                                                                      25,
 		"turnout_status_pending":                                                                                           26,
 		"turnout_status_leader":                                                                                            1,
+		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=edge-route}":                                      1234,
+		"turnout_default_certificate_expiry_timestamp_seconds":                                                             5678,
 		"turnout_route_errors_total{namespace=ns,route=edge-route}":                                                        1,
 		"haproxy_backend_connections_total{backend=https-edge,namespace=ns,route=edge-route}":                              2,
 		"haproxy_backend_current_sessions{backend=https-edge,namespace=ns,route=edge-route}":                               1,
@@ -164,6 +179,9 @@ func TestSeries(t *testing.T) {
 		if v, ok := got[name]; !ok || v != want {
 			t.Errorf("%s = %v (present: %v), want %v", name, v, ok, want)
 		}
+	}
+	if _, ok := got["turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=reencrypt-route}"]; ok {
+		t.Error("a route with the default certificate has an expiry of its own")
 	}
 	for _, runtime := range []string{"go_goroutines", "process_resident_memory_bytes"} {
 		if _, ok := got[runtime]; !ok {

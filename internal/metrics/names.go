@@ -14,6 +14,7 @@ type metrics struct {
 	statusWrites, statusPending               metric
 	statusLeader                              metric
 	routeErrors                               metric
+	certificateExpiry, defaultExpiry          metric
 	up, thresholds                            metric
 	frontConnections, frontSessions           metric
 	backConnections, backSessions             metric
@@ -57,6 +58,9 @@ func describe() *metrics {
 		statusPending: gauge("turnout_status_pending", "Routes whose status is to be written."),
 		statusLeader:  gauge("turnout_status_leader", "1 when this replica writes status before others of the same router."),
 
+		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
+		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
+
 		routeErrors: counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
 
 		up:         gauge("haproxy_up", "Always 1."),
@@ -84,7 +88,7 @@ func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
-		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"crypto/tls"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 func (c *collector) collectTable(out chan<- prometheus.Metric) {
 	table := c.cfg.Table()
 	c.m.generation.to(out, float64(table.Generation()))
+	expiry(out, c.m.defaultExpiry, table.DefaultCertificate())
 	var routes [4]int
 	servers := 0
 	for r := range table.Routes {
@@ -36,6 +38,13 @@ func (c *collector) collectTable(out chan<- prometheus.Metric) {
 	}
 }
 
+// expiry sends the end of the validity of a certificate, nothing without one.
+func expiry(out chan<- prometheus.Metric, m metric, c *tls.Certificate, labels ...string) {
+	if c != nil && c.Leaf != nil {
+		m.to(out, float64(c.Leaf.NotAfter.Unix()), labels...)
+	}
+}
+
 // codes are the labels of the classes that routing.Stats counts.
 var codes = [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
@@ -47,6 +56,7 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route,
 		inFlight += s.InFlight()
 		up = 1
 	}
+	expiry(out, c.m.certificateExpiry, r.Certificate(), namespace, name)
 	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
 	c.m.backConnections.to(out, float64(stats.Requests()), backend, namespace, name)
 	c.m.backSessions.to(out, float64(inFlight), backend, namespace, name)
