@@ -43,16 +43,18 @@ func (s *CertificateSpec) sum() certificateSum {
 // parse returns the certificate of s with its leaf. The chain is Certificate
 // followed by CA.
 func (s *CertificateSpec) parse(sum certificateSum) (*certificate, error) {
+	var parsed tls.Certificate
 	if s.Parsed != nil {
-		return &certificate{sum: sum, parsed: s.Parsed}, nil
-	}
-	key := s.Key
-	if key == "" {
-		key = s.Certificate
-	}
-	parsed, err := keypair.Parse([]byte(s.Certificate+"\n"+s.CA), []byte(key))
-	if err != nil {
-		return nil, fmt.Errorf("cannot use certificate: %w", err)
+		parsed = *s.Parsed
+	} else {
+		key := s.Key
+		if key == "" {
+			key = s.Certificate
+		}
+		var err error
+		if parsed, err = keypair.Parse([]byte(s.Certificate+"\n"+s.CA), []byte(key)); err != nil {
+			return nil, fmt.Errorf("cannot use certificate: %w", err)
+		}
 	}
 	parsed.PrivateKey = opensslkey.Wrap(parsed.PrivateKey)
 	return &certificate{sum: sum, parsed: &parsed}, nil

@@ -11,6 +11,8 @@ import (
 	"io"
 	"math/big"
 	"sync"
+
+	"turnout/internal/opensslkey"
 )
 
 // Key is an RSA private key that is made when it is first used. It was checked when it was read. Any goroutine may use it.
@@ -18,19 +20,25 @@ type Key struct {
 	public *rsa.PublicKey
 
 	mu   sync.Mutex
-	der  []byte          // PKCS #1; nil once made
-	made *rsa.PrivateKey // nil = not used yet
+	der  []byte    // PKCS #1; nil once made
+	made decrypter // nil = not used yet
 	err  error
 }
 
-var _ crypto.Decrypter = (*Key)(nil)
+var _ decrypter = (*Key)(nil)
+
+// decrypter is what TLS makes of an RSA key.
+type decrypter interface {
+	crypto.Signer
+	crypto.Decrypter
+}
 
 // Public implements crypto.Signer.
 func (k *Key) Public() crypto.PublicKey { return k.public }
 
 // Sign implements crypto.Signer.
 func (k *Key) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	private, err := k.Private()
+	private, err := k.private()
 	if err != nil {
 		return nil, err
 	}
@@ -39,15 +47,15 @@ func (k *Key) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 
 // Decrypt implements crypto.Decrypter, which key exchange by RSA needs (RFC 5246 section 7.4.7.1).
 func (k *Key) Decrypt(random io.Reader, message []byte, opts crypto.DecrypterOpts) ([]byte, error) {
-	private, err := k.Private()
+	private, err := k.private()
 	if err != nil {
 		return nil, err
 	}
 	return private.Decrypt(random, message, opts)
 }
 
-// Private returns the key as crypto/rsa has it.
-func (k *Key) Private() (*rsa.PrivateKey, error) {
+// private returns the key that works.
+func (k *Key) private() (decrypter, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.made == nil && k.err == nil {
@@ -56,7 +64,8 @@ func (k *Key) Private() (*rsa.PrivateKey, error) {
 			k.err = fmt.Errorf("cannot use RSA key: %w", err)
 			return nil, k.err
 		}
-		k.made, k.der = made, nil
+		k.made, _ = opensslkey.Wrap(made).(decrypter)
+		k.der = nil
 	}
 	return k.made, k.err
 }
@@ -113,13 +122,10 @@ func newKey(der []byte) (*Key, bool) {
 	return &Key{public: &rsa.PublicKey{N: k.N, E: k.E}, der: bytes.Clone(der)}, true
 }
 
-// PKCS1 returns the key in the encoding of RFC 8017 appendix A.1.2. The caller may not change it.
+// PKCS1 returns the key in the encoding of RFC 8017 appendix A.1.2, nil if it was used already. The caller may not change it.
 func (k *Key) PKCS1() []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.der == nil {
-		return x509.MarshalPKCS1PrivateKey(k.made)
-	}
 	return k.der
 }
 
