@@ -110,12 +110,16 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	d := ex.table.Match(ex.client.Secure, h.Authority, h.Path)
 	switch d.Kind {
 	case routing.Serve:
+		if ex.misdirected(d.Kind) {
+			ex.answer(421, ReasonMisdirected)
+			return
+		}
 	case routing.Redirect:
 		ex.route = d.Route
 		ex.redirect()
 		return
 	default:
-		if ex.misdirected() {
+		if ex.misdirected(d.Kind) {
 			ex.answer(421, ReasonMisdirected)
 			return
 		}

@@ -79,12 +79,20 @@ type Clock interface {
 	NewTimer(fn func()) Timer
 }
 
+// Names are those a certificate is valid for. A host is lower-case, without port and trailing dot.
+type Names interface {
+	Covers(host []byte) bool
+}
+
 // Client is what the pipeline knows of the connection an exchange came in on.
 type Client struct {
 	Addr   netip.AddrPort // source
 	Local  netip.AddrPort // the router's own address of this connection
 	Secure bool           // TLS ends here
 	H2     bool           // HTTP/2 was agreed on by ALPN
+
+	ServerName string // that the client asked for in its ClientHello, lower-case; "" = none
+	Covered    Names  // of the certificate that was served; nil = not known
 
 	Certificate []byte // DER of the certificate the client proved, nil without one
 }

@@ -145,7 +145,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	ln.server, err = h1.NewServer(h1.ServerConfig{
 		Loop: loop, Worker: ln.worker, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite),
 		IgnoreProbes: d.cfg.Answers.ignoreProbes, DontLogNull: d.cfg.Answers.dontLogNull,
-		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return ln.server2.Accept(c, secure, false) },
+		HTTP2: func(c *reactor.Conn, client proxy.Client) reactor.Handler { return ln.server2.AcceptFrom(c, client) },
 	})
 	if err != nil {
 		return nil, err
@@ -176,11 +176,14 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: d.cfg.Store, Workers: workers, Policy: policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln := d.lanes[c.Loop()]
-			if info.Protocol == "h2" {
-				return ln.server2.Accept(c, true, true)
+			ln, client := d.lanes[c.Loop()], proxy.Client{Secure: true, H2: info.Protocol == "h2"}
+			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
+				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
 			}
-			return ln.server.Accept(c, true)
+			if client.H2 {
+				return ln.server2.AcceptFrom(c, client)
+			}
+			return ln.server.AcceptFrom(c, client)
 		},
 		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
 			return d.lanes[c.Loop()].passthrough.Accept(c, r, info.ServerName)

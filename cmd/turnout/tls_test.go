@@ -38,7 +38,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// sign makes a certificate for name, signed by ca or, without one, an authority.
+// sign makes a certificate for name, or several with blanks between them, signed by ca or, without one, an authority.
 func sign(t *testing.T, ca *authority, name string) (*x509.Certificate, *ecdsa.PrivateKey, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -52,7 +52,7 @@ func sign(t *testing.T, ca *authority, name string) (*x509.Certificate, *ecdsa.P
 	tmpl := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		BasicConstraintsValid: true, IsCA: ca == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: []string{name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: strings.Fields(name),
 	}
 	parent, signer := tmpl, key
 	if ca != nil {

@@ -81,7 +81,7 @@ func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, ch
 	}
 	s, err := h1.NewServer(h1.ServerConfig{
 		Loop: loop, Worker: w,
-		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return s2.Accept(c, secure, false) },
+		HTTP2: func(c *reactor.Conn, client proxy.Client) reactor.Handler { return s2.AcceptFrom(c, client) },
 	})
 	if err != nil {
 		t.Fatal(err)

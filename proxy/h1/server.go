@@ -23,7 +23,8 @@ type ServerConfig struct {
 	IgnoreProbes, DontLogNull bool
 	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
 	// nil: such a connection is answered as any other that asks for an unknown version.
-	HTTP2 func(c *reactor.Conn, secure bool) reactor.Handler
+	// What is known of the client is in client.
+	HTTP2 func(c *reactor.Conn, client proxy.Client) reactor.Handler
 }
 
 // prefaceHead is the part of HTTP/2's preface that looks like a request head.
@@ -36,7 +37,7 @@ type Server struct {
 	worker       *proxy.Worker
 	limits       wire.Limits
 	adjust       wire.AdjustName
-	http2        func(c *reactor.Conn, secure bool) reactor.Handler
+	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
 	requests     freeList[request]
 	conns        *serverConn // every open connection
@@ -60,8 +61,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 // Accept takes a connection whose next byte is the first of a request.
 func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
-	sc := &serverConn{s: s, c: c, first: true}
-	sc.client = proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: secure}
+	return s.AcceptFrom(c, proxy.Client{Secure: secure})
+}
+
+// AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection.
+func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
+	sc := &serverConn{s: s, c: c, first: true, client: client}
+	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
 	sc.timer = s.loop.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.next = s.conns
@@ -69,7 +75,7 @@ func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
 		sc.next.prev = sc
 	}
 	s.conns = sc
-	s.count(secure).Add(1)
+	s.count(client.Secure).Add(1)
 	return sc
 }
 
@@ -240,7 +246,7 @@ func (sc *serverConn) handOver() {
 	sc.phase = phaseGone
 	sc.timer.Stop()
 	sc.s.forget(sc)
-	sc.c.SetHandler(sc.s.http2(sc.c, sc.client.Secure))
+	sc.c.SetHandler(sc.s.http2(sc.c, sc.client))
 }
 
 // readBody relays body bytes and returns how many it used.

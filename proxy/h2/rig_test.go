@@ -58,7 +58,7 @@ func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *
 	}
 	old, err := h1.NewServer(h1.ServerConfig{
 		Loop: r.loop, Worker: r.worker,
-		HTTP2: func(c *reactor.Conn, secure bool) reactor.Handler { return r.server.Accept(c, secure, false) },
+		HTTP2: func(c *reactor.Conn, client proxy.Client) reactor.Handler { return r.server.AcceptFrom(c, client) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -44,8 +44,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 // Accept takes a connection whose next byte is the first of a client's preface. negotiated: ALPN chose HTTP/2, rather than
 // the client's prior knowledge.
 func (s *Server) Accept(c *reactor.Conn, secure, negotiated bool) reactor.Handler {
-	sc := &serverConn{s: s, c: c, midway: true}
-	sc.client = proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: secure, H2: negotiated}
+	return s.AcceptFrom(c, proxy.Client{Secure: secure, H2: negotiated})
+}
+
+// AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection.
+func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
+	sc := &serverConn{s: s, c: c, midway: true, client: client}
+	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
 	sc.timer = s.loop.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.turn = sc.session.Turn
@@ -53,7 +58,7 @@ func (s *Server) Accept(c *reactor.Conn, secure, negotiated bool) reactor.Handle
 		sc.next.prev = sc
 	}
 	s.conns = sc
-	s.count(secure).Add(1)
+	s.count(client.Secure).Add(1)
 	sc.session.Start(&s.session, sc, c)
 	if s.draining {
 		sc.session.Finish()
