@@ -73,8 +73,9 @@ const maxNoted = 8
 // can be compared and routes that share a list share its memory.
 func (t *Translator) intern(prefixes []netip.Prefix) *routing.AllowList {
 	slices.SortFunc(prefixes, netip.Prefix.Compare)
+	prefixes = slices.Compact(prefixes)
 	var b strings.Builder
-	for _, p := range slices.Compact(prefixes) {
+	for _, p := range prefixes {
 		b.WriteString(p.String())
 		b.WriteByte(' ')
 	}

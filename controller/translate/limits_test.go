@@ -97,6 +97,7 @@ func TestAllowList(t *testing.T) {
 	f("C104, denied", false, false, false, "ip_allowlist", "bad", "ip_whitelist", "10.0.0.2")
 	f("C117, meant", false, true, false, "ip_allowlist", " 10.0.0.1")
 	f("new line, meant", false, true, true, "ip_allowlist", "10.0.0.1\n10.0.0.2")
+	f("each twice", false, true, true, "ip_allowlist", "10.0.0.2 10.0.0.1 10.0.0.2,10.0.0.1")
 	r := f("C118, denied", false, false, false, "ip_allowlist", "nonsense")
 	want := []string{
 		`annotation haproxy.router.openshift.io/ip_allowlist: "nonsense" is not an address or CIDR; it is left out`,
