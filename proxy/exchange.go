@@ -401,6 +401,12 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 		ex.answer(502, ReasonUpstreamHead)
 	case FaultTimeout:
 		ex.answer(504, ReasonServerTimeout)
+	case FaultCanceled:
+		if ex.grpc() { // a deadline, most often, which the client knows as well
+			ex.breakOff(f, ReasonUpstreamReset)
+			return
+		}
+		ex.answer(502, ReasonUpstreamReset)
 	default:
 		ex.answer(502, ReasonUpstreamReset)
 	}

@@ -23,9 +23,11 @@ const (
 	FaultUnprocessed
 	// FaultTLS: a connection stood, but no TLS session that can be trusted came about on it, so nothing was sent.
 	FaultTLS
+	// FaultCanceled: the peer took its stream back (RFC 9113 section 7, CANCEL) before the answer was complete.
+	FaultCanceled
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

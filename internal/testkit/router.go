@@ -4,6 +4,7 @@ package testkit
 
 import (
 	"context"
+	"crypto/tls"
 	"net/netip"
 	"testing"
 	"time"
@@ -14,16 +15,26 @@ import (
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
 	"turnout/routing"
+	"turnout/tlsmux"
 )
 
-// Router is the request path on real sockets: loops, pools, servers, HTTP/2 by prior
-// knowledge. It stops with the test.
+// Router is the request path on real sockets: loops, pools, servers, HTTP/2 by ALPN and by
+// prior knowledge. It stops with the test.
 type Router struct {
-	Addr     netip.AddrPort // where plain HTTP is served
-	Store    *routing.Store
-	Registry *balancer.Registry
-	Workers  []*proxy.Worker
-	loops    []*reactor.Loop
+	Addr        netip.AddrPort // where plain HTTP is served
+	SecureAddr  netip.AddrPort // where TLS is served, with Certificate for hosts without their own
+	Certificate *tls.Certificate
+	Store       *routing.Store
+	Registry    *balancer.Registry
+	Workers     []*proxy.Worker
+	loops       []*reactor.Loop
+	client      *tlsmux.Client
+}
+
+// servers are those of one loop.
+type servers struct {
+	http1 *h1.Server
+	http2 *h2.Server
 }
 
 // StartRouter starts a router on loopback with the given number of event loops. log
@@ -36,14 +47,18 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 		t.Fatal(err)
 	}
 	r.loops = group.Loops()
-	servers := map[*reactor.Loop]*h1.Server{}
-	for _, loop := range r.loops {
-		servers[loop] = r.serve(t, loop, log, change)
+	if r.client, err = tlsmux.NewClient(tlsmux.ClientConfig{}); err != nil {
+		t.Fatal(err)
 	}
-	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return servers[c.Loop()].Accept(c, false) })
+	byLoop := map[*reactor.Loop]servers{}
+	for _, loop := range r.loops {
+		byLoop[loop] = r.serve(t, loop, log, change)
+	}
+	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.Accept(c, false) })
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.listenTLS(t, group, byLoop)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- group.Run(ctx) }()
@@ -56,13 +71,42 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 	return r
 }
 
-func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) *h1.Server {
+// listenTLS opens the TLS port. Nothing is passed through.
+func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*reactor.Loop]servers) {
 	t.Helper()
-	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop})
+	var err error
+	if r.Certificate, err = tlsmux.SelfSigned("", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	policy, err := tlsmux.NewPolicy(tlsmux.PolicyConfig{NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pools2, err := h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: pools})
+	mux, err := tlsmux.NewMux(tlsmux.Config{
+		Store: r.Store, Policy: policy,
+		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
+			if info.Protocol == "h2" {
+				return byLoop[c.Loop()].http2.Accept(c, true, true)
+			}
+			return byLoop[c.Loop()].http1.Accept(c, true)
+		},
+		Passthrough: func(*reactor.Conn, *routing.Route, tlsmux.Info, []byte) reactor.Handler { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.SecureAddr, err = group.Listen("127.0.0.1:0", mux.Accept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) servers {
+	t.Helper()
+	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: r.client.Secure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools2, err := h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: pools, Secure: r.client.Negotiate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +130,7 @@ func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, ch
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return servers{s, s2}
 }
 
 // Spec is a plain route of a host to addresses with the router's defaults.
@@ -104,7 +148,7 @@ func Spec(host string, addrs ...string) routing.RouteSpec {
 // Publish makes the given routes the only ones.
 func (r *Router) Publish(t testing.TB, specs ...routing.RouteSpec) {
 	t.Helper()
-	table, rejected := routing.Compile(routing.Options{Registry: r.Registry}, r.Store.Load(), specs)
+	table, rejected := routing.Compile(routing.Options{Registry: r.Registry, DefaultCertificate: r.Certificate}, r.Store.Load(), specs)
 	if len(rejected) > 0 {
 		t.Fatalf("rejected: %v", rejected)
 	}

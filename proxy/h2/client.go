@@ -332,7 +332,9 @@ func (st *clientStream) OnClosed(code wire.Code, refused bool) {
 		if st.reused && !st.answered {
 			f = proxy.FaultStale
 		}
-	case code != wire.Cancel && code != wire.NoError && code != wire.InternalError:
+	case code == wire.Cancel:
+		f = proxy.FaultCanceled
+	case code != wire.NoError && code != wire.InternalError:
 		f = proxy.FaultMalformed
 	}
 	cc.ps.recycle(st)

@@ -105,3 +105,34 @@ func TestGRPCLocalAnswers(t *testing.T) {
 	}
 	r.wantQuiet()
 }
+
+// TestPodTakesTheCallBack: a gRPC client is told CANCEL as it came, which it takes for its deadline if that is over, and
+// others that there is no good answer.
+func TestPodTakesTheCallBack(t *testing.T) {
+	r := newRig(t)
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if strings.Contains(string(q.body), "head") {
+			c.headers(q.id, false, ":status", "200", "content-type", "application/grpc")
+		}
+		_ = c.fr.WriteRSTStream(q.id, http2.ErrCodeCancel)
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	c := r.connect()
+	c.call(1, "app.test", "application/grpc")
+	c.data(1, true, "x")
+	c.run()
+	c.wantReset(1, http2.ErrCodeCancel)
+	c.call(3, "app.test", "application/grpc")
+	c.data(3, true, "head")
+	c.run()
+	c.wantReset(3, http2.ErrCodeCancel)
+	if a := c.stream(3); a.status != "200" {
+		t.Errorf("answer %+v", a)
+	}
+	c.get(5, "/")
+	c.run()
+	if a := c.stream(5); a.status != "502" || !a.ended {
+		t.Errorf("answer %+v", a)
+	}
+	r.wantQuiet()
+}
