@@ -2,6 +2,7 @@ package h2
 
 import (
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,13 +61,46 @@ func TestFloods(t *testing.T) {
 			c.request(uint32(2*i+1), false, "POST", "/", "content-length", "1")
 			c.data(uint32(2*i+1), false, "xx")
 		}},
+		{"made you reset: trailers without end", 300, false, nil, func(c *client, i int) {
+			c.request(uint32(2*i+1), false, "POST", "/")
+			c.headers(uint32(2*i+1), false, "x", "y")
+		}},
+		{"made you reset: pseudo-field in trailers", 300, false, nil, func(c *client, i int) {
+			c.request(uint32(2*i+1), false, "POST", "/")
+			c.headers(uint32(2*i+1), true, ":path", "/")
+		}},
+		{"made you reset: body too short", 300, false, nil, func(c *client, i int) {
+			c.request(uint32(2*i+1), false, "POST", "/", "content-length", "2")
+			c.data(uint32(2*i+1), true, "x")
+		}},
+		{"made you reset: stream on itself", 300, false, nil, func(c *client, i int) {
+			id := uint32(2*i + 1)
+			_ = c.fr.WriteHeaders(http2.HeadersFrameParam{
+				StreamID: id, BlockFragment: c.block(":method", "GET", ":scheme", "http", ":authority", "app.test", ":path", "/"), EndHeaders: true, EndStream: true,
+				Priority: http2.PriorityParam{StreamDep: id},
+			})
+		}},
+		{"tunnels opened and reset", 300, false, nil, func(c *client, i int) {
+			c.socket(uint32(2*i+1), false)
+			_ = c.fr.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
+		}},
+		{"windows opened in crumbs", 2500, true, func(c *client) {
+			_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1})
+			c.get(1, "/large")
+		}, func(c *client, _ int) { _ = c.fr.WriteWindowUpdate(1, 1) }},
+		{"windows opened and shut", 2500, true, func(c *client) { c.get(1, "/large") }, func(c *client, i int) {
+			_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: uint32(i % 2)})
+		}},
 		{"malformed requests", 300, false, nil, func(c *client, i int) { c.headers(uint32(2*i+1), true, "X", "y") }},
 		{"more streams than allowed", 400, false, nil, func(c *client, i int) { c.request(uint32(2*i+1), false, "POST", "/") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, func(_ int, q string) string {
-				if strings.Contains(q, "/good") || tc.reads {
+				switch {
+				case strings.Contains(q, "/large"):
+					return ok(strings.Repeat("x", 1<<20))
+				case strings.Contains(q, "/good") || tc.reads:
 					return ok("good")
 				}
 				return ""
@@ -81,34 +115,63 @@ func TestFloods(t *testing.T) {
 				tc.begin(c)
 				c.run()
 			}
-			sent := 0
+			sent, before := 0, heap()
 			for sent < many && c.goAway == nil {
 				for range 50 {
 					tc.frame(c, sent)
 					sent++
 				}
 				c.run()
-				if n := r.streams(); n > 100 {
+				if n := r.streams(); n > 101 { // and the other client's
 					t.Fatalf("%d streams are open", n)
 				}
+				other.get(uint32(3+2*sent), "/good") // does not notice
+				other.run()
+				other.want(uint32(3+2*sent), 200, "good")
+			}
+			var sums proxy.Totals
+			if r.worker.Totals(&sums); sums.Requests > uint64(350+sent/50) {
+				t.Errorf("%d requests were begun", sums.Requests)
+			}
+			if grown := heap() - before; grown > 8<<20 {
+				t.Errorf("%d KiB more memory is in use", grown>>10)
 			}
 			if sent > tc.bound {
 				t.Errorf("over after %d frames, want at most %d", sent, tc.bound)
 			}
 			c.wantGoAway(http2.ErrCodeEnhanceYourCalm)
-			r.wantReason(proxy.ReasonFlood)
-			if detail := r.logged[len(r.logged)-1].Detail; detail == "" {
-				t.Error("the log does not say what was flooded")
-			}
+			r.wantFlood("")
 			if len(p.conns) > 350 {
 				t.Errorf("%d connections to the endpoint", len(p.conns))
 			}
-			other.get(3, "/good")
+			other.get(99999, "/good")
 			other.run()
-			other.want(3, 200, "good")
+			other.want(99999, 200, "good")
 			r.wantQuiet()
 		})
 	}
+}
+
+// wantFlood checks that the log says that a connection was ended, once, and what for; "" = anything.
+func (r *rig) wantFlood(detail string) {
+	r.t.Helper()
+	var found []string
+	for _, rec := range r.logged {
+		if rec.Reason == proxy.ReasonFlood {
+			found = append(found, rec.Detail)
+		}
+	}
+	if len(found) != 1 || found[0] == "" || detail != "" && found[0] != detail {
+		r.t.Errorf("floods in the log: %q", found)
+	}
+}
+
+// heap is the memory in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func openList(c *client) {

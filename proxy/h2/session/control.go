@@ -13,7 +13,20 @@ func (s *Session) refuse(st *Stream, code wire.Code) {
 func (s *Session) refuseID(id uint32, code wire.Code) {
 	if s.spendReset() {
 		s.recent.add(id)
-		s.commit(wire.AppendRSTStream(s.begin(), id, code))
+		s.reply(wire.AppendRSTStream(s.begin(), id, code))
+	}
+}
+
+// maxUnread bounds the frames a peer is answered with while it does not read what is queued for it.
+const maxUnread = 1000
+
+// reply is commit for frames that the peer asked for.
+func (s *Session) reply(b []byte) {
+	s.commit(b)
+	if s.out.Congested() {
+		if s.unread++; s.unread > maxUnread {
+			s.fail(wire.EnhanceYourCalm, "answers to control frames are not read")
+		}
 	}
 }
 
@@ -94,7 +107,7 @@ func (s *Session) ping(h wire.Header, p []byte) {
 		return
 	}
 	if !h.Has(wire.FlagAck) {
-		s.commit(wire.AppendPing(s.begin(), wire.FlagAck, p))
+		s.reply(wire.AppendPing(s.begin(), wire.FlagAck, p))
 		return
 	}
 	if s.away == awayWarned && string(p) == string(lastPing) {

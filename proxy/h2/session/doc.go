@@ -20,7 +20,7 @@
 // # What a peer may cost
 //
 // One header list is bounded in bytes and fields, its encoded form by the same number of bytes; streams open at once are
-// bounded; frames that do nothing for a request (PING, SETTINGS, PRIORITY, empty DATA, ...) spend a budget that time and
-// transferred bytes refill, and streams that are reset, by the peer or because of what it sent, spend another (budget.go).
+// bounded; frames that do nothing for a request (PING, SETTINGS, PRIORITY, empty DATA, windows opened in crumbs, ...) spend a budget that time
+// and transferred bytes refill, as do answers to them that are not read, and streams that are reset, by the peer or because of what it sent, spend another (budget.go).
 // Who overspends is told to calm down, by GOAWAY, and the Session is over.
 package session

@@ -4,6 +4,7 @@ import "turnout/proxy/h2/wire"
 
 // Drained tells the session that its output is not congested any more.
 func (s *Session) Drained() {
+	s.unread = 0
 	s.pump()
 	s.tellDrained()
 }
@@ -134,7 +135,7 @@ func (s *Session) settings(h wire.Header, p []byte) {
 			return
 		}
 	}
-	s.commit(wire.AppendHeader(s.begin(), wire.Header{Type: wire.Settings, Flags: wire.FlagAck}))
+	s.reply(wire.AppendHeader(s.begin(), wire.Header{Type: wire.Settings, Flags: wire.FlagAck}))
 	s.pump()
 	s.tellDrained()
 }

@@ -83,6 +83,7 @@ type Session struct {
 	maxOpen    int64 // streams this side may have open
 	lastOwn    uint32
 	updates    int  // WINDOW_UPDATEs that DATA frames have paid for
+	unread     int  // frames the peer asked for since its output is congested
 	encoded    bool // the first header block is out
 	blockAt    int  // where the header block that is being written begins
 	waiting    []*Stream

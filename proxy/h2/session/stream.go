@@ -169,6 +169,7 @@ func (st *Stream) write(p []byte, most int) int {
 	if n <= 0 {
 		return 0
 	}
+	useful := n >= smallFrame || n == min(len(p), most) // else the peer's windows cut it
 	st.window -= int64(n)
 	s.window -= int64(n)
 	st.sent += uint64(n)
@@ -177,8 +178,10 @@ func (st *Stream) write(p []byte, most int) int {
 	for left := p[:n]; len(left) > 0; {
 		k := min(len(left), wire.FrameSize)
 		at = len(b)
-		s.frames.earn(int32(1 + k>>10))
-		s.updates += updatesPerData
+		if useful {
+			s.frames.earn(int32(1 + k>>10))
+			s.updates += updatesPerData
+		}
 		b = wire.AppendHeader(b, wire.Header{Length: k, Type: wire.Data, Stream: st.id})
 		b = append(b, left[:k]...)
 		left = left[k:]
@@ -258,6 +261,10 @@ func (st *Stream) complete() {
 	st.s.resets.earn(1)
 	st.close(wire.NoError, false)
 }
+
+// smallFrame is the least of a window that pays for the frames that open it: a peer that asks for an answer in crumbs
+// spends its budget.
+const smallFrame = 128
 
 // updatesPerData is how many WINDOW_UPDATEs the peer may answer a frame of DATA with, free of charge: one for the stream and
 // one for the connection.
