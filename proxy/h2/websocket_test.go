@@ -300,7 +300,7 @@ func TestWebSocketBulk(t *testing.T) {
 			r := newRigOn(t, n)
 			c, pod := r.open()
 			n.Split(split)
-			const size = 2 << 20
+			const size = 512 << 10
 			down := strings.Repeat("0123456789abcdef", size/16)
 			pod.Write([]byte(down))
 			left, stream, whole := size, 65535, 65535
