@@ -100,3 +100,21 @@ func (s *serving) mark(end bool) error {
 	}
 	return s.profile.Mark(end)
 }
+
+// Answer is the backend alone, without counting requests, until done is closed. It returns how many connections it
+// accepted. It holds its goroutine to one thread.
+func (r *Rig) Answer(done <-chan struct{}) (uint64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := r.backend.accepted
+	for {
+		select {
+		case <-done:
+			return r.backend.accepted - before, nil
+		default:
+		}
+		if err := r.loop.turn(20 * time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -5,14 +5,29 @@ import (
 	"strings"
 )
 
-// kind is a way to configure HAProxy.
+// kind is a way to configure what Turnout is compared with.
 type kind string
 
 const (
 	kindMin      kind = "min"      // the least that proxies and adds X-Forwarded-For
 	kindTemplate kind = "template" // as the OpenShift router's template configures it
 	kindMapStr   kind = "map_str"  // min with an exact map of hosts: the best HAProxy can do for many routes
+	kindSplice   kind = "splice"   // template, told to splice what it passes through
+	kindNginx    kind = "nginx"    // not HAProxy: nginx that proxies, pools upstream connections and adds X-Forwarded-For
 )
+
+// work is what is counted.
+type work int
+
+const (
+	workRequests  work = iota // over kept-alive connections
+	workHandshake             // full TLS handshakes, each on a connection of its own without a request
+	workResumed               // resumed TLS handshakes, each with one request
+	workBulk                  // MiB of TLS passed through
+)
+
+// unit names one of what is counted.
+func (w work) unit() string { return [...]string{"request", "handshake", "request", "MiB"}[w] }
 
 // benchCase is one comparison: what is asked for, and of which HAProxy.
 type benchCase struct {
@@ -24,6 +39,9 @@ type benchCase struct {
 	tls    bool // edge termination
 	rules  bool // HSTS and two header actions on top
 	h2     multiplex
+	work   work
+	rsa    bool    // the certificate has an RSA-2048 key instead of one on P-256
+	signer bool    // Turnout is built with the tag openssl
 	target float64 // ratio wanted at most; 0 = none stated
 }
 
@@ -46,6 +64,12 @@ func allCases() []benchCase {
 		{name: "many-few-mapstr", peer: kindMapStr, many: true, few: true, target: 0.80},
 		{name: "tls-min", peer: kindMin, tls: true, target: 0.80},
 		{name: "tls-template", peer: kindTemplate, tls: true, target: 0.50},
+		{name: "handshake-ecdsa", peer: kindMin, tls: true, work: workHandshake, target: 0.90},
+		{name: "handshake-rsa", peer: kindMin, tls: true, work: workHandshake, rsa: true},
+		{name: "handshake-rsa-openssl", peer: kindMin, tls: true, work: workHandshake, rsa: true, signer: true, target: 1.10},
+		{name: "resumed-nginx", peer: kindNginx, tls: true, work: workResumed, target: 0.80},
+		{name: "passthrough-template", peer: kindTemplate, work: workBulk, target: 0.40},
+		{name: "passthrough-splice", peer: kindSplice, work: workBulk, target: 0.50},
 		{name: "h2-16x16-min", peer: kindMin, tls: true, h2: multiplex{conns: 16, streams: 16}, target: 0.85},
 		{name: "h2-16x16-template", peer: kindTemplate, tls: true, h2: multiplex{conns: 16, streams: 16}, target: 0.60},
 		{name: "h2-64x1-min", peer: kindMin, tls: true, h2: multiplex{conns: 64, streams: 1}, target: 0.85},

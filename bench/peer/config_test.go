@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rsa"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"os"
@@ -24,10 +26,10 @@ func testSite(t *testing.T, routes int, tls, cookie bool) *site {
 	}}
 	if tls {
 		var err error
-		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
+		if s.pem, err = newKeyPair(load.Host(0), false); err != nil {
 			t.Fatal(err)
 		}
-		if s.fallback, err = newKeyPair("default.bench.test"); err != nil {
+		if s.fallback, err = newKeyPair("default.bench.test", false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,13 +51,16 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 		t.Skip("needs HAProxy, which is not installed: nothing else can tell whether it accepts a configuration")
 	}
 	for _, c := range allCases() {
+		if c.peer == kindNginx {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			routes := 2
 			if c.many {
 				routes = 40
 			}
 			site := testSite(t, routes, c.tls, c.fullWork())
-			site.rules = c.rules
+			site.rules, site.through = c.rules, c.work == workBulk
 			config, err := haproxyConfig(t.TempDir(), site, c.peer, 3)
 			if err != nil {
 				t.Fatal(err)
@@ -76,6 +81,69 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+func TestNginxAcceptsItsConfiguration(t *testing.T) {
+	binary, err := findNginx()
+	if err != nil {
+		t.Skip("needs nginx, which is not installed: nothing else can tell whether it accepts a configuration")
+	}
+	dir := t.TempDir()
+	config, err := nginxConfig(dir, testSite(t, 1, true, false), netip.MustParseAddrPort("127.0.0.1:8443"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary, "-t", "-q", "-p", dir, "-e", "stderr", "-c", config).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestPassedThroughIsInTheTCPStage(t *testing.T) {
+	for k, options := range map[kind]int{kindTemplate: 0, kindSplice: 3} {
+		dir := t.TempDir()
+		s := testSite(t, 2, false, true)
+		s.through = true
+		config, err := haproxyConfig(dir, s, k, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := readText(t, config)
+		// In the front end and in both backends.
+		if n := strings.Count(text, "option splice-response"); n != options || n != strings.Count(text, "option splice-request") {
+			t.Errorf("%s: %d times splice-response, want %d:\n%s", k, n, options, text)
+		}
+		for _, want := range []string{"req.ssl_hello_type 1", "tune.bufsize 32768", "\nbackend be_tcp:bench:r00001", "server ept:s00:https:127.0.1.1:8001"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in:\n%s", k, want, text)
+			}
+		}
+		if strings.Contains(text, " ssl ") {
+			t.Errorf("%s: TLS is terminated:\n%s", k, text)
+		}
+		if err := writeManifests(dir, s); err != nil {
+			t.Fatal(err)
+		}
+		routes, _, _ := objects(t, dir)
+		if tls := routes[0].Spec.TLS; tls == nil || tls.Termination != routev1.TLSTerminationPassthrough || tls.Certificate != "" {
+			t.Errorf("route has %+v", tls)
+		}
+	}
+}
+
+func TestKeyPairs(t *testing.T) {
+	for _, withRSA := range []bool{false, true} {
+		pair, err := newKeyPair("a.test", withRSA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := tls.X509KeyPair([]byte(pair.certificate), []byte(pair.key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, isRSA := parsed.PrivateKey.(*rsa.PrivateKey); isRSA != withRSA {
+			t.Errorf("key is %T", parsed.PrivateKey)
+		}
 	}
 }
 

@@ -20,8 +20,10 @@ func haproxyConfig(dir string, s *site, k kind, listenFD int) (string, error) {
 	}
 	w.common(k)
 	switch {
+	case s.through:
+		w.templateTLS(k == kindSplice)
 	case k == kindTemplate && s.tls:
-		w.templateTLS()
+		w.templateTLS(false)
 	case k == kindTemplate:
 		w.templateHTTP()
 	default:
@@ -58,7 +60,7 @@ func (w *configWriter) common(k kind) {
 	w.linef("global")
 	w.linef("  nbthread 1")
 	w.linef("  maxconn 5000")
-	if k == kindTemplate {
+	if k == kindTemplate || k == kindSplice {
 		w.linef("  tune.bufsize 32768")
 		w.linef("  tune.maxrewrite 8192")
 	}
@@ -89,6 +91,7 @@ func (w *configWriter) least(hosts bool) {
 		w.linef("  bind %s", w.bind)
 	}
 	w.linef("  option forwardfor")
+	w.linef("  option http-ignore-probes") // who leaves behind the handshake gets no 400
 	if hosts {
 		var lines strings.Builder
 		for i := range s.routes {
@@ -120,9 +123,13 @@ func (w *configWriter) templateHTTP() {
 }
 
 // templateTLS is the TLS entry of the router's template: a TCP stage that reads the server name and hands
-// terminated connections on to a second stage through a UNIX socket, with a PROXY header.
-func (w *configWriter) templateTLS() {
+// terminated connections on to a second stage through a UNIX socket, with a PROXY header. What it passes through
+// goes to the endpoint from there; with splice by the kernel.
+func (w *configWriter) templateTLS(splice bool) {
 	switchMap := w.file("sni_passthrough.map", "")
+	if w.site.through {
+		switchMap = w.patterns("sni_passthrough.map", func(int) string { return "1" })
+	}
 	w.linef("frontend public_ssl")
 	w.linef("  mode tcp")
 	w.linef("  bind %s", w.bind)
@@ -130,6 +137,10 @@ func (w *configWriter) templateTLS() {
 	w.linef("  tcp-request content accept if { req.ssl_hello_type 1 }")
 	w.linef("  acl sni req.ssl_sni -m found")
 	w.linef("  acl sni_passthrough req.ssl_sni,lower,map_reg(%s) -m found", switchMap)
+	if w.site.through {
+		w.tunnels(splice)
+		return
+	}
 	w.linef("  use_backend be_tcp if sni sni_passthrough")
 	w.linef("  use_backend be_sni if sni")
 	w.linef("  default_backend be_no_sni")
@@ -153,6 +164,28 @@ func (w *configWriter) templateTLS() {
 		w.linef("  default_backend openshift_default")
 	}
 	w.templateBackends()
+}
+
+// tunnels ends the TCP stage of a site that is passed through, and writes its backends.
+func (w *configWriter) tunnels(splice bool) {
+	forced := func() {
+		if splice {
+			w.linef("  option splice-request")
+			w.linef("  option splice-response")
+		}
+	}
+	name := func(i int) string { return "be_tcp:" + namespace + ":" + routeName(i) }
+	forced()
+	w.linef("  use_backend %%[req.ssl_sni,lower,map_reg(%s)] if sni sni_passthrough", w.patterns("tcp_be.map", name))
+	for i := range w.site.routes {
+		addr := w.site.upstreams[i%len(w.site.upstreams)]
+		w.linef("backend %s", name(i))
+		w.linef("  mode tcp")
+		forced()
+		w.linef("  balance source")
+		w.linef("  hash-type consistent")
+		w.linef("  server ept:%s:https:%s %s weight 1", serviceName(i%len(w.site.upstreams)), addr, addr)
+	}
 }
 
 // scrub is what the template does to every request before it looks for the route.

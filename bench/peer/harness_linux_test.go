@@ -146,6 +146,35 @@ func TestRunCaseRefusesUnequalWork(t *testing.T) {
 	}
 }
 
+func TestRunCaseOfHandshakesRefusesAProxyWithoutTLS(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	for _, name := range []string{"handshake-ecdsa", "resumed-nginx"} {
+		cases, err := chooseCases(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.runCase(t.Context(), cases[0]); err == nil {
+			t.Errorf("%s was measured without TLS", name)
+		}
+	}
+}
+
+func TestCheckSignerWantsLibcrypto(t *testing.T) {
+	dir := t.TempDir()
+	for answer, fine := range map[string]bool{"v1 go1.26": false, "v1 go1.26, signatures by OpenSSL 3.0.19": true} {
+		binary := filepath.Join(dir, "turnout")
+		if err := os.WriteFile(binary, []byte("#!/bin/sh\necho '"+answer+"'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkSigner(t.Context(), binary); (err == nil) != fine {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+	if err := checkSigner(t.Context(), filepath.Join(dir, "missing")); err == nil {
+		t.Error("no binary was accepted")
+	}
+}
+
 func TestRunCaseReportsADeadProxy(t *testing.T) {
 	h, _ := testHarness(t, "mute")
 	_, err := h.runCase(t.Context(), allCases()[0])

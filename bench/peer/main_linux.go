@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +34,7 @@ func main() {
 type options struct {
 	pairs, conns, routes, gomaxprocs int
 	seconds, warmup                  float64
-	cases, turnout, haproxy          string
+	cases, turnout, signer, haproxy  string
 	proxyCore, loadCore              int
 }
 
@@ -46,6 +48,7 @@ func parseOptions(args []string) (options, error) {
 	fs.StringVar(&o.cases, "cases", "all", "comma-separated cases, * at the end matches the rest: "+caseNames())
 	fs.IntVar(&o.routes, "routes", 10_000, "routes of the cases with many")
 	fs.StringVar(&o.turnout, "turnout", "", "Turnout's binary (built when empty)")
+	fs.StringVar(&o.signer, "turnout-openssl", "", "Turnout's binary for the cases that sign with libcrypto (built when empty)")
 	fs.StringVar(&o.haproxy, "haproxy", "haproxy", "HAProxy's binary")
 	fs.IntVar(&o.gomaxprocs, "gomaxprocs", 0, "GOMAXPROCS of Turnout, 0 = its own choice")
 	fs.IntVar(&o.proxyCore, "proxy-core", -1, "core of the proxies, -1 = the first one allowed")
@@ -101,21 +104,19 @@ func run(ctx context.Context, args []string) int {
 
 // runCases measures every case, prints the table of those that worked, and returns the errors of the others.
 func runCases(ctx context.Context, o options, cases []benchCase) error {
-	if o.turnout == "" {
-		dir, err := os.MkdirTemp("", "turnout-bench-")
-		if err != nil {
-			return fmt.Errorf("cannot make a working directory: %w", err)
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		if o.turnout, err = buildTurnout(ctx, dir); err != nil {
-			return err
-		}
+	dir, err := os.MkdirTemp("", "turnout-bench-")
+	if err != nil {
+		return fmt.Errorf("cannot make a working directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if o, err = build(ctx, dir, o, cases); err != nil {
+		return err
 	}
 	if err := pinSelf(o.loadCore); err != nil {
 		return err
 	}
 	h := &harness{
-		turnout: o.turnout, haproxy: o.haproxy, pairs: o.pairs, conns: o.conns, routes: o.routes,
+		turnout: o.turnout, signer: o.signer, haproxy: o.haproxy, pairs: o.pairs, conns: o.conns, routes: o.routes,
 		warmup: seconds(o.warmup), measure: seconds(o.seconds), disturbed: quiet, proxyCore: o.proxyCore, loadCore: o.loadCore, maxProc: o.gomaxprocs,
 		progress: os.Stderr,
 	}
@@ -139,8 +140,8 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 		}
 	}
 	if len(outcomes) > 0 {
-		fmt.Printf("CPU µs of the proxy per request: %d pairs of %g s, %d connections, %d B answers, proxy on core %d, client and backend on core %d.\n"+
-			"Values are medians; ratio is the median, lowest and highest of turnout/haproxy within a pair. HAProxy: %s\n\n",
+		fmt.Printf("CPU µs of the proxy per request, handshake or MiB: %d pairs of %g s, %d connections, %d B answers, proxy on core %d, client and backend on core %d.\n"+
+			"Values are medians; ratio is the median, lowest and highest of turnout/peer within a pair. HAProxy: %s\n\n",
 			o.pairs, o.seconds, o.conns, load.BodySize, o.proxyCore, o.loadCore, haproxyVersion(ctx, o.haproxy))
 		wrong = append(wrong, printTable(os.Stdout, outcomes))
 	}
@@ -188,12 +189,43 @@ func haproxyVersion(ctx context.Context, path string) string {
 	return "unknown version"
 }
 
-// buildTurnout builds ./cmd/turnout of this module into dir.
-func buildTurnout(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "turnout")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "turnout/cmd/turnout").CombinedOutput()
+// build completes o with the binaries that the cases need and that were not named.
+func build(ctx context.Context, dir string, o options, cases []benchCase) (options, error) {
+	var err error
+	if o.turnout == "" && slices.ContainsFunc(cases, func(c benchCase) bool { return !c.signer }) {
+		if o.turnout, err = buildTurnout(ctx, filepath.Join(dir, "turnout")); err != nil {
+			return o, err
+		}
+	}
+	if slices.ContainsFunc(cases, func(c benchCase) bool { return c.signer }) {
+		if o.signer == "" {
+			if o.signer, err = buildTurnout(ctx, filepath.Join(dir, "turnout-openssl"), "-tags", "openssl"); err != nil {
+				return o, err
+			}
+		}
+		return o, checkSigner(ctx, o.signer)
+	}
+	return o, nil
+}
+
+// buildTurnout builds ./cmd/turnout of this module.
+func buildTurnout(ctx context.Context, binary string, flags ...string) (string, error) {
+	args := append(append([]string{"build"}, flags...), "-o", binary, "turnout/cmd/turnout")
+	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("cannot build turnout: %w: %s", err, out)
 	}
 	return binary, nil
+}
+
+// checkSigner confirms that a binary signs with libcrypto.
+func checkSigner(ctx context.Context, binary string) error {
+	out, err := exec.CommandContext(ctx, binary, "version").Output()
+	if err != nil {
+		return fmt.Errorf("cannot ask %s for its version: %w", binary, err)
+	}
+	if !bytes.Contains(out, []byte("signatures by OpenSSL")) {
+		return fmt.Errorf("cannot compare: %s does not sign with libcrypto, it is %q; build it with the tag openssl", binary, out)
+	}
+	return nil
 }

@@ -98,6 +98,9 @@ func (s *site) routeManifest(i int) string {
 			"    certificate: |\n" + indent(s.pem.certificate) +
 			"    key: |\n" + indent(s.pem.key)
 	}
+	if s.through {
+		text += "  tls: {termination: passthrough}\n"
+	}
 	if s.rules {
 		text = strings.Replace(text, "spec:\n", "    haproxy.router.openshift.io/hsts_header: "+hsts+"\nspec:\n", 1) + rulesForm
 		if !s.tls {

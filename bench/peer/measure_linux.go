@@ -5,18 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"time"
 
 	"turnout/bench/load"
 )
 
-// manyUpstreams is the number of upstreams that many routes share.
-const manyUpstreams = 16
+const (
+	// manyUpstreams is the number of upstreams that many routes share.
+	manyUpstreams = 16
+	// bulkSize is how many bytes each connection that is passed through gets, bulkStreams how many there are.
+	bulkSize    = 256 * load.MiB
+	bulkStreams = 4
+)
 
 // harness runs cases. Its fields are set once by main.
 type harness struct {
 	turnout, haproxy    string // binaries
+	signer              string // Turnout built with the tag openssl; "" = not needed
 	h2load              string // the same; "" = not there
 	pairs, conns        int
 	routes              int // of a case with many
@@ -29,48 +36,94 @@ type harness struct {
 
 // runCase starts both proxies, checks that they do the same work, and measures them in turn.
 func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
-	o := outcome{name: c.name, peer: c.peer, target: c.target}
+	o := outcome{name: c.name, peer: c.peer, unit: c.work.unit(), target: c.target}
 	dir, err := os.MkdirTemp("", "turnout-bench-")
 	if err != nil {
 		return o, fmt.Errorf("cannot make a working directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules}
-	upstreams := 1
-	if c.many {
-		s.routes, upstreams = h.routes, manyUpstreams
-	}
-	if c.tls {
-		if s.pem, err = newKeyPair(load.Host(0)); err != nil {
-			return o, err
-		}
-		if s.fallback, err = newKeyPair("default.bench.test"); err != nil {
-			return o, err
-		}
-	}
-	rig, err := load.NewRig(upstreams)
+	s, err := h.site(c)
 	if err != nil {
 		return o, err
 	}
-	defer rig.Close()
-	s.upstreams = rig.Upstreams()
-
-	turnout, err := startTurnout(ctx, h.turnout, dir, s, h.maxProc, h.proxyCore)
+	b, err := openBackend(c, s)
+	if err != nil {
+		return o, err
+	}
+	defer b.close()
+	binary := h.turnout
+	if c.signer {
+		binary = h.signer
+	}
+	turnout, err := startTurnout(ctx, binary, dir, s, h.maxProc, h.proxyCore)
 	if err != nil {
 		return o, err
 	}
 	defer turnout.stop()
-	haproxy, err := startHAProxy(h.haproxy, dir, s, c.peer, h.proxyCore)
+	peer, err := h.startPeer(ctx, dir, s, c.peer)
 	if err != nil {
 		return o, err
 	}
-	defer haproxy.stop()
-	for _, p := range []*proxy{turnout, haproxy} {
-		if err := probe(ctx, rig, p, s, c.fullWork()); err != nil {
+	defer peer.stop()
+	for _, p := range []*proxy{turnout, peer} {
+		if c.work == workBulk {
+			break // the client sees every byte of it
+		}
+		if err := probe(ctx, b.rig, p, s, c.fullWork()); err != nil {
 			return o, err
 		}
 	}
-	return o, h.runPairs(ctx, c, rig, turnout, haproxy, s, &o)
+	return o, h.runPairs(ctx, c, b, turnout, peer, s, &o)
+}
+
+// site is what a case is configured with, without its upstreams.
+func (h *harness) site(c benchCase) (*site, error) {
+	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
+	if c.many {
+		s.routes = h.routes
+	}
+	if !c.tls {
+		return s, nil
+	}
+	var err error
+	if s.pem, err = newKeyPair(load.Host(0), c.rsa); err != nil {
+		return nil, err
+	}
+	s.fallback, err = newKeyPair("default.bench.test", c.rsa)
+	return s, err
+}
+
+// backend is what stands behind the proxies: a rig, or for what is passed through a source of bytes.
+type backend struct {
+	rig  *load.Rig
+	bulk *load.Bulk
+}
+
+// openBackend opens what a case needs and tells s where it is.
+func openBackend(c benchCase, s *site) (b backend, err error) {
+	if c.work == workBulk {
+		if b.bulk, err = load.NewBulk(load.Host(0), bulkSize); err == nil {
+			s.upstreams = []netip.AddrPort{b.bulk.Addr()}
+		}
+		return b, err
+	}
+	upstreams := 1
+	if c.many {
+		upstreams = manyUpstreams
+	}
+	if b.rig, err = load.NewRig(upstreams); err == nil {
+		s.upstreams = b.rig.Upstreams()
+	}
+	return b, err
+}
+
+func (b backend) close() {
+	if b.rig != nil {
+		b.rig.Close()
+	}
+	if b.bulk != nil {
+		b.bulk.Close()
+	}
 }
 
 // probe confirms with one request that p does the work that the case compares.
@@ -101,7 +154,7 @@ func probe(ctx context.Context, rig *load.Rig, p *proxy, s *site, full bool) err
 
 // runPairs measures Turnout, HAProxy, Turnout, HAProxy, … A disturbed pair is measured again, but at most as
 // many times as there are pairs, so that a busy machine gets a result with a warning instead of none.
-func (h *harness) runPairs(ctx context.Context, c benchCase, rig *load.Rig, turnout, haproxy *proxy, s *site, o *outcome) error {
+func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *site, o *outcome) error {
 	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh}
 	if c.few {
 		config.Distinct = min(fewURLs, s.routes)
@@ -115,13 +168,13 @@ func (h *harness) runPairs(ctx context.Context, c benchCase, rig *load.Rig, turn
 	repeats := h.pairs
 	for len(o.turnout) < h.pairs {
 		var pair [2]sample
-		for j, p := range []*proxy{turnout, haproxy} {
-			if pair[j], err = h.measureOne(ctx, c, rig, p, s, traffic); err != nil {
+		for j, p := range []*proxy{turnout, peer} {
+			if pair[j], err = h.measureOne(ctx, c, b, p, s, traffic); err != nil {
 				return fmt.Errorf("case %s, pair %d, %s: %w", c.name, len(o.turnout)+1, p.name, err)
 			}
 		}
 		others := max(pair[0].others, pair[1].others)
-		fmt.Fprintf(h.progress, "%s pair %d: turnout %.2f µs, haproxy (%s) %.2f µs, ratio %.3f, others %.0f %%\n",
+		fmt.Fprintf(h.progress, "%s pair %d: turnout %.2f µs, %s %.2f µs, ratio %.3f, others %.0f %%\n",
 			c.name, len(o.turnout)+1, pair[0].micros, c.peer, pair[1].micros, pair[0].micros/pair[1].micros, 100*others)
 		// What decides is the disturbance and never the result. A failure is never measured away.
 		if others > h.disturbed && repeats > 0 && pair[0].failures+pair[1].failures == 0 {
@@ -155,7 +208,7 @@ func (h *harness) read(p *proxy, client int) (reading, error) {
 }
 
 // measureOne drives one proxy through warm-up and measurement.
-func (h *harness) measureOne(ctx context.Context, c benchCase, rig *load.Rig, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
+func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
 	var begin, end reading
 	mark := func(client int, last bool) error {
 		now := &begin
@@ -166,14 +219,19 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, rig *load.Rig, p 
 		*now, err = h.read(p, client)
 		return err
 	}
+	own := func(last bool) error { return mark(0, last) }
 	var res load.Result
 	var err error
-	if c.h2 != (multiplex{}) {
-		res, err = h.driveH2(ctx, rig, p, c.h2, mark)
-	} else {
-		res, err = rig.Drive(ctx, load.Profile{
-			Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure,
-			Mark: func(last bool) error { return mark(0, last) },
+	switch {
+	case c.h2 != (multiplex{}):
+		res, err = h.driveH2(ctx, b.rig, p, c.h2, mark)
+	case c.work == workHandshake || c.work == workResumed:
+		res, err = h.driveHandshakes(ctx, b.rig, p, s, c.work == workResumed, own)
+	case c.work == workBulk:
+		res, err = b.bulk.Run(ctx, load.BulkProfile{Addr: p.addr, Streams: bulkStreams, Warmup: h.warmup, Measure: h.measure, Mark: own})
+	default:
+		res, err = b.rig.Drive(ctx, load.Profile{
+			Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure, Mark: own,
 		})
 	}
 	if err != nil {

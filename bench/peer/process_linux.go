@@ -149,6 +149,14 @@ func (l *childLog) tail() string {
 	return strings.TrimSpace(string(l.last))
 }
 
+// startPeer serves the site with what the case compares Turnout with.
+func (h *harness) startPeer(ctx context.Context, dir string, s *site, k kind) (*proxy, error) {
+	if k == kindNginx {
+		return startNginx(ctx, dir, s, h.proxyCore)
+	}
+	return startHAProxy(h.haproxy, dir, s, k, h.proxyCore)
+}
+
 // startHAProxy serves the site with HAProxy configured as k, on a listener that this process opens.
 func startHAProxy(binary, dir string, s *site, k kind, core int) (*proxy, error) {
 	ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -174,6 +182,54 @@ func startHAProxy(binary, dir string, s *site, k kind, core int) (*proxy, error)
 	}
 	p.addr = ln.Addr().(*net.TCPAddr).AddrPort()
 	return p, nil
+}
+
+// startNginx serves the site with nginx and returns when it listens. As a single process it does not survive
+// listeners that it inherits, so it opens its own, on a port that was free a moment ago.
+func startNginx(ctx context.Context, dir string, s *site, core int) (*proxy, error) {
+	binary, err := findNginx()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("cannot find a port for nginx: %w", err)
+	}
+	addr := ln.Addr().(*net.TCPAddr).AddrPort()
+	_ = ln.Close()
+	config, err := nginxConfig(dir, s, addr)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start("nginx", exec.Command(binary, "-p", dir, "-e", "stderr", "-c", config), core)
+	if err != nil {
+		return nil, err
+	}
+	p.addr = addr
+	if err := p.awaitListener(ctx); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// awaitListener waits until the proxy accepts connections.
+func (p *proxy) awaitListener(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", p.addr.String())
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-p.exited:
+			return p.died()
+		case <-ctx.Done():
+			return fmt.Errorf("cannot wait for %s: %w: %s", p.name, err, p.log.tail())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // listeningLine is what Turnout logs when its addresses are open.
@@ -203,7 +259,7 @@ func startTurnout(ctx context.Context, binary, dir string, s *site, gomaxprocs, 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.awaitTurnout(ctx, s.tls); err != nil {
+	if err := p.awaitTurnout(ctx, s.onTLSPort()); err != nil {
 		p.stop()
 		return nil, err
 	}

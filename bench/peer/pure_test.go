@@ -95,7 +95,7 @@ func TestMedian(t *testing.T) {
 
 func TestTableUsesRatiosWithinPairs(t *testing.T) {
 	o := outcome{
-		name: "one-min", peer: kindMin, target: 0.8,
+		name: "one-min", peer: kindMin, unit: "request", target: 0.8,
 		// The second pair ran while the machine was busy: only its ratio counts.
 		turnout: []sample{{micros: 10}, {micros: 40, failures: 2}, {micros: 12}},
 		haproxy: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}},
@@ -105,7 +105,7 @@ func TestTableUsesRatiosWithinPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
-	want := []string{"one-min", "min", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
+	want := []string{"one-min", "min", "request", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
 	if !slices.Equal(row, want) {
 		t.Errorf("row is %q, want %q", row, want)
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/md5" //nolint:gosec // the sticky cookie's name and value are MD5 sums by definition
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
@@ -30,7 +32,11 @@ type site struct {
 	rules     bool    // HSTS and two header actions; without tls the route takes plain requests too
 	pem       keyPair // of Host(0); only with tls
 	fallback  keyPair // of no host; only with tls
+	through   bool    // TLS is passed through; the upstream terminates it
 }
+
+// onTLSPort tells which port of a router the site is behind.
+func (s *site) onTLSPort() bool { return s.tls || s.through }
 
 // keyPair is a certificate and its key, each as PEM.
 type keyPair struct {
@@ -52,9 +58,15 @@ func md5Hex(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newKeyPair makes a self-signed ECDSA P-256 certificate for host that is valid for a day.
-func newKeyPair(host string) (keyPair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// newKeyPair makes a self-signed certificate for host, with a key on P-256 or an RSA-2048 one, that is valid for a day.
+func newKeyPair(host string, withRSA bool) (keyPair, error) {
+	var key crypto.Signer
+	var err error
+	if withRSA {
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	} else {
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	}
 	if err != nil {
 		return keyPair{}, fmt.Errorf("cannot make a key: %w", err)
 	}

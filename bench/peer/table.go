@@ -9,11 +9,11 @@ import (
 
 // sample is one measured run of one proxy.
 type sample struct {
-	micros   float64 // CPU µs per successful request
+	micros   float64 // CPU µs per successful request, handshake or MiB
 	user     float64 // share of user time in it, 0..1
 	busy     float64 // share of its core that the proxy used, 0..1
 	others   float64 // share of both cores that went to other processes, 0..1
-	rate     float64 // successful requests per second
+	rate     float64 // of them per second
 	resident float64 // MiB at the end of the run
 	connects float64 // upstream connections opened per 1,000 requests
 	failures uint64
@@ -23,6 +23,7 @@ type sample struct {
 type outcome struct {
 	name             string
 	peer             kind
+	unit             string // of what is counted
 	target           float64
 	turnout, haproxy []sample
 }
@@ -75,15 +76,15 @@ func median(values []float64) float64 {
 // printTable prints what people compare, then what tells whether the comparison was sound.
 func printTable(out io.Writer, outcomes []outcome) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "case\tpeer\tturnout µs\thaproxy µs\tratio\tlowest\thighest\ttarget\t\tfailures\t")
+	fmt.Fprintln(w, "case\tpeer\tper\tturnout µs\tpeer µs\tratio\tlowest\thighest\ttarget\t\tfailures\t")
 	for _, o := range outcomes {
 		t, p, r := summary(o.turnout), summary(o.haproxy), o.ratios()
 		ratio := median(r)
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\t%s\t%d\t\n", o.name, o.peer, t.micros, p.micros,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2f\t%.2f\t%.3f\t%.3f\t%.3f\t%s\t%d\t\n", o.name, o.peer, o.unit, t.micros, p.micros,
 			ratio, r[0], r[len(r)-1], verdict(ratio, o.target), t.failures+p.failures)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "case\tproxy\trequests/s\tcore busy\tothers\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
+	fmt.Fprintln(w, "case\tproxy\tper second\tcore busy\tothers\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
 	loudest := 0.0
 	for _, o := range outcomes {
 		for _, side := range []struct {
