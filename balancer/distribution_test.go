@@ -62,7 +62,7 @@ func TestSourceExcludeShares(t *testing.T) {
 		p, got := pool(a, targets(7, 2, 5, 1)), make(map[string]int)
 		bad := p.Servers()[2]
 		for i := range n {
-			got[pick(p, Pick{Source: client(i), Rand: random.Uint64(), Exclude: bad})]++
+			got[pick(p, Pick{Source: client(i), Rand: random.Uint64(), Exclude: []*Server{bad}})]++
 		}
 		checkShares(t, a.String(), got, n, []int{7, 2, 0, 1})
 	}

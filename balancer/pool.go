@@ -1,7 +1,6 @@
 package balancer
 
 import (
-	"net/netip"
 	"slices"
 	"sync/atomic"
 )
@@ -9,7 +8,10 @@ import (
 // PoolConfig is how a Pool chooses. The zero value is valid.
 type PoolConfig struct {
 	Algorithm Algorithm
+	Limit     int // requests that each server may have at a time; <= 0 = any number
 }
+
+func (c PoolConfig) limit() int64 { return int64(max(c.Limit, 0)) }
 
 // Pool is the servers of one route. It is made by Registry.Pool and safe for use by
 // any goroutine.
@@ -22,11 +24,14 @@ type Pool struct {
 	_      [cacheLine]byte
 	cursor atomic.Uint64 // round-robin position, counted over the life of the pool
 	_      [cacheLine - 8]byte
+
+	queue queue
 }
 
 // set is one immutable generation of a pool.
 type set struct {
 	algorithm Algorithm
+	limit     int64              // requests of a server at a time, 0 = any number
 	servers   []*Server          // in the order of the targets
 	weights   []uint32           // parallel to servers: Server.Weight may already belong to a later set
 	cookies   map[string]*Server // sticky values, nil for few servers
@@ -73,18 +78,25 @@ func (p *Pool) Update(cfg PoolConfig, targets []Target) {
 	if p.set.Load().equal(cfg, targets) {
 		return
 	}
+	for _, w := range p.replace(cfg, targets) {
+		w.Ready()
+	}
+}
+
+// replace is Update for a change. It returns the waiters whose waiting is over.
+func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 	r := p.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.dropped {
-		return
+		return nil
 	}
 	old := p.set.Load()
 	var known, seen serverIndex
 	for _, s := range old.servers {
 		known.add(s)
 	}
-	next := &set{algorithm: cfg.Algorithm, servers: make([]*Server, 0, len(targets)), weights: make([]uint32, 0, len(targets))}
+	next := &set{algorithm: cfg.Algorithm, limit: cfg.limit(), servers: make([]*Server, 0, len(targets)), weights: make([]uint32, 0, len(targets))}
 	for i := range targets {
 		t := &targets[i]
 		if seen.find(t.ID) != nil {
@@ -106,7 +118,27 @@ func (p *Pool) Update(cfg PoolConfig, targets []Target) {
 	}
 	next.prepare()
 	next.shift = resume(old, next, p.cursor.Load())
+	return p.publish(old, next)
+}
+
+// publish makes next the set. Whoever waits is told by servers of a limited set, so
+// they know whom to tell before anybody can wait for them.
+func (p *Pool) publish(old, next *set) []*Waiter {
+	if next.limit > 0 {
+		for _, s := range next.servers {
+			s.limited.Store(p)
+		}
+	}
+	p.queue.mu.Lock()
 	p.set.Store(next)
+	ready := p.requeue(old)
+	p.queue.mu.Unlock()
+	if old.limit > 0 && next.limit == 0 {
+		for _, s := range next.servers {
+			s.limited.Store(nil)
+		}
+	}
+	return ready
 }
 
 // serverIndex finds servers by identity. Few of them, the usual case, need no map.
@@ -139,7 +171,7 @@ func (x *serverIndex) find(id string) *Server {
 
 // equal reports whether an update to targets would change nothing.
 func (s *set) equal(cfg PoolConfig, targets []Target) bool {
-	if s.algorithm != cfg.Algorithm || len(s.servers) != len(targets) {
+	if s.algorithm != cfg.Algorithm || s.limit != cfg.limit() || len(s.servers) != len(targets) {
 		return false
 	}
 	for i := range targets {
@@ -185,55 +217,4 @@ func (s *set) index(v *Server) int {
 		}
 	}
 	return -1
-}
-
-// Pick is what a choice depends on. The zero value is valid.
-type Pick struct {
-	Source  netip.Addr // address of the client, for Source and SourceConsistent
-	Cookie  []byte     // value of the sticky cookie, nil = none; not kept
-	Rand    uint64     // fresh random bits of the caller, for Random
-	Exclude *Server    // not this server, if another one of weight > 0 exists
-}
-
-// Pick chooses a server. The bool is false when there is none to choose. The lease
-// must be released.
-//
-// A valid cookie decides alone, for servers of weight 0 too. Otherwise the
-// algorithm chooses among the servers of weight > 0.
-func (p *Pool) Pick(in Pick) (Lease, bool) {
-	s := p.set.Load()
-	skip := -1
-	if in.Exclude != nil && len(s.active) > 1 {
-		skip = s.index(in.Exclude)
-	}
-	if in.Cookie != nil {
-		if v := s.sticky(in.Cookie); v != nil && (v != in.Exclude || !s.hasOther(v)) {
-			return v.lease(true), true
-		}
-	}
-	switch len(s.active) {
-	case 0:
-		return Lease{}, false
-	case 1:
-		return s.active[0].server.lease(false), true
-	}
-	var i int
-	switch s.algorithm {
-	case RoundRobin:
-		i = s.roundRobin(&p.cursor, skip)
-	case LeastConn:
-		i = s.leastConn(&p.cursor, skip)
-	case Source:
-		i = s.source(in.Source, skip)
-	case SourceConsistent:
-		i = s.sourceConsistent(in.Source, skip)
-	default:
-		i = s.random(in.Rand, skip)
-	}
-	return s.active[i].server.lease(false), true
-}
-
-// hasOther reports whether a server of weight > 0 other than v exists.
-func (s *set) hasOther(v *Server) bool {
-	return len(s.active) > 1 || len(s.active) == 1 && s.active[0].server != v
 }

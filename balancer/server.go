@@ -25,7 +25,10 @@ type Server struct {
 	service  string
 	noCheck  bool
 	endpoint *Endpoint
+	limited  atomic.Pointer[Pool] // whose queue wants to know of each Release, nil = nobody
 	weight   atomic.Int64
+	line     line    // who waits for this server alone; guarded by the queue of the pool
+	delay    average // of requests, in nanoseconds; guarded by the queue of the pool
 	counters counters
 }
 
@@ -83,6 +86,24 @@ func (s *Server) lease(sticky bool) Lease {
 	return Lease{server: s, sticky: sticky}
 }
 
+// tryLease is lease if the server has fewer than limit requests; 0 = any number.
+func (s *Server) tryLease(limit int64, sticky bool) (Lease, bool) {
+	if limit == 0 {
+		return s.lease(sticky), true
+	}
+	for {
+		n := s.counters.inFlight.Load()
+		if n >= limit {
+			return Lease{}, false
+		}
+		if s.counters.inFlight.CompareAndSwap(n, n+1) {
+			s.counters.requests.Add(1)
+			s.endpoint.inFlight.Add(1)
+			return Lease{server: s, sticky: sticky}, true
+		}
+	}
+}
+
 // Lease is the right to send one request to a server. It is a value: keep one copy
 // and release that one. The zero value holds nothing.
 type Lease struct {
@@ -116,5 +137,8 @@ func (l *Lease) Release() {
 	s.endpoint.inFlight.Add(-1)
 	if s.counters.inFlight.Add(-1) < 0 {
 		panic("balancer: lease released twice")
+	}
+	if p := s.limited.Load(); p != nil {
+		p.released(s)
 	}
 }

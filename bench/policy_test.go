@@ -24,6 +24,7 @@ type instant struct {
 func (*instant) Now() int64                  { return 1 }
 func (*instant) Wall() time.Time             { return time.Time{} }
 func (*instant) NewTimer(func()) proxy.Timer { return never{} }
+func (*instant) Post(func()) bool            { return false }
 
 type never struct{}
 

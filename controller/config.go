@@ -21,7 +21,6 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"turnout/balancer"
 	"turnout/controller/admit"
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
@@ -167,9 +166,4 @@ func (o *Options) upgrade() status.Upgrade {
 
 func (o *Options) status() status.Options {
 	return status.Options{RouterName: o.RouterName, CanonicalHostname: o.CanonicalHostname}
-}
-
-// poolConfig is what the pool of a route is told besides its targets.
-func poolConfig(spec *routing.RouteSpec) balancer.PoolConfig {
-	return balancer.PoolConfig{Algorithm: spec.Balance}
 }

@@ -135,7 +135,7 @@ func (s *state) refill(r *route) {
 		return
 	}
 	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
-		in.Pool().Update(poolConfig(&r.result.Spec), r.result.Spec.Targets)
+		in.Pool().Update(r.result.Spec.Pool(), r.result.Spec.Targets)
 		s.unswept = true
 	}
 }

@@ -14,6 +14,7 @@ type state uint8
 
 const (
 	stateHead    state = iota // waiting for the request head
+	stateQueue                // every endpoint that may be chosen has all the requests it may have
 	stateConnect              // an endpoint is chosen and being connected
 	stateSend                 // the request is on its way, no response head yet
 	stateBody                 // the response head is out
@@ -36,7 +37,8 @@ type Exchange struct {
 	record  Record         // what account fills for the log
 	actions header.Message // what header actions work on
 
-	captured [][]byte // for the log, in the order of Captures; nil without any
+	captured [][]byte         // for the log, in the order of Captures; nil without any
+	waiter   *balancer.Waiter // made at the first wait
 
 	attemptState
 }
@@ -53,6 +55,7 @@ type attemptState struct {
 	bodySent  bool // body bytes have been handed over: no retry any more
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
+	held      bool // the request body waits for an endpoint
 	headOnly  bool // HEAD: no body whatever the response says
 	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
 	tunnelled bool
@@ -66,7 +69,8 @@ type attemptState struct {
 	route    *routing.Route
 	ticket   ratelimit.Ticket
 	lease    balancer.Lease
-	exclude  *balancer.Server
+	tried    [balancer.MaxExclude]*balancer.Server // could not be connected
+	refused  int                                   // how many of tried
 	up       Upstream
 	gzip     *compressor // of the response body, nil = it goes out as it is
 	attempts int
@@ -79,6 +83,7 @@ type attemptState struct {
 	lastUp, lastDown  int64  // when either side last moved
 	moved             uint64 // bytes the congested side had taken when that was last looked at
 	connectedAt       int64
+	queuedAt, queued  int64 // when the exchange went into the queue last, and how long it was there in all
 	bytesIn, bytesOut uint64
 }
 
@@ -136,7 +141,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		return
 	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
-	ex.attempt(cookie, false)
+	ex.attempt(cookie)
 }
 
 // idempotent methods may be sent again when a pooled connection turned out to be
@@ -149,21 +154,20 @@ func idempotent(method []byte) bool {
 	return false
 }
 
-// attempt chooses an endpoint and sends it the request, or waits for a connection.
-func (ex *Exchange) attempt(cookie []byte, fresh bool) {
-	src := ex.client.Addr.Addr()
-	lease, ok := ex.route.Pool().Pick(balancer.Pick{Source: src, Cookie: cookie, Rand: ex.w.rng.Uint64(), Exclude: ex.exclude})
-	if !ok || (ex.exclude != nil && lease.Server() == ex.exclude) {
-		if ok {
-			lease.Release()
-			ex.answer(503, ex.unreached())
+// attempt chooses an endpoint and sends it the request, or waits for one, or for a
+// connection to it.
+func (ex *Exchange) attempt(cookie []byte) {
+	pool := ex.route.Pool()
+	in := balancer.Pick{Source: ex.client.Addr.Addr(), Cookie: cookie, Rand: ex.w.rng.Uint64(), Exclude: ex.tried[:ex.refused]}
+	lease, ok := pool.Pick(in)
+	if !ok {
+		if lease, ok = pool.Wait(in, ex.place(), ex.w.cfg.Clock.Now()); !ok {
+			ex.wait()
 			return
 		}
-		ex.answer(503, ReasonNoEndpoint)
-		return
 	}
 	ex.lease, ex.leased = lease, true
-	ex.connect(fresh)
+	ex.connect(false)
 }
 
 func (ex *Exchange) connect(fresh bool) {
@@ -171,12 +175,18 @@ func (ex *Exchange) connect(fresh bool) {
 	up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh)
 	if up == nil {
 		ex.state = stateConnect
-		if !ex.reqEnd {
-			ex.down.Pause()
-		}
+		ex.hold()
 		return
 	}
 	ex.send(up)
+}
+
+// hold lets the request body wait for an endpoint.
+func (ex *Exchange) hold() {
+	if !ex.reqEnd && !ex.held {
+		ex.held = true
+		ex.down.Pause()
+	}
 }
 
 // UpstreamReady answers an Acquire: the connection stands.
@@ -186,9 +196,6 @@ func (ex *Exchange) UpstreamReady(up Upstream) {
 		return
 	}
 	ex.send(up)
-	if !ex.reqEnd {
-		ex.down.Resume()
-	}
 }
 
 func (ex *Exchange) send(up Upstream) {
@@ -196,7 +203,12 @@ func (ex *Exchange) send(up Upstream) {
 	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
 	ex.detail = "" // of an attempt before
+	held := ex.held
+	ex.held = false
 	up.Head(ex.req, ex.reqEnd)
+	if held && ex.up == up {
+		ex.down.Resume()
+	}
 }
 
 // RequestData relays body bytes of the client, valid for the call only.
@@ -371,7 +383,10 @@ func (ex *Exchange) DownstreamGone(f Fault) {
 
 // abandon gives up whatever runs towards the endpoint.
 func (ex *Exchange) abandon() {
-	if ex.state == stateConnect {
+	switch ex.state {
+	case stateQueue:
+		ex.waiter.Leave()
+	case stateConnect:
 		ex.w.cfg.Upstreams.Cancel(ex)
 	}
 	if ex.up != nil {
@@ -390,6 +405,9 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 		return
 	default:
 		return
+	}
+	if f == FaultConnect || f == FaultTLS {
+		ex.lease.Server().CountFailure()
 	}
 	if ex.retry(f) {
 		return
@@ -420,11 +438,12 @@ func (ex *Exchange) retry(f Fault) bool {
 	}
 	switch f {
 	case FaultConnect, FaultTLS:
-		ex.exclude = ex.lease.Server()
+		ex.tried[ex.refused] = ex.lease.Server()
+		ex.refused++
 		ex.lease.Release()
 		ex.leased = false
 		add(&ex.w.counts.retries, 1)
-		ex.attempt(nil, false)
+		ex.attempt(nil)
 		return true
 	case FaultStale:
 		if !ex.idemp || !ex.reqEnd {
@@ -456,6 +475,10 @@ func (ex *Exchange) breakOff(f Fault, r Reason) {
 // is not stopped when an exchange ends: moving it on for the next one costs less.
 func (ex *Exchange) expire() {
 	if ex.down == nil || ex.state == stateTunnel {
+		return
+	}
+	if ex.state == stateQueue {
+		ex.stillWaiting()
 		return
 	}
 	now := ex.w.cfg.Clock.Now()

@@ -38,7 +38,7 @@ func (ex *Exchange) log(reason Reason) {
 		Start: ex.began, Client: ex.client.Addr, Secure: ex.client.Secure,
 		Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
 		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
-		Connect: span(ex.start, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
+		Queue: time.Duration(ex.queued), Connect: span(ex.start+ex.queued, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
 		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
 	}
 	if ex.req != nil {

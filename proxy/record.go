@@ -31,6 +31,7 @@ type Record struct {
 	BytesOut uint64 // response body bytes given to the client
 	Retries  int    // attempts after the first
 
+	Queue    time.Duration // waiting for an endpoint that may have another request; 0 = none
 	Connect  time.Duration // choosing and connecting; 0 for a pooled connection
 	Response time.Duration // request sent to response head
 	Total    time.Duration // request head to the last byte
@@ -75,6 +76,7 @@ const (
 	ReasonMisdirected                 // the request belongs on another connection
 	ReasonFlood                       // an HTTP/2 client asked for more than its share
 	ReasonUpstreamTLS                 // no TLS session with an endpoint came about
+	ReasonQueueTimeout                // no endpoint could take another request for too long
 	reasonCount
 )
 
@@ -83,7 +85,7 @@ var reasonNames = [reasonCount]string{
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
-	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed",
+	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout",
 }
 
 // String is the stable word of the reason.

@@ -18,6 +18,13 @@ type Relay struct {
 	ticket    ratelimit.Ticket
 	lease     balancer.Lease
 	leased    bool
+	tried     [balancer.MaxExclude]*balancer.Server // could not be connected
+	refused   int                                   // how many of tried
+	waiter    *balancer.Waiter                      // made at the first wait
+	timer     Timer                                 // of the queue
+	queuedAt  int64
+	queued    int64
+	reason    Reason // why Next gave none
 	attempts  int
 	start     int64
 	connected int64
@@ -33,31 +40,88 @@ func (w *Worker) Relay(r *routing.Route, client Client, serverName string) *Rela
 	}
 }
 
-// Next is the endpoint to try next; false when there is none. Nothing has been sent
-// before an endpoint is connected, so trying another is always legal.
-func (r *Relay) Next() (*balancer.Endpoint, bool) {
-	var exclude *balancer.Server
+// Next is the endpoint to try next, nil when there is none now. Then again is called
+// on the loop if it is to be asked again, which it returns as waiting; otherwise
+// Failure says why there is none. Nothing has been sent before an endpoint is
+// connected, so trying another is always legal.
+func (r *Relay) Next(again func()) (e *balancer.Endpoint, waiting bool) {
+	if r.waiter != nil && r.waiter.Waiting() {
+		return r.called()
+	}
+	r.reason = ReasonNoEndpoint
 	if r.leased {
-		exclude = r.lease.Server()
+		r.lease.Server().CountFailure()
+		r.reason = ReasonConnect
+		if r.refused < len(r.tried) {
+			r.tried[r.refused] = r.lease.Server()
+			r.refused++
+		}
 		r.lease.Release()
 		r.leased = false
+		if r.attempts >= maxAttempts {
+			return nil, false
+		}
 		add(&r.w.counts.retries, 1)
 	}
-	if r.attempts >= maxAttempts {
+	pool := r.route.Pool()
+	in := balancer.Pick{Source: r.client.Addr.Addr(), Rand: r.w.rng.Uint64(), Exclude: r.tried[:r.refused]}
+	lease, ok := pool.Pick(in)
+	if !ok {
+		lease, ok = pool.Wait(in, r.place(again), r.w.cfg.Clock.Now())
+	}
+	if ok {
+		return r.take(lease), false
+	}
+	if !r.waiter.Waiting() {
 		return nil, false
 	}
-	lease, ok := r.route.Pool().Pick(balancer.Pick{Source: r.client.Addr.Addr(), Rand: r.w.rng.Uint64(), Exclude: exclude})
+	r.queuedAt = r.w.cfg.Clock.Now()
+	r.timer.Reset(r.w.cfg.Timeouts.Connect)
+	return nil, true
+}
+
+func (r *Relay) take(l balancer.Lease) *balancer.Endpoint {
+	r.lease, r.leased = l, true
+	r.attempts++
+	return l.Endpoint()
+}
+
+// place is the connection's place in the queue of a pool.
+func (r *Relay) place(again func()) *balancer.Waiter {
+	if r.waiter == nil {
+		waited := func() {
+			if r.waiter.Waiting() {
+				again()
+			}
+		}
+		r.waiter = &balancer.Waiter{Ready: func() { r.w.cfg.Clock.Post(waited) }}
+		r.timer = r.w.cfg.Clock.NewTimer(waited)
+	}
+	return r.waiter
+}
+
+// called looks what came of the wait.
+func (r *Relay) called() (e *balancer.Endpoint, waiting bool) {
+	now := r.w.cfg.Clock.Now()
+	lease, ok := r.waiter.Take(now)
+	if !ok && r.waiter.Waiting() {
+		if left := r.w.cfg.Timeouts.Connect - time.Duration(now-r.queuedAt); left > 0 {
+			r.timer.Reset(left)
+			return nil, true
+		}
+		r.reason = ReasonQueueTimeout
+		r.waiter.Leave()
+	}
+	r.timer.Stop()
+	r.queued += now - r.queuedAt
 	if !ok {
 		return nil, false
 	}
-	if lease.Server() == exclude {
-		lease.Release()
-		return nil, false
-	}
-	r.lease, r.leased = lease, true
-	r.attempts++
-	return lease.Endpoint(), true
+	return r.take(lease), false
 }
+
+// Failure says why Next gave no endpoint.
+func (r *Relay) Failure() Reason { return r.reason }
 
 // Idle is the silence that ends the connection.
 func (r *Relay) Idle() time.Duration { return r.route.Policy().TunnelTimeout }
@@ -79,7 +143,7 @@ func (r *Relay) Done(reason Reason, in, out uint64) {
 		rec := Record{
 			Start: r.began, Client: r.client.Addr, Secure: true, Host: []byte(r.name),
 			Namespace: r.route.Namespace(), Route: r.route.Name(), Reason: reason, BytesIn: in, BytesOut: out,
-			Retries: max(r.attempts-1, 0), Connect: span(r.start, r.connected), Response: -1,
+			Retries: max(r.attempts-1, 0), Queue: time.Duration(r.queued), Connect: span(r.start+r.queued, r.connected), Response: -1,
 			Total: time.Duration(w.cfg.Clock.Now() - r.start), Tunnel: true,
 		}
 		if r.leased {
@@ -88,6 +152,10 @@ func (r *Relay) Done(reason Reason, in, out uint64) {
 		w.cfg.AccessLog.Log(&rec)
 	}
 	r.ticket.Leave()
+	if r.waiter != nil && r.waiter.Waiting() {
+		r.timer.Stop()
+		r.waiter.Leave()
+	}
 	if r.leased {
 		r.leased = false
 		r.lease.Release()

@@ -69,7 +69,7 @@ type Timer interface {
 	Stop()
 }
 
-// Clock is what the pipeline knows of time.
+// Clock is what the pipeline knows of time, and of the loop it runs on.
 type Clock interface {
 	// Now is monotonic, in nanoseconds, constant within one turn of the loop.
 	Now() int64
@@ -77,6 +77,9 @@ type Clock interface {
 	Wall() time.Time
 	// NewTimer makes a stopped timer that calls fn on the loop.
 	NewTimer(fn func()) Timer
+	// Post calls fn on the loop, soon. Any goroutine may call it. False: the loop has
+	// ended, and fn is not called.
+	Post(fn func()) bool
 }
 
 // Names are those a certificate is valid for. A host is lower-case, without port and trailing dot.

@@ -65,6 +65,7 @@ type at int64
 func (at) Now() int64            { return 0 }
 func (c at) Wall() time.Time     { return time.Unix(int64(c), 7e6) }
 func (at) NewTimer(func()) Timer { return nil }
+func (at) Post(func()) bool      { return false }
 
 func TestUniqueIDMistakes(t *testing.T) {
 	for _, format := range []string{"%", "%{X", "%{Z}ci", "%{}ci", "%[src", "a\nb", "%1"} {

@@ -69,6 +69,7 @@ type Config struct {
 	Compression        *Compression    // nil = answers go out as endpoints send them
 	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
 	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
+	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 }
 

@@ -3,7 +3,6 @@ package routing
 import (
 	"hash/maphash"
 
-	"turnout/balancer"
 	"turnout/internal/ratelimit"
 )
 
@@ -100,7 +99,7 @@ func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
 			}
 		}
 	}
-	r.pool.Update(balancer.PoolConfig{Algorithm: spec.Balance}, spec.Targets)
+	r.pool.Update(spec.Pool(), spec.Targets)
 	return r
 }
 

@@ -125,7 +125,13 @@ type RouteSpec struct {
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
 	Policy      Policy
 	Balance     balancer.Algorithm
+	Limit       int // requests, or passthrough connections, that each server may have at a time; <= 0 = any number
 	Targets     []balancer.Target
+}
+
+// Pool returns how the pool of the route chooses.
+func (s *RouteSpec) Pool() balancer.PoolConfig {
+	return balancer.PoolConfig{Algorithm: s.Balance, Limit: s.Limit}
 }
 
 // CertificateSpec is a certificate as PEM text.

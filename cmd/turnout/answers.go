@@ -22,6 +22,7 @@ type answerOptions struct {
 	metricsType                   string        // haproxy: the monitor path is served
 	ignoreProbes, dontLogNull     bool          // connections without a byte
 	hardStop                      time.Duration // 0: only --max-shutdown-timeout counts
+	abortOnClose                  bool          // a client that ended its sending is gone
 	keepIdle                      bool          // idle connections get one more answer when the router stops
 }
 
@@ -37,6 +38,8 @@ func answerSettings(o *options) []setting {
 			help: "close connections that never sent a byte without an answer and a line in the log"},
 		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&a.dontLogNull, parseBool),
 			help: "leave connections that never sent a byte out of the access log"},
+		{flag: "abort-on-close", env: "ROUTER_ABORT_ON_CLOSE", def: "false", isBool: true, set: into(&a.abortOnClose, parseBool),
+			help: "drop requests that wait for a pod, in the queue or for a connection, when their client has ended its sending"},
 		{flag: "idle-close-on-response", env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", def: "false", isBool: true, set: into(&a.keepIdle, parseBool),
 			help: "when the router stops, close idle connections after one more answer instead of at once"},
 		{flag: "hard-stop-after", env: "ROUTER_HARD_STOP_AFTER", value: "TIME", set: into(&a.hardStop, parseTimespec),
@@ -97,12 +100,13 @@ type answers struct {
 	ignoreProbes          bool
 	dontLogNull           bool
 	keepIdle              bool
+	abortOnClose          bool
 }
 
 // load reads the error files. One that cannot be used is logged, and the router's own
 // page stands in: a router without a fancy page serves better than none.
 func (a *answerOptions) load(log *zap.Logger) answers {
-	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull, keepIdle: a.keepIdle}
+	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull, keepIdle: a.keepIdle, abortOnClose: a.abortOnClose}
 	if a.compress {
 		out.compression = proxy.NewCompression(a.compressTypes)
 	}
@@ -136,5 +140,5 @@ func loadPage(name string) (*proxy.ErrorPage, error) {
 
 func (a *answers) configure(c *proxy.Config) {
 	c.Unavailable, c.NotFound, c.Compression = a.unavailable, a.notFound, a.compression
-	c.MonitorPath = a.monitor
+	c.MonitorPath, c.AbortOnClose = a.monitor, a.abortOnClose
 }

@@ -129,7 +129,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, termination, value, other, action string) {
 		r := terminated(termination, "")
 		for _, key := range []string{annotationBalance, annotationDisableCookies, annotationTimeout, annotationForwarded, annotationHSTS,
-			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates} {
+			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates, annotationPodConnections} {
 			r.Annotations[key] = value
 		}
 		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP} {

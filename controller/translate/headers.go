@@ -18,10 +18,9 @@ const (
 	annotationAdjustCase = "haproxy.router.openshift.io/h1-adjust-case"
 )
 
-// The annotations that are known and not there yet.
+// The annotations about health checks.
 const (
-	annotationPodConnections = "haproxy.router.openshift.io/pod-concurrent-connections"
-	annotationCheckInterval  = "router.openshift.io/haproxy.health.check.interval"
+	annotationCheckInterval = "router.openshift.io/haproxy.health.check.interval"
 )
 
 // defaultCheckInterval is the time between two health checks of a server whose route sets none.
@@ -38,17 +37,6 @@ func (a *annotations) checkInterval() time.Duration {
 		a.notes = append(a.notes, fmt.Sprintf("annotation %s: servers are not checked in this version; it would be every %s", annotationCheckInterval, interval))
 	}
 	return interval
-}
-
-// later notes annotations that this version does not have: nobody should believe in
-// what is not there.
-func (a *annotations) later() {
-	for _, key := range [...]string{annotationPodConnections} {
-		if _, ok := a.values[key]; ok {
-			a.notes = append(a.notes, "annotation "+key+": has no effect in this version")
-		}
-	}
-	a.checkInterval()
 }
 
 // maxActions is how many actions a list of a route may have.

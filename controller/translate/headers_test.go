@@ -195,8 +195,8 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 }
 
 func TestAnnotationsOfLaterVersionsAreNoted(t *testing.T) {
-	got := translated(t, Options{}, terminated("edge", "", annotationPodConnections, "5", annotationCheckInterval, "5s"))
-	if len(got.Notes) != 2 || !strings.Contains(got.Notes[0], "has no effect in this version") {
+	got := translated(t, Options{}, terminated("edge", "", annotationCheckInterval, "5s"))
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "servers are not checked in this version") {
 		t.Errorf("notes %q", got.Notes)
 	}
 }

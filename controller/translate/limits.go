@@ -19,6 +19,8 @@ const (
 	annotationConcurrent = annotationRates + ".concurrent-tcp"
 	annotationRateTCP    = annotationRates + ".rate-tcp"
 	annotationRateHTTP   = annotationRates + ".rate-http"
+
+	annotationPodConnections = "haproxy.router.openshift.io/pod-concurrent-connections"
 )
 
 // ParseAllowList reads the text of an allow-list: addresses and CIDRs of IPv4 and
@@ -106,6 +108,24 @@ func (a *annotations) rates(passthrough bool) (l ratelimit.Limits) {
 	}
 	l.HTTP = a.limit(annotationRateHTTP)
 	return l
+}
+
+// podConnections returns how many requests a server may have at a time, 0 = any number.
+func (a *annotations) podConnections() int {
+	value, ok := a.values[annotationPodConnections]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil:
+		a.invalid(annotationPodConnections, value, "is not a whole number", "no limit")
+		return 0
+	case n < 0:
+		a.invalid(annotationPodConnections, value, "is below 0", "no limit")
+		return 0
+	}
+	return n
 }
 
 func (a *annotations) limit(key string) ratelimit.Limit {

@@ -178,3 +178,29 @@ func TestRateLimits(t *testing.T) {
 		t.Errorf("passthrough: %+v", r.Spec.Policy.Rates)
 	}
 }
+
+func TestPodConcurrentConnections(t *testing.T) {
+	const key = "pod-concurrent-connections"
+	for _, tls := range []*routev1.TLSConfig{nil, {Termination: "edge"}, {Termination: "reencrypt"}, {Termination: "passthrough"}} {
+		f := func(want int, note string, pairs ...string) {
+			t.Helper()
+			r := withAnnotations(t, newTranslator(t), tls, pairs...)
+			if got := r.Spec.Limit; got != want || r.Spec.Pool().Limit != want {
+				t.Errorf("%q gives %d, want %d", pairs, got, want)
+			}
+			noted := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, key) && strings.Contains(n, note) })
+			if noted != (note != "") {
+				t.Errorf("%q: notes are %q", pairs, r.Notes)
+			}
+		}
+		f(0, "")
+		f(0, "", key, "0")
+		f(10, "", key, "10")
+		f(10, "", key, "+10")
+		f(7, "", key, "007")
+		for _, bad := range []string{"", " 1", "1 ", "1.5", "0x10", "1_000", "many", "99999999999999999999", "5\n"} {
+			f(0, "is not a whole number; no limit is used", key, bad)
+		}
+		f(0, "is below 0; no limit is used", key, "-1")
+	}
+}

@@ -80,7 +80,8 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
-	a.later()
+	spec.Limit = a.podConnections()
+	a.checkInterval()
 	a.headers(&t.compiled, r, &spec.Policy, spec.Termination)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)

@@ -60,6 +60,9 @@ func appendLine(b []byte, s *slot) []byte {
 	b = strconv.AppendUint(b, r.BytesOut, 10)
 	b = append(b, `,"retries":`...)
 	b = strconv.AppendInt(b, int64(r.Retries), 10)
+	if r.Queue > 0 {
+		b = appendMillis(b, `,"queue_ms":`, r.Queue)
+	}
 	b = appendMillis(b, `,"connect_ms":`, r.Connect)
 	b = appendMillis(b, `,"response_ms":`, r.Response)
 	b = appendMillis(b, `,"total_ms":`, r.Total)

@@ -85,7 +85,7 @@ func TestPhasesNotReachedAreLeftOut(t *testing.T) {
 	if err := json.Unmarshal([]byte(one(t, r)), &m); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range []string{"connect_ms", "response_ms", "tunnel", "truncated"} {
+	for _, k := range []string{"queue_ms", "connect_ms", "response_ms", "tunnel", "truncated"} {
 		if _, ok := m[k]; ok {
 			t.Errorf("line has %q", k)
 		}
@@ -294,7 +294,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		documented[m[1]] = true
 	}
 	r := captured()
-	r.Tunnel, r.Detail, r.Target = true, "cl-te", bytes.Repeat([]byte("x"), maxTarget+1)
+	r.Tunnel, r.Detail, r.Queue, r.Target = true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
 	var line map[string]any
 	if err := json.Unmarshal([]byte(one(t, r)), &line); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,20 @@ type metrics struct {
 	backConnections, backSessions             metric
 	backBytesIn, backBytesOut                 metric
 	backResponses, backUp                     metric
+	backQueue, serverQueue                    queueMetrics
 	serverConnections, serverSessions         metric
 	serverErrors, serverWeight, serverState   metric
+}
+
+// queueMetrics are those of what waits for servers that may have no more requests.
+type queueMetrics struct{ length, most, delay metric }
+
+func describeQueue(of string, labels []string) queueMetrics {
+	return queueMetrics{
+		length: gauge("haproxy_"+of+"_current_queue", "Requests that wait for a server.", labels...),
+		most:   gauge("haproxy_"+of+"_max_queue", "Most requests that waited at a time.", labels...),
+		delay:  gauge("haproxy_"+of+"_http_average_queue_latency_milliseconds", "Mean time in the queue of the last requests.", labels...),
+	}
 }
 
 func describe() *metrics {
@@ -76,6 +88,9 @@ func describe() *metrics {
 		backResponses:   gauge("haproxy_backend_http_responses_total", "Answers of a route by class of the status.", append(back, "code")...),
 		backUp:          gauge("haproxy_backend_up", "Whether the route has a server.", back...),
 
+		backQueue:   describeQueue("backend", back),
+		serverQueue: describeQueue("server", server),
+
 		serverConnections: gauge("haproxy_server_connections_total", "Requests sent to a server.", server...),
 		serverSessions:    gauge("haproxy_server_current_sessions", "Requests a server is working on.", server...),
 		serverErrors:      gauge("haproxy_server_connection_errors_total", "Attempts that failed at a server.", server...),
@@ -91,5 +106,6 @@ func (m *metrics) all() []metric {
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
+		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,
 	}
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"crypto/tls"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -63,6 +64,9 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route,
 	c.m.backBytesIn.to(out, float64(stats.BytesIn.Load()), backend, namespace, name)
 	c.m.backBytesOut.to(out, float64(stats.BytesOut.Load()), backend, namespace, name)
 	c.m.backUp.to(out, up, backend, namespace, name)
+	if r.Pool().Limit() > 0 {
+		c.m.backQueue.to(out, r.Pool().Queue(), backend, namespace, name)
+	}
 	for class, code := range codes {
 		c.m.backResponses.to(out, float64(stats.Status[class].Load()), backend, namespace, name, code)
 	}
@@ -87,10 +91,21 @@ func backendLabel(t routing.Termination) string {
 type serverKey struct{ server, pod, service string }
 
 // serverSum is what the series of one serverKey say.
-type serverSum struct{ requests, inFlight, failures, weight float64 }
+type serverSum struct {
+	requests, inFlight, failures, weight float64
+	queue                                balancer.QueueStats
+}
+
+// to sends the series of a queue.
+func (m *queueMetrics) to(out chan<- prometheus.Metric, q balancer.QueueStats, labels ...string) {
+	m.length.to(out, float64(q.Length), labels...)
+	m.most.to(out, float64(q.Most), labels...)
+	m.delay.to(out, float64(q.Delay)/float64(time.Millisecond), labels...)
+}
 
 func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Route, servers []*balancer.Server) {
 	sums := make(map[serverKey]serverSum, len(servers))
+	limited := r.Pool().Limit() > 0
 	for _, s := range servers {
 		addr := s.Endpoint().Addr()
 		key := serverKey{addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port())), s.Pod(), s.Service()}
@@ -99,6 +114,12 @@ func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Rout
 		sum.inFlight += float64(s.InFlight())
 		sum.failures += float64(s.Failures())
 		sum.weight += float64(s.Weight())
+		if limited {
+			q := r.Pool().ServerQueue(s)
+			sum.queue.Length += q.Length
+			sum.queue.Most = max(sum.queue.Most, q.Most)
+			sum.queue.Delay = max(sum.queue.Delay, q.Delay)
+		}
 		sums[key] = sum
 	}
 	for key, sum := range sums {
@@ -108,5 +129,8 @@ func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Rout
 		c.m.serverErrors.to(out, sum.failures, labels...)
 		c.m.serverWeight.to(out, sum.weight, labels...)
 		c.m.serverState.to(out, 1, labels...)
+		if limited {
+			c.m.serverQueue.to(out, sum.queue, labels...)
+		}
 	}
 }

@@ -60,6 +60,7 @@ const (
 	flagReady                       // in Loop.ready
 	flagDirty                       // in Loop.dirty
 	flagCounted                     // counts in Config.Budget
+	flagHasty                       // PauseUntilFailure was called
 )
 
 // maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
@@ -139,7 +140,11 @@ func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
 
 // Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the
 // connection is still reported, unless bytes that came before it are waiting.
-func (c *Conn) Pause() { c.flags |= flagPaused }
+func (c *Conn) Pause() { c.flags = c.flags&^flagHasty | flagPaused }
+
+// PauseUntilFailure is Pause for a handler to whom bytes mean nothing any more when the connection
+// has failed: that is reported although bytes which came before it wait to be consumed.
+func (c *Conn) PauseUntilFailure() { c.flags |= flagPaused | flagHasty }
 
 // Paused says whether Pause was called after the last Resume.
 func (c *Conn) Paused() bool { return c.flags&flagPaused != 0 }
@@ -150,7 +155,7 @@ func (c *Conn) Resume() {
 	if c.flags&flagPaused == 0 {
 		return
 	}
-	c.flags &^= flagPaused
+	c.flags &^= flagPaused | flagHasty
 	c.presentAgain()
 	if c.flags&(flagReadable|flagLayer|flagUnfed) != 0 || c.flags&(flagEnded|flagTold) == flagEnded {
 		c.ready()

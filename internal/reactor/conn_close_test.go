@@ -230,6 +230,35 @@ func TestResetWhilePausedKeepsBytes(t *testing.T) {
 	}
 }
 
+// Who pauses until a failure is told of it although bytes wait, consumed or not.
+func TestResetWhilePausedUntilFailure(t *testing.T) {
+	for _, layer := range []bool{false, true} {
+		l := startLoop(t, Config{})
+		closed, got := make(chan error, 1), make(chan string, 4)
+		peer, c := pair(t, l, &hooks{
+			data: func(c *Conn, p []byte) int {
+				got <- string(p)
+				c.PauseUntilFailure()
+				return 0
+			},
+			closed: func(c *Conn, err error) { closed <- err },
+		})
+		words := "first words"
+		if layer {
+			on(t, l, func() { c.SetLayer(&xorLayer{c: c}) })
+			words = string(xorEncode([]byte(words)))
+		}
+		send(t, peer, words)
+		get(t, "data", got)
+		send(t, peer, words)
+		if err := peer.SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		peer.Close()
+		wantErr(t, get(t, "Closed", closed), syscall.ECONNRESET)
+	}
+}
+
 // The peer answered early, closed and so resets what is still sent to it: its answer must be read.
 func TestEarlyAnswerSurvivesWriteError(t *testing.T) {
 	l := steppedLoop(t, Config{})

@@ -289,8 +289,12 @@ func (c *Conn) tellEOF() {
 
 // findFailure looks for the reason of an error on a Conn that presents no input: paused, or past
 // its EOF. Bytes that came before the error are worth more than the error: they are kept, and the
-// error is found when they have been taken.
+// error is found when they have been taken, unless the handler is in haste.
 func (c *Conn) findFailure() {
+	if c.flags&flagHasty != 0 {
+		c.failInHaste()
+		return
+	}
 	if len(c.in) > 0 || c.flags&flagLayer != 0 {
 		return
 	}
@@ -310,5 +314,18 @@ func (c *Conn) findFailure() {
 		c.fail(syscall.ECONNRESET)
 	case err != nil:
 		c.fail(err)
+	}
+}
+
+// failInHaste reads on to the error whatever comes before it.
+func (c *Conn) failInHaste() {
+	for c.state == stateOpen {
+		switch _, err := c.receive(c.loop.recv); err {
+		case nil:
+		case io.EOF, errAgain: // the error was reported with the event
+			c.fail(syscall.ECONNRESET)
+		default:
+			c.fail(err)
+		}
 	}
 }

@@ -18,3 +18,6 @@ func (c Clock) Wall() time.Time { return time.Now() }
 
 // NewTimer makes a stopped one-shot timer of the loop.
 func (c Clock) NewTimer(fn func()) proxy.Timer { return c.Loop.NewTimer(fn) }
+
+// Post calls fn on the loop.
+func (c Clock) Post(fn func()) bool { return c.Loop.Post(fn) }

@@ -369,6 +369,10 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 		ex.DownstreamGone(proxy.FaultReset)
 		sc.Abort(proxy.FaultReset)
 	case phaseWait:
+		if sc.ex != nil && sc.ex.DownstreamEnded() {
+			sc.Abort(proxy.FaultReset)
+			return
+		}
 		sc.closing = true
 	}
 }

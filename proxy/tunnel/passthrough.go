@@ -23,7 +23,7 @@ func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName strin
 		c.CloseNow(false)
 		return w
 	}
-	c.Pause() // until the endpoint stands
+	c.PauseUntilFailure() // until the endpoint stands
 	w.try()
 	return w
 }
@@ -37,11 +37,15 @@ type waiting struct {
 	done   bool
 }
 
-// try connects the next endpoint, or gives the client up.
+// try connects the next endpoint, waits for one, or gives the client up.
 func (w *waiting) try() {
-	e, ok := w.relay.Next()
-	if !ok {
-		w.finish(proxy.ReasonConnect)
+	w.dialed = nil
+	e, wait := w.relay.Next(w.try)
+	if wait {
+		return
+	}
+	if e == nil {
+		w.finish(w.relay.Failure())
 		w.client.CloseNow(false)
 		return
 	}

@@ -1,0 +1,159 @@
+package balancer
+
+import (
+	"net/netip"
+	"sync/atomic"
+)
+
+// MaxExclude is how many servers a Pick may exclude.
+const MaxExclude = 4
+
+// Pick is what a choice depends on. The zero value is valid.
+type Pick struct {
+	Source  netip.Addr // address of the client, for Source and SourceConsistent
+	Cookie  []byte     // value of the sticky cookie, nil = none; not kept
+	Rand    uint64     // fresh random bits of the caller, for Random
+	Exclude []*Server  // none of these, at most MaxExclude; not kept
+}
+
+// Pick chooses a server. The bool is false when there is none to choose, or none that
+// may have another request: Wait knows which, and is to be called if Limit is not 0.
+// The lease must be released.
+//
+// A valid cookie decides alone, for servers of weight 0 too. Otherwise the
+// algorithm chooses among the servers of weight > 0.
+func (p *Pool) Pick(in Pick) (Lease, bool) {
+	s := p.set.Load()
+	if s.limit == 0 {
+		return p.choose(s, in)
+	}
+	if p.queue.length.Load() > 0 {
+		return Lease{}, false // who waits comes first
+	}
+	return p.chooseLimited(s, in)
+}
+
+// choose gives a lease whatever the servers have to do already.
+func (p *Pool) choose(s *set, in Pick) (Lease, bool) {
+	if in.Cookie != nil {
+		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
+			return v.lease(true), true
+		}
+	}
+	i := s.pick(&p.cursor, &in)
+	if i < 0 {
+		return Lease{}, false
+	}
+	return s.active[i].server.lease(false), true
+}
+
+// drawings is how often the algorithm may choose a server that is full before any
+// other one is taken.
+const drawings = 4
+
+// chooseLimited gives a lease of a server that is not full.
+func (p *Pool) chooseLimited(s *set, in Pick) (Lease, bool) {
+	if v, some := s.wanted(in); v != nil || !some {
+		if !some {
+			return Lease{}, false
+		}
+		return v.tryLease(s.limit, v.cookie == string(in.Cookie))
+	}
+	n := len(s.active)
+	i := 0
+	for range min(drawings, n) {
+		if i = s.pick(&p.cursor, &in); i < 0 {
+			return Lease{}, false
+		}
+		if l, ok := s.active[i].server.tryLease(s.limit, false); ok {
+			return l, true
+		}
+		in.Rand = mix(in.Rand)
+	}
+	for k := range n {
+		v := s.active[(i+k)%n].server
+		if excluded(in.Exclude, v) {
+			continue
+		}
+		if l, ok := v.tryLease(s.limit, false); ok {
+			return l, true
+		}
+	}
+	return Lease{}, false
+}
+
+// wanted returns the one server that the cookie, or the hash of the address, means,
+// nil if any will do. The bool is false if there is no server at all.
+func (s *set) wanted(in Pick) (server *Server, some bool) {
+	if in.Cookie != nil {
+		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
+			return v, true
+		}
+	}
+	switch s.algorithm {
+	case Source, SourceConsistent:
+		if i := s.pick(nil, &in); i >= 0 {
+			return s.active[i].server, true
+		}
+		return nil, false
+	}
+	if len(in.Exclude) == 0 {
+		return nil, len(s.active) > 0
+	}
+	for i := range s.active {
+		if !excluded(in.Exclude, s.active[i].server) {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// pick returns the active server that the algorithm chooses, -1 if all are excluded.
+// cursor is not used by the algorithms that hash.
+func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
+	skip, n := -1, len(s.active)
+	if len(in.Exclude) > 0 {
+		if skip = s.index(in.Exclude[0]); skip >= 0 {
+			n--
+		}
+	}
+	switch {
+	case n == 0:
+		return -1
+	case len(s.active) == 1:
+		return 0
+	}
+	var i int
+	switch s.algorithm {
+	case RoundRobin:
+		i = s.roundRobin(cursor, skip)
+	case LeastConn:
+		i = s.leastConn(cursor, skip)
+	case Source:
+		i = s.source(in.Source, skip)
+	case SourceConsistent:
+		i = s.sourceConsistent(in.Source, skip)
+	default:
+		i = s.random(in.Rand, skip)
+	}
+	if len(in.Exclude) < 2 {
+		return i
+	}
+	for range s.active {
+		if !excluded(in.Exclude, s.active[i].server) {
+			return i
+		}
+		i = (i + 1) % len(s.active)
+	}
+	return -1
+}
+
+// excluded reports that v is one of few.
+func excluded(few []*Server, v *Server) bool {
+	for _, e := range few {
+		if e == v {
+			return true
+		}
+	}
+	return false
+}

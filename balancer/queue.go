@@ -1,0 +1,353 @@
+package balancer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Waiter is a place in the queue of a Pool whose servers have as many requests as
+// they may have. It belongs to one caller and serves one request after the other;
+// all its methods are called by that caller, one at a time.
+type Waiter struct {
+	// Ready is called once for each time of waiting that is over, from any goroutine
+	// and with no lock held. It must not block: it has the caller call Take.
+	Ready func()
+
+	pool *Pool // waited for, nil = not waiting; the caller's
+
+	// Guarded by the queue of the pool.
+	pick       Pick
+	exclude    [MaxExclude]*Server // what pick.Exclude says
+	line       *line               // where it stands, nil = it was called, or never stood
+	next, prev *Waiter
+	ticket     uint64 // place among all waiters of the pool
+	since      int64
+	server     *Server // the only one that will do, nil = any
+	sticky     bool    // because of its cookie
+	lease      Lease
+	leased     bool
+}
+
+// Waiting reports that Wait put the waiter into a queue and neither Take nor Leave
+// took it out.
+func (w *Waiter) Waiting() bool { return w.pool != nil }
+
+// line is a queue, the oldest waiter first.
+type line struct {
+	first, last *Waiter
+	n, most     int
+}
+
+func (l *line) push(w *Waiter) {
+	w.line, w.prev, w.next = l, l.last, nil
+	if l.last != nil {
+		l.last.next = w
+	} else {
+		l.first = w
+	}
+	l.last = w
+	l.n++
+	l.most = max(l.most, l.n)
+}
+
+func (l *line) remove(w *Waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.last = w.prev
+	}
+	w.line, w.prev, w.next = nil, nil, nil
+	l.n--
+}
+
+// queue is who waits for the servers of a pool. A waiter that may go to any server
+// stands in any; one whose cookie or address means one server stands in the line of
+// that server. Tickets say who came first.
+//
+// No wake-up is lost: who queues counts itself first and looks for a free server
+// then, who leaves a server frees it first and looks for waiters then.
+type queue struct {
+	mu     sync.Mutex
+	any    line
+	ticket uint64
+	_      [cacheLine]byte
+	length atomic.Int64 // waiters of all lines
+}
+
+// Wait is for a request that Pick had no server for. It gives a lease if there is one
+// after all. Otherwise w waits, if w.Waiting says so: Ready is called when a server is
+// free, or when there will be none. If it does not wait, there is no server to wait
+// for. Without a limit nobody waits. now is the time of the caller in nanoseconds.
+func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
+	q := &p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := p.set.Load()
+	if s.limit == 0 {
+		return p.choose(s, in)
+	}
+	server, some := s.wanted(in)
+	if !some {
+		return Lease{}, false
+	}
+	q.length.Add(1)
+	if !q.behind(server) {
+		if l, ok := p.chooseLimited(s, in); ok {
+			q.length.Add(-1)
+			return l, true
+		}
+	}
+	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.cookie == string(in.Cookie)
+	w.keep(in)
+	q.ticket++
+	w.ticket = q.ticket
+	q.enter(w, server)
+	return Lease{}, false
+}
+
+// behind reports that a newcomer who wants a server, nil = any, has to stand behind
+// somebody. Then no server is free for it: whoever freed one has called the oldest
+// waiter or is about to. A waiter who does not take every server is no proof of that.
+func (q *queue) behind(server *Server) bool {
+	if w := q.any.first; w != nil && len(w.pick.Exclude) == 0 {
+		return true
+	}
+	return server != nil && server.line.n > 0
+}
+
+// keep copies what decides the choice; the memory of a cookie belongs to the caller.
+func (w *Waiter) keep(in Pick) {
+	n := copy(w.exclude[:], in.Exclude)
+	clear(w.exclude[n:])
+	in.Exclude, in.Cookie = w.exclude[:n], nil
+	w.pick = in
+}
+
+// enter puts w into the line of a server, nil = of all.
+func (q *queue) enter(w *Waiter, server *Server) {
+	w.server = server
+	if server != nil {
+		server.line.push(w)
+		return
+	}
+	q.any.push(w)
+}
+
+// Take ends the waiting that Ready told of and gives the lease. The bool is false
+// when w was told that there is no server any more, or still waits: then Waiting
+// says so. now is the time of the caller in nanoseconds.
+func (w *Waiter) Take(now int64) (Lease, bool) {
+	p := w.pool
+	if p == nil {
+		return Lease{}, false
+	}
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	if w.line != nil {
+		return Lease{}, false
+	}
+	l, ok := w.lease, w.leased
+	if ok {
+		l.server.delay.add(l.server.Requests(), float64(now-w.since))
+	}
+	w.forget()
+	return l, ok
+}
+
+// Leave gives the place up, and what was given for it.
+func (w *Waiter) Leave() {
+	p := w.pool
+	if p == nil {
+		return
+	}
+	q := &p.queue
+	q.mu.Lock()
+	if w.line != nil {
+		w.line.remove(w)
+		q.length.Add(-1)
+	}
+	l, leased := w.lease, w.leased
+	w.forget()
+	q.mu.Unlock()
+	if leased {
+		l.Release() // the next one has it
+	}
+}
+
+func (w *Waiter) forget() {
+	w.pool, w.server, w.sticky, w.pick = nil, nil, false, Pick{}
+	w.lease, w.leased = Lease{}, false
+	clear(w.exclude[:])
+}
+
+// give ends the waiting of w with a lease, or with none. The lock is held; Ready is
+// for the caller to call without it.
+func (q *queue) give(w *Waiter, l Lease, leased bool) {
+	w.line.remove(w)
+	q.length.Add(-1)
+	w.lease, w.leased = l, leased
+}
+
+// released calls the oldest waiters that a place on s will do for.
+func (p *Pool) released(s *Server) {
+	q := &p.queue
+	for q.length.Load() > 0 {
+		q.mu.Lock()
+		w := p.admit(s)
+		q.mu.Unlock()
+		if w == nil {
+			return
+		}
+		w.Ready()
+	}
+}
+
+// admit gives a place on s to the oldest waiter it will do for, nil if there is no
+// such waiter or no place.
+func (p *Pool) admit(s *Server) *Waiter {
+	set := p.set.Load()
+	w := s.line.first
+	if set.index(s) >= 0 {
+		for v := p.queue.any.first; v != nil && (w == nil || v.ticket < w.ticket); v = v.next {
+			if !excluded(v.pick.Exclude, s) {
+				w = v
+				break
+			}
+		}
+	}
+	if w == nil {
+		return nil
+	}
+	l, ok := s.tryLease(set.limit, w.sticky)
+	if !ok {
+		return nil
+	}
+	p.queue.give(w, l, true)
+	return w
+}
+
+// requeue is called when the set has changed: everybody looks for a server again, in
+// the order of the tickets. The lock is held; Ready of those it returns is for the
+// caller to call without it.
+func (p *Pool) requeue(old *set) []*Waiter {
+	q := &p.queue
+	if q.length.Load() == 0 {
+		return nil
+	}
+	var all []*Waiter
+	collect := func(l *line) {
+		for w := l.first; w != nil; w = l.first {
+			l.remove(w)
+			all = append(all, w)
+		}
+	}
+	collect(&q.any)
+	for _, s := range old.servers {
+		collect(&s.line)
+	}
+	slices.SortFunc(all, func(a, b *Waiter) int { return cmp.Compare(a.ticket, b.ticket) })
+	next := p.set.Load()
+	ready := all[:0]
+	for _, w := range all {
+		if p.reconsider(next, w) {
+			ready = append(ready, w)
+		}
+	}
+	return ready
+}
+
+// reconsider gives a waiter who stands nowhere a server of the next set, a place in
+// its queue, or up. It reports that the waiting is over.
+func (p *Pool) reconsider(next *set, w *Waiter) bool {
+	q := &p.queue
+	server, some := w.server, true
+	if !w.sticky || !slices.Contains(next.servers, server) {
+		w.sticky = false
+		server, some = next.wanted(w.pick)
+	}
+	q.enter(w, server)
+	if !some {
+		q.give(w, Lease{}, false)
+		return true
+	}
+	var l Lease
+	ok := false
+	switch alone := q.any.first == w || server != nil && server.line.first == w; {
+	case next.limit == 0 && w.sticky:
+		l, ok = server.lease(true), true
+	case next.limit == 0:
+		l, ok = p.choose(next, w.pick)
+	case !alone: // behind somebody who found nothing
+	case server != nil:
+		l, ok = server.tryLease(next.limit, w.sticky)
+	default:
+		l, ok = p.chooseLimited(next, w.pick)
+	}
+	if ok {
+		q.give(w, l, true)
+	}
+	return ok
+}
+
+// average is a sliding mean over the last averaged requests, most of which did not
+// wait and are not told of one by one.
+type average struct {
+	at    uint64 // requests until the last one that waited
+	value float64
+}
+
+const averaged = 512
+
+// add tells of a request that waited, the last of so many.
+func (a *average) add(requests uint64, wait float64) {
+	a.value = a.now(requests) + wait/averaged
+	a.at = requests
+}
+
+func (a *average) now(requests uint64) float64 {
+	if a.value == 0 || requests <= a.at {
+		return a.value
+	}
+	return a.value * math.Pow(1-1.0/averaged, float64(requests-a.at))
+}
+
+// QueueStats is what waits, or waited, for a server of a limited pool.
+type QueueStats struct {
+	Length int           // waiting now
+	Most   int           // most that waited at a time
+	Delay  time.Duration // mean of the last 512 requests, those that did not wait included
+}
+
+// Limit returns how many requests a server of the pool may have at a time, 0 = any
+// number.
+func (p *Pool) Limit() int { return int(p.set.Load().limit) }
+
+// Queue returns what waits for any server of the pool, and the delay of all requests.
+func (p *Pool) Queue() QueueStats {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	requests, delay := 0.0, 0.0
+	for _, s := range p.set.Load().servers {
+		n := s.Requests()
+		requests += float64(n)
+		delay += float64(n) * s.delay.now(n)
+	}
+	return QueueStats{Length: p.queue.any.n, Most: p.queue.any.most, Delay: time.Duration(delay / max(requests, 1))}
+}
+
+// ServerQueue returns what waits for one server of the pool because its cookie, or
+// the hash of its address, means that one, and the delay of all requests of the server.
+func (p *Pool) ServerQueue(s *Server) QueueStats {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
+	return QueueStats{Length: s.line.n, Most: s.line.most, Delay: time.Duration(s.delay.now(s.Requests()))}
+}

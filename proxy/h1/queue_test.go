@@ -1,0 +1,289 @@
+package h1
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// atMost is the change of a route that lets each pod have n requests at a time.
+func atMost(n int) func(*routing.RouteSpec) { return func(s *routing.RouteSpec) { s.Limit = n } }
+
+// change publishes the last route again, altered.
+func (r *rig) change(alter func(*routing.RouteSpec)) {
+	r.t.Helper()
+	alter(&r.specs[len(r.specs)-1])
+	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), r.specs)
+	if len(rejected) > 0 {
+		r.t.Fatalf("rejected: %v", rejected)
+	}
+	r.store.Publish(table)
+	r.net.Run()
+}
+
+// finish answers the oldest request of a pod's connection.
+func (p *pod) finish(r *rig, conn int) {
+	p.conns[conn].Write([]byte(ok("done")))
+	r.net.Run()
+}
+
+func TestExcessRequestsQueue(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(""))
+	r.route("app", "app.test", atMost(2), p.addr)
+	var clients []*reactor.Peer
+	for range 5 {
+		clients = append(clients, r.say(get))
+	}
+	if len(p.requests) != 2 {
+		t.Fatalf("the pod has %d requests, want 2", len(p.requests))
+	}
+	for i := range clients {
+		r.net.Advance(time.Second)
+		p.finish(r, i%2) // connections are used again: the next request is on the same one
+		r.wantStatus(clients[i], 200)
+		if want := min(i+3, 5); len(p.requests) != want {
+			t.Fatalf("after answer %d the pod has seen %d requests, want %d", i, len(p.requests), want)
+		}
+	}
+	if last := r.logged[4]; last.Queue < 2900*time.Millisecond || last.Queue > 3100*time.Millisecond || last.Connect != 0 || last.Reason != proxy.ReasonOK {
+		t.Errorf("logged queue %v, connect %v, reason %v", last.Queue, last.Connect, last.Reason)
+	}
+	if r.logged[0].Queue != 0 {
+		t.Errorf("the first one waited %v", r.logged[0].Queue)
+	}
+	r.wantQuiet()
+}
+
+func TestQueueTimeout(t *testing.T) {
+	for name, request := range map[string]string{
+		"get":            get,
+		"body":           "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 5\r\n\r\nab",
+		"complete body":  "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 2\r\n\r\nab",
+		"chunks to come": "POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.pod(1, always(""))
+			r.route("app", "app.test", atMost(1), p.addr)
+			r.say(get)
+			c := r.say(request)
+			r.net.Advance(4900 * time.Millisecond)
+			if len(c.Received()) > 0 {
+				t.Fatalf("answered too early: %q", c.Received())
+			}
+			r.net.Advance(200 * time.Millisecond)
+			r.wantStatus(c, 503)
+			r.wantReason(proxy.ReasonQueueTimeout)
+			if q := r.logged[0].Queue; q < 5*time.Second || q > 5100*time.Millisecond {
+				t.Errorf("logged queue %v", q)
+			}
+			if len(p.requests) != 1 {
+				t.Errorf("the pod got %q", p.requests)
+			}
+			p.finish(r, 0)
+			r.wantQuiet()
+			r.wantStatus(r.sayAnswered(p), 200)
+		})
+	}
+}
+
+// sayAnswered is one more request, of a pod that answers from now on.
+func (r *rig) sayAnswered(p *pod) *reactor.Peer {
+	p.answer = always(ok("again"))
+	return r.say(get)
+}
+
+func TestQueuedBodyArrivesWhole(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(""))
+	r.route("app", "app.test", atMost(1), p.addr)
+	r.say(get)
+	body := strings.Repeat("0123456789", 30000)
+	c := r.say(fmt.Sprintf("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:1000]))
+	c.Write([]byte(body[1000:]))
+	r.net.Advance(time.Second)
+	p.finish(r, 0)
+	if n := len(p.requests); n != 2 || !strings.HasSuffix(p.requests[1], body) {
+		t.Fatalf("the pod has seen %d requests, the last of %d bytes", n, len(p.requests[n-1]))
+	}
+	p.finish(r, 0)
+	r.wantStatus(c, 200)
+	r.wantQuiet()
+}
+
+func TestClientsLeaveTheQueue(t *testing.T) {
+	f := func(name string, abortOnClose bool, leave func(*reactor.Peer), gone bool) {
+		t.Run(name, func(t *testing.T) {
+			r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.AbortOnClose = abortOnClose }})
+			p := r.pod(1, always(""))
+			r.route("app", "app.test", atMost(1), p.addr)
+			r.say(get)
+			leaver := r.say(get)
+			stays := r.say(get)
+			leave(leaver)
+			r.net.Run()
+			if gone {
+				r.wantReason(proxy.ReasonClientGone)
+			}
+			p.finish(r, 0)
+			p.finish(r, 0)
+			if got := strings.HasPrefix(string(stays.Received()), "HTTP/1.1 200"); got != gone {
+				t.Errorf("the one behind is answered: %v", got)
+			}
+			if !gone {
+				p.finish(r, 0)
+				r.wantStatus(stays, 200)
+			}
+			r.wantQuiet()
+		})
+	}
+	f("reset", false, (*reactor.Peer).Reset, true)
+	f("end of sending", false, (*reactor.Peer).CloseWrite, false)
+	f("end of sending, abort on close", true, (*reactor.Peer).CloseWrite, true)
+}
+
+func TestStickyRequestsQueueForTheirPod(t *testing.T) {
+	r := newRig(t)
+	a, b := r.pod(1, always("")), r.pod(2, always(""))
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit, s.Policy.CookieName = 1, "sticky" }, a.addr, b.addr)
+	cookie := ""
+	for _, s := range r.registry.Pool(r.specs[0].RouteKey.String()).Servers() {
+		if s.Endpoint().Addr() == a.addr {
+			cookie = s.Cookie()
+		}
+	}
+	stuck := "GET / HTTP/1.1\r\nHost: app.test\r\nCookie: sticky=" + cookie + "\r\n\r\n"
+	r.say(stuck)
+	waits := r.say(stuck)
+	if len(a.requests) != 1 || len(b.requests) != 0 {
+		t.Fatalf("pods have %d and %d requests", len(a.requests), len(b.requests))
+	}
+	r.say(get) // somebody else: to the pod that is free
+	if len(b.requests) != 1 {
+		t.Fatal("the free pod was not used")
+	}
+	b.finish(r, 0)
+	if len(waits.Received()) > 0 || len(b.requests) != 1 {
+		t.Fatal("the sticky request went to the other pod")
+	}
+	a.finish(r, 0)
+	a.finish(r, 0)
+	r.wantStatus(waits, 200)
+	r.wantQuiet()
+}
+
+func TestChangesWhileRequestsQueue(t *testing.T) {
+	setup := func(t *testing.T) (*rig, *pod, *pod, *reactor.Peer) {
+		r := newRig(t)
+		p, other := r.pod(1, always("")), r.pod(2, always(ok("other")))
+		r.route("app", "app.test", atMost(1), p.addr)
+		r.say(get)
+		return r, p, other, r.say(get)
+	}
+	t.Run("another pod", func(t *testing.T) {
+		r, p, other, c := setup(t)
+		target := r.specs[0].Targets[0]
+		target.ID, target.Addr = "ept:other", other.addr
+		r.change(func(s *routing.RouteSpec) { s.Targets = append(s.Targets, target) })
+		r.wantStatus(c, 200)
+		p.finish(r, 0)
+		r.wantQuiet()
+	})
+	t.Run("all pods gone", func(t *testing.T) {
+		r, p, _, c := setup(t)
+		r.change(func(s *routing.RouteSpec) { s.Targets = nil })
+		r.wantStatus(c, 503)
+		r.wantReason(proxy.ReasonNoEndpoint)
+		p.finish(r, 0)
+		r.wantQuiet()
+	})
+	t.Run("limit raised", func(t *testing.T) {
+		r, p, _, _ := setup(t)
+		r.change(atMost(2))
+		if len(p.requests) != 2 {
+			t.Fatalf("the pod has %d requests, want 2", len(p.requests))
+		}
+	})
+	t.Run("limit removed", func(t *testing.T) {
+		r, p, _, _ := setup(t)
+		r.change(atMost(0))
+		if len(p.requests) != 2 {
+			t.Fatalf("the pod has %d requests, want 2", len(p.requests))
+		}
+	})
+	t.Run("another policy", func(t *testing.T) { // the request keeps its table
+		r, p, _, c := setup(t)
+		r.change(func(s *routing.RouteSpec) { s.Policy.HSTS = "max-age=1" })
+		p.finish(r, 0)
+		p.finish(r, 0)
+		r.wantStatus(c, 200)
+		r.wantQuiet()
+	})
+}
+
+// TestTunnelsCountAsLongAsTheyLast: an upgraded connection keeps its place.
+func TestTunnelsCountAsLongAsTheyLast(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"))
+	r.route("app", "app.test", atMost(1), p.addr)
+	ws := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	r.wantStatus(ws, 101)
+	p.answer = always(ok("x"))
+	c := r.say(get)
+	r.net.Advance(time.Second)
+	if len(c.Received()) > 0 {
+		t.Fatalf("got %q", c.Received())
+	}
+	ws.CloseWrite()
+	p.conns[0].CloseWrite()
+	r.net.Advance(2 * time.Second)
+	r.wantStatus(c, 200)
+	r.wantQuiet()
+}
+
+// TestRefusedAndFull: a pod that refuses connections keeps no place, and the request
+// waits for the other one.
+func TestRefusedAndFull(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(""))
+	r.route("app", "app.test", atMost(1), p.addr, addrPort("198.51.100.98:80"))
+	var clients []*reactor.Peer
+	for range 4 {
+		clients = append(clients, r.say(get))
+	}
+	for i := range clients {
+		if len(p.requests) != i+1 {
+			t.Fatalf("the pod has %d requests, want %d", len(p.requests), i+1)
+		}
+		p.finish(r, 0)
+	}
+	for _, c := range clients {
+		r.wantStatus(c, 200)
+	}
+	r.wantQuiet()
+}
+
+// TestPausedBodyGoesOnAfterRetry: the body waits while one pod is being connected, and
+// goes on when another one has a connection to spare.
+func TestPausedBodyGoesOnAfterRetry(t *testing.T) {
+	for range 20 { // which pod comes first is chance
+		r := newRig(t)
+		p := r.pod(1, always(ok("x")))
+		r.route("app", "app.test", nil, p.addr)
+		r.wantStatus(r.say(get), 200)
+		dead := r.specs[0].Targets[0]
+		dead.ID, dead.Addr = "ept:dead", addrPort("198.51.100.98:80")
+		r.change(func(s *routing.RouteSpec) { s.Targets = append(s.Targets, dead) })
+		c := r.say("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 4\r\n\r\nab")
+		c.Write([]byte("cd"))
+		r.net.Run()
+		r.wantStatus(c, 200)
+		r.wantQuiet()
+	}
+}
