@@ -8,5 +8,7 @@
 // Update replaces the set of a pool. Servers that stay keep their object, their
 // counters and their place in the round robin; requests that run keep their lease.
 //
-// Pick takes no lock, does not allocate and may be called from any goroutine.
+// Pick takes no lock, does not allocate and may be called from any goroutine. Where a
+// pool limits the requests of a server and all have as many, Wait queues: that takes
+// a lock for a few instructions, and so does the Release that calls the next waiter.
 package balancer

@@ -8,7 +8,9 @@
 //
 // # The life of an exchange
 //
-//		            Request                    Acquire gave none             UpstreamReady
+//		                        Queue ◄─┐ all servers are full
+//		                   called │     │
+//		            Request       ▼     │    Acquire gave none             UpstreamReady
 //		  Head ───────────────► Assign ─────────────────────────► Connect ────────────────┐
 //		                          │ Acquire gave a pooled one        │ UpstreamFault       │
 //		                          └───────────────┐                  │ (another endpoint)  │
@@ -26,7 +28,8 @@
 //	    come next (admit): who is refused gets no answer.
 //	 3. requestPolicy strips what the outside may not say, ends hop-by-hop fields, adds
 //	    the forwarded fields and takes the sticky cookie out.
-//	 4. attempt picks an endpoint (a lease) and acquires an upstream; send hands it the
+//	 4. attempt picks an endpoint (a lease), or waits in the queue of the pool until one
+//	    may have another request, and acquires an upstream; send hands it the
 //	    head. UpstreamFault classifies: nothing sent → another endpoint; a pooled
 //	    connection that died → the same endpoint on a fresh one, if the method may be
 //	    replayed; anything else is answered 502, 503 or 504.
@@ -35,7 +38,8 @@
 //	 6. account is the one exit: lease, counters, access log.
 //
 // One timer watches an exchange. When it fires, the state says who is waited for:
-// the client (Timeouts.Client) or the endpoint (the route's server timeout).
+// the client (Timeouts.Client), the endpoint (the route's server timeout) or a place
+// at one (Timeouts.Connect).
 //
 // Upgrades leave as a tunnel: see Tunneler. Passthrough connections never become an
 // exchange; Relay chooses their endpoint and accounts for them.
