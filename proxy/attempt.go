@@ -1,0 +1,135 @@
+package proxy
+
+import "turnout/balancer"
+
+// idempotent methods may be sent again when a pooled connection turned out to be
+// dead (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+func idempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
+// attempt chooses an endpoint and sends it the request, or waits for one, or for a
+// connection to it.
+func (ex *Exchange) attempt(cookie []byte) {
+	pool := ex.route.Pool()
+	in := balancer.Pick{Source: ex.client.Addr.Addr(), Cookie: cookie, Rand: ex.w.rng.Uint64(), Exclude: ex.tried[:ex.refused]}
+	lease, ok := pool.Pick(in)
+	if !ok {
+		if lease, ok = pool.Wait(in, ex.place(), ex.w.cfg.Clock.Now()); !ok {
+			ex.wait()
+			return
+		}
+	}
+	ex.lease, ex.leased = lease, true
+	ex.connect(false)
+}
+
+func (ex *Exchange) connect(fresh bool) {
+	ex.attempts++
+	up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh)
+	if up == nil {
+		ex.state = stateConnect
+		ex.hold()
+		return
+	}
+	ex.send(up)
+}
+
+// hold lets the request body wait for an endpoint.
+func (ex *Exchange) hold() {
+	if !ex.reqEnd && !ex.held {
+		ex.held = true
+		ex.down.Pause()
+	}
+}
+
+// UpstreamReady answers an Acquire: the connection stands.
+func (ex *Exchange) UpstreamReady(up Upstream) {
+	if ex.state != stateConnect {
+		up.Abort()
+		return
+	}
+	ex.send(up)
+}
+
+func (ex *Exchange) send(up Upstream) {
+	now := ex.w.cfg.Clock.Now()
+	ex.up, ex.state = up, stateSend
+	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
+	ex.detail = "" // of an attempt before
+	held := ex.held
+	ex.held = false
+	up.Head(ex.req, ex.reqEnd)
+	if held && ex.up == up {
+		ex.down.Resume()
+	}
+}
+
+// UpstreamFault tells that the attempt failed. The upstream is gone already.
+func (ex *Exchange) UpstreamFault(f Fault) {
+	ex.up = nil
+	switch ex.state {
+	case stateConnect, stateSend:
+	case stateBody:
+		ex.breakOff(f, ReasonUpstreamReset)
+		return
+	default:
+		return
+	}
+	if f == FaultConnect || f == FaultTLS {
+		ex.lease.Server().CountFailure()
+	}
+	if ex.retry(f) {
+		return
+	}
+	switch f {
+	case FaultConnect, FaultTLS:
+		ex.answer(503, ex.unreached())
+	case FaultMalformed:
+		ex.answer(502, ReasonUpstreamHead)
+	case FaultTimeout:
+		ex.answer(504, ReasonServerTimeout)
+	case FaultCanceled:
+		if ex.grpc() { // a deadline, most often, which the client knows as well
+			ex.breakOff(f, ReasonUpstreamReset)
+			return
+		}
+		ex.answer(502, ReasonUpstreamReset)
+	default:
+		ex.answer(502, ReasonUpstreamReset)
+	}
+}
+
+// retry starts another attempt where that is legal: nothing was sent, or a pooled
+// connection died under a request that may be replayed.
+func (ex *Exchange) retry(f Fault) bool {
+	if ex.attempts >= maxAttempts || ex.bodySent {
+		return false
+	}
+	switch f {
+	case FaultConnect, FaultTLS:
+		ex.tried[ex.refused] = ex.lease.Server()
+		ex.refused++
+		ex.lease.Release()
+		ex.leased = false
+		add(&ex.w.counts.retries, 1)
+		ex.attempt(nil)
+		return true
+	case FaultStale:
+		if !ex.idemp || !ex.reqEnd {
+			return false
+		}
+		add(&ex.w.counts.retries, 1)
+		ex.connect(true)
+		return true
+	case FaultUnprocessed: // legal for every method
+		add(&ex.w.counts.retries, 1)
+		ex.connect(false)
+		return true
+	}
+	return false
+}
