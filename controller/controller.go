@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/controller/source"
+	"turnout/controller/translate"
 )
 
 // Controller makes routing tables of objects. It is made by New.
@@ -49,6 +50,16 @@ func (c *Controller) Ready() <-chan struct{} { return c.ready }
 // SetDefaultCertificate has next, which must not be changed any more, served when no route
 // has a certificate. Any goroutine may call it.
 func (c *Controller) SetDefaultCertificate(next *tls.Certificate) { c.inbox.setCertificate(next) }
+
+// SetDefaultDestinationCA replaces Options.DefaultDestinationCA by next, PEM that must not be changed any more. It fails, and
+// nothing changes, when next holds no certificate. Any goroutine may call it.
+func (c *Controller) SetDefaultDestinationCA(next []byte) error {
+	if err := translate.CheckDestinationCA(next); err != nil {
+		return err
+	}
+	c.inbox.setDestinationCA(next)
+	return nil
+}
 
 // Wait returns nil when everything delivered before the call is published and stands in
 // the status of routes, and the error of ctx when that ends first. A route whose secret
@@ -120,6 +131,9 @@ func (c *Controller) handle() {
 	}
 	if next := c.inbox.takeCertificate(); next != nil {
 		c.state.setDefaultCertificate(next)
+	}
+	if next := c.inbox.takeDestinationCA(); next != nil {
+		c.state.setDestinationCA(next)
 	}
 	if !c.state.apply(events) {
 		return

@@ -14,6 +14,7 @@ type inbox struct {
 	mu          sync.Mutex
 	events      map[object]source.Event
 	certificate *tls.Certificate // the next default certificate; nil = as it is
+	destination []byte           // the next default destination CA; nil = as it is
 	waiting     int              // sinks that are not synced
 	left        uint64           // number of deliveries
 	handled     uint64           // deliveries the owner is done with
@@ -105,6 +106,24 @@ func (b *inbox) takeCertificate() *tls.Certificate {
 	c := b.certificate
 	b.certificate = nil
 	return c
+}
+
+// setDestinationCA leaves the next default destination CA.
+func (b *inbox) setDestinationCA(pem []byte) {
+	b.mu.Lock()
+	b.destination = pem
+	b.left++
+	b.mu.Unlock()
+	b.wake()
+}
+
+// takeDestinationCA returns the next default destination CA, nil if it stays.
+func (b *inbox) takeDestinationCA() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pem := b.destination
+	b.destination = nil
+	return pem
 }
 
 // finish says that everything up to a number has been handled.

@@ -190,6 +190,16 @@ func (s *state) setDefaultCertificate(next *tls.Certificate) {
 	}
 }
 
+// setDestinationCA has the routes translated again whose endpoints it verifies.
+func (s *state) setDestinationCA(pem []byte) {
+	s.translator.SetDestinationCA(pem)
+	for _, r := range s.routes {
+		if tls := r.object.Spec.TLS; tls != nil && tls.Termination == routev1.TLSTerminationReencrypt && tls.DestinationCACertificate == "" {
+			s.dirty[r] = struct{}{}
+		}
+	}
+}
+
 // reject notes which routes could not be compiled. They are not in the table.
 func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
 	byKey := make(map[routing.RouteKey]*route, len(upserts))

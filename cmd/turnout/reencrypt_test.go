@@ -77,12 +77,12 @@ func slice(service string, addr net.Addr) string {
 		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n", service, service, a.Port, a.IP)
 }
 
-// browser is a client of the TLS port that speaks one protocol.
-func browser(t *testing.T, plane *dataplane, protocol string) *http.Client {
+// browser is a client of a TLS port that speaks one protocol.
+func browser(t *testing.T, https, protocol string) *http.Client {
 	transport := &http.Transport{DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		name, _, _ := net.SplitHostPort(addr)
 		d := tls.Dialer{Config: &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{protocol}}}
-		return d.DialContext(ctx, network, plane.HTTPS().String())
+		return d.DialContext(ctx, network, https)
 	}}
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetHTTP1(protocol == "http/1.1")
@@ -111,7 +111,7 @@ func TestReencryptProtocols(t *testing.T) {
 						t.Fatal(err)
 					}
 					plane, _ := startRooms(t, dir, opts)
-					client := browser(t, plane, front)
+					client := browser(t, plane.HTTPS().String(), front)
 					want, offer := pod.want, "h2,http/1.1"
 					if disabled == "true" {
 						want, offer = "HTTP/1.1", ""
@@ -144,7 +144,7 @@ func TestReencryptUpgrade(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", "destinationCACertificate", ca.pem)+slice("secure", p.Listener.Addr())))
 	plane, _ := startRooms(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
-	resp, err := browser(t, plane, "http/1.1").Get("https://app.test/")
+	resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestReencryptVerification(t *testing.T) {
 			records := &lastRecord{}
 			plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []string{"h2", "http/1.1"}},
 				func(d *dataplaneConfig) { d.AccessLog = records })
-			resp, err := browser(t, plane, "http/1.1").Get("https://app.test/")
+			resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +259,7 @@ func TestReencryptServices(t *testing.T) {
 	}
 	write(t, dir, "all.yaml", []byte(text))
 	plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(ca.pem), UpstreamALPN: []string{"h2"}})
-	client := browser(t, plane, "h2")
+	client := browser(t, plane.HTTPS().String(), "h2")
 	for host, status := range map[string]int{"right.test": 200, "crossed.test": 503} {
 		for range 4 {
 			resp, err := client.Get("https://" + host + "/")
@@ -291,7 +291,7 @@ func TestChangedCA(t *testing.T) {
 			}
 			publish(ca.pem)
 			plane, store := startRooms(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
-			client := browser(t, plane, "http/1.1")
+			client := browser(t, plane.HTTPS().String(), "http/1.1")
 			for i, step := range []struct {
 				ca     string
 				status int

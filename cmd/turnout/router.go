@@ -37,6 +37,7 @@ type router struct {
 	access   *accesslog.Log // nil when off
 	closeLog func()
 	rotation *rotation // of the default certificate
+	podCA    *podCA    // nil = there is none
 
 	late        bool                  // ports are opened when the first complete table is there
 	predecessor *handover.Predecessor // nil = none, or it has let go
@@ -68,9 +69,17 @@ func (r *router) furnish(stdout io.Writer) error {
 	if r.rotation, err = newRotation(source, log); err != nil {
 		return err
 	}
+	if o.destinationCAPath != "" {
+		if r.podCA, err = watchPodCA(o.destinationCAPath, log); err != nil {
+			return err
+		}
+	}
 	config, err := o.controllerOptions()
 	if err != nil {
 		return err
+	}
+	if r.podCA != nil {
+		r.podCA.current = config.DefaultDestinationCA
 	}
 	control := controller.Config{
 		Store:   r.store,
@@ -160,6 +169,13 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		<-ctx.Done()
 		return nil
 	})
+	if r.podCA != nil {
+		control.start(func(ctx context.Context) error {
+			r.podCA.run(ctx, r.control)
+			<-ctx.Done()
+			return nil
+		})
+	}
 	control.start(r.control.Run)
 	control.start(r.feeder.run)
 	data.start(r.data.Run)

@@ -101,7 +101,7 @@ func certificateSettings(o *options) []setting {
 		{flag: "default-certificate-dir", env: "DEFAULT_CERTIFICATE_DIR", value: "DIR", set: into(&o.certificate.Dir, parseText),
 			help: "the same from tls.crt and tls.key in a folder; used when neither of the others is given"},
 		{flag: "default-destination-ca-path", env: "DEFAULT_DESTINATION_CA_PATH", value: "FILE", set: into(&o.destinationCAPath, parseText),
-			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against"},
+			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against; watched"},
 		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
 			help: "refuse TLS clients whose server name no certificate covers"},
 		{flag: "disable-http2", env: "ROUTER_DISABLE_HTTP2", def: "false", isBool: true, set: into(&o.tls.DisableHTTP2, parseBool),

@@ -57,12 +57,24 @@ func New(options Options) (*Translator, error) {
 	options.Defaults = options.Defaults.complete()
 	t := &Translator{options: options, tls: make(map[string]*balancer.TLS), allowed: make(map[string]*routing.AllowList), compiled: newCompiled()}
 	if len(options.DestinationCA) > 0 {
-		if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(options.DestinationCA), Verify: true}); err != nil {
-			return nil, fmt.Errorf("cannot use default destination CA: %w", err)
+		if err := CheckDestinationCA(options.DestinationCA); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil
 }
+
+// CheckDestinationCA fails when pem holds no certificate that endpoints could be verified against.
+func CheckDestinationCA(pem []byte) error {
+	if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(pem), Verify: true}); err != nil {
+		return fmt.Errorf("cannot use default destination CA: %w", err)
+	}
+	return nil
+}
+
+// SetDestinationCA replaces Options.DestinationCA by one that CheckDestinationCA has passed, for the routes translated from
+// now on.
+func (t *Translator) SetDestinationCA(pem []byte) { t.options.DestinationCA = pem }
 
 // Route translates one route. Wrong values are noted and replaced by defaults; there is
 // nothing that makes it fail.
