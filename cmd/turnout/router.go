@@ -180,6 +180,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	control.start(r.feeder.run)
 	data.start(r.data.Run)
 	go returnMemory(control.ctx)
+	paceCollector(control.ctx, debug.SetGCPercent, liveHeap)
 	if r.status != nil {
 		writer.start(r.status.Run)
 	}
