@@ -1,10 +1,12 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build build-openssl test-openssl cover h2spec interop upgrades slow
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build build-openssl test-openssl cover h2spec interop upgrades slow reliability
 
 GO       ?= go
 FUZZTIME ?= 10s
+# The shortest time after which the endpoint of make reliability closes an idle connection.
+IDLE     ?= 10ms
 # What make image makes.
 IMAGE    ?= localhost/turnout
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -53,6 +55,10 @@ bin/golangci-lint:
 
 fmt: ## format the code
 	gofmt -w .
+
+reliability: ## no request is lost: print the numbers of docs/reliability.md (IDLE=1s: endpoints that close after 1 to 5 s)
+	$(GO) test -count 1 -timeout 20m -v -run 'TestIdleCloseLosesNoRequest' ./proxy/h1 -args -idle-from $(IDLE)
+	$(GO) test -count 1 -race -run 'TestLimitUnderLoad|TestRealQueue' ./balancer ./proxy/h1
 
 fuzz: ## run every fuzz target for FUZZTIME (10s; 10000x = so many runs)
 	@set -e; for pkg in $$($(GO) list ./...); do \

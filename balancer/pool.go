@@ -25,7 +25,8 @@ type Pool struct {
 	cursor atomic.Uint64 // round-robin position, counted over the life of the pool
 	_      [cacheLine - 8]byte
 
-	queue queue
+	queue  queue
+	budget budget
 }
 
 // set is one immutable generation of a pool.
@@ -129,6 +130,7 @@ func (p *Pool) publish(old, next *set) []*Waiter {
 			s.limited.Store(p)
 		}
 	}
+	p.budget.left(old, next)
 	p.queue.mu.Lock()
 	p.set.Store(next)
 	ready := p.requeue(old)

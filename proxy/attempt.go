@@ -12,6 +12,10 @@ func idempotent(method []byte) bool {
 	return false
 }
 
+// Replayable says that the whole request may be sent again should the connection turn
+// out to be dead: it has no body that is still to come, and a method that allows it.
+func (ex *Exchange) Replayable() bool { return ex.idemp && ex.reqEnd && !ex.bodySent }
+
 // attempt chooses an endpoint and sends it the request, or waits for one, or for a
 // connection to it.
 func (ex *Exchange) attempt(cookie []byte) {
@@ -105,9 +109,17 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 }
 
 // retry starts another attempt where that is legal: nothing was sent, or a pooled
-// connection died under a request that may be replayed.
+// connection died under a request that may be replayed; and where the pool's budget
+// allows it. The first other endpoint after one that could not be connected is free:
+// the request reaches one endpoint, as it would have without the bad one.
 func (ex *Exchange) retry(f Fault) bool {
 	if ex.attempts >= maxAttempts || ex.bodySent {
+		return false
+	}
+	unconnected := f == FaultConnect || f == FaultTLS
+	legal := unconnected || f == FaultUnprocessed || f == FaultStale && ex.Replayable()
+	if legal && !(unconnected && ex.refused == 0) && !ex.route.Pool().Retry(ex.w.cfg.Clock.Now()) {
+		add(&ex.w.counts.unretried, 1)
 		return false
 	}
 	switch f {
@@ -120,7 +132,7 @@ func (ex *Exchange) retry(f Fault) bool {
 		ex.attempt(nil)
 		return true
 	case FaultStale:
-		if !ex.idemp || !ex.reqEnd {
+		if !ex.Replayable() {
 			return false
 		}
 		add(&ex.w.counts.retries, 1)

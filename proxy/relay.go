@@ -61,6 +61,10 @@ func (r *Relay) Next(again func()) (e *balancer.Endpoint, waiting bool) {
 		if r.attempts >= maxAttempts {
 			return nil, false
 		}
+		if r.refused > 1 && !r.route.Pool().Retry(r.w.cfg.Clock.Now()) {
+			add(&r.w.counts.unretried, 1)
+			return nil, false
+		}
 		add(&r.w.counts.retries, 1)
 	}
 	pool := r.route.Pool()

@@ -140,14 +140,15 @@ func (w *Worker) release(ex *Exchange) {
 
 // counters are written by the loop alone and read by anybody.
 type counters struct {
-	_        [64]byte
-	requests uint64 // begun; those that ended are the sum of reasons
-	bytesIn  uint64
-	bytesOut uint64
-	tunnels  uint64
-	retries  uint64
-	reasons  [reasonCount]uint64
-	_        [64]byte
+	_         [64]byte
+	requests  uint64 // begun; those that ended are the sum of reasons
+	bytesIn   uint64
+	bytesOut  uint64
+	tunnels   uint64
+	retries   uint64
+	unretried uint64
+	reasons   [reasonCount]uint64
+	_         [64]byte
 }
 
 // add is an increment by the only writer: readers need a whole word, nobody needs
@@ -156,13 +157,14 @@ func add(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
 
 // Totals are sums since the start.
 type Totals struct {
-	Active   int64 // exchanges running now
-	Requests uint64
-	BytesIn  uint64 // body and tunnel bytes from clients
-	BytesOut uint64 // body and tunnel bytes to clients
-	Tunnels  uint64 // upgrades and passthrough connections begun
-	Retries  uint64
-	Reasons  [reasonCount]uint64 // by Reason
+	Active    int64 // exchanges running now
+	Requests  uint64
+	BytesIn   uint64 // body and tunnel bytes from clients
+	BytesOut  uint64 // body and tunnel bytes to clients
+	Tunnels   uint64 // upgrades and passthrough connections begun
+	Retries   uint64
+	Unretried uint64              // retries that would have been legal and were beyond the budget of a pool
+	Reasons   [reasonCount]uint64 // by Reason
 
 	Connections     [2]uint64 // accepted on the plain and on the TLS port
 	Open            [2]int64  // of those, open now
@@ -177,6 +179,7 @@ func (w *Worker) Totals(t *Totals) {
 	t.BytesOut += atomic.LoadUint64(&w.counts.bytesOut)
 	t.Tunnels += atomic.LoadUint64(&w.counts.tunnels)
 	t.Retries += atomic.LoadUint64(&w.counts.retries)
+	t.Unretried += atomic.LoadUint64(&w.counts.unretried)
 	for i := range t.Reasons {
 		ended := atomic.LoadUint64(&w.counts.reasons[i])
 		t.Reasons[i] += ended

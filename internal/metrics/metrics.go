@@ -160,6 +160,7 @@ func (c *collector) collectTotals(out chan<- prometheus.Metric) {
 	c.m.bytesOut.to(out, float64(t.BytesOut))
 	c.m.tunnels.to(out, float64(t.Tunnels))
 	c.m.retries.to(out, float64(t.Retries))
+	c.m.unretried.to(out, float64(t.Unretried))
 	c.m.handshakes.to(out, float64(t.Handshakes))
 	c.m.handshakeErrors.to(out, float64(t.HandshakeErrors))
 	c.m.headerErrors.to(out, float64(t.HeaderErrors))

@@ -7,6 +7,7 @@ type metrics struct {
 	build, generation, routes                 metric
 	requests, active, reasons                 metric
 	bytesIn, bytesOut, tunnels, retries       metric
+	unretried                                 metric
 	connections, open                         metric
 	handshakes, handshakeErrors, headerErrors metric
 	logWritten, logDropped, logFailed         metric
@@ -51,6 +52,8 @@ func describe() *metrics {
 		bytesOut: counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients."),
 		tunnels:  counter("turnout_tunnels_total", "Upgraded and passthrough connections begun."),
 		retries:  counter("turnout_retries_total", "Attempts after the first of a request."),
+
+		unretried: counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries."),
 
 		connections:     counter("turnout_connections_total", "Client connections accepted, by port.", "port"),
 		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
@@ -101,7 +104,7 @@ func describe() *metrics {
 
 func (m *metrics) all() []metric {
 	return []metric{
-		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries,
+		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,

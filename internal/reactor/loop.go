@@ -91,7 +91,8 @@ type Loop struct {
 	arena arena
 	recv  []byte // shared by all Conns: bytes from the wire
 	early early
-	plain []byte // the same for what a Layer made of them; made when first used
+	probe [1]byte // for Quiet
+	plain []byte  // the same for what a Layer made of them; made when first used
 
 	presenting *Conn // whose Data is being called
 

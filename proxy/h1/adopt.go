@@ -6,18 +6,22 @@ import (
 	"turnout/proxy"
 )
 
-// Reuse takes an idle connection for ex, nil without one.
+// Reuse takes an idle connection for ex, nil without one. What cannot be sent again is
+// not sent on a connection that has ended and of which the loop does not know yet.
 func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream {
 	p := ps.pool(e)
-	n := len(p.idle)
-	if n == 0 {
-		return nil
+	for n := len(p.idle); n > 0; n = len(p.idle) {
+		cc := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		if ps.cfg.Loop.Now()-cc.parked >= int64(ps.idleLimit(p)) || !ex.Replayable() && !cc.c.Quiet() {
+			cc.shut()
+			continue
+		}
+		cc.use(ex, true)
+		return cc
 	}
-	cc := p.idle[n-1]
-	p.idle[n-1] = nil
-	p.idle = p.idle[:n-1]
-	cc.use(ex, true)
-	return cc
+	return nil
 }
 
 // Adopt takes over a connection to e on which nothing was sent yet and HTTP/1.1 is to be spoken, and answers ex's Acquire

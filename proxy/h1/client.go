@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"time"
+
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -32,6 +34,7 @@ type clientConn struct {
 
 	adjust    wire.AdjustName // of this request, nil = names as they are
 	remaining int64
+	parked    int64 // when it was put into the pool, of the loop's clock
 	searched  int
 	state     clientState
 	informed  uint8
@@ -115,11 +118,21 @@ func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 
 // park puts an idle connection into the pool.
 func (cc *clientConn) park() {
-	if !cc.ps.give(cc) {
+	limit := cc.ps.idleLimit(cc.pool)
+	if limit <= 0 || !cc.ps.give(cc) {
 		cc.shut()
 		return
 	}
-	cc.timer.Reset(cc.ps.cfg.IdleTimeout)
+	cc.parked = cc.ps.cfg.Loop.Now()
+	cc.timer.Reset(limit)
+}
+
+// closedIdle ends an idle connection that the endpoint gave up.
+func (cc *clientConn) closedIdle() {
+	now := cc.ps.cfg.Loop.Now()
+	cc.pool.habit.saw(time.Duration(now-cc.parked), now)
+	cc.pool.remove(cc)
+	cc.shut()
 }
 
 // Data implements reactor.Handler.
@@ -261,6 +274,7 @@ func (cc *clientConn) responseEnd(more bool) {
 	if cc.state != clientIdle {
 		return // aborted meanwhile
 	}
+	cc.pool.habit.heard(cc.rs.resp.IdleTimeout)
 	keep := cc.sent && !more && cc.rs.resp.KeepAlive && cc.c.Pending() == 0
 	cc.recycle()
 	if cc.paused {
@@ -289,8 +303,7 @@ func (cc *clientConn) recycle() {
 func (cc *clientConn) EOF(*reactor.Conn) {
 	switch cc.state {
 	case clientIdle:
-		cc.pool.remove(cc)
-		cc.shut()
+		cc.closedIdle()
 	case clientBody:
 		if cc.rs.resp.Body == wire.BodyUntilClose {
 			ex := cc.ex
@@ -329,8 +342,7 @@ func (cc *clientConn) Closed(*reactor.Conn, error) {
 	case clientConnect:
 		cc.fail(proxy.FaultConnect)
 	case clientIdle:
-		cc.pool.remove(cc)
-		cc.gone()
+		cc.closedIdle()
 	case clientHead:
 		cc.fail(cc.lost())
 	case clientBody:

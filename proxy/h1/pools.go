@@ -23,8 +23,9 @@ type PoolsConfig struct {
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	// ConnectTimeout bounds one attempt, TLS included. Default 5 s.
 	ConnectTimeout time.Duration
-	// IdleTimeout closes a pooled connection that was not used for so long. It stays
-	// below the 5 s after which common servers close idle connections. Default 4 s.
+	// IdleTimeout closes a pooled connection that was not used for so long, unless the
+	// endpoint says or shows when it does. It stays below the 5 s after which common
+	// servers close idle connections. Default 4 s.
 	IdleTimeout time.Duration
 	// MaxIdle is the number of idle connections kept per endpoint. Default 1024.
 	MaxIdle int
@@ -43,6 +44,7 @@ type Pools struct {
 type pool struct {
 	endpoint *balancer.Endpoint
 	idle     []*clientConn
+	habit    habit
 }
 
 // NewPools checks the configuration and makes empty pools.

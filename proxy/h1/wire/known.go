@@ -21,6 +21,7 @@ type known struct {
 	continues bool // Expect: 100-continue
 	trailers  bool // TE: trailers
 	response  bool // Host and Expect mean nothing
+	idle      int  // seconds that Keep-Alive names; 0 = it names none
 	options   [][]byte
 }
 
@@ -45,6 +46,10 @@ func (k *known) note(name []byte, value *[]byte, at int) (keep bool, f fault) {
 		k.codings++
 	case "connection":
 		return true, k.noteConnection(*value)
+	case "keep-alive":
+		if k.response {
+			k.idle = keepAliveTimeout(*value)
+		}
 	case "upgrade":
 		if k.upgrades == 0 {
 			k.upgrade = *value

@@ -66,7 +66,7 @@ func frameResponse(r *Response, k *known, requestMethod []byte) fault {
 		return f
 	}
 	r.KeepAlive = k.persistent(r.Minor)
-	r.ConnectionOptions = k.options
+	r.ConnectionOptions, r.IdleTimeout = k.options, k.idle
 	r.Upgrade = nil
 	if r.Status == 101 {
 		r.Upgrade = k.upgradeTo(r.Minor)

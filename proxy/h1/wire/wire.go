@@ -83,6 +83,7 @@ type Response struct {
 	// what Content-Length declares, -1 when there is none.
 	ContentLength     int64
 	KeepAlive         bool     // the connection may carry another response; false after any doubt about framing
+	IdleTimeout       int      // seconds after which the sender closes the idle connection, as Keep-Alive says; 0 = not said, -1 = at once
 	Upgrade           []byte   // the protocol of a 101 that names one, else nil
 	ConnectionOptions [][]byte // as in Request
 }

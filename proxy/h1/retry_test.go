@@ -1,0 +1,162 @@
+package h1
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+)
+
+const post = "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\n\r\nx"
+
+// TestEveryEndpointIsTriedOnce: with three dead pods of four a request finds the fourth.
+func TestEveryEndpointIsTriedOnce(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("alive")))
+	r.route("app", "app.test", nil, p.addr, addrPort("198.51.100.96:80"), addrPort("198.51.100.97:80"), addrPort("198.51.100.98:80"))
+	for range 50 {
+		r.wantStatus(r.say(get), 200)
+	}
+	r.wantQuiet()
+}
+
+// TestDeadPodsCostNobodyARequest: half of the pods refuse; the first other pod is
+// always tried, whatever the budget.
+func TestDeadPodsCostNobodyARequest(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("alive")))
+	r.route("app", "app.test", nil, p.addr, addrPort("198.51.100.98:80"))
+	for range 1000 {
+		r.wantStatus(r.say(get), 200)
+	}
+	var sums proxy.Totals
+	if r.worker.Totals(&sums); sums.Retries < 350 || sums.Unretried != 0 {
+		t.Errorf("%d retries, %d refused", sums.Retries, sums.Unretried)
+	}
+}
+
+// TestRetriesKeepToTheBudget: pods that end every second connection with a request in
+// their hands do not get all of them again.
+func TestRetriesKeepToTheBudget(t *testing.T) {
+	const requests = 2000
+	r := newRig(t)
+	p := r.pod(1, nil)
+	p.answer = func(int, string) string { return ok("x") }
+	served := map[*reactor.Peer]int{}
+	p.after = func(peer *reactor.Peer, _ int) { served[peer]++ }
+	p.answer = func(int, string) string {
+		last := p.conns[len(p.conns)-1]
+		if served[last] > 0 {
+			last.Reset() // every request on a pooled connection is lost
+			return ""
+		}
+		return ok("x")
+	}
+	r.route("app", "app.test", nil, p.addr)
+	failed := 0
+	for range requests {
+		if c := r.say(get); !strings.HasPrefix(string(c.Received()), "HTTP/1.1 200") {
+			failed++
+		}
+	}
+	// All happens within one second: a fifth of the requests, or the floor of ten seconds.
+	if again := len(p.requests) - requests; again < requests/5-1 || again > requests/5+requests/50 {
+		t.Errorf("%d requests came again of %d", again, requests)
+	}
+	var sums proxy.Totals
+	r.worker.Totals(&sums)
+	if failed == 0 || sums.Unretried != uint64(failed) {
+		t.Errorf("%d failed, %d retries were beyond the budget", failed, sums.Unretried)
+	}
+	r.wantQuiet()
+}
+
+// TestKeepAliveIsBelieved: a connection is given up before its pod does that.
+func TestKeepAliveIsBelieved(t *testing.T) {
+	f := func(field string, limit time.Duration) {
+		t.Helper()
+		r := newRig(t)
+		p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n"+field+"\r\nx"))
+		r.route("app", "app.test", nil, p.addr)
+		r.wantStatus(r.say(get), 200)
+		if limit > 0 {
+			r.net.Advance(limit - 20*time.Millisecond)
+			if r.pools.Idle() != 1 || p.conns[0].EOF() {
+				t.Errorf("%q: the connection is closed before %v", field, limit)
+			}
+			r.net.Advance(40 * time.Millisecond)
+		}
+		if r.pools.Idle() != 0 || !p.conns[0].EOF() {
+			t.Errorf("%q: the connection is open after %v", field, limit)
+		}
+	}
+	f("", 4*time.Second)
+	f("Keep-Alive: timeout=5\r\n", 3750*time.Millisecond)
+	f("Keep-Alive: timeout=1, max=5\r\n", 750*time.Millisecond)
+	f("Keep-Alive: max=5,Timeout=20\r\n", 15*time.Second)
+	f("Keep-Alive: timeout=600\r\n", time.Minute)
+	f("Keep-Alive: timeout=0\r\n", 0)
+	f("Keep-Alive: soon\r\n", 4*time.Second)
+}
+
+// TestIdleTimeIsLearned: a pod that closes an idle connection teaches how long others
+// may be idle; one that closes at once teaches nothing; and it is forgotten.
+func TestIdleTimeIsLearned(t *testing.T) {
+	f := func(closes, want time.Duration) {
+		t.Helper()
+		r := newRig(t)
+		p := r.pod(1, always(ok("x")))
+		r.route("app", "app.test", nil, p.addr)
+		r.say(get)
+		r.net.Advance(closes)
+		p.conns[0].CloseWrite()
+		r.net.Run()
+		for range 2 {
+			r.say(get)
+			last := p.conns[len(p.conns)-1]
+			r.net.Advance(want - 50*time.Millisecond)
+			if r.pools.Idle() != 1 {
+				t.Errorf("closed after %v: the next connection is not kept for %v", closes, want)
+			}
+			r.net.Advance(100 * time.Millisecond)
+			if !last.EOF() {
+				t.Errorf("closed after %v: the next connection is kept for longer than %v", closes, want)
+			}
+			r.net.Advance(11 * time.Minute)
+			want = 4 * time.Second
+		}
+	}
+	f(2*time.Second, 1500*time.Millisecond)
+	f(600*time.Millisecond, 450*time.Millisecond)
+	f(100*time.Millisecond, 4*time.Second)
+}
+
+// TestDeadConnectionsAreNoticedBeforeReuse: the end of a pooled connection and a
+// request that cannot be repeated arrive in the same turn.
+func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
+	for name, end := range map[string]func(*reactor.Peer){
+		"end":   (*reactor.Peer).CloseWrite,
+		"reset": (*reactor.Peer).Reset,
+		"bytes": func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")) },
+	} {
+		for seed := range uint64(10) { // the order of events within a turn
+			r := newRigOn(t, reactor.NewNetwork(seed))
+			p := r.pod(1, always(ok("x")))
+			r.route("app", "app.test", nil, p.addr)
+			c := r.net.Connect(frontAddr)
+			c.Write([]byte(get))
+			r.net.Run()
+			c.Take()
+			c.Write([]byte(post))
+			end(p.conns[0])
+			r.net.Run()
+			r.wantStatus(c, 200)
+			if len(p.requests) != 2 || len(p.conns) != 2 {
+				t.Fatalf("%s: %d requests on %d connections", name, len(p.requests), len(p.conns))
+			}
+		}
+	}
+}
+
