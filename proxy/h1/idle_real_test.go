@@ -85,7 +85,7 @@ func ask(t *testing.T, addr string, seed uint64, from time.Duration, left, faile
 		if _, e := io.CopyN(io.Discard, in, int64(length)); e != nil || err != nil || !strings.HasPrefix(status, "HTTP/1.1 200 ") {
 			failed.Add(1)
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(6 * from)))) // what is tested: pauses around the idle time
+		<-time.After(time.Duration(random.Int64N(int64(6 * from)))) // pauses around the idle time are what is tested
 	}
 }
 
