@@ -6,7 +6,7 @@ import "turnout/balancer"
 // dead (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
 func idempotent(method []byte) bool {
 	switch string(method) {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE":
+	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
 		return true
 	}
 	return false

@@ -25,3 +25,12 @@ func lowerASCII(c byte) byte {
 	}
 	return c
 }
+
+// lower puts ASCII letters into lower case in place. Bytes that are lower-case are not written.
+func lower(b []byte) {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+}

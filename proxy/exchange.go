@@ -103,12 +103,13 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	ex.idemp = idempotent(h.Method)
 	ex.host = h.Authority
 	ex.captureRequest(h)
+	lower(h.Authority)
 
 	if w.cfg.MonitorPath != "" && ex.monitored(h) {
 		return
 	}
 	ex.table = w.cfg.Store.Load()
-	if string(h.Method) == "CONNECT" {
+	if unserved(h.Method) {
 		ex.answer(405, ReasonRefused)
 		return
 	}
@@ -142,6 +143,16 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie)
+}
+
+// unserved methods reach no endpoint: CONNECT would make a tunnel past every policy (RFC 9110 section 9.3.6), TRACE would tell
+// the client what the router adds for the endpoint alone (section 9.3.8), PRI is kept for HTTP/2 (RFC 9113 section 11.6).
+func unserved(method []byte) bool {
+	switch string(method) {
+	case "CONNECT", "TRACE", "PRI":
+		return true
+	}
+	return false
 }
 
 // RequestData relays body bytes of the client, valid for the call only.

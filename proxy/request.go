@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"net/netip"
 	"strconv"
 
@@ -201,6 +202,29 @@ func classify(name []byte) kind {
 		return kindTE
 	case "trailer", "expect":
 		return kindGuarded
+	}
+	if len(name) > 4 && name[0] == 'x' && bytes.IndexByte(name, '_') > 0 {
+		return classifyTwin(name)
+	}
+	return kindPlain
+}
+
+// classifyTwin is classify for a name with underscores: whoever hands fields on as variables cannot tell it from the one with
+// hyphens (RFC 3875 section 4.1.18), so it is of the same kind where that is about trust.
+func classifyTwin(name []byte) kind {
+	var twin [32]byte
+	if len(name) > len(twin) {
+		return kindPlain
+	}
+	n := copy(twin[:], name)
+	for i := range n {
+		if twin[i] == '_' {
+			twin[i] = '-'
+		}
+	}
+	switch k := classify(twin[:n]); k {
+	case kindIdentity, kindForwarded:
+		return k
 	}
 	return kindPlain
 }

@@ -3,6 +3,8 @@ package tlsmux
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,12 +15,15 @@ import (
 type FrontProxyConfig struct {
 	// Timeout is the time from the accept until the PROXY header has to be complete. Default 5 s.
 	Timeout time.Duration
+	// Trusted are the peers whose header is believed; connections of others are closed without a byte. Empty: everybody is.
+	Trusted []netip.Prefix
 }
 
 // FrontProxy takes connections that come through another proxy: each begins with a PROXY header, before TLS and everything
 // else. A connection without one is closed without a byte. It may be shared by all loops and ports.
 type FrontProxy struct {
 	timeout  time.Duration
+	trusted  []netip.Prefix
 	rejected atomic.Uint64
 }
 
@@ -30,16 +35,26 @@ func NewFrontProxy(cfg FrontProxyConfig) (*FrontProxy, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 5 * time.Second
 	}
-	return &FrontProxy{timeout: cfg.Timeout}, nil
+	return &FrontProxy{timeout: cfg.Timeout, trusted: cfg.Trusted}, nil
 }
 
-// Rejected counts connections closed because their PROXY header was missing, wrong or late.
+// trusts reports that a peer may say who its client is.
+func (f *FrontProxy) trusts(peer netip.Addr) bool {
+	peer = peer.Unmap().WithZone("")
+	return len(f.trusted) == 0 || slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(peer) })
+}
+
+// Rejected counts connections closed because their PROXY header was missing, wrong, late or of a peer that is not trusted.
 func (f *FrontProxy) Rejected() uint64 { return f.rejected.Load() }
 
 // Accept wraps the accept function of a port: next gets the connection once its header was read. Its addresses are then those
 // the header announces, and its first byte is the one after the header.
 func (f *FrontProxy) Accept(next func(*reactor.Conn) reactor.Handler) func(*reactor.Conn) reactor.Handler {
 	return func(c *reactor.Conn) reactor.Handler {
+		if !f.trusts(c.RemoteAddr().Addr()) {
+			f.rejected.Add(1)
+			return nil
+		}
 		a := &announcing{front: f, conn: c, next: next}
 		a.timer = c.Loop().NewTimer(a.reject)
 		a.timer.Reset(f.timeout)

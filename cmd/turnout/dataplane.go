@@ -26,6 +26,7 @@ type dataplaneConfig struct {
 	Store               *routing.Store
 	StrictSNI           bool
 	ProxyProtocol       bool                // every connection begins with a PROXY header
+	ProxyTrusted        []netip.Prefix      // whose header is believed; nil: everybody's
 	TLS                 tlsmux.PolicyConfig // towards clients
 	AccessLog           proxy.AccessLog     // nil: no access log
 	Log                 *zap.Logger
@@ -97,7 +98,7 @@ func (d *dataplane) Open() error {
 	plain, secure := d.acceptPlain, d.acceptTLS
 	if d.cfg.ProxyProtocol {
 		var err error
-		if d.front, err = tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: d.cfg.Timeouts.ClientHello}); err != nil {
+		if d.front, err = tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: d.cfg.Timeouts.ClientHello, Trusted: d.cfg.ProxyTrusted}); err != nil {
 			return err
 		}
 		plain, secure = d.front.Accept(plain), d.front.Accept(secure)

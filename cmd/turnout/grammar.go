@@ -91,6 +91,23 @@ func parseList(s string) []string {
 	return items
 }
 
+// parsePrefixes reads a comma list of addresses and CIDRs.
+func parsePrefixes(s string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, item := range parseList(s) {
+		p, err := netip.ParsePrefix(item)
+		if err != nil {
+			a, err := netip.ParseAddr(item)
+			if err != nil || a.Zone() != "" {
+				return nil, errors.New("allowed: IP addresses and CIDRs such as 10.0.0.0/8, separated by commas")
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
+}
+
 // parseWord accepts exactly one of words.
 func parseWord(s string, words ...string) (string, error) {
 	if slices.Contains(words, s) {

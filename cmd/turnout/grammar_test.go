@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -65,6 +66,18 @@ func TestParseListenAddr(t *testing.T) {
 	for _, in := range []string{"", "80", "127.0.0.1", "::1:80", ":", ":http", ":65536", ":-1", "example.com:80", "256.0.0.1:80"} {
 		if got, err := parseListenAddr(in); err == nil {
 			t.Errorf("%q: accepted as %q", in, got)
+		}
+	}
+}
+
+func TestParsePrefixes(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "[]", "10.1.2.3/8": "[10.0.0.0/8]", "192.0.2.1, 2001:db8::/32,": "[192.0.2.1/32 2001:db8::/32]",
+		"10.0.0.0/33": "error", "fe80::1%eth0": "error", "proxy.test": "error", "10.0.0.1 10.0.0.2": "error",
+	} {
+		got, err := parsePrefixes(in)
+		if text := fmt.Sprint(got); (err != nil) != (want == "error") || err == nil && text != want {
+			t.Errorf("%q: %v, %v, want %s", in, got, err, want)
 		}
 	}
 }

@@ -67,6 +67,25 @@ func TestProxyProtocolOnBothPorts(t *testing.T) {
 	}
 }
 
+// TestTrustedProxies: only trusted peers may say who their client is, on both ports.
+func TestTrustedProxies(t *testing.T) {
+	app := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	const request = "PROXY TCP4 203.0.113.9 198.51.100.1 4660 7443\r\nGET / HTTP/1.1\r\nHost: front.example.com\r\nConnection: close\r\n\r\n"
+	for source, served := range map[string]bool{"10.0.0.0/8, 127.0.0.1": true, "10.0.0.0/8": false} {
+		p := startRouter(t, []string{"ROUTER_USE_PROXY_PROTOCOL=true", "ROUTER_PROXY_PROTOCOL_TRUSTED_SOURCE=" + source}, "--manifests", siteDir(t, app))
+		got, _ := io.ReadAll(dial(t, p.http, request))
+		if strings.HasPrefix(string(got), "HTTP/1.1 418 ") != served || !served && len(got) > 0 {
+			t.Errorf("trusting %s: %.100q", source, got)
+		}
+		if !served {
+			got, _ = io.ReadAll(dial(t, p.https, request))
+			if len(got) > 0 {
+				t.Errorf("trusting %s: %.100q of the TLS port", source, got)
+			}
+		}
+	}
+}
+
 func TestConnectionsWaitForTheirTurn(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--max-connections", "2", "--threads", "1")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type options struct {
 	httpPort, httpsPort, statsPort int
 	listenAddr, ipMode             string
 	proxyProtocol                  bool
+	proxyTrusted                   []netip.Prefix
 
 	headers headerOptions
 	answers answerOptions

@@ -95,7 +95,7 @@ func (r *router) furnish(stdout io.Writer) error {
 	}
 	data := dataplaneConfig{
 		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
-		Limits: o.limits, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
+		Limits: o.limits, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, ProxyTrusted: o.proxyTrusted, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
 	}
 	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()

@@ -171,7 +171,7 @@ func TestCaptures(t *testing.T) {
 		}
 	}
 	r.say("GET / HTTP/1.1\r\nHost: App.test\r\nX-In: first\r\nX-In: second\r\nCookie: x=session=0; session=12345\r\n\r\n")
-	check("sec", "app.test", "pod", "session=1", "session=2")
+	check("sec", "App.test", "pod", "session=1", "session=2")
 	r.say("GET / HTTP/1.1\r\nHost: other.test\r\n\r\n")
 	check("", "other.test", "", "", "")
 }

@@ -34,7 +34,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 // expectsBody: methods whose requests say so when they have no body (RFC 9110 section 8.6).
 func expectsBody(method []byte) bool {
 	switch string(method) {
-	case "GET", "HEAD", "OPTIONS", "TRACE", "DELETE":
+	case "GET", "HEAD", "OPTIONS", "DELETE":
 		return false
 	}
 	return true

@@ -54,7 +54,6 @@ func (r *request) parse(p []byte, lim wire.Limits) error {
 		return err
 	}
 	q := &r.req
-	lower(q.Authority)
 	r.head = proxy.Head{
 		Method: q.Method, Target: q.Target, Authority: q.Authority, Path: q.Path, Query: q.Query,
 		Minor: q.Minor, Fields: q.Fields, ContentLength: q.ContentLength, Upgrade: q.Upgrade, Options: q.ConnectionOptions,
@@ -74,15 +73,6 @@ func (r *response) parse(p, method []byte, lim wire.Limits) error {
 		ContentLength: s.ContentLength, Upgrade: s.Upgrade, Options: s.ConnectionOptions,
 	}
 	return nil
-}
-
-// lower puts ASCII letters into lower case in place.
-func lower(b []byte) {
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
 }
 
 // keep readies the memory for another message; false when it grew too large for that.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
+	"turnout/routing"
 )
 
 func TestConversations(t *testing.T) {
@@ -62,16 +64,15 @@ func (c *conversation) run(t *testing.T, n *reactor.Network) error {
 	}
 	var now *client
 	for _, s := range c.steps {
-		if now == nil && s.verb != "port" && s.verb != "connect" {
+		if now == nil && s.verb != "port" && s.verb != "connect" && s.verb != "forwarding" {
 			now = connect()
 		}
 		switch s.verb {
 		case "port":
-			port = plainPort
-			if string(s.data) == "proxy" {
-				port = proxyPort
-			}
+			port = map[string]netip.AddrPort{"plain": plainPort, "proxy": proxyPort, "wary": waryPort}[string(s.data)]
 			continue
+		case "forwarding":
+			o.rig.republish(t, func(p *routing.Policy) { p.Forwarded = policies[string(s.data)] })
 		case "connect":
 			now = connect()
 		case "send":
@@ -96,6 +97,11 @@ func (c *conversation) run(t *testing.T, n *reactor.Network) error {
 		}
 	}
 	return o.invariants()
+}
+
+// policies are the forwarding policies by name.
+var policies = map[string]routing.ForwardedPolicy{
+	"append": routing.ForwardedAppend, "replace": routing.ForwardedReplace, "if-none": routing.ForwardedIfNone, "never": routing.ForwardedNever,
 }
 
 var requestLine = regexp.MustCompile(`(?m)^([A-Z]+) \S+ HTTP/1\.[01]\r$`)

@@ -21,6 +21,7 @@ import (
 var (
 	plainPort = netip.MustParseAddrPort("192.0.2.1:80")
 	proxyPort = netip.MustParseAddrPort("192.0.2.1:8080")
+	waryPort  = netip.MustParseAddrPort("192.0.2.1:8081") // PROXY headers of 203.0.113.0/24 only
 	podAddr   = netip.MustParseAddrPort("198.51.100.1:8080")
 )
 
@@ -53,7 +54,7 @@ func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.A
 
 func (l *lane) accept(c *reactor.Conn) reactor.Handler { return l.server.Accept(c, false) }
 
-// republish publishes the one route there is, after change.
+// republish publishes app.test, after change, and secure.test, whose plain requests are redirected.
 func (r *rig) republish(t testing.TB, change func(*routing.Policy)) {
 	t.Helper()
 	spec := routing.RouteSpec{
@@ -61,8 +62,11 @@ func (r *rig) republish(t testing.TB, change func(*routing.Policy)) {
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 		Targets: []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}},
 	}
+	secure := spec
+	secure.RouteKey, secure.Host = routing.RouteKey{Namespace: "ns", Name: "secure", UID: "2"}, "secure.test"
+	secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
 	change(&spec.Policy)
-	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec})
+	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec, secure})
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
@@ -99,7 +103,13 @@ func newRig(t *testing.T, n *reactor.Network, replies []reply) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for port, accept := range map[netip.AddrPort]func(*reactor.Conn) reactor.Handler{plainPort: r.lane.accept, proxyPort: front.Accept(r.lane.accept)} {
+	wary, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Trusted: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, accept := range map[netip.AddrPort]func(*reactor.Conn) reactor.Handler{
+		plainPort: r.lane.accept, proxyPort: front.Accept(r.lane.accept), waryPort: wary.Accept(r.lane.accept),
+	} {
 		if _, err := loop.Listen(port, accept); err != nil {
 			t.Fatal(err)
 		}

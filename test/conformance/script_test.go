@@ -142,6 +142,11 @@ func (c *conversation) parse(line string, number int) error {
 		d, err := time.ParseDuration(rest)
 		c.steps = append(c.steps, step{verb: verb, wait: d})
 		return err
+	case "forwarding":
+		if _, ok := policies[rest]; !ok {
+			return fmt.Errorf("%q is no forwarding policy", rest)
+		}
+		c.steps = append(c.steps, step{verb: verb, data: []byte(rest)})
 	case "eof", "reset", "connect", "port":
 		c.steps = append(c.steps, step{verb: verb, data: []byte(rest)})
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnout/internal/testkit"
+	"turnout/routing"
 )
 
 // TestConversationsOverSockets has those conversations that the router ends by itself
@@ -22,7 +23,9 @@ func TestConversationsOverSockets(t *testing.T) {
 			}
 			t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
 				pod := listenPod(t, c.replies)
-				router.Publish(t, testkit.Spec("app.test", pod))
+				secure := testkit.Spec("secure.test", pod)
+				secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
+				router.Publish(t, testkit.Spec("app.test", pod), secure)
 				c.runOverSocket(t, router.Addr.String())
 			})
 		}
