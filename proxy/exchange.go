@@ -136,23 +136,13 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	if !ex.admit() {
 		return
 	}
-	cookie, ok := ex.requestPolicy()
-	if !ok {
-		ex.answer(500, ReasonRewrite)
+	cookie, failed := ex.requestPolicy()
+	if failed != ReasonOK {
+		ex.answer(500, failed)
 		return
 	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie)
-}
-
-// unserved methods reach no endpoint: CONNECT would make a tunnel past every policy (RFC 9110 section 9.3.6), TRACE would tell
-// the client what the router adds for the endpoint alone (section 9.3.8), PRI is kept for HTTP/2 (RFC 9113 section 11.6).
-func unserved(method []byte) bool {
-	switch string(method) {
-	case "CONNECT", "TRACE", "PRI":
-		return true
-	}
-	return false
 }
 
 // RequestData relays body bytes of the client, valid for the call only.
@@ -230,9 +220,9 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		ex.answer(502, ReasonUpstreamHead)
 		return
 	}
-	if !ex.responsePolicy(h) {
+	if failed := ex.responsePolicy(h); failed != ReasonOK {
 		ex.abandon()
-		ex.answer(500, ReasonRewrite)
+		ex.answer(500, failed)
 		return
 	}
 	ex.status = h.Status

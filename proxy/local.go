@@ -128,6 +128,8 @@ func pageFor(status int) string {
 		return page405
 	case 408:
 		return page408
+	case 413:
+		return page413
 	case 414:
 		return page414
 	case 417:
@@ -158,11 +160,12 @@ const (
 	page400 = "<html><body><h1>400 Bad Request</h1>\nThe request does not follow the HTTP grammar.\n</body></html>\n"
 	page405 = "<html><body><h1>405 Method Not Allowed</h1>\nThis method is not served here.\n</body></html>\n"
 	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"
+	page413 = "<html><body><h1>413 Content Too Large</h1>\nThe chunks of this body carry too much besides content.\n</body></html>\n"
 	page414 = "<html><body><h1>414 URI Too Long</h1>\nThe request target is too long.\n</body></html>\n"
 	page417 = "<html><body><h1>417 Expectation Failed</h1>\nThis expectation is not known here.\n</body></html>\n"
 	page421 = "<html><body><h1>421 Misdirected Request</h1>\nThis host is not served on this connection.\n</body></html>\n"
 	page431 = "<html><body><h1>431 Request Header Fields Too Large</h1>\nThe request head is too large.\n</body></html>\n"
-	page500 = "<html><body><h1>500 Internal Server Error</h1>\nThe rules for this message ask for more than a message may grow.\n</body></html>\n"
+	page500 = "<html><body><h1>500 Internal Server Error</h1>\nThe rules for this message could not be carried out.\n</body></html>\n"
 	page501 = "<html><body><h1>501 Not Implemented</h1>\nThis transfer coding or protocol is not known here.\n</body></html>\n"
 	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"
 	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"

@@ -21,6 +21,8 @@ func rejection(status int) Reason {
 	switch status {
 	case 408:
 		return ReasonClientTimeout
+	case 413:
+		return ReasonContentSize
 	case 414:
 		return ReasonTargetSize
 	case 431:
@@ -29,4 +31,14 @@ func rejection(status int) Reason {
 		return ReasonUnsupported
 	}
 	return ReasonBadRequest
+}
+
+// unserved methods reach no endpoint: CONNECT would make a tunnel past every policy (RFC 9110 section 9.3.6), TRACE would tell
+// the client what the router adds for the endpoint alone (section 9.3.8), PRI is kept for HTTP/2 (RFC 9113 section 11.6).
+func unserved(method []byte) bool {
+	switch string(method) {
+	case "CONNECT", "TRACE", "PRI":
+		return true
+	}
+	return false
 }

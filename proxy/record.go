@@ -77,6 +77,8 @@ const (
 	ReasonFlood                       // an HTTP/2 client asked for more than its share
 	ReasonUpstreamTLS                 // no TLS session with an endpoint came about
 	ReasonQueueTimeout                // no endpoint could take another request for too long
+	ReasonContentSize                 // what frames the request's body is larger than it may be (413)
+	ReasonInternal                    // the router itself failed over this message (500)
 	reasonCount
 )
 
@@ -85,7 +87,7 @@ var reasonNames = [reasonCount]string{
 	"upstream-reset", "upstream-malformed", "server-timeout", "client-timeout", "client-gone",
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
-	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout",
+	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
 }
 
 // String is the stable word of the reason.

@@ -22,16 +22,17 @@ import (
 //	unique id
 //	X-Forwarded-For, unless it replaced the client's: no action can touch it
 //
-// It returns the sticky cookie's value, nil without one. False: the request would have
-// grown too large.
-func (ex *Exchange) requestPolicy() (cookie []byte, ok bool) {
+// It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK if it can:
+// ReasonRewrite when the request would have grown too large, ReasonInternal after a panic.
+func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
+	defer ex.contain(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
 	room := cfg.MaxRewrite
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special := ex.stripRequest(h)
 	if cfg.RequestActions != nil {
 		if !ex.apply(cfg.RequestActions, h, &room) {
-			return nil, false
+			return nil, ReasonRewrite
 		}
 		special = specialCookie | specialForwarded
 	}
@@ -41,12 +42,13 @@ func (ex *Exchange) requestPolicy() (cookie []byte, ok bool) {
 	}
 	ip := ex.forward(pol.Forwarded, &seen)
 	if pol.Rewrite != nil {
+		var ok bool
 		if h.Path, ok = pol.Rewrite.Apply(h.Path, &ex.scratch, room); !ok {
-			return nil, false
+			return nil, ReasonRewrite
 		}
 	}
 	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &room) {
-		return nil, false
+		return nil, ReasonRewrite
 	}
 	if cfg.UniqueID != nil {
 		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: cfg.UniqueID.value(ex)})
@@ -60,7 +62,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, ok bool) {
 		}
 	}
 	h.AdjustCase = pol.AdjustCase
-	return cookie, true
+	return cookie, ReasonOK
 }
 
 // What stripRequest met that settle has to look at.

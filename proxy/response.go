@@ -30,9 +30,10 @@ func (ex *Exchange) stripResponse(h *Head) {
 
 // responsePolicy turns the endpoint's answer into the one the client gets: HSTS, the
 // actions of the route, those of the router, and the sticky cookie last, so that nothing
-// the pod or a route says can touch the router's own cookie. False: the answer would
-// have grown too large.
-func (ex *Exchange) responsePolicy(h *Head) bool {
+// the pod or a route says can touch the router's own cookie. It returns why the answer
+// cannot be used, ReasonOK if it can, as requestPolicy does.
+func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
+	defer ex.contain(&failed)
 	ex.captureResponse(h)
 	ex.stripResponse(h)
 	pol, cfg := ex.route.Policy(), &ex.w.cfg
@@ -42,15 +43,15 @@ func (ex *Exchange) responsePolicy(h *Head) bool {
 	}
 	room := cfg.MaxRewrite
 	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &room) {
-		return false
+		return ReasonRewrite
 	}
 	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &room) {
-		return false
+		return ReasonRewrite
 	}
 	if pol.CookieName != "" && !ex.lease.Sticky() {
 		ex.addCookie(h, pol)
 	}
-	return true
+	return ReasonOK
 }
 
 // addCookie tells the client which server to come back to.

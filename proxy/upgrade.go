@@ -11,9 +11,9 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	if ex.extended() {
 		h.Status = 200
 	}
-	if !ex.responsePolicy(h) {
+	if failed := ex.responsePolicy(h); failed != ReasonOK {
 		ex.abandon()
-		ex.answer(500, ReasonRewrite)
+		ex.answer(500, failed)
 		return
 	}
 	ex.status = h.Status

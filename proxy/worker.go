@@ -71,6 +71,10 @@ type Config struct {
 	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
 	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
+
+	// Panicked is told, on the loop, about a panic of the rules for a message; that exchange is answered 500 and the
+	// others go on. nil: it ends the process like any other panic.
+	Panicked func(v any, stack []byte)
 }
 
 // DefaultMaxRewrite is what the router this one replaces keeps free for rewriting.

@@ -47,7 +47,8 @@ type dataplane struct {
 	front       *tlsmux.FrontProxy // nil without the PROXY protocol
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
-	handedOver  atomic.Bool // another process accepts the connections now
+	handedOver  atomic.Bool  // another process accepts the connections now
+	panics      atomic.Int64 // when the log told of one last, in ns since 1970
 }
 
 // lane is everything of one loop.
@@ -135,6 +136,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	config := proxy.Config{
 		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
 	}
+	config.Panicked = d.panicked
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)
 	if ln.worker, err = proxy.NewWorker(config); err != nil {

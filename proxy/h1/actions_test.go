@@ -194,6 +194,11 @@ func TestAdjustCase(t *testing.T) {
 				t.Errorf("the client got %q without %q", got, want)
 			}
 		}
+		for _, bad := range []string{"GET\r\n\r\n", "GET / HTTP/1.1\r\nHost: nowhere.test\r\n\r\n"} { // answers of the router's own
+			if got := string(r.say(bad).Received()); !strings.Contains(got, "\r\nContent-Length: ") || !strings.Contains(got, "\r\nConnection: close\r\n") {
+				t.Errorf("to %q the client got %q", bad, got)
+			}
+		}
 		sent := p.requests[0]
 		if strings.Contains(sent, "\r\nHost: app.test\r\n") != on || strings.Contains(sent, "\r\nContent-Length: 2\r\n") != on || strings.Contains(sent, "\r\nX-Forwarded-For: ") != on {
 			t.Errorf("adjusting %v: the pod got %q", on, sent)

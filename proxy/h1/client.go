@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"errors"
 	"time"
 
 	"turnout/balancer"
@@ -337,7 +338,11 @@ func (cc *clientConn) Drained(*reactor.Conn) {
 }
 
 // Closed implements reactor.Handler.
-func (cc *clientConn) Closed(*reactor.Conn, error) {
+func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
+	if errors.Is(why, reactor.ErrClosed) { // the loop ends: the client's connection does too, and tells the exchange
+		cc.gone()
+		return
+	}
 	switch cc.state {
 	case clientConnect:
 		cc.fail(proxy.FaultConnect)

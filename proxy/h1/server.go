@@ -2,7 +2,6 @@ package h1
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -312,9 +311,13 @@ func verdict(err error) (status int, detail string) {
 // local writes an answer outside any exchange and ends the connection.
 func (sc *serverConn) local(status int) {
 	body, media := proxy.Page(status)
+	adjust := sc.s.adjust
 	b := wire.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
-	b = fmt.Appendf(b, "content-length: %d\r\ncache-control: no-cache\r\ncontent-type: %s\r\nconnection: close\r\n\r\n%s", len(body), media, body)
-	sc.c.SetBuffer(b)
+	b = wire.AppendContentLength(b, int64(len(body)), adjust)
+	b = wire.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
+	b = wire.AppendField(b, []byte("content-type"), []byte(media), adjust)
+	b = wire.AppendField(b, nameConnection, valueClose, adjust)
+	sc.c.SetBuffer(append(wire.AppendHeadEnd(b), body...))
 	sc.finish()
 }
 
@@ -385,12 +388,16 @@ func (sc *serverConn) Drained(*reactor.Conn) {
 }
 
 // Closed implements reactor.Handler.
-func (sc *serverConn) Closed(*reactor.Conn, error) {
+func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 	sc.phase = phaseGone
 	sc.timer.Stop()
 	if ex := sc.ex; ex != nil {
 		sc.ex = nil
-		ex.DownstreamGone(proxy.FaultReset)
+		fault := proxy.FaultReset
+		if errors.Is(why, reactor.ErrClosed) {
+			fault = proxy.FaultShutdown
+		}
+		ex.DownstreamGone(fault)
 	}
 	sc.recycle()
 	sc.s.forget(sc)

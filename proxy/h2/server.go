@@ -157,6 +157,7 @@ type serverConn struct {
 	midway      bool          // something that was begun is to be ended in time
 	ending      bool          // closes with its last stream
 	gone        bool
+	cut         bool // by the end of the loop
 }
 
 // Open implements session.Host.
@@ -238,8 +239,8 @@ func (sc *serverConn) Drained(*reactor.Conn) {
 }
 
 // Closed implements reactor.Handler.
-func (sc *serverConn) Closed(*reactor.Conn, error) {
-	sc.gone = true
+func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
+	sc.gone, sc.cut = true, errors.Is(why, reactor.ErrClosed)
 	sc.timer.Stop()
 	sc.session.Abandon()
 	sc.s.forget(sc)

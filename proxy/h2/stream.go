@@ -100,6 +100,9 @@ func (st *serverStream) OnClosed(code wire.Code, _ bool) {
 		case wire.ProtocolError, wire.FlowControlError, wire.StreamClosed, wire.CompressionError, wire.FrameSizeError:
 			f = proxy.FaultMalformed
 		}
+		if sc.cut {
+			f = proxy.FaultShutdown
+		}
 		ex.DownstreamGone(f)
 	}
 	if t := st.tunnel; t != nil {

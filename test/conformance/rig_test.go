@@ -33,17 +33,18 @@ type lane struct {
 }
 
 // newLane assembles the rooms of a loop.
-func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.AccessLog) *lane {
+func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.AccessLog, change []func(*proxy.Config)) *lane {
 	t.Helper()
 	l := &lane{}
 	var err error
 	if l.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop}); err != nil {
 		t.Fatal(err)
 	}
-	l.worker, err = proxy.NewWorker(proxy.Config{
-		Store: store, Clock: h1.Clock{Loop: loop}, Upstreams: l.pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts(),
-	})
-	if err != nil {
+	cfg := proxy.Config{Store: store, Clock: h1.Clock{Loop: loop}, Upstreams: l.pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if l.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
 	if l.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: l.worker}); err != nil {
@@ -54,13 +55,16 @@ func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.A
 
 func (l *lane) accept(c *reactor.Conn) reactor.Handler { return l.server.Accept(c, false) }
 
-// republish publishes app.test, after change, and secure.test, whose plain requests are redirected.
-func (r *rig) republish(t testing.TB, change func(*routing.Policy)) {
+// republish publishes app.test, after change, and with other servers than the pod where there are any, and secure.test, whose plain requests are redirected.
+func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...balancer.Target) {
 	t.Helper()
+	if targets == nil {
+		targets = []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}}
+	}
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}},
+		Targets: targets,
 	}
 	secure := spec
 	secure.RouteKey, secure.Host = routing.RouteKey{Namespace: "ns", Name: "secure", UID: "2"}, "secure.test"
@@ -94,11 +98,12 @@ func (l *records) Log(r *proxy.Record) {
 	*l = append(*l, kept)
 }
 
-func newRig(t *testing.T, n *reactor.Network, replies []reply) *rig {
+// newRig assembles a router; change alters the configuration of its worker.
+func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*proxy.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore()}
 	loop := n.NewLoop(reactor.Config{})
-	r.lane = newLane(t, loop, r.store, &r.log)
+	r.lane = newLane(t, loop, r.store, &r.log, change)
 	front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{})
 	if err != nil {
 		t.Fatal(err)

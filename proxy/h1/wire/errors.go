@@ -116,7 +116,7 @@ var requestErrors = [faultCount]Error{
 	faultChunkLine:          {400, "chunk-line", "RFC 9112 section 7.1"},
 	faultChunkExt:           {400, "chunk-ext", "RFC 9112 section 7.1.1"},
 	faultChunkEnd:           {400, "chunk-end", "RFC 9112 section 7.1"},
-	faultChunkFlood:         {400, "chunk-flood", "RFC 9112 section 7.1.1"},
+	faultChunkFlood:         {413, "chunk-flood", "RFC 9112 section 7.1.1"},
 	faultTrailerSize:        {431, "trailer-size", "RFC 6585 section 5"},
 	faultTrailerCount:       {431, "trailer-count", "RFC 6585 section 5"},
 }
