@@ -165,3 +165,9 @@ func (r *Relay) Done(reason Reason, in, out uint64) {
 		r.lease.Release()
 	}
 }
+
+// Opening is the silence that ends the connection before bytes have gone both ways: nobody has shown yet that it is for
+// something.
+func (r *Relay) Opening() time.Duration {
+	return min(r.w.cfg.Timeouts.Client, r.route.Policy().ServerTimeout)
+}

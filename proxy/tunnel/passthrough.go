@@ -100,7 +100,7 @@ func (d *dialing) Connected(c *reactor.Conn) {
 	relay := w.relay
 	relay.Connected()
 	limits := w.p.Worker.Timeouts()
-	Join(w.client, c, Config{Idle: relay.Idle(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Done: func(in, out uint64) {
+	Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Done: func(in, out uint64) {
 		relay.Done(proxy.ReasonTunnelClosed, in, out)
 	}})
 }

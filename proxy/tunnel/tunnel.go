@@ -20,6 +20,8 @@ const bulk = 64 << 10
 // Config of a tunnel.
 type Config struct {
 	Idle time.Duration // silence in both directions that ends the tunnel; 0 = never
+	// Opening is the same until bytes have gone both ways; 0 = Idle.
+	Opening time.Duration
 	// ClientFin is how long the direction to a may stay open after a, the client, ended its sending without a byte moving;
 	// ServerFin the same for b. 0 = no limit.
 	ClientFin, ServerFin time.Duration
@@ -35,6 +37,8 @@ type Tunnel struct {
 	watch *Watch
 	a, b  side
 	open  int
+
+	opening bool // bytes have not gone both ways
 }
 
 // side is one connection of a tunnel as a reactor.Handler.
@@ -55,7 +59,11 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	t := &Tunnel{cfg: cfg, loop: a.Loop(), open: 2}
 	t.a = side{t: t, c: a, peer: &t.b}
 	t.b = side{t: t, c: b, peer: &t.a}
-	t.watch = NewWatch(t.loop, cfg.Idle, t.total, t.Close)
+	idle := cfg.Idle
+	if cfg.Opening > 0 {
+		t.opening, idle = true, cfg.Opening
+	}
+	t.watch = NewWatch(t.loop, idle, t.total, t.Close)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
 	a.Resume()
@@ -97,6 +105,10 @@ func (s *side) Data(c *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	s.copied += uint64(len(p))
+	if t := s.t; t.opening && s.peer.copied > 0 {
+		t.opening = false
+		t.watch.SetIdle(t.cfg.Idle)
+	}
 	s.peer.c.Write(p)
 	if s.peer.c.Congested() {
 		c.Pause()

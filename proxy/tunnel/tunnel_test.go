@@ -200,6 +200,43 @@ func TestSilentTunnelEnds(t *testing.T) {
 	r.wantEnded(proxy.ReasonTunnelClosed)
 }
 
+// TestOpeningTunnelEnds: until bytes have gone both ways the limits of client and server count, then that of tunnels, whichever
+// is longer.
+func TestOpeningTunnelEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tunnel    time.Duration
+		podSpeaks bool
+		kept      time.Duration // still there after so long
+		gone      time.Duration // gone after so long
+	}{
+		"nobody answers":                {time.Hour, false, 29 * time.Second, 35 * time.Second},
+		"nobody answers, short tunnels": {10 * time.Second, false, 29 * time.Second, 35 * time.Second},
+		"both have spoken":              {time.Hour, true, 59 * time.Minute, 70 * time.Minute},
+		"both, short tunnels":           {10 * time.Second, true, 9 * time.Second, 13 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := reactor.NewNetwork(1)
+			r := newRigWith(t, n, func(p *routing.Policy) { p.TunnelTimeout = tc.tunnel }, podA)
+			n.Accept(podA, func(p *reactor.Peer) {
+				if tc.podSpeaks {
+					p.Write([]byte("x"))
+				}
+			})
+			c := n.Connect(front)
+			c.Write([]byte("hello"))
+			n.Advance(tc.kept)
+			if c.EOF() || c.ResetSeen() {
+				t.Fatal("closed before its time")
+			}
+			n.Advance(tc.gone - tc.kept)
+			if !c.EOF() && !c.ResetSeen() {
+				t.Fatal("kept for too long")
+			}
+			r.wantEnded(proxy.ReasonTunnelClosed)
+		})
+	}
+}
+
 func TestEachSideHasItsFinTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		client, server time.Duration

@@ -34,6 +34,12 @@ func NewWatch(loop *reactor.Loop, idle time.Duration, bytes func() uint64, end f
 	return w
 }
 
+// SetIdle changes how long both directions may move nothing, from now on.
+func (w *Watch) SetIdle(idle time.Duration) {
+	w.idle, w.silent, w.moved = idle, 0, w.bytes()
+	w.arm()
+}
+
 // HalfClosed tells that a direction has ended; the other may go on for limit without
 // a byte moving, 0 = no limit.
 func (w *Watch) HalfClosed(limit time.Duration) {
