@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// forwardedBy is what the endpoint gets of forwarded fields when a client sends sent, a line each.
+func forwardedBy(t *testing.T, policy routing.ForwardedPolicy, client Client, sent ...string) string {
+	t.Helper()
+	spec := routing.RouteSpec{RouteKey: routing.RouteKey{Namespace: "n", Name: "r", UID: "u"}, Host: "app.test", Policy: routing.Policy{Forwarded: policy}}
+	table, rejected := routing.Compile(routing.Options{Registry: balancer.NewRegistry()}, nil, []routing.RouteSpec{spec})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	ex := &Exchange{w: &Worker{cfg: Config{Clock: at(0), MaxRewrite: DefaultMaxRewrite}}}
+	ex.client, ex.route = &client, table.Match(false, []byte("app.test"), []byte("/")).Route
+	ex.req = &Head{Method: []byte("GET"), Authority: []byte("app.test:81"), Path: []byte("/"), Minor: 1}
+	for _, line := range sent {
+		name, value, _ := strings.Cut(line, ": ")
+		ex.req.Fields = append(ex.req.Fields, Field{Name: []byte(name), Value: []byte(value)})
+	}
+	if _, failed := ex.requestPolicy(); failed != ReasonOK {
+		t.Fatal(failed)
+	}
+	var lines []string
+	for _, f := range ex.req.Fields {
+		lines = append(lines, strings.TrimPrefix(string(f.Name), "x-forwarded-")+"="+string(f.Value))
+	}
+	return strings.Join(lines, " | ")
+}
+
+// TestForwardedPolicies: every field in every policy, for addresses of both families and every protocol of the client.
+func TestForwardedPolicies(t *testing.T) {
+	from := func(addr string) Client {
+		return Client{Addr: netip.MustParseAddrPort(addr), Local: netip.MustParseAddrPort("10.0.0.1:8080")}
+	}
+	v4, v6, mapped := from("192.0.2.7:1"), from("[2001:db8::7]:1"), from("[::ffff:192.0.2.7]:1")
+	zoned, tls, h2, prior := from("[fe80::7%eth0]:1"), v4, v4, v4
+	tls.Secure, h2.Secure, h2.H2, prior.Secure = true, true, true, true
+	h2.Local = netip.MustParseAddrPort("[2001:db8::1]:8443")
+	all := []string{
+		"x-forwarded-for: 9.9.9.9", "x-forwarded-host: evil.test", "x-forwarded-port: 1", "x-forwarded-proto: ftp, wss",
+		"x-forwarded-proto-version: h3", "forwarded: for=9.9.9.9",
+	}
+	const theirs = "for=9.9.9.9 | host=evil.test | port=1 | proto=ftp, wss | proto-version=h3 | forwarded=for=9.9.9.9"
+	for _, c := range []struct {
+		name   string
+		policy routing.ForwardedPolicy
+		client Client
+		sent   []string
+		want   string
+	}{
+		{"append", routing.ForwardedAppend, v4, nil, "host=app.test:81 | port=8080 | proto=http | forwarded=for=192.0.2.7;host=app.test:81;proto=http | for=192.0.2.7"},
+		{"append, IPv6", routing.ForwardedAppend, v6, nil, `host=app.test:81 | port=8080 | proto=http | forwarded=for="[2001:db8::7]";host=app.test:81;proto=http | for=2001:db8::7`},
+		{"append, IPv4 in IPv6", routing.ForwardedAppend, mapped, nil, "host=app.test:81 | port=8080 | proto=http | forwarded=for=192.0.2.7;host=app.test:81;proto=http | for=192.0.2.7"},
+		{"append, a zone", routing.ForwardedAppend, zoned, nil, `host=app.test:81 | port=8080 | proto=http | forwarded=for="[fe80::7]";host=app.test:81;proto=http | for=fe80::7`},
+		{"append, TLS", routing.ForwardedAppend, tls, nil, "host=app.test:81 | port=8080 | proto=https | forwarded=for=192.0.2.7;host=app.test:81;proto=https | for=192.0.2.7"},
+		{"append, HTTP/2", routing.ForwardedAppend, h2, nil, "host=app.test:81 | port=8443 | proto=https | proto-version=h2 | forwarded=for=192.0.2.7;host=app.test:81;proto=https | for=192.0.2.7"},
+		{"append, to what the client says", routing.ForwardedAppend, h2, all, theirs + " | host=app.test:81 | port=8443 | proto=https | proto-version=h2 | forwarded=for=192.0.2.7;host=app.test:81;proto=https | for=192.0.2.7"},
+		{"replace", routing.ForwardedReplace, v4, all, "for=192.0.2.7 | host=app.test:81 | port=8080 | proto=http | forwarded=for=192.0.2.7;host=app.test:81;proto=http"},
+		{"replace, IPv6", routing.ForwardedReplace, v6, all, `for=2001:db8::7 | host=app.test:81 | port=8080 | proto=http | forwarded=for="[2001:db8::7]";host=app.test:81;proto=http`},
+		{"replace, HTTP/2", routing.ForwardedReplace, h2, all, "for=192.0.2.7 | host=app.test:81 | port=8443 | proto=https | proto-version=h2 | forwarded=for=192.0.2.7;host=app.test:81;proto=https"},
+		{"if-none, nothing", routing.ForwardedIfNone, v6, nil, `host=app.test:81 | port=8080 | proto=http | forwarded=for="[2001:db8::7]";host=app.test:81;proto=http | for=2001:db8::7`},
+		{"if-none, all", routing.ForwardedIfNone, h2, all, theirs},
+		{"if-none, all but the version", routing.ForwardedIfNone, h2, append(append([]string{}, all[:4]...), all[5]), strings.Replace(theirs, " | proto-version=h3", "", 1) + " | proto-version=h2"},
+		{"if-none, the scheme of the client", routing.ForwardedIfNone, v4, all[3:4], "proto=ftp, wss | host=app.test:81 | port=8080 | forwarded=for=192.0.2.7;host=app.test:81;proto=wss | for=192.0.2.7"},
+		{"if-none, only its address", routing.ForwardedIfNone, prior, all[:1], "for=9.9.9.9 | host=app.test:81 | port=8080 | proto=https | forwarded=for=192.0.2.7;host=app.test:81;proto=https"},
+		{"never", routing.ForwardedNever, h2, all, theirs},
+		{"never, nothing", routing.ForwardedNever, v6, nil, ""},
+	} {
+		if got := forwardedBy(t, c.policy, c.client, c.sent...); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
