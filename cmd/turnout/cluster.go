@@ -22,6 +22,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 		return err
 	}
 	cfg.Secrets = f.Secrets()
+	r.review = f.Visitors(o.name).Review
 	if o.updateStatus {
 		writer := status.WriterConfig{
 			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Resync: o.resync,

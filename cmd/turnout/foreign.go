@@ -37,7 +37,6 @@ func foreignFlags(table []setting) []foreignFlag {
 		"blueprint-route-labels", "blueprint-route-pool-size", "max-dynamic-servers")
 	add(foreignFlag{isBool: true}, "haproxy-config-manager", "enable-ingress", "watch-endpoints")
 
-	add(foreignFlag{later: true}, "stats-user", "stats-password", "stats-user-file", "stats-password-file")
 	add(foreignFlag{later: true, isBool: true}, "include-udp-endpoints")
 	return all
 }

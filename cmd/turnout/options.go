@@ -39,8 +39,9 @@ type options struct {
 	proxyProtocol                  bool
 	proxyTrusted                   []netip.Prefix
 
-	headers headerOptions
-	answers answerOptions
+	adminPort adminOptions
+	headers   headerOptions
+	answers   answerOptions
 
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string

@@ -38,6 +38,8 @@ type router struct {
 	closeLog func()
 	rotation *rotation // of the default certificate
 	podCA    *podCA    // nil = there is none
+	// review judges visitors of the admin port; nil = nobody does.
+	review func(ctx context.Context, token, method, path string) (status int, text string)
 
 	late        bool                  // ports are opened when the first complete table is there
 	predecessor *handover.Predecessor // nil = none, or it has let go
@@ -138,13 +140,25 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
+	login, err := r.o.adminPort.login()
+	if err != nil {
+		return err
+	}
+	login.Review = r.review
+	failed := func(err error) { r.log.Error(err.Error()) }
+	secure, err := r.o.adminPort.tls(failed)
+	if err != nil {
+		return err
+	}
 	r.admin, err = admin.New(admin.Config{
+		Login:    login,
+		TLS:      secure,
 		Addr:     r.o.adminAddr,
 		Listener: listener,
 		Ready:    r.control.Ready(),
 		Routes:   func() any { return r.control.Routes() },
 		Metrics:  handler,
-		Log:      func(err error) { r.log.Error(err.Error()) },
+		Log:      failed,
 	})
 	return err
 }

@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,13 +20,15 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// Config is what a Server needs. All fields but Log are required.
+// Config is what a Server needs. Addr or Listener, Ready, Routes and Metrics are required.
 type Config struct {
 	Addr     string          // host:port; port 0 lets the system choose
 	Listener net.Listener    // of TCP; nil = one on Addr. The server's from now on
 	Ready    <-chan struct{} // closed when the first complete table is published
 	Routes   func() any      // the JSON value of /routes; any goroutine
 	Metrics  http.Handler    // answers /metrics
+	Login    Login           // for everything but /healthz
+	TLS      *tls.Config     // serves TLS too, on the same port; nil = plain HTTP only
 	Log      func(error)     // told about errors of the server itself; nil ignores them
 }
 
@@ -73,7 +76,11 @@ func New(cfg Config) (*Server, error) {
 
 func (s *Server) run() {
 	defer close(s.ended)
-	if err := s.server.Serve(s.listener); err != nil && s.cfg.Log != nil && !s.stopping.Load() && !s.left.Load() {
+	ln := s.listener
+	if s.cfg.TLS != nil {
+		ln = &sniffer{ln, s.cfg.TLS}
+	}
+	if err := s.server.Serve(ln); err != nil && s.cfg.Log != nil && !s.stopping.Load() && !s.left.Load() {
 		s.cfg.Log(fmt.Errorf("cannot go on serving admin requests: %w", err))
 	}
 }
@@ -132,6 +139,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
 	handler := s.handler(path)
 	switch {
+	case !isHealth(path) && !s.cfg.Login.admit(ctx): // it is answered
 	case handler == nil:
 		ctx.Error("not found\n", fasthttp.StatusNotFound)
 	case !ctx.IsGet() && !ctx.IsHead():
@@ -141,6 +149,9 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 		handler(ctx)
 	}
 }
+
+// isHealth reports a path that probes ask: they have no login.
+func isHealth(path string) bool { return path == "/healthz" || strings.HasPrefix(path, "/healthz/") }
 
 // handler is nil for an unknown path.
 func (s *Server) handler(path string) fasthttp.RequestHandler {

@@ -62,7 +62,8 @@ func ParseFields(text string) error {
 
 // Feeder reads a cluster and delivers events. It is made by New.
 type Feeder struct {
-	routes  rest.Interface
+	routes, authentication, authorization rest.Interface
+
 	readers []*reader
 	secrets *secrets
 }
@@ -129,7 +130,7 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	resources := clients.resources(&cfg)
 	h := newHealth(cfg.Log, config.Host, len(resources))
 	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
-	f := &Feeder{routes: clients.route, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
+	f := &Feeder{routes: clients.route, authentication: clients.authentication, authorization: clients.authorization, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
 	for _, r := range resources {
 		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, retry: retry})
 	}

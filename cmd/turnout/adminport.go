@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"turnout/internal/admin"
+	"turnout/tlsmux"
+)
+
+// adminOptions are who may read the admin port, and its TLS.
+type adminOptions struct {
+	user, password         string
+	userFile, passwordFile string // both or none count, and then they win
+	certFile, keyFile      string
+	minVersion             uint16
+	suites                 []uint16
+	groups                 []tls.CurveID
+}
+
+func adminSettings(o *options) []setting {
+	a := &o.adminPort
+	return []setting{
+		{flag: "stats-user", env: "STATS_USERNAME", value: "NAME", set: into(&a.user, parseText),
+			help: "user who may read /metrics and /routes; without user and password everybody may"},
+		{flag: "stats-password", env: "STATS_PASSWORD", value: "TEXT", set: into(&a.password, parseText), help: "the password of that user"},
+		{flag: "stats-user-file", env: "STATS_USERNAME_FILE", value: "FILE", set: into(&a.userFile, parseText),
+			help: "file with the user, to the last byte; counts together with --stats-password-file only, and wins then"},
+		{flag: "stats-password-file", env: "STATS_PASSWORD_FILE", value: "FILE", set: into(&a.passwordFile, parseText),
+			help: "file with the password, to the last byte"},
+		{flag: "metrics-tls-cert-file", env: "ROUTER_METRICS_TLS_CERT_FILE", value: "FILE", set: into(&a.certFile, parseText),
+			help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
+		{flag: "metrics-tls-key-file", env: "ROUTER_METRICS_TLS_KEY_FILE", value: "FILE", set: into(&a.keyFile, parseText),
+			help: "the key of that certificate"},
+		{flag: "metrics-tls-min-version", env: "ROUTER_METRICS_TLS_MIN_VERSION", def: "VersionTLS12", value: "VERSION", envStops: true,
+			set: into(&a.minVersion, parseGoVersion), help: "oldest version of TLS there: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"},
+		{flag: "metrics-tls-ciphers", env: "ROUTER_METRICS_TLS_CIPHERS", value: "LIST", envStops: true, set: into(&a.suites, parseMetricsCiphers),
+			help: "cipher suites there, names of OpenSSL or IANA separated by colons"},
+		{flag: "metrics-tls-curves", env: "ROUTER_METRICS_TLS_CURVES", value: "LIST", envStops: true, set: into(&a.groups, parseMetricsCurves),
+			help: "key exchange groups there, separated by colons or commas"},
+	}
+}
+
+// parseGoVersion reads a version of TLS as Go calls it.
+func parseGoVersion(s string) (uint16, error) {
+	for name, version := range map[string]uint16{
+		"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
+	} {
+		if s == name {
+			return version, nil
+		}
+	}
+	return 0, errors.New("allowed: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
+}
+
+// parseMetricsCiphers reads cipher suites, all of which have to be known. Those of TLS 1.3 are always there.
+func parseMetricsCiphers(s string) ([]uint16, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var older []string
+	for name := range strings.SplitSeq(s, ":") {
+		if _, unknown, err := tlsmux.ParseSuites13(name); err != nil || len(unknown) > 0 {
+			older = append(older, name)
+		}
+	}
+	if len(older) == 0 {
+		return nil, nil
+	}
+	suites, unknown, err := tlsmux.ParseCiphers(strings.Join(older, ":"))
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("cipher suites are not supported: %v", unknown)
+	}
+	return suites, err
+}
+
+// parseMetricsCurves reads key exchange groups, all of which have to be known.
+func parseMetricsCurves(s string) ([]tls.CurveID, error) {
+	if s == "" {
+		return nil, nil
+	}
+	groups, unknown, err := tlsmux.ParseGroups(strings.ReplaceAll(s, ",", ":"))
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("curves are not supported: %v", unknown)
+	}
+	if err != nil {
+		return nil, errors.New("no valid curves found")
+	}
+	return groups, nil
+}
+
+// login is who may read the admin port.
+func (a *adminOptions) login() (admin.Login, error) {
+	if a.userFile == "" || a.passwordFile == "" {
+		return admin.Login{User: a.user, Password: a.password}, nil
+	}
+	user, err := os.ReadFile(a.userFile)
+	if err != nil {
+		return admin.Login{}, fmt.Errorf("cannot read the user of the admin port: %w", err)
+	}
+	password, err := os.ReadFile(a.passwordFile)
+	if err != nil {
+		return admin.Login{}, fmt.Errorf("cannot read the password of the admin port: %w", err)
+	}
+	return admin.Login{User: string(user), Password: string(password)}, nil
+}
+
+// tls is how the admin port speaks TLS, nil = not at all.
+func (a *adminOptions) tls(failed func(error)) (*tls.Config, error) {
+	if a.certFile == "" {
+		return nil, nil
+	}
+	pair := &filePair{cert: a.certFile, key: a.keyFile, failed: failed}
+	if err := pair.read(); err != nil {
+		return nil, fmt.Errorf("cannot serve TLS on the admin port: %w", err)
+	}
+	return &tls.Config{
+		MinVersion: a.minVersion, CipherSuites: a.suites, CurvePreferences: a.groups, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil },
+	}, nil
+}
+
+// pairPause is how long a certificate of the admin port is used before its files are read again.
+const pairPause = 30 * time.Second
+
+// filePair is a certificate in files that somebody rotates. While they cannot be used the last good one is.
+type filePair struct {
+	cert, key string
+	failed    func(error)
+
+	mu   sync.Mutex
+	pair *tls.Certificate // guarded by mu
+	when time.Time        // of the last reading; guarded by mu
+}
+
+func (p *filePair) read() error {
+	p.when = time.Now()
+	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
+	if err != nil {
+		return err
+	}
+	p.pair = &pair
+	return nil
+}
+
+func (p *filePair) current() *tls.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.when) >= pairPause {
+		if err := p.read(); err != nil {
+			p.failed(fmt.Errorf("cannot renew the certificate of the admin port: %w", err))
+		}
+	}
+	return p.pair
+}
