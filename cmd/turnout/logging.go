@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -19,32 +21,114 @@ func newLogger(w io.Writer, level zapcore.Level) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), level))
 }
 
-// openAccessLog starts the access log that where names: off, stdout, or a file
-// that is appended to. The log is nil when it is off; closing is always allowed.
-func openAccessLog(where string, stdout io.Writer, log *zap.Logger) (*accesslog.Log, func(), error) {
-	var w io.Writer
-	closeFile := func() {}
-	switch where {
-	case "off", "":
-		return nil, closeFile, nil
-	case "stdout":
-		w = stdout
-	default:
-		f, err := os.OpenFile(where, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
-		if err != nil {
-			return nil, nil, fmt.Errorf("cannot open access log: %w", err)
-		}
-		w = f
-		closeFile = func() {
+// logOptions are where lines about requests go.
+type logOptions struct {
+	access    string // off, stdout or a file name
+	syslog    string // address, "" = none
+	facility  string
+	level     string // least important level that goes to syslog
+	maxLength int    // bytes of one message
+}
+
+func logSettings(o *options) []setting {
+	l := &o.logs
+	return []setting{
+		{flag: "access-log", def: "off", value: "off|stdout|FILE", set: into(&l.access, parseText),
+			help: "where one line per request goes"},
+		{flag: "syslog-address", env: "ROUTER_SYSLOG_ADDRESS", value: "ADDRESS", set: into(&l.syslog, parseSyslogAddress),
+			help: "where one message per request goes, besides --access-log: HOST[:PORT], the path of a socket, or stdout"},
+		{flag: "log-facility", env: "ROUTER_LOG_FACILITY", def: "local1", value: "NAME", set: into(&l.facility, parseFacility),
+			help: "facility of those messages"},
+		{flag: "syslog-level", env: "ROUTER_LOG_LEVEL", def: "warning", value: "LEVEL",
+			set:  words(&l.level, "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"),
+			help: "least important level that goes there; requests are info, so only info and debug send any"},
+		{flag: "log-max-length", env: "ROUTER_LOG_MAX_LENGTH", def: "1024", value: "BYTES", set: into(&l.maxLength, parseMessageLength),
+			help: "bytes of one message, beyond which it is cut"},
+	}
+}
+
+func parseSyslogAddress(s string) (string, error) {
+	if s == "" || s == "stdout" {
+		return s, nil
+	}
+	_, _, err := accesslog.ParseSyslogAddress(s)
+	return s, err
+}
+
+func parseFacility(s string) (string, error) { return s, accesslog.ParseFacility(s) }
+
+// parseMessageLength reads the bytes of a datagram.
+func parseMessageLength(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n < 80 {
+		return 0, errors.New("allowed: a number of bytes from 80 to 65535")
+	}
+	return int(n), nil
+}
+
+// open starts the access log, nil when lines go nowhere; closing is always allowed.
+func (l *logOptions) open(stdout io.Writer, log *zap.Logger) (*accesslog.Log, func(), error) {
+	var writers []io.Writer
+	var files []io.Closer
+	closeFiles := func() {
+		for _, f := range files {
 			if err := f.Close(); err != nil {
 				log.Error("cannot close access log", zap.Error(err))
 			}
 		}
 	}
-	l, err := accesslog.New(accesslog.Config{Writer: w, OnError: func(err error) { log.Error(err.Error()) }})
+	onStdout := l.access == "stdout"
+	if l.syslog != "" && (l.level == "info" || l.level == "debug") {
+		if l.syslog == "stdout" {
+			onStdout = true
+		} else {
+			host, err := os.Hostname()
+			if err != nil {
+				host = "localhost"
+			}
+			s, err := accesslog.NewSyslog(accesslog.SyslogConfig{
+				Address: l.syslog, Facility: l.facility, MaxLength: l.maxLength, Host: host, Tag: fmt.Sprintf("turnout[%d]", os.Getpid()),
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+			writers, files = append(writers, s), append(files, s)
+		}
+	}
+	if onStdout {
+		writers = append(writers, stdout)
+	}
+	if l.access != "off" && l.access != "" && l.access != "stdout" {
+		f, err := os.OpenFile(l.access, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot open access log: %w", err)
+		}
+		writers, files = append(writers, f), append(files, f)
+	}
+	if len(writers) == 0 {
+		return nil, closeFiles, nil
+	}
+	a, err := accesslog.New(accesslog.Config{Writer: everywhere(writers), OnError: func(err error) { log.Error(err.Error()) }})
 	if err != nil {
-		closeFile()
+		closeFiles()
 		return nil, nil, err
 	}
-	return l, func() { l.Close(); closeFile() }, nil
+	return a, func() { a.Close(); closeFiles() }, nil
+}
+
+// everywhere writes to each writer, also after one of them failed.
+type everywhere []io.Writer
+
+// Write implements io.Writer. The error is that of all writers that failed.
+func (e everywhere) Write(p []byte) (int, error) {
+	var failed []error
+	for _, w := range e {
+		if _, err := w.Write(p); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) > 0 {
+		return 0, errors.Join(failed...)
+	}
+	return len(p), nil
 }

@@ -29,9 +29,9 @@ type options struct {
 	resync                   time.Duration
 	updateStatus, clearStale bool
 
-	accessLog string // off, stdout or a file name
-	logLevel  zapcore.Level
-	threads   int // 0: one loop per processor
+	logs     logOptions
+	logLevel zapcore.Level
+	threads  int // 0: one loop per processor
 
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int

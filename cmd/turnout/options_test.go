@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 	if o.httpAddr != "0.0.0.0:80" || o.httpsAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
 		t.Errorf("addresses %s %s %s", o.httpAddr, o.httpsAddr, o.adminAddr)
 	}
-	if o.name != "public" || o.accessLog != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.threads != 0 {
+	if o.name != "public" || o.logs.access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.threads != 0 {
 		t.Errorf("%+v", o)
 	}
 	timeouts := o.timeouts()

@@ -92,7 +92,7 @@ func (r *router) furnish(stdout io.Writer) error {
 	if err := r.makeControl(control); err != nil {
 		return err
 	}
-	if r.access, r.closeLog, err = openAccessLog(o.accessLog, stdout, log); err != nil {
+	if r.access, r.closeLog, err = o.logs.open(stdout, log); err != nil {
 		return err
 	}
 	data := dataplaneConfig{

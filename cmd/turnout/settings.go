@@ -18,7 +18,7 @@ import (
 func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
-		listenSettings(o), adminSettings(o), sourceSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
+		listenSettings(o), adminSettings(o), sourceSettings(o), logSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
 		headerSettings(o), answerSettings(o), timeoutSettings(o), limitSettings(o),
 	} {
 		all = append(all, group...)
@@ -65,8 +65,6 @@ func sourceSettings(o *options) []setting {
 			help: "folder of YAML and JSON manifests to serve; watched"},
 		{flag: "kubeconfig", value: "FILE", set: into(&o.kubeconfig, parseText),
 			help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
-		{flag: "access-log", def: "off", value: "off|stdout|FILE", set: into(&o.accessLog, parseText),
-			help: "where one line per request goes"},
 		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, parseLevel),
 			help: "least important level that is logged: debug, info, warn or error"},
 	}
