@@ -32,4 +32,9 @@ func TestAllowListOfNothingIsLogged(t *testing.T) {
 	if notes := r.c.Notes("ns", "a"); !slices.Contains(notes, note) {
 		t.Errorf("notes are %q", notes)
 	}
+	r.do(aRoute("b", "b.test", 0))
+	all := r.c.Explanations()
+	if i := slices.IndexFunc(all, func(e Explanation) bool { return e.Name == "a" && e.Namespace == "ns" }); i < 0 || !slices.Contains(all[i].Notes, note) {
+		t.Errorf("explanations are %+v", all)
+	}
 }

@@ -163,6 +163,24 @@ func (c *Controller) Notes(namespace, name string) []string {
 	return slices.Clone(v.explain(c.cfg.Clock()))
 }
 
+// Explanation is what a person should know about one route.
+type Explanation struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Notes     []string `json:"notes"` // as Notes returns them
+}
+
+// Explanations returns the notes of all routes that have any, by namespace and name. Any goroutine may call it.
+func (c *Controller) Explanations() []Explanation {
+	all, now := []Explanation{}, c.cfg.Clock()
+	for _, v := range c.views.sorted() {
+		if notes := v.explain(now); len(notes) > 0 {
+			all = append(all, Explanation{Namespace: v.object.Namespace, Name: v.object.Name, Notes: slices.Clone(notes)})
+		}
+	}
+	return all
+}
+
 // Counts returns the number of routes and how many of them are rejected. Any goroutine
 // may call it.
 func (c *Controller) Counts() (routes, rejected int) {

@@ -157,6 +157,7 @@ func (r *router) startAdmin() error {
 		Listener: listener,
 		Ready:    r.control.Ready(),
 		Routes:   func() any { return r.control.Routes() },
+		Notes:    func() any { return r.control.Explanations() },
 		Metrics:  handler,
 		Log:      failed,
 	})

@@ -26,6 +26,12 @@ spec:
 	if err := runValidate([]string{"--v=2", dir}, env, &out); err != nil {
 		t.Fatal(err)
 	}
+	// A router that runs tells the same.
+	p := startRouter(t, nil, "--manifests", dir)
+	if status, notes := get(t, "http://"+p.admin+"/routes/notes", ""); status != 200 || !strings.Contains(notes, `"name": "app"`) ||
+		!strings.Contains(notes, `\"soon\"`) || !strings.Contains(notes, "nobody may connect") {
+		t.Errorf("status %d, notes %s", status, notes)
+	}
 	for _, want := range []string{
 		`warning: ROUTER_DEFAULT_SERVER_TIMEOUT="never" is ignored; `, `warning: ROUTER_COOKIE_NAME="a b" is ignored; `,
 		`warning: ROUTER_MAX_CONNECTIONS="many" is ignored; `, "warning: variables of the OpenShift router that have no effect here: RELOAD_INTERVAL\n", "--v",

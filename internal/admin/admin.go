@@ -26,6 +26,7 @@ type Config struct {
 	Listener net.Listener    // of TCP; nil = one on Addr. The server's from now on
 	Ready    <-chan struct{} // closed when the first complete table is published
 	Routes   func() any      // the JSON value of /routes; any goroutine
+	Notes    func() any      // the JSON value of /routes/notes; any goroutine. nil = there is no such path
 	Metrics  http.Handler    // answers /metrics
 	Login    Login           // for everything but /healthz
 	TLS      *tls.Config     // serves TLS too, on the same port; nil = plain HTTP only
@@ -159,7 +160,12 @@ func (s *Server) handler(path string) fasthttp.RequestHandler {
 	case "/metrics":
 		return s.metrics
 	case "/routes":
-		return s.routes
+		return func(ctx *fasthttp.RequestCtx) { answerJSON(ctx, s.cfg.Routes()) }
+	case "/routes/notes":
+		if s.cfg.Notes == nil {
+			return nil
+		}
+		return func(ctx *fasthttp.RequestCtx) { answerJSON(ctx, s.cfg.Notes()) }
 	}
 	group, name := path, ""
 	for _, prefix := range []string{"/healthz/ready", "/healthz"} {
@@ -180,11 +186,11 @@ func (s *Server) handler(path string) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) { report(ctx, strings.TrimPrefix(path, "/"), checks) }
 }
 
-// routes writes the Route objects with their status.
-func (s *Server) routes(ctx *fasthttp.RequestCtx) {
-	text, err := json.MarshalIndent(s.cfg.Routes(), "", " ")
+// answerJSON writes a value for people and programs.
+func answerJSON(ctx *fasthttp.RequestCtx, value any) {
+	text, err := json.MarshalIndent(value, "", " ")
 	if err != nil {
-		ctx.Error("cannot encode the routes\n", fasthttp.StatusInternalServerError)
+		ctx.Error("cannot encode the answer\n", fasthttp.StatusInternalServerError)
 		return
 	}
 	ctx.SetContentType("application/json")

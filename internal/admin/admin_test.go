@@ -22,6 +22,7 @@ func start(t *testing.T) testServer {
 		Addr:   "127.0.0.1:0",
 		Ready:  ready,
 		Routes: func() any { return []map[string]string{{"name": "a"}} },
+		Notes:  func() any { return []string{"a note"} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "metric 1\n")
 		}),
@@ -87,7 +88,8 @@ func TestPaths(t *testing.T) {
 	s := start(t)
 	s.get("/metrics", 200, "metric 1\n")
 	s.get("/routes", 200, "[\n {\n  \"name\": \"a\"\n }\n]\n")
-	for _, path := range []string{"/", "/healthz/", "/healthz/none", "/healthz/ready/", "/healthz/ready/none", "/healthzz", "/healthz/readyy", "/metrics/x", "/Routes"} {
+	s.get("/routes/notes", 200, "[\n \"a note\"\n]\n")
+	for _, path := range []string{"/", "/routes/", "/healthz/", "/healthz/none", "/healthz/ready/", "/healthz/ready/none", "/healthzz", "/healthz/readyy", "/metrics/x", "/Routes"} {
 		s.get(path, 404, "not found\n")
 	}
 	if h := s.do("POST", "/healthz", 405, "only GET and HEAD\n"); h.Get("Allow") != "GET, HEAD" {
