@@ -35,7 +35,7 @@ func workloads(t *testing.T, loaded tree) []workload {
 func TestClusterRole(t *testing.T) {
 	loaded := load(t)
 	role := the[*rbacv1.ClusterRole](t, loaded, "base/rbac.yaml")
-	mayWrite := map[string]string{"routes/status": "patch", "subjectaccessreviews": "create"}
+	mayWrite := map[string]string{"routes/status": "patch", "subjectaccessreviews": "create", "tokenreviews": "create"}
 	for _, rule := range role.Rules {
 		for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs) {
 			if strings.Contains(word, "*") {
