@@ -78,6 +78,10 @@ bench-certs: ## load 50,000 certificates on one processor: time, memory, and the
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 	$(GO) run ./bench/peer
 
+.PHONY: bench-streams
+bench-streams: build ## HTTP/2: a long download next to HTTP/1.1, and many streams at once (a minute)
+	$(GO) run ./bench/streams -turnout bin/turnout
+
 h2spec: bin/h2spec ## conformance of HTTP/2: all 146 cases of h2spec with TLS and without, 145 on the port that speaks HTTP/1.1 too
 	$(GO) test -count 1 -run 'TestH2Spec|TestWrongPreface' -v ./cmd/turnout
 

@@ -2,6 +2,7 @@ package reactor
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 )
 
@@ -64,5 +65,41 @@ func TestQueue(t *testing.T) {
 	q.shrink(&a)
 	if cap(q.b) != 1<<10 || !bytes.Equal(q.bytes(), want[len(want)-10:]) {
 		t.Errorf("a rest of 10 bytes holds %d", cap(q.b))
+	}
+}
+
+// TestBufferFor: what is known to be long gets its room at once, in front and behind what is queued already.
+func TestBufferFor(t *testing.T) {
+	n := NewNetwork(1)
+	loop := n.NewLoop(Config{})
+	addr := netip.MustParseAddrPort("192.0.2.1:80")
+	var conn *Conn
+	if _, err := loop.Listen(addr, func(c *Conn) Handler { conn = c; return &hooks{} }); err != nil {
+		t.Fatal(err)
+	}
+	peer := n.Connect(addr)
+	n.Run()
+	loop.Post(func() {
+		b := conn.BufferFor(10)
+		conn.SetBuffer(append(b, "head"...))
+		b = conn.BufferFor(100 << 10)
+		if cap(b)-len(b) < 100<<10 || string(b) != "head" {
+			t.Errorf("%d bytes of room behind %q", cap(b)-len(b), b)
+		}
+		at := &b[0]
+		b = append(b, make([]byte, 100<<10)...)
+		if at != &b[0] {
+			t.Error("it was moved")
+		}
+		conn.SetBuffer(b)
+	})
+	n.Run()
+	if got := peer.Take(); len(got) != 4+100<<10 || string(got[:4]) != "head" {
+		t.Errorf("%d bytes came", len(got))
+	}
+	conn.CloseNow(false)
+	n.Run()
+	if loop.arena.lent != 0 {
+		t.Errorf("%d buffers are out", loop.arena.lent)
 	}
 }

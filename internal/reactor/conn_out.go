@@ -120,6 +120,24 @@ func (c *Conn) Buffer() []byte {
 	return c.out.b
 }
 
+// BufferFor is Buffer with room for n bytes at least behind what is queued: what is known to be long is not moved as it grows.
+func (c *Conn) BufferFor(n int) []byte {
+	if !c.writing() {
+		return nil
+	}
+	if c.out.b == nil {
+		c.out.b = c.loop.arena.get(max(n, bufferSize))
+		c.markDirty() // takes it back if nothing comes
+	}
+	c.out.compact()
+	if need := len(c.out.b) + n; need > cap(c.out.b) {
+		b := append(c.loop.arena.get(need), c.out.b...)
+		c.loop.arena.put(c.out.b)
+		c.out.b = b
+	}
+	return c.out.b
+}
+
 // SetBuffer queues what was appended to the result of Buffer; b belongs to the Conn afterwards.
 func (c *Conn) SetBuffer(b []byte) {
 	if !c.writing() || cap(b) == 0 {

@@ -183,6 +183,20 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
+// TestBulkAllocatesLittle: body bytes pass through buffers that are there already.
+func TestBulkAllocatesLittle(t *testing.T) {
+	r := testkit.StartRouter(t, 1, nil)
+	r.Publish(t, testkit.Spec("app.test", answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"+strings.Repeat("x", 1<<20))))
+	cl := newCaller(t, r.Addr.String(), 1)
+	for range 50 {
+		cl.trip()
+	}
+	// A buffer now and then when the client is slow; one for each frame would be 64.
+	if got := testing.AllocsPerRun(100, cl.trip); got > 4 {
+		t.Errorf("%v allocations for an answer of 1 MiB", got)
+	}
+}
+
 // BenchmarkRequest is one request and its answer over a connection to an HTTP/1.1 endpoint, client and endpoint
 // included.
 func BenchmarkRequest(b *testing.B) {

@@ -9,14 +9,17 @@ func (s *Session) Drained() {
 	s.tellDrained()
 }
 
-// pump sends what waits, a frame of each stream in turn, as far as the windows and the output go.
+// turnSize is what the streams that wait send together before it is the first one's turn again, if a frame of each is not more.
+const turnSize = 64 << 10
+
+// pump sends what waits, one or more frames of each stream in turn, as far as the windows and the output go.
 func (s *Session) pump() {
 	for idle := 0; idle < len(s.waiting) && s.window > 0 && !s.over && !s.out.Congested(); {
 		if s.next >= len(s.waiting) {
 			s.next = 0
 		}
 		st := s.waiting[s.next]
-		if st.flush(wire.FrameSize) {
+		if st.flush(max(wire.FrameSize, turnSize/len(s.waiting))) {
 			idle = 0
 		} else {
 			idle++
@@ -103,7 +106,7 @@ func (s *Session) windowUpdate(h wire.Header, p []byte) {
 // sendOn sends what waits in a stream whose window has grown.
 func (s *Session) sendOn(st *Stream) {
 	id := st.id
-	for st.is(s, id) && st.out.len() > 0 && !s.out.Congested() && st.flush(wire.FrameSize) {
+	for st.is(s, id) && st.out.len() > 0 && !s.out.Congested() && st.flush(turnSize) {
 	}
 	if st.is(s, id) && !s.out.Congested() {
 		st.tellDrained()

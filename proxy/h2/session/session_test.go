@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,10 @@ type pipe struct {
 	room int
 }
 
-func (p *pipe) Buffer() []byte     { return p.b }
-func (p *pipe) SetBuffer(b []byte) { p.b = b }
-func (p *pipe) Congested() bool    { return p.room >= 0 && len(p.b) > p.room }
+func (p *pipe) Buffer() []byte         { return p.b }
+func (p *pipe) BufferFor(n int) []byte { return slices.Grow(p.b, n) }
+func (p *pipe) SetBuffer(b []byte)     { p.b = b }
+func (p *pipe) Congested() bool        { return p.room >= 0 && len(p.b) > p.room }
 
 // side is one end of a connection between two Sessions, and its Host.
 type side struct {

@@ -173,7 +173,7 @@ func (st *Stream) write(p []byte, most int) int {
 	st.window -= int64(n)
 	s.window -= int64(n)
 	st.sent += uint64(n)
-	b := s.begin()
+	b := s.out.BufferFor(n + (n/wire.FrameSize+1)*wire.HeaderSize)
 	at := 0
 	for left := p[:n]; len(left) > 0; {
 		k := min(len(left), wire.FrameSize)
