@@ -15,8 +15,7 @@ func relay(t *testing.T, to netip.AddrPort, change func(hello []byte), copyBack 
 	return serve(t, nil, func(c net.Conn) {
 		b, err := net.Dial("tcp", to.String())
 		if err != nil {
-			t.Error(err)
-			return
+			return // the backend has gone: the test is over
 		}
 		defer func() { _ = b.Close() }()
 		hello := make([]byte, 64<<10)
