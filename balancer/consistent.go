@@ -3,16 +3,52 @@ package balancer
 import (
 	"math"
 	"net/netip"
+	"sync/atomic"
 )
 
+// sourceGroups is the number of groups that client addresses fall into by their hash.
+// A group goes to one server.
+const sourceGroups = 1 << 16
+
+// groups remembers the server of each group, by index + 1; 0 = not looked for yet.
+type groups [sourceGroups]atomic.Uint32
+
 // sourceConsistent returns the server of a client address by weighted rendezvous
-// hashing: each server draws a number from the hash of client and server, and the
-// greatest wins. A server that leaves gives away only its own clients, one that
-// comes takes only its share. It looks at every server, once per connection, and
-// needs no table to be built by Update.
+// hashing of its group: each server draws a number from the hash of group and server,
+// and the greatest wins. A server that leaves gives away only its own clients, one that
+// comes takes only its share. Of few servers all are looked at; with many, what was
+// found is remembered until the set changes.
 func (s *set) sourceConsistent(addr netip.Addr, skip int) int {
-	client := hashAddr(addr)
-	best, most := -1, math.Inf(-1)
+	group := hashAddr(addr) / (1 << 64 / sourceGroups)
+	if skip >= 0 || len(s.active) < treeFrom {
+		return s.rendezvous(mix(group), skip)
+	}
+	known := s.groups.Load()
+	if known == nil {
+		s.groups.CompareAndSwap(nil, new(groups))
+		known = s.groups.Load()
+	}
+	if i := known[group].Load(); i > 0 {
+		return int(i) - 1
+	}
+	i := s.rendezvous(mix(group), skip)
+	known[group].Store(uint32(i) + 1)
+	return i
+}
+
+// rendezvous returns the server that draws the greatest number for a hash.
+func (s *set) rendezvous(hash uint64, skip int) int {
+	best := -1
+	if s.uniform { // the draw alone decides
+		most := uint64(0)
+		for i := range s.active {
+			if draw := mix(hash ^ s.active[i].hash); i != skip && (best < 0 || draw > most) {
+				best, most = i, draw
+			}
+		}
+		return best
+	}
+	most := math.Inf(-1)
 	for i := range s.active {
 		if i == skip {
 			continue
@@ -20,7 +56,7 @@ func (s *set) sourceConsistent(addr netip.Addr, skip int) int {
 		c := &s.active[i]
 		// ln(u)/weight with u uniform in (0,1): the greatest belongs to server i with
 		// probability weight/total.
-		u := (float64(mix(client^c.hash)>>11) + 0.5) / (1 << 53)
+		u := (float64(mix(hash^c.hash)>>11) + 0.5) / (1 << 53)
 		if score := math.Log(u) / float64(c.weight); score > most {
 			best, most = i, score
 		}

@@ -22,10 +22,12 @@ func (c *choice) load() load {
 func (l load) less(m load) bool { return l.requests*m.weight < m.requests*l.weight }
 
 // leastConn returns the index of the least loaded server that is not skip. Among
-// equally loaded ones the next of the round robin is taken. It looks at every
-// server: the loads change with each request, and a common order of them would
-// need a lock.
+// equally loaded ones the next of the round robin is taken. Few servers, and those of
+// a second attempt, are all looked at; many have a tree.
 func (s *set) leastConn(cursor *atomic.Uint64, skip int) int {
+	if s.tree != nil && skip < 0 {
+		return s.tree.least(cursor)
+	}
 	best, equals := -1, 0
 	var least load
 	for i := range s.active {

@@ -25,22 +25,22 @@ type Pick struct {
 func (p *Pool) Pick(in Pick) (Lease, bool) {
 	s := p.set.Load()
 	if s.limit == 0 {
-		return p.choose(s, in)
+		return p.choose(s, &in)
 	}
 	if p.queue.length.Load() > 0 {
 		return Lease{}, false // who waits comes first
 	}
-	return p.chooseLimited(s, in)
+	return p.chooseLimited(s, &in)
 }
 
 // choose gives a lease whatever the servers have to do already.
-func (p *Pool) choose(s *set, in Pick) (Lease, bool) {
+func (p *Pool) choose(s *set, in *Pick) (Lease, bool) {
 	if in.Cookie != nil {
 		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
 			return v.lease(true), true
 		}
 	}
-	i := s.pick(&p.cursor, &in)
+	i := s.pick(&p.cursor, in)
 	if i < 0 {
 		return Lease{}, false
 	}
@@ -52,7 +52,7 @@ func (p *Pool) choose(s *set, in Pick) (Lease, bool) {
 const drawings = 4
 
 // chooseLimited gives a lease of a server that is not full.
-func (p *Pool) chooseLimited(s *set, in Pick) (Lease, bool) {
+func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 	if v, some := s.wanted(in); v != nil || !some {
 		if !some {
 			return Lease{}, false
@@ -62,8 +62,9 @@ func (p *Pool) chooseLimited(s *set, in Pick) (Lease, bool) {
 	n := len(s.active)
 	i := 0
 	for range min(drawings, n) {
-		if i = s.pick(&p.cursor, &in); i < 0 {
-			return Lease{}, false
+		if i = s.pick(&p.cursor, in); i < 0 { // all are full, or were a moment ago
+			i = 0
+			break
 		}
 		if l, ok := s.active[i].server.tryLease(s.limit, false); ok {
 			return l, true
@@ -84,7 +85,7 @@ func (p *Pool) chooseLimited(s *set, in Pick) (Lease, bool) {
 
 // wanted returns the one server that the cookie, or the hash of the address, means,
 // nil if any will do. The bool is false if there is no server at all.
-func (s *set) wanted(in Pick) (server *Server, some bool) {
+func (s *set) wanted(in *Pick) (server *Server, some bool) {
 	if in.Cookie != nil {
 		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
 			return v, true
@@ -92,7 +93,7 @@ func (s *set) wanted(in Pick) (server *Server, some bool) {
 	}
 	switch s.algorithm {
 	case Source, SourceConsistent:
-		if i := s.pick(nil, &in); i >= 0 {
+		if i := s.pick(nil, in); i >= 0 {
 			return s.active[i].server, true
 		}
 		return nil, false
@@ -117,10 +118,10 @@ func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
 			n--
 		}
 	}
-	switch {
-	case n == 0:
+	if n == 0 {
 		return -1
-	case len(s.active) == 1:
+	}
+	if len(s.active) == 1 {
 		return 0
 	}
 	var i int

@@ -32,16 +32,18 @@ type Pool struct {
 // set is one immutable generation of a pool.
 type set struct {
 	algorithm Algorithm
-	limit     int64              // requests of a server at a time, 0 = any number
-	servers   []*Server          // in the order of the targets
-	weights   []uint32           // parallel to servers: Server.Weight may already belong to a later set
-	cookies   map[string]*Server // sticky values, nil for few servers
-	active    []choice           // servers of weight > 0
-	sums      []uint32           // sums[i] is the total weight of active[:i+1]
-	total     uint32             // sum of all weights
-	heaviest  uint32             // greatest weight
-	uniform   bool               // all active servers weigh the same
-	shift     uint64             // added to the cursor of the pool
+	limit     int64                  // requests of a server at a time, 0 = any number
+	servers   []*Server              // in the order of the targets
+	weights   []uint32               // parallel to servers: Server.Weight may already belong to a later set
+	cookies   map[string]*Server     // sticky values, nil for few servers
+	active    []choice               // servers of weight > 0
+	sums      []uint32               // sums[i] is the total weight of active[:i+1]
+	total     uint32                 // sum of all weights
+	heaviest  uint32                 // greatest weight
+	tree      *tree                  // of the loads, nil = there is none
+	groups    atomic.Pointer[groups] // for SourceConsistent among many servers, nil before the first
+	uniform   bool                   // all active servers weigh the same
+	shift     uint64                 // added to the cursor of the pool
 }
 
 // choice is one server the algorithms may choose.
@@ -130,6 +132,7 @@ func (p *Pool) publish(old, next *set) []*Waiter {
 			s.limited.Store(p)
 		}
 	}
+	next.plant()
 	p.budget.left(old, next)
 	p.queue.mu.Lock()
 	p.set.Store(next)
@@ -141,6 +144,27 @@ func (p *Pool) publish(old, next *set) []*Waiter {
 		}
 	}
 	return ready
+}
+
+// plant makes a tree of the loads where one is needed. Servers report to it from now
+// on; what changed before is in what fill reads.
+func (s *set) plant() {
+	if s.algorithm != LeastConn || len(s.active) < treeFrom {
+		for _, v := range s.servers {
+			v.place.Store(nil)
+		}
+		return
+	}
+	s.tree = newTree(s)
+	for i := range s.active {
+		s.active[i].server.place.Store(&place{s.tree, i})
+	}
+	for i, v := range s.servers {
+		if s.weights[i] == 0 {
+			v.place.Store(nil)
+		}
+	}
+	s.tree.fill()
 }
 
 // serverIndex finds servers by identity. Few of them, the usual case, need no map.

@@ -93,15 +93,15 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 	defer q.mu.Unlock()
 	s := p.set.Load()
 	if s.limit == 0 {
-		return p.choose(s, in)
+		return p.choose(s, &in)
 	}
-	server, some := s.wanted(in)
+	server, some := s.wanted(&in)
 	if !some {
 		return Lease{}, false
 	}
 	q.length.Add(1)
 	if !q.behind(server) {
-		if l, ok := p.chooseLimited(s, in); ok {
+		if l, ok := p.chooseLimited(s, &in); ok {
 			q.length.Add(-1)
 			return l, true
 		}
@@ -272,7 +272,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	server, some := w.server, true
 	if !w.sticky || !slices.Contains(next.servers, server) {
 		w.sticky = false
-		server, some = next.wanted(w.pick)
+		server, some = next.wanted(&w.pick)
 	}
 	q.enter(w, server)
 	if !some {
@@ -285,12 +285,12 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	case next.limit == 0 && w.sticky:
 		l, ok = server.lease(true), true
 	case next.limit == 0:
-		l, ok = p.choose(next, w.pick)
+		l, ok = p.choose(next, &w.pick)
 	case !alone: // behind somebody who found nothing
 	case server != nil:
 		l, ok = server.tryLease(next.limit, w.sticky)
 	default:
-		l, ok = p.chooseLimited(next, w.pick)
+		l, ok = p.chooseLimited(next, &w.pick)
 	}
 	if ok {
 		q.give(w, l, true)

@@ -25,7 +25,8 @@ type Server struct {
 	service  string
 	noCheck  bool
 	endpoint *Endpoint
-	limited  atomic.Pointer[Pool] // whose queue wants to know of each Release, nil = nobody
+	limited  atomic.Pointer[Pool]  // whose queue wants to know of each Release, nil = nobody
+	place    atomic.Pointer[place] // in the tree of its pool, nil = there is none
 	weight   atomic.Int64
 	line     line    // who waits for this server alone; guarded by the queue of the pool
 	delay    average // of requests, in nanoseconds; guarded by the queue of the pool
@@ -81,8 +82,16 @@ func (s *Server) Failures() uint64 { return s.counters.failures.Load() }
 // lease counts one more request.
 func (s *Server) lease(sticky bool) Lease {
 	s.counters.inFlight.Add(1)
+	return s.leased(sticky)
+}
+
+// leased notes a request that is counted in inFlight already.
+func (s *Server) leased(sticky bool) Lease {
 	s.counters.requests.Add(1)
 	s.endpoint.inFlight.Add(1)
+	if p := s.place.Load(); p != nil {
+		p.changed()
+	}
 	return Lease{server: s, sticky: sticky}
 }
 
@@ -97,9 +106,7 @@ func (s *Server) tryLease(limit int64, sticky bool) (Lease, bool) {
 			return Lease{}, false
 		}
 		if s.counters.inFlight.CompareAndSwap(n, n+1) {
-			s.counters.requests.Add(1)
-			s.endpoint.inFlight.Add(1)
-			return Lease{server: s, sticky: sticky}, true
+			return s.leased(sticky), true
 		}
 	}
 }
@@ -137,6 +144,9 @@ func (l *Lease) Release() {
 	s.endpoint.inFlight.Add(-1)
 	if s.counters.inFlight.Add(-1) < 0 {
 		panic("balancer: lease released twice")
+	}
+	if p := s.place.Load(); p != nil {
+		p.changed()
 	}
 	if p := s.limited.Load(); p != nil {
 		p.released(s)
