@@ -74,8 +74,8 @@ func clientHello(name string) ([]byte, error) {
 	if _, err := io.ReadFull(far, head); err != nil {
 		return nil, fmt.Errorf("cannot make a ClientHello: %w", err)
 	}
-	hello := append(head, make([]byte, int(head[3])<<8|int(head[4]))...)
-	if _, err := io.ReadFull(far, hello[5:]); err != nil {
+	hello := make([]byte, len(head)+(int(head[3])<<8|int(head[4])))
+	if _, err := io.ReadFull(far, hello[copy(hello, head):]); err != nil {
 		return nil, fmt.Errorf("cannot make a ClientHello: %w", err)
 	}
 	return hello, nil
