@@ -33,6 +33,7 @@ type WorkersConfig struct {
 type Workers struct {
 	slots   chan struct{}
 	running atomic.Int64
+	buffers *buffers
 }
 
 // NewWorkers checks the configuration.
@@ -43,7 +44,7 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	if cfg.Handshakes == 0 {
 		cfg.Handshakes = 2 * runtime.GOMAXPROCS(0)
 	}
-	return &Workers{slots: make(chan struct{}, cfg.Handshakes)}, nil
+	return &Workers{slots: make(chan struct{}, cfg.Handshakes), buffers: newBuffers()}, nil
 }
 
 // Running returns the number of handshakes that have a goroutine, whether they compute or wait.
@@ -206,6 +207,7 @@ func (h *handshake) finish() {
 	if len(h.in) > 0 { // what came behind the last message of the handshake
 		w.held = h.in
 	}
+	h.layer.buffers.takeBack(h.layer.tls, nil)
 	h.conn.SetLayer(h.layer)
 	h.end(nil)
 	h.conn.Resume()

@@ -316,7 +316,7 @@ func (e *entry) decide(hello *Hello, p []byte) int {
 		e.refuse(AlertUnrecognizedName, ErrStrictSNI)
 		return len(p)
 	}
-	layer := newLayer(e.conn)
+	layer := newLayer(e.conn, cfg.Workers)
 	layer.wire.serverName = hello.ServerName
 	layer.wire.certificate = decision.Certificate
 	layer.tls = tls.Server(&layer.wire, cfg.Policy.config(hello))

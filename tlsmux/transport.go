@@ -30,9 +30,10 @@ var errNoData net.Error = &noDataError{}
 // Layer is a TLS session hosted by a loop: a reactor.Layer around a tls.Conn whose handshake is complete. It is made by a
 // Mux or a Client. It belongs to the loop of its connection.
 type Layer struct {
-	tls  *tls.Conn
-	wire wire
-	err  error // fatal, found outside of crypto/tls
+	tls     *tls.Conn
+	buffers *buffers // lends to tls; nil = nothing is lent
+	wire    wire
+	err     error // fatal, found outside of crypto/tls
 	// dry: crypto/tls has no plaintext left and no complete record, more bytes of the wire are needed.
 	dry     bool
 	reading bool
@@ -66,8 +67,8 @@ var (
 	_ net.Conn      = (*wire)(nil)
 )
 
-func newLayer(c *reactor.Conn) *Layer {
-	l := &Layer{}
+func newLayer(c *reactor.Conn, w *Workers) *Layer {
+	l := &Layer{buffers: w.buffers}
 	l.wire = wire{layer: l, sink: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
 	return l
 }
@@ -93,7 +94,9 @@ func (l *Layer) Read(p []byte) (int, error) {
 		return 0, reactor.ErrAgain
 	}
 	l.reading = true
+	lent := l.buffers.lend(l.tls)
 	n, err := l.tls.Read(p)
+	l.buffers.takeBack(l.tls, lent)
 	l.reading = false
 	if l.err != nil {
 		return 0, l.err

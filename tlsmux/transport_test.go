@@ -42,7 +42,8 @@ func serverTestConfig(t testing.TB, version uint16) *tls.Config {
 func newEnds(t testing.TB, version uint16) *ends {
 	t.Helper()
 	e := &ends{fromClient: &collector{}, fromServer: &collector{}}
-	e.client, e.server = &Layer{}, &Layer{}
+	lender := newBuffers()
+	e.client, e.server = &Layer{buffers: lender}, &Layer{buffers: lender}
 	a, b := net.Pipe()
 	cw, sw := &switched{Conn: a}, &switched{Conn: b}
 	e.client.tls = tls.Client(cw, &tls.Config{InsecureSkipVerify: true, DynamicRecordSizingDisabled: true})

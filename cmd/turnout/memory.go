@@ -25,17 +25,18 @@ func readMemory() memory {
 }
 
 // A minute in which little is allocated is quiet. Only what is worth a collection is
-// returned.
+// returned: a quarter of what is in use takes many quiet minutes to become garbage, and
+// little garbage comes with little to collect.
 const (
 	quietBytes = 16 << 20
-	worthBytes = 32 << 20
+	worthBytes = 2 << 20
 )
 
 // returnable reports whether memory should be returned after a minute that began with
 // before: reading a cluster or writing much status has left garbage as large as what is
 // in use, and now nothing happens. Under load the collector knows better.
 func (m memory) returnable(before memory) bool {
-	return m.allocated-before.allocated < quietBytes && m.held > m.live+max(m.live/2, worthBytes)
+	return m.allocated-before.allocated < quietBytes && m.held > m.live+max(m.live/4, worthBytes)
 }
 
 // returnMemory gives memory back to the system in quiet minutes until ctx is done.

@@ -16,9 +16,9 @@ func TestReturnable(t *testing.T) {
 	}
 	f(true, 1, 80, 160)
 	f(false, 20, 80, 160) // something happens
-	f(false, 1, 80, 115)  // not worth it
-	f(false, 1, 4, 30)
-	f(true, 0, 4, 40)
+	f(false, 1, 80, 99)   // not worth it
+	f(false, 1, 4, 6)
+	f(true, 0, 4, 7)
 }
 
 func TestReadMemory(t *testing.T) {

@@ -70,7 +70,7 @@ var external = []struct {
 	{"log", nil, nil, "logs are zap's JSON lines"},
 	{"log/slog", nil, nil, "logs are zap's JSON lines"},
 	{"C", []string{"internal/opensslkey"}, nil, "without the tag openssl the program is pure Go, so that it is one static binary that builds everywhere"},
-	{"reflect", []string{"controller", "cmd"}, []string{"."}, "known facts are struct fields"},
+	{"reflect", []string{"controller", "cmd", "tlsmux"}, []string{"."}, "known facts are struct fields"},
 	{"plugin", nil, nil, "cmd wires by hand"},
 }
 

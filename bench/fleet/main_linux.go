@@ -1,0 +1,82 @@
+// Command fleet measures what many clients of the TLS port cost.
+//
+//	go run ./bench/fleet idle          memory of idle connections: plain, TLS 1.3, TLS 1.2, HTTP/2
+//	go run ./bench/fleet storm         latency on open connections while others do nothing but handshakes
+//	go run ./bench/fleet passthrough   connections that are passed through, all open at the same time
+//
+// Router, clients and backend are processes of their own. A bound that is missed makes the command fail.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	turnout string
+	number  int // of connections
+	kinds   string
+	settle  time.Duration
+	seconds int
+	ratio   float64
+	floor   time.Duration
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == clientWord {
+		os.Exit(report(clientMain(os.Args[2:])))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := report(run(ctx, os.Args[1:]))
+	stop()
+	os.Exit(code)
+}
+
+func report(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "fleet:", err)
+	return 1
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	measures := map[string]func(context.Context, *options) error{"idle": idle, "storm": storm, "passthrough": passthrough}
+	if len(args) == 0 || measures[args[0]] == nil {
+		return fmt.Errorf("cannot tell what to measure: want idle, storm or passthrough as the first argument")
+	}
+	flags := flag.NewFlagSet("fleet "+args[0], flag.ContinueOnError)
+	flags.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
+	flags.IntVar(&o.number, "connections", 10_000, "how many connections")
+	flags.StringVar(&o.kinds, "kinds", "", "which of the cases, separated by commas; all by default")
+	flags.DurationVar(&o.settle, "settle", 150*time.Second, "idle: how long the memory is given to become less")
+	flags.IntVar(&o.seconds, "seconds", 15, "storm: how long each kind of it goes on")
+	flags.Float64Var(&o.ratio, "ratio", 2, "storm: how many times the quiet 99th percentile that in the storm may be")
+	flags.DurationVar(&o.floor, "floor", 3*time.Millisecond, "storm: a 99th percentile below this passes whatever the ratio")
+	if err := flags.Parse(args[1:]); err != nil {
+		return fmt.Errorf("cannot read flags: %w", err)
+	}
+	return measures[args[0]](ctx, &o)
+}
+
+// raiseFileLimit makes room for n descriptors in this process and its children.
+func raiseFileLimit(n uint64) error {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return fmt.Errorf("cannot read the limit of open files: %w", err)
+	}
+	if l.Cur >= n {
+		return nil
+	}
+	want := syscall.Rlimit{Cur: n, Max: max(l.Max, n)} // root may raise both
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want); err != nil {
+		return fmt.Errorf("cannot open %d files: the limit is %d (ulimit -Hn): %w", n, l.Max, err)
+	}
+	return nil
+}

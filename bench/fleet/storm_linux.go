@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// gust is one kind of storm. Each goes on as fast as the generator can, with many connections at a time.
+type gust struct {
+	name  string
+	host  string
+	sends func(whole []byte) []byte // of the ClientHello; nil = whole handshakes
+}
+
+func gusts() []gust {
+	return []gust{
+		{"nothing-sent", hostECDSA, func([]byte) []byte { return nil }},
+		{"half-a-hello", hostECDSA, func(p []byte) []byte { return p[:len(p)/2] }},
+		{"hello-and-stop", hostECDSA, func(p []byte) []byte { return p }},
+		{"rsa-and-stop", hostRSA, func(p []byte) []byte { return p }},
+		{"handshakes", hostECDSA, nil},
+		{"rsa-handshakes", hostRSA, nil},
+	}
+}
+
+// stormConns is how many connections the generator has open at a time.
+const stormConns = 2000
+
+// The router has a core of its own; generator and measuring client share another, the generator with the least priority.
+const (
+	routerCore = "0"
+	othersCore = "1"
+)
+
+// storm measures the latency on established TLS connections, first while it is quiet, then in each kind of storm.
+func storm(ctx context.Context, o *options) error {
+	if err := raiseFileLimit(3*stormConns + 20_000); err != nil {
+		return err
+	}
+	if err := exec.CommandContext(ctx, "taskset", "-cp", othersCore, fmt.Sprint(os.Getpid())).Run(); err != nil {
+		return fmt.Errorf("cannot bind to a core (two are needed): %w", err)
+	}
+	s, err := startSite(ctx, o, routerCore, "--threads", "1")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	d := time.Duration(o.seconds) * time.Second
+	quiet, err := established(ctx, s.https, d)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-16s %8s %8s %8s  %6s %12s\n", "", "p50", "p99", "max", "ratio", "conns/s")
+	fmt.Printf("%-16s %s\n", "quiet", quiet)
+	var failed error
+	for _, g := range gusts() {
+		if o.kinds != "" && !strings.Contains(","+o.kinds+",", ","+g.name+",") {
+			continue
+		}
+		rate, during, err := underStorm(ctx, s, g, d)
+		if err != nil {
+			return fmt.Errorf("cannot measure under %s: %w", g.name, err)
+		}
+		ratio := float64(during.p99) / float64(quiet.p99)
+		fmt.Printf("%-16s %s  %6.2f %12.0f\n", g.name, during, ratio, rate)
+		if ratio > o.ratio && during.p99 > o.floor {
+			failed = errors.Join(failed, fmt.Errorf("under %s the 99th percentile is %.1f times the quiet one", g.name, ratio))
+		}
+	}
+	return failed
+}
+
+// underStorm measures for d while a generator process rages, and returns how many connections it makes in a second.
+func underStorm(ctx context.Context, s *site, g gust, d time.Duration) (rate float64, l latency, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, l, fmt.Errorf("cannot start the generator: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", "taskset", "-c", othersCore, self, clientWord, stormWord, g.name, s.https)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, l, fmt.Errorf("cannot start the generator: %w", err)
+	}
+	var said strings.Builder
+	cmd.Stdout = &said
+	if err := cmd.Start(); err != nil {
+		return 0, l, fmt.Errorf("cannot start the generator: %w", err)
+	}
+	l, err = established(ctx, s.https, d)
+	_ = in.Close()
+	if werr := cmd.Wait(); err == nil && werr != nil {
+		err = fmt.Errorf("the generator failed: %w", werr)
+	}
+	if err == nil {
+		_, err = fmt.Sscan(said.String(), &rate)
+	}
+	return rate, l, err
+}
+
+// stormWord is the kind of client that is a generator; its arguments are the name of a gust and the address.
+const stormWord = "storm"
+
+// stormMain rages until its input ends and prints the number of connections per second.
+func stormMain(name, addr string) error {
+	i := slices.IndexFunc(gusts(), func(g gust) bool { return g.name == name })
+	if i < 0 {
+		return fmt.Errorf("cannot storm with %q", name)
+	}
+	g := gusts()[i]
+	cfg := clientTLS(g.host, tls.VersionTLS13)
+	said := hello(cfg)
+	var made atomic.Int64
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	began := time.Now()
+	const lanes = 16
+	for range lanes {
+		all.Go(func() {
+			open := make([]net.Conn, stormConns/lanes)
+			for k := 0; ; k++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				c, err := net.DialTimeout("tcp", addr, 5*time.Second)
+				if err != nil {
+					continue // the backlog is full, which is what a storm does
+				}
+				made.Add(1)
+				if g.sends == nil {
+					_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+					_ = tls.Client(c, cfg).Handshake()
+					closeHard(c)
+					continue
+				}
+				_, _ = c.Write(g.sends(said))
+				if old := open[k%len(open)]; old != nil {
+					closeHard(old)
+				}
+				open[k%len(open)] = c
+			}
+		})
+	}
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	rate := float64(made.Load()) / time.Since(began).Seconds()
+	close(stop)
+	all.Wait()
+	fmt.Println(rate)
+	return nil
+}
+
+// closeHard closes so that no port is kept for later.
+func closeHard(c net.Conn) {
+	_ = c.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+}
+
+// latency is what a client saw.
+type latency struct{ p50, p99, max time.Duration }
+
+func (l latency) String() string {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return fmt.Sprintf("%6.2fms %6.2fms %6.2fms", ms(l.p50), ms(l.p99), ms(l.max))
+}
+
+// established asks for d on connections that stand, at a steady pace far below what the router can do.
+func established(ctx context.Context, addr string, d time.Duration) (latency, error) {
+	const clients, pace = 8, 10 * time.Millisecond
+	open := openers("", addr)["tls13"]
+	times, errs := make([][]time.Duration, clients), make([]error, clients)
+	conns := make([]net.Conn, clients)
+	for i := range conns {
+		var err error
+		for try := 0; try < 100; try++ { // in the storm a connection may be refused
+			if conns[i], err = open(); err == nil {
+				break
+			}
+		}
+		if err != nil {
+			return latency{}, fmt.Errorf("cannot open a connection to measure with: %w", err)
+		}
+		defer conns[i].Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, c := range conns {
+		all.Go(func() {
+			tick := time.NewTicker(pace)
+			defer tick.Stop()
+			for errs[i] == nil {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				began := time.Now()
+				errs[i] = ask1(c)
+				times[i] = append(times[i], time.Since(began))
+			}
+		})
+	}
+	all.Wait()
+	joined := slices.Sorted(slices.Values(slices.Concat(times...)))
+	if err := errors.Join(errs...); err != nil || len(joined) == 0 {
+		return latency{}, errors.Join(err, errors.New("no request was answered")) //nolint:wrapcheck // both are ours
+	}
+	at := func(part float64) time.Duration { return joined[int(part*float64(len(joined)-1))] }
+	return latency{at(0.5), at(0.99), at(1)}, nil
+}
