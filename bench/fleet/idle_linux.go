@@ -27,7 +27,7 @@ func idleCases() []idleCase {
 // idle opens so many connections with one request each and looks at the router's memory once garbage is collected and
 // returned, which the router does in quiet minutes. The router has one loop.
 func idle(ctx context.Context, o *options) error {
-	if err := raiseFileLimit(uint64(o.number + 500)); err != nil {
+	if err := makeRoom(&o.number, 1); err != nil {
 		return err
 	}
 	fmt.Printf("%-8s %11s %11s %11s %9s\n", "", "before MiB", "after MiB", "KiB each", "at most")

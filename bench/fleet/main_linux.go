@@ -65,18 +65,29 @@ func run(ctx context.Context, args []string) error {
 	return measures[args[0]](ctx, &o)
 }
 
-// raiseFileLimit makes room for n descriptors in this process and its children.
-func raiseFileLimit(n uint64) error {
+// otherFiles is how many descriptors a process needs besides those of the connections.
+const otherFiles = 200
+
+// makeRoom raises the limit of open files of this process and its children, so that one of them can hold n connections with
+// as many descriptors each. If the system does not allow that, it lowers n and says so.
+func makeRoom(n *int, each int) error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
 		return fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
-	if l.Cur >= n {
+	need := uint64(*n*each + otherFiles)
+	if l.Cur >= need {
 		return nil
 	}
-	want := syscall.Rlimit{Cur: n, Max: max(l.Max, n)} // root may raise both
+	want := syscall.Rlimit{Cur: need, Max: max(l.Max, need)} // root may raise both
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want) == nil {
+		return nil
+	}
+	*n = int(l.Max-otherFiles) / each
+	fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn)\n", *n, l.Max)
+	want = syscall.Rlimit{Cur: l.Max, Max: l.Max}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want); err != nil {
-		return fmt.Errorf("cannot open %d files: the limit is %d (ulimit -Hn): %w", n, l.Max, err)
+		return fmt.Errorf("cannot raise the limit of open files: %w", err)
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ const (
 
 // storm measures the latency on established TLS connections, first while it is quiet, then in each kind of storm.
 func storm(ctx context.Context, o *options) error {
-	if err := raiseFileLimit(3*stormConns + 20_000); err != nil {
+	conns := 2 * stormConns
+	if err := makeRoom(&conns, 2); err != nil {
 		return err
 	}
 	if err := exec.CommandContext(ctx, "taskset", "-cp", othersCore, fmt.Sprint(os.Getpid())).Run(); err != nil {
