@@ -75,6 +75,16 @@ bench: ## benchmarks: host lookup, updates, a whole proxied request
 bench-certs: ## load 50,000 certificates on one processor: time, memory, and the lookup by server name (takes 2 minutes)
 	$(GO) test -run '^$$' -bench BenchmarkCertificates -benchtime 200ms -timeout 20m ./bench
 
+.PHONY: bench-idle bench-passthrough storm
+bench-idle: build ## memory of 10,000 idle connections, plain and with TLS (takes 10 minutes)
+	$(GO) run ./bench/fleet idle -turnout bin/turnout
+
+bench-passthrough: build ## 10,000 connections that are passed through, all open at the same time
+	$(GO) run ./bench/fleet passthrough -turnout bin/turnout
+
+storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 2 minutes)
+	$(GO) run ./bench/fleet storm -turnout bin/turnout
+
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 	$(GO) run ./bench/peer
 

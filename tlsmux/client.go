@@ -93,7 +93,7 @@ func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientI
 func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientInfo, error)) {
 	layer := newLayer(c, cl.cfg.Workers)
 	layer.tls = tls.Client(&layer.wire, cfg)
-	startHandshake(cl.cfg.Workers, c, layer, cl.cfg.Timeout, nil, func(err error) {
+	startHandshake(cl.cfg.Workers, WorkEndpoint, c, layer, cl.cfg.Timeout, nil, func(err error) {
 		if err != nil {
 			done(ClientInfo{}, &EndpointError{err})
 			return

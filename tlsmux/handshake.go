@@ -2,11 +2,8 @@ package tlsmux
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"turnout/internal/reactor"
@@ -20,47 +17,10 @@ var (
 	ErrShed = errors.New("closed because too many connections wait for their TLS handshake")
 )
 
+// errGivenUp: nobody waits for the result of the handshake any more.
+var errGivenUp = errors.New("handshake given up")
+
 const defaultHandshakeTimeout = 10 * time.Second
-
-// WorkersConfig configures Workers. The zero value means the defaults.
-type WorkersConfig struct {
-	// Handshakes is how many handshakes may compute at the same time. Those that wait for bytes of their peer do not count.
-	// Default 2 × GOMAXPROCS.
-	Handshakes int
-}
-
-// Workers bounds the processor time that handshakes take away from everything else. It may be shared by a Mux and Clients.
-type Workers struct {
-	slots   chan struct{}
-	running atomic.Int64
-	buffers *buffers
-}
-
-// NewWorkers checks the configuration.
-func NewWorkers(cfg WorkersConfig) (*Workers, error) {
-	if cfg.Handshakes < 0 {
-		return nil, fmt.Errorf("cannot make handshake workers: Handshakes is %d", cfg.Handshakes)
-	}
-	if cfg.Handshakes == 0 {
-		cfg.Handshakes = 2 * runtime.GOMAXPROCS(0)
-	}
-	return &Workers{slots: make(chan struct{}, cfg.Handshakes), buffers: newBuffers()}, nil
-}
-
-// Running returns the number of handshakes that have a goroutine, whether they compute or wait.
-func (w *Workers) Running() int { return int(w.running.Load()) }
-
-// acquire waits for a slot. It returns false when dead is closed before.
-func (w *Workers) acquire(dead <-chan struct{}) bool {
-	select {
-	case w.slots <- struct{}{}:
-		return true
-	case <-dead:
-		return false
-	}
-}
-
-func (w *Workers) release() { <-w.slots }
 
 // handshake runs crypto/tls's blocking handshake of one connection on a goroutine. It is the connection's handler
 // meanwhile. The connection is paused except when the goroutine waits for bytes, so what it has not asked for, the end of
@@ -77,7 +37,9 @@ type handshake struct {
 	result  error       // of the goroutine
 	over    bool        // loop: done was called
 
-	holding bool // goroutine: has a slot of workers
+	work    Work      // goroutine: what it computes next
+	holding bool      // goroutine: it is its turn to compute
+	since   time.Time // goroutine: when that began
 
 	wake chan struct{} // capacity 1: look at the fields below again
 	dead chan struct{} // closed when nobody waits for the result any more
@@ -90,11 +52,11 @@ type handshake struct {
 }
 
 // startHandshake runs the handshake of layer.tls on c, which must read and write layer.wire. first is what was read already,
-// copied. done is called on the loop: with nil after the layer was set, and then sets the handler; else with the reason, and
+// copied, work what there is to compute at first. done is called on the loop: with nil after the layer was set, and then sets the handler; else with the reason, and
 // the connection is closed or closing.
-func startHandshake(w *Workers, c *reactor.Conn, layer *Layer, timeout time.Duration, first []byte, done func(error)) *handshake {
+func startHandshake(w *Workers, work Work, c *reactor.Conn, layer *Layer, timeout time.Duration, first []byte, done func(error)) *handshake {
 	h := &handshake{
-		workers: w, conn: c, loop: c.Loop(), layer: layer, done: done,
+		workers: w, work: work, conn: c, loop: c.Loop(), layer: layer, done: done,
 		wake: make(chan struct{}, 1), dead: make(chan struct{}),
 		in: append([]byte(nil), first...),
 	}
@@ -111,14 +73,33 @@ func startHandshake(w *Workers, c *reactor.Conn, layer *Layer, timeout time.Dura
 // run is the goroutine.
 func (h *handshake) run() {
 	defer h.workers.running.Add(-1)
-	if h.holding = h.workers.acquire(h.dead); !h.holding {
-		return
+	if h.result = h.begin(); h.result == nil {
+		h.result = h.layer.tls.Handshake()
+		h.pause()
 	}
-	h.result = h.layer.tls.Handshake()
+	if !errors.Is(h.result, errGivenUp) {
+		h.loop.Post(h.finish)
+	}
+}
+
+// begin waits for the turn to compute.
+func (h *handshake) begin() error {
+	if err := h.workers.acquire(h.work, h.dead); err != nil {
+		return err
+	}
+	h.holding, h.since = true, time.Now()
+	return nil
+}
+
+// pause lets others compute.
+func (h *handshake) pause() {
 	if h.holding {
-		h.workers.release()
+		h.holding = false
+		h.workers.release(h.work, h.since)
 	}
-	h.loop.Post(h.finish)
+	if h.work != WorkEndpoint {
+		h.work = WorkFinish
+	}
 }
 
 // read waits for bytes. Called by the goroutine.
@@ -142,23 +123,21 @@ func (h *handshake) read(p []byte) (int, error) {
 		if post && !h.loop.Post(h.exchange) {
 			return 0, reactor.ErrClosed
 		}
-		if !h.sleep() {
-			return 0, reactor.ErrClosed
+		if err := h.sleep(); err != nil {
+			return 0, err
 		}
 	}
 }
 
-// sleep gives the slot back until there is news. It returns false when the handshake is over.
-func (h *handshake) sleep() bool {
-	h.workers.release()
-	h.holding = false
+// sleep lets others compute until there is news.
+func (h *handshake) sleep() error {
+	h.pause()
 	select {
 	case <-h.wake:
 	case <-h.dead:
-		return false
+		return errGivenUp
 	}
-	h.holding = h.workers.acquire(h.dead)
-	return h.holding
+	return h.begin()
 }
 
 // write keeps output until the goroutine waits or ends. Called by the goroutine.

@@ -294,7 +294,7 @@ func TestLoopEndsWithOpenHandshakes(t *testing.T) {
 func TestInputIsBoundedDuringHandshake(t *testing.T) {
 	w, err := NewWorkers(WorkersConfig{Handshakes: 1})
 	must(t, err)
-	w.slots <- struct{}{} // nothing is computed
+	must(t, w.acquire(WorkFinish, nil)) // nothing is computed
 	m := serveMemory(t, Config{Workers: w})
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
@@ -305,7 +305,7 @@ func TestInputIsBoundedDuringHandshake(t *testing.T) {
 	}
 	p.Reset()
 	m.net.Run()
-	<-w.slots
+	w.release(WorkFinish, time.Now())
 }
 
 func TestManyAtOnce(t *testing.T) {

@@ -68,7 +68,7 @@ type Stats struct {
 	Strict            atomic.Uint64 // refused by StrictSNI
 	InspectTimeouts   atomic.Uint64
 	HandshakeTimeouts atomic.Uint64
-	Shed              atomic.Uint64
+	Shed              atomic.Uint64 // ErrShed and ErrQueued
 	Failed            atomic.Uint64 // everything else
 }
 
@@ -234,7 +234,7 @@ func (e *entry) fail(err error) {
 		s.InspectTimeouts.Add(1)
 	case errors.Is(err, ErrHandshakeTimeout):
 		s.HandshakeTimeouts.Add(1)
-	case errors.Is(err, ErrShed):
+	case errors.Is(err, ErrShed), errors.Is(err, ErrQueued):
 		s.Shed.Add(1)
 	case errors.Is(err, ErrStrictSNI):
 		s.Strict.Add(1)
@@ -320,7 +320,7 @@ func (e *entry) decide(hello *Hello, p []byte) int {
 	layer.wire.serverName = hello.ServerName
 	layer.wire.certificate = decision.Certificate
 	layer.tls = tls.Server(&layer.wire, cfg.Policy.config(hello))
-	e.hs = startHandshake(cfg.Workers, e.conn, layer, cfg.HandshakeTimeout, p, e.established)
+	e.hs = startHandshake(cfg.Workers, workOf(decision.Certificate), e.conn, layer, cfg.HandshakeTimeout, p, e.established)
 	return len(p)
 }
 

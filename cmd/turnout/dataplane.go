@@ -72,7 +72,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		return nil, err
 	}
 	d := &dataplane{cfg: cfg, group: group, lanes: map[*reactor.Loop]*lane{}}
-	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{})
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops()))})
 	if err != nil {
 		return nil, err
 	}
@@ -200,17 +200,22 @@ func (d *dataplane) HTTP() netip.AddrPort { return d.http }
 // HTTPS is the address TLS is served on.
 func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 
+// handshakes is how many TLS handshakes compute at the same time beside so many loops. More
+// than half of the cores would leave none free for a loop that wakes up.
+func handshakes(loops int) int { return (loops + 1) / 2 }
+
 // spareProcessors is how many goroutines can run beside the loops: a busy loop keeps
-// its scheduler slot for 10 ms at a time, and handshakes, logs and the controller
-// must not wait for that. The kernel shares the cores among all of them.
-const spareProcessors = 2
+// its scheduler slot for 10 ms at a time, and logs and the controller must not wait for
+// that; nor must a loop wait for handshakes, which have slots of their own. The kernel
+// shares the cores among all of them.
+func spareProcessors(loops int) int { return handshakes(loops) + 1 }
 
 // Run serves until ctx is done. Then idle connections are closed, running requests
 // and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
 // connections get one more answer first: their clients may connect again at once.
 func (d *dataplane) Run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors)
+	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors(len(d.lanes)))
 	loops, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/tlsmux"
 )
 
 // Config says where the numbers come from. Each function is called once per
@@ -24,6 +25,7 @@ type Config struct {
 	Version string                 // of the build
 	Table   func() *routing.Table  // required: the published table
 	Totals  func() proxy.Totals    // required: the data plane's sums
+	TLS     func() tlsmux.Load     // nil: no handshakes
 	Log     func() accesslog.Stats // nil: no access log
 	Source  func() Source          // nil: no source counts
 	Status  func() Status          // nil: route status is not written
@@ -115,6 +117,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.m.build.to(out, 1, c.cfg.Version)
 	c.m.up.to(out, 1)
 	c.collectTotals(out)
+	if c.cfg.TLS != nil {
+		l := c.cfg.TLS()
+		c.m.tlsPending.to(out, float64(l.Pending))
+		c.m.tlsWaiting.to(out, float64(l.Waiting))
+		for w := range tlsmux.Works {
+			c.m.tlsTurns.to(out, float64(l.Turns[w]), w.String())
+			c.m.tlsSeconds.to(out, l.Time[w].Seconds(), w.String())
+			c.m.tlsRefused.to(out, float64(l.Refused[w]), w.String())
+		}
+	}
 	if c.cfg.Log != nil {
 		s := c.cfg.Log()
 		c.m.logWritten.to(out, float64(s.Written))

@@ -23,6 +23,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/tlsmux"
 )
 
 // fixture is a table of one route per termination with two servers each.
@@ -68,6 +69,11 @@ func config(t *testing.T) Config {
 			totals := proxy.Totals{Active: 3, Requests: 10, Connections: [2]uint64{7, 8}, Open: [2]int64{1, 2}}
 			totals.Reasons[proxy.ReasonNoRoute] = 4
 			return totals
+		},
+		TLS: func() tlsmux.Load {
+			l := tlsmux.Load{Pending: 31, Waiting: 32}
+			l.Turns[tlsmux.WorkRSA], l.Time[tlsmux.WorkRSA], l.Refused[tlsmux.WorkRSA] = 33, 1500*time.Millisecond, 34
+			return l
 		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
@@ -154,6 +160,12 @@ func TestSeries(t *testing.T) {
 		"turnout_status_writes_total{outcome=failed}":                                                                      25,
 		"turnout_status_pending":                                                                                           26,
 		"turnout_status_leader":                                                                                            1,
+		"turnout_tls_handshakes_pending":                                                                                   31,
+		"turnout_tls_handshakes_waiting":                                                                                   32,
+		"turnout_tls_handshake_turns_total{work=rsa}":                                                                      33,
+		"turnout_tls_handshake_seconds_total{work=rsa}":                                                                    1.5,
+		"turnout_tls_handshakes_refused_total{work=rsa}":                                                                   34,
+		"turnout_tls_handshake_turns_total{work=ecdsa}":                                                                    0,
 		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=edge-route}":                                      1234,
 		"turnout_default_certificate_expiry_timestamp_seconds":                                                             5678,
 		"turnout_route_errors_total{namespace=ns,route=edge-route}":                                                        1,

@@ -15,6 +15,8 @@ type metrics struct {
 	statusWrites, statusPending               metric
 	statusLeader                              metric
 	routeErrors                               metric
+	tlsPending, tlsWaiting, tlsTurns          metric
+	tlsSeconds, tlsRefused                    metric
 	certificateExpiry, defaultExpiry          metric
 	up, thresholds                            metric
 	frontConnections, frontSessions           metric
@@ -73,6 +75,12 @@ func describe() *metrics {
 		statusPending: gauge("turnout_status_pending", "Routes whose status is to be written."),
 		statusLeader:  gauge("turnout_status_leader", "1 when this replica writes status before others of the same router."),
 
+		tlsPending: gauge("turnout_tls_handshakes_pending", "Client connections whose TLS handshake is not complete."),
+		tlsWaiting: gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait for their turn to compute."),
+		tlsTurns:   counter("turnout_tls_handshake_turns_total", "Times that a TLS handshake computed, by what.", "work"),
+		tlsSeconds: counter("turnout_tls_handshake_seconds_total", "Time that TLS handshakes computed, by what.", "work"),
+		tlsRefused: counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long for their turn to compute, by what.", "work"),
+
 		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
 		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
 
@@ -106,7 +114,8 @@ func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
-		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
+		m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,
