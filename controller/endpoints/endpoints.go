@@ -98,7 +98,7 @@ func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 			cmp.Compare(value(a.Name), value(b.Name)))
 	})
 	for _, p := range ports {
-		if value(p.Protocol) == corev1.ProtocolUDP && !b.options.IncludeUDP {
+		if b.skips(value(p.Protocol)) {
 			continue
 		}
 		number := value(p.Port)
@@ -157,6 +157,12 @@ func (b *builder) add(e Endpoint, text string) {
 	b.set.Endpoints = append(b.set.Endpoints, e)
 }
 
+// skips reports that ports of a protocol are no servers: nothing that is spoken here
+// goes over them.
+func (b *builder) skips(p corev1.Protocol) bool {
+	return p == corev1.ProtocolSCTP || p == corev1.ProtocolUDP && !b.options.IncludeUDP
+}
+
 // idled adds the cluster address of an idled service, whose first connection starts its
 // pods again.
 func (b *builder) idled(s *corev1.Service) {
@@ -170,7 +176,7 @@ func (b *builder) idled(s *corev1.Service) {
 	}
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
-		if p.Protocol == corev1.ProtocolUDP && !b.options.IncludeUDP || p.Port < 1 || p.Port > 65535 {
+		if b.skips(p.Protocol) || p.Port < 1 || p.Port > 65535 {
 			continue
 		}
 		b.add(Endpoint{

@@ -117,7 +117,7 @@ func TestService(t *testing.T) {
 		{"C641", true, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2@pod-1", "8080/port")}, []string{"pod:pod-1:test:port:2.2.2.2:8080"}},
 		{"C642", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1@pod-1", "345/tcp 346/udp/UDP")}, []string{"pod:pod-1:test:tcp:1.1.1.1:345"}},
 		{"C642 with UDP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/udp/UDP")}, []string{"ept:test:udp:1.1.1.1:346"}},
-		{"SCTP", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/x/SCTP")}, []string{"ept:test:x:1.1.1.1:346"}},
+		{"SCTP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/x/SCTP 80/http")}, []string{"ept:test:http:1.1.1.1:80"}},
 		{"C643", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "8080/tcp 8081/udp/UDP")}, []string{"ept:test:tcp:2.2.2.2:8080"}},
 		{"C644", false, []*discoveryv1.EndpointSlice{node}, []string{"ept:test:port:2.2.2.2:8080"}},
 		{"C646", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")}, []string{"ept:test::2001:db8::1:80"}},
@@ -180,7 +180,7 @@ func TestIdled(t *testing.T) {
 	idled := func(ip string) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "foo", Name: "test", Annotations: map[string]string{idledAt: "2024-01-01"}}}
 		s.Spec.ClusterIP = ip
-		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, AppProtocol: ptr("h2c")}, {Name: "https", Port: 443}, {Name: "udp", Port: 53, Protocol: "UDP"}}
+		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, AppProtocol: ptr("h2c")}, {Name: "https", Port: 443}, {Name: "udp", Port: 53, Protocol: "UDP"}, {Name: "sctp", Port: 36412, Protocol: "SCTP"}}
 		return s
 	}
 	none := []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}
@@ -219,7 +219,7 @@ func TestPorts(t *testing.T) {
 		want     []string
 	}{
 		{"C652", "foo", []string{e1, e2}}, {"C653", "bar", []string{e3}}, {"C654", "", []string{e1, e2, e3}},
-		{"by number", "8080", []string{e1, e2}}, {"C657", "9090", nil}, {"zero", "0", nil},
+		{"C656", "8081", []string{e3}}, {"by number", "8080", []string{e1, e2}}, {"C657", "9090", nil}, {"zero", "0", nil},
 	} {
 		if diff := cmp.Diff(c.want, ids(set.Matching(c.port))); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)

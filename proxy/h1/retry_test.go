@@ -22,6 +22,21 @@ func TestEveryEndpointIsTriedOnce(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestIPv6Endpoint: an address of the other family is an endpoint like any other.
+func TestIPv6Endpoint(t *testing.T) {
+	r := newRig(t)
+	at := addrPort("[2001:db8::1]:80")
+	r.net.Accept(at, func(p *reactor.Peer) { p.OnData = func(p *reactor.Peer) { p.Write([]byte(ok("six"))) } })
+	r.route("app", "app.test", atMost(1), at, addrPort("[2001:db8::2]:80"))
+	for range 10 {
+		r.wantStatus(r.say(get), 200)
+	}
+	if got := r.logged[9].Endpoint; got != at {
+		t.Errorf("logged endpoint %v", got)
+	}
+	r.wantQuiet()
+}
+
 // TestDeadPodsCostNobodyARequest: half of the pods refuse; the first other pod is
 // always tried, whatever the budget.
 func TestDeadPodsCostNobodyARequest(t *testing.T) {
@@ -159,4 +174,3 @@ func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
 		}
 	}
 }
-
