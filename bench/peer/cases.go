@@ -42,6 +42,7 @@ type benchCase struct {
 	work   work
 	rsa    bool    // the certificate has an RSA-2048 key instead of one on P-256
 	signer bool    // Turnout is built with the tag openssl
+	pods   string  // re-encrypt: the protocol that the upstream selects over TLS, "http/1.1" or "h2"
 	target float64 // ratio wanted at most; 0 = none stated
 }
 
@@ -74,6 +75,10 @@ func allCases() []benchCase {
 		{name: "h2-16x16-template", peer: kindTemplate, tls: true, h2: multiplex{conns: 16, streams: 16}, target: 0.60},
 		{name: "h2-64x1-min", peer: kindMin, tls: true, h2: multiplex{conns: 64, streams: 1}, target: 0.85},
 		{name: "h2-64x1-template", peer: kindTemplate, tls: true, h2: multiplex{conns: 64, streams: 1}, target: 0.60},
+		{name: "reencrypt-min", peer: kindMin, tls: true, pods: "http/1.1"},
+		{name: "reencrypt-template", peer: kindTemplate, tls: true, pods: "http/1.1"},
+		{name: "reencrypt-h2-min", peer: kindMin, tls: true, pods: "h2", h2: multiplex{conns: 16, streams: 16}},
+		{name: "reencrypt-h2-template", peer: kindTemplate, tls: true, pods: "h2", h2: multiplex{conns: 16, streams: 16}},
 	}
 }
 

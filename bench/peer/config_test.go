@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -266,5 +267,37 @@ func TestManifestsOfASiteWithRules(t *testing.T) {
 	if r.Annotations["haproxy.router.openshift.io/hsts_header"] != hsts || r.Spec.TLS == nil || r.Spec.TLS.InsecureEdgeTerminationPolicy != routev1.InsecureEdgeTerminationPolicyAllow ||
 		r.Spec.HTTPHeaders == nil || r.Spec.HTTPHeaders.Actions.Request[0].Action.Set.Value != "%[req.hdr(User-Agent),lower]" || r.Spec.HTTPHeaders.Actions.Response[0].Name != "X-Frame-Options" {
 		t.Errorf("route is %+v", r)
+	}
+}
+
+// TestReencryptedSites: both proxies verify the pods against the same authority and offer them both protocols.
+func TestReencryptedSites(t *testing.T) {
+	s := testSite(t, 1, true, true)
+	var err error
+	if s.pods, err = newKeyPair("pods.bench.test", false); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []kind{kindMin, kindTemplate} {
+		dir := t.TempDir()
+		config, err := haproxyConfig(dir, s, k, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := " ssl alpn h2,http/1.1 verify required ca-file " + filepath.Join(dir, "pods.pem") + "\n"
+		servers := regexp.MustCompile(`(?m)^  server (s0|ept:)`)
+		if text := readText(t, config); strings.Count(text, want) == 0 || strings.Count(text, want) != len(servers.FindAllString(text, -1)) {
+			t.Errorf("%s: want every server of pods with %q\n%s", k, want, text)
+		}
+		if readText(t, filepath.Join(dir, "pods.pem")) != s.pods.certificate {
+			t.Errorf("%s: another authority", k)
+		}
+	}
+	dir := t.TempDir()
+	if err := writeManifests(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	routes, _, _ := objects(t, dir)
+	if tls := routes[0].Spec.TLS; tls.Termination != routev1.TLSTerminationReencrypt || tls.DestinationCACertificate != s.pods.certificate {
+		t.Errorf("route has %+v", tls)
 	}
 }

@@ -103,8 +103,16 @@ func (w *configWriter) least(hosts bool) {
 	}
 	for k, addr := range s.upstreams {
 		w.linef("backend be_%s", serviceName(k))
-		w.linef("  server %s %s", serviceName(k), addr)
+		w.linef("  server %s %s%s", serviceName(k), addr, w.toPods())
 	}
+}
+
+// toPods is how a server of a site with pods behind TLS is reached, as the template says it for a destinationCACertificate.
+func (w *configWriter) toPods() string {
+	if w.site.pods.certificate == "" {
+		return ""
+	}
+	return " ssl alpn h2,http/1.1 verify required ca-file " + w.file("pods.pem", w.site.pods.certificate)
 }
 
 // templateHTTP is the plain front end of the router's template.
@@ -258,7 +266,7 @@ func (w *configWriter) templateBackends() {
 			w.linef("  http-request set-header X-Agent '%%[req.hdr(User-Agent),lower]'")
 			w.linef("  http-response set-header X-Frame-Options 'DENY'")
 		}
-		w.linef("  server ept:%s:http:%s %s cookie %s weight 1", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k))
+		w.linef("  server ept:%s:http:%s %s cookie %s weight 1%s", serviceName(k), s.upstreams[k], s.upstreams[k], s.cookieValue(k), w.toPods())
 	}
 	w.linef("backend openshift_default")
 }

@@ -94,9 +94,16 @@ spec:
 func (s *site) routeManifest(i int) string {
 	text := fmt.Sprintf(routeForm, routeName(i), namespace, !s.cookie, load.Host(i), serviceName(i%len(s.upstreams)))
 	if s.tls {
-		text += "  tls:\n    termination: edge\n" +
+		termination := "edge"
+		if s.pods.certificate != "" {
+			termination = "reencrypt"
+		}
+		text += "  tls:\n    termination: " + termination + "\n" +
 			"    certificate: |\n" + indent(s.pem.certificate) +
 			"    key: |\n" + indent(s.pem.key)
+		if s.pods.certificate != "" {
+			text += "    destinationCACertificate: |\n" + indent(s.pods.certificate)
+		}
 	}
 	if s.through {
 		text += "  tls: {termination: passthrough}\n"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -89,14 +90,20 @@ func (h *harness) site(c benchCase) (*site, error) {
 	if s.pem, err = newKeyPair(load.Host(0), c.rsa); err != nil {
 		return nil, err
 	}
-	s.fallback, err = newKeyPair("default.bench.test", c.rsa)
+	if s.fallback, err = newKeyPair("default.bench.test", c.rsa); err != nil {
+		return nil, err
+	}
+	if c.pods != "" {
+		s.pods, err = newKeyPair("pods.bench.test", false)
+	}
 	return s, err
 }
 
 // backend is what stands behind the proxies: a rig, or for what is passed through a source of bytes.
 type backend struct {
-	rig  *load.Rig
-	bulk *load.Bulk
+	rig    *load.Rig
+	bulk   *load.Bulk
+	secure *load.SecureUpstream // in front of rig; nil = without TLS
 }
 
 // openBackend opens what a case needs and tells s where it is.
@@ -114,10 +121,23 @@ func openBackend(c benchCase, s *site) (b backend, err error) {
 	if b.rig, err = load.NewRig(upstreams); err == nil {
 		s.upstreams = b.rig.Upstreams()
 	}
+	if err != nil || c.pods == "" {
+		return b, err
+	}
+	pair, err := tls.X509KeyPair([]byte(s.pods.certificate), []byte(s.pods.key))
+	if err == nil {
+		b.secure, err = b.rig.Secure(&tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{c.pods}, MinVersion: tls.VersionTLS13})
+	}
+	if err == nil {
+		s.upstreams = []netip.AddrPort{b.secure.Addr()}
+	}
 	return b, err
 }
 
 func (b backend) close() {
+	if b.secure != nil {
+		b.secure.Close()
+	}
 	if b.rig != nil {
 		b.rig.Close()
 	}

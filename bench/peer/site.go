@@ -33,6 +33,7 @@ type site struct {
 	pem       keyPair // of Host(0); only with tls
 	fallback  keyPair // of no host; only with tls
 	through   bool    // TLS is passed through; the upstream terminates it
+	pods      keyPair // of the upstream, which is its own authority; empty = it speaks no TLS
 }
 
 // onTLSPort tells which port of a router the site is behind.
@@ -75,8 +76,11 @@ func newKeyPair(host string, withRSA bool) (keyPair, error) {
 		DNSNames:     []string{host},
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(24 * time.Hour),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:     x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IsCA:         true, // OpenSSL verifies it against itself only then
+
+		BasicConstraintsValid: true,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	if err != nil {
