@@ -6,7 +6,7 @@ SHELL := /bin/bash
 GO       ?= go
 FUZZTIME ?= 10s
 # The shortest time after which the endpoint of make reliability closes an idle connection.
-IDLE     ?= 10ms
+IDLE     ?= 50ms
 # What make image makes.
 IMAGE    ?= localhost/turnout
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)

@@ -20,21 +20,21 @@ import (
 )
 
 var (
-	idleRequests = flag.Int("idle-requests", 0, "requests of TestIdleCloseLosesNoRequest; 0 = 100000, with -short 4000")
-	idleFrom     = flag.Duration("idle-from", 10*time.Millisecond, "shortest time after which its endpoint closes an idle connection; the longest is five times that")
+	idleRequests = flag.Int("idle-requests", 0, "requests of TestIdleCloseLosesNoRequest; 0 = 100000, with -short 3000")
+	idleFrom     = flag.Duration("idle-from", 50*time.Millisecond, "shortest time after which its endpoint closes an idle connection; the longest is five times that")
 )
 
 // TestIdleCloseLosesNoRequest: an endpoint closes idle connections after a random time,
 // under clients whose pauses are as long: again and again a request meets a connection
 // that is just being closed. No client sees an error.
 func TestIdleCloseLosesNoRequest(t *testing.T) {
-	requests, clients := *idleRequests, 200
+	requests, clients := *idleRequests, 800
 	if requests == 0 {
 		if requests = 100_000; testing.Short() {
-			requests = 4000
+			requests, clients = 3000, 100
 		}
 	}
-	if *idleFrom >= 100*time.Millisecond {
+	if *idleFrom >= time.Second {
 		clients = 2000
 	}
 	endpoint := &impatient{from: *idleFrom}
