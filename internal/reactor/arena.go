@@ -3,9 +3,9 @@ package reactor
 import "math/bits"
 
 const (
-	smallestShift = 10 // 1 KiB, then 4, 16, 64, 256 KiB, 1 MiB
-	classCount    = 6
-	classKeep     = 4 << 20 // bytes of free buffers kept per class
+	smallestShift = 10 // 1 KiB, then 2, 4, and so on to 1 MiB
+	classCount    = 11
+	classKeep     = 2 << 20 // bytes of free buffers kept per class
 )
 
 // arena lends buffers to the Conns of one loop, last used first, so that what is written next is
@@ -15,14 +15,14 @@ type arena struct {
 	lent int // buffers out
 }
 
-func classSize(class int) int { return 1 << (smallestShift + 2*class) }
+func classSize(class int) int { return 1 << (smallestShift + class) }
 
 // get lends an empty buffer with room for n bytes.
 func (a *arena) get(n int) []byte {
 	a.lent++
 	class := 0
 	if n > classSize(0) {
-		class = (bits.Len(uint(n-1)) - smallestShift + 1) / 2
+		class = bits.Len(uint(n-1)) - smallestShift
 	}
 	if class >= classCount {
 		return make([]byte, 0, n)
@@ -46,7 +46,7 @@ func (a *arena) put(b []byte) {
 	if cap(b) < classSize(0) {
 		return
 	}
-	class := (bits.Len(uint(cap(b))) - 1 - smallestShift) / 2
+	class := bits.Len(uint(cap(b))) - 1 - smallestShift
 	if class >= classCount {
 		return // huge ones are the collector's
 	}

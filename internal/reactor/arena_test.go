@@ -9,8 +9,8 @@ import (
 func TestArenaClasses(t *testing.T) {
 	var a arena
 	for _, c := range []struct{ want, size int }{
-		{0, 1 << 10}, {1, 1 << 10}, {1 << 10, 1 << 10}, {1<<10 + 1, 4 << 10}, {4 << 10, 4 << 10}, {4<<10 + 1, 16 << 10},
-		{64 << 10, 64 << 10}, {64<<10 + 1, 256 << 10}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 1},
+		{0, 1 << 10}, {1, 1 << 10}, {1 << 10, 1 << 10}, {1<<10 + 1, 2 << 10}, {4 << 10, 4 << 10}, {4<<10 + 1, 8 << 10},
+		{64 << 10, 64 << 10}, {64<<10 + 1, 128 << 10}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 1},
 	} {
 		b := a.get(c.want)
 		if len(b) != 0 || cap(b) != c.size {
@@ -32,7 +32,7 @@ func TestArenaKeepsBoundedMemory(t *testing.T) {
 	for range 100 {
 		a.put(make([]byte, 0, 1<<20))
 	}
-	if n := len(a.free[classCount-1]); n != 4 {
+	if n := len(a.free[classCount-1]); n != 2 {
 		t.Errorf("%d MiB kept", n)
 	}
 }

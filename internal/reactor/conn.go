@@ -90,7 +90,8 @@ type Conn struct {
 	budget          int32  // bytes left to read in this turn; to discard while draining
 	flags           flags
 	state           state
-	early           int8 // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	early           int8  // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	reach           uint8 // how much one read takes: firstRead << reach
 }
 
 // Loop is the loop this Conn belongs to.
@@ -139,12 +140,20 @@ func (c *Conn) SetHandler(h Handler) {
 func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
 
 // Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the
-// connection is still reported, unless bytes that came before it are waiting.
-func (c *Conn) Pause() { c.flags = c.flags&^flagHasty | flagPaused }
+// connection is still reported, unless bytes that came before it are waiting. Who pauses often, because
+// a sink is slow, is read from in smaller pieces: fewer bytes wait between the two.
+func (c *Conn) Pause() { c.pause(flagPaused) }
 
 // PauseUntilFailure is Pause for a handler to whom bytes mean nothing any more when the connection
 // has failed: that is reported although bytes which came before it wait to be consumed.
-func (c *Conn) PauseUntilFailure() { c.flags |= flagPaused | flagHasty }
+func (c *Conn) PauseUntilFailure() { c.pause(flagPaused | flagHasty) }
+
+func (c *Conn) pause(how flags) {
+	c.flags = c.flags&^flagHasty | how
+	if c.reach > 0 {
+		c.reach--
+	}
+}
 
 // Paused says whether Pause was called after the last Resume.
 func (c *Conn) Paused() bool { return c.flags&flagPaused != 0 }

@@ -47,6 +47,13 @@ func (c *Conn) spent() bool {
 	return true
 }
 
+// firstRead is how much one read takes at first, at most a ReadBuffer. A Conn that fills its reads gets larger ones: a
+// bulk source soon has the whole buffer, and one whose sink is slow leaves little to be queued.
+const firstRead = 16 << 10
+
+// piece is the part of p that the next read may fill.
+func (c *Conn) piece(p []byte) []byte { return p[:min(len(p), firstRead<<c.reach)] }
+
 // receive reads from the socket and keeps flagReadable true to what is known.
 func (c *Conn) receive(p []byte) (int, error) {
 	var n int
@@ -58,7 +65,14 @@ func (c *Conn) receive(p []byte) (int, error) {
 		n, err = c.sock.read(p)
 	}
 	c.nread += uint64(n)
-	if err != nil || (n < len(p) && c.flags&(flagHup|flagFailed|flagBroken) == 0) {
+	switch {
+	case err != nil:
+		c.flags &^= flagReadable
+	case n == len(p):
+		if n >= firstRead<<c.reach && n < len(c.loop.recv) {
+			c.reach++
+		}
+	case c.flags&(flagHup|flagFailed|flagBroken) == 0:
 		c.flags &^= flagReadable
 	}
 	return n, err
@@ -98,7 +112,7 @@ func (c *Conn) readPlain() {
 		kept := copy(buf, c.in)
 		n, ok := 0, true
 		if c.flags&(flagReadable|flagEnded) == flagReadable && kept < len(buf) {
-			n, ok = c.receiveTurn(buf[kept:])
+			n, ok = c.receiveTurn(c.piece(buf[kept:]))
 			if c.state != stateOpen {
 				return
 			}
@@ -180,7 +194,7 @@ func (c *Conn) feed() bool {
 	if c.flags&flagReadable == 0 || c.spent() {
 		return false
 	}
-	n, ok := c.receiveTurn(c.loop.recv)
+	n, ok := c.receiveTurn(c.piece(c.loop.recv))
 	switch {
 	case !ok:
 		return false
@@ -299,7 +313,7 @@ func (c *Conn) findFailure() {
 		return
 	}
 	buf := c.loop.recv
-	n, err := c.receive(buf)
+	n, err := c.receive(c.piece(buf))
 	switch {
 	case n > 0 && c.flags&flagTold == 0 && c.layer != nil:
 		c.layer.Feed(buf[:n])

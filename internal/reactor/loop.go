@@ -14,11 +14,13 @@ type Config struct {
 	// ReadBuffer is the size in bytes of the buffer that input is presented in and so also the most
 	// a handler can leave unconsumed. Default 64 KiB.
 	ReadBuffer int
-	// HighWater: a Conn with more bytes of queued output is Congested. Default 256 KiB.
+	// HighWater: a Conn with more bytes of queued output is Congested. Default 16 KiB: what is queued beyond what
+	// is sent at the end of a turn is what the system did not take, and its own buffer is full then. A longer queue
+	// would not make a fast peer faster, and would cost that much memory for each slow one.
 	HighWater int
-	// LowWater: a congested Conn whose queue fell to this many bytes gets Drained. Default 64 KiB.
+	// LowWater: a congested Conn whose queue fell to this many bytes gets Drained. Default 4 KiB.
 	LowWater int
-	// TurnBytes is how many bytes one Conn may read per turn of the loop. Default 256 KiB.
+	// TurnBytes is how many bytes one Conn may read per turn of the loop. Default 64 KiB.
 	TurnBytes int
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
@@ -30,9 +32,9 @@ type Config struct {
 
 const (
 	defaultReadBuffer = 64 << 10
-	defaultHighWater  = 256 << 10
-	defaultLowWater   = 64 << 10
-	defaultTurnBytes  = 256 << 10
+	defaultHighWater  = directWrite
+	defaultLowWater   = 4 << 10
+	defaultTurnBytes  = 64 << 10
 	minReadBuffer     = 1 << 10
 	maxBuffer         = 1 << 30
 )

@@ -15,6 +15,20 @@ type epollSocket struct {
 	eng         *epollEngine
 	fd          int // -1 = closed
 	here, there netip.AddrPort
+	bounded     bool // notSentLow is set
+}
+
+// notSentLow is how much the kernel takes, beyond what is on its way, of a peer that was too slow once
+// (TCP_NOTSENT_LOWAT). Its send buffer grows to megabytes for a fast peer that then stops reading; more than this
+// does not make anyone faster.
+const notSentLow = 128 << 10
+
+// refused is called when the system did not take all of a write.
+func (s *epollSocket) refused() {
+	if !s.bounded {
+		s.bounded = true
+		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) // without it there is no such bound
+	}
 }
 
 func (s *epollSocket) read(p []byte) (int, error) {
@@ -39,9 +53,13 @@ func (s *epollSocket) write(p []byte) (int, error) {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 		switch e {
 		case 0:
+			if int(n) < len(p) {
+				s.refused()
+			}
 			return int(n), nil
 		case unix.EINTR:
 		case unix.EAGAIN:
+			s.refused()
 			return 0, errAgain
 		default:
 			return 0, e
@@ -62,6 +80,9 @@ func (s *epollSocket) writev(a, b []byte) (int, error) {
 	v.msg.SetIovlen(2)
 	n, err := s.sendmsg(&v.msg)
 	v.iov = [2]unix.Iovec{}
+	if n < len(a)+len(b) {
+		s.refused()
+	}
 	return n, err
 }
 

@@ -57,6 +57,40 @@ func TestSlowReaderIsServed(t *testing.T) {
 	r.reason(t, proxy.ReasonOK)
 }
 
+// TestSlowReaderHoldsLittle: of an answer that a client does not take, the router keeps at most 64 KiB, however it is framed;
+// twice as much when the client was fast before. The rest stays with the pod.
+func TestSlowReaderHoldsLittle(t *testing.T) {
+	const size, window = 4 << 20, 64 << 10 // of what is on the way from the pod
+	chunks := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", size/4096) + "0\r\n\r\n"
+	for name, replies := range map[string][]reply{"length": large(size), "chunked": {{data: []byte(chunks)}}} {
+		for fast, bound := range map[int]int{0: 64 << 10, 1 << 20: 128 << 10} {
+			n := reactor.NewNetwork(1)
+			r := newRig(t, n, replies)
+			c := n.Connect(plainPort)
+			c.OnData = func(p *reactor.Peer) {
+				if p.Total() >= fast {
+					p.StopReading()
+					p.ReadWindow(1 << 10)
+				}
+			}
+			if fast == 0 {
+				c.OnData(c)
+			}
+			c.Write([]byte(request))
+			n.Run()
+			for range 100 { // a little is taken now and then
+				pod := r.pod.conns[0]
+				if held := len(replies[0].data) - pod.Unsent() - window - c.Total(); held > bound {
+					t.Fatalf("%s, after %d fast bytes: about %d bytes are held", name, fast, held)
+				}
+				c.StartReading()
+				c.StopReading()
+				n.Advance(time.Second)
+			}
+		}
+	}
+}
+
 // TestStoppedReaderIsCutOff: whoever takes none is cut off after the client timeout,
 // and the pod is not held up for longer.
 func TestStoppedReaderIsCutOff(t *testing.T) {
@@ -84,7 +118,7 @@ func TestStoppedReaderIsCutOff(t *testing.T) {
 // pod; the client that never takes it is not kept for the whole keep-alive time.
 func TestStoppedReaderOfTheRest(t *testing.T) {
 	n := reactor.NewNetwork(1)
-	r := newRig(t, n, large(200<<10))
+	r := newRig(t, n, large(40<<10))
 	c := n.Connect(plainPort)
 	c.StopReading()
 	c.ReadWindow(1 << 10)

@@ -1,0 +1,81 @@
+package reactor
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A source that fills its reads gets larger ones, up to a ReadBuffer; one that is paused, because its sink is slow, smaller
+// ones.
+func TestReadsGrowAndShrink(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	var sizes []int
+	total, pauses := 0, 0
+	h := &hooks{data: func(c *Conn, p []byte) int {
+		sizes = append(sizes, len(p))
+		total += len(p)
+		if pauses > 0 {
+			pauses--
+			c.Pause()
+			c.Resume()
+		}
+		return len(p)
+	}}
+	peer, c := steppedPair(t, l, h)
+	sent := make(chan struct{}, 3)
+	bulk := func(n, wantTotal int) {
+		go func() { _, _ = peer.Write(make([]byte, n)); sent <- struct{}{} }()
+		step(t, l, "bulk", func() bool { return total == wantTotal })
+		get(t, "the end of the write", sent)
+	}
+	bulk(16<<10, 16<<10)
+	if c.reach > 1 || sizes[0] > firstRead {
+		t.Errorf("the first read took %d bytes", sizes[0])
+	}
+	bulk(8<<20, 8<<20+16<<10)
+	largest := 0
+	for _, n := range sizes {
+		largest = max(largest, n)
+	}
+	if largest != 64<<10 {
+		t.Errorf("at most %d bytes were read at once, want a whole buffer", largest)
+	}
+	before := c.reach
+	pauses = int(before)
+	if bulk(3000, 8<<20+16<<10+3000); pauses == int(before) {
+		t.Error("nothing was presented")
+	}
+	if c.reach >= before {
+		t.Errorf("a read takes %d bytes after a pause", firstRead<<c.reach)
+	}
+}
+
+// The kernel is told not to take megabytes for a peer that does not read, once it had to refuse some.
+func TestRefusedWritesBoundTheKernel(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	peer, c := steppedPair(t, l, &hooks{})
+	low := func() int {
+		n, err := unix.GetsockoptInt(c.sock.(*epollSocket).fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c.Write(make([]byte, 100))
+	if err := l.turn(0); err != nil {
+		t.Fatal(err)
+	}
+	if low() == notSentLow {
+		t.Error("set although everything was taken")
+	}
+	if err := peer.SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	for range 64 {
+		c.Write(make([]byte, 1<<20))
+	}
+	if !c.Congested() || low() != notSentLow {
+		t.Errorf("TCP_NOTSENT_LOWAT is %d, congested %v", low(), c.Congested())
+	}
+}
