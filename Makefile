@@ -104,7 +104,7 @@ bin/h2spec:
 upgrades: ## replace the running router 20 times under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestUpgrade$$' -v ./cmd/turnout
 
-slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 3 minutes)
+slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 6 minutes)
 	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60
 
 # E2E holds flags of go test: make e2e E2E='-short -v -run TestFlood'

@@ -42,7 +42,7 @@ func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multip
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := onCore(h.loadCore, cmd.Start); err != nil {
+	if err := load.OnCore(h.loadCore, cmd.Start); err != nil {
 		return load.Result{}, fmt.Errorf("cannot start h2load: %w", err)
 	}
 	done := make(chan struct{})

@@ -112,7 +112,7 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 	if o, err = build(ctx, dir, o, cases); err != nil {
 		return err
 	}
-	if err := pinSelf(o.loadCore); err != nil {
+	if err := load.PinSelf(o.loadCore); err != nil {
 		return err
 	}
 	h := &harness{

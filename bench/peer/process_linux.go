@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,13 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"turnout/bench/load"
 )
 
 // startPatience bounds the time a proxy has to read its configuration and serve.
@@ -39,7 +37,7 @@ func start(name string, cmd *exec.Cmd, core int) (*proxy, error) {
 	cmd.Stdout, cmd.Stderr = p.log, p.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
-	if err := onCore(core, cmd.Start); err != nil {
+	if err := load.OnCore(core, cmd.Start); err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", name, err)
 	}
 	go p.wait()
@@ -62,47 +60,6 @@ func (p *proxy) pid() int { return p.cmd.Process.Pid }
 // died returns the error of a proxy that ended by itself.
 func (p *proxy) died() error {
 	return fmt.Errorf("cannot go on: %s ended (%v), its last words: %s", p.name, p.cmd.ProcessState, p.log.tail())
-}
-
-// onCore runs fn on a thread bound to one core. A process that fn starts inherits the binding.
-func onCore(core int, fn func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var old, set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &old); err != nil {
-		return fmt.Errorf("cannot read affinity: %w", err)
-	}
-	set.Set(core)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("cannot bind to core %d: %w", core, err)
-	}
-	err := fn()
-	return errors.Join(err, unix.SchedSetaffinity(0, &old))
-}
-
-// pinSelf binds every thread of this process to one core; threads made later inherit it. The second pass
-// finds a thread that an unbound one made during the first.
-func pinSelf(core int) error {
-	return errors.Join(pinThreads(core), pinThreads(core))
-}
-
-func pinThreads(core int) error {
-	var set unix.CPUSet
-	set.Set(core)
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return fmt.Errorf("cannot list threads: %w", err)
-	}
-	for _, task := range tasks {
-		var tid int
-		if _, err := fmt.Sscan(task.Name(), &tid); err != nil {
-			return fmt.Errorf("cannot list threads: %w", err)
-		}
-		if err := unix.SchedSetaffinity(tid, &set); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("cannot bind to core %d: %w", core, err)
-		}
-	}
-	return nil
 }
 
 // childLog keeps the end of a child's output and looks for Turnout's "listening" line.
