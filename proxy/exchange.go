@@ -371,6 +371,8 @@ func (ex *Exchange) expire() {
 	case waitClient && ex.state == stateSend:
 		ex.abandon()
 		ex.answer(408, ReasonClientTimeout)
+	case waitClient && ex.downFull:
+		ex.breakOff(FaultStalled, ReasonClientTimeout)
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
 	case ex.state == stateSend:

@@ -25,9 +25,11 @@ const (
 	FaultTLS
 	// FaultCanceled: the peer took its stream back (RFC 9113 section 7, CANCEL) before the answer was complete.
 	FaultCanceled
+	// FaultStalled: the client took nothing for too long, and will not take what is queued for it.
+	FaultStalled
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

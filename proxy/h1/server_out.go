@@ -71,12 +71,12 @@ func (sc *serverConn) responseEnd() {
 }
 
 // Abort implements proxy.Downstream.
-func (sc *serverConn) Abort(proxy.Fault) {
+func (sc *serverConn) Abort(f proxy.Fault) {
 	sc.ex = nil
 	sc.phase = phaseGone
 	sc.recycle()
-	if sc.untilEnd {
-		sc.c.CloseNow(true) // a clean end would look like the end of the body
+	if sc.untilEnd || f == proxy.FaultStalled {
+		sc.c.CloseNow(true) // a clean end would look like the end of the body, or wait for one who does not read
 		return
 	}
 	sc.c.Close()

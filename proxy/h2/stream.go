@@ -180,7 +180,7 @@ func (st *serverStream) Abort(f proxy.Fault) {
 	st.ex = nil
 	code := wire.InternalError
 	switch f {
-	case proxy.FaultTimeout, proxy.FaultShutdown, proxy.FaultRefused, proxy.FaultCanceled: // not REFUSED_STREAM, which asks to try again
+	case proxy.FaultTimeout, proxy.FaultStalled, proxy.FaultShutdown, proxy.FaultRefused, proxy.FaultCanceled: // not REFUSED_STREAM, which asks to try again
 		code = wire.Cancel
 	}
 	st.Reset(code)
