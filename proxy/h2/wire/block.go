@@ -187,7 +187,9 @@ func (b *Block) addField(name string, n, v []byte) {
 			b.addCookie(v)
 			return
 		}
-		b.cookie = len(b.Fields)
+		if b.kind != Trailers { // there it may not be
+			b.cookie = len(b.Fields)
+		}
 	case "expect":
 		if b.kind == Request && string(v) != "100-continue" {
 			b.Fault = FaultExpect

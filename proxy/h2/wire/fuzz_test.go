@@ -66,7 +66,7 @@ func FuzzBlock(f *testing.F) {
 		get, get + "cookie:a=1\ncookie:b=2\nx-a:1\nx-a:2", get + "content-length:5\ncontent-length:5", get + "host:a.TEST:80\nte:trailers",
 		get + "X:y", get + "x:a\rb", get + "transfer-encoding:chunked", get + "connection:close", get + ":path:/", "x:y\n" + get, get + "host:b.test",
 		":method:OPTIONS\n:scheme:http\nhost:a.test\n:path:*", ":method:CONNECT\n:authority:a.test:1", ":method:CONNECT\n:protocol:websocket\n:scheme:https\n:path:/\n:authority:a.test",
-		":status:200\ncontent-length:7\nset-cookie:a=b", ":status:101", ":status:2000", "x-sum:1\ncontent-length:3", "grpc-status:0", strings.Replace(get, "/p?q", "/a b", 1), get + "expect:100-continue\npragma:no-cache",
+		":status:200\ncontent-length:7\nset-cookie:a=b", ":status:101", ":status:2000", "x-sum:1\ncontent-length:3", "grpc-status:0", "cookie:a\ncookie:b", "x-a:1\ncookie:a\ncookie:b", strings.Replace(get, "/p?q", "/a b", 1), get + "expect:100-continue\npragma:no-cache",
 	} {
 		for kind := range uint8(3) {
 			f.Add(s, kind, kind == 0)
