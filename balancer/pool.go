@@ -3,12 +3,21 @@ package balancer
 import (
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // PoolConfig is how a Pool chooses. The zero value is valid.
 type PoolConfig struct {
 	Algorithm Algorithm
 	Limit     int // requests that each server may have at a time; <= 0 = any number
+
+	// Check is how often the servers are checked, if more than one has a weight; 0 = never.
+	Check time.Duration
+	// EjectAfterErrors is how many 5xx answers in a row eject a server, see
+	// Server.CountResponse; <= 0 = they do not. Failed connects always do.
+	EjectAfterErrors int
+	// SlowStart is how long a server that comes to others takes to its full share; 0 = no time.
+	SlowStart time.Duration
 }
 
 func (c PoolConfig) limit() int64 { return int64(max(c.Limit, 0)) }
@@ -19,6 +28,7 @@ type Pool struct {
 	registry *Registry
 	key      string
 	dropped  bool // guarded by Registry.mu
+	ramping  bool // a timer of a slow start runs; guarded by Registry.mu
 	set      atomic.Pointer[set]
 
 	_      [cacheLine]byte
@@ -31,12 +41,15 @@ type Pool struct {
 
 // set is one immutable generation of a pool.
 type set struct {
+	cfg       PoolConfig
+	checks    bool // the servers are checked
 	algorithm Algorithm
 	limit     int64                  // requests of a server at a time, 0 = any number
 	servers   []*Server              // in the order of the targets
 	weights   []uint32               // parallel to servers: Server.Weight may already belong to a later set
 	cookies   map[string]*Server     // sticky values, nil for few servers
-	active    []choice               // servers of weight > 0
+	out       []*Server              // of servers, those that checks or failures forbid to choose
+	active    []choice               // the other servers of weight > 0
 	sums      []uint32               // sums[i] is the total weight of active[:i+1]
 	total     uint32                 // sum of all weights
 	heaviest  uint32                 // greatest weight
@@ -99,7 +112,7 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 	for _, s := range old.servers {
 		known.add(s)
 	}
-	next := &set{algorithm: cfg.Algorithm, limit: cfg.limit(), servers: make([]*Server, 0, len(targets)), weights: make([]uint32, 0, len(targets))}
+	next := newSet(cfg, len(targets))
 	for i := range targets {
 		t := &targets[i]
 		if seen.find(t.ID) != nil {
@@ -108,7 +121,10 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 		e := r.acquire(t)
 		s := known.find(t.ID)
 		if s == nil || !s.is(t) {
-			s = newServer(t, e)
+			s = newServer(p, t, e)
+			if cfg.SlowStart > 0 && len(old.active) > 0 && r.clock != nil {
+				s.rise(r.clock.Now())
+			}
 		}
 		seen.add(s)
 		w := clampWeight(t.Weight)
@@ -119,7 +135,8 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 	for _, s := range old.servers {
 		r.release(s.endpoint)
 	}
-	next.prepare()
+	next.prepare(p.ramp(next))
+	p.watchServers(old, next)
 	next.shift = resume(old, next, p.cursor.Load())
 	return p.publish(old, next)
 }
@@ -160,7 +177,7 @@ func (s *set) plant() {
 		s.active[i].server.place.Store(&place{s.tree, i})
 	}
 	for i, v := range s.servers {
-		if s.weights[i] == 0 {
+		if s.weights[i] == 0 || s.isOut(v) {
 			v.place.Store(nil)
 		}
 	}
@@ -197,7 +214,7 @@ func (x *serverIndex) find(id string) *Server {
 
 // equal reports whether an update to targets would change nothing.
 func (s *set) equal(cfg PoolConfig, targets []Target) bool {
-	if s.algorithm != cfg.Algorithm || s.limit != cfg.limit() || len(s.servers) != len(targets) {
+	if s.cfg != cfg || len(s.servers) != len(targets) {
 		return false
 	}
 	for i := range targets {
@@ -209,20 +226,35 @@ func (s *set) equal(cfg PoolConfig, targets []Target) bool {
 	return true
 }
 
-// prepare computes what the algorithms need from servers and weights.
-func (s *set) prepare() {
+// newSet makes a set for n servers.
+func newSet(cfg PoolConfig, n int) *set {
+	return &set{cfg: cfg, algorithm: cfg.Algorithm, limit: cfg.limit(), servers: make([]*Server, 0, n), weights: make([]uint32, 0, n)}
+}
+
+// prepare computes what the algorithms need from servers and the weights they have for
+// now, parallel to them.
+func (s *set) prepare(weights []uint32) {
 	if len(s.servers) > fewServers {
 		s.cookies = make(map[string]*Server, len(s.servers))
 		for _, v := range s.servers {
 			s.cookies[v.cookie] = v
 		}
 	}
-	s.uniform = true
+	s.judge()
 	s.active = make([]choice, 0, len(s.servers))
 	s.sums = make([]uint32, 0, len(s.servers))
+	if s.activate(weights); len(s.active) == 0 && s.out != nil {
+		s.out = nil // all are bad: better any of them than none
+		s.activate(weights)
+	}
+}
+
+// activate fills active with the servers that may be chosen.
+func (s *set) activate(weights []uint32) {
+	s.uniform = true
 	for i, v := range s.servers {
-		w := s.weights[i]
-		if w == 0 {
+		w := weights[i]
+		if w == 0 || s.isOut(v) {
 			continue
 		}
 		s.active = append(s.active, choice{server: v, weight: w, hash: hashString(v.id)})

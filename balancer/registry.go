@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // endpointKey is the full identity of an endpoint.
@@ -24,6 +25,11 @@ type Endpoint struct {
 	id   uint32
 	tls  *TLS
 	refs int // servers of current sets; guarded by Registry.mu
+
+	watches  []watch       // pools that have it checked; guarded by Registry.mu
+	interval time.Duration // at which it is checked, 0 = not at all; guarded by Registry.mu
+	checked  atomic.Bool   // interval is not 0
+	down     atomic.Bool
 
 	retired  atomic.Bool
 	_        [cacheLine]byte
@@ -63,9 +69,20 @@ type Registry struct {
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
 	next      uint32
+	watcher   func(e *Endpoint, interval time.Duration)
+	ejections atomic.Uint64
+	clock     Clock // nil = nothing depends on time
 }
 
-// NewRegistry returns an empty registry.
+// Clock is the time of what servers do not bear for good: ejections and slow starts.
+type Clock interface {
+	Now() time.Time
+	// AfterFunc calls fn once, on any goroutine, d from now.
+	AfterFunc(d time.Duration, fn func())
+}
+
+// NewRegistry returns an empty registry. Without SetClock no server is ejected and none
+// starts slowly.
 func NewRegistry() *Registry {
 	return &Registry{
 		pools:     make(map[string]*Pool),
@@ -73,6 +90,9 @@ func NewRegistry() *Registry {
 		unused:    make(map[*Endpoint]struct{}),
 	}
 }
+
+// SetClock sets the clock. It is called before the first Pool.
+func (r *Registry) SetClock(c Clock) { r.clock = c }
 
 // Pool returns the pool of a key, the identity of a route. It is made, empty, at
 // the first call and stays the same until a Sweep drops it.
@@ -101,6 +121,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		if !live(key) {
 			delete(r.pools, key)
 			p.dropped = true
+			p.watchServers(p.set.Load(), &set{})
 			for _, s := range p.set.Load().servers {
 				r.release(s.endpoint)
 			}

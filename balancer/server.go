@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"sync/atomic"
+	"time"
 )
 
 const cacheLine = 64
@@ -25,16 +26,24 @@ type Server struct {
 	service  string
 	noCheck  bool
 	endpoint *Endpoint
+	pool     *Pool
 	limited  atomic.Pointer[Pool]  // whose queue wants to know of each Release, nil = nobody
 	place    atomic.Pointer[place] // in the tree of its pool, nil = there is none
 	weight   atomic.Int64
 	line     line    // who waits for this server alone; guarded by the queue of the pool
 	delay    average // of requests, in nanoseconds; guarded by the queue of the pool
+
+	streak    atomic.Int32 // connects in a row that failed
+	errors    atomic.Int32 // 5xx answers in a row
+	ejections atomic.Int32 // since the last good answer
+	ejected   atomic.Bool
+	since     time.Time // of a slow start, zero = full share; guarded by Registry.mu
+
 	counters counters
 }
 
-func newServer(t *Target, e *Endpoint) *Server {
-	s := &Server{id: t.ID, cookie: CookieValue(t.ID), pod: t.Pod, service: t.Service, noCheck: t.NoCheck, endpoint: e}
+func newServer(p *Pool, t *Target, e *Endpoint) *Server {
+	s := &Server{pool: p, id: t.ID, cookie: CookieValue(t.ID), pod: t.Pod, service: t.Service, noCheck: t.NoCheck, endpoint: e}
 	s.weight.Store(int64(clampWeight(t.Weight)))
 	return s
 }
@@ -72,9 +81,6 @@ func (s *Server) InFlight() int64 { return s.counters.inFlight.Load() }
 
 // Requests returns the number of leases ever given.
 func (s *Server) Requests() uint64 { return s.counters.requests.Load() }
-
-// CountFailure notes one attempt that failed on this server.
-func (s *Server) CountFailure() { s.counters.failures.Add(1) }
 
 // Failures returns how often CountFailure was called.
 func (s *Server) Failures() uint64 { return s.counters.failures.Load() }

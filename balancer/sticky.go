@@ -4,9 +4,18 @@ package balancer
 // cheaper than a map.
 const fewServers = 8
 
-// sticky returns the server of a cookie value, whatever its weight, or nil. The
-// value is compared as it is: another letter case is another value.
+// sticky returns the server of a cookie value, whatever its weight, or nil when there is
+// none that may be chosen. The value is compared as it is: another letter case is
+// another value.
 func (s *set) sticky(value []byte) *Server {
+	v := s.byCookie(value)
+	if v != nil && s.isOut(v) {
+		return nil
+	}
+	return v
+}
+
+func (s *set) byCookie(value []byte) *Server {
 	if s.cookies != nil {
 		return s.cookies[string(value)]
 	}

@@ -58,6 +58,7 @@ type Options struct {
 	ServerTimeout        time.Duration // silence of an endpoint; 0 = 30 s
 	TunnelTimeout        time.Duration // silence of a tunnel; 0 = 1 h
 	ConnectTimeout       time.Duration // connecting to an endpoint; 0 = 5 s
+	CheckInterval        time.Duration // between two health checks of a server; 0 = 5 s
 	SetForwardedHeaders  string        // append, replace, if-none, never; "" = append
 	LoadBalance          string        // algorithm; "" = random, for passthrough source
 	TCPBalance           string        // algorithm of passthrough routes; "" = LoadBalance
@@ -140,7 +141,7 @@ func (o *Options) admission() admit.Options {
 func (o *Options) translation() translate.Options {
 	return translate.Options{
 		Defaults: translate.Defaults{
-			ServerTimeout: o.ServerTimeout, TunnelTimeout: o.TunnelTimeout, ConnectTimeout: o.ConnectTimeout,
+			ServerTimeout: o.ServerTimeout, TunnelTimeout: o.TunnelTimeout, ConnectTimeout: o.ConnectTimeout, CheckInterval: o.CheckInterval,
 			Forwarded: o.SetForwardedHeaders, LoadBalance: o.LoadBalance, TCPBalance: o.TCPBalance, CookieName: o.CookieName,
 		},
 		DestinationCA: o.DefaultDestinationCA,

@@ -108,17 +108,39 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 	}
 }
 
-// retry starts another attempt where that is legal: nothing was sent, or a pooled
-// connection died under a request that may be replayed; and where the pool's budget
-// allows it. The first other endpoint after one that could not be connected is free:
+// elsewhere sends a request that an endpoint took and did not answer to another one, if
+// there is one. That happens when a pod stops with connections in its backlog. It happens
+// once to a request: should it be the request that ends pods, it ends no more than two.
+func (ex *Exchange) elsewhere() bool {
+	ex.tried[ex.refused] = ex.lease.Server()
+	ex.refused++
+	in := balancer.Pick{Source: ex.client.Addr.Addr(), Rand: ex.w.rng.Uint64(), Exclude: ex.tried[:ex.refused]}
+	lease, ok := ex.route.Pool().Pick(in)
+	if !ok {
+		return false
+	}
+	ex.replayed = true
+	ex.lease.Release()
+	ex.lease = lease
+	add(&ex.w.counts.retries, 1)
+	ex.connect(false)
+	return true
+}
+
+// retry starts another attempt where that is legal: nothing was sent, or the connection
+// ended without an answer under a request that may be replayed (RFC 9110 section 9.2.2);
+// and where the pool's budget allows it. The first other endpoint after one that could not be connected is free:
 // the request reaches one endpoint, as it would have without the bad one.
 func (ex *Exchange) retry(f Fault) bool {
 	if ex.attempts >= maxAttempts || ex.bodySent {
 		return false
 	}
 	unconnected := f == FaultConnect || f == FaultTLS
-	legal := unconnected || f == FaultUnprocessed || f == FaultStale && ex.Replayable()
-	if legal && !(unconnected && ex.refused == 0) && !ex.route.Pool().Retry(ex.w.cfg.Clock.Now()) {
+	replay := f == FaultStale || f == FaultUnanswered && !ex.replayed
+	if !unconnected && f != FaultUnprocessed && !(replay && ex.Replayable()) {
+		return false
+	}
+	if !(unconnected && ex.refused == 0) && !ex.route.Pool().Retry(ex.w.cfg.Clock.Now()) {
 		add(&ex.w.counts.unretried, 1)
 		return false
 	}
@@ -132,12 +154,11 @@ func (ex *Exchange) retry(f Fault) bool {
 		ex.attempt(nil)
 		return true
 	case FaultStale:
-		if !ex.Replayable() {
-			return false
-		}
 		add(&ex.w.counts.retries, 1)
 		ex.connect(true)
 		return true
+	case FaultUnanswered:
+		return ex.elsewhere()
 	case FaultUnprocessed: // legal for every method
 		add(&ex.w.counts.retries, 1)
 		ex.connect(false)

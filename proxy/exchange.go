@@ -52,6 +52,7 @@ type attemptState struct {
 
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream
+	replayed  bool // an endpoint took the request and did not answer it
 	bodySent  bool // body bytes have been handed over: no retry any more
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
@@ -211,6 +212,7 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 	}
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
+	ex.lease.Server().CountResponse(h.Status >= 500)
 	if h.Status == 101 {
 		ex.switchProtocols(h)
 		return

@@ -27,9 +27,11 @@ const (
 	FaultCanceled
 	// FaultStalled: the client took nothing for too long, and will not take what is queued for it.
 	FaultStalled
+	// FaultUnanswered: a new connection ended before a byte of the answer arrived. The endpoint may have seen the request.
+	FaultUnanswered
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

@@ -132,6 +132,7 @@ func (r *Relay) Idle() time.Duration { return r.route.Policy().TunnelTimeout }
 
 // Connected tells that the endpoint of the last Next took the connection.
 func (r *Relay) Connected() {
+	r.lease.Server().CountResponse(false)
 	r.connected = r.w.cfg.Clock.Now()
 	add(&r.w.counts.tunnels, 1)
 }

@@ -10,6 +10,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnout/balancer"
+	"turnout/internal/health"
+	"turnout/internal/metrics"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -24,6 +27,7 @@ type dataplaneConfig struct {
 	HTTPAddr, HTTPSAddr string // host:port, port 0 allowed
 	Loops               int    // 0: one per processor
 	Store               *routing.Store
+	Registry            *balancer.Registry // whose endpoints are checked
 	StrictSNI           bool
 	ProxyProtocol       bool                // every connection begins with a PROXY header
 	ProxyTrusted        []netip.Prefix      // whose header is believed; nil: everybody's
@@ -45,6 +49,7 @@ type dataplane struct {
 	group       *reactor.Group
 	mux         *tlsmux.Mux
 	front       *tlsmux.FrontProxy // nil without the PROXY protocol
+	health      *health.Monitor
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
 	handedOver  atomic.Bool  // another process accepts the connections now
@@ -88,8 +93,11 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 			return nil, err
 		}
 	}
-	if cfg.Late {
-		return d, nil
+	d.health, err = health.NewMonitor(health.MonitorConfig{
+		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, ConnectTimeout: cfg.Timeouts.Connect, Changed: d.checked,
+	})
+	if err != nil || cfg.Late {
+		return d, err
 	}
 	return d, d.Open()
 }
@@ -220,6 +228,7 @@ func (d *dataplane) Run(ctx context.Context) error {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- d.group.Run(loops) }()
+	go func() { _ = d.health.Run(loops) }() // ends with the loops
 	select {
 	case err := <-ended:
 		return err
@@ -271,6 +280,22 @@ func (d *dataplane) busy() bool {
 
 // tunnelLook is how often a router that stops looks whether its last tunnel has ended.
 const tunnelLook = 50 * time.Millisecond
+
+// checked logs what health checks found.
+func (d *dataplane) checked(e *balancer.Endpoint, up bool) {
+	if up {
+		d.cfg.Log.Info("endpoint is up", zap.Stringer("address", e.Addr()))
+		return
+	}
+	d.cfg.Log.Warn("endpoint is down: its health checks fail", zap.Stringer("address", e.Addr()))
+}
+
+// Health are the counters about endpoints that fail. Any goroutine may call it.
+func (d *dataplane) Health() metrics.Health {
+	s := d.health.Stats()
+	failed := s.Failed.Load() // first: no more than the checks
+	return metrics.Health{Checks: s.Checks.Load(), Failed: failed, Downs: s.Downs.Load(), Ejections: d.cfg.Registry.Ejections()}
+}
 
 // Stats sums the counters of all loops. Any goroutine may call it.
 func (d *dataplane) Stats() proxy.Totals {

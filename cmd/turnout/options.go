@@ -63,6 +63,7 @@ type options struct {
 	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration
 	clientFin                                                   time.Duration
 	limits                                                      limitOptions
+	checkInterval                                               time.Duration
 	headTimeout, keepAlive, inspectDelay                        time.Duration
 	bindAfterSync                                               bool
 	handoverSocket                                              string

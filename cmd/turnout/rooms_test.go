@@ -20,13 +20,14 @@ import (
 // with changes how the request path is built.
 func startRooms(t *testing.T, dir string, opts controller.Options, with ...func(*dataplaneConfig)) (*dataplane, *routing.Store) {
 	t.Helper()
-	store := routing.NewStore()
+	store, registry := routing.NewStore(), balancer.NewRegistry()
+	registry.SetClock(systemClock{})
 	certificate, err := tlsmux.SelfSigned("", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := dataplaneConfig{
-		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store,
+		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store, Registry: registry,
 		Timeouts: proxy.DefaultTimeouts(),
 	}
 	for _, change := range with {
@@ -38,7 +39,7 @@ func startRooms(t *testing.T, dir string, opts controller.Options, with ...func(
 	}
 	opts.AllowLoopback = true
 	ctl, err := controller.New(controller.Config{
-		Store: store, Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: certificate},
+		Store: store, Routing: routing.Options{Registry: registry, DefaultCertificate: certificate},
 		Options: opts, HoldOff: time.Millisecond,
 	})
 	if err != nil {

@@ -76,6 +76,8 @@ func (r *router) furnish(stdout io.Writer) error {
 			return err
 		}
 	}
+	registry := balancer.NewRegistry()
+	registry.SetClock(systemClock{})
 	config, err := o.controllerOptions()
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (r *router) furnish(stdout io.Writer) error {
 	}
 	control := controller.Config{
 		Store:   r.store,
-		Routing: routing.Options{Registry: balancer.NewRegistry(), DefaultCertificate: r.rotation.current},
+		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.current},
 		Options: config,
 		Log:     log,
 	}
@@ -96,7 +98,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		return err
 	}
 	data := dataplaneConfig{
-		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store,
+		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store, Registry: registry,
 		Limits: o.limits, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, ProxyTrusted: o.proxyTrusted, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
 	}
 	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
@@ -125,7 +127,7 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts}
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}
@@ -264,6 +266,13 @@ func (o *options) timeouts() proxy.Timeouts {
 	}
 }
 
+// systemClock implements balancer.Clock.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, fn func()) { time.AfterFunc(d, fn) }
+
 // controllerOptions are those of admission and translation.
 func (o *options) controllerOptions() (controller.Options, error) {
 	c := controller.Options{
@@ -271,7 +280,7 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
 		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
 		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
-		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout,
+		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout, CheckInterval: o.checkInterval,
 		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
 		SkipUpgradeValidation: !o.upgradeValidation, ForceUnservable: o.forceUnservable,
 		AllowLoopback:    !o.cluster, // a laptop has no pods

@@ -211,6 +211,7 @@ func timeoutSettings(o *options) []setting {
 		timeout(&o.clientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel whose client has closed its half"),
 		timeout(&o.headTimeout, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
 		timeout(&o.keepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
+		timeout(&o.checkInterval, "backend-check-interval", "ROUTER_BACKEND_CHECK_INTERVAL", "5s", "between two health checks of a pod; routes with one pod have none"),
 		timeout(&o.inspectDelay, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
 		{flag: "graceful-shutdown-delay", env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", value: "DURATION",
 			set: into(&o.shutdownDelay, parseDelay), help: "serving on after SIGTERM, not ready, before connections are closed"},

@@ -72,21 +72,18 @@ func TestCheckInterval(t *testing.T) {
 		id, termination string
 		annotation      []string
 		want            time.Duration
-		notes           int // one says that there are no checks
+		notes           int
 	}{
 		{"C059", "", nil, 5 * time.Second, 0},
-		{"C061", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 2},
-		{"C062", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 2},
-		{"C063", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 2},
-		{"a good one", "edge", []string{annotationCheckInterval, "250ms"}, 250 * time.Millisecond, 1},
+		{"C061", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 1},
+		{"C062", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 1},
+		{"C063", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 1},
+		{"a good one", "edge", []string{annotationCheckInterval, "250ms"}, 250 * time.Millisecond, 0},
 	} {
 		r := terminated(c.termination, "", c.annotation...)
-		a := &annotations{values: r.Annotations}
-		if got := a.checkInterval(); got != c.want {
-			t.Errorf("%s: every %v, want %v", c.id, got, c.want)
-		}
-		if got := translated(t, Options{}, r).Notes; len(got) != c.notes {
-			t.Errorf("%s: notes %q, want %d", c.id, got, c.notes)
+		got := translated(t, Options{}, r)
+		if got.Spec.Check != c.want || len(got.Notes) != c.notes {
+			t.Errorf("%s: every %v, want %v; notes %q, want %d", c.id, got.Spec.Check, c.want, got.Notes, c.notes)
 		}
 	}
 }

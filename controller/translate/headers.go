@@ -3,7 +3,6 @@ package translate
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 
@@ -17,27 +16,6 @@ const (
 	annotationRewrite    = "haproxy.router.openshift.io/rewrite-target"
 	annotationAdjustCase = "haproxy.router.openshift.io/h1-adjust-case"
 )
-
-// The annotations about health checks.
-const (
-	annotationCheckInterval = "router.openshift.io/haproxy.health.check.interval"
-)
-
-// defaultCheckInterval is the time between two health checks of a server whose route sets none.
-const defaultCheckInterval = 5 * time.Second
-
-// checkInterval returns the time between two health checks of a server, and notes that there are none yet: nobody should
-// believe in what is not there.
-func (a *annotations) checkInterval() time.Duration {
-	interval, ok := a.timespec(annotationCheckInterval, defaultCheckInterval)
-	if !ok {
-		interval = defaultCheckInterval
-	}
-	if _, ok := a.values[annotationCheckInterval]; ok {
-		a.notes = append(a.notes, fmt.Sprintf("annotation %s: servers are not checked in this version; it would be every %s", annotationCheckInterval, interval))
-	}
-	return interval
-}
 
 // maxActions is how many actions a list of a route may have.
 const maxActions = 20

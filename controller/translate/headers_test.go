@@ -193,10 +193,3 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 		t.Errorf("only %d annotations found in the source", read)
 	}
 }
-
-func TestAnnotationsOfLaterVersionsAreNoted(t *testing.T) {
-	got := translated(t, Options{}, terminated("edge", "", annotationCheckInterval, "5s"))
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "servers are not checked in this version") {
-		t.Errorf("notes %q", got.Notes)
-	}
-}

@@ -30,6 +30,7 @@ type Defaults struct {
 	ServerTimeout  time.Duration // 0 = 30 s
 	TunnelTimeout  time.Duration // 0 = 1 h
 	ConnectTimeout time.Duration // 0 = 5 s
+	CheckInterval  time.Duration // between two health checks of a server; 0 = 5 s
 	Forwarded      string        // append, replace, if-none, never; "" = append
 	LoadBalance    string        // algorithm; "" = random, for passthrough source
 	TCPBalance     string        // algorithm of passthrough routes; "" = LoadBalance
@@ -45,6 +46,9 @@ func (d Defaults) complete() Defaults {
 	}
 	if d.ConnectTimeout <= 0 {
 		d.ConnectTimeout = 5 * time.Second
+	}
+	if d.CheckInterval <= 0 {
+		d.CheckInterval = defaultCheckInterval
 	}
 	if _, ok := parseForwarded(d.Forwarded); !ok {
 		d.Forwarded = "append"

@@ -93,7 +93,8 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
 	spec.Limit = a.podConnections()
-	a.checkInterval()
+	spec.Check = a.checkInterval(&t.options.Defaults)
+	spec.EjectAfterErrors, spec.SlowStart = a.ejectAfterErrors(), a.slowStart()
 	a.headers(&t.compiled, r, &spec.Policy, spec.Termination)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)

@@ -352,6 +352,7 @@ func TestGolden(t *testing.T) {
 	r.Spec.TLS.Certificate, r.Spec.TLS.Key, r.Spec.TLS.CACertificate = "cert", "key", "ca"
 	addr := netip.MustParseAddrPort("10.0.0.1:8080")
 	want := routing.RouteSpec{
+		Check:    5 * time.Second,
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "u"}, Host: "h.test", Path: "/p", Wildcard: true,
 		Termination: routing.TermEdge, Insecure: routing.InsecureRedirect,
 		Certificate: &routing.CertificateSpec{Certificate: "cert", Key: "key", CA: "ca"},
@@ -373,6 +374,7 @@ func TestGolden(t *testing.T) {
 
 	r = terminated("passthrough", "Redirect")
 	want = routing.RouteSpec{
+		Check:    5 * time.Second,
 		RouteKey: want.RouteKey, Host: "h.test", Termination: routing.TermPassthrough, Insecure: routing.InsecureRedirect,
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 		Balance: balancer.SourceConsistent,
@@ -386,6 +388,7 @@ func TestGolden(t *testing.T) {
 	r.Spec.Port = &routev1.RoutePort{TargetPort: intstr.FromInt32(9090)}
 	got = translated(t, Options{}, r)
 	want = routing.RouteSpec{
+		Check:    5 * time.Second,
 		RouteKey: want.RouteKey, Host: "h.test",
 		Policy: routing.Policy{
 			ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second,

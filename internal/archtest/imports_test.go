@@ -33,6 +33,7 @@ var direction = []struct {
 	{"controller", []string{"balancer", "internal/ratelimit", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
 	{"internal/accesslog", []string{"proxy"}, "it writes the pipeline's records"},
+	{"internal/health", []string{"balancer", "internal/reactor"}, "it connects and tells; who is chosen is the balancer's business"},
 	{"internal/handover", nil, "it passes descriptors between processes; what they listen on is up to who asked"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every room's counters, nobody reads it"},

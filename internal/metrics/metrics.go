@@ -29,6 +29,7 @@ type Config struct {
 	Log     func() accesslog.Stats // nil: no access log
 	Source  func() Source          // nil: no source counts
 	Status  func() Status          // nil: route status is not written
+	Health  func() Health          // nil: endpoints are not checked
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the router this one replaces.
 	ServerThreshold int
@@ -39,6 +40,14 @@ type Source struct {
 	Objects  int // manifests' objects that stand
 	Problems int // files, documents and objects that cannot be used
 	Rejected int // routes that are not admitted
+}
+
+// Health is what is counted about endpoints that fail.
+type Health struct {
+	Checks    uint64 // checks that have ended
+	Failed    uint64 // those of them that failed
+	Downs     uint64 // endpoints that went down
+	Ejections uint64 // servers that were ejected because of requests that failed
 }
 
 // Status is what the writer of route status counts.
@@ -141,6 +150,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if c.cfg.Status != nil {
 		c.collectStatus(out)
+	}
+	if c.cfg.Health != nil {
+		h := c.cfg.Health()
+		c.m.checks.to(out, float64(h.Checks-h.Failed), "ok")
+		c.m.checks.to(out, float64(h.Failed), "failed")
+		c.m.downs.to(out, float64(h.Downs))
+		c.m.ejections.to(out, float64(h.Ejections))
 	}
 	c.collectTable(out)
 }

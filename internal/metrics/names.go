@@ -13,6 +13,7 @@ type metrics struct {
 	logWritten, logDropped, logFailed         metric
 	objects, problems, rejected               metric
 	statusWrites, statusPending               metric
+	checks, downs, ejections                  metric
 	statusLeader                              metric
 	routeErrors                               metric
 	tlsPending, tlsWaiting, tlsTurns          metric
@@ -84,6 +85,10 @@ func describe() *metrics {
 		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
 		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
 
+		checks:    counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.", "outcome"),
+		downs:     counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed."),
+		ejections: counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed."),
+
 		routeErrors: counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
 
 		up:         gauge("haproxy_up", "Always 1."),
@@ -106,7 +111,7 @@ func describe() *metrics {
 		serverSessions:    gauge("haproxy_server_current_sessions", "Requests a server is working on.", server...),
 		serverErrors:      gauge("haproxy_server_connection_errors_total", "Attempts that failed at a server.", server...),
 		serverWeight:      gauge("haproxy_server_weight", "Weight of a server.", server...),
-		serverState:       gauge("haproxy_server_up", "Whether a server may be chosen: always 1 while there are no health checks.", server...),
+		serverState:       gauge("haproxy_server_up", "Whether a server may be chosen: 0 if it is down or ejected.", server...),
 	}
 }
 
@@ -115,7 +120,7 @@ func (m *metrics) all() []metric {
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
-		m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,

@@ -55,7 +55,9 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route,
 	inFlight, up := int64(0), 0.0
 	for _, s := range servers {
 		inFlight += s.InFlight()
-		up = 1
+		if r.Pool().Usable(s) {
+			up = 1
+		}
 	}
 	expiry(out, c.m.certificateExpiry, r.Certificate(), namespace, name)
 	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
@@ -92,6 +94,7 @@ type serverKey struct{ server, pod, service string }
 
 // serverSum is what the series of one serverKey say.
 type serverSum struct {
+	up                                   float64 // 1 if any of them may be chosen
 	requests, inFlight, failures, weight float64
 	queue                                balancer.QueueStats
 }
@@ -120,6 +123,9 @@ func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Rout
 			sum.queue.Most = max(sum.queue.Most, q.Most)
 			sum.queue.Delay = max(sum.queue.Delay, q.Delay)
 		}
+		if r.Pool().Usable(s) {
+			sum.up = 1
+		}
 		sums[key] = sum
 	}
 	for key, sum := range sums {
@@ -128,7 +134,7 @@ func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Rout
 		c.m.serverSessions.to(out, sum.inFlight, labels...)
 		c.m.serverErrors.to(out, sum.failures, labels...)
 		c.m.serverWeight.to(out, sum.weight, labels...)
-		c.m.serverState.to(out, 1, labels...)
+		c.m.serverState.to(out, sum.up, labels...)
 		if limited {
 			c.m.serverQueue.to(out, sum.queue, labels...)
 		}

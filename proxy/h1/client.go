@@ -324,10 +324,13 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 
 // lost is the fault of a connection that ended before its answer was complete.
 func (cc *clientConn) lost() proxy.Fault {
-	if cc.reused && !cc.answered {
+	switch {
+	case cc.answered:
+		return proxy.FaultReset
+	case cc.reused:
 		return proxy.FaultStale
 	}
-	return proxy.FaultReset
+	return proxy.FaultUnanswered
 }
 
 // Drained implements reactor.Handler.

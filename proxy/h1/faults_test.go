@@ -62,6 +62,51 @@ func TestStaleConnection(t *testing.T) {
 	})
 }
 
+// TestUnansweredRequest: a pod takes a new connection and ends it without an answer, as one
+// does that stops with connections in its backlog.
+func TestUnansweredRequest(t *testing.T) {
+	post := "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\n\r\nx"
+	for _, c := range []struct {
+		name    string
+		bad     int // of two pods
+		single  bool
+		request string
+		status  int
+		asked   int // how often pods were
+	}{
+		{"another pod answers", 1, false, get, 200, 2},
+		{"a POST is not replayed", 1, false, post, 502, 1},
+		{"no more than two pods are tried", 2, false, get, 502, 2},
+		{"the only pod is not asked twice", 1, true, get, 502, 1},
+	} {
+		r := newRig(t)
+		asked := 0
+		var addrs []netip.AddrPort
+		for n := range 2 {
+			var p *pod
+			p = r.pod(n+1, func(int, string) string {
+				asked++
+				if asked > c.bad {
+					return ok("answered")
+				}
+				p.conns[len(p.conns)-1].Reset()
+				return ""
+			})
+			addrs = append(addrs, p.addr)
+		}
+		if c.single {
+			addrs = addrs[:1]
+		}
+		r.route("app", "app.test", nil, addrs...)
+		got := r.say(c.request)
+		r.wantStatus(got, c.status)
+		if asked != c.asked {
+			t.Errorf("%s: pods were asked %d times, want %d", c.name, asked, c.asked)
+		}
+		r.wantQuiet()
+	}
+}
+
 func TestIdleUpstreamThatEndsIsForgotten(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))

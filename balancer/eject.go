@@ -1,0 +1,101 @@
+package balancer
+
+import "time"
+
+// Ejection takes a server out of the choice of its pool after failures in a row, without
+// waiting for checks: those of requests come first. It comes back after a while, on
+// probation: one more failure ejects it again, for twice the time.
+const (
+	ejectAfter   = 3                // connects in a row that failed
+	ejectTime    = time.Second      // of the first ejection
+	ejectTimeMax = 30 * time.Second // of any
+)
+
+// CountFailure notes that the server could not be connected.
+func (s *Server) CountFailure() {
+	s.counters.failures.Add(1)
+	if s.streak.Add(1) >= ejectAfter {
+		s.pool.eject(s)
+	}
+}
+
+// CountResponse notes that the server answered; an error is a 5xx status. Errors in a
+// row eject it if the pool is configured so.
+func (s *Server) CountResponse(isError bool) {
+	if s.streak.Load() != 0 {
+		s.streak.Store(0)
+	}
+	if !isError {
+		if s.errors.Load() != 0 {
+			s.errors.Store(0)
+		}
+		if s.ejections.Load() != 0 {
+			s.ejections.Store(0)
+		}
+		return
+	}
+	if limit := s.pool.set.Load().cfg.EjectAfterErrors; limit > 0 && int(s.errors.Add(1)) >= limit {
+		s.pool.eject(s)
+	}
+}
+
+// Ejected reports that the server is out of the choice because of its failures.
+func (s *Server) Ejected() bool { return s.ejected.Load() }
+
+// eject takes s out of the choice for a while, unless half of the pool is out already.
+func (p *Pool) eject(s *Server) {
+	r := p.registry
+	if r.clock == nil {
+		return
+	}
+	r.mu.Lock()
+	set := p.set.Load()
+	may, out := 0, 0
+	for i, v := range set.servers {
+		if set.weights[i] == 0 {
+			continue
+		}
+		may++
+		if v.ejected.Load() {
+			out++
+		}
+	}
+	if p.dropped || s.ejected.Load() || out+1 > may/2 {
+		s.streak.Store(0) // so that not every further failure takes the lock
+		s.errors.Store(0)
+		r.mu.Unlock()
+		return
+	}
+	s.ejected.Store(true)
+	r.ejections.Add(1)
+	back := min(ejectTime<<min(s.ejections.Load(), 10), ejectTimeMax)
+	s.ejections.Add(1)
+	ready := p.rebuild()
+	r.mu.Unlock()
+	call(ready)
+	r.clock.AfterFunc(back, func() { p.readmit(s) })
+}
+
+// readmit ends the ejection of s.
+func (p *Pool) readmit(s *Server) {
+	p.registry.mu.Lock()
+	s.ejected.Store(false)
+	s.streak.Store(ejectAfter - 1)
+	if limit := p.set.Load().cfg.EjectAfterErrors; limit > 0 {
+		s.errors.Store(int32(limit - 1))
+	}
+	s.rise(p.registry.clock.Now())
+	ready := p.rebuild()
+	p.registry.mu.Unlock()
+	call(ready)
+}
+
+// Ejections is how often a server of any pool was ejected.
+func (r *Registry) Ejections() uint64 { return r.ejections.Load() }
+
+// call tells waiters to look again. No lock is held.
+func call(ready []*Waiter) {
+	for _, w := range ready {
+		w.Ready()
+	}
+}

@@ -1,0 +1,278 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+)
+
+const second = time.Second
+
+// rig is a checker in virtual time and the endpoints of a registry.
+type rig struct {
+	t       *testing.T
+	net     *reactor.Network
+	k       *Checker
+	reg     *balancer.Registry
+	pool    *balancer.Pool
+	targets []balancer.Target
+	changes []string // what Changed was told
+}
+
+func newRig(t *testing.T, change ...func(*Config)) *rig {
+	r := &rig{t: t, net: reactor.NewNetwork(1), reg: balancer.NewRegistry()}
+	t.Cleanup(r.net.Close)
+	r.pool = r.reg.Pool("ns/app")
+	cfg := Config{Loop: r.net.NewLoop(reactor.Config{}), Seed: 7, Changed: func(e *balancer.Endpoint, up bool) {
+		r.changes = append(r.changes, fmt.Sprint(e.Addr().Addr(), " ", up))
+	}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	if r.k, err = NewChecker(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// endpoint is the n-th endpoint. It accepts connections.
+func (r *rig) endpoint(n int, tls *balancer.TLS) *balancer.Endpoint {
+	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), 8080)
+	r.net.Accept(addr, nil)
+	r.targets = append(r.targets, balancer.Target{ID: addr.String(), Addr: addr, Weight: 1, TLS: tls})
+	r.pool.Update(balancer.PoolConfig{}, r.targets)
+	servers := r.pool.Servers()
+	return servers[len(servers)-1].Endpoint()
+}
+
+// told compares what Changed was told since the last call.
+func (r *rig) told(what string, want ...string) {
+	r.t.Helper()
+	if !slices.Equal(r.changes, want) {
+		r.t.Errorf("%s: told %q, want %q", what, r.changes, want)
+	}
+	r.changes = nil
+}
+
+// counts are the checks that have ended, and those of them that failed.
+func (r *rig) counts() (done, failed uint64) {
+	return r.k.cfg.Stats.Checks.Load(), r.k.cfg.Stats.Failed.Load()
+}
+
+var errRefused = errors.New("connection refused")
+
+func TestFallAndRise(t *testing.T) {
+	r := newRig(t)
+	e := r.endpoint(1, nil)
+	r.k.Check(e, 5*second)
+	r.net.Advance(60 * second)
+	r.told("while it answers")
+	if done, failed := r.counts(); done < 11 || done > 14 || failed != 0 {
+		t.Errorf("%d checks in 60 s, %d failed", done, failed)
+	}
+
+	r.net.RefuseDial(e.Addr(), errRefused)
+	r.net.Advance(9 * second) // at most two checks
+	r.told("after less than three failures")
+	r.net.Advance(8 * second)
+	r.told("after three failures", "10.0.0.1 false")
+	r.net.Advance(30 * second)
+	r.told("while it stays down")
+
+	r.net.AllowDial(e.Addr())
+	r.net.Advance(4 * second)
+	r.told("after at most one success")
+	r.net.Advance(8 * second)
+	r.told("after two successes", "10.0.0.1 true")
+}
+
+// TestFlapping: a result of the other kind begins the count anew.
+func TestFlapping(t *testing.T) {
+	r := newRig(t)
+	e := r.endpoint(1, nil)
+	r.k.Check(e, 5*second)
+	r.net.Advance(5 * second)
+	for range 20 {
+		r.net.RefuseDial(e.Addr(), errRefused)
+		for _, before := r.counts(); ; {
+			if _, failed := r.counts(); failed == before+2 {
+				break
+			}
+			r.net.Advance(second / 2)
+		}
+		r.net.AllowDial(e.Addr())
+		r.net.Advance(6 * second)
+	}
+	r.told("two failures of three, again and again")
+}
+
+func TestHangingConnect(t *testing.T) {
+	r := newRig(t)
+	slow, quick := r.endpoint(1, nil), r.endpoint(2, nil)
+	r.net.HangDial(slow.Addr())
+	r.net.HangDial(quick.Addr())
+	r.k.Check(slow, 60*second) // the connect timeout of 5 s is shorter
+	r.k.Check(quick, second)   // the interval is
+	r.net.Advance(7 * second)
+	r.told("hanging connects", "10.0.0.2 false")
+	r.net.Advance(200 * second)
+	r.told("hanging connects, longer", "10.0.0.1 false")
+}
+
+func TestHandshake(t *testing.T) {
+	id, err := balancer.NewTLS(balancer.TLSConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcome func(done func(error))
+	var asked int
+	r := newRig(t, func(c *Config) {
+		c.Secure = func(_ *reactor.Conn, got *balancer.TLS, done func(error)) {
+			if got != id {
+				t.Errorf("handshake with %v", got)
+			}
+			asked++
+			outcome(done)
+		}
+	})
+	e := r.endpoint(1, id)
+	later := func(err error) func(func(error)) {
+		return func(done func(error)) { r.net.After(second, func() { done(err) }) }
+	}
+	outcome = later(nil)
+	r.k.Check(e, 5*second)
+	r.net.Advance(30 * second)
+	r.told("good handshakes")
+	if asked < 4 {
+		t.Errorf("%d handshakes", asked)
+	}
+	outcome = later(errors.New("certificate expired"))
+	r.net.Advance(30 * second)
+	r.told("bad handshakes", "10.0.0.1 false")
+	outcome = later(nil)
+	r.net.Advance(30 * second)
+	r.told("good ones again", "10.0.0.1 true")
+	var late []func(error)
+	outcome = func(done func(error)) { late = append(late, done) } // no answer
+	r.net.Advance(40 * second)
+	r.told("handshakes that hang", "10.0.0.1 false")
+	for _, done := range late {
+		done(nil) // after the end of patience
+	}
+	r.told("answers that come too late")
+
+	plain := newRig(t)
+	plain.k.Check(plain.endpoint(1, id), second)
+	plain.net.Advance(10 * second)
+	plain.told("TLS without a client", "10.0.0.1 false")
+}
+
+func TestStop(t *testing.T) {
+	r := newRig(t)
+	up, down, hanging := r.endpoint(1, nil), r.endpoint(2, nil), r.endpoint(3, nil)
+	r.net.RefuseDial(down.Addr(), errRefused)
+	r.net.HangDial(hanging.Addr())
+	for _, e := range []*balancer.Endpoint{up, down, hanging} {
+		r.k.Check(e, 4*second)
+	}
+	r.net.Advance(15 * second)
+	r.told("before", "10.0.0.2 false")
+	for _, e := range []*balancer.Endpoint{up, down, hanging} {
+		r.k.Check(e, 0)
+		r.k.Check(e, 0)
+	}
+	r.told("what is not checked is up", "10.0.0.2 true")
+	done, _ := r.counts()
+	r.net.Advance(60 * second)
+	if after, _ := r.counts(); after != done || r.k.Len() != 0 || r.k.running != 0 {
+		t.Errorf("%d checks after the end, %d endpoints, %d running", after-done, r.k.Len(), r.k.running)
+	}
+	r.told("after the end")
+}
+
+func TestIntervalChanges(t *testing.T) {
+	r := newRig(t)
+	e := r.endpoint(1, nil)
+	r.k.Check(e, 1000*second)
+	r.net.Advance(second)
+	r.k.Check(e, 2*second)
+	r.k.Check(e, 2*second)
+	r.net.Advance(20 * second)
+	if done, _ := r.counts(); done < 9 || done > 12 {
+		t.Errorf("%d checks in 20 s at an interval of 2 s", done)
+	}
+	r.k.Check(e, 20*second)
+	before, _ := r.counts()
+	r.net.Advance(60 * second)
+	if done, _ := r.counts(); done-before > 5 {
+		t.Errorf("%d checks in 60 s at an interval of 20 s", done-before)
+	}
+}
+
+// TestSpread: endpoints that are known at once are not checked at once, and never more
+// than MaxRunning at a time.
+func TestSpread(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MaxRunning = 5 })
+	const n = 100
+	for i := range n {
+		e := r.endpoint(i+1, nil)
+		r.net.HangDial(e.Addr())
+		r.k.Check(e, 10*second)
+	}
+	most := 0
+	for range 100 {
+		r.net.Advance(second / 10)
+		most = max(most, r.k.running)
+		if r.k.running > 5 {
+			t.Fatalf("%d checks run", r.k.running)
+		}
+	}
+	if most != 5 || len(r.k.waiting) == 0 {
+		t.Errorf("at most %d checks ran, %d wait", most, len(r.k.waiting))
+	}
+	for i := range n {
+		r.net.AllowDial(r.targets[i].Addr)
+	}
+	r.net.Advance(100 * second) // everybody gets a turn, in order
+	if done, _ := r.counts(); done < 10*n-n {
+		t.Errorf("%d checks of %d endpoints in ten intervals", done, n)
+	}
+	if len(r.k.waiting) > 0 {
+		t.Errorf("%d still wait", len(r.k.waiting))
+	}
+
+	spread := newRig(t)
+	for i := range n {
+		spread.k.Check(spread.endpoint(i+1, nil), 10*second)
+	}
+	for range 10 {
+		before, _ := spread.counts()
+		spread.net.Advance(second)
+		if done, _ := spread.counts(); done-before < 2 || done-before > 25 {
+			t.Errorf("%d of %d first checks in one of ten seconds", done-before, n)
+		}
+	}
+}
+
+func TestCheckerConfig(t *testing.T) {
+	r := newRig(t)
+	good := r.k.cfg
+	for what, breakIt := range map[string]func(*Config){
+		"no loop":  func(c *Config) { c.Loop = nil },
+		"nobody":   func(c *Config) { c.Changed = nil },
+		"negative": func(c *Config) { c.Fall = -1 },
+	} {
+		cfg := good
+		breakIt(&cfg)
+		if _, err := NewChecker(cfg); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+)
+
+// MonitorConfig is what a Monitor needs. Registry and Loops are required; the rest is as in Config.
+type MonitorConfig struct {
+	Registry       *balancer.Registry
+	Loops          []*reactor.Loop
+	Secure         func(c *reactor.Conn, id *balancer.TLS, done func(error))
+	ConnectTimeout time.Duration
+	// Changed is told, on the goroutine of Run, when an endpoint goes down or comes up; nil = nobody is.
+	Changed func(e *balancer.Endpoint, up bool)
+}
+
+// Stats counts checks. Any goroutine may read it.
+type Stats struct {
+	Checks, Failed atomic.Uint64 // that have ended
+	Downs          atomic.Uint64 // endpoints that went down
+}
+
+// Monitor checks the endpoints of a registry on the loops of the request path.
+type Monitor struct {
+	cfg   MonitorConfig
+	lanes []*lane
+	stats Stats
+
+	mu      sync.Mutex
+	changes []change
+	wake    chan struct{}
+}
+
+// change is what a check found.
+type change struct {
+	e  *balancer.Endpoint
+	up bool
+}
+
+// lane is one loop's share.
+type lane struct {
+	loop    *reactor.Loop
+	checker *Checker
+
+	mu     sync.Mutex
+	orders []order
+}
+
+// order is what the registry wants of an endpoint.
+type order struct {
+	e        *balancer.Endpoint
+	interval time.Duration
+}
+
+// NewMonitor makes a Monitor. The registry's wishes are followed from now on, once the loops run.
+func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
+	if cfg.Registry == nil || len(cfg.Loops) == 0 {
+		return nil, errors.New("cannot make a health monitor: Registry and Loops are required")
+	}
+	m := &Monitor{cfg: cfg, wake: make(chan struct{}, 1)}
+	for _, loop := range cfg.Loops {
+		ln := &lane{loop: loop}
+		var err error
+		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Changed: m.changed, Stats: &m.stats})
+		if err != nil {
+			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
+		}
+		m.lanes = append(m.lanes, ln)
+	}
+	cfg.Registry.Watch(m.order)
+	return m, nil
+}
+
+// Stats returns the counters, which go on changing.
+func (m *Monitor) Stats() *Stats { return &m.stats }
+
+// order passes a wish of the registry to the loop that checks e.
+func (m *Monitor) order(e *balancer.Endpoint, interval time.Duration) {
+	ln := m.lanes[int(e.ID())%len(m.lanes)]
+	ln.mu.Lock()
+	ln.orders = append(ln.orders, order{e, interval})
+	first := len(ln.orders) == 1
+	ln.mu.Unlock()
+	if first {
+		ln.loop.Post(ln.obey)
+	}
+}
+
+func (ln *lane) obey() {
+	ln.mu.Lock()
+	orders := ln.orders
+	ln.orders = nil
+	ln.mu.Unlock()
+	for _, o := range orders {
+		ln.checker.Check(o.e, o.interval)
+	}
+}
+
+// changed notes what a checker found. It is called on a loop and does not wait for the registry.
+func (m *Monitor) changed(e *balancer.Endpoint, up bool) {
+	m.mu.Lock()
+	m.changes = append(m.changes, change{e, up})
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run brings what is found to the registry until ctx is done.
+func (m *Monitor) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.wake:
+		}
+		m.mu.Lock()
+		changes := m.changes
+		m.changes = nil
+		m.mu.Unlock()
+		for _, c := range changes {
+			m.cfg.Registry.SetDown(c.e, !c.up)
+			if !c.up {
+				m.stats.Downs.Add(1)
+			}
+			if m.cfg.Changed != nil {
+				m.cfg.Changed(c.e, c.up)
+			}
+		}
+	}
+}
