@@ -1,0 +1,48 @@
+// Package clientcert decides which certificates of TLS clients are trusted.
+//
+//	bundle of authorities ─┐
+//	                       ├─► Trust ─► one handshake: chain, revocation
+//	revocation lists ──────┘
+//
+// crypto/tls builds the chains, against Bundle.Pool. Trust.Verify does the rest, in full handshakes and in resumed ones:
+// chains are completed to a root, and with revocation lists every certificate of a chain needs one of its issuer that is
+// current and does not name it. A Trust never changes; whoever holds a newer one publishes it whole.
+//
+// An Updater fetches the lists that the bundle's certificates name, on a goroutine of its own.
+package clientcert
+
+import "errors"
+
+// Mode says whether clients are asked for a certificate. The zero value asks nobody.
+type Mode uint8
+
+// What becomes of a client without a certificate. One whose certificate is not trusted is refused by Optional and Required.
+const (
+	None     Mode = iota // it is not asked
+	Optional             // it is served
+	Required             // it is refused
+)
+
+// ParseMode reads "none", "optional" or "required"; "" is none.
+func ParseMode(text string) (Mode, error) {
+	switch text {
+	case "", "none":
+		return None, nil
+	case "optional":
+		return Optional, nil
+	case "required":
+		return Required, nil
+	}
+	return None, errors.New("allowed: none, optional, required")
+}
+
+// String is what ParseMode reads.
+func (m Mode) String() string {
+	switch m {
+	case Optional:
+		return "optional"
+	case Required:
+		return "required"
+	}
+	return "none"
+}

@@ -1,0 +1,78 @@
+package clientcert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// The bounds of one download.
+const (
+	maxListSize     = 64 << 20
+	downloadTime    = time.Minute
+	maxRedirections = 5
+)
+
+// Downloader returns a Fetch for an Updater: HTTP without TLS, which lists do not need since they are signed, and which
+// could not be verified without other lists. A list may take a minute and 64 MiB. httpProxy is the URL of a proxy, "" = none,
+// noProxy the hosts, domains and addresses that it is not used for, separated by commas.
+func Downloader(httpProxy, noProxy string) func(ctx context.Context, address string) ([]byte, error) {
+	return newDownloader(httpProxy, noProxy).fetch
+}
+
+type downloader struct {
+	client *http.Client
+	limit  int64 // bytes
+	time   time.Duration
+}
+
+func newDownloader(httpProxy, noProxy string) *downloader {
+	through := (&httpproxy.Config{HTTPProxy: httpProxy, NoProxy: noProxy}).ProxyFunc()
+	return &downloader{limit: maxListSize, time: downloadTime, client: &http.Client{
+		Transport: &http.Transport{
+			Proxy:             func(r *http.Request) (*url.URL, error) { return through(r.URL) },
+			DisableKeepAlives: true, DisableCompression: true,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if r.URL.Scheme != "http" || len(via) > maxRedirections {
+				return fmt.Errorf("redirected to %s", r.URL.Redacted())
+			}
+			return nil
+		},
+	}}
+}
+
+func (d *downloader) fetch(ctx context.Context, address string) ([]byte, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" {
+		return nil, errors.New("only http is fetched")
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.time)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // what was read is judged by itself
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", response.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, d.limit+1))
+	if err == nil && int64(len(data)) > d.limit {
+		err = fmt.Errorf("more than %d bytes", d.limit)
+	}
+	return data, err
+}

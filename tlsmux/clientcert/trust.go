@@ -1,0 +1,121 @@
+package clientcert
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Trust is what certificates of clients are judged by. It is made whole and never changes.
+type Trust struct {
+	bundle  *Bundle
+	checked bool // for revocation
+	lists   map[string][]*List
+}
+
+// NewTrust puts together what one handshake is to be judged by. lists is not kept. Without lists, nil, revocation is not
+// looked at; with a slice of none every certificate is refused.
+func NewTrust(b *Bundle, lists []*List) *Trust {
+	t := &Trust{bundle: b, checked: lists != nil, lists: map[string][]*List{}}
+	for _, l := range lists {
+		t.lists[l.issuer] = append(t.lists[l.issuer], l)
+	}
+	for _, of := range t.lists {
+		slices.SortStableFunc(of, newest)
+	}
+	return t
+}
+
+// Bundle returns the authorities.
+func (t *Trust) Bundle() *Bundle { return t.bundle }
+
+// Lists returns the number of revocation lists.
+func (t *Trust) Lists() (n int) {
+	for _, of := range t.lists {
+		n += len(of)
+	}
+	return n
+}
+
+// Reasons to refuse a certificate whose chain is good.
+var (
+	// ErrRevoked: a revocation list names a certificate of the chain.
+	ErrRevoked = errors.New("certificate is revoked")
+	// ErrNoList: there is no revocation list for a certificate of the chain.
+	ErrNoList = errors.New("no revocation list of the issuer")
+	// ErrListExpired: the list for a certificate of the chain is not current.
+	ErrListExpired = errors.New("the issuer's revocation list is not current")
+)
+
+// Verify judges a client of a full or resumed handshake at the time now. crypto/tls has verified the chains against
+// Bundle.Pool, or had when the session began. A client without a certificate is fine. One good chain is enough.
+func (t *Trust) Verify(cs *tls.ConnectionState, now time.Time) error {
+	if len(cs.PeerCertificates) == 0 {
+		return nil
+	}
+	chains, err := t.complete(cs, now)
+	if err != nil {
+		return err
+	}
+	err = errors.New("no chain was verified")
+	for _, chain := range chains {
+		if err = t.revocation(chain, now); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// complete returns chains that end at a root.
+func (t *Trust) complete(cs *tls.ConnectionState, now time.Time) ([][]*x509.Certificate, error) {
+	whole := cs.VerifiedChains
+	if !slices.ContainsFunc(whole, func(c []*x509.Certificate) bool { return len(c) == 0 || !isRoot(c[len(c)-1]) }) {
+		return whole, nil
+	}
+	between := x509.NewCertPool()
+	for _, c := range t.bundle.others {
+		between.AddCert(c)
+	}
+	for _, c := range cs.PeerCertificates[1:] {
+		between.AddCert(c)
+	}
+	return cs.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: t.bundle.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// revocation looks every certificate of a chain up, the root too: whoever revokes a root says so in its own list.
+func (t *Trust) revocation(chain []*x509.Certificate, now time.Time) error {
+	if !t.checked {
+		return nil
+	}
+	for i, cert := range chain {
+		issuer := chain[min(i+1, len(chain)-1)]
+		if err := t.lookUp(cert, issuer, now); err != nil {
+			return fmt.Errorf("%w: %s", err, cert.Subject)
+		}
+	}
+	return nil
+}
+
+// lookUp asks the newest list that is current; when none is, that is the reason.
+func (t *Trust) lookUp(cert, issuer *x509.Certificate, now time.Time) error {
+	reason := ErrNoList
+	for _, l := range t.lists[string(issuer.RawSubject)] {
+		if !l.covers(cert) || !l.signedBy(issuer) {
+			continue
+		}
+		if !l.current(now) {
+			reason = ErrListExpired
+			continue
+		}
+		if _, revoked := l.revoked[string(cert.SerialNumber.Bytes())]; revoked {
+			return ErrRevoked
+		}
+		return nil
+	}
+	return reason
+}
