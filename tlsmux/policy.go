@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"turnout/tlsmux/clientcert"
 )
 
 // PolicyConfig says what TLS towards clients looks like. The zero value means the defaults.
@@ -20,15 +25,30 @@ type PolicyConfig struct {
 	NextProtos []string
 	// DisableHTTP2 takes "h2" out of NextProtos.
 	DisableHTTP2 bool
+	// ClientAuth says whether clients are asked for a certificate, Trust what it is judged by to begin with; see
+	// Policy.SetTrust. Trust is required unless ClientAuth is None.
+	ClientAuth clientcert.Mode
+	Trust      *clientcert.Trust
 }
 
-// Policy holds what has to outlive routing tables for sessions to be resumed: the tls.Configs, with the keys of session
-// tickets, which crypto/tls rotates every day. A ticket is bound to the server name it was issued for. A Policy may be
-// shared by several Muxes and used by any goroutine.
+// Policy holds what has to outlive routing tables for sessions to be resumed: what they were agreed on under, and the
+// secrets that session tickets are encrypted with, which are replaced every 12 hours. A ticket is bound to the server name
+// it was issued for. A Policy may be shared by several Muxes and used by any goroutine.
 type Policy struct {
 	protocols []string
-	negotiate *tls.Config // for clients that offer one of protocols
-	plain     *tls.Config // for the others: no ALPN extension is answered
+	base      *tls.Config // never used itself
+	mode      clientcert.Mode
+	tickets   ticketSource
+
+	changing sync.Mutex // of those who replace current
+	current  atomic.Pointer[snapshot]
+}
+
+// snapshot is what one handshake goes by.
+type snapshot struct {
+	trust     *clientcert.Trust // nil = clients are not asked for a certificate
+	negotiate *tls.Config       // for clients that offer one of Policy.protocols
+	plain     *tls.Config       // for the others: no ALPN extension is answered
 }
 
 // NewPolicy checks the configuration.
@@ -58,19 +78,29 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 		GetCertificate:              decidedCertificate,
 		DynamicRecordSizingDisabled: true, // bulk gains, and a turn's output is one record
 	}
-	p := &Policy{protocols: protocols, negotiate: base.Clone(), plain: base}
-	p.negotiate.NextProtos = protocols
-	bindTickets(p.negotiate)
-	bindTickets(p.plain)
+	p := &Policy{protocols: protocols, base: base, mode: cfg.ClientAuth}
+	p.tickets.renew(time.Now())
+	if cfg.ClientAuth == clientcert.None {
+		cfg.Trust = nil
+	} else if cfg.Trust == nil {
+		return nil, errors.New("cannot make TLS policy: clients are asked for certificates and there is no Trust")
+	}
+	if err := p.replace(cfg.Trust); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
 // config is the tls.Config for a client. crypto/tls would refuse clients that offer unknown protocols only.
 func (p *Policy) config(h *Hello) *tls.Config {
-	if slices.ContainsFunc(p.protocols, h.Offers) {
-		return p.negotiate
+	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
+		p.renewTickets()
 	}
-	return p.plain
+	s := p.current.Load()
+	if slices.ContainsFunc(p.protocols, h.Offers) {
+		return s.negotiate
+	}
+	return s.plain
 }
 
 var errNameDiffers = errors.New("crypto/tls reads another server name than the router did")
@@ -83,28 +113,3 @@ func decidedCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	return w.certificate, nil // nil: crypto/tls answers unrecognized_name
 }
-
-const ticketTag = "turnout sni "
-
-// bindTickets has c issue tickets that resume sessions of the same server name only: what a session was allowed was
-// decided by its name (RFC 6066 section 3 forbids resumption under another).
-func bindTickets(c *tls.Config) {
-	c.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
-		s.Extra = slices.DeleteFunc(s.Extra, isTicketTag)
-		s.Extra = append(s.Extra, []byte(ticketTag+strings.ToLower(cs.ServerName)))
-		return c.EncryptTicket(cs, s)
-	}
-	c.UnwrapSession = func(ticket []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
-		s, err := c.DecryptTicket(ticket, cs)
-		if err != nil || s == nil {
-			return nil, err
-		}
-		want := ticketTag + strings.ToLower(cs.ServerName)
-		if !slices.ContainsFunc(s.Extra, func(b []byte) bool { return string(b) == want }) {
-			return nil, nil // a full handshake follows
-		}
-		return s, nil
-	}
-}
-
-func isTicketTag(b []byte) bool { return strings.HasPrefix(string(b), ticketTag) }

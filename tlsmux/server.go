@@ -57,6 +57,8 @@ type Info struct {
 	Version     uint16           // of TLS
 	CipherSuite uint16
 	Resumed     bool // the session was resumed; no certificate was sent
+
+	Client *x509.Certificate // of the client, verified; nil = it showed none, or was not asked
 }
 
 // Stats counts connections to the TLS port. Every connection is counted once, when its fate is known.
@@ -334,6 +336,9 @@ func (e *entry) established(err error) {
 	cs := e.hs.layer.tls.ConnectionState()
 	i := &e.info
 	i.Protocol, i.Version, i.CipherSuite, i.Resumed = cs.NegotiatedProtocol, cs.Version, cs.CipherSuite, cs.DidResume
+	if len(cs.PeerCertificates) > 0 {
+		i.Client = cs.PeerCertificates[0]
+	}
 	e.mux.stats.Terminated.Add(1)
 	if i.Resumed {
 		e.mux.stats.Resumed.Add(1)
