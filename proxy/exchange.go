@@ -109,6 +109,10 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	if w.cfg.MonitorPath != "" && ex.monitored(h) {
 		return
 	}
+	if id := ex.client.Identity; id != nil && id.Refused {
+		ex.answer(403, ReasonSubject)
+		return
+	}
 	ex.table = w.cfg.Store.Load()
 	if unserved(h.Method) {
 		ex.answer(405, ReasonRefused)

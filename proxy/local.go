@@ -122,6 +122,8 @@ func pageFor(status int) string {
 	switch status {
 	case 400:
 		return page400
+	case 403:
+		return page403
 	case 404:
 		return page404
 	case 405:
@@ -158,6 +160,7 @@ const (
 	pageServing = "<html><body><h1>200 OK</h1>\nService ready.\n</body></html>\n"
 
 	page400 = "<html><body><h1>400 Bad Request</h1>\nThe request does not follow the HTTP grammar.\n</body></html>\n"
+	page403 = "<html><body><h1>403 Forbidden</h1>\nThe certificate of the client is not one that may come in here.\n</body></html>\n"
 	page405 = "<html><body><h1>405 Method Not Allowed</h1>\nThis method is not served here.\n</body></html>\n"
 	page408 = "<html><body><h1>408 Request Timeout</h1>\nThe request did not arrive in time.\n</body></html>\n"
 	page413 = "<html><body><h1>413 Content Too Large</h1>\nThe chunks of this body carry too much besides content.\n</body></html>\n"

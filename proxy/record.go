@@ -79,6 +79,7 @@ const (
 	ReasonQueueTimeout                // no endpoint could take another request for too long
 	ReasonContentSize                 // what frames the request's body is larger than it may be (413)
 	ReasonInternal                    // the router itself failed over this message (500)
+	ReasonSubject                     // the subject filter does not let the client's certificate in
 	reasonCount
 )
 
@@ -88,6 +89,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
+	"subject-refused",
 }
 
 // String is the stable word of the reason.

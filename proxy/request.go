@@ -13,7 +13,7 @@ import (
 // requestPolicy turns the client's request into the one the endpoint gets, in the
 // order of the router this one replaces:
 //
-//	strip       fields that end here, and what only the router may say
+//	strip       fields that end here, and what only the router may say; who the client is
 //	actions     of the whole router
 //	settle      the sticky cookie is taken out, forwarded fields of the client are judged
 //	forward     forwarded fields are added
@@ -80,7 +80,7 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8) {
 		case kindHop:
 			continue
 		case kindIdentity:
-			if !ex.w.cfg.KeepClientIdentity || string(f.Name) == "proxy" {
+			if !ex.w.cfg.KeepClientIdentity || string(f.Name) == "proxy" || ex.client.Identity != nil && string(f.Name) != "x-ssl-client-subject" {
 				continue
 			}
 		case kindUpgrade:
@@ -105,8 +105,19 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8) {
 		}
 		kept = append(kept, f)
 	}
+	if id := ex.client.Identity; id != nil {
+		kept = append(kept, id.Fields...)
+	}
 	h.Fields = kept
 	return special
+}
+
+// certificate is that of the client in DER, nil without one.
+func (c *Client) certificate() []byte {
+	if c.Identity == nil {
+		return nil
+	}
+	return c.Identity.Certificate
 }
 
 // settle takes the sticky cookie out and returns its value, removes the client's
@@ -145,7 +156,7 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 // apply carries header actions out on a head.
 func (ex *Exchange) apply(a *header.Actions, h *Head, room *int) bool {
 	m := &ex.actions
-	*m = header.Message{Fields: h.Fields, Certificate: ex.client.Certificate, Arena: &ex.scratch, Room: *room}
+	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Room: *room}
 	ok := a.Apply(m)
 	h.Fields, *room = m.Fields, m.Room
 	return ok

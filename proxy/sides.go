@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/proxy/identity"
 )
 
 // Downstream is the client's half of one exchange as the pipeline drives it: an
@@ -97,5 +98,5 @@ type Client struct {
 	ServerName string // that the client asked for in its ClientHello, lower-case; "" = none
 	Covered    Names  // of the certificate that was served; nil = not known
 
-	Certificate []byte // DER of the certificate the client proved, nil without one
+	Identity *identity.Identity // who the client is; nil unless TLS ends here and clients are asked for certificates
 }

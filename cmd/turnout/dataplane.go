@@ -17,6 +17,7 @@ import (
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
+	"turnout/proxy/identity"
 	"turnout/proxy/tunnel"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -39,6 +40,7 @@ type dataplaneConfig struct {
 	Limits              limitOptions
 	UniqueID            *proxy.UniqueID // nil: requests get no id
 	Answers             answers
+	Identities          identity.Rules          // of clients that are asked for certificates
 	Late                bool                    // Open is called later, by whoever asked for it
 	Inherit             func(name string) []int // sockets of the process before this one, by socketName; nil: none
 }
@@ -48,6 +50,8 @@ type dataplane struct {
 	cfg         dataplaneConfig
 	group       *reactor.Group
 	mux         *tlsmux.Mux
+	policy      *tlsmux.Policy
+	anonymous   *identity.Identity // of clients without a certificate
 	front       *tlsmux.FrontProxy // nil without the PROXY protocol
 	health      *health.Monitor
 	lanes       map[*reactor.Loop]*lane
@@ -180,14 +184,15 @@ func (d *dataplane) acceptTLS(c *reactor.Conn) reactor.Handler {
 func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	clients := d.cfg.TLS
 	clients.NextProtos = []string{"h2", "http/1.1"}
-	policy, err := tlsmux.NewPolicy(clients)
-	if err != nil {
+	var err error
+	if d.policy, err = tlsmux.NewPolicy(clients); err != nil {
 		return nil, err
 	}
+	d.anonymous = d.cfg.Identities.Of(nil)
 	return tlsmux.NewMux(tlsmux.Config{
-		Store: d.cfg.Store, Workers: workers, Policy: policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
+		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln, client := d.lanes[c.Loop()], proxy.Client{Secure: true, H2: info.Protocol == "h2"}
+			ln, client := d.lanes[c.Loop()], proxy.Client{Secure: true, H2: info.Protocol == "h2", Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
 				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
 			}

@@ -47,6 +47,7 @@ type options struct {
 	destinationCAPath string
 	strictSNI         bool
 	tls               tlsmux.PolicyConfig
+	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
 
 	name, canonicalHostname                  string
@@ -160,7 +161,7 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 			warnings = append(warnings, fmt.Sprintf("%s=%q is ignored; %v", s.env, v, err))
 		}
 	}
-	warnings = append(warnings, o.notes...)
+	warnings = append(append(warnings, o.notes...), o.mutual.idle()...)
 	for _, name := range laterVariables() {
 		if env.get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")

@@ -167,7 +167,7 @@ func TestMistakes(t *testing.T) {
 
 func TestBadEnvironmentIsIgnoredWithAWarning(t *testing.T) {
 	o, warnings, err := parseOptions(nil, envOf("ROUTER_STRICT_SNI", "yes", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "1m30s",
-		"ROUTER_LOAD_BALANCE_ALGORITHM", "uri", "ROUTER_COOKIE_NAME", "a b", "ROUTER_MUTUAL_TLS_AUTH", "required"))
+		"ROUTER_LOAD_BALANCE_ALGORITHM", "uri", "ROUTER_COOKIE_NAME", "a b", "ROUTER_BACKEND_PROCESS_ENDPOINTS", "shuffle"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestBadEnvironmentIsIgnoredWithAWarning(t *testing.T) {
 	}
 	all := strings.Join(warnings, "\n")
 	for _, want := range []string{`ROUTER_STRICT_SNI="yes" is ignored; allowed: true or false`, `ROUTER_DEFAULT_CLIENT_TIMEOUT="1m30s" is ignored`,
-		`ROUTER_LOAD_BALANCE_ALGORITHM="uri" is ignored`, `ROUTER_COOKIE_NAME="a b" is ignored`, "ROUTER_MUTUAL_TLS_AUTH is set, but this version does not have what it configures"} {
+		`ROUTER_LOAD_BALANCE_ALGORITHM="uri" is ignored`, `ROUTER_COOKIE_NAME="a b" is ignored`, "ROUTER_BACKEND_PROCESS_ENDPOINTS is set, but this version does not have what it configures"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning %s in\n%s", want, all)
 		}

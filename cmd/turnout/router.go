@@ -38,6 +38,7 @@ type router struct {
 	closeLog func()
 	rotation *rotation // of the default certificate
 	podCA    *podCA    // nil = there is none
+	clients  clientRooms
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, token, method, path string) (status int, text string)
 
@@ -69,6 +70,9 @@ func (r *router) furnish(stdout io.Writer) error {
 	source.Domain = o.domain
 	var err error
 	if r.rotation, err = newRotation(source, log); err != nil {
+		return err
+	}
+	if r.clients, err = newClientRooms(&o.mutual, log); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {
@@ -109,7 +113,11 @@ func (r *router) furnish(stdout io.Writer) error {
 		data.AccessLog = r.access
 	}
 	data.Late, data.Inherit = r.late, r.inherit()
-	if r.data, err = newDataplane(data); err == nil && r.predecessor == nil {
+	r.clients.configure(&data, &o.mutual)
+	if r.data, err = newDataplane(data); err == nil {
+		err = r.clients.attach(r.data.policy)
+	}
+	if err == nil && r.predecessor == nil {
 		err = r.startAdmin()
 	}
 	if err != nil {
@@ -196,6 +204,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	control.start(r.control.Run)
 	control.start(r.feeder.run)
 	data.start(r.data.Run)
+	control.start(r.clients.run)
 	go returnMemory(control.ctx)
 	paceCollector(control.ctx, debug.SetGCPercent, liveHeap)
 	if r.status != nil {

@@ -18,7 +18,7 @@ import (
 func settings(o *options) []setting {
 	var all []setting
 	for _, group := range [][]setting{
-		listenSettings(o), adminSettings(o), sourceSettings(o), logSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), admissionSettings(o), servingSettings(o),
+		listenSettings(o), adminSettings(o), sourceSettings(o), logSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), mutualSettings(o), admissionSettings(o), servingSettings(o),
 		headerSettings(o), answerSettings(o), timeoutSettings(o), limitSettings(o),
 	} {
 		all = append(all, group...)

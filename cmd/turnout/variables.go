@@ -7,10 +7,6 @@ import "strings"
 // worth a warning: nobody should believe in a protection that is not there.
 func laterVariables() []string {
 	return []string{
-		"ROUTER_MUTUAL_TLS_AUTH",
-		"ROUTER_MUTUAL_TLS_AUTH_CA",
-		"ROUTER_MUTUAL_TLS_AUTH_CRL",
-		"ROUTER_MUTUAL_TLS_AUTH_FILTER",
 		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
 		"ROUTER_SYSLOG_FORMAT",
 		"KUBERNETES_MASTER",

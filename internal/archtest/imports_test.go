@@ -22,6 +22,7 @@ var direction = []struct {
 	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
+	{"proxy/identity", []string{"proxy/field"}, "what is said of a client is made from its certificate; it knows neither connections nor routes"},
 	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/h2/wire", []string{"proxy/field", "proxy/h1/wire"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},

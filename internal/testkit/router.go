@@ -27,6 +27,7 @@ type Router struct {
 	Store       *routing.Store
 	Registry    *balancer.Registry
 	Workers     []*proxy.Worker
+	Client      proxy.Client // what is known of clients without TLS; set before the first one connects
 	loops       []*reactor.Loop
 	client      *tlsmux.Client
 }
@@ -54,7 +55,7 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 	for _, loop := range r.loops {
 		byLoop[loop] = r.serve(t, loop, log, change)
 	}
-	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.Accept(c, false) })
+	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.AcceptFrom(c, r.Client) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"turnout/internal/testkit"
 	"turnout/proxy"
+	"turnout/proxy/identity"
 	"turnout/routing/header"
 	"turnout/routing/rewrite"
 )
@@ -87,6 +88,7 @@ func TestNoAllocation(t *testing.T) {
 	spec.Policy.RequestActions = compile(header.Request, "x-agent", "<%{+E}[req.hdr(user-agent),base64]>")
 	spec.Policy.ResponseActions = compile(header.Response, "x-length", "%[res.hdr(server),lower]")
 	r.Publish(t, spec)
+	r.Client.Identity = new(identity.Rules).Of(nil)
 
 	c, err := net.Dial("tcp", r.Addr.String())
 	if err != nil {

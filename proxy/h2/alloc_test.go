@@ -14,6 +14,7 @@ import (
 
 	"turnout/internal/testkit"
 	"turnout/proxy"
+	"turnout/proxy/identity"
 )
 
 // answering accepts connections on loopback and answers every request head with
@@ -164,6 +165,7 @@ func TestNoAllocation(t *testing.T) {
 	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
 	r.Publish(t, spec)
+	r.Client.Identity = new(identity.Rules).Of(nil)
 	for _, count := range []int{1, 16} {
 		cl := newCaller(t, r.Addr.String(), count)
 		for range 200 {

@@ -20,7 +20,7 @@ func IsHopByHop(name []byte) bool {
 // those the pipeline writes itself. RFC 9110 section 7.6.1: a field meant for all
 // recipients of the content must not be nominated.
 func isProtected(name []byte) bool {
-	for _, prefix := range [...]string{"x-forwarded-", "x-ssl-", "content-", "sec-", "access-control-", "if-"} {
+	for _, prefix := range [...]string{"x-forwarded-", "x-ssl", "x_ssl", "content-", "sec-", "access-control-", "if-"} {
 		if bytes.HasPrefix(name, []byte(prefix)) {
 			return true
 		}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// replace puts a file in the place of another, as editors and the kubelet do.
+func replace(t *testing.T, path string, text []byte) {
+	t.Helper()
+	next := filepath.Join(filepath.Dir(path), ".next")
+	if err := os.WriteFile(next, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const judgedAnew, judgedAsBefore = "client certificates are judged anew", "client certificates are judged as before"
+
+// admits tells whether clients are served, by name.
+func (p *process) admits(want bool, clients ...*identityPair) {
+	p.t.Helper()
+	for _, c := range clients {
+		status, _, err := present(p.https, "one.test", c.tls(), nil)
+		if (err == nil && status == 200) != want {
+			p.t.Errorf("%s: %d %v, want served %v", c.cert.Subject.CommonName, status, err, want)
+		}
+	}
+}
+
+// TestClientAuthoritiesChange: the file of authorities is followed. One that is torn or gone leaves what there was.
+func TestClientAuthoritiesChange(t *testing.T) {
+	first, second := issue(t, nil, "CN=first"), issue(t, nil, "CN=second")
+	ofFirst, ofSecond := issue(t, first, "CN=a"), issue(t, second, "CN=b")
+	file := write(t, t.TempDir(), "ca.pem", []byte(first.pem))
+	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=required", "ROUTER_MUTUAL_TLS_AUTH_CA=" + file}, "run", "--manifests", echoSite(t))
+	p.admits(true, ofFirst)
+	p.admits(false, ofSecond)
+	replace(t, file, []byte(first.pem+second.pem))
+	p.line(judgedAnew)
+	p.admits(true, ofFirst, ofSecond)
+	replace(t, file, []byte(second.pem+strings.Replace(first.pem, "MII", "!!!", 1)+"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
+	if line := p.line(judgedAsBefore); !strings.Contains(line["error"].(string), file) {
+		t.Errorf("%v does not name the file", line)
+	}
+	p.admits(true, ofFirst, ofSecond)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.line(judgedAsBefore)
+	p.admits(true, ofFirst, ofSecond)
+	replace(t, file, []byte(second.pem))
+	p.line(judgedAnew)
+	p.admits(false, ofFirst)
+	p.admits(true, ofSecond)
+}
+
+// TestRevocationListFile: lists of a file are used in place, for every certificate of a chain.
+func TestRevocationListFile(t *testing.T) {
+	ca := issue(t, nil, "CN=ca", points("http://nobody.invalid/crl")) // a file wins: nothing is fetched
+	other := issue(t, nil, "CN=other")
+	good, bad, foreign := issue(t, ca, "CN=good"), issue(t, ca, "CN=bad"), issue(t, other, "CN=foreign")
+	dir := t.TempDir()
+	authorities := write(t, dir, "ca.pem", []byte(ca.pem+other.pem))
+	file := write(t, t.TempDir(), "crl.pem", ca.revoke(t, bad))
+	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + authorities, "ROUTER_MUTUAL_TLS_AUTH_CRL=" + file}, "run", "--manifests", echoSite(t))
+	p.admits(true, good)
+	p.admits(false, bad, foreign)
+	replace(t, file, append(ca.revoke(t, bad, good), other.revoke(t)...))
+	p.line(judgedAnew)
+	p.admits(true, foreign)
+	p.admits(false, bad, good)
+	replace(t, file, []byte("torn"))
+	p.line(judgedAsBefore)
+	p.admits(true, foreign)
+	p.admits(false, bad, good)
+}
+
+// TestRevocationListsAreFetched: before the first complete update every certificate is refused and the rest works.
+func TestRevocationListsAreFetched(t *testing.T) {
+	var list atomic.Pointer[[]byte]
+	asked := make(chan string, 100)
+	answer := make(chan struct{})
+	points1 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		if r.URL.Path == "/missing" {
+			http.NotFound(w, r)
+			return
+		}
+		select {
+		case <-answer:
+			_, _ = w.Write(*list.Load())
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(points1.Close)
+	ca := issue(t, nil, "CN=ca", points("ldap://127.0.0.1/crl", points1.URL+"/missing", points1.URL+"/list"))
+	good, bad := issue(t, ca, "CN=good"), issue(t, ca, "CN=bad")
+	crl := ca.revoke(t, bad)
+	list.Store(&crl)
+	file := write(t, t.TempDir(), "ca.pem", []byte(ca.pem))
+	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + file}, "run", "--manifests", echoSite(t))
+	for _, want := range []string{"/missing", "/list"} {
+		if got := <-asked; got != want {
+			t.Errorf("asked for %s, want %s", got, want)
+		}
+	}
+	p.admits(false, good, bad)
+	if status, body, err := present(p.https, "one.test", nil, nil); status != 200 || body != fields(nil, "") {
+		t.Errorf("no certificate: %d %v", status, err)
+	}
+	if status, _ := get(t, "http://"+p.http+"/", "plain.test"); status != 200 {
+		t.Errorf("plain HTTP: %d", status)
+	}
+	close(answer)
+	if line := p.line(judgedAnew); line["revocation_lists"] != 1.0 {
+		t.Errorf("%v", line)
+	}
+	p.admits(true, good)
+	p.admits(false, bad)
+}
+
+// TestWhatMutualTLSRefusesAtStart names the variable, the file and what is allowed.
+func TestWhatMutualTLSRefusesAtStart(t *testing.T) {
+	ca := issue(t, nil, "CN=ca")
+	dir := t.TempDir()
+	good := write(t, dir, "ca.pem", []byte(ca.pem))
+	torn, empty := write(t, dir, "torn.pem", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")), write(t, dir, "empty.pem", nil)
+	missing := filepath.Join(dir, "none.pem")
+	secrets := t.TempDir()
+	write(t, secrets, "current", []byte("short"))
+	for _, c := range []struct {
+		env    []string
+		status int
+		want   []string
+	}{
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH=yes"}, 2, []string{`ROUTER_MUTUAL_TLS_AUTH="yes"`, "allowed: none, optional, required"}},
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH=required", "ROUTER_MUTUAL_TLS_AUTH_CA=" + missing}, 1, []string{"ROUTER_MUTUAL_TLS_AUTH_CA", missing, "allowed: a file of certificates in PEM"}},
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + torn}, 1, []string{"ROUTER_MUTUAL_TLS_AUTH_CA", torn, "PEM block 1", "allowed: "}},
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + empty}, 1, []string{"ROUTER_MUTUAL_TLS_AUTH_CA", empty, "no CERTIFICATE block", "allowed: "}},
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + good, "ROUTER_MUTUAL_TLS_AUTH_CRL=" + good}, 1, []string{"ROUTER_MUTUAL_TLS_AUTH_CRL", good, "no X509 CRL block", "allowed: "}},
+		{[]string{"ROUTER_MUTUAL_TLS_AUTH_FILTER=CN=(?!x)"}, 2, []string{"ROUTER_MUTUAL_TLS_AUTH_FILTER", `"(?!"`, "negative look-ahead", "allowed: "}},
+		{[]string{"TURNOUT_TLS_TICKET_KEYS_DIR=" + secrets}, 1, []string{"TURNOUT_TLS_TICKET_KEYS_DIR", secrets, "current holds 5 bytes", "allowed: "}},
+		{[]string{"TURNOUT_TLS_TICKET_KEYS_DIR=" + dir}, 1, []string{"TURNOUT_TLS_TICKET_KEYS_DIR", "allowed: "}},
+	} {
+		cmd := turnout(t, "turnout", c.env, append([]string{"run", "--manifests", t.TempDir()}, anyPorts...)...)
+		var out bytes.Buffer
+		cmd.Stderr = &out
+		if got := statusOf(t, cmd.Run()); got != c.status {
+			t.Errorf("%v: status %d, want %d", c.env, got, c.status)
+		}
+		text := strings.ReplaceAll(out.String(), `\"`, `"`)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%v: %s does not say %s", c.env, text, want)
+			}
+		}
+	}
+}
+
+func TestMutualOptionsThatDoNothing(t *testing.T) {
+	_, warnings, err := parseOptions(nil, envOf("ROUTER_MUTUAL_TLS_AUTH_CA", "/x", "ROUTER_MUTUAL_TLS_AUTH_FILTER", "CN=x"))
+	all := strings.Join(warnings, "\n")
+	if err != nil || !strings.Contains(all, "ROUTER_MUTUAL_TLS_AUTH_CA) does nothing") || !strings.Contains(all, "ROUTER_MUTUAL_TLS_AUTH_FILTER) does nothing") {
+		t.Errorf("%q %v", warnings, err)
+	}
+	if _, warnings, err = parseOptions(nil, envOf("ROUTER_MUTUAL_TLS_AUTH_CA", "/x", "ROUTER_MUTUAL_TLS_AUTH", "required")); len(warnings) > 0 || err != nil {
+		t.Errorf("%q %v", warnings, err)
+	}
+}
+
+// TestRoutersShareSessions: two processes with the same secrets resume each other's sessions, also after the secrets were
+// replaced, and one with others does not.
+func TestRoutersShareSessions(t *testing.T) {
+	secret := func(s string) []byte { return []byte(strings.Repeat(s, 32)) }
+	shared, alone, site := t.TempDir(), t.TempDir(), echoSite(t)
+	write(t, shared, "current", secret("a"))
+	write(t, shared, "previous", secret("a"))
+	write(t, alone, "current", secret("z"))
+	var routers []*process
+	for _, dir := range []string{shared, shared, alone} {
+		routers = append(routers, startRouter(t, []string{"TURNOUT_TLS_TICKET_KEYS_DIR=" + dir}, "run", "--manifests", site))
+	}
+	cache := tls.NewLRUClientSessionCache(1)
+	resumed := func(p *process, want bool) {
+		t.Helper()
+		var got bool
+		status, _, err := present(p.https, "one.test", nil, func(c *tls.Config) {
+			c.ClientSessionCache = cache
+			c.VerifyConnection = func(cs tls.ConnectionState) error { got = cs.DidResume; return nil }
+		})
+		if status != 200 || err != nil || got != want {
+			t.Errorf("%d %v, resumed %v, want %v", status, err, got, want)
+		}
+	}
+	resumed(routers[0], false)
+	resumed(routers[1], true)
+	resumed(routers[2], false)
+	resumed(routers[0], false)
+	replace(t, filepath.Join(shared, "current"), secret("b"))
+	for _, p := range routers[:2] {
+		p.line("keys of session tickets changed")
+	}
+	resumed(routers[1], true)
+	resumed(routers[0], true)
+	if err := os.Remove(filepath.Join(shared, "current")); err != nil {
+		t.Fatal(err)
+	}
+	routers[0].line("keys of session tickets stay as they were")
+	resumed(routers[0], true)
+}
+
+// TestRevokedWhileConnected is told as it is: a connection that stands is not judged again, the next one is.
+func TestRevokedWhileConnected(t *testing.T) {
+	ca := issue(t, nil, "CN=ca")
+	client := issue(t, ca, "CN=client")
+	dir := t.TempDir()
+	authorities, file := write(t, dir, "ca.pem", []byte(ca.pem)), write(t, dir, "crl.pem", ca.revoke(t))
+	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=required", "ROUTER_MUTUAL_TLS_AUTH_CA=" + authorities, "ROUTER_MUTUAL_TLS_AUTH_CRL=" + file}, "run", "--manifests", echoSite(t))
+	cache := tls.NewLRUClientSessionCache(1)
+	session := func(c *tls.Config) { c.ClientSessionCache = cache }
+	standing := &http.Client{Transport: &http.Transport{
+		DialTLS: func(string, string) (net.Conn, error) {
+			return tls.Dial("tcp", p.https, &tls.Config{ServerName: "one.test", InsecureSkipVerify: true, Certificates: client.tls()})
+		},
+	}}
+	visit := func() error {
+		resp, err := standing.Get("https://one.test/")
+		if err != nil {
+			return err
+		}
+		var body bytes.Buffer
+		_, err = body.ReadFrom(resp.Body)
+		if resp.StatusCode != 200 {
+			err = errors.New(resp.Status)
+		}
+		return errors.Join(err, resp.Body.Close())
+	}
+	if err := visit(); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, err := present(p.https, "one.test", client.tls(), session); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	replace(t, file, ca.revoke(t, client))
+	p.line(judgedAnew)
+	if err := visit(); err != nil {
+		t.Errorf("the connection that stands: %v", err)
+	}
+	if _, _, err := present(p.https, "one.test", client.tls(), session); err == nil || !strings.Contains(err.Error(), "bad certificate") {
+		t.Errorf("the session is resumed: %v", err)
+	}
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// identity is a certificate of a client or an authority, with its key.
+type identityPair struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  string
+}
+
+// issue makes a certificate for a subject such as "C=US O=Org CN=x", signed by issuer or, without one, by itself.
+func issue(t *testing.T, issuer *identityPair, subject string, change ...func(*x509.Certificate)) *identityPair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]asn1.ObjectIdentifier{"C": {2, 5, 4, 6}, "O": {2, 5, 4, 10}, "CN": {2, 5, 4, 3}}
+	var name pkix.RDNSequence
+	for item := range strings.SplitSeq(subject, " ") {
+		kind, value, _ := strings.Cut(item, "=")
+		name = append(name, pkix.RelativeDistinguishedNameSET{{Type: kinds[kind], Value: value}})
+	}
+	raw, err := asn1.Marshal(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, RawSubject: raw, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if issuer == nil {
+		authorities(template)
+	}
+	for _, c := range change {
+		c(template)
+	}
+	parent, signer := template, key
+	if issuer != nil {
+		parent, signer = issuer.cert, issuer.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &identityPair{cert, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+}
+
+// authorities makes a certificate that of one.
+func authorities(c *x509.Certificate) {
+	c.IsCA, c.BasicConstraintsValid, c.ExtKeyUsage = true, true, nil
+	c.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+}
+
+// points names where the list is that a certificate would be on.
+func points(urls ...string) func(*x509.Certificate) {
+	return func(c *x509.Certificate) { c.CRLDistributionPoints = urls }
+}
+
+// tls is the pair as crypto/tls has it, with more of its chain.
+func (p *identityPair) tls(chain ...*identityPair) []tls.Certificate {
+	c := tls.Certificate{Certificate: [][]byte{p.cert.Raw}, PrivateKey: p.key}
+	for _, more := range chain {
+		c.Certificate = append(c.Certificate, more.cert.Raw)
+	}
+	return []tls.Certificate{c}
+}
+
+// revoke makes the pair's list of certificates, current for an hour.
+func (p *identityPair) revoke(t *testing.T, certs ...*identityPair) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	for _, c := range certs {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.cert.SerialNumber, RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, p.cert, p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+}
+
+// echoSite is a folder of manifests with two edge routes, a passthrough route and a plain one to a pod that answers with
+// the X-SSL fields it got.
+func echoSite(t *testing.T) string {
+	t.Helper()
+	addr := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+			if strings.HasPrefix(strings.ToUpper(strings.ReplaceAll(name, "_", "-")), "X-SSL") || name == "X-Der" {
+				for _, value := range r.Header[name] {
+					fmt.Fprintf(w, "%s: %s\n", name, value)
+				}
+			}
+		}
+	}).(*net.TCPAddr)
+	pod := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "through") }))
+	pod.StartTLS()
+	t.Cleanup(pod.Close)
+	behind := pod.Listener.Addr().(*net.TCPAddr)
+	slice := func(name string, addr *net.TCPAddr) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {ports: [{name: p, port: 80}]}\n---\n"+
+			"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: p, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n",
+			name, name, name, addr.Port, addr.IP)
+	}
+	dir := t.TempDir()
+	own := newAuthority(t, "servers")
+	_, key, text := sign(t, own, "one.test")
+	write(t, dir, "all.yaml", []byte(slice("secure", addr)+strings.Replace(slice("behind", behind), "behind-1", "behind-1", 1)+
+		tlsRoute("one", "edge", "certificate", text, "key", keyPEM(t, key))+tlsRoute("two", "edge")+
+		strings.Replace(tlsRoute("through", "passthrough"), "name: secure", "name: behind", 1)+
+		"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: plain}\nspec: {host: plain.test, to: {kind: Service, name: secure}}\n"))
+	return dir
+}
+
+// fields are what a pod is told of a client, sorted.
+func fields(p *identityPair, issuer string) string {
+	value := func(s string) string { return s }
+	if p == nil {
+		return "X-Ssl: 1\nX-Ssl-Client-Cn: \nX-Ssl-Client-Der: \nX-Ssl-Client-Dn: \nX-Ssl-Client-Notafter: \nX-Ssl-Client-Notbefore: \n" +
+			"X-Ssl-Client-Serial: \nX-Ssl-Client-Sha1: \nX-Ssl-Client-Verify: 0\nX-Ssl-Client-Version: \nX-Ssl-Issuer: \n"
+	}
+	const moment = "060102150405Z"
+	sum := sha1.Sum(p.cert.Raw)
+	subject := ""
+	for _, a := range p.cert.Subject.Names {
+		subject += "/" + map[string]string{"2.5.4.6": "C", "2.5.4.10": "O", "2.5.4.3": "CN"}[a.Type.String()] + "=" + fmt.Sprint(a.Value)
+	}
+	return "X-Ssl: 1\nX-Ssl-Client-Cn: " + p.cert.Subject.CommonName + "\nX-Ssl-Client-Der: " + base64.StdEncoding.EncodeToString(p.cert.Raw) +
+		"\nX-Ssl-Client-Dn: " + subject + "\nX-Ssl-Client-Notafter: " + p.cert.NotAfter.UTC().Format(moment) +
+		"\nX-Ssl-Client-Notbefore: " + p.cert.NotBefore.UTC().Format(moment) + fmt.Sprintf("\nX-Ssl-Client-Serial: %X", p.cert.SerialNumber.Bytes()) +
+		fmt.Sprintf("\nX-Ssl-Client-Sha1: %X", sum) + "\nX-Ssl-Client-Verify: 0\nX-Ssl-Client-Version: 3\nX-Ssl-Issuer: " + value(issuer) + "\n"
+}
+
+// present sends one request over TLS. The error is that of the handshake, which of TLS 1.3 comes with the first bytes.
+func present(addr, name string, certs []tls.Certificate, change func(*tls.Config), extra ...string) (status int, body string, err error) {
+	cfg := &tls.Config{ServerName: name, InsecureSkipVerify: true}
+	if len(certs) > 0 { // whatever authorities the router asks for
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certs[0], nil }
+	}
+	if change != nil {
+		change(cfg)
+	}
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 20 * time.Second}, "tcp", addr, cfg)
+	if err != nil {
+		return 0, "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		return 0, "", err
+	}
+	if name == "" {
+		name = "two.test"
+	}
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+name+"\r\nConnection: close\r\n"+strings.Join(extra, "\r\n")+strings.Repeat("\r\n", min(len(extra), 1))+"\r\n"); err != nil {
+		return 0, "", err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(all), err
+}
+
+func onlyVersion(v uint16) func(*tls.Config) {
+	return func(c *tls.Config) { c.MinVersion, c.MaxVersion = v, v }
+}
+
+// TestClientCertificates: C967 to C974, over both versions of TLS, with and without a server name.
+func TestClientCertificates(t *testing.T) {
+	ca, stranger := issue(t, nil, "O=Org CN=clients"), issue(t, nil, "O=Org CN=strangers")
+	between := issue(t, ca, "O=Org CN=between", authorities)
+	ok, other := issue(t, ca, "C=US O=Org CN=ok"), issue(t, ca, "C=US O=Org CN=other")
+	deep := issue(t, between, "CN=deep")
+	foreign := issue(t, stranger, "C=US O=Org CN=ok")
+	old := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	early := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) })
+	server := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	dir := echoSite(t)
+	bundle := write(t, t.TempDir(), "ca.pem", []byte(ca.pem))
+	const (
+		unknown, expired, bad = "unknown certificate authority", "expired certificate", "bad certificate"
+		needed12, needed13    = "handshake failure", "certificate required"
+	)
+	for _, site := range []struct {
+		mode, filter string
+		cases        []struct {
+			what   string
+			certs  []tls.Certificate
+			alert  string // "" = an answer
+			status int
+			body   string
+		}
+	}{
+		{"required", "", []struct {
+			what   string
+			certs  []tls.Certificate
+			alert  string
+			status int
+			body   string
+		}{
+			{"C967 none", nil, needed12 + "|" + needed13, 0, ""},
+			{"C968 valid", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
+			{"by an authority in between", deep.tls(between), "", 200, fields(deep, "/O=Org/CN=between")},
+			{"untrusted", foreign.tls(), unknown, 0, ""},
+			{"chain not sent", deep.tls(), unknown, 0, ""},
+			{"expired", old.tls(), expired, 0, ""},
+			{"not valid yet", early.tls(), expired, 0, ""},
+			{"not for clients", server.tls(), bad, 0, ""},
+		}},
+		{"optional", "", []struct {
+			what   string
+			certs  []tls.Certificate
+			alert  string
+			status int
+			body   string
+		}{
+			{"C969 none", nil, "", 200, fields(nil, "")},
+			{"valid", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
+			{"untrusted", foreign.tls(), unknown, 0, ""},
+			{"expired", old.tls(), expired, 0, ""},
+		}},
+		{"optional", "CN=ok", []struct {
+			what   string
+			certs  []tls.Certificate
+			alert  string
+			status int
+			body   string
+		}{
+			{"C971 none", nil, "", 403, ""},
+			{"C972 CN ok", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
+			{"C973 CN other", other.tls(), "", 403, ""},
+			{"the subject counts, not who signed it", foreign.tls(), unknown, 0, ""},
+		}},
+		{"none", "CN=ok", []struct {
+			what   string
+			certs  []tls.Certificate
+			alert  string
+			status int
+			body   string
+		}{
+			{"C974 none", nil, "", 200, ""},
+			{"not asked for", foreign.tls(), "", 200, ""},
+		}},
+	} {
+		env := []string{"ROUTER_MUTUAL_TLS_AUTH=" + site.mode, "ROUTER_MUTUAL_TLS_AUTH_CA=" + bundle, "ROUTER_MUTUAL_TLS_AUTH_FILTER=" + site.filter}
+		p := startRouter(t, env, "run", "--manifests", dir, "--access-log", "stdout")
+		for _, c := range site.cases {
+			for _, v := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+				for _, name := range []string{"one.test", "two.test", ""} {
+					status, body, err := present(p.https, name, c.certs, onlyVersion(v), "X-SSL-Client-CN: admin", "X_SSL_Client-Cn: admin", "X-SSL-Client-Subject: admin")
+					if status == 403 && strings.Contains(body, "403 Forbidden") {
+						body = ""
+					}
+					refused := err != nil && slices.ContainsFunc(strings.Split(c.alert, "|"), func(s string) bool { return s != "" && strings.Contains(err.Error(), s) })
+					if refused != (c.alert != "") || status != c.status || body != c.body {
+						t.Errorf("%s %s, %s, %s, %q: %d, %v, want %d, alert %q\n%s", site.mode, site.filter, c.what, tls.VersionName(v), name, status, err, c.status, c.alert, body)
+					}
+				}
+			}
+		}
+		// What TLS does not end for, and what has none, goes as ever.
+		if status, body, err := present(p.https, "through.test", nil, nil); status != 200 || body != "through" {
+			t.Errorf("%s: passthrough: %d %q %v", site.mode, status, body, err)
+		}
+		if status, body := get(t, "http://"+p.http+"/", "plain.test"); status != 200 || body != "" {
+			t.Errorf("%s: plain HTTP: %d %q", site.mode, status, body)
+		}
+	}
+}
+
+// TestClientCertificatesOverHTTP2: the certificate belongs to the connection, so to all hosts that are asked for on it.
+func TestClientCertificatesOverHTTP2(t *testing.T) {
+	ca := issue(t, nil, "CN=clients")
+	ok, other := issue(t, ca, "CN=ok"), issue(t, ca, "CN=other")
+	env := []string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + write(t, t.TempDir(), "ca.pem", []byte(ca.pem)), "ROUTER_MUTUAL_TLS_AUTH_FILTER=CN=ok$",
+		"ROUTER_HTTP_REQUEST_HEADERS=X-Der:%25%5Bssl_c_der%2Cbase64%5D:Set"}
+	p := startRouter(t, env, "run", "--manifests", echoSite(t))
+	for _, c := range []struct {
+		what   string
+		certs  []tls.Certificate
+		alpn   []string
+		status int
+		body   string
+	}{
+		{"ok", ok.tls(), []string{"h2"}, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.cert.Raw) + "\n" + fields(ok, "/CN=clients")},
+		{"prior knowledge", ok.tls(), nil, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.cert.Raw) + "\n" + fields(ok, "/CN=clients")},
+		{"other", other.tls(), []string{"h2"}, 403, ""},
+		{"none", nil, []string{"h2"}, 403, ""},
+	} {
+		// Without a server name no certificate limits the hosts of the connection.
+		conn, err := tls.Dial("tcp", p.https, &tls.Config{InsecureSkipVerify: true, Certificates: c.certs, NextProtos: c.alpn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		client, err := new(http2.Transport).NewClientConn(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{"one.test", "two.test", "one.test"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-Ssl-Client-Cn", "admin")
+			resp, err := client.RoundTrip(req)
+			if err != nil {
+				t.Fatalf("%s, %s: %v", c.what, host, err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != c.status || c.body != "" && string(body) != c.body || err != nil {
+				t.Errorf("%s, %s: %d %v\n%s\nwant\n%s", c.what, host, resp.StatusCode, err, body, c.body)
+			}
+			resp.Body.Close()
+		}
+	}
+}
