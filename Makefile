@@ -1,7 +1,7 @@
 # Every target says what it does: make help.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build build-openssl test-openssl cover h2spec interop upgrades slow reliability
+.PHONY: help run test race lint ci bench bench-peer fuzz image test-image fmt build build-openssl test-openssl cover h2spec interop upgrades rollouts slow reliability
 
 GO       ?= go
 FUZZTIME ?= 10s
@@ -103,6 +103,9 @@ bin/h2spec:
 
 upgrades: ## replace the running router 20 times under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestUpgrade$$' -v ./cmd/turnout
+
+rollouts: ## replace pods for 60 s under load and count what goes wrong
+	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
 
 slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 6 minutes)
 	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/controller"
+	"turnout/routing"
+)
+
+// rolloutPods is how many pods of the service are ready at any time.
+const rolloutPods = 3
+
+// latest is how long after the publication of its removal a pod may still get requests.
+const latest = 50 * time.Millisecond
+
+type rolloutPod struct {
+	server      *http.Server
+	addr        *net.TCPAddr
+	requests    atomic.Int64
+	terminating bool
+}
+
+func startPod(t *testing.T) *rolloutPod {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &rolloutPod{addr: ln.Addr().(*net.TCPAddr)}
+	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p.requests.Add(1)
+		_, _ = io.WriteString(w, "page")
+	})}
+	go func() { _ = p.server.Serve(ln) }() // ends with the pod
+	t.Cleanup(func() { p.server.Close() })
+	return p
+}
+
+// rollout is a service whose pods are replaced one after the other.
+type rollout struct {
+	t     *testing.T
+	dir   string
+	store *routing.Store
+	pods  []*rolloutPod // those the EndpointSlice names
+	late  int           // requests after the removal
+	gone  int           // pods that were replaced
+}
+
+// write publishes the pods as an EndpointSlice.
+func (r *rollout) write() {
+	var b strings.Builder
+	b.WriteString("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: app.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}\n")
+	for i, p := range r.pods {
+		conditions := "ready: true"
+		if p.terminating {
+			conditions = "ready: false, serving: true, terminating: true"
+		}
+		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
+			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", i, p.addr.Port, p.addr.IP, conditions)
+	}
+	tmp := filepath.Join(r.dir, ".next")
+	if err := os.WriteFile(tmp, []byte(b.String()), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Rename(tmp, filepath.Join(r.dir, "app.yaml")); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// server is what the router has for p, nil when no request may go there.
+func (r *rollout) server(p *rolloutPod) *balancer.Server {
+	route := r.store.Load().Match(false, []byte("app.test"), []byte("/")).Route
+	if route == nil {
+		return nil
+	}
+	for _, s := range route.Pool().Servers() {
+		if int(s.Endpoint().Addr().Port()) == p.addr.Port {
+			return s
+		}
+	}
+	return nil
+}
+
+// await waits until requests may go to p, or may not.
+func (r *rollout) await(p *rolloutPod, want bool) {
+	r.t.Helper()
+	ctx, stop := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer stop()
+	for (r.server(p) != nil) != want {
+		select {
+		case <-ctx.Done():
+			r.t.Fatalf("pod %v: in the table %v, want %v", p.addr, !want, want)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// replace puts a new pod in the place of the oldest. A patient pod goes on for a while after
+// it was told to stop, as one with a preStop hook does; others close their port at once.
+func (r *rollout) replace(patient bool) {
+	next := startPod(r.t)
+	r.pods = append(r.pods, next)
+	r.write()
+	r.await(next, true)
+	old := r.pods[0]
+	old.terminating = true
+	stopped := make(chan error, 1)
+	stop := func() { stopped <- old.server.Shutdown(context.Background()) }
+	if !patient {
+		go stop()
+	}
+	server := r.server(old)
+	r.write()
+	r.await(old, false)
+	time.Sleep(latest)
+	until := server.Requests()
+	if patient {
+		time.Sleep(latest) // what would come late comes now
+		go stop()
+	}
+	if err := <-stopped; err != nil {
+		r.t.Fatal(err)
+	}
+	if late := server.Requests() - until; late > 0 {
+		r.late++
+		r.t.Errorf("a pod was chosen %d times later than %v after its removal", late, latest)
+	}
+	if old.requests.Load() == 0 {
+		r.t.Errorf("a pod was never asked")
+	}
+	r.pods = r.pods[1:]
+	r.write()
+	r.gone++
+}
+
+// TestRollout replaces pods without a pause under load. No request fails, and none goes to
+// a pod whose removal is known.
+func TestRollout(t *testing.T) {
+	length := 3 * time.Second
+	if !testing.Short() {
+		length = 60 * time.Second
+	}
+	r := &rollout{t: t, dir: t.TempDir()}
+	for range rolloutPods {
+		r.pods = append(r.pods, startPod(t))
+	}
+	r.write()
+	var plane *dataplane
+	plane, r.store = startRooms(t, r.dir, controller.Options{})
+	load := &clientLoad{t: t, plain: plane.HTTP().String(), secure: plane.HTTPS().String(), stop: make(chan struct{})}
+	load.start()
+	for begin := time.Now(); time.Since(begin) < length; {
+		r.replace(r.gone%2 == 0)
+	}
+	load.end()
+	if load.requests.Load() == 0 {
+		t.Error("there was no load")
+	}
+	t.Logf("%d pods replaced in %v, %d requests: %d connections refused, %d requests failed, %d pods asked later than %v after their removal",
+		r.gone, length, load.requests.Load(), load.refused.Load(), load.failed.Load(), r.late, latest)
+}
