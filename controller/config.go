@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"time"
 
+	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -87,6 +88,8 @@ type Config struct {
 	// SweepEvery is the time between two clean-ups of pools and endpoints nothing uses
 	// any more; 0 = 10 s.
 	SweepEvery time.Duration
+
+	translating func(*routev1.Route) // called before a route is translated; nil = nothing is, but in tests
 }
 
 // complete returns cfg with its defaults, or why it cannot be used.

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"crypto/tls"
+	"runtime/debug"
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -54,27 +55,7 @@ func (s *state) judge() plan {
 		}
 	}
 	for r := range s.dirty {
-		r.verdict, r.waiting = r.checked, false
-		if r.verdict.Admitted {
-			r.verdict, _ = s.claims.Verdict(r.key)
-		}
-		var tls *routev1.TLSConfig
-		if r.verdict.Admitted {
-			tls = s.tlsOf(r)
-			r.verdict = r.tls.verdict
-			if r.tls.waiting && r.unmoved() {
-				r.waiting = true
-				s.touched[r] = struct{}{}
-				continue
-			}
-			r.waiting = r.tls.waiting && !r.tls.from.late
-		}
-		delete(s.touched, r)
-		if !r.verdict.Admitted {
-			s.withdraw(r, &p)
-			continue
-		}
-		s.translate(r, tls, &p)
+		s.judgeRoute(r, &p)
 	}
 	for r := range s.touched {
 		if r.result != nil {
@@ -84,6 +65,40 @@ func (s *state) judge() plan {
 		}
 	}
 	return p
+}
+
+// judgeRoute decides about one route and translates it. Should that panic, the route is rejected
+// and the others go on: whoever may write a Route must not be able to stop the router.
+func (s *state) judgeRoute(r *route, p *plan) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.cfg.Log.Error("BUG: a route cannot be judged", zap.Stringer("route", r.key), zap.Any("panic", v), zap.ByteString("stack", debug.Stack()))
+			r.verdict, r.waiting = admit.Verdict{Reason: reasonInternal, Message: "the router failed on this route; its log says more"}, false
+			delete(s.touched, r)
+			s.withdraw(r, p)
+		}
+	}()
+	r.verdict, r.waiting = r.checked, false
+	if r.verdict.Admitted {
+		r.verdict, _ = s.claims.Verdict(r.key)
+	}
+	var tls *routev1.TLSConfig
+	if r.verdict.Admitted {
+		tls = s.tlsOf(r)
+		r.verdict = r.tls.verdict
+		if r.tls.waiting && r.unmoved() {
+			r.waiting = true
+			s.touched[r] = struct{}{}
+			return
+		}
+		r.waiting = r.tls.waiting && !r.tls.from.late
+	}
+	delete(s.touched, r)
+	if !r.verdict.Admitted {
+		s.withdraw(r, p)
+		return
+	}
+	s.translate(r, tls, p)
 }
 
 // unmoved reports whether a route is served where it wants to be served now, so that it
@@ -96,6 +111,9 @@ func (r *route) unmoved() bool {
 	return spec.Host == r.host && spec.Path == o.Spec.Path && spec.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
 		spec.Termination.String() == string(o.Spec.TLS.Termination)
 }
+
+// reasonInternal is the reason of a rejection that only a mistake of the router explains.
+const reasonInternal = "InternalError"
 
 // withdraw takes a route that is not admitted out of the table.
 func (s *state) withdraw(r *route, p *plan) {
@@ -110,6 +128,9 @@ func (s *state) withdraw(r *route, p *plan) {
 
 // translate makes the spec of an admitted route.
 func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
+	if s.cfg.translating != nil {
+		s.cfg.translating(r.object)
+	}
 	before := r.result
 	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace)})
 	s.use(r, r.result.Services)

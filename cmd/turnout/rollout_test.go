@@ -122,10 +122,10 @@ func (r *rollout) replace(patient bool) {
 	server := r.server(old)
 	r.write()
 	r.await(old, false)
-	time.Sleep(latest)
+	<-time.NewTimer(latest).C // what is allowed is over
 	until := server.Requests()
 	if patient {
-		time.Sleep(latest) // what would come late comes now
+		<-time.NewTimer(latest).C // what would come late comes now
 		go stop()
 	}
 	if err := <-stopped; err != nil {
