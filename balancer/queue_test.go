@@ -195,42 +195,42 @@ func TestUpdatesWhileRequestsWait(t *testing.T) {
 	setup := func(a Algorithm) (*Pool, *caller, *caller) {
 		p := limited(a, 1, both[:1])
 		p.Pick(Pick{})
-		any, sticky := newCaller(), newCaller()
-		any.ask(p, Pick{Source: client(1)})
+		anywhere, sticky := newCaller(), newCaller()
+		anywhere.ask(p, Pick{Source: client(1)})
 		sticky.ask(p, Pick{Source: client(1), Cookie: []byte(CookieValue("s0"))})
-		if !any.Waiting() || !sticky.Waiting() {
+		if !anywhere.Waiting() || !sticky.Waiting() {
 			t.Fatal("they do not wait")
 		}
-		return p, any, sticky
+		return p, anywhere, sticky
 	}
 	for _, a := range allAlgorithms {
-		p, any, sticky := setup(a)
+		p, anywhere, sticky := setup(a)
 		p.Update(PoolConfig{Algorithm: a, Limit: 3}, both[:1])
-		any.take(t)
+		anywhere.take(t)
 		if l := sticky.take(t); !l.Sticky() {
 			t.Errorf("%v, limit raised: not by the cookie", a)
 		}
 
-		p, any, sticky = setup(a)
+		p, anywhere, sticky = setup(a)
 		p.Update(PoolConfig{Algorithm: a}, both[:1])
-		any.take(t)
+		anywhere.take(t)
 		sticky.take(t)
 		if _, ok := p.Pick(Pick{}); !ok {
 			t.Errorf("%v, limit removed: requests are still counted", a)
 		}
 
-		p, any, sticky = setup(a)
+		p, anywhere, sticky = setup(a)
 		p.Update(PoolConfig{Algorithm: RoundRobin, Limit: 1}, both)
-		if l := any.take(t); l.Server().ID() != "s1" {
+		if l := anywhere.take(t); l.Server().ID() != "s1" {
 			t.Errorf("%v, new endpoint: got %s", a, l.Server().ID())
 		}
 		if sticky.called.Load() != 0 {
 			t.Errorf("%v, new endpoint: the sticky request moved", a)
 		}
 
-		p, any, sticky = setup(a)
+		p, anywhere, sticky = setup(a)
 		p.Update(PoolConfig{Algorithm: a, Limit: 1}, both[1:])
-		l := any.take(t)
+		l := anywhere.take(t)
 		if !sticky.Waiting() || sticky.called.Load() != 0 {
 			t.Errorf("%v, its server gone: the sticky request does not wait for the other one", a)
 		}
@@ -238,9 +238,9 @@ func TestUpdatesWhileRequestsWait(t *testing.T) {
 		sticky.take(t)
 
 		for name, rest := range map[string][]Target{"endpoints gone": nil, "weight 0": targets(0)} {
-			p, any, sticky = setup(a)
+			p, anywhere, sticky = setup(a)
 			p.Update(PoolConfig{Algorithm: a, Limit: 1}, rest)
-			if _, ok := any.Take(0); ok || any.Waiting() || any.called.Load() != 1 {
+			if _, ok := anywhere.Take(0); ok || anywhere.Waiting() || anywhere.called.Load() != 1 {
 				t.Errorf("%v, %s: the waiter was not told", a, name)
 			}
 			if _, ok := sticky.Take(0); ok || sticky.Waiting() != (rest != nil) {

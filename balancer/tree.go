@@ -113,7 +113,7 @@ func (t *tree) least(cursor *atomic.Uint64) int {
 			return -1
 		}
 		next := at + 1
-		i := -1
+		var i int
 		if t.set.uniform {
 			n := uint64(len(t.set.active))
 			position := at + t.set.shift

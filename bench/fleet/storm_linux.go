@@ -186,7 +186,7 @@ func established(ctx context.Context, addr string, d time.Duration) (latency, er
 	conns := make([]net.Conn, clients)
 	for i := range conns {
 		var err error
-		for try := 0; try < 100; try++ { // in the storm a connection may be refused
+		for range 100 { // in the storm a connection may be refused
 			if conns[i], err = open(); err == nil {
 				break
 			}

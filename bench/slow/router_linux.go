@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (s *site) vitals() (v vitals, err error) {
 		return v, fmt.Errorf("cannot see the router's process: %w", err)
 	}
 	// The name in parentheses may hold anything; the state follows it, utime and stime are the 12th and 13th after that.
-	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(f) < 22 {
 		return v, fmt.Errorf("cannot read %q", stat)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -231,7 +232,7 @@ func TestRevokedWhileConnected(t *testing.T) {
 	cache := tls.NewLRUClientSessionCache(1)
 	session := func(c *tls.Config) { c.ClientSessionCache = cache }
 	standing := &http.Client{Transport: &http.Transport{
-		DialTLS: func(string, string) (net.Conn, error) {
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
 			return tls.Dial("tcp", p.https, &tls.Config{ServerName: "one.test", InsecureSkipVerify: true, Certificates: client.tls()})
 		},
 	}}

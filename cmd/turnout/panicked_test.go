@@ -43,7 +43,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		}
 	}
 	lines := logged.All()
-	if len(lines) == 0 || !strings.Contains(string(lines[0].ContextMap()["stack"].(string)), "responsePolicy") {
+	if len(lines) == 0 || !strings.Contains(lines[0].ContextMap()["stack"].(string), "responsePolicy") {
 		t.Errorf("logged %v", lines)
 	}
 }

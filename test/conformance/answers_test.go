@@ -17,10 +17,10 @@ import (
 	"turnout/routing/header"
 )
 
-// elsewhere are the reasons of which another test shows the status, with its name: they need HTTP/2.
+// elsewhere are the reasons of which another test shows the status, with its name: they need HTTP/2 or TLS.
 var elsewhere = map[string]string{
 	"misdirected": "cmd/turnout: TestHTTP2OverTLS", "flood": "proxy/h2: TestFloods", "tunnel-closed": "proxy/h2: TestWebSocket",
-	"tls-failed": "cmd/turnout: TestReencryptVerification", "queue-timeout": "proxy/h1: TestQueueTimeout",
+	"tls-failed": "cmd/turnout: TestReencryptVerification", "queue-timeout": "proxy/h1: TestQueueTimeout", "subject-refused": "cmd/turnout: TestClientCertificates",
 }
 
 // ending is one way for an exchange to end.

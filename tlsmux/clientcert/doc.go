@@ -1,7 +1,7 @@
 // Package clientcert decides which certificates of TLS clients are trusted.
 //
 //	bundle of authorities ─┐
-//	                       ├─► Trust ─► one handshake: chain, revocation
+//	                       ├─► Trust ─► one handshake: chain, validity
 //	revocation lists ──────┘
 //
 // crypto/tls builds the chains, against Bundle.Pool. Trust.Verify does the rest, in full handshakes and in resumed ones:

@@ -142,7 +142,7 @@ func TestUpdater(t *testing.T) {
 		r.put(urlB, list(t, root, func(l *x509.RevocationList) {
 			l.ThisUpdate, l.NextUpdate = begin.Add(90*time.Minute), begin.Add(4*time.Hour)
 		}, leaf, revoked))
-		<-time.After(begin.Add(2*time.Hour - time.Second).Sub(time.Now())) // virtual
+		<-time.After(time.Until(begin.Add(2*time.Hour - time.Second))) // virtual
 		r.wasAsked(t)
 		<-time.After(time.Second) // virtual
 		r.wasAsked(t, urlA, urlB)
@@ -152,7 +152,7 @@ func TestUpdater(t *testing.T) {
 		fresh := issue(t, root, "fresh")
 		delete(r.pages, urlB)
 		r.judged(t, nil, fresh)
-		<-time.After(begin.Add(4 * time.Hour).Sub(time.Now())) // virtual
+		<-time.After(time.Until(begin.Add(4 * time.Hour))) // virtual
 		r.wasAsked(t, urlA, urlB)
 		<-time.After(time.Second) // virtual
 		r.judged(t, ErrListExpired, fresh)
