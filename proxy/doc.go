@@ -1,7 +1,7 @@
 // Package proxy is the request pipeline: the one place that knows in which order
 // things happen to a request, whatever protocol it came in by and goes out by.
 //
-// It sees no wire format, no socket and no clock of its own. Codecs (proxy/h1, later
+// It sees no wire format, no socket and no clock of its own. Codecs (proxy/h1 and
 // proxy/h2) feed it heads, body bytes and ends, and carry out what it asks of the
 // two interfaces Downstream (the client's half) and Upstream (the endpoint's half).
 // All of one Exchange happens on one loop, one call at a time: nothing here locks.
