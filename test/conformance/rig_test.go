@@ -185,13 +185,31 @@ func (p *pod) answer(peer *reactor.Peer, r reply) {
 	}
 }
 
+// wellEscaped returns b with every '%' of the request line that no two hexadecimal digits follow replaced by another byte.
+// net/http refuses such a target as a URL; that it ends where it ends nobody doubts.
+func wellEscaped(b []byte) []byte {
+	line, _, _ := bytes.Cut(b, []byte("\r\n"))
+	if !bytes.Contains(line, []byte("%")) {
+		return b
+	}
+	b = bytes.Clone(b)
+	for i := range line {
+		if b[i] == '%' && !(i+2 < len(line) && isHex(b[i+1]) && isHex(b[i+2])) {
+			b[i] = '_'
+		}
+	}
+	return b
+}
+
+func isHex(c byte) bool { return bytes.IndexByte([]byte("0123456789abcdefABCDEF"), c) >= 0 }
+
 // readRequest reads the request b begins with as net/http does: whether its head is
 // there, and its length once all of it is.
 func readRequest(b []byte) (head bool, whole int, err error) {
 	if !bytes.Contains(b, []byte("\r\n\r\n")) {
 		return false, 0, nil
 	}
-	source := bytes.NewReader(b)
+	source := bytes.NewReader(wellEscaped(b))
 	in := bufio.NewReader(source)
 	q, err := http.ReadRequest(in)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
