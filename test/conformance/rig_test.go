@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,7 +202,7 @@ func wellEscaped(b []byte) []byte {
 	return b
 }
 
-func isHex(c byte) bool { return bytes.IndexByte([]byte("0123456789abcdefABCDEF"), c) >= 0 }
+func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
 // readRequest reads the request b begins with as net/http does: whether its head is
 // there, and its length once all of it is.
