@@ -243,10 +243,12 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		ex.compressHead(h)
 	}
 	if end {
-		ex.dropUpstream()
+		up := ex.dropUpstream()
 		ex.account(ReasonOK)
-		down := ex.down
-		down.Head(h, true)
+		ex.down.Head(h, true)
+		if up != nil {
+			up.Abort() // not before: h is its memory
+		}
 		ex.w.release(ex)
 		return
 	}
@@ -281,7 +283,7 @@ func (ex *Exchange) ResponseEnd(trailers []Field) {
 	if ex.state != stateBody {
 		return
 	}
-	ex.dropUpstream()
+	up := ex.dropUpstream()
 	if ex.gzip != nil {
 		last := ex.gzip.end()
 		ex.bytesOut += uint64(len(last))
@@ -289,17 +291,21 @@ func (ex *Exchange) ResponseEnd(trailers []Field) {
 	}
 	ex.account(ReasonOK)
 	ex.down.End(trailers)
+	if up != nil {
+		up.Abort() // not before: the trailers are its memory
+	}
 	ex.w.release(ex)
 }
 
 // dropUpstream forgets the upstream after a complete response. If the request was
-// not complete the connection cannot be used again.
-func (ex *Exchange) dropUpstream() {
+// not complete the connection cannot be used again: it is returned to be aborted.
+func (ex *Exchange) dropUpstream() (unfinished Upstream) {
 	up := ex.up
 	ex.up = nil
-	if up != nil && !ex.reqEnd {
-		up.Abort()
+	if ex.reqEnd {
+		return nil
 	}
+	return up
 }
 
 // DownstreamGone tells that the client broke off; the exchange ends here.

@@ -45,6 +45,37 @@ func TestGRPCCallsPass(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestEarlyTrailersOnly: the pod ends the call before the client has, by trailers only or
+// by a head and trailers.
+func TestEarlyTrailersOnly(t *testing.T) {
+	for name, answer := range map[string]func(c *podConn, q *podRequest){
+		"trailers only": func(c *podConn, q *podRequest) {
+			c.headers(q.id, true, ":status", "200", "content-type", "application/grpc", "grpc-status", "4")
+		},
+		"head and trailers": func(c *podConn, q *podRequest) {
+			c.headers(q.id, false, ":status", "200", "content-type", "application/grpc")
+			c.headers(q.id, true, "grpc-status", "4")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.pod2(1, func(*podConn, *podRequest) {})
+			p.early = answer
+			r.route("app", "app.test", h2c, p.addr)
+			c := r.connect()
+			for id := uint32(1); id < 9; id += 2 { // memory of one stream serves the next
+				c.call(id, "app.test", "application/grpc")
+				c.data(id, false, "message")
+				c.run()
+				a := c.want(id, 200, "")
+				if all := a.fields + a.trailers; all != "content-type: application/grpc\ngrpc-status: 4\n" {
+					t.Errorf("answer %+v", a)
+				}
+			}
+		})
+	}
+}
+
 // TestGRPCStreamsBothWays: messages go either way as they come, and the call ends with the pod's trailers though the
 // client has not ended.
 func TestGRPCStreamsBothWays(t *testing.T) {
