@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"turnout/test/kube/internal/router"
 )
 
 // audit is what the router's account has asked the API server so far.
@@ -26,7 +28,7 @@ func TestPermissions(t *testing.T) {
 	n := newNamespace(t, "a", map[string]string{"shard": "permissions"})
 	n.grant(all(), "cert")
 	n.service("web", pod1)
-	plain := newRouter(t, "plain", "--labels", "shard!=other")
+	plain := newRouter(t, "plain", "--labels", "shard!=other", "--stats-user", "somebody", "--stats-password", "secret")
 	newRouter(t, "namespaces", "--namespace-labels", "shard=permissions")
 	n.putSecret(newSecret("cert", issue(t, "ext.permissions.test")))
 	n.create(external("ext", "ext.permissions.test", "cert"))
@@ -39,6 +41,8 @@ func TestPermissions(t *testing.T) {
 	n.putSecret(newSecret("cert", issue(t, "ext.permissions.test")))
 	n.change("r", func(route *routev1.Route) { route.Labels = map[string]string{"shard": "other"} })
 	n.says("r", "plain", "nothing")
+
+	visits(t, plain)
 
 	used := map[string]bool{}
 	for _, e := range audit(t) {
@@ -70,6 +74,32 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s is used, and no rule of the role grants it", p)
 		}
 	}
+}
+
+// visits asks for the metrics of a router that lets only those in whom the API server does.
+func visits(t *testing.T, r *router.Router) {
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"route.openshift.io"}, Resources: []string{"routers/metrics"}}}
+	must[*rbacv1.ClusterRole](t)(shared.core.RbacV1().ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "metrics-reader"}, Rules: rules}, metav1.CreateOptions{}))
+	must[*rbacv1.ClusterRoleBinding](t)(shared.core.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "metrics-reader"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "metrics-reader"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: routerNamespace, Name: routerAccount}},
+	}, metav1.CreateOptions{}))
+	token := must[string](t)(shared.Token(t.Context(), routerNamespace, routerAccount))
+	for _, c := range []struct {
+		token  string
+		status int
+	}{{"", 403}, {"nonsense", 401}} {
+		if status, text := r.AdminAs(t, "/metrics", c.token); status != c.status {
+			t.Errorf("token %q: %d %s, want %d", c.token, status, text, c.status)
+		}
+	}
+	eventually(t, "the account reads the metrics", func() error { // the API server learns of the role, and a refusal counts for 5 s
+		if status, text := r.AdminAs(t, "/metrics", token); status != 200 {
+			return fmt.Errorf("%d %s", status, text)
+		}
+		return nil
+	})
 }
 
 // permission writes a permission as "verb resource.group/subresource".

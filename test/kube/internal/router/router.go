@@ -90,7 +90,20 @@ func (r *Router) WaitReady(t testing.TB) {
 // Admin asks the admin server.
 func (r *Router) Admin(t testing.TB, path string) (int, string) {
 	t.Helper()
-	resp, err := r.admin.Get("http://" + r.IP + ":1936" + path)
+	return r.AdminAs(t, path, "")
+}
+
+// AdminAs is Admin for whoever has the token; "" = nobody.
+func (r *Router) AdminAs(t testing.TB, path, token string) (int, string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.IP+":1936"+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := r.admin.Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
