@@ -4,7 +4,8 @@
 //   - many streams on few connections, each followed by the next: how long requests take.
 //
 // It fails when HTTP/2 gets less than -share of HTTP/1.1's throughput for the same CPU time, or when the 99th percentile is
-// more than -ratio times the median.
+// more than -ratio times the median. The router has a core of its own, as in bench/peer: two loops would share ten
+// connections unevenly, and requests of the busier one would wait for this client's core as well.
 //
 //	go run ./bench/streams -turnout bin/turnout
 package main
@@ -61,6 +62,9 @@ func run(ctx context.Context, o options) (bool, error) {
 		return false, err
 	}
 	defer s.close()
+	if !s.pinned {
+		fmt.Println("one core: the figures are about this client too")
+	}
 	good := true
 	if o.mib > 0 {
 		if good, err = downloads(ctx, s, o); err != nil {

@@ -11,10 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/bench/load"
 )
 
 const manifests = `apiVersion: route.openshift.io/v1
@@ -37,7 +40,14 @@ type site struct {
 	router  *exec.Cmd
 	backend net.Listener
 	size    int64 // of a download
+	pinned  bool  // the router has a core of its own
 }
+
+// Where the router runs, with one loop, and where this process does, if there is more than one core.
+const (
+	routerCore = 0
+	loadCore   = 1
+)
 
 // startSite starts both and waits until requests are served.
 func startSite(ctx context.Context, program string, size int64) (*site, error) {
@@ -60,7 +70,12 @@ func startSite(ctx context.Context, program string, size int64) (*site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the router's log: %w", err)
 	}
-	if err := s.router.Start(); err != nil {
+	if s.pinned = runtime.NumCPU() > 1; s.pinned {
+		err = errors.Join(load.OnCore(routerCore, s.router.Start), load.PinSelf(loadCore))
+	} else {
+		err = s.router.Start()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot start the router: %w", err)
 	}
 	if s.addr, err = ready(bufio.NewScanner(logs)); err != nil {
