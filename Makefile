@@ -57,8 +57,13 @@ fmt: ## format the code
 	gofmt -w .
 
 reliability: ## no request is lost: print the numbers of docs/reliability.md (IDLE=1s: endpoints that close after 1 to 5 s)
-	$(GO) test -count 1 -timeout 20m -v -run 'TestIdleCloseLosesNoRequest' ./proxy/h1 -args -idle-from $(IDLE)
-	$(GO) test -count 1 -race -run 'TestLimitUnderLoad|TestRealQueue' ./balancer ./proxy/h1
+	$(GO) test -count 1 -timeout 20m -v -run 'TestIdleCloseLosesNoRequest|TestRetriesKeepToTheBudget' ./proxy/h1 -args -idle-from $(IDLE)
+	$(GO) test -count 1 -race -v -run 'TestLimitUnderLoad|TestRealQueue' ./balancer ./proxy/h1
+
+.PHONY: balancing
+balancing: ## shares of pods against their weights, and what choosing one of 1 to 1,000 costs (2 minutes)
+	$(GO) test -count 1 -v -run 'Shares|Turns' ./balancer
+	$(GO) test -run '^$$' -bench Pick -benchmem ./balancer
 
 fuzz: ## run every fuzz target for FUZZTIME (10s; 10000x = so many runs)
 	@set -e; for pkg in $$($(GO) list ./...); do \
