@@ -54,38 +54,38 @@ func idle(ctx context.Context, o *options) error {
 }
 
 func idleMemory(ctx context.Context, o *options, kind string) (before, after int64, err error) {
-	s, err := startSite(ctx, o, "", "--threads", "1")
+	r, err := startRig(ctx, o, false)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer s.close()
+	defer r.stop()
 	// What the first connections bring in for good is not theirs.
-	some, err := startClients(ctx, s, kind, 100)
+	some, err := startClients(ctx, r, kind, 100)
 	if err != nil {
 		return 0, 0, err
 	}
 	if err := some.close(); err != nil {
 		return 0, 0, err
 	}
-	if before, err = s.resident(); err != nil {
+	if before, err = r.Resident(); err != nil {
 		return 0, 0, err
 	}
-	all, err := startClients(ctx, s, kind, o.number)
+	all, err := startClients(ctx, r, kind, o.number)
 	if err != nil {
 		return 0, 0, err
 	}
-	after, err = settled(ctx, s, o.settle)
+	after, err = settled(ctx, r, o.settle)
 	return before, after, errors.Join(err, all.close())
 }
 
 // settled returns the least memory within d.
-func settled(ctx context.Context, s *site, d time.Duration) (least int64, err error) {
+func settled(ctx context.Context, r *rig, d time.Duration) (least int64, err error) {
 	end := time.NewTimer(d)
 	defer end.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
 	for {
-		now, err := s.resident()
+		now, err := r.Resident()
 		if err != nil {
 			return 0, err
 		}
@@ -110,8 +110,8 @@ type clientProcess struct {
 }
 
 // startClients starts a process of clients and waits until all their connections are open.
-func startClients(ctx context.Context, s *site, kind string, n int) (*clientProcess, error) {
-	p := &clientProcess{cmd: exec.CommandContext(ctx, "/proc/self/exe", clientWord, kind, s.http, s.https, strconv.Itoa(n))}
+func startClients(ctx context.Context, r *rig, kind string, n int) (*clientProcess, error) {
+	p := &clientProcess{cmd: exec.CommandContext(ctx, "/proc/self/exe", clientWord, kind, r.HTTP, r.HTTPS, strconv.Itoa(n))}
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := p.cmd.StdinPipe()

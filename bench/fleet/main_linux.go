@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"turnout/bench/site"
 )
 
 type options struct {
@@ -71,23 +73,11 @@ const otherFiles = 200
 // makeRoom raises the limit of open files of this process and its children, so that one of them can hold n connections with
 // as many descriptors each. If the system does not allow that, it lowers n and says so.
 func makeRoom(n *int, each int) error {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return fmt.Errorf("cannot read the limit of open files: %w", err)
-	}
 	need := uint64(*n*each + otherFiles)
-	if l.Cur >= need {
-		return nil
+	limit, err := site.OpenFiles(need)
+	if err == nil && limit < need {
+		*n = int(limit-otherFiles) / each
+		fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn)\n", *n, limit)
 	}
-	want := syscall.Rlimit{Cur: need, Max: max(l.Max, need)} // root may raise both
-	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want) == nil {
-		return nil
-	}
-	*n = int(l.Max-otherFiles) / each
-	fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn)\n", *n, l.Max)
-	want = syscall.Rlimit{Cur: l.Max, Max: l.Max}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want); err != nil {
-		return fmt.Errorf("cannot raise the limit of open files: %w", err)
-	}
-	return nil
+	return err
 }

@@ -18,22 +18,22 @@ func passthrough(ctx context.Context, o *options) error {
 	if err := makeRoom(&o.number, 2); err != nil {
 		return err
 	}
-	s, err := startSite(ctx, o, "", "--threads", "1")
+	r, err := startRig(ctx, o, false)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	before, err := s.resident()
+	defer r.stop()
+	before, err := r.Resident()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	all, err := startClients(ctx, s, "through", o.number)
+	all, err := startClients(ctx, r, "through", o.number)
 	if err != nil {
 		return err
 	}
 	opened := time.Since(began)
-	after, err := s.resident()
+	after, err := r.Resident()
 	if err != nil {
 		return errors.Join(err, all.close())
 	}

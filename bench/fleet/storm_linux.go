@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // gust is one kind of storm. Each goes on as fast as the generator can, with many connections at a time.
@@ -37,28 +39,27 @@ func gusts() []gust {
 // stormConns is how many connections the generator has open at a time.
 const stormConns = 2000
 
-// The router has a core of its own; generator and measuring client share another, the generator with the least priority.
-const (
-	routerCore = "0"
-	othersCore = "1"
-)
-
-// storm measures the latency on established TLS connections, first while it is quiet, then in each kind of storm.
+// storm measures the latency on established TLS connections, first while it is quiet, then in each kind of storm. The router
+// has a core of its own; generator and measuring client share another, the generator with the least priority.
 func storm(ctx context.Context, o *options) error {
 	conns := 2 * stormConns
 	if err := makeRoom(&conns, 2); err != nil {
 		return err
 	}
-	if err := exec.CommandContext(ctx, "taskset", "-cp", othersCore, fmt.Sprint(os.Getpid())).Run(); err != nil {
-		return fmt.Errorf("cannot bind to a core (two are needed): %w", err)
-	}
-	s, err := startSite(ctx, o, routerCore, "--threads", "1")
+	apart, err := site.Apart()
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	if !apart {
+		return errors.New("cannot measure on one core: two are needed")
+	}
+	r, err := startRig(ctx, o, true)
+	if err != nil {
+		return err
+	}
+	defer r.stop()
 	d := time.Duration(o.seconds) * time.Second
-	quiet, err := established(ctx, s.https, d)
+	quiet, err := established(ctx, r.HTTPS, d)
 	if err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func storm(ctx context.Context, o *options) error {
 		if o.kinds != "" && !strings.Contains(","+o.kinds+",", ","+g.name+",") {
 			continue
 		}
-		rate, during, err := underStorm(ctx, s, g, d)
+		rate, during, err := underStorm(ctx, r, g, d)
 		if err != nil {
 			return fmt.Errorf("cannot measure under %s: %w", g.name, err)
 		}
@@ -83,12 +84,12 @@ func storm(ctx context.Context, o *options) error {
 }
 
 // underStorm measures for d while a generator process rages, and returns how many connections it makes in a second.
-func underStorm(ctx context.Context, s *site, g gust, d time.Duration) (rate float64, l latency, err error) {
+func underStorm(ctx context.Context, r *rig, g gust, d time.Duration) (rate float64, l latency, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, l, fmt.Errorf("cannot start the generator: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "nice", "-n", "19", "taskset", "-c", othersCore, self, clientWord, stormWord, g.name, s.https)
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, clientWord, stormWord, g.name, r.HTTPS)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
@@ -100,7 +101,7 @@ func underStorm(ctx context.Context, s *site, g gust, d time.Duration) (rate flo
 	if err := cmd.Start(); err != nil {
 		return 0, l, fmt.Errorf("cannot start the generator: %w", err)
 	}
-	l, err = established(ctx, s.https, d)
+	l, err = established(ctx, r.HTTPS, d)
 	_ = in.Close()
 	if werr := cmd.Wait(); err == nil && werr != nil {
 		err = fmt.Errorf("the generator failed: %w", werr)

@@ -15,8 +15,9 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // attack is one way to be slow.
@@ -64,22 +65,27 @@ func main() {
 
 // run makes all attacks, one after the other, and reports whether all passed.
 func run(ctx context.Context, o options) (bool, error) {
-	if err := raiseFileLimit(uint64(3*o.connections + 500)); err != nil {
-		return false, err
-	}
-	site, err := startSite(ctx, o.turnout)
+	need := uint64(3*o.connections + 500) // in this process, the router's and the attacker's
+	limit, err := site.OpenFiles(need)
 	if err != nil {
 		return false, err
 	}
-	defer site.close()
-	if !site.pinned {
+	if limit < need {
+		return false, fmt.Errorf("cannot open %d files: the limit is %d (ulimit -Hn)", need, limit)
+	}
+	r, err := startRig(ctx, o.turnout)
+	if err != nil {
+		return false, err
+	}
+	defer r.stop()
+	if !r.apart {
 		fmt.Println("one core: the figures are about the attackers too")
 	}
 	measuring := time.Duration(o.seconds) * time.Second * 3 / 5
-	if _, err := site.watch(ctx, measuring/4); err != nil { // warms up
+	if _, err := r.watch(ctx, measuring/4); err != nil { // warms up
 		return false, err
 	}
-	quiet, err := site.watch(ctx, measuring)
+	quiet, err := r.watch(ctx, measuring)
 	if err != nil {
 		return false, err
 	}
@@ -90,7 +96,7 @@ func run(ctx context.Context, o options) (bool, error) {
 	row("quiet", quiet, "", "")
 	passed := true
 	for _, a := range attacks() {
-		under, open, err := site.under(ctx, a, o, measuring)
+		under, open, err := r.under(ctx, a, o, measuring)
 		if err != nil {
 			return false, fmt.Errorf("cannot measure under %s: %w", a.name, err)
 		}
@@ -98,15 +104,15 @@ func run(ctx context.Context, o options) (bool, error) {
 		if ratio > o.ratio && under.p99 > o.floor {
 			passed, verdict = false, verdict+", too slow"
 		}
-		if under.resident-quiet.resident > o.connections*o.kib<<10 {
+		if under.resident-quiet.resident > int64(o.connections*o.kib)<<10 {
 			passed, verdict = false, verdict+", too much memory"
 		}
 		row(a.name, under, fmt.Sprintf("%.2f", ratio), verdict)
-		if err := site.settles(ctx); err != nil {
+		if err := r.settles(ctx); err != nil {
 			return false, err
 		}
 	}
-	if err := site.recovers(ctx, quiet.resident, o); err != nil {
+	if err := r.recovers(ctx, quiet.resident, o); err != nil {
 		passed = false
 		fmt.Println(err)
 	}
@@ -114,10 +120,10 @@ func run(ctx context.Context, o options) (bool, error) {
 }
 
 // settles waits until the connections of an attack that is over are gone.
-func (s *site) settles(ctx context.Context) error {
+func (r *rig) settles(ctx context.Context) error {
 	left := 0
 	ok, err := until(ctx, clientTimeout+grace, func() (bool, error) {
-		n, err := s.open(ctx)
+		n, err := r.open(ctx)
 		left = n
 		return n == 0, err
 	})
@@ -128,17 +134,16 @@ func (s *site) settles(ctx context.Context) error {
 }
 
 // recovers looks that everybody who stalls is answered or cut off in time, and that memory is given back after that.
-func (s *site) recovers(ctx context.Context, resident int, o options) error {
-	addr := strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/")
+func (r *rig) recovers(ctx context.Context, resident int64, o options) error {
+	addr := strings.TrimSuffix(strings.TrimPrefix(r.url, "http://"), "/")
 	if err := deadlines(ctx, addr, max(o.connections/20, 1)); err != nil {
 		return err
 	}
 	fmt.Println("stalled clients: all answered or cut off in time")
 	const slack, patience = 64 << 20, 3 * time.Minute // a collection, and a minute in which nothing happens
-	now := 0
-	ok, err := until(ctx, patience, func() (bool, error) {
-		v, err := s.vitals()
-		now = v.resident
+	now := int64(0)
+	ok, err := until(ctx, patience, func() (_ bool, err error) {
+		now, err = r.router.Resident()
 		return now <= resident+slack, err
 	})
 	if err == nil && !ok {
@@ -152,20 +157,4 @@ func (s *site) recovers(ctx context.Context, resident int, o options) error {
 
 func short(d time.Duration) string {
 	return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64) + "ms"
-}
-
-// raiseFileLimit makes room for n descriptors in this process and its children.
-func raiseFileLimit(n uint64) error {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return fmt.Errorf("cannot read the limit of open files: %w", err)
-	}
-	if l.Max < n {
-		return fmt.Errorf("cannot open %d files: the limit is %d (ulimit -Hn)", n, l.Max)
-	}
-	l.Cur = max(l.Cur, n)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return fmt.Errorf("cannot raise the limit of open files: %w", err)
-	}
-	return nil
 }

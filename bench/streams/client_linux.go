@@ -25,11 +25,11 @@ const (
 )
 
 // dial opens a connection of TLS 1.3 that speaks protocol.
-func (s *site) dial(ctx context.Context, protocol string) (net.Conn, error) {
+func (r *rig) dial(ctx context.Context, protocol string) (net.Conn, error) {
 	d := tls.Dialer{Config: &tls.Config{
 		ServerName: "localhost", InsecureSkipVerify: true, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS13, //nolint:gosec // its own certificate
 	}}
-	c, err := d.DialContext(ctx, "tcp", s.addr)
+	c, err := d.DialContext(ctx, "tcp", r.router.HTTPS)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
@@ -41,8 +41,8 @@ func (s *site) dial(ctx context.Context, protocol string) (net.Conn, error) {
 }
 
 // downloadHTTP1 gets /large.
-func (s *site) downloadHTTP1(ctx context.Context) error {
-	c, err := s.dial(ctx, "http/1.1")
+func (r *rig) downloadHTTP1(ctx context.Context) error {
+	c, err := r.dial(ctx, "http/1.1")
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *site) downloadHTTP1(ctx context.Context) error {
 	}
 	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 256<<10))
 	_ = resp.Body.Close()
-	return whole(n, s.size, err)
+	return whole(n, r.size, err)
 }
 
 func whole(n, want int64, err error) error {
@@ -79,8 +79,8 @@ type stream struct {
 }
 
 // connect greets, with windows that are open wide.
-func (s *site) connect(ctx context.Context, path string) (*stream, error) {
-	c, err := s.dial(ctx, "h2")
+func (r *rig) connect(ctx context.Context, path string) (*stream, error) {
+	c, err := r.dial(ctx, "h2")
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (st *stream) next() (h http2.FrameHeader, err error) {
 }
 
 // downloadHTTP2 gets /large on one stream.
-func (s *site) downloadHTTP2(ctx context.Context) error {
-	st, err := s.connect(ctx, "/large")
+func (r *rig) downloadHTTP2(ctx context.Context) error {
+	st, err := r.connect(ctx, "/large")
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *site) downloadHTTP2(ctx context.Context) error {
 		}
 		total += int64(h.Length)
 		if h.Flags.Has(http2.FlagDataEndStream) {
-			return whole(total, s.size, nil)
+			return whole(total, r.size, nil)
 		}
 		if owed += h.Length; owed >= updateAfter {
 			_ = st.fr.WriteWindowUpdate(0, owed)
@@ -171,7 +171,7 @@ func (s *site) downloadHTTP2(ctx context.Context) error {
 }
 
 // storm keeps all streams busy until the requests are answered, and returns how long each took; the first tenth warms up.
-func (s *site) storm(ctx context.Context, o options) ([]time.Duration, error) {
+func (r *rig) storm(ctx context.Context, o options) ([]time.Duration, error) {
 	type result struct {
 		times []time.Duration
 		err   error
@@ -179,7 +179,7 @@ func (s *site) storm(ctx context.Context, o options) ([]time.Duration, error) {
 	results := make(chan result, o.connections)
 	for range o.connections {
 		go func() {
-			times, err := s.lane(ctx, o.streams/o.connections, o.requests/o.connections)
+			times, err := r.lane(ctx, o.streams/o.connections, o.requests/o.connections)
 			results <- result{times, err}
 		}()
 	}
@@ -193,8 +193,8 @@ func (s *site) storm(ctx context.Context, o options) ([]time.Duration, error) {
 }
 
 // lane is one connection with so many streams.
-func (s *site) lane(ctx context.Context, streams, requests int) ([]time.Duration, error) {
-	st, err := s.connect(ctx, "/small")
+func (r *rig) lane(ctx context.Context, streams, requests int) ([]time.Duration, error) {
+	st, err := r.connect(ctx, "/small")
 	if err != nil {
 		return nil, err
 	}

@@ -57,22 +57,22 @@ func run(ctx context.Context, o options) (bool, error) {
 	if o.rounds < 1 || o.connections < 1 || o.streams < o.connections || o.streams > 100*o.connections {
 		return false, fmt.Errorf("cannot measure %d streams on %d connections in %d rounds", o.streams, o.connections, o.rounds)
 	}
-	s, err := startSite(ctx, o.turnout, int64(o.mib)<<20)
+	r, err := startRig(ctx, o.turnout, int64(o.mib)<<20)
 	if err != nil {
 		return false, err
 	}
-	defer s.close()
-	if !s.pinned {
+	defer r.stop()
+	if !r.apart {
 		fmt.Println("one core: the figures are about this client too")
 	}
 	good := true
 	if o.mib > 0 {
-		if good, err = downloads(ctx, s, o); err != nil {
+		if good, err = downloads(ctx, r, o); err != nil {
 			return false, err
 		}
 	}
 	if o.requests > 0 {
-		times, err := s.storm(ctx, o)
+		times, err := r.storm(ctx, o)
 		if err != nil {
 			return false, err
 		}
@@ -87,12 +87,12 @@ func run(ctx context.Context, o options) (bool, error) {
 }
 
 // downloads measures both protocols in turn.
-func downloads(ctx context.Context, s *site, o options) (bool, error) {
+func downloads(ctx context.Context, r *rig, o options) (bool, error) {
 	var shares []float64
 	for range o.rounds {
 		var cost [2]time.Duration
-		for i, get := range []func(context.Context) error{s.downloadHTTP1, s.downloadHTTP2} {
-			before, err := s.cpu()
+		for i, get := range []func(context.Context) error{r.downloadHTTP1, r.downloadHTTP2} {
+			before, err := r.router.CPU()
 			if err != nil {
 				return false, err
 			}
@@ -100,7 +100,7 @@ func downloads(ctx context.Context, s *site, o options) (bool, error) {
 			if err := get(ctx); err != nil {
 				return false, err
 			}
-			after, err := s.cpu()
+			after, err := r.router.CPU()
 			if err != nil {
 				return false, err
 			}

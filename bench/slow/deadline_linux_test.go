@@ -3,32 +3,10 @@ package main
 import (
 	"context"
 	"net"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 )
-
-func TestVitalsAndOpen(t *testing.T) {
-	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("# HELP turnout_connections_open x\nturnout_connections_open{port=\"http\"} 7\nturnout_connections_open{port=\"https\"} 2\nother 9\n"))
-	}))
-	defer metrics.Close()
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{admin: strings.TrimPrefix(metrics.URL, "http://"), router: &exec.Cmd{Process: self}}
-	if n, err := s.open(t.Context()); n != 9 || err != nil {
-		t.Errorf("%d open, %v", n, err)
-	}
-	if v, err := s.vitals(); err != nil || v.resident < 1<<20 || v.cpu < 0 {
-		t.Errorf("%+v, %v", v, err)
-	}
-}
 
 // TestStalled: what a server does with a client that stalls is told apart.
 func TestStalled(t *testing.T) {

@@ -1,0 +1,157 @@
+package site
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Config says which router to start. Only Program is required.
+type Config struct {
+	Program   string   // path of turnout
+	Manifests string   // YAML documents that are served from the start
+	Args      []string // more arguments of turnout run
+	Env       []string // more of its environment, NAME=value
+	Alone     bool     // it runs on Core and nowhere else, and so has one event loop
+	Core      int      // RouterCore unless it is set; without Alone it has no meaning
+}
+
+// Router is a running router. Stop must be called.
+type Router struct {
+	*Process
+	HTTP, HTTPS, Admin string // host:port
+
+	dir string
+}
+
+// startPatience bounds the time until a router serves.
+const startPatience = 90 * time.Second
+
+// Start starts a router and returns when it serves the manifests. The router ends with ctx at the latest.
+func Start(ctx context.Context, c Config) (*Router, error) {
+	dir, err := os.MkdirTemp("", "turnout-site-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a folder for manifests: %w", err)
+	}
+	r := &Router{dir: dir}
+	if err := r.start(ctx, c); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Router) start(ctx context.Context, c Config) error {
+	if err := r.Write("site.yaml", c.Manifests); err != nil {
+		return err
+	}
+	args := append([]string{"run", "--manifests", r.dir, "--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, c.Args...)
+	cmd := exec.CommandContext(ctx, c.Program, args...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	core := AnyCore
+	if c.Alone {
+		core = c.Core
+	}
+	var l listener
+	ready := make(chan struct{})
+	process, err := startProcess("the router", cmd, core, func(line []byte) { l.read(line, ready) })
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	if err := process.await(ctx, ready); err != nil {
+		process.Kill()
+		return err
+	}
+	r.Process, r.HTTP, r.HTTPS, r.Admin = process, l.HTTP, l.HTTPS, l.Admin
+	return nil
+}
+
+// listener reads the log until the router serves.
+type listener struct {
+	HTTP, HTTPS, Admin string
+	serves             bool
+}
+
+func (l *listener) read(line []byte, ready chan<- struct{}) {
+	var entry struct{ Msg, HTTP, HTTPS, Admin string }
+	if l.serves || json.Unmarshal(line, &entry) != nil {
+		return
+	}
+	switch entry.Msg {
+	case "listening":
+		l.HTTP, l.HTTPS, l.Admin = entry.HTTP, entry.HTTPS, entry.Admin
+	case "ready":
+		l.serves = true
+		close(ready)
+	}
+}
+
+// Write writes a file of manifests, instead of an older one of that name, which the router sees as a whole or not at all. It
+// serves them soon after. The ones it started with are site.yaml.
+func (r *Router) Write(name, manifests string) error {
+	hidden := filepath.Join(r.dir, "."+name)
+	if err := os.WriteFile(hidden, []byte(manifests), 0o600); err != nil {
+		return fmt.Errorf("cannot write manifests: %w", err)
+	}
+	if err := os.Rename(hidden, filepath.Join(r.dir, name)); err != nil {
+		return fmt.Errorf("cannot write manifests: %w", err)
+	}
+	return nil
+}
+
+// Stop asks the router to end, waits until it is gone, and removes its manifests.
+func (r *Router) Stop() {
+	r.Process.Stop()
+	_ = os.RemoveAll(r.dir)
+}
+
+// Metric asks the router for a metric and adds up its samples, whatever their labels; 0 without any. Those of the Go runtime
+// are among them, such as go_goroutines.
+func (r *Router) Metric(ctx context.Context, name string) (float64, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+"/metrics", http.NoBody)
+	if err != nil {
+		return 0, fmt.Errorf("cannot make request: %w", err)
+	}
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask for metrics: %w", err)
+	}
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("cannot ask for metrics: status %s", a.Status)
+	}
+	sum := 0.0
+	lines := bufio.NewScanner(a.Body)
+	for lines.Scan() {
+		sample, value, _ := cutLast(lines.Text(), " ")
+		if family, _, _ := strings.Cut(sample, "{"); family != name {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("cannot read metrics: %w", err)
+		}
+		sum += n
+	}
+	if err := lines.Err(); err != nil {
+		return 0, fmt.Errorf("cannot read metrics: %w", err)
+	}
+	return sum, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

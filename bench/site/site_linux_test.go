@@ -1,0 +1,295 @@
+package site
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// standIn tells this program, started again, to be a router of which only the outside is there. Its value is how it behaves.
+const standIn = "TURNOUT_SITE_STAND_IN"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(standIn); how != "" {
+		beRouter(how, os.Args)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// beRouter says what a router says, serves its arguments and some metrics, and ends when it is told to.
+func beRouter(how string, args []string) {
+	if how == "ends" {
+		fmt.Println("cannot serve: a reason")
+		os.Exit(1)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "# HELP turnout_connections_open x\n"+
+			"turnout_connections_open{port=\"http\"} 7\nturnout_connections_open{port=\"a b\"} 2\nturnout_connections_open_else 9\ngo_goroutines 1.5e+01\n")
+	})
+	mux.HandleFunc("/args", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Join(args[1:], " ")) })
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	fmt.Fprintf(os.Stderr, "not JSON\n{\"msg\":\"listening\",\"http\":\"127.0.0.1:1\",\"https\":\"127.0.0.1:2\",\"admin\":\"%s\"}\n", ln.Addr())
+	fmt.Fprintf(os.Stderr, "{\"msg\":\"ready\"}\n{\"msg\":\"ready\"}\n")
+	go func() { _ = http.Serve(ln, mux) }()
+	<-interrupted
+}
+
+// startStandIn starts this program as a router that behaves in that way.
+func startStandIn(t *testing.T, how string, c Config) (*Router, error) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	var err error
+	if c.Program, err = os.Executable(); err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(c.Env, standIn+"="+how)
+	return Start(t.Context(), c)
+}
+
+func TestRouter(t *testing.T) {
+	r, err := startStandIn(t, "serves", Config{Manifests: "kind: Route\n", Args: []string{"--threads", "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	if r.HTTP != "127.0.0.1:1" || r.HTTPS != "127.0.0.1:2" {
+		t.Errorf("addresses are %s, %s", r.HTTP, r.HTTPS)
+	}
+	args := get(t, "http://"+r.Admin+"/args")
+	dir, ok := strings.CutPrefix(args, "run --manifests ")
+	dir, rest, _ := strings.Cut(dir, " ")
+	if !ok || !strings.HasSuffix(rest, " --threads 1") {
+		t.Errorf("it runs with %s", args)
+	}
+	wantFile(t, filepath.Join(dir, "site.yaml"), "kind: Route\n")
+	if err := r.Write("more.yaml", "kind: Secret\n"); err != nil {
+		t.Error(err)
+	}
+	wantFile(t, filepath.Join(dir, "more.yaml"), "kind: Secret\n")
+	for name, want := range map[string]float64{"turnout_connections_open": 9, "go_goroutines": 15, "no_such": 0} {
+		if n, err := r.Metric(t.Context(), name); n != want || err != nil {
+			t.Errorf("%s: %v, %v, want %v", name, n, err, want)
+		}
+	}
+	r.Stop()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder of manifests is left: %v", err)
+	}
+	select {
+	case <-r.Exited():
+	default:
+		t.Error("the process is left")
+	}
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if text, err := os.ReadFile(path); err != nil || string(text) != want {
+		t.Errorf("%s holds %q, %v", filepath.Base(path), text, err)
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	a, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestRouterThatDoesNotStart(t *testing.T) {
+	if _, err := startStandIn(t, "ends", Config{}); err == nil || !strings.Contains(err.Error(), "cannot serve: a reason") {
+		t.Errorf("a router that ended: %v", err)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); len(left) != 0 || err != nil {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	r, err := startStandIn(t, "serves", Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	if n, err := r.CPU(); n <= 0 || n > time.Minute || err != nil {
+		t.Errorf("CPU time is %v, %v", n, err)
+	}
+	if n, err := r.Resident(); n < 1<<20 || n > 1<<30 || err != nil {
+		t.Errorf("%d bytes are resident, %v", n, err)
+	}
+	before, err := r.Descriptors()
+	if err != nil || before < 4 {
+		t.Errorf("%d descriptors, %v", before, err)
+	}
+	c, err := net.Dial("tcp", r.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = get(t, "http://"+r.Admin+"/args") // it is accepted after c
+	if after, err := r.Descriptors(); after <= before || err != nil {
+		t.Errorf("%d descriptors with one connection more than at %d, %v", after, before, err)
+	}
+	r.Kill()
+	if _, err := r.CPU(); err == nil {
+		t.Error("a process that is gone uses CPU time")
+	}
+}
+
+func TestProcessOnOneCore(t *testing.T) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	core := 0
+	for !set.IsSet(core) {
+		core++
+	}
+	r, err := startStandIn(t, "serves", Config{Alone: true, Core: core})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	if err := unix.SchedGetaffinity(r.PID(), &set); err != nil || set.Count() != 1 || !set.IsSet(core) {
+		t.Errorf("it runs on %d cores, %v", set.Count(), err)
+	}
+}
+
+func TestOutput(t *testing.T) {
+	var lines []string
+	o := &output{each: func(line []byte) { lines = append(lines, string(line)) }}
+	for _, b := range []byte("one\n\ntwo\nthr") {
+		if n, err := o.Write([]byte{b}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if strings.Join(lines, "|") != "one||two" {
+		t.Errorf("lines are %q", lines)
+	}
+	for range 100 {
+		_, _ = o.Write([]byte(strings.Repeat("x", 1000)))
+	}
+	if n := len(o.tail()); n != tailSize {
+		t.Errorf("%d bytes are kept, want %d", n, tailSize)
+	}
+	if len(o.line) > tailSize {
+		t.Errorf("a line without end is kept: %d bytes", len(o.line))
+	}
+}
+
+func TestProcessThatEnds(t *testing.T) {
+	p, err := StartProcess("echo", exec.Command("echo", "said"), AnyCore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Exited()
+	if err := p.Died(); !strings.Contains(err.Error(), "echo ended (exit status 0), its last words: said") {
+		t.Error(err)
+	}
+	if _, err := StartProcess("nothing", exec.Command("/no/such/program"), AnyCore); err == nil || !strings.Contains(err.Error(), "cannot start nothing") {
+		t.Errorf("no program: %v", err)
+	}
+}
+
+func TestOpenFiles(t *testing.T) {
+	var now unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := OpenFiles(1); n != now.Cur || err != nil {
+		t.Errorf("the limit went from %d to %d, %v", now.Cur, n, err)
+	}
+	if n, err := OpenFiles(1 << 60); n < now.Cur || n >= 1<<60 || err != nil {
+		t.Errorf("more than a system allows: %d, %v", n, err)
+	}
+}
+
+func TestBackends(t *testing.T) {
+	h, err := ServeHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pod") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := get(t, fmt.Sprintf("http://127.0.0.1:%d/", h.Port())); text != "pod" {
+		t.Errorf("it answers %q", text)
+	}
+	c, err := ServeConns(func(c net.Conn) { _, _ = io.WriteString(c, "raw"); c.Close() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.Port()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(conn); string(text) != "raw" || err != nil {
+			t.Errorf("it says %q, %v", text, err)
+		}
+		conn.Close()
+	}
+	for _, b := range []*Backend{h, c} {
+		b.Close()
+		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port())); err == nil {
+			conn.Close()
+			t.Error("it listens after Close")
+		}
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	a, b := Endpoints("bench", "pods", 1234), Endpoints("bench", "pods", 1235)
+	for _, want := range []string{"---\n", "name: pods-1234, namespace: bench", "service-name: pods}", "port: 1234}"} {
+		if !strings.Contains(a, want) {
+			t.Errorf("%s lacks %q", a, want)
+		}
+	}
+	if !strings.Contains(b, "name: pods-1235,") {
+		t.Error("two pods have one name")
+	}
+}
+
+func TestKeyPair(t *testing.T) {
+	for _, withRSA := range []bool{false, true} {
+		p, err := NewKeyPair("a.test", withRSA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AddCert(c.Leaf)
+		if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: "a.test", Roots: roots}); err != nil {
+			t.Error(err)
+		}
+		if isRSA := c.Leaf.PublicKeyAlgorithm == x509.RSA; isRSA != withRSA {
+			t.Errorf("RSA: %v, want %v", isRSA, withRSA)
+		}
+	}
+}
