@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rsa"
-	"crypto/tls"
 	"net"
 	"net/netip"
 	"os"
@@ -18,19 +16,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"turnout/bench/load"
+	"turnout/bench/site"
 )
 
-func testSite(t *testing.T, routes int, tls, cookie bool) *site {
+func testSite(t *testing.T, routes int, tls, cookie bool) *layout {
 	t.Helper()
-	s := &site{routes: routes, tls: tls, cookie: cookie, upstreams: []netip.AddrPort{
+	s := &layout{routes: routes, tls: tls, cookie: cookie, upstreams: []netip.AddrPort{
 		netip.MustParseAddrPort("127.0.1.1:8001"), netip.MustParseAddrPort("127.0.1.2:8001"),
 	}}
 	if tls {
 		var err error
-		if s.pem, err = newKeyPair(load.Host(0), false); err != nil {
+		if s.pem, err = site.NewKeyPair(load.Host(0), false); err != nil {
 			t.Fatal(err)
 		}
-		if s.fallback, err = newKeyPair("default.bench.test", false); err != nil {
+		if s.fallback, err = site.NewKeyPair("default.bench.test", false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,28 +121,9 @@ func TestPassedThroughIsInTheTCPStage(t *testing.T) {
 		if strings.Contains(text, " ssl ") {
 			t.Errorf("%s: TLS is terminated:\n%s", k, text)
 		}
-		if err := writeManifests(dir, s); err != nil {
-			t.Fatal(err)
-		}
-		routes, _, _ := objects(t, dir)
+		routes, _, _ := objects(t, s)
 		if tls := routes[0].Spec.TLS; tls == nil || tls.Termination != routev1.TLSTerminationPassthrough || tls.Certificate != "" {
 			t.Errorf("route has %+v", tls)
-		}
-	}
-}
-
-func TestKeyPairs(t *testing.T) {
-	for _, withRSA := range []bool{false, true} {
-		pair, err := newKeyPair("a.test", withRSA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := tls.X509KeyPair([]byte(pair.certificate), []byte(pair.key))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, isRSA := parsed.PrivateKey.(*rsa.PrivateKey); isRSA != withRSA {
-			t.Errorf("key is %T", parsed.PrivateKey)
 		}
 	}
 }
@@ -194,45 +174,35 @@ func TestTemplateDoesTheRoutersWork(t *testing.T) {
 	}
 }
 
-// objects decodes the documents of all manifests strictly and returns them by kind.
-func objects(t *testing.T, dir string) (routes []routev1.Route, services []corev1.Service, slices []discoveryv1.EndpointSlice) {
+// objects decodes the documents of the manifests strictly and returns them by kind.
+func objects(t *testing.T, l *layout) (routes []routev1.Route, services []corev1.Service, slices []discoveryv1.EndpointSlice) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		for doc := range strings.SplitSeq("\n"+readText(t, file), "\n---\n") {
-			var err error
-			switch {
-			case strings.Contains(doc, "kind: Route\n"):
-				var r routev1.Route
-				err = yaml.UnmarshalStrict([]byte(doc), &r)
-				routes = append(routes, r)
-			case strings.Contains(doc, "kind: Service\nmetadata"):
-				var s corev1.Service
-				err = yaml.UnmarshalStrict([]byte(doc), &s)
-				services = append(services, s)
-			case strings.Contains(doc, "kind: EndpointSlice\n"):
-				var s discoveryv1.EndpointSlice
-				err = yaml.UnmarshalStrict([]byte(doc), &s)
-				slices = append(slices, s)
-			}
-			if err != nil {
-				t.Fatalf("%s: %v\n%s", file, err, doc)
-			}
+	for doc := range strings.SplitSeq("\n"+l.manifests(), "\n---\n") {
+		var err error
+		switch {
+		case strings.Contains(doc, "kind: Route\n"):
+			var r routev1.Route
+			err = yaml.UnmarshalStrict([]byte(doc), &r)
+			routes = append(routes, r)
+		case strings.Contains(doc, "kind: Service\nmetadata"):
+			var s corev1.Service
+			err = yaml.UnmarshalStrict([]byte(doc), &s)
+			services = append(services, s)
+		case strings.Contains(doc, "kind: EndpointSlice\n"):
+			var s discoveryv1.EndpointSlice
+			err = yaml.UnmarshalStrict([]byte(doc), &s)
+			slices = append(slices, s)
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, doc)
 		}
 	}
 	return routes, services, slices
 }
 
 func TestManifestsAreTheSite(t *testing.T) {
-	dir := t.TempDir()
 	s := testSite(t, 1001, true, false)
-	if err := writeManifests(dir, s); err != nil {
-		t.Fatal(err)
-	}
-	routes, services, slices := objects(t, dir)
+	routes, services, slices := objects(t, s)
 	if len(routes) != 1001 || len(services) != 2 || len(slices) != 2 {
 		t.Fatalf("%d routes, %d services, %d slices", len(routes), len(services), len(slices))
 	}
@@ -242,7 +212,7 @@ func TestManifestsAreTheSite(t *testing.T) {
 		r.Annotations["haproxy.router.openshift.io/set-forwarded-headers"] != "append" {
 		t.Errorf("route is %+v", r)
 	}
-	if r.Spec.TLS == nil || r.Spec.TLS.Certificate != s.pem.certificate || r.Spec.TLS.Key != s.pem.key ||
+	if r.Spec.TLS == nil || r.Spec.TLS.Certificate != s.pem.Certificate || r.Spec.TLS.Key != s.pem.Key ||
 		r.Spec.TLS.Termination != routev1.TLSTerminationEdge {
 		t.Errorf("route's tls is %+v", r.Spec.TLS)
 	}
@@ -256,13 +226,9 @@ func TestManifestsAreTheSite(t *testing.T) {
 }
 
 func TestManifestsOfASiteWithRules(t *testing.T) {
-	dir := t.TempDir()
 	s := testSite(t, 1, false, true)
 	s.rules = true
-	if err := writeManifests(dir, s); err != nil {
-		t.Fatal(err)
-	}
-	routes, _, _ := objects(t, dir)
+	routes, _, _ := objects(t, s)
 	r := routes[0]
 	if r.Annotations["haproxy.router.openshift.io/hsts_header"] != hsts || r.Spec.TLS == nil || r.Spec.TLS.InsecureEdgeTerminationPolicy != routev1.InsecureEdgeTerminationPolicyAllow ||
 		r.Spec.HTTPHeaders == nil || r.Spec.HTTPHeaders.Actions.Request[0].Action.Set.Value != "%[req.hdr(User-Agent),lower]" || r.Spec.HTTPHeaders.Actions.Response[0].Name != "X-Frame-Options" {
@@ -274,7 +240,7 @@ func TestManifestsOfASiteWithRules(t *testing.T) {
 func TestReencryptedSites(t *testing.T) {
 	s := testSite(t, 1, true, true)
 	var err error
-	if s.pods, err = newKeyPair("pods.bench.test", false); err != nil {
+	if s.pods, err = site.NewKeyPair("pods.bench.test", false); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range []kind{kindMin, kindTemplate} {
@@ -288,16 +254,12 @@ func TestReencryptedSites(t *testing.T) {
 		if text := readText(t, config); strings.Count(text, want) == 0 || strings.Count(text, want) != len(servers.FindAllString(text, -1)) {
 			t.Errorf("%s: want every server of pods with %q\n%s", k, want, text)
 		}
-		if readText(t, filepath.Join(dir, "pods.pem")) != s.pods.certificate {
+		if readText(t, filepath.Join(dir, "pods.pem")) != s.pods.Certificate {
 			t.Errorf("%s: another authority", k)
 		}
 	}
-	dir := t.TempDir()
-	if err := writeManifests(dir, s); err != nil {
-		t.Fatal(err)
-	}
-	routes, _, _ := objects(t, dir)
-	if tls := routes[0].Spec.TLS; tls.Termination != routev1.TLSTerminationReencrypt || tls.DestinationCACertificate != s.pods.certificate {
+	routes, _, _ := objects(t, s)
+	if tls := routes[0].Spec.TLS; tls.Termination != routev1.TLSTerminationReencrypt || tls.DestinationCACertificate != s.pods.Certificate {
 		t.Errorf("route has %+v", tls)
 	}
 }

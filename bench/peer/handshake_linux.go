@@ -13,8 +13,8 @@ const dialers = 16
 
 // driveHandshakes counts connections to p with a handshake each: full ones without a request, or resumed ones with
 // one that the rig answers.
-func (h *harness) driveHandshakes(ctx context.Context, rig *load.Rig, p *proxy, s *site, resumed bool, mark func(end bool) error) (load.Result, error) {
-	block, _ := pem.Decode([]byte(s.pem.certificate))
+func (h *harness) driveHandshakes(ctx context.Context, rig *load.Rig, p *proxy, s *layout, resumed bool, mark func(end bool) error) (load.Result, error) {
+	block, _ := pem.Decode([]byte(s.pem.Certificate))
 	profile := load.ConnectProfile{
 		Addr: p.addr, TLS: s.clientTLS(), Certificate: block.Bytes, Dialers: dialers, Resume: resumed,
 		Warmup: h.warmup, Measure: h.measure, Mark: mark,

@@ -13,10 +13,10 @@ import (
 
 // haproxyConfig writes HAProxy's configuration for s into dir and returns the path of its main file. The
 // listener is descriptor listenFD, which the process inherits.
-func haproxyConfig(dir string, s *site, k kind, listenFD int) (string, error) {
-	w := &configWriter{dir: dir, site: s, bind: fmt.Sprintf("fd@%d", listenFD)}
+func haproxyConfig(dir string, s *layout, k kind, listenFD int) (string, error) {
+	w := &configWriter{dir: dir, layout: s, bind: fmt.Sprintf("fd@%d", listenFD)}
 	if s.tls {
-		w.file("site.pem", s.pem.certificate+s.pem.key)
+		w.file("site.pem", s.pem.Certificate+s.pem.Key)
 	}
 	w.common(k)
 	switch {
@@ -35,11 +35,11 @@ func haproxyConfig(dir string, s *site, k kind, listenFD int) (string, error) {
 
 // configWriter collects the main file and keeps the first error.
 type configWriter struct {
-	dir  string
-	site *site
-	bind string
-	text strings.Builder
-	err  error
+	dir    string
+	layout *layout
+	bind   string
+	text   strings.Builder
+	err    error
 }
 
 func (w *configWriter) linef(format string, args ...any) { fmt.Fprintf(&w.text, format+"\n", args...) }
@@ -83,7 +83,7 @@ const sslOptions = "ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256 curv
 
 // least is the least HAProxy: one stage, X-Forwarded-For, with hosts an exact map of them.
 func (w *configWriter) least(hosts bool) {
-	s := w.site
+	s := w.layout
 	w.linef("frontend public")
 	if s.tls {
 		w.linef("  bind %s ssl crt %s alpn h2,http/1.1 %s", w.bind, filepath.Join(w.dir, "site.pem"), sslOptions)
@@ -109,10 +109,10 @@ func (w *configWriter) least(hosts bool) {
 
 // toPods is how a server of a site with pods behind TLS is reached, as the template says it for a destinationCACertificate.
 func (w *configWriter) toPods() string {
-	if w.site.pods.certificate == "" {
+	if w.layout.pods.Certificate == "" {
 		return ""
 	}
-	return " ssl alpn h2,http/1.1 verify required ca-file " + w.file("pods.pem", w.site.pods.certificate)
+	return " ssl alpn h2,http/1.1 verify required ca-file " + w.file("pods.pem", w.layout.pods.Certificate)
 }
 
 // templateHTTP is the plain front end of the router's template.
@@ -135,7 +135,7 @@ func (w *configWriter) templateHTTP() {
 // goes to the endpoint from there; with splice by the kernel.
 func (w *configWriter) templateTLS(splice bool) {
 	switchMap := w.file("sni_passthrough.map", "")
-	if w.site.through {
+	if w.layout.through {
 		switchMap = w.patterns("sni_passthrough.map", func(int) string { return "1" })
 	}
 	w.linef("frontend public_ssl")
@@ -145,7 +145,7 @@ func (w *configWriter) templateTLS(splice bool) {
 	w.linef("  tcp-request content accept if { req.ssl_hello_type 1 }")
 	w.linef("  acl sni req.ssl_sni -m found")
 	w.linef("  acl sni_passthrough req.ssl_sni,lower,map_reg(%s) -m found", switchMap)
-	if w.site.through {
+	if w.layout.through {
 		w.tunnels(splice)
 		return
 	}
@@ -156,7 +156,7 @@ func (w *configWriter) templateTLS(splice bool) {
 	w.linef("  mode tcp")
 	edge := w.patterns("edge_reencrypt.map", w.backendOf)
 	// The default certificate is another one: HAProxy takes what it was told first of a certificate's names.
-	fallback := w.file("default.pem", w.site.fallback.certificate+w.site.fallback.key)
+	fallback := w.file("default.pem", w.layout.fallback.Certificate+w.layout.fallback.Key)
 	list := w.file("certificates.list", fmt.Sprintf("%s [alpn h2,http/1.1] %s\n", filepath.Join(w.dir, "site.pem"), load.Host(0)))
 	for _, stage := range []struct{ name, crt string }{
 		{"sni", "crt " + fallback + " crt-list " + list}, {"no_sni", "crt " + fallback},
@@ -185,14 +185,14 @@ func (w *configWriter) tunnels(splice bool) {
 	name := func(i int) string { return "be_tcp:" + namespace + ":" + routeName(i) }
 	forced()
 	w.linef("  use_backend %%[req.ssl_sni,lower,map_reg(%s)] if sni sni_passthrough", w.patterns("tcp_be.map", name))
-	for i := range w.site.routes {
-		addr := w.site.upstreams[i%len(w.site.upstreams)]
+	for i := range w.layout.routes {
+		addr := w.layout.upstreams[i%len(w.layout.upstreams)]
 		w.linef("backend %s", name(i))
 		w.linef("  mode tcp")
 		forced()
 		w.linef("  balance source")
 		w.linef("  hash-type consistent")
-		w.linef("  server ept:%s:https:%s %s weight 1", serviceName(i%len(w.site.upstreams)), addr, addr)
+		w.linef("  server ept:%s:https:%s %s weight 1", serviceName(i%len(w.layout.upstreams)), addr, addr)
 	}
 }
 
@@ -212,7 +212,7 @@ func (w *configWriter) scrub() {
 
 // patterns writes a map of one regular expression per route, in the template's order: descending.
 func (w *configWriter) patterns(name string, value func(i int) string) string {
-	lines := make([]string, w.site.routes)
+	lines := make([]string, w.layout.routes)
 	for i := range lines {
 		host := strings.ReplaceAll(load.Host(i), ".", `\.`)
 		lines[i] = fmt.Sprintf(`^%s\.?(:[0-9]+)?(/.*)?$ %s`, host, value(i))
@@ -223,7 +223,7 @@ func (w *configWriter) patterns(name string, value func(i int) string) string {
 }
 
 func (w *configWriter) backendName(i int) string {
-	if w.site.tls {
+	if w.layout.tls {
 		return "be_edge_http:" + namespace + ":" + routeName(i)
 	}
 	return "be_http:" + namespace + ":" + routeName(i)
@@ -233,7 +233,7 @@ func (w *configWriter) backendName(i int) string {
 // does it, but the maps lead to as many as there are upstreams: HAProxy pools connections per backend, and
 // with a route of its own for every request it would measure connects, which Turnout, pooling per
 // endpoint, does not make. The choice is in HAProxy's favour.
-func (w *configWriter) backendOf(i int) string { return w.backendName(i % len(w.site.upstreams)) }
+func (w *configWriter) backendOf(i int) string { return w.backendName(i % len(w.layout.upstreams)) }
 
 // hsts is the header of sites with rules.
 const hsts = "max-age=31536000"
@@ -241,7 +241,7 @@ const hsts = "max-age=31536000"
 // templateBackends writes one backend per route: forwarded headers in append mode, sticky cookie, and
 // what the route asks for.
 func (w *configWriter) templateBackends() {
-	s := w.site
+	s := w.layout
 	attributes := ""
 	if s.tls {
 		attributes = " secure attr SameSite=None"

@@ -48,7 +48,7 @@ func serveStandIn(mode string, args []string) error {
 	var upstream *regexp.Regexp
 	var err error
 	if args[0] == "run" {
-		text, err = os.ReadFile(filepath.Join(args[2], "services.yaml"))
+		text, err = os.ReadFile(filepath.Join(args[2], "site.yaml"))
 		upstream = regexp.MustCompile(`addresses: \[(\S+)\](?s:.*?)port: (\d+)`)
 		if err == nil {
 			ln, err = net.Listen("tcp", "127.0.0.1:0")
@@ -68,11 +68,8 @@ func serveStandIn(mode string, args []string) error {
 		return errors.New("no upstream found")
 	}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: string(m[1]) + ":" + string(m[2])})
-	mux := http.NewServeMux()
-	mux.Handle("/", proxy)
-	mux.HandleFunc("/healthz/ready", func(http.ResponseWriter, *http.Request) {})
-	fmt.Printf(`{"level":"info","msg":"listening","http":"%[1]s","https":"%[1]s","admin":"%[1]s"}`+"\n", ln.Addr())
-	return http.Serve(ln, mux)
+	fmt.Printf(`{"level":"info","msg":"listening","http":"%[1]s","https":"%[1]s","admin":"%[1]s"}`+"\n"+`{"msg":"ready"}`+"\n", ln.Addr())
+	return http.Serve(ln, proxy)
 }
 
 func testHarness(t *testing.T, mode string) (*harness, *bytes.Buffer) {
@@ -229,13 +226,13 @@ func TestChildRunsOnItsCore(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		t.Fatal(err)
 	}
-	s := &site{routes: 1, upstreams: rig.Upstreams()}
+	s := &layout{routes: 1, upstreams: rig.Upstreams()}
 	p, err := startHAProxy(h.haproxy, t.TempDir(), s, kindMin, h.proxyCore)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.stop()
-	if err := unix.SchedGetaffinity(p.pid(), &child); err != nil {
+	if err := unix.SchedGetaffinity(p.PID(), &child); err != nil {
 		t.Fatal(err)
 	}
 	if child.Count() != 1 || !child.IsSet(h.proxyCore) {
@@ -246,30 +243,6 @@ func TestChildRunsOnItsCore(t *testing.T) {
 	}
 	if after.Count() != before.Count() {
 		t.Errorf("own affinity changed from %d to %d cores", before.Count(), after.Count())
-	}
-}
-
-func TestChildLogFindsTheListeningLine(t *testing.T) {
-	l := &childLog{listening: make(chan []byte, 1)}
-	text := "starting\n{\"msg\":\"listening\",\"http\":\"127.0.0.1:1\"}\nmore\n"
-	for i := range text {
-		if n, err := l.Write([]byte(text[i : i+1])); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	select {
-	case line := <-l.listening:
-		if string(line) != `{"msg":"listening","http":"127.0.0.1:1"}` {
-			t.Errorf("line is %q", line)
-		}
-	default:
-		t.Error("line was not found")
-	}
-	for range 100 {
-		_, _ = l.Write(bytes.Repeat([]byte("x"), 1000))
-	}
-	if n := len(l.tail()); n != logTail {
-		t.Errorf("tail keeps %d bytes, want %d", n, logTail)
 	}
 }
 

@@ -2,43 +2,22 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"turnout/bench/load"
 )
 
-// routesPerFile keeps the manifest files at a size that people can open.
-const routesPerFile = 500
-
-// writeManifests writes the site as Kubernetes objects into dir: what `turnout run --manifests` reads.
-func writeManifests(dir string, s *site) error {
-	var services strings.Builder
-	fmt.Fprintf(&services, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n", namespace)
+// manifests are the site as Kubernetes objects: what `turnout run --manifests` reads.
+func (s *layout) manifests() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n", namespace)
 	for k, addr := range s.upstreams {
-		fmt.Fprintf(&services, serviceForm, serviceName(k), namespace, addr.Addr(), addr.Port())
+		fmt.Fprintf(&text, serviceForm, serviceName(k), namespace, addr.Addr(), addr.Port())
 	}
-	if err := writeManifest(dir, "services.yaml", services.String()); err != nil {
-		return err
+	for i := range s.routes {
+		text.WriteString(s.routeManifest(i))
 	}
-	for first := 0; first < s.routes; first += routesPerFile {
-		var routes strings.Builder
-		for i := first; i < min(first+routesPerFile, s.routes); i++ {
-			routes.WriteString(s.routeManifest(i))
-		}
-		if err := writeManifest(dir, fmt.Sprintf("routes-%05d.yaml", first), routes.String()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func writeManifest(dir, name, text string) error {
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("cannot write manifests: %w", err)
-	}
-	return nil
+	return text.String()
 }
 
 // serviceForm takes the service's name, the namespace, the endpoint's address and its port.
@@ -91,18 +70,18 @@ spec:
   wildcardPolicy: None
 `
 
-func (s *site) routeManifest(i int) string {
+func (s *layout) routeManifest(i int) string {
 	text := fmt.Sprintf(routeForm, routeName(i), namespace, !s.cookie, load.Host(i), serviceName(i%len(s.upstreams)))
 	if s.tls {
 		termination := "edge"
-		if s.pods.certificate != "" {
+		if s.pods.Certificate != "" {
 			termination = "reencrypt"
 		}
 		text += "  tls:\n    termination: " + termination + "\n" +
-			"    certificate: |\n" + indent(s.pem.certificate) +
-			"    key: |\n" + indent(s.pem.key)
-		if s.pods.certificate != "" {
-			text += "    destinationCACertificate: |\n" + indent(s.pods.certificate)
+			"    certificate: |\n" + indent(s.pem.Certificate) +
+			"    key: |\n" + indent(s.pem.Key)
+		if s.pods.Certificate != "" {
+			text += "    destinationCACertificate: |\n" + indent(s.pods.Certificate)
 		}
 	}
 	if s.through {

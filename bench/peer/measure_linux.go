@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/site"
 )
 
 const (
@@ -43,7 +44,7 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 		return o, fmt.Errorf("cannot make a working directory: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	s, err := h.site(c)
+	s, err := h.layout(c)
 	if err != nil {
 		return o, err
 	}
@@ -56,7 +57,7 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 	if c.signer {
 		binary = h.signer
 	}
-	turnout, err := startTurnout(ctx, binary, dir, s, h.maxProc, h.proxyCore)
+	turnout, err := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore)
 	if err != nil {
 		return o, err
 	}
@@ -78,8 +79,8 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
 }
 
 // site is what a case is configured with, without its upstreams.
-func (h *harness) site(c benchCase) (*site, error) {
-	s := &site{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
+func (h *harness) layout(c benchCase) (*layout, error) {
+	s := &layout{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
 	if c.many {
 		s.routes = h.routes
 	}
@@ -87,14 +88,14 @@ func (h *harness) site(c benchCase) (*site, error) {
 		return s, nil
 	}
 	var err error
-	if s.pem, err = newKeyPair(load.Host(0), c.rsa); err != nil {
+	if s.pem, err = site.NewKeyPair(load.Host(0), c.rsa); err != nil {
 		return nil, err
 	}
-	if s.fallback, err = newKeyPair("default.bench.test", c.rsa); err != nil {
+	if s.fallback, err = site.NewKeyPair("default.bench.test", c.rsa); err != nil {
 		return nil, err
 	}
 	if c.pods != "" {
-		s.pods, err = newKeyPair("pods.bench.test", false)
+		s.pods, err = site.NewKeyPair("pods.bench.test", false)
 	}
 	return s, err
 }
@@ -107,7 +108,7 @@ type backend struct {
 }
 
 // openBackend opens what a case needs and tells s where it is.
-func openBackend(c benchCase, s *site) (b backend, err error) {
+func openBackend(c benchCase, s *layout) (b backend, err error) {
 	if c.work == workBulk {
 		if b.bulk, err = load.NewBulk(load.Host(0), bulkSize); err == nil {
 			s.upstreams = []netip.AddrPort{b.bulk.Addr()}
@@ -124,7 +125,7 @@ func openBackend(c benchCase, s *site) (b backend, err error) {
 	if err != nil || c.pods == "" {
 		return b, err
 	}
-	pair, err := tls.X509KeyPair([]byte(s.pods.certificate), []byte(s.pods.key))
+	pair, err := tls.X509KeyPair([]byte(s.pods.Certificate), []byte(s.pods.Key))
 	if err == nil {
 		b.secure, err = b.rig.Secure(&tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{c.pods}, MinVersion: tls.VersionTLS13})
 	}
@@ -147,34 +148,34 @@ func (b backend) close() {
 }
 
 // probe confirms with one request that p does the work that the case compares.
-func probe(ctx context.Context, rig *load.Rig, p *proxy, s *site, full bool) error {
+func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	go func() {
 		select {
-		case <-p.exited:
+		case <-p.Exited():
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
 	x, err := rig.Probe(ctx, p.addr, s.clientTLS(), probeRequest())
 	select {
-	case <-p.exited:
-		return p.died()
+	case <-p.Exited():
+		return p.Died()
 	default:
 	}
 	if err == nil {
 		err = checkWork(x, s, p.addr, full)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot compare, %s does not do the expected work: %w\nanswer: %q\nlog: %s", p.name, err, x.Answer, p.log.tail())
+		return fmt.Errorf("cannot compare, %s does not do the expected work: %w\nanswer: %q\nlog: %s", p.name, err, x.Answer, p.Tail())
 	}
 	return nil
 }
 
 // runPairs measures Turnout, HAProxy, Turnout, HAProxy, … A disturbed pair is measured again, but at most as
 // many times as there are pairs, so that a busy machine gets a result with a warning instead of none.
-func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *site, o *outcome) error {
+func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *layout, o *outcome) error {
 	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh}
 	if c.few {
 		config.Distinct = min(fewURLs, s.routes)
@@ -215,7 +216,7 @@ type reading struct {
 
 // read counts the CPU time of the process of the client, if there is one, as this process's own.
 func (h *harness) read(p *proxy, client int) (reading, error) {
-	proxy, err1 := readCPU(p.pid())
+	proxy, err1 := readCPU(p.PID())
 	self, err2 := readCPU(os.Getpid())
 	proxyCore, err3 := readCore(h.proxyCore)
 	loadCore, err4 := readCore(h.loadCore)
@@ -228,7 +229,7 @@ func (h *harness) read(p *proxy, client int) (reading, error) {
 }
 
 // measureOne drives one proxy through warm-up and measurement.
-func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *site, traffic *load.Traffic) (sample, error) {
+func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *layout, traffic *load.Traffic) (sample, error) {
 	var begin, end reading
 	mark := func(client int, last bool) error {
 		now := &begin
@@ -267,7 +268,7 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *pro
 	if res.Requests == 0 || cpu.total == 0 {
 		return sample{}, fmt.Errorf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
 	}
-	resident, err := readResident(p.pid())
+	resident, err := p.Resident()
 	if err != nil {
 		return sample{}, err
 	}
@@ -279,7 +280,7 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *pro
 		busy:     cpu.total.Seconds() / res.Elapsed.Seconds(),
 		others:   max(0, others.Seconds()/(2*res.Elapsed.Seconds())),
 		rate:     requests / res.Elapsed.Seconds(),
-		resident: resident,
+		resident: float64(resident) / load.MiB,
 		connects: 1000 * float64(res.Connects) / requests,
 		failures: res.Failures,
 	}, nil

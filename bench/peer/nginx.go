@@ -52,10 +52,10 @@ http {
 
 // nginxConfig writes the configuration that serves s on listen into dir and returns its path. Sessions are resumed by
 // tickets, as nginx does it unless told otherwise; upstream connections are pooled, which it must be told.
-func nginxConfig(dir string, s *site, listen netip.AddrPort) (string, error) {
+func nginxConfig(dir string, s *layout, listen netip.AddrPort) (string, error) {
 	path := filepath.Join(dir, "nginx.conf")
 	err := errors.Join(
-		os.WriteFile(filepath.Join(dir, "site.pem"), []byte(s.pem.certificate+s.pem.key), 0o600),
+		os.WriteFile(filepath.Join(dir, "site.pem"), []byte(s.pem.Certificate+s.pem.Key), 0o600),
 		os.WriteFile(path, fmt.Appendf(nil, nginxForm, dir, listen, s.upstreams[0]), 0o600),
 	)
 	if err != nil {

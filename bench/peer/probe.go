@@ -19,7 +19,7 @@ func probeRequest() []byte {
 // checkWork tells whether a proxy at addr did to the probe request what its case compares: with full work
 // the router's header pipeline and cookie, otherwise X-Forwarded-For and no cookie. The error lists
 // everything that differs.
-func checkWork(x load.Exchange, s *site, addr netip.AddrPort, full bool) error {
+func checkWork(x load.Exchange, s *layout, addr netip.AddrPort, full bool) error {
 	var wrong []error
 	expect := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -52,29 +52,6 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// readResident returns the resident memory of process pid in MiB.
-func readResident(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("cannot read resident memory: %w", err)
-	}
-	return parseResident(string(text))
-}
-
-// parseResident reads the line VmRSS of /proc/PID/status, which is in KiB.
-func parseResident(text string) (float64, error) {
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 63)
-			if err != nil {
-				return 0, fmt.Errorf("cannot read resident memory: %w", err)
-			}
-			return float64(kib) / 1024, nil
-		}
-	}
-	return 0, errors.New("cannot read resident memory: no VmRSS line")
-}
-
 // readCore returns the time that core has not been idle since the machine started.
 func readCore(core int) (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")

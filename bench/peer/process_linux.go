@@ -1,113 +1,39 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"turnout/bench/load"
+	"turnout/bench/site"
 )
 
-// startPatience bounds the time a proxy has to read its configuration and serve.
+// startPatience bounds the time a proxy has until it accepts connections.
 const startPatience = 90 * time.Second
 
 // proxy is a running proxy under test. stop must be called.
 type proxy struct {
-	name   string
-	addr   netip.AddrPort
-	cmd    *exec.Cmd
-	log    *childLog
-	exited chan struct{} // closed when the process has ended
+	*site.Process
+	name string
+	addr netip.AddrPort
+	stop func()
 }
 
-// start starts cmd on one core and dies with it: the child ends when this process does.
+// start starts cmd on one core.
 func start(name string, cmd *exec.Cmd, core int) (*proxy, error) {
-	p := &proxy{name: name, cmd: cmd, log: &childLog{listening: make(chan []byte, 1)}, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p.log, p.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second
-	if err := load.OnCore(core, cmd.Start); err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", name, err)
+	process, err := site.StartProcess(name, cmd, core)
+	if err != nil {
+		return nil, err
 	}
-	go p.wait()
-	return p, nil
-}
-
-func (p *proxy) wait() {
-	_ = p.cmd.Wait() // why it ended is in its log; that it ended is what counts
-	close(p.exited)
-}
-
-// stop kills the process and waits until it is gone.
-func (p *proxy) stop() {
-	_ = p.cmd.Process.Kill()
-	<-p.exited
-}
-
-func (p *proxy) pid() int { return p.cmd.Process.Pid }
-
-// died returns the error of a proxy that ended by itself.
-func (p *proxy) died() error {
-	return fmt.Errorf("cannot go on: %s ended (%v), its last words: %s", p.name, p.cmd.ProcessState, p.log.tail())
-}
-
-// childLog keeps the end of a child's output and looks for Turnout's "listening" line.
-type childLog struct {
-	mu        sync.Mutex
-	line      []byte // incomplete
-	last      []byte
-	listening chan []byte // receives the line once; never blocks the writer
-}
-
-const logTail = 4 << 10
-
-func (l *childLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = append(l.last, p...)
-	if extra := len(l.last) - logTail; extra > 0 {
-		l.last = append(l.last[:0], l.last[extra:]...)
-	}
-	rest := append(l.line, p...)
-	for {
-		line, after, ok := bytes.Cut(rest, []byte("\n"))
-		if !ok {
-			break
-		}
-		if bytes.Contains(line, []byte(`"listening"`)) {
-			select {
-			case l.listening <- bytes.Clone(line):
-			default:
-			}
-		}
-		rest = after
-	}
-	if len(rest) > logTail {
-		rest = nil
-	}
-	l.line = append([]byte(nil), rest...)
-	return len(p), nil
-}
-
-func (l *childLog) tail() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.TrimSpace(string(l.last))
+	return &proxy{Process: process, name: name, stop: process.Kill}, nil
 }
 
 // startPeer serves the site with what the case compares Turnout with.
-func (h *harness) startPeer(ctx context.Context, dir string, s *site, k kind) (*proxy, error) {
+func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) (*proxy, error) {
 	if k == kindNginx {
 		return startNginx(ctx, dir, s, h.proxyCore)
 	}
@@ -115,7 +41,7 @@ func (h *harness) startPeer(ctx context.Context, dir string, s *site, k kind) (*
 }
 
 // startHAProxy serves the site with HAProxy configured as k, on a listener that this process opens.
-func startHAProxy(binary, dir string, s *site, k kind, core int) (*proxy, error) {
+func startHAProxy(binary, dir string, s *layout, k kind, core int) (*proxy, error) {
 	ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for haproxy: %w", err)
@@ -143,7 +69,7 @@ func startHAProxy(binary, dir string, s *site, k kind, core int) (*proxy, error)
 
 // startNginx serves the site with nginx and returns when it listens. As a single process it does not survive
 // listeners that it inherits, so it opens its own, on a port that was free a moment ago.
-func startNginx(ctx context.Context, dir string, s *site, core int) (*proxy, error) {
+func startNginx(ctx context.Context, dir string, s *layout, core int) (*proxy, error) {
 	binary, err := findNginx()
 	if err != nil {
 		return nil, err
@@ -180,97 +106,37 @@ func (p *proxy) awaitListener(ctx context.Context) error {
 			return conn.Close()
 		}
 		select {
-		case <-p.exited:
-			return p.died()
+		case <-p.Exited():
+			return p.Died()
 		case <-ctx.Done():
-			return fmt.Errorf("cannot wait for %s: %w: %s", p.name, err, p.log.tail())
+			return fmt.Errorf("cannot wait for %s: %w: %s", p.name, err, p.Tail())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// listeningLine is what Turnout logs when its addresses are open.
-type listeningLine struct {
-	Msg   string         `json:"msg"`
-	HTTP  netip.AddrPort `json:"http"`
-	HTTPS netip.AddrPort `json:"https"`
-	Admin netip.AddrPort `json:"admin"`
 }
 
 // startTurnout serves the site with Turnout and returns when it says that it is ready. gomaxprocs 0
 // leaves the choice to Turnout.
-func startTurnout(ctx context.Context, binary, dir string, s *site, gomaxprocs, core int) (*proxy, error) {
-	manifests := filepath.Join(dir, "manifests")
-	if err := os.Mkdir(manifests, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot write manifests: %w", err)
-	}
-	if err := writeManifests(manifests, s); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(binary, "run", "--manifests", manifests,
-		"--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+func startTurnout(ctx context.Context, binary string, s *layout, gomaxprocs, core int) (*proxy, error) {
+	config := site.Config{Program: binary, Manifests: s.manifests(), Alone: true, Core: core}
 	if gomaxprocs > 0 {
-		cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", gomaxprocs))
+		config.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", gomaxprocs)}
 	}
-	p, err := start("turnout", cmd, core)
+	router, err := site.Start(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.awaitTurnout(ctx, s.onTLSPort()); err != nil {
+	p := &proxy{Process: router.Process, name: "turnout", stop: func() {
+		router.Kill()
+		router.Stop() // there is nothing left but its manifests
+	}}
+	text := router.HTTP
+	if s.onTLSPort() {
+		text = router.HTTPS
+	}
+	if p.addr, err = netip.ParseAddrPort(text); err != nil {
 		p.stop()
-		return nil, err
+		return nil, fmt.Errorf("cannot read turnout's address: %w", err)
 	}
 	return p, nil
-}
-
-// awaitTurnout reads the addresses from the log and waits until the first table is served.
-func (p *proxy) awaitTurnout(ctx context.Context, tls bool) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
-	defer cancel()
-	var line listeningLine
-	select {
-	case text := <-p.log.listening:
-		if err := json.Unmarshal(text, &line); err != nil || line.Msg != "listening" {
-			return fmt.Errorf("cannot read turnout's addresses from %q: %w", text, err)
-		}
-	case <-p.exited:
-		return p.died()
-	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for turnout's addresses: %w: %s", context.Cause(ctx), p.log.tail())
-	}
-	p.addr = line.HTTP
-	if tls {
-		p.addr = line.HTTPS
-	}
-	url := fmt.Sprintf("http://%s/healthz/ready", line.Admin)
-	for {
-		err := getOK(ctx, url)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.exited:
-			return p.died()
-		case <-ctx.Done():
-			return fmt.Errorf("cannot wait until turnout is ready: %w: %s", err, p.log.tail())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func getOK(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("cannot ask %s: %w", url, err)
-	}
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("cannot ask %s: %w", url, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot use %s: answered %s", url, resp.Status)
-	}
-	return nil
 }

@@ -29,18 +29,6 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestParseResident(t *testing.T) {
-	got, err := parseResident("Name:\tx\nVmHWM:\t   9999 kB\nVmRSS:\t   2048 kB\nThreads:\t1\n")
-	if err != nil || got != 2 {
-		t.Errorf("got %v, %v; want 2 MiB", got, err)
-	}
-	for _, bad := range []string{"", "VmRSS:\tmuch kB\n"} {
-		if _, err := parseResident(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
-	}
-}
-
 func TestParseCore(t *testing.T) {
 	text := "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 9 9 9 9 9 9 9 9 0 0\ncpu1 100 20 30 4000 500 6 7 8 90 10\nintr 1\n"
 	if got, err := parseCore(text, 1); err != nil || got != 1710*time.Millisecond {

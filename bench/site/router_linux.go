@@ -133,11 +133,12 @@ func (r *Router) Metric(ctx context.Context, name string) (float64, error) {
 	sum := 0.0
 	lines := bufio.NewScanner(a.Body)
 	for lines.Scan() {
-		sample, value, _ := cutLast(lines.Text(), " ")
-		if family, _, _ := strings.Cut(sample, "{"); family != name {
+		sample := lines.Text()
+		value := strings.LastIndexByte(sample, ' ') + 1 // labels may hold blanks
+		if family, _, _ := strings.Cut(sample[:max(value-1, 0)], "{"); family != name {
 			continue
 		}
-		n, err := strconv.ParseFloat(value, 64)
+		n, err := strconv.ParseFloat(sample[value:], 64)
 		if err != nil {
 			return 0, fmt.Errorf("cannot read metrics: %w", err)
 		}
@@ -147,11 +148,4 @@ func (r *Router) Metric(ctx context.Context, name string) (float64, error) {
 		return 0, fmt.Errorf("cannot read metrics: %w", err)
 	}
 	return sum, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
