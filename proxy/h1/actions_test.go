@@ -51,7 +51,7 @@ func TestOrderOfActions(t *testing.T) {
 		s.Policy.RequestActions = compiled(t, header.Request, "X-A: route", "x-was: %[req.hdr(x-b)]", "-X-In", "host: pod.test",
 			"x-cookie: %[req.hdr(cookie)]", "x-fwd: %[req.hdr(x-forwarded-host)]", "-x-forwarded-for", "x-for: %[req.hdr(x-forwarded-for)]")
 		s.Policy.ResponseActions = compiled(t, header.Response, "x-a: route", "x-pod: %[res.hdr(X-Pod),lower]", "x-cookie: %[res.hdr(set-cookie)]")
-	}, p.addr)
+	}, p.Addr)
 	c := r.say("GET /p/x?q=1 HTTP/1.1\r\nHost: App.test:81\r\nX-In: a, b\r\nX-Forwarded-For: 9.9.9.9\r\nCookie: stick=old; c=d\r\n\r\n")
 	r.wantStatus(c, 200)
 	lines := func(text string, want ...string) {
@@ -63,13 +63,13 @@ func TestOrderOfActions(t *testing.T) {
 			}
 		}
 	}
-	if got := p.requests[0]; !strings.HasPrefix(got, "GET /v2/x?q=1 HTTP/1.1\r\n") {
+	if got := p.Requests[0]; !strings.HasPrefix(got, "GET /v2/x?q=1 HTTP/1.1\r\n") {
 		t.Errorf("the pod got %q", got)
 	}
-	lines(p.requests[0], "x-a: route\r\n", "x-b: router\r\n", "x-was: router\r\n", "x-seen: b\r\n", "!x-in", "host: pod.test\r\n", "!host: app.test",
+	lines(p.Requests[0], "x-a: route\r\n", "x-b: router\r\n", "x-was: router\r\n", "x-seen: b\r\n", "!x-in", "host: pod.test\r\n", "!host: app.test",
 		"x-cookie: c=d\r\n", "x-fwd: app.test:81\r\n", "!x-forwarded-for: 9.9.9.9", "x-for: \r\n", "x-forwarded-host: app.test:81\r\n")
-	if !strings.HasSuffix(p.requests[0], "\r\nx-forwarded-for: "+c.Local().Addr().String()+"\r\n\r\n") {
-		t.Errorf("C779: the router's own X-Forwarded-For is not last: %q", p.requests[0])
+	if !strings.HasSuffix(p.Requests[0], "\r\nx-forwarded-for: "+c.Local().Addr().String()+"\r\n\r\n") {
+		t.Errorf("C779: the router's own X-Forwarded-For is not last: %q", p.Requests[0])
 	}
 	lines(string(c.Received()), "x-a: router\r\n", "x-b: router\r\n", "x-pod: mixed\r\n", "x-cookie: pod=1\r\n", "x-hsts: max-age=1\r\n",
 		"strict-transport-security: max-age=1\r\n", "set-cookie: stick=", "!set-cookie: pod")
@@ -94,10 +94,10 @@ func TestActionsOfReplace(t *testing.T) {
 		p := r.pod(1, always(ok("")))
 		r.route("app", "app.test", func(s *routing.RouteSpec) {
 			s.Policy.Forwarded, s.Policy.RequestActions = tc.policy, compiled(t, header.Request, tc.action)
-		}, p.addr)
+		}, p.Addr)
 		c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n")
 		client := c.Local().Addr().String()
-		got := strings.ReplaceAll(p.requests[0], client, "10.CLIENT")
+		got := strings.ReplaceAll(p.Requests[0], client, "10.CLIENT")
 		if !strings.Contains(got, tc.has) || strings.Contains(got, tc.lack) {
 			t.Errorf("%v with %s: %q", tc.policy, tc.action, got)
 		}
@@ -118,7 +118,7 @@ func TestTooMuchRewriting(t *testing.T) {
 	} {
 		r := newRig(t)
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nBig: "+big+"\r\nContent-Length: 2\r\n\r\nhi"))
-		r.route("app", "app.test", change, p.addr)
+		r.route("app", "app.test", change, p.Addr)
 		c := r.say("GET /" + strings.Repeat("p", 1000) + " HTTP/1.1\r\nHost: app.test\r\nBig: " + big + "\r\n\r\n")
 		r.wantStatus(c, 500)
 		r.wantReason(proxy.ReasonRewrite)
@@ -138,13 +138,13 @@ func TestUniqueIDHeader(t *testing.T) {
 	p := r.pod(1, always(ok("")))
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Policy.RequestActions = compiled(t, header.Request, "x-saw: <%[req.hdr(x-request-id)]>")
-	}, p.addr)
+	}, p.Addr)
 	for i := range 2 {
 		c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nX-Request-ID: mine\r\n\r\n")
 		a := c.Local()
 		v4 := a.Addr().As4()
 		want := fmt.Sprintf("x-request-id: %02X%02X%02X%02X:%04X_C0000201:1F90_%04X:00FF\r\n", v4[0], v4[1], v4[2], v4[3], a.Port(), i+1)
-		got := p.requests[i]
+		got := p.Requests[i]
 		if !strings.Contains(got, want) || !strings.Contains(got, "x-request-id: mine\r\n") || !strings.Contains(got, "x-saw: <mine>\r\n") {
 			t.Errorf("no %q in %q", want, got)
 		}
@@ -162,7 +162,7 @@ func TestCaptures(t *testing.T) {
 		c.ResponseActions = compiled(t, header.Response, "x-out: changed")
 	})
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Out: pod\r\nSet-Cookie: a=session=1\r\nSet-Cookie: session=2; path=/; sex=1\r\nContent-Length: 0\r\n\r\n"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	check := func(want ...string) {
 		t.Helper()
 		rec := r.logged[len(r.logged)-1]
@@ -186,7 +186,7 @@ func TestAdjustCase(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{adjust: adjust})
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nx-other: content-length\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: t\r\n\r\n"))
-		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.AdjustCase = on }, p.addr)
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.AdjustCase = on }, p.Addr)
 		c := r.say("POST / HTTP/1.1\r\nhost: app.test\r\ncontent-length: 2\r\nConnection: close\r\n\r\nhi")
 		got := string(c.Received())
 		for _, want := range []string{"\r\nTransfer-Encoding: chunked\r\n", "\r\nConnection: close\r\n", "x-other: content-length\r\n", "\r\nX-Trailer: t\r\n"} {
@@ -199,7 +199,7 @@ func TestAdjustCase(t *testing.T) {
 				t.Errorf("to %q the client got %q", bad, got)
 			}
 		}
-		sent := p.requests[0]
+		sent := p.Requests[0]
 		if strings.Contains(sent, "\r\nHost: app.test\r\n") != on || strings.Contains(sent, "\r\nContent-Length: 2\r\n") != on || strings.Contains(sent, "\r\nX-Forwarded-For: ") != on {
 			t.Errorf("adjusting %v: the pod got %q", on, sent)
 		}
@@ -210,9 +210,9 @@ func TestAdjustCase(t *testing.T) {
 func TestClientIdentityKept(t *testing.T) {
 	r := with(t, func(c *proxy.Config) { c.KeepClientIdentity = true })
 	p := r.pod(1, always(ok("")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	r.say("GET / HTTP/1.1\r\nHost: app.test\r\nX-SSL-Client-CN: me\r\nProxy: evil\r\n\r\n")
-	if got := p.requests[0]; !strings.Contains(got, "x-ssl-client-cn: me\r\n") || strings.Contains(got, "evil") {
+	if got := p.Requests[0]; !strings.Contains(got, "x-ssl-client-cn: me\r\n") || strings.Contains(got, "evil") {
 		t.Errorf("the pod got %q", got)
 	}
 }

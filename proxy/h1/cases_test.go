@@ -69,24 +69,24 @@ func TestBlackBox(t *testing.T) {
 		cookie := func(s *routing.RouteSpec) {
 			s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
 		}
-		r.route("plain", "plain.test", cookie, p.addr)
-		r.route("foo", "foo.test", func(s *routing.RouteSpec) { s.Path = "/foo" }, p.addr)
-		r.route("rewritten", "rewritten.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/") }, p.addr)
-		r.route("v2", "v2.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/v2") }, p.addr)
-		r.route("none", "none.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.addr)
-		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.addr)
+		r.route("plain", "plain.test", cookie, p.Addr)
+		r.route("foo", "foo.test", func(s *routing.RouteSpec) { s.Path = "/foo" }, p.Addr)
+		r.route("rewritten", "rewritten.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/") }, p.Addr)
+		r.route("v2", "v2.test", func(s *routing.RouteSpec) { s.Path, s.Policy.Rewrite = "/app", rewrite.Compile("/app", "/v2") }, p.Addr)
+		r.route("none", "none.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.Addr)
+		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.Addr)
 		got := string(r.say(tc.request).Received())
 		if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", tc.status)) {
 			t.Errorf("%s: %q, want status %d", tc.id, got, tc.status)
 			continue
 		}
 		wantIn(t, tc.id, got, tc.has)
-		if len(tc.pod) > 0 && len(p.requests) != 1 {
-			t.Errorf("%s: the pod got %q", tc.id, p.requests)
+		if len(tc.pod) > 0 && len(p.Requests) != 1 {
+			t.Errorf("%s: the pod got %q", tc.id, p.Requests)
 			continue
 		}
 		if len(tc.pod) > 0 {
-			wantIn(t, tc.id, p.requests[0], tc.pod)
+			wantIn(t, tc.id, p.Requests[0], tc.pod)
 		}
 		if strings.HasPrefix(tc.id, "C961") && len(r.logged) > 0 {
 			t.Errorf("%s: the probe is logged", tc.id)
@@ -124,12 +124,12 @@ func TestOnlyTLS(t *testing.T) {
 	} {
 		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/monitor" }})
 		p := r.pod(1, always(ok("a")))
-		r.route("plain", "plain.test", nil, p.addr)
-		r.route("pt", "pt.apps.test", func(s *routing.RouteSpec) { s.Termination = routing.TermPassthrough }, p.addr)
-		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.addr)
+		r.route("plain", "plain.test", nil, p.Addr)
+		r.route("pt", "pt.apps.test", func(s *routing.RouteSpec) { s.Termination = routing.TermPassthrough }, p.Addr)
+		r.route("one", "one.custom.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect }, p.Addr)
 		r.route("allow", "allow.test", func(s *routing.RouteSpec) {
 			s.Termination, s.Insecure, s.Policy.HSTS = routing.TermEdge, routing.InsecureAllow, "max-age=1"
-		}, p.addr)
+		}, p.Addr)
 		r.route("empty", "empty.test", func(s *routing.RouteSpec) { s.Termination, s.Policy.HSTS = routing.TermEdge, "max-age=1" })
 		at := frontAddr
 		if tc.secure {
@@ -169,10 +169,10 @@ func TestCookiesOfRequests(t *testing.T) {
 			if !tc.disabled {
 				s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
 			}
-		}, p.addr)
-		valid := r.registry.Pool(r.specs[0].RouteKey.String()).Servers()[0].Cookie()
+		}, p.Addr)
+		valid := r.Servers(0)[0].Cookie()
 		c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nCookie: " + strings.ReplaceAll(tc.sent, "VALID", valid) + "\r\n\r\n")
-		if got := strings.ReplaceAll(p.requests[0], valid, "VALID"); !strings.Contains(got, "\r\n"+tc.forwarded) || tc.forwarded == "" && strings.Contains(got, "cookie") {
+		if got := strings.ReplaceAll(p.Requests[0], valid, "VALID"); !strings.Contains(got, "\r\n"+tc.forwarded) || tc.forwarded == "" && strings.Contains(got, "cookie") {
 			t.Errorf("%s: the pod got %q", tc.id, got)
 		}
 		if strings.Contains(string(c.Received()), "set-cookie: stick="+valid) != tc.set {
@@ -212,7 +212,7 @@ func TestIdleConnectionsAtTheEnd(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{})
 		p := r.pod(1, always(ok("a")))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(get)
 		drained := false
 		r.loop.Post(func() {

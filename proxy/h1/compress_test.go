@@ -85,9 +85,9 @@ func TestCompression(t *testing.T) {
 		r := compressing(t)
 		p := r.pod(1, always(tc.answer))
 		if tc.name == "until close" {
-			p.after = func(p *reactor.Peer, _ int) { p.Close() }
+			p.After = func(p *reactor.Peer, _ int) { p.Close() }
 		}
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		version, accept := "HTTP/1.1", "Accept-Encoding: deflate, gzip\r\n"
 		if tc.request == "HTTP/1.0" {
 			version = tc.request
@@ -122,7 +122,7 @@ func TestCompression(t *testing.T) {
 func TestCompressionOfHead(t *testing.T) {
 	r := compressing(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"x\"\r\nContent-Length: 3000\r\n\r\n"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	got := string(r.say("HEAD / HTTP/1.1\r\nHost: app.test\r\nAccept-Encoding: gzip\r\n\r\n").Received())
 	if strings.Contains(got, "gzip") || !strings.Contains(got, "etag: \"x\"\r\n") || !strings.Contains(got, "content-length: 3000\r\n") {
 		t.Errorf("%q", got)
@@ -133,12 +133,12 @@ func TestCompressionOfHead(t *testing.T) {
 func TestCompressedStream(t *testing.T) {
 	r := compressing(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nAccept-Encoding: gzip\r\n\r\n")
 	text := ""
 	for i := range 5 {
 		event := fmt.Sprintf("data: event %d\n\n", i)
-		p.conns[0].Write(fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event))
+		p.Conns[0].Write(fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event))
 		r.net.Run()
 		text += event
 		_, rest, _ := strings.Cut(string(c.Received()), "\r\n\r\n")
@@ -150,7 +150,7 @@ func TestCompressedStream(t *testing.T) {
 			t.Fatalf("after event %d the client has %q", i, got)
 		}
 	}
-	p.conns[0].Reset()
+	p.Conns[0].Reset()
 	r.net.Run()
 	r.wantReason(proxy.ReasonUpstreamReset)
 	r.wantQuiet()

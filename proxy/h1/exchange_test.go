@@ -16,19 +16,19 @@ const get = "GET /a HTTP/1.1\r\nHost: app.test\r\n\r\n"
 func TestKeepAliveReusesTheUpstream(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("hello")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say(get)
 	c.Write([]byte(get))
 	r.net.Run()
 	if n := strings.Count(string(c.Received()), "hello"); n != 2 {
 		t.Fatalf("%d answers, want 2: %q", n, c.Received())
 	}
-	if len(p.conns) != 1 {
-		t.Errorf("%d upstream connections, want 1", len(p.conns))
+	if len(p.Conns) != 1 {
+		t.Errorf("%d upstream connections, want 1", len(p.Conns))
 	}
 	r.say(get)
-	if len(p.conns) != 1 {
-		t.Errorf("another client opened upstream connection %d", len(p.conns))
+	if len(p.Conns) != 1 {
+		t.Errorf("another client opened upstream connection %d", len(p.Conns))
 	}
 	r.wantReason(proxy.ReasonOK)
 	r.wantQuiet()
@@ -37,7 +37,7 @@ func TestKeepAliveReusesTheUpstream(t *testing.T) {
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, func(_ int, q string) string { return ok(strings.Fields(q)[1]) })
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	var all string
 	for i := range 5 {
 		all += fmt.Sprintf("GET /%d HTTP/1.1\r\nHost: app.test\r\n\r\n", i)
@@ -65,10 +65,10 @@ func TestRequestBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("")))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			r.wantStatus(r.say(tc.send), 200)
-			if len(p.requests) != 1 || !strings.HasSuffix(p.requests[0], tc.want) {
-				t.Fatalf("the pod got %q, want it to end with %q", p.requests, tc.want)
+			if len(p.Requests) != 1 || !strings.HasSuffix(p.Requests[0], tc.want) {
+				t.Fatalf("the pod got %q, want it to end with %q", p.Requests, tc.want)
 			}
 			r.wantQuiet()
 		})
@@ -93,9 +93,9 @@ func TestResponseBodies(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
 			if strings.HasPrefix(name, "until") {
-				p.after = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+				p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
 			}
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.say("GET / HTTP/1." + tc.minor + "\r\nHost: app.test\r\n\r\n")
 			if !strings.HasSuffix(string(c.Received()), tc.want) {
 				t.Fatalf("got %q, want it to end with %q", c.Received(), tc.want)
@@ -111,7 +111,7 @@ func TestResponseBodies(t *testing.T) {
 func TestHeadHasNoBody(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say("HEAD / HTTP/1.1\r\nHost: app.test\r\n\r\n")
 	if got := string(c.Received()); !strings.HasSuffix(got, "content-length: 12\r\n\r\n") {
 		t.Fatalf("got %q", got)
@@ -126,7 +126,7 @@ func TestHeadHasNoBody(t *testing.T) {
 func TestInformationalIsRelayed(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"+ok("done")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	got := string(r.say(get).Received())
 	if !strings.HasPrefix(got, "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n") {
 		t.Fatalf("got %q", got)
@@ -168,13 +168,13 @@ func TestExpectContinueGoesThrough(t *testing.T) {
 func TestLocalAnswers(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	r.route("empty", "empty.test", nil)
 	r.route("dead", "dead.test", nil, addrPort("198.51.100.99:80"))
 	r.route("redirect", "redirect.test", func(s *routing.RouteSpec) {
 		s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect
-	}, p.addr)
-	r.route("edge", "edge.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.addr)
+	}, p.Addr)
+	r.route("edge", "edge.test", func(s *routing.RouteSpec) { s.Termination = routing.TermEdge }, p.Addr)
 	for _, tc := range []struct {
 		request string
 		status  int
@@ -200,8 +200,8 @@ func TestLocalAnswers(t *testing.T) {
 			t.Errorf("%q: answer %q lacks %q", tc.request, c.Received(), tc.has)
 		}
 	}
-	if len(p.requests) != 0 {
-		t.Errorf("the pod got %q", p.requests)
+	if len(p.Requests) != 0 {
+		t.Errorf("the pod got %q", p.Requests)
 	}
 	r.wantQuiet()
 }
@@ -231,7 +231,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("keep-alive", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(get)
 		r.net.Advance(299 * time.Second)
 		if c.EOF() {
@@ -245,7 +245,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("C966, server silent", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(""))
-		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 7 * time.Second }, p.addr)
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 7 * time.Second }, p.Addr)
 		c := r.say(get)
 		r.net.Advance(6 * time.Second)
 		if len(c.Received()) != 0 {
@@ -259,7 +259,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("server stalls in the body", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(get)
 		r.net.Advance(31 * time.Second)
 		if !c.EOF() || !strings.HasSuffix(string(c.Received()), "half") {
@@ -271,7 +271,7 @@ func TestTimeouts(t *testing.T) {
 	t.Run("client stalls in the body", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(""))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 10\r\n\r\nhalf")
 		r.net.Advance(31 * time.Second)
 		r.wantStatus(c, 408)
@@ -281,13 +281,13 @@ func TestTimeouts(t *testing.T) {
 	t.Run("upstream idle", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		r.say(get)
 		if r.pools.Idle() != 1 {
 			t.Fatalf("%d idle upstream connections, want 1", r.pools.Idle())
 		}
 		r.net.Advance(5 * time.Second)
-		if r.pools.Idle() != 0 || !p.conns[0].EOF() {
+		if r.pools.Idle() != 0 || !p.Conns[0].EOF() {
 			t.Fatal("the idle upstream connection was kept")
 		}
 	})

@@ -16,7 +16,7 @@ func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 func TestConnectFailureGoesToAnotherEndpoint(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("alive")))
-	r.route("app", "app.test", nil, addrPort("198.51.100.98:80"), p.addr)
+	r.route("app", "app.test", nil, addrPort("198.51.100.98:80"), p.Addr)
 	for range 20 {
 		r.wantStatus(r.say(get), 200)
 	}
@@ -27,26 +27,26 @@ func TestStaleConnection(t *testing.T) {
 	setup := func(t *testing.T) (*rig, *pod) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		p.after = func(peer *reactor.Peer, n int) {
+		p.After = func(peer *reactor.Peer, n int) {
 			if n == 1 {
-				p.answer = func(n int, _ string) string {
+				p.Answer = func(n int, _ string) string {
 					if n == 2 {
-						p.conns[0].Reset() // dies with the second request in its hands
+						p.Conns[0].Reset() // dies with the second request in its hands
 						return ""
 					}
 					return ok("fresh")
 				}
 			}
 		}
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		r.wantStatus(r.say(get), 200)
 		return r, p
 	}
 	t.Run("a replayable request goes out again", func(t *testing.T) {
 		r, p := setup(t)
 		c := r.say(get)
-		if !strings.HasSuffix(string(c.Received()), "fresh") || len(p.conns) != 2 {
-			t.Fatalf("got %q over %d connections", c.Received(), len(p.conns))
+		if !strings.HasSuffix(string(c.Received()), "fresh") || len(p.Conns) != 2 {
+			t.Fatalf("got %q over %d connections", c.Received(), len(p.Conns))
 		}
 		r.wantQuiet()
 	})
@@ -55,8 +55,8 @@ func TestStaleConnection(t *testing.T) {
 		c := r.say("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\n\r\nx")
 		r.wantStatus(c, 502)
 		r.wantReason(proxy.ReasonUpstreamReset)
-		if len(p.requests) != 2 {
-			t.Fatalf("the pod saw %d requests, want 2", len(p.requests))
+		if len(p.Requests) != 2 {
+			t.Fatalf("the pod saw %d requests, want 2", len(p.Requests))
 		}
 		r.wantQuiet()
 	})
@@ -89,10 +89,10 @@ func TestUnansweredRequest(t *testing.T) {
 				if asked > c.bad {
 					return ok("answered")
 				}
-				p.conns[len(p.conns)-1].Reset()
+				p.Conns[len(p.Conns)-1].Reset()
 				return ""
 			})
-			addrs = append(addrs, p.addr)
+			addrs = append(addrs, p.Addr)
 		}
 		if c.single {
 			addrs = addrs[:1]
@@ -110,9 +110,9 @@ func TestUnansweredRequest(t *testing.T) {
 func TestIdleUpstreamThatEndsIsForgotten(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	r.say(get)
-	p.conns[0].CloseWrite()
+	p.Conns[0].CloseWrite()
 	r.net.Run()
 	if n := r.pools.Idle(); n != 0 {
 		t.Fatalf("%d idle connections, want 0", n)
@@ -140,8 +140,8 @@ func TestBrokenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
-			p.after = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
-			r.route("app", "app.test", nil, p.addr)
+			p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.say(get)
 			r.wantStatus(c, tc.status)
 			r.wantReason(tc.reason)
@@ -162,7 +162,7 @@ func TestBrokenAnswers(t *testing.T) {
 func TestBytesAfterAnAnswerSpoilTheConnection(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")+"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say(get)
 	if strings.Contains(string(c.Received()), "poison") || r.pools.Idle() != 0 {
 		t.Fatalf("got %q, %d pooled", c.Received(), r.pools.Idle())
@@ -172,12 +172,12 @@ func TestBytesAfterAnAnswerSpoilTheConnection(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say(get)
 	c.Reset()
 	r.net.Run()
 	r.wantReason(proxy.ReasonClientGone)
-	if !p.conns[0].EOF() && !p.conns[0].ResetSeen() {
+	if !p.Conns[0].EOF() && !p.Conns[0].ResetSeen() {
 		t.Error("the endpoint still has the request")
 	}
 	r.wantQuiet()
@@ -186,11 +186,11 @@ func TestClientLeaves(t *testing.T) {
 func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say(get)
 	c.CloseWrite()
 	r.net.Run()
-	p.conns[0].Write([]byte(ok("late")))
+	p.Conns[0].Write([]byte(ok("late")))
 	r.net.Run()
 	if got := string(c.Received()); !strings.HasSuffix(got, "late") || !strings.Contains(got, "HTTP/1.1 200") || !c.EOF() {
 		t.Fatalf("got %q, ended %v", got, c.EOF())
@@ -224,7 +224,7 @@ func TestBackPressure(t *testing.T) {
 	r := newRig(t)
 	const size = 8 << 20
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n"+strings.Repeat("x", size)))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.net.Connect(frontAddr)
 	c.StopReading()
 	c.Write([]byte(get))
@@ -248,27 +248,27 @@ func TestUpgrade(t *testing.T) {
 	t.Run("tunnel", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(yes+"first"))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(ask + "early")
 		if got := string(c.Received()); !strings.HasPrefix(got, "HTTP/1.1 101 ") || !strings.HasSuffix(got, "\r\n\r\nfirst") {
 			t.Fatalf("got %q", got)
 		}
-		if !strings.Contains(p.requests[0], "upgrade: websocket\r\n") || !strings.Contains(p.requests[0], "connection: upgrade\r\n") {
-			t.Fatalf("the pod got %q", p.requests[0])
+		if !strings.Contains(p.Requests[0], "upgrade: websocket\r\n") || !strings.Contains(p.Requests[0], "connection: upgrade\r\n") {
+			t.Fatalf("the pod got %q", p.Requests[0])
 		}
-		p.conns[0].OnData = nil
+		p.Conns[0].OnData = nil
 		c.Write([]byte("ping"))
 		r.net.Run()
-		if got := string(p.conns[0].Take()); !strings.HasSuffix(got, "ping") {
+		if got := string(p.Conns[0].Take()); !strings.HasSuffix(got, "ping") {
 			t.Fatalf("the pod got %q", got)
 		}
-		p.conns[0].Write([]byte("pong"))
+		p.Conns[0].Write([]byte("pong"))
 		r.net.Run()
 		if got := string(c.Received()); !strings.HasSuffix(got, "pong") {
 			t.Fatalf("got %q", got)
 		}
 		c.CloseWrite()
-		p.conns[0].CloseWrite()
+		p.Conns[0].CloseWrite()
 		r.net.Advance(3 * time.Second)
 		r.wantReason(proxy.ReasonTunnelClosed)
 		last := r.logged[len(r.logged)-1]
@@ -280,24 +280,24 @@ func TestUpgrade(t *testing.T) {
 	t.Run("another protocol than asked for", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(strings.Replace(yes, "websocket", "other", 1)))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		r.wantStatus(r.say(ask), 502)
 		r.wantQuiet()
 	})
 	t.Run("refused, the next request is its own", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("no")))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(ask + get)
-		if n := strings.Count(string(c.Received()), "HTTP/1.1 200 OK"); n != 2 || len(p.requests) != 2 {
-			t.Fatalf("%d answers, %d requests: %q", n, len(p.requests), c.Received())
+		if n := strings.Count(string(c.Received()), "HTTP/1.1 200 OK"); n != 2 || len(p.Requests) != 2 {
+			t.Fatalf("%d answers, %d requests: %q", n, len(p.Requests), c.Received())
 		}
 		r.wantQuiet()
 	})
 	t.Run("idle", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(yes))
-		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.TunnelTimeout = time.Minute }, p.addr)
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.TunnelTimeout = time.Minute }, p.Addr)
 		c := r.say(ask)
 		r.net.Advance(55 * time.Second)
 		c.Write([]byte("x"))
@@ -321,7 +321,7 @@ func TestDrain(t *testing.T) {
 		}
 		return ""
 	})
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	idle, busy := r.say(get), r.say(get)
 	drained := false
 	r.server.Drain(false, func() { drained = true })
@@ -329,7 +329,7 @@ func TestDrain(t *testing.T) {
 	if !idle.EOF() || busy.EOF() || drained {
 		t.Fatalf("idle ended %v, busy ended %v, drained %v", idle.EOF(), busy.EOF(), drained)
 	}
-	p.conns[len(p.conns)-1].Write([]byte(ok("last")))
+	p.Conns[len(p.Conns)-1].Write([]byte(ok("last")))
 	r.net.Advance(2 * time.Second)
 	if got := string(busy.Received()); !strings.Contains(got, "connection: close\r\n") || !strings.HasSuffix(got, "last") || !drained {
 		t.Fatalf("got %q, drained %v", got, drained)
@@ -344,7 +344,7 @@ func TestSplitsAndResets(t *testing.T) {
 	request := "POST /x HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
 	clean := newRig(t)
 	p := clean.pod(1, always(answer))
-	clean.route("app", "app.test", nil, p.addr)
+	clean.route("app", "app.test", nil, p.Addr)
 	want := body(string(clean.say(request).Received()))
 	if want != "hello world" {
 		t.Fatalf("without faults %q", want)
@@ -355,7 +355,7 @@ func TestSplitsAndResets(t *testing.T) {
 		n.WriteLimit(k)
 		r := newRigOn(t, n)
 		p := r.pod(1, always(answer))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		if got := body(string(r.say(request).Received())); got != want {
 			t.Errorf("split at %d: %q", k, got)
 		}
@@ -364,8 +364,8 @@ func TestSplitsAndResets(t *testing.T) {
 	for cut := range len(answer) {
 		r := newRig(t)
 		p := r.pod(1, always(answer[:cut]))
-		p.after = func(peer *reactor.Peer, _ int) { peer.Reset() }
-		r.route("app", "app.test", nil, p.addr)
+		p.After = func(peer *reactor.Peer, _ int) { peer.Reset() }
+		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(request)
 		got := string(c.Received())
 		whole := strings.HasSuffix(got, "\r\n0\r\nx-t: 1\r\n\r\n")

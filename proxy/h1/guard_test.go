@@ -55,14 +55,14 @@ func TestAllowList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("x")))
-			r.route("app", "app.test", allow(tc.list...), p.addr)
+			r.route("app", "app.test", allow(tc.list...), p.Addr)
 			c := r.say(get)
 			if tc.in {
 				r.wantStatus(c, 200)
 			} else {
 				r.wantRefused(c, 0, proxy.ReasonDenied)
-				if len(p.requests) != 0 {
-					t.Errorf("the pod got %q", p.requests)
+				if len(p.Requests) != 0 {
+					t.Errorf("the pod got %q", p.Requests)
 				}
 			}
 			r.wantQuiet()
@@ -79,8 +79,8 @@ func TestAllowList(t *testing.T) {
 	t.Run("a body on its way, and a request behind an answer", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		r.route("app", "app.test", nil, p.addr)
-		r.route("closed", "closed.test", allow("10.0.0.1/32"), p.addr)
+		r.route("app", "app.test", nil, p.Addr)
+		r.route("closed", "closed.test", allow("10.0.0.1/32"), p.Addr)
 		c := r.say(get)
 		had := c.Total()
 		c.Write([]byte("POST / HTTP/1.1\r\nHost: closed.test\r\nContent-Length: 10\r\n\r\n12345"))
@@ -88,8 +88,8 @@ func TestAllowList(t *testing.T) {
 		c.Write([]byte("67890" + get))
 		r.net.Run()
 		r.wantRefused(c, had, proxy.ReasonDenied)
-		if len(p.requests) != 1 {
-			t.Errorf("the pod got %q", p.requests)
+		if len(p.Requests) != 1 {
+			t.Errorf("the pod got %q", p.Requests)
 		}
 		r.wantQuiet()
 	})
@@ -119,16 +119,16 @@ func TestRateLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("x")))
-			r.route("app", "app.test", rates(tc.l), p.addr)
-			if got := six(r); got != tc.want || len(p.requests) != tc.want {
-				t.Errorf("%d of six got through, %d reached the pod, want %d", got, len(p.requests), tc.want)
+			r.route("app", "app.test", rates(tc.l), p.Addr)
+			if got := six(r); got != tc.want || len(p.Requests) != tc.want {
+				t.Errorf("%d of six got through, %d reached the pod, want %d", got, len(p.Requests), tc.want)
 			}
 		})
 	}
 	t.Run("requests of one connection count, and it ends", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		r.route("app", "app.test", rates(ratelimit.Limits{TCP: limit(3)}), p.addr)
+		r.route("app", "app.test", rates(ratelimit.Limits{TCP: limit(3)}), p.Addr)
 		c := r.say(get + get)
 		had := c.Total()
 		c.Write([]byte(get))
@@ -140,7 +140,7 @@ func TestRateLimits(t *testing.T) {
 	t.Run("in flight", func(t *testing.T) {
 		r := newRig(t)
 		silent := r.pod(1, always(""))
-		r.route("app", "app.test", rates(ratelimit.Limits{Concurrent: limit(3)}), silent.addr)
+		r.route("app", "app.test", rates(ratelimit.Limits{Concurrent: limit(3)}), silent.Addr)
 		first, second := r.say(get), r.say(get)
 		r.wantRefused(r.say(get), 0, proxy.ReasonRateLimited)
 		first.Reset()
@@ -159,11 +159,11 @@ func TestRateLimits(t *testing.T) {
 func TestRatesOutliveTables(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", rates(ratelimit.Limits{TCP: limit(3)}), p.addr)
+	r.route("app", "app.test", rates(ratelimit.Limits{TCP: limit(3)}), p.Addr)
 	r.say(get)
 	r.say(get)
-	r.route("other", "other.test", nil, p.addr) // another table
-	r.specs[0].Policy.ServerTimeout++           // another Route object
-	r.route("third", "third.test", nil, p.addr)
+	r.route("other", "other.test", nil, p.Addr) // another table
+	r.Specs[0].Policy.ServerTimeout++           // another Route object
+	r.route("third", "third.test", nil, p.Addr)
 	r.wantRefused(r.say(get), 0, proxy.ReasonRateLimited)
 }

@@ -25,9 +25,9 @@ func TestForwardedFields(t *testing.T) {
 	} {
 		r := newRig(t)
 		p := r.pod(1, always(ok("")))
-		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.Forwarded = tc.policy }, p.addr)
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.Forwarded = tc.policy }, p.Addr)
 		r.wantStatus(r.say("GET / HTTP/1.1\r\nHost: App.test:81\r\n"+tc.sent+"\r\n"), 200)
-		got := p.requests[0]
+		got := p.Requests[0]
 		if !strings.Contains(got, "host: app.test:81\r\n") {
 			t.Errorf("%v: Host is not lower-cased: %q", tc.policy, got)
 		}
@@ -47,10 +47,10 @@ func TestForwardedFields(t *testing.T) {
 func TestFieldsThatEndHere(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nConnection: X-Private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nX-Kept: 1\r\nContent-Length: 0\r\n\r\n"))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.say("GET / HTTP/1.1\r\nHost: app.test\r\nProxy: http://evil\r\nX-SSL-Client-CN: root\r\nX-Ssl: 1\r\nKeep-Alive: 5\r\n" +
 		"Proxy-Connection: x\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nConnection: X-Mine, X-Forwarded-For, Cookie, Authorization\r\nX-Mine: 1\r\nCookie: a=b\r\nAuthorization: c\r\nX-Kept: 1\r\n\r\n")
-	got := p.requests[0]
+	got := p.Requests[0]
 	for _, gone := range []string{"proxy", "x-ssl", "keep-alive", "connection", "upgrade", "http2-settings", "x-mine"} {
 		if strings.Contains(got, "\r\n"+gone) {
 			t.Errorf("the pod got %q: %q", gone, got)
@@ -73,19 +73,19 @@ func TestStickyCookie(t *testing.T) {
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Balance = balancer.RoundRobin
 		s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
-	}, a.addr, b.addr)
-	cookieB := balancer.CookieValue("ept:svc::" + b.addr.String())
+	}, a.Addr, b.Addr)
+	cookieB := balancer.CookieValue("ept:svc::" + b.Addr.String())
 	for range 4 {
 		got := string(r.say("GET / HTTP/1.1\r\nHost: app.test\r\nCookie: x=1; stick=" + cookieB + "; y=2\r\n\r\n").Received())
 		if !strings.HasSuffix(got, "b") || strings.Contains(got, "set-cookie") {
 			t.Fatalf("a valid cookie: %q", got)
 		}
 	}
-	if last := b.requests[len(b.requests)-1]; !strings.Contains(last, "cookie: x=1; y=2\r\n") {
+	if last := b.Requests[len(b.Requests)-1]; !strings.Contains(last, "cookie: x=1; y=2\r\n") {
 		t.Errorf("the pod got %q", last)
 	}
 	r.say("GET / HTTP/1.1\r\nHost: app.test\r\nCookie: stick=" + cookieB + "\r\n\r\n")
-	if last := b.requests[len(b.requests)-1]; strings.Contains(last, "cookie:") {
+	if last := b.Requests[len(b.Requests)-1]; strings.Contains(last, "cookie:") {
 		t.Errorf("the pod got %q", last)
 	}
 	seen := ""
@@ -106,14 +106,14 @@ func TestHSTS(t *testing.T) {
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nStrict-Transport-Security: max-age=0\r\nContent-Length: 0\r\n\r\n"))
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Termination, s.Policy.HSTS = routing.TermEdge, "max-age=1;preload"
-	}, p.addr)
+	}, p.Addr)
 	c := r.net.Connect(secureAddr)
 	c.Write([]byte(get))
 	r.net.Run()
 	if got := string(c.Received()); strings.Count(got, "strict-transport-security") != 1 || !strings.Contains(got, "strict-transport-security: max-age=1;preload\r\n") {
 		t.Fatalf("got %q", got)
 	}
-	if got := p.requests[0]; !strings.Contains(got, "x-forwarded-proto: https\r\n") {
+	if got := p.Requests[0]; !strings.Contains(got, "x-forwarded-proto: https\r\n") {
 		t.Fatalf("the pod got %q", got)
 	}
 }

@@ -15,7 +15,7 @@ const post = "POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 1\r\n\r\nx"
 func TestEveryEndpointIsTriedOnce(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("alive")))
-	r.route("app", "app.test", nil, p.addr, addrPort("198.51.100.96:80"), addrPort("198.51.100.97:80"), addrPort("198.51.100.98:80"))
+	r.route("app", "app.test", nil, p.Addr, addrPort("198.51.100.96:80"), addrPort("198.51.100.97:80"), addrPort("198.51.100.98:80"))
 	for range 50 {
 		r.wantStatus(r.say(get), 200)
 	}
@@ -42,7 +42,7 @@ func TestIPv6Endpoint(t *testing.T) {
 func TestDeadPodsCostNobodyARequest(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("alive")))
-	r.route("app", "app.test", nil, p.addr, addrPort("198.51.100.98:80"))
+	r.route("app", "app.test", nil, p.Addr, addrPort("198.51.100.98:80"))
 	for range 1000 {
 		r.wantStatus(r.say(get), 200)
 	}
@@ -58,18 +58,18 @@ func TestRetriesKeepToTheBudget(t *testing.T) {
 	const requests = 2000
 	r := newRig(t)
 	p := r.pod(1, nil)
-	p.answer = func(int, string) string { return ok("x") }
+	p.Answer = func(int, string) string { return ok("x") }
 	served := map[*reactor.Peer]int{}
-	p.after = func(peer *reactor.Peer, _ int) { served[peer]++ }
-	p.answer = func(int, string) string {
-		last := p.conns[len(p.conns)-1]
+	p.After = func(peer *reactor.Peer, _ int) { served[peer]++ }
+	p.Answer = func(int, string) string {
+		last := p.Conns[len(p.Conns)-1]
 		if served[last] > 0 {
 			last.Reset() // every request on a pooled connection is lost
 			return ""
 		}
 		return ok("x")
 	}
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	failed := 0
 	for range requests {
 		if c := r.say(get); !strings.HasPrefix(string(c.Received()), "HTTP/1.1 200") {
@@ -77,7 +77,7 @@ func TestRetriesKeepToTheBudget(t *testing.T) {
 		}
 	}
 	// All happens within one second: a fifth of the requests, or the floor of ten seconds.
-	again := len(p.requests) - requests
+	again := len(p.Requests) - requests
 	t.Logf("%d requests to a pod that loses all but the first of each connection: %d were sent again", requests, again)
 	if again < requests/5-1 || again > requests/5+requests/50 {
 		t.Errorf("%d requests came again of %d", again, requests)
@@ -96,16 +96,16 @@ func TestKeepAliveIsBelieved(t *testing.T) {
 		t.Helper()
 		r := newRig(t)
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n"+field+"\r\nx"))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		r.wantStatus(r.say(get), 200)
 		if limit > 0 {
 			r.net.Advance(limit - 20*time.Millisecond)
-			if r.pools.Idle() != 1 || p.conns[0].EOF() {
+			if r.pools.Idle() != 1 || p.Conns[0].EOF() {
 				t.Errorf("%q: the connection is closed before %v", field, limit)
 			}
 			r.net.Advance(40 * time.Millisecond)
 		}
-		if r.pools.Idle() != 0 || !p.conns[0].EOF() {
+		if r.pools.Idle() != 0 || !p.Conns[0].EOF() {
 			t.Errorf("%q: the connection is open after %v", field, limit)
 		}
 	}
@@ -125,14 +125,14 @@ func TestIdleTimeIsLearned(t *testing.T) {
 		t.Helper()
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		r.route("app", "app.test", nil, p.addr)
+		r.route("app", "app.test", nil, p.Addr)
 		r.say(get)
 		r.net.Advance(closes)
-		p.conns[0].CloseWrite()
+		p.Conns[0].CloseWrite()
 		r.net.Run()
 		for range 2 {
 			r.say(get)
-			last := p.conns[len(p.conns)-1]
+			last := p.Conns[len(p.Conns)-1]
 			r.net.Advance(want - 50*time.Millisecond)
 			if r.pools.Idle() != 1 {
 				t.Errorf("closed after %v: the next connection is not kept for %v", closes, want)
@@ -161,17 +161,17 @@ func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
 		for seed := range uint64(10) { // the order of events within a turn
 			r := newRigOn(t, reactor.NewNetwork(seed))
 			p := r.pod(1, always(ok("x")))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.net.Connect(frontAddr)
 			c.Write([]byte(get))
 			r.net.Run()
 			c.Take()
 			c.Write([]byte(post))
-			end(p.conns[0])
+			end(p.Conns[0])
 			r.net.Run()
 			r.wantStatus(c, 200)
-			if len(p.requests) != 2 || len(p.conns) != 2 {
-				t.Fatalf("%s: %d requests on %d connections", name, len(p.requests), len(p.conns))
+			if len(p.Requests) != 2 || len(p.Conns) != 2 {
+				t.Fatalf("%s: %d requests on %d connections", name, len(p.Requests), len(p.Conns))
 			}
 		}
 	}

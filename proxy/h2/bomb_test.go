@@ -34,7 +34,7 @@ func TestHeaderBombs(t *testing.T) {
 				}
 				return ""
 			})
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			other := r.connect()
 			c := r.connect()
 			_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
@@ -47,7 +47,7 @@ func TestHeaderBombs(t *testing.T) {
 				c.sendBlock(uint32(2*i+1), true, block)
 				c.run()
 			}
-			p.requests = nil
+			p.Requests = nil
 			grown := heap() - before
 			if grown > 24<<20 {
 				t.Errorf("%d KiB more memory is in use for %d KiB on the wire", grown>>10, wire>>10)
@@ -70,7 +70,7 @@ func TestHeaderBombs(t *testing.T) {
 func TestUnreadAnswers(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, func(_ int, q string) string { return ok(strings.Repeat("x", 1<<20)) })
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	var quiet *reactor.Peer
 	stuck := addr("198.51.100.9:80")
 	r.net.Accept(stuck, func(p *reactor.Peer) { quiet = p })

@@ -106,8 +106,8 @@ func TestNothingReachesTheEndpoint(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("good")))
-			r.route("app", "app.test", nil, p.addr)
-			r.route("evil", "evil.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
+			r.route("evil", "evil.test", nil, p.Addr)
 			c := r.connect()
 			c.sendBlock(1, true, c.block(tc.fields...))
 			c.run()
@@ -116,8 +116,8 @@ func TestNothingReachesTheEndpoint(t *testing.T) {
 			} else if len(a.status) != 3 || a.status != http2StatusText(tc.status) || !a.ended || c.goAway != nil {
 				t.Fatalf("answer %+v, GOAWAY %v, want status %d", a, c.goAway, tc.status)
 			}
-			if len(p.conns) != 0 {
-				t.Fatalf("the endpoint was connected, and got %q", p.requests)
+			if len(p.Conns) != 0 {
+				t.Fatalf("the endpoint was connected, and got %q", p.Requests)
 			}
 			c.get(3, "/")
 			c.run()
@@ -162,13 +162,13 @@ func TestAcceptedForms(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("")))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
 			c.headers(1, true, tc.fields...)
 			c.run()
 			c.want(1, 200, "")
-			if !strings.HasPrefix(p.requests[0], tc.want) {
-				t.Errorf("the pod got %q, want it to begin with %q", p.requests[0], tc.want)
+			if !strings.HasPrefix(p.Requests[0], tc.want) {
+				t.Errorf("the pod got %q, want it to begin with %q", p.Requests[0], tc.want)
 			}
 		})
 	}
@@ -190,19 +190,19 @@ func TestBodyMustBeAsLongAsDeclared(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("good")))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
 			c.request(1, false, "POST", "/", "content-length", "5")
 			tc.send(c)
 			c.run()
 			c.wantReset(1, http2.ErrCodeProtocol)
-			if len(p.requests) != 0 {
-				t.Errorf("the pod got a whole request: %q", p.requests)
+			if len(p.Requests) != 0 {
+				t.Errorf("the pod got a whole request: %q", p.Requests)
 			}
 			c.get(3, "/")
 			c.run()
 			c.want(3, 200, "good")
-			if len(p.conns) > 1 && !p.conns[0].EOF() && !p.conns[0].ResetSeen() {
+			if len(p.Conns) > 1 && !p.Conns[0].EOF() && !p.Conns[0].ResetSeen() {
 				t.Error("the connection with half a request is still open")
 			}
 			r.wantQuiet()

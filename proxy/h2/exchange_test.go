@@ -16,7 +16,7 @@ import (
 func TestRequestAndAnswer(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("hello")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/a?b=c", "user-agent", "test", "cookie", "a=1", "cookie", "b=2")
 	c.run()
@@ -25,17 +25,17 @@ func TestRequestAndAnswer(t *testing.T) {
 		t.Errorf("fields %q", a.fields)
 	}
 	want := "GET /a?b=c HTTP/1.1\r\nhost: app.test\r\nuser-agent: test\r\ncookie: a=1; b=2\r\nx-forwarded-host: app.test\r\n"
-	if len(p.requests) != 1 || !strings.HasPrefix(p.requests[0], want) {
-		t.Errorf("the pod got %q, want it to begin with %q", p.requests, want)
+	if len(p.Requests) != 1 || !strings.HasPrefix(p.Requests[0], want) {
+		t.Errorf("the pod got %q, want it to begin with %q", p.Requests, want)
 	}
-	if strings.Contains(p.requests[0], "proto-version") {
-		t.Errorf("prior knowledge was announced as negotiated: %q", p.requests[0])
+	if strings.Contains(p.Requests[0], "proto-version") {
+		t.Errorf("prior knowledge was announced as negotiated: %q", p.Requests[0])
 	}
 	c.get(3, "/second")
 	c.run()
 	c.want(3, 200, "hello")
-	if len(p.conns) != 1 {
-		t.Errorf("%d upstream connections, want 1", len(p.conns))
+	if len(p.Conns) != 1 {
+		t.Errorf("%d upstream connections, want 1", len(p.Conns))
 	}
 	r.wantReason(proxy.ReasonOK)
 	if rec := r.logged[0]; !rec.HTTP2 || string(rec.Target) != "/a?b=c" || string(rec.Host) != "app.test" || rec.BytesOut != 5 {
@@ -53,12 +53,12 @@ func TestStreamsAreAnsweredIndependently(t *testing.T) {
 		return ok(strings.Fields(q)[1])
 	})
 	var slow *reactor.Peer
-	p.after = func(peer *reactor.Peer, i int) {
-		if strings.HasPrefix(p.requests[i-1], "GET /slow") {
+	p.After = func(peer *reactor.Peer, i int) {
+		if strings.HasPrefix(p.Requests[i-1], "GET /slow") {
 			slow = peer
 		}
 	}
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/slow")
 	for i := uint32(3); i < 43; i += 2 {
@@ -94,7 +94,7 @@ func TestRequestBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok("")))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
 			c.request(1, tc.chunks == nil, "POST", "/", tc.fields...)
 			for i, chunk := range tc.chunks {
@@ -105,8 +105,8 @@ func TestRequestBodies(t *testing.T) {
 			}
 			c.run()
 			c.want(1, 200, "")
-			if len(p.requests) != 1 || !strings.HasSuffix(p.requests[0], tc.want) {
-				t.Fatalf("the pod got %q, want it to end with %q", p.requests, tc.want)
+			if len(p.Requests) != 1 || !strings.HasSuffix(p.Requests[0], tc.want) {
+				t.Fatalf("the pod got %q, want it to end with %q", p.Requests, tc.want)
 			}
 			r.wantQuiet()
 		})
@@ -139,9 +139,9 @@ func TestResponses(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
 			if tc.closes {
-				p.after = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+				p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
 			}
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
 			method := tc.method
 			if method == "" {
@@ -161,7 +161,7 @@ func TestResponses(t *testing.T) {
 func TestEndIsPartOfTheLastFrame(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("hello")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.run()
@@ -173,7 +173,7 @@ func TestEndIsPartOfTheLastFrame(t *testing.T) {
 func TestInformational(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"+ok("done")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.run()
@@ -185,10 +185,10 @@ func TestInformational(t *testing.T) {
 func TestLocalAnswers(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	r.route("redirect", "redirect.test", func(s *routing.RouteSpec) {
 		s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect
-	}, p.addr)
+	}, p.Addr)
 	c := r.connect()
 	c.headers(1, true, ":method", "GET", ":scheme", "http", ":authority", "nowhere.test", ":path", "/")
 	c.headers(3, true, ":method", "HEAD", ":scheme", "http", ":authority", "nowhere.test", ":path", "/")
@@ -207,8 +207,8 @@ func TestLocalAnswers(t *testing.T) {
 	if a := c.stream(7); a.status != "405" {
 		t.Errorf("CONNECT: %+v", a)
 	}
-	if len(p.requests) != 0 || c.goAway != nil {
-		t.Errorf("the pod got %q, GOAWAY %v", p.requests, c.goAway)
+	if len(p.Requests) != 0 || c.goAway != nil {
+		t.Errorf("the pod got %q, GOAWAY %v", p.Requests, c.goAway)
 	}
 	r.wantQuiet()
 }
@@ -235,14 +235,14 @@ func TestEarlyAnswerStopsTheRequest(t *testing.T) {
 func TestClientReset(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.run()
 	_ = c.fr.WriteRSTStream(1, http2.ErrCodeCancel)
 	c.run()
 	r.wantReason(proxy.ReasonClientGone)
-	if !p.conns[0].EOF() && !p.conns[0].ResetSeen() {
+	if !p.Conns[0].EOF() && !p.Conns[0].ResetSeen() {
 		t.Error("the endpoint's connection is still open")
 	}
 	r.wantQuiet()
@@ -256,8 +256,8 @@ func TestClientReset(t *testing.T) {
 func TestUpstreamBreaksOff(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
-	p.after = func(peer *reactor.Peer, _ int) { peer.Close() }
-	r.route("app", "app.test", nil, p.addr)
+	p.After = func(peer *reactor.Peer, _ int) { peer.Close() }
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.run()
@@ -271,7 +271,7 @@ func TestUpstreamBreaksOff(t *testing.T) {
 func TestConnectionEnds(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	for i := uint32(1); i < 20; i += 2 {
 		c.get(i, "/")
@@ -288,7 +288,7 @@ func TestConnectionEnds(t *testing.T) {
 func TestHalfClosedClientIsAnswered(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.request(3, false, "POST", "/")
@@ -298,7 +298,7 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 	if c.stream(3).ended || !c.stream(3).wasReset {
 		t.Errorf("half a request: %+v", c.stream(3))
 	}
-	p.conns[0].Write([]byte(ok("late")))
+	p.Conns[0].Write([]byte(ok("late")))
 	c.run()
 	c.want(1, 200, "late")
 	if !c.peer.EOF() {
@@ -312,10 +312,10 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 func TestDeniedClient(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	r.route("closed", "closed.test", func(s *routing.RouteSpec) {
 		s.Policy.Allow = routing.NewAllowList([]netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")})
-	}, p.addr)
+	}, p.Addr)
 	c := r.connect()
 	c.headers(1, true, ":method", "GET", ":scheme", "http", ":authority", "closed.test", ":path", "/")
 	c.get(3, "/")

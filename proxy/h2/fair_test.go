@@ -14,7 +14,7 @@ func TestStreamsGetTheirTurn(t *testing.T) {
 	const connections, streams, requests = 10, 100, 6000
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	answered := 0
 	var waits []int
 	for range connections {

@@ -105,7 +105,7 @@ func TestFloods(t *testing.T) {
 				}
 				return ""
 			})
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			other := r.connect()
 			other.get(1, "/good")
 			other.run()
@@ -141,8 +141,8 @@ func TestFloods(t *testing.T) {
 			}
 			c.wantGoAway(http2.ErrCodeEnhanceYourCalm)
 			r.wantFlood("")
-			if len(p.conns) > 350 {
-				t.Errorf("%d connections to the endpoint", len(p.conns))
+			if len(p.Conns) > 350 {
+				t.Errorf("%d connections to the endpoint", len(p.Conns))
 			}
 			other.get(99999, "/good")
 			other.run()
@@ -191,7 +191,7 @@ func (r *rig) streams() int {
 func TestSlowIsNoFlood(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 10 * time.Hour }, p.addr)
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 10 * time.Hour }, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	for range 100 { // 6000 frames, three times what may come at once
@@ -202,7 +202,7 @@ func TestSlowIsNoFlood(t *testing.T) {
 		c.run()
 		r.net.Advance(time.Second)
 	}
-	p.conns[0].Write([]byte(ok("at last")))
+	p.Conns[0].Write([]byte(ok("at last")))
 	c.run()
 	c.want(1, 200, "at last")
 }
@@ -212,7 +212,7 @@ func TestSlowIsNoFlood(t *testing.T) {
 func TestHeaderBomb(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("good")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	block := c.block(":method", "GET", ":scheme", "http", ":authority", "app.test", ":path", "/", "x-big", strings.Repeat("v", 3900))
 	for range 30000 {
@@ -253,7 +253,7 @@ func TestStalledReader(t *testing.T) {
 		}
 		return ok(strings.Repeat("x", 400<<10))
 	})
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.grant = false
 	_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})

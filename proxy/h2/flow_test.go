@@ -15,7 +15,7 @@ func TestDownloadFollowsTheWindows(t *testing.T) {
 	r := newRig(t)
 	body := strings.Repeat("0123456789abcdef", 1<<15) // 512 KiB
 	p := r.pod(1, always(ok(body)))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.grant = false
 	c.get(1, "/")
@@ -33,7 +33,7 @@ func TestDownloadFollowsTheWindows(t *testing.T) {
 	if n := len(c.stream(1).body); n != 65545 {
 		t.Fatalf("%d bytes came, the connection's window is 65545", n)
 	}
-	if held := p.conns[0].Unsent(); held == 0 {
+	if held := p.Conns[0].Unsent(); held == 0 {
 		t.Error("the endpoint was not held back")
 	}
 	_ = c.fr.WriteWindowUpdate(0, 1<<20)
@@ -46,7 +46,7 @@ func TestInitialWindowAppliesToOpenStreams(t *testing.T) {
 	r := newRig(t)
 	body := strings.Repeat("x", 1000)
 	p := r.pod(1, always(ok(body)))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.grant = false
 	_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
@@ -69,7 +69,7 @@ func TestInitialWindowAppliesToOpenStreams(t *testing.T) {
 func TestStreamsShareTheConnection(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok(strings.Repeat("x", 200<<10))))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.grant = false
 	for i := uint32(1); i <= 7; i += 2 {
@@ -97,7 +97,7 @@ func TestUploadFollowsTheEndpoint(t *testing.T) {
 	r.net.Accept(deaf, func(p *reactor.Peer) { stuck = p; p.StopReading() })
 	p := r.pod(1, always(ok("fine")))
 	r.route("deaf", "deaf.test", nil, deaf)
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.headers(1, false, ":method", "POST", ":scheme", "http", ":authority", "deaf.test", ":path", "/")
 	c.run()
@@ -193,7 +193,7 @@ func TestEverySplit(t *testing.T) {
 				i := strings.Index(q, "\r\n\r\n")
 				return ok(q[i+4:])
 			})
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 		}
 		c := r.connect()
 		c.request(1, false, "POST", "/", "content-length", fmt.Sprint(len(body)))

@@ -90,12 +90,12 @@ func (x *cross) start(serve func(q message) message) {
 		}
 		return appendAnswer(keep(message{method: q.Method, path: q.URL.RequestURI(), body: string(body), fields: headerPairs(q.Header), trailers: headerPairs(q.Trailer)}), q.Method)
 	})
-	p.after = func(peer *reactor.Peer, _ int) {
+	p.After = func(peer *reactor.Peer, _ int) {
 		if serve(x.got[len(x.got)-1]).broken {
 			peer.Close()
 		}
 	}
-	x.route("app", "app.test", x.reach, p.addr)
+	x.route("app", "app.test", x.reach, p.Addr)
 }
 
 // answer sends m by HTTP/2.
@@ -330,7 +330,7 @@ func TestMatrixServerTimeout(t *testing.T) {
 
 func TestMatrixPolicies(t *testing.T) {
 	matrix(t, echo, func(t *testing.T, x *cross) {
-		addr := x.specs[0].Targets[0].Addr
+		addr := x.Specs[0].Targets[0].Addr
 		x.route("sticky", "app.test", func(s *routing.RouteSpec) {
 			s.Path = "/sticky"
 			s.Policy.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "sticky", "; path=/", "max-age=1"

@@ -92,12 +92,12 @@ func (r *rig) both(n int, protocol string) *both {
 	b.pod2 = &pod2{r: r, addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), serve: func(c *podConn, q *podRequest) {
 		c.say(q.id, "200", "h2")
 	}}
-	b.old = &pod{addr: b.addr, answer: always(ok("h1"))}
+	b.old = &pod{Addr: b.addr, Answer: always(ok("h1"))}
 	r.net.Accept(b.addr, func(peer *reactor.Peer) {
 		if b.protocol == "h2" {
 			b.greet(peer)
 		} else {
-			b.old.accept(peer)
+			b.old.Accept(peer)
 		}
 	})
 	r.tls.selects = func(netip.AddrPort) (string, error) { return b.protocol, nil }
@@ -118,7 +118,7 @@ func TestEndpointSelects(t *testing.T) {
 				c.run()
 				c.want(2*i+1, 200, body)
 			}
-			if n := len(p.conns) + len(p.old.conns); n != 1 {
+			if n := len(p.conns) + len(p.old.Conns); n != 1 {
 				t.Errorf("%d connections for requests one after the other", n)
 			}
 			if len(r.tls.offers) != 1 || r.tls.offers[0] != "h2,http/1.1" {
@@ -160,11 +160,11 @@ func TestOneConnectionForMany(t *testing.T) {
 					t.Fatalf("stream %d: %+v", 2*i+1, a)
 				}
 			}
-			if n := len(p.conns) + len(p.old.conns); n != conns {
+			if n := len(p.conns) + len(p.old.Conns); n != conns {
 				t.Errorf("%d connections, want %d", n, conns)
 			}
 			// What it selected is remembered: HTTP/1.1 has no one wait for another's handshake.
-			for _, idle := range p.old.conns {
+			for _, idle := range p.old.Conns {
 				idle.Close()
 			}
 			for _, pc := range p.conns {
@@ -224,13 +224,13 @@ func TestChangeOfMind(t *testing.T) {
 					}
 					pc.peer.Close()
 				}
-				for _, peer := range p.old.conns {
+				for _, peer := range p.old.Conns {
 					peer.Close()
 				}
 				r.net.Run()
 				round(8)
-				if len(p.conns) == 0 || len(p.old.conns) == 0 {
-					t.Errorf("%d connections by HTTP/2, %d by HTTP/1.1", len(p.conns), len(p.old.conns))
+				if len(p.conns) == 0 || len(p.old.Conns) == 0 {
+					t.Errorf("%d connections by HTTP/2, %d by HTTP/1.1", len(p.conns), len(p.old.Conns))
 				}
 				round(8)
 				r.wantQuiet()
@@ -269,7 +269,7 @@ func TestRefusedByOldGoesToNew(t *testing.T) {
 func TestUpgradeOffersHTTP1(t *testing.T) {
 	r := newRig(t)
 	p := r.both(1, "http/1.1")
-	p.old.answer = always("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello")
+	p.old.Answer = always("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello")
 	r.route("app", "app.test", reencrypt, p.addr)
 	front := r.net.Connect(frontAddr)
 	front.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"))
@@ -330,7 +330,7 @@ func TestWaitersThatLeave(t *testing.T) {
 			c.get(5, "/")
 			c.run()
 			c.want(5, 200, map[string]string{"h2": "h2", "http/1.1": "h1"}[protocol])
-			if n := len(p.conns) + len(p.old.conns); n != 1 || len(r.pools.waiting) != 0 {
+			if n := len(p.conns) + len(p.old.Conns); n != 1 || len(r.pools.waiting) != 0 {
 				t.Errorf("%d connections, %d waiting", n, len(r.pools.waiting))
 			}
 			r.wantQuiet()
@@ -348,9 +348,9 @@ func TestHandshakeFails(t *testing.T) {
 		t.Run(offered, func(t *testing.T) {
 			r := newRig(t)
 			a, b := addr("198.51.100.1:80"), addr("198.51.100.2:80")
-			for _, p := range []*pod{{addr: a}, {addr: b}} {
-				p.answer = always(ok("h1"))
-				r.net.Accept(p.addr, p.accept)
+			for _, p := range []*pod{{Addr: a}, {Addr: b}} {
+				p.Answer = always(ok("h1"))
+				r.net.Accept(p.Addr, p.Accept)
 			}
 			broken := map[netip.AddrPort]bool{a: true, b: true}
 			r.tls.selects = func(at netip.AddrPort) (string, error) {

@@ -37,13 +37,13 @@ func TestPoliciesOverHTTP2(t *testing.T) {
 		s.Policy.RequestActions = compile(header.Request, "X-Route", "%[req.hdr(x-router),base64]")
 		s.Policy.ResponseActions = compile(header.Response, "X-Route", "%[res.hdr(content-type)]")
 		s.Policy.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "stick", "; path=/", "max-age=1"
-	}, p.addr)
+	}, p.Addr)
 	c := r.connect()
 	c.grant = true
 	c.headers(1, true, ":method", "GET", ":scheme", "http", ":authority", "APP.test", ":path", "/app/x?y", "accept-encoding", "gzip", "x-gone", "1", "x-forwarded-for", "9.9.9.9")
 	c.headers(3, true, ":method", "GET", ":scheme", "http", ":authority", "other.test", ":path", "/")
 	c.run()
-	sent := p.requests[0]
+	sent := p.Requests[0]
 	for _, want := range []string{"GET /v2/x?y HTTP/1.1\r\n", "\r\nx-router: app.test\r\n", "\r\nx-route: YXBwLnRlc3Q=\r\n", "\r\nx-forwarded-for: 9.9.9.9\r\n", "\r\nx-forwarded-host: app.test\r\n"} {
 		if !strings.Contains(sent, want) {
 			t.Errorf("the pod got %q without %q", sent, want)

@@ -49,7 +49,7 @@ func TestStreamsQueue(t *testing.T) {
 func TestQueuedStreamTimesOut(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit = 1 }, p.addr)
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit = 1 }, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.request(3, false, "POST", "/", "content-length", "5")
@@ -61,7 +61,7 @@ func TestQueuedStreamTimesOut(t *testing.T) {
 		t.Fatalf("answer %+v", a)
 	}
 	r.wantReason(proxy.ReasonQueueTimeout)
-	p.conns[0].Write([]byte(ok("x")))
+	p.Conns[0].Write([]byte(ok("x")))
 	c.run()
 	c.want(1, 200, "x")
 	r.wantQuiet()

@@ -52,7 +52,7 @@ func TestHeaderListInTime(t *testing.T) {
 func TestIdleConnectionIsClosed(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	r.net.Advance(200 * time.Second)
 	c.get(1, "/")
@@ -71,7 +71,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 func TestServerTimeout(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	c.run()
@@ -90,7 +90,7 @@ func TestServerTimeout(t *testing.T) {
 func TestClientTimeout(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.request(1, false, "POST", "/", "content-length", "5")
 	c.data(1, false, "abc")
@@ -117,7 +117,7 @@ func TestAnswerNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(ok(strings.Repeat("x", tc.size))))
-			r.route("app", "app.test", nil, p.addr)
+			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
 			c.grant = false
 			c.get(1, "/")
@@ -142,7 +142,7 @@ func TestAnswerNobodyReads(t *testing.T) {
 func TestDrain(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	idle, busy, mute := r.connect(), r.connect(), r.bare()
 	mute.peer.Write([]byte(http2.ClientPreface))
 	busy.get(1, "/")
@@ -160,7 +160,7 @@ func TestDrain(t *testing.T) {
 	}
 	busy.get(3, "/late") // was told: ignored
 	busy.run()
-	p.conns[0].Write([]byte(ok("done")))
+	p.Conns[0].Write([]byte(ok("done")))
 	busy.run()
 	busy.want(1, 200, "done")
 	if !busy.peer.EOF() || drained {
@@ -170,8 +170,8 @@ func TestDrain(t *testing.T) {
 	if !drained || r.server.Open(false) != 0 {
 		t.Errorf("drained %v, %d open", drained, r.server.Open(false))
 	}
-	if len(p.requests) != 1 {
-		t.Errorf("the pod got %q", p.requests)
+	if len(p.Requests) != 1 {
+		t.Errorf("the pod got %q", p.Requests)
 	}
 	r.wantQuiet()
 }
@@ -180,7 +180,7 @@ func TestDrain(t *testing.T) {
 func TestDrainServesWhatIsOnItsWay(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(ok("x")))
-	r.route("app", "app.test", nil, p.addr)
+	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")
 	r.server.Drain(func() {})
@@ -196,7 +196,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 	for _, takes := range []bool{true, false} {
 		r := newRig(t)
 		p := r.pod(1, always(ok(body)))
-		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = time.Hour }, p.addr)
+		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = time.Hour }, p.Addr)
 		c := r.connect()
 		c.grant = false
 		c.get(1, "/")

@@ -270,7 +270,7 @@ func TestUpstreamBackPressure(t *testing.T) {
 func TestUpgradeGoesByHTTP1(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello"))
-	r.route("app", "app.test", h2c, p.addr)
+	r.route("app", "app.test", h2c, p.Addr)
 	front := r.net.Connect(frontAddr)
 	front.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"))
 	r.net.Run()

@@ -97,7 +97,7 @@ func TestWebSocket(t *testing.T) {
 		strings.Contains(a.fields, "accept") || strings.Contains(a.fields, "upgrade") || strings.Contains(a.fields, "content-length") {
 		t.Errorf("fields %q", a.fields)
 	}
-	if n := r.registry.Pool(r.specs[0].RouteKey.String()).Servers()[0].InFlight(); n != 1 {
+	if n := r.Servers(0)[0].InFlight(); n != 1 {
 		t.Errorf("%d in flight while the tunnel is open", n)
 	}
 	c.data(1, false, "ping")
