@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -34,6 +35,10 @@ func beRouter(how string, args []string) {
 	if how == "ends" {
 		fmt.Println("cannot serve: a reason")
 		os.Exit(1)
+	}
+	if how == "ahead" {
+		beAhead()
+		return
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -291,5 +296,38 @@ func TestKeyPair(t *testing.T) {
 		if isRSA := c.Leaf.PublicKeyAlgorithm == x509.RSA; isRSA != withRSA {
 			t.Errorf("RSA: %v, want %v", isRSA, withRSA)
 		}
+	}
+}
+
+// beAhead prints whether it got a real-time priority, how its children are scheduled, and how those that are Behind.
+func beAhead() {
+	fmt.Println(Ahead())
+	for _, cmd := range []*exec.Cmd{exec.Command("cat", "/proc/self/stat"), Behind(context.Background(), "cat", "/proc/self/stat")} {
+		stat, err := cmd.Output()
+		if err != nil {
+			panic(err)
+		}
+		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		fmt.Println(f[16], f[38]) // nice and policy, proc_pid_stat(5): the 17th and the 39th after the name
+	}
+}
+
+func TestAhead(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), standIn+"=ahead")
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	want := "true\n0 2\n19 0\n" // SCHED_RR is 2
+	if strings.HasPrefix(string(said), "false") {
+		want = "false\n0 0\n19 0\n" // not permitted here
+	}
+	if string(said) != want {
+		t.Errorf("got %q, want %q", said, want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,7 @@ type rig struct {
 	backend *site.Backend
 	url     string
 	apart   bool // the router has a core of its own; this process and the attackers share another
+	ahead   bool // the attackers get only the time that router and this process leave
 }
 
 // startRig starts both and waits until requests are served.
@@ -35,6 +35,7 @@ func startRig(ctx context.Context, program string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
+	ahead := site.Ahead()
 	backend, err := site.ServeHTTP(newHandler())
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func startRig(ctx context.Context, program string) (*rig, error) {
 		return nil, err
 	}
 	url := "http://" + strings.Replace(router.HTTP, "127.0.0.1", "localhost", 1) + "/"
-	return &rig{router: router, backend: backend, url: url, apart: apart}, nil
+	return &rig{router: router, backend: backend, url: url, apart: apart, ahead: ahead}, nil
 }
 
 func (r *rig) stop() {
@@ -143,10 +144,10 @@ func (r *rig) under(ctx context.Context, a attack, o options, measuring time.Dur
 		url += "large"
 	}
 	standing := time.Duration(o.seconds)*time.Second - measuring
-	args := append([]string{"-n", "19", "slowhttptest", "-c", strconv.Itoa(o.connections), "-r", strconv.Itoa(o.connections), "-l", strconv.Itoa(o.seconds), "-p", "3", "-u", url}, a.args...)
+	args := append([]string{"-c", strconv.Itoa(o.connections), "-r", strconv.Itoa(o.connections), "-l", strconv.Itoa(o.seconds), "-p", "3", "-u", url}, a.args...)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nice", args...) // the client's latencies are not to wait for the attackers
+	cmd := site.Behind(ctx, "slowhttptest", args...) // the client's latencies are not to wait for the attackers
 	if err := cmd.Start(); err != nil {
 		return i, 0, fmt.Errorf("cannot start slowhttptest (a Debian package): %w", err)
 	}
