@@ -103,6 +103,10 @@ h2spec: bin/h2spec ## conformance of HTTP/2: all 146 cases of h2spec with TLS an
 interop: ## the calls of the gRPC interoperability suite through the router
 	cd test/grpc && $(GO) test -count 1 -timeout 5m ./...
 
+.PHONY: testssl
+testssl: ## what testssl.sh finds in five TLS profiles, and none of it is bad (Debian: testssl.sh; takes 2 minutes)
+	$(GO) test -tags testssl -count 1 -timeout 10m -v ./test/testssl
+
 bin/h2spec:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
 

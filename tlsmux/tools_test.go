@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,10 @@ func (o *transcript) count(t *testing.T, text string, n int) {
 // openssl is s_client with a script for its standard input.
 func openssl(t *testing.T, s *service, args ...string) (in io.WriteCloser, out *transcript, wait func() error) {
 	t.Helper()
-	cmd := exec.Command(tool(t, "openssl"), append([]string{"s_client", "-connect", s.addr.String(), "-servername", "shared.test"}, args...)...)
+	if !slices.Contains(args, "-noservername") {
+		args = append([]string{"-servername", "shared.test"}, args...) // a later one wins
+	}
+	cmd := exec.Command(tool(t, "openssl"), append([]string{"s_client", "-connect", s.addr.String()}, args...)...)
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out = &transcript{}
