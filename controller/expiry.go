@@ -2,8 +2,10 @@ package controller
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,19 +21,44 @@ const (
 	expiryRepeat = 24 * time.Hour
 )
 
-// validity is from when until when a certificate is valid. The zero value is that of no
+// validity is from when until when a certificate is valid, and whether it is for the host. The zero value is that of no
 // certificate.
-type validity struct{ from, until time.Time }
+type validity struct {
+	from, until time.Time
+	foreign     bool // clients that verify it for the host refuse it
+}
 
-func validityOf(c *tls.Certificate) validity {
+// validityOf is that of the certificate of a route with a host, which with wildcard stands for all beside it.
+func validityOf(c *tls.Certificate, host string, wildcard bool) validity {
 	if c == nil || c.Leaf == nil {
 		return validity{}
 	}
-	return validity{c.Leaf.NotBefore, c.Leaf.NotAfter}
+	return validity{c.Leaf.NotBefore, c.Leaf.NotAfter, !covers(c.Leaf, host, wildcard)}
 }
 
-// note says what is wrong at a time, "" if nothing is.
-func (v validity) note(now time.Time) string {
+// covers reports whether a certificate is valid for a host, or for all beside it. The common name does not count: clients
+// have stopped to look at it (RFC 9525 section 2).
+func covers(leaf *x509.Certificate, host string, wildcard bool) bool {
+	if !wildcard {
+		return leaf.VerifyHostname(host) == nil
+	}
+	_, domain, _ := strings.Cut(host, ".")
+	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, "*."+domain) })
+}
+
+// notes say what is wrong at a time.
+func (v *validity) notes(now time.Time) (notes []string) {
+	if note := v.note(now); note != "" {
+		notes = append(notes, note)
+	}
+	if v.foreign {
+		notes = append(notes, "certificate is not valid for the host of the route")
+	}
+	return notes
+}
+
+// note says what is wrong with the time, "" if nothing is.
+func (v *validity) note(now time.Time) string {
 	day := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
 	case v.until.IsZero():

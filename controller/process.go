@@ -186,7 +186,7 @@ func (s *state) publish(p plan) {
 	for _, r := range p.upserts { // the table has it, once per content
 		r.valid, r.tls.parsed = validity{}, nil
 		if in := table.Route(r.tableKey()); in != nil {
-			r.valid = validityOf(in.Certificate())
+			r.valid = validityOf(in.Certificate(), in.Host(), r.result.Spec.Wildcard)
 		}
 		if c := r.result.Spec.Certificate; c != nil {
 			c.Parsed = nil

@@ -24,14 +24,19 @@ type Report struct {
 
 // RouteReport is what became of one route.
 type RouteReport struct {
-	Namespace, Name string
-	Host, Path      string
-	Termination     string // "http", "edge", "reencrypt", "passthrough", or as written when it is none of them
-	Admitted        bool
-	Reason, Message string // why it is not admitted
-	Servers         int    // endpoints it can be served from
-	Notes           []string
-	Origin          string // file and document
+	Namespace   string   `json:"namespace"`
+	Name        string   `json:"name"`
+	Host        string   `json:"host"`
+	Path        string   `json:"path,omitempty"`
+	Termination string   `json:"termination"` // "http", "edge", "reencrypt", "passthrough", or as written when it is none of them
+	Admitted    bool     `json:"admitted"`
+	Reason      string   `json:"reason,omitempty"` // why it is not admitted
+	Message     string   `json:"message,omitempty"`
+	Servers     int      `json:"servers"` // endpoints it can be served from
+	Notes       []string `json:"notes,omitempty"`
+	Origin      string   `json:"origin,omitempty"` // file and document
+	// Certificate is what clients see; nil = TLS does not end here, or the route is not served. Validate leaves it out.
+	Certificate *CertificateReport `json:"certificate,omitempty"`
 }
 
 // Failed reports whether a file or document cannot be used or a route is rejected.

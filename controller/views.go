@@ -36,8 +36,8 @@ type view struct {
 // explain returns notes about the route at a time: those of its translation and what
 // the time makes of its certificate.
 func (v *view) explain(now time.Time) []string {
-	if note := v.valid.note(now); note != "" {
-		return append(slices.Clone(v.notes), note)
+	if more := v.valid.notes(now); more != nil {
+		return append(slices.Clone(v.notes), more...)
 	}
 	return v.notes
 }
@@ -157,7 +157,8 @@ func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
 
 // Notes returns what of a route has no effect or is missing: annotations with values
 // that cannot be used, services that do not exist, addresses that are left out, a
-// certificate that has expired or will within a week. Any goroutine may call it.
+// certificate that has expired or will within a week, or is for another host. Any
+// goroutine may call it.
 func (c *Controller) Notes(namespace, name string) []string {
 	v, _ := c.views.get(namespace, name)
 	return slices.Clone(v.explain(c.cfg.Clock()))

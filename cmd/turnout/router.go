@@ -168,6 +168,7 @@ func (r *router) startAdmin() error {
 		Ready:    r.control.Ready(),
 		Routes:   func() any { return r.control.Routes() },
 		Notes:    func() any { return r.control.Explanations() },
+		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
 		Metrics:  handler,
 		Log:      failed,
 	})

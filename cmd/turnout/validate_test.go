@@ -32,6 +32,9 @@ spec:
 		!strings.Contains(notes, `\"soon\"`) || !strings.Contains(notes, "nobody may connect") {
 		t.Errorf("status %d, notes %s", status, notes)
 	}
+	if status, route := get(t, "http://"+p.admin+"/routes/default/app", ""); status != 200 || !strings.Contains(route, `"host": "app.test"`) {
+		t.Errorf("status %d, route %s", status, route)
+	}
 	for _, want := range []string{
 		`warning: ROUTER_DEFAULT_SERVER_TIMEOUT="never" is ignored; `, `warning: ROUTER_COOKIE_NAME="a b" is ignored; `,
 		`warning: ROUTER_MAX_CONNECTIONS="many" is ignored; `, "warning: variables of the OpenShift router that have no effect here: RELOAD_INTERVAL\n", "--v",

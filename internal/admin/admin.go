@@ -28,6 +28,9 @@ type Config struct {
 	Routes   func() any      // the JSON value of /routes; any goroutine
 	Notes    func() any      // the JSON value of /routes/notes; any goroutine. nil = there is no such path
 	Metrics  http.Handler    // answers /metrics
+	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
+	// are no such paths.
+	Explain func(namespace, name string) (any, bool)
 	Login    Login           // for everything but /healthz
 	TLS      *tls.Config     // serves TLS too, on the same port; nil = plain HTTP only
 	Log      func(error)     // told about errors of the server itself; nil ignores them
@@ -142,7 +145,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	switch {
 	case !isHealth(path) && !s.cfg.Login.admit(ctx): // it is answered
 	case handler == nil:
-		ctx.Error("not found\n", fasthttp.StatusNotFound)
+		notFound(ctx)
 	case !ctx.IsGet() && !ctx.IsHead():
 		ctx.Error("only GET and HEAD\n", fasthttp.StatusMethodNotAllowed)
 		ctx.Response.Header.Set("Allow", "GET, HEAD") // Error starts the response anew
@@ -150,6 +153,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 		handler(ctx)
 	}
 }
+
+func notFound(ctx *fasthttp.RequestCtx) { ctx.Error("not found\n", fasthttp.StatusNotFound) }
 
 // isHealth reports a path that probes ask: they have no login.
 func isHealth(path string) bool { return path == "/healthz" || strings.HasPrefix(path, "/healthz/") }
@@ -166,6 +171,9 @@ func (s *Server) handler(path string) fasthttp.RequestHandler {
 			return nil
 		}
 		return func(ctx *fasthttp.RequestCtx) { answerJSON(ctx, s.cfg.Notes()) }
+	}
+	if rest, ok := strings.CutPrefix(path, "/routes/"); ok {
+		return s.explanation(rest)
 	}
 	group, name := path, ""
 	for _, prefix := range []string{"/healthz/ready", "/healthz"} {
@@ -184,6 +192,22 @@ func (s *Server) handler(path string) fasthttp.RequestHandler {
 		return nil
 	}
 	return func(ctx *fasthttp.RequestCtx) { report(ctx, strings.TrimPrefix(path, "/"), checks) }
+}
+
+// explanation is about one route, NAMESPACE/NAME.
+func (s *Server) explanation(of string) fasthttp.RequestHandler {
+	namespace, name, ok := strings.Cut(of, "/")
+	if !ok || s.cfg.Explain == nil {
+		return nil
+	}
+	return func(ctx *fasthttp.RequestCtx) {
+		value, ok := s.cfg.Explain(namespace, name)
+		if !ok {
+			notFound(ctx)
+			return
+		}
+		answerJSON(ctx, value)
+	}
 }
 
 // answerJSON writes a value for people and programs.

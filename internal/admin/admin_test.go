@@ -23,6 +23,9 @@ func start(t *testing.T) testServer {
 		Ready:  ready,
 		Routes: func() any { return []map[string]string{{"name": "a"}} },
 		Notes:  func() any { return []string{"a note"} },
+		Explain: func(namespace, name string) (any, bool) {
+			return namespace + " and " + name, namespace == "ns" && name != ""
+		},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "metric 1\n")
 		}),
@@ -89,7 +92,8 @@ func TestPaths(t *testing.T) {
 	s.get("/metrics", 200, "metric 1\n")
 	s.get("/routes", 200, "[\n {\n  \"name\": \"a\"\n }\n]\n")
 	s.get("/routes/notes", 200, "[\n \"a note\"\n]\n")
-	for _, path := range []string{"/", "/routes/", "/healthz/", "/healthz/none", "/healthz/ready/", "/healthz/ready/none", "/healthzz", "/healthz/readyy", "/metrics/x", "/Routes"} {
+	s.get("/routes/ns/a", 200, "\"ns and a\"\n")
+	for _, path := range []string{"/", "/routes/", "/routes/ns", "/routes/ns/", "/routes/other/a", "/healthz/", "/healthz/none", "/healthz/ready/", "/healthz/ready/none", "/healthzz", "/healthz/readyy", "/metrics/x", "/Routes"} {
 		s.get(path, 404, "not found\n")
 	}
 	if h := s.do("POST", "/healthz", 405, "only GET and HEAD\n"); h.Get("Allow") != "GET, HEAD" {

@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+
+	"turnout/routing"
+)
+
+// CertificateReport is the certificate that clients see who name the host of a route.
+type CertificateReport struct {
+	Source    string    `json:"source"` // where it comes from: a field of the route, a secret, another route, the default
+	Subject   string    `json:"subject"`
+	Issuer    string    `json:"issuer"`
+	Serial    string    `json:"serial"` // hexadecimal
+	Names     []string  `json:"names"`  // subject alternative names: hosts and addresses
+	NotBefore time.Time `json:"notBefore"`
+	NotAfter  time.Time `json:"notAfter"`
+	DaysLeft  int       `json:"daysLeft"` // whole days until NotAfter; below zero when it is over
+	Warnings  []string  `json:"warnings,omitempty"`
+}
+
+// Explain returns what became of one route and of its certificate. The bool is false when there is no such route. Any
+// goroutine may call it.
+func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
+	v, ok := c.views.get(namespace, name)
+	if !ok {
+		return nil, false
+	}
+	now := c.cfg.Clock()
+	report := routeReport(&v, now)
+	report.Certificate = c.certificateReport(&v, now)
+	return &report, true
+}
+
+// certificateReport is nil where clients see no certificate of this router.
+func (c *Controller) certificateReport(v *view, now time.Time) *CertificateReport {
+	table := c.cfg.Store.Load()
+	o := v.object
+	r := table.Route(routing.RouteKey{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)})
+	if r == nil || r.Termination() != routing.TermEdge && r.Termination() != routing.TermReencrypt {
+		return nil
+	}
+	shown := table.SNI(r.Host())
+	if shown.Certificate == nil || shown.Certificate.Leaf == nil {
+		return nil
+	}
+	report := describeCertificate(shown.Certificate, now)
+	switch own := r.Certificate(); {
+	case own == shown.Certificate:
+		report.Source = "spec.tls.certificate"
+		if secret := c.state.externalName(o.Spec.TLS); secret != "" {
+			report.Source = fmt.Sprintf("secret %q", secret)
+		}
+	case shown.Own:
+		report.Source = "another route"
+		report.Warnings = append(report.Warnings, "another route of the same host decides about its certificate")
+	default:
+		report.Source = "default certificate"
+	}
+	valid := validityOf(shown.Certificate, r.Host(), o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain)
+	report.Warnings = append(report.Warnings, valid.notes(now)...)
+	return report
+}
+
+func describeCertificate(c *tls.Certificate, now time.Time) *CertificateReport {
+	leaf := c.Leaf
+	names := append([]string{}, leaf.DNSNames...)
+	for _, ip := range leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return &CertificateReport{
+		Subject: leaf.Subject.String(), Issuer: leaf.Issuer.String(), Serial: fmt.Sprintf("%X", leaf.SerialNumber), Names: names,
+		NotBefore: leaf.NotBefore.UTC(), NotAfter: leaf.NotAfter.UTC(), DaysLeft: int(math.Floor(leaf.NotAfter.Sub(now).Hours() / 24)),
+	}
+}
