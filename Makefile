@@ -105,7 +105,7 @@ interop: ## the calls of the gRPC interoperability suite through the router
 
 .PHONY: testssl
 testssl: ## what testssl.sh finds in five TLS profiles, and none of it is bad (Debian: testssl.sh; takes 2 minutes)
-	$(GO) test -tags testssl -count 1 -timeout 10m -v ./test/testssl
+	$(GO) test -tags testssl -count 1 -timeout 15m -parallel 3 -v ./test/testssl
 
 bin/h2spec:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/summerwind/h2spec/cmd/h2spec@$(H2SPEC)
