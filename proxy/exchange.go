@@ -31,6 +31,7 @@ const (
 type Exchange struct {
 	// Kept from one request to the next.
 	w       *Worker
+	client  Client // of the last one, until the next
 	timer   Timer
 	scratch field.Arena
 	local   local
@@ -46,9 +47,8 @@ type Exchange struct {
 // attemptState is what one request and its attempts leave behind; it is wiped when
 // the exchange is released.
 type attemptState struct {
-	down   Downstream
-	client *Client
-	state  state
+	down  Downstream
+	state state
 
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream

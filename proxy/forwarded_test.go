@@ -18,7 +18,7 @@ func forwardedBy(t *testing.T, policy routing.ForwardedPolicy, client Client, se
 		t.Fatal(rejected)
 	}
 	ex := &Exchange{w: &Worker{cfg: Config{Clock: at(0), MaxRewrite: DefaultMaxRewrite}}}
-	ex.client, ex.route = &client, table.Match(false, []byte("app.test"), []byte("/")).Route
+	ex.client, ex.route = client, table.Match(false, []byte("app.test"), []byte("/")).Route
 	ex.req = &Head{Method: []byte("GET"), Authority: []byte("app.test:81"), Path: []byte("/"), Minor: 1}
 	for _, line := range sent {
 		name, value, _ := strings.Cut(line, ": ")

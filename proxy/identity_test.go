@@ -25,7 +25,7 @@ func TestOnlyTheRouterSaysWhoTheClientIs(t *testing.T) {
 		{"asked, fields are kept", anonymous, true, "x-ssl-client-subject: s, "},
 	} {
 		ex := &Exchange{w: &Worker{cfg: Config{KeepClientIdentity: c.keep}}}
-		ex.client = &Client{Identity: c.id}
+		ex.client = Client{Identity: c.id}
 		h := &Head{}
 		for field := range strings.SplitSeq(sent+", "+other, ", ") {
 			name, value, _ := strings.Cut(field, ": ")

@@ -10,7 +10,7 @@ import (
 
 func asking() *Exchange {
 	ex := &Exchange{w: &Worker{cfg: Config{Clock: at(0)}}}
-	ex.client = &Client{Addr: netip.MustParseAddrPort("127.0.0.1:33430"), Local: netip.MustParseAddrPort("127.0.0.30:8080"), Secure: true}
+	ex.client = Client{Addr: netip.MustParseAddrPort("127.0.0.1:33430"), Local: netip.MustParseAddrPort("127.0.0.30:8080"), Secure: true}
 	ex.req = &Head{Method: []byte("GET"), Target: []byte("/A?b"), Path: []byte("/A"), Query: []byte("?b"), Minor: 1,
 		Fields: []Field{{Name: []byte("x-in"), Value: []byte(`a, "Q"]`)}}}
 	return ex
@@ -50,7 +50,7 @@ func TestUniqueIDFormats(t *testing.T) {
 		}
 	}
 	ex := asking()
-	ex.client = &Client{Addr: netip.MustParseAddrPort("[2001:db8::1]:80"), Local: netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
+	ex.client = Client{Addr: netip.MustParseAddrPort("[2001:db8::1]:80"), Local: netip.MustParseAddrPort("[::ffff:10.0.0.1]:1")}
 	u, _, _ := NewUniqueID(UniqueIDConfig{Format: "%ci %{+X}ci %fi %[uuid] %rt", Header: "X-Id"})
 	pattern := regexp.MustCompile(`^2001:db8::1 20010DB8000000000000000000000001 10\.0\.0\.1 [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12} [12]$`)
 	first, second := string(u.value(ex)), string(u.value(ex))

@@ -118,7 +118,8 @@ func (w *Worker) Drain() { w.draining = true }
 // maxFree bounds the exchanges kept for reuse; more are left to the collector.
 const maxFree = 1024
 
-// Acquire takes an Exchange for a request that is about to arrive on down.
+// Acquire takes an Exchange for a request that is about to arrive on down. It keeps a copy of what it is told of
+// the client: a connection that waits for its next request need not.
 func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 	var ex *Exchange
 	if n := len(w.free); n > 0 {
@@ -130,7 +131,7 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 			ex.captured = make([][]byte, w.cfg.Captures.count())
 		}
 	}
-	ex.down, ex.client, ex.state = down, client, stateHead
+	ex.down, ex.client, ex.state = down, *client, stateHead
 	return ex
 }
 

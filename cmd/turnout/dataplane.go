@@ -192,12 +192,12 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln, client := d.lanes[c.Loop()], proxy.Client{Secure: true, H2: info.Protocol == "h2", Identity: d.identity(info.Client)}
+			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
 				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
 			}
 			if client.H2 {
-				return ln.server2.AcceptFrom(c, client)
+				return ln.server2.AcceptFrom(c, *client)
 			}
 			return ln.server.AcceptFrom(c, client)
 		},

@@ -44,7 +44,7 @@ const (
 	flagWritable                    // the socket may take something
 	flagHup                         // the peer's FIN is known: read to the end
 	flagFailed                      // the socket reported an error: read to find it
-	flagBroken                      // sending failed with c.err; only what arrived before is still read
+	flagBroken                      // sending failed with c.why(); only what arrived before is still read
 	flagPaused                      // the handler wants no Data and no EOF
 	flagAgain                       // present the kept rest although nothing new came
 	flagSwapped                     // SetHandler was called
@@ -61,6 +61,8 @@ const (
 	flagDirty                       // in Loop.dirty
 	flagCounted                     // counts in Config.Budget
 	flagHasty                       // PauseUntilFailure was called
+	flagFrom                        // c.seldom.from takes the input instead of the handler
+	flagTo                          // c.seldom.to feeds the output
 )
 
 // maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
@@ -68,22 +70,20 @@ const maxDiscard = 256 << 10
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
 // every method may be called at any time, also after that, and then does nothing.
+//
+// Most Conns are idle most of the time: what an idle one without a layer has no use for is in layered and seldom.
 type Conn struct {
 	loop  *Loop
 	sock  socket
 	h     Handler
-	layer Layer
+	layer *layered // nil: bytes are those of the wire
 
 	next, prev *Conn // in Loop.first
-	timer      *Timer
-	err        error // why it ended
 	said       *announced
-	from       *Splice // takes the input instead of the handler
-	to         *Splice // feeds the output
+	seldom     *seldom
 
-	in   []byte // kept input
-	out  queue  // what the handler wrote and the socket, or the layer, has not got yet
-	wire queue  // what the layer made of it, if there is one
+	in  []byte // kept input
+	out queue  // what the handler wrote and the socket, or the layer, has not got yet
 
 	nread, nwritten uint64
 	turn            uint32 // the turn that budget belongs to
@@ -92,6 +92,42 @@ type Conn struct {
 	state           state
 	early           int8  // what was read ahead: one more than its place in Loop.early; 0 = nothing
 	reach           uint8 // how much one read takes: firstRead << reach
+}
+
+// layered is a Layer with what only a Conn that has one needs.
+type layered struct {
+	Layer
+	wire queue // what it made of output, for the socket
+}
+
+// seldom is what only a Conn needs that is connecting, ending or spliced.
+type seldom struct {
+	timer    Timer
+	err      error // why it ended
+	from, to *Splice
+}
+
+// rare returns the Conn's seldom, which it makes if there is none.
+func (c *Conn) rare() *seldom {
+	if c.seldom == nil {
+		c.seldom = new(seldom)
+		c.seldom.timer.Init(c.loop, c.expired)
+	}
+	return c.seldom
+}
+
+// why is the reason of the end, nil = none.
+func (c *Conn) why() error {
+	if c.seldom == nil {
+		return nil
+	}
+	return c.seldom.err
+}
+
+func (c *Conn) because(err error) {
+	if err != nil || c.seldom != nil {
+		c.rare().err = err
+	}
 }
 
 // Loop is the loop this Conn belongs to.
@@ -111,7 +147,7 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	return c.sock.local()
 }
 
-// RemoteAddr is the peer's address, for a dialled Conn the one that was dialled.
+// RemoteAddr is the peer's address, for a dialled Conn the one that was dialled; it has no zone.
 func (c *Conn) RemoteAddr() netip.AddrPort {
 	if c.said != nil {
 		return c.said.remote
@@ -196,10 +232,12 @@ func (c *Conn) SetLayer(ly Layer) {
 	if !plain && !c.encode() {
 		return // the old layer failed
 	}
-	if plain != (ly == nil) {
-		c.out, c.wire = c.wire, c.out
+	unsent := *c.sendQueue()
+	c.out, c.layer = queue{}, nil
+	if ly != nil {
+		c.layer = &layered{Layer: ly}
 	}
-	c.layer = ly
+	*c.sendQueue() = unsent
 	c.flags &^= flagLayer | flagUnfed | flagAgain
 	switch {
 	case plain && ly != nil:
@@ -230,8 +268,8 @@ func (c *Conn) wake() {
 		c.flags &^= flagDrained
 		c.h.Drained(c)
 	}
-	if c.to != nil {
-		c.to.pump()
+	if c.flags&flagTo != 0 {
+		c.seldom.to.pump()
 	}
 	c.serve()
 }
@@ -258,7 +296,7 @@ func (c *Conn) event(ev events) {
 		if c.Pending() > 0 {
 			c.markDirty()
 		}
-		if c.to != nil {
+		if c.flags&flagTo != 0 {
 			c.ready()
 		}
 	}
@@ -272,6 +310,7 @@ func (c *Conn) connected() {
 		return
 	}
 	c.disarm()
+	c.seldom = nil
 	c.state = stateOpen
 	c.flags |= flagWritable
 	if c.Pending() > 0 || c.flags&flagShut != 0 {
@@ -307,7 +346,7 @@ func (c *Conn) Close() {
 // closeWith closes in good order and reports err at the end.
 func (c *Conn) closeWith(err error) {
 	c.endSplices(ErrClosed)
-	c.err = err
+	c.because(err)
 	c.state = stateFlushing
 	c.flags |= flagShut
 	c.dropInput()
@@ -322,7 +361,7 @@ func (c *Conn) CloseNow(reset bool) { c.kill(nil, reset) }
 // fail ends a connection that err happened to.
 func (c *Conn) fail(err error) {
 	if c.state >= stateFlushing {
-		err = c.err // this side ended it before
+		err = c.why() // this side ended it before
 	}
 	c.kill(err, false)
 }
@@ -342,7 +381,7 @@ func (c *Conn) kill(err error, reset bool) {
 // bury releases what a Conn holds and puts it on the list of the dead.
 func (c *Conn) bury(err error) {
 	c.state = stateDead
-	c.err = err
+	c.because(err)
 	c.dropInput()
 	c.dropOutput()
 	c.layer = nil
@@ -357,13 +396,13 @@ func (c *Conn) dropInput() {
 
 func (c *Conn) dropOutput() {
 	c.out.release(&c.loop.arena)
-	c.wire.release(&c.loop.arena)
+	c.sendQueue().release(&c.loop.arena)
 }
 
 // shutdownWrite sends FIN, unless CloseWrite did, after which Close has only to wait for the peer's.
 func (c *Conn) shutdownWrite() {
 	if c.state == stateFlushing && c.flags&flagEnded != 0 {
-		c.kill(c.err, false)
+		c.kill(c.why(), false)
 		return
 	}
 	if c.flags&flagFIN == 0 {
@@ -390,24 +429,18 @@ func (c *Conn) drain() {
 			return
 		}
 		if err != nil || c.budget <= 0 {
-			c.kill(c.err, false)
+			c.kill(c.why(), false)
 			return
 		}
 	}
 }
 
 // arm starts the one timer that connecting, flushing and draining need.
-func (c *Conn) arm(d time.Duration) {
-	if c.timer == nil {
-		c.timer = c.loop.NewTimer(c.expired)
-	}
-	c.timer.Reset(d)
-}
+func (c *Conn) arm(d time.Duration) { c.rare().timer.Reset(d) }
 
 func (c *Conn) disarm() {
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer = nil
+	if c.seldom != nil {
+		c.seldom.timer.Stop()
 	}
 }
 
@@ -416,9 +449,9 @@ func (c *Conn) expired() {
 	case stateConnecting:
 		c.kill(ErrDialTimeout, false)
 	case stateFlushing:
-		c.kill(reasonOr(c.err, ErrWriteTimeout), true)
+		c.kill(reasonOr(c.why(), ErrWriteTimeout), true)
 	case stateDraining:
-		c.kill(c.err, false)
+		c.kill(c.why(), false)
 	}
 }
 

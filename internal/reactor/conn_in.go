@@ -20,8 +20,8 @@ func (c *Conn) serve() {
 		if c.flags&flagFailed != 0 {
 			c.findFailure()
 		}
-	case c.from != nil:
-		c.from.pump()
+	case c.flags&flagFrom != 0:
+		c.seldom.from.pump()
 	case c.layer != nil:
 		c.readLayer()
 	default:
@@ -31,7 +31,7 @@ func (c *Conn) serve() {
 
 // listening says that input may be presented to the handler.
 func (c *Conn) listening() bool {
-	return c.state == stateOpen && c.flags&(flagPaused|flagTold) == 0 && c.from == nil
+	return c.state == stateOpen && c.flags&(flagPaused|flagTold|flagFrom) == 0
 }
 
 // spent says that the Conn has read its share of this turn; it is then served in the next one.
@@ -87,7 +87,7 @@ func (c *Conn) receiveTurn(p []byte) (n int, ok bool) {
 	case err == nil:
 		return n, true
 	case c.flags&flagBroken != 0:
-		c.fail(c.err) // nothing that came before the failure is left
+		c.fail(c.why()) // nothing that came before the failure is left
 	case err == errAgain:
 	case err == io.EOF:
 		c.flags |= flagEnded

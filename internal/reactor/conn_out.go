@@ -20,7 +20,7 @@ func (c *Conn) direct() bool {
 // sendQueue is the queue that the socket takes from.
 func (c *Conn) sendQueue() *queue {
 	if c.layer != nil {
-		return &c.wire
+		return &c.layer.wire
 	}
 	return &c.out
 }
@@ -159,7 +159,13 @@ func (c *Conn) Flush() {
 }
 
 // Pending counts the bytes queued for output; those the system has taken are not among them.
-func (c *Conn) Pending() int { return c.out.len() + c.wire.len() }
+func (c *Conn) Pending() int {
+	n := c.out.len()
+	if c.layer != nil {
+		n += c.layer.wire.len()
+	}
+	return n
+}
 
 // Congested says that more than Config.HighWater bytes were queued and they have not fallen to
 // LowWater yet. Whoever produces the output should then stop until Drained; nothing is dropped if not.
@@ -188,7 +194,7 @@ func (c *Conn) markDirty() {
 // after it. It calls no handler.
 func (c *Conn) flush() {
 	for c.state == stateOpen || c.state == stateFlushing {
-		if c.layer != nil && c.wire.len() < directWrite && !c.encode() {
+		if c.layer != nil && c.layer.wire.len() < directWrite && !c.encode() {
 			return
 		}
 		q := c.sendQueue()
@@ -216,7 +222,7 @@ func (c *Conn) flush() {
 		return
 	}
 	c.congestion()
-	if c.to != nil && c.Pending() == 0 && c.flags&flagWritable != 0 {
+	if c.flags&flagTo != 0 && c.Pending() == 0 && c.flags&flagWritable != 0 {
 		c.ready()
 	}
 }
@@ -251,7 +257,7 @@ func (c *Conn) sendFailed(err error) {
 		c.fail(err)
 		return
 	}
-	c.err = err
+	c.because(err)
 	c.flags |= flagBroken | flagReadable
 	c.ready()
 }

@@ -33,6 +33,7 @@ type epollEngine struct {
 	waits     uint64
 	busy      bool // the last poll found something
 	pipes     []*pipe
+	shared    *netip.AddrPort // this side's address, for all sockets that have the same
 	vec       struct {
 		iov [2]unix.Iovec
 		msg unix.Msghdr
@@ -173,7 +174,7 @@ func (e *epollEngine) deliverOther(tag int32) {
 }
 
 func (e *epollEngine) register(s socket, c *Conn) error {
-	fd := s.(*epollSocket).fd
+	fd := int(s.(*epollSocket).fd)
 	for fd >= len(e.slots) {
 		e.slots = append(e.slots, slot{})
 	}
@@ -302,7 +303,7 @@ func (ln *epollListener) accept() (*epollSocket, error) {
 			uintptr(unsafe.Pointer(&ln.salen)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		switch errno {
 		case 0:
-			return &epollSocket{eng: ln.eng, fd: int(fd), there: rawAddr(&ln.sa)}, nil
+			return &epollSocket{eng: ln.eng, fd: int32(fd), there: pack(rawAddr(&ln.sa))}, nil
 		case unix.EINTR:
 		default:
 			return nil, errno

@@ -335,7 +335,7 @@ func (l *Loop) tellClosed() {
 		list[i] = nil
 		if h := c.h; h != nil {
 			c.h = nil
-			h.Closed(c, c.err)
+			h.Closed(c, c.why())
 		}
 	}
 	l.deadSpare = list[:0]

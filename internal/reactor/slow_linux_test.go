@@ -56,7 +56,7 @@ func TestRefusedWritesBoundTheKernel(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	peer, c := steppedPair(t, l, &hooks{})
 	low := func() int {
-		n, err := unix.GetsockoptInt(c.sock.(*epollSocket).fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
+		n, err := unix.GetsockoptInt(int(c.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
 		if err != nil {
 			t.Fatal(err)
 		}

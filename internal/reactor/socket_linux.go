@@ -12,10 +12,31 @@ import (
 // epollSocket is one non-blocking TCP socket of an epollEngine. Its system calls cannot block and so
 // are raw: the runtime's scheduler is not told. Go preempts threads by signals: EINTR means once more.
 type epollSocket struct {
-	eng         *epollEngine
-	fd          int // -1 = closed
-	here, there netip.AddrPort
-	bounded     bool // notSentLow is set
+	eng     *epollEngine
+	here    *netip.AddrPort // nil = nobody has asked; it is that of other sockets too
+	fd      int32           // -1 = closed
+	there   packedAddr
+	bounded bool // notSentLow is set
+}
+
+// packedAddr is an address in little more than half of the memory, without a zone. The zero value is none.
+type packedAddr struct {
+	ip   [16]byte
+	port uint16
+}
+
+func pack(a netip.AddrPort) packedAddr {
+	if !a.IsValid() {
+		return packedAddr{}
+	}
+	return packedAddr{a.Addr().As16(), a.Port()}
+}
+
+func (p packedAddr) unpack() netip.AddrPort {
+	if p == (packedAddr{}) {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(p.ip).Unmap(), p.port)
 }
 
 // notSentLow is how much the kernel takes, beyond what is on its way, of a peer that was too slow once
@@ -27,7 +48,7 @@ const notSentLow = 128 << 10
 func (s *epollSocket) refused() {
 	if !s.bounded {
 		s.bounded = true
-		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) // without it there is no such bound
+		_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) // without it there is no such bound
 	}
 }
 
@@ -115,28 +136,41 @@ func (s *epollSocket) close(reset bool) {
 	}
 	if reset {
 		// Without the option the close is an orderly one; nothing better can be done then.
-		_ = unix.SetsockoptLinger(s.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		_ = unix.SetsockoptLinger(int(s.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	}
-	s.eng.forget(s.fd)
-	closeFD(s.fd)
+	s.eng.forget(int(s.fd))
+	closeFD(int(s.fd))
 	s.fd = -1
 }
 
 // closeFD closes a descriptor that cannot block. It is not called again after EINTR: Linux has closed it then.
 func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-func (s *epollSocket) remote() netip.AddrPort { return s.there }
+func (s *epollSocket) remote() netip.AddrPort { return s.there.unpack() }
 
 func (s *epollSocket) local() netip.AddrPort {
-	if !s.here.IsValid() && s.fd >= 0 {
-		s.here = boundAddr(s.fd)
+	if s.here == nil {
+		a := boundAddr(int(s.fd))
+		if !a.IsValid() {
+			return a
+		}
+		s.here = s.eng.share(a)
 	}
-	return s.here
+	return *s.here
+}
+
+// share returns where a is kept: in one place as long as all sockets have the same.
+func (e *epollEngine) share(a netip.AddrPort) *netip.AddrPort {
+	if e.shared == nil || *e.shared != a {
+		kept := a
+		e.shared = &kept
+	}
+	return e.shared
 }
 
 // connectError reads how the connect ended.
 func (s *epollSocket) connectError() error {
-	n, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	n, err := unix.GetsockoptInt(int(s.fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return err
 	}
@@ -147,17 +181,13 @@ func (s *epollSocket) connectError() error {
 }
 
 func boundAddr(fd int) netip.AddrPort {
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
+	var sa unix.RawSockaddrAny
+	size := uint32(unsafe.Sizeof(sa))
+	_, _, e := syscall.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(unsafe.Pointer(&size)))
+	if e != 0 {
 		return netip.AddrPort{}
 	}
-	switch sa := sa.(type) {
-	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
-	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
-	}
-	return netip.AddrPort{}
+	return rawAddr(&sa)
 }
 
 // sockaddr is addr for bind and connect.
@@ -197,5 +227,5 @@ func (e *epollEngine) dial(addr netip.AddrPort) (socket, error) {
 		closeFD(fd)
 		return nil, err
 	}
-	return &epollSocket{eng: e, fd: fd, there: addr}, nil
+	return &epollSocket{eng: e, fd: int32(fd), there: pack(addr)}, nil
 }

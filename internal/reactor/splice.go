@@ -43,13 +43,14 @@ type Splice struct {
 func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice, error) {
 	ok := src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
 		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
-		src.flags&flagTold == 0 && src.from == nil && dst.to == nil
+		src.flags&(flagTold|flagFrom) == 0 && dst.flags&flagTo == 0
 	if !ok {
 		return nil, ErrNoSplice
 	}
 	s := &Splice{src: src, dst: dst, done: done}
-	src.from, dst.to = s, s
-	src.flags &^= flagAgain
+	src.rare().from, dst.rare().to = s, s
+	src.flags = src.flags&^flagAgain | flagFrom
+	dst.flags |= flagTo
 	src.ready()
 	return s, nil
 }
@@ -175,7 +176,7 @@ func (s *Splice) received(n int, err error) bool {
 	src.flags &^= flagReadable
 	switch {
 	case src.flags&flagBroken != 0:
-		src.fail(src.err)
+		src.fail(src.why())
 	case err == errAgain:
 	case err == io.EOF:
 		s.finish(nil)
@@ -206,7 +207,9 @@ func (s *Splice) finish(err error) {
 		src.loop.eng.(splicer).putPipe(s.pipe, s.held)
 		s.pipe, s.held = nil, 0
 	}
-	src.from, dst.to = nil, nil
+	src.seldom.from, dst.seldom.to = nil, nil
+	src.flags &^= flagFrom
+	dst.flags &^= flagTo
 	s.src, s.err = nil, err
 	src.loop.over = append(src.loop.over, s)
 	if err != nil {
@@ -222,10 +225,10 @@ func (s *Splice) tell() {
 
 // endSplices ends the copies from and to c, because of err.
 func (c *Conn) endSplices(err error) {
-	if c.from != nil {
-		c.from.finish(err)
+	if c.flags&flagFrom != 0 {
+		c.seldom.from.finish(err)
 	}
-	if c.to != nil {
-		c.to.finish(err)
+	if c.flags&flagTo != 0 {
+		c.seldom.to.finish(err)
 	}
 }

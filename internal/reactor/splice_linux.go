@@ -44,7 +44,7 @@ func (p *pipe) close() {
 
 // fill is called with an empty pipe only, so that "again" is about the socket and not about the pipe.
 func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
-	n, err := splice(s.(*epollSocket).fd, p.w, pipeSize)
+	n, err := splice(int(s.(*epollSocket).fd), p.w, pipeSize)
 	if n == 0 && err == nil {
 		return 0, io.EOF
 	}
@@ -52,7 +52,7 @@ func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
 }
 
 func (e *epollEngine) drain(p *pipe, s socket, n int) (int, error) {
-	return splice(p.r, s.(*epollSocket).fd, n)
+	return splice(p.r, int(s.(*epollSocket).fd), n)
 }
 
 // splice never blocks: the pipe and the socket are non-blocking.

@@ -18,7 +18,15 @@ type Timer struct {
 }
 
 // NewTimer makes a stopped timer; fn runs on the loop each time the timer expires.
-func (l *Loop) NewTimer(fn func()) *Timer { return &Timer{loop: l, fn: fn, slot: noSlot} }
+func (l *Loop) NewTimer(fn func()) *Timer {
+	t := new(Timer)
+	t.Init(l, fn)
+	return t
+}
+
+// Init makes a Timer that is a field of something else what NewTimer returns. It is called once, before any other method; from
+// then on the Timer must not be copied.
+func (t *Timer) Init(l *Loop, fn func()) { *t = Timer{loop: l, fn: fn, slot: noSlot} }
 
 // Reset arms the timer to expire d after Now, whether it was armed or not. Moving an armed timer to
 // later is a field store: the wheel looks at the deadline again when the old one is due.

@@ -55,7 +55,7 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 	for _, loop := range r.loops {
 		byLoop[loop] = r.serve(t, loop, log, change)
 	}
-	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.AcceptFrom(c, r.Client) })
+	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.AcceptFrom(c, &r.Client) })
 	if err != nil {
 		t.Fatal(err)
 	}

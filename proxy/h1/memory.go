@@ -8,10 +8,11 @@ import (
 // request is the memory of one request: its head's bytes and everything parsed
 // from them. An idle connection holds none.
 type request struct {
-	buf  []byte
-	req  wire.Request
-	head proxy.Head
-	body wire.ChunkDecoder
+	buf       []byte
+	req       wire.Request
+	head      proxy.Head
+	body      wire.ChunkDecoder
+	remaining int64 // body bytes still to come, with Content-Length
 }
 
 // response is the same for an endpoint's answer.

@@ -39,7 +39,8 @@ type Server struct {
 	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
 	requests     freeList[request]
-	conns        *serverConn // every open connection
+	conns        *serverConn     // every open connection
+	unknown      [2]proxy.Client // the client of whom nothing is known, without and with TLS
 	open         [2]atomic.Int64
 	draining     bool
 	ignoreProbes bool
@@ -54,20 +55,20 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	return &Server{
 		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
-		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull,
+		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull, unknown: [2]proxy.Client{{}, {Secure: true}},
 	}, nil
 }
 
 // Accept takes a connection whose next byte is the first of a request.
 func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
-	return s.AcceptFrom(c, proxy.Client{Secure: secure})
+	return s.AcceptFrom(c, &s.unknown[index(secure)])
 }
 
-// AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection.
-func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
+// AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection. Many connections
+// may have the same client, which nobody changes.
+func (s *Server) AcceptFrom(c *reactor.Conn, client *proxy.Client) reactor.Handler {
 	sc := &serverConn{s: s, c: c, first: true, client: client}
-	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
-	sc.timer = s.loop.NewTimer(sc.expire)
+	sc.timer.Init(s.loop, sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.next = s.conns
 	if sc.next != nil {
@@ -82,11 +83,14 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handle
 // them any more. Any goroutine may call it.
 func (s *Server) Open(secure bool) int64 { return s.count(secure).Load() }
 
-func (s *Server) count(secure bool) *atomic.Int64 {
+func (s *Server) count(secure bool) *atomic.Int64 { return &s.open[index(secure)] }
+
+// index is 1 for connections with TLS.
+func index(secure bool) int {
 	if secure {
-		return &s.open[1]
+		return 1
 	}
-	return &s.open[0]
+	return 0
 }
 
 // Drain closes idle connections at once, or leaves them open until they have had one more
@@ -134,20 +138,20 @@ const (
 )
 
 // serverConn is one client connection. It implements reactor.Handler and
-// proxy.Downstream.
+// proxy.Downstream. Tens of thousands of them wait for a request at the same time: what
+// only a request needs is in it or in its exchange.
 type serverConn struct {
 	s          *Server
 	c          *reactor.Conn
 	next, prev *serverConn
-	timer      *reactor.Timer
+	timer      reactor.Timer
 	ex         *proxy.Exchange // nil between requests
 	rq         *request        // nil between requests
-	client     proxy.Client
+	client     *proxy.Client   // without the addresses; it may be that of others too
 
 	idle      int64  // when the last response was complete, of the loop's clock
 	moved     uint64 // bytes the client had taken when that was last looked at
-	remaining int64  // body bytes still to come, with Content-Length
-	searched  int    // bytes of an incomplete head that have been looked at
+	searched  uint32 // bytes of an incomplete head that have been looked at
 	phase     phase
 	first     bool // no request has been seen yet
 	partial   bool // an incomplete head is waiting
@@ -157,6 +161,13 @@ type serverConn struct {
 	chunked   bool // the response goes out in chunks
 	closing   bool // the connection ends with this response
 	untilEnd  bool // the end of the connection is the end of the response body
+}
+
+// who is all that is known of the client.
+func (sc *serverConn) who() proxy.Client {
+	client := *sc.client
+	client.Addr, client.Local = sc.c.RemoteAddr(), sc.c.LocalAddr()
+	return client
 }
 
 // Connected implements reactor.Handler; accepted connections never see it.
@@ -197,13 +208,13 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		sc.searched = 0 // it may have been half of one
 		return used, true
 	}
-	end, err := wire.FindHeadEnd(p, sc.searched, s.limits)
+	end, err := wire.FindHeadEnd(p, int(sc.searched), s.limits)
 	if err != nil {
 		sc.reject(err)
 		return len(p), true
 	}
 	if end == 0 {
-		sc.searched = max(len(p)-3, 0)
+		sc.searched = uint32(max(len(p)-3, 0))
 		if !sc.partial {
 			sc.partial = true
 			if !sc.first {
@@ -228,14 +239,15 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	none := false
 	switch rq.req.Body {
 	case wire.BodyLength:
-		sc.phase, sc.remaining = phaseBody, rq.req.ContentLength
+		sc.phase, rq.remaining = phaseBody, rq.req.ContentLength
 	case wire.BodyChunked:
 		sc.phase = phaseBody
 		rq.body.Reset(wire.ChunkLimits{})
 	default:
 		sc.phase, none = phaseWait, true
 	}
-	sc.ex = s.worker.Acquire(sc, &sc.client)
+	client := sc.who()
+	sc.ex = s.worker.Acquire(sc, &client)
 	sc.ex.Request(&rq.head, none)
 	return end, true
 }
@@ -245,16 +257,17 @@ func (sc *serverConn) handOver() {
 	sc.phase = phaseGone
 	sc.timer.Stop()
 	sc.s.forget(sc)
-	sc.c.SetHandler(sc.s.http2(sc.c, sc.client))
+	sc.c.SetHandler(sc.s.http2(sc.c, sc.who()))
 }
 
 // readBody relays body bytes and returns how many it used.
 func (sc *serverConn) readBody(p []byte) int {
 	if sc.rq.req.Body == wire.BodyLength {
-		take := p[:min(int64(len(p)), sc.remaining)]
-		sc.remaining -= int64(len(take))
+		rq := sc.rq
+		take := p[:min(int64(len(p)), rq.remaining)]
+		rq.remaining -= int64(len(take))
 		sc.ex.RequestData(take)
-		if sc.remaining == 0 && sc.phase == phaseBody {
+		if sc.phase == phaseBody && rq.remaining == 0 {
 			sc.requestEnd()
 		}
 		return len(take)
@@ -295,7 +308,13 @@ func (sc *serverConn) requestEnd() {
 // reject answers a head that is no request.
 func (sc *serverConn) reject(err error) {
 	status, detail := verdict(err)
-	sc.s.worker.Rejected(&sc.client, status, detail)
+	sc.refuse(status, detail)
+}
+
+// refuse logs what never became a request, answers it and ends the connection.
+func (sc *serverConn) refuse(status int, detail string) {
+	client := sc.who()
+	sc.s.worker.Rejected(&client, status, detail)
 	sc.local(status)
 }
 
@@ -361,8 +380,7 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 	switch sc.phase {
 	case phaseHead:
 		if sc.partial { // half a request is worth an answer (RFC 9112 section 8)
-			sc.s.worker.Rejected(&sc.client, 400, "incomplete-head")
-			sc.local(400)
+			sc.refuse(400, "incomplete-head")
 			return
 		}
 		sc.phase = phaseGone
@@ -429,10 +447,11 @@ func (sc *serverConn) expire() {
 	}
 	silent := sc.first && !sc.partial // not a byte has come
 	if sc.partial || silent && !sc.s.ignoreProbes {
-		if !silent || !sc.s.dontLogNull {
-			sc.s.worker.Rejected(&sc.client, 408, "")
+		if silent && sc.s.dontLogNull {
+			sc.local(408)
+		} else {
+			sc.refuse(408, "")
 		}
-		sc.local(408)
 		return
 	}
 	if !silent && sc.reads() {
