@@ -93,13 +93,16 @@ func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientI
 func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientInfo, error)) {
 	layer := newLayer(c, cl.cfg.Workers)
 	layer.tls = tls.Client(&layer.wire, cfg)
-	startHandshake(cl.cfg.Workers, WorkEndpoint, c, layer, cl.cfg.Timeout, nil, func(err error) {
-		if err != nil {
-			done(ClientInfo{}, &EndpointError{err})
-			return
-		}
-		cs := layer.tls.ConnectionState()
-		done(ClientInfo{Protocol: cs.NegotiatedProtocol, Version: cs.Version, CipherSuite: cs.CipherSuite, Resumed: cs.DidResume}, nil)
+	startHandshake(handshakeConfig{
+		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: cl.cfg.Timeout,
+		done: func(err error) {
+			if err != nil {
+				done(ClientInfo{}, &EndpointError{err})
+				return
+			}
+			cs := layer.tls.ConnectionState()
+			done(ClientInfo{Protocol: cs.NegotiatedProtocol, Version: cs.Version, CipherSuite: cs.CipherSuite, Resumed: cs.DidResume}, nil)
+		},
 	})
 }
 

@@ -3,7 +3,7 @@ package tlsmux
 import (
 	"errors"
 	"io"
-	"sync"
+	"iter"
 	"time"
 
 	"turnout/internal/reactor"
@@ -22,158 +22,190 @@ var errGivenUp = errors.New("handshake given up")
 
 const defaultHandshakeTimeout = 10 * time.Second
 
-// handshake runs crypto/tls's blocking handshake of one connection on a goroutine. It is the connection's handler
-// meanwhile. The connection is paused except when the goroutine waits for bytes, so what it has not asked for, the end of
-// the input included, stays with the connection.
+// handshake runs crypto/tls's handshake of one connection in steps, each from the arrival of bytes until it needs more. It
+// is the connection's handler meanwhile, and nothing is read from the connection but what it waits for: what comes later,
+// the end of the input included, stays with the connection.
 //
-// The goroutine ends with the handshake, or soon after over was set.
+// crypto/tls does not know of steps: it blocks when it reads. So it runs as a coroutine (iter.Pull), which is
+// no goroutine of its own to the scheduler. All its steps have to be on the same thread, where the first one was: one of
+// Workers, or that of the loop.
+//
+// A handshake belongs to its loop, or, from the call of submit to that of stepped, to where it is computed.
 type handshake struct {
+	job     // in the pool; a loop's own handshakes have none
 	workers *Workers
+	turns   *turns // of the loop that computes the steps itself; nil = workers do
 	conn    *reactor.Conn
 	loop    *reactor.Loop
 	layer   *Layer
-	timer   *reactor.Timer
-	done    func(error) // called once on the loop
-	result  error       // of the goroutine
-	over    bool        // loop: done was called
 
-	work    Work      // goroutine: what it computes next
-	holding bool      // goroutine: it is its turn to compute
-	since   time.Time // goroutine: when that began
-
-	wake chan struct{} // capacity 1: look at the fields below again
-	dead chan struct{} // closed when nobody waits for the result any more
-
-	mu    sync.Mutex
+	next  func() (struct{}, bool) // of the coroutine; nil = not begun
+	stop  func()
+	yield func(struct{}) bool
 	in    []byte // from the wire, not read yet
 	out   []byte // to the wire
-	asked bool   // exchange is posted
 	eof   bool   // nothing follows in
+	quit  bool   // the next step is the last one and has nothing to do but end
+	ended bool   // the coroutine has
+	err   error  // why it failed
+
+	asked *signature // what the coroutine waits for instead of bytes, nil = for bytes; of a loop's own handshakes
+
+	// The loop's own.
+	timer    *reactor.Timer
+	deadline int64       // of loop.Now
+	done     func(error) // called once
+	busy     bool        // submitted
+	begun    bool        // the first step was made
+	over     bool        // done was called
 }
 
-// startHandshake runs the handshake of layer.tls on c, which must read and write layer.wire. first is what was read already,
-// copied, work what there is to compute at first. done is called on the loop: with nil after the layer was set, and then sets the handler; else with the reason, and
-// the connection is closed or closing.
-func startHandshake(w *Workers, work Work, c *reactor.Conn, layer *Layer, timeout time.Duration, first []byte, done func(error)) *handshake {
+// handshakeConfig is what a handshake is about.
+type handshakeConfig struct {
+	workers *Workers
+	work    Work   // what there is to compute at first
+	turns   *turns // nil = it is computed by workers
+	conn    *reactor.Conn
+	layer   *Layer // conn has to read and write layer.wire
+	timeout time.Duration
+	first   []byte // what was read already; copied
+	// done is called on the loop, not before startHandshake has returned: with nil after the layer was set, and then sets
+	// the handler; else with the reason, and the connection is closed or closing.
+	done func(error)
+}
+
+// startHandshake runs the handshake of cfg.layer.tls.
+func startHandshake(cfg handshakeConfig) *handshake {
 	h := &handshake{
-		workers: w, work: work, conn: c, loop: c.Loop(), layer: layer, done: done,
-		wake: make(chan struct{}, 1), dead: make(chan struct{}),
-		in: append([]byte(nil), first...),
+		workers: cfg.workers, turns: cfg.turns, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, done: cfg.done,
+		in: append([]byte(nil), cfg.first...),
 	}
-	layer.wire.hs = h
-	h.timer = h.loop.NewTimer(func() { h.fail(ErrHandshakeTimeout) })
-	h.timer.Reset(timeout)
-	c.Pause()
-	c.SetHandler(h)
-	w.running.Add(1)
-	go h.run()
+	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
+	h.layer.wire.hs = h
+	h.deadline = h.loop.Now() + int64(cfg.timeout)
+	h.timer = h.loop.NewTimer(h.late)
+	h.timer.Reset(min(cfg.timeout, cfg.workers.timeout))
+	h.conn.Pause()
+	h.conn.SetHandler(h)
+	h.workers.running.Add(1)
+	h.submit()
 	return h
 }
 
-// run is the goroutine.
-func (h *handshake) run() {
-	defer h.workers.running.Add(-1)
-	if h.result = h.begin(); h.result == nil {
-		h.result = h.layer.tls.Handshake()
-		h.pause()
-	}
-	if !errors.Is(h.result, errGivenUp) {
-		h.loop.Post(h.finish)
+// submit has the next step computed.
+func (h *handshake) submit() {
+	h.busy = true
+	if h.turns != nil {
+		h.turns.put(h)
+	} else {
+		h.workers.pool(h.kind).put(&h.job)
 	}
 }
 
-// begin waits for the turn to compute.
-func (h *handshake) begin() error {
-	if err := h.workers.acquire(h.work, h.dead); err != nil {
-		return err
-	}
-	h.holding, h.since = true, time.Now()
-	return nil
-}
-
-// pause lets others compute.
-func (h *handshake) pause() {
-	if h.holding {
-		h.holding = false
-		h.workers.release(h.work, h.since)
-	}
-	if h.work != WorkEndpoint {
-		h.work = WorkFinish
-	}
-}
-
-// read waits for bytes. Called by the goroutine.
-func (h *handshake) read(p []byte) (int, error) {
-	for {
-		h.mu.Lock()
-		if len(h.in) > 0 {
-			n := h.layer.wire.rec.next(h.in, len(p))
-			copy(p, h.in[:n])
-			h.in = h.in[n:]
-			h.mu.Unlock()
-			return n, nil
-		}
-		if h.eof {
-			h.mu.Unlock()
-			return 0, io.ErrUnexpectedEOF
-		}
-		post := !h.asked
-		h.asked = true
-		h.mu.Unlock()
-		if post && !h.loop.Post(h.exchange) {
-			return 0, reactor.ErrClosed
-		}
-		if err := h.sleep(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// sleep lets others compute until there is news.
-func (h *handshake) sleep() error {
-	h.pause()
-	select {
-	case <-h.wake:
-	case <-h.dead:
-		return errGivenUp
-	}
-	return h.begin()
-}
-
-// write keeps output until the goroutine waits or ends. Called by the goroutine.
-func (h *handshake) write(p []byte) {
-	h.mu.Lock()
-	h.out = append(h.out, p...)
-	h.mu.Unlock()
-}
-
-// exchange sends what the goroutine wrote and lets the connection present what it waits for.
-func (h *handshake) exchange() {
-	if h.over {
+// step implements task; t is nil on the loop.
+func (h *handshake) step(t *thread) {
+	if t == nil && h.over {
+		h.stepped()
 		return
 	}
+	if h.next == nil {
+		if h.next, h.stop = iter.Pull(h.compute); t != nil {
+			h.home = t
+			t.bound++
+		}
+	}
+	if !h.quit {
+		h.next()
+		if t == nil {
+			h.stepped()
+			return
+		}
+		if h.loop.Post(h.stepped) {
+			return // it is the loop's again
+		}
+	}
+	h.stop() // the loop has no more use for it, or has ended
+	h.workers.running.Add(-1)
+}
+
+// compute is the coroutine.
+func (h *handshake) compute(yield func(struct{}) bool) {
+	h.yield = yield
+	h.err = h.layer.tls.Handshake()
+	h.ended = true
+	if h.home != nil {
+		h.home.bound--
+	}
+}
+
+// read waits for bytes. Called by the coroutine.
+func (h *handshake) read(p []byte) (int, error) {
+	for len(h.in) == 0 {
+		if h.eof {
+			return 0, io.ErrUnexpectedEOF
+		}
+		if !h.yield(struct{}{}) {
+			return 0, errGivenUp
+		}
+	}
+	n := h.layer.wire.rec.next(h.in, len(p))
+	copy(p, h.in[:n])
+	h.in = h.in[n:]
+	return n, nil
+}
+
+// write keeps output until the step ends. Called by the coroutine.
+func (h *handshake) write(p []byte) { h.out = append(h.out, p...) }
+
+// stepped takes the handshake back from where it was computed.
+func (h *handshake) stepped() {
+	h.busy, h.begun = false, true
+	switch {
+	case h.over:
+		h.dispose()
+		return
+	case h.ended:
+		h.finish()
+		return
+	case h.asked != nil:
+		h.workers.pool(h.asked.kind).put(&h.asked.job)
+		return
+	}
+	if h.kind != WorkEndpoint {
+		h.kind = WorkFinish
+	}
+	h.timer.Reset(time.Duration(max(h.deadline-h.loop.Now(), 0)))
 	h.flush()
-	h.conn.Resume()
+	h.conn.Resume() // to be given what it waits for
+}
+
+// late ends what took too long.
+func (h *handshake) late() {
+	switch {
+	case h.loop.Now() >= h.deadline:
+		h.fail(ErrHandshakeTimeout)
+	case h.turns == nil && !h.begun && h.workers.pool(h.kind).take(&h.job):
+		h.workers.stats[h.kind].Refused.Add(1)
+		h.busy = false
+		h.fail(ErrQueued)
+	default:
+		h.timer.Reset(time.Duration(h.deadline - h.loop.Now()))
+	}
 }
 
 // flush queues the output and returns how much there was.
 func (h *handshake) flush() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	n := len(h.out)
 	h.conn.Write(h.out)
 	h.out = h.out[:0]
 	return n
 }
 
-// finish ends the handshake on the loop.
+// finish ends the handshake.
 func (h *handshake) finish() {
-	if h.over {
-		return
-	}
 	sent := h.flush()
-	if h.result != nil {
-		h.end(h.result)
+	if h.err != nil {
+		h.end(h.err)
 		if sent > 0 { // the alert
 			h.conn.Close()
 		} else {
@@ -200,18 +232,27 @@ func (h *handshake) fail(err error) {
 	}
 }
 
-// end tells whoever started the handshake, and the goroutine.
+// end tells whoever started the handshake, and sees to the coroutine.
 func (h *handshake) end(err error) {
 	h.over = true
 	h.timer.Stop()
-	close(h.dead)
+	h.dispose()
 	h.done(err)
 }
 
-func (h *handshake) news() {
-	select {
-	case h.wake <- struct{}{}:
+// dispose ends the coroutine of a handshake that is over, as soon as that can be.
+func (h *handshake) dispose() {
+	switch {
+	case h.busy && (h.turns != nil || h.begun || !h.workers.pool(h.kind).take(&h.job)):
+		// it is called again by stepped
+	case !h.begun || h.ended:
+		h.workers.running.Add(-1)
+	case h.turns != nil:
+		h.stop()
+		h.workers.running.Add(-1)
 	default:
+		h.quit = true
+		h.submit()
 	}
 }
 
@@ -224,20 +265,17 @@ func (h *handshake) Data(c *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	c.Pause()
-	h.mu.Lock()
 	h.in = append(h.in, p...)
-	h.asked = false
-	h.mu.Unlock()
-	h.news()
+	h.submit()
 	return len(p)
 }
 
 // EOF implements reactor.Handler.
 func (h *handshake) EOF(*reactor.Conn) {
-	h.mu.Lock()
-	h.eof = true
-	h.mu.Unlock()
-	h.news()
+	if !h.over {
+		h.eof = true
+		h.submit()
+	}
 }
 
 // Drained implements reactor.Handler.

@@ -20,6 +20,8 @@ const (
 
 	extServerName        = 0
 	extALPN              = 16
+	extSessionTicket     = 35
+	extPreSharedKey      = 41
 	extSupportedVersions = 43
 )
 
@@ -79,6 +81,7 @@ type Hello struct {
 	Size int
 
 	alpn     []byte // list of 8-bit length-prefixed names, checked; nil = no extension
+	ticket   []byte // session ticket, of TLS 1.3 the first one; nil = none, or none that makes sense
 	versions []byte // list of 16-bit versions, checked; nil = no extension
 }
 
@@ -295,6 +298,15 @@ func (h *Hello) parseExtensions(exts *cursor) error {
 			err = h.parseALPN(&body)
 		case extSupportedVersions:
 			err = h.parseVersions(&body)
+		case extSessionTicket: // RFC 5077
+			if len(body.b) > 0 {
+				h.ticket = body.b
+			}
+		case extPreSharedKey: // RFC 8446 section 4.2.11; whether it makes sense is for the handshake to say
+			identities := cursor{b: body.take(body.u16())}
+			if ticket := identities.take(identities.u16()); len(ticket) > 0 {
+				h.ticket = ticket
+			}
 		}
 		if err != nil {
 			return err

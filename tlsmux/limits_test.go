@@ -292,9 +292,8 @@ func TestLoopEndsWithOpenHandshakes(t *testing.T) {
 
 // TestInputIsBoundedDuringHandshake sends without end where the client's Finished belongs.
 func TestInputIsBoundedDuringHandshake(t *testing.T) {
-	w, err := NewWorkers(WorkersConfig{Handshakes: 1})
-	must(t, err)
-	must(t, w.acquire(WorkFinish, nil)) // nothing is computed
+	w := newWorkers(t, WorkersConfig{Handshakes: 1})
+	letGo := occupy(t, w) // nothing is computed
 	m := serveMemory(t, Config{Workers: w})
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
@@ -305,7 +304,7 @@ func TestInputIsBoundedDuringHandshake(t *testing.T) {
 	}
 	p.Reset()
 	m.net.Run()
-	w.release(WorkFinish, time.Now())
+	letGo()
 }
 
 func TestManyAtOnce(t *testing.T) {

@@ -91,16 +91,22 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 	return p, nil
 }
 
-// config is the tls.Config for a client. crypto/tls would refuse clients that offer unknown protocols only.
-func (p *Policy) config(h *Hello) *tls.Config {
+// config is the tls.Config for a client. crypto/tls would refuse clients that offer unknown protocols only. resumes says
+// that the handshake needs neither a private key nor the judgement of a certificate: the client has a ticket that is good.
+func (p *Policy) config(h *Hello) (c *tls.Config, resumes bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
 	s := p.current.Load()
+	c = s.plain
 	if slices.ContainsFunc(p.protocols, h.Offers) {
-		return s.negotiate
+		c = s.negotiate
 	}
-	return s.plain
+	if h.ticket != nil && s.trust == nil {
+		session, err := c.UnwrapSession(h.ticket, tls.ConnectionState{ServerName: h.ServerName})
+		resumes = err == nil && session != nil
+	}
+	return c, resumes
 }
 
 var errNameDiffers = errors.New("crypto/tls reads another server name than the router did")
@@ -110,6 +116,9 @@ func decidedCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	w, ok := hello.Conn.(*wire)
 	if !ok || !strings.EqualFold(hello.ServerName, w.serverName) {
 		return nil, errNameDiffers
+	}
+	if w.certificate != nil && w.hs != nil && w.hs.turns != nil {
+		return w.hs.lend(w.certificate), nil
 	}
 	return w.certificate, nil // nil: crypto/tls answers unrecognized_name
 }

@@ -95,9 +95,10 @@ type Mux struct {
 	lanes atomic.Pointer[[]*lane]
 }
 
-// lane is the list of the pending connections of one loop, the oldest first.
+// lane is what belongs to one loop, with the list of its pending connections, the oldest first.
 type lane struct {
 	loop        *reactor.Loop
+	turns       turns
 	first, last *entry
 }
 
@@ -170,7 +171,7 @@ func (m *Mux) lane(loop *reactor.Loop) *lane {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ln := &lane{loop: loop}
+	ln := &lane{loop: loop, turns: turns{loop: loop, stats: m.cfg.Workers.Stats(WorkResumed)}}
 	old := *m.lanes.Load()
 	lanes := append(old[:len(old):len(old)], ln)
 	m.lanes.Store(&lanes)
@@ -321,8 +322,16 @@ func (e *entry) decide(hello *Hello, p []byte) int {
 	layer := newLayer(e.conn, cfg.Workers)
 	layer.wire.serverName = hello.ServerName
 	layer.wire.certificate = decision.Certificate
-	layer.tls = tls.Server(&layer.wire, cfg.Policy.config(hello))
-	e.hs = startHandshake(cfg.Workers, workOf(decision.Certificate), e.conn, layer, cfg.HandshakeTimeout, p, e.established)
+	h := handshakeConfig{
+		workers: cfg.Workers, work: workOf(decision.Certificate), conn: e.conn, layer: layer,
+		timeout: cfg.HandshakeTimeout, first: p, done: e.established,
+	}
+	config, resumes := cfg.Policy.config(hello)
+	if resumes {
+		h.work, h.turns = WorkResumed, &e.lane.turns
+	}
+	layer.tls = tls.Server(&layer.wire, config)
+	e.hs = startHandshake(h)
 	return len(p)
 }
 

@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"sync"
+	"net/netip"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,28 +22,52 @@ func newWorkers(t *testing.T, cfg WorkersConfig) *Workers {
 	return w
 }
 
+// toil is a task that takes its time.
+type toil struct {
+	job
+	cost time.Duration
+	done func()
+}
+
+func (w *toil) step(*thread) {
+	elapse(w.cost)
+	w.done()
+}
+
+// give has the workers toil. What done does belongs to their thread.
+func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *toil {
+	j := &toil{cost: cost, done: done}
+	j.job = job{task: j, kind: kind, share: share}
+	w.pool(kind).put(&j.job)
+	return j
+}
+
+// occupy keeps one thread for clients busy until letGo is called.
+func occupy(t *testing.T, w *Workers) (letGo func()) {
+	t.Helper()
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	give(w, WorkFinish, 0, 0, func() { close(begun); <-end; close(ended) })
+	get(t, "a thread", begun)
+	return func() { close(end); get(t, "its end", ended) }
+}
+
 // TestFloodOfOneKindTakesItsShare: while handshakes with RSA keys come without end, those of another kind that come get
 // their turns, and neither gets more time than the other. Time is virtual.
 func TestFloodOfOneKindTakesItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Hour})
+		w := newWorkers(t, WorkersConfig{Handshakes: 1})
 		var done [Works]atomic.Int64
 		stop := time.Now().Add(10 * time.Second)
-		var all sync.WaitGroup
-		defer all.Wait()
 		flood := func(kind Work, cost time.Duration) {
+			var again func()
+			again = func() {
+				done[kind].Add(1)
+				if time.Now().Before(stop) {
+					give(w, kind, 0, cost, again)
+				}
+			}
 			for range 50 {
-				all.Go(func() {
-					for time.Now().Before(stop) {
-						if w.acquire(kind, nil) != nil {
-							return
-						}
-						since := time.Now()
-						elapse(cost)
-						w.release(kind, since)
-						done[kind].Add(1)
-					}
-				})
+				give(w, kind, 0, cost, again)
 			}
 		}
 		flood(WorkRSA, 1200*time.Microsecond)
@@ -50,6 +76,7 @@ func TestFloodOfOneKindTakesItsShare(t *testing.T) {
 		flood(WorkECDSA, 200*time.Microsecond)
 		elapse(5 * time.Second)
 		rsa, ecdsa := done[WorkRSA].Load()-alone, done[WorkECDSA].Load()
+		elapse(2 * threadIdle)
 		if alone < 4100 {
 			t.Errorf("%d turns alone in 5 s of 1.2 ms each", alone)
 		}
@@ -59,99 +86,149 @@ func TestFloodOfOneKindTakesItsShare(t *testing.T) {
 	})
 }
 
-// TestTurnsInOrder has one kind wait in the order it came, and the finishing of handshakes before new ones.
+// TestTurnsInOrder has one kind wait in the order it came, addresses in turn, and another kind for its part of the time.
 func TestTurnsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Hour})
-		must(t, w.acquire(WorkEndpoint, nil))
-		began := time.Now()
-		order := make(chan int, 5)
+		w := newWorkers(t, WorkersConfig{Handshakes: 1})
+		letGo := occupy(t, w)
+		var order []string
+		toil := func(name string, kind Work, share uint8) {
+			give(w, kind, share, time.Millisecond, func() { order = append(order, name) })
+		}
 		for i := range 5 {
-			go func() {
-				if w.acquire(WorkECDSA, nil) != nil {
-					return
-				}
-				since := time.Now()
-				elapse(time.Millisecond)
-				order <- i
-				w.release(WorkECDSA, since)
-			}()
-			synctest.Wait()
+			toil("many"+strconv.Itoa(i), WorkECDSA, 3)
 		}
-		if n := w.Waiting(); n != 5 {
-			t.Errorf("%d wait, want 5", n)
+		toil("few0", WorkECDSA, 9)
+		toil("few1", WorkECDSA, 9)
+		toil("rsa", WorkRSA, 3)
+		if n := w.Waiting(); n != 8 {
+			t.Errorf("%d wait, want 8", n)
 		}
-		elapse(time.Millisecond)
-		w.release(WorkEndpoint, began)
-		for i := range 5 {
-			if got := <-order; got != i {
-				t.Errorf("turn %d is that of %d", i, got)
-			}
-		}
+		letGo()
+		elapse(2 * threadIdle)
 		synctest.Wait()
-		s := w.Stats(WorkECDSA)
-		if s.Turns.Load() != 5 || s.Nanos.Load() != uint64(5*time.Millisecond) || w.Stats(WorkEndpoint).Nanos.Load() != uint64(time.Millisecond) {
-			t.Errorf("counted %d turns of %d ns, and %d ns of the other kind", s.Turns.Load(), s.Nanos.Load(), w.Stats(WorkEndpoint).Nanos.Load())
+		if got, want := strings.Join(order, " "), "many0 rsa few0 many1 few1 many2 many3 many4"; got != want {
+			t.Errorf("the order was %s, want %s", got, want)
 		}
-		if w.Waiting() != 0 || w.free != 1 {
-			t.Errorf("in the end %d wait and %d are free", w.Waiting(), w.free)
+		s := w.Stats(WorkECDSA)
+		if s.Turns.Load() != 7 || s.Nanos.Load() != uint64(7*time.Millisecond) {
+			t.Errorf("counted %d turns of %d ns", s.Turns.Load(), s.Nanos.Load())
+		}
+		if w.Waiting() != 0 {
+			t.Errorf("in the end %d wait", w.Waiting())
 		}
 	})
 }
 
 // TestUnusedTimeIsNotSaved: a kind that had nothing to do for long does not make the others wait for as long.
 func TestUnusedTimeIsNotSaved(t *testing.T) {
-	w := newWorkers(t, WorkersConfig{Handshakes: 1})
-	w.spent[WorkRSA] = time.Hour
-	w.queues[WorkRSA] = []*waiter{{turn: make(chan struct{})}}
-	w.join(WorkECDSA)
-	if w.spent[WorkECDSA] != time.Hour {
-		t.Errorf("begins with %v, want as much as who waits", w.spent[WorkECDSA])
+	p := newWorkers(t, WorkersConfig{Handshakes: 1}).clients
+	p.spent[WorkRSA] = time.Hour
+	p.count[WorkRSA] = 1
+	p.join(WorkECDSA)
+	if p.spent[WorkECDSA] != time.Hour {
+		t.Errorf("begins with %v, want as much as who waits", p.spent[WorkECDSA])
 	}
-	w.queues[WorkRSA] = nil
-	w.join(WorkRSA)
-	if w.spent[WorkRSA] != 0 {
-		t.Errorf("begins with %v when nobody waits", w.spent[WorkRSA])
+	p.count[WorkRSA] = 0
+	p.join(WorkRSA)
+	if p.spent[WorkRSA] != 0 {
+		t.Errorf("begins with %v when nobody waits", p.spent[WorkRSA])
 	}
 }
 
-func TestTurnsThatDoNotCome(t *testing.T) {
+// threadsOf returns how many threads a pool has.
+func threadsOf(p *pool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.threads
+}
+
+// TestThreads: there are no more than allowed, what belongs to one stays with it, and without work they end.
+func TestThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Second})
-		must(t, w.acquire(WorkRSA, nil))
-		began := time.Now()
-		if err := w.acquire(WorkRSA, nil); !errors.Is(err, ErrQueued) || time.Since(began) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(began))
+		w := newWorkers(t, WorkersConfig{Handshakes: 2, Endpoints: 1})
+		var done atomic.Int64
+		most := 0
+		for i := range 20 {
+			kind := []Work{WorkECDSA, WorkRSA, WorkFinish}[i%3]
+			give(w, kind, uint8(i%shares), time.Millisecond, func() { done.Add(1) })
 		}
-		dead := make(chan struct{})
-		time.AfterFunc(time.Millisecond, func() { close(dead) })
-		if err := w.acquire(WorkRSA, dead); !errors.Is(err, errGivenUp) {
-			t.Errorf("given up: %v", err)
+		for range 40 {
+			most = max(most, threadsOf(w.clients))
+			elapse(time.Millisecond)
 		}
-		if n := w.Stats(WorkRSA).Refused.Load(); n != 1 || w.Waiting() != 0 {
-			t.Errorf("%d refused, %d wait", n, w.Waiting())
+		if most != 2 || done.Load() != 20 || threadsOf(w.endpoints) != 0 {
+			t.Errorf("%d threads did %d jobs, and there are %d for endpoints", most, done.Load(), threadsOf(w.endpoints))
 		}
-		w.release(WorkRSA, began)
-		must(t, w.acquire(WorkECDSA, nil))
-		w.release(WorkECDSA, time.Now())
-		if w.free != 1 {
-			t.Errorf("%d are free", w.free)
+		elapse(2 * threadIdle)
+		if threadsOf(w.clients) != 0 {
+			t.Errorf("%d threads are left", threadsOf(w.clients))
 		}
+		var called atomic.Bool
+		give(w, WorkEndpoint, 0, 0, func() { called.Store(true) })
+		elapse(time.Millisecond)
+		if !called.Load() || threadsOf(w.endpoints) != 1 || threadsOf(w.clients) != 0 {
+			t.Errorf("done %v with %d threads for endpoints and %d for clients", called.Load(), threadsOf(w.endpoints), threadsOf(w.clients))
+		}
+		elapse(2 * threadIdle)
 	})
+}
+
+func TestJobsCanBeTakenBack(t *testing.T) {
+	w := newWorkers(t, WorkersConfig{Handshakes: 1})
+	letGo := occupy(t, w)
+	defer letGo()
+	p := w.clients
+	first, second := give(w, WorkRSA, 1, 0, nil), give(w, WorkRSA, 1, 0, nil)
+	for _, j := range []*toil{first, second} {
+		if !p.take(&j.job) || p.take(&j.job) {
+			t.Error("taken back never, or twice")
+		}
+	}
+	if w.Waiting() != 0 || p.queues[WorkRSA].first() != nil {
+		t.Errorf("%d wait", w.Waiting())
+	}
+}
+
+// TestSharesOfAddresses: the addresses of one IPv6 network are one, others are likely to be several.
+func TestSharesOfAddresses(t *testing.T) {
+	w := newWorkers(t, WorkersConfig{})
+	seen := map[uint8]bool{}
+	for i := range 100 {
+		ip := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
+		seen[w.shareOf(ip)] = true
+		if w.shareOf(ip) != w.shareOf(ip) || w.shareOf(ip) >= shares {
+			t.Fatal("the share of an address is not one, or none of those there are")
+		}
+	}
+	if len(seen) < shares/2 {
+		t.Errorf("100 addresses have %d shares", len(seen))
+	}
+	if w.shareOf(netip.MustParseAddr("2001:db8::1")) != w.shareOf(netip.MustParseAddr("2001:db8::ffff:1")) {
+		t.Error("two addresses of one network have two shares")
+	}
+	w.shareOf(netip.Addr{})
 }
 
 // TestQueueTimeoutOfMux: a handshake whose turn does not come is refused, counted and told.
 func TestQueueTimeoutOfMux(t *testing.T) {
-	w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Millisecond})
-	must(t, w.acquire(WorkFinish, nil))
+	w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Second})
+	letGo := occupy(t, w)
 	m := serveMemory(t, Config{Workers: w})
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
-	m.await(t, "the refusal", func() bool { return m.mux.Stats().Shed.Load() == 1 })
-	if got := get(t, "failure", m.failed).err; !errors.Is(got, ErrQueued) {
+	m.net.Run()
+	if m.net.Advance(900 * time.Millisecond); m.mux.Pending() != 1 || w.Waiting() != 1 {
+		t.Fatalf("%d pending, %d wait", m.mux.Pending(), w.Waiting())
+	}
+	m.net.Advance(200 * time.Millisecond)
+	if got := get(t, "failure", m.failed).err; !errors.Is(got, ErrQueued) || m.mux.Stats().Shed.Load() != 1 {
 		t.Errorf("told %v", got)
 	}
-	w.release(WorkFinish, time.Now())
+	if n := w.Stats(WorkECDSA).Refused.Load(); n != 1 || w.Running() != 0 || w.Waiting() != 0 {
+		t.Errorf("%d refused, %d running, %d wait", n, w.Running(), w.Waiting())
+	}
+	letGo()
 	if err := m.echoTLS(t, &tls.Config{}); err != nil {
 		t.Error(err)
 	}

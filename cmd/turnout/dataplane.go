@@ -81,7 +81,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		return nil, err
 	}
 	d := &dataplane{cfg: cfg, group: group, lanes: map[*reactor.Loop]*lane{}}
-	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops()))})
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops()))})
 	if err != nil {
 		return nil, err
 	}
@@ -217,11 +217,14 @@ func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 // than half of the cores would leave none free for a loop that wakes up.
 func handshakes(loops int) int { return (loops + 1) / 2 }
 
+// endpointHandshakes is the same for handshakes with endpoints, which are few: connections are used again.
+func endpointHandshakes(loops int) int { return (loops + 3) / 4 }
+
 // spareProcessors is how many goroutines can run beside the loops: a busy loop keeps
 // its scheduler slot for 10 ms at a time, and logs and the controller must not wait for
 // that; nor must a loop wait for handshakes, which have slots of their own. The kernel
 // shares the cores among all of them.
-func spareProcessors(loops int) int { return handshakes(loops) + 1 }
+func spareProcessors(loops int) int { return handshakes(loops) + endpointHandshakes(loops) + 1 }
 
 // Run serves until ctx is done. Then idle connections are closed, running requests
 // and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
