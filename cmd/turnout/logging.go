@@ -13,10 +13,13 @@ import (
 	"turnout/internal/accesslog"
 )
 
+// logTime is how the log writes times.
+const logTime = "2006-01-02T15:04:05.000000Z07:00"
+
 // newLogger writes one JSON object per line to w.
 func newLogger(w io.Writer, level zapcore.Level) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000000Z07:00")
+	encoding.EncodeTime = zapcore.TimeEncoderOfLayout(logTime)
 	encoding.EncodeDuration = zapcore.StringDurationEncoder
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), level))
 }
@@ -96,14 +99,14 @@ func (l *logOptions) open(stdout io.Writer, log *zap.Logger) (*accesslog.Log, fu
 		}
 	}
 	if onStdout {
-		writers = append(writers, stdout)
+		writers = append(writers, &wholeLines{w: stdout})
 	}
 	if l.access != "off" && l.access != "" && l.access != "stdout" {
 		f, err := os.OpenFile(l.access, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 		if err != nil {
 			return nil, nil, fmt.Errorf("cannot open access log: %w", err)
 		}
-		writers, files = append(writers, f), append(files, f)
+		writers, files = append(writers, &wholeLines{w: f}), append(files, f)
 	}
 	if len(writers) == 0 {
 		return nil, closeFiles, nil
@@ -113,7 +116,36 @@ func (l *logOptions) open(stdout io.Writer, log *zap.Logger) (*accesslog.Log, fu
 		closeFiles()
 		return nil, nil, err
 	}
-	return a, func() { a.Close(); closeFiles() }, nil
+	return a, func() {
+		closed := make(chan struct{})
+		go func() { a.Close(); close(closed) }()
+		if !within(logPatience, closed) {
+			log.Warn("the end of the access log is lost: nobody reads it")
+			return
+		}
+		closeFiles()
+	}, nil
+}
+
+// wholeLines writes lines. A disk that is full takes a part of one; what is written after that begins on a line of its own.
+type wholeLines struct {
+	w    io.Writer
+	torn bool // the last line is not whole
+}
+
+// Write implements io.Writer.
+func (l *wholeLines) Write(p []byte) (int, error) {
+	if l.torn {
+		if _, err := io.WriteString(l.w, "\n"); err != nil {
+			return 0, err
+		}
+		l.torn = false
+	}
+	n, err := l.w.Write(p)
+	if n > 0 {
+		l.torn = p[n-1] != '\n'
+	}
+	return n, err
 }
 
 // everywhere writes to each writer, also after one of them failed.

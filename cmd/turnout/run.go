@@ -23,8 +23,10 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 	if o.useCluster(env); o.manifests == "" && !o.cluster {
 		return errNoSource
 	}
-	log := newLogger(stderr, o.logLevel)
-	defer func() { _ = log.Sync() }() // fails on pipes and terminals; nothing to do about it
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log has gone; that is no reason to go too
+	queue := newLogQueue(stderr, logRoom)
+	defer queue.close(logPatience)
+	log := newLogger(queue, o.logLevel)
 	for _, w := range warnings {
 		log.Warn(w)
 	}

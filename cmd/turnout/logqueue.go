@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// logRoom is how many bytes of lines may wait for whoever reads the log.
+const logRoom = 1 << 20
+
+// logPatience is how long the end of the process waits for whoever reads a log.
+const logPatience = time.Second
+
+// logQueue writes lines on a goroutine of its own, so that whoever logs does not wait for whoever reads: a log collector that
+// hangs must hold up neither changes of routes nor the end of the process. Lines that find no room are lost, and a line says
+// how many once there is room again.
+type logQueue struct {
+	w    io.Writer
+	room int
+	wake chan struct{} // one slot; closed by close
+	done chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	waiting []byte // whole lines
+	lost    int    // lines
+	ended   bool
+}
+
+// newLogQueue starts the goroutine, which close ends. room is in bytes.
+func newLogQueue(w io.Writer, room int) *logQueue {
+	q := &logQueue{w: w, room: room, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+// Write takes whole lines. It never waits and never fails.
+func (q *logQueue) Write(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended || len(q.waiting)+len(p) > q.room {
+		q.lost++
+		return len(p), nil
+	}
+	q.waiting = append(q.waiting, p...)
+	select {
+	case q.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return len(p), nil
+}
+
+func (q *logQueue) run() {
+	defer close(q.done)
+	var batch []byte
+	for range q.wake {
+		batch = q.drain(batch)
+	}
+	q.drain(batch) // what came before the end
+}
+
+// drain writes all that waits. It uses the memory of batch and returns memory for the next one.
+func (q *logQueue) drain(batch []byte) []byte {
+	for {
+		q.mu.Lock()
+		lost := q.lost
+		q.lost = 0
+		batch, q.waiting = q.waiting, batch[:0]
+		q.mu.Unlock()
+		if lost > 0 { // they are behind those that waited
+			batch = fmt.Appendf(batch, `{"level":"warn","ts":%q,"msg":"lines of this log were lost because nobody read it","lines":%d}`+"\n",
+				time.Now().UTC().Format(logTime), lost)
+		}
+		if len(batch) == 0 {
+			return batch
+		}
+		_, _ = q.w.Write(batch) // there is no other log to tell of it
+	}
+}
+
+// close writes what waits and ends the goroutine. It gives up after patience. Lines that come later are lost.
+func (q *logQueue) close(patience time.Duration) {
+	q.mu.Lock()
+	q.ended = true
+	q.mu.Unlock()
+	close(q.wake)
+	within(patience, q.done)
+}
+
+// within waits for done, but no longer than d, and says whether it came.
+func within(d time.Duration, done <-chan struct{}) bool {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
