@@ -23,6 +23,9 @@ func (p *Policy) SetTrust(t *clientcert.Trust) error {
 	return p.replace(t)
 }
 
+// Trust returns what certificates of clients are judged by now; nil = clients are not asked for them.
+func (p *Policy) Trust() *clientcert.Trust { return p.current.Load().trust }
+
 // ShareTickets has session tickets encrypted with keys made from these secrets instead of the policy's own, which only
 // this process knows: routers with the same secrets and the same policy resume each other's sessions. New tickets use the
 // first secret, the others count as well. Each has 32 bytes or more, and nobody else should ever see them.

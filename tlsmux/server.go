@@ -12,6 +12,7 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/routing"
+	"turnout/tlsmux/clientcert"
 )
 
 // Config configures a Mux. Store, Terminated and Passthrough are required.
@@ -72,6 +73,8 @@ type Stats struct {
 	HandshakeTimeouts atomic.Uint64
 	Shed              atomic.Uint64 // ErrShed and ErrQueued
 	Failed            atomic.Uint64 // everything else
+
+	ClientRefused [clientcert.Reasons]atomic.Uint64 // of Failed, because of the client's certificate
 }
 
 // Reasons for the end of a connection before its handshake.
@@ -243,6 +246,9 @@ func (e *entry) fail(err error) {
 		s.Strict.Add(1)
 	default:
 		s.Failed.Add(1)
+		if reason, ok := clientcert.ReasonOf(err); ok {
+			s.ClientRefused[reason].Add(1)
+		}
 	}
 	if e.mux.cfg.Failed != nil {
 		e.mux.cfg.Failed(e.conn, e.info, err)

@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"turnout/tlsmux/clientcert"
 )
 
 // ErrQueued: a handshake waited too long for its turn to compute.
@@ -142,6 +144,10 @@ type Load struct {
 	Turns   [Works]uint64        // times that one computed
 	Time    [Works]time.Duration // how long, in sum
 	Refused [Works]uint64        // that waited too long
+
+	AsksClients   bool                       // for certificates; if not, the rest says nothing
+	ClientRefused [clientcert.Reasons]uint64 // by what was wrong with the certificate
+	ListEnds      []clientcert.ListEnd       // of the revocation lists in use
 }
 
 // Load reads the numbers. Any goroutine may call it.
@@ -151,6 +157,12 @@ func (m *Mux) Load() Load {
 	for i := range w.stats {
 		s := &w.stats[i]
 		l.Turns[i], l.Time[i], l.Refused[i] = s.Turns.Load(), time.Duration(s.Nanos.Load()), s.Refused.Load()
+	}
+	if t := m.cfg.Policy.Trust(); t != nil {
+		l.AsksClients, l.ListEnds = true, t.ListEnds()
+	}
+	for i := range l.ClientRefused {
+		l.ClientRefused[i] = m.stats.ClientRefused[i].Load()
 	}
 	return l
 }

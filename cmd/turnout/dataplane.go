@@ -58,6 +58,7 @@ type dataplane struct {
 	http, https netip.AddrPort
 	handedOver  atomic.Bool  // another process accepts the connections now
 	panics      atomic.Int64 // when the log told of one last, in ns since 1970
+	refused     refusals
 }
 
 // lane is everything of one loop.
@@ -201,6 +202,7 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 			}
 			return ln.server.AcceptFrom(c, client)
 		},
+		Failed: d.handshakeFailed,
 		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
 			return d.lanes[c.Loop()].passthrough.Accept(c, r, info.ServerName)
 		},

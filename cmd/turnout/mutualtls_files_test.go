@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // replace puts a file in the place of another, as editors and the kubelet do.
@@ -38,6 +42,32 @@ func (p *process) admits(want bool, clients ...*identityPair) {
 			p.t.Errorf("%s: %d %v, want served %v", c.cert.Subject.CommonName, status, err, want)
 		}
 	}
+}
+
+// refuses waits for the line of the log about a client.
+func (p *process) refuses(reason, subject string) {
+	p.t.Helper()
+	line := p.line("client certificate is refused")
+	client, _ := line["client"].(string)
+	if message, _ := line["error"].(string); line["reason"] != reason || !strings.Contains(message, subject) ||
+		line["server_name"] != "one.test" || !strings.HasPrefix(client, "127.0.0.1:") {
+		p.t.Errorf("%v, want %s because of %s", line, subject, reason)
+	}
+}
+
+// listEnd is when the revocation list in a file ends.
+func listEnd(t *testing.T, file string) time.Time {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	list, err := x509.ParseRevocationList(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.NextUpdate
 }
 
 // TestClientAuthoritiesChange: the file of authorities is followed. One that is torn or gone leaves what there was.
@@ -77,7 +107,14 @@ func TestRevocationListFile(t *testing.T) {
 	file := write(t, t.TempDir(), "crl.pem", ca.revoke(t, bad))
 	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + authorities, "ROUTER_MUTUAL_TLS_AUTH_CRL=" + file}, "run", "--manifests", echoSite(t))
 	p.admits(true, good)
-	p.admits(false, bad, foreign)
+	p.admits(false, bad)
+	p.refuses("revoked", "CN=bad")
+	end := listEnd(t, file)
+	if _, text := get(t, "http://"+p.admin+"/metrics", ""); !strings.Contains(text, "turnout_client_certificates_refused_total{reason=\"revoked\"} 1\n") ||
+		!strings.Contains(text, fmt.Sprintf("turnout_client_revocation_list_expiry_timestamp_seconds{issuer=\"CN=ca\"} %v\n", float64(end.Unix()))) {
+		t.Errorf("metrics do not tell of CN=bad and of the list until %v:\n%s", end, text)
+	}
+	p.admits(false, foreign)
 	replace(t, file, append(ca.revoke(t, bad, good), other.revoke(t)...))
 	p.line(judgedAnew)
 	p.admits(true, foreign)
@@ -118,6 +155,7 @@ func TestRevocationListsAreFetched(t *testing.T) {
 		}
 	}
 	p.admits(false, good, bad)
+	p.refuses("no-list", "CN=good")
 	if status, body, err := present(p.https, "one.test", nil, nil); status != 200 || body != fields(nil, "") {
 		t.Errorf("no certificate: %d %v", status, err)
 	}

@@ -31,9 +31,9 @@ type Config struct {
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
-	Login    Login           // for everything but /healthz
-	TLS      *tls.Config     // serves TLS too, on the same port; nil = plain HTTP only
-	Log      func(error)     // told about errors of the server itself; nil ignores them
+	Login   Login       // for everything but /healthz
+	TLS     *tls.Config // serves TLS too, on the same port; nil = plain HTTP only
+	Log     func(error) // told about errors of the server itself; nil ignores them
 }
 
 // Server answers until Close.

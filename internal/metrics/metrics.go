@@ -17,6 +17,7 @@ import (
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
 )
 
 // Config says where the numbers come from. Each function is called once per
@@ -127,14 +128,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.m.up.to(out, 1)
 	c.collectTotals(out)
 	if c.cfg.TLS != nil {
-		l := c.cfg.TLS()
-		c.m.tlsPending.to(out, float64(l.Pending))
-		c.m.tlsWaiting.to(out, float64(l.Waiting))
-		for w := range tlsmux.Works {
-			c.m.tlsTurns.to(out, float64(l.Turns[w]), w.String())
-			c.m.tlsSeconds.to(out, l.Time[w].Seconds(), w.String())
-			c.m.tlsRefused.to(out, float64(l.Refused[w]), w.String())
-		}
+		c.collectTLS(out)
 	}
 	if c.cfg.Log != nil {
 		s := c.cfg.Log()
@@ -159,6 +153,26 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		c.m.ejections.to(out, float64(h.Ejections))
 	}
 	c.collectTable(out)
+}
+
+func (c *collector) collectTLS(out chan<- prometheus.Metric) {
+	l := c.cfg.TLS()
+	c.m.tlsPending.to(out, float64(l.Pending))
+	c.m.tlsWaiting.to(out, float64(l.Waiting))
+	for w := range tlsmux.Works {
+		c.m.tlsTurns.to(out, float64(l.Turns[w]), w.String())
+		c.m.tlsSeconds.to(out, l.Time[w].Seconds(), w.String())
+		c.m.tlsRefused.to(out, float64(l.Refused[w]), w.String())
+	}
+	if !l.AsksClients {
+		return
+	}
+	for r := range clientcert.Reasons {
+		c.m.clientRefused.to(out, float64(l.ClientRefused[r]), r.String())
+	}
+	for _, end := range l.ListEnds {
+		c.m.listExpiry.to(out, float64(end.At.Unix()), end.Issuer)
+	}
 }
 
 func (c *collector) collectStatus(out chan<- prometheus.Metric) {

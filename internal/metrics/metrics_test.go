@@ -24,6 +24,7 @@ import (
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
 )
 
 // fixture is a table of one route per termination with two servers each.
@@ -73,6 +74,8 @@ func config(t *testing.T) Config {
 		TLS: func() tlsmux.Load {
 			l := tlsmux.Load{Pending: 31, Waiting: 32}
 			l.Turns[tlsmux.WorkRSA], l.Time[tlsmux.WorkRSA], l.Refused[tlsmux.WorkRSA] = 33, 1500*time.Millisecond, 34
+			l.AsksClients, l.ListEnds = true, []clientcert.ListEnd{{Issuer: "CN=ca", At: time.Unix(9876, 0)}}
+			l.ClientRefused[clientcert.Revoked] = 35
 			return l
 		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
@@ -165,6 +168,9 @@ func TestSeries(t *testing.T) {
 		"turnout_tls_handshake_turns_total{work=rsa}":                                                                      33,
 		"turnout_tls_handshake_seconds_total{work=rsa}":                                                                    1.5,
 		"turnout_tls_handshakes_refused_total{work=rsa}":                                                                   34,
+		"turnout_client_certificates_refused_total{reason=revoked}":                                                        35,
+		"turnout_client_certificates_refused_total{reason=no-list}":                                                        0,
+		"turnout_client_revocation_list_expiry_timestamp_seconds{issuer=CN=ca}":                                            9876,
 		"turnout_tls_handshake_turns_total{work=ecdsa}":                                                                    0,
 		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=edge-route}":                                      1234,
 		"turnout_default_certificate_expiry_timestamp_seconds":                                                             5678,

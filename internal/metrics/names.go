@@ -19,6 +19,7 @@ type metrics struct {
 	tlsPending, tlsWaiting, tlsTurns          metric
 	tlsSeconds, tlsRefused                    metric
 	certificateExpiry, defaultExpiry          metric
+	clientRefused, listExpiry                 metric
 	up, thresholds                            metric
 	frontConnections, frontSessions           metric
 	backConnections, backSessions             metric
@@ -85,6 +86,9 @@ func describe() *metrics {
 		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
 		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
 
+		clientRefused: counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.", "reason"),
+		listExpiry:    gauge("turnout_client_revocation_list_expiry_timestamp_seconds", "When the revocation list that client certificates are judged by ends, in seconds since 1970.", "issuer"),
+
 		checks:    counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.", "outcome"),
 		downs:     counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed."),
 		ejections: counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed."),
@@ -120,7 +124,7 @@ func (m *metrics) all() []metric {
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
-		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,

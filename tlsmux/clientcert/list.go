@@ -36,6 +36,10 @@ type scope struct {
 	unintelligible bool // about none that can be told
 }
 
+func (s *scope) equal(o *scope) bool {
+	return slices.Equal(s.points, o.points) && s.onlyUser == o.onlyUser && s.onlyAuthority == o.onlyAuthority && s.unintelligible == o.unintelligible
+}
+
 // ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are skipped. One that does not
 // parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only (RFC
 // 5280 section 5.2.4) and those that do not say when the next one comes (section 5.1.2.5) are errors too.

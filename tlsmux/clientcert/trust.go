@@ -1,6 +1,7 @@
 package clientcert
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -38,6 +39,34 @@ func (t *Trust) Lists() (n int) {
 		n += len(of)
 	}
 	return n
+}
+
+// ListEnd is when the revocation lists of an issuer end.
+type ListEnd struct {
+	Issuer string // its name, as RFC 4514 writes it
+	At     time.Time
+}
+
+// ListEnds returns when the lists of each issuer end, by name. Of lists for the same certificates the newest counts, of
+// those for several parts of them the one that ends first.
+func (t *Trust) ListEnds() []ListEnd {
+	ends := make([]ListEnd, 0, len(t.lists))
+	for _, of := range t.lists {
+		end := ListEnd{Issuer: of[0].signed.Issuer.String()}
+		var seen []*scope
+		for _, l := range of {
+			if slices.ContainsFunc(seen, l.scope.equal) {
+				continue
+			}
+			seen = append(seen, &l.scope)
+			if end.At.IsZero() || l.NextUpdate.Before(end.At) {
+				end.At = l.NextUpdate
+			}
+		}
+		ends = append(ends, end)
+	}
+	slices.SortFunc(ends, func(a, b ListEnd) int { return cmp.Or(cmp.Compare(a.Issuer, b.Issuer), a.At.Compare(b.At)) })
+	return slices.CompactFunc(ends, func(a, b ListEnd) bool { return a.Issuer == b.Issuer }) // names written alike, though encoded otherwise
 }
 
 // Reasons to refuse a certificate whose chain is good.
