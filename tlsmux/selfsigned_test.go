@@ -77,6 +77,10 @@ func TestLoadDefaultCertificate(t *testing.T) {
 	write("both/tls.key", otherKey) // not looked at
 	write("apart/tls.crt", strings.TrimRight(cert, "\n"))
 	write("apart/tls.key", strings.TrimRight(key, "\n"))
+	write("whole/tls.crt", cert)
+	write("whole/tls.key", key)
+	write("empty/tls.crt", "")
+	write("empty/tls.key", "")
 	write("nokey/tls.crt", cert)
 	file := write("file.pem", cert+key)
 
@@ -90,7 +94,9 @@ func TestLoadDefaultCertificate(t *testing.T) {
 		{"encrypted key skipped", "*.one", "", DefaultCertificate{Content: encrypted + cert + key}},
 		{"path", "*.one", "", DefaultCertificate{Path: file, Dir: "nowhere"}},
 		{"dir with both in tls.crt", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "both")}},
-		{"dir", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "apart")}},
+		{"C903 dir", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "whole")}},
+		{"C904 dir without final newlines", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "apart")}},
+		{"C902 dir of empty files", "", "no certificate", DefaultCertificate{Dir: filepath.Join(dir, "empty")}}, // there HAProxy refuses it
 		{"made", "*.three", "", DefaultCertificate{Domain: "three"}},
 		{"no certificate", "", "no certificate", DefaultCertificate{Content: key}},
 		{"no key", "", "no private key", DefaultCertificate{Content: cert}},

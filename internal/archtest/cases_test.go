@@ -11,7 +11,12 @@ import (
 )
 
 // untested are the rows of testdata/cases.txt that no test names, with the reason.
-var untested = map[string]string{}
+var untested = map[string]string{
+	"C906": noFiles, "C907": noFiles, "C908": noFiles, "C909": noFiles, "C911": noFiles, "C912": noFiles,
+	"C913": "there is no reload, so nobody answers it", "C914": "there is no reload, so nobody answers it",
+}
+
+const noFiles = "certificates of routes are never written to files; they stand in the table"
 
 var caseID = regexp.MustCompile(`\bC[0-9]{3,4}\b`)
 
