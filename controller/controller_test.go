@@ -2,14 +2,9 @@ package controller
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +19,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/source"
+	"turnout/internal/testkit/testcert"
 	"turnout/routing"
 )
 
@@ -328,21 +324,8 @@ func TestOrderDecidesWithoutTimes(t *testing.T) {
 // keyPair returns a self-signed certificate and its key.
 func keyPair(t testing.TB, name string) (cert, key string) {
 	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalECPrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}))
+	pair := testcert.Sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Unix(0, 0), DNSNames: []string{name}}, nil)
+	return pair.PEM(), pair.KeyPEM(t)
 }
 
 func edge(cert, key string) func(*routev1.Route) {

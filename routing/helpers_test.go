@@ -1,19 +1,15 @@
 package routing
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testcert"
 )
 
 // route returns the spec of a route named by its path and host.
@@ -68,26 +64,8 @@ func ask(t *Table, secure bool, key string) string {
 // newCertificate returns a certificate of its own with a name in it.
 func newCertificate(t testing.TB, name string) *CertificateSpec {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &CertificateSpec{
-		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})),
-	}
+	pair := testcert.Sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}, nil)
+	return &CertificateSpec{Certificate: pair.PEM(), Key: pair.KeyPEM(t)}
 }
 
 func with(c *CertificateSpec) func(*RouteSpec) {

@@ -1,16 +1,11 @@
 package tlsmux
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/netip"
 	"strings"
@@ -20,45 +15,30 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/testkit/testcert"
 )
 
 // authority issues certificates.
 type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	*testcert.Pair
+
 	text string
 }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	cert, err := x509.ParseCertificate(der)
-	must(t, err)
-	return &authority{cert, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+	form := &x509.Certificate{Subject: pkix.Name{CommonName: "test authority"}}
+	testcert.Authority(form)
+	pair := testcert.Sign(t, form, nil)
+	return &authority{pair, pair.PEM()}
 }
 
 func (a *authority) issue(t testing.TB, name string, until time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
+	return testcert.Sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	must(t, err)
-	leaf, err := x509.ParseCertificate(der)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	}, a.Pair).TLS()
 }
 
 // pod is an echo server of crypto/tls. It greets first, in the same write as its last handshake message.
@@ -198,7 +178,7 @@ func TestClientVerifies(t *testing.T) {
 			}
 		})
 	}
-	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.cert}}, nil, ""); err == nil {
+	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.Cert}}, nil, ""); err == nil {
 		t.Error("without roots anything is accepted")
 	}
 }
@@ -248,9 +228,9 @@ func TestClientResumes(t *testing.T) {
 func TestResumedSessionExpires(t *testing.T) {
 	ca := newAuthority(t)
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AddCert(ca.Cert)
 	stranger := x509.NewCertPool()
-	stranger.AddCert(newAuthority(t).cert)
+	stranger.AddCert(newAuthority(t).Cert)
 	for _, tt := range []struct {
 		until   time.Duration
 		resumed bool

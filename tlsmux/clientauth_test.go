@@ -1,59 +1,37 @@
 package tlsmux
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"turnout/internal/testkit/testcert"
 	"turnout/tlsmux/clientcert"
 )
 
 // clientPair is a certificate of a client or an authority.
-type clientPair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-var clientSerials atomic.Int64
+type clientPair = testcert.Pair
 
 // issueClient makes an authority, or with an issuer the certificate of a client.
 func issueClient(t testing.TB, issuer *clientPair, name string) *clientPair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(clientSerials.Add(1)), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	parent, signer := template, key
+	form := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
 	if issuer == nil {
-		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
-	} else {
-		parent, signer = issuer.cert, issuer.key
+		testcert.Authority(form)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	must(t, err)
-	cert, err := x509.ParseCertificate(der)
-	must(t, err)
-	return &clientPair{cert, key}
+	return testcert.Sign(t, form, issuer)
 }
 
 func bundleOf(t testing.TB, authorities ...*clientPair) *clientcert.Bundle {
 	t.Helper()
 	var text []byte
 	for _, a := range authorities {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
+		text = append(text, a.PEM()...)
 	}
 	b, err := clientcert.ParseBundle(text)
 	must(t, err)
@@ -63,13 +41,11 @@ func bundleOf(t testing.TB, authorities ...*clientPair) *clientcert.Bundle {
 // revoking is a fresh list of an authority.
 func revoking(t testing.TB, ca *clientPair, clients ...*clientPair) []*clientcert.List {
 	t.Helper()
-	template := &x509.RevocationList{Number: big.NewInt(clientSerials.Add(1)), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	var revoked []*x509.Certificate
 	for _, c := range clients {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.cert.SerialNumber, RevocationTime: time.Now()})
+		revoked = append(revoked, c.Cert)
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, ca.cert, ca.key)
-	must(t, err)
-	lists, err := clientcert.ParseLists(der)
+	lists, err := clientcert.ParseLists(ca.Revoke(t, &x509.RevocationList{}, revoked...))
 	must(t, err)
 	return lists
 }
@@ -86,7 +62,7 @@ func arrive(t testing.TB, s *service, version uint16, cache tls.ClientSessionCac
 	t.Helper()
 	cfg := &tls.Config{ServerName: "shared.test", InsecureSkipVerify: true, MinVersion: version, MaxVersion: version, ClientSessionCache: cache}
 	if with != nil {
-		own := &tls.Certificate{Certificate: [][]byte{with.cert.Raw}, PrivateKey: with.key}
+		own := &tls.Certificate{Certificate: [][]byte{with.Cert.Raw}, PrivateKey: with.Key}
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own, nil }
 	}
 	c := tls.Client(s.dial(t), cfg)
@@ -131,7 +107,7 @@ func TestSessionsAreJudgedAgain(t *testing.T) {
 				policy := policyWith(t, PolicyConfig{ClientAuth: mode, Trust: c.before})
 				s := serve(t, Config{Policy: policy})
 				cache := tls.NewLRUClientSessionCache(1)
-				if i, err := arrive(t, s, version, cache, client); err != nil || i.Resumed || i.Client == nil || !i.Client.Equal(client.cert) {
+				if i, err := arrive(t, s, version, cache, client); err != nil || i.Resumed || i.Client == nil || !i.Client.Equal(client.Cert) {
 					t.Fatalf("%s: first: %+v, %v", c.what, i, err)
 				}
 				if c.after != nil {
@@ -143,7 +119,7 @@ func TestSessionsAreJudgedAgain(t *testing.T) {
 					if err == nil || !strings.Contains(err.Error(), c.alert) {
 						t.Errorf("%s, %v, %s: %v, want %q", c.what, mode, tls.VersionName(version), err, c.alert)
 					}
-				case err != nil || i.Resumed != c.resumed || !i.Client.Equal(client.cert):
+				case err != nil || i.Resumed != c.resumed || !i.Client.Equal(client.Cert):
 					t.Errorf("%s, %v, %s: resumed %v, %v", c.what, mode, tls.VersionName(version), i.Resumed, err)
 				}
 			}

@@ -3,21 +3,19 @@ package load
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit/testcert"
 )
 
 func newRig(t *testing.T, upstreams int) *Rig {
@@ -243,16 +241,8 @@ func TestBackendReadsSplitAndPipelinedHeads(t *testing.T) {
 
 func tlsConfigs(t *testing.T, suite uint16) (server, client *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{Host(0)}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	pair := testcert.Sign(t, &x509.Certificate{DNSNames: []string{Host(0)}}, nil)
+	server = &tls.Config{Certificates: []tls.Certificate{pair.TLS()}}
 	if suite != 0 {
 		server.MaxVersion, server.CipherSuites = tls.VersionTLS12, []uint16{suite}
 	}

@@ -2,32 +2,16 @@ package load
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"math/big"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
-)
 
-func podCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
+	"turnout/internal/testkit/testcert"
+)
 
 // TestSecureUpstream asks more than a window of HTTP/2 has room for, in parallel, and counts.
 func TestSecureUpstream(t *testing.T) {
@@ -38,7 +22,7 @@ func TestSecureUpstream(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rig.Close()
-			u, err := rig.Secure(&tls.Config{Certificates: []tls.Certificate{podCertificate(t)}, NextProtos: []string{protocol}})
+			u, err := rig.Secure(&tls.Config{Certificates: []tls.Certificate{testcert.Sign(t, &x509.Certificate{}, nil).TLS()}, NextProtos: []string{protocol}})
 			if err != nil {
 				t.Fatal(err)
 			}

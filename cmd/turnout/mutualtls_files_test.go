@@ -39,7 +39,7 @@ func (p *process) admits(want bool, clients ...*identityPair) {
 	for _, c := range clients {
 		status, _, err := present(p.https, "one.test", c.tls(), nil)
 		if (err == nil && status == 200) != want {
-			p.t.Errorf("%s: %d %v, want served %v", c.cert.Subject.CommonName, status, err, want)
+			p.t.Errorf("%s: %d %v, want served %v", c.Cert.Subject.CommonName, status, err, want)
 		}
 	}
 }

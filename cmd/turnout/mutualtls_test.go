@@ -2,9 +2,6 @@ package main
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,26 +21,20 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"turnout/internal/testkit/testcert"
 )
 
 // identity is a certificate of a client or an authority, with its key.
 type identityPair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  string
+	*testcert.Pair
+
+	pem string
 }
 
 // issue makes a certificate for a subject such as "C=US O=Org CN=x", signed by issuer or, without one, by itself.
 func issue(t *testing.T, issuer *identityPair, subject string, change ...func(*x509.Certificate)) *identityPair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
 	kinds := map[string]asn1.ObjectIdentifier{"C": {2, 5, 4, 6}, "O": {2, 5, 4, 10}, "CN": {2, 5, 4, 3}}
 	var name pkix.RDNSequence
 	for item := range strings.SplitSeq(subject, " ") {
@@ -55,35 +45,24 @@ func issue(t *testing.T, issuer *identityPair, subject string, change ...func(*x
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial, RawSubject: raw, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+	form := &x509.Certificate{RawSubject: raw, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	var parent *testcert.Pair
 	if issuer == nil {
-		authorities(template)
+		authorities(form)
+	} else {
+		parent = issuer.Pair
 	}
 	for _, c := range change {
-		c(template)
+		c(form)
 	}
-	parent, signer := template, key
-	if issuer != nil {
-		parent, signer = issuer.cert, issuer.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &identityPair{cert, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+	pair := testcert.Sign(t, form, parent)
+	return &identityPair{pair, pair.PEM()}
 }
 
 // authorities makes a certificate that of one.
 func authorities(c *x509.Certificate) {
-	c.IsCA, c.BasicConstraintsValid, c.ExtKeyUsage = true, true, nil
-	c.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	c.ExtKeyUsage = nil
+	testcert.Authority(c)
 }
 
 // points names where the list is that a certificate would be on.
@@ -93,25 +72,21 @@ func points(urls ...string) func(*x509.Certificate) {
 
 // tls is the pair as crypto/tls has it, with more of its chain.
 func (p *identityPair) tls(chain ...*identityPair) []tls.Certificate {
-	c := tls.Certificate{Certificate: [][]byte{p.cert.Raw}, PrivateKey: p.key}
-	for _, more := range chain {
-		c.Certificate = append(c.Certificate, more.cert.Raw)
+	var more []*testcert.Pair
+	for _, c := range chain {
+		more = append(more, c.Pair)
 	}
-	return []tls.Certificate{c}
+	return []tls.Certificate{p.TLS(more...)}
 }
 
 // revoke makes the pair's list of certificates, current for an hour.
 func (p *identityPair) revoke(t *testing.T, certs ...*identityPair) []byte {
 	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	var revoked []*x509.Certificate
 	for _, c := range certs {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.cert.SerialNumber, RevocationTime: time.Now()})
+		revoked = append(revoked, c.Cert)
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, p.cert, p.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: p.Revoke(t, &x509.RevocationList{}, revoked...)})
 }
 
 // echoSite is a folder of manifests with two edge routes, a passthrough route and a plain one to a pod that answers with
@@ -154,14 +129,14 @@ func fields(p *identityPair, issuer string) string {
 			"X-Ssl-Client-Serial: \nX-Ssl-Client-Sha1: \nX-Ssl-Client-Verify: 0\nX-Ssl-Client-Version: \nX-Ssl-Issuer: \n"
 	}
 	const moment = "060102150405Z"
-	sum := sha1.Sum(p.cert.Raw)
+	sum := sha1.Sum(p.Cert.Raw)
 	subject := ""
-	for _, a := range p.cert.Subject.Names {
+	for _, a := range p.Cert.Subject.Names {
 		subject += "/" + map[string]string{"2.5.4.6": "C", "2.5.4.10": "O", "2.5.4.3": "CN"}[a.Type.String()] + "=" + fmt.Sprint(a.Value)
 	}
-	return "X-Ssl: 1\nX-Ssl-Client-Cn: " + p.cert.Subject.CommonName + "\nX-Ssl-Client-Der: " + base64.StdEncoding.EncodeToString(p.cert.Raw) +
-		"\nX-Ssl-Client-Dn: " + subject + "\nX-Ssl-Client-Notafter: " + p.cert.NotAfter.UTC().Format(moment) +
-		"\nX-Ssl-Client-Notbefore: " + p.cert.NotBefore.UTC().Format(moment) + fmt.Sprintf("\nX-Ssl-Client-Serial: %X", p.cert.SerialNumber.Bytes()) +
+	return "X-Ssl: 1\nX-Ssl-Client-Cn: " + p.Cert.Subject.CommonName + "\nX-Ssl-Client-Der: " + base64.StdEncoding.EncodeToString(p.Cert.Raw) +
+		"\nX-Ssl-Client-Dn: " + subject + "\nX-Ssl-Client-Notafter: " + p.Cert.NotAfter.UTC().Format(moment) +
+		"\nX-Ssl-Client-Notbefore: " + p.Cert.NotBefore.UTC().Format(moment) + fmt.Sprintf("\nX-Ssl-Client-Serial: %X", p.Cert.SerialNumber.Bytes()) +
 		fmt.Sprintf("\nX-Ssl-Client-Sha1: %X", sum) + "\nX-Ssl-Client-Verify: 0\nX-Ssl-Client-Version: 3\nX-Ssl-Issuer: " + value(issuer) + "\n"
 }
 
@@ -318,8 +293,8 @@ func TestClientCertificatesOverHTTP2(t *testing.T) {
 		status int
 		body   string
 	}{
-		{"ok", ok.tls(), []string{"h2"}, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.cert.Raw) + "\n" + fields(ok, "/CN=clients")},
-		{"prior knowledge", ok.tls(), nil, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.cert.Raw) + "\n" + fields(ok, "/CN=clients")},
+		{"ok", ok.tls(), []string{"h2"}, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.Cert.Raw) + "\n" + fields(ok, "/CN=clients")},
+		{"prior knowledge", ok.tls(), nil, 200, "X-Der: " + base64.StdEncoding.EncodeToString(ok.Cert.Raw) + "\n" + fields(ok, "/CN=clients")},
 		{"other", other.tls(), []string{"h2"}, 403, ""},
 		{"none", nil, []string{"h2"}, 403, ""},
 	} {

@@ -13,7 +13,7 @@ func TestClientCertificatesOfTools(t *testing.T) {
 	ca, stranger := issue(t, nil, "CN=clients"), issue(t, nil, "CN=strangers")
 	dir := t.TempDir()
 	files := func(name string, p *identityPair) (cert, key string) {
-		return write(t, dir, name+".crt", []byte(p.pem)), write(t, dir, name+".key", []byte(keyPEM(t, p.key)))
+		return write(t, dir, name+".crt", []byte(p.pem)), write(t, dir, name+".key", []byte(keyPEM(t, p.Key)))
 	}
 	okCert, okKey := files("ok", issue(t, ca, "C=US CN=ok"))
 	badCert, badKey := files("bad", issue(t, stranger, "CN=ok"))

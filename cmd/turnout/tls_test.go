@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,54 +16,41 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"turnout/controller"
+	"turnout/internal/testkit/testcert"
 )
 
 // authority signs certificates for a test.
 type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  string
+	*testcert.Pair
+
+	pem string
 }
 
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
-	a := &authority{}
-	a.cert, a.key, a.pem = sign(t, nil, name)
-	return a
+	pair := testcert.Sign(t, serverForm(name, true), nil)
+	return &authority{pair, pair.PEM()}
 }
 
 // sign makes a certificate for name, or several with blanks between them, signed by ca or, without one, an authority.
 func sign(t *testing.T, ca *authority, name string) (*x509.Certificate, *ecdsa.PrivateKey, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IsCA: ca == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, DNSNames: strings.Fields(name),
-	}
-	parent, signer := tmpl, key
+	var issuer *testcert.Pair
 	if ca != nil {
-		parent, signer = ca.cert, ca.key
+		issuer = ca.Pair
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
+	pair := testcert.Sign(t, serverForm(name, ca == nil), issuer)
+	return pair.Cert, pair.Key, pair.PEM()
+}
+
+// serverForm is a server's certificate for names with blanks between them, which may be an authority as well.
+func serverForm(names string, authority bool) *x509.Certificate {
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: names}, DNSNames: strings.Fields(names), BasicConstraintsValid: true, IsCA: authority,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func keyPEM(t *testing.T, key *ecdsa.PrivateKey) string {

@@ -3,8 +3,6 @@ package identity
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/asn1"
 	"math/big"
@@ -13,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf16"
+
+	"turnout/internal/testkit/testcert"
 )
 
 func must(t testing.TB, err error) {
@@ -131,20 +131,12 @@ func TestMoment(t *testing.T) {
 // certificate is a self-signed one with a subject in DER.
 func certificate(t testing.TB, subject []byte, change func(*x509.Certificate)) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(0x0a1b2c), RawSubject: subject, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
+	form := &x509.Certificate{SerialNumber: big.NewInt(0x0a1b2c), RawSubject: subject, IsCA: true, BasicConstraintsValid: true}
 	if change != nil {
-		change(template)
+		change(form)
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	cert, err := x509.ParseCertificate(raw)
-	must(t, err)
-	return cert, key
+	pair := testcert.Sign(t, form, nil)
+	return pair.Cert, pair.Key
 }
 
 func lines(id *Identity) string {

@@ -1,18 +1,15 @@
 package clientcert
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"encoding/pem"
-	"math/big"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit/testcert"
 )
 
 func must(t testing.TB, err error) {
@@ -23,41 +20,19 @@ func must(t testing.TB, err error) {
 }
 
 // pair is a certificate and its key.
-type pair struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-var serials atomic.Int64
+type pair = testcert.Pair
 
 // issue makes a certificate signed by issuer; without one it signs itself and is an authority.
 func issue(t testing.TB, issuer *pair, name string, change ...func(*x509.Certificate)) *pair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serials.Add(1)), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
-	}
+	form := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(1000 * time.Hour)}
 	if issuer == nil {
-		authority(template)
+		testcert.Authority(form)
 	}
 	for _, c := range change {
-		c(template)
+		c(form)
 	}
-	parent, signer := template, key
-	if issuer != nil {
-		parent, signer = issuer.cert, issuer.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	must(t, err)
-	cert, err := x509.ParseCertificate(der)
-	must(t, err)
-	return &pair{cert, key}
-}
-
-func authority(c *x509.Certificate) {
-	c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
+	return testcert.Sign(t, form, issuer)
 }
 
 func points(urls ...string) func(*x509.Certificate) {
@@ -67,16 +42,15 @@ func points(urls ...string) func(*x509.Certificate) {
 // list makes a revocation list of issuer, current from an hour ago for an hour.
 func list(t testing.TB, issuer *pair, change func(*x509.RevocationList), revoked ...*pair) []byte {
 	t.Helper()
-	template := &x509.RevocationList{Number: big.NewInt(serials.Add(1)), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
-	for _, r := range revoked {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: r.cert.SerialNumber, RevocationTime: time.Now()})
-	}
+	form := &x509.RevocationList{ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
 	if change != nil {
-		change(template)
+		change(form)
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, issuer.cert, issuer.key)
-	must(t, err)
-	return der
+	var certs []*x509.Certificate
+	for _, r := range revoked {
+		certs = append(certs, r.Cert)
+	}
+	return issuer.Revoke(t, form, certs...)
 }
 
 // parsed is list as it is read.
@@ -98,7 +72,7 @@ func bundle(t testing.TB, of ...*pair) *Bundle {
 	t.Helper()
 	var text []byte
 	for _, p := range of {
-		text = append(text, pemOf("CERTIFICATE", p.cert.Raw)...)
+		text = append(text, pemOf("CERTIFICATE", p.Cert.Raw)...)
 	}
 	b, err := ParseBundle(text)
 	must(t, err)
@@ -111,14 +85,14 @@ func judge(t testing.TB, trust *Trust, sent ...*pair) error {
 	between := x509.NewCertPool()
 	var cs tls.ConnectionState
 	for i, p := range sent {
-		cs.PeerCertificates = append(cs.PeerCertificates, p.cert)
+		cs.PeerCertificates = append(cs.PeerCertificates, p.Cert)
 		if i > 0 {
-			between.AddCert(p.cert)
+			between.AddCert(p.Cert)
 		}
 	}
 	if len(sent) > 0 {
 		var err error
-		cs.VerifiedChains, err = sent[0].cert.Verify(x509.VerifyOptions{Roots: trust.Bundle().Pool(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		cs.VerifiedChains, err = sent[0].Cert.Verify(x509.VerifyOptions{Roots: trust.Bundle().Pool(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 		if err != nil {
 			return err
 		}

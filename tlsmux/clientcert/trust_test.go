@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit/testcert"
 )
 
 func TestParseMode(t *testing.T) {
@@ -28,7 +30,7 @@ func TestParseMode(t *testing.T) {
 
 func TestParseBundle(t *testing.T) {
 	a, b := issue(t, nil, "a"), issue(t, nil, "b")
-	text := append(pemOf("PRIVATE KEY", []byte("no certificate")), pemOf("CERTIFICATE", a.cert.Raw, b.cert.Raw, a.cert.Raw)...)
+	text := append(pemOf("PRIVATE KEY", []byte("no certificate")), pemOf("CERTIFICATE", a.Cert.Raw, b.Cert.Raw, a.Cert.Raw)...)
 	got, err := ParseBundle(append([]byte("# authorities\n"), text...))
 	if err != nil || got.Certificates() != 2 {
 		t.Fatalf("%v, %v", got, err)
@@ -38,7 +40,7 @@ func TestParseBundle(t *testing.T) {
 	}
 	for what, text := range map[string][]byte{
 		"empty": nil, "no PEM": []byte("hello"), "no certificate": pemOf("PRIVATE KEY", []byte("x")),
-		"damaged": append(pemOf("CERTIFICATE", a.cert.Raw), pemOf("CERTIFICATE", a.cert.Raw[:100])...),
+		"damaged": append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("CERTIFICATE", a.Cert.Raw[:100])...),
 	} {
 		if _, err := ParseBundle(text); err == nil {
 			t.Errorf("%s: no error", what)
@@ -49,15 +51,15 @@ func TestParseBundle(t *testing.T) {
 // TestOnlyRootsAreTrusted: an authority below a root counts when the root is there too, as with OpenSSL.
 func TestOnlyRootsAreTrusted(t *testing.T) {
 	root := issue(t, nil, "root")
-	upper := issue(t, root, "upper", authority)
-	lower := issue(t, upper, "lower", authority)
+	upper := issue(t, root, "upper", testcert.Authority)
+	lower := issue(t, upper, "lower", testcert.Authority)
 	leaf := issue(t, lower, "leaf")
 	loop := issue(t, nil, "loop")
-	back := issue(t, loop, "back", authority)
-	turned := issue(t, back, "loop", authority) // a circle without a root: loop is signed by back
+	back := issue(t, loop, "back", testcert.Authority)
+	turned := issue(t, back, "loop", testcert.Authority) // a circle without a root: loop is signed by back
 	astray := issue(t, turned, "astray")
-	short := issue(t, root, "short", authority, func(c *x509.Certificate) { c.MaxPathLenZero = true })
-	shortLeaf := issue(t, issue(t, short, "too deep", authority), "leaf")
+	short := issue(t, root, "short", testcert.Authority, func(c *x509.Certificate) { c.MaxPathLenZero = true })
+	shortLeaf := issue(t, issue(t, short, "too deep", testcert.Authority), "leaf")
 	for _, c := range []struct {
 		what    string
 		bundle  []*pair
@@ -107,7 +109,7 @@ func TestTrustedCertificates(t *testing.T) {
 		{"for clients, and not", with("\x30", with("\x30", clientAuth), with("\xa0", clientAuth)), false},
 		{"not for servers", with("\x30", with("\xa0", serverAuth)), true},
 	} {
-		text := pemOf("TRUSTED CERTIFICATE", append(ca.cert.Raw[:len(ca.cert.Raw):len(ca.cert.Raw)], c.behind...))
+		text := pemOf("TRUSTED CERTIFICATE", append(ca.Cert.Raw[:len(ca.Cert.Raw):len(ca.Cert.Raw)], c.behind...))
 		b, err := ParseBundle(text)
 		if (err == nil) != c.trusted {
 			t.Errorf("%s: %v, %v", c.what, b, err)
@@ -117,7 +119,7 @@ func TestTrustedCertificates(t *testing.T) {
 		}
 	}
 	for _, tail := range []string{"\x30", "\x04\x00", "\x30\x02\x30", "\x30\x03\x30\x01\x06"} {
-		if _, trusted := cutTrust(append(ca.cert.Raw[:len(ca.cert.Raw):len(ca.cert.Raw)], tail...)); trusted {
+		if _, trusted := cutTrust(append(ca.Cert.Raw[:len(ca.Cert.Raw):len(ca.Cert.Raw)], tail...)); trusted {
 			t.Errorf("%q is trusted", tail)
 		}
 	}
@@ -125,7 +127,7 @@ func TestTrustedCertificates(t *testing.T) {
 
 func TestRevocation(t *testing.T) {
 	root := issue(t, nil, "root")
-	between := issue(t, root, "between", authority)
+	between := issue(t, root, "between", testcert.Authority)
 	const here, there = "http://here.test/crl", "http://there.test/crl"
 	leaf, revoked := issue(t, between, "leaf", points(here)), issue(t, between, "revoked")
 	direct := issue(t, root, "direct")
@@ -156,7 +158,7 @@ func TestRevocation(t *testing.T) {
 		{"the newest list counts", [][]byte{rootList, list(t, between, nil, leaf), list(t, between, at(-time.Minute, time.Hour))}, []*pair{leaf, between}, nil},
 		{"in any order", [][]byte{list(t, between, at(-time.Minute, time.Hour), leaf), list(t, between, nil), rootList}, []*pair{leaf, between}, ErrRevoked},
 		{"taken off the list", [][]byte{rootList, list(t, between, func(l *x509.RevocationList) {
-			l.RevokedCertificateEntries = []x509.RevocationListEntry{{SerialNumber: leaf.cert.SerialNumber, RevocationTime: time.Now(), ReasonCode: removedFromList}}
+			l.RevokedCertificateEntries = []x509.RevocationListEntry{{SerialNumber: leaf.Cert.SerialNumber, RevocationTime: time.Now(), ReasonCode: removedFromList}}
 		})}, []*pair{leaf, between}, nil},
 		{"for users", [][]byte{rootList, list(t, between, scoped(t, flag(1)))}, []*pair{leaf, between}, nil},
 		{"for authorities", [][]byte{rootList, list(t, between, scoped(t, flag(2)))}, []*pair{leaf, between}, ErrNoList},
@@ -187,7 +189,7 @@ func TestRevocation(t *testing.T) {
 // TestAuthorityInTheBundleIsCompleted: a chain that crypto/tls ends below the root is still looked up to the root.
 func TestAuthorityInTheBundleIsCompleted(t *testing.T) {
 	root := issue(t, nil, "root")
-	between := issue(t, root, "between", authority)
+	between := issue(t, root, "between", testcert.Authority)
 	leaf := issue(t, between, "leaf")
 	b := bundle(t, root, between)
 	if err := judge(t, NewTrust(b, []*List{parsed(t, list(t, root, nil)), parsed(t, list(t, between, nil))}), leaf); err != nil {
@@ -205,9 +207,9 @@ func TestParseLists(t *testing.T) {
 	a, b := issue(t, nil, "a"), issue(t, nil, "b")
 	one, two := list(t, a, nil), list(t, b, nil)
 	for what, data := range map[string][]byte{
-		"PEM": append(pemOf("CERTIFICATE", a.cert.Raw), pemOf("X509 CRL", one, two)...),
+		"PEM": append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("X509 CRL", one, two)...),
 	} {
-		if lists, err := ParseLists(data); err != nil || len(lists) != 2 || lists[0].issuer != string(a.cert.RawSubject) {
+		if lists, err := ParseLists(data); err != nil || len(lists) != 2 || lists[0].issuer != string(a.Cert.RawSubject) {
 			t.Errorf("%s: %v %v", what, lists, err)
 		}
 	}
@@ -223,13 +225,13 @@ func TestParseLists(t *testing.T) {
 		l.RevokedCertificateEntries[0].ExtraExtensions = issuer.ExtraExtensions
 	}
 	for what, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello"), "no list": pemOf("CERTIFICATE", a.cert.Raw), "torn": one[:len(one)-1],
+		"empty": nil, "text": []byte("hello"), "no list": pemOf("CERTIFICATE", a.Cert.Raw), "torn": one[:len(one)-1],
 		"one of two is torn":  pemOf("X509 CRL", one, two[:40]),
 		"changes only":        list(t, a, extension(t, oidDelta, delta)),
 		"unknown extension":   list(t, a, extension(t, oidMine, delta)),
 		"unknown of an entry": list(t, a, entry),
 		"an error page":       []byte("<html>not found</html>"),
-		"a certificate":       a.cert.Raw,
+		"a certificate":       a.Cert.Raw,
 	} {
 		if lists, err := ParseLists(data); err == nil {
 			t.Errorf("%s: %v", what, lists)
@@ -260,7 +262,7 @@ func FuzzParseLists(f *testing.F) {
 			if l.NextUpdate.IsZero() {
 				t.Fatal("a list that never ends")
 			}
-			l.covers(leaf.cert)
+			l.covers(leaf.Cert)
 			_ = trusted.vouches(l)
 		}
 		_ = judge(t, NewTrust(trusted, lists), leaf)
@@ -269,8 +271,8 @@ func FuzzParseLists(f *testing.F) {
 
 func FuzzParseBundle(f *testing.F) {
 	root := issue(f, nil, "a")
-	f.Add(pemOf("CERTIFICATE", root.cert.Raw, issue(f, root, "b", authority).cert.Raw))
-	f.Add(pemOf("TRUSTED CERTIFICATE", append(root.cert.Raw[:len(root.cert.Raw):len(root.cert.Raw)], "\x30\x0c\x30\x0a\x06\x08+\x06\x01\x05\x05\x07\x03\x02"...)))
+	f.Add(pemOf("CERTIFICATE", root.Cert.Raw, issue(f, root, "b", testcert.Authority).Cert.Raw))
+	f.Add(pemOf("TRUSTED CERTIFICATE", append(root.Cert.Raw[:len(root.Cert.Raw):len(root.Cert.Raw)], "\x30\x0c\x30\x0a\x06\x08+\x06\x01\x05\x05\x07\x03\x02"...)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := ParseBundle(data)
 		if err == nil && (b.Certificates() == 0 || b.Pool() == nil) {

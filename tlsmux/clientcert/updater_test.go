@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"turnout/internal/testkit/testcert"
 )
 
 // points of distribution that a test serves.
@@ -124,7 +126,7 @@ func TestUpdater(t *testing.T) {
 		r.judged(t, ErrNoList, leaf)
 		r.start(t)
 		r.wasAsked(t, urlA, urlB, urlC)
-		r.judged(t, ErrNoList, leaf) // all or nothing: the other authority's list is missing
+		r.judged(t, ErrNoList, leaf) // all or nothing: the other testcert.Authority's list is missing
 		if r.failures() != 1 {
 			t.Errorf("%d failures", r.failures())
 		}
@@ -187,7 +189,7 @@ func TestUpdaterFollowsTheBundle(t *testing.T) {
 		r.wasAsked(t, urlB)
 		r.judged(t, nil, ofOther)
 		if judge(t, r.trust, ofRoot) == nil {
-			t.Error("an authority that was taken away is trusted")
+			t.Error("an testcert.Authority that was taken away is trusted")
 		}
 	})
 }
@@ -221,7 +223,7 @@ func TestUpdaterChecksSignatures(t *testing.T) {
 func TestOneFetchForSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := issue(t, nil, "root")
-		one, two := issue(t, root, "one", authority, points(urlA)), issue(t, root, "two", authority, points(urlA))
+		one, two := issue(t, root, "one", testcert.Authority, points(urlA)), issue(t, root, "two", testcert.Authority, points(urlA))
 		r := newRig(t, bundle(t, root, one, two), map[string][]byte{urlA: list(t, root, nil)})
 		r.start(t)
 		r.wasAsked(t, urlA)

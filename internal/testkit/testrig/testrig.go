@@ -146,7 +146,7 @@ func requestEnd(b []byte) int {
 	}
 	head, n := string(b[:i+2]), 0
 	if _, rest, ok := strings.Cut(head, "content-length: "); ok {
-		fmt.Sscanf(rest, "%d", &n)
+		_, _ = fmt.Sscanf(rest, "%d", &n)
 	}
 	if strings.Contains(head, "transfer-encoding: chunked") {
 		rest := b[i+2:]
