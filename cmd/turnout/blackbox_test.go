@@ -29,9 +29,7 @@ func boxPod(t *testing.T, ca *authority, name string) string {
 	pod.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
 	pod.StartTLS()
 	t.Cleanup(pod.Close)
-	addr := pod.Listener.Addr().(*net.TCPAddr)
-	return "apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: https, port: 443}]}\n---\n" +
-		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)
+	return slice("secure", pod.Listener.Addr())
 }
 
 // overTLS asks for a host over a connection with a server name, "" = none. It returns the status, the body, the name of the

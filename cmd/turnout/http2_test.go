@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,14 +23,12 @@ func TestHTTP2OverTLS(t *testing.T) {
 		fmt.Fprintf(w, "%s version %q", r.Host, r.Header.Get("X-Forwarded-Proto-Version"))
 	}))
 	t.Cleanup(pod.Close)
-	addr := pod.Listener.Addr().(*net.TCPAddr)
 	ca := newAuthority(t, "authority")
 	_, ownKey, ownPEM := sign(t, ca, "own.test")
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(
 		tlsRoute("own", "edge", "certificate", ownPEM, "key", keyPEM(t, ownKey))+tlsRoute("plain", "edge")+tlsRoute("through", "passthrough")+
-			"apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: http, port: 80}]}\n---\n"+
-			fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)))
+			slice("secure", pod.Listener.Addr())))
 	for _, disabled := range []bool{false, true} {
 		plane, _ := startRooms(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.TLS.DisableHTTP2 = disabled })
 		for _, name := range []string{"own.test", "plain.test"} {
@@ -54,18 +51,24 @@ func TestHTTP2OverTLS(t *testing.T) {
 			}
 			conn.Close()
 		}
-		// Prior knowledge without ALPN.
-		conn, err := tls.Dial("tcp", plane.HTTPS().String(), &tls.Config{ServerName: "own.test", InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		client, err := new(http2.Transport).NewClientConn(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantAnswer(t, client, "own.test", 200, `own.test version ""`)
+		priorKnowledge := dialHTTP2(t, plane.HTTPS().String(), "own.test")
+		wantAnswer(t, priorKnowledge, "own.test", 200, `own.test version ""`)
 	}
+}
+
+// dialHTTP2 is a client of HTTP/2 on the TLS port, with these protocols for ALPN.
+func dialHTTP2(t *testing.T, addr, serverName string, protocols ...string) *http2.ClientConn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", addr, &tls.Config{ServerName: serverName, InsecureSkipVerify: true, NextProtos: protocols})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	client, err := new(http2.Transport).NewClientConn(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 func wantAnswer(t *testing.T, client *http2.ClientConn, host string, status int, body string) {

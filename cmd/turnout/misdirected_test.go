@@ -23,10 +23,8 @@ import (
 func TestMisdirected(t *testing.T) {
 	pod := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(pod.Close)
-	addr := pod.Listener.Addr().(*net.TCPAddr)
 	dir := t.TempDir()
-	manifest := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: http, port: 80}]}\n---\n"+
-		"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n", addr.Port, addr.IP) +
+	manifest := slice("secure", pod.Listener.Addr()) +
 		tlsRoute("through", "passthrough") +
 		"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: insecure}\nspec: {host: insecure.test, to: {kind: Service, name: secure}}\n---\n"
 	ca := newAuthority(t, "authority")

@@ -101,20 +101,14 @@ func echoSite(t *testing.T) string {
 				}
 			}
 		}
-	}).(*net.TCPAddr)
+	})
 	pod := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "through") }))
 	pod.StartTLS()
 	t.Cleanup(pod.Close)
-	behind := pod.Listener.Addr().(*net.TCPAddr)
-	slice := func(name string, addr *net.TCPAddr) string {
-		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {ports: [{name: p, port: 80}]}\n---\n"+
-			"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: p, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n",
-			name, name, name, addr.Port, addr.IP)
-	}
 	dir := t.TempDir()
 	own := newAuthority(t, "servers")
 	_, key, text := sign(t, own, "one.test")
-	write(t, dir, "all.yaml", []byte(slice("secure", addr)+strings.Replace(slice("behind", behind), "behind-1", "behind-1", 1)+
+	write(t, dir, "all.yaml", []byte(slice("secure", addr)+slice("behind", pod.Listener.Addr())+
 		tlsRoute("one", "edge", "certificate", text, "key", keyPEM(t, key))+tlsRoute("two", "edge")+
 		strings.Replace(tlsRoute("through", "passthrough"), "name: secure", "name: behind", 1)+
 		"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: plain}\nspec: {host: plain.test, to: {kind: Service, name: secure}}\n"))

@@ -70,13 +70,6 @@ func (p *securePod) offered() (text string, handshakes int) {
 	return strings.Join(p.offers[len(p.offers)-1], ","), len(p.offers)
 }
 
-// slice is a Service and its one endpoint.
-func slice(service string, addr net.Addr) string {
-	a := addr.(*net.TCPAddr)
-	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {ports: [{name: https, port: 443}]}\n---\n", service) +
-		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-1, labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n---\n", service, service, a.Port, a.IP)
-}
-
 // browser is a client of a TLS port that speaks one protocol.
 func browser(t *testing.T, https, protocol string) *http.Client {
 	transport := &http.Transport{DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -75,6 +75,14 @@ func tlsRoute(name, termination string, fields ...string) string {
 	return s + "---\n"
 }
 
+// slice is a service with one pod.
+func slice(service string, addr net.Addr) string {
+	a := addr.(*net.TCPAddr)
+	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\nspec: {ports: [{name: p, port: 80}]}\n---\n"+
+		"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %[1]s-1, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: IPv4\nports: [{name: p, port: %[2]d, protocol: TCP}]\nendpoints: [{addresses: [%[3]q], conditions: {ready: true}}]\n---\n",
+		service, a.Port, a.IP)
+}
+
 // pemPair makes a certificate and its key as PEM text.
 func pemPair(t *testing.T) (cert, key []byte) {
 	t.Helper()
@@ -103,12 +111,10 @@ func TestTLSRoutes(t *testing.T) {
 	defer pod.Close()
 	_, ownKey, ownPEM := sign(t, ca, "own.test")
 
-	addr := pod.Listener.Addr().(*net.TCPAddr)
 	manifests := tlsRoute("own", "reencrypt", "certificate", ownPEM, "key", keyPEM(t, ownKey), "destinationCACertificate", ca.pem) +
 		tlsRoute("stranger", "reencrypt", "destinationCACertificate", other.pem) +
 		tlsRoute("service", "reencrypt") + tlsRoute("through", "passthrough") +
-		"apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: https, port: 443}]}\n---\n" +
-		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: https, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)
+		slice("secure", pod.Listener.Addr())
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(manifests))
 	for _, tc := range []struct {

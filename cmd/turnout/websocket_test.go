@@ -4,18 +4,15 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha1"
-	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
 
 	"turnout/controller"
 )
@@ -25,21 +22,10 @@ import (
 func TestWebSocketOverHTTP2(t *testing.T) {
 	pod := httptest.NewServer(http.HandlerFunc(echoSocket))
 	t.Cleanup(pod.Close)
-	addr := pod.Listener.Addr().(*net.TCPAddr)
 	dir := t.TempDir()
-	write(t, dir, "all.yaml", []byte(tlsRoute("chat", "edge")+
-		"apiVersion: v1\nkind: Service\nmetadata: {name: secure}\nspec: {ports: [{name: http, port: 80}]}\n---\n"+
-		fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: secure-1, labels: {kubernetes.io/service-name: secure}}\naddressType: IPv4\nports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {ready: true}}]\n", addr.Port, addr.IP)))
+	write(t, dir, "all.yaml", []byte(tlsRoute("chat", "edge")+slice("secure", pod.Listener.Addr())))
 	plane, _ := startRooms(t, dir, controller.Options{})
-	conn, err := tls.Dial("tcp", plane.HTTPS().String(), &tls.Config{ServerName: "chat.test", InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	client, err := new(http2.Transport).NewClientConn(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := dialHTTP2(t, plane.HTTPS().String(), "chat.test", "h2")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for _, path := range []string{"/one", "/two"} {
