@@ -148,7 +148,7 @@ func (b *Bulk) Run(ctx context.Context, p BulkProfile) (Result, error) {
 			}
 		})
 	}
-	res, err := p.measure(ctx, &received)
+	res, err := measured(ctx, p.Warmup, p.Measure, p.Mark, func() uint64 { return uint64(received.Load()) }, MiB)
 	fail(nil)
 	group.Wait()
 	if bad := b.failed.Load(); bad != nil {
@@ -158,31 +158,6 @@ func (b *Bulk) Run(ctx context.Context, p BulkProfile) (Result, error) {
 		res.Failures, res.First = 1, err
 	}
 	return res, err
-}
-
-// measure waits for the time to pass.
-func (p *BulkProfile) measure(ctx context.Context, received *atomic.Int64) (Result, error) {
-	mark := func(end bool) error {
-		if p.Mark == nil {
-			return nil
-		}
-		return p.Mark(end)
-	}
-	if !pause(ctx, p.Warmup) {
-		return Result{}, context.Cause(ctx)
-	}
-	begin, base := time.Now(), received.Load()
-	if err := mark(false); err != nil {
-		return Result{}, err
-	}
-	for length := p.Measure; ; length = time.Millisecond {
-		if !pause(ctx, length) {
-			return Result{}, context.Cause(ctx)
-		}
-		if n := received.Load() - base; n >= MiB {
-			return Result{Requests: uint64(n / MiB), Elapsed: time.Since(begin)}, mark(true)
-		}
-	}
 }
 
 // transfer is one connection.

@@ -63,11 +63,11 @@ func Connect(ctx context.Context, p ConnectProfile) (Result, error) {
 	for _, d := range dialers {
 		group.Go(func() { d.run(ctx) })
 	}
-	res, err := r.measure(ctx)
+	res, err := measured(ctx, p.Warmup, p.Measure, p.Mark, r.answered.Load, 1)
 	cancel()
 	group.Wait()
 	res.Failures, res.First = r.failures.Load(), r.first
-	if err == nil && res.Failures >= maxBroken {
+	if res.Failures >= maxBroken {
 		err = fmt.Errorf("cannot go on after %d failures, the first: %w", res.Failures, res.First)
 	}
 	return res, err
@@ -84,53 +84,6 @@ type connecting struct {
 	failures atomic.Uint64
 	once     sync.Once
 	first    error // of the failures; to be read when the dialers have ended
-}
-
-// measure waits for the time to pass. The dialers' failures end ctx.
-func (r *connecting) measure(ctx context.Context) (Result, error) {
-	p := &r.profile
-	mark := func(end bool) error {
-		if p.Mark == nil {
-			return nil
-		}
-		return p.Mark(end)
-	}
-	if !pause(ctx, p.Warmup) {
-		return Result{}, r.ended(ctx)
-	}
-	begin, base := time.Now(), r.answered.Load()
-	if err := mark(false); err != nil {
-		return Result{}, err
-	}
-	// On a busy machine the measured part lasts until one connection has ended in it.
-	for length := p.Measure; ; length = time.Millisecond {
-		if !pause(ctx, length) {
-			return Result{}, r.ended(ctx)
-		}
-		if n := r.answered.Load() - base; n > 0 {
-			return Result{Requests: n, Elapsed: time.Since(begin)}, mark(true)
-		}
-	}
-}
-
-// ended is the reason why ctx is over: nil if it is the dialers' failures, of which Connect makes the error.
-func (r *connecting) ended(ctx context.Context) error {
-	if r.failures.Load() >= maxBroken {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
-// pause returns false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // dialer makes one connection at a time.

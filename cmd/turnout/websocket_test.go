@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"turnout/controller"
 )
 

@@ -3,7 +3,6 @@
 package h1_test
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -15,50 +14,6 @@ import (
 	"turnout/routing/header"
 	"turnout/routing/rewrite"
 )
-
-// answering accepts connections on loopback and answers every request head with
-// the same bytes, without allocating.
-func answering(t testing.TB, answer string) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go answerHeads(c, []byte(answer))
-		}
-	}()
-	return ln.Addr().String()
-}
-
-func answerHeads(c net.Conn, answer []byte) {
-	defer c.Close()
-	buf := make([]byte, 8192)
-	n := 0
-	for {
-		k, err := c.Read(buf[n:])
-		if err != nil {
-			return
-		}
-		n += k
-		for {
-			i := bytes.Index(buf[:n], []byte("\r\n\r\n"))
-			if i < 0 {
-				break
-			}
-			copy(buf, buf[i+4:n])
-			n -= i + 4
-			if _, err := c.Write(answer); err != nil {
-				return
-			}
-		}
-	}
-}
 
 // TestNoAllocation: a proxied keep-alive request costs no allocation and exactly two
 // receives and two sends, with every policy there is.
@@ -81,7 +36,7 @@ func TestNoAllocation(t *testing.T) {
 		c.ResponseActions = compile(header.Response, "x-frame-options", "DENY")
 		c.Captures = &proxy.Captures{Request: []proxy.Capture{{Name: "user-agent", Max: 20}}, Cookie: proxy.Capture{Name: "c=", Max: 9}}
 	})
-	spec := testkit.Spec("app.test", answering(t, answer))
+	spec := testkit.Spec("app.test", testkit.Answering(t, answer))
 	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
 	spec.Policy.Rewrite = rewrite.Compile("/path", "/v2")

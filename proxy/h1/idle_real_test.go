@@ -38,7 +38,7 @@ func TestIdleCloseLosesNoRequest(t *testing.T) {
 		clients = 2000
 	}
 	endpoint := &impatient{from: *idleFrom}
-	addr := endpoint.start(t)
+	addr := testkit.Serve(t, endpoint.serve)
 	r := testkit.StartRouter(t, 2, nil)
 	r.Publish(t, testkit.Spec("app.test", addr))
 	var left, failed atomic.Int64
@@ -94,24 +94,6 @@ func ask(t *testing.T, addr string, seed uint64, from time.Duration, left, faile
 type impatient struct {
 	from   time.Duration
 	closed atomic.Int64
-}
-
-func (e *impatient) start(t *testing.T) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go e.serve(c)
-		}
-	}()
-	return ln.Addr().String()
 }
 
 func (e *impatient) serve(c net.Conn) {

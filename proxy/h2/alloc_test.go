@@ -17,50 +17,6 @@ import (
 	"turnout/proxy/identity"
 )
 
-// answering accepts connections on loopback and answers every request head with
-// the same bytes, without allocating.
-func answering(t testing.TB, answer string) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go answerHeads(c, []byte(answer))
-		}
-	}()
-	return ln.Addr().String()
-}
-
-func answerHeads(c net.Conn, answer []byte) {
-	defer c.Close()
-	buf := make([]byte, 8192)
-	n := 0
-	for {
-		k, err := c.Read(buf[n:])
-		if err != nil {
-			return
-		}
-		n += k
-		for {
-			i := bytes.Index(buf[:n], []byte("\r\n\r\n"))
-			if i < 0 {
-				break
-			}
-			copy(buf, buf[i+4:n])
-			n -= i + 4
-			if _, err := c.Write(answer); err != nil {
-				return
-			}
-		}
-	}
-}
-
 // caller is an HTTP/2 client that sends the same batch of requests again and again without allocating.
 type caller struct {
 	t     testing.TB
@@ -161,7 +117,7 @@ func (cl *caller) trip() {
 func TestNoAllocation(t *testing.T) {
 	answer := "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n" + strings.Repeat("x", 128)
 	r := testkit.StartRouter(t, 1, discard{})
-	spec := testkit.Spec("app.test", answering(t, answer))
+	spec := testkit.Spec("app.test", testkit.Answering(t, answer))
 	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
 	r.Publish(t, spec)
@@ -188,7 +144,7 @@ func TestNoAllocation(t *testing.T) {
 // TestBulkAllocatesLittle: body bytes pass through buffers that are there already.
 func TestBulkAllocatesLittle(t *testing.T) {
 	r := testkit.StartRouter(t, 1, nil)
-	r.Publish(t, testkit.Spec("app.test", answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"+strings.Repeat("x", 1<<20))))
+	r.Publish(t, testkit.Spec("app.test", testkit.Answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"+strings.Repeat("x", 1<<20))))
 	cl := newCaller(t, r.Addr.String(), 1)
 	for range 50 {
 		cl.trip()
@@ -203,7 +159,7 @@ func TestBulkAllocatesLittle(t *testing.T) {
 // included.
 func BenchmarkRequest(b *testing.B) {
 	r := testkit.StartRouter(b, 1, nil)
-	r.Publish(b, testkit.Spec("app.test", answering(b, "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n"+strings.Repeat("x", 128))))
+	r.Publish(b, testkit.Spec("app.test", testkit.Answering(b, "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n"+strings.Repeat("x", 128))))
 	for _, count := range []int{1, 16} {
 		b.Run(map[int]string{1: "alone", 16: "16 at once"}[count], func(b *testing.B) {
 			cl := newCaller(b, r.Addr.String(), count)

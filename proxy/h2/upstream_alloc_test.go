@@ -32,7 +32,7 @@ func (p pod) start(t testing.TB, r *testkit.Router, change func(*routing.RouteSp
 	serve := answerStreams
 	if !p.http2 {
 		serve = func(c net.Conn) {
-			answerHeads(c, []byte("HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n"+strings.Repeat("x", 128)))
+			testkit.AnswerHeads(c, []byte("HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n"+strings.Repeat("x", 128)))
 		}
 	}
 	spec := testkit.Spec("app.test", p.listen(t, r, serve))
@@ -56,28 +56,16 @@ func (p pod) start(t testing.TB, r *testkit.Router, change func(*routing.RouteSp
 // listen serves connections on loopback.
 func (p pod) listen(t testing.TB, r *testkit.Router, serve func(net.Conn)) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
 	cfg := &tls.Config{Certificates: []tls.Certificate{*r.Certificate}, NextProtos: []string{"http/1.1"}}
 	if p.http2 {
 		cfg.NextProtos = []string{"h2"}
 	}
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if p.secure {
-				c = tls.Server(c, cfg)
-			}
-			go serve(c)
+	return testkit.Serve(t, func(c net.Conn) {
+		if p.secure {
+			c = tls.Server(c, cfg)
 		}
-	}()
-	return ln.Addr().String()
+		serve(c)
+	})
 }
 
 // answerStreams answers the requests of one HTTP/2 connection. It knows nothing of HPACK: all answers are alike.

@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -30,10 +31,8 @@ type rig struct {
 	net    *reactor.Network
 	worker *proxy.Worker
 	pool   *balancer.Pool
-	logged []proxy.Record
+	logged testrig.Log
 }
-
-func (r *rig) Log(rec *proxy.Record) { r.logged = append(r.logged, *rec) }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
 	t.Helper()
@@ -60,7 +59,7 @@ func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), 
 	store.Publish(table)
 	var err error
 	cl := clock{loop}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r, Timeouts: proxy.DefaultTimeouts()}); err != nil {
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts()}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}

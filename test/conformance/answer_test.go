@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -130,19 +128,7 @@ func (a *answer) compare(raw []byte, method string, good bool) error {
 
 // FuzzAnswered: what an endpoint answers is replaced, or reaches the client as the one answer that others read in it.
 func FuzzAnswered(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		cases, err := parseFile(string(text))
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, cases := range readConversations(f) {
 		for _, c := range cases {
 			for _, r := range c.replies {
 				if len(r.data) > 0 && len(r.data) < 2000 {

@@ -114,19 +114,7 @@ func TestCorporaAreForwardedWhole(t *testing.T) {
 // FuzzForwarded: what a client sends is rejected, or reaches the pod as requests that
 // others read as the same requests.
 func FuzzForwarded(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		cases, err := parseFile(string(text))
-		if err != nil {
-			f.Fatal(err)
-		}
+	for _, cases := range readConversations(f) {
 		for _, c := range cases {
 			var sent []byte
 			for _, s := range c.steps {

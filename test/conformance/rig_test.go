@@ -13,6 +13,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/routing"
@@ -86,17 +87,7 @@ type rig struct {
 	store    *routing.Store
 	lane     *lane
 	pod      *pod
-	log      records
-}
-
-// records is an access log that is kept.
-type records []proxy.Record
-
-// Log implements proxy.AccessLog.
-func (l *records) Log(r *proxy.Record) {
-	kept := *r
-	kept.Method, kept.Host, kept.Target = bytes.Clone(r.Method), bytes.Clone(r.Host), bytes.Clone(r.Target)
-	*l = append(*l, kept)
+	log      testrig.Log
 }
 
 // newRig assembles a router; change alters the configuration of its worker.

@@ -58,7 +58,7 @@ func (c *conversation) one() bool {
 var fileName = regexp.MustCompile(`^(rfc[0-9]+)-([0-9.]+)-[a-z0-9-]+\.txt$|^proxy-v[12]-[a-z0-9-]+\.txt$`)
 
 // readConversations reads every file of testdata.
-func readConversations(t *testing.T) map[string][]*conversation {
+func readConversations(t testing.TB) map[string][]*conversation {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
