@@ -16,7 +16,7 @@ import (
 func TestIdleConnectionMemory(t *testing.T) {
 	const conns, most = 400, 512 * 9 / 10
 	r := testkit.StartRouter(t, 1, nil)
-	r.Publish(t, testkit.Spec("app.test", answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")))
+	r.Publish(t, testkit.Spec("app.test", testkit.Answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")))
 	open := make([]int, 2*conns)
 	defer func() {
 		for _, fd := range open {
