@@ -7,6 +7,8 @@ GO       ?= go
 FUZZTIME ?= 10s
 # The shortest time after which the endpoint of make reliability closes an idle connection.
 IDLE     ?= 50ms
+# How long make soak goes on.
+SOAK     ?= 10m
 # What make image makes.
 IMAGE    ?= localhost/turnout
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -115,6 +117,10 @@ upgrades: ## replace the running router 20 times under load and count what goes 
 
 rollouts: ## replace pods for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
+
+.PHONY: soak
+soak: build ## mixed load for SOAK=10m (2h, ...), a change each second, 2,000 idle WebSockets: what fails and what grows
+	$(GO) run ./bench/soak -turnout bin/turnout -duration $(SOAK)
 
 slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 6 minutes)
 	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60

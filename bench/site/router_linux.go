@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,37 +116,48 @@ func (r *Router) Stop() {
 	_ = os.RemoveAll(r.dir)
 }
 
-// Metric asks the router for a metric and adds up its samples, whatever their labels; 0 without any. Those of the Go runtime
-// are among them, such as go_goroutines.
+// Metric is one of Metrics.
 func (r *Router) Metric(ctx context.Context, name string) (float64, error) {
+	values, err := r.Metrics(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	return values[0], nil
+}
+
+// Metrics asks the router once and adds up the samples of each metric, whatever their labels; 0 without any. Those of the Go
+// runtime are among them, such as go_goroutines.
+func (r *Router) Metrics(ctx context.Context, names ...string) ([]float64, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+"/metrics", http.NoBody)
 	if err != nil {
-		return 0, fmt.Errorf("cannot make request: %w", err)
+		return nil, fmt.Errorf("cannot make request: %w", err)
 	}
 	a, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return 0, fmt.Errorf("cannot ask for metrics: %w", err)
+		return nil, fmt.Errorf("cannot ask for metrics: %w", err)
 	}
 	defer a.Body.Close()
 	if a.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("cannot ask for metrics: status %s", a.Status)
+		return nil, fmt.Errorf("cannot ask for metrics: status %s", a.Status)
 	}
-	sum := 0.0
+	sums := make([]float64, len(names))
 	lines := bufio.NewScanner(a.Body)
 	for lines.Scan() {
 		sample := lines.Text()
 		value := strings.LastIndexByte(sample, ' ') + 1 // labels may hold blanks
-		if family, _, _ := strings.Cut(sample[:max(value-1, 0)], "{"); family != name {
+		family, _, _ := strings.Cut(sample[:max(value-1, 0)], "{")
+		i := slices.Index(names, family)
+		if i < 0 {
 			continue
 		}
 		n, err := strconv.ParseFloat(sample[value:], 64)
 		if err != nil {
-			return 0, fmt.Errorf("cannot read metrics: %w", err)
+			return nil, fmt.Errorf("cannot read metrics: %w", err)
 		}
-		sum += n
+		sums[i] += n
 	}
 	if err := lines.Err(); err != nil {
-		return 0, fmt.Errorf("cannot read metrics: %w", err)
+		return nil, fmt.Errorf("cannot read metrics: %w", err)
 	}
-	return sum, nil
+	return sums, nil
 }

@@ -1,0 +1,128 @@
+// Command soak runs a router for a long time under mixed load, while its routes, pods, weights and certificates change every
+// second and thousands of WebSockets do nothing, and looks for what grows:
+//
+//	go run ./bench/soak -turnout bin/turnout                  10 minutes
+//	go run ./bench/soak -turnout bin/turnout -duration 2h
+//
+// It prints a line per minute and fails when at the end the resident memory is more than 5 % above its value after the first
+// minute, when descriptors or goroutines are more, or do not go back to what they were before the load when all routes are taken away,
+// when a request failed, a change did not come into force, or a WebSocket died.
+//
+// Resident memory moves with the garbage collector, so each of the two values is the median of samples of one second, over
+// -window from the end of the first minute on and over the last -window.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	turnout  string
+	duration time.Duration // of the load
+	settle   time.Duration // what is before is not compared
+	window   time.Duration // over which a value is the median
+	sample   time.Duration // between two of a window
+	report   time.Duration // between two lines
+	update   time.Duration // between two changes
+	sockets  int
+	growth   float64 // percent of resident memory
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
+	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long the load goes on")
+	flag.DurationVar(&o.settle, "settle", time.Minute, "when the values are taken that those at the end are compared with")
+	flag.DurationVar(&o.window, "window", 10*time.Second, "time over which a value is the median")
+	flag.DurationVar(&o.sample, "sample", time.Second, "time between two samples")
+	flag.DurationVar(&o.report, "report", time.Minute, "time between two lines")
+	flag.DurationVar(&o.update, "update", time.Second, "time between two changes of routes, pods, weights or certificates")
+	flag.IntVar(&o.sockets, "sockets", 2000, "idle WebSockets, every second of them over TLS")
+	flag.Float64Var(&o.growth, "growth", 5, "percent by which resident memory may grow")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	wrong, err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+	for _, w := range wrong {
+		fmt.Fprintln(os.Stderr, "soak:", w)
+	}
+	if len(wrong) > 0 {
+		os.Exit(1)
+	}
+}
+
+func (o *options) check() error {
+	if o.window < o.sample || o.duration < o.settle+2*o.window {
+		return fmt.Errorf("cannot compare windows of %v, with a sample each %v, of %v that begin after %v", o.window, o.sample, o.duration, o.settle)
+	}
+	if o.sample <= 0 || o.report <= 0 || o.update <= 0 || o.sockets < 0 {
+		return fmt.Errorf("cannot take samples each %v, report each %v, change something each %v with %d WebSockets", o.sample, o.report, o.update, o.sockets)
+	}
+	return nil
+}
+
+// run returns what is wrong with the router. An error means that it could not be found out.
+func run(ctx context.Context, o options, out io.Writer) (wrong []string, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s, err := startScene(ctx, &o, out)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	quiet, err := s.vitals(ctx)
+	if err == nil {
+		err = s.furnish(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "without routes: resident %.1f MiB, %d descriptors, %d goroutines\n", mib(quiet.resident), quiet.descriptors, quiet.goroutines)
+	sockets, err := openSockets(s.router.HTTP, s.router.HTTPS, o.sockets)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "%d WebSockets are open\n", o.sockets)
+
+	working, finish := context.WithCancel(ctx)
+	defer finish()
+	mix := startMix(working, s)
+	done := make(chan struct{})
+	go func() { defer close(done); s.change(working) }()
+	first, last, err := s.watch(ctx, mix, sockets)
+	finish()
+	mix.wait()
+	<-done
+	if err != nil {
+		return nil, err
+	}
+	mix.print(out)
+	s.tally.print(out)
+	silent := sockets.echo()
+	fmt.Fprintf(out, "WebSockets: %d of %d echoed a message at the end\n", o.sockets-silent, o.sockets)
+	sockets.close()
+	wrong = append(judge(&first, &last, o.growth), mix.judge()...)
+	wrong = append(wrong, s.tally.judge()...)
+	if silent > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d WebSockets are dead", silent))
+	}
+	left, err := s.empty(ctx, &quiet)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "without routes again: resident %.1f MiB, %d descriptors, %d goroutines\n", mib(left.resident), left.descriptors, left.goroutines)
+	fmt.Fprintf(out, "resident memory: %.1f MiB after %v, %.1f MiB at the end, %+.1f %%\n", mib(first.resident), o.settle, mib(last.resident), first.growth(&last))
+	return append(wrong, left.above(&quiet)...), nil
+}
