@@ -115,6 +115,10 @@ bin/h2spec:
 upgrades: ## replace the running router 20 times under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestUpgrade$$' -v ./cmd/turnout
 
+.PHONY: stops
+stops: ## tell 20 routers to stop under load and count what goes wrong
+	$(GO) test -count 1 -run '^TestStopUnderLoad$$' -v ./cmd/turnout
+
 rollouts: ## replace pods for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
 

@@ -228,8 +228,8 @@ func endpointHandshakes(loops int) int { return (loops + 3) / 4 }
 // shares the cores among all of them.
 func spareProcessors(loops int) int { return handshakes(loops) + endpointHandshakes(loops) + 1 }
 
-// Run serves until ctx is done. Then idle connections are closed, running requests
-// and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
+// Run serves until ctx is done. Then nobody can connect any more, idle connections are closed,
+// running requests and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
 // connections get one more answer first: their clients may connect again at once.
 func (d *dataplane) Run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -244,6 +244,7 @@ func (d *dataplane) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
+	d.group.StopListening()
 	d.drain()
 	stop()
 	return <-ended
@@ -265,31 +266,33 @@ func (d *dataplane) drain() {
 	}
 	drained := make(chan struct{})
 	go func() { left.Wait(); close(drained) }()
-	look := time.NewTicker(tunnelLook)
+	look := time.NewTicker(drainLook)
 	defer look.Stop()
-	for connections := true; connections || d.busy(); {
+	connections := true
+	for quiet := 0; quiet < 2; { // a connection that passes from a handshake to a server is in neither count for a moment
 		select {
 		case <-drained:
 			connections, drained = false, nil
-			continue
-		case <-look.C: // tunnels are exchanges, and nobody tells when the last one ends
-			continue
+		case <-look.C: // nobody tells when the last handshake or tunnel ends
+			if quiet++; connections || d.busy() {
+				quiet = 0
+			}
 		case <-deadline.C:
+			d.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", d.cfg.Timeouts.Drain))
+			return
 		}
-		d.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", d.cfg.Timeouts.Drain))
-		return
 	}
 }
 
 // busy says that connections remain of which Drain does not tell: tunnels, and those that
-// were accepted before another process took over and had not finished their handshake.
+// were accepted before it began and had not finished their handshake.
 func (d *dataplane) busy() bool {
 	t := d.Stats()
-	return t.Active > 0 || d.handedOver.Load() && (d.mux.Pending() > 0 || t.Open[0]+t.Open[1] > 0)
+	return t.Active > 0 || d.mux.Pending() > 0 || t.Open[0]+t.Open[1] > 0
 }
 
-// tunnelLook is how often a router that stops looks whether its last tunnel has ended.
-const tunnelLook = 50 * time.Millisecond
+// drainLook is how often a router that stops looks whether anything is left.
+const drainLook = 20 * time.Millisecond
 
 // checked logs what health checks found.
 func (d *dataplane) checked(e *balancer.Endpoint, up bool) {

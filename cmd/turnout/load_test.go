@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"golang.org/x/net/http2"
@@ -25,6 +27,26 @@ type clientLoad struct {
 	refused  atomic.Int64 // connections
 	failed   atomic.Int64 // requests
 	first    sync.Once
+
+	// The router stops: a client that is refused has come to its end. So has one whose connection is reset before its first
+	// answer, because it came between the router's last look at the backlog and its end.
+	untilRefused bool
+	late         atomic.Int64 // connections that were reset so
+}
+
+// over reports whether a client whose connection failed with err has come to its end.
+func (l *clientLoad) over(err error) bool {
+	switch {
+	case !l.untilRefused:
+		return false
+	case errors.Is(err, syscall.ECONNREFUSED):
+		l.refused.Add(1)
+	case errors.Is(err, syscall.ECONNRESET):
+		l.late.Add(1)
+	default:
+		return false
+	}
+	return true
 }
 
 // fail counts a failure and shows the first.
@@ -45,6 +67,9 @@ func (l *clientLoad) dial(secure bool) (net.Conn, error) {
 func (l *clientLoad) http1(secure bool, requests int) {
 	for {
 		c, err := l.dial(secure)
+		if err != nil && l.over(err) {
+			return
+		}
 		if err != nil {
 			l.fail(&l.refused, "connect", err)
 			return
@@ -64,6 +89,10 @@ func (l *clientLoad) http1(secure bool, requests int) {
 			}
 			if err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)
+			}
+			if n == 0 && err != nil && l.over(err) {
+				c.Close()
+				return
 			}
 			l.requests.Add(1)
 			if err != nil || resp.StatusCode != http.StatusOK {
@@ -111,7 +140,9 @@ func (l *clientLoad) start() {
 		l.running.Go(func() { l.http1(false, 1) })
 	}
 	l.running.Go(func() { l.http1(true, 1) })
-	l.running.Go(l.http2)
+	if !l.untilRefused { // that client does not tell who refused
+		l.running.Go(l.http2)
+	}
 }
 
 func (l *clientLoad) end() {

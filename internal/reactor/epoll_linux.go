@@ -345,10 +345,17 @@ func (ln *epollListener) resume() {
 }
 
 func (ln *epollListener) close() {
-	ln.idle = true
 	ln.eng.listeners[int(-ln.tag)-2] = nil // tags are not used again: a batch may still hold this one
 	// Another process may have a descriptor of the same socket, and then closing this one ends no events.
 	_ = unix.EpollCtl(ln.eng.fd, unix.EPOLL_CTL_DEL, ln.fd, nil)
+	for i := 0; i < backlog && !ln.idle; i++ { // as far as these clients know they are connected
+		s, err := ln.accept()
+		if err != nil {
+			break
+		}
+		ln.accepted(s, nil)
+	}
+	ln.idle = true
 	closeFD(ln.fd)
 }
 

@@ -104,9 +104,8 @@ func (g *Group) inheritOn(l *Loop, fd int, accept func(c *Conn) Handler) (ln *Li
 	return ln, err
 }
 
-// StopListening closes all listening sockets of the group and returns when no loop accepts any more. Connections live on. What
-// waits in the backlog is refused, unless another process has inherited the sockets. Call it from a goroutine that is none of
-// the loops'.
+// StopListening closes all listening sockets of the group and returns when no loop accepts any more. Connections live on, those
+// that waited in the backlog too. Call it from a goroutine that is none of the loops'.
 func (g *Group) StopListening() {
 	g.mu.Lock()
 	listeners := g.listeners

@@ -64,6 +64,32 @@ func TestInherit(t *testing.T) {
 	}
 }
 
+// TestStopListeningTakesTheBacklog: whoever is connected when listening ends is served.
+func TestStopListeningTakesTheBacklog(t *testing.T) {
+	g, err := NewGroup(2, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := g.Listen("127.0.0.1:0", func(*Conn) Handler { return echoHooks() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peers []net.Conn // nobody accepts before the loops run
+	for range 100 {
+		peers = append(peers, dialPeer(t, addr))
+	}
+	g.StopListening()
+	if c, err := net.DialTimeout("tcp", addr.String(), patience); err == nil {
+		c.Close()
+		t.Error("it listens")
+	}
+	startGroup(t, g)
+	for _, peer := range peers {
+		send(t, peer, "x")
+		expect(t, peer, "x")
+	}
+}
+
 // TestStoppedListenerSleeps closes the listener of a socket that lives on elsewhere: its events must not wake the loop.
 func TestStoppedListenerSleeps(t *testing.T) {
 	g, err := NewGroup(1, Config{})

@@ -121,7 +121,8 @@ func (ln *Listener) settle() {
 	}
 }
 
-// Close stops listening. Connections that were accepted live on; those still in the backlog are refused.
+// Close stops listening. Connections that were accepted live on, and those in the backlog are accepted first, where the system
+// allows it (epoll), unless the listener is paused: then they are refused.
 func (ln *Listener) Close() {
 	if ln.closed {
 		return

@@ -323,13 +323,25 @@ func TestDrain(t *testing.T) {
 	})
 	r.route("app", "app.test", nil, p.Addr)
 	idle, busy := r.say(get), r.say(get)
+	fresh, silent := r.say(""), r.say("")
 	drained := false
 	r.server.Drain(false, func() { drained = true })
 	r.net.Advance(2 * time.Second)
-	if !idle.EOF() || busy.EOF() || drained {
-		t.Fatalf("idle ended %v, busy ended %v, drained %v", idle.EOF(), busy.EOF(), drained)
+	if !idle.EOF() || busy.EOF() || fresh.EOF() || drained {
+		t.Fatalf("idle ended %v, busy ended %v, fresh ended %v, drained %v", idle.EOF(), busy.EOF(), fresh.EOF(), drained)
 	}
-	p.Conns[len(p.Conns)-1].Write([]byte(ok("last")))
+	// A request may be on its way by then.
+	p.Answer = always(ok("first"))
+	fresh.Write([]byte(get))
+	r.net.Advance(2 * time.Second)
+	if got := string(fresh.Received()); !strings.Contains(got, "connection: close\r\n") || !strings.HasSuffix(got, "first") || !fresh.EOF() {
+		t.Fatalf("got %q, ended %v", got, fresh.EOF())
+	}
+	r.net.Advance(10 * time.Second)
+	if !silent.EOF() || drained {
+		t.Fatalf("silent ended %v, drained %v", silent.EOF(), drained)
+	}
+	p.Conns[0].Write([]byte(ok("last")))
 	r.net.Advance(2 * time.Second)
 	if got := string(busy.Received()); !strings.Contains(got, "connection: close\r\n") || !strings.HasSuffix(got, "last") || !drained {
 		t.Fatalf("got %q, drained %v", got, drained)

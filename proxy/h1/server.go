@@ -95,11 +95,12 @@ func index(secure bool) int {
 
 // Drain closes idle connections at once, or leaves them open until they have had one more
 // answer, for clients that would take the close for a failure; the others are closed after
-// their response. done is called on the loop when none is left. Tunnels are not counted.
+// their response, also those whose first request is still to come. done is called on the loop when
+// none is left. Tunnels are not counted.
 func (s *Server) Drain(keepIdle bool, done func()) {
 	s.draining, s.drained = true, done
 	for sc := s.conns; sc != nil && !keepIdle; sc = sc.next {
-		if sc.phase == phaseHead && !sc.partial {
+		if sc.phase == phaseHead && !sc.partial && !sc.first {
 			sc.c.Close()
 		}
 	}

@@ -61,7 +61,7 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handle
 	s.count(client.Secure).Add(1)
 	sc.session.Start(&s.session, sc, c)
 	if s.draining {
-		sc.session.Finish()
+		sc.leave()
 	}
 	return sc
 }
@@ -85,11 +85,16 @@ func (s *Server) Drain(done func()) {
 	s.draining, s.drained = true, done
 	for sc := s.conns; sc != nil; {
 		next := sc.next
-		sc.session.Shutdown()
-		sc.timer.Reset(goAwayTime)
+		sc.leave()
 		sc = next
 	}
 	s.left()
+}
+
+// leave tells the client to open no more streams. Those that are on their way are served.
+func (sc *serverConn) leave() {
+	sc.session.Shutdown()
+	sc.timer.Reset(goAwayTime)
 }
 
 func (s *Server) left() {

@@ -189,6 +189,26 @@ func TestDrainServesWhatIsOnItsWay(t *testing.T) {
 	c.wantGoAway(http2.ErrCodeNo)
 }
 
+// TestDrainServesWhoJustCame: a connection whose handshake was not complete in time is served once more.
+func TestDrainServesWhoJustCame(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("x")))
+	r.route("app", "app.test", nil, p.Addr)
+	r.server.Drain(func() {})
+	c := r.bare()
+	r.net.Run()
+	c.peer.Write([]byte(http2.ClientPreface))
+	_ = c.fr.WriteSettings()
+	c.grant = true
+	c.get(1, "/")
+	c.run()
+	c.want(1, 200, "x")
+	c.wantGoAway(http2.ErrCodeNo)
+	if !c.peer.EOF() {
+		t.Error("the connection goes on")
+	}
+}
+
 // TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them; who takes none does not.
 func TestSlowReaderIsServed(t *testing.T) {
 	const step = 20 * time.Second // of 30 s that a client may be silent
