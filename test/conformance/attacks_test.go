@@ -10,7 +10,7 @@ import (
 
 var (
 	namedFile = regexp.MustCompile("`((?:rfc|proxy-)[a-z0-9.-]+\\.txt)`")
-	namedTest = regexp.MustCompile(`([a-z0-9/]+): (Test[A-Za-z0-9]+)`)
+	namedTest = regexp.MustCompile(`([a-z0-9/]+): ((?:Test|Fuzz)[A-Za-z0-9]+)`)
 )
 
 // TestAttacksAreDocumented compares docs/attacks.md with the conversations and tests there are.
@@ -67,7 +67,7 @@ func hasTest(t *testing.T, room, name string) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
 			return true
 		}
 	}
