@@ -81,6 +81,35 @@ func ParseCiphers(text string) (suites []uint16, unknown []string, err error) {
 	return parseNames(text, "modern, intermediate, old or cipher names", suiteNamed)
 }
 
+// SuiteName returns the OpenSSL name of a cipher suite that ParseCiphers returns.
+func SuiteName(id uint16) string {
+	for name, known := range suiteNames {
+		if known == id {
+			return name
+		}
+	}
+	return tls.CipherSuiteName(id)
+}
+
+// SetLacks returns the OpenSSL names of the cipher suites that a set, "modern", "intermediate" or "old", has in the router
+// that is replaced and ParseCiphers does not return: crypto/tls does not have them, or they are kept for who asks for them.
+// Families that only "old" has (DSS, SEED, Camellia and the like) go by their name. nil for every other text.
+func SetLacks(set string) []string {
+	names := []string{"ECDHE-ECDSA-AES256-SHA384", "ECDHE-RSA-AES256-SHA384"}
+	if set == "modern" {
+		return names
+	}
+	names = append(names, "DHE-RSA-AES128-GCM-SHA256", "DHE-RSA-AES256-GCM-SHA384", "DHE-RSA-AES128-SHA256", "DHE-RSA-AES256-SHA256",
+		"DHE-RSA-AES128-SHA", "DHE-RSA-AES256-SHA", "ECDHE-ECDSA-DES-CBC3-SHA", "EDH-RSA-DES-CBC3-SHA", "AES256-SHA256")
+	switch set {
+	case "intermediate":
+		return append(names, "ECDHE-RSA-DES-CBC3-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA256", "AES128-SHA", "AES256-SHA", "DES-CBC3-SHA")
+	case "old":
+		return append(names, "DHE-DSS", "CAMELLIA", "SEED")
+	}
+	return nil
+}
+
 func suiteNamed(name string) (uint16, bool) {
 	if id, ok := suiteNames[name]; ok {
 		return id, true

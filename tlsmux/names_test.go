@@ -76,6 +76,46 @@ func TestCipherSets(t *testing.T) {
 	}
 }
 
+// TestSetLacks: of the suites that a set has in the router that is replaced, each is in the set or is told to be missing.
+func TestSetLacks(t *testing.T) {
+	both := func(names ...string) (all []string) {
+		for _, n := range names {
+			all = append(all, "ECDHE-ECDSA-"+n, "ECDHE-RSA-"+n)
+		}
+		return all
+	}
+	modern := both("AES256-GCM-SHA384", "CHACHA20-POLY1305", "AES128-GCM-SHA256", "AES256-SHA384", "AES128-SHA256")
+	intermediate := slices.Concat(modern, both("AES128-SHA", "AES256-SHA", "DES-CBC3-SHA"), []string{
+		"DHE-RSA-AES128-GCM-SHA256", "DHE-RSA-AES256-GCM-SHA384", "DHE-RSA-AES128-SHA256", "DHE-RSA-AES256-SHA256", "DHE-RSA-AES128-SHA", "DHE-RSA-AES256-SHA",
+		"EDH-RSA-DES-CBC3-SHA", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA256", "AES256-SHA256", "AES128-SHA", "AES256-SHA", "DES-CBC3-SHA",
+	})
+	for set, want := range map[string][]string{"modern": modern, "intermediate": intermediate, "old": append(intermediate, "DHE-DSS", "CAMELLIA", "SEED")} {
+		suites, _, err := ParseCiphers(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := SetLacks(set)
+		for _, id := range suites {
+			if name := SuiteName(id); slices.Contains(got, name) {
+				t.Errorf("%s: %s is in it and told to be missing", set, name)
+			} else {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", set, diff)
+		}
+	}
+	if got := SetLacks("AES128-SHA"); got != nil {
+		t.Errorf("a list lacks %v", got)
+	}
+	if got := SuiteName(tls.TLS_AES_128_GCM_SHA256); got != "TLS_AES_128_GCM_SHA256" {
+		t.Errorf("a suite of TLS 1.3 is called %s", got)
+	}
+}
+
 func TestParseGroups(t *testing.T) {
 	got, unknown, err := ParseGroups("X25519MLKEM768:X25519:secp256r1:prime256v1:brainpoolP256r1:P-521")
 	want := []tls.CurveID{tls.X25519MLKEM768, tls.X25519, tls.CurveP256, tls.CurveP521}

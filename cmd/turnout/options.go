@@ -47,6 +47,7 @@ type options struct {
 	destinationCAPath string
 	strictSNI         bool
 	tls               tlsmux.PolicyConfig
+	suitesLeftOut     []string // of a set of cipher suites that --ciphers names
 	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
 

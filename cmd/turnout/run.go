@@ -30,6 +30,7 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 	for _, w := range warnings {
 		log.Warn(w)
 	}
+	logTLS(log, o)
 	r, err := newRouter(o, log, stdout)
 	if err != nil {
 		return err

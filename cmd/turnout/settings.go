@@ -127,6 +127,7 @@ func tlsSettings(o *options) []setting {
 			set: func(s string) (err error) {
 				var unknown []string
 				o.tls.CipherSuites, unknown, err = tlsmux.ParseCiphers(s)
+				o.suitesLeftOut = tlsmux.SetLacks(s)
 				note("--ciphers (ROUTER_CIPHERS) names suites that Go does not have", unknown)
 				return err
 			}},

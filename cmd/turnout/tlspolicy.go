@@ -1,0 +1,24 @@
+package main
+
+import (
+	"crypto/tls"
+
+	"go.uber.org/zap"
+
+	"turnout/tlsmux"
+)
+
+// logTLS says what TLS towards clients looks like, and what of a set of cipher suites is not there: a client that has
+// nothing else is told so by nobody.
+func logTLS(log *zap.Logger, o *options) {
+	ciphers := make([]string, len(o.tls.CipherSuites))
+	for i, id := range o.tls.CipherSuites {
+		ciphers[i] = tlsmux.SuiteName(id)
+	}
+	newest := o.tls.MaxVersion
+	if newest == 0 {
+		newest = tls.VersionTLS13
+	}
+	log.Info("TLS for clients", zap.String("min_version", tls.VersionName(o.tls.MinVersion)), zap.String("max_version", tls.VersionName(newest)),
+		zap.Strings("ciphers", ciphers), zap.Strings("left_out", o.suitesLeftOut), zap.Stringers("curves", o.tls.Curves), zap.Bool("http2", !o.tls.DisableHTTP2))
+}
