@@ -125,7 +125,7 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 	if s.cfg.Options.SkipExtendedValidation {
 		return in, nil, admit.Verdict{Admitted: true}
 	}
-	return admit.TLS(in, s.cfg.Clock())
+	return admit.TLS(in, s.cfg.Clock(), &s.authorities)
 }
 
 // externalName returns the name of the secret with the certificate, "" for none.

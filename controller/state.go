@@ -24,6 +24,8 @@ type state struct {
 	translator *translate.Translator
 	views      *views
 
+	authorities admit.Authorities
+
 	routes   map[source.Key]*route
 	services map[source.Key]*service
 	slices   map[source.Key]*service // slice to the service it is counted to

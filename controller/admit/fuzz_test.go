@@ -52,7 +52,7 @@ func FuzzTLS(f *testing.F) {
 			Termination: routev1.TLSTerminationType(termination), Certificate: cert, Key: key, CACertificate: cas, DestinationCACertificate: "",
 		}
 		before := *in
-		out, parsed, v := TLS(in, tlsNow)
+		out, parsed, v := TLS(in, tlsNow, nil)
 		if *in != before {
 			t.Fatal("the argument was changed")
 		}
@@ -66,7 +66,7 @@ func FuzzTLS(f *testing.F) {
 			return
 		}
 		sameAsText(t, parsed, out)
-		again, _, v := TLS(out, tlsNow)
+		again, _, v := TLS(out, tlsNow, nil)
 		if !v.Admitted {
 			t.Fatalf("what was cleaned is refused: %s", v.Message)
 		}

@@ -20,12 +20,12 @@ import (
 // one message; values are not shown in it, because they may be secret.
 //
 // parsed is the certificate with its chain and its key, as routing.CertificateSpec wants
-// it; nil without one.
-func TLS(config *routev1.TLSConfig, now time.Time) (out *routev1.TLSConfig, parsed *tls.Certificate, v Verdict) {
+// it; nil without one. It shares the certificates of authorities with others for which known was given; nil = with none.
+func TLS(config *routev1.TLSConfig, now time.Time, known *Authorities) (out *routev1.TLSConfig, parsed *tls.Certificate, v Verdict) {
 	if config == nil {
 		return nil, nil, Verdict{Admitted: true}
 	}
-	c := checkTLS(config, now)
+	c := checkTLS(config, now, known)
 	if len(c.errs) > 0 {
 		return nil, nil, rejected(ReasonInvalid, c.errs.ToAggregate().Error())
 	}
@@ -38,6 +38,7 @@ type tlsCheck struct {
 	out    *routev1.TLSConfig
 	parsed *tls.Certificate // nil = there is no certificate, or it cannot be used
 	errs   field.ErrorList
+	known  *Authorities
 }
 
 // fail notes that a field is wrong, without its value.
@@ -45,9 +46,12 @@ func (c *tlsCheck) fail(name, shown string, err error) {
 	c.errs = append(c.errs, field.Invalid(c.path.Child(name), "redacted "+shown+" data", err.Error()))
 }
 
-func checkTLS(config *routev1.TLSConfig, now time.Time) *tlsCheck {
+func checkTLS(config *routev1.TLSConfig, now time.Time, known *Authorities) *tlsCheck {
+	if known == nil {
+		known = new(Authorities)
+	}
 	out := *config
-	c := &tlsCheck{path: field.NewPath("spec", "tls"), out: &out}
+	c := &tlsCheck{path: field.NewPath("spec", "tls"), out: &out, known: known}
 	switch config.Termination {
 	case routev1.TLSTerminationEdge:
 		if config.DestinationCACertificate != "" {
@@ -94,25 +98,16 @@ func (c *tlsCheck) policy(config *routev1.TLSConfig) {
 
 // authorities checks a field of CA certificates and cleans it. It returns nil for an
 // empty field.
-func (c *tlsCheck) authorities(name, shown, called string, text *string) *pemText {
+func (c *tlsCheck) authorities(name, shown, called string, text *string) *bundle {
 	if *text == "" {
 		return nil
 	}
-	read := readPEM(*text)
-	switch {
-	case read.err != nil:
-		c.fail(name, shown, fmt.Errorf("failed to parse %s: %w", called, read.err))
-	case len(read.certificates) == 0:
-		c.fail(name, shown, fmt.Errorf("failed to parse %s: data does not contain any valid certificates", called))
-	case len(read.keys) > 0 || len(read.others) > 0:
-		c.fail(name, shown, fmt.Errorf("failed to parse %s: %w", called, wrongKinds(&read, certificateBlock)))
-	default:
-		if hash := weakSigner(read.certificates); hash != "" {
-			c.fail(name, shown, weak(hash))
-		}
+	read := c.known.read(authoritiesKey{*text, called})
+	if read.err != nil {
+		c.fail(name, shown, read.err)
 	}
-	*text = cleaned(*text, read.blocks)
-	return &read
+	*text = read.clean
+	return read
 }
 
 // cleaned returns blocks as text: text itself if it is that, so that a certificate is not
@@ -141,7 +136,7 @@ func wrongKinds(read *pemText, want string) error {
 }
 
 // pair checks certificate and key and cleans both.
-func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) {
+func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *bundle, now time.Time) {
 	cert, key := readPEM(config.Certificate), readPEM(config.Key)
 	if config.Certificate != "" {
 		c.certificate(&cert, cas, now)
@@ -172,7 +167,7 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *pemText, now time.Time) 
 
 // join puts certificate, chain and key together as they are sent. It returns false if
 // they do not belong together.
-func (c *tlsCheck) join(cert, key, cas *pemText) bool {
+func (c *tlsCheck) join(cert, key *pemText, cas *bundle) bool {
 	private := cert.private // the first key counts, and the certificate field comes first
 	if private == nil {
 		private = key.private
@@ -193,7 +188,7 @@ func (c *tlsCheck) join(cert, key, cas *pemText) bool {
 }
 
 // certificate checks the certificate field.
-func (c *tlsCheck) certificate(cert, cas *pemText, now time.Time) {
+func (c *tlsCheck) certificate(cert *pemText, cas *bundle, now time.Time) {
 	const name, shown = "certificate", "certificate"
 	switch {
 	case cert.err != nil:
@@ -213,12 +208,10 @@ func (c *tlsCheck) certificate(cert, cas *pemText, now time.Time) {
 	if cas == nil {
 		return
 	}
-	pool := x509.NewCertPool()
-	for _, ca := range cas.certificates {
-		pool.AddCert(ca)
-	}
+	// Every one of them is trusted, so a chain that passes through one to another passes by ending at it too: naming them as
+	// intermediates would do nothing but check the signature of each certificate twice.
 	_, err := cert.certificates[0].Verify(x509.VerifyOptions{
-		Roots: pool, Intermediates: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: cas.pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	var invalid x509.CertificateInvalidError
 	if err != nil && !(errors.As(err, &invalid) && invalid.Reason == x509.Expired) {

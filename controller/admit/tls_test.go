@@ -129,7 +129,7 @@ func makeChains(t *testing.T) *chains {
 
 // tlsErrors returns the number of things wrong.
 func tlsErrors(config *routev1.TLSConfig) int {
-	errs := checkTLS(config, tlsNow).errs
+	errs := checkTLS(config, tlsNow, nil).errs
 	return len(errs)
 }
 
@@ -204,7 +204,7 @@ func TestTLSErrors(t *testing.T) {
 			Termination: routev1.TLSTerminationType(r.termination), Certificate: r.cert, Key: r.key,
 			CACertificate: r.cas, DestinationCACertificate: r.destination,
 		}
-		errs := checkTLS(config, tlsNow).errs
+		errs := checkTLS(config, tlsNow, nil).errs
 		if len(errs) != r.errors {
 			t.Errorf("%s: %d errors, want %d: %v", r.id, len(errs), r.errors, errs)
 		}
@@ -219,7 +219,7 @@ func TestTLSErrors(t *testing.T) {
 func TestTLSMessages(t *testing.T) {
 	c := makeChains(t)
 	v := func(config routev1.TLSConfig) string {
-		_, _, v := TLS(&config, tlsNow)
+		_, _, v := TLS(&config, tlsNow, nil)
 		if v.Admitted == (v.Message != "") || !v.Admitted && v.Reason != ReasonInvalid {
 			t.Errorf("verdict %+v", v)
 		}
@@ -249,7 +249,7 @@ func TestTLSMessages(t *testing.T) {
 			t.Errorf("policy %q: %s", policy, got)
 		}
 	}
-	if _, _, v := TLS(nil, tlsNow); !v.Admitted {
+	if _, _, v := TLS(nil, tlsNow, nil); !v.Admitted {
 		t.Error("a route without TLS is not admitted")
 	}
 }
@@ -260,7 +260,7 @@ func TestTLSCleaned(t *testing.T) {
 	clean := func(config routev1.TLSConfig) *routev1.TLSConfig {
 		t.Helper()
 		before := config
-		out, parsed, v := TLS(&config, tlsNow)
+		out, parsed, v := TLS(&config, tlsNow, nil)
 		if !v.Admitted {
 			t.Fatalf("not admitted: %s", v.Message)
 		}
