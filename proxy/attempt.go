@@ -53,6 +53,7 @@ func (ex *Exchange) hold() {
 
 // UpstreamReady answers an Acquire: the connection stands.
 func (ex *Exchange) UpstreamReady(up Upstream) {
+	ex.w.current = ex
 	if ex.state != stateConnect {
 		up.Abort()
 		return
@@ -75,6 +76,7 @@ func (ex *Exchange) send(up Upstream) {
 
 // UpstreamFault tells that the attempt failed. The upstream is gone already.
 func (ex *Exchange) UpstreamFault(f Fault) {
+	ex.w.current = ex
 	ex.up = nil
 	switch ex.state {
 	case stateConnect, stateSend:

@@ -3,7 +3,8 @@ package proxy
 import "runtime/debug"
 
 // contain makes an exchange fail, and it alone, when the rules for its message panic: nothing that others share has been
-// touched by then. A panic anywhere else ends the process, because nobody knows what it left behind. It is deferred by the
+// touched by then. A panic elsewhere
+// ends connections (reactor.Config.Panicked), because nobody knows what it left behind. It is deferred by the
 // functions that carry out rules.
 func (ex *Exchange) contain(failed *Reason) {
 	told := ex.w.cfg.Panicked
@@ -14,4 +15,37 @@ func (ex *Exchange) contain(failed *Reason) {
 		*failed = ReasonInternal
 		told(v, debug.Stack())
 	}
+}
+
+// Interrupted tells that something on this worker's loop panicked outside the rules for a message. The exchange that was at
+// work is given up, whatever state it is in: both its connections end, its server and what else it holds is given back, and
+// its memory is not used again.
+func (w *Worker) Interrupted() {
+	ex := w.current
+	w.current = nil
+	if ex == nil || ex.down == nil {
+		return
+	}
+	down := ex.down
+	ex.timer.Stop()
+	for _, end := range []func(){
+		ex.abandon,
+		func() {
+			ex.state = stateDone
+			ex.ticket.Leave()
+			if ex.leased {
+				ex.leased = false
+				ex.lease.Release()
+			}
+		},
+		func() { down.Abort(FaultInternal) },
+	} {
+		attempt(end)
+	}
+}
+
+// attempt does what may fail for the same reason as what it follows.
+func attempt(f func()) {
+	defer func() { _ = recover() }()
+	f()
 }

@@ -91,6 +91,7 @@ type attemptState struct {
 // Request begins the exchange. end means that the request has no body. The answer
 // may be complete when Request returns.
 func (ex *Exchange) Request(h *Head, end bool) {
+	ex.w.current = ex
 	w := ex.w
 	ex.req, ex.reqEnd = h, end
 	ex.start = w.cfg.Clock.Now()
@@ -152,6 +153,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 
 // RequestData relays body bytes of the client, valid for the call only.
 func (ex *Exchange) RequestData(p []byte) {
+	ex.w.current = ex
 	if ex.up == nil || len(p) == 0 {
 		return
 	}
@@ -168,6 +170,7 @@ func (ex *Exchange) RequestData(p []byte) {
 
 // RequestEnd tells that the request is complete.
 func (ex *Exchange) RequestEnd(trailers []Field) {
+	ex.w.current = ex
 	if ex.reqEnd {
 		return
 	}
@@ -180,6 +183,7 @@ func (ex *Exchange) RequestEnd(trailers []Field) {
 
 // UpstreamDrained: the endpoint takes body bytes again.
 func (ex *Exchange) UpstreamDrained() {
+	ex.w.current = ex
 	if ex.upFull {
 		ex.upFull = false
 		ex.lastUp = ex.w.cfg.Clock.Now()
@@ -189,6 +193,7 @@ func (ex *Exchange) UpstreamDrained() {
 
 // DownstreamDrained: the client takes response bytes again.
 func (ex *Exchange) DownstreamDrained() {
+	ex.w.current = ex
 	if ex.downFull {
 		ex.downFull = false
 		ex.lastDown = ex.w.cfg.Clock.Now()
@@ -201,6 +206,7 @@ func (ex *Exchange) DownstreamDrained() {
 
 // ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none.
 func (ex *Exchange) ResponseInformational(h *Head) {
+	ex.w.current = ex
 	ex.lastUp = ex.w.cfg.Clock.Now()
 	if ex.state != stateSend || ex.req.Minor == 0 {
 		return
@@ -211,6 +217,7 @@ func (ex *Exchange) ResponseInformational(h *Head) {
 
 // ResponseHead relays the final head; end means that no body follows.
 func (ex *Exchange) ResponseHead(h *Head, end bool) {
+	ex.w.current = ex
 	if ex.state != stateSend {
 		return
 	}
@@ -257,6 +264,7 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 
 // ResponseData relays body bytes, valid for the call only.
 func (ex *Exchange) ResponseData(p []byte) {
+	ex.w.current = ex
 	if ex.state != stateBody || len(p) == 0 {
 		return
 	}
@@ -280,6 +288,7 @@ func (ex *Exchange) ResponseData(p []byte) {
 
 // ResponseEnd completes the response.
 func (ex *Exchange) ResponseEnd(trailers []Field) {
+	ex.w.current = ex
 	if ex.state != stateBody {
 		return
 	}
@@ -310,6 +319,7 @@ func (ex *Exchange) dropUpstream() (unfinished Upstream) {
 
 // DownstreamGone tells that the client broke off; the exchange ends here.
 func (ex *Exchange) DownstreamGone(f Fault) {
+	ex.w.current = ex
 	if ex.state == stateDone || ex.state == stateTunnel {
 		return
 	}
@@ -355,6 +365,7 @@ func (ex *Exchange) breakOff(f Fault, r Reason) {
 // expire is the one timer of an exchange. Who is waited for decides what it means. It
 // is not stopped when an exchange ends: moving it on for the next one costs less.
 func (ex *Exchange) expire() {
+	ex.w.current = ex
 	if ex.down == nil || ex.state == stateTunnel {
 		return
 	}

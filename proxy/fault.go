@@ -29,9 +29,11 @@ const (
 	FaultStalled
 	// FaultUnanswered: a new connection ended before a byte of the answer arrived. The endpoint may have seen the request.
 	FaultUnanswered
+	// FaultInternal: the router made a mistake; nothing that it sent on the connection can be relied on.
+	FaultInternal
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

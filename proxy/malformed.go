@@ -6,6 +6,7 @@ package proxy
 // ends either way. status is 400, or another one for a limit; detail is what
 // Record.Detail says.
 func (ex *Exchange) RequestMalformed(status int, detail string) {
+	ex.w.current = ex
 	ex.detail = detail
 	if ex.state == stateBody {
 		ex.breakOff(FaultMalformed, rejection(status))

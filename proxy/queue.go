@@ -39,6 +39,7 @@ func (ex *Exchange) unserved() {
 // called is posted by whoever frees a server for the waiter, and may come late: when
 // the exchange, or another one in its memory, has left the queue it means nothing.
 func (ex *Exchange) called() {
+	ex.w.current = ex
 	if ex.state != stateQueue {
 		return
 	}

@@ -19,6 +19,7 @@ var (
 // UpstreamInsecure is UpstreamFault(FaultTLS): no TLS session with the endpoint came about. Of err the log tells what its
 // method Detail says, a stable word.
 func (ex *Exchange) UpstreamInsecure(err error) {
+	ex.w.current = ex
 	ex.detail = "tls"
 	var worded interface{ Detail() string }
 	if errors.As(err, &worded) {

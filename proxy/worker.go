@@ -73,7 +73,7 @@ type Config struct {
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 
 	// Panicked is told, on the loop, about a panic of the rules for a message; that exchange is answered 500 and the
-	// others go on. nil: it ends the process like any other panic.
+	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
 }
 
@@ -85,6 +85,7 @@ const DefaultMaxRewrite = 8192
 type Worker struct {
 	cfg      Config
 	free     []*Exchange
+	current  *Exchange // the one whose event came last; maybe a free one
 	rng      rand.PCG
 	draining bool
 	counts   counters
@@ -176,6 +177,7 @@ type Totals struct {
 	Handshakes      uint64    // TLS handshakes completed with clients
 	HandshakeErrors uint64
 	HeaderErrors    uint64 // connections closed for want of a PROXY header
+	Panics          uint64 // that were contained
 }
 
 // Totals adds the worker's counts to t. Safe from any goroutine.

@@ -56,7 +56,7 @@ func (f *FrontProxy) Accept(next func(*reactor.Conn) reactor.Handler) func(*reac
 			return nil
 		}
 		a := &announcing{front: f, conn: c, next: next}
-		a.timer = c.Loop().NewTimer(a.reject)
+		a.timer = c.NewTimer(a.reject)
 		a.timer.Reset(f.timeout)
 		return a
 	}

@@ -83,7 +83,7 @@ func startHandshake(cfg handshakeConfig) *handshake {
 	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
 	h.layer.wire.hs = h
 	h.deadline = h.loop.Now() + int64(cfg.timeout)
-	h.timer = h.loop.NewTimer(h.late)
+	h.timer = h.conn.NewTimer(h.late)
 	h.timer.Reset(min(cfg.timeout, cfg.workers.timeout))
 	h.conn.Pause()
 	h.conn.SetHandler(h)

@@ -159,7 +159,7 @@ func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
 		ln.first.shed()
 	}
 	e := &entry{mux: m, lane: ln, conn: c}
-	e.timer = c.Loop().NewTimer(e.inspectTimeout)
+	e.timer = c.NewTimer(e.inspectTimeout)
 	e.timer.Reset(m.cfg.InspectDelay)
 	e.enlist()
 	return e

@@ -56,8 +56,9 @@ type dataplane struct {
 	health      *health.Monitor
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
-	handedOver  atomic.Bool  // another process accepts the connections now
-	panics      atomic.Int64 // when the log told of one last, in ns since 1970
+	handedOver  atomic.Bool // another process accepts the connections now
+	panics      atomic.Uint64
+	panicTold   atomic.Int64 // when the log told of one last, in ns since 1970
 	refused     refusals
 }
 
@@ -77,11 +78,12 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops())
+	d := &dataplane{cfg: cfg, lanes: map[*reactor.Loop]*lane{}}
+	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops(d.connectionPanicked))
 	if err != nil {
 		return nil, err
 	}
-	d := &dataplane{cfg: cfg, group: group, lanes: map[*reactor.Loop]*lane{}}
+	d.group = group
 	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops()))})
 	if err != nil {
 		return nil, err
@@ -149,7 +151,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	config := proxy.Config{
 		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
 	}
-	config.Panicked = d.panicked
+	config.Panicked = d.messagePanicked
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
@@ -324,6 +326,7 @@ func (d *dataplane) Stats() proxy.Totals {
 		t.HeaderErrors = d.front.Rejected()
 	}
 	s := d.mux.Stats()
+	t.Panics = d.panics.Load()
 	t.Handshakes = s.Terminated.Load()
 	t.HandshakeErrors = s.BadHello.Load() + s.Strict.Load() + s.InspectTimeouts.Load() + s.HandshakeTimeouts.Load() + s.Shed.Load() + s.Failed.Load()
 	return t

@@ -46,8 +46,8 @@ func (l *limitOptions) heads(maxRewrite int) wire.Limits {
 }
 
 // loops is the configuration of the event loops: a head fits into what they read at once.
-func (l *limitOptions) loops() reactor.Config {
-	cfg := reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer)}
+func (l *limitOptions) loops(panicked func(l *reactor.Loop, v any, stack []byte)) reactor.Config {
+	cfg := reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer), Panicked: panicked}
 	if l.connections > 0 {
 		cfg.Budget = reactor.NewBudget(l.connections)
 	}

@@ -52,3 +52,67 @@ func TestPanicFailsOneRequest(t *testing.T) {
 type noLog struct{}
 
 func (noLog) Log(*proxy.Record) {}
+
+// brokenLog is one that panics over requests for /bad.
+type brokenLog struct{}
+
+func (brokenLog) Log(r *proxy.Record) {
+	if string(r.Target) == "/bad" {
+		panic("a mistake")
+	}
+}
+
+// TestPanicEndsOneConnection: a panic somewhere between the messages is told, and the router serves on, over HTTP/1.1 and HTTP/2.
+// What was counted for the request is given back.
+func TestPanicEndsOneConnection(t *testing.T) {
+	app := backend(t, func(http.ResponseWriter, *http.Request) {})
+	core, logged := observer.New(zap.ErrorLevel)
+	plane, store := startRooms(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
+		c.Log, c.AccessLog, c.Loops = zap.New(core), brokenLog{}, 1
+	})
+	const rounds = 3
+	for _, h2 := range []bool{false, true} {
+		var protocols http.Protocols
+		protocols.SetHTTP1(!h2)
+		protocols.SetUnencryptedHTTP2(h2)
+		for range rounds {
+			good, bad := &http.Transport{Protocols: &protocols}, &http.Transport{Protocols: &protocols}
+			for _, step := range []struct {
+				over *http.Transport
+				path string
+			}{{good, "/good"}, {bad, "/bad"}, {good, "/good"}} {
+				q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+plane.HTTP().String()+step.path, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				q.Host = "front.example.com"
+				a, err := step.over.RoundTrip(q)
+				switch {
+				case err == nil:
+					_ = a.Body.Close()
+					if a.StatusCode != http.StatusOK {
+						t.Errorf("%s: status %d", step.path, a.StatusCode)
+					}
+				case step.over == good:
+					t.Errorf("the other connection: %v", err)
+				}
+			}
+			good.CloseIdleConnections()
+			bad.CloseIdleConnections()
+		}
+	}
+	if n := plane.Stats().Panics; n != 2*rounds {
+		t.Errorf("%d panics, want %d", n, 2*rounds)
+	}
+	for r := range store.Load().Routes {
+		for _, s := range r.Pool().Servers() {
+			if n := s.InFlight(); n != 0 {
+				t.Errorf("%s: %d requests in flight", s.ID(), n)
+			}
+		}
+	}
+	lines := logged.All()
+	if len(lines) == 0 || !strings.Contains(lines[0].Message, "panic over a connection") || !strings.Contains(lines[0].ContextMap()["stack"].(string), "brokenLog") {
+		t.Errorf("logged %v", lines)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +59,13 @@ func startRooms(t *testing.T, dir string, opts controller.Options, with ...func(
 			}
 		})
 	}
-	t.Cleanup(func() { cancel(); running.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if n := plane.panics.Load(); n > 0 && !strings.HasPrefix(t.Name(), "TestPanic") {
+			t.Errorf("%d panics were contained", n)
+		}
+	})
 	<-ctl.Ready()
 	return plane, store
 }

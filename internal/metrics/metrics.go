@@ -206,6 +206,7 @@ func (c *collector) collectTotals(out chan<- prometheus.Metric) {
 	c.m.handshakes.to(out, float64(t.Handshakes))
 	c.m.handshakeErrors.to(out, float64(t.HandshakeErrors))
 	c.m.headerErrors.to(out, float64(t.HeaderErrors))
+	c.m.panics.to(out, float64(t.Panics))
 	for i, port := range []struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}} {
 		c.m.connections.to(out, float64(t.Connections[i]), port.own)
 		c.m.open.to(out, float64(t.Open[i]), port.own)

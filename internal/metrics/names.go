@@ -10,6 +10,7 @@ type metrics struct {
 	unretried                                 metric
 	connections, open                         metric
 	handshakes, handshakeErrors, headerErrors metric
+	panics                                    metric
 	logWritten, logDropped, logFailed         metric
 	objects, problems, rejected               metric
 	statusWrites, statusPending               metric
@@ -63,6 +64,7 @@ func describe() *metrics {
 		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
 		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
 		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
+		panics:          counter("turnout_panics_total", "Panics that ended a message or some connections, and not the process. Each is a bug."),
 		headerErrors:    counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late."),
 
 		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
@@ -122,7 +124,7 @@ func describe() *metrics {
 func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
-		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.logWritten, m.logDropped, m.logFailed,
+		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
 		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,

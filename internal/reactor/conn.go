@@ -111,7 +111,7 @@ type seldom struct {
 func (c *Conn) rare() *seldom {
 	if c.seldom == nil {
 		c.seldom = new(seldom)
-		c.seldom.timer.Init(c.loop, c.expired)
+		c.seldom.timer.Init(c, c.expired)
 	}
 	return c.seldom
 }

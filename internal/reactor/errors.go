@@ -11,6 +11,8 @@ var (
 	ErrDialTimeout = errors.New("connect timed out")
 	// ErrWriteTimeout closes a Conn whose Close could not flush the queue in time.
 	ErrWriteTimeout = errors.New("peer took no bytes before the write timeout")
+	// ErrPanicked closes the Conns that a contained panic may have left in disorder; see Config.Panicked.
+	ErrPanicked = errors.New("a handler panicked")
 	// ErrClosed is the reason of Conns that were open when their loop ended, and the answer of calls that come too late.
 	ErrClosed = errors.New("closed")
 	// ErrNoSplice is returned by Splice when the kernel cannot copy between these two Conns.

@@ -84,7 +84,13 @@ func (ln *Listener) accepted(s socket, err error) {
 		c.flags |= flagCounted
 		b.take(l)
 	}
-	h := ln.accept(c)
+	c.welcome(ln.accept)
+}
+
+// welcome gives an accepted Conn its handler.
+func (c *Conn) welcome(accept func(c *Conn) Handler) {
+	defer c.contain()
+	h := accept(c)
 	if c.h == nil {
 		c.h = h
 	}

@@ -26,6 +26,11 @@ type Config struct {
 	FlushTimeout time.Duration
 	// Budget bounds the accepted connections of all loops it is given to; nil = no bound.
 	Budget *Budget
+	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers and AtTurnEnd
+	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
+	// AtTurnEnd functions that this turn has collected, because nobody knows which of them the panic interrupted. Others go
+	// on. What a mailbox function or a timer of the loop itself panics with ends the process, and without Panicked all of it.
+	Panicked func(l *Loop, v any, stack []byte)
 	// Linger is how long Close waits, after its FIN, for the peer's (RFC 9112 section 9.6). Default 1 s.
 	Linger time.Duration
 }
@@ -97,6 +102,7 @@ type Loop struct {
 	plain []byte  // the same for what a Layer made of them; made when first used
 
 	presenting *Conn // whose Data is being called
+	self       Conn  // stands for the loop itself where something belongs to a Conn
 
 	wheel wheel
 	mail  mailbox
@@ -110,7 +116,7 @@ type Loop struct {
 	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn   // Closed to deliver
 	over              []*Splice // done to call
-	atEnd             []func()
+	atEnd             []lastWord
 
 	stopped atomic.Bool
 }
@@ -132,6 +138,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{cfg: cfg, eng: eng}
+	l.self.loop = l
 	l.deliver = l.event
 	l.recv = make([]byte, cfg.ReadBuffer)
 	l.clock = eng.now()
@@ -183,10 +190,6 @@ func (l *Loop) Conns() int { return l.conns }
 
 // Stats are the counters so far.
 func (l *Loop) Stats() Stats { return l.stats }
-
-// AtTurnEnd runs fn once at the end of this turn, before output is flushed; what is called there may
-// call it again, also for the same turn. Meant for those that collect output of many events.
-func (l *Loop) AtTurnEnd(fn func()) { l.atEnd = append(l.atEnd, fn) }
 
 // Dial starts to connect to addr. h.Connected follows, or h.Closed with the reason, ErrDialTimeout
 // after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
@@ -271,6 +274,7 @@ func (l *Loop) begin() {
 // event is what the engine calls for each socket that something happened to.
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
+	defer c.contain()
 	if c.early != 0 && !c.presentsPlain() {
 		c.keepEarly()
 	}
@@ -288,7 +292,7 @@ func (l *Loop) serveReady() {
 	for i, c := range list {
 		list[i] = nil
 		c.flags &^= flagReady
-		c.wake()
+		c.woken()
 	}
 	l.readySpare = list[:0]
 }
@@ -296,9 +300,9 @@ func (l *Loop) serveReady() {
 // finish ends the turn: output collected in it is sent, then the Closed events are delivered.
 func (l *Loop) finish() {
 	for i := 0; i < len(l.atEnd); i++ {
-		fn := l.atEnd[i]
-		l.atEnd[i] = nil
-		fn()
+		word := l.atEnd[i]
+		l.atEnd[i] = lastWord{}
+		word.say()
 	}
 	l.atEnd = l.atEnd[:0]
 	l.flushDirty()
@@ -316,8 +320,7 @@ func (l *Loop) flushDirty() {
 	l.dirty = l.dirtySpare[:0]
 	for i, c := range list {
 		list[i] = nil
-		c.flush()
-		c.flags &^= flagDirty
+		c.flushed()
 	}
 	l.dirtySpare = list[:0]
 }
@@ -333,10 +336,7 @@ func (l *Loop) tellClosed() {
 	l.dead = l.deadSpare[:0]
 	for i, c := range list {
 		list[i] = nil
-		if h := c.h; h != nil {
-			c.h = nil
-			h.Closed(c, c.why())
-		}
+		c.tellClosed()
 	}
 	l.deadSpare = list[:0]
 }

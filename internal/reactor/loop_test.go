@@ -90,10 +90,10 @@ func TestAtTurnEnd(t *testing.T) {
 	peer, c := steppedPair(t, l, &hooks{})
 	var order []string
 	l.Post(func() {
-		l.AtTurnEnd(func() {
+		c.AtTurnEnd(func() {
 			order = append(order, "end")
 			c.Write([]byte("collected"))
-			l.AtTurnEnd(func() { order = append(order, "end of the end") })
+			c.AtTurnEnd(func() { order = append(order, "end of the end") })
 		})
 		order = append(order, "mail")
 	})

@@ -8,7 +8,7 @@ import (
 // Timer is a one-shot timer of a Loop. It never fires early and, on a loop that is not busy, at most
 // about 4 ms late. Timers due within the same 4 ms fire in no particular order.
 type Timer struct {
-	loop       *Loop
+	owner      *Conn // &Loop.self = none
 	fn         func()
 	next, prev *Timer // neighbours in the slot
 	when       int64  // the deadline, valid while armed
@@ -18,21 +18,30 @@ type Timer struct {
 }
 
 // NewTimer makes a stopped timer; fn runs on the loop each time the timer expires.
-func (l *Loop) NewTimer(fn func()) *Timer {
+func (l *Loop) NewTimer(fn func()) *Timer { return l.self.NewTimer(fn) }
+
+// NewTimer makes a stopped timer for something that belongs to the Conn: it is the Conn that ends if fn panics (see
+// Config.Panicked). The end of the Conn does not stop the timer.
+func (c *Conn) NewTimer(fn func()) *Timer {
 	t := new(Timer)
-	t.Init(l, fn)
+	t.Init(c, fn)
 	return t
 }
 
-// Init makes a Timer that is a field of something else what NewTimer returns. It is called once, before any other method; from
+// Init makes a Timer that is a field of something else what c.NewTimer returns. It is called once, before any other method; from
 // then on the Timer must not be copied.
-func (t *Timer) Init(l *Loop, fn func()) { *t = Timer{loop: l, fn: fn, slot: noSlot} }
+func (t *Timer) Init(c *Conn, fn func()) { *t = Timer{owner: c, fn: fn, slot: noSlot} }
+
+func (t *Timer) fire() {
+	defer t.owner.contain()
+	t.fn()
+}
 
 // Reset arms the timer to expire d after Now, whether it was armed or not. Moving an armed timer to
 // later is a field store: the wheel looks at the deadline again when the old one is due.
 func (t *Timer) Reset(d time.Duration) {
-	w := &t.loop.wheel
-	now := t.loop.Now()
+	w := &t.owner.loop.wheel
+	now := t.owner.loop.Now()
 	t.when = now + min(max(int64(d), 0), maxDelay)
 	t.armed = true
 	tick := max(tickOf(t.when), w.cur+1)
@@ -49,7 +58,7 @@ func (t *Timer) Reset(d time.Duration) {
 func (t *Timer) Stop() {
 	t.armed = false
 	if t.slot != noSlot {
-		t.loop.wheel.unlink(t)
+		t.owner.loop.wheel.unlink(t)
 	}
 }
 
@@ -151,7 +160,7 @@ func (w *wheel) advance(now int64) {
 		for t := w.slots[dueSlot]; t != nil; t = w.slots[dueSlot] {
 			w.unlink(t)
 			t.armed = false
-			t.fn()
+			t.fire()
 		}
 	}
 }

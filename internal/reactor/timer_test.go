@@ -12,6 +12,7 @@ const tick = 1 << tickShift
 func testWheel() *Loop {
 	l := &Loop{running: true, clock: 12345}
 	l.wheel.init(l.clock)
+	l.self.loop = l
 	return l
 }
 

@@ -31,8 +31,8 @@ func (ps *Pools) Adopt(c *reactor.Conn, e *balancer.Endpoint, ex *proxy.Exchange
 		c.CloseNow(false)
 		return
 	}
-	cc := newClientConn(ps, ps.pool(e))
-	cc.c, cc.ex = c, ex
+	cc := &clientConn{ps: ps, pool: ps.pool(e), ex: ex}
+	cc.on(c)
 	c.SetHandler(cc)
 	cc.ready()
 }

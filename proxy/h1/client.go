@@ -47,14 +47,9 @@ type clientConn struct {
 	paused    bool
 }
 
-func newClientConn(ps *Pools, p *pool) *clientConn {
-	cc := &clientConn{ps: ps, pool: p}
-	cc.timer = ps.cfg.Loop.NewTimer(cc.expire)
-	return cc
-}
-
-func (cc *clientConn) dial() {
-	cc.c = cc.ps.cfg.Loop.Dial(cc.pool.endpoint.Addr(), cc, cc.ps.cfg.ConnectTimeout)
+// on gives the clientConn, a new one, its connection.
+func (cc *clientConn) on(c *reactor.Conn) {
+	cc.c, cc.timer = c, c.NewTimer(cc.expire)
 }
 
 // Connected implements reactor.Handler.

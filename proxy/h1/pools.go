@@ -71,10 +71,9 @@ func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) p
 			return up
 		}
 	}
-	cc := newClientConn(ps, ps.pool(e))
-	cc.ex = ex
+	cc := &clientConn{ps: ps, pool: ps.pool(e), ex: ex}
 	ps.waiting[ex] = cc
-	cc.dial()
+	cc.on(ps.cfg.Loop.Dial(e.Addr(), cc, ps.cfg.ConnectTimeout))
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
 // may have the same client, which nobody changes.
 func (s *Server) AcceptFrom(c *reactor.Conn, client *proxy.Client) reactor.Handler {
 	sc := &serverConn{s: s, c: c, first: true, client: client}
-	sc.timer.Init(s.loop, sc.expire)
+	sc.timer.Init(c, sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.next = s.conns
 	if sc.next != nil {

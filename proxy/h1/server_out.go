@@ -75,7 +75,7 @@ func (sc *serverConn) Abort(f proxy.Fault) {
 	sc.ex = nil
 	sc.phase = phaseGone
 	sc.recycle()
-	if sc.untilEnd || f == proxy.FaultStalled {
+	if sc.untilEnd || f == proxy.FaultStalled || f == proxy.FaultInternal {
 		sc.c.CloseNow(true) // a clean end would look like the end of the body, or wait for one who does not read
 		return
 	}

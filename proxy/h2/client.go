@@ -35,8 +35,8 @@ type clientConn struct {
 func (ps *Pools) dial(p *pool) *clientConn {
 	cc := &clientConn{ps: ps, pool: p}
 	cc.turn = cc.session.Turn
-	cc.timer = ps.cfg.Loop.NewTimer(cc.expire)
 	cc.c = ps.cfg.Loop.Dial(p.endpoint.Addr(), cc, ps.cfg.ConnectTimeout)
+	cc.timer = cc.c.NewTimer(cc.expire)
 	p.conns = append(p.conns, cc)
 	return cc
 }
@@ -45,7 +45,7 @@ func (ps *Pools) dial(p *pool) *clientConn {
 func (cc *clientConn) Open() *session.Stream { panic("BUG: a stream of the server's") }
 
 // Wake implements session.Host.
-func (cc *clientConn) Wake() { cc.ps.cfg.Loop.AtTurnEnd(cc.turn) }
+func (cc *clientConn) Wake() { cc.c.AtTurnEnd(cc.turn) }
 
 // Connected implements reactor.Handler.
 func (cc *clientConn) Connected(*reactor.Conn) {

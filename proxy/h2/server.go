@@ -51,7 +51,7 @@ func (s *Server) Accept(c *reactor.Conn, secure, negotiated bool) reactor.Handle
 func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
 	sc := &serverConn{s: s, c: c, midway: true, client: client}
 	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
-	sc.timer = s.loop.NewTimer(sc.expire)
+	sc.timer = c.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.turn = sc.session.Turn
 	if sc.next = s.conns; sc.next != nil {
@@ -169,7 +169,7 @@ type serverConn struct {
 func (sc *serverConn) Open() *session.Stream { return &sc.s.stream(sc).Stream }
 
 // Wake implements session.Host.
-func (sc *serverConn) Wake() { sc.s.loop.AtTurnEnd(sc.turn) }
+func (sc *serverConn) Wake() { sc.c.AtTurnEnd(sc.turn) }
 
 // Connected implements reactor.Handler; accepted connections never see it.
 func (sc *serverConn) Connected(*reactor.Conn) {}

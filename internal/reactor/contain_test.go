@@ -1,0 +1,163 @@
+package reactor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bad is what handlers of these tests panic with.
+const bad = "a mistake"
+
+// told collects what a loop tells of panics.
+type told struct{ values, stacks []string }
+
+func (p *told) config() Config {
+	return Config{Panicked: func(_ *Loop, v any, stack []byte) {
+		p.values, p.stacks = append(p.values, v.(string)), append(p.stacks, string(stack))
+	}}
+}
+
+// mistaken is a layer that cannot read.
+type mistaken struct{ Layer }
+
+func (mistaken) Read([]byte) (int, error) { panic(bad) }
+
+func TestPanicEndsItsConn(t *testing.T) {
+	cases := map[string]struct {
+		accept func(c *Conn, h *hooks)
+		closed bool // the handler is not told the end: that is what panics, or it was never there
+	}{
+		"accept":       {accept: func(*Conn, *hooks) { panic(bad) }, closed: true},
+		"data":         {accept: func(_ *Conn, h *hooks) { h.data = func(*Conn, []byte) int { panic(bad) } }},
+		"end of input": {accept: func(_ *Conn, h *hooks) { h.eof = func(*Conn) { panic(bad) } }},
+		"drained": {accept: func(_ *Conn, h *hooks) {
+			h.data = func(c *Conn, p []byte) int { c.Write(make([]byte, 1<<20)); return len(p) }
+			h.drained = func(*Conn) { panic(bad) }
+		}},
+		"timer": {accept: func(c *Conn, _ *hooks) { c.NewTimer(func() { panic(bad) }).Reset(time.Second) }},
+		"end of turn": {accept: func(c *Conn, h *hooks) {
+			h.data = func(c *Conn, p []byte) int { c.AtTurnEnd(func() { panic(bad) }); return len(p) }
+		}},
+		"layer": {accept: func(c *Conn, _ *hooks) { c.SetLayer(mistaken{}) }},
+		"closed": {accept: func(_ *Conn, h *hooks) {
+			h.data = func(c *Conn, _ []byte) int { c.Close(); return 0 }
+			h.closed = func(*Conn, error) { panic(bad) }
+		}, closed: true},
+	}
+	for name, x := range cases {
+		t.Run(name, func(t *testing.T) {
+			var panics told
+			n := NewNetwork(0)
+			l := n.NewLoop(panics.config())
+			first := true
+			var ends []error
+			ln := listen(t, l, memAddr, func(c *Conn) Handler {
+				if first {
+					first = false
+					return echo()
+				}
+				h := &hooks{closed: func(_ *Conn, err error) { ends = append(ends, err) }}
+				x.accept(c, h)
+				return h
+			})
+			other := n.Connect(ln.Addr())
+			n.Run()
+			p := n.Connect(ln.Addr())
+			p.Write([]byte("x"))
+			n.Run()
+			p.Take()
+			p.CloseWrite()
+			n.Run()
+			n.Advance(5 * time.Second)
+			p.Close()
+			n.Run()
+			if len(panics.values) != 1 || panics.values[0] != bad || !strings.Contains(panics.stacks[0], "contain_test.go") {
+				t.Fatalf("told %q", panics)
+			}
+			if !x.closed && (len(ends) != 1 || !errors.Is(ends[0], ErrPanicked)) {
+				t.Errorf("ended by %v", ends)
+			}
+			other.Write([]byte("still there"))
+			n.Run()
+			if got := string(other.Take()); got != "still there" {
+				t.Errorf("the other connection got %q", got)
+			}
+			if l.Conns() != 1 {
+				t.Errorf("%d connections are open", l.Conns())
+			}
+		})
+	}
+}
+
+// TestPanicEndsWhatItMayHaveChanged: a message that was being written when something panicked is never completed.
+func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
+	var panics told
+	n := NewNetwork(0)
+	l := n.NewLoop(panics.config())
+	var conns []*Conn
+	var ends []error
+	ln := listen(t, l, memAddr, func(c *Conn) Handler {
+		i := len(conns)
+		conns = append(conns, c)
+		ends = append(ends, nil)
+		h := echoHooks()
+		h.closed = func(_ *Conn, err error) { ends[i] = err }
+		if i == 3 {
+			h.data = func(*Conn, []byte) int {
+				conns[0].Write([]byte("half of "))
+				conns[1].AtTurnEnd(func() { conns[1].Write([]byte("more")) })
+				panic(bad)
+			}
+		}
+		return h
+	})
+	var peers []*Peer
+	for range 4 {
+		peers = append(peers, n.Connect(ln.Addr()))
+		n.Run()
+	}
+	peers[3].Write([]byte("x"))
+	n.Run()
+	for i, want := range []error{ErrPanicked, ErrPanicked, nil, ErrPanicked} {
+		if !errors.Is(ends[i], want) || want == nil && ends[i] != nil {
+			t.Errorf("connection %d: ended by %v, want %v", i, ends[i], want)
+		}
+		if got := string(peers[i].Take()); got != "" {
+			t.Errorf("connection %d: got %q", i, got)
+		}
+	}
+	peers[2].Write([]byte("x"))
+	n.Run()
+	if got := string(peers[2].Take()); got != "x" || len(panics.values) != 1 {
+		t.Errorf("the one that was not touched got %q; told %q", got, panics)
+	}
+}
+
+// TestPanicsEndTheProcess: what belongs to no Conn, and everything where nobody is told.
+func TestPanicsEndTheProcess(t *testing.T) {
+	var panics told
+	cases := map[string]struct {
+		config Config
+		start  func(l *Loop)
+	}{
+		"mailbox":       {panics.config(), func(l *Loop) { l.Post(func() { panic(bad) }) }},
+		"loop's timer":  {panics.config(), func(l *Loop) { l.NewTimer(func() { panic(bad) }).Reset(0) }},
+		"nobody's told": {Config{}, func(l *Loop) { l.Dial(memAddr, &hooks{closed: func(*Conn, error) { panic(bad) }}, 0) }},
+	}
+	for name, x := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := NewNetwork(0)
+			l := n.NewLoop(x.config)
+			defer func() {
+				if v := recover(); v != bad || len(panics.values) > 0 {
+					t.Errorf("panic %v, told %q", v, panics)
+				}
+			}()
+			x.start(l)
+			n.Advance(time.Second)
+			t.Error("it went on")
+		})
+	}
+}
