@@ -145,7 +145,7 @@ func (r *rig) condition(name string) string {
 	return strings.TrimSuffix(strings.TrimSpace(string(c.Status)+" "+c.Reason+": "+c.Message), " :")
 }
 
-func (r *rig) conditionIs(name, want string) {
+func (r *rig) wantCondition(name, want string) {
 	r.Helper()
 	if got := r.condition(name); got != want {
 		r.Errorf("%s: condition %q, want %q", name, got, want)
@@ -165,7 +165,7 @@ func TestRouteToTable(t *testing.T) {
 	if got := r.servers("a"); got != "10.0.0.1:8080 10.0.0.2:8080" {
 		t.Errorf("servers %q", got)
 	}
-	r.conditionIs("a", "True")
+	r.wantCondition("a", "True")
 	routes := r.c.Routes()
 	if len(routes) != 2 || routes[0].Name != "a" {
 		t.Fatalf("routes %v", routes)
@@ -283,9 +283,9 @@ func TestNothingNewPublishesNothing(t *testing.T) {
 func TestConflictAndPromotion(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(aRoute("old", "h.test", 0), aRoute("young", "h.test", 1), aRoute("path", "h.test", 2, func(o *routev1.Route) { o.Spec.Path = "/p" }))
-	r.conditionIs("old", "True")
-	r.conditionIs("young", "False HostAlreadyClaimed: route old already exposes h.test and is older")
-	r.conditionIs("path", "True")
+	r.wantCondition("old", "True")
+	r.wantCondition("young", "False HostAlreadyClaimed: route old already exposes h.test and is older")
+	r.wantCondition("path", "True")
 	if got := r.serves("h.test", "/") + " " + r.serves("h.test", "/p"); got != "old path" {
 		t.Errorf("served by %q", got)
 	}
@@ -293,7 +293,7 @@ func TestConflictAndPromotion(t *testing.T) {
 		t.Errorf("counts %d, %d", n, rejected)
 	}
 	r.do(gone(source.Route, "old"))
-	r.conditionIs("young", "True")
+	r.wantCondition("young", "True")
 	if got := r.serves("h.test", "/"); got != "young" {
 		t.Errorf("served by %q", got)
 	}
@@ -301,10 +301,10 @@ func TestConflictAndPromotion(t *testing.T) {
 		t.Errorf("counts %d, %d", n, rejected)
 	}
 	r.do(aRoute("old", "h.test", 0))
-	r.conditionIs("young", "False HostAlreadyClaimed: replaced by older route old")
+	r.wantCondition("young", "False HostAlreadyClaimed: replaced by older route old")
 	r.do(aRoute("none", "", 0), aRoute("bad", "A.test", 0), aRoute("wild", "w.test", 0, func(o *routev1.Route) { o.Spec.WildcardPolicy = "Subdomain" }))
-	r.conditionIs("none", "False NoHostValue: no host value was defined for the route")
-	r.conditionIs("wild", "False RouteNotAdmitted: wildcard routes are not allowed")
+	r.wantCondition("none", "False NoHostValue: no host value was defined for the route")
+	r.wantCondition("wild", "False RouteNotAdmitted: wildcard routes are not allowed")
 	if got := r.condition("bad"); !strings.HasPrefix(got, "False InvalidHost: host name validation errors: ") {
 		t.Errorf("condition %q", got)
 	}
@@ -315,10 +315,10 @@ func TestOrderDecidesWithoutTimes(t *testing.T) {
 	first, second := aRoute("z", "h.test", 0), aRoute("a", "h.test", 0)
 	first.Order, second.Order = "1", "2"
 	r.do(second, first)
-	r.conditionIs("z", "True")
+	r.wantCondition("z", "True")
 	first.Order = "3"
 	r.do(first)
-	r.conditionIs("a", "True")
+	r.wantCondition("a", "True")
 }
 
 // keyPair returns a self-signed certificate and its key.
@@ -340,8 +340,8 @@ func TestBadCertificateRejectsOneRoute(t *testing.T) {
 		_, other := keyPair(t, "h.test")
 		r := newRig(t, Options{SkipExtendedValidation: skip})
 		r.do(aRoute("good", "good.test", 0, edge(cert, key)), aRoute("bad", "bad.test", 0, edge(cert, other)), aRoute("plain", "plain.test", 0))
-		r.conditionIs("good", "True")
-		r.conditionIs("plain", "True")
+		r.wantCondition("good", "True")
+		r.wantCondition("plain", "True")
 		if got := r.condition("bad"); !strings.HasPrefix(got, "False ExtendedValidationFailed: ") || !strings.Contains(got, "private key does not match public key") {
 			t.Errorf("skip %v: condition %q", skip, got)
 		}
@@ -350,9 +350,9 @@ func TestBadCertificateRejectsOneRoute(t *testing.T) {
 		}
 		// The host stays with the oldest route even while it cannot be served.
 		r.do(aRoute("late", "bad.test", 1))
-		r.conditionIs("late", "False HostAlreadyClaimed: route bad already exposes bad.test and is older")
+		r.wantCondition("late", "False HostAlreadyClaimed: route bad already exposes bad.test and is older")
 		r.do(aRoute("bad", "bad.test", 0, edge(cert, key)))
-		r.conditionIs("bad", "True")
+		r.wantCondition("bad", "True")
 		if got := r.store.Load().Len(); got != 3 {
 			t.Errorf("skip %v: %d routes after the repair", skip, got)
 		}
@@ -388,27 +388,27 @@ func TestExternalCertificate(t *testing.T) {
 		return c.Leaf.Subject.CommonName
 	}
 	r.do(route)
-	r.conditionIs("e", `False ExternalCertificateValidationFailed: spec.tls.externalCertificate: Not found: "secrets \"c\" not found"`)
+	r.wantCondition("e", `False ExternalCertificateValidationFailed: spec.tls.externalCertificate: Not found: "secrets \"c\" not found"`)
 	r.do(aSecret("c", corev1.SecretTypeOpaque, cert1, key1))
-	r.conditionIs("e", `False ExternalCertificateValidationFailed: spec.tls.externalCertificate: Invalid value: "c": secret of type "kubernetes.io/tls" required`)
+	r.wantCondition("e", `False ExternalCertificateValidationFailed: spec.tls.externalCertificate: Invalid value: "c": secret of type "kubernetes.io/tls" required`)
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert1, key2))
 	if got := r.condition("e"); !strings.HasPrefix(got, "False ExternalCertificateValidationFailed: ") || !strings.Contains(got, "does not match") {
 		t.Errorf("a torn secret at first: %q", got)
 	}
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert1, key1))
-	r.conditionIs("e", "True")
+	r.wantCondition("e", "True")
 	if got := leaf(); got != "one.test" {
 		t.Errorf("certificate %q", got)
 	}
 	r.do(aSecret("other", corev1.SecretTypeTLS, cert2, key2))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert2, key1))
-	r.conditionIs("e", `True ExternalCertificateValidationFailed: the last good certificate of secret "c" is served: `+
+	r.wantCondition("e", `True ExternalCertificateValidationFailed: the last good certificate of secret "c" is served: `+
 		`spec.tls.key: Invalid value: "redacted key data": tls: private key does not match public key`)
 	if got, notes := leaf(), r.c.Notes("ns", "e"); got != "one.test" || !strings.Contains(notes[0], "the last good certificate") {
 		t.Errorf("torn secret: certificate %q, notes %q", got, notes)
 	}
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert2, key2))
-	r.conditionIs("e", "True")
+	r.wantCondition("e", "True")
 	if got := leaf(); got != "two.test" {
 		t.Errorf("certificate %q", got)
 	}
@@ -425,7 +425,7 @@ func TestExternalCertificate(t *testing.T) {
 	}
 	off := newRig(t, Options{SkipExternalCertificate: true})
 	off.do(route)
-	off.conditionIs("e", "True")
+	off.wantCondition("e", "True")
 }
 
 // TestIdentityOfRoutes is what outlives a table and what does not.

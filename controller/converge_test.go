@@ -241,9 +241,9 @@ func TestClocks(t *testing.T) {
 	const century = 100 * 365 * 24
 	r.now = time.Date(1970, 1, 1, 0, 0, 1, 0, time.UTC)
 	r.do(aRoute("late", "h.test", century, edge(cert, key)), aRoute("later", "h.test", century+1), aRoute("early", "e.test", -century))
-	r.conditionIs("late", "True")
-	r.conditionIs("early", "True")
-	r.conditionIs("later", "False HostAlreadyClaimed: route late already exposes h.test and is older")
+	r.wantCondition("late", "True")
+	r.wantCondition("early", "True")
+	r.wantCondition("later", "False HostAlreadyClaimed: route late already exposes h.test and is older")
 	// A clock that goes back changes nothing that was told.
 	before, _ := r.c.Route("ns", "late")
 	r.now = r.now.AddDate(-50, 0, 0)
@@ -254,6 +254,6 @@ func TestClocks(t *testing.T) {
 	}
 	// A route without a creation time is older than any.
 	r.do(aRoute("ageless", "h.test", 0, func(o *routev1.Route) { o.CreationTimestamp.Time = time.Time{} }))
-	r.conditionIs("ageless", "True")
-	r.conditionIs("late", "False HostAlreadyClaimed: replaced by older route ageless")
+	r.wantCondition("ageless", "True")
+	r.wantCondition("late", "False HostAlreadyClaimed: replaced by older route ageless")
 }

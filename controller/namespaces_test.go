@@ -40,7 +40,7 @@ func (r *rig) served() string {
 	return strings.Join(list, " ")
 }
 
-func (r *rig) servedIs(step, want string) {
+func (r *rig) wantServed(step, want string) {
 	r.Helper()
 	if got := r.served(); got != want {
 		r.Errorf("%s: served %q, want %q", step, got, want)
@@ -93,7 +93,7 @@ func TestNamespaceRows(t *testing.T) {
 				r.do(selected(ns))
 			}
 		}
-		r.servedIs(c.id, c.want)
+		r.wantServed(c.id, c.want)
 		if n := len(r.c.Routes()); n != c.told {
 			t.Errorf("%s: %d routes are shown, want %d", c.id, n, c.told)
 		}
@@ -107,20 +107,20 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	r.do()
 	cert, key := keyPair(t, "c.test")
 	r.do(aRoute("a", "a.test", 0, referring("c")), of("other", aRoute("b", "a.test", 1)), aSlice("s-1", "s", "10.0.0.1"), selected("other"))
-	r.servedIs("not selected", "other/b")
+	r.wantServed("not selected", "other/b")
 	if got, asked := reports.taken(), secrets.taken(); got != "report b True, observe b" || asked != "" {
 		t.Errorf("not selected: told %q, asked for %q", got, asked)
 	}
 	r.do(selected("ns"))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert, key))
-	r.servedIs("selected", "ns/a")
+	r.wantServed("selected", "ns/a")
 	if got := r.servers("a"); got != "10.0.0.1:8080" {
 		t.Errorf("selected: servers %q", got)
 	}
 	r.do(aSlice("s-1", "s", "10.0.0.2"))
 	reports.taken()
 	r.do(unselected("ns"))
-	r.servedIs("no longer selected", "other/b")
+	r.wantServed("no longer selected", "other/b")
 	if got, asked := reports.taken(), secrets.taken(); got != "withdraw a, report b True" || asked != "+c -c" {
 		t.Errorf("no longer selected: told %q, asked for %q", got, asked)
 	}
@@ -131,7 +131,7 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 		t.Errorf("outside: told %q", got)
 	}
 	r.do(selected("ns"))
-	r.servedIs("selected again", "ns/a")
+	r.wantServed("selected again", "ns/a")
 	if got := r.servers("a"); got != "10.0.0.3:8080" {
 		t.Errorf("selected again: servers %q", got)
 	}
@@ -167,7 +167,7 @@ func TestNamespacesInOneBatch(t *testing.T) {
 			t.Fatalf("%d routes are left", n)
 		}
 		r.do(selected("ns"), gone(source.Route, "r3"))
-		r.servedIs("at the end", "ns/new ns/r0 ns/r1 ns/r4")
+		r.wantServed("at the end", "ns/new ns/r0 ns/r1 ns/r4")
 	}
 }
 
@@ -177,5 +177,5 @@ func TestWithoutSelection(t *testing.T) {
 	r.do(aRoute("a", "a.test", 0))
 	r.do(selected("ns"))
 	r.do(unselected("ns"))
-	r.servedIs("without selection", "ns/a")
+	r.wantServed("without selection", "ns/a")
 }

@@ -23,7 +23,7 @@ func TestPanicOfOneRoute(t *testing.T) {
 			t.Errorf("%s is served: %v", host, got)
 		}
 	}
-	r.conditionIs("b", "False InternalError: the router failed on this route; its log says more")
+	r.wantCondition("b", "False InternalError: the router failed on this route; its log says more")
 	r.do(aRoute("b", "b.test", 1))
 	r.do(aRoute("a", "a.test", 0, poison))
 	for host, want := range map[string]bool{"a.test": false, "b.test": true, "c.test": true} {

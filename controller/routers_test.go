@@ -66,7 +66,7 @@ func TestWildcardPolicies(t *testing.T) {
 	for _, allow := range []bool{false, true} {
 		r := newRig(t, Options{AllowWildcard: allow})
 		r.do(aSlice("s-1", "s", "10.0.0.1"), aRoute("none", "a.none.test", 0), aRoute("wild", "a.wild.test", 0, wildcard))
-		r.conditionIs("none", "True")
+		r.wantCondition("none", "True")
 		if got := r.serves("b.none.test", "/"); got != "" {
 			t.Errorf("allow %v: b.none.test is served by %q", allow, got)
 		}
@@ -74,7 +74,7 @@ func TestWildcardPolicies(t *testing.T) {
 		if allow {
 			condition, served = "True", "wild"
 		}
-		r.conditionIs("wild", condition)
+		r.wantCondition("wild", condition)
 		for _, host := range []string{"a.wild.test", "b.wild.test"} {
 			if got := r.serves(host, "/"); got != served {
 				t.Errorf("allow %v: %s is served by %q", allow, host, got)

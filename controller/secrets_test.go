@@ -199,7 +199,7 @@ func TestWaitingRoute(t *testing.T) {
 		t.Errorf("reported %q before it is decided", got)
 	}
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert, key))
-	r.conditionIs("e", "True")
+	r.wantCondition("e", "True")
 	if got := reports.taken(); got != "report e True" {
 		t.Errorf("reported %q", got)
 	}
@@ -243,30 +243,30 @@ func TestSecretThatDoesNotCome(t *testing.T) {
 			t.Errorf("the first table came after %v", took)
 		}
 		r := &rig{T: t, c: c, store: store}
-		r.conditionIs("e", `False ExternalCertificateGetFailed: secret "c" could not be read yet`)
-		r.conditionIs("p", "True")
+		r.wantCondition("e", `False ExternalCertificateGetFailed: secret "c" could not be read yet`)
+		r.wantCondition("p", "True")
 		cert, key := keyPair(t, "c.test")
 		sink.Event(aSecret("c", corev1.SecretTypeTLS, cert, key))
 		synctest.Wait()
-		r.conditionIs("e", "True")
+		r.wantCondition("e", "True")
 		// A route that is served waits as long as it takes.
 		sink.Event(aRoute("e", "h.test", 0, referring("d")))
 		elapse(time.Hour)
-		r.conditionIs("e", "True")
+		r.wantCondition("e", "True")
 		if got := r.leaf("h.test"); got != "c.test" {
 			t.Errorf("certificate %q", got)
 		}
 		// A route that is not is told.
 		sink.Event(aRoute("n", "n.test", 0, referring("f")))
 		elapse(9 * time.Second)
-		r.conditionNone("n")
+		r.wantNoCondition("n")
 		elapse(2 * time.Second)
-		r.conditionIs("n", `False ExternalCertificateGetFailed: secret "f" could not be read yet`)
+		r.wantCondition("n", `False ExternalCertificateGetFailed: secret "f" could not be read yet`)
 	})
 }
 
-// conditionNone fails unless a route is shown without status.
-func (r *rig) conditionNone(name string) {
+// wantNoCondition fails unless a route is shown without status.
+func (r *rig) wantNoCondition(name string) {
 	r.Helper()
 	if route, ok := r.c.Route("ns", name); !ok || len(route.Status.Ingress) != 0 {
 		r.Errorf("%s: shown as %+v", name, route)
@@ -321,7 +321,7 @@ func TestSkippedValidationStillNeedsAPair(t *testing.T) {
 	r.do(aRoute("e", "h.test", 0, referring("c")), aSecret("c", corev1.SecretTypeTLS, cert, key))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert, key))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert, other))
-	r.conditionIs("e", `True ExternalCertificateValidationFailed: the last good certificate of secret "c" is served: `+
+	r.wantCondition("e", `True ExternalCertificateValidationFailed: the last good certificate of secret "c" is served: `+
 		`secret "c": tls: private key does not match public key`)
 	if got := r.leaf("h.test"); got != "c.test" {
 		t.Errorf("certificate %q", got)

@@ -33,8 +33,8 @@ func replace(t *testing.T, path string, text []byte) {
 
 const judgedAnew, judgedAsBefore = "client certificates are judged anew", "client certificates are judged as before"
 
-// admits tells whether clients are served, by name.
-func (p *process) admits(want bool, clients ...*identityPair) {
+// wantServed fails unless these clients are served, or none of them is.
+func (p *process) wantServed(want bool, clients ...*identityPair) {
 	p.t.Helper()
 	for _, c := range clients {
 		status, _, err := present(p.https, "one.test", c.tls(), nil)
@@ -44,8 +44,8 @@ func (p *process) admits(want bool, clients ...*identityPair) {
 	}
 }
 
-// refuses waits for the line of the log about a client.
-func (p *process) refuses(reason, subject string) {
+// wantRefused waits for the line of the log about a client, and fails unless it has this reason and subject.
+func (p *process) wantRefused(reason, subject string) {
 	p.t.Helper()
 	line := p.line("client certificate is refused")
 	client, _ := line["client"].(string)
@@ -76,25 +76,25 @@ func TestClientAuthoritiesChange(t *testing.T) {
 	ofFirst, ofSecond := issue(t, first, "CN=a"), issue(t, second, "CN=b")
 	file := write(t, t.TempDir(), "ca.pem", []byte(first.pem))
 	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=required", "ROUTER_MUTUAL_TLS_AUTH_CA=" + file}, "run", "--manifests", echoSite(t))
-	p.admits(true, ofFirst)
-	p.admits(false, ofSecond)
+	p.wantServed(true, ofFirst)
+	p.wantServed(false, ofSecond)
 	replace(t, file, []byte(first.pem+second.pem))
 	p.line(judgedAnew)
-	p.admits(true, ofFirst, ofSecond)
+	p.wantServed(true, ofFirst, ofSecond)
 	replace(t, file, []byte(second.pem+strings.Replace(first.pem, "MII", "!!!", 1)+"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
 	if line := p.line(judgedAsBefore); !strings.Contains(line["error"].(string), file) {
 		t.Errorf("%v does not name the file", line)
 	}
-	p.admits(true, ofFirst, ofSecond)
+	p.wantServed(true, ofFirst, ofSecond)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	p.line(judgedAsBefore)
-	p.admits(true, ofFirst, ofSecond)
+	p.wantServed(true, ofFirst, ofSecond)
 	replace(t, file, []byte(second.pem))
 	p.line(judgedAnew)
-	p.admits(false, ofFirst)
-	p.admits(true, ofSecond)
+	p.wantServed(false, ofFirst)
+	p.wantServed(true, ofSecond)
 }
 
 // TestRevocationListFile: lists of a file are used in place, for every certificate of a chain.
@@ -106,23 +106,23 @@ func TestRevocationListFile(t *testing.T) {
 	authorities := write(t, dir, "ca.pem", []byte(ca.pem+other.pem))
 	file := write(t, t.TempDir(), "crl.pem", ca.revoke(t, bad))
 	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=optional", "ROUTER_MUTUAL_TLS_AUTH_CA=" + authorities, "ROUTER_MUTUAL_TLS_AUTH_CRL=" + file}, "run", "--manifests", echoSite(t))
-	p.admits(true, good)
-	p.admits(false, bad)
-	p.refuses("revoked", "CN=bad")
+	p.wantServed(true, good)
+	p.wantServed(false, bad)
+	p.wantRefused("revoked", "CN=bad")
 	end := listEnd(t, file)
 	if _, text := get(t, "http://"+p.admin+"/metrics", ""); !strings.Contains(text, "turnout_client_certificates_refused_total{reason=\"revoked\"} 1\n") ||
 		!strings.Contains(text, fmt.Sprintf("turnout_client_revocation_list_expiry_timestamp_seconds{issuer=\"CN=ca\"} %v\n", float64(end.Unix()))) {
 		t.Errorf("metrics do not tell of CN=bad and of the list until %v:\n%s", end, text)
 	}
-	p.admits(false, foreign)
+	p.wantServed(false, foreign)
 	replace(t, file, append(ca.revoke(t, bad, good), other.revoke(t)...))
 	p.line(judgedAnew)
-	p.admits(true, foreign)
-	p.admits(false, bad, good)
+	p.wantServed(true, foreign)
+	p.wantServed(false, bad, good)
 	replace(t, file, []byte("torn"))
 	p.line(judgedAsBefore)
-	p.admits(true, foreign)
-	p.admits(false, bad, good)
+	p.wantServed(true, foreign)
+	p.wantServed(false, bad, good)
 }
 
 // TestRevocationListsAreFetched: before the first complete update every certificate is refused and the rest works.
@@ -154,8 +154,8 @@ func TestRevocationListsAreFetched(t *testing.T) {
 			t.Errorf("asked for %s, want %s", got, want)
 		}
 	}
-	p.admits(false, good, bad)
-	p.refuses("no-list", "CN=good")
+	p.wantServed(false, good, bad)
+	p.wantRefused("no-list", "CN=good")
 	if status, body, err := present(p.https, "one.test", nil, nil); status != 200 || body != fields(nil, "") {
 		t.Errorf("no certificate: %d %v", status, err)
 	}
@@ -166,8 +166,8 @@ func TestRevocationListsAreFetched(t *testing.T) {
 	if line := p.line(judgedAnew); line["revocation_lists"] != 1.0 {
 		t.Errorf("%v", line)
 	}
-	p.admits(true, good)
-	p.admits(false, bad)
+	p.wantServed(true, good)
+	p.wantServed(false, bad)
 }
 
 // TestWhatMutualTLSRefusesAtStart names the variable, the file and what is allowed.

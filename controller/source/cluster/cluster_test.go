@@ -63,8 +63,8 @@ func (r *recorder) log(e zapcore.Entry) error {
 	return nil
 }
 
-// said waits until a text stands in the log, and returns how often it does.
-func (r *recorder) said(t *testing.T, text string) int {
+// wantLogged waits until a text stands in the log, and returns how often it does.
+func (r *recorder) wantLogged(t *testing.T, text string) int {
 	t.Helper()
 	n := 0
 	r.until(t, "the log says "+text, func() bool {
@@ -103,15 +103,15 @@ func (r *recorder) until(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// has waits until exactly these objects are there.
-func (r *recorder) has(t *testing.T, names ...string) {
+// wantObjects waits until exactly these objects are there.
+func (r *recorder) wantObjects(t *testing.T, names ...string) {
 	t.Helper()
 	slices.Sort(names)
 	r.until(t, "have "+strings.Join(names, ", "), func() bool { return slices.Equal(r.there(), names) })
 }
 
-// is waits until an object is at the version that an annotation of the test names.
-func (r *recorder) is(t *testing.T, name, version string) {
+// wantVersion waits until an object is at the version that an annotation of the test names.
+func (r *recorder) wantVersion(t *testing.T, name, version string) {
 	t.Helper()
 	r.until(t, name+" is "+version, func() bool {
 		o, ok := r.latest[name].Object.(metav1.Object)
@@ -142,7 +142,7 @@ func (r *recorder) events() int {
 	return r.count
 }
 
-func (r *recorder) isSynced(t *testing.T) {
+func (r *recorder) wantSynced(t *testing.T) {
 	t.Helper()
 	r.until(t, "synced", func() bool { return r.synced > 0 })
 }
@@ -218,7 +218,7 @@ func TestReadsAndFollows(t *testing.T) {
 			a.put(sliceOf("ns", "s-1", "s"))
 			a.put(namespaceOf("ns"))
 			f, sink := start(t, a, Config{})
-			sink.isSynced(t)
+			sink.wantSynced(t)
 			if sink.at != 52 || f.Objects() != 52 {
 				t.Errorf("%d events before synced, %d objects", sink.at, f.Objects())
 			}
@@ -232,8 +232,8 @@ func TestReadsAndFollows(t *testing.T) {
 			a.put(routeOf("other", "new", "v", "2"))
 			a.put(serviceOf("other", "t"))
 			a.remove(sliceOf("ns", "s-1", "s"))
-			sink.has(t, "Route other/new", "Service ns/s", "Service other/t")
-			sink.is(t, "Route other/new", "2")
+			sink.wantObjects(t, "Route other/new", "Service ns/s", "Service other/t")
+			sink.wantVersion(t, "Route other/new", "2")
 			if f.Objects() != 3 || sink.synced != 1 || f.Problems() != 0 {
 				t.Errorf("%d objects, synced %d times, %d problems", f.Objects(), sink.synced, f.Problems())
 			}
@@ -254,7 +254,7 @@ func TestSelection(t *testing.T) {
 				a.put(sliceOf(ns, "s-1", "s"))
 			}
 			_, sink := start(t, a, cfg)
-			sink.isSynced(t)
+			sink.wantSynced(t)
 			slices.Sort(want)
 			if got := sink.names(); !slices.Equal(got, want) {
 				t.Errorf("got %v\nwant %v", got, want)
@@ -274,14 +274,14 @@ func TestSelectionFollowsLabels(t *testing.T) {
 	a := newFakeAPI(t)
 	a.put(namespaceOf("a", "shard", "1"))
 	_, sink := start(t, a, Config{RouteLabels: "shard=1", NamespaceLabels: "shard=1"})
-	sink.has(t, "Namespace a")
+	sink.wantObjects(t, "Namespace a")
 	a.put(routeOf("a", "r"))
 	a.put(routeOf("a", "r", "shard", "1"))
 	a.put(namespaceOf("b", "shard", "1"))
-	sink.has(t, "Namespace a", "Namespace b", "Route a/r")
+	sink.wantObjects(t, "Namespace a", "Namespace b", "Route a/r")
 	a.put(routeOf("a", "r", "shard", "2"))
 	a.put(namespaceOf("a", "shard", "2"))
-	sink.has(t, "Namespace b")
+	sink.wantObjects(t, "Namespace b")
 }
 
 func TestSlicesThatAreOfNoUse(t *testing.T) {
@@ -298,14 +298,14 @@ func TestSlicesThatAreOfNoUse(t *testing.T) {
 	a.put(orphan)
 	a.put(sliceOf("ns", "s-1", "s"))
 	f, sink := start(t, a, Config{})
-	sink.isSynced(t)
+	sink.wantSynced(t)
 	if got := sink.names(); !slices.Equal(got, []string{"EndpointSlice ns/s-1"}) || f.Objects() != 1 {
 		t.Errorf("got %v, %d objects", got, f.Objects())
 	}
 	a.put(sliceOf("ns", "s-1", "")) // its service is no longer named
-	sink.has(t)
+	sink.wantObjects(t)
 	a.put(sliceOf("ns", "s-1", "other"))
-	sink.has(t, "EndpointSlice ns/s-1")
+	sink.wantObjects(t, "EndpointSlice ns/s-1")
 }
 
 func TestSyncedWaitsForAllKinds(t *testing.T) {
@@ -314,7 +314,7 @@ func TestSyncedWaitsForAllKinds(t *testing.T) {
 	a.put(routeOf("ns", "r"))
 	a.put(serviceOf("ns", "s"))
 	_, sink := start(t, a, Config{})
-	sink.has(t, "Route ns/r")
+	sink.wantObjects(t, "Route ns/r")
 	a.asked(t, 3, "watch services")
 	sink.mu.Lock()
 	if sink.synced != 0 {
@@ -322,8 +322,8 @@ func TestSyncedWaitsForAllKinds(t *testing.T) {
 	}
 	sink.mu.Unlock()
 	a.set(func(a *fakeAPI) { delete(a.status, "services") })
-	sink.isSynced(t)
-	sink.has(t, "Route ns/r", "Service ns/s")
+	sink.wantSynced(t)
+	sink.wantObjects(t, "Route ns/r", "Service ns/s")
 	if sink.at != 2 {
 		t.Errorf("%d events before synced", sink.at)
 	}

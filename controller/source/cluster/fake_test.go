@@ -162,20 +162,26 @@ func (a *fakeAPI) count(what string) int {
 // asked waits until something has been asked n times more.
 func (a *fakeAPI) asked(t *testing.T, n int, what ...string) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
 	for _, w := range what {
-		for target := a.count(w) + n; ; {
-			a.mu.Lock()
-			ok, asking := a.requests[w] >= target, a.asking
-			a.mu.Unlock()
-			if ok {
-				break
-			}
-			select {
-			case <-asking:
-			case <-deadline:
-				t.Fatalf("never: %d more of %q", n, w)
-			}
+		a.askedInAll(t, a.count(w)+n, w)
+	}
+}
+
+// askedInAll waits until something has been asked so often since the start.
+func (a *fakeAPI) askedInAll(t *testing.T, n int, what string) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		a.mu.Lock()
+		ok, asking := a.requests[what] >= n, a.asking
+		a.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-asking:
+		case <-deadline:
+			t.Fatalf("never: %q %d times", what, n)
 		}
 	}
 }

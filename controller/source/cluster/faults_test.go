@@ -19,7 +19,7 @@ func TestOutage(t *testing.T) {
 		a.put(routeOf("ns", fmt.Sprint("r", i), "v", "1"))
 	}
 	_, sink := start(t, a, Config{})
-	sink.isSynced(t)
+	sink.wantSynced(t)
 	a.set(func(a *fakeAPI) { a.down = true })
 	a.cutWatches()
 	a.asked(t, 5, allWatches...)
@@ -30,10 +30,10 @@ func TestOutage(t *testing.T) {
 	a.remove(routeOf("ns", "r4"))
 	a.set(func(a *fakeAPI) { a.down = false })
 	sink.until(t, "deleted during the outage", func() bool { return sink.latest["Route ns/r4"].Object == nil })
-	sink.is(t, "Route ns/r3", "2")
-	sink.said(t, "can be reached again")
+	sink.wantVersion(t, "Route ns/r3", "2")
+	sink.wantLogged(t, "can be reached again")
 	for text, want := range map[string]int{"cannot be reached": 1, "can be reached again": 1} {
-		if got := sink.said(t, text); got != want {
+		if got := sink.wantLogged(t, text); got != want {
 			t.Errorf("%q is logged %d times, want %d: %v", text, got, want, sink.logs)
 		}
 	}
@@ -51,7 +51,7 @@ func TestExpired(t *testing.T) {
 			a.put(routeOf("ns", fmt.Sprint("r", i), "v", "1"))
 		}
 		_, sink := start(t, a, Config{})
-		sink.isSynced(t)
+		sink.wantSynced(t)
 		a.set(func(a *fakeAPI) { a.down = true })
 		a.cutWatches()
 		a.asked(t, 1, allWatches...)
@@ -62,9 +62,9 @@ func TestExpired(t *testing.T) {
 		a.put(routeOf("ns", "new", "v", "1"))
 		a.forget()
 		a.set(func(a *fakeAPI) { a.down = false })
-		sink.is(t, "Route ns/r5", "2")
-		sink.is(t, "Route ns/r6", "again")
-		sink.is(t, "Route ns/new", "1")
+		sink.wantVersion(t, "Route ns/r5", "2")
+		sink.wantVersion(t, "Route ns/r6", "again")
+		sink.wantVersion(t, "Route ns/new", "1")
 		sink.until(t, "deleted while nobody watched", func() bool { return sink.latest["Route ns/r4"].Object == nil })
 		if got := sink.events(); got != 24 {
 			t.Errorf("old=%v: %d events, want 20 and 4 for the changes", old, got)
@@ -81,7 +81,7 @@ func TestRouteAPIMissing(t *testing.T) {
 	a.put(routeOf("ns", "r"))
 	f, sink := start(t, a, Config{})
 	a.asked(t, 5, "watch routes")
-	if n := sink.said(t, "the cluster does not know Routes"); n != 1 || f.Problems() != 1 {
+	if n := sink.wantLogged(t, "the cluster does not know Routes"); n != 1 || f.Problems() != 1 {
 		t.Errorf("logged %d times, %d problems", n, f.Problems())
 	}
 	sink.mu.Lock()
@@ -90,9 +90,9 @@ func TestRouteAPIMissing(t *testing.T) {
 	}
 	sink.mu.Unlock()
 	a.set(func(a *fakeAPI) { delete(a.status, "routes") })
-	sink.isSynced(t)
-	sink.has(t, "Route ns/r")
-	if sink.said(t, "routes can be read now"); f.Problems() != 0 {
+	sink.wantSynced(t)
+	sink.wantObjects(t, "Route ns/r")
+	if sink.wantLogged(t, "routes can be read now"); f.Problems() != 0 {
 		t.Errorf("%d problems", f.Problems())
 	}
 }
@@ -102,7 +102,7 @@ func TestForbidden(t *testing.T) {
 	a.status["endpointslices"] = http.StatusForbidden
 	f, sink := start(t, a, Config{})
 	a.asked(t, 5, "watch endpointslices")
-	if n := sink.said(t, "cannot read endpointslices: as the test wants it (status 403); it is tried again"); n != 1 || f.Problems() != 1 {
+	if n := sink.wantLogged(t, "cannot read endpointslices: as the test wants it (status 403); it is tried again"); n != 1 || f.Problems() != 1 {
 		t.Errorf("logged %d times, %d problems", n, f.Problems())
 	}
 	for _, line := range sink.logs {
@@ -116,17 +116,19 @@ func TestForbidden(t *testing.T) {
 func TestFlood(t *testing.T) {
 	a := newFakeAPI(t)
 	_, sink := start(t, a, Config{})
-	sink.isSynced(t)
+	sink.wantSynced(t)
 	for v := range 40 {
 		for i := range 50 {
 			a.put(routeOf("ns", fmt.Sprint("r", i), "v", fmt.Sprint(v)))
 		}
-		if v == 20 {
+		if v == 20 { // what comes after it comes by another watch
+			another := a.count("watch routes") + 1
 			a.cutWatches()
+			a.askedInAll(t, another, "watch routes")
 		}
 	}
 	for i := range 50 {
-		sink.is(t, fmt.Sprintf("Route ns/r%d", i), "39")
+		sink.wantVersion(t, fmt.Sprintf("Route ns/r%d", i), "39")
 	}
 }
 
@@ -175,9 +177,9 @@ func TestOneKindAway(t *testing.T) {
 	a.status["routes"] = http.StatusServiceUnavailable
 	a.put(secretOf("ns", "cert", "1"))
 	f, sink := start(t, a, Config{})
-	sink.said(t, "cannot be reached")
+	sink.wantLogged(t, "cannot be reached")
 	f.Secrets().Watch(theKey)
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 }
 
 func TestBackoff(t *testing.T) {

@@ -234,7 +234,7 @@ func TestSecretsUnderFire(t *testing.T) {
 		api.mu.Unlock()
 		name := keyOf(i).String()
 		if want == nil {
-			sink.isGone(t, name)
+			sink.wantGone(t, name)
 			continue
 		}
 		sink.until(t, name+" is as it is", func() bool {

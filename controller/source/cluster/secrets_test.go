@@ -27,8 +27,8 @@ func secretOf(namespace, name, content string) *corev1.Secret {
 
 var theKey = source.Key{Namespace: "ns", Name: "cert"}
 
-// holds waits until a secret holds a content.
-func (r *recorder) holds(t *testing.T, name, content string) {
+// wantSecret waits until a secret holds a content.
+func (r *recorder) wantSecret(t *testing.T, name, content string) {
 	t.Helper()
 	r.until(t, name+" holds "+content, func() bool {
 		s, ok := r.latest["Secret "+name].Object.(*corev1.Secret)
@@ -36,8 +36,8 @@ func (r *recorder) holds(t *testing.T, name, content string) {
 	})
 }
 
-// fails waits until a secret cannot be had, and returns why.
-func (r *recorder) fails(t *testing.T, name string) error {
+// wantFailure waits until a secret cannot be had, and returns why.
+func (r *recorder) wantFailure(t *testing.T, name string) error {
 	t.Helper()
 	var err error
 	r.until(t, name+" fails", func() bool {
@@ -47,8 +47,8 @@ func (r *recorder) fails(t *testing.T, name string) error {
 	return err
 }
 
-// isGone waits until an event told that a secret is not there.
-func (r *recorder) isGone(t *testing.T, name string) {
+// wantGone waits until an event told that a secret is not there.
+func (r *recorder) wantGone(t *testing.T, name string) {
 	t.Helper()
 	r.until(t, name+" is gone", func() bool {
 		e, ok := r.latest["Secret "+name]
@@ -62,9 +62,9 @@ func TestSecretLives(t *testing.T) {
 	a.put(secretOf("elsewhere", "cert", "x"))
 	f, sink := start(t, a, Config{})
 	f.Secrets().Watch(theKey)
-	sink.isGone(t, "ns/cert")
+	sink.wantGone(t, "ns/cert")
 	a.put(secretOf("ns", "cert", "1"))
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 	sink.mu.Lock()
 	s := sink.latest["Secret ns/cert"].Object.(*corev1.Secret)
 	if len(s.Data) != 2 || s.Labels != nil || s.Type != corev1.SecretTypeTLS || s.UID == "" || s.ResourceVersion == "" {
@@ -72,19 +72,19 @@ func TestSecretLives(t *testing.T) {
 	}
 	sink.mu.Unlock()
 	a.put(secretOf("ns", "cert", "2"))
-	sink.holds(t, "ns/cert", "2")
+	sink.wantSecret(t, "ns/cert", "2")
 	a.remove(secretOf("ns", "cert", ""))
-	sink.isGone(t, "ns/cert")
+	sink.wantGone(t, "ns/cert")
 	a.put(secretOf("ns", "cert", "3"))
-	sink.holds(t, "ns/cert", "3")
+	sink.wantSecret(t, "ns/cert", "3")
 	if n := f.Objects(); n != 1 {
 		t.Errorf("%d objects", n)
 	}
 	f.Secrets().Forget(theKey)
 	a.put(secretOf("ns", "cert", "4"))
 	f.Secrets().Watch(source.Key{Namespace: "ns", Name: "other"})
-	sink.holds(t, "ns/other", "x")
-	sink.holds(t, "ns/cert", "3") // nobody wants to know any more
+	sink.wantSecret(t, "ns/other", "x")
+	sink.wantSecret(t, "ns/cert", "3") // nobody wants to know any more
 	for _, name := range sink.names() {
 		if name == "Secret elsewhere/cert" {
 			t.Error("a secret that nobody asked for")
@@ -102,7 +102,7 @@ func TestSecretAskedBeforeRun(t *testing.T) {
 	s.Forget(source.Key{Namespace: "ns", Name: "forgotten"})
 	sink := newRecorder()
 	stop := run(t, s, sink)
-	sink.isGone(t, "ns/cert")
+	sink.wantGone(t, "ns/cert")
 	stop()
 	s.Watch(source.Key{Namespace: "ns", Name: "late"}) // starts nothing, see the end of run
 	if sink.events() != 1 {
@@ -151,7 +151,7 @@ func TestSecretPermissions(t *testing.T) {
 		t.Error("a secret is read that must not be")
 	}
 	grant("get", "watch", "list")
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 	if f.Problems() != 0 || f.Objects() != 1 {
 		t.Errorf("%d problems, %d objects", f.Problems(), f.Objects())
 	}
@@ -173,7 +173,7 @@ func TestSecretCannotBeReviewedOrRead(t *testing.T) {
 	f, sink := start(t, a, Config{})
 	f.Secrets().Watch(theKey)
 	const text = "cannot ask for the permissions of system:serviceaccount:openshift-ingress:router: as the test wants it"
-	if err := sink.fails(t, "ns/cert"); err.Error() != text {
+	if err := sink.wantFailure(t, "ns/cert"); err.Error() != text {
 		t.Errorf("got %v", err)
 	}
 	a.set(func(a *fakeAPI) {
@@ -185,7 +185,7 @@ func TestSecretCannotBeReviewedOrRead(t *testing.T) {
 	})
 	a.asked(t, 3, "create subjectaccessreviews") // what is refused is reviewed anew
 	a.set(func(a *fakeAPI) { a.status["secrets"] = 0 })
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 }
 
 // TestSecretInOutage leaves a secret as it was while nobody answers, and asks for it
@@ -195,8 +195,8 @@ func TestSecretInOutage(t *testing.T) {
 	a.put(secretOf("ns", "cert", "1"))
 	f, sink := start(t, a, Config{})
 	f.Secrets().Watch(theKey)
-	sink.holds(t, "ns/cert", "1")
-	sink.isSynced(t)
+	sink.wantSecret(t, "ns/cert", "1")
+	sink.wantSynced(t)
 	a.set(func(a *fakeAPI) { a.down = true })
 	a.cutWatches()
 	a.asked(t, 3, allWatches...) // all readers have seen it
@@ -206,9 +206,9 @@ func TestSecretInOutage(t *testing.T) {
 		t.Errorf("%d requests about secrets in an outage", n)
 	}
 	a.put(secretOf("ns", "cert", "2"))
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 	a.set(func(a *fakeAPI) { a.down = false })
-	sink.holds(t, "ns/cert", "2")
+	sink.wantSecret(t, "ns/cert", "2")
 	if n := a.count("create subjectaccessreviews"); n != 3 {
 		t.Errorf("%d reviews; a permission counts for a while", n)
 	}
@@ -219,7 +219,7 @@ func TestSecretExpired(t *testing.T) {
 	a.put(secretOf("ns", "cert", "1"))
 	f, sink := start(t, a, Config{})
 	f.Secrets().Watch(theKey)
-	sink.holds(t, "ns/cert", "1")
+	sink.wantSecret(t, "ns/cert", "1")
 	a.set(func(a *fakeAPI) { a.status["secrets"] = http.StatusServiceUnavailable })
 	a.cutWatches()
 	a.asked(t, 2, "list secrets")
@@ -227,7 +227,7 @@ func TestSecretExpired(t *testing.T) {
 	a.put(secretOf("ns", "cert", "2"))
 	a.forget()
 	a.set(func(a *fakeAPI) { a.status["secrets"] = 0 })
-	sink.holds(t, "ns/cert", "2")
+	sink.wantSecret(t, "ns/cert", "2")
 }
 
 func TestPermissionIsReviewedAgain(t *testing.T) {

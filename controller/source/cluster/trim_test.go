@@ -99,9 +99,9 @@ func TestServicesThatAreNotIdled(t *testing.T) {
 	idled.Annotations = map[string]string{idledAt: "2026"}
 	a.put(idled)
 	_, sink := start(t, a, Config{})
-	sink.isSynced(t)
+	sink.wantSynced(t)
 	a.put(serviceOf("ns", "c"))
-	sink.has(t, "Service ns/a", "Service ns/b", "Service ns/c")
+	sink.wantObjects(t, "Service ns/a", "Service ns/b", "Service ns/c")
 	same := func(a, b string) bool {
 		return sink.latest["Service ns/"+a].Object == sink.latest["Service ns/"+b].Object
 	}
@@ -114,5 +114,5 @@ func TestServicesThatAreNotIdled(t *testing.T) {
 	a.put(idled)
 	sink.until(t, "idled", func() bool { return !same("a", "b") })
 	a.remove(serviceOf("ns", "c"))
-	sink.has(t, "Service ns/a", "Service ns/b")
+	sink.wantObjects(t, "Service ns/a", "Service ns/b")
 }
