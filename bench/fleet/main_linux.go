@@ -27,6 +27,7 @@ type options struct {
 	seconds int
 	ratio   float64
 	floor   time.Duration
+	urgent  bool
 }
 
 func main() {
@@ -60,7 +61,8 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "idle: how long the memory is given to become less")
 	flags.IntVar(&o.seconds, "seconds", 15, "storm: how long each kind of it goes on")
 	flags.Float64Var(&o.ratio, "ratio", 2, "storm: how many times the quiet 99th percentile that in the storm may be")
-	flags.DurationVar(&o.floor, "floor", 3*time.Millisecond, "storm: a 99th percentile below this passes whatever the ratio")
+	flags.DurationVar(&o.floor, "floor", 0, "storm: a 99th percentile below this passes whatever the ratio")
+	flags.BoolVar(&o.urgent, "urgent", false, "storm: the generator has the priority of the others, for machines that are never idle")
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("cannot read flags: %w", err)
 	}
