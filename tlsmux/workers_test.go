@@ -196,9 +196,9 @@ func TestSharesOfAddresses(t *testing.T) {
 	seen := map[uint8]bool{}
 	for i := range 100 {
 		ip := netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
-		seen[w.shareOf(ip)] = true
-		if w.shareOf(ip) != w.shareOf(ip) || w.shareOf(ip) >= shares {
-			t.Fatal("the share of an address is not one, or none of those there are")
+		share := w.shareOf(ip)
+		if seen[share] = true; share >= shares || w.shareOf(ip) != share {
+			t.Fatal("the share of an address changes, or is none of those there are")
 		}
 	}
 	if len(seen) < shares/2 {

@@ -215,7 +215,7 @@ func established(ctx context.Context, r *rig, d time.Duration) (through, straigh
 	var all sync.WaitGroup
 	for i := range clients {
 		all.Go(func() {
-			time.Sleep(pace * time.Duration(i) / clients)
+			<-time.After(pace * time.Duration(i) / clients) // they do not ask all at once
 			tick := time.NewTicker(pace)
 			defer tick.Stop()
 			for k := i; errs[i] == nil; k = (k + clients) % len(conns) {
