@@ -26,3 +26,15 @@ func (s *set) byCookie(value []byte) *Server {
 	}
 	return nil
 }
+
+// KnowsCookie reports that a server of the pool, whatever its weight and state, has this value of the sticky cookie.
+func (p *Pool) KnowsCookie(value []byte) bool { return p.set.Load().byCookie(value) != nil }
+
+// InFlight returns the number of leases of the pool's servers not yet released. It looks at every server.
+func (p *Pool) InFlight() int64 {
+	n := int64(0)
+	for _, s := range p.set.Load().servers {
+		n += s.InFlight()
+	}
+	return n
+}

@@ -86,6 +86,10 @@ type attemptState struct {
 	connectedAt       int64
 	queuedAt, queued  int64 // when the exchange went into the queue last, and how long it was there in all
 	bytesIn, bytesOut uint64
+	headIn, headOut   uint64
+	cookie            []byte // value of the sticky cookie, nil without one
+	inserted          bool   // the answer sets it
+	uniqueID          []byte
 }
 
 // Request begins the exchange. end means that the request has no body. The answer
@@ -99,6 +103,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
 	if w.cfg.AccessLog != nil {
 		ex.began = w.cfg.Clock.Wall()
+		ex.headIn = headSize(h, len(h.Method)+len(h.Target)+versionSize)
 	}
 	add(&w.counts.requests, 1)
 	ex.headOnly = string(h.Method) == "HEAD"
@@ -147,6 +152,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		ex.answer(500, failed)
 		return
 	}
+	ex.cookie = cookie
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie)
 }
@@ -298,6 +304,9 @@ func (ex *Exchange) ResponseEnd(trailers []Field) {
 		ex.bytesOut += uint64(len(last))
 		ex.down.Body(last)
 	}
+	for i := range trailers {
+		ex.headOut += uint64(len(trailers[i].Name) + len(trailers[i].Value))
+	}
 	ex.account(ReasonOK)
 	ex.down.End(trailers)
 	if up != nil {
@@ -341,6 +350,7 @@ func (ex *Exchange) DownstreamGone(f Fault) {
 func (ex *Exchange) abandon() {
 	switch ex.state {
 	case stateQueue:
+		ex.queued += ex.w.cfg.Clock.Now() - ex.queuedAt
 		ex.waiter.Leave()
 	case stateConnect:
 		ex.w.cfg.Upstreams.Cancel(ex)

@@ -1,6 +1,11 @@
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"turnout/proxy/field"
+	"turnout/routing"
+)
 
 // account is the one exit of every exchange: the lease goes back, the counters
 // move, the access log gets its line.
@@ -35,25 +40,87 @@ func (ex *Exchange) log(reason Reason) {
 	now := ex.w.cfg.Clock.Now()
 	rec := &ex.record // a local one would be allocated: the log is behind an interface
 	*rec = Record{
-		Start: ex.began, Client: ex.client.Addr, Secure: ex.client.Secure,
-		Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
+		Start: ex.began, Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
 		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
 		Queue: time.Duration(ex.queued), Connect: span(ex.start+ex.queued, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
 		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
+		Inserted: ex.inserted, HeadIn: ex.headIn, HeadOut: ex.headOut, UniqueID: ex.uniqueID,
 	}
+	rec.from(&ex.client)
 	if ex.req != nil {
 		rec.Method, rec.Target, rec.Minor, rec.HTTP2 = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.HTTP2
 	}
 	if ex.route != nil {
-		rec.Namespace, rec.Route = ex.route.Namespace(), ex.route.Name()
+		rec.of(ex.route)
+		rec.Sticky = ex.sticky()
 	}
 	if ex.attempts > 0 {
-		if s := ex.lease.Server(); s != nil {
-			rec.Server, rec.Endpoint = s.ID(), s.Endpoint().Addr()
+		s := ex.lease.Server()
+		if s == nil && ex.refused > 0 {
+			s = ex.tried[ex.refused-1] // the last one, and no other was there
+		}
+		if s != nil {
+			rec.Via, rec.Server, rec.Endpoint = s, s.ID(), s.Endpoint().Addr()
 		}
 	}
 	ex.w.cfg.AccessLog.Log(rec)
 }
+
+// from fills in what is known of the client's connection.
+func (r *Record) from(c *Client) {
+	r.Client, r.Local, r.Secure, r.Frontend = c.Addr, c.Local, c.Secure, c.frontend()
+	r.ServerName, r.TLSVersion, r.CipherSuite = c.ServerName, c.TLSVersion, c.CipherSuite
+}
+
+// of fills in what is known of the route.
+func (r *Record) of(route *routing.Route) {
+	r.Namespace, r.Route, r.Backend, r.Pool = route.Namespace(), route.Name(), route.Termination().Backend(), route.Pool()
+}
+
+func (ex *Exchange) sticky() Sticky {
+	switch {
+	case ex.route.CookieName() == "":
+		return StickyOff
+	case ex.cookie == nil:
+		return StickyMissing
+	case ex.lease.Sticky():
+		return StickyUsed
+	case ex.route.Pool().KnowsCookie(ex.cookie):
+		return StickyAway
+	}
+	return StickyUnknown
+}
+
+// headSize is how many bytes HAProxy counts for a head in its logs (its HTX form): the words of the first line, names and
+// values of the fields without what separates them, and 21 besides.
+func headSize(h *Head, firstLine int) uint64 {
+	n := 21 + firstLine
+	for i := range h.Fields {
+		n += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+	}
+	return uint64(n)
+}
+
+// lengthSize is what Content-Length adds to headSize, which the codec writes for the router's own answers.
+func lengthSize(n int) uint64 {
+	size := uint64(len("content-length") + 1)
+	for ; n >= 10; n /= 10 {
+		size++
+	}
+	return size
+}
+
+// answerHeadSize is headSize for a head of an endpoint, with the end of the chunks it announces.
+func answerHeadSize(h *Head) uint64 {
+	n := headSize(h, versionSize+3+len(h.Reason))
+	if h.ContentLength < 0 && field.Index(h.Fields, "transfer-encoding") >= 0 {
+		n++
+	}
+	return n
+}
+
+// versionSize is the length of "HTTP/1.1".
+const versionSize = 8
 
 func span(from, to int64) time.Duration {
 	if from < 0 || to < 0 {

@@ -102,6 +102,9 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	}
 	ex.status = h.Status
 	ex.bytesOut = uint64(len(body))
+	if ex.w.cfg.AccessLog != nil {
+		ex.headOut = headSize(h, versionSize+3+len(h.Reason)) + lengthSize(len(body))
+	}
 	ex.account(reason)
 	down := ex.down
 	if len(body) == 0 {

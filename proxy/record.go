@@ -3,6 +3,8 @@ package proxy
 import (
 	"net/netip"
 	"time"
+
+	"turnout/balancer"
 )
 
 // Record is what one finished exchange tells the access log. It is handed over
@@ -14,21 +16,33 @@ import (
 type Record struct {
 	Start  time.Time      // wall clock at the first byte of the request head
 	Client netip.AddrPort // source of the client connection
+	Local  netip.AddrPort // the router's own address of that connection
 	Secure bool           // the client spoke TLS
+
+	Frontend                string // of the router this one replaces: public, fe_sni, fe_no_sni, or public_ssl for TLS that was passed through
+	ServerName              string // of the client's ClientHello, empty when it named none
+	TLSVersion, CipherSuite uint16 // of the client's session; 0 without TLS, and for TLS that was passed through
 
 	Method, Host, Target []byte // as received; Host is the routed authority
 	Minor                int    // HTTP/1.x minor version of the client
 	HTTP2                bool   // the client spoke HTTP/2; Minor means nothing then
 
-	Namespace, Route string         // empty when no route matched
-	Server           string         // reference server id of the endpoint, empty when none was chosen
-	Endpoint         netip.AddrPort // zero when none was chosen
+	Namespace, Route string           // empty when no route matched
+	Backend          string           // what the router this one replaces puts before them, such as be_http; empty when no route matched
+	Pool             *balancer.Pool   // of the route; nil when none matched
+	Via              *balancer.Server // the endpoint in that pool; nil when none was chosen
+	Server           string           // reference server id of the endpoint, empty when none was chosen
+	Endpoint         netip.AddrPort   // zero when none was chosen
 
 	Status   int    // status sent to the client, 0 when the connection closed without one
 	Reason   Reason // who ended the exchange and why
+	Sticky   Sticky // what the sticky cookie of the request did
+	Inserted bool   // the answer sets the sticky cookie
 	Detail   string // the rule that a rejected request broke, a stable word of its codec such as "cl-te", or why there was no TLS with an endpoint; empty otherwise
 	BytesIn  uint64 // request body bytes taken from the client
 	BytesOut uint64 // response body bytes given to the client
+	HeadIn   uint64 // size of the request head, see headSize; 0 when it could not be read
+	HeadOut  uint64 // the same of the answer's, as the endpoint or the router made it; 0 when there was none
 	Retries  int    // attempts after the first
 
 	Queue    time.Duration // waiting for an endpoint that may have another request; 0 = none
@@ -37,9 +51,22 @@ type Record struct {
 	Total    time.Duration // request head to the last byte
 	Tunnel   bool          // the exchange ended as a tunnel (101)
 
+	UniqueID []byte    // nil = the request got none
 	Captures *Captures // names of what Captured holds; nil = nothing
 	Captured [][]byte  // values in the order of Captures.Each, nil where there was none
 }
+
+// Sticky says what became of the sticky cookie of a request.
+type Sticky uint8
+
+// What a sticky cookie can do.
+const (
+	StickyOff     Sticky = iota // there is no route, or its answers set none
+	StickyMissing               // the request had none
+	StickyUsed                  // it chose the server
+	StickyAway                  // the server it names was not the one in the end
+	StickyUnknown               // no server has this value
+)
 
 // AccessLog takes one Record per finished exchange. It is called on an event
 // loop: it must not block, and must not keep the Record or its slices.

@@ -146,13 +146,15 @@ func (r *Relay) Done(reason Reason, in, out uint64) {
 	r.route.Stats().Add(0, in, out, reason != ReasonTunnelClosed)
 	if w.cfg.AccessLog != nil {
 		rec := Record{
-			Start: r.began, Client: r.client.Addr, Secure: true, Host: []byte(r.name),
-			Namespace: r.route.Namespace(), Route: r.route.Name(), Reason: reason, BytesIn: in, BytesOut: out,
+			Start: r.began, Host: []byte(r.name), Reason: reason, BytesIn: in, BytesOut: out,
 			Retries: max(r.attempts-1, 0), Queue: time.Duration(r.queued), Connect: span(r.start+r.queued, r.connected), Response: -1,
 			Total: time.Duration(w.cfg.Clock.Now() - r.start), Tunnel: true,
 		}
+		rec.from(&r.client)
+		rec.of(r.route)
+		rec.Frontend = frontendPassthrough
 		if r.leased {
-			rec.Server, rec.Endpoint = r.lease.Server().ID(), r.lease.Endpoint().Addr()
+			rec.Via, rec.Server, rec.Endpoint = r.lease.Server(), r.lease.Server().ID(), r.lease.Endpoint().Addr()
 		}
 		w.cfg.AccessLog.Log(&rec)
 	}

@@ -51,7 +51,8 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		return nil, ReasonRewrite
 	}
 	if cfg.UniqueID != nil {
-		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: cfg.UniqueID.value(ex)})
+		ex.uniqueID = cfg.UniqueID.value(ex)
+		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: ex.uniqueID})
 	}
 	switch pol.Forwarded {
 	case routing.ForwardedAppend:

@@ -34,9 +34,12 @@ func (ex *Exchange) stripResponse(h *Head) {
 // cannot be used, ReasonOK if it can, as requestPolicy does.
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	defer ex.contain(&failed)
+	pol, cfg := ex.route.Policy(), &ex.w.cfg
+	if cfg.AccessLog != nil {
+		ex.headOut = answerHeadSize(h)
+	}
 	ex.captureResponse(h)
 	ex.stripResponse(h)
-	pol, cfg := ex.route.Policy(), &ex.w.cfg
 	if pol.HSTS != "" {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.add("strict-transport-security", constant(pol.HSTS))
@@ -56,6 +59,7 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 
 // addCookie tells the client which server to come back to.
 func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
+	ex.inserted = true
 	value := ex.lease.Server().Cookie()
 	m := &ex.scratch
 	b := m.Begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
@@ -103,7 +107,7 @@ func (ex *Exchange) redirect() {
 	} else {
 		b = append(b, '/')
 	}
-	ex.local.head = Head{Status: 302, Minor: 1, Fields: ex.local.head.Fields[:0]}
+	ex.local.head = Head{Status: 302, Reason: constant("Found"), Minor: 1, Fields: ex.local.head.Fields[:0]}
 	ex.local.head.add("location", m.End(b))
 	ex.local.head.add("cache-control", constant("no-cache"))
 	ex.reply(ReasonRedirect, nil)

@@ -95,8 +95,29 @@ type Client struct {
 	Secure bool           // TLS ends here
 	H2     bool           // HTTP/2 was agreed on by ALPN
 
+	TLSVersion  uint16 // of the session, such as 0x0304 for TLS 1.3; 0 without TLS
+	CipherSuite uint16 // of the session, as the registry of TLS numbers it; 0 without TLS
+
 	ServerName string // that the client asked for in its ClientHello, lower-case; "" = none
 	Covered    Names  // of the certificate that was served; nil = not known
 
 	Identity *identity.Identity // who the client is; nil unless TLS ends here and clients are asked for certificates
+}
+
+// The front ends of the router this one replaces, as its logs name them.
+const (
+	frontendPlain       = "public"
+	frontendNamed       = "fe_sni"    // TLS ends here, and the client named a server
+	frontendUnnamed     = "fe_no_sni" // TLS ends here, and it did not
+	frontendPassthrough = "public_ssl"
+)
+
+func (c *Client) frontend() string {
+	switch {
+	case !c.Secure:
+		return frontendPlain
+	case c.ServerName == "":
+		return frontendUnnamed
+	}
+	return frontendNamed
 }

@@ -1,15 +1,14 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"turnout/proxy/field"
+	"turnout/proxy/logformat"
 	"turnout/routing/header"
 )
 
@@ -33,11 +32,10 @@ type UniqueIDConfig struct {
 
 // idPiece is text, or one variable.
 type idPiece struct {
-	text                 string // when there is no kind
-	kind                 idKind
-	hex, quote, escape   bool
-	lower, upper, sample bool // sample: written %[...]
-	header               string
+	logformat.Item
+	kind         idKind
+	lower, upper bool
+	header       string
 }
 
 type idKind uint8
@@ -76,8 +74,7 @@ var idVariables = map[string]idKind{
 // idSamples are those written %[NAME].
 var idSamples = map[string]idKind{
 	"src": idClientIP, "src_port": idClientPort, "dst": idLocalIP, "dst_port": idLocalPort, "date": idSeconds, "pid": idPID,
-	"hostname": idHost, "method": idMethod, "path": idPath, "query": idQuery, "url": idURI, "rand": idRandom, "rand()": idRandom,
-	"uuid": idUUID, "uuid()": idUUID, "uuid(4)": idUUID,
+	"hostname": idHost, "method": idMethod, "path": idPath, "query": idQuery, "url": idURI, "rand": idRandom, "uuid": idUUID,
 }
 
 // NewUniqueID compiles a format of the router this one replaces:
@@ -97,129 +94,39 @@ func NewUniqueID(cfg UniqueIDConfig) (u *UniqueID, warnings []string, err error)
 	if !header.IsName(cfg.Header) {
 		return nil, nil, fmt.Errorf("invalid HTTP header name: %s", cfg.Header)
 	}
+	items, err := logformat.Parse(cfg.Format)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot use unique id format: %w", err)
+	}
 	u = &UniqueID{name: []byte(strings.ToLower(cfg.Header)), pid: cfg.PID, host: cfg.Host}
-	var standing idPiece // what %{...}o has set
-	for s := cfg.Format; s != ""; {
-		var p idPiece
-		if p, s, err = nextPiece(s, &standing); err != nil {
-			return nil, nil, fmt.Errorf("cannot use unique id format: %w", err)
-		}
+	for _, item := range items {
+		p := newIDPiece(item)
 		if p.kind == idUnknown {
-			warnings = append(warnings, "unique id format: "+p.text+" is not known here and stands as -")
+			warnings = append(warnings, "unique id format: "+p.Text+" is not known here and stands as -")
 		}
-		if p.kind != idText || p.text != "" {
-			u.pieces = append(u.pieces, p)
-		}
+		u.pieces = append(u.pieces, p)
 	}
 	return u, warnings, nil
 }
 
-// nextPiece cuts one piece off a format.
-func nextPiece(s string, standing *idPiece) (p idPiece, rest string, err error) {
-	if s[0] != '%' || strings.HasPrefix(s, "%%") {
-		return textPiece(s)
+func newIDPiece(item logformat.Item) idPiece {
+	p := idPiece{Item: item}
+	to, known := item.Case()
+	p.lower, p.upper = to < 0, to > 0
+	switch {
+	case item.Name == "":
+		return p
+	case item.Sample && item.Name == "req.hdr":
+		p.kind, p.header = idHeader, strings.ToLower(item.Arg)
+	case item.Sample && (item.Arg == "" || item.Name == "uuid" && item.Arg == "4"):
+		p.kind = idSamples[item.Name]
+	case !item.Sample:
+		p.kind = idVariables[item.Name]
 	}
-	p = *standing
-	rest = s[1:]
-	if strings.HasPrefix(rest, "{") {
-		flags, after, ok := strings.Cut(rest[1:], "}")
-		if !ok || !p.flags(flags) {
-			return p, "", errors.New("flags are {Q}, {X} and {E} with + or -, separated by commas")
-		}
-		rest = after
+	if p.kind == idText || !known {
+		p.kind = idUnknown
 	}
-	if strings.HasPrefix(rest, "[") {
-		inner, after, ok := strings.Cut(rest[1:], "]")
-		if !ok {
-			return p, "", errors.New(`"[" without "]"`)
-		}
-		p.sampleOf(inner)
-		return p, after, nil
-	}
-	n := 0
-	for n < len(rest) && 'a' <= rest[n]|0x20 && rest[n]|0x20 <= 'z' {
-		n++
-	}
-	name := rest[:n]
-	switch name {
-	case "":
-		return p, "", errors.New(`"%" without a name; the sign itself is written "%%"`)
-	case "o":
-		*standing = p
-		return idPiece{}, strings.TrimLeft(rest[n:], " "), nil
-	}
-	if p.kind = idVariables[name]; p.kind == idText {
-		p.kind, p.text = idUnknown, "%"+name
-	}
-	if name == "ft" {
-		p.text = "~"
-	}
-	return p, rest[n:], nil
-}
-
-// textPiece cuts the text up to the next variable off.
-func textPiece(s string) (p idPiece, rest string, err error) {
-	var b []byte
-	for s != "" {
-		if s[0] == '%' {
-			if !strings.HasPrefix(s, "%%") {
-				break
-			}
-			s = s[1:]
-		}
-		c := s[0]
-		s = s[1:]
-		if c < ' ' || c == 0x7f {
-			return p, "", errors.New("it has a control character")
-		}
-		if c == ' ' && len(b) > 0 && b[len(b)-1] == ' ' {
-			continue
-		}
-		b = append(b, c)
-	}
-	return idPiece{text: string(b)}, s, nil
-}
-
-func (p *idPiece) flags(list string) bool {
-	for flag := range strings.SplitSeq(list, ",") {
-		on := !strings.HasPrefix(flag, "-")
-		if len(flag) > 2 {
-			return false
-		}
-		switch strings.TrimLeft(flag, "+-") {
-		case "X":
-			p.hex = on
-		case "Q":
-			p.quote = on
-		case "E":
-			p.escape = on
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-func (p *idPiece) sampleOf(inner string) {
-	words := strings.Split(inner, ",")
-	p.sample = true
-	p.kind = idSamples[words[0]]
-	if name, ok := strings.CutPrefix(words[0], "req.hdr("); ok && strings.HasSuffix(name, ")") {
-		p.kind, p.header = idHeader, strings.ToLower(strings.TrimSuffix(name, ")"))
-	}
-	for _, w := range words[1:] {
-		switch w {
-		case "lower":
-			p.lower, p.upper = true, false
-		case "upper":
-			p.lower, p.upper = false, true
-		default:
-			p.kind = idText
-		}
-	}
-	if p.kind == idText {
-		p.kind, p.text = idUnknown, "%["+inner+"]"
-	}
+	return p
 }
 
 // value makes the id of the exchange's request.
@@ -228,10 +135,10 @@ func (u *UniqueID) value(ex *Exchange) []byte {
 	for i := range u.pieces {
 		p := &u.pieces[i]
 		if p.kind == idText {
-			b = append(b, p.text...)
+			b = append(b, p.Text...)
 			continue
 		}
-		if p.quote && !p.sample {
+		if p.Quote && !p.Sample {
 			b = append(b, '"')
 		}
 		from := len(b)
@@ -239,10 +146,10 @@ func (u *UniqueID) value(ex *Exchange) []byte {
 			b = append(b, '-')
 		}
 		p.convert(b[from:])
-		if p.escape {
-			b = escapeQuotes(b, from)
+		if p.Escape {
+			b = logformat.Escape(b, from)
 		}
-		if p.quote && !p.sample {
+		if p.Quote && !p.Sample {
 			b = append(b, '"')
 		}
 	}
@@ -261,44 +168,32 @@ func (p *idPiece) convert(b []byte) {
 	}
 }
 
-// escapeQuotes puts a backslash before quotes, backslashes and closing brackets.
-func escapeQuotes(b []byte, from int) []byte {
-	for i := from; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c == ']' {
-			b = append(b, 0)
-			copy(b[i+1:], b[i:])
-			b[i] = '\\'
-			i++
-		}
-	}
-	return b
-}
-
 func (u *UniqueID) append(b []byte, p *idPiece, ex *Exchange) []byte {
 	switch p.kind {
 	case idClientIP:
-		return p.ip(b, ex.client.Addr.Addr())
+		return p.IP(b, ex.client.Addr.Addr())
 	case idClientPort:
-		return p.number(b, uint64(ex.client.Addr.Port()), 4)
+		return p.Number(b, uint64(ex.client.Addr.Port()), 4)
 	case idLocalIP:
-		return p.ip(b, ex.client.Local.Addr())
+		return p.IP(b, ex.client.Local.Addr())
 	case idLocalPort:
-		return p.number(b, uint64(ex.client.Local.Port()), 4)
+		return p.Number(b, uint64(ex.client.Local.Port()), 4)
 	case idCounter:
-		return p.number(b, uint64(u.counter.Add(1)), 4)
+		return p.Number(b, uint64(u.counter.Add(1)), 4)
 	case idPID:
-		return p.number(b, uint64(u.pid), 4)
+		return p.Number(b, uint64(u.pid), 4)
 	case idRandom:
-		return p.number(b, ex.w.rng.Uint64()>>32, 4)
+		return p.Number(b, ex.w.rng.Uint64()>>32, 4)
 	case idUUID:
-		return appendUUID(b, ex.w.rng.Uint64(), ex.w.rng.Uint64())
+		return logformat.UUID(b, ex.w.rng.Uint64(), ex.w.rng.Uint64())
 	case idHost:
 		return append(b, u.host...)
 	case idFrontend:
-		if ex.client.Secure {
-			return append(append(b, "fe_sni"...), p.text...)
+		b = append(b, ex.client.frontend()...)
+		if ex.client.Secure && p.Name == "ft" {
+			b = append(b, '~')
 		}
-		return append(b, "public"...)
+		return b
 	case idSeconds, idMillis, idDate:
 		return p.time(b, ex.w.cfg.Clock.Wall())
 	}
@@ -313,7 +208,7 @@ func (p *idPiece) request(b []byte, h *Head) []byte {
 	case idPath:
 		return append(b, h.Path...)
 	case idQuery:
-		if p.sample && len(h.Query) > 0 {
+		if p.Sample && len(h.Query) > 0 {
 			return append(b, h.Query[1:]...)
 		}
 		return append(b, h.Query...)
@@ -334,72 +229,9 @@ func (p *idPiece) request(b []byte, h *Head) []byte {
 func (p *idPiece) time(b []byte, now time.Time) []byte {
 	switch p.kind {
 	case idMillis:
-		ms := uint64(now.Nanosecond() / 1e6)
-		if p.hex {
-			return appendHex(b, ms, 2)
-		}
-		return append(b, '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10))
+		return p.Millis(b, uint64(now.Nanosecond()/1e6))
 	case idDate:
 		return now.UTC().AppendFormat(b, "02/Jan/2006:15:04:05 +0000")
 	}
-	return p.number(b, uint64(now.Unix()), 4)
-}
-
-// ip appends an address; in hexadecimal all its bytes.
-func (p *idPiece) ip(b []byte, a netip.Addr) []byte {
-	a = a.Unmap()
-	switch {
-	case !a.IsValid():
-		return b
-	case !p.hex || p.sample:
-		return appendIP(b, a)
-	case a.Is4():
-		v := a.As4()
-		for _, c := range v {
-			b = appendHex(b, uint64(c), 2)
-		}
-	default:
-		v := a.As16()
-		for _, c := range v {
-			b = appendHex(b, uint64(c), 2)
-		}
-	}
-	return b
-}
-
-func (p *idPiece) number(b []byte, n uint64, digits int) []byte {
-	if p.hex && !p.sample {
-		return appendHex(b, n, digits)
-	}
-	return strconv.AppendUint(b, n, 10)
-}
-
-// appendHex appends n in upper-case hexadecimal with at least so many digits.
-func appendHex(b []byte, n uint64, digits int) []byte {
-	const hexDigits = "0123456789ABCDEF"
-	for digits < 16 && n>>(4*digits) != 0 {
-		digits++
-	}
-	for digits--; digits >= 0; digits-- {
-		b = append(b, hexDigits[n>>(4*digits)&15])
-	}
-	return b
-}
-
-// appendUUID appends a version 4 UUID (RFC 9562 section 5.4) of 122 random bits.
-func appendUUID(b []byte, hi, lo uint64) []byte {
-	const hexDigits = "0123456789abcdef"
-	hi = hi&^0xf000 | 0x4000
-	lo = lo&^(3<<62) | 2<<62
-	for i := range 32 {
-		if i == 8 || i == 12 || i == 16 || i == 20 {
-			b = append(b, '-')
-		}
-		if i < 16 {
-			b = append(b, hexDigits[hi>>(60-4*i)&15])
-		} else {
-			b = append(b, hexDigits[lo>>(60-4*(i-16))&15])
-		}
-	}
-	return b
+	return p.Number(b, uint64(now.Unix()), 4)
 }

@@ -10,7 +10,7 @@ import (
 
 func asking() *Exchange {
 	ex := &Exchange{w: &Worker{cfg: Config{Clock: at(0)}}}
-	ex.client = Client{Addr: netip.MustParseAddrPort("127.0.0.1:33430"), Local: netip.MustParseAddrPort("127.0.0.30:8080"), Secure: true}
+	ex.client = Client{Addr: netip.MustParseAddrPort("127.0.0.1:33430"), Local: netip.MustParseAddrPort("127.0.0.30:8080"), Secure: true, ServerName: "a.test"}
 	ex.req = &Head{Method: []byte("GET"), Target: []byte("/A?b"), Path: []byte("/A"), Query: []byte("?b"), Minor: 1,
 		Fields: []Field{{Name: []byte("x-in"), Value: []byte(`a, "Q"]`)}}}
 	return ex
@@ -35,6 +35,7 @@ func TestUniqueIDFormats(t *testing.T) {
 		{"  a   b  ", "a b", 0},
 		{"100%%", "100%", 0},
 		{"%H %ft %f", "box fe_sni~ fe_sni", 0},
+		{"%[uuid(5)] %[src(1)]", "- -", 2},
 		{"%T", "27/Feb/2012:11:36:09 +0000", 0},
 		{"%bi %[bogus] %[src,bogus]", "- - -", 3},
 	} {

@@ -55,6 +55,9 @@ func (ex *Exchange) keepForLog() {
 	r := ex.req
 	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor, HTTP2: r.HTTP2}
 	ex.host = clone(ex.host)
+	if ex.cookie != nil {
+		ex.cookie = clone(ex.cookie)
+	}
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

@@ -220,8 +220,7 @@ func (w *Worker) rejected(client *Client, status int, reason Reason, detail stri
 	if w.cfg.AccessLog == nil {
 		return
 	}
-	w.cfg.AccessLog.Log(&Record{
-		Start: w.cfg.Clock.Wall(), Client: client.Addr, Secure: client.Secure,
-		Status: status, Reason: reason, Detail: detail, Connect: -1, Response: -1,
-	})
+	rec := Record{Start: w.cfg.Clock.Wall(), Status: status, Reason: reason, Detail: detail, Connect: -1, Response: -1}
+	rec.from(client)
+	w.cfg.AccessLog.Log(&rec)
 }

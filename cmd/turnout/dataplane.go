@@ -195,7 +195,7 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", Identity: d.identity(info.Client)}
+			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
 				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
 			}
@@ -312,6 +312,16 @@ func (d *dataplane) Health() metrics.Health {
 	return metrics.Health{Checks: s.Checks.Load(), Failed: failed, Downs: s.Downs.Load(), Ejections: d.cfg.Registry.Ejections()}
 }
 
+// Connected returns how many clients are connected to the plain and to the TLS port now, those whose TLS is passed through
+// not among them. Any goroutine may call it.
+func (d *dataplane) Connected() (plain, secure int64) {
+	for _, ln := range d.lanes {
+		plain += ln.server.Open(false) + ln.server2.Open(false)
+		secure += ln.server.Open(true) + ln.server2.Open(true)
+	}
+	return plain, secure
+}
+
 // Stats sums the counters of all loops. Any goroutine may call it.
 func (d *dataplane) Stats() proxy.Totals {
 	var t proxy.Totals
@@ -319,9 +329,9 @@ func (d *dataplane) Stats() proxy.Totals {
 		ln.worker.Totals(&t)
 		for i := range ln.accepted {
 			t.Connections[i] += ln.accepted[i].Load()
-			t.Open[i] += ln.server.Open(i == 1) + ln.server2.Open(i == 1)
 		}
 	}
+	t.Open[0], t.Open[1] = d.Connected()
 	if d.front != nil {
 		t.HeaderErrors = d.front.Rejected()
 	}

@@ -54,9 +54,15 @@ func headerSettings(o *options) []setting {
 func (h *headerOptions) configure(c *proxy.Config, id *proxy.UniqueID) {
 	c.RequestActions, c.ResponseActions, c.MaxRewrite = h.requestActions, h.responseActions, h.maxRewrite
 	c.KeepClientIdentity, c.UniqueID = !h.identityFilter, id
+	c.Captures = h.captured()
+}
+
+// captured is what is captured, nil for nothing.
+func (h *headerOptions) captured() *proxy.Captures {
 	if n := &h.captures; len(n.Request)+len(n.Response) > 0 || n.Cookie.Name != "" {
-		c.Captures = n
+		return n
 	}
+	return nil
 }
 
 // uniqueID makes the id, nil when it is not configured in full.
@@ -106,15 +112,23 @@ func parseAdjust(s string) (wire.AdjustName, error) {
 
 // parseUniqueFormat reads a format, which an operator delivers in double quotes.
 func parseUniqueFormat(s string) (string, error) {
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
-		plain, err := strconv.Unquote(s)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the quoted text: %w", err)
-		}
-		s = plain
+	s, err := unquote(s)
+	if err == nil {
+		_, _, err = proxy.NewUniqueID(proxy.UniqueIDConfig{Format: s, Header: "x"})
 	}
-	_, _, err := proxy.NewUniqueID(proxy.UniqueIDConfig{Format: s, Header: "x"})
 	return s, err
+}
+
+// unquote takes the double quotes off that an operator puts around a format.
+func unquote(s string) (string, error) {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return s, nil
+	}
+	plain, err := strconv.Unquote(s)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the quoted text: %w", err)
+	}
+	return plain, nil
 }
 
 func parseHeaderName(s string) (string, error) {

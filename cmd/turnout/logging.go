@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/internal/accesslog"
+	"turnout/proxy"
+	"turnout/tlsmux"
 )
 
 // logTime is how the log writes times.
@@ -31,6 +33,8 @@ type logOptions struct {
 	facility  string
 	level     string // least important level that goes to syslog
 	maxLength int    // bytes of one message
+	encoding  string // of messages: httplog or json
+	format    string // of messages in httplog, "" = that of HAProxy's option httplog
 }
 
 func logSettings(o *options) []setting {
@@ -47,6 +51,10 @@ func logSettings(o *options) []setting {
 			help: "least important level that goes there; requests are info, so only info and debug send any"},
 		{flag: "log-max-length", env: "ROUTER_LOG_MAX_LENGTH", def: "1024", value: "BYTES", set: into(&l.maxLength, parseMessageLength),
 			help: "bytes of one message, beyond which it is cut"},
+		{flag: "syslog-encoding", env: "ROUTER_SYSLOG_ENCODING", def: "httplog", value: "httplog|json", set: words(&l.encoding, "httplog", "json"),
+			help: "what messages look like: HAProxy's lines, or the JSON of --access-log"},
+		{flag: "syslog-format", env: "ROUTER_SYSLOG_FORMAT", value: "FORMAT", set: into(&l.format, parseLogFormat),
+			help: "log-format of HAProxy for messages about requests, instead of that of its option httplog"},
 	}
 }
 
@@ -69,49 +77,86 @@ func parseMessageLength(s string) (int, error) {
 	return int(n), nil
 }
 
+// parseLogFormat reads a format, which an operator delivers in double quotes.
+func parseLogFormat(s string) (string, error) {
+	s, err := unquote(s)
+	if err == nil {
+		_, _, err = accesslog.NewFormat(accesslog.FormatConfig{Format: s})
+	}
+	return s, err
+}
+
+// doubts says what of the format cannot be done.
+func (l *logOptions) doubts(captures *proxy.Captures) []string {
+	if l.format == "" {
+		return nil
+	}
+	const name = "--syslog-format (ROUTER_SYSLOG_FORMAT)"
+	if l.encoding == "json" {
+		return []string{name + " has no effect: messages are JSON"}
+	}
+	_, doubts, _ := accesslog.NewFormat(accesslog.FormatConfig{Format: l.format, Captures: captures}) // parseLogFormat has seen the error
+	for i := range doubts {
+		doubts[i] = name + ": " + doubts[i]
+	}
+	return doubts
+}
+
+// logOutlet is what lines need besides the options.
+type logOutlet struct {
+	stdout   io.Writer
+	log      *zap.Logger
+	captures *proxy.Captures // nil = nothing is captured
+	open     func() (plain, secure int64)
+}
+
 // open starts the access log, nil when lines go nowhere; closing is always allowed.
-func (l *logOptions) open(stdout io.Writer, log *zap.Logger) (*accesslog.Log, func(), error) {
-	var writers []io.Writer
+func (l *logOptions) open(out logOutlet) (*accesslog.Log, func(), error) {
 	var files []io.Closer
 	closeFiles := func() {
 		for _, f := range files {
 			if err := f.Close(); err != nil {
-				log.Error("cannot close access log", zap.Error(err))
+				out.log.Error("cannot close access log", zap.Error(err))
 			}
 		}
 	}
+	cfg := accesslog.Config{OnError: func(err error) { out.log.Error(err.Error()) }}
+	var lines everywhere
+	out.stdout = &wholeLines{w: out.stdout}
 	onStdout := l.access == "stdout"
 	if l.syslog != "" && (l.level == "info" || l.level == "debug") {
-		if l.syslog == "stdout" {
+		if l.syslog == "stdout" && l.encoding == "json" {
 			onStdout = true
 		} else {
-			host, err := os.Hostname()
-			if err != nil {
-				host = "localhost"
-			}
-			s, err := accesslog.NewSyslog(accesslog.SyslogConfig{
-				Address: l.syslog, Facility: l.facility, MaxLength: l.maxLength, Host: host, Tag: fmt.Sprintf("turnout[%d]", os.Getpid()),
-			})
+			messages, err := l.messages(out, &cfg)
 			if err != nil {
 				return nil, nil, err
 			}
-			writers, files = append(writers, s), append(files, s)
+			files = append(files, messages)
+			if l.encoding == "json" {
+				lines = append(lines, messages)
+			} else {
+				cfg.Messages = messages
+			}
 		}
 	}
 	if onStdout {
-		writers = append(writers, &wholeLines{w: stdout})
+		lines = append(lines, out.stdout)
 	}
 	if l.access != "off" && l.access != "" && l.access != "stdout" {
 		f, err := os.OpenFile(l.access, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
 		if err != nil {
 			return nil, nil, fmt.Errorf("cannot open access log: %w", err)
 		}
-		writers, files = append(writers, &wholeLines{w: f}), append(files, f)
+		lines, files = append(lines, &wholeLines{w: f}), append(files, f)
 	}
-	if len(writers) == 0 {
+	if len(lines) > 0 {
+		cfg.Writer = lines
+	}
+	if cfg.Writer == nil && cfg.Messages == nil {
 		return nil, closeFiles, nil
 	}
-	a, err := accesslog.New(accesslog.Config{Writer: everywhere(writers), OnError: func(err error) { log.Error(err.Error()) }})
+	a, err := accesslog.New(cfg)
 	if err != nil {
 		closeFiles()
 		return nil, nil, err
@@ -120,7 +165,7 @@ func (l *logOptions) open(stdout io.Writer, log *zap.Logger) (*accesslog.Log, fu
 		closed := make(chan struct{})
 		go func() { a.Close(); close(closed) }()
 		if !within(logPatience, closed) {
-			log.Warn("the end of the access log is lost: nobody reads it")
+			out.log.Warn("the end of the access log is lost: nobody reads it")
 			return
 		}
 		closeFiles()
@@ -146,6 +191,30 @@ func (l *wholeLines) Write(p []byte) (int, error) {
 		l.torn = p[n-1] != '\n'
 	}
 	return n, err
+}
+
+// messages makes the sender of messages, and their format unless they are JSON. The name of the process is that of the
+// router this one replaces, because receivers filter by it.
+func (l *logOptions) messages(out logOutlet, cfg *accesslog.Config) (*accesslog.Syslog, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	c := accesslog.SyslogConfig{Address: l.syslog, Facility: l.facility, MaxLength: l.maxLength, Host: host, Tag: fmt.Sprintf("haproxy[%d]", os.Getpid())}
+	if l.encoding == "json" {
+		c.Tag = fmt.Sprintf("turnout[%d]", os.Getpid())
+		return accesslog.NewSyslog(c)
+	}
+	if l.syslog == "stdout" {
+		c.Stream = out.stdout
+	}
+	cfg.Format, _, err = accesslog.NewFormat(accesslog.FormatConfig{
+		Format: l.format, Captures: out.captures, PID: os.Getpid(), Host: host, Connections: out.open, CipherName: tlsmux.SuiteName,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return accesslog.NewSyslog(c)
 }
 
 // everywhere writes to each writer, also after one of them failed.

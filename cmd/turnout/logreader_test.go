@@ -204,7 +204,7 @@ func TestAccessLogEnds(t *testing.T) {
 	w := &gatedWriter{waits: make(chan struct{}, 1), gate: make(chan struct{})}
 	var said bytes.Buffer
 	o := logOptions{access: "stdout"}
-	a, end, err := o.open(w, newLogger(&said, zapcore.InfoLevel))
+	a, end, err := o.open(logOutlet{stdout: w, log: newLogger(&said, zapcore.InfoLevel)})
 	if err != nil {
 		t.Fatal(err)
 	}

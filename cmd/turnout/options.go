@@ -163,6 +163,7 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 		}
 	}
 	warnings = append(append(warnings, o.notes...), o.mutual.idle()...)
+	warnings = append(warnings, o.logs.doubts(o.headers.captured())...)
 	for _, name := range laterVariables() {
 		if env.get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")

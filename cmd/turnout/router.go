@@ -98,7 +98,7 @@ func (r *router) furnish(stdout io.Writer) error {
 	if err := r.makeControl(control); err != nil {
 		return err
 	}
-	if r.access, r.closeLog, err = o.logs.open(stdout, log); err != nil {
+	if r.access, r.closeLog, err = o.logs.open(logOutlet{stdout: stdout, log: log, captures: o.headers.captured(), open: r.connections}); err != nil {
 		return err
 	}
 	data := dataplaneConfig{
@@ -129,6 +129,9 @@ func (r *router) furnish(stdout io.Writer) error {
 	}
 	return nil
 }
+
+// connections tells how many clients are connected to each port. Nobody asks before the request path runs.
+func (r *router) connections() (plain, secure int64) { return r.data.Connected() }
 
 func (r *router) logListening() {
 	r.log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))

@@ -8,7 +8,6 @@ import "strings"
 func laterVariables() []string {
 	return []string{
 		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
-		"ROUTER_SYSLOG_FORMAT",
 		"KUBERNETES_MASTER",
 	}
 }

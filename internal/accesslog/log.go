@@ -1,4 +1,4 @@
-// Package accesslog writes one JSON line per finished request.
+// Package accesslog writes a line per finished request: of JSON, and in a log format of HAProxy.
 //
 // An event loop hands a proxy.Record to Log, which copies it into a slot of a
 // bounded ring and returns: no lock, no system call, and no allocation once the
@@ -21,11 +21,15 @@ import (
 	"turnout/proxy"
 )
 
-// Config is what a Log needs. Writer is required; zero numbers mean the defaults.
+// Config is what a Log needs. One of the writers is required; zero numbers mean the defaults.
 type Config struct {
-	// Writer receives whole lines, many per call, from one goroutine. The Log
-	// does not close it.
+	// Writer receives whole lines of JSON, many per call, from one goroutine; nil = nobody
+	// wants them. The Log does not close it.
 	Writer io.Writer
+	// Messages receives the same records as Format writes them, and so on; nil = nobody wants
+	// them. Format is this Log's alone from then on.
+	Messages io.Writer
+	Format   *Format
 	// Slots bounds the records waiting to be written, rounded up to a power of
 	// two. Default 8192.
 	Slots int
@@ -63,8 +67,8 @@ var _ proxy.AccessLog = (*Log)(nil)
 
 // New starts a Log and its writing goroutine, which Close ends.
 func New(cfg Config) (*Log, error) {
-	if cfg.Writer == nil {
-		return nil, errors.New("cannot make an access log: no writer")
+	if cfg.Writer == nil && cfg.Messages == nil || (cfg.Messages == nil) != (cfg.Format == nil) {
+		return nil, errors.New("cannot make an access log: no writer, or one for messages without a format")
 	}
 	if cfg.Slots < 0 || cfg.Delay < 0 {
 		return nil, fmt.Errorf("cannot make an access log: negative slots (%d) or delay (%v)", cfg.Slots, cfg.Delay)
@@ -117,15 +121,14 @@ func (l *Log) Close() {
 }
 
 // write is the writing goroutine: sleep until there is something, let a batch
-// gather for Delay, write it. It owns batch and the taking end of the ring.
+// gather for Delay, write it. It owns the batches and the taking end of the ring.
 func (l *Log) write() {
 	defer close(l.done)
 	gather := time.NewTimer(l.cfg.Delay)
 	defer gather.Stop()
-	batch := make([]byte, 0, batchBytes+4096)
-	healthy := true
+	o := output{l: l, healthy: true}
 	for {
-		batch, healthy = l.drain(batch, healthy)
+		o.drain()
 		l.asleep.Store(true)
 		if l.ring.ready() { // put before it could see asleep
 			l.asleep.Store(false)
@@ -133,7 +136,7 @@ func (l *Log) write() {
 			select {
 			case <-l.wake:
 			case <-l.stop:
-				l.drain(batch, healthy)
+				o.drain()
 				return
 			}
 		}
@@ -141,7 +144,7 @@ func (l *Log) write() {
 		select {
 		case <-gather.C:
 		case <-l.stop:
-			l.drain(batch, healthy)
+			o.drain()
 			return
 		}
 	}
@@ -150,37 +153,63 @@ func (l *Log) write() {
 // batchBytes is when a batch is written although more is waiting.
 const batchBytes = 64 << 10
 
-// drain empties the ring into the writer. It returns the batch memory for reuse
-// and whether the last write succeeded.
-func (l *Log) drain(batch []byte, healthy bool) ([]byte, bool) {
-	lines := uint64(0)
-	flush := func() {
-		if lines == 0 {
-			return
-		}
-		_, err := l.cfg.Writer.Write(batch)
-		if err != nil {
-			l.failed.Add(lines)
-			if healthy && l.cfg.OnError != nil {
-				l.cfg.OnError(fmt.Errorf("cannot write access log: %w", err))
-			}
-		} else {
-			l.written.Add(lines)
-		}
-		healthy = err == nil
-		batch, lines = batch[:0], 0
+// output is what the writing goroutine has encoded and not yet written.
+type output struct {
+	l               *Log
+	lines, messages []byte // the same records
+	count           uint64 // of these records
+	healthy         bool   // the last write succeeded
+}
+
+// drain empties the ring into the writers.
+func (o *output) drain() {
+	cfg := &o.l.cfg
+	if cfg.Format != nil && o.l.ring.ready() {
+		cfg.Format.begin()
 	}
 	for {
-		s := l.ring.take()
+		s := o.l.ring.take()
 		if s == nil {
 			break
 		}
-		batch = appendLine(batch, s)
-		l.ring.release(s)
-		if lines++; len(batch) >= batchBytes {
-			flush()
+		if cfg.Writer != nil {
+			o.lines = appendLine(o.lines, s)
+		}
+		if cfg.Format != nil {
+			o.messages = append(cfg.Format.Append(o.messages, &s.rec), '\n')
+		}
+		o.l.ring.release(s)
+		if o.count++; max(len(o.lines), len(o.messages)) >= batchBytes {
+			o.flush()
 		}
 	}
-	flush()
-	return batch, healthy
+	o.flush()
+}
+
+// flush writes what is there. A record that one of the writers failed to take has failed.
+func (o *output) flush() {
+	if o.count == 0 {
+		return
+	}
+	cfg := &o.l.cfg
+	var failed []error
+	if cfg.Writer != nil {
+		_, err := cfg.Writer.Write(o.lines)
+		failed = append(failed, err)
+	}
+	if cfg.Messages != nil {
+		_, err := cfg.Messages.Write(o.messages)
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		o.l.failed.Add(o.count)
+		if o.healthy && cfg.OnError != nil {
+			cfg.OnError(fmt.Errorf("cannot write access log: %w", err))
+		}
+		o.healthy = false
+	} else {
+		o.l.written.Add(o.count)
+		o.healthy = true
+	}
+	o.lines, o.messages, o.count = o.lines[:0], o.messages[:0], 0
 }

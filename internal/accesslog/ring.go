@@ -11,13 +11,14 @@ const (
 	maxMethod = 32
 	maxHost   = 255
 	maxTarget = 4096
+	maxID     = 1024
 )
 
 // keepText is the text memory a slot keeps between records; a slot that had to
 // hold more gives it back, so that a burst of long targets is not held for ever.
 const keepText = 1024
 
-// slot is one record, copied. Method, host, target and what was captured lie behind one
+// slot is one record, copied. Method, host, target, unique id and what was captured lie behind one
 // another in text.
 type slot struct {
 	// turn says whose the slot is: equal to the position of the put that may
@@ -104,8 +105,8 @@ func (q *ring) close() { q.closed.Store(true) }
 func (s *slot) fill(r *proxy.Record) {
 	s.rec = *r
 	s.truncated = len(r.Method) > maxMethod || len(r.Host) > maxHost || len(r.Target) > maxTarget
-	method, host, target := cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget)
-	need := len(method) + len(host) + len(target)
+	method, host, target, id := cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget), cut(r.UniqueID, maxID)
+	need := len(method) + len(host) + len(target) + len(id)
 	for _, c := range r.Captured {
 		need += len(c)
 	}
@@ -115,6 +116,7 @@ func (s *slot) fill(r *proxy.Record) {
 	text := append(s.text[:0], method...)
 	text = append(text, host...)
 	text = append(text, target...)
+	text = append(text, id...)
 	s.captured = s.captured[:0]
 	for _, c := range r.Captured {
 		if c != nil {
@@ -127,6 +129,7 @@ func (s *slot) fill(r *proxy.Record) {
 	s.text, s.rec.Captured = text, s.captured
 	a, b := len(method), len(method)+len(host)
 	s.rec.Method, s.rec.Host, s.rec.Target = text[:a], text[a:b], text[b:b+len(target)]
+	s.rec.UniqueID = text[b+len(target) : b+len(target)+len(id)]
 }
 
 func cut(p []byte, n int) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -11,13 +12,14 @@ import (
 	"time"
 )
 
-// SyslogConfig is what a Syslog needs. Address is required.
+// SyslogConfig is what a Syslog needs. Address or Stream is required.
 type SyslogConfig struct {
-	Address   string // host, host:port (UDP, port 514 without one) or the path of a datagram socket
-	Facility  string // a name of RFC 3164 section 4.1.1 such as local1; "" = local1
-	MaxLength int    // bytes of one message, its header included; longer ones are cut. 0 = 1024
-	Host      string // the machine's name
-	Tag       string // what calls itself so, such as "turnout[7]"
+	Stream    io.Writer // gets each message with an end of line, instead of an address; the Syslog does not close it
+	Address   string    // host, host:port (UDP, port 514 without one) or the path of a datagram socket
+	Facility  string    // a name of RFC 3164 section 4.1.1 such as local1; "" = local1
+	MaxLength int       // bytes of one message, its header included; longer ones are cut. 0 = 1024
+	Host      string    // the machine's name
+	Tag       string    // what calls itself so, such as "haproxy[7]"
 }
 
 // Syslog sends each line that is written to it as a message of its own (RFC 3164). It is used by one goroutine.
@@ -82,16 +84,23 @@ func NewSyslog(cfg SyslogConfig) (*Syslog, error) {
 	if err := ParseFacility(cfg.Facility); err != nil {
 		return nil, fmt.Errorf("cannot log to syslog as %q: %w", cfg.Facility, err)
 	}
+	s := &Syslog{cfg: cfg, priority: slices.Index(facilities, cfg.Facility)*8 + severityInfo, now: time.Now}
+	if cfg.Stream != nil {
+		return s, nil
+	}
 	network, address, err := ParseSyslogAddress(cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot log to syslog at %q: %w", cfg.Address, err)
 	}
-	cfg.Address = address
-	return &Syslog{cfg: cfg, network: network, priority: slices.Index(facilities, cfg.Facility)*8 + severityInfo, now: time.Now}, nil
+	s.network, s.cfg.Address = network, address
+	return s, nil
 }
 
 // Write implements io.Writer for whole lines.
 func (s *Syslog) Write(p []byte) (int, error) {
+	if s.cfg.Stream != nil {
+		return s.stream(p)
+	}
 	if s.conn == nil {
 		conn, err := net.DialTimeout(s.network, s.cfg.Address, syslogPatient)
 		if err != nil {
@@ -99,11 +108,10 @@ func (s *Syslog) Write(p []byte) (int, error) {
 		}
 		s.conn = conn
 	}
-	now := s.now()
 	if err := s.conn.SetWriteDeadline(time.Now().Add(syslogPatient)); err != nil {
 		return 0, s.lose(err)
 	}
-	header := fmt.Appendf(s.message[:0], "<%d>%s %s %s: ", s.priority, now.Format(time.Stamp), s.cfg.Host, s.cfg.Tag)
+	header := s.header(s.message[:0])
 	var failed error
 	for line := range bytes.Lines(p) {
 		message := append(header, bytes.TrimSuffix(line, []byte("\n"))...)
@@ -115,6 +123,26 @@ func (s *Syslog) Write(p []byte) (int, error) {
 	}
 	if failed != nil {
 		return 0, s.lose(failed)
+	}
+	return len(p), nil
+}
+
+// header appends what each message begins with.
+func (s *Syslog) header(b []byte) []byte {
+	return fmt.Appendf(b, "<%d>%s %s %s: ", s.priority, s.now().Format(time.Stamp), s.cfg.Host, s.cfg.Tag)
+}
+
+// stream writes the messages of the lines p in one piece.
+func (s *Syslog) stream(p []byte) (int, error) {
+	all, header := s.message[:0], s.header(nil)
+	for line := range bytes.Lines(p) {
+		from := len(all)
+		all = append(append(all, header...), bytes.TrimSuffix(line, []byte("\n"))...)
+		all = append(all[:min(len(all), from+s.cfg.MaxLength)], '\n')
+	}
+	s.message = all
+	if _, err := s.cfg.Stream.Write(all); err != nil {
+		return 0, err
 	}
 	return len(p), nil
 }

@@ -28,6 +28,7 @@ func (l *Log) Log(rec *proxy.Record) {
 		kept.Captured = append(kept.Captured, bytes.Clone(v))
 	}
 	kept.Method, kept.Host, kept.Target = bytes.Clone(rec.Method), bytes.Clone(rec.Host), bytes.Clone(rec.Target)
+	kept.UniqueID = bytes.Clone(rec.UniqueID)
 	*l = append(*l, kept)
 }
 

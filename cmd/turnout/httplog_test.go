@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// logPod answers raw requests by their path, so that both routers get the very same bytes.
+func logPod(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serveLogPod(c)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func serveLogPod(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	if first, err := in.Peek(1); err != nil || first[0] == 0x16 { // TLS, which this pod does not speak
+		_, _ = io.WriteString(c, "what?")
+		return
+	}
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return
+		}
+		answer := "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: session=new; path=/\r\nServer: a|b\r\n\r\nhello"
+		switch req.URL.Path {
+		case "/chunks":
+			answer = "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\nX-A:  b \r\n\r\n5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n"
+		case "/trailers":
+			answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nT: value\r\n\r\n"
+		case "/reset":
+			return
+		case "/silent":
+			answer = ""
+		case "/stream": // for as long as somebody takes it
+			answer = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n" + strings.Repeat("x", 64<<10)
+			for err == nil {
+				_, err = io.WriteString(c, answer)
+			}
+		case "/half":
+			answer = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nbegin"
+		}
+		if _, err := io.WriteString(c, answer); err != nil {
+			return
+		}
+	}
+}
+
+const logSite = `apiVersion: v1
+kind: Service
+metadata: {name: app, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: app-1, namespace: shop, labels: {kubernetes.io/service-name: app}}
+addressType: IPv4
+ports: [{name: http, port: APP, protocol: TCP}]
+endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: dead, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: dead-1, namespace: shop, labels: {kubernetes.io/service-name: dead}}
+addressType: IPv4
+ports: [{name: http, port: DEAD, protocol: TCP}]
+endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: app, namespace: shop, annotations: {router.openshift.io/cookie_name: stay, haproxy.router.openshift.io/timeout: 700ms}}
+spec: {host: app.test, to: {kind: Service, name: app}}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: dead, namespace: shop, annotations: {router.openshift.io/cookie_name: stay}}
+spec: {host: dead.test, to: {kind: Service, name: dead}}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: redir, namespace: shop}
+spec: {host: redir.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Redirect}}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: pass, namespace: shop}
+spec: {host: pass.test, to: {kind: Service, name: app}, tls: {termination: passthrough}}
+`
+
+// logHAProxy is the configuration of the router that is replaced, as far as these routes need it.
+const logHAProxy = `
+global
+  log SYSLOG len 4096 local1 info
+  log-send-hostname
+defaults
+  log global
+  option httplog
+  option redispatch
+  retries 1
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+  timeout http-request 10s
+frontend public
+  mode http
+  bind fd@3
+  capture cookie session= len 20
+  capture request header Host len 8
+  capture request header X-Quoted len 30
+  capture response header Server len 30
+  http-request redirect scheme https code 302 if { hdr(host) redir.test }
+  use_backend be_http:shop:app if { hdr(host) app.test }
+  use_backend be_http:shop:dead if { hdr(host) dead.test }
+  default_backend openshift_default
+frontend fe_sni
+  mode http
+  bind fd@4 ssl crt DIR/pair.pem
+  capture cookie session= len 20
+  capture request header Host len 8
+  capture request header X-Quoted len 30
+  capture response header Server len 30
+  default_backend openshift_default
+frontend public_ssl
+  mode tcp
+  option tcplog
+  bind fd@5
+  default_backend be_tcp:shop:pass
+backend be_http:shop:app
+  mode http
+  timeout server 700ms
+  cookie stay insert indirect nocache httponly
+  server ept:app:http:127.0.0.1:APP 127.0.0.1:APP cookie abc
+backend be_http:shop:dead
+  mode http
+  cookie stay insert indirect nocache httponly
+  server ept:dead:http:127.0.0.1:DEAD 127.0.0.1:DEAD cookie abc
+backend be_tcp:shop:pass
+  mode tcp
+  server ept:app:http:127.0.0.1:APP 127.0.0.1:APP
+backend openshift_default
+  mode http
+`
+
+// logRouter is one of the two routers.
+type logRouter struct {
+	name         string
+	dial         func(front string) (net.Conn, error) // public, tls or pass
+	packets      net.PacketConn
+	stickyCookie string // that it gave out last
+}
+
+// line is the next message.
+func (r *logRouter) line(t *testing.T) string {
+	t.Helper()
+	if err := r.packets.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 8<<10)
+	n, _, err := r.packets.ReadFrom(buf)
+	if err != nil {
+		t.Fatalf("%s: no message: %v", r.name, err)
+	}
+	return strings.TrimSuffix(string(buf[:n]), "\n")
+}
+
+// logPatterns take lines apart as pipelines do.
+var (
+	httpLogPattern = regexp.MustCompile(`^(<142>)\w{3} [ \d]\d \d\d:\d\d:\d\d (\S+) haproxy\[\d+\]: \S+:\d+ \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{3}\] (\S+) ([^/ ]+)/(\S+) (-?\d+/-?\d+/-?\d+/-?\d+/\d+) (-?\d+) (\d+) (\S+) (\S+) (\S{4}) \d+/\d+/\d+/\d+/\+?\d+ (\d+/\d+)( \{.*\} \{.*\})? "(.*)"$`)
+	tcpLogPattern  = regexp.MustCompile(`^(<142>)\w{3} [ \d]\d \d\d:\d\d:\d\d (\S+) haproxy\[\d+\]: \S+:\d+ \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d\.\d{3}\] (\S+) ([^/ ]+)/(\S+) (-?\d+/-?\d+/\d+) (\d+) (\S\S) \d+/\d+/\d+/\d+/\+?\d+ (\d+/\d+)$`)
+	reachedPattern = regexp.MustCompile(`-?\d+`)
+)
+
+// logFields are the parts of a line that must be equal: of timers only which phases were reached.
+func logFields(t *testing.T, pattern *regexp.Regexp, timers int, line string) []string {
+	t.Helper()
+	m := pattern.FindStringSubmatch(line)
+	if m == nil {
+		t.Fatalf("this is no line of that format: %s", line)
+	}
+	m[timers] = reachedPattern.ReplaceAllStringFunc(m[timers], func(s string) string {
+		if s == "-1" {
+			return s
+		}
+		return "ms"
+	})
+	return m[1:]
+}
+
+type logCase struct {
+	what, front, send string
+	cut               bool   // the client resets its connection once the answer has begun
+	half              bool   // the client ends its sending
+	sticky            string // value of the sticky cookie to send; GIVEN = that of the first answer
+	otherBytes        bool   // the two routers have other pages, so the bytes differ
+}
+
+const logHead = " HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n"
+
+func logCases() []logCase {
+	return []logCase{
+		{what: "ok, captured", send: "GET /a?b=1 HTTP/1.1\r\nHost: app.test\r\nX-Quoted: a\"b|c{}#d\r\nCookie: a=b; session=1\r\nConnection: close\r\n\r\n"},
+		{what: "ok, valid cookie", send: "GET /a" + logHead, sticky: "GIVEN"},
+		{what: "ok, unknown cookie", send: "GET /a" + logHead, sticky: "nobody"},
+		{what: "post", send: "POST /a HTTP/1.1\r\nHost: app.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"},
+		{what: "HTTP/1.0", send: "GET /a HTTP/1.0\r\nHost: app.test\r\n\r\n"},
+		{what: "chunks", send: "GET /chunks?x={y}|z" + logHead},
+		{what: "trailers", send: "GET /trailers" + logHead},
+		{what: "unknown host", send: "GET /a HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n", otherBytes: true},
+		{what: "redirect", send: "GET /a?b HTTP/1.1\r\nHost: redir.test\r\nConnection: close\r\n\r\n"},
+		{what: "refused", send: "GET /a HTTP/1.1\r\nHost: dead.test\r\nConnection: close\r\n\r\n", otherBytes: true},
+		{what: "no request", send: "GARBAGE\x01\"\r\n\r\n"},
+		{what: "half a request", send: "GET /a HTTP/1.1\r\nHost: app", half: true},
+		{what: "server timeout", send: "GET /silent" + logHead, otherBytes: true},
+		{what: "server resets", send: "GET /reset" + logHead, otherBytes: true},
+		{what: "server timeout within the answer", send: "GET /half" + logHead},
+		{what: "client abort", send: "GET /stream" + logHead, cut: true, otherBytes: true},
+		{what: "TLS", front: "tls", send: "GET /b HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n", otherBytes: true},
+	}
+}
+
+// ask runs a case through a router.
+func (r *logRouter) ask(t *testing.T, tc *logCase) {
+	t.Helper()
+	front := tc.front
+	if front == "" {
+		front = "public"
+	}
+	c, err := r.dial(front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	send := tc.send
+	if tc.sticky != "" {
+		send = strings.Replace(send, "\r\nConn", "\r\nCookie: stay="+strings.Replace(tc.sticky, "GIVEN", r.stickyCookie, 1)+"\r\nConn", 1)
+	}
+	if _, err := io.WriteString(c, send); err != nil {
+		t.Fatal(err)
+	}
+	if tc.half {
+		mustLog(t, c.(interface{ CloseWrite() error }).CloseWrite())
+	}
+	if tc.cut {
+		if _, err := io.ReadFull(c, make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+		return // unread bytes make the close a reset
+	}
+	answer, _ := io.ReadAll(c) // broken off is an end too
+	if _, after, ok := strings.Cut(string(answer), "stay="); ok {
+		r.stickyCookie, _, _ = strings.Cut(after, ";")
+	}
+}
+
+// TestLinesAreHAProxys sends the same through HAProxy and the router and compares what pipelines read in their lines.
+func TestLinesAreHAProxys(t *testing.T) {
+	binary, err := exec.LookPath("haproxy")
+	if err != nil {
+		t.Skip("needs haproxy, which .ci/run installs")
+	}
+	pod := logPod(t)
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadAddr := dead.Addr().String()
+	dead.Close()
+	dir := t.TempDir()
+	fill := strings.NewReplacer("APP", port(t, pod), "DEAD", port(t, deadAddr), "DIR", dir)
+	routers := []*logRouter{haproxyRouter(t, binary, dir, fill), turnoutRouter(t, fill)}
+	for _, tc := range logCases() {
+		t.Run(tc.what, func(t *testing.T) {
+			var got [2][]string
+			var lines [2]string
+			for i, r := range routers {
+				r.ask(t, &tc)
+				lines[i] = r.line(t)
+				got[i] = logFields(t, httpLogPattern, 6, lines[i])
+				if tc.otherBytes {
+					got[i][7] = "bytes"
+				}
+			}
+			if strings.Join(got[0], "\n") != strings.Join(got[1], "\n") {
+				t.Errorf("haproxy: %s\nturnout: %s\n%q\n%q", lines[0], lines[1], got[0], got[1])
+			}
+		})
+	}
+	t.Run("passthrough", func(t *testing.T) {
+		var got [2][]string
+		var lines [2]string
+		for i, r := range routers {
+			c, err := r.dial("pass")
+			mustLog(t, err)
+			_ = tls.Client(c, &tls.Config{ServerName: "pass.test", InsecureSkipVerify: true}).Handshake() // the pod speaks something else
+			c.Close()
+			lines[i] = r.line(t)
+			got[i] = logFields(t, tcpLogPattern, 6, lines[i])
+		}
+		if strings.Join(got[0], "\n") != strings.Join(got[1], "\n") {
+			t.Errorf("haproxy: %s\nturnout: %s\n%q\n%q", lines[0], lines[1], got[0], got[1])
+		}
+	})
+}
+
+func port(t *testing.T, addr string) string {
+	t.Helper()
+	_, p, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func listenPackets(t *testing.T) net.PacketConn {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func haproxyRouter(t *testing.T, binary, dir string, fill *strings.Replacer) *logRouter {
+	t.Helper()
+	cert, key := pemPair(t)
+	write(t, dir, "pair.pem", append(append([]byte{}, cert...), key...))
+	r := &logRouter{name: "haproxy", packets: listenPackets(t)}
+	config := strings.ReplaceAll(fill.Replace(logHAProxy), "SYSLOG", r.packets.LocalAddr().String())
+	write(t, dir, "haproxy.cfg", []byte(config))
+	cmd := exec.Command(binary, "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
+	cmd.Stderr = os.Stderr
+	addr := map[string]string{}
+	for _, front := range []string{"public", "tls", "pass"} { // descriptors 3, 4 and 5
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		mustLog(t, err)
+		f, err := ln.(*net.TCPListener).File()
+		mustLog(t, err)
+		addr[front] = ln.Addr().String()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		ln.Close()
+		defer f.Close()
+	}
+	mustLog(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	r.dial = func(front string) (net.Conn, error) {
+		c, err := net.Dial("tcp", addr[front])
+		return overFront(c, err, front)
+	}
+	return r
+}
+
+func turnoutRouter(t *testing.T, fill *strings.Replacer) *logRouter {
+	t.Helper()
+	r := &logRouter{name: "turnout", packets: listenPackets(t)}
+	dir := t.TempDir()
+	write(t, dir, "site.yaml", []byte(fill.Replace(logSite)))
+	p := startRouter(t, []string{
+		"ROUTER_SYSLOG_ADDRESS=" + r.packets.LocalAddr().String(), "ROUTER_LOG_LEVEL=info", "ROUTER_LOG_MAX_LENGTH=4096",
+		"ROUTER_CAPTURE_HTTP_COOKIE=session=:20", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS=Host:8,X-Quoted:30", "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS=Server:30",
+	}, "--manifests", dir)
+	r.dial = func(front string) (net.Conn, error) {
+		addr := p.https
+		if front == "public" {
+			addr = p.http
+		}
+		c, err := net.Dial("tcp", addr)
+		return overFront(c, err, front)
+	}
+	return r
+}
+
+func overFront(c net.Conn, err error, front string) (net.Conn, error) {
+	if err != nil || front != "tls" {
+		return c, err
+	}
+	return tls.Client(c, &tls.Config{ServerName: "nobody.test", InsecureSkipVerify: true}), nil
+}
+
+// TestSyslogFormat: the format of an operator, quotes and all, and what of it is not there.
+func TestSyslogFormat(t *testing.T) {
+	packets := listenPackets(t)
+	p := startRouter(t, []string{
+		"ROUTER_SYSLOG_ADDRESS=" + packets.LocalAddr().String(), "ROUTER_LOG_LEVEL=info",
+		`ROUTER_SYSLOG_FORMAT="%{+Q}HM|%HP|%ST|%[capture.req.hdr(0),lower]|%bi|%b \"x\""`, "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS=Host:99",
+	}, "--manifests", t.TempDir())
+	if status, _ := get(t, "http://"+p.http+"/x?y", "NOBODY.test"); status != 503 {
+		t.Fatal(status)
+	}
+	r := &logRouter{name: "turnout", packets: packets}
+	if line, want := r.line(t), `: "GET"|/x|503|nobody.test|-|openshift_default "x"`; !strings.HasSuffix(line, want) {
+		t.Errorf("got %s, want %s", line, want)
+	}
+	_, warnings, err := parseOptions(nil, envOf("ROUTER_SYSLOG_FORMAT", `"%bi %[capture.req.hdr(3)] %ci"`))
+	if err != nil || fmt.Sprint(warnings) != "[--syslog-format (ROUTER_SYSLOG_FORMAT): %bi is not known here and stands as - --syslog-format (ROUTER_SYSLOG_FORMAT): %[capture.req.hdr(3)] is not known here and stands as -]" {
+		t.Error(warnings, err)
+	}
+	if o, warnings, err := parseOptions(nil, envOf("ROUTER_SYSLOG_FORMAT", `"%["`)); err != nil || len(warnings) != 1 || o.logs.format != "" {
+		t.Error(o.logs.format, warnings, err)
+	}
+	_, warnings, err = parseOptions([]string{"--syslog-encoding", "json"}, envOf("ROUTER_SYSLOG_FORMAT", "%ci"))
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "has no effect") {
+		t.Error(warnings, err)
+	}
+}
+
+func mustLog(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
