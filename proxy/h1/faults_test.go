@@ -23,6 +23,22 @@ func TestConnectFailureGoesToAnotherEndpoint(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestDeadSingleEndpoint: the router that is replaced tries for three seconds before it says so; here the answer comes at once.
+func TestDeadSingleEndpoint(t *testing.T) {
+	r := newRig(t)
+	r.route("app", "app.test", nil, addrPort("198.51.100.98:80"))
+	began := r.loop.Now()
+	r.wantStatus(r.say(get), 503)
+	if took := time.Duration(r.loop.Now() - began); took > time.Second {
+		t.Errorf("C708: 503 after %v", took)
+	}
+	r.wantReason(proxy.ReasonConnect)
+	if retries := r.logged[len(r.logged)-1].Retries; retries != 0 {
+		t.Errorf("C708: %d retries of the only endpoint", retries)
+	}
+	r.wantQuiet()
+}
+
 func TestStaleConnection(t *testing.T) {
 	setup := func(t *testing.T) (*rig, *pod) {
 		r := newRig(t)
