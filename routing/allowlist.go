@@ -1,104 +1,165 @@
 package routing
 
 import (
-	"cmp"
-	"encoding/binary"
+	"math/bits"
 	"net/netip"
-	"slices"
 )
 
 // AllowList is a set of addresses, of IPv4 and IPv6 alike. It is immutable and made
 // by NewAllowList; any goroutine may read it. An AllowList of nothing allows nobody;
 // no filter at all is a nil pointer in Policy.
+//
+// It is a trie of the bytes of addresses, IPv4 mapped into IPv6 (RFC 4291 section
+// 2.5.5.2): a lookup takes a step per byte, however many prefixes there are.
 type AllowList struct {
-	ranges []addrRange // sorted, apart from each other
+	nodes []trieNode // the first is the root; children of a node follow each other
+	ends  []byteSet  // nodes at the last byte, which have no children
+	v4    trieStep   // where the lookup of an IPv4 address begins, after mappedBytes
 }
 
-// addr128 is an address as a number; IPv4 is mapped into IPv6 (RFC 4291 section 2.5.5.2).
-type addr128 struct{ high, low uint64 }
+// byteSet is a set of values of a byte.
+type byteSet [4]uint64
 
-// addrRange is all addresses from first to last.
-type addrRange struct{ first, last addr128 }
+func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
+func (s *byteSet) add(b byte)      { s[b>>6] |= 1 << (b & 63) }
 
-func number(a netip.Addr) addr128 {
-	b := a.As16()
-	return addr128{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+// rank is how many values less than b are in the set.
+func (s *byteSet) rank(b byte) int {
+	n := bits.OnesCount64(s[b>>6] & (1<<(b&63) - 1))
+	for _, word := range s[:b>>6] {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
-func (a addr128) compare(b addr128) int {
-	if c := cmp.Compare(a.high, b.high); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.low, b.low)
+// trieNode is the addresses that begin with the same bytes, by their next one.
+type trieNode struct {
+	all   byteSet // all addresses with this byte are in the list
+	some  byteSet // some may be: there is a child
+	first uint32  // place of the first child, in ends when this is the byte before the last
 }
 
-// after is the number that follows a; the last one has none.
-func (a addr128) after() (next addr128, ok bool) {
-	next = addr128{a.high, a.low + 1}
-	if next.low == 0 {
-		next.high++
-	}
-	return next, next != addr128{}
+// trieStep is how far a lookup has come.
+type trieStep struct {
+	node      uint32
+	known, in bool // in is the answer
 }
 
-// rangeOf is all addresses of a prefix; bits beyond its length do not matter.
-func rangeOf(p netip.Prefix) addrRange {
-	bits := p.Bits()
-	if p.Addr().Is4() {
-		bits += 96
-	}
-	first, ones := number(p.Addr()), addr128{^uint64(0), ^uint64(0)}
-	if bits >= 64 {
-		ones.high, ones.low = 0, ones.low>>(bits-64)
-	} else {
-		ones.high >>= bits
-	}
-	return addrRange{
-		addr128{first.high &^ ones.high, first.low &^ ones.low},
-		addr128{first.high | ones.high, first.low | ones.low},
-	}
-}
+const (
+	addrBytes   = 16
+	mappedBytes = 12 // of an IPv4 address, in front of its own
+)
 
-// NewAllowList makes the set of all addresses of prefixes, which must be valid. A
-// prefix of IPv6 that covers ::ffff:0:0/96 covers IPv4.
+// NewAllowList makes the set of all addresses of prefixes, which must be valid. Bits beyond the
+// length of a prefix do not matter. A prefix of IPv6 that covers ::ffff:0:0/96 covers IPv4.
 func NewAllowList(prefixes []netip.Prefix) *AllowList {
-	all := make([]addrRange, 0, len(prefixes))
+	root := &growing{}
 	for _, p := range prefixes {
-		all = append(all, rangeOf(p))
-	}
-	slices.SortFunc(all, func(a, b addrRange) int { return a.first.compare(b.first) })
-	l := &AllowList{}
-	for _, r := range all {
-		if n := len(l.ranges); n > 0 {
-			last := &l.ranges[n-1]
-			if next, ok := last.last.after(); !ok || r.first.compare(next) <= 0 {
-				if r.last.compare(last.last) > 0 {
-					last.last = r.last
-				}
-				continue
-			}
+		n := p.Bits()
+		if p.Addr().Is4() {
+			n += 8 * mappedBytes
 		}
-		l.ranges = append(l.ranges, r)
+		root.add(p.Addr().As16(), n)
 	}
-	l.ranges = slices.Clip(l.ranges)
+	l := &AllowList{nodes: make([]trieNode, 1)}
+	l.pack(0, root, 0)
+	mapped := netip.AddrFrom4([4]byte{}).As16()
+	l.v4 = l.walk(trieStep{}, mapped[:mappedBytes])
 	return l
 }
 
-// Contains reports whether a is in the set. The zero Addr is in none. It takes the
-// logarithm of the number of prefixes and allocates nothing.
+// growing is a trieNode while the list is made.
+type growing struct {
+	all   byteSet
+	child map[byte]*growing
+}
+
+// add puts the addresses into the set that have their first n bits in common with addr.
+func (g *growing) add(addr [addrBytes]byte, n int) {
+	for depth := 0; ; depth++ {
+		b := addr[depth]
+		if left := n - 8*depth; left <= 8 {
+			free := byte(1<<(8-left) - 1)
+			for v := int(b &^ free); v <= int(b|free); v++ {
+				g.all.add(byte(v))
+				delete(g.child, byte(v))
+			}
+			return
+		}
+		if g.all.has(b) {
+			return // all that begin so are in already
+		}
+		next := g.child[b]
+		if next == nil {
+			if g.child == nil {
+				g.child = make(map[byte]*growing)
+			}
+			next = &growing{}
+			g.child[b] = next
+		}
+		g = next
+	}
+}
+
+// pack writes a node and what is below it to its place.
+func (l *AllowList) pack(at uint32, g *growing, depth int) {
+	node := trieNode{all: g.all}
+	for b := range g.child {
+		node.some.add(b)
+	}
+	last := depth == addrBytes-2
+	if last {
+		node.first = uint32(len(l.ends))
+	} else {
+		node.first = uint32(len(l.nodes))
+		l.nodes = append(l.nodes, make([]trieNode, len(g.child))...)
+	}
+	l.nodes[at] = node
+	child := node.first
+	for v := range 256 {
+		next := g.child[byte(v)]
+		switch {
+		case next == nil:
+			continue
+		case last:
+			l.ends = append(l.ends, next.all)
+		default:
+			l.pack(child, next, depth+1)
+		}
+		child++
+	}
+}
+
+// walk goes on from a step along some more bytes of an address, but not the last one.
+func (l *AllowList) walk(from trieStep, path []byte) trieStep {
+	for _, b := range path {
+		if from.known {
+			return from
+		}
+		node := &l.nodes[from.node]
+		switch {
+		case node.all.has(b):
+			return trieStep{known: true, in: true}
+		case !node.some.has(b):
+			return trieStep{known: true}
+		}
+		from.node = node.first + uint32(node.some.rank(b))
+	}
+	return from
+}
+
+// Contains reports whether a is in the set. The zero Addr is in none. It takes a step per byte of the
+// address at most and allocates nothing.
 func (l *AllowList) Contains(a netip.Addr) bool {
 	if !a.IsValid() {
 		return false
 	}
-	n := number(a)
-	low, high := 0, len(l.ranges)
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		if l.ranges[mid].last.compare(n) < 0 {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+	addr, from, step := a.As16(), 0, trieStep{}
+	if a.Is4() || a.Is4In6() {
+		from, step = mappedBytes, l.v4
 	}
-	return low < len(l.ranges) && l.ranges[low].first.compare(n) <= 0
+	if step = l.walk(step, addr[from:addrBytes-1]); step.known {
+		return step.in
+	}
+	return l.ends[step.node].has(addr[addrBytes-1])
 }

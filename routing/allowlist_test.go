@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+	"unsafe"
 )
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -85,27 +86,37 @@ func TestAllowListAllocatesNothing(t *testing.T) {
 	}
 }
 
+// BenchmarkAllowList is one lookup in a list of n CIDRs of one family, of addresses most of which go deep into it.
 func BenchmarkAllowList(b *testing.B) {
-	for _, n := range []int{1, 100, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			rng := rand.New(rand.NewPCG(1, 2))
-			addr := func() netip.Addr {
-				x := rng.Uint32()
-				return netip.AddrFrom4([4]byte{10, byte(x >> 16), byte(x >> 8), byte(x)})
-			}
-			list := make([]netip.Prefix, n)
-			for i := range list {
-				list[i] = netip.PrefixFrom(addr(), 32)
-			}
-			l := NewAllowList(list)
-			var addrs [256]netip.Addr
-			for i := range addrs {
-				addrs[i] = addr()
-			}
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				l.Contains(addrs[i&255])
-			}
-		})
+	for _, family := range []string{"IPv4", "IPv6"} {
+		for _, n := range []int{1, 10, 100, 1000, 10_000} {
+			b.Run(fmt.Sprint(family, "/", n), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				prefix := func() netip.Prefix {
+					x := rng.Uint32()
+					if family == "IPv4" {
+						return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(x >> 16), byte(x >> 8), byte(x)}), 28+int(x>>24)%5)
+					}
+					return netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, byte(x >> 16), byte(x >> 8), byte(x), 15: 1}), 56+int(x>>24)%9)
+				}
+				list := make([]netip.Prefix, n)
+				for i := range list {
+					list[i] = prefix()
+				}
+				l := NewAllowList(list)
+				var addrs [256]netip.Addr
+				for i := range addrs {
+					addrs[i] = prefix().Addr()
+					if i%2 == 0 {
+						addrs[i] = list[i%n].Addr()
+					}
+				}
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					l.Contains(addrs[i&255])
+				}
+				b.ReportMetric(float64(len(l.nodes)*int(unsafe.Sizeof(trieNode{}))+len(l.ends)*int(unsafe.Sizeof(byteSet{})))/float64(n), "B/CIDR")
+			})
+		}
 	}
 }
