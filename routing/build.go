@@ -1,10 +1,6 @@
 package routing
 
-import (
-	"hash/maphash"
-
-	"turnout/internal/ratelimit"
-)
+import "hash/maphash"
 
 // builder makes one table. What it shares with the table it began with is copied
 // before it is changed.
@@ -95,7 +91,7 @@ func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
 				r.rates = old.rates
 			}
 			if r.rates == nil {
-				r.rates = ratelimit.NewTable()
+				r.rates = b.options.Rates.NewTable()
 			}
 		}
 	}

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"turnout/balancer"
+	"turnout/internal/ratelimit"
 )
 
 // Options is what a table needs besides its routes.
 type Options struct {
 	Registry           *balancer.Registry // owner of the pools, the same for all tables; nil = that of the table before, or a new one
 	DefaultCertificate *tls.Certificate   // served when no route has one; nil = none
+	Rates              *ratelimit.Memory  // of what source addresses do, the same for all tables; nil = that of the table before, or a new one
 }
 
 // Table is all routes at one point of time. It is immutable and made by Compile and
@@ -44,6 +46,13 @@ func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejectio
 		options.Registry = prev.options.Registry
 	default:
 		options.Registry = balancer.NewRegistry()
+	}
+	switch {
+	case options.Rates != nil:
+	case prev != nil:
+		options.Rates = prev.options.Rates
+	default:
+		options.Rates = ratelimit.NewMemory(0)
 	}
 	b := newBuilder(options)
 	var rejections []Rejection

@@ -12,7 +12,14 @@
 // that waits: two loops meet only when they serve addresses of the same shard at
 // the same moment.
 //
-// Memory is bounded by MaxAddresses per Table. When it is full the address that was
-// silent for longest is forgotten, but none that has a connection open. An address
-// that cannot be remembered at all is served as if it were new.
+// # What is forgotten
+//
+// A Table remembers MaxAddresses at most, and all tables of a Memory not much more than
+// Memory has: when that is used up, tables with more than an equal share give way. Then the
+// address that was silent for longest is forgotten, but none that has a connection open
+// while there is another, and none that is conspicuous: that was refused, or made more
+// than half of what makes it be refused. A flood of addresses that are seen once
+// so does not help one that is refused. Conspicuous addresses have seven eighths of a
+// full table; of more than that the one that was silent for longest is like any other again.
+// An address that cannot be remembered at all is served as if it were new.
 package ratelimit

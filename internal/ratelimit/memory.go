@@ -1,0 +1,136 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultAddresses is how many addresses a Memory has by default.
+const DefaultAddresses = 4 * MaxAddresses
+
+// SweepPeriod is the time between two calls of Memory.Sweep.
+const SweepPeriod = time.Second
+
+const (
+	quietSweeps = int32(Expiry/SweepPeriod) + 1 // after so many everything in a shard has expired
+	leastShare  = 16                            // entries of a shard that no other table can make give way
+	firstStep   = 8                             // entries of a shard at first
+)
+
+// Memory bounds what all tables made by it hold. Any goroutine may use it.
+type Memory struct {
+	most  int64
+	used  atomic.Int64 // entries of all shards, unused ones too
+	share atomic.Int64 // entries of a shard, when all tables that remember anything have the same
+
+	mu     sync.Mutex
+	tables map[*Table]struct{} // those that remember anything
+}
+
+// NewMemory makes a Memory for so many addresses; 0 = DefaultAddresses. While more tables than that allows for are in
+// use, each has room for a thousand.
+func NewMemory(addresses int) *Memory {
+	if addresses <= 0 {
+		addresses = DefaultAddresses
+	}
+	m := &Memory{most: int64(addresses), tables: make(map[*Table]struct{})}
+	m.divide()
+	return m
+}
+
+// NewTable makes an empty table.
+func (m *Memory) NewTable() *Table {
+	t := &Table{seed: maphash.MakeSeed(), memory: m}
+	for i := range t.shards {
+		t.shards[i].reset()
+	}
+	return t
+}
+
+// Addresses is the number of addresses for which memory is taken. Any goroutine may call it.
+func (m *Memory) Addresses() int64 { return m.used.Load() }
+
+// step is how many entries a shard of n grows by.
+func step(n, most int) int { return min(max(n/2, firstStep), most-n) }
+
+// grant reports whether a shard of n entries may grow.
+func (m *Memory) grant(n, most int) bool {
+	return m.used.Load()+int64(step(n, most)) <= m.most || int64(n) < m.share.Load()
+}
+
+// meet is called by a table when a shard of it begins to remember. The lock of the shard is held.
+func (m *Memory) meet(t *Table) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !t.known {
+		t.known = true
+		m.tables[t] = struct{}{}
+		m.divide()
+	}
+}
+
+// divide computes the equal share.
+func (m *Memory) divide() {
+	m.share.Store(max(m.most/int64(max(len(m.tables), 1))/shards, leastShare))
+}
+
+// Sweep gives memory back: of tables that nobody uses any more, and, when there is not enough, of those that have more than
+// their share. It is to be called every SweepPeriod, by one goroutine. No more than one shard is locked at a time.
+func (m *Memory) Sweep() {
+	m.mu.Lock()
+	tables := make([]*Table, 0, len(m.tables))
+	for t := range m.tables {
+		tables = append(tables, t)
+	}
+	m.mu.Unlock()
+	for _, t := range tables {
+		empty := true
+		for i := range t.shards {
+			if !m.sweepShard(&t.shards[i]) {
+				empty = false
+			}
+		}
+		if empty {
+			m.part(t)
+		}
+	}
+}
+
+// sweepShard reports whether the shard is empty after it.
+func (m *Memory) sweepShard(s *shard) (empty bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.index == nil {
+		return true
+	}
+	if s.quiet++; s.quiet >= quietSweeps {
+		s.shrink(m, 0)
+		s.quiet = 0
+	} else if few := int(m.share.Load()); m.used.Load() > m.most && cap(s.entries) > few {
+		s.shrink(m, few)
+	} else if len(s.index) == 0 && cap(s.entries) > fewEntries {
+		s.shrink(m, 0)
+	}
+	return s.index == nil
+}
+
+// part forgets a table, unless somebody has come meanwhile: whoever comes to a shard that is empty meets m, and waits for it.
+func (m *Memory) part(t *Table) {
+	m.mu.Lock()
+	t.known = false
+	delete(m.tables, t)
+	m.divide()
+	m.mu.Unlock()
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		used := s.index != nil
+		s.mu.Unlock()
+		if used {
+			m.meet(t)
+			return
+		}
+	}
+}
