@@ -49,7 +49,7 @@ func (l *limitOptions) heads(maxRewrite int) wire.Limits {
 func (l *limitOptions) loops(panicked func(l *reactor.Loop, v any, stack []byte)) reactor.Config {
 	cfg := reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer), Panicked: panicked}
 	if l.connections > 0 {
-		cfg.Budget = reactor.NewBudget(l.connections)
+		cfg.Budget = reactor.NewBudget(reactor.BudgetConfig{Connections: l.connections})
 	}
 	return cfg
 }

@@ -5,31 +5,83 @@ import (
 	"sync/atomic"
 )
 
-// Budget bounds the accepted connections that are open at the same time, over all loops it is given
-// to by Config.Budget. When it is used up the listeners of these loops stop accepting and what comes
-// waits in the system's backlog; loops that accept at the same moment may go over it by one each.
+// BudgetConfig is what a Budget allows. Zero is no bound.
+type BudgetConfig struct {
+	Connections int // accepted connections that are open at the same time
+	// Descriptors are those that connections may have, accepted and dialled ones together, and the pipes of splices. The last
+	// quarter is not for accepted ones, so that what was accepted can be served.
+	Descriptors int
+}
+
+// Budget bounds the connections that are open at the same time, over all loops it is given to by
+// Config.Budget. When it is used up the listeners of these loops stop accepting and what comes waits in
+// the system's backlog; loops that accept at the same moment may go over it by one each. When there is
+// not even a descriptor for a dialled connection, Dial fails with ErrExhausted.
 type Budget struct {
-	most int64
-	open atomic.Int64
+	cfg      BudgetConfig
+	accepted atomic.Int64
+	dialled  atomic.Int64 // descriptors of dialled connections and of pipes
+	held     atomic.Bool
+	failures atomic.Uint64 // of the system, see Failures
 
 	mu      sync.Mutex
 	waiting []*Loop
 	waits   atomic.Bool // waiting is not empty
 }
 
-// NewBudget makes a Budget of n connections, at least one.
-func NewBudget(n int) *Budget { return &Budget{most: int64(n)} }
+// NewBudget makes a Budget.
+func NewBudget(cfg BudgetConfig) *Budget { return &Budget{cfg: cfg} }
 
-// Open is the number of connections that count now. Any goroutine may call it.
-func (b *Budget) Open() int64 { return b.open.Load() }
+// Open is the number of accepted connections that are open now. Any goroutine may call it.
+func (b *Budget) Open() int64 { return b.accepted.Load() }
 
-func (b *Budget) full() bool { return b.open.Load() >= b.most }
+// Full reports that there may be no more accepted connections. Any goroutine may call it.
+func (b *Budget) Full() bool {
+	return b.cfg.Connections > 0 && b.accepted.Load() >= int64(b.cfg.Connections)
+}
 
-// take counts a connection and has the loop wait when it was the last one.
+// Short reports that no more connections are accepted because descriptors run out. Any goroutine may call it.
+func (b *Budget) Short() bool {
+	most := int64(b.cfg.Descriptors)
+	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-most/4
+}
+
+// Failures is how often the system had no descriptor or memory for a connection. Any goroutine may call it.
+func (b *Budget) Failures() uint64 { return b.failures.Load() }
+
+// Hold stops accepting, whatever is open, or lets it go on; loops may accept one more connection each. Any goroutine may call it.
+func (b *Budget) Hold(on bool) {
+	b.held.Store(on)
+	if !on && b.waits.Load() && !b.stops() {
+		b.wake()
+	}
+}
+
+// stops reports that nothing may be accepted.
+func (b *Budget) stops() bool { return b.held.Load() || b.Full() || b.Short() }
+
+// take counts an accepted connection and has the loop wait when it was the last one.
 func (b *Budget) take(l *Loop) {
-	if b.open.Add(1) >= b.most {
+	b.accepted.Add(1)
+	if b.stops() {
 		b.wait(l)
 	}
+}
+
+// spend counts n descriptors that are about to be made for dialled connections and splices, if there may be so many.
+func (b *Budget) spend(n int64) bool {
+	sum := b.dialled.Add(n)
+	if b.cfg.Descriptors > 0 && sum+b.accepted.Load() > int64(b.cfg.Descriptors) {
+		b.restore(n)
+		return false
+	}
+	return true
+}
+
+// restore counts them off.
+func (b *Budget) restore(n int64) {
+	b.dialled.Add(-n)
+	b.given()
 }
 
 // wait stops the listeners of a loop until a connection ends.
@@ -39,15 +91,19 @@ func (b *Budget) wait(l *Loop) {
 	b.waiting = append(b.waiting, l)
 	b.waits.Store(true)
 	b.mu.Unlock()
-	if !b.full() { // one ended meanwhile, and nobody waited yet
+	if !b.stops() { // one ended meanwhile, and nobody waited yet
 		b.wake()
 	}
 }
 
-// give counts a connection off.
+// give counts an accepted connection off.
 func (b *Budget) give() {
-	b.open.Add(-1)
-	if b.waits.Load() && !b.full() {
+	b.accepted.Add(-1)
+	b.given()
+}
+
+func (b *Budget) given() {
+	if b.waits.Load() && !b.stops() {
 		b.wake()
 	}
 }
@@ -61,7 +117,7 @@ func (b *Budget) wake() {
 	b.mu.Unlock()
 	for _, l := range loops {
 		l.Post(func() {
-			if b.full() {
+			if b.stops() {
 				b.wait(l)
 				return
 			}

@@ -1,14 +1,16 @@
 package reactor
 
 import (
+	"fmt"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // budgeted is two loops that share an address and a Budget on a memory network.
 func budgeted(n *Network, most int) (*Budget, netip.AddrPort, *[]*Conn) {
-	b, at := NewBudget(most), netip.MustParseAddrPort("192.0.2.1:80")
+	b, at := NewBudget(BudgetConfig{Connections: most}), netip.MustParseAddrPort("192.0.2.1:80")
 	accepted := &[]*Conn{}
 	for range 2 {
 		l := n.NewLoop(Config{Budget: b})
@@ -93,5 +95,88 @@ func TestBudgetBoundsLaterListeners(t *testing.T) {
 	n.Run()
 	if len(*accepted) != 1 {
 		t.Errorf("%d accepted", len(*accepted))
+	}
+}
+
+func TestBudgetHold(t *testing.T) {
+	n := NewNetwork(1)
+	b, at, accepted := budgeted(n, 0)
+	n.Connect(at)
+	n.Run()
+	b.Hold(true)
+	for range 20 {
+		n.Connect(at)
+	}
+	n.Run()
+	if got := len(*accepted); got < 2 || got > 3 {
+		t.Errorf("%d accepted, want one and one for each loop at most", got)
+	}
+	b.Hold(true)
+	b.Hold(false)
+	n.Run()
+	if len(*accepted) != 21 {
+		t.Errorf("%d accepted when it was over", len(*accepted))
+	}
+}
+
+// TestBudgetOfDescriptors: what was accepted can still be served when no more is accepted, and the rest of the process keeps its own.
+func TestBudgetOfDescriptors(t *testing.T) {
+	n := NewNetwork(1)
+	b, at := NewBudget(BudgetConfig{Descriptors: 8}), netip.MustParseAddrPort("192.0.2.1:80")
+	l := n.NewLoop(Config{Budget: b})
+	if _, err := l.Listen(at, func(*Conn) Handler { return ignore{} }); err != nil {
+		t.Fatal(err)
+	}
+	var peers []*Peer
+	for range 10 {
+		peers = append(peers, n.Connect(at))
+	}
+	n.Run()
+	if b.Open() != 6 || !b.Short() || b.Full() {
+		t.Fatalf("%d are open, short is %v, full %v", b.Open(), b.Short(), b.Full())
+	}
+	pod := n.Accept(netip.MustParseAddrPort("198.51.100.1:80"), nil)
+	failed := 0
+	h := &hooks{closed: func(_ *Conn, err error) {
+		if failed++; err != ErrExhausted || !Exhausted(err) {
+			t.Errorf("closed with %v", err)
+		}
+	}}
+	dialled := []*Conn{l.Dial(pod.Addr(), h, 0), l.Dial(pod.Addr(), h, 0), l.Dial(pod.Addr(), h, 0)}
+	n.Run()
+	if failed != 1 {
+		t.Errorf("%d of 3 could not be dialled", failed)
+	}
+	h.closed = nil
+	for _, c := range dialled[:2] {
+		c.CloseNow(false)
+	}
+	n.Run()
+	if b.Open() != 6 {
+		t.Errorf("%d are open: the last quarter is not for accepted ones", b.Open())
+	}
+	peers[0].CloseWrite()
+	n.Advance(2 * time.Second)
+	if b.Open() != 6 {
+		t.Errorf("%d are open after one left", b.Open())
+	}
+	for _, p := range peers {
+		p.CloseWrite()
+	}
+	n.Advance(5 * time.Second)
+	if b.Open() != 0 || b.Short() || b.dialled.Load() != 0 {
+		t.Errorf("%d are open at last, %d dialled", b.Open(), b.dialled.Load())
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	for err, want := range map[error]bool{
+		syscall.EMFILE: true, syscall.ENFILE: true, syscall.ENOMEM: true, syscall.ENOBUFS: true, syscall.EADDRNOTAVAIL: true,
+		syscall.ECONNREFUSED: false, syscall.EHOSTUNREACH: false, ErrDialTimeout: false, ErrClosed: false,
+		fmt.Errorf("cannot connect: %w", syscall.EMFILE): true,
+	} {
+		if Exhausted(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
 	}
 }

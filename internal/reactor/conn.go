@@ -63,6 +63,7 @@ const (
 	flagHasty                       // PauseUntilFailure was called
 	flagFrom                        // c.seldom.from takes the input instead of the handler
 	flagTo                          // c.seldom.to feeds the output
+	flagDialled                     // counts in Config.Budget as a dialled one
 )
 
 // maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.

@@ -34,6 +34,8 @@ type epollEngine struct {
 	busy      bool // the last poll found something
 	pipes     []*pipe
 	shared    *netip.AddrPort // this side's address, for all sockets that have the same
+	budget    *Budget         // nil = no bound
+	woken     func()          // the wake descriptor has its turn; nil = nobody wants to know
 	vec       struct {
 		iov [2]unix.Iovec
 		msg unix.Msghdr
@@ -48,7 +50,7 @@ type slot struct {
 	gen uint32
 }
 
-func platformEngine(Config) (engine, error) {
+func platformEngine(cfg Config) (engine, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func platformEngine(Config) (engine, error) {
 		closeFD(fd)
 		return nil, err
 	}
-	e := &epollEngine{fd: fd, wakeFD: wake, base: time.Now()}
+	e := &epollEngine{fd: fd, wakeFD: wake, base: time.Now(), budget: cfg.Budget}
 	// Edge-triggered: each write is an event and nobody need read.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&math.MaxUint32, Fd: wakeTag}
 	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, wake, &ev); err != nil {
@@ -168,10 +170,18 @@ func translate(bits uint32) (ev events) {
 }
 
 func (e *epollEngine) deliverOther(tag int32) {
-	if i := int(-tag) - 2; i >= 0 && e.listeners[i] != nil {
+	if tag == wakeTag {
+		if e.woken != nil {
+			e.woken()
+		}
+		return
+	}
+	if i := int(-tag) - 2; e.listeners[i] != nil {
 		e.listeners[i].acceptBatch()
 	}
 }
+
+func (e *epollEngine) onWake(fn func()) { e.woken = fn }
 
 func (e *epollEngine) register(s socket, c *Conn) error {
 	fd := int(s.(*epollSocket).fd)
@@ -202,7 +212,7 @@ func (e *epollEngine) close() {
 	e.wakeFD = -1
 	e.wakeMu.Unlock()
 	for _, p := range e.pipes {
-		p.close()
+		e.closePipe(p)
 	}
 	e.pipes = nil
 	closeFD(e.fd)
@@ -215,6 +225,8 @@ type epollListener struct {
 	tag      int32
 	bound    netip.AddrPort
 	idle     bool // paused or closed
+	mu       sync.Mutex
+	closed   bool // guarded by mu: fd may be somebody else's
 	accepted func(s socket, err error)
 	sa       unix.RawSockaddrAny
 	salen    uint32
@@ -356,7 +368,24 @@ func (ln *epollListener) close() {
 		ln.accepted(s, nil)
 	}
 	ln.idle = true
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.closed = true
 	closeFD(ln.fd)
+}
+
+// waiting implements backlogged.
+func (ln *epollListener) waiting() int {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.closed {
+		return 0
+	}
+	info, err := unix.GetsockoptTCPInfo(ln.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return 0
+	}
+	return int(info.Unacked) // of a listening socket: the length of the queue that accept takes from
 }
 
 func (ln *epollListener) descriptor() (int, error) {

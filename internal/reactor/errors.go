@@ -1,6 +1,9 @@
 package reactor
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 var (
 	// ErrAgain is returned by Layer.Read when it needs more bytes from the wire. It is no failure.
@@ -15,11 +18,30 @@ var (
 	ErrPanicked = errors.New("a handler panicked")
 	// ErrClosed is the reason of Conns that were open when their loop ended, and the answer of calls that come too late.
 	ErrClosed = errors.New("closed")
+	// ErrExhausted closes a dialled Conn for which there was no descriptor in the Budget. See Exhausted.
+	ErrExhausted = errors.New("no descriptor left for a connection")
 	// ErrNoSplice is returned by Splice when the kernel cannot copy between these two Conns.
 	ErrNoSplice = errors.New("connections cannot be spliced")
 	// ErrNoInherit is returned where listening sockets cannot be given to another process: there is no epoll.
 	ErrNoInherit = errors.New("listening sockets cannot be inherited on this system")
 )
+
+// Exhausted reports that a Conn could not be made because this machine or process has no descriptor, memory or port left for
+// it, which says nothing about its peer.
+func Exhausted(err error) bool {
+	if errors.Is(err, ErrExhausted) {
+		return true
+	}
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL:
+		return true
+	}
+	return false
+}
 
 // errAgain is what sockets return for "would block".
 var errAgain = ErrAgain

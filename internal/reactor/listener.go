@@ -69,6 +69,9 @@ func (ln *Listener) accepted(s socket, err error) {
 	l := ln.loop
 	l.begin()
 	if err != nil {
+		if b := l.cfg.Budget; b != nil {
+			b.failures.Add(1)
+		}
 		ln.timer.Reset(starvedPause)
 		ln.settle()
 		return

@@ -24,7 +24,7 @@ type Config struct {
 	TurnBytes int
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
-	// Budget bounds the accepted connections of all loops it is given to; nil = no bound.
+	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
 	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers and AtTurnEnd
 	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
@@ -108,7 +108,7 @@ type Loop struct {
 	mail  mailbox
 
 	conns     int
-	full      bool  // the Budget is used up
+	full      bool  // the Budget lets nothing be accepted
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
 
@@ -118,7 +118,8 @@ type Loop struct {
 	over              []*Splice // done to call
 	atEnd             []lastWord
 
-	stopped atomic.Bool
+	stopped  atomic.Bool
+	lateness lateness
 }
 
 // New makes a loop on the engine of the platform: epoll on Linux, the portable one elsewhere.
@@ -140,6 +141,9 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	l := &Loop{cfg: cfg, eng: eng}
 	l.self.loop = l
 	l.deliver = l.event
+	if p, ok := eng.(prober); ok {
+		p.onWake(l.woken)
+	}
 	l.recv = make([]byte, cfg.ReadBuffer)
 	l.clock = eng.now()
 	l.wheel.init(l.clock)
@@ -197,16 +201,7 @@ func (l *Loop) Stats() Stats { return l.stats }
 func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
 	c := &Conn{loop: l, h: h, state: stateConnecting}
 	l.stats.Dialled++
-	var s socket
-	err := ErrClosed
-	if !l.ended {
-		s, err = l.eng.dial(addr)
-	}
-	if err == nil {
-		if err = l.eng.register(s, c); err != nil {
-			s.close(true)
-		}
-	}
+	s, err := l.dial(addr, c)
 	if err != nil {
 		c.sock = noSocket{addr}
 		c.bury(err)
@@ -218,6 +213,34 @@ func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn
 		c.arm(timeout)
 	}
 	return c
+}
+
+// dial makes the socket of c within the budget.
+func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
+	if l.ended {
+		return nil, ErrClosed
+	}
+	b := l.cfg.Budget
+	if b != nil && !b.spend(1) {
+		return nil, ErrExhausted
+	}
+	s, err := l.eng.dial(addr)
+	if err == nil {
+		if err = l.eng.register(s, c); err != nil {
+			s.close(true)
+		}
+	}
+	switch {
+	case b == nil:
+	case err == nil:
+		c.flags |= flagDialled
+	default:
+		b.restore(1)
+		if Exhausted(err) {
+			b.failures.Add(1)
+		}
+	}
+	return s, err
 }
 
 // turn is one turn of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
@@ -366,6 +389,10 @@ func (l *Loop) unlink(c *Conn) {
 	if c.flags&flagCounted != 0 {
 		c.flags &^= flagCounted
 		l.cfg.Budget.give()
+	}
+	if c.flags&flagDialled != 0 {
+		c.flags &^= flagDialled
+		l.cfg.Budget.restore(1)
 	}
 	if c.next != nil {
 		c.next.prev = c.prev

@@ -11,6 +11,9 @@ import (
 // (pipe-user-pages-soft, 64 MiB); a pipe beyond it stays at 64 KiB and copies slower.
 const pipesKept = 16
 
+// pipeDescriptors is what a pipe costs.
+const pipeDescriptors = 2
+
 // pipe is one kernel pipe.
 type pipe struct{ r, w int }
 
@@ -20,8 +23,14 @@ func (e *epollEngine) getPipe() (*pipe, error) {
 		e.pipes = e.pipes[:n-1]
 		return p, nil
 	}
+	if e.budget != nil && !e.budget.spend(pipeDescriptors) {
+		return nil, ErrExhausted
+	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		if e.budget != nil {
+			e.budget.restore(pipeDescriptors)
+		}
 		return nil, err
 	}
 	// A refusal leaves the default size, which works too.
@@ -34,12 +43,15 @@ func (e *epollEngine) putPipe(p *pipe, held int) {
 		e.pipes = append(e.pipes, p)
 		return
 	}
-	p.close()
+	e.closePipe(p)
 }
 
-func (p *pipe) close() {
+func (e *epollEngine) closePipe(p *pipe) {
 	_ = unix.Close(p.r)
 	_ = unix.Close(p.w)
+	if e.budget != nil {
+		e.budget.restore(pipeDescriptors)
+	}
 }
 
 // fill is called with an empty pipe only, so that "again" is about the socket and not about the pipe.
