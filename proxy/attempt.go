@@ -95,6 +95,8 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 	switch f {
 	case FaultConnect, FaultTLS:
 		ex.answer(503, ex.unreached())
+	case FaultExhausted:
+		ex.answer(503, ReasonOverload)
 	case FaultMalformed:
 		ex.answer(502, ReasonUpstreamHead)
 	case FaultTimeout:

@@ -115,6 +115,10 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	if w.cfg.MonitorPath != "" && ex.monitored(h) {
 		return
 	}
+	if w.overloaded() {
+		ex.answer(503, ReasonOverload)
+		return
+	}
 	if id := ex.client.Identity; id != nil && id.Refused {
 		ex.answer(403, ReasonSubject)
 		return

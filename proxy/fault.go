@@ -31,9 +31,11 @@ const (
 	FaultUnanswered
 	// FaultInternal: the router made a mistake; nothing that it sent on the connection can be relied on.
 	FaultInternal
+	// FaultExhausted: this process has no descriptor, memory or port for a connection, so nothing was sent. No endpoint is to blame.
+	FaultExhausted
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

@@ -24,6 +24,9 @@ func guard(r *routing.Route, source netip.Addr, now int64, http bool) (ticket ra
 	return ticket, ReasonOK
 }
 
+// overloaded reports that new work is to be refused.
+func (w *Worker) overloaded() bool { return w.cfg.Overloaded != nil && w.cfg.Overloaded.Load() }
+
 // admit lets the request in, or ends the exchange and the client's connection
 // without an answer.
 func (ex *Exchange) admit() bool {
@@ -45,6 +48,10 @@ func (ex *Exchange) admit() bool {
 // Admit lets the connection in; false: it is to be closed without a byte, and is
 // accounted for. It is called once, before Next.
 func (r *Relay) Admit() bool {
+	if r.w.overloaded() {
+		r.Done(ReasonOverload, 0, 0)
+		return false
+	}
 	ticket, refused := guard(r.route, r.client.Addr.Addr(), r.start, false)
 	if refused != ReasonOK {
 		r.Done(refused, 0, 0)

@@ -60,6 +60,7 @@ func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 	if ex.extended() && p.Status < 300 {
 		h.Status = 503
 	}
+	ex.retryAfter(h, reason)
 	ex.reply(reason, p.Body)
 }
 
@@ -84,11 +85,19 @@ func (ex *Exchange) answer(status int, reason Reason) {
 		h.add("cache-control", constant("no-cache"))
 	}
 	h.add("content-type", constant("text/html"))
+	ex.retryAfter(h, reason)
 	if status == 405 {
 		h.add("allow", constant("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"))
 	}
 	h.Close = true
 	ex.reply(reason, constant(page))
+}
+
+// retryAfter tells clients of a router that has too much to do when to come back (RFC 9110 section 10.2.3), in seconds.
+func (*Exchange) retryAfter(h *Head, reason Reason) {
+	if reason == ReasonOverload {
+		h.add("retry-after", constant("1"))
+	}
 }
 
 func (ex *Exchange) reply(reason Reason, body []byte) {

@@ -107,6 +107,7 @@ const (
 	ReasonContentSize                 // what frames the request's body is larger than it may be (413)
 	ReasonInternal                    // the router itself failed over this message (500)
 	ReasonSubject                     // the subject filter does not let the client's certificate in
+	ReasonOverload                    // the router has too much to do for new work
 	reasonCount
 )
 
@@ -116,7 +117,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused",
+	"subject-refused", "overload",
 }
 
 // String is the stable word of the reason.

@@ -124,6 +124,10 @@ func (r *Relay) called() (e *balancer.Endpoint, waiting bool) {
 	return r.take(lease), false
 }
 
+// Exhausted tells that there was no descriptor, memory or port for a connection to the endpoint of the last Next, which is not
+// to blame for it; no other is tried.
+func (r *Relay) Exhausted() { r.reason = ReasonOverload }
+
 // Failure says why Next gave no endpoint.
 func (r *Relay) Failure() Reason { return r.reason }
 

@@ -72,6 +72,10 @@ type Config struct {
 	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 
+	// Overloaded, while it is true, has new requests answered 503 and new passthrough connections closed; what has begun goes
+	// on. nil: never.
+	Overloaded *atomic.Bool
+
 	// Panicked is told, on the loop, about a panic of the rules for a message; that exchange is answered 500 and the
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)

@@ -75,10 +75,10 @@ const otherFiles = 200
 // makeRoom raises the limit of open files of this process and its children, so that one of them can hold n connections with
 // as many descriptors each. If the system does not allow that, it lowers n and says so.
 func makeRoom(n *int, each int) error {
-	need := uint64(*n*each + otherFiles)
+	need := uint64(*n*each*8/7 + otherFiles) // the router keeps the last eighth for connections to pods
 	limit, err := site.OpenFiles(need)
 	if err == nil && limit < need {
-		*n = int(limit-otherFiles) / each
+		*n = int(limit-otherFiles) * 7 / 8 / each
 		fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn)\n", *n, limit)
 	}
 	return err

@@ -13,6 +13,8 @@ import (
 	"turnout/balancer"
 	"turnout/internal/health"
 	"turnout/internal/metrics"
+	"turnout/internal/overload"
+	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -43,12 +45,16 @@ type dataplaneConfig struct {
 	Identities          identity.Rules          // of clients that are asked for certificates
 	Late                bool                    // Open is called later, by whoever asked for it
 	Inherit             func(name string) []int // sockets of the process before this one, by socketName; nil: none
+	Rates               *ratelimit.Memory       // that of the store's tables; nil: it is not swept
+	MemoryLimit         uint64                  // of the process, in bytes; 0: none
 }
 
 // dataplane is the request path: one set of rooms per event loop.
 type dataplane struct {
 	cfg         dataplaneConfig
 	group       *reactor.Group
+	budget      *reactor.Budget
+	guard       overload.Guard
 	mux         *tlsmux.Mux
 	policy      *tlsmux.Policy
 	anonymous   *identity.Identity // of clients without a certificate
@@ -78,8 +84,8 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	d := &dataplane{cfg: cfg, lanes: map[*reactor.Loop]*lane{}}
-	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops(d.connectionPanicked))
+	d := &dataplane{cfg: cfg, budget: cfg.Limits.budget(descriptorLimit()), lanes: map[*reactor.Loop]*lane{}}
+	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops(d.budget, d.connectionPanicked))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +157,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	config := proxy.Config{
 		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
 	}
-	config.Panicked = d.messagePanicked
+	config.Panicked, config.Overloaded = d.messagePanicked, d.guard.Refusing()
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
@@ -241,6 +247,7 @@ func (d *dataplane) Run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.group.Run(loops) }()
 	go func() { _ = d.health.Run(loops) }() // ends with the loops
+	go d.watchLoad(loops)                   // so does this
 	select {
 	case err := <-ended:
 		return err

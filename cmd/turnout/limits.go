@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strconv"
+	"syscall"
 	"time"
 
 	"turnout/internal/reactor"
@@ -46,13 +47,30 @@ func (l *limitOptions) heads(maxRewrite int) wire.Limits {
 }
 
 // loops is the configuration of the event loops: a head fits into what they read at once.
-func (l *limitOptions) loops(panicked func(l *reactor.Loop, v any, stack []byte)) reactor.Config {
-	cfg := reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer), Panicked: panicked}
-	if l.connections > 0 {
-		cfg.Budget = reactor.NewBudget(reactor.BudgetConfig{Connections: l.connections})
-	}
-	return cfg
+func (l *limitOptions) loops(budget *reactor.Budget, panicked func(l *reactor.Loop, v any, stack []byte)) reactor.Config {
+	return reactor.Config{ReadBuffer: max(l.bufferSize, defaultReadBuffer), Budget: budget, Panicked: panicked}
 }
+
+// budget is what may be open at the same time, in a process that may have so many files; 0: any number.
+func (l *limitOptions) budget(files int) *reactor.Budget {
+	return reactor.NewBudget(reactor.BudgetConfig{Connections: l.connections, Descriptors: connectionFiles(files)})
+}
+
+// connectionFiles is how many of the descriptors of the process are for connections.
+func connectionFiles(files int) int { return max(files-ownDescriptors, files/2) }
+
+// ownDescriptors are not for connections of clients and to pods: the admin port, the API server and the logs need them however
+// many clients there are.
+const ownDescriptors = 128
 
 // defaultReadBuffer is what loops read at once, at least.
 const defaultReadBuffer = 64 << 10
+
+// descriptorLimit is how many descriptors the process may have, 0 = nobody knows. Go has raised it as far as it may.
+func descriptorLimit() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur, 1<<30))
+}

@@ -12,16 +12,22 @@ type memory struct {
 	allocated uint64 // since the start
 	live      uint64 // found in use by the last collection
 	held      uint64 // heap that is not returned to the system
+	other     uint64 // the same of everything but the heap
 }
+
+// inUse is what the process cannot do without.
+func (m memory) inUse() uint64 { return m.live + m.other }
 
 func readMemory() memory {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples)
 	at := func(i int) uint64 { return samples[i].Value.Uint64() }
-	return memory{allocated: at(0), live: at(1), held: at(2) + at(3) + at(4)}
+	held := at(2) + at(3) + at(4)
+	return memory{allocated: at(0), live: at(1), held: held, other: at(5) - at(6) - held}
 }
 
 // A minute in which little is allocated is quiet. Only what is worth a collection is

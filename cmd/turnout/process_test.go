@@ -62,7 +62,13 @@ func startRouter(t *testing.T, env []string, args ...string) *process {
 // startListening starts a router that need not become ready.
 func startListening(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: turnout(t, "turnout", env, append(args, anyPorts...)...), t: t}
+	return startProcess(t, turnout(t, "turnout", env, append(args, anyPorts...)...))
+}
+
+// startProcess starts a router by its command and waits until it listens.
+func startProcess(t *testing.T, c *exec.Cmd) *process {
+	t.Helper()
+	p := &process{Cmd: c, t: t}
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"turnout/internal/admin"
 	"turnout/internal/handover"
 	"turnout/internal/metrics"
+	"turnout/internal/ratelimit"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -89,9 +90,10 @@ func (r *router) furnish(stdout io.Writer) error {
 	if r.podCA != nil {
 		r.podCA.current = config.DefaultDestinationCA
 	}
+	rates := ratelimit.NewMemory(0)
 	control := controller.Config{
 		Store:   r.store,
-		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.current},
+		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.current, Rates: rates},
 		Options: config,
 		Log:     log,
 	}
@@ -113,6 +115,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		data.AccessLog = r.access
 	}
 	data.Late, data.Inherit = r.late, r.inherit()
+	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
 	if r.data, err = newDataplane(data); err == nil {
 		err = r.clients.attach(r.data.policy)
@@ -138,7 +141,7 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health}
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}

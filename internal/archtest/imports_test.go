@@ -38,6 +38,7 @@ var direction = []struct {
 	{"internal/accesslog", []string{"proxy", "balancer"}, "it writes the pipeline's records, and how busy a pool is beside them"},
 	{"internal/health", []string{"balancer", "internal/reactor"}, "it connects and tells; who is chosen is the balancer's business"},
 	{"internal/handover", nil, "it passes descriptors between processes; what they listen on is up to who asked"},
+	{"internal/overload", nil, "it decides by what it is told; measuring and obeying are up to others"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every room's counters, nobody reads it"},
 	{"internal/admin", nil, "what it shows is handed to it as functions"},
@@ -194,7 +195,7 @@ var calls = []struct {
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube"}, nil, "the environment is read in cmd only"},
 	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "test/kube"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
-		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "internal/ratelimit", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+		[]string{"proxy", "proxy/field", "proxy/h1/wire", "proxy/h2/wire", "proxy/h2/session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
 
 func TestCalls(t *testing.T) {

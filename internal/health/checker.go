@@ -153,6 +153,18 @@ func (ck *check) end(ok bool) {
 		k.cfg.Stats.Failed.Add(1)
 	}
 	ck.conclude(ok)
+	ck.again()
+}
+
+// unknown ends a check that says nothing about the endpoint: there was no connection to be had for it.
+func (ck *check) unknown() {
+	ck.drop()
+	ck.again()
+}
+
+// again sets the time of the next check.
+func (ck *check) again() {
+	k := ck.k
 	ck.timer.Reset(time.Duration((0.9 + 0.2*k.random()) * float64(ck.interval)))
 	k.next()
 }
@@ -227,8 +239,12 @@ func (ck *check) EOF(*reactor.Conn) {}
 func (ck *check) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler.
-func (ck *check) Closed(c *reactor.Conn, _ error) {
-	if c == ck.c {
+func (ck *check) Closed(c *reactor.Conn, why error) {
+	switch {
+	case c != ck.c:
+	case reactor.Exhausted(why):
+		ck.unknown()
+	default:
 		ck.end(false)
 	}
 }

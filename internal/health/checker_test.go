@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +92,24 @@ func TestFallAndRise(t *testing.T) {
 	r.told("after at most one success")
 	r.net.Advance(8 * second)
 	r.told("after two successes", "10.0.0.1 true")
+}
+
+// TestExhausted: a check for which there is no descriptor says nothing about the endpoint, and the next one comes in its time.
+func TestExhausted(t *testing.T) {
+	r := newRig(t)
+	e := r.endpoint(1, nil)
+	r.k.Check(e, 5*second)
+	r.net.RefuseDial(e.Addr(), syscall.EMFILE)
+	r.net.Advance(60 * second)
+	r.told("without descriptors")
+	if done, failed := r.counts(); done != 0 || failed != 0 || r.k.running != 0 {
+		t.Errorf("%d checks are counted, %d failed, %d run", done, failed, r.k.running)
+	}
+	r.net.AllowDial(e.Addr())
+	r.net.Advance(6 * second)
+	if done, _ := r.counts(); done == 0 {
+		t.Error("no check afterwards")
+	}
 }
 
 // TestFlapping: a result of the other kind begins the count anew.

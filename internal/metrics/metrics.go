@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"turnout/internal/accesslog"
+	"turnout/internal/overload"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -31,6 +32,7 @@ type Config struct {
 	Source  func() Source          // nil: no source counts
 	Status  func() Status          // nil: route status is not written
 	Health  func() Health          // nil: endpoints are not checked
+	Load    func() Load            // nil: nobody knows whether there is too much to do
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the router this one replaces.
 	ServerThreshold int
@@ -49,6 +51,13 @@ type Health struct {
 	Failed    uint64 // those of them that failed
 	Downs     uint64 // endpoints that went down
 	Ejections uint64 // servers that were ejected because of requests that failed
+}
+
+// Load is what is counted about having too much to do.
+type Load struct {
+	Reasons   [overload.Reasons]overload.Stat
+	Waiting   [2]int // connections that wait to be accepted, on the plain and on the TLS port
+	Addresses int64  // source addresses for which limits of routes have memory
 }
 
 // Status is what the writer of route status counts.
@@ -152,6 +161,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		c.m.downs.to(out, float64(h.Downs))
 		c.m.ejections.to(out, float64(h.Ejections))
 	}
+	if c.cfg.Load != nil {
+		c.collectLoad(out)
+	}
 	c.collectTable(out)
 }
 
@@ -173,6 +185,23 @@ func (c *collector) collectTLS(out chan<- prometheus.Metric) {
 	for _, end := range l.ListEnds {
 		c.m.listExpiry.to(out, float64(end.At.Unix()), end.Issuer)
 	}
+}
+
+func (c *collector) collectLoad(out chan<- prometheus.Metric) {
+	l := c.cfg.Load()
+	for r, stat := range l.Reasons {
+		now := 0.0
+		if stat.Now {
+			now = 1
+		}
+		reason := overload.Reason(r).String()
+		c.m.overload.to(out, now, reason)
+		c.m.overloads.to(out, float64(stat.Times), reason)
+		c.m.overloadSeconds.to(out, stat.Time.Seconds(), reason)
+	}
+	c.m.waiting.to(out, float64(l.Waiting[0]), "http")
+	c.m.waiting.to(out, float64(l.Waiting[1]), "https")
+	c.m.addresses.to(out, float64(l.Addresses))
 }
 
 func (c *collector) collectStatus(out chan<- prometheus.Metric) {

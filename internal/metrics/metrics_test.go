@@ -21,6 +21,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/accesslog"
+	"turnout/internal/overload"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -80,6 +81,11 @@ func config(t *testing.T) Config {
 		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
+		Load: func() Load {
+			l := Load{Waiting: [2]int{41, 42}, Addresses: 43}
+			l.Reasons[overload.Memory] = overload.Stat{Now: true, Times: 44, Time: 2500 * time.Millisecond}
+			return l
+		},
 		Status: func() Status {
 			return Status{Written: 21, Removed: 22, Conflicts: 23, Contended: 24, Failed: 25, Pending: 26, Leader: true}
 		},
@@ -163,6 +169,13 @@ func TestSeries(t *testing.T) {
 		"turnout_status_writes_total{outcome=failed}":                                                                      25,
 		"turnout_status_pending":                                                                                           26,
 		"turnout_status_leader":                                                                                            1,
+		"turnout_overload{reason=memory}":                                                                                  1,
+		"turnout_overload{reason=late}":                                                                                    0,
+		"turnout_overload_begun_total{reason=memory}":                                                                      44,
+		"turnout_overload_seconds_total{reason=memory}":                                                                    2.5,
+		"turnout_connections_waiting{port=http}":                                                                           41,
+		"turnout_connections_waiting{port=https}":                                                                          42,
+		"turnout_rate_limit_addresses":                                                                                     43,
 		"turnout_tls_handshakes_pending":                                                                                   31,
 		"turnout_tls_handshakes_waiting":                                                                                   32,
 		"turnout_tls_handshake_turns_total{work=rsa}":                                                                      33,

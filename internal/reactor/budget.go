@@ -9,7 +9,7 @@ import (
 type BudgetConfig struct {
 	Connections int // accepted connections that are open at the same time
 	// Descriptors are those that connections may have, accepted and dialled ones together, and the pipes of splices. The last
-	// quarter is not for accepted ones, so that what was accepted can be served.
+	// eighth is not for accepted ones, so that what was accepted can be served.
 	Descriptors int
 }
 
@@ -43,7 +43,7 @@ func (b *Budget) Full() bool {
 // Short reports that no more connections are accepted because descriptors run out. Any goroutine may call it.
 func (b *Budget) Short() bool {
 	most := int64(b.cfg.Descriptors)
-	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-most/4
+	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-most/8
 }
 
 // Failures is how often the system had no descriptor or memory for a connection. Any goroutine may call it.

@@ -122,17 +122,17 @@ func TestBudgetHold(t *testing.T) {
 // TestBudgetOfDescriptors: what was accepted can still be served when no more is accepted, and the rest of the process keeps its own.
 func TestBudgetOfDescriptors(t *testing.T) {
 	n := NewNetwork(1)
-	b, at := NewBudget(BudgetConfig{Descriptors: 8}), netip.MustParseAddrPort("192.0.2.1:80")
+	b, at := NewBudget(BudgetConfig{Descriptors: 16}), netip.MustParseAddrPort("192.0.2.1:80")
 	l := n.NewLoop(Config{Budget: b})
 	if _, err := l.Listen(at, func(*Conn) Handler { return ignore{} }); err != nil {
 		t.Fatal(err)
 	}
 	var peers []*Peer
-	for range 10 {
+	for range 20 {
 		peers = append(peers, n.Connect(at))
 	}
 	n.Run()
-	if b.Open() != 6 || !b.Short() || b.Full() {
+	if b.Open() != 14 || !b.Short() || b.Full() {
 		t.Fatalf("%d are open, short is %v, full %v", b.Open(), b.Short(), b.Full())
 	}
 	pod := n.Accept(netip.MustParseAddrPort("198.51.100.1:80"), nil)
@@ -152,12 +152,12 @@ func TestBudgetOfDescriptors(t *testing.T) {
 		c.CloseNow(false)
 	}
 	n.Run()
-	if b.Open() != 6 {
-		t.Errorf("%d are open: the last quarter is not for accepted ones", b.Open())
+	if b.Open() != 14 {
+		t.Errorf("%d are open: the last eighth is not for accepted ones", b.Open())
 	}
 	peers[0].CloseWrite()
 	n.Advance(2 * time.Second)
-	if b.Open() != 6 {
+	if b.Open() != 14 {
 		t.Errorf("%d are open after one left", b.Open())
 	}
 	for _, p := range peers {

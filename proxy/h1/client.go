@@ -343,6 +343,10 @@ func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
 	}
 	switch cc.state {
 	case clientConnect:
+		if reactor.Exhausted(why) {
+			cc.fail(proxy.FaultExhausted)
+			return
+		}
 		cc.fail(proxy.FaultConnect)
 	case clientIdle:
 		cc.closedIdle()

@@ -53,7 +53,7 @@ func (cc *clientConn) Connected(*reactor.Conn) {
 	case !cc.pool.negotiates:
 		cc.start()
 	case cc.ps.cfg.Secure == nil:
-		cc.refused(proxy.ErrNoTLS)
+		cc.refused(proxy.FaultTLS, proxy.ErrNoTLS)
 	default:
 		cc.timer.Reset(cc.ps.cfg.ConnectTimeout)
 		cc.ps.cfg.Secure(cc.c, cc.pool.endpoint.TLS(), cc.secured)
@@ -65,7 +65,7 @@ func (cc *clientConn) secured(protocol string, err error) {
 	switch {
 	case cc.state != clientConnect: // given up
 	case err != nil:
-		cc.refused(err)
+		cc.refused(proxy.FaultTLS, err)
 	case protocol == "h2":
 		cc.pool.http1 = false
 		cc.c.SetHandler(cc)
@@ -150,7 +150,7 @@ func (cc *clientConn) gone() {
 func (cc *clientConn) expire() {
 	switch {
 	case cc.state == clientConnect:
-		cc.refused(proxy.ErrSlowTLS)
+		cc.refused(proxy.FaultTLS, proxy.ErrSlowTLS)
 	case cc.state == clientReady && cc.session.Streams() == 0:
 		cc.close()
 	}
@@ -173,10 +173,14 @@ func (cc *clientConn) Drained(*reactor.Conn) {
 }
 
 // Closed implements reactor.Handler.
-func (cc *clientConn) Closed(*reactor.Conn, error) {
+func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
 	switch cc.state {
 	case clientConnect:
-		cc.refused(nil)
+		if reactor.Exhausted(why) {
+			cc.refused(proxy.FaultExhausted, nil)
+			return
+		}
+		cc.refused(proxy.FaultConnect, nil)
 	case clientReady:
 		cc.gone()
 		cc.session.Abandon()
@@ -184,8 +188,8 @@ func (cc *clientConn) Closed(*reactor.Conn, error) {
 }
 
 // refused gives up a connection that did not come about; err says why there is no TLS on it, nil that there is not even a
-// connection.
-func (cc *clientConn) refused(err error) {
+// connection because of f.
+func (cc *clientConn) refused(f proxy.Fault, err error) {
 	cc.gone()
 	cc.c.CloseNow(false)
 	waiting := cc.waiting
@@ -199,7 +203,7 @@ func (cc *clientConn) refused(err error) {
 			ex.UpstreamInsecure(err)
 		default:
 			delete(cc.ps.waiting, ex)
-			ex.UpstreamFault(proxy.FaultConnect)
+			ex.UpstreamFault(f)
 		}
 	}
 }

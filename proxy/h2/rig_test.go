@@ -2,6 +2,7 @@ package h2
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"turnout/internal/reactor"
@@ -25,6 +26,7 @@ type rig struct {
 	server *Server
 	pools  *Pools
 	logged testrig.Log
+	busy   atomic.Bool // proxy.Config.Overloaded
 	tls    handshakes
 }
 
@@ -41,7 +43,7 @@ func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *
 	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools, Secure: r.negotiate}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts()}
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,5 +61,51 @@ func (r *rig) wantReason(reason proxy.Reason) {
 	r.t.Helper()
 	if len(r.logged) != 1 || r.logged[0].Reason != reason {
 		r.t.Fatalf("want one record with reason %v, got %+v", reason, r.logged)
+	}
+}
+
+// TestPassthroughWhenThereIsTooMuchToDo: new connections are closed, those that are relayed go on.
+func TestPassthroughWhenThereIsTooMuchToDo(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA)
+	pods := n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	old := n.Connect(front)
+	old.Write([]byte("hello"))
+	n.Run()
+	r.busy.Store(true)
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Run()
+	if !c.EOF() && !c.ResetSeen() || c.Total() != 0 || len(pods.Peers()) != 1 {
+		t.Fatalf("ended %v, %d bytes, %d connections to the pod", c.EOF(), c.Total(), len(pods.Peers()))
+	}
+	r.wantReason(proxy.ReasonOverload)
+	pods.Peers()[0].Write([]byte("y"))
+	n.Run()
+	if old.Total() != 2 || old.EOF() {
+		t.Errorf("%d bytes came over the connection that was there before", old.Total())
+	}
+}
+
+// TestPassthroughExhausted: want of descriptors is not the endpoint's fault, and no other would do better.
+func TestPassthroughExhausted(t *testing.T) {
+	n := reactor.NewNetwork(1)
+	r := newRig(t, n, podA, netip.MustParseAddrPort("198.51.100.7:443"))
+	for _, s := range r.pool.Servers() {
+		n.RefuseDial(s.Endpoint().Addr(), syscall.EMFILE)
+	}
+	c := n.Connect(front)
+	c.Write([]byte("hello"))
+	n.Run()
+	if !c.EOF() && !c.ResetSeen() {
+		t.Error("the client's connection is still there")
+	}
+	if rec := r.wantEnded(proxy.ReasonOverload); rec.Retries != 0 {
+		t.Errorf("%d retries", rec.Retries)
+	}
+	for _, s := range r.pool.Servers() {
+		if n := s.Failures(); n != 0 {
+			t.Errorf("%s is blamed for %d failures", s.ID(), n)
+		}
 	}
 }

@@ -45,12 +45,17 @@ func (w *waiting) try() {
 		return
 	}
 	if e == nil {
-		w.finish(w.relay.Failure())
-		w.client.CloseNow(false)
+		w.giveUp()
 		return
 	}
 	w.dialed = &dialing{w: w}
 	w.dialed.c = w.p.Loop.Dial(e.Addr(), w.dialed, w.p.Worker.Timeouts().Connect)
+}
+
+// giveUp closes the client's connection: there is no endpoint for it.
+func (w *waiting) giveUp() {
+	w.finish(w.relay.Failure())
+	w.client.CloseNow(false)
 }
 
 func (w *waiting) finish(r proxy.Reason) {
@@ -115,8 +120,13 @@ func (d *dialing) EOF(*reactor.Conn) {}
 func (d *dialing) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler: the attempt failed.
-func (d *dialing) Closed(*reactor.Conn, error) {
-	if !d.w.done {
+func (d *dialing) Closed(_ *reactor.Conn, why error) {
+	switch {
+	case d.w.done:
+	case reactor.Exhausted(why):
+		d.w.relay.Exhausted()
+		d.w.giveUp()
+	default:
 		d.w.try()
 	}
 }

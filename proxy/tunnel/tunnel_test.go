@@ -3,6 +3,7 @@ package tunnel
 import (
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type rig struct {
 	worker *proxy.Worker
 	pool   *balancer.Pool
 	logged testrig.Log
+	busy   atomic.Bool // proxy.Config.Overloaded
 }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
@@ -59,7 +61,7 @@ func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), 
 	store.Publish(table)
 	var err error
 	cl := clock{loop}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts()}); err != nil {
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}
