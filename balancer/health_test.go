@@ -124,6 +124,10 @@ func TestDown(t *testing.T) {
 		if got := shares(unchecked, 300); got["s0"] == 0 {
 			t.Errorf("%v: a pool without checks leaves s0 out: %v", algorithm, got)
 		}
+		unchecked.Update(PoolConfig{Algorithm: algorithm}, targets(1, 1, 1, 1))
+		if got := shares(unchecked, 300); got["s0"] == 0 {
+			t.Errorf("%v: a pool without checks leaves s0 out after an update: %v", algorithm, got)
+		}
 		for _, down := range []int{0, 3} {
 			if got := pick(p, Pick{Cookie: []byte(servers[down].Cookie())}); got == servers[down].ID() {
 				t.Errorf("%v: the cookie of %s, which is down, is followed", algorithm, got)
@@ -243,6 +247,25 @@ func TestEjection(t *testing.T) {
 	fail(one.Servers()[0], 100)
 	if got := pick(one, Pick{}); got != "s0" || one.Servers()[0].Ejected() {
 		t.Errorf("the only server is ejected: %q", got)
+	}
+}
+
+// TestEjectedAreNeverMost: the bound holds when those leave that were not ejected.
+func TestEjectedAreNeverMost(t *testing.T) {
+	r := newClockRig(t)
+	p := r.Pool("p")
+	p.Update(PoolConfig{Algorithm: RoundRobin}, targets(1, 1, 1, 1))
+	for _, s := range p.Servers()[:2] {
+		for range 3 {
+			s.CountFailure()
+		}
+	}
+	if got := shares(p, 400); got["s0"]+got["s1"] != 0 {
+		t.Fatalf("two of four are out: %v", got)
+	}
+	p.Update(PoolConfig{Algorithm: RoundRobin}, targets(1, 1, 1))
+	if got := shares(p, 400); got["s0"] != 0 || got["s1"] != 200 || got["s2"] != 200 {
+		t.Errorf("one of three is out: %v", got)
 	}
 }
 

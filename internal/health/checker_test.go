@@ -280,6 +280,29 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestJitter: endpoints that are checked at the same moment are not for long.
+func TestJitter(t *testing.T) {
+	r := newRig(t)
+	const n = 50
+	for i := range n {
+		r.k.Check(r.endpoint(i+1, nil), 10*second)
+	}
+	for _, ck := range r.k.checks {
+		ck.timer.Reset(second) // all at once
+	}
+	r.net.Advance(35 * second) // the fifth round begins at 37 s or later
+	most := uint64(0)
+	for range 150 {
+		before, _ := r.counts()
+		r.net.Advance(second / 10)
+		done, _ := r.counts()
+		most = max(most, done-before)
+	}
+	if done, _ := r.counts(); most > n/4 || done < 4*n {
+		t.Errorf("%d of %d checks come within a tenth of a second, %d in all", most, n, done)
+	}
+}
+
 func TestCheckerConfig(t *testing.T) {
 	r := newRig(t)
 	good := r.k.cfg

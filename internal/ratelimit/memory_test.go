@@ -28,6 +28,14 @@ func visit(tab *Table, first, n int, at *int64, within time.Duration, l Limits) 
 	}
 }
 
+// flood is n, or a fifth of it in short tests.
+func flood(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // bytesPerAddress is what one may cost at most, with its part of the index.
 const bytesPerAddress = 160
 
@@ -36,23 +44,23 @@ func TestAMillionAddresses(t *testing.T) {
 	m, l := NewMemory(0), Limits{Concurrent: on(10), TCP: on(100), HTTP: on(100)}
 	before, at := heap(), int64(time.Hour)
 	one := m.NewTable()
-	visit(one, 0, 1_000_000, &at, 10*time.Second, l)
+	visit(one, 0, flood(1_000_000), &at, 10*time.Second, l)
 	used := heap() - before
-	t.Logf("1,000,000 addresses in 10 s on one route: %d are remembered in %.1f MiB, %d bytes each", one.Len(), float64(used)/(1<<20), used/int64(one.Len()))
+	t.Logf("%d addresses in 10 s on one route: %d are remembered in %.1f MiB, %d bytes each", flood(1_000_000), one.Len(), float64(used)/(1<<20), used/int64(one.Len()))
 	if limit := int64(MaxAddresses * bytesPerAddress); used > limit || one.Len() > MaxAddresses {
 		t.Errorf("%d addresses in %d bytes, more than %d", one.Len(), used, limit)
 	}
 	many := make([]*Table, 100)
 	for i := range many {
 		many[i] = m.NewTable()
-		visit(many[i], 0, 100_000, &at, 100*time.Millisecond, l)
+		visit(many[i], 0, flood(100_000), &at, 100*time.Millisecond, l)
 		if i%10 == 0 {
 			m.Sweep() // which is every second
 		}
 	}
 	m.Sweep()
 	used = heap() - before
-	t.Logf("100,000 addresses on each of 100 more routes: %d are remembered in %.1f MiB", m.Addresses(), float64(used)/(1<<20))
+	t.Logf("%d addresses on each of 100 more routes: %d are remembered in %.1f MiB", flood(100_000), m.Addresses(), float64(used)/(1<<20))
 	if limit := int64(2 * DefaultAddresses * bytesPerAddress); used > limit {
 		t.Errorf("%d bytes, more than %d", used, limit)
 	}
@@ -79,13 +87,13 @@ func TestAFloodFreesNobody(t *testing.T) {
 		m := NewMemory(0)
 		tab, at := m.NewTable(), int64(time.Hour)
 		attempts(tab, &at, tc.before, time.Microsecond, tc.limits, tc.http)
-		visit(tab, 0, 1_000_000, &at, time.Second, tc.limits)
+		visit(tab, 0, flood(1_000_000), &at, time.Second, tc.limits)
 		if n := attempts(tab, &at, 3, time.Microsecond, tc.limits, tc.http); n != 0 {
 			t.Errorf("%s: %d of 3 got through after the flood", name, n)
 		}
 		// Nor when memory gets short for other reasons.
 		for range 10 {
-			visit(m.NewTable(), 0, 100_000, &at, 10*time.Millisecond, tc.limits)
+			visit(m.NewTable(), 0, flood(100_000), &at, 10*time.Millisecond, tc.limits)
 		}
 		m.Sweep()
 		if n := attempts(tab, &at, 3, time.Microsecond, tc.limits, tc.http); n != 0 {
