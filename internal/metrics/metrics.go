@@ -195,13 +195,13 @@ func (c *collector) collectLoad(out chan<- prometheus.Metric) {
 			now = 1
 		}
 		reason := overload.Reason(r).String()
-		c.m.overload.to(out, now, reason)
-		c.m.overloads.to(out, float64(stat.Times), reason)
-		c.m.overloadSeconds.to(out, stat.Time.Seconds(), reason)
+		c.m.load.now.to(out, now, reason)
+		c.m.load.begun.to(out, float64(stat.Times), reason)
+		c.m.load.seconds.to(out, stat.Time.Seconds(), reason)
 	}
-	c.m.waiting.to(out, float64(l.Waiting[0]), "http")
-	c.m.waiting.to(out, float64(l.Waiting[1]), "https")
-	c.m.addresses.to(out, float64(l.Addresses))
+	c.m.load.waiting.to(out, float64(l.Waiting[0]), "http")
+	c.m.load.waiting.to(out, float64(l.Waiting[1]), "https")
+	c.m.load.addresses.to(out, float64(l.Addresses))
 }
 
 func (c *collector) collectStatus(out chan<- prometheus.Metric) {

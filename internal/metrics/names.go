@@ -19,8 +19,7 @@ type metrics struct {
 	routeErrors                               metric
 	tlsPending, tlsWaiting, tlsTurns          metric
 	tlsSeconds, tlsRefused                    metric
-	overload, overloads, overloadSeconds      metric
-	waiting, addresses                        metric
+	load                                      loadMetrics
 	certificateExpiry, defaultExpiry          metric
 	clientRefused, listExpiry                 metric
 	up, thresholds                            metric
@@ -35,6 +34,19 @@ type metrics struct {
 
 // queueMetrics are those of what waits for servers that may have no more requests.
 type queueMetrics struct{ length, most, delay metric }
+
+// loadMetrics are those of having too much to do.
+type loadMetrics struct{ now, begun, seconds, waiting, addresses metric }
+
+func describeLoad() loadMetrics {
+	return loadMetrics{
+		now:       gauge("turnout_overload", "Whether new work waits or is refused, by reason.", "reason"),
+		begun:     counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.", "reason"),
+		seconds:   counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.", "reason"),
+		waiting:   gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.", "port"),
+		addresses: gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory."),
+	}
+}
 
 func describeQueue(of string, labels []string) queueMetrics {
 	return queueMetrics{
@@ -90,13 +102,9 @@ func describe() *metrics {
 		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
 		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
 
-		clientRefused:   counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.", "reason"),
-		listExpiry:      gauge("turnout_client_revocation_list_expiry_timestamp_seconds", "When the revocation list that client certificates are judged by ends, in seconds since 1970.", "issuer"),
-		overload:        gauge("turnout_overload", "Whether new work waits or is refused, by reason.", "reason"),
-		overloads:       counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.", "reason"),
-		overloadSeconds: counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.", "reason"),
-		waiting:         gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.", "port"),
-		addresses:       gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory."),
+		clientRefused: counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.", "reason"),
+		listExpiry:    gauge("turnout_client_revocation_list_expiry_timestamp_seconds", "When the revocation list that client certificates are judged by ends, in seconds since 1970.", "issuer"),
+		load:          describeLoad(),
 
 		checks:    counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.", "outcome"),
 		downs:     counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed."),
@@ -133,7 +141,7 @@ func (m *metrics) all() []metric {
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
-		m.overload, m.overloads, m.overloadSeconds, m.waiting, m.addresses,
+		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses,
 		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
