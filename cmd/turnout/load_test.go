@@ -41,7 +41,7 @@ func (l *clientLoad) over(err error) bool {
 		return false
 	case errors.Is(err, syscall.ECONNREFUSED):
 		l.refused.Add(1)
-	case errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		l.late.Add(1)
 	default:
 		return false

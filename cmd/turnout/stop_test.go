@@ -97,7 +97,7 @@ func isGoAway(f http2.Frame) bool {
 // requests get their answer, with which their connection ends.
 func TestStopTellsClients(t *testing.T) {
 	b := newStalling(t)
-	p := startRouter(t, []string{"ROUTER_GRACEFUL_SHUTDOWN_DELAY=300ms"}, "--manifests", siteDir(t, b.addr))
+	p := startRouter(t, []string{"ROUTER_GRACEFUL_SHUTDOWN_DELAY=1500ms"}, "--manifests", siteDir(t, b.addr))
 	idle, busy := dial(t, p.http, ""), dial(t, p.http, "GET /slow"+stopHead)
 	if resp := ask(t, idle, "GET /"+stopHead); resp.Close {
 		t.Error("the connection ends before anything stops")
