@@ -8,8 +8,8 @@
 // minute, when descriptors or goroutines are more, or do not go back to what they were before the load when all routes are taken away,
 // when a request failed, a change did not come into force, or a WebSocket died.
 //
-// Resident memory moves with the garbage collector, so each of the two values is the median of samples of one second, over
-// -window from the end of the first minute on and over the last -window.
+// Resident memory moves with the garbage collector, in cycles of more than a minute at this load, so each of the two values is the
+// median of samples of one second over -window: from the end of the first minute on, and before the end.
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long the load goes on")
 	flag.DurationVar(&o.settle, "settle", time.Minute, "when the values are taken that those at the end are compared with")
-	flag.DurationVar(&o.window, "window", 10*time.Second, "time over which a value is the median")
+	flag.DurationVar(&o.window, "window", 90*time.Second, "time over which a value is the median")
 	flag.DurationVar(&o.sample, "sample", time.Second, "time between two samples")
 	flag.DurationVar(&o.report, "report", time.Minute, "time between two lines")
 	flag.DurationVar(&o.update, "update", time.Second, "time between two changes of routes, pods, weights or certificates")
@@ -123,6 +123,7 @@ func run(ctx context.Context, o options, out io.Writer) (wrong []string, err err
 		return nil, err
 	}
 	fmt.Fprintf(out, "without routes again: resident %.1f MiB, %d descriptors, %d goroutines\n", mib(left.resident), left.descriptors, left.goroutines)
-	fmt.Fprintf(out, "resident memory: %.1f MiB after %v, %.1f MiB at the end, %+.1f %%\n", mib(first.resident), o.settle, mib(last.resident), first.growth(&last))
+	fmt.Fprintf(out, "resident memory: %.1f MiB after %v, %.1f MiB at the end, %+.1f %%; heap after collections %.1f and %.1f MiB\n",
+		mib(first.resident), o.settle, mib(last.resident), first.growth(&last), mib(first.heap), mib(last.heap))
 	return append(wrong, left.above(&quiet)...), nil
 }

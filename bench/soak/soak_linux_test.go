@@ -76,9 +76,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestMedians(t *testing.T) {
-	got := medians([]vitals{{resident: 9, descriptors: 1}, {resident: 1, descriptors: 2}, {resident: 5, descriptors: 30}})
-	if got.resident != 5 || got.descriptors != 2 {
+func TestSummary(t *testing.T) {
+	got := summary([]vitals{{resident: 9, descriptors: 1, heap: 3}, {resident: 1, descriptors: 2, heap: 1}, {resident: 5, descriptors: 30, heap: 2}})
+	if got.resident != 5 || got.descriptors != 2 || got.heap != 1 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func (s *scene) vitals(ctx context.Context) (v vitals, err error) {
 	return v, nil
 }
 
-// watch takes samples for the duration of the load, prints a line from time to time, and returns the medians of the first and
+// watch takes samples for the duration of the load, prints a line from time to time, and returns the summaries of the first and
 // of the last window.
 func (s *scene) watch(ctx context.Context, m *mix, sockets *sockets) (first, last vitals, err error) {
 	began := time.Now()
@@ -76,7 +77,7 @@ func (s *scene) watch(ctx context.Context, m *mix, sockets *sockets) (first, las
 	if len(early) == 0 || len(late) == 0 {
 		return first, last, fmt.Errorf("cannot compare: %d samples of the first window and %d of the last, the machine is too busy", len(early), len(late))
 	}
-	return medians(early), medians(late), nil
+	return summary(early), summary(late), nil
 }
 
 func printHead(out io.Writer) {
@@ -89,8 +90,8 @@ func printLine(out io.Writer, age time.Duration, v *vitals, changes, requests, f
 		age.Round(time.Second), mib(v.resident), mib(v.heap), v.goroutines, v.descriptors, v.generation, changes, requests, failed, sockets)
 }
 
-// medians returns those of each value.
-func medians(samples []vitals) vitals {
+// summary returns the medians of all values but that of the heap, of which it returns the least: what a collection left in use.
+func summary(samples []vitals) vitals {
 	middle := func(of func(*vitals) int64) int64 {
 		values := make([]int64, len(samples))
 		for i := range samples {
@@ -101,7 +102,7 @@ func medians(samples []vitals) vitals {
 	}
 	return vitals{
 		resident:    middle(func(v *vitals) int64 { return v.resident }),
-		heap:        middle(func(v *vitals) int64 { return v.heap }),
+		heap:        slices.MinFunc(samples, func(a, b vitals) int { return cmp.Compare(a.heap, b.heap) }).heap,
 		descriptors: int(middle(func(v *vitals) int64 { return int64(v.descriptors) })),
 		goroutines:  int(middle(func(v *vitals) int64 { return int64(v.goroutines) })),
 		generation:  int(middle(func(v *vitals) int64 { return int64(v.generation) })),
@@ -120,7 +121,7 @@ const (
 	someGoroutines  = 10
 )
 
-// judge compares the medians of the two windows. percent is by how much resident memory may grow.
+// judge compares the two windows. percent is by how much resident memory may grow.
 func judge(first, last *vitals, percent float64) (wrong []string) {
 	if g := first.growth(last); g > percent {
 		wrong = append(wrong, fmt.Sprintf("resident memory grew by %.1f %%, from %.1f to %.1f MiB; at most %.1f %% is allowed", g, mib(first.resident), mib(last.resident), percent))
