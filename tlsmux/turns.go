@@ -7,8 +7,8 @@ import (
 )
 
 // turnShare is how long the handshakes that a loop computes itself may take in one turn of the loop. The last one that
-// begins within it is not interrupted; half a dozen fit.
-const turnShare = 400 * time.Microsecond
+// begins within it is not interrupted. One takes about as long; looking at the sockets in between costs a hundredth of that.
+const turnShare = 100 * time.Microsecond
 
 // turns has handshakes computed on their loop: those that resume a session, which need no private key. Waking a thread
 // and being woken by it, twice, would cost as much as a tenth of one. They have their turn behind everything else that

@@ -20,19 +20,21 @@ import (
 
 // gust is one kind of storm. Each goes on as fast as the generator can, with many connections at a time.
 type gust struct {
-	name  string
-	host  string
-	sends func(whole []byte) []byte // of the ClientHello; nil = whole handshakes
+	name   string
+	host   string
+	sends  func(whole []byte) []byte // of the ClientHello; nil = whole handshakes
+	resume bool                      // of one session
 }
 
 func gusts() []gust {
 	return []gust{
-		{"nothing-sent", hostECDSA, func([]byte) []byte { return nil }},
-		{"half-a-hello", hostECDSA, func(p []byte) []byte { return p[:len(p)/2] }},
-		{"hello-and-stop", hostECDSA, func(p []byte) []byte { return p }},
-		{"rsa-and-stop", hostRSA, func(p []byte) []byte { return p }},
-		{"handshakes", hostECDSA, nil},
-		{"rsa-handshakes", hostRSA, nil},
+		{name: "nothing-sent", host: hostECDSA, sends: func([]byte) []byte { return nil }},
+		{name: "half-a-hello", host: hostECDSA, sends: func(p []byte) []byte { return p[:len(p)/2] }},
+		{name: "hello-and-stop", host: hostECDSA, sends: func(p []byte) []byte { return p }},
+		{name: "rsa-and-stop", host: hostRSA, sends: func(p []byte) []byte { return p }},
+		{name: "handshakes", host: hostECDSA},
+		{name: "rsa-handshakes", host: hostRSA},
+		{name: "resumed", host: hostECDSA, resume: true},
 	}
 }
 
@@ -129,6 +131,11 @@ func stormMain(name, addr string) error {
 	g := gusts()[i]
 	cfg := clientTLS(g.host, tls.VersionTLS13)
 	said := hello(cfg)
+	if g.resume {
+		if err := begin(cfg, addr); err != nil {
+			return err
+		}
+	}
 	var made atomic.Int64
 	stop := make(chan struct{})
 	var all sync.WaitGroup
@@ -168,6 +175,23 @@ func stormMain(name, addr string) error {
 	all.Wait()
 	fmt.Println(rate)
 	return nil
+}
+
+// begin begins a session that cfg resumes from then on.
+func begin(cfg *tls.Config, addr string) error {
+	cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+	for range 2 { // the second one resumes
+		c, err := tls.Dial("tcp", addr, cfg)
+		if err != nil {
+			return fmt.Errorf("cannot begin a session: %w", err)
+		}
+		err = ask1(c)
+		resumed := c.ConnectionState().DidResume
+		if _ = c.Close(); err != nil || resumed {
+			return err
+		}
+	}
+	return errors.New("cannot resume a session: the router makes a full handshake of it")
 }
 
 // closeHard closes so that no port is kept for later.
