@@ -67,6 +67,12 @@ balancing: ## shares of pods against their weights, and what choosing one of 1 t
 	$(GO) test -count 1 -v -run 'Shares|Turns' ./balancer
 	$(GO) test -run '^$$' -bench Pick -benchmem ./balancer
 
+.PHONY: limits
+limits: ## a million addresses, allow-lists of 10,000 networks, probes at every bound (a minute)
+	$(GO) test -count 1 -v -run 'AMillion|FreesNobody' ./internal/ratelimit
+	$(GO) test -run '^$$' -bench AllowList ./routing
+	$(GO) test -count 1 -v -run 'TestHealthAt|TestHealthWithout|TestTooLittleMemory' ./cmd/turnout
+
 fuzz: ## run every fuzz target for FUZZTIME (10s; 10000x = so many runs)
 	@set -e; for pkg in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
