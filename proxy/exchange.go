@@ -84,12 +84,14 @@ type attemptState struct {
 	lastUp, lastDown  int64  // when either side last moved
 	moved             uint64 // bytes the congested side had taken when that was last looked at
 	connectedAt       int64
-	queuedAt, queued  int64 // when the exchange went into the queue last, and how long it was there in all
-	bytesIn, bytesOut uint64
+	queuedAt, queued  int64  // when the exchange went into the queue last, and how long it was there in all
+	bytesIn, bytesOut uint64 // of bodies
 	headIn, headOut   uint64
 	cookie            []byte // value of the sticky cookie, nil without one
 	inserted          bool   // the answer sets it
 	uniqueID          []byte
+
+	tunnelIn, tunnelOut uint64 // counted already
 }
 
 // Request begins the exchange. end means that the request has no body. The answer

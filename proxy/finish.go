@@ -41,7 +41,7 @@ func (ex *Exchange) log(reason Reason) {
 	rec := &ex.record // a local one would be allocated: the log is behind an interface
 	*rec = Record{
 		Start: ex.began, Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
-		BytesIn: ex.bytesIn, BytesOut: ex.bytesOut, Retries: max(ex.attempts-1, 0),
+		BytesIn: ex.bytesIn + ex.tunnelIn, BytesOut: ex.bytesOut + ex.tunnelOut, Retries: max(ex.attempts-1, 0),
 		Queue: time.Duration(ex.queued), Connect: span(ex.start+ex.queued, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
 		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
 		Inserted: ex.inserted, HeadIn: ex.headIn, HeadOut: ex.headOut, UniqueID: ex.uniqueID,

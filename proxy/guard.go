@@ -49,12 +49,12 @@ func (ex *Exchange) admit() bool {
 // accounted for. It is called once, before Next.
 func (r *Relay) Admit() bool {
 	if r.w.overloaded() {
-		r.Done(ReasonOverload, 0, 0)
+		r.Done(ReasonOverload)
 		return false
 	}
 	ticket, refused := guard(r.route, r.client.Addr.Addr(), r.start, false)
 	if refused != ReasonOK {
-		r.Done(refused, 0, 0)
+		r.Done(refused)
 		return false
 	}
 	r.ticket = ticket

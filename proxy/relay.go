@@ -29,6 +29,8 @@ type Relay struct {
 	start     int64
 	connected int64
 	began     time.Time
+
+	bytesIn, bytesOut uint64
 }
 
 // Relay begins a passthrough connection that asked for the given server name.
@@ -141,16 +143,21 @@ func (r *Relay) Connected() {
 	add(&r.w.counts.tunnels, 1)
 }
 
-// Done accounts, once: in and out are the bytes from and to the client.
-func (r *Relay) Done(reason Reason, in, out uint64) {
+// Moved counts bytes from and to the client: connections last for days.
+func (r *Relay) Moved(in, out uint64) {
+	r.bytesIn += in
+	r.bytesOut += out
+	r.w.moved(r.route, in, out)
+}
+
+// Done accounts, once.
+func (r *Relay) Done(reason Reason) {
 	w := r.w
 	add(&w.counts.reasons[reason], 1)
-	add(&w.counts.bytesIn, in)
-	add(&w.counts.bytesOut, out)
-	r.route.Stats().Add(0, in, out, reason != ReasonTunnelClosed)
+	r.route.Stats().Add(0, 0, 0, reason != ReasonTunnelClosed)
 	if w.cfg.AccessLog != nil {
 		rec := Record{
-			Start: r.began, Host: []byte(r.name), Reason: reason, BytesIn: in, BytesOut: out,
+			Start: r.began, Host: []byte(r.name), Reason: reason, BytesIn: r.bytesIn, BytesOut: r.bytesOut,
 			Retries: max(r.attempts-1, 0), Queue: time.Duration(r.queued), Connect: span(r.start+r.queued, r.connected), Response: -1,
 			Total: time.Duration(w.cfg.Clock.Now() - r.start), Tunnel: true,
 		}

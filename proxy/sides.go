@@ -55,12 +55,12 @@ type Upstreams interface {
 }
 
 // Tunneler is a Downstream that can join its connection with that of an Upstream
-// after a 101. It sends the head and from then on owns both; done reports the
-// bytes that went each way when the tunnel has ended. False: not with this Upstream.
+// after a 101. It sends the head and from then on owns both; moved is told of bytes from
+// and to the client as they go, done of the end. False: not with this Upstream.
 type Tunneler interface {
 	// Agrees judges a 101 as it came from the endpoint, beyond the name of the protocol.
 	Agrees(h *Head) bool
-	Tunnel(h *Head, u Upstream, idle time.Duration, done func(in, out uint64)) bool
+	Tunnel(h *Head, u Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool
 }
 
 // Timer is a one-shot timer of a loop. Reset replaces the deadline; a stopped

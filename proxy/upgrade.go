@@ -20,14 +20,17 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	up := ex.up
 	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
 	add(&ex.w.counts.tunnels, 1)
-	ended := func(in, out uint64) {
-		ex.bytesIn, ex.bytesOut = ex.bytesIn+in, ex.bytesOut+out
+	moved := func(in, out uint64) {
+		ex.tunnelIn, ex.tunnelOut = ex.tunnelIn+in, ex.tunnelOut+out
+		ex.w.moved(ex.route, in, out)
+	}
+	ended := func() {
 		ex.account(ReasonTunnelClosed)
 		ex.w.release(ex)
 	}
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()
-	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ended) {
+	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, moved, ended) {
 		up.Abort()
 		ex.state, ex.tunnelled = stateSend, false
 		ex.answer(502, ReasonUpstreamHead)

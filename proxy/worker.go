@@ -165,6 +165,13 @@ type counters struct {
 // the bus lock of an atomic add.
 func add(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
 
+// moved counts bytes of a tunnel from and to the client, while it lasts.
+func (w *Worker) moved(r *routing.Route, in, out uint64) {
+	add(&w.counts.bytesIn, in)
+	add(&w.counts.bytesOut, out)
+	r.Stats().Moved(in, out)
+}
+
 // Totals are sums since the start.
 type Totals struct {
 	Active    int64 // exchanges running now

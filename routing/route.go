@@ -27,14 +27,19 @@ func (s *Stats) Add(status int, in, out uint64, failed bool) {
 		class = 0
 	}
 	s.Status[class].Add(1)
+	s.Moved(in, out)
+	if failed {
+		s.Errors.Add(1)
+	}
+}
+
+// Moved counts bytes of something that goes on.
+func (s *Stats) Moved(in, out uint64) {
 	if in != 0 {
 		s.BytesIn.Add(in)
 	}
 	if out != 0 {
 		s.BytesOut.Add(out)
-	}
-	if failed {
-		s.Errors.Add(1)
 	}
 }
 

@@ -290,19 +290,20 @@ func TestDialTimeout(t *testing.T) {
 	addr := boundAddr(fd)
 	l := steppedLoop(t, Config{})
 	var reason error
-	open, begin := 0, l.Now()
-	for range 8 {
+	const dials = 8
+	open, failed, begin := 0, 0, l.Now()
+	for range dials {
 		l.Dial(addr, &hooks{
 			connected: func(c *Conn) { open++ },
 			closed: func(c *Conn, err error) {
 				if took := l.Now() - begin; took < int64(30*time.Millisecond) {
 					t.Errorf("timed out after %v", time.Duration(took))
 				}
-				reason = err
+				failed, reason = failed+1, err
 			},
 		}, 30*time.Millisecond)
 	}
-	step(t, l, "timeout", func() bool { return reason != nil })
+	step(t, l, "timeout", func() bool { return open+failed == dials && reason != nil })
 	wantErr(t, reason, ErrDialTimeout)
 	if l.Conns() != open {
 		t.Errorf("%d conns left, %d are open", l.Conns(), open)

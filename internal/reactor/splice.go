@@ -25,6 +25,7 @@ type splicer interface {
 type Splice struct {
 	src, dst *Conn
 	done     func(s *Splice, err error)
+	moved    func(n uint64)
 	pipe     *pipe // only while bytes are on their way: an idle Splice holds none
 	held     int   // bytes in the pipe
 	bytes    uint64
@@ -53,6 +54,16 @@ func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice,
 	dst.flags |= flagTo
 	src.ready()
 	return s, nil
+}
+
+// OnMove has moved called, on the loop, each time that dst has been given n bytes more. It must not use the two Conns.
+func (s *Splice) OnMove(moved func(n uint64)) { s.moved = moved }
+
+func (s *Splice) gave(n int) {
+	s.bytes += uint64(n)
+	if s.moved != nil && n > 0 {
+		s.moved(uint64(n))
+	}
 }
 
 // Bytes is how many bytes were given to dst so far.
@@ -95,7 +106,7 @@ func (s *Splice) running() bool { return s.src != nil && s.dst.Pending() == 0 }
 func (s *Splice) forwardKept() bool {
 	if in := s.src.in; len(in) > 0 {
 		s.src.in = nil
-		s.bytes += uint64(len(in))
+		s.gave(len(in))
 		s.dst.Write(in)
 		s.dst.loop.arena.put(in)
 	}
@@ -123,7 +134,7 @@ func (s *Splice) drain(eng splicer) (int, bool) {
 		return 0, false
 	}
 	s.held -= n
-	s.bytes += uint64(n)
+	s.gave(n)
 	dst.nwritten += uint64(n)
 	return n, true
 }
@@ -158,7 +169,7 @@ func (s *Splice) copyOnce() bool {
 	src.loop.stats.Reads++
 	n, err := src.sock.read(buf)
 	if n > 0 {
-		s.bytes += uint64(n)
+		s.gave(n)
 		s.dst.Write(buf[:n])
 		s.dst.Flush()
 	}

@@ -100,7 +100,7 @@ func (sc *serverConn) Resume() {
 func (sc *serverConn) Agrees(*proxy.Head) bool { return true }
 
 // Tunnel implements proxy.Tunneler for upgrades between two HTTP/1.1 connections.
-func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, done func(in, out uint64)) bool {
+func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool {
 	cc, ok := u.(*clientConn)
 	if !ok {
 		return false
@@ -113,6 +113,6 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.timer.Stop()
 	sc.recycle()
 	sc.s.forget(sc)
-	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Done: done})
+	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Moved: moved, Done: done})
 	return true
 }

@@ -86,7 +86,7 @@ func (st *serverStream) Agrees(h *proxy.Head) bool {
 type detacher interface{ Detach() *reactor.Conn }
 
 // Tunnel implements proxy.Tunneler: from now on the stream is joined with the endpoint's connection.
-func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, done func(in, out uint64)) bool {
+func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool {
 	d, ok := u.(detacher)
 	if !ok {
 		return false
@@ -101,7 +101,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	st.EndHead(appendHead(st.BeginHead(), h), false)
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
-	t := &streamTunnel{st: st, c: d.Detach(), done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin}
+	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin}
 	t.watch = tunnel.NewWatch(st.sc.s.loop, idle, t.bytes, t.expire)
 	st.tunnel = t
 	t.c.SetHandler(t)
@@ -120,7 +120,8 @@ type streamTunnel struct {
 	st       *serverStream // nil once the stream is closed
 	c        *reactor.Conn
 	watch    *tunnel.Watch
-	done     func(in, out uint64)
+	moved    func(in, out uint64)
+	done     func()
 	in, out  uint64 // bytes from and to the client
 	podEnded bool   // the endpoint sends nothing more
 	closed   bool   // its connection is
@@ -151,6 +152,7 @@ func (t *streamTunnel) expire() {
 // clientData relays what the client sent.
 func (t *streamTunnel) clientData(p []byte) {
 	t.in += uint64(len(p))
+	t.moved(uint64(len(p)), 0)
 	t.c.Write(p)
 	if t.c.Congested() {
 		t.st.Pause()
@@ -180,6 +182,7 @@ func (t *streamTunnel) Data(c *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	t.out += uint64(len(p))
+	t.moved(0, uint64(len(p)))
 	if t.st.SendData(p) {
 		c.Pause()
 	}
@@ -222,5 +225,5 @@ func (t *streamTunnel) Closed(*reactor.Conn, error) {
 			st.Reset(wire.NoError)
 		}
 	}
-	t.done(t.in, t.out)
+	t.done()
 }

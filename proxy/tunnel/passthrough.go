@@ -61,7 +61,7 @@ func (w *waiting) giveUp() {
 func (w *waiting) finish(r proxy.Reason) {
 	if !w.done {
 		w.done = true
-		w.relay.Done(r, 0, 0)
+		w.relay.Done(r)
 	}
 }
 
@@ -105,8 +105,8 @@ func (d *dialing) Connected(c *reactor.Conn) {
 	relay := w.relay
 	relay.Connected()
 	limits := w.p.Worker.Timeouts()
-	Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Done: func(in, out uint64) {
-		relay.Done(proxy.ReasonTunnelClosed, in, out)
+	Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Moved: relay.Moved, Done: func() {
+		relay.Done(proxy.ReasonTunnelClosed)
 	}})
 }
 

@@ -25,9 +25,10 @@ type Config struct {
 	// ClientFin is how long the direction to a may stay open after a, the client, ended its sending without a byte moving;
 	// ServerFin the same for b. 0 = no limit.
 	ClientFin, ServerFin time.Duration
-	// Done is called on the loop when both connections are closed, with the bytes
-	// that were sent to b and to a. May be nil.
-	Done func(toB, toA uint64)
+	// Moved is called on the loop whenever bytes were sent, with how many more those to b and to a are. May be nil.
+	Moved func(toB, toA uint64)
+	// Done is called on the loop when both connections are closed. May be nil.
+	Done func()
 }
 
 // Tunnel is two joined connections of one loop.
@@ -71,13 +72,8 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	return t
 }
 
-// bytes is everything both directions have moved so far.
-func (t *Tunnel) bytes() (toB, toA uint64) { return t.a.sent(), t.b.sent() }
-
-func (t *Tunnel) total() uint64 {
-	toB, toA := t.bytes()
-	return toB + toA
-}
+// total is everything both directions have moved so far.
+func (t *Tunnel) total() uint64 { return t.a.sent() + t.b.sent() }
 
 func (s *side) sent() uint64 {
 	n := s.copied
@@ -105,6 +101,7 @@ func (s *side) Data(c *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	s.copied += uint64(len(p))
+	s.moved(uint64(len(p)))
 	if t := s.t; t.opening && s.peer.copied > 0 {
 		t.opening = false
 		t.watch.SetIdle(t.cfg.Idle)
@@ -130,6 +127,18 @@ func (s *side) trySplice() {
 		return
 	}
 	s.splice, s.started = sp, true
+	sp.OnMove(s.moved)
+}
+
+// moved tells that the peer was given n bytes more.
+func (s *side) moved(n uint64) {
+	switch t := s.t; {
+	case t.cfg.Moved == nil:
+	case s == &t.a:
+		t.cfg.Moved(n, 0)
+	default:
+		t.cfg.Moved(0, n)
+	}
 }
 
 // EOF implements reactor.Handler.
@@ -178,6 +187,6 @@ func (s *side) Closed(*reactor.Conn, error) {
 	}
 	t.watch.Stop()
 	if t.cfg.Done != nil {
-		t.cfg.Done(t.bytes())
+		t.cfg.Done()
 	}
 }

@@ -31,9 +31,11 @@ type rig struct {
 	t      *testing.T
 	net    *reactor.Network
 	worker *proxy.Worker
+	route  *routing.Route
 	pool   *balancer.Pool
 	logged testrig.Log
-	busy   atomic.Bool // proxy.Config.Overloaded
+	busy   atomic.Bool     // proxy.Config.Overloaded
+	log    proxy.AccessLog // nil = logged gets the records
 }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
@@ -44,7 +46,14 @@ func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
 func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), pods ...netip.AddrPort) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n}
-	loop := n.NewLoop(reactor.Config{})
+	r.listen(n.NewLoop(reactor.Config{}), front, change, pods...)
+	return r
+}
+
+// listen serves the route at an address of a loop that has not begun to run.
+func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing.Policy), pods ...netip.AddrPort) netip.AddrPort {
+	t := r.t
+	t.Helper()
 	registry, store := balancer.NewRegistry(), routing.NewStore()
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "pt", UID: "1"}, Host: "pt.test", Termination: routing.TermPassthrough,
@@ -61,16 +70,20 @@ func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), 
 	store.Publish(table)
 	var err error
 	cl := clock{loop}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}); err != nil {
+	if r.log == nil {
+		r.log = &r.logged
+	}
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}
 	route := table.SNI("pt.test").Passthrough
-	r.pool = route.Pool()
-	if _, err := loop.Listen(front, func(*reactor.Conn) reactor.Handler { return &looker{p, route} }); err != nil {
+	r.route, r.pool = route, route.Pool()
+	ln, err := loop.Listen(at, func(*reactor.Conn) reactor.Handler { return &looker{p, route} })
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return ln.Addr()
 }
 
 // looker stands for whoever reads the server name: it takes the first bytes as that.
