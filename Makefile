@@ -42,9 +42,13 @@ test: ## everything a newcomer needs: vet, all tests with the race detector, no 
 race: ## all tests, the long ones too, with the race detector
 	$(GO) test -race -count 1 -timeout 20m ./...
 
-lint: bin/golangci-lint ## gofmt and the linters of .golangci.yml
+# Each module, and what only builds with tags. The tag openssl needs a C compiler and libssl-dev.
+lint: bin/golangci-lint ## gofmt and the linters of .golangci.yml, in all modules
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not formatted by gofmt:" $$out >&2; exit 1; }
 	bin/golangci-lint run ./...
+	bin/golangci-lint run --build-tags image,testssl ./test/image ./test/testssl
+	@[ ! -e /usr/include/openssl/evp.h ] || (set -x; bin/golangci-lint run --build-tags openssl ./internal/opensslkey)
+	@for module in $(dir $(wildcard test/*/go.mod)); do (set -x; cd $$module && $(CURDIR)/bin/golangci-lint run ./...) || exit 1; done
 
 # An installed golangci-lint of the right version is used; otherwise it is built.
 bin/golangci-lint:

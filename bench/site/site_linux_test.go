@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -308,7 +309,7 @@ func beAhead() {
 		if err != nil {
 			panic(err)
 		}
-		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		fmt.Println(f[16], f[38]) // nice and policy, proc_pid_stat(5): the 17th and the 39th after the name
 	}
 }

@@ -29,6 +29,7 @@ type demanded map[string]string
 // TestProfiles: testssl finds nothing of severity MEDIUM or worse but what the profile demands, and what is said to be
 // demanded it does find.
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	ca, pod := newAuthority(t), startPod(t)
 	for _, p := range []struct {
 		name string
