@@ -3,6 +3,7 @@ package archtest
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -45,10 +46,9 @@ func TestLinksOfDocuments(t *testing.T) {
 }
 
 // TestDocumentsNameRealFiles: a path in backquotes that looks like one of ours
-// exists. What is announced for later stands without backquotes or in later.
+// exists.
 func TestDocumentsNameRealFiles(t *testing.T) {
-	later := map[string]bool{"proxy/h2": true}
-	path := regexp.MustCompile("`((?:cmd|controller|routing|balancer|tlsmux|proxy|internal|bench|deploy|docs)/[a-z0-9_/.]*[a-z0-9])`")
+	ours := regexp.MustCompile("`((?:cmd|controller|routing|balancer|tlsmux|proxy|internal|bench|deploy|docs)/[a-z0-9_/.]*[a-z0-9])`")
 	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +58,51 @@ func TestDocumentsNameRealFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range path.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join("..", "..", m[1])); err != nil && !later[m[1]] {
+		for _, m := range ours.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join("..", "..", m[1])); err != nil {
 				t.Errorf("%s names %s: %v", name, m[1], err)
 			}
+		}
+	}
+}
+
+// TestArchitectureNamesEveryRoom: each package stands in the list of rooms, by itself or in what is said of a room above it.
+func TestArchitectureNamesEveryRoom(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## Rooms\n\n```\n")
+	list, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("no list of rooms")
+	}
+	named, above := map[string]string{}, "" // what is said of each room; the folder that indented ones are in
+	for line := range strings.Lines(list) {
+		switch {
+		case !strings.HasPrefix(line, " "):
+			above, _, _ = strings.Cut(line, "/")
+			named[above] = line
+		case strings.HasPrefix(line, "   "):
+			named[above] += line
+		default:
+			rooms, said, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			for room := range strings.SplitSeq(rooms, ", ") {
+				named[above+"/"+room] = said
+			}
+		}
+	}
+	for _, f := range theModule(t).files {
+		if f.pkg == "" || named[f.pkg] != "" || strings.Contains(f.pkg, "/internal/") {
+			continue
+		}
+		room := f.pkg
+		for named[room] == "" && strings.Contains(room, "/") {
+			room = path.Dir(room)
+		}
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(path.Base(f.pkg)) + `\b`).MatchString(named[room]) {
+			t.Errorf("docs/architecture.md does not say what %s is for", f.pkg)
+			named[f.pkg] = "said already"
 		}
 	}
 }

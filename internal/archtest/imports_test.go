@@ -45,7 +45,6 @@ var direction = []struct {
 	{"internal/demo", nil, "the demo is a client of the router's ports and files"},
 	{"internal/testkit", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "what tests of several rooms share"},
 	{"internal/archtest", nil, "it looks from outside"},
-	{"internal/deps", nil, "it pins modules until the rooms that use them exist"},
 	{"deploy", nil, "files"},
 	{"cmd", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal", "deploy"}, "cmd wires everything"},
 	{"bench", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal", "cmd", "bench"}, "benchmarks measure everything"},
@@ -60,16 +59,16 @@ var external = []struct {
 	tests  []string // rooms whose tests may as well
 	reason string
 }{
-	{"k8s.io/", []string{"controller", "internal/deps", "test/kube"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
-	{"github.com/openshift/", []string{"controller", "internal/deps", "test/kube"}, []string{"bench", "test"}, "Route objects end in the controller"},
-	{"sigs.k8s.io/", []string{"controller", "internal/deps", "internal/demo", "test/kube"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
-	{"github.com/prometheus/", []string{"internal/metrics", "internal/deps", "test/kube"}, nil, "rooms keep plain counters; one room translates them"},
-	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "internal/deps", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
+	{"k8s.io/", []string{"controller", "test/kube"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
+	{"github.com/openshift/", []string{"controller", "test/kube"}, []string{"bench", "test"}, "Route objects end in the controller"},
+	{"sigs.k8s.io/", []string{"controller", "internal/demo", "test/kube"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
+	{"github.com/prometheus/", []string{"internal/metrics", "test/kube"}, nil, "rooms keep plain counters; one room translates them"},
+	{"github.com/valyala/fasthttp", []string{"internal/admin", "internal/demo", "bench"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
-	{"go.uber.org/zap", []string{"cmd", "controller", "internal/deps"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
-	{"golang.org/x/net", []string{"proxy/h2/session", "tlsmux/clientcert", "internal/deps", "bench"}, []string{"proxy/h2", "cmd", "test"}, "of HTTP/2, HPACK is decoded by it; the rest is its oracle in tests and clients and pods of benchmarks; it knows what NO_PROXY means"},
-	{"golang.org/x/sys", []string{"internal/reactor", "internal/deps", "bench"}, nil, "system calls are the reactor's"},
-	{"github.com/fsnotify/", []string{"controller", "internal/filewatch", "internal/deps"}, nil, "folders of manifests are watched by their source, others by one room"},
+	{"go.uber.org/zap", []string{"cmd", "controller"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
+	{"golang.org/x/net", []string{"proxy/h2/session", "tlsmux/clientcert", "bench"}, []string{"proxy/h2", "cmd", "test"}, "of HTTP/2, HPACK is decoded by it; the rest is its oracle in tests and clients and pods of benchmarks; it knows what NO_PROXY means"},
+	{"golang.org/x/sys", []string{"internal/reactor", "bench"}, nil, "system calls are the reactor's"},
+	{"github.com/fsnotify/", []string{"controller", "internal/filewatch"}, nil, "folders of manifests are watched by their source, others by one room"},
 	{"net/http", []string{"internal/metrics", "internal/admin", "tlsmux/clientcert", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},
 	{"flag", []string{"cmd", "bench"}, []string{"."}, "flags are read in cmd only"},
 	{"log", nil, nil, "logs are zap's JSON lines"},
@@ -124,6 +123,30 @@ func TestImportDirection(t *testing.T) {
 			}
 			t.Errorf("%s imports %s, which %s may not: %s", f.path, imported, direction[i].room, direction[i].reason)
 		}
+	}
+}
+
+// TestRoomsExist: the lists speak of nothing that is gone.
+func TestRoomsExist(t *testing.T) {
+	files := theModule(t).files
+	want := func(room string) {
+		if room != "." && !slices.ContainsFunc(files, func(f source) bool { return within(f.pkg, room) }) {
+			t.Errorf("there is no %s", room)
+		}
+	}
+	for _, d := range direction {
+		want(d.room)
+		for _, room := range d.may {
+			want(room)
+		}
+	}
+	for _, e := range external {
+		for _, room := range append(slices.Clip(e.rooms), e.tests...) {
+			want(room)
+		}
+	}
+	for _, p := range pure {
+		want(p.room)
 	}
 }
 
