@@ -106,3 +106,38 @@ func TestArchitectureNamesEveryRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestHackingListsEveryTarget: what make help prints stands in docs/hacking.md, and documents name no other targets.
+func TestHackingListsEveryTarget(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hacking, err := os.ReadFile(filepath.Join(root, "docs", "hacking.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):.*## `).FindAllStringSubmatch(string(makefile), -1) {
+		targets[m[1]] = true
+		if m[1] != "help" && !strings.Contains(string(hacking), "    make "+m[1]+" ") {
+			t.Errorf("docs/hacking.md does not say what make %s does", m[1])
+		}
+	}
+	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "bench", "README.md"), filepath.Join(root, "deploy", "README.md")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?m)(?:^    |`)make ([a-z0-9-]+)(?:[^a-z0-9/-]|$)").FindAllStringSubmatch(string(text), -1) {
+			if !targets[m[1]] {
+				t.Errorf("%s names make %s, which is not there", name, m[1])
+			}
+		}
+	}
+}
