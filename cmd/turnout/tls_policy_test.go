@@ -155,7 +155,7 @@ func TestPoliciesOfVariables(t *testing.T) {
 		for i, v := range c.visits {
 			cfg := v.client.Clone()
 			cfg.ServerName, cfg.InsecureSkipVerify = "rsa.test", true
-			got := ""
+			var got string
 			conn, err := tls.Dial("tcp", plane.HTTPS().String(), cfg)
 			if err == nil {
 				state := conn.ConnectionState()
