@@ -142,6 +142,10 @@ func (c *Conn) readLayer() {
 	fed := c.feedKept()
 	c.presentKept()
 	for c.layer != nil && c.listening() && c.flags&flagAgain == 0 {
+		if c.flags&(flagLayer|flagEnded) == flagEnded { // the handler paused when it got the last bytes
+			c.tellEOF()
+			break
+		}
 		if c.flags&flagLayer == 0 {
 			if !c.feed() {
 				break

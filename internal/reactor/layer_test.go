@@ -274,6 +274,41 @@ func TestLayerTruncation(t *testing.T) {
 	wantErr(t, get(t, "Closed", closed), io.ErrUnexpectedEOF)
 }
 
+// The end comes together with bytes over which the handler pauses: it is told once the handler goes on, whether the peer
+// says more on the wire or not, and is not taken for a truncation.
+func TestLayerEndWhilePaused(t *testing.T) {
+	for _, fin := range []bool{false, true} {
+		l := startLoop(t, Config{})
+		paused, ended, closed := make(chan string, 1), make(chan struct{}), make(chan error, 1)
+		peer, c := pair(t, l, &hooks{
+			data:   func(c *Conn, p []byte) int { c.Pause(); paused <- string(p); return len(p) },
+			eof:    func(c *Conn) { close(ended); c.Write([]byte("answer")); c.Close() },
+			closed: func(c *Conn, err error) { closed <- err },
+		})
+		on(t, l, func() { c.SetLayer(&xorLayer{c: c}) })
+		send(t, peer, string(xorEncode([]byte("the last")))+"\x00\x00")
+		if fin {
+			if err := peer.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s := get(t, "data", paused); s != "the last" {
+			t.Errorf("got %q", s)
+		}
+		on(t, l, c.Resume)
+		get(t, "EOF", ended)
+		wire, err := io.ReadAll(peer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, whole := xorDecode(t, wire); string(got) != "answer" || !whole {
+			t.Errorf("peer got %q, the end %v", got, whole)
+		}
+		peer.Close()
+		wantErr(t, get(t, "Closed", closed), nil)
+	}
+}
+
 // A layer that fails still gets its last words to the peer.
 func TestLayerFailure(t *testing.T) {
 	l := startLoop(t, Config{})
