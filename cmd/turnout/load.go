@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +15,7 @@ import (
 const (
 	loadPeriod = 250 * time.Millisecond // between two looks at how much there is to do
 	loadQuiet  = time.Minute            // what is on the edge is logged no more often
+	loadStale  = 2 * time.Second        // what was in use so long ago is found out anew before more is refused
 )
 
 // watchLoad looks after the router, which has too much to do at times, until ctx is done.
@@ -21,6 +23,7 @@ func (d *dataplane) watchLoad(ctx context.Context) {
 	ticker := time.NewTicker(loadPeriod)
 	defer ticker.Stop()
 	var logged [overload.Reasons]time.Time
+	var collected collections
 	for look := 0; ; look++ {
 		var now time.Time
 		select {
@@ -33,6 +36,9 @@ func (d *dataplane) watchLoad(ctx context.Context) {
 		}
 		hold, began := d.guard.Look(now, d.sample())
 		d.budget.Hold(hold)
+		if collected.due(now, d.guard.Refusing().Load()) {
+			runtime.GC()
+		}
 		for _, reason := range began {
 			if now.Sub(logged[reason]) >= loadQuiet {
 				logged[reason] = now
@@ -40,6 +46,19 @@ func (d *dataplane) watchLoad(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// collections are those that find out whether memory has become free: how much is in use is known since the last one, a
+// router that refuses everything allocates nothing, and so the next one might be two minutes away.
+type collections struct{ last time.Time }
+
+// due reports whether one is to be made now.
+func (c *collections) due(now time.Time, refusing bool) bool {
+	if !refusing || now.Sub(c.last) < loadStale {
+		return false
+	}
+	c.last = now
+	return true
 }
 
 // sample is how the router is now.
