@@ -105,7 +105,7 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
 	if w.cfg.AccessLog != nil {
 		ex.began = w.cfg.Clock.Wall()
-		ex.headIn = headSize(h, len(h.Method)+len(h.Target)+versionSize)
+		ex.headIn = requestHeadSize(h, ex.client.Secure)
 	}
 	add(&w.counts.requests, 1)
 	ex.headOnly = string(h.Method) == "HEAD"

@@ -96,9 +96,28 @@ func (ex *Exchange) sticky() Sticky {
 func headSize(h *Head, firstLine int) uint64 {
 	n := 21 + firstLine
 	for i := range h.Fields {
-		n += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+		if f := &h.Fields[i]; len(f.Name) != len("connection") || !persistence(f) {
+			n += len(f.Name) + len(f.Value)
+		}
 	}
 	return uint64(n)
+}
+
+// persistence reports a field that HAProxy takes off with the connection it is about.
+func persistence(f *Field) bool {
+	return string(f.Name) == "connection" && (equalFold(f.Value, "close") || equalFold(f.Value, "keep-alive"))
+}
+
+// requestHeadSize is headSize for a request, whose target has scheme and host over HTTP/2.
+func requestHeadSize(h *Head, secure bool) uint64 {
+	line := len(h.Method) + len(h.Target) + versionSize
+	if h.HTTP2 && len(h.Target) > 0 && h.Target[0] == '/' {
+		line += len("http://") + len(h.Authority)
+		if secure {
+			line++
+		}
+	}
+	return headSize(h, line)
 }
 
 // lengthSize is what Content-Length adds to headSize, which the codec writes for the router's own answers.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -101,8 +103,13 @@ endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 ---
 apiVersion: route.openshift.io/v1
 kind: Route
-metadata: {name: app, namespace: shop, annotations: {router.openshift.io/cookie_name: stay, haproxy.router.openshift.io/timeout: 700ms}}
-spec: {host: app.test, to: {kind: Service, name: app}}
+metadata: {name: app, namespace: shop, annotations: {router.openshift.io/cookie_name: stay}}
+spec: {host: app.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: slow, namespace: shop, annotations: {router.openshift.io/cookie_name: stay, haproxy.router.openshift.io/timeout: 500ms}}
+spec: {host: slow.test, to: {kind: Service, name: app}}
 ---
 apiVersion: route.openshift.io/v1
 kind: Route
@@ -127,7 +134,7 @@ global
   log-send-hostname
 defaults
   log global
-  option httplog
+  FORMAT
   option redispatch
   retries 1
   timeout connect 5s
@@ -142,25 +149,31 @@ frontend public
   capture request header X-Quoted len 30
   capture response header Server len 30
   http-request redirect scheme https code 302 if { hdr(host) redir.test }
-  use_backend be_http:shop:app if { hdr(host) app.test }
+  use_backend be_edge_http:shop:app if { hdr(host) app.test }
+  use_backend be_http:shop:slow if { hdr(host) slow.test }
   use_backend be_http:shop:dead if { hdr(host) dead.test }
   default_backend openshift_default
 frontend fe_sni
   mode http
-  bind fd@4 ssl crt DIR/pair.pem
+  bind fd@4 ssl crt DIR/pair.pem alpn h2,http/1.1
   capture cookie session= len 20
   capture request header Host len 8
   capture request header X-Quoted len 30
   capture response header Server len 30
+  use_backend be_edge_http:shop:app if { hdr(host) app.test }
   default_backend openshift_default
 frontend public_ssl
   mode tcp
   option tcplog
   bind fd@5
   default_backend be_tcp:shop:pass
-backend be_http:shop:app
+backend be_http:shop:slow
   mode http
-  timeout server 700ms
+  timeout server 500ms
+  cookie stay insert indirect nocache httponly
+  server ept:app:http:127.0.0.1:APP 127.0.0.1:APP cookie abc
+backend be_edge_http:shop:app
+  mode http
   cookie stay insert indirect nocache httponly
   server ept:app:http:127.0.0.1:APP 127.0.0.1:APP cookie abc
 backend be_http:shop:dead
@@ -177,7 +190,7 @@ backend openshift_default
 // logRouter is one of the two routers.
 type logRouter struct {
 	name         string
-	dial         func(front string) (net.Conn, error) // public, tls or pass
+	dial         func(front string) (net.Conn, error) // public, tls, pass, or "" for the bytes below tls
 	packets      net.PacketConn
 	stickyCookie string // that it gave out last
 }
@@ -227,7 +240,10 @@ type logCase struct {
 	otherBytes        bool   // the two routers have other pages, so the bytes differ
 }
 
-const logHead = " HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n"
+const (
+	logHead  = " HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n"
+	slowHead = " HTTP/1.1\r\nHost: slow.test\r\nConnection: close\r\n\r\n"
+)
 
 func logCases() []logCase {
 	return []logCase{
@@ -243,9 +259,9 @@ func logCases() []logCase {
 		{what: "refused", send: "GET /a HTTP/1.1\r\nHost: dead.test\r\nConnection: close\r\n\r\n", otherBytes: true},
 		{what: "no request", send: "GARBAGE\x01\"\r\n\r\n"},
 		{what: "half a request", send: "GET /a HTTP/1.1\r\nHost: app", half: true},
-		{what: "server timeout", send: "GET /silent" + logHead, otherBytes: true},
+		{what: "server timeout", send: "GET /silent" + slowHead, otherBytes: true},
 		{what: "server resets", send: "GET /reset" + logHead, otherBytes: true},
-		{what: "server timeout within the answer", send: "GET /half" + logHead},
+		{what: "server timeout within the answer", send: "GET /half" + slowHead},
 		{what: "client abort", send: "GET /stream" + logHead, cut: true, otherBytes: true},
 		{what: "TLS", front: "tls", send: "GET /b HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n", otherBytes: true},
 	}
@@ -288,22 +304,30 @@ func (r *logRouter) ask(t *testing.T, tc *logCase) {
 	}
 }
 
-// TestLinesAreHAProxys sends the same through HAProxy and the router and compares what pipelines read in their lines.
-func TestLinesAreHAProxys(t *testing.T) {
+// logRouters are HAProxy and the router with the same routes; format is that of HAProxy, "" for its option httplog.
+func logRouters(t *testing.T, format string) []*logRouter {
+	t.Helper()
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
 		t.Skip("needs haproxy, which .ci/run installs")
 	}
 	pod := logPod(t)
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustLog(t, err)
 	deadAddr := dead.Addr().String()
 	dead.Close()
 	dir := t.TempDir()
-	fill := strings.NewReplacer("APP", port(t, pod), "DEAD", port(t, deadAddr), "DIR", dir)
-	routers := []*logRouter{haproxyRouter(t, binary, dir, fill), turnoutRouter(t, fill)}
+	option := "option httplog"
+	if format != "" {
+		option = "log-format " + strconv.Quote(format)
+	}
+	fill := strings.NewReplacer("APP", port(t, pod), "DEAD", port(t, deadAddr), "DIR", dir, "FORMAT", option)
+	return []*logRouter{haproxyRouter(t, binary, dir, fill), turnoutRouter(t, fill, format)}
+}
+
+// TestLinesAreHAProxys sends the same through HAProxy and the router and compares what pipelines read in their lines.
+func TestLinesAreHAProxys(t *testing.T) {
+	routers := logRouters(t, "")
 	for _, tc := range logCases() {
 		t.Run(tc.what, func(t *testing.T) {
 			var got [2][]string
@@ -336,6 +360,67 @@ func TestLinesAreHAProxys(t *testing.T) {
 			t.Errorf("haproxy: %s\nturnout: %s\n%q\n%q", lines[0], lines[1], got[0], got[1])
 		}
 	})
+}
+
+// logEverything is a format of all that two routers can agree on.
+const logEverything = "%f@@%ft@@%b@@%s@@%si@@%sp@@%HM@@%HP@@%HPO@@%HQ@@%HU@@%HV@@%ST@@%B@@%U@@%ts@@%tsc@@%rc@@%sq@@%bq@@%CC@@%CS@@%{+Q}CC@@%{+Q}CS@@%hr@@%hs@@%{+Q}hr@@" +
+	"%hrl@@%hsl@@%{+Q}hrl@@%{+Q}r@@%{+E}r@@%ID@@%{+Q}ID@@%sslv@@%sslc@@%{+Q}sslv@@%TR %Td %H@@%ci@@%{+X}ci@@%{+Q}ci@@%{+Q}[src]@@%fi@@%{+Q}ST@@%{+Q}s@@" +
+	"%[capture.req.hdr(1)]@@%{+E}[capture.req.hdr(1)]@@%[capture.req.hdr(0),upper]@@%{+Q}[capture.req.hdr(0),lower]@@%[capture.res.hdr(0)]@@" +
+	"%[capture.req.uri]@@%[capture.req.method]@@%[capture.req.ver]@@%[ssl_fc]@@%[ssl_fc_protocol]@@%[ssl_fc_cipher]@@%[ssl_fc_sni]@@%[be_name]@@%[fe_name]@@100%%"
+
+// TestVariablesAreHAProxys compares the variables of log formats one by one, over HTTP/1.1, TLS and HTTP/2.
+func TestVariablesAreHAProxys(t *testing.T) {
+	routers := logRouters(t, logEverything)
+	names := strings.Split(logEverything, "@@")
+	compare := func(t *testing.T, ask func(r *logRouter), otherBytes bool) {
+		t.Helper()
+		var got [2][]string
+		for i, r := range routers {
+			ask(r)
+			_, line, _ := strings.Cut(r.line(t), "]: ")
+			got[i] = strings.Split(line, "@@")
+		}
+		if len(got[0]) != len(names) || len(got[1]) != len(names) {
+			t.Fatalf("haproxy:\n%q\nturnout:\n%q", got[0], got[1])
+		}
+		for i := range names {
+			if got[0][i] != got[1][i] && !(otherBytes && names[i] == "%B") {
+				t.Errorf("%s: haproxy %q, turnout %q", names[i], got[0][i], got[1][i])
+			}
+		}
+	}
+	for _, tc := range []logCase{
+		{what: "ok", send: "GET /a?b=c HTTP/1.1\r\nHost: app.test\r\nX-Quoted: a\"b|c\r\nCookie: session=1\r\nConnection: close\r\n\r\n"},
+		{what: "no captures", send: "POST /chunks/d HTTP/1.1\r\nHost: app.test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"},
+		{what: "absolute", send: "GET http://app.test/a?b=c HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n"},
+		{what: "unknown host", send: "GET / HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n", otherBytes: true},
+		{what: "no request", send: "GARBAGE\r\n\r\n"},
+		{what: "TLS", front: "tls", send: "GET /a HTTP/1.1\r\nHost: app.test\r\nConnection: close\r\n\r\n"},
+	} {
+		t.Run(tc.what, func(t *testing.T) { compare(t, func(r *logRouter) { r.ask(t, &tc) }, tc.otherBytes) })
+	}
+	t.Run("HTTP/2", func(t *testing.T) {
+		compare(t, func(r *logRouter) {
+			client := http.Client{Transport: &http.Transport{
+				TLSClientConfig: logClient("h2"), ForceAttemptHTTP2: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return r.dial("") },
+			}}
+			defer client.CloseIdleConnections()
+			resp, err := client.Get("https://app.test/a?b=c")
+			mustLog(t, err)
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); err != nil || resp.ProtoMajor != 2 {
+				t.Errorf("%s: %s, %q, %v", r.name, resp.Proto, body, err)
+			}
+		}, false)
+	})
+}
+
+// logClient is a client of TLS that leaves nothing to choose.
+func logClient(protocols ...string) *tls.Config {
+	return &tls.Config{
+		ServerName: "app.test", InsecureSkipVerify: true, NextProtos: protocols, MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}
 }
 
 func port(t *testing.T, addr string) string {
@@ -380,25 +465,29 @@ func haproxyRouter(t *testing.T, binary, dir string, fill *strings.Replacer) *lo
 	mustLog(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	r.dial = func(front string) (net.Conn, error) {
-		c, err := net.Dial("tcp", addr[front])
+		name := front
+		if name == "" {
+			name = "tls"
+		}
+		c, err := net.Dial("tcp", addr[name])
 		return overFront(c, err, front)
 	}
 	return r
 }
 
-func turnoutRouter(t *testing.T, fill *strings.Replacer) *logRouter {
+func turnoutRouter(t *testing.T, fill *strings.Replacer, format string) *logRouter {
 	t.Helper()
 	r := &logRouter{name: "turnout", packets: listenPackets(t)}
 	dir := t.TempDir()
 	write(t, dir, "site.yaml", []byte(fill.Replace(logSite)))
 	p := startRouter(t, []string{
 		"ROUTER_SYSLOG_ADDRESS=" + r.packets.LocalAddr().String(), "ROUTER_LOG_LEVEL=info", "ROUTER_LOG_MAX_LENGTH=4096",
-		"ROUTER_CAPTURE_HTTP_COOKIE=session=:20", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS=Host:8,X-Quoted:30", "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS=Server:30",
+		"ROUTER_SYSLOG_FORMAT=" + format, "ROUTER_CAPTURE_HTTP_COOKIE=session=:20", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS=Host:8,X-Quoted:30", "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS=Server:30",
 	}, "--manifests", dir)
 	r.dial = func(front string) (net.Conn, error) {
-		addr := p.https
-		if front == "public" {
-			addr = p.http
+		addr := p.http
+		if front != "public" {
+			addr = p.https
 		}
 		c, err := net.Dial("tcp", addr)
 		return overFront(c, err, front)
@@ -410,7 +499,7 @@ func overFront(c net.Conn, err error, front string) (net.Conn, error) {
 	if err != nil || front != "tls" {
 		return c, err
 	}
-	return tls.Client(c, &tls.Config{ServerName: "nobody.test", InsecureSkipVerify: true}), nil
+	return tls.Client(c, logClient()), nil
 }
 
 // TestSyslogFormat: the format of an operator, quotes and all, and what of it is not there.

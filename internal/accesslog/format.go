@@ -58,6 +58,7 @@ const (
 	styleText   style = iota // {+Q} puts quotes around it; nothing is -, or "" with quotes
 	styleNumber              // no quotes; nothing is -
 	styleList                // it minds the flags itself; nothing is nothing
+	styleQuery               // {+Q} puts quotes around it; nothing is nothing
 )
 
 // NewFormat compiles a format. warnings has a line for each variable that is not known here and stands as -. An error
@@ -168,7 +169,7 @@ func (f *Format) Append(b []byte, r *proxy.Record) []byte {
 }
 
 func (f *Format) put(b []byte, p *piece, r *proxy.Record) []byte {
-	quoted := p.Quote && p.style == styleText
+	quoted := p.Quote && (p.style == styleText || p.style == styleQuery)
 	if quoted {
 		b = append(b, '"')
 	}
@@ -177,7 +178,7 @@ func (f *Format) put(b []byte, p *piece, r *proxy.Record) []byte {
 		b = p.variable.put(f, p, b, r)
 	}
 	switch {
-	case len(b) == from && !quoted && p.style != styleList:
+	case len(b) == from && !quoted && p.style != styleList && p.style != styleQuery:
 		return append(b, '-')
 	case p.upper != 0:
 		changeCase(b[from:], p.upper)

@@ -143,11 +143,11 @@ func TestVariables(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for _, tc := range []struct{ target, want string }{
-		{"/", `/ / - / /`},
+		{"/", `/ / / /`},
 		{"http://a.test/b?c", `http://a.test/b /b ?c http://a.test/b?c /b?c`},
-		{"http://a.test", `http://a.test / - http://a.test /`},
-		{"*", `* * - * *`},
-		{"/x://y", `/x://y /x://y - /x://y /x://y`},
+		{"http://a.test", `http://a.test / http://a.test /`},
+		{"*", `* * * *`},
+		{"/x://y", `/x://y /x://y /x://y /x://y`},
 		{"/a\"#\x7f\xff\n?\x00", `/a#22#23#7F#FF#0A /a#22#23#7F#FF#0A ?#00 /a#22#23#7F#FF#0A?#00 /a#22#23#7F#FF#0A?#00`},
 	} {
 		r := served()

@@ -160,11 +160,11 @@ func (p *piece) list(b []byte, values [][]byte) []byte {
 		}
 		switch {
 		case p.Quote:
-			b = append(appendPlain(append(b, '"'), v, encodeURI), '"')
+			b = append(appendPlain(append(b, '"'), v, encodeHeader), '"')
 		case v == nil:
 			b = append(b, '-')
 		default:
-			b = appendPlain(b, v, encodeURI)
+			b = appendPlain(b, v, encodeHeader)
 		}
 	}
 	return b

@@ -32,6 +32,16 @@ func uri(of func(r *proxy.Record, b []byte) []byte) variable {
 	})
 }
 
+// ofRequest is a variable that is nothing where there was no request.
+func ofRequest(v variable) variable {
+	return variable{style: v.style, put: func(f *Format, p *piece, b []byte, r *proxy.Record) []byte {
+		if len(r.Method) == 0 {
+			return b
+		}
+		return v.put(f, p, b, r)
+	}}
+}
+
 func date(layout string, zone *time.Location) variable {
 	return putter(styleNumber, func(_ *piece, b []byte, r *proxy.Record) []byte { return r.Start.In(zone).AppendFormat(b, layout) })
 }
@@ -139,12 +149,12 @@ var variables = map[string]variable{
 		before, _, _ := bytes.Cut(r.Target, []byte{'?'})
 		return appendURI(b, r, before)
 	}),
-	"HQ": uri(func(r *proxy.Record, b []byte) []byte {
+	"HQ": {style: styleQuery, put: uri(func(r *proxy.Record, b []byte) []byte {
 		if i := bytes.IndexByte(r.Target, '?'); i >= 0 {
 			return appendPlain(b, r.Target[i:], encodeURI)
 		}
 		return b
-	}),
+	}).put},
 	"HU": uri(func(r *proxy.Record, b []byte) []byte { return appendURI(b, r, r.Target) }),
 	"r": uri(func(r *proxy.Record, b []byte) []byte {
 		b = append(appendPlain(b, r.Method, encodeURI), ' ')
@@ -161,19 +171,21 @@ var variables = map[string]variable{
 // samples are those written %[NAME] without an argument.
 var samples = map[string]variable{
 	"src": clientIP, "src_port": clientPort, "dst": localIP, "dst_port": localPort, "date": seconds, "pid": processID, "hostname": machine,
-	"method": method, "capture.req.method": method, "path": path, "url": variables["HU"], "unique-id": uniqueID,
-	"query": uri(func(r *proxy.Record, b []byte) []byte {
+	"method": ofRequest(method), "capture.req.method": ofRequest(method), "path": ofRequest(path), "url": ofRequest(variables["HU"]), "unique-id": uniqueID,
+	"query": ofRequest(uri(func(r *proxy.Record, b []byte) []byte {
 		_, query, _ := bytes.Cut(r.Target, []byte{'?'})
 		return appendPlain(b, query, encodeURI)
-	}),
-	"capture.req.uri": uri(func(r *proxy.Record, b []byte) []byte {
+	})),
+	"capture.req.uri": ofRequest(uri(func(r *proxy.Record, b []byte) []byte {
 		if i := bytes.IndexByte(r.Target, '?'); i >= 0 {
 			return appendPlain(appendPlain(b, pathOf(r.Target), encodeURI), r.Target[i:], encodeURI)
 		}
 		return appendPlain(b, pathOf(r.Target), encodeURI)
-	}),
-	"capture.req.ver": version,
-	"status":          status, "fe_name": frontend, "be_name": backend, "srv_name": server,
+	})),
+	"capture.req.ver": ofRequest(uri(func(r *proxy.Record, b []byte) []byte {
+		return strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10) // also over HTTP/2
+	})),
+	"status": status, "fe_name": frontend, "be_name": ofRequest(backend), "srv_name": server,
 	"ssl_fc":          number(func(r *proxy.Record) int64 { return int64(min(r.TLSVersion, 1)) }),
 	"ssl_fc_protocol": tlsVersion, "ssl_fc_cipher": cipher,
 	"ssl_fc_sni": text(func(r *proxy.Record) string { return r.ServerName }),

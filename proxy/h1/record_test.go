@@ -47,6 +47,7 @@ func TestRecords(t *testing.T) {
 		in, out         int // bytes of heads, 0 = of a page that is not looked at
 	}{
 		{"ok", "GET /a HTTP/1.1\r\nHost: app.test", "be_http", a.Addr.String(), proxy.StickyMissing, true, 21 + len("GET/aHTTP/1.1Hostapp.test"), okHead},
+		{"persistence", "GET /a HTTP/1.1\r\nHost: app.test\r\nConnection: Keep-Alive", "be_http", a.Addr.String(), proxy.StickyMissing, true, 21 + len("GET/aHTTP/1.1Hostapp.test"), okHead},
 		{"chunks", "GET /chunks HTTP/1.1\r\nHost: app.test", "be_http", a.Addr.String(), proxy.StickyMissing, true, 0, 21 + len("HTTP/1.1404Not FoundTransfer-Encodingchunked") + 1 + len("Tvalue")},
 		{"valid cookie", "GET /a HTTP/1.1\r\nHost: app.test" + cookie(a.Addr), "be_http", a.Addr.String(), proxy.StickyUsed, false, 0, okHead},
 		{"unknown cookie", "GET /a HTTP/1.1\r\nHost: app.test\r\nCookie: stick=x", "be_http", a.Addr.String(), proxy.StickyUnknown, true, 0, okHead},
