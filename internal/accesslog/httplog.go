@@ -220,6 +220,8 @@ func termination(r *proxy.Record) string {
 		return state('c', phase(r))
 	case proxy.ReasonShutdown:
 		return state('K', phase(r))
+	case proxy.ReasonOverload:
+		return state('R', phase(r))
 	case proxy.ReasonInternal:
 		return state('I', beforeAnswer(r))
 	case proxy.ReasonRewrite:
