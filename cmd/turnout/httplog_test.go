@@ -16,28 +16,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit"
 )
 
-// logPod answers raw requests by their path, so that both routers get the very same bytes.
-func logPod(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go serveLogPod(c)
-		}
-	}()
-	return ln.Addr().String()
-}
-
+// serveLogPod answers raw requests by their path, so that both routers get the very same bytes.
 func serveLogPod(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
@@ -311,7 +294,7 @@ func logRouters(t *testing.T, format string) []*logRouter {
 	if err != nil {
 		t.Skip("needs haproxy, which .ci/run installs")
 	}
-	pod := logPod(t)
+	pod := testkit.Serve(t, serveLogPod)
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
 	mustLog(t, err)
 	deadAddr := dead.Addr().String()
