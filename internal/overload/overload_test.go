@@ -40,13 +40,13 @@ func TestThresholds(t *testing.T) {
 
 func TestStats(t *testing.T) {
 	g, at := new(Guard), time.Unix(0, 0)
-	var began []string
+	var began [][]Reason
 	for _, s := range []Sample{
 		{}, {Full: true}, {Full: true, Short: true, Failures: 2}, {Full: true, Failures: 2}, {Failures: 3}, {Full: true, Failures: 3}, {Failures: 3},
 	} {
 		at = at.Add(time.Second)
 		_, now := g.Look(at, s)
-		began = append(began, fmt.Sprint(now))
+		began = append(began, now)
 	}
 	if got := fmt.Sprint(began); got != "[[] [connections] [descriptors] [] [descriptors] [connections] []]" {
 		t.Errorf("began %s", got)
