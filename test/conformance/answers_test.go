@@ -17,10 +17,11 @@ import (
 	"turnout/routing/header"
 )
 
-// elsewhere are the reasons of which another test shows the status, with its name: they need HTTP/2 or TLS.
+// elsewhere are the reasons of which another test shows the status, with its name: they need HTTP/2, TLS or a crowd.
 var elsewhere = map[string]string{
 	"misdirected": "cmd/turnout: TestHTTP2OverTLS", "flood": "proxy/h2: TestFloods", "tunnel-closed": "proxy/h2: TestWebSocket",
 	"tls-failed": "cmd/turnout: TestReencryptVerification", "queue-timeout": "proxy/h1: TestQueueTimeout", "subject-refused": "cmd/turnout: TestClientCertificates",
+	"overload": "proxy/h2: TestMatrixOverload",
 }
 
 // ending is one way for an exchange to end.
@@ -162,6 +163,7 @@ func documentedAnswers(t *testing.T) map[string]bool {
 	if !ok {
 		t.Fatal("docs/access-log.md has no section Reasons")
 	}
+	table, _, _ = strings.Cut(table, "\n## ")
 	all := map[string]bool{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(table, -1) {
 		for status := range strings.SplitSeq(m[2], ", ") {
