@@ -22,8 +22,12 @@ type Config struct {
 	TLSTimeout     time.Duration // of the handshake that follows; 0 = 5 s
 	Rise, Fall     int           // 0 = 2 and 3
 	MaxRunning     int           // checks at a time, further ones wait their turn; 0 = 64
-	Seed           uint64        // of the spread, for tests; 0 = another one each time
-	Stats          *Stats        // what to count in; nil = in one of the checker's own
+	// MostPerSecond bounds how many checks begin in a second on average. When the intervals ask for more, those of endpoints
+	// that are well are stretched. 0 = 1000. Those of endpoints whose last check failed, or that are down, have such a bound of
+	// their own.
+	MostPerSecond int
+	Seed          uint64 // of the spread, for tests; 0 = another one each time
+	Stats         *Stats // what to count in; nil = in one of the checker's own
 }
 
 // Checker checks the endpoints it is told to. All its methods are for the goroutine of its loop.
@@ -33,6 +37,7 @@ type Checker struct {
 	checks  map[*balancer.Endpoint]*check
 	running int
 	waiting []*check // due, the first of them longest
+	asked   [2]int64 // checks that the intervals ask for, in millionths of a second; of those that are well, and of the others
 }
 
 // NewChecker checks the configuration and makes a Checker without endpoints.
@@ -40,8 +45,8 @@ func NewChecker(cfg Config) (*Checker, error) {
 	if cfg.Loop == nil || cfg.Changed == nil {
 		return nil, errors.New("cannot make a health checker: Loop and Changed are required")
 	}
-	if cfg.ConnectTimeout < 0 || cfg.TLSTimeout < 0 || cfg.Rise < 0 || cfg.Fall < 0 || cfg.MaxRunning < 0 {
-		return nil, fmt.Errorf("cannot make a health checker: a limit is negative: %v %v %d %d %d", cfg.ConnectTimeout, cfg.TLSTimeout, cfg.Rise, cfg.Fall, cfg.MaxRunning)
+	if cfg.ConnectTimeout < 0 || cfg.TLSTimeout < 0 || cfg.Rise < 0 || cfg.Fall < 0 || cfg.MaxRunning < 0 || cfg.MostPerSecond < 0 {
+		return nil, fmt.Errorf("cannot make a health checker: a limit is negative: %v %v %d %d %d %d", cfg.ConnectTimeout, cfg.TLSTimeout, cfg.Rise, cfg.Fall, cfg.MaxRunning, cfg.MostPerSecond)
 	}
 	const timeout = 5 * time.Second
 	if cfg.ConnectTimeout == 0 {
@@ -58,6 +63,9 @@ func NewChecker(cfg Config) (*Checker, error) {
 	}
 	if cfg.MaxRunning == 0 {
 		cfg.MaxRunning = 64
+	}
+	if cfg.MostPerSecond == 0 {
+		cfg.MostPerSecond = MostPerSecond
 	}
 	if cfg.Stats == nil {
 		cfg.Stats = &Stats{}
@@ -77,23 +85,63 @@ func (k *Checker) Check(e *balancer.Endpoint, interval time.Duration) {
 	switch {
 	case interval <= 0 && ck != nil:
 		delete(k.checks, e)
+		k.asked[ck.kind()] -= rate(ck.interval)
 		ck.stop()
 	case interval > 0 && ck == nil:
 		ck = &check{k: k, e: e, interval: interval, up: true}
 		ck.timer = k.cfg.Loop.NewTimer(ck.tick)
 		k.checks[e] = ck
-		ck.timer.Reset(time.Duration(k.random() * float64(interval)))
+		k.asked[well] += rate(interval)
+		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
+		k.asked[ck.kind()] += rate(interval) - rate(ck.interval)
 		ck.interval = interval
 		if shorter && ck.timer.Active() && ck.c == nil {
-			ck.timer.Reset(time.Duration(k.random() * float64(interval)))
+			k.after(ck, k.random()*float64(interval))
 		}
 	}
 }
 
 // Len is the number of endpoints that are checked.
 func (k *Checker) Len() int { return len(k.checks) }
+
+// MostPerSecond is how many checks a Checker, or all those of a Monitor together, begin in a second by default.
+const MostPerSecond = 1000
+
+// The kinds of endpoints by their last check.
+const (
+	well   = iota // up, and it succeeded
+	unwell        // down, or it failed
+)
+
+// kind is that of the endpoint.
+func (ck *check) kind() int {
+	if ck.up && ck.streak == 0 {
+		return well
+	}
+	return unwell
+}
+
+// rate is how many checks an interval asks for, in millionths of a second.
+func rate(interval time.Duration) int64 { return 1e6 * int64(time.Second) / int64(interval) }
+
+// pause is the time until the next check of ck, on average.
+func (k *Checker) pause(ck *check) float64 {
+	stretch := float64(k.asked[ck.kind()]) / 1e6 / float64(k.cfg.MostPerSecond)
+	return float64(ck.interval) * max(stretch, 1)
+}
+
+// grid is what the times of checks are multiples of, so that a loop that has nothing else to do wakes up for several at once.
+const grid = 20 * time.Millisecond
+
+// after sets the time of the next check of ck, so many nanoseconds from now.
+func (k *Checker) after(ck *check, pause float64) {
+	now := k.cfg.Loop.Now()
+	at := now + int64(pause)
+	at -= at % int64(min(grid, ck.interval/10+1))
+	ck.timer.Reset(time.Duration(max(at-now, 0)))
+}
 
 // random is a number of 0 to 1.
 func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 53) }
@@ -123,6 +171,7 @@ type check struct {
 	streak   int            // checks in a row that contradict up
 	up       bool
 	waits    bool // in Checker.waiting
+	spread   bool // the first check has its time among all others
 }
 
 // tick is the time of the next check, or the end of patience with a handshake.
@@ -130,6 +179,13 @@ func (ck *check) tick() {
 	if ck.c != nil {
 		ck.end(false)
 		return
+	}
+	if !ck.spread { // meanwhile others have come: they share what their intervals ask for
+		ck.spread = true
+		if pause := ck.k.pause(ck) - float64(ck.interval); pause > 0 {
+			ck.k.after(ck, ck.k.random()*pause)
+			return
+		}
 	}
 	ck.waits = true
 	ck.k.waiting = append(ck.k.waiting, ck)
@@ -152,7 +208,9 @@ func (ck *check) end(ok bool) {
 	if !ok {
 		k.cfg.Stats.Failed.Add(1)
 	}
+	k.asked[ck.kind()] -= rate(ck.interval)
 	ck.conclude(ok)
+	k.asked[ck.kind()] += rate(ck.interval)
 	ck.again()
 }
 
@@ -165,7 +223,7 @@ func (ck *check) unknown() {
 // again sets the time of the next check.
 func (ck *check) again() {
 	k := ck.k
-	ck.timer.Reset(time.Duration((0.9 + 0.2*k.random()) * float64(ck.interval)))
+	k.after(ck, (0.9+0.2*k.random())*k.pause(ck))
 	k.next()
 }
 

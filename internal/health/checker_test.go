@@ -303,6 +303,59 @@ func TestJitter(t *testing.T) {
 	}
 }
 
+// TestMostPerSecond: more endpoints than can be checked at their intervals are checked less often, all of them, but those that
+// failed are looked at again in their time.
+func TestMostPerSecond(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MostPerSecond = 10 })
+	const n = 100
+	endpoints := make([]*balancer.Endpoint, n)
+	for i := range endpoints {
+		endpoints[i] = r.endpoint(i+1, nil)
+		r.k.Check(endpoints[i], 2*second) // which asks for 50 per second
+	}
+	for range 6 { // from the first round on
+		before, _ := r.counts()
+		r.net.Advance(5 * second)
+		if done, _ := r.counts(); done-before > 90 {
+			t.Errorf("%d checks in 5 s, at most about 10 per second", done-before)
+		}
+	}
+	before, _ := r.counts()
+	r.net.Advance(100 * second)
+	if done, _ := r.counts(); done-before < 900 || done-before > 1100 {
+		t.Errorf("%d checks in 100 s, at most 10 per second", done-before)
+	}
+	r.net.RefuseDial(endpoints[0].Addr(), errRefused)
+	r.net.Advance(11*second + 2*2*2*second) // until it is its turn, and then three in a row
+	r.told("one fails", "10.0.0.1 false")
+	r.net.AllowDial(endpoints[0].Addr())
+	r.net.Advance(2 * 3 * second)
+	r.told("it is well again", "10.0.0.1 true")
+	for _, e := range endpoints {
+		r.net.RefuseDial(e.Addr(), errRefused)
+	}
+	r.net.Advance(60 * second)
+	before, _ = r.counts()
+	r.net.Advance(100 * second)
+	if done, _ := r.counts(); done-before < 900 || done-before > 1100 {
+		t.Errorf("%d checks in 100 s when all fail", done-before)
+	}
+	for i, e := range endpoints {
+		if r.k.Check(e, 4*second); i%2 == 0 {
+			r.k.Check(e, 0)
+		}
+	}
+	if got := r.k.asked; got[well] != 0 || got[unwell] != n/2*rate(4*second) {
+		t.Errorf("asked for %v", got)
+	}
+	for _, e := range endpoints {
+		r.k.Check(e, 0)
+	}
+	if got := r.k.asked; got != [2]int64{} {
+		t.Errorf("asked for %v at the end", got)
+	}
+}
+
 func TestCheckerConfig(t *testing.T) {
 	r := newRig(t)
 	good := r.k.cfg

@@ -6,6 +6,7 @@
 // checked once, however many routes share it, at the shortest interval any of them asks for.
 //
 // An endpoint counts as up until Fall checks in a row have failed, and then as down until Rise in a row have succeeded.
-// Checks are spread over the interval, and each comes up to a tenth of it early or late, so that routers that started
+// Checks of all endpoints together are bounded, see Config.MostPerSecond; requests that cannot connect to an endpoint tell
+// sooner anyway (balancer.Server.CountFailure). Checks are spread over the interval, and each comes up to a tenth of it early or late, so that routers that started
 // together do not go on checking together.
 package health

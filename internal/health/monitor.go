@@ -69,7 +69,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	for _, loop := range cfg.Loops {
 		ln := &lane{loop: loop}
 		var err error
-		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Changed: m.changed, Stats: &m.stats})
+		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Changed: m.changed, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
 		}
