@@ -130,7 +130,7 @@ func (o *options) measure(ctx context.Context, manifests string, interval time.D
 	defer router.Stop()
 	settle := 5 * time.Second // after reading the manifests
 	if interval < time.Hour {
-		settle = 6 * interval // until every endpoint was checked
+		settle = 10 * interval // until every endpoint was checked
 	}
 	if err := pause(ctx, settle); err != nil {
 		return f, err

@@ -23,7 +23,7 @@ type Config struct {
 	Rise, Fall     int           // 0 = 2 and 3
 	MaxRunning     int           // checks at a time, further ones wait their turn; 0 = 64
 	// MostPerSecond bounds how many checks begin in a second on average. When the intervals ask for more, those of endpoints
-	// that are well are stretched. 0 = 1000. Those of endpoints whose last check failed, or that are down, have such a bound of
+	// that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
 	// their own.
 	MostPerSecond int
 	Seed          uint64 // of the spread, for tests; 0 = another one each time
@@ -107,7 +107,7 @@ func (k *Checker) Check(e *balancer.Endpoint, interval time.Duration) {
 func (k *Checker) Len() int { return len(k.checks) }
 
 // MostPerSecond is how many checks a Checker, or all those of a Monitor together, begin in a second by default.
-const MostPerSecond = 1000
+const MostPerSecond = 500
 
 // The kinds of endpoints by their last check.
 const (
@@ -133,7 +133,7 @@ func (k *Checker) pause(ck *check) float64 {
 }
 
 // grid is what the times of checks are multiples of, so that a loop that has nothing else to do wakes up for several at once.
-const grid = 20 * time.Millisecond
+const grid = 50 * time.Millisecond
 
 // after sets the time of the next check of ck, so many nanoseconds from now.
 func (k *Checker) after(ck *check, pause float64) {
