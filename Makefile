@@ -66,6 +66,10 @@ reliability: ## no request is lost: print the numbers of docs/reliability.md (ID
 	$(GO) test -count 1 -timeout 20m -v -run 'TestIdleCloseLosesNoRequest|TestRetriesKeepToTheBudget' ./proxy/h1 -args -idle-from $(IDLE)
 	$(GO) test -count 1 -race -v -run 'TestLimitUnderLoad|TestRealQueue' ./balancer ./proxy/h1
 
+.PHONY: checks
+checks: build ## what the health checks of 20,000 endpoints cost a router that does nothing else (4 minutes)
+	$(GO) run ./bench/checks -turnout bin/turnout
+
 .PHONY: balancing
 balancing: ## shares of pods against their weights, and what choosing one of 1 to 1,000 costs (2 minutes)
 	$(GO) test -count 1 -v -run 'Shares|Turns' ./balancer
