@@ -78,8 +78,9 @@ func makeRoom(n *int, each int) error {
 	need := uint64(*n*each*8/7 + otherFiles) // the router keeps the last eighth for connections to pods
 	limit, err := site.OpenFiles(need)
 	if err == nil && limit < need {
+		wanted := *n
 		*n = int(limit-otherFiles) * 7 / 8 / each
-		fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn)\n", *n, limit)
+		fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn); %d need %d\n", *n, limit, wanted, need)
 	}
 	return err
 }

@@ -27,6 +27,10 @@ func passthrough(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	files, err := r.Descriptors()
+	if err != nil {
+		return err
+	}
 	began := time.Now()
 	all, err := startClients(ctx, r, "through", o.number)
 	if err != nil {
@@ -37,11 +41,15 @@ func passthrough(ctx context.Context, o *options) error {
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
+	open, err := r.Descriptors()
+	if err != nil {
+		return errors.Join(err, all.close())
+	}
 	if err := all.close(); err != nil {
 		return fmt.Errorf("cannot use the connections to their end: %w", err)
 	}
-	fmt.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB each\n",
-		o.number, opened.Round(time.Millisecond), float64(after-before)/1024/float64(o.number))
+	fmt.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB and %.2f descriptors each\n",
+		o.number, opened.Round(time.Millisecond), float64(after-before)/1024/float64(o.number), float64(open-files)/float64(o.number))
 	return nil
 }
 
