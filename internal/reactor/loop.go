@@ -249,12 +249,18 @@ func (l *Loop) turn(limit time.Duration) error {
 	if !l.mail.sleep() || l.stopped.Load() {
 		timeout = 0
 	}
+	before := l.clock
 	err := l.eng.wait(timeout, l.deliver)
 	l.mail.awake()
 	if err != nil {
 		return err
 	}
 	l.begin()
+	if timeout >= 0 && l.clock-before > int64(timeout)+held {
+		if err := l.eng.wait(0, l.deliver); err != nil {
+			return err
+		}
+	}
 	l.mail.run()
 	l.wheel.advance(l.clock)
 	l.serveReady()
@@ -262,6 +268,10 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.running = false
 	return nil
 }
+
+// held is by how much a turn may be late, in nanoseconds, before it looks at its sockets again: the process was stopped, or
+// got no processor, and a timer must not say that somebody is silent whose bytes came meanwhile.
+const held = int64(100 * time.Millisecond)
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
