@@ -136,6 +136,12 @@ stops: ## tell 20 routers to stop under load and count what goes wrong
 rollouts: ## replace pods for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
 
+# CHAOS holds flags: make chaos CHAOS=-clock
+CHAOS ?=
+.PHONY: chaos
+chaos: build ## faults around a running router, one after the other, and what clients saw of them (root, iproute2, iptables; 5 minutes)
+	$(GO) run ./bench/chaos -turnout bin/turnout $(CHAOS)
+
 .PHONY: soak
 soak: build ## mixed load for SOAK=10m (2h, ...), a change each second, 2,000 idle WebSockets: what fails and what grows
 	$(GO) run ./bench/soak -turnout bin/turnout -duration $(SOAK)

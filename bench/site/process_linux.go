@@ -55,10 +55,13 @@ func StartProcess(name string, cmd *exec.Cmd, core int) (*Process, error) {
 	return startProcess(name, cmd, core, nil)
 }
 
-// startProcess calls line with each line of output that is not longer than tailSize; it may not keep it.
+// startProcess calls line with each line of output that is not longer than tailSize; it may not keep it. Output that cmd has
+// a place for already is left alone.
 func startProcess(name string, cmd *exec.Cmd, core int, line func([]byte)) (*Process, error) {
 	p := &Process{name: name, cmd: cmd, output: &output{each: line}, exited: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p.output, p.output
+	if cmd.Stdout == nil && cmd.Stderr == nil {
+		cmd.Stdout, cmd.Stderr = p.output, p.output
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
 	var err error
@@ -99,6 +102,17 @@ func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.exited
 }
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		return fmt.Errorf("cannot signal %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// ExitCode is that of a process that has ended, -1 if a signal ended it. Call it after Exited only.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }

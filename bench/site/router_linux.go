@@ -23,6 +23,10 @@ type Config struct {
 	Env       []string // more of its environment, NAME=value
 	Alone     bool     // it runs on Core and nowhere else, and so has one event loop
 	Core      int      // RouterCore unless it is set; without Alone it has no meaning
+	Dir       string   // folder of the manifests, which the caller makes and removes; "" = one of its own
+	// Connect gives cmd its output and error output, as files, and calls line with each line that comes; nil = the site reads
+	// both, see Tail.
+	Connect func(cmd *exec.Cmd, line func([]byte)) error
 }
 
 // Router is a running router. Stop must be called.
@@ -31,6 +35,7 @@ type Router struct {
 	HTTP, HTTPS, Admin string // host:port
 
 	dir string
+	own bool // the folder
 }
 
 // startPatience bounds the time until a router serves.
@@ -38,16 +43,25 @@ const startPatience = 90 * time.Second
 
 // Start starts a router and returns when it serves the manifests. The router ends with ctx at the latest.
 func Start(ctx context.Context, c Config) (*Router, error) {
-	dir, err := os.MkdirTemp("", "turnout-site-")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a folder for manifests: %w", err)
+	r := &Router{dir: c.Dir, own: c.Dir == ""}
+	if r.own {
+		var err error
+		if r.dir, err = os.MkdirTemp("", "turnout-site-"); err != nil {
+			return nil, fmt.Errorf("cannot make a folder for manifests: %w", err)
+		}
 	}
-	r := &Router{dir: dir}
 	if err := r.start(ctx, c); err != nil {
-		_ = os.RemoveAll(dir)
+		r.remove()
 		return nil, err
 	}
 	return r, nil
+}
+
+// remove removes the manifests, unless they are the caller's.
+func (r *Router) remove() {
+	if r.own {
+		_ = os.RemoveAll(r.dir)
+	}
 }
 
 func (r *Router) start(ctx context.Context, c Config) error {
@@ -63,7 +77,13 @@ func (r *Router) start(ctx context.Context, c Config) error {
 	}
 	var l listener
 	ready := make(chan struct{})
-	process, err := startProcess("the router", cmd, core, func(line []byte) { l.read(line, ready) })
+	line := func(text []byte) { l.read(text, ready) }
+	if c.Connect != nil {
+		if err := c.Connect(cmd, line); err != nil {
+			return err
+		}
+	}
+	process, err := startProcess("the router", cmd, core, line)
 	if err != nil {
 		return err
 	}
@@ -110,10 +130,10 @@ func (r *Router) Write(name, manifests string) error {
 	return nil
 }
 
-// Stop asks the router to end, waits until it is gone, and removes its manifests.
+// Stop asks the router to end, waits until it is gone, and removes its manifests, unless they are in Config.Dir.
 func (r *Router) Stop() {
 	r.Process.Stop()
-	_ = os.RemoveAll(r.dir)
+	r.remove()
 }
 
 // Metric is one of Metrics.
@@ -128,6 +148,19 @@ func (r *Router) Metric(ctx context.Context, name string) (float64, error) {
 // Metrics asks the router once and adds up the samples of each metric, whatever their labels; 0 without any. Those of the Go
 // runtime are among them, such as go_goroutines.
 func (r *Router) Metrics(ctx context.Context, names ...string) ([]float64, error) {
+	samples, err := r.Samples(ctx)
+	sums := make([]float64, len(names))
+	for sample, n := range samples {
+		family, _, _ := strings.Cut(sample, "{")
+		if i := slices.Index(names, family); i >= 0 {
+			sums[i] += n
+		}
+	}
+	return sums, err
+}
+
+// Samples asks the router for all metrics, by name and labels as they are written: name{label="value"}.
+func (r *Router) Samples(ctx context.Context) (map[string]float64, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make request: %w", err)
@@ -140,24 +173,20 @@ func (r *Router) Metrics(ctx context.Context, names ...string) ([]float64, error
 	if a.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("cannot ask for metrics: status %s", a.Status)
 	}
-	sums := make([]float64, len(names))
+	all := make(map[string]float64)
 	lines := bufio.NewScanner(a.Body)
 	for lines.Scan() {
-		sample := lines.Text()
-		value := strings.LastIndexByte(sample, ' ') + 1 // labels may hold blanks
-		family, _, _ := strings.Cut(sample[:max(value-1, 0)], "{")
-		i := slices.Index(names, family)
-		if i < 0 {
+		text := lines.Text()
+		at := strings.LastIndexByte(text, ' ') // labels may hold blanks
+		if at < 0 || strings.HasPrefix(text, "#") {
 			continue
 		}
-		n, err := strconv.ParseFloat(sample[value:], 64)
-		if err != nil {
+		if all[text[:at]], err = strconv.ParseFloat(text[at+1:], 64); err != nil {
 			return nil, fmt.Errorf("cannot read metrics: %w", err)
 		}
-		sums[i] += n
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("cannot read metrics: %w", err)
 	}
-	return sums, nil
+	return all, nil
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// guardMarker is set in the environment of the process that puts the clock right in the end.
+const guardMarker = "TURNOUT_CHAOS_CLOCK"
+
+// clockFaults set the wall clock of the machine, which has only one: namespaces of time move other clocks.
+func clockFaults() []*fault {
+	var list []*fault
+	for _, shift := range []time.Duration{time.Hour, -time.Hour} {
+		list = append(list, &fault{name: "clock jumps " + shift.String(), pods: 2, root: true, clock: true, begin: func(s *stage) error {
+			wall := time.Now().Add(shift)
+			err := setClock(wall)
+			s.notes.shift = time.Now().Round(0).Sub(wall.Add(-shift).Round(0))
+			return err
+		}, end: func(*stage) error { return setClock(time.Now().Round(0).Add(-shift)) }, want: bounds{served: 1}, present: func(s *stage) (string, bool) {
+			off := s.notes.shift - shift
+			return fmt.Sprintf("clock moved by %s", s.notes.shift.Round(time.Second)), off.Abs() < time.Minute
+		}})
+	}
+	return list
+}
+
+func setClock(t time.Time) error {
+	ts, err := unix.TimeToTimespec(t)
+	if err == nil {
+		err = unix.ClockSettime(unix.CLOCK_REALTIME, &ts)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot set the clock: %w", err)
+	}
+	return nil
+}
+
+// startGuard starts a process that puts the clock right when this one ends, however it ends. release waits for that and
+// returns its exit code.
+func startGuard() (release func() int, err error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), guardMarker+"=1")
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt is not for it
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot guard the clock: %w", err)
+	}
+	return func() int {
+		in.Close()
+		_ = cmd.Wait() // the code says it
+		return cmd.ProcessState.ExitCode()
+	}, nil
+}
+
+// guard waits for the end of its input and sets the wall clock to what it would be, by the clock that nobody sets.
+func guard(in io.Reader) int {
+	began := time.Now()
+	_, _ = io.Copy(io.Discard, in) // an error is an end too
+	right := began.Round(0).Add(time.Since(began))
+	if time.Now().Round(0).Sub(right).Abs() < time.Second {
+		return 0
+	}
+	if err := setClock(right); err != nil {
+		fmt.Fprintln(os.Stderr, strings.ToUpper(err.Error()))
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// body is what every pod answers; anything else is a wrong answer.
+var body = strings.Repeat("0123456789abcdef", 64)
+
+// behaviour is what a pod does with a request.
+type behaviour int32
+
+const (
+	answers  behaviour = iota
+	resets             // resets the connection once it has the request
+	hangs              // says nothing
+	halves             // sends half an answer and ends the connection, each time in another way
+	babbles            // answers what is no HTTP
+	trickles           // answers a byte at a time
+)
+
+// pod is a server on an address of its own.
+type pod struct {
+	addr  netip.AddrPort
+	does  atomic.Int32 // a behaviour
+	asked atomic.Int64 // requests that came
+	wrong atomic.Int64 // of them those that were not answered as they should
+
+	mu    sync.Mutex
+	ln    net.Listener // nil while the pod is down
+	conns map[net.Conn]struct{}
+}
+
+// startPod listens on a port of ip.
+func startPod(ip netip.Addr) (*pod, error) {
+	p := &pod{conns: make(map[net.Conn]struct{})}
+	return p, p.up(netip.AddrPortFrom(ip, 0))
+}
+
+// up begins to listen.
+func (p *pod) up(addr netip.AddrPort) error {
+	ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(addr))
+	if err != nil {
+		return fmt.Errorf("cannot start a pod: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ln, p.addr = ln, ln.Addr().(*net.TCPAddr).AddrPort()
+	go p.accept(ln)
+	return nil
+}
+
+// down refuses connections and resets those that are open, as the kernel does for a process that is killed.
+func (p *pod) down() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ln == nil {
+		return
+	}
+	p.ln.Close()
+	p.ln = nil
+	for c := range p.conns {
+		reset(c)
+	}
+}
+
+func (p *pod) accept(ln net.Listener) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		if p.ln != ln {
+			reset(c)
+		} else {
+			p.conns[c] = struct{}{}
+			go p.serve(c)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *pod) serve(c net.Conn) {
+	defer func() {
+		c.Close()
+		p.mu.Lock()
+		delete(p.conns, c)
+		p.mu.Unlock()
+	}()
+	r := bufio.NewReader(c)
+	for {
+		q, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, q.Body); err != nil {
+			return
+		}
+		n := p.asked.Add(1)
+		how := behaviour(p.does.Load())
+		if how != answers {
+			p.wrong.Add(1)
+		}
+		if q.URL.Path == longPath {
+			err = long(c)
+		} else {
+			err = p.answer(c, r, how, n)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// longPath is answered with more than the kernels and the router take of it.
+const longPath = "/long"
+
+// smallBuffer is what a socket takes whose other end takes nothing.
+const smallBuffer = 16 << 10
+
+func long(c net.Conn) error {
+	const blocks = 64 << 10
+	if err := c.(*net.TCPConn).SetWriteBuffer(smallBuffer); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", blocks*len(body)); err != nil {
+		return err
+	}
+	for range blocks {
+		if _, err := io.WriteString(c, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errEnd = errors.New("the connection is to end")
+
+// answer answers the n-th request. An error ends the connection.
+func (p *pod) answer(c net.Conn, r io.Reader, how behaviour, n int64) error {
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+	whole := fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", head, len(body), body)
+	var err error
+	switch how {
+	case answers:
+		_, err = io.WriteString(c, whole)
+		return err
+	case resets:
+		reset(c)
+	case hangs:
+		_, _ = io.Copy(io.Discard, r) // until the router gives up
+	case halves:
+		switch n % 3 {
+		case 0:
+			_, err = io.WriteString(c, whole[:len(whole)-len(body)/2])
+		case 1:
+			_, err = io.WriteString(c, whole[:len(whole)-len(body)/2])
+			reset(c)
+		case 2:
+			_, err = fmt.Fprintf(c, "%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", head, len(body), body)
+		}
+	case babbles:
+		_, err = io.WriteString(c, []string{"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "\x16\x03\x01\x02\x00", "HTTP/1.1 2000 Many\r\n\r\n"}[n%4])
+	case trickles:
+		const pause = 4 * time.Millisecond
+		at := len(whole) - len(body)
+		for i := range at {
+			if _, err := io.WriteString(c, whole[i:i+1]); err != nil {
+				return err
+			}
+			time.Sleep(pause)
+		}
+		_, err = io.WriteString(c, whole[at:])
+		return err
+	}
+	return errors.Join(errEnd, err)
+}
+
+// reset ends a connection with RST.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails on what is closed already
+	}
+	c.Close()
+}
