@@ -8,14 +8,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // body is what every pod answers; anything else is a wrong answer.
-var body = strings.Repeat("0123456789abcdef", 64)
+const (
+	body = line + line + line + line + line + line + line + line
+	line = "what a pod answers, to the last byte: 0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ, and then again from front\n"
+)
 
 // behaviour is what a pod does with a request.
 type behaviour int32
@@ -130,7 +132,7 @@ const longPath = "/long"
 const smallBuffer = 16 << 10
 
 func long(c net.Conn) error {
-	const blocks = 64 << 10
+	const blocks = 64 << 10 // of about a KiB
 	if err := c.(*net.TCPConn).SetWriteBuffer(smallBuffer); err != nil {
 		return err
 	}
@@ -173,13 +175,14 @@ func (p *pod) answer(c net.Conn, r io.Reader, how behaviour, n int64) error {
 	case babbles:
 		_, err = io.WriteString(c, []string{"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "\x16\x03\x01\x02\x00", "HTTP/1.1 2000 Many\r\n\r\n"}[n%4])
 	case trickles:
-		const pause = 4 * time.Millisecond
+		tick := time.NewTicker(4 * time.Millisecond)
+		defer tick.Stop()
 		at := len(whole) - len(body)
 		for i := range at {
 			if _, err := io.WriteString(c, whole[i:i+1]); err != nil {
 				return err
 			}
-			time.Sleep(pause)
+			<-tick.C
 		}
 		_, err = io.WriteString(c, whole[at:])
 		return err
