@@ -400,10 +400,17 @@ func (ex *Exchange) expire() {
 		since, limit = ex.lastDown, client
 	}
 	if left := limit - time.Duration(now-since); left > 0 || ex.state == stateConnect {
-		ex.timer.Reset(max(left, time.Millisecond*10))
+		// Whoever is waited for then may have less time than whoever is now.
+		ex.timer.Reset(max(min(left, client, server), time.Millisecond*10))
 		return
 	}
-	if ex.progressed(waitClient, limit) {
+	if ex.progressed(waitClient) {
+		if waitClient {
+			ex.lastDown = now
+		} else {
+			ex.lastUp = now
+		}
+		ex.timer.Reset(min(client, server))
 		return
 	}
 	switch {

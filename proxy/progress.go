@@ -1,7 +1,5 @@
 package proxy
 
-import "time"
-
 // Progress is implemented by a Downstream or Upstream that knows how many bytes its
 // peer has taken: a side that takes them slowly is waited for, one that takes none
 // is not.
@@ -18,8 +16,8 @@ func (ex *Exchange) noteProgress(side any) {
 }
 
 // progressed reports that the side that is waited for has bytes to take and took some
-// since it was looked at last, and gives it limit again.
-func (ex *Exchange) progressed(waitClient bool, limit time.Duration) bool {
+// since it was looked at last: it has its whole time again.
+func (ex *Exchange) progressed(waitClient bool) bool {
 	var side any
 	switch {
 	case waitClient && ex.downFull:
@@ -36,6 +34,5 @@ func (ex *Exchange) progressed(waitClient bool, limit time.Duration) bool {
 		return false
 	}
 	ex.moved = moved
-	ex.timer.Reset(limit)
 	return true
 }

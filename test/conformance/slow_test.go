@@ -33,11 +33,18 @@ func (r *rig) reason(t *testing.T, want proxy.Reason) {
 	}
 }
 
-// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them.
+// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them, also when pods may take less time than clients.
 func TestSlowReaderIsServed(t *testing.T) {
+	for _, server := range []time.Duration{30 * time.Second, 2 * time.Second} {
+		t.Run(server.String(), func(t *testing.T) { slowReader(t, server) })
+	}
+}
+
+func slowReader(t *testing.T, server time.Duration) {
 	const size = 1 << 20
 	n := reactor.NewNetwork(1)
 	r := newRig(t, n, large(size))
+	r.republish(t, func(p *routing.Policy) { p.ServerTimeout = server })
 	c := n.Connect(plainPort)
 	c.ReadWindow(1 << 10)
 	c.StopReading()
@@ -46,7 +53,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 	for range 3000 {
 		c.StartReading()
 		c.StopReading()
-		n.Advance(time.Second)
+		n.Advance(7 * time.Second)
 		if c.EOF() || c.ResetSeen() {
 			break
 		}

@@ -51,6 +51,18 @@ func waits() []wait {
 		{name: "a request body", option: "default-client-timeout", limit: 30 * time.Second, say: []string{halfBody}, status: "408", reason: "client-timeout"},
 		{name: "somebody to read the answer", option: "default-client-timeout", limit: 30 * time.Second, say: []string{request}, replies: large(4 << 20),
 			status: "cut", reason: "client-timeout", slack: 6 * time.Second},
+		{name: "somebody to read the answer, after a pod that may take an hour", option: "default-client-timeout", limit: 30 * time.Second, say: []string{request}, replies: isSilent,
+			policy: func(p *routing.Policy) { p.ServerTimeout = time.Hour },
+			after: func(r *rig, c *reactor.Peer) {
+				c.StopReading()
+				r.net.Advance(31 * time.Second)
+				r.pod.conns[0].Write(large(4 << 20)[0].data)
+			}, status: "cut", reason: "client-timeout", slack: 6 * time.Second},
+		{name: "an answer, after a client that took its time", option: "default-server-timeout", limit: 2 * time.Second, say: []string{halfBody}, replies: isSilent, policy: own,
+			after: func(r *rig, c *reactor.Peer) {
+				r.net.Advance(3 * time.Second)
+				c.Write([]byte(" body"))
+			}, status: "504", reason: "server-timeout"},
 		{name: "a connection to a pod", option: "default-connect-timeout", limit: 5 * time.Second, say: []string{request},
 			before: func(r *rig) { r.net.HangDial(podAddr) }, status: "503", reason: "connect-failed"},
 		{name: "an answer", option: "default-server-timeout", limit: 30 * time.Second, say: []string{request}, replies: isSilent, status: "504", reason: "server-timeout"},
