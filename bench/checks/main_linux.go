@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&o.endpoints, "endpoints", 20_000, "how many endpoints are checked")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "of the checks of an endpoint")
 	flags.IntVar(&o.seconds, "seconds", 60, "how long each of the two measurements is")
-	flags.Float64Var(&o.bound, "bound", 5, "percent of a core that checks may cost")
+	flags.Float64Var(&o.bound, "bound", 7, "percent of a core that checks may cost")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("cannot read flags: %w", err)
 	}
