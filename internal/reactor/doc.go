@@ -40,6 +40,10 @@
 // peer's FIN and drops what it sends meanwhile; CloseNow does none of it. An event for a socket that
 // was closed earlier in the same batch is dropped, also when its descriptor is in use again.
 //
+// # Panics
+//
+// With Config.Panicked a panic over a Conn ends it and those that it may have been writing to, and the loop goes on.
+//
 // # Engines
 //
 // epoll on Linux; a goroutine-fed one anywhere else (NewPortable); one in memory, with virtual time
