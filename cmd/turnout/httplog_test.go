@@ -60,31 +60,28 @@ func serveLogPod(c net.Conn) {
 	}
 }
 
-const logSite = `apiVersion: v1
+// logService is a service with one pod; name and port are filled in.
+const logService = `apiVersion: v1
 kind: Service
-metadata: {name: app, namespace: shop}
+metadata: {name: NAME, namespace: shop}
 spec: {ports: [{name: http, port: 80}]}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: app-1, namespace: shop, labels: {kubernetes.io/service-name: app}}
+metadata: {name: NAME-1, namespace: shop, labels: {kubernetes.io/service-name: NAME}}
 addressType: IPv4
-ports: [{name: http, port: APP, protocol: TCP}]
+ports: [{name: http, port: PORT, protocol: TCP}]
 endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 ---
-apiVersion: v1
-kind: Service
-metadata: {name: dead, namespace: shop}
-spec: {ports: [{name: http, port: 80}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: dead-1, namespace: shop, labels: {kubernetes.io/service-name: dead}}
-addressType: IPv4
-ports: [{name: http, port: DEAD, protocol: TCP}]
-endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
----
-apiVersion: route.openshift.io/v1
+`
+
+// logSite are the manifests of the routes, with APP and DEAD for the ports of the pods.
+func logSite() string {
+	return strings.NewReplacer("NAME", "app", "PORT", "APP").Replace(logService) +
+		strings.NewReplacer("NAME", "dead", "PORT", "DEAD").Replace(logService) + logRoutes
+}
+
+const logRoutes = `apiVersion: route.openshift.io/v1
 kind: Route
 metadata: {name: app, namespace: shop, annotations: {router.openshift.io/cookie_name: stay}}
 spec: {host: app.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}
@@ -462,7 +459,7 @@ func turnoutRouter(t *testing.T, fill *strings.Replacer, format string) *logRout
 	t.Helper()
 	r := &logRouter{name: "turnout", packets: listenPackets(t)}
 	dir := t.TempDir()
-	write(t, dir, "site.yaml", []byte(fill.Replace(logSite)))
+	write(t, dir, "site.yaml", []byte(fill.Replace(logSite())))
 	p := startRouter(t, []string{
 		"ROUTER_SYSLOG_ADDRESS=" + r.packets.LocalAddr().String(), "ROUTER_LOG_LEVEL=info", "ROUTER_LOG_MAX_LENGTH=4096",
 		"ROUTER_SYSLOG_FORMAT=" + format, "ROUTER_CAPTURE_HTTP_COOKIE=session=:20", "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS=Host:8,X-Quoted:30", "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS=Server:30",
