@@ -3,9 +3,8 @@ package proxy
 import "runtime/debug"
 
 // contain makes an exchange fail, and it alone, when the rules for its message panic: nothing that others share has been
-// touched by then. A panic elsewhere
-// ends connections (reactor.Config.Panicked), because nobody knows what it left behind. It is deferred by the
-// functions that carry out rules.
+// touched by then. A panic elsewhere ends connections (reactor.Config.Panicked), because nobody knows what it left behind.
+// It is deferred by the functions that carry out rules.
 func (ex *Exchange) contain(failed *Reason) {
 	told := ex.w.cfg.Panicked
 	if told == nil {
@@ -31,7 +30,14 @@ func (w *Worker) Interrupted() {
 	for _, end := range []func(){
 		ex.abandon,
 		func() {
-			ex.state = stateDone
+			if ex.state != stateDone { // else account has counted it
+				ex.state = stateDone
+				add(&w.counts.reasons[ReasonInternal], 1)
+			}
+			if ex.gzip != nil {
+				ex.gzip = nil
+				w.compressing-- // it is not used again either
+			}
 			ex.ticket.Leave()
 			if ex.leased {
 				ex.leased = false

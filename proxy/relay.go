@@ -25,6 +25,7 @@ type Relay struct {
 	queuedAt  int64
 	queued    int64
 	reason    Reason // why Next gave none
+	over      bool   // Done was called
 	attempts  int
 	start     int64
 	connected int64
@@ -150,25 +151,16 @@ func (r *Relay) Moved(in, out uint64) {
 	r.w.moved(r.route, in, out)
 }
 
-// Done accounts, once.
+// Done accounts, and gives back what the connection held. Only the first call counts.
 func (r *Relay) Done(reason Reason) {
+	if r.over {
+		return
+	}
+	r.over = true
 	w := r.w
 	add(&w.counts.reasons[reason], 1)
 	r.route.Stats().Add(0, 0, 0, reason != ReasonTunnelClosed)
-	if w.cfg.AccessLog != nil {
-		rec := Record{
-			Start: r.began, Host: []byte(r.name), Reason: reason, BytesIn: r.bytesIn, BytesOut: r.bytesOut,
-			Retries: max(r.attempts-1, 0), Queue: time.Duration(r.queued), Connect: span(r.start+r.queued, r.connected), Response: -1,
-			Total: time.Duration(w.cfg.Clock.Now() - r.start), Tunnel: true,
-		}
-		rec.from(&r.client)
-		rec.of(r.route)
-		rec.Frontend = frontendPassthrough
-		if r.leased {
-			rec.Via, rec.Server, rec.Endpoint = r.lease.Server(), r.lease.Server().ID(), r.lease.Endpoint().Addr()
-		}
-		w.cfg.AccessLog.Log(&rec)
-	}
+	lease, leased := r.lease, r.leased
 	r.ticket.Leave()
 	if r.waiter != nil && r.waiter.Waiting() {
 		r.timer.Stop()
@@ -178,6 +170,25 @@ func (r *Relay) Done(reason Reason) {
 		r.leased = false
 		r.lease.Release()
 	}
+	if w.cfg.AccessLog != nil {
+		r.log(reason, lease, leased)
+	}
+}
+
+func (r *Relay) log(reason Reason, lease balancer.Lease, leased bool) {
+	w := r.w
+	rec := Record{
+		Start: r.began, Host: []byte(r.name), Reason: reason, BytesIn: r.bytesIn, BytesOut: r.bytesOut,
+		Retries: max(r.attempts-1, 0), Queue: time.Duration(r.queued), Connect: span(r.start+r.queued, r.connected), Response: -1,
+		Total: time.Duration(w.cfg.Clock.Now() - r.start), Tunnel: true,
+	}
+	rec.from(&r.client)
+	rec.of(r.route)
+	rec.Frontend = frontendPassthrough
+	if leased {
+		rec.Via, rec.Server, rec.Endpoint = lease.Server(), lease.Server().ID(), lease.Endpoint().Addr()
+	}
+	w.cfg.AccessLog.Log(&rec)
 }
 
 // Opening is the silence that ends the connection before bytes have gone both ways: nobody has shown yet that it is for

@@ -25,6 +25,9 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		ex.w.moved(ex.route, in, out)
 	}
 	ended := func() {
+		if ex.state != stateTunnel { // it was given up, see Interrupted
+			return
+		}
 		ex.account(ReasonTunnelClosed)
 		ex.w.release(ex)
 	}

@@ -2,9 +2,9 @@ package reactor
 
 import "runtime/debug"
 
-// contain is deferred around everything that is done for the Conn; see Config.Panicked. What the loop itself does for nobody
-// belongs to Loop.self, for which nothing is contained.
-func (c *Conn) contain() {
+// Contain is deferred around what is done for the Conn, see Config.Panicked. The loop does so around whatever it calls; it is
+// for those that do something for many Conns in one call and want a panic over one of them to end only that one.
+func (c *Conn) Contain() {
 	l := c.loop
 	told := l.cfg.Panicked
 	if told == nil || c == &l.self {
@@ -16,47 +16,60 @@ func (c *Conn) contain() {
 	}
 	l.presenting = nil
 	told(l, v, debug.Stack())
-	c.kill(ErrPanicked, true)
+	if c != &l.guest {
+		c.kill(ErrPanicked, true)
+	}
 	// Each of them may have been called by what panicked, and be half-way through a message.
 	for _, other := range l.dirty {
 		other.kill(ErrPanicked, true)
 	}
-	for _, word := range l.atEnd {
-		if word.c != nil {
-			word.c.kill(ErrPanicked, true)
+	for _, call := range l.atEnd {
+		if call.c != nil {
+			call.c.kill(ErrPanicked, true)
 		}
 	}
 }
 
-// AtTurnEnd runs fn once at the end of this turn, before output is flushed; what is called there may call it again, also for
-// the same turn. Meant for those that collect output of many events.
-func (c *Conn) AtTurnEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, lastWord{c, fn}) }
-
-// lastWord is a function to be called when the turn ends.
-type lastWord struct {
+// call is a function to be called later for a Conn: for Loop.self nothing is contained, for Loop.guest no Conn is to end.
+type call struct {
 	c  *Conn
 	fn func()
 }
 
-func (w lastWord) say() {
-	defer w.c.contain()
-	w.fn()
+func (k call) do() {
+	defer k.c.Contain()
+	k.fn()
 }
 
+// AtTurnEnd runs fn once at the end of this turn, before output is flushed; what is called there may call it again, also for
+// the same turn. Meant for those that collect output of many events.
+func (c *Conn) AtTurnEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, call{c, fn}) }
+
+// Post is Loop.Post for something that belongs to the Conn: it is the Conn that ends if fn panics (see Config.Panicked). Any
+// goroutine may call it. The end of the Conn does not keep fn from being run.
+func (c *Conn) Post(fn func()) bool { return c.loop.post(call{c, fn}) }
+
+// PostContained is Post for something that is no Conn and that Config.Panicked gives up when fn panics, with all that fn may
+// have left half done. Any goroutine.
+func (l *Loop) PostContained(fn func()) bool { return l.guest.Post(fn) }
+
+// NewContainedTimer is NewTimer for such a thing.
+func (l *Loop) NewContainedTimer(fn func()) *Timer { return l.guest.NewTimer(fn) }
+
 func (c *Conn) woken() {
-	defer c.contain()
+	defer c.Contain()
 	c.wake()
 }
 
 func (c *Conn) flushed() {
-	defer c.contain()
+	defer c.Contain()
 	c.flush()
 	c.flags &^= flagDirty
 }
 
 // tellClosed delivers the end.
 func (c *Conn) tellClosed() {
-	defer c.contain()
+	defer c.Contain()
 	if h := c.h; h != nil {
 		c.h = nil
 		h.Closed(c, c.why())

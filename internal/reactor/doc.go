@@ -42,7 +42,8 @@
 //
 // # Panics
 //
-// With Config.Panicked a panic over a Conn ends it and those that it may have been writing to, and the loop goes on.
+// With Config.Panicked a panic over a Conn ends it and those that it may have been writing to, and the loop goes on. A panic in
+// the machinery of the loop itself ends the process: listeners, budgets and timers are shared by everybody.
 //
 // # Engines
 //

@@ -92,7 +92,7 @@ func (ln *Listener) accepted(s socket, err error) {
 
 // welcome gives an accepted Conn its handler.
 func (c *Conn) welcome(accept func(c *Conn) Handler) {
-	defer c.contain()
+	defer c.Contain()
 	h := accept(c)
 	if c.h == nil {
 		c.h = h

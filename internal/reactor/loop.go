@@ -26,10 +26,12 @@ type Config struct {
 	FlushTimeout time.Duration
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
-	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers and AtTurnEnd
+	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtTurnEnd
 	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
 	// AtTurnEnd functions that this turn has collected, because nobody knows which of them the panic interrupted. Others go
-	// on. What a mailbox function or a timer of the loop itself panics with ends the process, and without Panicked all of it.
+	// on. For what is no Conn there are PostContained and NewContainedTimer: there it is Panicked that gives up what fn was
+	// about, besides those Conns. What Post and NewTimer of the loop panic with ends the process, as nobody knows what it may
+	// have broken; so does everything without Panicked.
 	Panicked func(l *Loop, v any, stack []byte)
 	// Linger is how long Close waits, after its FIN, for the peer's (RFC 9112 section 9.6). Default 1 s.
 	Linger time.Duration
@@ -103,6 +105,7 @@ type Loop struct {
 
 	presenting *Conn // whose Data is being called
 	self       Conn  // stands for the loop itself where something belongs to a Conn
+	guest      Conn  // and for what is neither, see PostContained
 
 	wheel wheel
 	mail  mailbox
@@ -116,7 +119,7 @@ type Loop struct {
 	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn   // Closed to deliver
 	over              []*Splice // done to call
-	atEnd             []lastWord
+	atEnd             []call
 
 	stopped  atomic.Bool
 	lateness lateness
@@ -139,7 +142,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{cfg: cfg, eng: eng}
-	l.self.loop = l
+	l.self.loop, l.guest.loop = l, l
 	l.deliver = l.event
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
@@ -172,9 +175,11 @@ func (l *Loop) Stop() {
 }
 
 // Post runs fn on the loop, in the order of the calls, and wakes the loop. Any goroutine. It says
-// false, and fn is dropped, once the loop has ended; everything it said true to is run.
-func (l *Loop) Post(fn func()) bool {
-	ok, wake := l.mail.put(fn)
+// false, and fn is dropped, once the loop has ended; everything it said true to is run. If fn panics the process ends.
+func (l *Loop) Post(fn func()) bool { return l.self.Post(fn) }
+
+func (l *Loop) post(k call) bool {
+	ok, wake := l.mail.put(k)
 	if wake {
 		l.eng.wake()
 	}
@@ -307,7 +312,7 @@ func (l *Loop) begin() {
 // event is what the engine calls for each socket that something happened to.
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
-	defer c.contain()
+	defer c.Contain()
 	if c.early != 0 && !c.presentsPlain() {
 		c.keepEarly()
 	}
@@ -333,9 +338,9 @@ func (l *Loop) serveReady() {
 // finish ends the turn: output collected in it is sent, then the Closed events are delivered.
 func (l *Loop) finish() {
 	for i := 0; i < len(l.atEnd); i++ {
-		word := l.atEnd[i]
-		l.atEnd[i] = lastWord{}
-		word.say()
+		k := l.atEnd[i]
+		l.atEnd[i] = call{}
+		k.do()
 	}
 	l.atEnd = l.atEnd[:0]
 	l.flushDirty()

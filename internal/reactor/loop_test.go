@@ -117,3 +117,12 @@ func TestNowIsTheTurns(t *testing.T) {
 		t.Error("Now went back")
 	}
 }
+
+func BenchmarkPost(b *testing.B) {
+	l := NewNetwork(0).NewLoop(Config{})
+	fn := func() {}
+	for b.Loop() {
+		l.Post(fn)
+		l.mail.run()
+	}
+}

@@ -8,18 +8,18 @@ import (
 // mailbox takes functions from any goroutine to the loop, in order.
 type mailbox struct {
 	mu     sync.Mutex
-	queue  []func()
+	queue  []call
 	closed bool
-	spare  []func()    // the loop's
+	spare  []call      // the loop's
 	asleep atomic.Bool // the loop waits, or is about to: the next to put must wake it
 }
 
-// put appends fn; wake says that the caller must wake the loop.
-func (m *mailbox) put(fn func()) (ok, wake bool) {
+// put appends k; wake says that the caller must wake the loop.
+func (m *mailbox) put(k call) (ok, wake bool) {
 	m.mu.Lock()
 	ok = !m.closed
 	if ok {
-		m.queue = append(m.queue, fn)
+		m.queue = append(m.queue, k)
 	}
 	m.mu.Unlock()
 	return ok, ok && m.asleep.Load() && m.asleep.CompareAndSwap(true, false)
@@ -42,20 +42,20 @@ func (m *mailbox) empty() bool {
 // run calls what was posted before it began.
 func (m *mailbox) run() {
 	m.mu.Lock()
-	fns := m.queue
-	if len(fns) > 0 {
+	calls := m.queue
+	if len(calls) > 0 {
 		m.queue, m.spare = m.spare, nil
 	}
 	m.mu.Unlock()
-	if len(fns) == 0 {
+	if len(calls) == 0 {
 		return
 	}
-	for i, fn := range fns {
-		fns[i] = nil
-		fn()
+	for i, k := range calls {
+		calls[i] = call{}
+		k.do()
 	}
-	if cap(fns) <= 4096 {
-		m.spare = fns[:0]
+	if cap(calls) <= 4096 {
+		m.spare = calls[:0]
 	}
 }
 

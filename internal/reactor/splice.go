@@ -230,6 +230,7 @@ func (s *Splice) finish(err error) {
 
 func (s *Splice) tell() {
 	if s.done != nil {
+		defer s.dst.Contain()
 		s.done(s, s.err)
 	}
 }

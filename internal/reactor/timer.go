@@ -8,7 +8,7 @@ import (
 // Timer is a one-shot timer of a Loop. It never fires early and, on a loop that is not busy, at most
 // about 4 ms late. Timers due within the same 4 ms fire in no particular order.
 type Timer struct {
-	owner      *Conn // &Loop.self = none
+	owner      *Conn // &Loop.self or &Loop.guest = none
 	fn         func()
 	next, prev *Timer // neighbours in the slot
 	when       int64  // the deadline, valid while armed
@@ -17,7 +17,7 @@ type Timer struct {
 	armed      bool
 }
 
-// NewTimer makes a stopped timer; fn runs on the loop each time the timer expires.
+// NewTimer makes a stopped timer; fn runs on the loop each time the timer expires. If it panics the process ends.
 func (l *Loop) NewTimer(fn func()) *Timer { return l.self.NewTimer(fn) }
 
 // NewTimer makes a stopped timer for something that belongs to the Conn: it is the Conn that ends if fn panics (see
@@ -33,7 +33,7 @@ func (c *Conn) NewTimer(fn func()) *Timer {
 func (t *Timer) Init(c *Conn, fn func()) { *t = Timer{owner: c, fn: fn, slot: noSlot} }
 
 func (t *Timer) fire() {
-	defer t.owner.contain()
+	defer t.owner.Contain()
 	t.fn()
 }
 

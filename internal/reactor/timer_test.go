@@ -12,7 +12,7 @@ const tick = 1 << tickShift
 func testWheel() *Loop {
 	l := &Loop{running: true, clock: 12345}
 	l.wheel.init(l.clock)
-	l.self.loop = l
+	l.self.loop, l.guest.loop = l, l
 	return l
 }
 
@@ -216,5 +216,15 @@ func BenchmarkTimerStopReset(b *testing.B) {
 		l.clock += 1000
 		tm.Reset(time.Second)
 		tm.Stop()
+	}
+}
+
+func BenchmarkTimerFire(b *testing.B) {
+	l := testWheel()
+	tm := l.NewTimer(func() {})
+	for b.Loop() {
+		tm.Reset(0)
+		l.clock += 1 << tickShift
+		l.wheel.advance(l.clock)
 	}
 }

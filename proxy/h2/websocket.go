@@ -102,7 +102,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
 	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin}
-	t.watch = tunnel.NewWatch(st.sc.s.loop, idle, t.bytes, t.expire)
+	t.watch = tunnel.NewWatch(st.sc.c, idle, t.bytes, t.expire)
 	st.tunnel = t
 	t.c.SetHandler(t)
 	t.c.Resume()

@@ -1,6 +1,8 @@
 package tunnel
 
 import (
+	"errors"
+
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
@@ -40,7 +42,7 @@ type waiting struct {
 // try connects the next endpoint, waits for one, or gives the client up.
 func (w *waiting) try() {
 	w.dialed = nil
-	e, wait := w.relay.Next(w.try)
+	e, wait := w.relay.Next(w.again)
 	if wait {
 		return
 	}
@@ -50,6 +52,12 @@ func (w *waiting) try() {
 	}
 	w.dialed = &dialing{w: w}
 	w.dialed.c = w.p.Loop.Dial(e.Addr(), w.dialed, w.p.Worker.Timeouts().Connect)
+}
+
+// again is try, called by the loop.
+func (w *waiting) again() {
+	defer w.client.Contain()
+	w.try()
 }
 
 // giveUp closes the client's connection: there is no endpoint for it.
@@ -122,6 +130,10 @@ func (d *dialing) Drained(*reactor.Conn) {}
 // Closed implements reactor.Handler: the attempt failed.
 func (d *dialing) Closed(_ *reactor.Conn, why error) {
 	switch {
+	case errors.Is(why, reactor.ErrPanicked): // perhaps the tunnel is half made
+		d.w.client.CloseNow(true)
+		d.w.done = true
+		d.w.relay.Done(proxy.ReasonInternal)
 	case d.w.done:
 	case reactor.Exhausted(why):
 		d.w.relay.Exhausted()

@@ -166,7 +166,7 @@ func TestWatchReadsCounts(t *testing.T) {
 	n := reactor.NewNetwork(1)
 	loop := n.NewLoop(reactor.Config{})
 	count, ended := uint64(0), false
-	NewWatch(loop, 8*time.Second, func() uint64 { return count }, func() { ended = true })
+	NewWatch(loop.Dial(podA, &looker{}, 0), 8*time.Second, func() uint64 { return count }, func() { ended = true })
 	for range 20 {
 		n.Advance(5 * time.Second)
 		count++

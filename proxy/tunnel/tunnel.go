@@ -64,7 +64,7 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	if cfg.Opening > 0 {
 		t.opening, idle = true, cfg.Opening
 	}
-	t.watch = NewWatch(t.loop, idle, t.total, t.Close)
+	t.watch = NewWatch(a, idle, t.total, t.Close)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
 	a.Resume()

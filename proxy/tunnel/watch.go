@@ -12,7 +12,7 @@ const idleSteps = 8
 
 // Watch ends a tunnel that is silent, or half closed without a byte moving, for too
 // long. Nothing but byte counts tells whether a spliced tunnel lives, so it looks at
-// them. It belongs to the loop.
+// them. It belongs to the loop of its connection.
 type Watch struct {
 	loop   *reactor.Loop
 	timer  *reactor.Timer
@@ -26,10 +26,11 @@ type Watch struct {
 }
 
 // NewWatch begins to watch: end is called once both directions have moved nothing for
-// idle, 0 = never, bytes being what they have moved so far.
-func NewWatch(loop *reactor.Loop, idle time.Duration, bytes func() uint64, end func()) *Watch {
-	w := &Watch{loop: loop, idle: idle, bytes: bytes, end: end}
-	w.timer = loop.NewTimer(w.look)
+// idle, 0 = never, bytes being what they have moved so far. c is the client's connection: it
+// ends if one of the two functions panics.
+func NewWatch(c *reactor.Conn, idle time.Duration, bytes func() uint64, end func()) *Watch {
+	w := &Watch{loop: c.Loop(), idle: idle, bytes: bytes, end: end}
+	w.timer = c.NewTimer(w.look)
 	w.arm()
 	return w
 }
