@@ -120,7 +120,7 @@ func (h *handshake) step(t *thread) {
 			h.stepped()
 			return
 		}
-		if h.loop.Post(h.stepped) {
+		if h.conn.Post(h.stepped) {
 			return // it is the loop's again
 		}
 	}
@@ -131,7 +131,7 @@ func (h *handshake) step(t *thread) {
 // compute is the coroutine.
 func (h *handshake) compute(yield func(struct{}) bool) {
 	h.yield = yield
-	h.err = h.layer.tls.Handshake()
+	h.err = h.workers.contained(h.layer.tls.Handshake)
 	h.ended = true
 	if h.home != nil {
 		h.home.bound--
@@ -203,6 +203,12 @@ func (h *handshake) flush() int {
 
 // finish ends the handshake.
 func (h *handshake) finish() {
+	if errors.Is(h.err, ErrPanicked) { // nobody knows what of the output is whole
+		h.out = nil
+		h.end(h.err)
+		h.conn.CloseNow(true)
+		return
+	}
 	sent := h.flush()
 	if h.err != nil {
 		h.end(h.err)

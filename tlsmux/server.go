@@ -40,8 +40,8 @@ type Config struct {
 	// handler is presented all bytes from the first one on, hello being what has come so far, valid for the call. Required.
 	Passthrough func(c *reactor.Conn, r *routing.Route, info Info, hello []byte) reactor.Handler
 	// Failed is told why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
-	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, ErrNoHello, an error of crypto/tls or of the connection. The connection is
-	// closed or closing. nil = nobody is told.
+	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, ErrNoHello, ErrPanicked, an error of crypto/tls or of the connection. The
+	// connection is closed or closing. nil = nobody is told.
 	Failed func(c *reactor.Conn, info Info, err error)
 }
 
@@ -289,27 +289,59 @@ func (e *entry) Data(c *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	var hello Hello
-	done, err := e.parser.Parse(p, &hello)
-	if err != nil {
-		var bad *HelloError
-		errors.As(err, &bad)
+	var d decision
+	done := false
+	err := e.mux.cfg.Workers.contained(func() (err error) {
+		if done, err = e.parser.Parse(p, &hello); done {
+			d = e.decide(&hello)
+		}
+		return err
+	})
+	var bad *HelloError
+	switch {
+	case errors.As(err, &bad):
 		e.refuse(bad.Alert, err)
 		return len(p)
-	}
-	if !done {
+	case err != nil:
+		e.conn.CloseNow(true)
+		e.fail(err)
+		return len(p)
+	case !done:
 		return 0
 	}
-	return e.decide(&hello, p)
+	return e.act(&d, p)
 }
 
-// decide looks the server name up, once, and acts on it. It returns what Data returns.
-func (e *entry) decide(hello *Hello, p []byte) int {
-	e.timer.Stop()
+// decision is what a ClientHello leads to.
+type decision struct {
+	passthrough *routing.Route // nil = TLS ends here
+	strict      bool           // there is no certificate for the name
+	config      *tls.Config
+	resumes     bool // see Policy.config
+}
+
+// decide looks the server name up, once. Of the connection it changes nothing but e.info.
+func (e *entry) decide(hello *Hello) (d decision) {
 	cfg := &e.mux.cfg
 	table := cfg.Store.Load()
-	decision := table.SNI(hello.ServerName)
+	found := table.SNI(hello.ServerName)
 	e.info = Info{ServerName: hello.ServerName, HasServerName: hello.HasServerName, Generation: table.Generation()}
-	if r := decision.Passthrough; r != nil {
+	if d.passthrough = found.Passthrough; d.passthrough != nil {
+		return d
+	}
+	e.info.Certificate, e.info.Own = found.Certificate, found.Own
+	d.strict = found.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
+	if !d.strict {
+		d.config, d.resumes = cfg.Policy.config(hello)
+	}
+	return d
+}
+
+// act does what was decided. It returns what Data returns.
+func (e *entry) act(d *decision, p []byte) int {
+	e.timer.Stop()
+	cfg := &e.mux.cfg
+	if r := d.passthrough; r != nil {
 		e.leave()
 		e.mux.stats.Passthrough.Add(1)
 		h := cfg.Passthrough(e.conn, r, e.info, p)
@@ -320,23 +352,21 @@ func (e *entry) decide(hello *Hello, p []byte) int {
 		e.conn.SetHandler(h)
 		return 0
 	}
-	e.info.Certificate, e.info.Own = decision.Certificate, decision.Own
-	if decision.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !decision.Own && !names(decision.Certificate, hello.ServerName) {
+	if d.strict {
 		e.refuse(AlertUnrecognizedName, ErrStrictSNI)
 		return len(p)
 	}
 	layer := newLayer(e.conn, cfg.Workers)
-	layer.wire.serverName = hello.ServerName
-	layer.wire.certificate = decision.Certificate
+	layer.wire.serverName = e.info.ServerName
+	layer.wire.certificate = e.info.Certificate
 	h := handshakeConfig{
-		workers: cfg.Workers, work: workOf(decision.Certificate), conn: e.conn, layer: layer,
+		workers: cfg.Workers, work: workOf(e.info.Certificate), conn: e.conn, layer: layer,
 		timeout: cfg.HandshakeTimeout, first: p, done: e.established,
 	}
-	config, resumes := cfg.Policy.config(hello)
-	if resumes {
+	if d.resumes {
 		h.work, h.turns = WorkResumed, &e.lane.turns
 	}
-	layer.tls = tls.Server(&layer.wire, config)
+	layer.tls = tls.Server(&layer.wire, d.config)
 	e.hs = startHandshake(h)
 	return len(p)
 }

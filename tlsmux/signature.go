@@ -78,8 +78,11 @@ func (h *handshake) elsewhere(work Work, use func() ([]byte, error)) ([]byte, er
 
 // step implements task.
 func (s *signature) step(*thread) {
-	s.result, s.err = s.make()
-	s.h.loop.Post(s.signed)
+	s.err = s.h.workers.contained(func() (err error) {
+		s.result, err = s.make()
+		return err
+	})
+	s.h.conn.Post(s.signed)
 }
 
 // signed goes on with the handshake, unless that is over.

@@ -34,6 +34,12 @@ func (t *turns) post() {
 	}
 }
 
+// stepOnLoop is a step in a turn that others share.
+func (h *handshake) stepOnLoop() {
+	defer h.conn.Contain()
+	h.step(nil)
+}
+
 // run computes what fits, and leaves the rest to the next turn.
 func (t *turns) run() {
 	began := time.Now()
@@ -43,7 +49,7 @@ func (t *turns) run() {
 		h := t.wait[n]
 		t.wait[n] = nil
 		n++
-		h.step(nil)
+		h.stepOnLoop()
 		now := time.Since(began)
 		t.stats.count(now - took)
 		took = now

@@ -29,6 +29,11 @@ type WorkersConfig struct {
 	Endpoints int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
+	// Panicked, if it is set, contains panics of what is computed for one connection: crypto/tls, the choice of a certificate,
+	// tickets, the judgement of a certificate, a private key. Any goroutine may call it. That handshake fails with ErrPanicked,
+	// its connection is reset, and nothing else. Without it the process ends, as it does in any case when the machinery panics
+	// that handshakes share.
+	Panicked func(v any, stack []byte)
 }
 
 // Work is what handshakes compute, by what it costs. Each kind has a queue of its own.
@@ -83,6 +88,7 @@ func (s *WorkStats) count(took time.Duration) {
 // keys waiting. Endpoints have threads of their own, of ordinary priority.
 type Workers struct {
 	timeout   time.Duration
+	panicked  func(v any, stack []byte) // nil = nothing is contained
 	running   atomic.Int64
 	buffers   *buffers
 	seed      maphash.Seed
@@ -106,7 +112,7 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	if cfg.QueueTimeout == 0 {
 		cfg.QueueTimeout = 5 * time.Second
 	}
-	w := &Workers{timeout: cfg.QueueTimeout, buffers: newBuffers(), seed: maphash.MakeSeed()}
+	w := &Workers{timeout: cfg.QueueTimeout, panicked: cfg.Panicked, buffers: newBuffers(), seed: maphash.MakeSeed()}
 	w.clients = &pool{size: cfg.Handshakes, background: true, stats: &w.stats}
 	w.endpoints = &pool{size: cfg.Endpoints, stats: &w.stats}
 	return w, nil
