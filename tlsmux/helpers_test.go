@@ -194,9 +194,11 @@ func newService(t testing.TB, cfg Config) *service {
 }
 
 // startLoop runs a loop on real sockets until the test ends.
-func startLoop(t testing.TB) *reactor.Loop {
+func startLoop(t testing.TB) *reactor.Loop { return startLoopWith(t, reactor.Config{}) }
+
+func startLoopWith(t testing.TB, cfg reactor.Config) *reactor.Loop {
 	t.Helper()
-	l, err := reactor.New(reactor.Config{})
+	l, err := reactor.New(cfg)
 	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- l.Run(context.Background()) }()
@@ -223,7 +225,13 @@ func on(t testing.TB, l *reactor.Loop, fn func()) {
 func serve(t testing.TB, cfg Config) *service {
 	t.Helper()
 	s := newService(t, cfg)
-	s.loop = startLoop(t)
+	s.serveOn(t, startLoop(t))
+	return s
+}
+
+func (s *service) serveOn(t testing.TB, l *reactor.Loop) {
+	t.Helper()
+	s.loop = l
 	on(t, s.loop, func() {
 		ln, err := s.loop.Listen(anyPort, s.mux.Accept)
 		if err != nil {
@@ -235,7 +243,6 @@ func serve(t testing.TB, cfg Config) *service {
 	t.Cleanup(func() {
 		eventually(t, "end of the handshake goroutines", func() bool { return s.mux.cfg.Workers.Running() == 0 })
 	})
-	return s
 }
 
 // dial connects without TLS.
