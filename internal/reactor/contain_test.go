@@ -37,6 +37,9 @@ func TestPanicEndsItsConn(t *testing.T) {
 			h.drained = func(*Conn) { panic(bad) }
 		}},
 		"timer": {accept: func(c *Conn, _ *hooks) { c.NewTimer(func() { panic(bad) }).Reset(time.Second) }},
+		"mail": {accept: func(_ *Conn, h *hooks) {
+			h.data = func(c *Conn, p []byte) int { c.Post(func() { panic(bad) }); return len(p) }
+		}},
 		"end of turn": {accept: func(c *Conn, h *hooks) {
 			h.data = func(c *Conn, p []byte) int { c.AtTurnEnd(func() { panic(bad) }); return len(p) }
 		}},
@@ -159,5 +162,99 @@ func TestPanicsEndTheProcess(t *testing.T) {
 			n.Advance(time.Second)
 			t.Error("it went on")
 		})
+	}
+}
+
+// TestContainedPanics: what is done for no Conn and contained ends the Conns that it may have written to, on every engine, and
+// mail and timers go on as often as it happens.
+func TestContainedPanics(t *testing.T) {
+	for name, make := range map[string]func(t *testing.T, cfg Config) rig{
+		"platform": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, New) },
+		"portable": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, NewPortable) },
+		"memory":   func(_ *testing.T, cfg Config) rig { return newMemRig(cfg, 0) },
+	} {
+		for kind, start := range map[string]func(l *Loop, fn func()){
+			"mail":  func(l *Loop, fn func()) { l.PostContained(fn) },
+			"timer": func(l *Loop, fn func()) { l.NewContainedTimer(fn).Reset(time.Millisecond) },
+		} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				var panics told
+				r := make(t, panics.config())
+				defer r.stop()
+				var conns []*Conn
+				var ln *Listener
+				r.do(func() {
+					var err error
+					if ln, err = r.loop().Listen(anyPort, func(c *Conn) Handler { conns = append(conns, c); r.note(); return echoHooks() }); err != nil {
+						t.Error(err)
+					}
+				})
+				r.until(t, "listener", func() bool { return ln != nil })
+				var clients []remote
+				for i := range 3 {
+					clients = append(clients, r.connect(t, ln.Addr()))
+					r.until(t, "accept", func() bool { return len(conns) == i+1 })
+				}
+				const times = 20
+				for i := range times {
+					r.do(func() {
+						start(r.loop(), func() {
+							defer r.note()
+							if i == times-1 {
+								conns[0].Write([]byte("half of "))
+								conns[1].AtTurnEnd(func() {})
+							}
+							panic(bad)
+						})
+					})
+					r.until(t, "panic", func() bool { return len(panics.values) == i+1 })
+				}
+				r.until(t, "ends", func() bool { return clients[0].resetSeen() && clients[1].resetSeen() })
+				clients[2].write("still there")
+				r.until(t, "echo", func() bool { return clients[2].received() == "still there" })
+				if got := clients[0].received(); got != "" {
+					t.Errorf("the first client got %q", got)
+				}
+				r.do(func() {
+					if n := r.loop().Conns(); n != 1 {
+						t.Errorf("%d connections are open", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestContainOneOfMany: what is done for many Conns in one call goes on behind the one over which it panicked.
+func TestContainOneOfMany(t *testing.T) {
+	var panics told
+	n := NewNetwork(0)
+	l := n.NewLoop(panics.config())
+	var conns []*Conn
+	ln := listen(t, l, memAddr, func(c *Conn) Handler { conns = append(conns, c); return echo() })
+	var peers []*Peer
+	for range 3 {
+		peers = append(peers, n.Connect(ln.Addr()))
+		n.Run()
+	}
+	l.Post(func() {
+		for i, c := range conns {
+			func() {
+				defer c.Contain()
+				if i == 1 {
+					panic(bad)
+				}
+				c.Write([]byte("for you"))
+			}()
+		}
+	})
+	n.Run()
+	for i, want := range []string{"", "", "for you"} { // the first had output when it happened
+		if got := string(peers[i].Take()); got != want || peers[i].ResetSeen() != (want == "") {
+			t.Errorf("connection %d: got %q, reset %v", i, got, peers[i].ResetSeen())
+		}
+	}
+	if len(panics.values) != 1 {
+		t.Errorf("told %q", panics)
 	}
 }
