@@ -90,7 +90,9 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		return nil, err
 	}
 	d.group = group
-	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops()))})
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{
+		Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops())), Panicked: d.handshakePanicked,
+	})
 	if err != nil {
 		return nil, err
 	}

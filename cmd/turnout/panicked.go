@@ -25,6 +25,11 @@ func (d *dataplane) connectionPanicked(l *reactor.Loop, v any, stack []byte) {
 	d.panicked("BUG: panic over a connection, which was reset with those that it may have written to", v, stack)
 }
 
+// handshakePanicked tells of a panic in one TLS handshake. Every loop calls it, and every thread of handshakes.
+func (d *dataplane) handshakePanicked(v any, stack []byte) {
+	d.panicked("BUG: panic in a TLS handshake, whose connection was reset", v, stack)
+}
+
 func (d *dataplane) panicked(what string, v any, stack []byte) {
 	d.panics.Add(1)
 	now := time.Now().UnixNano()

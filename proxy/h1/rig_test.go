@@ -41,12 +41,14 @@ type rigConfig struct {
 	adjust wire.AdjustName
 
 	ignoreProbes, dontLogNull bool
+
+	loop reactor.Config
 }
 
 func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
 	t.Helper()
 	r := &rig{Routes: testrig.NewRoutes(), t: t, net: n}
-	r.loop = n.NewLoop(reactor.Config{})
+	r.loop = n.NewLoop(change.loop)
 	var err error
 	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adjust: change.adjust}); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,15 @@ var (
 	podB  = netip.MustParseAddrPort("198.51.100.2:8443")
 )
 
-type clock struct{ *reactor.Loop }
+type clock struct {
+	*reactor.Loop
+	bad *bool // Now panics once; nil = never
+}
+
+func (c clock) Now() int64 {
+	panicOnce(c.bad)
+	return c.Loop.Now()
+}
 
 func (clock) Wall() time.Time                                                  { return time.Unix(1, 0) }
 func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewTimer(fn) }
@@ -36,6 +44,7 @@ type rig struct {
 	logged testrig.Log
 	busy   atomic.Bool     // proxy.Config.Overloaded
 	log    proxy.AccessLog // nil = logged gets the records
+	bad    *bool           // of clock
 }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
@@ -69,7 +78,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	}
 	store.Publish(table)
 	var err error
-	cl := clock{loop}
+	cl := clock{loop, r.bad}
 	if r.log == nil {
 		r.log = &r.logged
 	}
