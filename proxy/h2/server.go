@@ -93,6 +93,7 @@ func (s *Server) Drain(done func()) {
 
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
+	defer sc.c.Contain() // the others are told too
 	sc.session.Shutdown()
 	sc.timer.Reset(goAwayTime)
 }
