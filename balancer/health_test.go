@@ -24,8 +24,8 @@ type clockTimer struct {
 func newClockRig(t *testing.T) *clockRig {
 	r := &clockRig{Registry: NewRegistry(), t: t, time: time.Unix(1e9, 0)}
 	r.SetClock(r)
-	r.Watch(func(e *Endpoint, interval time.Duration) {
-		r.orders = append(r.orders, fmt.Sprint(e.ID(), " ", interval))
+	r.Watch(func(c *Check, interval time.Duration) {
+		r.orders = append(r.orders, fmt.Sprint(c.Endpoint().ID(), c.HTTP().Request().Path, " ", interval))
 	})
 	return r
 }
@@ -95,14 +95,14 @@ func TestWatch(t *testing.T) {
 	r.told("an idled service is not checked", "1 1s", "2 1s")
 	a.Update(checked, targets(1, 0))
 	r.told("one server with a weight is not enough", "0 0s")
-	if e := a.Servers()[0].Endpoint(); e.Checked() {
+	if c := a.Servers()[0].Check(); c != nil {
 		t.Error("says that it is checked")
 	}
 	r.Sweep(func(key string) bool { return key == "a" })
 	r.told("the pool is gone", "1 0s", "2 0s")
 	var known []string
 	a.Update(checked, targets(1, 1))
-	r.Watch(func(e *Endpoint, interval time.Duration) { known = append(known, fmt.Sprint(interval)) })
+	r.Watch(func(_ *Check, interval time.Duration) { known = append(known, fmt.Sprint(interval)) })
 	if len(known) != 2 {
 		t.Errorf("a late watcher is told %q", known)
 	}
@@ -115,9 +115,9 @@ func TestDown(t *testing.T) {
 		p.Update(PoolConfig{Algorithm: algorithm, Check: checkEvery}, targets(1, 1, 1, 0))
 		unchecked.Update(PoolConfig{Algorithm: algorithm}, targets(1, 1, 1))
 		servers := p.Servers()
-		r.SetDown(servers[0].Endpoint(), true)
-		r.SetDown(servers[0].Endpoint(), true)
-		r.SetDown(servers[3].Endpoint(), true)
+		r.SetDown(servers[0].Check(), true)
+		r.SetDown(servers[0].Check(), true)
+		r.SetDown(servers[3].Check(), true)
 		if got := shares(p, 300); got["s0"] != 0 || got["s1"] == 0 || got["s2"] == 0 {
 			t.Errorf("%v: %v with s0 down", algorithm, got)
 		}
@@ -142,12 +142,12 @@ func TestDown(t *testing.T) {
 			t.Errorf("%v: %v after an update", algorithm, got)
 		}
 		for _, s := range p.Servers() {
-			r.SetDown(s.Endpoint(), true)
+			r.SetDown(s.Check(), true)
 		}
 		if got := shares(p, 300); got["s0"] == 0 || got[""] != 0 {
 			t.Errorf("%v: %v with all down", algorithm, got)
 		}
-		r.SetDown(servers[0].Endpoint(), false)
+		r.SetDown(servers[0].Check(), false)
 		if got := shares(p, 300); got["s0"] != 300 {
 			t.Errorf("%v: %v with s0 up alone", algorithm, got)
 		}
@@ -160,8 +160,8 @@ func TestDownWakesWaiters(t *testing.T) {
 	r := newClockRig(t)
 	p := r.Pool("p")
 	p.Update(PoolConfig{Algorithm: RoundRobin, Check: checkEvery, Limit: 1}, targets(1, 1))
-	e := p.Servers()[1].Endpoint()
-	r.SetDown(e, true)
+	c := p.Servers()[1].Check()
+	r.SetDown(c, true)
 	busy, ok := p.Pick(Pick{})
 	if !ok || busy.Server().ID() != "s0" {
 		t.Fatalf("picked %v", busy.Server())
@@ -171,7 +171,7 @@ func TestDownWakesWaiters(t *testing.T) {
 	if _, ok := p.Wait(Pick{}, w, 0); ok || !w.Waiting() {
 		t.Fatal("does not wait")
 	}
-	r.SetDown(e, false)
+	r.SetDown(c, false)
 	l, ok := w.Take(1)
 	if called != 1 || !ok || l.Server().ID() != "s1" {
 		t.Fatalf("called %d times, got %v", called, l.Server())
@@ -348,7 +348,7 @@ func TestDownAmongMany(t *testing.T) {
 	servers := p.Servers()
 	for range 3 {
 		for _, s := range servers[:treeFrom/2] {
-			r.SetDown(s.Endpoint(), true)
+			r.SetDown(s.Check(), true)
 		}
 		got := shares(p, 4*treeFrom)
 		for i, s := range servers {
@@ -357,7 +357,7 @@ func TestDownAmongMany(t *testing.T) {
 			}
 		}
 		for _, s := range servers[:treeFrom/2] {
-			r.SetDown(s.Endpoint(), false)
+			r.SetDown(s.Check(), false)
 		}
 		if got := shares(p, 4*treeFrom); got["s0"] == 0 || len(got) != 2*treeFrom {
 			t.Fatalf("all up again: %v", got)

@@ -13,6 +13,8 @@ type PoolConfig struct {
 
 	// Check is how often the servers are checked, if more than one has a weight; 0 = never.
 	Check time.Duration
+	// HTTPCheck is what the servers are asked then, those that speak HTTP/1.1; the zero value = nothing, they are connected to.
+	HTTPCheck HTTPCheck
 	// EjectAfterErrors is how many 5xx answers in a row eject a server, see
 	// Server.CountResponse; <= 0 = they do not. Failed connects always do.
 	EjectAfterErrors int
@@ -85,6 +87,9 @@ func (p *Pool) Servers() []*Server { return slices.Clone(p.set.Load().servers) }
 // Algorithm returns the algorithm of the latest update.
 func (p *Pool) Algorithm() Algorithm { return p.set.Load().algorithm }
 
+// Config returns how the pool chooses since the latest update.
+func (p *Pool) Config() PoolConfig { return p.set.Load().cfg }
+
 // Update replaces the servers. A server whose identity and endpoint stay keeps its
 // object and counters, and the round robin goes on where it stands. Of several
 // targets with the same ID the first is taken; weights are clipped to
@@ -135,8 +140,9 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 	for _, s := range old.servers {
 		r.release(s.endpoint)
 	}
-	next.prepare(p.ramp(next))
+	next.checks = next.checkable()
 	p.watchServers(old, next)
+	next.prepare(p.ramp(next))
 	next.shift = resume(old, next, p.cursor.Load())
 	return p.publish(old, next)
 }

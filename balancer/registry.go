@@ -26,11 +26,6 @@ type Endpoint struct {
 	tls  *TLS
 	refs int // servers of current sets; guarded by Registry.mu
 
-	watches  []watch       // pools that have it checked; guarded by Registry.mu
-	interval time.Duration // at which it is checked, 0 = not at all; guarded by Registry.mu
-	checked  atomic.Bool   // interval is not 0
-	down     atomic.Bool
-
 	retired  atomic.Bool
 	_        [cacheLine]byte
 	inFlight atomic.Int64
@@ -69,7 +64,8 @@ type Registry struct {
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
 	next      uint32
-	watcher   func(e *Endpoint, interval time.Duration)
+	checks    map[checkKey]*Check // that pools want
+	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
 	clock     Clock // nil = nothing depends on time
 }
@@ -88,6 +84,7 @@ func NewRegistry() *Registry {
 		pools:     make(map[string]*Pool),
 		endpoints: make(map[endpointKey]*Endpoint),
 		unused:    make(map[*Endpoint]struct{}),
+		checks:    make(map[checkKey]*Check),
 	}
 }
 

@@ -29,6 +29,7 @@ type Server struct {
 	pool     *Pool
 	limited  atomic.Pointer[Pool]  // whose queue wants to know of each Release, nil = nobody
 	place    atomic.Pointer[place] // in the tree of its pool, nil = there is none
+	check    atomic.Pointer[Check] // nil = it is not checked
 	weight   atomic.Int64
 	line     line    // who waits for this server alone; guarded by the queue of the pool
 	delay    average // of requests, in nanoseconds; guarded by the queue of the pool

@@ -128,15 +128,17 @@ type RouteSpec struct {
 	Limit       int // requests, or passthrough connections, that each server may have at a time; <= 0 = any number
 	Targets     []balancer.Target
 
-	Check            time.Duration // between two checks of a server; 0 = servers are not checked
-	EjectAfterErrors int           // 5xx answers in a row that eject a server; <= 0 = none do
-	SlowStart        time.Duration // until a server that comes to others has its full share; 0 = at once
+	Check            time.Duration      // between two checks of a server; 0 = servers are not checked
+	HTTPCheck        balancer.HTTPCheck // what servers are asked then; the zero value = nothing, they are connected to
+	EjectAfterErrors int                // 5xx answers in a row that eject a server; <= 0 = none do
+	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
 // Pool returns how the pool of the route chooses.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	return balancer.PoolConfig{
-		Algorithm: s.Balance, Limit: s.Limit, Check: s.Check, EjectAfterErrors: s.EjectAfterErrors, SlowStart: s.SlowStart,
+		Algorithm: s.Balance, Limit: s.Limit, Check: s.Check, HTTPCheck: s.HTTPCheck,
+		EjectAfterErrors: s.EjectAfterErrors, SlowStart: s.SlowStart,
 	}
 }
 

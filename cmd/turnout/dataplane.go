@@ -109,7 +109,8 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		}
 	}
 	d.health, err = health.NewMonitor(health.MonitorConfig{
-		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, ConnectTimeout: cfg.Timeouts.Connect, Changed: d.checked,
+		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, ConnectTimeout: cfg.Timeouts.Connect,
+		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked,
 	})
 	if err != nil || cfg.Late {
 		return d, err
@@ -305,13 +306,21 @@ func (d *dataplane) busy() bool {
 // drainLook is how often a router that stops looks whether anything is left.
 const drainLook = 20 * time.Millisecond
 
-// checked logs what health checks found.
-func (d *dataplane) checked(e *balancer.Endpoint, up bool) {
+// checked logs what health checks found. With a request it names that: other routes may see the endpoint otherwise.
+func (d *dataplane) checked(c *balancer.Check, up bool, why health.Result) {
+	fields := []zap.Field{zap.Stringer("address", c.Endpoint().Addr()), zap.Stringer("result", why.Outcome)}
+	if c.HTTP().Asks() {
+		h := c.HTTP().Request()
+		fields = append(fields, zap.String("path", h.Path), zap.String("host", h.Host))
+	}
+	if why.Status != 0 {
+		fields = append(fields, zap.Int("status", why.Status))
+	}
 	if up {
-		d.cfg.Log.Info("endpoint is up", zap.Stringer("address", e.Addr()))
+		d.cfg.Log.Info("endpoint is up", fields...)
 		return
 	}
-	d.cfg.Log.Warn("endpoint is down: its health checks fail", zap.Stringer("address", e.Addr()))
+	d.cfg.Log.Warn("endpoint is down: its health checks fail", fields...)
 }
 
 // Health are the counters about endpoints that fail. Any goroutine may call it.

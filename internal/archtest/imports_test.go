@@ -36,7 +36,7 @@ var direction = []struct {
 	{"controller", []string{"balancer", "internal/ratelimit", "routing"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
 	{"internal/accesslog", []string{"proxy", "balancer"}, "it writes the pipeline's records, and how busy a pool is beside them"},
-	{"internal/health", []string{"balancer", "internal/reactor"}, "it connects and tells; who is chosen is the balancer's business"},
+	{"internal/health", []string{"balancer", "internal/reactor", "proxy/h1/wire"}, "it connects, asks and tells; who is chosen is the balancer's business"},
 	{"internal/handover", nil, "it passes descriptors between processes; what they listen on is up to who asked"},
 	{"internal/overload", nil, "it decides by what it is told; measuring and obeying are up to others"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},

@@ -8,20 +8,24 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/proxy/h1/wire"
 )
 
 // Config is how a Checker checks. Loop and Changed are required.
 type Config struct {
 	Loop *reactor.Loop
-	// Secure starts TLS on a connection as for requests; tlsmux.Client.Secure. nil: endpoints that want TLS are down.
+	// Secure starts TLS on a connection as for requests in HTTP/1.1; tlsmux.Client.Secure. nil: endpoints that want TLS are down.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
-	// Changed is told on the loop when an endpoint goes down or comes up.
-	Changed func(e *balancer.Endpoint, up bool)
+	// Changed is told on the loop when a check begins to fail or succeeds again, and the result that decided it.
+	Changed func(c *balancer.Check, up bool, why Result)
 
 	ConnectTimeout time.Duration // of a TCP connect, if the interval is not shorter; 0 = 5 s
-	TLSTimeout     time.Duration // of the handshake that follows; 0 = 5 s
+	Timeout        time.Duration // of all that follows: the handshake, and the answer to a request; 0 = 5 s
+	Answer         wire.Limits   // of the head of an answer
 	Rise, Fall     int           // 0 = 2 and 3
-	MaxRunning     int           // checks at a time, further ones wait their turn; 0 = 64
+	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. Those of endpoints that are not well
+	// have as many places of their own: pods that do not answer keep nobody else's checks waiting.
+	MaxRunning int
 	// MostPerSecond bounds how many checks begin in a second on average. When the intervals ask for more, those of endpoints
 	// that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
 	// their own.
@@ -30,30 +34,38 @@ type Config struct {
 	Stats         *Stats // what to count in; nil = in one of the checker's own
 }
 
-// Checker checks the endpoints it is told to. All its methods are for the goroutine of its loop.
+// Checker makes the checks it is told to. All its methods are for the goroutine of its loop.
 type Checker struct {
-	cfg     Config
-	rng     rand.PCG
-	checks  map[*balancer.Endpoint]*check
-	running int
-	waiting []*check // due, the first of them longest
-	asked   [2]int64 // checks that the intervals ask for, in millionths of a second; of those that are well, and of the others
+	cfg    Config
+	rng    rand.PCG
+	checks map[*balancer.Check]*check
+	groups [2]group // of those that are well, and of the others
+
+	request  []byte        // scratch of ask
+	response wire.Response // scratch of Data
 }
 
-// NewChecker checks the configuration and makes a Checker without endpoints.
+// group is checks that share bounds.
+type group struct {
+	running int
+	waiting []*check // due, the first of them longest
+	asked   int64    // checks that the intervals ask for, in millionths of a second
+}
+
+// NewChecker checks the configuration and makes a Checker without checks.
 func NewChecker(cfg Config) (*Checker, error) {
 	if cfg.Loop == nil || cfg.Changed == nil {
 		return nil, errors.New("cannot make a health checker: Loop and Changed are required")
 	}
-	if cfg.ConnectTimeout < 0 || cfg.TLSTimeout < 0 || cfg.Rise < 0 || cfg.Fall < 0 || cfg.MaxRunning < 0 || cfg.MostPerSecond < 0 {
-		return nil, fmt.Errorf("cannot make a health checker: a limit is negative: %v %v %d %d %d %d", cfg.ConnectTimeout, cfg.TLSTimeout, cfg.Rise, cfg.Fall, cfg.MaxRunning, cfg.MostPerSecond)
+	if cfg.ConnectTimeout < 0 || cfg.Timeout < 0 || cfg.Rise < 0 || cfg.Fall < 0 || cfg.MaxRunning < 0 || cfg.MostPerSecond < 0 {
+		return nil, fmt.Errorf("cannot make a health checker: a limit is negative: %v %v %d %d %d %d", cfg.ConnectTimeout, cfg.Timeout, cfg.Rise, cfg.Fall, cfg.MaxRunning, cfg.MostPerSecond)
 	}
 	const timeout = 5 * time.Second
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = timeout
 	}
-	if cfg.TLSTimeout == 0 {
-		cfg.TLSTimeout = timeout
+	if cfg.Timeout == 0 {
+		cfg.Timeout = timeout
 	}
 	if cfg.Rise == 0 {
 		cfg.Rise = 2
@@ -70,7 +82,7 @@ func NewChecker(cfg Config) (*Checker, error) {
 	if cfg.Stats == nil {
 		cfg.Stats = &Stats{}
 	}
-	k := &Checker{cfg: cfg, checks: make(map[*balancer.Endpoint]*check)}
+	k := &Checker{cfg: cfg, checks: make(map[*balancer.Check]*check)}
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64()
 	}
@@ -78,24 +90,24 @@ func NewChecker(cfg Config) (*Checker, error) {
 	return k, nil
 }
 
-// Check has e checked every interval from now on, 0 = no more. An endpoint that is checked no more is up. A new interval
+// Check has of made every interval from now on, 0 = no more. What is checked no more is up. A new interval
 // counts from the next check on, but no later than it says.
-func (k *Checker) Check(e *balancer.Endpoint, interval time.Duration) {
-	ck := k.checks[e]
+func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
+	ck := k.checks[of]
 	switch {
 	case interval <= 0 && ck != nil:
-		delete(k.checks, e)
-		k.asked[ck.kind()] -= rate(ck.interval)
+		delete(k.checks, of)
+		ck.group().asked -= rate(ck.interval)
 		ck.stop()
 	case interval > 0 && ck == nil:
-		ck = &check{k: k, e: e, interval: interval, up: true}
+		ck = &check{k: k, of: of, interval: interval, up: true}
 		ck.timer = k.cfg.Loop.NewTimer(ck.tick)
-		k.checks[e] = ck
-		k.asked[well] += rate(interval)
+		k.checks[of] = ck
+		k.groups[well].asked += rate(interval)
 		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
-		k.asked[ck.kind()] += rate(interval) - rate(ck.interval)
+		ck.group().asked += rate(interval) - rate(ck.interval)
 		ck.interval = interval
 		if shorter && ck.timer.Active() && ck.c == nil {
 			k.after(ck, k.random()*float64(interval))
@@ -103,24 +115,24 @@ func (k *Checker) Check(e *balancer.Endpoint, interval time.Duration) {
 	}
 }
 
-// Len is the number of endpoints that are checked.
+// Len is the number of checks that are made.
 func (k *Checker) Len() int { return len(k.checks) }
 
 // MostPerSecond is how many checks a Checker, or all those of a Monitor together, begin in a second by default.
 const MostPerSecond = 500
 
-// The kinds of endpoints by their last check.
+// The groups of checks by how the last one ended.
 const (
 	well   = iota // up, and it succeeded
 	unwell        // down, or it failed
 )
 
-// kind is that of the endpoint.
-func (ck *check) kind() int {
+// group is that of the check now.
+func (ck *check) group() *group {
 	if ck.up && ck.streak == 0 {
-		return well
+		return &ck.k.groups[well]
 	}
-	return unwell
+	return &ck.k.groups[unwell]
 }
 
 // rate is how many checks an interval asks for, in millionths of a second.
@@ -128,7 +140,7 @@ func rate(interval time.Duration) int64 { return 1e6 * int64(time.Second) / int6
 
 // pause is the time until the next check of ck, on average.
 func (k *Checker) pause(ck *check) float64 {
-	stretch := float64(k.asked[ck.kind()]) / 1e6 / float64(k.cfg.MostPerSecond)
+	stretch := float64(ck.group().asked) / 1e6 / float64(k.cfg.MostPerSecond)
 	return float64(ck.interval) * max(stretch, 1)
 }
 
@@ -146,13 +158,13 @@ func (k *Checker) after(ck *check, pause float64) {
 // random is a number of 0 to 1.
 func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 53) }
 
-// next starts checks that wait, as many as may run.
-func (k *Checker) next() {
-	for k.running < k.cfg.MaxRunning && len(k.waiting) > 0 {
-		ck := k.waiting[0]
-		k.waiting[0] = nil
-		if k.waiting = k.waiting[1:]; len(k.waiting) == 0 {
-			k.waiting = nil // the array goes with its last element
+// next starts checks of g that wait, as many as may run.
+func (k *Checker) next(g *group) {
+	for g.running < k.cfg.MaxRunning && len(g.waiting) > 0 {
+		ck := g.waiting[0]
+		g.waiting[0] = nil
+		if g.waiting = g.waiting[1:]; len(g.waiting) == 0 {
+			g.waiting = nil // the array goes with its last element
 		}
 		if ck.waits {
 			ck.waits = false
@@ -161,23 +173,36 @@ func (k *Checker) next() {
 	}
 }
 
-// check is the checks of one endpoint. It handles the connection of the one that runs.
+// check makes one check again and again. It handles the connection of the one that runs.
 type check struct {
 	k        *Checker
-	e        *balancer.Endpoint
+	of       *balancer.Check
 	interval time.Duration
-	timer    *reactor.Timer // of the next check, or of the handshake while c is there
+	timer    *reactor.Timer // of the next check, or of what c is waited for
 	c        *reactor.Conn  // of the check that runs; nil = none runs
+	place    *group         // in which it waits or runs
 	streak   int            // checks in a row that contradict up
+	searched int            // bytes of an incomplete head that were looked at
+	interim  int            // answers with more to come
+	phase    phase          // of the check that runs
 	up       bool
-	waits    bool // in Checker.waiting
+	waits    bool // in group.waiting
 	spread   bool // the first check has its time among all others
 }
 
-// tick is the time of the next check, or the end of patience with a handshake.
+// phase says how far a check has come.
+type phase uint8
+
+const (
+	layer4 phase = iota // connecting
+	layer6              // in the TLS handshake
+	layer7              // waiting for the answer
+)
+
+// tick is the time of the next check, or the end of patience with the one that runs.
 func (ck *check) tick() {
 	if ck.c != nil {
-		ck.end(false)
+		ck.end(Result{Outcome: timeouts[ck.phase]})
 		return
 	}
 	if !ck.spread { // meanwhile others have come: they share what their intervals ask for
@@ -187,30 +212,31 @@ func (ck *check) tick() {
 			return
 		}
 	}
-	ck.waits = true
-	ck.k.waiting = append(ck.k.waiting, ck)
-	ck.k.next()
+	ck.waits, ck.place = true, ck.group()
+	ck.place.waiting = append(ck.place.waiting, ck)
+	ck.k.next(ck.place)
 }
 
 func (ck *check) dial() {
-	ck.k.running++
-	ck.c = ck.k.cfg.Loop.Dial(ck.e.Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
+	ck.place.running++
+	ck.phase, ck.searched, ck.interim = layer4, 0, 0
+	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
 }
 
 // end closes the connection of the check and draws the conclusion.
-func (ck *check) end(ok bool) {
+func (ck *check) end(r Result) {
 	k := ck.k
 	if ck.c == nil {
 		return
 	}
 	ck.drop()
 	k.cfg.Stats.Checks.Add(1)
-	if !ok {
+	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
 	}
-	k.asked[ck.kind()] -= rate(ck.interval)
-	ck.conclude(ok)
-	k.asked[ck.kind()] += rate(ck.interval)
+	ck.group().asked -= rate(ck.interval)
+	ck.conclude(r)
+	ck.group().asked += rate(ck.interval)
 	ck.again()
 }
 
@@ -224,7 +250,7 @@ func (ck *check) unknown() {
 func (ck *check) again() {
 	k := ck.k
 	k.after(ck, (0.9+0.2*k.random())*k.pause(ck))
-	k.next()
+	k.next(ck.place)
 }
 
 // drop closes the connection of the check that runs.
@@ -232,11 +258,12 @@ func (ck *check) drop() {
 	c := ck.c
 	ck.c = nil
 	c.CloseNow(true) // the endpoint shall not wait for a connection that says nothing
-	ck.k.running--
+	ck.place.running--
 }
 
 // conclude counts one result.
-func (ck *check) conclude(ok bool) {
+func (ck *check) conclude(r Result) {
+	ok := r.Passed()
 	if ok == ck.up {
 		ck.streak = 0
 		return
@@ -248,61 +275,19 @@ func (ck *check) conclude(ok bool) {
 	}
 	if ck.streak >= limit {
 		ck.up, ck.streak = ok, 0
-		ck.k.cfg.Changed(ck.e, ok)
+		ck.k.cfg.Changed(ck.of, ok, r)
 	}
 }
 
-// stop ends the checks of an endpoint.
+// stop ends the check.
 func (ck *check) stop() {
 	ck.waits = false
 	ck.timer.Stop()
 	if ck.c != nil {
 		ck.drop()
-		ck.k.next()
+		ck.k.next(ck.place)
 	}
 	if !ck.up {
-		ck.k.cfg.Changed(ck.e, true)
-	}
-}
-
-// Connected implements reactor.Handler.
-func (ck *check) Connected(c *reactor.Conn) {
-	if c != ck.c {
-		return
-	}
-	id := ck.e.TLS()
-	if id == nil || ck.k.cfg.Secure == nil {
-		ck.end(id == nil)
-		return
-	}
-	ck.timer.Reset(ck.k.cfg.TLSTimeout)
-	ck.k.cfg.Secure(c, id, func(err error) {
-		if c == ck.c {
-			ck.timer.Stop()
-			if err == nil {
-				c.SetHandler(ck)
-			}
-			ck.end(err == nil)
-		}
-	})
-}
-
-// Data implements reactor.Handler. Whatever a server says first does not matter.
-func (ck *check) Data(_ *reactor.Conn, p []byte) int { return len(p) }
-
-// EOF implements reactor.Handler.
-func (ck *check) EOF(*reactor.Conn) {}
-
-// Drained implements reactor.Handler.
-func (ck *check) Drained(*reactor.Conn) {}
-
-// Closed implements reactor.Handler.
-func (ck *check) Closed(c *reactor.Conn, why error) {
-	switch {
-	case c != ck.c:
-	case reactor.Exhausted(why):
-		ck.unknown()
-	default:
-		ck.end(false)
+		ck.k.cfg.Changed(ck.of, true, Result{Outcome: Unchecked})
 	}
 }

@@ -23,6 +23,7 @@ type rig struct {
 	reg     *balancer.Registry
 	pool    *balancer.Pool
 	targets []balancer.Target
+	http    balancer.HTTPCheck
 	changes []string // what Changed was told
 }
 
@@ -30,8 +31,9 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	r := &rig{t: t, net: reactor.NewNetwork(1), reg: balancer.NewRegistry()}
 	t.Cleanup(r.net.Close)
 	r.pool = r.reg.Pool("ns/app")
-	cfg := Config{Loop: r.net.NewLoop(reactor.Config{}), Seed: 7, Changed: func(e *balancer.Endpoint, up bool) {
-		r.changes = append(r.changes, fmt.Sprint(e.Addr().Addr(), " ", up))
+	r.targets = []balancer.Target{{ID: "another", Addr: netip.MustParseAddrPort("10.255.0.1:8080"), Weight: 1}} // a single one is not checked
+	cfg := Config{Loop: r.net.NewLoop(reactor.Config{}), Seed: 7, Changed: func(c *balancer.Check, up bool, why Result) {
+		r.changes = append(r.changes, fmt.Sprint(c.Endpoint().Addr().Addr(), " ", up, " ", why.Outcome))
 	}}
 	for _, c := range change {
 		c(&cfg)
@@ -43,14 +45,19 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	return r
 }
 
-// endpoint is the n-th endpoint. It accepts connections.
-func (r *rig) endpoint(n int, tls *balancer.TLS) *balancer.Endpoint {
+// endpoint is the check of the n-th endpoint, which accepts connections.
+func (r *rig) endpoint(n int, tls *balancer.TLS) *balancer.Check {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), 8080)
 	r.net.Accept(addr, nil)
+	return r.check(addr, tls)
+}
+
+// check is the check of another endpoint.
+func (r *rig) check(addr netip.AddrPort, tls *balancer.TLS) *balancer.Check {
 	r.targets = append(r.targets, balancer.Target{ID: addr.String(), Addr: addr, Weight: 1, TLS: tls})
-	r.pool.Update(balancer.PoolConfig{}, r.targets)
+	r.pool.Update(balancer.PoolConfig{Check: time.Hour, HTTPCheck: r.http}, r.targets)
 	servers := r.pool.Servers()
-	return servers[len(servers)-1].Endpoint()
+	return servers[len(servers)-1].Check()
 }
 
 // told compares what Changed was told since the last call.
@@ -67,6 +74,12 @@ func (r *rig) counts() (done, failed uint64) {
 	return r.k.cfg.Stats.Checks.Load(), r.k.cfg.Stats.Failed.Load()
 }
 
+func (r *rig) running() int { return r.k.groups[well].running + r.k.groups[unwell].running }
+
+func (r *rig) waiting() int { return len(r.k.groups[well].waiting) + len(r.k.groups[unwell].waiting) }
+
+func (r *rig) asked() [2]int64 { return [2]int64{r.k.groups[well].asked, r.k.groups[unwell].asked} }
+
 var errRefused = errors.New("connection refused")
 
 func TestFallAndRise(t *testing.T) {
@@ -79,19 +92,19 @@ func TestFallAndRise(t *testing.T) {
 		t.Errorf("%d checks in 60 s, %d failed", done, failed)
 	}
 
-	r.net.RefuseDial(e.Addr(), errRefused)
+	r.net.RefuseDial(e.Endpoint().Addr(), errRefused)
 	r.net.Advance(9 * second) // at most two checks
 	r.told("after less than three failures")
 	r.net.Advance(8 * second)
-	r.told("after three failures", "10.0.0.1 false")
+	r.told("after three failures", "10.0.0.1 false L4CON")
 	r.net.Advance(30 * second)
 	r.told("while it stays down")
 
-	r.net.AllowDial(e.Addr())
+	r.net.AllowDial(e.Endpoint().Addr())
 	r.net.Advance(4 * second)
 	r.told("after at most one success")
 	r.net.Advance(8 * second)
-	r.told("after two successes", "10.0.0.1 true")
+	r.told("after two successes", "10.0.0.1 true L4OK")
 }
 
 // TestExhausted: a check for which there is no descriptor says nothing about the endpoint, and the next one comes in its time.
@@ -99,13 +112,13 @@ func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	e := r.endpoint(1, nil)
 	r.k.Check(e, 5*second)
-	r.net.RefuseDial(e.Addr(), syscall.EMFILE)
+	r.net.RefuseDial(e.Endpoint().Addr(), syscall.EMFILE)
 	r.net.Advance(60 * second)
 	r.told("without descriptors")
-	if done, failed := r.counts(); done != 0 || failed != 0 || r.k.running != 0 {
-		t.Errorf("%d checks are counted, %d failed, %d run", done, failed, r.k.running)
+	if done, failed := r.counts(); done != 0 || failed != 0 || r.running() != 0 {
+		t.Errorf("%d checks are counted, %d failed, %d run", done, failed, r.running())
 	}
-	r.net.AllowDial(e.Addr())
+	r.net.AllowDial(e.Endpoint().Addr())
 	r.net.Advance(6 * second)
 	if done, _ := r.counts(); done == 0 {
 		t.Error("no check afterwards")
@@ -119,14 +132,14 @@ func TestFlapping(t *testing.T) {
 	r.k.Check(e, 5*second)
 	r.net.Advance(5 * second)
 	for range 20 {
-		r.net.RefuseDial(e.Addr(), errRefused)
+		r.net.RefuseDial(e.Endpoint().Addr(), errRefused)
 		for _, before := r.counts(); ; {
 			if _, failed := r.counts(); failed == before+2 {
 				break
 			}
 			r.net.Advance(second / 2)
 		}
-		r.net.AllowDial(e.Addr())
+		r.net.AllowDial(e.Endpoint().Addr())
 		r.net.Advance(6 * second)
 	}
 	r.told("two failures of three, again and again")
@@ -135,14 +148,14 @@ func TestFlapping(t *testing.T) {
 func TestHangingConnect(t *testing.T) {
 	r := newRig(t)
 	slow, quick := r.endpoint(1, nil), r.endpoint(2, nil)
-	r.net.HangDial(slow.Addr())
-	r.net.HangDial(quick.Addr())
+	r.net.HangDial(slow.Endpoint().Addr())
+	r.net.HangDial(quick.Endpoint().Addr())
 	r.k.Check(slow, 60*second) // the connect timeout of 5 s is shorter
 	r.k.Check(quick, second)   // the interval is
 	r.net.Advance(7 * second)
-	r.told("hanging connects", "10.0.0.2 false")
+	r.told("hanging connects", "10.0.0.2 false L4TOUT")
 	r.net.Advance(200 * second)
-	r.told("hanging connects, longer", "10.0.0.1 false")
+	r.told("hanging connects, longer", "10.0.0.1 false L4TOUT")
 }
 
 func TestHandshake(t *testing.T) {
@@ -174,14 +187,14 @@ func TestHandshake(t *testing.T) {
 	}
 	outcome = later(errors.New("certificate expired"))
 	r.net.Advance(30 * second)
-	r.told("bad handshakes", "10.0.0.1 false")
+	r.told("bad handshakes", "10.0.0.1 false L6RSP")
 	outcome = later(nil)
 	r.net.Advance(30 * second)
-	r.told("good ones again", "10.0.0.1 true")
+	r.told("good ones again", "10.0.0.1 true L6OK")
 	var late []func(error)
 	outcome = func(done func(error)) { late = append(late, done) } // no answer
 	r.net.Advance(40 * second)
-	r.told("handshakes that hang", "10.0.0.1 false")
+	r.told("handshakes that hang", "10.0.0.1 false L6TOUT")
 	for _, done := range late {
 		done(nil) // after the end of patience
 	}
@@ -190,28 +203,28 @@ func TestHandshake(t *testing.T) {
 	plain := newRig(t)
 	plain.k.Check(plain.endpoint(1, id), second)
 	plain.net.Advance(10 * second)
-	plain.told("TLS without a client", "10.0.0.1 false")
+	plain.told("TLS without a client", "10.0.0.1 false L6RSP")
 }
 
 func TestStop(t *testing.T) {
 	r := newRig(t)
 	up, down, hanging := r.endpoint(1, nil), r.endpoint(2, nil), r.endpoint(3, nil)
-	r.net.RefuseDial(down.Addr(), errRefused)
-	r.net.HangDial(hanging.Addr())
-	for _, e := range []*balancer.Endpoint{up, down, hanging} {
+	r.net.RefuseDial(down.Endpoint().Addr(), errRefused)
+	r.net.HangDial(hanging.Endpoint().Addr())
+	for _, e := range []*balancer.Check{up, down, hanging} {
 		r.k.Check(e, 4*second)
 	}
 	r.net.Advance(15 * second)
-	r.told("before", "10.0.0.2 false")
-	for _, e := range []*balancer.Endpoint{up, down, hanging} {
+	r.told("before", "10.0.0.2 false L4CON")
+	for _, e := range []*balancer.Check{up, down, hanging} {
 		r.k.Check(e, 0)
 		r.k.Check(e, 0)
 	}
-	r.told("what is not checked is up", "10.0.0.2 true")
+	r.told("what is not checked is up", "10.0.0.2 true UNK")
 	done, _ := r.counts()
 	r.net.Advance(60 * second)
-	if after, _ := r.counts(); after != done || r.k.Len() != 0 || r.k.running != 0 {
-		t.Errorf("%d checks after the end, %d endpoints, %d running", after-done, r.k.Len(), r.k.running)
+	if after, _ := r.counts(); after != done || r.k.Len() != 0 || r.running() != 0 {
+		t.Errorf("%d checks after the end, %d endpoints, %d running", after-done, r.k.Len(), r.running())
 	}
 	r.told("after the end")
 }
@@ -242,29 +255,29 @@ func TestSpread(t *testing.T) {
 	const n = 100
 	for i := range n {
 		e := r.endpoint(i+1, nil)
-		r.net.HangDial(e.Addr())
+		r.net.HangDial(e.Endpoint().Addr())
 		r.k.Check(e, 10*second)
 	}
 	most := 0
 	for range 100 {
 		r.net.Advance(second / 10)
-		most = max(most, r.k.running)
-		if r.k.running > 5 {
-			t.Fatalf("%d checks run", r.k.running)
+		most = max(most, r.running())
+		if r.running() > 5 {
+			t.Fatalf("%d checks run", r.running())
 		}
 	}
-	if most != 5 || len(r.k.waiting) == 0 {
-		t.Errorf("at most %d checks ran, %d wait", most, len(r.k.waiting))
+	if most != 5 || r.waiting() == 0 {
+		t.Errorf("at most %d checks ran, %d wait", most, r.waiting())
 	}
 	for i := range n {
-		r.net.AllowDial(r.targets[i].Addr)
+		r.net.AllowDial(r.targets[i+1].Addr)
 	}
 	r.net.Advance(100 * second) // everybody gets a turn, in order
 	if done, _ := r.counts(); done < 10*n-n {
 		t.Errorf("%d checks of %d endpoints in ten intervals", done, n)
 	}
-	if len(r.k.waiting) > 0 {
-		t.Errorf("%d still wait", len(r.k.waiting))
+	if r.waiting() > 0 {
+		t.Errorf("%d still wait", r.waiting())
 	}
 
 	spread := newRig(t)
@@ -308,7 +321,7 @@ func TestJitter(t *testing.T) {
 func TestMostPerSecond(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MostPerSecond = 10 })
 	const n = 100
-	endpoints := make([]*balancer.Endpoint, n)
+	endpoints := make([]*balancer.Check, n)
 	for i := range endpoints {
 		endpoints[i] = r.endpoint(i+1, nil)
 		r.k.Check(endpoints[i], 2*second) // which asks for 50 per second
@@ -325,14 +338,14 @@ func TestMostPerSecond(t *testing.T) {
 	if done, _ := r.counts(); done-before < 900 || done-before > 1100 {
 		t.Errorf("%d checks in 100 s, at most 10 per second", done-before)
 	}
-	r.net.RefuseDial(endpoints[0].Addr(), errRefused)
+	r.net.RefuseDial(endpoints[0].Endpoint().Addr(), errRefused)
 	r.net.Advance(11*second + 2*2*2*second) // until it is its turn, and then three in a row
-	r.told("one fails", "10.0.0.1 false")
-	r.net.AllowDial(endpoints[0].Addr())
+	r.told("one fails", "10.0.0.1 false L4CON")
+	r.net.AllowDial(endpoints[0].Endpoint().Addr())
 	r.net.Advance(2 * 3 * second)
-	r.told("it is well again", "10.0.0.1 true")
+	r.told("it is well again", "10.0.0.1 true L4OK")
 	for _, e := range endpoints {
-		r.net.RefuseDial(e.Addr(), errRefused)
+		r.net.RefuseDial(e.Endpoint().Addr(), errRefused)
 	}
 	r.net.Advance(60 * second)
 	before, _ = r.counts()
@@ -345,13 +358,13 @@ func TestMostPerSecond(t *testing.T) {
 			r.k.Check(e, 0)
 		}
 	}
-	if got := r.k.asked; got[well] != 0 || got[unwell] != n/2*rate(4*second) {
+	if got := r.asked(); got[well] != 0 || got[unwell] != n/2*rate(4*second) {
 		t.Errorf("asked for %v", got)
 	}
 	for _, e := range endpoints {
 		r.k.Check(e, 0)
 	}
-	if got := r.k.asked; got != [2]int64{} {
+	if got := r.asked(); got != [2]int64{} {
 		t.Errorf("asked for %v at the end", got)
 	}
 }

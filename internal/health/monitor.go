@@ -10,6 +10,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/proxy/h1/wire"
 )
 
 // MonitorConfig is what a Monitor needs. Registry and Loops are required; the rest is as in Config.
@@ -18,17 +19,18 @@ type MonitorConfig struct {
 	Loops          []*reactor.Loop
 	Secure         func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	ConnectTimeout time.Duration
-	// Changed is told, on the goroutine of Run, when an endpoint goes down or comes up; nil = nobody is.
-	Changed func(e *balancer.Endpoint, up bool)
+	Answer         wire.Limits
+	// Changed is told, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
+	Changed func(c *balancer.Check, up bool, why Result)
 }
 
 // Stats counts checks. Any goroutine may read it.
 type Stats struct {
 	Checks, Failed atomic.Uint64 // that have ended
-	Downs          atomic.Uint64 // endpoints that went down
+	Downs          atomic.Uint64 // those that began to fail
 }
 
-// Monitor checks the endpoints of a registry on the loops of the request path.
+// Monitor makes the checks of a registry on the loops of the request path.
 type Monitor struct {
 	cfg   MonitorConfig
 	lanes []*lane
@@ -41,8 +43,9 @@ type Monitor struct {
 
 // change is what a check found.
 type change struct {
-	e  *balancer.Endpoint
-	up bool
+	check *balancer.Check
+	up    bool
+	why   Result
 }
 
 // lane is one loop's share.
@@ -54,9 +57,9 @@ type lane struct {
 	orders []order
 }
 
-// order is what the registry wants of an endpoint.
+// order is what the registry wants of a check.
 type order struct {
-	e        *balancer.Endpoint
+	check    *balancer.Check
 	interval time.Duration
 }
 
@@ -69,7 +72,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	for _, loop := range cfg.Loops {
 		ln := &lane{loop: loop}
 		var err error
-		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Changed: m.changed, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
+		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer, Changed: m.changed, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
 		}
@@ -82,11 +85,11 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 // Stats returns the counters, which go on changing.
 func (m *Monitor) Stats() *Stats { return &m.stats }
 
-// order passes a wish of the registry to the loop that checks e.
-func (m *Monitor) order(e *balancer.Endpoint, interval time.Duration) {
-	ln := m.lanes[int(e.ID())%len(m.lanes)]
+// order passes a wish of the registry to the loop that checks the endpoint.
+func (m *Monitor) order(c *balancer.Check, interval time.Duration) {
+	ln := m.lanes[int(c.Endpoint().ID())%len(m.lanes)]
 	ln.mu.Lock()
-	ln.orders = append(ln.orders, order{e, interval})
+	ln.orders = append(ln.orders, order{c, interval})
 	first := len(ln.orders) == 1
 	ln.mu.Unlock()
 	if first {
@@ -100,14 +103,14 @@ func (ln *lane) obey() {
 	ln.orders = nil
 	ln.mu.Unlock()
 	for _, o := range orders {
-		ln.checker.Check(o.e, o.interval)
+		ln.checker.Check(o.check, o.interval)
 	}
 }
 
 // changed notes what a checker found. It is called on a loop and does not wait for the registry.
-func (m *Monitor) changed(e *balancer.Endpoint, up bool) {
+func (m *Monitor) changed(c *balancer.Check, up bool, why Result) {
 	m.mu.Lock()
-	m.changes = append(m.changes, change{e, up})
+	m.changes = append(m.changes, change{c, up, why})
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
@@ -128,12 +131,12 @@ func (m *Monitor) Run(ctx context.Context) error {
 		m.changes = nil
 		m.mu.Unlock()
 		for _, c := range changes {
-			m.cfg.Registry.SetDown(c.e, !c.up)
+			m.cfg.Registry.SetDown(c.check, !c.up)
 			if !c.up {
 				m.stats.Downs.Add(1)
 			}
 			if m.cfg.Changed != nil {
-				m.cfg.Changed(c.e, c.up)
+				m.cfg.Changed(c.check, c.up, c.why)
 			}
 		}
 	}

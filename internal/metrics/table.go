@@ -55,7 +55,7 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route,
 	inFlight, up := int64(0), 0.0
 	for _, s := range servers {
 		inFlight += s.InFlight()
-		if r.Pool().Usable(s) {
+		if s.Usable() {
 			up = 1
 		}
 	}
@@ -123,7 +123,7 @@ func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Rout
 			sum.queue.Most = max(sum.queue.Most, q.Most)
 			sum.queue.Delay = max(sum.queue.Delay, q.Delay)
 		}
-		if r.Pool().Usable(s) {
+		if s.Usable() {
 			sum.up = 1
 		}
 		sums[key] = sum

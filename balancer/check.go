@@ -1,0 +1,187 @@
+package balancer
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+	"unique"
+)
+
+// Request is what a server is asked, and which answers say that it is well.
+type Request struct {
+	Path        string // request-target in origin-form (RFC 9112 section 3.2.1)
+	Host        string // value of Host
+	Least, Most int    // the statuses of a server that is well, both of them included
+}
+
+// Passes reports whether an answer of this status says that the server is well.
+func (r Request) Passes(status int) bool { return r.Least <= status && status <= r.Most }
+
+// HTTPCheck is a Request, kept once however many routes have it, or none. Two of them are == if they ask for the same. The
+// zero value is none: to be connected, with the TLS of requests where the endpoint wants it, is enough.
+type HTTPCheck struct{ request unique.Handle[Request] }
+
+// NewHTTPCheck returns the check by a request.
+func NewHTTPCheck(r Request) HTTPCheck { return HTTPCheck{unique.Make(r)} }
+
+// Asks reports whether there is a request.
+func (h HTTPCheck) Asks() bool { return h != HTTPCheck{} }
+
+// Request returns the request, the zero value if there is none.
+func (h HTTPCheck) Request() Request {
+	if !h.Asks() {
+		return Request{}
+	}
+	return h.request.Value()
+}
+
+// Check is one way of checking one endpoint. All pools that want the endpoint checked in this way share it, and what it finds
+// is true for them alone: where another pool asks for something else, that is another Check. It is made by a Registry when
+// the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
+type Check struct {
+	checkKey
+	down atomic.Bool
+
+	watches  []watch       // pools that want it; guarded by Registry.mu
+	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
+}
+
+// checkKey is the full identity of a check.
+type checkKey struct {
+	endpoint *Endpoint
+	http     HTTPCheck
+}
+
+// watch is one pool that wants an endpoint checked.
+type watch struct {
+	pool     *Pool
+	interval time.Duration
+}
+
+// Endpoint returns what is checked.
+func (c *Check) Endpoint() *Endpoint { return c.endpoint }
+
+// HTTP returns what is asked.
+func (c *Check) HTTP() HTTPCheck { return c.http }
+
+// Down reports that the check fails.
+func (c *Check) Down() bool { return c.down.Load() }
+
+// keyOf is the identity of the check that a pool wants of e. Who speaks no HTTP/1.1 is not asked.
+func (c *PoolConfig) keyOf(e *Endpoint) checkKey {
+	if e.key.protocol != HTTP1 {
+		return checkKey{endpoint: e}
+	}
+	return checkKey{e, c.HTTPCheck}
+}
+
+// check finds or makes a check. r.mu is held.
+func (r *Registry) check(key checkKey) *Check {
+	c := r.checks[key]
+	if c == nil {
+		c = &Check{checkKey: key}
+		r.checks[key] = c
+	}
+	return c
+}
+
+// Watch has fn told of every check that is to be made, at which interval, and of each
+// change of it; 0 = not any more. It is told at once of those that are known. fn is called
+// with the registry locked and must not call back into it. There is one fn at a time.
+func (r *Registry) Watch(fn func(c *Check, interval time.Duration)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watcher = fn
+	for _, c := range r.checks {
+		fn(c, c.interval)
+	}
+}
+
+// SetDown takes an endpoint out of the choice in all pools that want this check of it, or lets
+// it back in. A pool whose servers are all down chooses as if none were.
+func (r *Registry) SetDown(c *Check, down bool) {
+	r.mu.Lock()
+	if c.down.Swap(down) == down {
+		r.mu.Unlock()
+		return
+	}
+	var ready []*Waiter
+	for i, w := range c.watches {
+		if !slices.ContainsFunc(c.watches[:i], func(other watch) bool { return other.pool == w.pool }) {
+			ready = append(ready, w.pool.rebuild()...)
+		}
+	}
+	r.mu.Unlock()
+	call(ready)
+}
+
+// watchServers gives the servers of next their checks, and tells the registry's watcher what changes when next takes the
+// place of old. r.mu is held.
+func (p *Pool) watchServers(old, next *set) {
+	r := p.registry
+	var touched []*Check
+	for _, v := range next.servers {
+		if !next.checks || v.noCheck {
+			v.check.Store(nil)
+			continue
+		}
+		c := r.check(next.cfg.keyOf(v.endpoint))
+		c.watches = append(c.watches, watch{p, next.cfg.Check})
+		v.check.Store(c)
+		touched = append(touched, c)
+	}
+	count := len(touched)
+	for _, v := range old.servers {
+		if !old.checks || v.noCheck {
+			continue
+		}
+		c := r.checks[old.cfg.keyOf(v.endpoint)]
+		i := slices.Index(c.watches, watch{p, old.cfg.Check})
+		last := len(c.watches) - 1
+		c.watches[i] = c.watches[last]
+		c.watches[last] = watch{}
+		c.watches = c.watches[:last]
+		touched = append(touched, c)
+	}
+	for i, c := range touched {
+		var added time.Duration
+		if i < count {
+			added = next.cfg.Check
+		}
+		r.setInterval(c, added)
+	}
+}
+
+// setInterval tells the watcher if the interval of c is another one now. added is that
+// of a pool that has just begun to want it, 0 = none has.
+func (r *Registry) setInterval(c *Check, added time.Duration) {
+	shortest := c.shortest(added)
+	if shortest == c.interval {
+		return
+	}
+	c.interval = shortest
+	if shortest == 0 {
+		delete(r.checks, c.checkKey)
+	}
+	if r.watcher != nil {
+		r.watcher(c, shortest)
+	}
+}
+
+// shortest is the shortest interval of all that want c, 0 without any. It does not look at
+// all of them while the one it had before is still wanted: thousands of routes may share an endpoint.
+func (c *Check) shortest(added time.Duration) time.Duration {
+	if added > 0 && (added < c.interval || c.interval == 0) {
+		return added
+	}
+	var least time.Duration
+	for i, w := range c.watches {
+		if w.interval == c.interval {
+			return w.interval
+		}
+		if i == 0 || w.interval < least {
+			least = w.interval
+		}
+	}
+	return least
+}

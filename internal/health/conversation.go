@@ -1,0 +1,126 @@
+package health
+
+import (
+	"errors"
+
+	"turnout/internal/reactor"
+	"turnout/proxy/h1/wire"
+)
+
+// Connected implements reactor.Handler.
+func (ck *check) Connected(c *reactor.Conn) {
+	if c != ck.c {
+		return
+	}
+	id, secure := ck.of.Endpoint().TLS(), ck.k.cfg.Secure
+	switch {
+	case id != nil && secure == nil:
+		ck.end(Result{Outcome: L6RSP})
+		return
+	case id == nil && !ck.of.HTTP().Asks():
+		ck.end(Result{Outcome: L4OK})
+		return
+	}
+	ck.timer.Reset(ck.k.cfg.Timeout)
+	if id == nil {
+		ck.ask()
+		return
+	}
+	ck.phase = layer6
+	secure(c, id, func(err error) {
+		switch {
+		case c != ck.c:
+		case err != nil:
+			ck.end(Result{Outcome: L6RSP})
+		default:
+			c.SetHandler(ck)
+			if !ck.of.HTTP().Asks() {
+				ck.end(Result{Outcome: L6OK})
+				return
+			}
+			ck.ask()
+		}
+	})
+}
+
+// ask sends the request.
+func (ck *check) ask() {
+	ck.phase = layer7
+	b, h := ck.k.request[:0], ck.of.HTTP().Request()
+	b = append(append(b, "GET "...), h.Path...)
+	b = append(append(b, " HTTP/1.1\r\nHost: "...), h.Host...)
+	b = append(b, "\r\nUser-Agent: turnout-health-check\r\nConnection: close\r\n\r\n"...)
+	ck.c.Write(b) // copies
+	ck.k.request = b
+}
+
+// maxInterim is how many answers may say that there is more to come (RFC 9110 section 15.2).
+const maxInterim = 16
+
+var methodGet = []byte("GET")
+
+// Data implements reactor.Handler. What a server says without being asked does not matter, and neither does what follows the
+// head of its answer.
+func (ck *check) Data(c *reactor.Conn, p []byte) int {
+	if c != ck.c || ck.phase != layer7 {
+		return len(p)
+	}
+	lim, n := ck.k.cfg.Answer, 0
+	for {
+		size, err := wire.FindHeadEnd(p[n:], ck.searched, lim)
+		if err == nil && size == 0 {
+			ck.searched = max(len(p)-n-3, 0)
+			return n
+		}
+		if err == nil {
+			err = wire.ParseResponse(p[n:n+size], &ck.k.response, methodGet, lim)
+		}
+		if err != nil {
+			ck.end(Result{Outcome: L7RSP})
+			return len(p)
+		}
+		ck.searched = 0
+		n += size
+		status := ck.k.response.Status
+		if status >= 200 || status == 101 {
+			ck.judge(status)
+			return len(p)
+		}
+		if ck.interim++; ck.interim > maxInterim {
+			ck.end(Result{Outcome: L7RSP})
+			return len(p)
+		}
+	}
+}
+
+// judge ends the check by the status of the answer.
+func (ck *check) judge(status int) {
+	r := Result{Outcome: L7STS, Status: status}
+	if ck.of.HTTP().Request().Passes(status) {
+		r.Outcome = L7OK
+	}
+	ck.end(r)
+}
+
+// EOF implements reactor.Handler.
+func (ck *check) EOF(c *reactor.Conn) {
+	if c == ck.c && ck.phase == layer7 {
+		ck.end(Result{Outcome: L7RSP})
+	}
+}
+
+// Drained implements reactor.Handler.
+func (ck *check) Drained(*reactor.Conn) {}
+
+// Closed implements reactor.Handler.
+func (ck *check) Closed(c *reactor.Conn, why error) {
+	switch {
+	case c != ck.c:
+	case reactor.Exhausted(why):
+		ck.unknown()
+	case errors.Is(why, reactor.ErrDialTimeout):
+		ck.end(Result{Outcome: L4TOUT})
+	default:
+		ck.end(Result{Outcome: ends[ck.phase]})
+	}
+}
