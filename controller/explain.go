@@ -24,7 +24,18 @@ type CertificateReport struct {
 	Warnings  []string  `json:"warnings,omitempty"`
 }
 
-// Explain returns what became of one route and of its certificate. The bool is false when there is no such route. Any
+// CheckReport is how the servers of a route are checked.
+type CheckReport struct {
+	Kind     string   `json:"kind"`     // "tcp": a connect, "tls": and a handshake, "http": and a request
+	Interval string   `json:"interval"` // between two checks of a server
+	Path     string   `json:"path,omitempty"`
+	Host     string   `json:"host,omitempty"`
+	Statuses string   `json:"statuses,omitempty"` // of a server that is well, such as "200-399"
+	Running  bool     `json:"running"`            // false: fewer than two servers could be chosen, so none is checked
+	Down     []string `json:"down,omitempty"`     // addresses of the servers whose checks fail
+}
+
+// Explain returns what became of one route, of its certificate and of its servers' checks. The bool is false when there is no such route. Any
 // goroutine may call it.
 func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
 	v, ok := c.views.get(namespace, name)
@@ -32,16 +43,47 @@ func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
 		return nil, false
 	}
 	now := c.cfg.Clock()
-	report := routeReport(&v, now)
+	report := c.routeReport(&v, now)
 	report.Certificate = c.certificateReport(&v, now)
 	return &report, true
+}
+
+// served is the route in the table, nil without one.
+func (c *Controller) served(v *view) *routing.Route {
+	o := v.object
+	return c.cfg.Store.Load().Route(routing.RouteKey{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)})
+}
+
+// checkReport is nil where nothing is served.
+func (c *Controller) checkReport(v *view) *CheckReport {
+	r := c.served(v)
+	if r == nil {
+		return nil
+	}
+	cfg := r.Pool().Config()
+	report := &CheckReport{Kind: "tcp", Interval: cfg.Check.String()}
+	switch {
+	case cfg.HTTPCheck.Asks():
+		h := cfg.HTTPCheck.Request()
+		report.Kind, report.Path, report.Host, report.Statuses = "http", h.Path, h.Host, fmt.Sprintf("%d-%d", h.Least, h.Most)
+	case r.Termination() == routing.TermReencrypt:
+		report.Kind = "tls"
+	}
+	for _, s := range r.Pool().Servers() {
+		if check := s.Check(); check != nil {
+			report.Running = true
+			if check.Down() {
+				report.Down = append(report.Down, s.Endpoint().Addr().String())
+			}
+		}
+	}
+	return report
 }
 
 // certificateReport is nil where clients see no certificate of this router.
 func (c *Controller) certificateReport(v *view, now time.Time) *CertificateReport {
 	table := c.cfg.Store.Load()
-	o := v.object
-	r := table.Route(routing.RouteKey{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)})
+	o, r := v.object, c.served(v)
 	if r == nil || r.Termination() != routing.TermEdge && r.Termination() != routing.TermReencrypt {
 		return nil
 	}

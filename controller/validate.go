@@ -37,6 +37,8 @@ type RouteReport struct {
 	Origin      string   `json:"origin,omitempty"` // file and document
 	// Certificate is what clients see; nil = TLS does not end here, or the route is not served. Validate leaves it out.
 	Certificate *CertificateReport `json:"certificate,omitempty"`
+	// Check is how its servers are checked; nil = the route is not served.
+	Check *CheckReport `json:"check,omitempty"`
 }
 
 // Failed reports whether a file or document cannot be used or a route is rejected.
@@ -60,16 +62,16 @@ func Validate(options Options, paths ...string) (*Report, error) {
 	c.state.apply(content.Events)
 	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
 	for _, v := range c.views.sorted() {
-		report.Routes = append(report.Routes, routeReport(&v, c.cfg.Clock()))
+		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}
 	return report, nil
 }
 
-func routeReport(v *view, now time.Time) RouteReport {
+func (c *Controller) routeReport(v *view, now time.Time) RouteReport {
 	o := v.object
 	r := RouteReport{
 		Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(),
-		Servers: v.servers, Notes: v.explain(now), Origin: v.origin,
+		Servers: v.servers, Notes: v.explain(now), Origin: v.origin, Check: c.checkReport(v),
 	}
 	if o.Spec.TLS != nil {
 		r.Termination = string(o.Spec.TLS.Termination)

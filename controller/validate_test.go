@@ -57,6 +57,7 @@ func TestValidate(t *testing.T) {
 			},
 			{
 				Namespace: "default", Name: "good", Host: "good.test", Path: "/p", Termination: "http", Admitted: true, Servers: 1, Origin: dir + "/m.yaml, document 1",
+				Check: &CheckReport{Kind: "tcp", Interval: "5s"},
 				Notes: []string{
 					`annotation haproxy.router.openshift.io/balance: "RoundRobin" is not roundrobin, leastconn, source or random; random is used`,
 					"endpoint slice s-1: address 169.254.169.254 is not used: it is a link-local address",

@@ -79,7 +79,7 @@ func printReport(w io.Writer, warnings []string, report *controller.Report) erro
 			p.printf("rejected: %s/%s (%s): %s: %s\n", r.Namespace, r.Name, url, r.Reason, r.Message)
 			continue
 		}
-		p.printf("ok: %s/%s (%s) %s, %d servers\n", r.Namespace, r.Name, url, r.Termination, r.Servers)
+		p.printf("ok: %s/%s (%s) %s, %d servers%s\n", r.Namespace, r.Name, url, r.Termination, r.Servers, asked(r.Check))
 		for _, note := range r.Notes {
 			p.printf("note: %s/%s: %s\n", r.Namespace, r.Name, note)
 		}
@@ -87,6 +87,14 @@ func printReport(w io.Writer, warnings []string, report *controller.Report) erro
 	p.printf("%d files, %d objects, %d routes, %d rejected, %d problems\n",
 		report.Files, report.Objects, len(report.Routes), rejected, len(report.Problems))
 	return p.err
+}
+
+// asked tells what checks of servers ask for, "" for those without a request.
+func asked(c *controller.CheckReport) string {
+	if c == nil || c.Kind != "http" {
+		return ""
+	}
+	return fmt.Sprintf(", checked by GET %s, host %s, statuses %s", c.Path, c.Host, c.Statuses)
 }
 
 // printer remembers the first error of many writes.

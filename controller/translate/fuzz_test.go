@@ -129,10 +129,12 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, termination, value, other, action string) {
 		r := terminated(termination, "")
 		for _, key := range []string{annotationBalance, annotationDisableCookies, annotationTimeout, annotationForwarded, annotationHSTS,
-			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates, annotationPodConnections} {
+			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates, annotationPodConnections,
+			annotationCheckPath} {
 			r.Annotations[key] = value
 		}
-		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP} {
+		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP,
+			annotationCheckHost, annotationCheckStatus} {
 			r.Annotations[key] = other
 		}
 		set := routev1.RouteHTTPHeader{Name: "x-set", Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set, Set: &routev1.RouteSetHTTPHeader{Value: action}}}

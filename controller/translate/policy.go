@@ -215,8 +215,7 @@ func parseForwarded(s string) (routing.ForwardedPolicy, bool) {
 
 func isCookieName(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+		if c := s[i]; !isAlphanumeric(c) && c != '_' && c != '-' {
 			return false
 		}
 	}

@@ -94,12 +94,13 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
 	spec.Limit = a.podConnections()
 	spec.Check = a.checkInterval(&t.options.Defaults)
+	spec.HTTPCheck = a.httpCheck(in.Host, spec.Termination)
 	spec.EjectAfterErrors, spec.SlowStart = a.ejectAfterErrors(), a.slowStart()
 	a.headers(&t.compiled, r, &spec.Policy, spec.Termination)
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)
 	}
-	f := fleet{names: services(r), kind: endpoints.Kind{
+	f := fleet{asked: spec.HTTPCheck.Asks(), names: services(r), kind: endpoints.Kind{
 		Port:        port(r),
 		Passthrough: spec.Termination == routing.TermPassthrough,
 		H2C:         !t.options.DisableH2C && (spec.Termination == routing.TermNone || spec.Termination == routing.TermEdge),
@@ -246,6 +247,7 @@ func weight(w *int32) int {
 type fleet struct {
 	kind  endpoints.Kind
 	names []backend
+	asked bool // checks send a request
 }
 
 // targets returns the servers of a route and what is to be noted about them.
@@ -271,5 +273,9 @@ func (f *fleet) targets(service func(name string) *endpoints.Set) ([]balancer.Ta
 	if usable == 0 {
 		notes = append(notes, "no endpoint can be chosen: requests are answered with 503")
 	}
-	return endpoints.Targets(f.kind, list), notes
+	targets := endpoints.Targets(f.kind, list)
+	if f.asked && slices.ContainsFunc(targets, func(t balancer.Target) bool { return t.Protocol != balancer.HTTP1 }) {
+		notes = append(notes, "annotation "+annotationCheckPath+": has no effect on endpoints that speak HTTP/2 without TLS; their checks are a connect")
+	}
+	return targets, notes
 }

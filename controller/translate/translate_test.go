@@ -363,7 +363,7 @@ func TestGolden(t *testing.T) {
 		Balance: balancer.LeastConn,
 		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: balancer.H2C, Service: "a"}},
 	}
-	compareAddr := cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
+	compareAddr := cmpopts.EquateComparable(netip.AddrPort{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
 	if diff := cmp.Diff(want, got.Spec, compareAddr); diff != "" {
 		t.Errorf("edge: (-want +got):\n%s", diff)
