@@ -188,14 +188,18 @@ func (e *epollEngine) register(s socket, c *Conn) error {
 	for fd >= len(e.slots) {
 		e.slots = append(e.slots, slot{})
 	}
-	sl := &e.slots[fd]
-	sl.c = c
-	ev := unix.EpollEvent{
-		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET&math.MaxUint32,
-		Fd:     int32(fd),
-		Pad:    int32(sl.gen),
-	}
+	e.slots[fd].c = c
+	ev := e.interest(int32(fd))
 	return unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev)
+}
+
+// interest is what is wanted to be known of a connection.
+func (e *epollEngine) interest(fd int32) unix.EpollEvent {
+	return unix.EpollEvent{
+		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET&math.MaxUint32,
+		Fd:     fd,
+		Pad:    int32(e.slots[fd].gen),
+	}
 }
 
 // forget drops what the batch still holds for fd, which is about to be closed.

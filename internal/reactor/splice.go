@@ -19,6 +19,9 @@ type splicer interface {
 	fill(p *pipe, s socket) (int, error)
 	// drain moves up to n bytes to s: errAgain as socket.write.
 	drain(p *pipe, s socket, n int) (int, error)
+	// heed says whether evIn is delivered for s. It is delivered again, for what came meanwhile too, once it is heeded again;
+	// evHup and evErr always are.
+	heed(s socket, on bool)
 }
 
 // Splice is a running copy inside the kernel from one Conn to another. Bytes do not pass through the handlers.
@@ -30,6 +33,7 @@ type Splice struct {
 	held     int   // bytes in the pipe
 	bytes    uint64
 	err      error
+	deaf     bool // src's evIn is not heeded
 }
 
 // Splice copies what src receives to dst, in the kernel, until src ends or one of the two fails.
@@ -72,9 +76,25 @@ func (s *Splice) Bytes() uint64 { return s.bytes }
 // pump moves bytes until one side has to be waited for or the turn's share is used up. It is called
 // when src may be read and when dst may be written.
 func (s *Splice) pump() {
-	if !s.forwardKept() {
-		return
+	if s.forwardKept() {
+		s.move()
 	}
+	// As long as src is known to have more, dst is what is waited for. Each segment that src gets meanwhile would wake the
+	// loop, for nothing, and there may be megabytes of them. The events come back when src has been emptied.
+	if s.src != nil && s.src.flags&(flagReadable|flagReady) == flagReadable {
+		s.setDeaf(true)
+	}
+}
+
+// setDeaf stops or starts the events that say that src has input.
+func (s *Splice) setDeaf(deaf bool) {
+	if s.deaf != deaf {
+		s.deaf = deaf
+		s.src.loop.eng.(splicer).heed(s.src.sock, !deaf)
+	}
+}
+
+func (s *Splice) move() {
 	eng := s.src.loop.eng.(splicer)
 	for budget := spliceTurn; s.running(); {
 		if s.held > 0 {
@@ -189,6 +209,7 @@ func (s *Splice) received(n int, err error) bool {
 	case src.flags&flagBroken != 0:
 		src.fail(src.why())
 	case err == errAgain:
+		s.setDeaf(false)
 	case err == io.EOF:
 		s.finish(nil)
 		dst.CloseWrite()
@@ -214,6 +235,7 @@ func (s *Splice) finish(err error) {
 	if src == nil {
 		return
 	}
+	s.setDeaf(false)
 	if s.pipe != nil {
 		src.loop.eng.(splicer).putPipe(s.pipe, s.held)
 		s.pipe, s.held = nil, 0

@@ -67,6 +67,16 @@ func (e *epollEngine) drain(p *pipe, s socket, n int) (int, error) {
 	return splice(p.r, int(s.(*epollSocket).fd), n)
 }
 
+// heed implements splicer.
+func (e *epollEngine) heed(s socket, on bool) {
+	fd := s.(*epollSocket).fd
+	ev := e.interest(fd)
+	if !on {
+		ev.Events &^= unix.EPOLLIN
+	}
+	_ = unix.EpollCtl(e.fd, unix.EPOLL_CTL_MOD, int(fd), &ev) // cannot fail for a registered descriptor
+}
+
 // splice never blocks: the pipe and the socket are non-blocking.
 func splice(from, to, n int) (int, error) {
 	for {

@@ -267,3 +267,88 @@ func TestNoSplice(t *testing.T) {
 		}
 	})
 }
+
+// What comes for a copy that waits for its destination wakes nobody; when that takes bytes again everything arrives, and
+// what follows arrives as it comes.
+func TestSpliceBlockedIsNotWoken(t *testing.T) {
+	tn := newTunnel(t, Config{})
+	tn.start(t)
+	chunk := pattern(64 << 10)
+	sent, blocked := 0, false
+	for !blocked {
+		if _, err := tn.left.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+		sent += len(chunk)
+		on(t, tn.l, func() { blocked = tn.there.held > 0 && tn.b.flags&flagWritable == 0 })
+	}
+	woken := 0
+	on(t, tn.l, func() {
+		deliver := tn.l.deliver
+		tn.l.deliver = func(c *Conn, ev events) {
+			if c == tn.a && ev&evIn != 0 {
+				woken++
+			}
+			deliver(c, ev)
+		}
+	})
+	for range 20 {
+		if _, err := tn.left.Write(chunk[:1000]); err != nil {
+			t.Fatal(err)
+		}
+		sent += 1000
+		on(t, tn.l, func() {})
+	}
+	on(t, tn.l, func() {
+		if woken != 0 {
+			t.Errorf("woken %d times", woken)
+		}
+	})
+	if n, err := io.CopyN(io.Discard, tn.right, int64(sent)); err != nil {
+		t.Fatalf("%d of %d bytes: %v", n, sent, err)
+	}
+	for range 3 {
+		send(t, tn.left, "x")
+		expect(t, tn.right, "x")
+	}
+	if err := tn.left.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	expectEOF(t, tn.right)
+}
+
+// A source whose copy ended while its events were not heeded is its handler's again.
+func TestSpliceBlockedEnds(t *testing.T) {
+	l := startLoop(t, Config{})
+	got := make(chan byte, 1)
+	asked := false
+	left, a := pair(t, l, &hooks{data: func(c *Conn, p []byte) int {
+		if asked {
+			got <- p[len(p)-1]
+		}
+		return len(p)
+	}})
+	_, b := pair(t, l, &hooks{})
+	var s *Splice
+	on(t, l, func() {
+		var err error
+		if s, err = l.Splice(a, b, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	for deaf := false; !deaf; {
+		if _, err := left.Write(pattern(64 << 10)); err != nil {
+			t.Fatal(err)
+		}
+		on(t, l, func() { deaf = s.deaf })
+	}
+	on(t, l, func() { b.CloseNow(true) })
+	for waits := true; waits; { // what came before
+		on(t, l, func() { waits = a.flags&flagReadable != 0 })
+	}
+	on(t, l, func() { asked = true })
+	send(t, left, ".")
+	if c := get(t, "what followed", got); c != '.' {
+		t.Errorf("got %q", c)
+	}
+}
