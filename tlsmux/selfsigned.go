@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"turnout/internal/opensslkey"
+	"turnout/internal/wholepem"
+	"turnout/routing/keypair"
 )
 
 // SelfSigned makes a certificate for `*.domain`, or for localhost if domain is empty, with a new ECDSA P-256 key. It is
@@ -132,12 +134,9 @@ func hasKey(text []byte) bool {
 // parseCertificate reads PEM text that holds certificates, the leaf first, and a key, in any order. Nothing of the text gets
 // into errors.
 func parseCertificate(from string, text []byte) (*tls.Certificate, error) {
+	blocks, err := wholepem.Decode(text)
 	var certs, key []byte
-	for {
-		var b *pem.Block
-		if b, text = pem.Decode(text); b == nil {
-			break
-		}
+	for _, b := range blocks {
 		switch {
 		case b.Type == "CERTIFICATE" || b.Type == "X509 CERTIFICATE":
 			certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Bytes})...)
@@ -145,15 +144,15 @@ func parseCertificate(from string, text []byte) (*tls.Certificate, error) {
 			key = pem.EncodeToMemory(b)
 		}
 	}
-	var err error
 	switch {
+	case err != nil:
 	case certs == nil:
 		err = errors.New("no certificate in it")
 	case key == nil:
 		err = errors.New("no private key in it")
 	default:
 		var cert tls.Certificate
-		if cert, err = tls.X509KeyPair(certs, key); err == nil {
+		if cert, err = keypair.Parse(certs, key); err == nil {
 			return &cert, nil
 		}
 	}

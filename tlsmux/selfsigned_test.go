@@ -101,6 +101,7 @@ func TestLoadDefaultCertificate(t *testing.T) {
 		{"no certificate", "", "no certificate", DefaultCertificate{Content: key}},
 		{"no key", "", "no private key", DefaultCertificate{Content: cert}},
 		{"not its key", "", "does not match", DefaultCertificate{Content: cert + otherKey}},
+		{"chain cut off", "", "1 of 3 PEM blocks cannot be read", DefaultCertificate{Content: key + cert + otherCert[:len(otherCert)/2]}},
 		{"no file", "", "no such file", DefaultCertificate{Path: filepath.Join(dir, "missing")}},
 		{"no directory", "", "no such file", DefaultCertificate{Dir: filepath.Join(dir, "missing")}},
 		{"dir without key", "", "cannot read key", DefaultCertificate{Dir: filepath.Join(dir, "nokey")}},

@@ -86,6 +86,11 @@ func TestClientAuthoritiesChange(t *testing.T) {
 		t.Errorf("%v does not name the file", line)
 	}
 	p.wantServed(true, ofFirst, ofSecond)
+	replace(t, file, []byte(first.pem+second.pem[:len(second.pem)/2])) // half written
+	if line := p.line(judgedAsBefore); !strings.Contains(line["error"].(string), "1 of 2 PEM blocks") {
+		t.Errorf("%v does not say that the file is torn", line)
+	}
+	p.wantServed(true, ofFirst, ofSecond)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/wholepem"
 	"turnout/routing"
 )
 
@@ -64,9 +65,13 @@ func New(options Options) (*Translator, error) {
 	return t, nil
 }
 
-// CheckDestinationCA fails when pem holds no certificate that endpoints could be verified against.
+// CheckDestinationCA fails when pem is torn, or holds no certificate that endpoints could be verified against.
 func CheckDestinationCA(pem []byte) error {
-	if _, err := balancer.NewTLS(balancer.TLSConfig{CA: string(pem), Verify: true}); err != nil {
+	_, err := wholepem.Decode(pem)
+	if err == nil {
+		_, err = balancer.NewTLS(balancer.TLSConfig{CA: string(pem), Verify: true})
+	}
+	if err != nil {
 		return fmt.Errorf("cannot use default destination CA: %w", err)
 	}
 	return nil

@@ -311,6 +311,11 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%s: an identity was made twice", c.name)
 		}
 	}
+	for _, torn := range []string{"no PEM", caA + caB[:len(caB)/2]} {
+		if err := CheckDestinationCA([]byte(torn)); err == nil {
+			t.Errorf("%.20q is taken", torn)
+		}
+	}
 	if _, err := New(Options{DestinationCA: []byte("no PEM")}); err == nil {
 		t.Error("a default destination CA without certificates is taken")
 	}

@@ -11,9 +11,11 @@ package keypair
 
 import (
 	"crypto"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"strings"
 )
 
@@ -42,13 +44,39 @@ func Belongs(key any, leaf *x509.Certificate) bool {
 	return ok && public.Equal(leaf.PublicKey)
 }
 
-// Parse is tls.X509KeyPair: certificates the leaf first, and the key of the leaf. It accepts and refuses the same and
-// returns the same errors. The private key of an RSA certificate is a *Key.
+// Parse is tls.X509KeyPair: certificates the leaf first, and the key of the leaf. It accepts and refuses the same, but for
+// what Usable refuses, and returns the same errors. The private key of an RSA certificate is a *Key.
 func Parse(certificates, key []byte) (tls.Certificate, error) {
 	if pair, ok := parseRSA(certificates, key); ok {
 		return pair, nil
 	}
-	return tls.X509KeyPair(certificates, key)
+	pair, err := tls.X509KeyPair(certificates, key)
+	if err == nil {
+		err = Usable(pair.Leaf)
+	}
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return pair, nil
+}
+
+// Bounds of RSA keys in bits. With shorter ones crypto/rsa does not sign; a signature by a longer one takes more than a
+// second, which other handshakes would wait for, and many clients do not verify it.
+const (
+	minServed = 1024
+	maxServed = maxBits
+)
+
+// Usable fails if leaf parses, and handshakes with it would fail all the same or cost others too much.
+func Usable(leaf *x509.Certificate) error {
+	public, ok := leaf.PublicKey.(*rsa.PublicKey)
+	if !ok {
+		return nil
+	}
+	if bits := public.N.BitLen(); bits < minServed || bits > maxServed {
+		return fmt.Errorf("RSA key of %d bits; allowed: %d to %d", bits, minServed, maxServed)
+	}
+	return nil
 }
 
 // parseRSA reads the most frequent kind. The bool is false if it is another, or if anything is odd.

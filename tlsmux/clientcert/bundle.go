@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
+
+	"turnout/internal/wholepem"
 )
 
 // Bundle is a set of authorities. It is read-only once made.
@@ -22,16 +23,16 @@ type Bundle struct {
 }
 
 // ParseBundle reads authorities in PEM: CERTIFICATE blocks, and TRUSTED CERTIFICATE blocks of OpenSSL, of which those that
-// are not trusted with clients are left out. Other blocks are skipped. A block that does not parse is an error, and so is a
-// bundle of which nothing is left.
+// are not trusted with clients are left out. Other blocks are skipped. A block that does not parse or does not end is an
+// error, and so is a bundle of which nothing is left.
 func ParseBundle(text []byte) (*Bundle, error) {
 	b := &Bundle{anchors: x509.NewCertPool(), roots: x509.NewCertPool(), subject: map[string][]*x509.Certificate{}}
+	blocks, err := wholepem.Decode(text)
+	if err != nil {
+		return nil, err
+	}
 	sum := sha256.New()
-	for n := 1; ; n++ {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			break
-		}
+	for i, block := range blocks {
 		der := block.Bytes
 		switch block.Type {
 		case "CERTIFICATE", "X509 CERTIFICATE":
@@ -45,7 +46,7 @@ func ParseBundle(text []byte) (*Bundle, error) {
 		}
 		cert, err := x509.ParseCertificate(der)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read PEM block %d: %w", n, err)
+			return nil, fmt.Errorf("cannot read PEM block %d: %w", i+1, err)
 		}
 		if slices.ContainsFunc(b.subject[string(cert.RawSubject)], cert.Equal) {
 			continue

@@ -6,12 +6,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"turnout/internal/wholepem"
 )
 
 // List is a certificate revocation list (RFC 5280 section 5). Nobody changes it once it is read; what it remembers of
@@ -41,7 +42,7 @@ func (s *scope) equal(o *scope) bool {
 }
 
 // ParseLists reads revocation lists: one in DER, or any number in PEM, where other blocks are skipped. One that does not
-// parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only (RFC
+// end, does not parse or says things that must be understood and are not is an error; so is finding none. Lists of changes only (RFC
 // 5280 section 5.2.4) and those that do not say when the next one comes (section 5.1.2.5) are errors too.
 func ParseLists(data []byte) ([]*List, error) {
 	if len(data) > 0 && data[0] == 0x30 { // SEQUENCE
@@ -51,18 +52,18 @@ func ParseLists(data []byte) ([]*List, error) {
 		}
 		return []*List{l}, nil
 	}
+	blocks, err := wholepem.Decode(data)
+	if err != nil {
+		return nil, err
+	}
 	var lists []*List
-	for n := 1; ; n++ {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			break
-		}
+	for i, block := range blocks {
 		if block.Type != "X509 CRL" {
 			continue
 		}
 		l, err := parseList(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read PEM block %d: %w", n, err)
+			return nil, fmt.Errorf("cannot read PEM block %d: %w", i+1, err)
 		}
 		lists = append(lists, l)
 	}

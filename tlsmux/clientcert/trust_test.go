@@ -40,7 +40,8 @@ func TestParseBundle(t *testing.T) {
 	}
 	for what, text := range map[string][]byte{
 		"empty": nil, "no PEM": []byte("hello"), "no certificate": pemOf("PRIVATE KEY", []byte("x")),
-		"damaged": append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("CERTIFICATE", a.Cert.Raw[:100])...),
+		"damaged":                append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("CERTIFICATE", a.Cert.Raw[:100])...),
+		"one whole, one cut off": append(pemOf("CERTIFICATE", a.Cert.Raw), pemOf("CERTIFICATE", b.Cert.Raw)[:200]...),
 	} {
 		if _, err := ParseBundle(text); err == nil {
 			t.Errorf("%s: no error", what)
@@ -226,12 +227,13 @@ func TestParseLists(t *testing.T) {
 	}
 	for what, data := range map[string][]byte{
 		"empty": nil, "text": []byte("hello"), "no list": pemOf("CERTIFICATE", a.Cert.Raw), "torn": one[:len(one)-1],
-		"one of two is torn":  pemOf("X509 CRL", one, two[:40]),
-		"changes only":        list(t, a, extension(t, oidDelta, delta)),
-		"unknown extension":   list(t, a, extension(t, oidMine, delta)),
-		"unknown of an entry": list(t, a, entry),
-		"an error page":       []byte("<html>not found</html>"),
-		"a certificate":       a.Cert.Raw,
+		"one of two is torn":    pemOf("X509 CRL", one, two[:40]),
+		"the second ends early": append(pemOf("X509 CRL", one), pemOf("X509 CRL", two)[:150]...),
+		"changes only":          list(t, a, extension(t, oidDelta, delta)),
+		"unknown extension":     list(t, a, extension(t, oidMine, delta)),
+		"unknown of an entry":   list(t, a, entry),
+		"an error page":         []byte("<html>not found</html>"),
+		"a certificate":         a.Cert.Raw,
 	} {
 		if lists, err := ParseLists(data); err == nil {
 			t.Errorf("%s: %v", what, lists)
