@@ -191,8 +191,12 @@ func (r *Relay) log(reason Reason, lease balancer.Lease, leased bool) {
 	w.cfg.AccessLog.Log(&rec)
 }
 
-// Opening is the silence that ends the connection before bytes have gone both ways: nobody has shown yet that it is for
-// something.
+// Opening is the silence that ends the connection before bytes have gone both ways, at most Idle: nobody has shown yet
+// that it is for something.
 func (r *Relay) Opening() time.Duration {
-	return min(r.w.cfg.Timeouts.Client, r.route.Policy().ServerTimeout)
+	opening := min(r.w.cfg.Timeouts.Client, r.route.Policy().ServerTimeout)
+	if idle := r.Idle(); idle > 0 && idle < opening {
+		return idle
+	}
+	return opening
 }

@@ -223,8 +223,8 @@ func TestSilentTunnelEnds(t *testing.T) {
 	r.wantEnded(proxy.ReasonTunnelClosed)
 }
 
-// TestOpeningTunnelEnds: until bytes have gone both ways the limits of client and server count, then that of tunnels, whichever
-// is longer.
+// TestOpeningTunnelEnds: the limit of tunnels counts, and until bytes have gone both ways those of client and server where
+// they are shorter.
 func TestOpeningTunnelEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tunnel    time.Duration
@@ -233,7 +233,7 @@ func TestOpeningTunnelEnds(t *testing.T) {
 		gone      time.Duration // gone after so long
 	}{
 		"nobody answers":                {time.Hour, false, 29 * time.Second, 35 * time.Second},
-		"nobody answers, short tunnels": {10 * time.Second, false, 29 * time.Second, 35 * time.Second},
+		"nobody answers, short tunnels": {10 * time.Second, false, 9 * time.Second, 13 * time.Second},
 		"both have spoken":              {time.Hour, true, 59 * time.Minute, 70 * time.Minute},
 		"both, short tunnels":           {10 * time.Second, true, 9 * time.Second, 13 * time.Second},
 	} {
