@@ -166,7 +166,7 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *bundle, now time.Time) {
 }
 
 // join puts certificate, chain and key together as they are sent. It returns false if
-// they do not belong together.
+// they do not belong together, and notes a key that TLS cannot be spoken with.
 func (c *tlsCheck) join(cert, key *pemText, cas *bundle) bool {
 	private := cert.private // the first key counts, and the certificate field comes first
 	if private == nil {
@@ -174,6 +174,10 @@ func (c *tlsCheck) join(cert, key *pemText, cas *bundle) bool {
 	}
 	if len(cert.certificates) == 0 || !keypair.Belongs(private, cert.certificates[0]) {
 		return false
+	}
+	if err := keypair.Usable(cert.certificates[0]); err != nil {
+		c.fail("certificate", "certificate", err)
+		return true
 	}
 	c.parsed = &tls.Certificate{PrivateKey: private, Leaf: cert.certificates[0]}
 	for _, part := range cert.certificates {
