@@ -66,9 +66,9 @@ var (
 	}
 )
 
-// ParseCiphers reads the cipher suites of TLS 1.2 and before: "modern", "intermediate", "old", or names of OpenSSL or of
-// the IANA registry separated by colons. unknown lists the names that crypto/tls does not have. It is an error if
-// nothing is left.
+// ParseCiphers reads the cipher suites of TLS 1.2 and before: "modern", "intermediate", "old", or a cipher list of OpenSSL:
+// its names, keywords such as ECDHE+AESGCM, exclusions such as !kRSA; names of the IANA registry do too. unknown lists the
+// items that add nothing crypto/tls has, and those that exclude what is not known. It is an error if nothing is left.
 func ParseCiphers(text string) (suites []uint16, unknown []string, err error) {
 	switch text {
 	case "modern":
@@ -78,7 +78,16 @@ func ParseCiphers(text string) (suites []uint16, unknown []string, err error) {
 	case "old":
 		return slices.Concat(modernSuites, moreIntermediateSuites, moreOldSuites), nil, nil
 	}
-	return parseNames(text, "modern, intermediate, old or cipher names", suiteNamed)
+	chosen, unknown := cipherList(text)
+	for _, c := range chosen {
+		if c.id != 0 {
+			suites = append(suites, c.id)
+		}
+	}
+	if len(suites) == 0 {
+		return nil, unknown, errors.New("no cipher suite that Go has is left of it; allowed: modern, intermediate, old or a cipher list of OpenSSL")
+	}
+	return suites, unknown, nil
 }
 
 // SuiteName returns the OpenSSL name of a cipher suite that ParseCiphers returns.
@@ -91,10 +100,11 @@ func SuiteName(id uint16) string {
 	return tls.CipherSuiteName(id)
 }
 
-// SetLacks returns the OpenSSL names of the cipher suites that a set, "modern", "intermediate" or "old", has in the router
-// that is replaced and ParseCiphers does not return: crypto/tls does not have them, or they are kept for who asks for them.
-// Families that only "old" has (DSS, SEED, Camellia and the like) go by their name. nil for every other text.
-func SetLacks(set string) []string {
+// CiphersLacking returns the OpenSSL names of the cipher suites that a set, "modern", "intermediate" or "old", has in the
+// router that is replaced and ParseCiphers does not return: crypto/tls does not have them, or they are kept for who asks for
+// them. Families that only "old" has (DSS, SEED, Camellia and the like) go by their name. Of a list it returns what else the
+// keywords stand for that ParseCiphers takes.
+func CiphersLacking(set string) []string {
 	names := []string{"ECDHE-ECDSA-AES256-SHA384", "ECDHE-RSA-AES256-SHA384"}
 	if set == "modern" {
 		return names
@@ -107,7 +117,14 @@ func SetLacks(set string) []string {
 	case "old":
 		return append(names, "DHE-DSS", "CAMELLIA", "SEED")
 	}
-	return nil
+	names = nil
+	chosen, _ := cipherList(set)
+	for _, c := range chosen {
+		if c.id == 0 {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 func suiteNamed(name string) (uint16, bool) {

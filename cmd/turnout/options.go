@@ -47,7 +47,7 @@ type options struct {
 	destinationCAPath string
 	strictSNI         bool
 	tls               tlsmux.PolicyConfig
-	suitesLeftOut     []string // of a set of cipher suites that --ciphers names
+	suitesLeftOut     []string // of a set or keyword of cipher suites that --ciphers names
 	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
 

@@ -123,12 +123,12 @@ func tlsSettings(o *options) []setting {
 		{flag: "ssl-max-version", env: "SSL_MAX_VERSION", value: "VERSION", envStops: true,
 			set: into(&o.tls.MaxVersion, tlsmux.ParseVersion), help: "newest version of TLS for clients"},
 		{flag: "ciphers", env: "ROUTER_CIPHERS", def: "intermediate", value: "LIST", envStops: true,
-			help: "cipher suites of TLS 1.2 and before: modern, intermediate, old, or OpenSSL names separated by colons",
+			help: "cipher suites of TLS 1.2 and before: modern, intermediate, old, or a cipher list of OpenSSL",
 			set: func(s string) (err error) {
 				var unknown []string
 				o.tls.CipherSuites, unknown, err = tlsmux.ParseCiphers(s)
-				o.suitesLeftOut = tlsmux.SetLacks(s)
-				note("--ciphers (ROUTER_CIPHERS) names suites that Go does not have", unknown)
+				o.suitesLeftOut = tlsmux.CiphersLacking(s)
+				note("--ciphers (ROUTER_CIPHERS) names what Go does not have", unknown)
 				return err
 			}},
 		{flag: "ciphersuites", env: "ROUTER_CIPHERSUITES", value: "LIST", envStops: true,

@@ -31,7 +31,7 @@ func TestTLSOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"--ciphers (ROUTER_CIPHERS) names suites that Go does not have: DHE-RSA-AES128-GCM-SHA256",
+		"--ciphers (ROUTER_CIPHERS) names what Go does not have: DHE-RSA-AES128-GCM-SHA256",
 		"--curves (ROUTER_CURVES) names groups that Go does not have: x448",
 	}
 	if !slices.Equal(warnings, want) {
