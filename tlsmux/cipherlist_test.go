@@ -49,10 +49,7 @@ func TestCipherLists(t *testing.T) {
 
 // TestCipherListsAsOpenSSL has OpenSSL read the same lists. Debian builds it without 3DES.
 func TestCipherListsAsOpenSSL(t *testing.T) {
-	binary, err := exec.LookPath("openssl")
-	if err != nil {
-		t.Skip("needs openssl, which .ci/run installs")
-	}
+	binary := tool(t, "openssl")
 	words := strings.Fields("ALL HIGH MEDIUM kRSA RSA aRSA kECDHE kEECDH ECDHE EECDH ECDH aECDSA ECDSA kDHE kEDH DHE EDH DH AES AES128 AES256 AESGCM CHACHA20" +
 		" SHA SHA1 SHA256 SHA384 TLSv1.2 TLSv1 TLSv1.0 SSLv3 aNULL CAMELLIA")
 	lists := []string{
