@@ -1,9 +1,6 @@
 package reactor
 
-import (
-	"net/netip"
-	"time"
-)
+import "net/netip"
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
 // of the same loop may be called.
@@ -66,9 +63,6 @@ const (
 	flagDialled                     // counts in Config.Budget as a dialled one
 )
 
-// maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
-const maxDiscard = 256 << 10
-
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
 // every method may be called at any time, also after that, and then does nothing.
 //
@@ -93,12 +87,6 @@ type Conn struct {
 	state           state
 	early           int8  // what was read ahead: one more than its place in Loop.early; 0 = nothing
 	reach           uint8 // how much one read takes: firstRead << reach
-}
-
-// layered is a Layer with what only a Conn that has one needs.
-type layered struct {
-	Layer
-	wire queue // what it made of output, for the socket
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.
@@ -221,40 +209,6 @@ func (c *Conn) Wire() bool {
 	return ok && c.layer == nil
 }
 
-// SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
-// the wire passes through it, input that was kept unconsumed included (unless another layer has
-// decoded it already), and so does what is written; what was queued before goes out first, as it
-// would have. Plaintext that already waits inside ly is presented in the same turn.
-func (c *Conn) SetLayer(ly Layer) {
-	if c.state == stateDead {
-		return
-	}
-	plain := c.layer == nil
-	if !plain && !c.encode() {
-		return // the old layer failed
-	}
-	unsent := *c.sendQueue()
-	c.out, c.layer = queue{}, nil
-	if ly != nil {
-		c.layer = &layered{Layer: ly}
-	}
-	*c.sendQueue() = unsent
-	c.flags &^= flagLayer | flagUnfed | flagAgain
-	switch {
-	case plain && ly != nil:
-		c.flags |= flagUnfed
-		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
-			c.flags = c.flags&^flagEnded | flagReadable
-		}
-	case len(c.in) > 0:
-		c.flags |= flagAgain
-	}
-	if ly != nil {
-		c.flags |= flagLayer
-	}
-	c.ready()
-}
-
 // ready has the Conn served once more, at the end of this turn or in the next.
 func (c *Conn) ready() {
 	if c.flags&flagReady == 0 && c.state != stateDead {
@@ -303,173 +257,3 @@ func (c *Conn) event(ev events) {
 	}
 	c.serve()
 }
-
-// connected ends the connecting state.
-func (c *Conn) connected() {
-	if err := c.sock.(dialer).connectError(); err != nil {
-		c.kill(err, false)
-		return
-	}
-	c.disarm()
-	c.seldom = nil
-	c.state = stateOpen
-	c.flags |= flagWritable
-	if c.Pending() > 0 || c.flags&flagShut != 0 {
-		c.markDirty()
-	}
-	c.h.Connected(c)
-}
-
-// CloseWrite ends the sending direction once what is queued has gone: the layer's end, then FIN.
-// Further output is dropped. The other direction goes on; call Close when it is done too.
-func (c *Conn) CloseWrite() {
-	if c.flags&flagShut == 0 && c.state <= stateOpen {
-		c.flags |= flagShut
-		c.markDirty()
-	}
-}
-
-// Close sends what is queued (as long as the peer takes some of it every Config.FlushTimeout), ends
-// the sending direction, waits up to Config.Linger for the peer to do the same and drops what it
-// still sends, so that no RST destroys the last answer (RFC 9112 section 9.6), then closes. No event
-// but Closed follows.
-func (c *Conn) Close() {
-	switch {
-	case c.state > stateOpen:
-		return
-	case c.state == stateConnecting || c.flags&flagBroken != 0:
-		c.kill(nil, false)
-		return
-	}
-	c.closeWith(nil)
-}
-
-// closeWith closes in good order and reports err at the end.
-func (c *Conn) closeWith(err error) {
-	c.endSplices(ErrClosed)
-	c.because(err)
-	c.state = stateFlushing
-	c.flags |= flagShut
-	c.dropInput()
-	c.arm(c.loop.cfg.FlushTimeout)
-	c.markDirty()
-}
-
-// CloseNow closes without sending what is queued; reset = the peer is told by RST, else by FIN if
-// nothing it sent is left unread. Closed follows at the end of the turn.
-func (c *Conn) CloseNow(reset bool) { c.kill(nil, reset) }
-
-// fail ends a connection that err happened to.
-func (c *Conn) fail(err error) {
-	if c.state >= stateFlushing {
-		err = c.why() // this side ended it before
-	}
-	c.kill(err, false)
-}
-
-// kill closes the socket; Closed with err is delivered by the loop.
-func (c *Conn) kill(err error, reset bool) {
-	if c.state == stateDead {
-		return
-	}
-	c.endSplices(reasonOr(err, ErrClosed))
-	c.loop.unlink(c)
-	c.disarm()
-	c.sock.close(reset)
-	c.bury(err)
-}
-
-// bury releases what a Conn holds and puts it on the list of the dead.
-func (c *Conn) bury(err error) {
-	c.state = stateDead
-	c.because(err)
-	c.dropInput()
-	c.dropOutput()
-	c.layer = nil
-	c.loop.dead = append(c.loop.dead, c)
-}
-
-func (c *Conn) dropInput() {
-	c.loop.arena.put(c.in)
-	c.in = nil
-	c.flags &^= flagAgain | flagUnfed
-}
-
-func (c *Conn) dropOutput() {
-	c.out.release(&c.loop.arena)
-	c.sendQueue().release(&c.loop.arena)
-}
-
-// shutdownWrite sends FIN, unless CloseWrite did, after which Close has only to wait for the peer's.
-func (c *Conn) shutdownWrite() {
-	if c.state == stateFlushing && c.flags&flagEnded != 0 {
-		c.kill(c.why(), false)
-		return
-	}
-	if c.flags&flagFIN == 0 {
-		c.flags |= flagFIN
-		if err := c.sock.closeWrite(); err != nil {
-			c.fail(err)
-			return
-		}
-	}
-	if c.state == stateFlushing {
-		c.state = stateDraining
-		c.budget = maxDiscard
-		c.arm(c.loop.cfg.Linger)
-		c.drain()
-	}
-}
-
-// drain drops input until the peer's FIN.
-func (c *Conn) drain() {
-	for c.flags&flagReadable != 0 {
-		n, err := c.receive(c.loop.recv)
-		c.budget -= int32(n)
-		if err == errAgain {
-			return
-		}
-		if err != nil || c.budget <= 0 {
-			c.kill(c.why(), false)
-			return
-		}
-	}
-}
-
-// arm starts the one timer that connecting, flushing and draining need.
-func (c *Conn) arm(d time.Duration) { c.rare().timer.Reset(d) }
-
-func (c *Conn) disarm() {
-	if c.seldom != nil {
-		c.seldom.timer.Stop()
-	}
-}
-
-func (c *Conn) expired() {
-	switch c.state {
-	case stateConnecting:
-		c.kill(ErrDialTimeout, false)
-	case stateFlushing:
-		c.kill(reasonOr(c.why(), ErrWriteTimeout), true)
-	case stateDraining:
-		c.kill(c.why(), false)
-	}
-}
-
-func reasonOr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
-}
-
-// noSocket stands in for the socket of a Conn that could not be dialled.
-type noSocket struct{ peer netip.AddrPort }
-
-func (noSocket) read([]byte) (int, error)        { return 0, ErrClosed }
-func (noSocket) write([]byte) (int, error)       { return 0, ErrClosed }
-func (noSocket) writev(a, b []byte) (int, error) { return 0, ErrClosed }
-func (noSocket) closeWrite() error               { return ErrClosed }
-func (noSocket) close(bool)                      {}
-func (noSocket) local() netip.AddrPort           { return netip.AddrPort{} }
-func (s noSocket) remote() netip.AddrPort        { return s.peer }

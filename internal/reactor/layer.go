@@ -15,3 +15,43 @@ type Layer interface {
 	// CloseWrite tells the peer, by Conn.WireWrite, that nothing more will come.
 	CloseWrite() error
 }
+
+// layered is a Layer with what only a Conn that has one needs.
+type layered struct {
+	Layer
+	wire queue // what it made of output, for the socket
+}
+
+// SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
+// the wire passes through it, input that was kept unconsumed included (unless another layer has
+// decoded it already), and so does what is written; what was queued before goes out first, as it
+// would have. Plaintext that already waits inside ly is presented in the same turn.
+func (c *Conn) SetLayer(ly Layer) {
+	if c.state == stateDead {
+		return
+	}
+	plain := c.layer == nil
+	if !plain && !c.encode() {
+		return // the old layer failed
+	}
+	unsent := *c.sendQueue()
+	c.out, c.layer = queue{}, nil
+	if ly != nil {
+		c.layer = &layered{Layer: ly}
+	}
+	*c.sendQueue() = unsent
+	c.flags &^= flagLayer | flagUnfed | flagAgain
+	switch {
+	case plain && ly != nil:
+		c.flags |= flagUnfed
+		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
+			c.flags = c.flags&^flagEnded | flagReadable
+		}
+	case len(c.in) > 0:
+		c.flags |= flagAgain
+	}
+	if ly != nil {
+		c.flags |= flagLayer
+	}
+	c.ready()
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync/atomic"
 	"time"
 )
@@ -199,54 +198,6 @@ func (l *Loop) Conns() int { return l.conns }
 
 // Stats are the counters so far.
 func (l *Loop) Stats() Stats { return l.stats }
-
-// Dial starts to connect to addr. h.Connected follows, or h.Closed with the reason, ErrDialTimeout
-// after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
-// Connected is queued.
-func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
-	c := &Conn{loop: l, h: h, state: stateConnecting}
-	l.stats.Dialled++
-	s, err := l.dial(addr, c)
-	if err != nil {
-		c.sock = noSocket{addr}
-		c.bury(err)
-		return c
-	}
-	c.sock = s
-	l.link(c)
-	if timeout > 0 {
-		c.arm(timeout)
-	}
-	return c
-}
-
-// dial makes the socket of c within the budget.
-func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
-	if l.ended {
-		return nil, ErrClosed
-	}
-	b := l.cfg.Budget
-	if b != nil && !b.spend(1) {
-		return nil, ErrExhausted
-	}
-	s, err := l.eng.dial(addr)
-	if err == nil {
-		if err = l.eng.register(s, c); err != nil {
-			s.close(true)
-		}
-	}
-	switch {
-	case b == nil:
-	case err == nil:
-		c.flags |= flagDialled
-	default:
-		b.restore(1)
-		if Exhausted(err) {
-			b.failures.Add(1)
-		}
-	}
-	return s, err
-}
 
 // turn is one turn of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
 func (l *Loop) turn(limit time.Duration) error {

@@ -1,0 +1,81 @@
+package reactor
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Dial starts to connect to addr. h.Connected follows, or h.Closed with the reason, ErrDialTimeout
+// after timeout (<= 0: the system's own); neither inside Dial itself. What is written before
+// Connected is queued.
+func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn {
+	c := &Conn{loop: l, h: h, state: stateConnecting}
+	l.stats.Dialled++
+	s, err := l.dial(addr, c)
+	if err != nil {
+		c.sock = noSocket{addr}
+		c.bury(err)
+		return c
+	}
+	c.sock = s
+	l.link(c)
+	if timeout > 0 {
+		c.arm(timeout)
+	}
+	return c
+}
+
+// dial makes the socket of c within the budget.
+func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
+	if l.ended {
+		return nil, ErrClosed
+	}
+	b := l.cfg.Budget
+	if b != nil && !b.spend(1) {
+		return nil, ErrExhausted
+	}
+	s, err := l.eng.dial(addr)
+	if err == nil {
+		if err = l.eng.register(s, c); err != nil {
+			s.close(true)
+		}
+	}
+	switch {
+	case b == nil:
+	case err == nil:
+		c.flags |= flagDialled
+	default:
+		b.restore(1)
+		if Exhausted(err) {
+			b.failures.Add(1)
+		}
+	}
+	return s, err
+}
+
+// connected ends the connecting state.
+func (c *Conn) connected() {
+	if err := c.sock.(dialer).connectError(); err != nil {
+		c.kill(err, false)
+		return
+	}
+	c.disarm()
+	c.seldom = nil
+	c.state = stateOpen
+	c.flags |= flagWritable
+	if c.Pending() > 0 || c.flags&flagShut != 0 {
+		c.markDirty()
+	}
+	c.h.Connected(c)
+}
+
+// noSocket stands in for the socket of a Conn that could not be dialled.
+type noSocket struct{ peer netip.AddrPort }
+
+func (noSocket) read([]byte) (int, error)        { return 0, ErrClosed }
+func (noSocket) write([]byte) (int, error)       { return 0, ErrClosed }
+func (noSocket) writev(a, b []byte) (int, error) { return 0, ErrClosed }
+func (noSocket) closeWrite() error               { return ErrClosed }
+func (noSocket) close(bool)                      {}
+func (noSocket) local() netip.AddrPort           { return netip.AddrPort{} }
+func (s noSocket) remote() netip.AddrPort        { return s.peer }
