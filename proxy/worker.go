@@ -5,48 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"turnout/routing"
 	"turnout/routing/header"
 )
-
-// Timeouts are the limits that no route can change. A zero field is not a limit
-// but an error of whoever built the value: start from DefaultTimeouts.
-type Timeouts struct {
-	RequestHead time.Duration // first byte of a request to the end of its head
-	KeepAlive   time.Duration // between two requests of a connection
-	Client      time.Duration // a client that neither sends its body nor reads the answer
-	Connect     time.Duration // one attempt to connect an endpoint
-	ClientHello time.Duration // the first bytes on the TLS port
-	ClientFin   time.Duration // a tunnel whose client has ended its sending
-	ServerFin   time.Duration // a tunnel whose endpoint has
-	Drain       time.Duration // running exchanges when the router stops
-}
-
-// DefaultTimeouts are those of the router this one replaces.
-func DefaultTimeouts() Timeouts {
-	return Timeouts{
-		RequestHead: 10 * time.Second, KeepAlive: 300 * time.Second, Client: 30 * time.Second,
-		Connect: 5 * time.Second, ClientHello: 5 * time.Second, ClientFin: time.Second, ServerFin: time.Second, Drain: 30 * time.Second,
-	}
-}
-
-// Validate names the first field that is not positive.
-func (t Timeouts) Validate() error {
-	for _, f := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"RequestHead", t.RequestHead}, {"KeepAlive", t.KeepAlive}, {"Client", t.Client}, {"Connect", t.Connect},
-		{"ClientHello", t.ClientHello}, {"ClientFin", t.ClientFin}, {"ServerFin", t.ServerFin}, {"Drain", t.Drain},
-	} {
-		if f.d <= 0 {
-			return fmt.Errorf("timeout %s is %v, it must be positive", f.name, f.d)
-		}
-	}
-	return nil
-}
 
 // maxAttempts bounds the endpoints one request may try: the first and three more,
 // as the router this one replaces.

@@ -1,0 +1,163 @@
+package h1
+
+import (
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// maxInformational bounds the 1xx heads before one final response.
+const maxInformational = 16
+
+// Data implements reactor.Handler.
+func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
+	n := 0
+	for n < len(p) && !cc.paused {
+		switch cc.state {
+		case clientHead:
+			used, ok := cc.readHead(p[n:])
+			n += used
+			if !ok {
+				return n
+			}
+		case clientBody:
+			n += cc.readBody(p[n:])
+		case clientIdle:
+			// Bytes nobody asked for: the connection cannot be trusted (RFC 9112 section 11.2).
+			cc.pool.remove(cc)
+			cc.shut()
+			return len(p)
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// readHead looks for a complete head; ok is false when more bytes are needed or
+// the connection is not this one's any more.
+func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
+	cc.answered = true
+	end, err := wire.FindHeadEnd(p, cc.searched, cc.ps.cfg.Limits)
+	if err != nil {
+		cc.fail(proxy.FaultMalformed)
+		return len(p), false
+	}
+	if end == 0 {
+		cc.searched = max(len(p)-3, 0)
+		return 0, false
+	}
+	cc.searched = 0
+	if cc.rs == nil {
+		cc.rs = cc.ps.responses.get()
+	}
+	rs := cc.rs
+	method := methodGet
+	if cc.headOnly {
+		method = methodHead
+	}
+	if err := rs.parse(p[:end], method, cc.ps.cfg.Limits); err != nil {
+		cc.fail(proxy.FaultMalformed)
+		return len(p), false
+	}
+	if st := rs.head.Status; st < 200 && st != 101 {
+		if cc.informed++; cc.informed > maxInformational {
+			cc.fail(proxy.FaultMalformed)
+			return len(p), false
+		}
+		cc.ex.ResponseInformational(&rs.head)
+		return end, cc.state == clientHead
+	}
+	ex := cc.ex
+	switch rs.resp.Body {
+	case wire.BodyNone:
+		if rs.head.Status == 101 {
+			ex.ResponseHead(&rs.head, true)
+			if cc.state == clientHead { // refused
+				cc.shut()
+			}
+			return end, false
+		}
+		more := len(p) > end
+		cc.state, cc.ex = clientIdle, nil
+		ex.ResponseHead(&rs.head, true)
+		cc.responseEnd(more)
+		return end, cc.state == clientIdle && more
+	case wire.BodyLength:
+		cc.remaining = rs.resp.ContentLength
+	case wire.BodyChunked:
+		rs.body.Reset(wire.ChunkLimits{})
+	}
+	cc.state = clientBody
+	ex.ResponseHead(&rs.head, false)
+	return end, cc.state == clientBody
+}
+
+var (
+	methodGet  = []byte("GET")
+	methodHead = []byte("HEAD")
+)
+
+// readBody relays body bytes and returns how many it used.
+func (cc *clientConn) readBody(p []byte) int {
+	switch cc.rs.resp.Body {
+	case wire.BodyLength:
+		take := p[:min(int64(len(p)), cc.remaining)]
+		cc.remaining -= int64(len(take))
+		cc.ex.ResponseData(take)
+		if cc.remaining == 0 && cc.state == clientBody {
+			cc.complete(nil, len(p) > len(take))
+		}
+		return len(take)
+	case wire.BodyChunked:
+		used := 0
+		for used < len(p) && cc.state == clientBody && !cc.paused {
+			data, n, state, err := cc.rs.body.Next(p[used:])
+			used += n
+			if err != nil {
+				cc.fail(proxy.FaultMalformed)
+				return len(p)
+			}
+			if len(data) > 0 {
+				cc.ex.ResponseData(data)
+			}
+			if state == wire.ChunkDone && cc.state == clientBody {
+				cc.complete(cc.rs.body.Trailers(), len(p) > used)
+			}
+			if state == wire.ChunkMore {
+				break
+			}
+		}
+		return used
+	default: // until close
+		cc.ex.ResponseData(p)
+		return len(p)
+	}
+}
+
+// complete ends the response; more says that bytes follow it, which nobody asked for.
+func (cc *clientConn) complete(trailers []proxy.Field, more bool) {
+	ex := cc.ex
+	cc.state, cc.ex = clientIdle, nil
+	ex.ResponseEnd(trailers)
+	cc.responseEnd(more)
+}
+
+// responseEnd decides whether the connection may serve another request.
+func (cc *clientConn) responseEnd(more bool) {
+	if cc.state != clientIdle {
+		return // aborted meanwhile
+	}
+	cc.pool.habit.heard(cc.rs.resp.IdleTimeout)
+	keep := cc.sent && !more && cc.rs.resp.KeepAlive && cc.c.Pending() == 0
+	cc.recycle()
+	if cc.paused {
+		cc.paused = false
+		cc.c.Resume()
+	}
+	if !keep {
+		cc.shut()
+		return
+	}
+	cc.park()
+}
