@@ -1,8 +1,9 @@
 package balancer
 
 import (
-	"sync"
 	"time"
+
+	"turnout/internal/shared"
 )
 
 // The retry budget of a pool: in the last budgetSlots seconds, a fifth of its requests
@@ -18,7 +19,7 @@ const (
 // budget counts retries in a ring of seconds. It is looked at by retries alone:
 // requests are counted by their servers anyway.
 type budget struct {
-	mu    sync.Mutex
+	mu    shared.Mutex
 	slot  int64               // number of the current second, of the clock of the callers
 	spent [budgetSlots]uint64 // retries
 	began [budgetSlots]uint64 // requests of the pool when the second began

@@ -48,7 +48,19 @@ func (p *Pool) eject(s *Server) {
 	if r.clock == nil {
 		return
 	}
+	back, ready := p.tryEject(s)
+	if back == 0 {
+		return
+	}
+	call(ready)
+	r.clock.AfterFunc(back, func() { p.readmit(s) })
+}
+
+// tryEject takes s out if that may be, and says for how long; 0 = it stays in.
+func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
+	r := p.registry
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	set := p.set.Load()
 	may, out := 0, 0
 	for i, v := range set.servers {
@@ -63,17 +75,13 @@ func (p *Pool) eject(s *Server) {
 	if p.dropped || s.ejected.Load() || out+1 > may/2 {
 		s.streak.Store(0) // so that not every further failure takes the lock
 		s.errors.Store(0)
-		r.mu.Unlock()
-		return
+		return 0, nil
 	}
 	s.ejected.Store(true)
 	r.ejections.Add(1)
-	back := min(ejectTime<<min(s.ejections.Load(), 10), ejectTimeMax)
+	back = min(ejectTime<<min(s.ejections.Load(), 10), ejectTimeMax)
 	s.ejections.Add(1)
-	ready := p.rebuild()
-	r.mu.Unlock()
-	call(ready)
-	r.clock.AfterFunc(back, func() { p.readmit(s) })
+	return back, p.rebuild()
 }
 
 // readmit ends the ejection of s.

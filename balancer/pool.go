@@ -157,10 +157,7 @@ func (p *Pool) publish(old, next *set) []*Waiter {
 	}
 	next.plant()
 	p.budget.left(old, next)
-	p.queue.mu.Lock()
-	p.set.Store(next)
-	ready := p.requeue(old)
-	p.queue.mu.Unlock()
+	ready := p.requeue(old, next)
 	if old.limit > 0 && next.limit == 0 {
 		for _, s := range next.servers {
 			s.limited.Store(nil)

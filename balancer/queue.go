@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"turnout/internal/shared"
 )
 
 // Waiter is a place in the queue of a Pool whose servers have as many requests as
@@ -76,7 +77,7 @@ func (l *line) remove(w *Waiter) {
 // No wake-up is lost: who queues counts itself first and looks for a free server
 // then, who leaves a server frees it first and looks for waiters then.
 type queue struct {
-	mu     sync.Mutex
+	mu     shared.Mutex
 	any    line
 	ticket uint64
 	_      [cacheLine]byte
@@ -169,18 +170,22 @@ func (w *Waiter) Leave() {
 	if p == nil {
 		return
 	}
-	q := &p.queue
+	if l, leased := p.queue.drop(w); leased {
+		l.Release() // the next one has it
+	}
+}
+
+// drop ends the waiting of w and returns what was given for it.
+func (q *queue) drop(w *Waiter) (l Lease, leased bool) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if w.line != nil {
 		w.line.remove(w)
 		q.length.Add(-1)
 	}
-	l, leased := w.lease, w.leased
+	l, leased = w.lease, w.leased
 	w.forget()
-	q.mu.Unlock()
-	if leased {
-		l.Release() // the next one has it
-	}
+	return l, leased
 }
 
 func (w *Waiter) forget() {
@@ -201,9 +206,7 @@ func (q *queue) give(w *Waiter, l Lease, leased bool) {
 func (p *Pool) released(s *Server) {
 	q := &p.queue
 	for q.length.Load() > 0 {
-		q.mu.Lock()
 		w := p.admit(s)
-		q.mu.Unlock()
 		if w == nil {
 			return
 		}
@@ -214,6 +217,8 @@ func (p *Pool) released(s *Server) {
 // admit gives a place on s to the oldest waiter it will do for, nil if there is no
 // such waiter or no place.
 func (p *Pool) admit(s *Server) *Waiter {
+	p.queue.mu.Lock()
+	defer p.queue.mu.Unlock()
 	set := p.set.Load()
 	w := s.line.first
 	if set.index(s) >= 0 {
@@ -235,11 +240,13 @@ func (p *Pool) admit(s *Server) *Waiter {
 	return w
 }
 
-// requeue is called when the set has changed: everybody looks for a server again, in
-// the order of the tickets. The lock is held; Ready of those it returns is for the
-// caller to call without it.
-func (p *Pool) requeue(old *set) []*Waiter {
+// requeue changes the set: everybody looks for a server again, in the order of the
+// tickets. Ready of those it returns is for the caller to call.
+func (p *Pool) requeue(old, next *set) []*Waiter {
 	q := &p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.set.Store(next)
 	if q.length.Load() == 0 {
 		return nil
 	}
@@ -255,7 +262,6 @@ func (p *Pool) requeue(old *set) []*Waiter {
 		collect(&s.line)
 	}
 	slices.SortFunc(all, func(a, b *Waiter) int { return cmp.Compare(a.ticket, b.ticket) })
-	next := p.set.Load()
 	ready := all[:0]
 	for _, w := range all {
 		if p.reconsider(next, w) {

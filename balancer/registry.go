@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"turnout/internal/shared"
 )
 
 // endpointKey is the full identity of an endpoint.
@@ -57,7 +58,7 @@ func (e *Endpoint) Retired() bool { return e.retired.Load() }
 // Registry owns the endpoints and pools that outlive every table. It is made by
 // NewRegistry and safe for use by any goroutine.
 type Registry struct {
-	mu        sync.Mutex
+	mu        shared.Mutex
 	pools     map[string]*Pool
 	endpoints map[endpointKey]*Endpoint
 	unused    map[*Endpoint]struct{} // refs == 0, not yet swept

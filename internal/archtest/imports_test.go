@@ -14,8 +14,9 @@ var direction = []struct {
 	may    []string // rooms, each with what lies below it
 	reason string
 }{
-	{"balancer", nil, "the bottom of the request path: it must be usable by anything"},
-	{"internal/ratelimit", nil, "counters by address; it knows neither routes nor requests"},
+	{"internal/shared", nil, "a lock; it knows nothing of what it guards"},
+	{"balancer", []string{"internal/shared"}, "the bottom of the request path: it must be usable by anything"},
+	{"internal/ratelimit", []string{"internal/shared"}, "counters by address; it knows neither routes nor requests"},
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
 	{"routing", []string{"balancer", "internal/ratelimit", "internal/opensslkey"}, "a table is plain data and pools; it knows nobody who reads it"},
 	{"routing/keypair", []string{"internal/opensslkey"}, "certificates and keys as they are written; it knows nobody who serves them"},

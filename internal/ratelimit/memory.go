@@ -2,9 +2,10 @@ package ratelimit
 
 import (
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"turnout/internal/shared"
 )
 
 // DefaultAddresses is how many addresses a Memory has by default.
@@ -25,7 +26,7 @@ type Memory struct {
 	used  atomic.Int64 // entries of all shards, unused ones too
 	share atomic.Int64 // entries of a shard, when all tables that remember anything have the same
 
-	mu     sync.Mutex
+	mu     shared.Mutex
 	tables map[*Table]struct{} // those that remember anything
 }
 

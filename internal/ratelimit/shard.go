@@ -1,6 +1,6 @@
 package ratelimit
 
-import "sync"
+import "turnout/internal/shared"
 
 const (
 	sweepStep   = 2 // expired entries given back per call, more than can be added
@@ -18,7 +18,7 @@ const (
 
 // shard is a part of the addresses. Each is in one list, the least recently seen one last.
 type shard struct {
-	mu      sync.Mutex
+	mu      shared.Mutex
 	index   map[key]int32
 	entries []entry
 	free    int32 // list of unused entries, by next

@@ -107,13 +107,17 @@ func (k *Ticket) Leave() {
 	if k.table == nil {
 		return
 	}
-	s := k.table.shard(k.addr)
+	k.table.shard(k.addr).leave(k.addr)
+	*k = Ticket{}
+}
+
+// leave ends a connection of addr.
+func (s *shard) leave(addr key) {
 	s.mu.Lock()
-	if i, ok := s.index[k.addr]; ok {
+	defer s.mu.Unlock()
+	if i, ok := s.index[addr]; ok {
 		s.entries[i].open--
 	}
-	s.mu.Unlock()
-	*k = Ticket{}
 }
 
 // Len is the number of addresses remembered.
