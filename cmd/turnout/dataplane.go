@@ -110,7 +110,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	}
 	d.health, err = health.NewMonitor(health.MonitorConfig{
 		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, ConnectTimeout: cfg.Timeouts.Connect,
-		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked,
+		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked, Panicked: d.checkPanicked,
 	})
 	if err != nil || cfg.Late {
 		return d, err

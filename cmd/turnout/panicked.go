@@ -30,6 +30,11 @@ func (d *dataplane) handshakePanicked(v any, stack []byte) {
 	d.panicked("BUG: panic in a TLS handshake, whose connection was reset", v, stack)
 }
 
+// checkPanicked tells of a panic over one health check. Every loop calls it.
+func (d *dataplane) checkPanicked(v any, stack []byte) {
+	d.panicked("BUG: panic over a health check, which is not made any more; its endpoint counts as up", v, stack)
+}
+
 func (d *dataplane) panicked(what string, v any, stack []byte) {
 	d.panics.Add(1)
 	now := time.Now().UnixNano()

@@ -32,6 +32,10 @@ type Config struct {
 	MostPerSecond int
 	Seed          uint64 // of the spread, for tests; 0 = another one each time
 	Stats         *Stats // what to count in; nil = in one of the checker's own
+
+	// Panicked, if it is set, contains panics over one check. It is told on the loop; the check is made no more until Check asks
+	// for it anew, and its endpoint counts as up. Without it they are panics like any other.
+	Panicked func(v any, stack []byte)
 }
 
 // Checker makes the checks it is told to. All its methods are for the goroutine of its loop.
@@ -201,6 +205,7 @@ const (
 
 // tick is the time of the next check, or the end of patience with the one that runs.
 func (ck *check) tick() {
+	defer ck.contain()
 	if ck.c != nil {
 		ck.end(Result{Outcome: timeouts[ck.phase]})
 		return
@@ -218,6 +223,7 @@ func (ck *check) tick() {
 }
 
 func (ck *check) dial() {
+	defer ck.contain()
 	ck.place.running++
 	ck.phase, ck.searched, ck.interim = layer4, 0, 0
 	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))

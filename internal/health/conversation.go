@@ -9,6 +9,7 @@ import (
 
 // Connected implements reactor.Handler.
 func (ck *check) Connected(c *reactor.Conn) {
+	defer ck.contain()
 	if c != ck.c {
 		return
 	}
@@ -28,6 +29,7 @@ func (ck *check) Connected(c *reactor.Conn) {
 	}
 	ck.phase = layer6
 	secure(c, id, func(err error) {
+		defer ck.contain()
 		switch {
 		case c != ck.c:
 		case err != nil:
@@ -62,6 +64,7 @@ var methodGet = []byte("GET")
 // Data implements reactor.Handler. What a server says without being asked does not matter, and neither does what follows the
 // head of its answer.
 func (ck *check) Data(c *reactor.Conn, p []byte) int {
+	defer ck.contain()
 	if c != ck.c || ck.phase != layer7 {
 		return len(p)
 	}
@@ -104,6 +107,7 @@ func (ck *check) judge(status int) {
 
 // EOF implements reactor.Handler.
 func (ck *check) EOF(c *reactor.Conn) {
+	defer ck.contain()
 	if c == ck.c && ck.phase == layer7 {
 		ck.end(Result{Outcome: L7RSP})
 	}
@@ -114,6 +118,7 @@ func (ck *check) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler.
 func (ck *check) Closed(c *reactor.Conn, why error) {
+	defer ck.contain()
 	switch {
 	case c != ck.c:
 	case reactor.Exhausted(why):

@@ -22,6 +22,8 @@ type MonitorConfig struct {
 	Answer         wire.Limits
 	// Changed is told, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
 	Changed func(c *balancer.Check, up bool, why Result)
+	// Panicked is that of each Checker.
+	Panicked func(v any, stack []byte)
 }
 
 // Stats counts checks. Any goroutine may read it.
@@ -72,7 +74,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	for _, loop := range cfg.Loops {
 		ln := &lane{loop: loop}
 		var err error
-		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer, Changed: m.changed, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
+		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer, Changed: m.changed, Panicked: cfg.Panicked, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
 		}
