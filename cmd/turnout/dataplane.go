@@ -109,7 +109,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		}
 	}
 	d.health, err = health.NewMonitor(health.MonitorConfig{
-		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, ConnectTimeout: cfg.Timeouts.Connect,
+		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, Negotiate: client.Negotiate, ConnectTimeout: cfg.Timeouts.Connect,
 		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked, Panicked: d.checkPanicked,
 	})
 	if err != nil || cfg.Late {

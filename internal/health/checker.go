@@ -16,6 +16,9 @@ type Config struct {
 	Loop *reactor.Loop
 	// Secure starts TLS on a connection as for requests in HTTP/1.1; tlsmux.Client.Secure. nil: endpoints that want TLS are down.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
+	// Negotiate starts TLS with all protocols of requests on offer, for checks that ask nothing: an endpoint that speaks HTTP/2
+	// alone is well; tlsmux.Client.Negotiate. nil = Secure does it.
+	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
 	// Changed is told on the loop when a check begins to fail or succeeds again, and the result that decided it.
 	Changed func(c *balancer.Check, up bool, why Result)
 

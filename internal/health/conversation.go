@@ -13,9 +13,9 @@ func (ck *check) Connected(c *reactor.Conn) {
 	if c != ck.c {
 		return
 	}
-	id, secure := ck.of.Endpoint().TLS(), ck.k.cfg.Secure
+	id := ck.of.Endpoint().TLS()
 	switch {
-	case id != nil && secure == nil:
+	case id != nil && ck.k.cfg.Secure == nil:
 		ck.end(Result{Outcome: L6RSP})
 		return
 	case id == nil && !ck.of.HTTP().Asks():
@@ -28,21 +28,28 @@ func (ck *check) Connected(c *reactor.Conn) {
 		return
 	}
 	ck.phase = layer6
-	secure(c, id, func(err error) {
-		defer ck.contain()
-		switch {
-		case c != ck.c:
-		case err != nil:
-			ck.end(Result{Outcome: L6RSP})
-		default:
-			c.SetHandler(ck)
-			if !ck.of.HTTP().Asks() {
-				ck.end(Result{Outcome: L6OK})
-				return
-			}
-			ck.ask()
+	if negotiate := ck.k.cfg.Negotiate; negotiate != nil && !ck.of.HTTP().Asks() {
+		negotiate(c, id, func(_ string, err error) { ck.secured(c, err) })
+		return
+	}
+	ck.k.cfg.Secure(c, id, func(err error) { ck.secured(c, err) })
+}
+
+// secured goes on after the TLS handshake of c.
+func (ck *check) secured(c *reactor.Conn, err error) {
+	defer ck.contain()
+	switch {
+	case c != ck.c:
+	case err != nil:
+		ck.end(Result{Outcome: L6RSP})
+	default:
+		c.SetHandler(ck)
+		if !ck.of.HTTP().Asks() {
+			ck.end(Result{Outcome: L6OK})
+			return
 		}
-	})
+		ck.ask()
+	}
 }
 
 // ask sends the request.

@@ -18,6 +18,7 @@ type MonitorConfig struct {
 	Registry       *balancer.Registry
 	Loops          []*reactor.Loop
 	Secure         func(c *reactor.Conn, id *balancer.TLS, done func(error))
+	Negotiate      func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
 	ConnectTimeout time.Duration
 	Answer         wire.Limits
 	// Changed is told, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
@@ -74,7 +75,10 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	for _, loop := range cfg.Loops {
 		ln := &lane{loop: loop}
 		var err error
-		ln.checker, err = NewChecker(Config{Loop: loop, Secure: cfg.Secure, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer, Changed: m.changed, Panicked: cfg.Panicked, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1)})
+		ln.checker, err = NewChecker(Config{
+			Loop: loop, Secure: cfg.Secure, Negotiate: cfg.Negotiate, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer,
+			Changed: m.changed, Panicked: cfg.Panicked, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1),
+		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
 		}

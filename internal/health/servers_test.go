@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +38,7 @@ func expect(t *testing.T, ask balancer.HTTPCheck, addr netip.AddrPort, id *balan
 	}
 	found := make(chan Result, 1)
 	checker, err := NewChecker(Config{
-		Loop: group.Loops()[0], Secure: client.Secure, Timeout: time.Second, Rise: 1, Fall: 1,
+		Loop: group.Loops()[0], Secure: client.Secure, Negotiate: client.Negotiate, Timeout: time.Second, Rise: 1, Fall: 1,
 		Changed: func(_ *balancer.Check, _ bool, why Result) {
 			select {
 			case found <- why:
@@ -205,6 +207,23 @@ func TestSecureServers(t *testing.T) {
 			s.StartTLS()
 			defer s.Close()
 			expect(t, c.ask, s.Listener.Addr().(*net.TCPAddr).AddrPort(), c.id, c.want)
+		})
+	}
+	for want, ask := range map[string]balancer.HTTPCheck{"L6OK 0": {}, "L6RSP 0": askHealthz} {
+		t.Run("HTTP/2 alone "+want, func(t *testing.T) {
+			pair := testcert.Sign(t, &x509.Certificate{NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}, ca).TLS()
+			cfg := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}
+			cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				if !slices.Contains(hello.SupportedProtos, "h2") {
+					return nil, errors.New("no protocol in common")
+				}
+				return cfg, nil
+			}
+			addr := serve(t, func(c net.Conn) {
+				_ = tls.Server(c, cfg).Handshake()
+				_, _ = io.Copy(io.Discard, c)
+			})
+			expect(t, ask, addr, identity(ca, ""), want)
 		})
 	}
 	t.Run("not TLS", func(t *testing.T) {
