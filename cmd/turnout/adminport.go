@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"turnout/internal/admin"
 	"turnout/tlsmux"
@@ -92,6 +95,24 @@ func parseMetricsCurves(s string) ([]tls.CurveID, error) {
 		return nil, errors.New("no valid curves found")
 	}
 	return groups, nil
+}
+
+// visitors is who may read the admin port, and how it speaks TLS to them.
+type visitors struct {
+	login  admin.Login
+	tls    *tls.Config // nil = not at all
+	failed func(error) // logs
+}
+
+// visitors reads the files.
+func (a *adminOptions) visitors(review func(ctx context.Context, token, method, path string) (status int, text string), log *zap.Logger) (v visitors, err error) {
+	v.failed = func(err error) { log.Error(err.Error()) }
+	if v.login, err = a.login(); err != nil {
+		return v, err
+	}
+	v.login.Review = review
+	v.tls, err = a.tls(v.failed)
+	return v, err
 }
 
 // login is who may read the admin port.

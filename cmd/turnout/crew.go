@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 )
 
 // crew is goroutines that are stopped together.
@@ -13,21 +16,24 @@ type crew struct {
 	failed  chan<- error
 	running sync.WaitGroup
 
-	mu  sync.Mutex
-	err error // of those that were told to stop
+	mu   sync.Mutex
+	err  error          // of those that were told to stop
+	left map[string]int // those that have not ended, by name
 }
 
 // newCrew makes an empty crew. failed is told of the first goroutine that ends although
 // nobody asked it to.
 func newCrew(failed chan<- error) *crew {
-	c := &crew{failed: failed}
+	c := &crew{failed: failed, left: map[string]int{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// start runs one goroutine of the crew.
-func (c *crew) start(run func(context.Context) error) {
+// start runs one goroutine of the crew. name tells people what it does.
+func (c *crew) start(name string, run func(context.Context) error) {
+	c.count(name, 1)
 	c.running.Go(func() {
+		defer c.count(name, -1)
 		err := run(c.ctx)
 		if c.ctx.Err() != nil {
 			c.mu.Lock()
@@ -45,9 +51,23 @@ func (c *crew) start(run func(context.Context) error) {
 	})
 }
 
-// stop ends all goroutines, waits for them and returns their errors.
-func (c *crew) stop() error {
+// count notes that goroutines of a name began or ended.
+func (c *crew) count(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left[name] += n; c.left[name] == 0 {
+		delete(c.left, name)
+	}
+}
+
+// stop ends all goroutines, waits for them, but no longer than patience, and returns their errors. Whoever is held up
+// by a file system that does not answer must not hold up the end of the process; left is who that is.
+func (c *crew) stop(patience time.Duration) (left []string, err error) {
 	c.cancel()
-	c.running.Wait()
-	return c.err
+	ended := make(chan struct{})
+	go func() { c.running.Wait(); close(ended) }()
+	within(patience, ended)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.left)), c.err
 }

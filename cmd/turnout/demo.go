@@ -14,6 +14,8 @@ import (
 // runDemo is the demo subcommand: examples and pods in a temporary folder, and a
 // router that serves them on loopback addresses.
 func runDemo(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) (err error) {
+	signals := catchSignals()
+	defer signals.release()
 	o, warnings, err := parseOptions(args, env,
 		"http-addr", "127.0.0.1:8080", "https-addr", "127.0.0.1:8443", "admin-addr", "127.0.0.1:1936",
 		"allow-wildcard-routes", "true", "router-domain", "apps.example.com",
@@ -35,18 +37,17 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 		return fmt.Errorf("cannot make a folder for the examples: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx = signals.obey(ctx, log, func() { _ = os.RemoveAll(dir) }) // the process ends without another word
 	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	o.manifests = dir
-	r, err := newRouter(o, log, stdout)
-	if err != nil {
+	r, err := signals.start(ctx, o, log, stdout)
+	if err != nil || r == nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
 	return r.run(ctx, func() error {
 		return d.Print(stdout, demo.Addresses{HTTP: r.data.HTTP(), HTTPS: r.data.HTTPS(), Admin: r.admin.Addr()})
 	})

@@ -79,12 +79,15 @@ func (q *logQueue) drain(batch []byte) []byte {
 	}
 }
 
-// close writes what waits and ends the goroutine. It gives up after patience. Lines that come later are lost.
+// close writes what waits and ends the goroutine. It gives up after patience. Lines that come later are lost. Any
+// goroutine may call it, also more than once.
 func (q *logQueue) close(patience time.Duration) {
 	q.mu.Lock()
-	q.ended = true
+	if !q.ended {
+		q.ended = true
+		close(q.wake)
+	}
 	q.mu.Unlock()
-	close(q.wake)
 	within(patience, q.done)
 }
 

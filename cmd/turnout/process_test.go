@@ -68,6 +68,15 @@ func startListening(t *testing.T, env []string, args ...string) *process {
 // startProcess starts a router by its command and waits until it listens.
 func startProcess(t *testing.T, c *exec.Cmd) *process {
 	t.Helper()
+	p := launch(t, c)
+	listening := p.line("listening")
+	p.http, p.https, p.admin = fmt.Sprint(listening["http"]), fmt.Sprint(listening["https"]), fmt.Sprint(listening["admin"])
+	return p
+}
+
+// launch starts a router that need not get as far as to listen.
+func launch(t *testing.T, c *exec.Cmd) *process {
+	t.Helper()
 	p := &process{Cmd: c, t: t}
 	stderr, err := p.StderrPipe()
 	if err != nil {
@@ -77,12 +86,10 @@ func startProcess(t *testing.T, c *exec.Cmd) *process {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	listening := p.line("listening")
-	p.http, p.https, p.admin = fmt.Sprint(listening["http"]), fmt.Sprint(listening["https"]), fmt.Sprint(listening["admin"])
 	return p
 }
 
-// line reads the log up to the line with msg and returns it.
+// line reads the log up to the line with msg, "" = the next line, and returns it.
 func (p *process) line(msg string) map[string]any {
 	p.t.Helper()
 	for {
@@ -94,7 +101,7 @@ func (p *process) line(msg string) map[string]any {
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
 			p.t.Fatalf("log line is not JSON: %s", text)
 		}
-		if m["msg"] == msg {
+		if m["msg"] == msg || msg == "" {
 			return m
 		}
 	}
@@ -368,6 +375,9 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p.line("stopping")
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
+	}
+	if line := p.line("second signal: the process ends at once"); line["while"] != string(stopping) {
+		t.Errorf("the log says %v", line)
 	}
 	if got := p.status(); got != 1 {
 		t.Errorf("status %d", got)

@@ -40,17 +40,20 @@ type router struct {
 	rotation *rotation // of the default certificate
 	podCA    *podCA    // nil = there is none
 	clients  clientRooms
+	visitors visitors // of the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, token, method, path string) (status int, text string)
 
+	enter       func(stage)           // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there
 	predecessor *handover.Predecessor // nil = none, or it has let go
 	handover    *handover.Server      // nil = nobody can take over
 }
 
-// newRouter makes the rooms from o and listens on the ports that are not opened late.
-func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
-	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{})}
+// newRouter makes the rooms from o and listens on the ports that are not opened late. enter is told what is done now.
+func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(stage)) (*router, error) {
+	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
+	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err
 	}
@@ -67,6 +70,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
 func (r *router) furnish(stdout io.Writer) error {
 	o, log := r.o, r.log
 	r.late = o.bindAfterSync || r.predecessor != nil
+	r.enter(readingFiles)
 	source := o.certificate
 	source.Domain = o.domain
 	var err error
@@ -114,9 +118,14 @@ func (r *router) furnish(stdout io.Writer) error {
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.AccessLog = r.access
 	}
+	if r.visitors, err = o.adminPort.visitors(r.review, log); err != nil {
+		r.closeLog()
+		return err
+	}
 	data.Late, data.Inherit = r.late, r.inherit()
 	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
+	r.enter(openingPorts)
 	if r.data, err = newDataplane(data); err == nil {
 		err = r.clients.attach(r.data.policy)
 	}
@@ -156,19 +165,9 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
-	login, err := r.o.adminPort.login()
-	if err != nil {
-		return err
-	}
-	login.Review = r.review
-	failed := func(err error) { r.log.Error(err.Error()) }
-	secure, err := r.o.adminPort.tls(failed)
-	if err != nil {
-		return err
-	}
 	r.admin, err = admin.New(admin.Config{
-		Login:    login,
-		TLS:      secure,
+		Login:    r.visitors.login,
+		TLS:      r.visitors.tls,
 		Addr:     r.o.adminAddr,
 		Listener: listener,
 		Ready:    r.control.Ready(),
@@ -176,7 +175,7 @@ func (r *router) startAdmin() error {
 		Notes:    func() any { return r.control.Explanations() },
 		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
 		Metrics:  handler,
-		Log:      failed,
+		Log:      r.visitors.failed,
 	})
 	return err
 }
@@ -193,29 +192,11 @@ func (r *router) sourceCounts() metrics.Source {
 func (r *router) run(ctx context.Context, started func() error) error {
 	failed := make(chan error, 1)
 	control, data, writer := newCrew(failed), newCrew(failed), newCrew(failed)
-	control.start(func(ctx context.Context) error {
-		r.rotation.run(ctx, func(next *tls.Certificate) {
-			r.control.SetDefaultCertificate(next)
-			_ = r.control.Wait(ctx) // an error means that the router ends
-		})
-		<-ctx.Done()
-		return nil
-	})
-	if r.podCA != nil {
-		control.start(func(ctx context.Context) error {
-			r.podCA.run(ctx, r.control)
-			<-ctx.Done()
-			return nil
-		})
-	}
-	control.start(r.control.Run)
-	control.start(r.feeder.run)
-	data.start(r.data.Run)
-	control.start(r.clients.run)
-	go returnMemory(control.ctx)
-	paceCollector(control.ctx, debug.SetGCPercent, liveHeap)
+	r.enter(readingObjects)
+	r.startControl(control)
+	data.start("event loops", r.data.Run)
 	if r.status != nil {
-		writer.start(r.status.Run)
+		writer.start("status", r.status.Run)
 	}
 
 	var err error
@@ -226,10 +207,12 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			ready = nil
 			close(r.complete)
 			go debug.FreeOSMemory() // the first reading needs about twice what stays
-			if err = r.succeed(); err != nil {
+			r.enter(takingOver)
+			if err = r.succeed(ctx); err != nil {
 				serve = false
 				continue
 			}
+			r.enter(serving)
 			r.log.Info("ready", zap.Int("routes", r.store.Load().Len()), zap.Uint64("generation", r.store.Load().Generation()))
 			if started != nil {
 				err = started()
@@ -244,22 +227,63 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			if r.admin != nil {
 				r.admin.Stopping()
 			}
+			r.enter(stopping)
 			r.log.Info("stopping")
-			err = r.linger(failed)
+			if ready == nil { // else nobody was ever told to send anything here
+				err = r.linger(failed)
+			}
 			serve = false
 		}
 	}
+	r.enter(stopping)
 	// Running requests see changes of endpoints to their end; status is the business of those that serve on.
-	err = errors.Join(err, writer.stop(), data.stop(), control.stop())
+	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.data.cfg.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
 	r.closeHandover()
 	r.closeLog()
-	if r.admin == nil {
-		return err
+	if r.admin != nil {
+		err = errors.Join(err, r.admin.Close())
 	}
-	return errors.Join(err, r.admin.Close())
+	r.log.Info("stopped")
+	return err
 }
 
-// linger serves on for the shutdown delay.
+// stopPatience is how long the router waits for a room that has nothing to finish any more.
+const stopPatience = 3 * time.Second
+
+// stop ends a crew.
+func (r *router) stop(c *crew, patience time.Duration) error {
+	left, err := c.stop(patience)
+	if len(left) > 0 {
+		r.log.Warn("the process ends without waiting any longer", zap.Strings("for", left))
+	}
+	return err
+}
+
+// startControl starts what follows objects and files.
+func (r *router) startControl(control *crew) {
+	control.start("default certificate", func(ctx context.Context) error {
+		r.rotation.run(ctx, func(next *tls.Certificate) {
+			r.control.SetDefaultCertificate(next)
+			_ = r.control.Wait(ctx) // an error means that the router ends
+		})
+		<-ctx.Done()
+		return nil
+	})
+	if r.podCA != nil {
+		control.start("default destination CA", func(ctx context.Context) error {
+			r.podCA.run(ctx, r.control)
+			<-ctx.Done()
+			return nil
+		})
+	}
+	control.start("controller", r.control.Run)
+	control.start("source of objects", r.feeder.run)
+	control.start("client certificates", r.clients.run)
+	go returnMemory(control.ctx)
+	paceCollector(control.ctx, debug.SetGCPercent, liveHeap)
+}
+
+// linger serves on for the shutdown delay, or until a successor does.
 func (r *router) linger(failed <-chan error) error {
 	if r.o.shutdownDelay <= 0 {
 		return nil
@@ -268,6 +292,8 @@ func (r *router) linger(failed <-chan error) error {
 	defer delay.Stop()
 	select {
 	case <-delay.C:
+		return nil
+	case <-r.released():
 		return nil
 	case err := <-failed:
 		return err

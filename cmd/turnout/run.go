@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
-
-	"go.uber.org/zap"
 )
 
 // errNoSource is all that a router without objects can say.
@@ -16,6 +13,8 @@ var errNoSource = errors.New("nothing to serve: give --manifests DIR or --kubeco
 
 // runRouter is the run subcommand.
 func runRouter(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
+	signals := catchSignals()
+	defer signals.release()
 	o, warnings, err := parseOptions(args, env)
 	if err != nil {
 		return err
@@ -31,41 +30,10 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 		log.Warn(w)
 	}
 	logTLS(log, o)
-	r, err := newRouter(o, log, stdout)
-	if err != nil {
+	ctx = signals.obey(ctx, log, func() { queue.close(hurriedPatience) })
+	r, err := signals.start(ctx, o, log, stdout)
+	if err != nil || r == nil {
 		return err
 	}
-	ctx, stop := untilSignal(ctx, log)
-	defer stop()
 	return r.run(ctx, nil)
-}
-
-// untilSignal ends the returned context at the first SIGTERM or SIGINT. A second
-// one ends the process with status 1.
-func untilSignal(ctx context.Context, log *zap.Logger) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	ended := make(chan struct{})
-	go func() {
-		asked := false
-		for {
-			select {
-			case s := <-signals:
-				if asked {
-					os.Exit(1)
-				}
-				asked = true
-				log.Info("signal", zap.String("name", s.String()))
-				cancel()
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(ended)
-		cancel()
-	}
 }

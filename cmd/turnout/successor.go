@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -78,8 +79,9 @@ func (r *router) adminListener() (net.Listener, error) {
 	return ln, nil
 }
 
-// succeed begins to serve in the place of the predecessor, which stops accepting.
-func (r *router) succeed() error {
+// succeed begins to serve in the place of the predecessor, which stops accepting. It gives up waiting for it when ctx
+// ends, without an error.
+func (r *router) succeed(ctx context.Context) error {
 	if r.late {
 		if err := r.data.Open(); err != nil {
 			return err
@@ -94,10 +96,13 @@ func (r *router) succeed() error {
 		r.logListening()
 	}
 	if r.predecessor != nil {
-		if err := r.predecessor.Ready(); err != nil {
+		err := r.predecessor.Ready(ctx)
+		if r.predecessor = nil; ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		r.predecessor = nil
 		r.log.Info("took over from the process before this one", zap.String("socket", r.o.handoverSocket))
 	}
 	return r.offer()

@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -126,10 +127,19 @@ func (s *Server) StopListening() {
 	_ = s.listener.Close() // nothing is lost with it
 }
 
-// Close stops listening and ends the connections.
+// closePatience is how long answers have that are on their way when the server closes.
+const closePatience = 2 * time.Second
+
+// Close stops listening and ends the connections. Those of visitors who neither send nor read are left to the end of the
+// process.
 func (s *Server) Close() error {
 	s.stopping.Store(true)
-	err := s.server.Shutdown()
+	patience, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	err := s.server.ShutdownWithContext(patience)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
 	_ = s.listener.Close() // closed already, unless the server had not begun to serve
 	<-s.ended
 	if err != nil && !(s.left.Load() && errors.Is(err, net.ErrClosed)) {

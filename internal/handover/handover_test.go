@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -118,7 +119,7 @@ func TestHandOver(t *testing.T) {
 	if r.released.Load() != 0 {
 		t.Error("released before the successor was ready")
 	}
-	if err := p.Ready(); err != nil {
+	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-r.server.Released()
@@ -160,7 +161,7 @@ func TestSuccessorGivesUp(t *testing.T) {
 		t.Error("released")
 	}
 	p := r.connect()
-	if err := p.Ready(); err != nil {
+	if err := p.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -171,7 +172,7 @@ func TestOneSuccessorAtATime(t *testing.T) {
 	if p, err := Connect(r.path); p != nil || err == nil || !strings.HasSuffix(err.Error(), "another process is taking over") {
 		t.Errorf("second: %v, %v", p, err)
 	}
-	if err := first.Ready(); err != nil {
+	if err := first.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -185,17 +186,49 @@ func TestPredecessorRefuses(t *testing.T) {
 	}
 }
 
-// TestPredecessorEnds closes the old process while the successor prepares itself.
+// TestPredecessorEnds closes the old process while the successor prepares itself: the path is free, and the sockets live on.
 func TestPredecessorEnds(t *testing.T) {
 	r := newRig(t)
 	p := r.connect()
 	sockets := p.Take("admin")
 	r.server.Close()
-	if err := p.Ready(); err == nil {
-		t.Error("a predecessor that has ended was told")
+	if err := p.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 	r.ln.Close()
-	serves(t, sockets[0], r.ln.Addr()) // the sockets live on
+	serves(t, sockets[0], r.ln.Addr())
+}
+
+// TestPredecessorHangs: whoever waits for a predecessor that says nothing can be told to stop.
+func TestPredecessorHangs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "handover")
+	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		c, err := ln.AcceptUnix()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = send(c, message{Version: version}, nil)
+		if m, _, err := receive(c); err != nil || m.Say != sayReady {
+			t.Errorf("%+v, %v", m, err)
+		}
+		cancel()
+		_, _, _ = receive(c) // until the successor is gone
+		c.Close()
+	}()
+	p, err := Connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 func TestForeignPeers(t *testing.T) {

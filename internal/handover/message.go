@@ -33,6 +33,8 @@ const (
 	sayReleased = "released"
 )
 
+var errGone = errors.New("the other process is gone")
+
 // Listener is the sockets that listen on one address.
 type Listener struct {
 	Name    string // what both processes call it
@@ -70,7 +72,7 @@ func receive(c *net.UnixConn) (m message, sockets []int, err error) {
 		return m, nil, err
 	}
 	if n == 0 {
-		return m, nil, errors.New("the other process is gone")
+		return m, nil, errGone
 	}
 	controls, err := syscall.ParseSocketControlMessage(rights[:nr])
 	if err != nil {

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,26 +68,40 @@ func (p *Predecessor) Take(name string) []int {
 }
 
 // Ready says that this process accepts connections. It returns when the predecessor has stopped accepting and path is free,
-// and closes everything that was not taken. An error says that the predecessor may still accept.
-func (p *Predecessor) Ready() error {
+// which is so too when it has ended meanwhile, and closes everything that was not taken. An error, such as that of ctx, says
+// that the predecessor may still accept.
+func (p *Predecessor) Ready(ctx context.Context) error {
 	defer p.Close()
 	err := p.conn.SetReadDeadline(time.Now().Add(replyTime))
+	stop := context.AfterFunc(ctx, func() { _ = p.conn.SetReadDeadline(time.Unix(1, 0)) }) // ends what is under way
+	defer stop()
 	if err == nil {
-		err = send(p.conn, message{Say: sayReady}, nil)
+		err = p.ready()
 	}
-	var m message
-	if err == nil {
-		var none []int
-		m, none, err = receive(p.conn)
-		Listener{Sockets: none}.Close()
+	switch {
+	case err == nil || isGone(err):
+		return nil
+	case ctx.Err() != nil:
+		err = ctx.Err()
 	}
+	return fmt.Errorf("cannot tell the predecessor that this process accepts connections: %w", err)
+}
+
+func (p *Predecessor) ready() error {
+	if err := send(p.conn, message{Say: sayReady}, nil); err != nil {
+		return err
+	}
+	m, none, err := receive(p.conn)
+	Listener{Sockets: none}.Close()
 	if err == nil && m.Say != sayReleased {
 		err = fmt.Errorf("it said %q", m.Say)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot tell the predecessor that this process accepts connections: %w", err)
-	}
-	return nil
+	return err
+}
+
+// isGone reports an error that says that the other process has ended.
+func isGone(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // Close ends the conversation and closes what was not taken. The predecessor, unless it was told Ready, goes on as before.
