@@ -79,7 +79,7 @@ balancing: ## shares of pods against their weights, and what choosing one of 1 t
 limits: ## a million addresses, allow-lists of 10,000 networks, probes at every bound (a minute)
 	$(GO) test -count 1 -v -run 'AMillion|FreesNobody' ./internal/ratelimit
 	$(GO) test -run '^$$' -bench AllowList ./routing
-	$(GO) test -count 1 -v -run 'TestHealthAt|TestHealthWithout|TestTooLittleMemory' ./cmd/turnout
+	$(GO) test -count 1 -v -run 'TestHealthAt|TestHealthWithout|TestTooLittleMemory|TestLateLoops' ./cmd/turnout
 
 fuzz: ## run every fuzz target for FUZZTIME (10s; 10000x = so many runs)
 	@set -e; for pkg in $$($(GO) list ./...); do \

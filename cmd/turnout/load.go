@@ -36,7 +36,7 @@ func (d *dataplane) watchLoad(ctx context.Context) {
 		}
 		hold, began := d.guard.Look(now, d.sample())
 		d.budget.Hold(hold)
-		if collected.due(now, d.guard.Refusing().Load()) {
+		if collected.due(now, d.guard.Stats()[overload.Memory].Now) {
 			runtime.GC()
 		}
 		for _, reason := range began {

@@ -23,7 +23,7 @@ const (
 	Connections Reason = iota // as many are open as may be: hold, which whoever counts them does
 	Descriptors               // they run out, or the system has run out of them: hold, the same
 	Memory                    // what is in use comes near the limit of the process: refuse, then hold
-	Late                      // an event loop handles events long after they happened: hold
+	Late                      // an event loop handles events long after they happened: hold, and when that does not help, refuse too
 	Reasons                   // the number of reasons
 )
 
@@ -39,6 +39,11 @@ const (
 	holdFrom, holdTo     = uint64(95), uint64(90)
 	lateFrom, lateTo     = time.Second, 250 * time.Millisecond
 )
+
+// latePatience is how long holding connections back may take until loops are on time again. Then what overwhelms them comes
+// over connections that are open, and requests are refused too, which costs less than to serve them when nobody waits for
+// the answer any more. A loop that was held up once needs less than this.
+const latePatience = 2 * time.Second
 
 // Sample is how a router is at a moment.
 type Sample struct {
@@ -62,7 +67,8 @@ type Guard struct {
 
 	mu       sync.Mutex
 	stats    [Reasons]Stat
-	holding  bool // because of memory
+	holding  bool      // because of memory
+	late     time.Time // since when Late is so
 	failures uint64
 	last     time.Time
 }
@@ -94,12 +100,14 @@ func (g *Guard) Look(now time.Time, s Sample) (hold bool, began []Reason) {
 			stat.Time += elapsed
 		}
 		if is && !stat.Now {
-			stat.Times++
+			if stat.Times++; Reason(r) == Late {
+				g.late = now
+			}
 			began = append(began, Reason(r))
 		}
 		stat.Now = is
 	}
-	g.refusing.Store(memory)
+	g.refusing.Store(memory || late && now.Sub(g.late) >= latePatience)
 	return g.holding || late, began
 }
 

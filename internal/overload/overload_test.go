@@ -25,6 +25,10 @@ func TestThresholds(t *testing.T) {
 			{late(999 * time.Millisecond), false, false}, {late(time.Second), false, true}, {late(250 * time.Millisecond), false, true},
 			{late(249 * time.Millisecond), false, false}, {late(999 * time.Millisecond), false, false},
 		},
+		"late for long": {
+			{late(time.Second), false, true}, {late(time.Second), false, true}, {late(time.Second), true, true}, {late(250 * time.Millisecond), true, true},
+			{late(0), false, false}, {late(time.Second), false, true},
+		},
 		"whoever counts connections holds them": {{Sample{Full: true, Short: true, Failures: 7}, false, false}},
 	} {
 		g := new(Guard)
