@@ -92,6 +92,7 @@ var stopSignals = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}
 
 // TestStopWhileReadingFiles: a file system that does not answer holds up the start, but not its end.
 func TestStopWhileReadingFiles(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for i, sig := range stopSignals {
 		file := filepath.Join(t.TempDir(), "tls.pem")
 		awaitReader := pipeFile(t, file)
@@ -104,6 +105,7 @@ func TestStopWhileReadingFiles(t *testing.T) {
 
 // TestStopOfTheDemo: the folder of the demo does not stay behind, whenever it ends.
 func TestStopOfTheDemo(t *testing.T) {
+	t.Parallel() // it mostly waits
 	temporary := t.TempDir()
 	left := func(when string) {
 		t.Helper()
@@ -169,6 +171,7 @@ func isRead(req *http.Request, plural string) bool {
 // TestStopWhileReadingObjects: an API server that hangs, in whatever way, does not hold up the end; nor does the shutdown
 // delay, since no load balancer was ever told to send anything.
 func TestStopWhileReadingObjects(t *testing.T) {
+	t.Parallel() // it mostly waits
 	drip := make(chan struct{})
 	defer close(drip)
 	for i, hold := range []func(w http.ResponseWriter, req *http.Request) bool{
@@ -214,8 +217,7 @@ func TestStopWhileReadingObjects(t *testing.T) {
 // TestStopWhileTheFirstTableIsMade: whatever the router has got to, it ends as it should.
 func TestStopWhileTheFirstTableIsMade(t *testing.T) {
 	const routes = 5000
-	api, args := newHeldAPI(t, nil)
-	api.hold = func(w http.ResponseWriter, req *http.Request) bool {
+	api, args := newHeldAPI(t, func(w http.ResponseWriter, req *http.Request) bool {
 		if !isRead(req, "routes") || req.FormValue("watch") == "" {
 			return false
 		}
@@ -226,7 +228,7 @@ func TestStopWhileTheFirstTableIsMade(t *testing.T) {
 		fmt.Fprint(w, `{"type":"BOOKMARK","object":{"apiVersion":"route.openshift.io/v1","kind":"Route","metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n")
 		w.(http.Flusher).Flush()
 		return true
-	}
+	})
 	p := startListening(t, nil, args...)
 	<-api.came
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -239,9 +241,12 @@ func TestStopWhileTheFirstTableIsMade(t *testing.T) {
 
 // TestStopJustReady: the first moment in which the router serves, with a visitor of the admin port who does not go on.
 func TestStopJustReady(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, sig := range stopSignals {
 		p := startListening(t, nil, "--manifests", t.TempDir())
-		dial(t, p.admin, "GET /metrics HTTP/1.1\r\n")
+		if sig == syscall.SIGTERM {
+			dial(t, p.admin, "GET /metrics HTTP/1.1\r\n")
+		}
 		p.line("ready")
 		if rest := p.stopIn(sig, serving, "stopped"); said(rest, "the process ends without waiting any longer") != nil {
 			t.Errorf("something was left: %v", rest)
@@ -251,6 +256,7 @@ func TestStopJustReady(t *testing.T) {
 
 // TestStopWhileStatusIsWritten: a write that the API server does not answer is given up.
 func TestStopWhileStatusIsWritten(t *testing.T) {
+	t.Parallel() // it mostly waits
 	api, args := newHeldAPI(t, func(_ http.ResponseWriter, req *http.Request) bool { return req.Method == http.MethodPatch })
 	p := startListening(t, nil, args...)
 	p.line("ready")
@@ -262,6 +268,7 @@ func TestStopWhileStatusIsWritten(t *testing.T) {
 
 // TestStopWhileACertificateIsRead: the file of the default certificate is replaced by one that cannot be read to its end.
 func TestStopWhileACertificateIsRead(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	cert, key := pemPair(t)
 	file := filepath.Join(dir, "tls.pem")
@@ -287,9 +294,13 @@ func TestStopAtAnyMoment(t *testing.T) {
 	p := startRouter(t, nil, "--manifests", dir)
 	whole := time.Since(begin)
 	p.stopIn(syscall.SIGTERM, serving, "stopped")
-	for n := range 20 {
+	moments := 20
+	if testing.Short() {
+		moments = 8
+	}
+	for n := range moments {
 		p := launch(t, turnout(t, "turnout", nil, append([]string{"--manifests", dir, "--handover-socket", filepath.Join(t.TempDir(), "handover")}, anyPorts...)...))
-		<-time.After(whole * time.Duration(n) / 16)
+		<-time.After(whole * time.Duration(n) / time.Duration(moments-2))
 		if err := p.Process.Signal(stopSignals[n%2]); err != nil {
 			t.Fatal(err)
 		}
@@ -341,6 +352,7 @@ func silentPredecessor(t *testing.T, messages ...string) (path string, asked <-c
 // TestStopWhileTakingOver: a process to take over from that hangs does not hold up the end, neither before it has handed
 // over its sockets nor after it.
 func TestStopWhileTakingOver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	path, asked := silentPredecessor(t)
 	p := launch(t, turnout(t, "turnout", nil, append([]string{"--manifests", t.TempDir(), "--handover-socket", path}, anyPorts...)...))
 	<-asked
@@ -359,9 +371,9 @@ func TestStopWhileTakingOver(t *testing.T) {
 // TestStopWhileASuccessorPrepares stops either of two processes while the newer one has the sockets and waits for its
 // objects: the other one serves, and in between connections wait and are not refused.
 func TestStopWhileASuccessorPrepares(t *testing.T) {
+	t.Parallel() // it mostly waits
 	release, asked := make(chan struct{}), make(chan struct{}, 10)
-	api, args := newHeldAPI(t, nil)
-	api.hold = func(_ http.ResponseWriter, req *http.Request) bool {
+	_, args := newHeldAPI(t, func(_ http.ResponseWriter, req *http.Request) bool {
 		if !isRead(req, "routes") {
 			return false
 		}
@@ -372,7 +384,7 @@ func TestStopWhileASuccessorPrepares(t *testing.T) {
 		case <-req.Context().Done():
 			return true
 		}
-	}
+	})
 	socket := filepath.Join(t.TempDir(), "handover")
 	first := startRouter(t, nil, "--manifests", upgradeSite(t), "--handover-socket", socket)
 	successor := func() *process {
@@ -415,6 +427,7 @@ func TestStopWhileASuccessorPrepares(t *testing.T) {
 // TestStopWhatHasHandedOver: the old process finishes what it has, told to stop or not; a second signal ends that, and one
 // while it serves on for the shutdown delay leaves it to a successor.
 func TestStopWhatHasHandedOver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	socket := filepath.Join(t.TempDir(), "handover")
 	args := []string{"--manifests", upgradeSite(t), "--handover-socket", socket, "--graceful-shutdown-delay", "1h"}
 	first := startRouter(t, nil, args...)
