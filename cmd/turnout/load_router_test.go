@@ -17,7 +17,7 @@ const frontRequest = "GET / HTTP/1.1\r\nHost: front.example.com\r\n\r\n"
 // awaits reads the metrics until all of them say so.
 func (p *process) awaits(series ...string) {
 	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		status, text := get(p.t, "http://"+p.admin+"/metrics", "")
 		missing := ""
 		for _, s := range series {
