@@ -15,11 +15,14 @@ func (ex *Exchange) misdirected(found routing.DecisionKind) bool {
 	}
 	host := bareHost(ex.req.Authority)
 	name := unsafe.String(unsafe.SliceData(host), len(host))
-	if found != routing.Serve { // passed through by its server name: it has to be asked for in a ClientHello
-		return ex.table.SNI(name).Passthrough != nil
+	if found == routing.Serve && ex.client.ServerName == name {
+		return false // the client got the certificate there is for this host
 	}
-	// A client that named no server cannot do better. One that named this host got the certificate there is for it.
-	return ex.client.ServerName != "" && ex.client.ServerName != name && ex.client.Covered != nil && !ex.client.Covered.Covers(host)
+	if ex.table.SNI(name).Passthrough != nil {
+		return true // it has to be asked for in a ClientHello, also where a wildcard route would take the request
+	}
+	// A client that named no server cannot do better.
+	return found == routing.Serve && ex.client.ServerName != "" && ex.client.Covered != nil && !ex.client.Covered.Covers(host)
 }
 
 // bareHost is a lower-case authority without port and trailing dot, as routes and certificates name hosts.

@@ -32,11 +32,12 @@ func TestMisdirected(t *testing.T) {
 		_, key, text := sign(t, ca, names)
 		manifest += tlsRoute(name, "edge", "certificate", text, "key", keyPEM(t, key))
 	}
+	manifest += tlsRoute("t.wild", "passthrough") + strings.Replace(tlsRoute("any.wild", "edge"), "spec:\n", "spec:\n  wildcardPolicy: Subdomain\n", 1)
 	for _, name := range []string{"shared", "a.wild", "a.b.wild", "a.apps", "b.apps", "plain"} {
 		manifest += tlsRoute(name, "edge")
 	}
 	write(t, dir, "all.yaml", []byte(manifest))
-	plane, store := startRooms(t, dir, controller.Options{})
+	plane, store := startRooms(t, dir, controller.Options{AllowWildcard: true})
 	cert, key, _ := sign(t, ca, "*.apps.test")
 	store.Publish(store.Load().WithDefaultCertificate(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}))
 
