@@ -1,11 +1,14 @@
 package tlsmux
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
 	"io"
+	"math/big"
 	"net"
 	"net/netip"
 	"strings"
@@ -180,6 +183,31 @@ func TestClientVerifies(t *testing.T) {
 	}
 	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.Cert}}, nil, ""); err == nil {
 		t.Error("without roots anything is accepted")
+	}
+}
+
+// TestClientSuites: what is offered to pods is what docs/differences.md says.
+func TestClientSuites(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(t, err)
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
+	must(t, err)
+	l, cl := startLoop(t), newClient(t, ClientConfig{})
+	for suite, served := range map[uint16]bool{
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:       true,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: true,
+		tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA:          true,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256:       false,
+		tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA:         false,
+		tls.TLS_RSA_WITH_AES_128_GCM_SHA256:             false,
+	} {
+		p := newPod(t, &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite},
+		})
+		if o := dialPod(t, l, cl, p.addr, identity(t, balancer.TLSConfig{})); (o.err == nil) != served {
+			t.Errorf("%s: %v", tls.CipherSuiteName(suite), o.err)
+		}
 	}
 }
 
