@@ -9,9 +9,13 @@ import (
 type BudgetConfig struct {
 	Connections int // accepted connections that are open at the same time
 	// Descriptors are those that connections may have, accepted and dialled ones together, and the pipes of splices. The last
-	// eighth is not for accepted ones, so that what was accepted can be served.
+	// eighth is not for accepted ones, so that what was accepted can be served; of it, perClient are kept for each
+	// that has not been settled.
 	Descriptors int
 }
+
+// perClient is how many connections to pods may be dialled on behalf of one client: about as many as HTTP/2 has streams.
+const perClient = 100
 
 // Budget bounds the connections that are open at the same time, over all loops it is given to by
 // Config.Budget. When it is used up the listeners of these loops stop accepting and what comes waits in
@@ -20,6 +24,7 @@ type BudgetConfig struct {
 type Budget struct {
 	cfg      BudgetConfig
 	accepted atomic.Int64
+	settled  atomic.Int64 // those accepted ones for which nothing more will be dialled
 	dialled  atomic.Int64 // descriptors of dialled connections and of pipes
 	held     atomic.Bool
 	failures atomic.Uint64 // of the system, see Failures
@@ -43,7 +48,12 @@ func (b *Budget) Full() bool {
 // Short reports that no more connections are accepted because descriptors run out. Any goroutine may call it.
 func (b *Budget) Short() bool {
 	most := int64(b.cfg.Descriptors)
-	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-most/8
+	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-b.kept()
+}
+
+// kept is how many descriptors are for connections to pods only: for those of the clients that are here, and of one more.
+func (b *Budget) kept() int64 {
+	return min(int64(b.cfg.Descriptors)/8, perClient*(b.accepted.Load()-b.settled.Load()+1))
 }
 
 // Failures is how often the system had no descriptor or memory for a connection. Any goroutine may call it.
@@ -78,6 +88,18 @@ func (b *Budget) spend(n int64) bool {
 	return true
 }
 
+// spendSpare is spend for what can be done without: it takes nothing that is kept for connections to pods.
+func (b *Budget) spendSpare(n int64) bool {
+	if !b.spend(n) {
+		return false
+	}
+	if most := int64(b.cfg.Descriptors); most > 0 && b.accepted.Load()+b.dialled.Load() > most-b.kept() {
+		b.restore(n)
+		return false
+	}
+	return true
+}
+
 // restore counts them off.
 func (b *Budget) restore(n int64) {
 	b.dialled.Add(-n)
@@ -97,9 +119,23 @@ func (b *Budget) wait(l *Loop) {
 }
 
 // give counts an accepted connection off.
-func (b *Budget) give() {
+func (b *Budget) give(settled bool) {
 	b.accepted.Add(-1)
+	if settled {
+		b.settled.Add(-1)
+	}
 	b.given()
+}
+
+// Settle says that no connection will be dialled on behalf of this one from now on, so that the Budget need keep no descriptors
+// for that.
+func (c *Conn) Settle() {
+	if c.flags&(flagCounted|flagSettled) == flagCounted {
+		c.flags |= flagSettled
+		b := c.loop.cfg.Budget
+		b.settled.Add(1)
+		b.given()
+	}
 }
 
 func (b *Budget) given() {

@@ -169,6 +169,59 @@ func TestBudgetOfDescriptors(t *testing.T) {
 	}
 }
 
+// TestBudgetOfSettled: clients that need no more connections to pods keep none for them, so nearly all descriptors are used; who
+// may need some still has them.
+func TestBudgetOfSettled(t *testing.T) {
+	const most = 1600
+	n := NewNetwork(1)
+	b, at := NewBudget(BudgetConfig{Descriptors: most}), netip.MustParseAddrPort("192.0.2.1:80")
+	pod := n.Accept(netip.MustParseAddrPort("198.51.100.1:80"), nil)
+	var accepted []*Conn
+	l := n.NewLoop(Config{Budget: b})
+	if _, err := l.Listen(at, func(c *Conn) Handler { accepted = append(accepted, c); return ignore{} }); err != nil {
+		t.Fatal(err)
+	}
+	failed := &hooks{closed: func(_ *Conn, err error) { t.Errorf("closed with %v", err) }}
+	for {
+		before := len(accepted)
+		n.Connect(at)
+		n.Run()
+		if len(accepted) == before {
+			break
+		}
+		l.Dial(pod.Addr(), failed, 0)
+		n.Run()
+		accepted[before].Settle()
+		accepted[before].Settle() // once is enough
+	}
+	if got := len(accepted); got < (most-perClient)/2 || got > (most-perClient)/2+1 {
+		t.Fatalf("%d pairs are open with %d descriptors", got, most)
+	}
+	if b.spendSpare(1) {
+		t.Error("what is kept for pods was spent on something else")
+	}
+	last := len(accepted)
+	accepted[0].CloseNow(false)
+	n.Run() // the one that waited
+	if len(accepted) != last+1 {
+		t.Fatalf("%d were accepted when there was room, want 1", len(accepted)-last)
+	}
+	n.Connect(at)
+	n.Run()
+	if len(accepted) != last+1 {
+		t.Error("accepted although the last client may need more than is left")
+	}
+	for range perClient {
+		l.Dial(pod.Addr(), failed, 0)
+	}
+	n.Run()
+	failed.closed = nil
+	n.Close()
+	if open, settled := b.Open(), b.settled.Load(); open != 0 || settled != 0 {
+		t.Errorf("%d are open and %d settled at last", open, settled)
+	}
+}
+
 func TestExhausted(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.EMFILE: true, syscall.ENFILE: true, syscall.ENOMEM: true, syscall.ENOBUFS: true, syscall.EADDRNOTAVAIL: true,

@@ -61,6 +61,7 @@ const (
 	flagFrom                        // c.seldom.from takes the input instead of the handler
 	flagTo                          // c.seldom.to feeds the output
 	flagDialled                     // counts in Config.Budget as a dialled one
+	flagSettled                     // counts in Config.Budget as a settled one
 )
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and

@@ -354,7 +354,7 @@ func (l *Loop) unlink(c *Conn) {
 	l.conns--
 	if c.flags&flagCounted != 0 {
 		c.flags &^= flagCounted
-		l.cfg.Budget.give()
+		l.cfg.Budget.give(c.flags&flagSettled != 0)
 	}
 	if c.flags&flagDialled != 0 {
 		c.flags &^= flagDialled

@@ -23,7 +23,7 @@ func (e *epollEngine) getPipe() (*pipe, error) {
 		e.pipes = e.pipes[:n-1]
 		return p, nil
 	}
-	if e.budget != nil && !e.budget.spend(pipeDescriptors) {
+	if e.budget != nil && !e.budget.spendSpare(pipeDescriptors) {
 		return nil, ErrExhausted
 	}
 	var fds [2]int

@@ -67,6 +67,8 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	t.watch = NewWatch(a, idle, t.total, t.Close)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
+	a.Settle()
+	b.Settle()
 	a.Resume()
 	b.Resume()
 	return t

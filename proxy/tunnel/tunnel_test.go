@@ -305,3 +305,25 @@ func TestHalfClosedTunnelEnds(t *testing.T) {
 	}
 	r.wantEnded(proxy.ReasonTunnelClosed)
 }
+
+// Tunnels need no descriptors but their own two, so none of the eighth that is for connections to pods is kept for them.
+func TestTunnelsUseAllDescriptors(t *testing.T) {
+	const most = 1600
+	n := reactor.NewNetwork(1)
+	pod := n.Accept(podA, nil)
+	r := &rig{t: t, net: n}
+	b := reactor.NewBudget(reactor.BudgetConfig{Descriptors: most})
+	r.listen(n.NewLoop(reactor.Config{Budget: b}), front, func(*routing.Policy) {}, pod.Addr())
+	for range most {
+		c := n.Connect(front)
+		c.Write([]byte("hello"))
+	}
+	n.Run()
+	if open := b.Open(); open <= most*7/16 || open > most/2 {
+		t.Errorf("%d tunnels with %d descriptors, want more than seven eighths of them used", open, most)
+	}
+	if failed := b.Failures(); failed != 0 {
+		t.Errorf("%d failures", failed)
+	}
+	n.Close()
+}
