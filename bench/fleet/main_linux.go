@@ -72,14 +72,26 @@ func run(ctx context.Context, args []string) error {
 // otherFiles is how many descriptors a process needs besides those of the connections.
 const otherFiles = 200
 
-// makeRoom raises the limit of open files of this process and its children, so that one of them can hold n connections with
-// as many descriptors each. If the system does not allow that, it lowers n and says so.
+// makeRoom raises the limit of open files of this process and its children, so that the router can hold n connections with as many
+// descriptors each, besides the last eighth, which it keeps for connections to pods. If the system does not allow that, it lowers
+// n and says so.
 func makeRoom(n *int, each int) error {
-	need := uint64(*n*each*8/7 + otherFiles) // the router keeps the last eighth for connections to pods
-	limit, err := site.OpenFiles(need)
-	if err == nil && limit < need {
+	return openFiles(n, *n*each*8/7+otherFiles, func(limit int) int { return (limit - otherFiles) * 7 / 8 / each })
+}
+
+// makeTunnels is the same for connections that are passed through: each has its connection to a pod, and for the next client 100
+// are kept.
+func makeTunnels(n *int) error {
+	const kept = 100
+	return openFiles(n, 2**n+otherFiles+kept, func(limit int) int { return (limit - otherFiles - kept) / 2 })
+}
+
+// openFiles raises the limit to need, or lowers n to as many as fit into what is allowed.
+func openFiles(n *int, need int, fit func(limit int) int) error {
+	limit, err := site.OpenFiles(uint64(need))
+	if err == nil && limit < uint64(need) {
 		wanted := *n
-		*n = int(limit-otherFiles) * 7 / 8 / each
+		*n = fit(int(limit))
 		fmt.Printf("%d connections, because a process may open %d files (ulimit -Hn); %d need %d\n", *n, limit, wanted, need)
 	}
 	return err

@@ -15,7 +15,7 @@ import (
 // passthrough opens so many connections that are passed through, all at the same time, has all of them used once more and
 // closed one direction after the other.
 func passthrough(ctx context.Context, o *options) error {
-	if err := makeRoom(&o.number, 2); err != nil {
+	if err := makeTunnels(&o.number); err != nil {
 		return err
 	}
 	r, err := startRig(ctx, o, false)
