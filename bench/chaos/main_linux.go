@@ -15,10 +15,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"turnout/bench/site"
@@ -44,15 +42,7 @@ func main() {
 	if os.Getenv(marker) == "" {
 		os.Exit(outside(o))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := inside(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	os.Exit(site.Main("chaos", func(ctx context.Context) (bool, error) { return inside(ctx, o) }))
 }
 
 // outside checks what is needed and runs the suite in namespaces.

@@ -11,9 +11,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"turnout/bench/site"
@@ -31,13 +29,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "checks:", err)
-		os.Exit(1)
-	}
+	os.Exit(site.Main("checks", func(ctx context.Context) (bool, error) { return true, run(ctx, os.Args[1:], os.Stdout) }))
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {

@@ -12,7 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -50,15 +49,7 @@ func main() {
 	flag.Float64Var(&o.ratio, "ratio", 2, "how many times the quiet 99th percentile that under attack may be")
 	flag.IntVar(&o.kib, "kib", 64, "KiB of the router's memory that one slow connection may take")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	ok, err := run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "slow:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	os.Exit(site.Main("slow", func(ctx context.Context) (bool, error) { return run(ctx, o) }))
 }
 
 // run makes all attacks, one after the other, and reports whether all passed.

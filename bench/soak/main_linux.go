@@ -18,9 +18,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"turnout/bench/site"
 )
 
 type options struct {
@@ -47,19 +47,13 @@ func main() {
 	flag.IntVar(&o.sockets, "sockets", 2000, "idle WebSockets, every second of them over TLS")
 	flag.Float64Var(&o.growth, "growth", 5, "percent by which resident memory may grow")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	wrong, err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-	for _, w := range wrong {
-		fmt.Fprintln(os.Stderr, "soak:", w)
-	}
-	if len(wrong) > 0 {
-		os.Exit(1)
-	}
+	os.Exit(site.Main("soak", func(ctx context.Context) (bool, error) {
+		wrong, err := run(ctx, o, os.Stdout)
+		for _, w := range wrong {
+			fmt.Fprintln(os.Stderr, "soak:", w)
+		}
+		return len(wrong) == 0, err
+	}))
 }
 
 func (o *options) check() error {

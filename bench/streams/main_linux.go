@@ -15,9 +15,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"time"
+
+	"turnout/bench/site"
 )
 
 type options struct {
@@ -41,15 +42,7 @@ func main() {
 	flag.Float64Var(&o.share, "share", 0.8, "of HTTP/1.1's throughput for the same CPU time that HTTP/2 must have")
 	flag.Float64Var(&o.ratio, "ratio", 2, "how many times the median the 99th percentile may be")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	ok, err := run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "streams:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	os.Exit(site.Main("streams", func(ctx context.Context) (bool, error) { return run(ctx, o) }))
 }
 
 // run measures both and reports whether both are good enough.
