@@ -274,20 +274,25 @@ func TestWakesAreSaved(t *testing.T) {
 	}
 }
 
-func TestDialTimeout(t *testing.T) {
-	// A listener whose backlog is full answers no SYN.
+// deaf is the address of a listener that answers no SYN once its backlog, of one connection, is full.
+func deaf(t *testing.T) netip.AddrPort {
+	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	t.Cleanup(func() { unix.Close(fd) })
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Listen(fd, 0); err != nil {
 		t.Fatal(err)
 	}
-	addr := boundAddr(fd)
+	return boundAddr(fd)
+}
+
+func TestDialTimeout(t *testing.T) {
+	addr := deaf(t)
 	l := steppedLoop(t, Config{})
 	var reason error
 	const dials = 8

@@ -21,22 +21,43 @@ type Visitors struct {
 	router                        string
 	now                           func() time.Time
 
-	mu     sync.Mutex
-	tokens map[[sha256.Size]byte]visitor // guarded by mu
-	rights map[string]right              // guarded by mu
-}
-
-// visitor is whose a token is; an empty name is nobody's.
-type visitor struct {
-	user   authenticationv1.UserInfo
-	expiry time.Time
+	tokens answers[[sha256.Size]byte, authenticationv1.UserInfo] // whose a token is; an empty name is nobody's
+	rights answers[string, right]
 }
 
 // right is whether somebody may do something.
 type right struct {
 	allowed bool
 	reason  string
-	expiry  time.Time
+}
+
+// answers are what the API server said, each for as long as it counts. The zero value has none.
+type answers[K comparable, V any] struct {
+	mu    sync.Mutex
+	known map[K]answer[V]
+}
+
+// answer is one of them.
+type answer[V any] struct {
+	value  V
+	expiry time.Time
+}
+
+// get returns what is known; false = nothing, or not any more.
+func (a *answers[K, V]) get(key K, now time.Time) (V, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, ok := a.known[key]
+	return known.value, ok && now.Before(known.expiry)
+}
+
+func (a *answers[K, V]) put(key K, value V, expiry time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= maxVisitors {
+		a.known = map[K]answer[V]{}
+	}
+	a.known[key] = answer[V]{value, expiry}
 }
 
 // How long answers of the API server count, and how many of each kind are kept: more than these make it start anew.
@@ -53,10 +74,7 @@ func (f *Feeder) Visitors(router string) *Visitors {
 }
 
 func newVisitors(authentication, authorization rest.Interface, router string) *Visitors {
-	return &Visitors{
-		authentication: authentication, authorization: authorization, router: router, now: time.Now,
-		tokens: map[[sha256.Size]byte]visitor{}, rights: map[string]right{},
-	}
+	return &Visitors{authentication: authentication, authorization: authorization, router: router, now: time.Now}
 }
 
 // Review judges a request by its token, "" = none, method and path: 200 lets it in, and 401, 403 and 500 refuse it with a
@@ -87,40 +105,27 @@ func (v *Visitors) user(ctx context.Context, token string) (authenticationv1.Use
 		return authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, nil
 	}
 	key := sha256.Sum256([]byte(token))
-	v.mu.Lock()
-	known, ok := v.tokens[key]
-	v.mu.Unlock()
-	if ok && v.now().Before(known.expiry) {
-		return known.user, nil
+	if user, ok := v.tokens.get(key, v.now()); ok {
+		return user, nil
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	answer := new(authenticationv1.TokenReview)
 	if err := v.authentication.Post().Resource("tokenreviews").MaxRetries(0).Body(review).Do(ctx).Into(answer); err != nil {
 		return authenticationv1.UserInfo{}, fmt.Errorf("cannot review a token: %w", err)
 	}
+	var user authenticationv1.UserInfo
 	if answer.Status.Authenticated { // if not, an error says that the token is wrong or has expired
-		known.user = answer.Status.User
-	} else {
-		known.user = authenticationv1.UserInfo{}
+		user = answer.Status.User
 	}
-	known.expiry = v.now().Add(tokenCounts)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.tokens) >= maxVisitors {
-		clear(v.tokens)
-	}
-	v.tokens[key] = known
-	return known.user, nil
+	v.tokens.put(key, user, v.now().Add(tokenCounts))
+	return user, nil
 }
 
 // right returns whether a user may do what a request asks for.
 func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, method, path string) (right, error) {
 	verb, part := verbOf(method), partOf(path)
 	key := strings.Join(append([]string{user.Username, user.UID, verb, part}, user.Groups...), "\x00")
-	v.mu.Lock()
-	known, ok := v.rights[key]
-	v.mu.Unlock()
-	if ok && v.now().Before(known.expiry) {
+	if known, ok := v.rights.get(key, v.now()); ok {
 		return known, nil
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
@@ -137,16 +142,11 @@ func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, me
 	if err := v.authorization.Post().Resource("subjectaccessreviews").MaxRetries(0).Body(review).Do(ctx).Into(answer); err != nil {
 		return right{}, fmt.Errorf("cannot review what %s may do: %w", user.Username, err)
 	}
-	known = right{allowed: answer.Status.Allowed, reason: answer.Status.Reason, expiry: v.now().Add(deniedCounts)}
+	known, counts := right{allowed: answer.Status.Allowed, reason: answer.Status.Reason}, deniedCounts
 	if known.allowed {
-		known.expiry = v.now().Add(allowedCounts)
+		counts = allowedCounts
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if len(v.rights) >= maxVisitors {
-		clear(v.rights)
-	}
-	v.rights[key] = known
+	v.rights.put(key, known, v.now().Add(counts))
 	return known, nil
 }
 

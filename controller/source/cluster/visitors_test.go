@@ -105,10 +105,10 @@ func TestVisitorsAreForgotten(t *testing.T) {
 	}
 	v := newVisitors(clients.authentication, clients.authorization, "public")
 	for i := range maxVisitors {
-		v.tokens[[32]byte{byte(i), byte(i >> 8)}] = visitor{}
-		v.rights[fmt.Sprint(i)] = right{}
+		v.tokens.put([32]byte{byte(i), byte(i >> 8)}, authenticationv1.UserInfo{}, v.now())
+		v.rights.put(fmt.Sprint(i), right{}, v.now())
 	}
-	if status, _ := v.Review(context.Background(), "alice", "GET", "/metrics"); status != 200 || len(v.tokens) != 1 || len(v.rights) != 1 {
-		t.Errorf("status %d, %d tokens and %d rights are kept", status, len(v.tokens), len(v.rights))
+	if status, _ := v.Review(context.Background(), "alice", "GET", "/metrics"); status != 200 || len(v.tokens.known) != 1 || len(v.rights.known) != 1 {
+		t.Errorf("status %d, %d tokens and %d rights are kept", status, len(v.tokens.known), len(v.rights.known))
 	}
 }
