@@ -25,6 +25,7 @@ var direction = []struct {
 	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
 	{"proxy/logformat", nil, "a language; what its variables mean is up to who uses it"},
 	{"proxy/identity", []string{"proxy/field"}, "what is said of a client is made from its certificate; it knows neither connections nor routes"},
+	{"proxy/register", nil, "a list; it knows nothing of what stands in it"},
 	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h1", []string{"proxy", "balancer", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/h2/wire", []string{"proxy/field", "proxy/h1/wire"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},

@@ -115,7 +115,7 @@ func (r *rig) wantReason(want proxy.Reason) {
 // held is the output queued for clients.
 func (r *rig) held() int {
 	n := 0
-	for sc := r.server.conns; sc != nil; sc = sc.next {
+	for sc := range r.server.conns.All {
 		n += sc.c.Pending()
 	}
 	return n

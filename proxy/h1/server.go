@@ -2,12 +2,12 @@ package h1
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
+	"turnout/proxy/register"
 )
 
 // ServerConfig is what a Server needs; Loop and Worker are required.
@@ -39,13 +39,10 @@ type Server struct {
 	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
 	requests     freeList[request]
-	conns        *serverConn     // every open connection
+	conns        register.Register[serverConn, *serverConn]
 	unknown      [2]proxy.Client // the client of whom nothing is known, without and with TLS
-	open         [2]atomic.Int64
-	draining     bool
 	ignoreProbes bool
 	dontLogNull  bool
-	drained      func()
 }
 
 // NewServer checks the configuration and makes a Server.
@@ -61,7 +58,11 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 
 // Accept takes a connection whose next byte is the first of a request.
 func (s *Server) Accept(c *reactor.Conn, secure bool) reactor.Handler {
-	return s.AcceptFrom(c, &s.unknown[index(secure)])
+	client := &s.unknown[0]
+	if secure {
+		client = &s.unknown[1]
+	}
+	return s.AcceptFrom(c, client)
 }
 
 // AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection. Many connections
@@ -70,63 +71,24 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client *proxy.Client) reactor.Handl
 	sc := &serverConn{s: s, c: c, first: true, client: client}
 	sc.timer.Init(c, sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
-	sc.next = s.conns
-	if sc.next != nil {
-		sc.next.prev = sc
-	}
-	s.conns = sc
-	s.count(client.Secure).Add(1)
+	s.conns.Add(sc, client.Secure)
 	return sc
 }
 
 // Open is the number of open connections with or without TLS; a tunnel is not one of
 // them any more. Any goroutine may call it.
-func (s *Server) Open(secure bool) int64 { return s.count(secure).Load() }
-
-func (s *Server) count(secure bool) *atomic.Int64 { return &s.open[index(secure)] }
-
-// index is 1 for connections with TLS.
-func index(secure bool) int {
-	if secure {
-		return 1
-	}
-	return 0
-}
+func (s *Server) Open(secure bool) int64 { return s.conns.Open(secure) }
 
 // Drain closes idle connections at once, or leaves them open until they have had one more
 // answer, for clients that would take the close for a failure; the others are closed after
 // their response, also those whose first request is still to come. done is called on the loop when
 // none is left. Tunnels are not counted.
 func (s *Server) Drain(keepIdle bool, done func()) {
-	s.draining, s.drained = true, done
-	for sc := s.conns; sc != nil && !keepIdle; sc = sc.next {
-		if sc.phase == phaseHead && !sc.partial && !sc.first {
+	s.conns.Drain(func(sc *serverConn) {
+		if !keepIdle && sc.phase == phaseHead && !sc.partial && !sc.first {
 			sc.c.Close()
 		}
-	}
-	s.left()
-}
-
-func (s *Server) left() {
-	if s.conns == nil && s.drained != nil {
-		done := s.drained
-		s.drained = nil
-		done()
-	}
-}
-
-func (s *Server) forget(sc *serverConn) {
-	if sc.prev != nil {
-		sc.prev.next = sc.next
-	} else if s.conns == sc {
-		s.conns = sc.next
-	}
-	if sc.next != nil {
-		sc.next.prev = sc.prev
-	}
-	sc.next, sc.prev = nil, nil
-	s.count(sc.client.Secure).Add(-1)
-	s.left()
+	}, done)
 }
 
 type phase uint8
@@ -142,13 +104,13 @@ const (
 // proxy.Downstream. Tens of thousands of them wait for a request at the same time: what
 // only a request needs is in it or in its exchange.
 type serverConn struct {
-	s          *Server
-	c          *reactor.Conn
-	next, prev *serverConn
-	timer      reactor.Timer
-	ex         *proxy.Exchange // nil between requests
-	rq         *request        // nil between requests
-	client     *proxy.Client   // without the addresses; it may be that of others too
+	s      *Server
+	c      *reactor.Conn
+	links  register.Links[serverConn]
+	timer  reactor.Timer
+	ex     *proxy.Exchange // nil between requests
+	rq     *request        // nil between requests
+	client *proxy.Client   // without the addresses; it may be that of others too
 
 	idle      int64  // when the last response was complete, of the loop's clock
 	moved     uint64 // bytes the client had taken when that was last looked at
@@ -163,6 +125,9 @@ type serverConn struct {
 	closing   bool // the connection ends with this response
 	untilEnd  bool // the end of the connection is the end of the response body
 }
+
+// Links implements register.Linked.
+func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
 
 // who is all that is known of the client.
 func (sc *serverConn) who() proxy.Client {
@@ -257,7 +222,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 func (sc *serverConn) handOver() {
 	sc.phase = phaseGone
 	sc.timer.Stop()
-	sc.s.forget(sc)
+	sc.s.conns.Remove(sc, sc.client.Secure)
 	sc.c.SetHandler(sc.s.http2(sc.c, sc.who()))
 }
 
@@ -362,7 +327,7 @@ func (sc *serverConn) recycle() {
 // turnOver begins the wait for the next request, when both halves are complete.
 func (sc *serverConn) turnOver() {
 	sc.recycle()
-	if sc.closing || sc.s.draining {
+	if sc.closing || sc.s.conns.Draining() {
 		sc.phase = phaseGone
 		sc.c.Close()
 		return
@@ -419,7 +384,7 @@ func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 		ex.DownstreamGone(fault)
 	}
 	sc.recycle()
-	sc.s.forget(sc)
+	sc.s.conns.Remove(sc, sc.client.Secure)
 }
 
 // reads reports that an idle connection may stay for now: it has not waited for as

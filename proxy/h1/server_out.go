@@ -31,7 +31,7 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 	default: // HTTP/1.0 knows no chunks (RFC 9112 section 6.1)
 		sc.untilEnd, sc.closing = true, true
 	}
-	if h.Close || sc.s.draining {
+	if h.Close || sc.s.conns.Draining() {
 		sc.closing = true
 	}
 	if sc.closing {
@@ -112,7 +112,7 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.phase, sc.ex = phaseGone, nil
 	sc.timer.Stop()
 	sc.recycle()
-	sc.s.forget(sc)
+	sc.s.conns.Remove(sc, sc.client.Secure)
 	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Moved: moved, Done: done})
 	return true
 }

@@ -84,7 +84,7 @@ func TestUnreadAnswers(t *testing.T) {
 	c.get(3, "/")
 	c.run()
 	seconds := 0
-	for ; seconds < 1000 && r.server.conns != nil; seconds++ {
+	for ; seconds < 1000 && r.server.Open(false) != 0; seconds++ {
 		for range 40 {
 			_ = c.fr.WritePing(false, [8]byte{})
 		}

@@ -181,7 +181,7 @@ func openList(c *client) {
 // streams counts the open ones of all connections.
 func (r *rig) streams() int {
 	n := 0
-	for sc := r.server.conns; sc != nil; sc = sc.next {
+	for sc := range r.server.conns.All {
 		n += sc.session.Streams()
 	}
 	return n

@@ -93,7 +93,7 @@ func (r *rig) wantReason(want proxy.Reason) {
 func (r *rig) wantQuiet() {
 	r.t.Helper()
 	r.WantIdle(r.t, r.worker)
-	for sc := r.server.conns; sc != nil; sc = sc.next {
+	for sc := range r.server.conns.All {
 		if n := sc.session.Streams(); n != 0 {
 			r.t.Errorf("%d streams are still open", n)
 		}

@@ -2,13 +2,13 @@ package h2
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
 	"turnout/proxy/h2/wire"
+	"turnout/proxy/register"
 )
 
 // ServerConfig is what a Server needs; Loop and Worker are required.
@@ -24,10 +24,7 @@ type Server struct {
 	timeouts *proxy.Timeouts
 	session  session.Config
 	free     []*serverStream
-	conns    *serverConn // every open connection
-	open     [2]atomic.Int64
-	draining bool
-	drained  func()
+	conns    register.Register[serverConn, *serverConn]
 }
 
 // NewServer checks the configuration and makes a Server.
@@ -54,70 +51,29 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handle
 	sc.timer = c.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
 	sc.turn = sc.session.Turn
-	if sc.next = s.conns; sc.next != nil {
-		sc.next.prev = sc
-	}
-	s.conns = sc
-	s.count(client.Secure).Add(1)
 	sc.session.Start(&s.session, sc, c)
-	if s.draining {
+	s.conns.Add(sc, client.Secure)
+	if s.conns.Draining() {
 		sc.leave()
 	}
 	return sc
 }
 
 // Open is the number of open connections with or without TLS. Any goroutine may call it.
-func (s *Server) Open(secure bool) int64 { return s.count(secure).Load() }
-
-func (s *Server) count(secure bool) *atomic.Int64 {
-	if secure {
-		return &s.open[1]
-	}
-	return &s.open[0]
-}
+func (s *Server) Open(secure bool) int64 { return s.conns.Open(secure) }
 
 // goAwayTime is how long a client may take to see a GOAWAY before new streams are not served any more.
 const goAwayTime = time.Second
 
 // Drain closes idle connections at once and the others after their last stream, telling them so; done is called on the
 // loop when none is left.
-func (s *Server) Drain(done func()) {
-	s.draining, s.drained = true, done
-	for sc := s.conns; sc != nil; {
-		next := sc.next
-		sc.leave()
-		sc = next
-	}
-	s.left()
-}
+func (s *Server) Drain(done func()) { s.conns.Drain((*serverConn).leave, done) }
 
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
 	defer sc.c.Contain() // the others are told too
 	sc.session.Shutdown()
 	sc.timer.Reset(goAwayTime)
-}
-
-func (s *Server) left() {
-	if s.conns == nil && s.drained != nil {
-		done := s.drained
-		s.drained = nil
-		done()
-	}
-}
-
-func (s *Server) forget(sc *serverConn) {
-	if sc.prev != nil {
-		sc.prev.next = sc.next
-	} else if s.conns == sc {
-		s.conns = sc.next
-	}
-	if sc.next != nil {
-		sc.next.prev = sc.prev
-	}
-	sc.next, sc.prev = nil, nil
-	s.count(sc.client.Secure).Add(-1)
-	s.left()
 }
 
 // maxFree bounds the streams kept for reuse.
@@ -151,13 +107,13 @@ func (s *Server) recycle(st *serverStream) {
 
 // serverConn is one client connection. It implements reactor.Handler and session.Host.
 type serverConn struct {
-	s          *Server
-	c          *reactor.Conn
-	next, prev *serverConn
-	timer      *reactor.Timer
-	client     proxy.Client
-	session    session.Session
-	turn       func() // session.Turn, made once
+	s       *Server
+	c       *reactor.Conn
+	links   register.Links[serverConn]
+	timer   *reactor.Timer
+	client  proxy.Client
+	session session.Session
+	turn    func() // session.Turn, made once
 
 	first, last *serverStream // answered, but the client has not taken the answer: the longest waiting first
 	midway      bool          // something that was begun is to be ended in time
@@ -165,6 +121,9 @@ type serverConn struct {
 	gone        bool
 	cut         bool // by the end of the loop
 }
+
+// Links implements register.Linked.
+func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
 
 // Open implements session.Host.
 func (sc *serverConn) Open() *session.Stream { return &sc.s.stream(sc).Stream }
@@ -215,7 +174,7 @@ func (sc *serverConn) idle() {
 	case sc.ending || s.Leaving():
 		s.Finish()
 		sc.close()
-	case !sc.midway && !sc.s.draining:
+	case !sc.midway && !sc.s.conns.Draining():
 		sc.timer.Reset(sc.s.timeouts.KeepAlive)
 	}
 }
@@ -249,7 +208,7 @@ func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 	sc.gone, sc.cut = true, errors.Is(why, reactor.ErrClosed)
 	sc.timer.Stop()
 	sc.session.Abandon()
-	sc.s.forget(sc)
+	sc.s.conns.Remove(sc, sc.client.Secure)
 }
 
 // expire is the one timer of a connection. What it means is a matter of state.
@@ -259,7 +218,7 @@ func (sc *serverConn) expire() {
 	switch {
 	case sc.gone:
 		return
-	case sc.s.draining && !s.Leaving():
+	case sc.s.conns.Draining() && !s.Leaving():
 		s.Finish()
 	case s.Midway():
 		sc.s.worker.Rejected(&sc.client, 408, "")

@@ -376,7 +376,7 @@ func TestWebSocketStalledSides(t *testing.T) {
 // held is the number of bytes that wait for clients.
 func (r *rig) held() int {
 	n := 0
-	for sc := r.server.conns; sc != nil; sc = sc.next {
+	for sc := range r.server.conns.All {
 		n += sc.c.Pending() + sc.session.Held()
 	}
 	return n
