@@ -116,3 +116,29 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Moved: moved, Done: done})
 	return true
 }
+
+// reject answers a head that is no request.
+func (sc *serverConn) reject(err error) {
+	status, detail := verdict(err)
+	sc.refuse(status, detail)
+}
+
+// refuse logs what never became a request, answers it and ends the connection.
+func (sc *serverConn) refuse(status int, detail string) {
+	client := sc.who()
+	sc.s.worker.Rejected(&client, status, detail)
+	sc.local(status)
+}
+
+// local writes an answer outside any exchange and ends the connection.
+func (sc *serverConn) local(status int) {
+	body, media := proxy.Page(status)
+	adjust := sc.s.adjust
+	b := wire.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
+	b = wire.AppendContentLength(b, int64(len(body)), adjust)
+	b = wire.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
+	b = wire.AppendField(b, []byte("content-type"), []byte(media), adjust)
+	b = wire.AppendField(b, nameConnection, valueClose, adjust)
+	sc.c.SetBuffer(append(wire.AppendHeadEnd(b), body...))
+	sc.finish()
+}

@@ -1,0 +1,183 @@
+package h1
+
+import (
+	"errors"
+	"time"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/register"
+)
+
+type phase uint8
+
+const (
+	phaseHead phase = iota // a request head is due
+	phaseBody              // request body
+	phaseWait              // the request is complete, its response is not
+	phaseGone              // closing: what still arrives is thrown away
+)
+
+// serverConn is one client connection. It implements reactor.Handler and
+// proxy.Downstream. Tens of thousands of them wait for a request at the same time: what
+// only a request needs is in it or in its exchange.
+type serverConn struct {
+	s      *Server
+	c      *reactor.Conn
+	links  register.Links[serverConn]
+	timer  reactor.Timer
+	ex     *proxy.Exchange // nil between requests
+	rq     *request        // nil between requests
+	client *proxy.Client   // without the addresses; it may be that of others too
+
+	idle      int64  // when the last response was complete, of the loop's clock
+	moved     uint64 // bytes the client had taken when that was last looked at
+	searched  uint32 // bytes of an incomplete head that have been looked at
+	phase     phase
+	first     bool // no request has been seen yet
+	partial   bool // an incomplete head is waiting
+	held      bool // reading is paused until the response is complete
+	paused    bool // reading is paused by the pipeline
+	responded bool // the response is complete
+	chunked   bool // the response goes out in chunks
+	closing   bool // the connection ends with this response
+	untilEnd  bool // the end of the connection is the end of the response body
+}
+
+// Links implements register.Linked.
+func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
+
+// who is all that is known of the client.
+func (sc *serverConn) who() proxy.Client {
+	client := *sc.client
+	client.Addr, client.Local = sc.c.RemoteAddr(), sc.c.LocalAddr()
+	return client
+}
+
+// Connected implements reactor.Handler; accepted connections never see it.
+func (sc *serverConn) Connected(*reactor.Conn) {}
+
+// finish closes after what has been written.
+func (sc *serverConn) finish() {
+	sc.phase = phaseGone
+	sc.recycle()
+	sc.c.Close()
+}
+
+func (sc *serverConn) recycle() {
+	if sc.rq == nil {
+		return
+	}
+	rq := sc.rq
+	sc.rq = nil
+	if rq.keep() {
+		sc.s.requests.put(rq)
+	}
+}
+
+// turnOver begins the wait for the next request, when both halves are complete.
+func (sc *serverConn) turnOver() {
+	sc.recycle()
+	if sc.closing || sc.s.conns.Draining() {
+		sc.phase = phaseGone
+		sc.c.Close()
+		return
+	}
+	sc.phase = phaseHead
+	sc.idle, sc.moved = sc.s.loop.Now(), sc.c.BytesWritten()
+	sc.timer.Reset(min(sc.s.timeouts.KeepAlive, sc.s.timeouts.Client))
+	if sc.held || sc.paused {
+		sc.held, sc.paused = false, false
+		sc.c.Resume()
+	}
+}
+
+// EOF implements reactor.Handler: the client sends nothing more. It may still read.
+func (sc *serverConn) EOF(*reactor.Conn) {
+	switch sc.phase {
+	case phaseHead:
+		if sc.partial { // half a request is worth an answer (RFC 9112 section 8)
+			sc.refuse(400, "incomplete-head")
+			return
+		}
+		sc.phase = phaseGone
+		sc.c.Close()
+	case phaseBody:
+		ex := sc.ex
+		ex.DownstreamGone(proxy.FaultReset)
+		sc.Abort(proxy.FaultReset)
+	case phaseWait:
+		if sc.ex != nil && sc.ex.DownstreamEnded() {
+			sc.Abort(proxy.FaultReset)
+			return
+		}
+		sc.closing = true
+	}
+}
+
+// Drained implements reactor.Handler.
+func (sc *serverConn) Drained(*reactor.Conn) {
+	if sc.ex != nil {
+		sc.ex.DownstreamDrained()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
+	sc.phase = phaseGone
+	sc.timer.Stop()
+	if ex := sc.ex; ex != nil {
+		sc.ex = nil
+		fault := proxy.FaultReset
+		if errors.Is(why, reactor.ErrClosed) {
+			fault = proxy.FaultShutdown
+		}
+		ex.DownstreamGone(fault)
+	}
+	sc.recycle()
+	sc.s.conns.Remove(sc, sc.client.Secure)
+}
+
+// reads reports that an idle connection may stay for now: it has not waited for as
+// long as it may, or the client takes what is left of the last answer.
+func (sc *serverConn) reads() bool {
+	now, limits := sc.s.loop.Now(), sc.s.timeouts
+	left := limits.KeepAlive - time.Duration(now-sc.idle)
+	if sc.c.Pending() > 0 {
+		written := sc.c.BytesWritten()
+		if written == sc.moved {
+			return false
+		}
+		sc.moved, sc.idle, left = written, now, limits.Client
+	}
+	if left > 0 {
+		sc.timer.Reset(left)
+	}
+	return left > 0
+}
+
+// expire is the timer between requests and within a request head. During an
+// exchange the pipeline watches the time.
+func (sc *serverConn) expire() {
+	if sc.phase != phaseHead {
+		return
+	}
+	silent := sc.first && !sc.partial // not a byte has come
+	if sc.partial || silent && !sc.s.ignoreProbes {
+		if silent && sc.s.dontLogNull {
+			sc.local(408)
+		} else {
+			sc.refuse(408, "")
+		}
+		return
+	}
+	if !silent && sc.reads() {
+		return
+	}
+	sc.phase = phaseGone
+	if sc.c.Pending() > 0 {
+		sc.c.CloseNow(true)
+		return
+	}
+	sc.c.Close()
+}

@@ -1,0 +1,153 @@
+package h1
+
+import (
+	"errors"
+
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/proxy/h1/wire"
+)
+
+// prefaceHead is the part of HTTP/2's preface that looks like a request head.
+const prefaceHead = "PRI * HTTP/2.0\r\n\r\n"
+
+// Data implements reactor.Handler.
+func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
+	n := 0
+	for n < len(p) {
+		switch sc.phase {
+		case phaseHead:
+			used, ok := sc.readHead(p[n:])
+			n += used
+			if !ok {
+				return n
+			}
+		case phaseBody:
+			if sc.paused {
+				return n
+			}
+			n += sc.readBody(p[n:])
+		case phaseWait:
+			// A pipelined request waits for its turn (RFC 9112 section 9.3.2).
+			sc.held = true
+			sc.c.Pause()
+			return n
+		case phaseGone:
+			return len(p)
+		}
+	}
+	return n
+}
+
+// readHead looks for a complete head; ok is false when more bytes are needed.
+func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
+	s := sc.s
+	if used = wire.SkipEmptyLines(p); used > 0 {
+		sc.searched = 0 // it may have been half of one
+		return used, true
+	}
+	end, err := wire.FindHeadEnd(p, int(sc.searched), s.limits)
+	if err != nil {
+		sc.reject(err)
+		return len(p), true
+	}
+	if end == 0 {
+		sc.searched = uint32(max(len(p)-3, 0))
+		if !sc.partial {
+			sc.partial = true
+			if !sc.first {
+				sc.timer.Reset(s.timeouts.RequestHead)
+			}
+		}
+		return 0, false
+	}
+	if sc.first && s.http2 != nil && string(p[:end]) == prefaceHead {
+		sc.handOver()
+		return 0, false
+	}
+	sc.first, sc.partial, sc.searched = false, false, 0
+	rq := s.requests.get()
+	sc.rq = rq
+	if err := rq.parse(p[:end], s.limits); err != nil {
+		sc.reject(err)
+		return len(p), true
+	}
+	sc.responded, sc.chunked, sc.untilEnd = false, false, false
+	sc.closing = !rq.req.KeepAlive
+	none := false
+	switch rq.req.Body {
+	case wire.BodyLength:
+		sc.phase, rq.remaining = phaseBody, rq.req.ContentLength
+	case wire.BodyChunked:
+		sc.phase = phaseBody
+		rq.body.Reset(wire.ChunkLimits{})
+	default:
+		sc.phase, none = phaseWait, true
+	}
+	client := sc.who()
+	sc.ex = s.worker.Acquire(sc, &client)
+	sc.ex.Request(&rq.head, none)
+	return end, true
+}
+
+// handOver gives the connection to HTTP/2.
+func (sc *serverConn) handOver() {
+	sc.phase = phaseGone
+	sc.timer.Stop()
+	sc.s.conns.Remove(sc, sc.client.Secure)
+	sc.c.SetHandler(sc.s.http2(sc.c, sc.who()))
+}
+
+// readBody relays body bytes and returns how many it used.
+func (sc *serverConn) readBody(p []byte) int {
+	if sc.rq.req.Body == wire.BodyLength {
+		rq := sc.rq
+		take := p[:min(int64(len(p)), rq.remaining)]
+		rq.remaining -= int64(len(take))
+		sc.ex.RequestData(take)
+		if sc.phase == phaseBody && rq.remaining == 0 {
+			sc.requestEnd()
+		}
+		return len(take)
+	}
+	used := 0
+	for used < len(p) && sc.phase == phaseBody && !sc.paused {
+		data, n, state, err := sc.rq.body.Next(p[used:])
+		used += n
+		if err != nil {
+			sc.ex.RequestMalformed(verdict(err))
+			return len(p)
+		}
+		if len(data) > 0 {
+			sc.ex.RequestData(data)
+		}
+		if state == wire.ChunkDone && sc.phase == phaseBody {
+			sc.requestEnd()
+		}
+		if state == wire.ChunkMore {
+			break
+		}
+	}
+	return used
+}
+
+func (sc *serverConn) requestEnd() {
+	sc.phase = phaseWait
+	var trailers []proxy.Field
+	if sc.rq.req.Body == wire.BodyChunked {
+		trailers = sc.rq.body.Trailers()
+	}
+	sc.ex.RequestEnd(trailers)
+	if sc.responded {
+		sc.turnOver()
+	}
+}
+
+// verdict is the status and the stable word of a broken rule.
+func verdict(err error) (status int, detail string) {
+	var we *wire.Error
+	if errors.As(err, &we) {
+		return we.Status, we.Reason
+	}
+	return 400, ""
+}
