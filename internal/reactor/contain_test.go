@@ -168,7 +168,7 @@ func TestPanicsEndTheProcess(t *testing.T) {
 // TestContainedPanics: what is done for no Conn and contained ends the Conns that it may have written to, on every engine, and
 // mail and timers go on as often as it happens.
 func TestContainedPanics(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T, cfg Config) rig{
+	for name, newRig := range map[string]func(t *testing.T, cfg Config) rig{
 		"platform": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, New) },
 		"portable": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, NewPortable) },
 		"memory":   func(_ *testing.T, cfg Config) rig { return newMemRig(cfg, 0) },
@@ -179,7 +179,7 @@ func TestContainedPanics(t *testing.T) {
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				var panics told
-				r := make(t, panics.config())
+				r := newRig(t, panics.config())
 				defer r.stop()
 				var conns []*Conn
 				var ln *Listener

@@ -86,8 +86,8 @@ func TestPanicsOverPassthrough(t *testing.T) {
 // TestPanicOfWatch ends the tunnel.
 func TestPanicOfWatch(t *testing.T) {
 	panics, bad := 0, false
-	r := &rig{t: t, net: reactor.NewNetwork(1), log: badLog{&bad}}
-	loop := r.net.NewLoop(reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++ }})
+	n := reactor.NewNetwork(1)
+	loop := n.NewLoop(reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++ }})
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler {
 		NewWatch(c, time.Second, func() uint64 { return 0 }, func() { bad = true; panicOnce(&bad) })
 		return &looker{}
@@ -95,8 +95,8 @@ func TestPanicOfWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := r.net.Connect(front)
-	r.net.Advance(2 * time.Second)
+	c := n.Connect(front)
+	n.Advance(2 * time.Second)
 	if panics != 1 || !c.ResetSeen() || loop.Conns() != 0 {
 		t.Errorf("%d panics, reset %v, %d open", panics, c.ResetSeen(), loop.Conns())
 	}
