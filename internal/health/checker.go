@@ -29,7 +29,7 @@ type Config struct {
 	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. Those of endpoints that are not well
 	// have as many places of their own: pods that do not answer keep nobody else's checks waiting.
 	MaxRunning int
-	// MostPerSecond bounds how many checks begin in a second on average. When the intervals ask for more, those of endpoints
+	// MostPerSecond bounds how many checks begin in a second, give or take half of them at a time. When the intervals ask for more, those of endpoints
 	// that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
 	// their own.
 	MostPerSecond int
@@ -48,8 +48,9 @@ type Checker struct {
 	checks map[*balancer.Check]*check
 	groups [2]group // of those that are well, and of the others
 
-	request  []byte        // scratch of ask
-	response wire.Response // scratch of Data
+	later    *reactor.Timer // of those that wait because too many begin
+	request  []byte         // scratch of ask
+	response wire.Response  // scratch of Data
 }
 
 // group is checks that share bounds.
@@ -57,6 +58,8 @@ type group struct {
 	running int
 	waiting []*check // due, the first of them longest
 	asked   int64    // checks that the intervals ask for, in millionths of a second
+	credit  float64  // how many may begin at once, as of the time since
+	since   int64    // of Loop.Now
 }
 
 // NewChecker checks the configuration and makes a Checker without checks.
@@ -94,6 +97,7 @@ func NewChecker(cfg Config) (*Checker, error) {
 		cfg.Seed = rand.Uint64()
 	}
 	k.rng.Seed(cfg.Seed, cfg.Seed)
+	k.later = cfg.Loop.NewTimer(k.resume)
 	return k, nil
 }
 
@@ -165,9 +169,15 @@ func (k *Checker) after(ck *check, pause float64) {
 // random is a number of 0 to 1.
 func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 53) }
 
-// next starts checks of g that wait, as many as may run.
+// next starts checks of g that wait, as many as may run and begin.
 func (k *Checker) next(g *group) {
 	for g.running < k.cfg.MaxRunning && len(g.waiting) > 0 {
+		if !k.may(g) {
+			if !k.later.Active() {
+				k.later.Reset(grid)
+			}
+			return
+		}
 		ck := g.waiting[0]
 		g.waiting[0] = nil
 		if g.waiting = g.waiting[1:]; len(g.waiting) == 0 {
@@ -175,9 +185,19 @@ func (k *Checker) next(g *group) {
 		}
 		if ck.waits {
 			ck.waits = false
+			g.credit--
 			ck.dial()
 		}
 	}
+}
+
+// may reports whether another check of g may begin now. The intervals do not ask for more than that on average, but after the
+// process stood still all checks are due.
+func (k *Checker) may(g *group) bool {
+	now, perSecond := k.cfg.Loop.Now(), float64(k.cfg.MostPerSecond)
+	g.credit = min(g.credit+float64(now-g.since)/float64(time.Second)*perSecond, max(perSecond/2, 1))
+	g.since = now
+	return g.credit >= 1
 }
 
 // check makes one check again and again. It handles the connection of the one that runs.

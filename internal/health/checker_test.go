@@ -369,6 +369,34 @@ func TestMostPerSecond(t *testing.T) {
 	}
 }
 
+// TestAfterAStandstill: when all checks are due because the process or the machine stood still, they begin no faster than others,
+// and go on to.
+func TestAfterAStandstill(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MostPerSecond = 20 })
+	const n = 200
+	for i := range n {
+		r.k.Check(r.endpoint(i+1, nil), 10*second)
+	}
+	r.net.Advance(30 * second)
+	for _, ck := range r.k.checks {
+		ck.timer.Reset(0)
+	}
+	first, _ := r.counts()
+	for range 60 {
+		before, _ := r.counts()
+		r.net.Advance(second)
+		if done, _ := r.counts(); done-before > 31 {
+			t.Errorf("%d checks in a second, at most 20 and half of that at once", done-before)
+		}
+		if before-first < n/2 && r.waiting() == 0 {
+			t.Error("none waits, though most have not come")
+		}
+	}
+	if done, _ := r.counts(); done-first < 55*20 {
+		t.Errorf("%d checks in a minute", done-first)
+	}
+}
+
 func TestCheckerConfig(t *testing.T) {
 	r := newRig(t)
 	good := r.k.cfg
