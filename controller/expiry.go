@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -26,14 +27,22 @@ const (
 type validity struct {
 	from, until time.Time
 	foreign     bool // clients that verify it for the host refuse it
+	short       int  // bits of an RSA key that many clients refuse, 0 = the key is long enough
 }
+
+// shortRSA is from how many bits on clients take RSA keys: OpenSSL as distributions configure it, and browsers.
+const shortRSA = 2048
 
 // validityOf is that of the certificate of a route with a host, which with wildcard stands for all beside it.
 func validityOf(c *tls.Certificate, host string, wildcard bool) validity {
 	if c == nil || c.Leaf == nil {
 		return validity{}
 	}
-	return validity{c.Leaf.NotBefore, c.Leaf.NotAfter, !covers(c.Leaf, host, wildcard)}
+	v := validity{from: c.Leaf.NotBefore, until: c.Leaf.NotAfter, foreign: !covers(c.Leaf, host, wildcard)}
+	if public, ok := c.Leaf.PublicKey.(*rsa.PublicKey); ok && public.N.BitLen() < shortRSA {
+		v.short = public.N.BitLen()
+	}
+	return v
 }
 
 // covers reports whether a certificate is valid for a host, or for all beside it. The common name does not count: clients
@@ -53,6 +62,9 @@ func (v *validity) notes(now time.Time) (notes []string) {
 	}
 	if v.foreign {
 		notes = append(notes, "certificate is not valid for the host of the route")
+	}
+	if v.short != 0 {
+		notes = append(notes, fmt.Sprintf("certificate has an RSA key of %d bits, and many clients refuse less than %d", v.short, shortRSA))
 	}
 	return notes
 }

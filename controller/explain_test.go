@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -119,5 +121,20 @@ func TestCovers(t *testing.T) {
 	}
 	if got := validityOf(nil, "a.test", false); got != (validity{}) {
 		t.Errorf("no certificate is %+v", got)
+	}
+}
+
+// TestShortKeyIsNoted: it is served, and many clients refuse it.
+func TestShortKeyIsNoted(t *testing.T) {
+	for bits, note := range map[int]string{1024: "certificate has an RSA key of 1024 bits, and many clients refuse less than 2048", 2048: ""} {
+		key, err := rsa.GenerateKey(rand.Reader, bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := &x509.Certificate{PublicKey: key.Public(), DNSNames: []string{"a.test"}, NotAfter: time.Now().Add(90 * 24 * time.Hour)}
+		v := validityOf(&tls.Certificate{Leaf: leaf}, "a.test", false)
+		if got := strings.Join(v.notes(time.Now()), ", "); got != note {
+			t.Errorf("%d bits: %q", bits, got)
+		}
 	}
 }
