@@ -57,10 +57,10 @@ func cipherWords(name string) (words []string) {
 	}
 	kind, digest, _ := strings.Cut(rest, "-")
 	old := digest == "SHA" || kind == "DES"
-	switch {
-	case kind == "DES":
+	switch kind {
+	case "DES":
 		add("3DES MEDIUM COMPLEMENTOFDEFAULT")
-	case kind == "CHACHA20":
+	case "CHACHA20":
 		add("CHACHA20 HIGH DEFAULT")
 	default:
 		add(kind + " AES HIGH DEFAULT")
