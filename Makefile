@@ -130,8 +130,8 @@ upgrades: ## replace the running router 20 times under load and count what goes 
 	$(GO) test -count 1 -run '^TestUpgrade$$' -v ./cmd/turnout
 
 .PHONY: stops
-stops: ## tell 20 routers to stop under load and count what goes wrong
-	$(GO) test -count 1 -run '^TestStopUnderLoad$$' -v ./cmd/turnout
+stops: ## tell routers to stop: 20 under load, counting what goes wrong, and others at every moment from their start on (a minute)
+	$(GO) test -count 1 -run '^TestStop|^TestSecondSignal' -v ./cmd/turnout
 
 rollouts: ## replace pods for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout

@@ -24,6 +24,9 @@ func TestFailureAnnotations(t *testing.T) {
 		{annotationEjectErrors, "five", 0, 0, 1},
 		{annotationSlowStart, "30s", 0, 30 * time.Second, 0},
 		{annotationSlowStart, "soon", 0, 0, 1},
+		{annotationSlowStart, "0s", 0, 0, 1},
+		{annotationSlowStart, "-5s", 0, 0, 1},
+		{annotationEjectErrors, "99999999999999999999", 0, 0, 1},
 		{"other", "1", 0, 0, 0},
 	} {
 		got := translated(t, Options{}, terminated("edge", "", c.key, c.value))

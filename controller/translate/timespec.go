@@ -9,7 +9,7 @@ import (
 
 // The errors of ParseTimespec.
 var (
-	ErrTimespecSyntax = errors.New("is not a number with one of the units us, ms, s, m, h, d")
+	ErrTimespecSyntax = errors.New("is not a whole number above 0 with one of the units us, ms, s, m, h, d")
 	ErrTimespecRange  = errors.New("is too long")
 )
 
