@@ -105,10 +105,10 @@ func (t *Target) key() endpointKey {
 
 // ServerID returns the identity of a server, from which its sticky cookie value is
 // derived: "pod:POD:SERVICE:PORT:IP:NUMBER", or "ept:SERVICE:PORT:IP:NUMBER" when
-// pod is empty. port is the name of the endpoint port. An IPv6 address is not
-// bracketed.
-func ServerID(pod, service, port string, addr netip.AddrPort) string {
-	tail := service + ":" + port + ":" + addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port()))
+// pod is empty. port is the name of the endpoint port, ip is its address as it
+// is written, not bracketed.
+func ServerID(pod, service, port, ip string, number uint16) string {
+	tail := service + ":" + port + ":" + ip + ":" + strconv.Itoa(int(number))
 	if pod == "" {
 		return "ept:" + tail
 	}

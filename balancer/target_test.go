@@ -15,7 +15,8 @@ func TestServerID(t *testing.T) {
 		{"C644", "", "test", "", "2.2.2.2:8080", "ept:test::2.2.2.2:8080"},
 		{"C646", "", "test", "http", "[2001:db8::1]:80", "ept:test:http:2001:db8::1:80"},
 	} {
-		if got := ServerID(row.pod, row.service, row.port, netip.MustParseAddrPort(row.addr)); got != row.want {
+		addr := netip.MustParseAddrPort(row.addr)
+		if got := ServerID(row.pod, row.service, row.port, addr.Addr().String(), addr.Port()); got != row.want {
 			t.Errorf("%s: %q, want %q", row.id, got, row.want)
 		}
 	}

@@ -144,12 +144,7 @@ func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
 // add adds an endpoint unless its identity is there. The identity carries the address
 // as it is written.
 func (b *builder) add(e Endpoint, text string) {
-	tail := b.set.Service + ":" + e.Port + ":" + text + ":" + strconv.Itoa(int(e.Addr.Port()))
-	if e.Pod != "" {
-		e.ID = "pod:" + e.Pod + ":" + tail
-	} else {
-		e.ID = "ept:" + tail
-	}
+	e.ID = balancer.ServerID(e.Pod, b.set.Service, e.Port, text, e.Addr.Port())
 	if _, twice := b.seen[e.ID]; twice {
 		return
 	}
