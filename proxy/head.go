@@ -18,7 +18,7 @@ type Head struct {
 	Method    []byte // as received, any token (RFC 9110 section 9.1)
 	Target    []byte // the request target as received, for logs and redirects
 	Authority []byte // the host that routes, with port if sent; empty when the request named none. The pipeline makes it lower-case, in place
-	Path      []byte // what follows the authority up to "?", "/" when empty, "*" for OPTIONS *
+	Path      []byte // what follows the authority up to "?", "/" when empty, "*" for OPTIONS of the server itself
 	Query     []byte // from "?" on, or empty
 
 	// Of a response.

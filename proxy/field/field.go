@@ -29,17 +29,6 @@ func Get(fields []Field, name string) []byte {
 	return nil
 }
 
-// Count is the number of fields called name (lower-case).
-func Count(fields []Field, name string) int {
-	n := 0
-	for i := range fields {
-		if string(fields[i].Name) == name {
-			n++
-		}
-	}
-	return n
-}
-
 // Delete removes every field called name (lower-case) in place and returns the
 // shortened list. The others keep their order.
 func Delete(fields []Field, name string) []Field {

@@ -12,9 +12,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	if h.AdjustCase {
 		cc.adjust = cc.ps.cfg.Adjust
 	}
-	b = append(append(b, h.Method...), ' ')
-	b = append(append(b, h.Path...), h.Query...)
-	b = append(b, " HTTP/1.1\r\n"...)
+	b = wire.AppendRequestLine(b, h.Method, h.Path, h.Query, 1)
 	b = wire.AppendFields(b, h.Fields, cc.adjust)
 	switch {
 	case h.ContentLength > 0 || (h.ContentLength == 0 && expectsBody(h.Method)):

@@ -25,7 +25,7 @@ func TestNoAllocations(t *testing.T) {
 		"absolute": func() {
 			buf = append(buf[:0], absolute...)
 			ParseRequest(buf, &q, Limits{})
-			out = AppendTarget(out[:0], &q)
+			out = AppendRequestLine(out[:0], q.Method, q.Path, q.Query, q.Minor)
 		},
 		"refused": func() {
 			buf = append(buf[:0], "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n"...)
@@ -61,5 +61,5 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func appendHead(dst []byte, r *Request) []byte {
-	return AppendHeadEnd(AppendFields(AppendRequestLine(dst, r.Method, r.Target, r.Minor), r.Fields, nil))
+	return AppendHeadEnd(AppendFields(AppendRequestLine(dst, r.Method, r.Path, r.Query, r.Minor), r.Fields, nil))
 }

@@ -13,31 +13,16 @@ type AdjustName func(name []byte) []byte
 // The Append functions write what they are given: names, values, methods and
 // targets come from a parser or from checked configuration.
 
-// AppendRequestLine appends "method target HTTP/1.minor" and CRLF.
-func AppendRequestLine(dst, method, target []byte, minor int) []byte {
+// AppendRequestLine appends "method target HTTP/1.minor" and CRLF. path and query are the two parts of the target, as
+// Request has them: what an origin server is sent is the origin-form, or "*".
+func AppendRequestLine(dst, method, path, query []byte, minor int) []byte {
 	dst = append(dst, method...)
 	dst = append(dst, ' ')
-	dst = append(dst, target...)
+	dst = append(append(dst, path...), query...)
 	if minor == 0 {
 		return append(dst, " HTTP/1.0\r\n"...)
 	}
 	return append(dst, " HTTP/1.1\r\n"...)
-}
-
-// AppendTarget appends the request-target an origin server is sent for r: the
-// origin-form of an absolute-form, "*" for OPTIONS of one without a path (RFC 9112
-// section 3.2.4), else the target as received.
-func AppendTarget(dst []byte, r *Request) []byte {
-	if r.Form != FormAbsolute {
-		return append(dst, r.Target...)
-	}
-	// r.Path is "/" with or without one in the target; the lengths tell.
-	bare := len(r.Target) == len(r.Scheme)+len("://")+len(r.Authority)
-	if bare && string(r.Method) == "OPTIONS" {
-		return append(dst, '*')
-	}
-	dst = append(dst, r.Path...)
-	return append(dst, r.Query...)
 }
 
 // AppendStatusLine appends "HTTP/1.minor status reason" and CRLF. A nil reason
@@ -103,16 +88,6 @@ func AppendChunkHeader(dst []byte, n int) []byte {
 
 // AppendChunkEnd appends the CRLF after the data of a chunk.
 func AppendChunkEnd(dst []byte) []byte { return append(dst, '\r', '\n') }
-
-// AppendChunk appends data as one whole chunk, and nothing for no data.
-func AppendChunk(dst, data []byte) []byte {
-	if len(data) == 0 {
-		return dst
-	}
-	dst = AppendChunkHeader(dst, len(data))
-	dst = append(dst, data...)
-	return AppendChunkEnd(dst)
-}
 
 // AppendLastChunk appends the last chunk, the trailers, and the empty line that
 // ends the body. Names by adjust as in AppendField.

@@ -75,7 +75,7 @@ func BenchmarkAppendHead(b *testing.B) {
 	var out []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		out = AppendRequestLine(out[:0], r.Method, r.Target, r.Minor)
+		out = AppendRequestLine(out[:0], r.Method, r.Path, r.Query, r.Minor)
 		out = AppendFields(out, r.Fields, nil)
 		out = AppendHeadEnd(out)
 	}

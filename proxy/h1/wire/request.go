@@ -111,7 +111,8 @@ func parseVersion(b []byte) (minor, n int, f fault) {
 }
 
 var (
-	slash = []byte("/")
+	slash    = []byte("/")
+	asterisk = []byte("*")
 	// httpSchemes are the schemes this codec serves (RFC 9110 section 4.2).
 	httpSchemes = [...]string{"http", "https"}
 )
@@ -162,7 +163,11 @@ func splitAbsolute(r *Request) fault {
 	}
 	r.Form, r.Scheme, r.Authority = FormAbsolute, scheme, authority
 	r.Path, r.Query = splitQuery(rest[end:])
-	if len(r.Path) == 0 {
+	switch {
+	case len(r.Path) > 0:
+	case len(r.Query) == 0 && string(r.Method) == "OPTIONS":
+		r.Path = asterisk // (RFC 9112 section 3.2.4)
+	default:
 		r.Path = slash
 	}
 	return faultNone

@@ -38,14 +38,13 @@ const (
 )
 
 // Request is a parsed request head. All slices are views into the parsed bytes
-// (Path of an absolute-form target without a path is a constant "/": do not write
-// to it). A Request may be parsed into again: its lists keep their capacity.
+// (Path of an absolute-form target without a path is a constant: do not write to it). A Request may be parsed into again: its lists keep their capacity.
 type Request struct {
 	Method []byte     // as received, case-sensitive
 	Target []byte     // request-target as received
 	Form   TargetForm // of Target
 	Scheme []byte     // of an absolute-form target as received, else nil
-	Path   []byte     // path of the target up to '?'; "*" for the asterisk-form, nil for the authority-form
+	Path   []byte     // path of the target up to '?', "/" if it is empty; nil for the authority-form; "*" for the asterisk-form, and what stands for it (RFC 9112 section 3.2.4)
 	Query  []byte     // the rest, '?' included; nil without one
 
 	// Authority is the value that routes: the authority of an absolute-form or

@@ -127,7 +127,7 @@ func encoded(b *Block) []byte {
 func onwards(b *Block, end bool) error {
 	target := b.Path
 	for {
-		raw := h1.AppendRequestLine(nil, b.Method, target, 1)
+		raw := h1.AppendRequestLine(nil, b.Method, target, nil, 1)
 		raw = h1.AppendFields(raw, b.Fields, nil)
 		switch {
 		case b.ContentLength >= 0:
