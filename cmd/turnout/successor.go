@@ -97,10 +97,11 @@ func (r *router) succeed(ctx context.Context) error {
 	}
 	if r.predecessor != nil {
 		err := r.predecessor.Ready(ctx)
-		if r.predecessor = nil; ctx.Err() != nil {
+		r.predecessor = nil
+		switch {
+		case errors.Is(err, context.Canceled): // nobody needs a successor any more
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		r.log.Info("took over from the process before this one", zap.String("socket", r.o.handoverSocket))
