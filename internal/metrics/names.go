@@ -78,7 +78,7 @@ func describe() *metrics {
 		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
 		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
 		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
-		panics:          counter("turnout_panics_total", "Panics that ended a message, a TLS handshake or some connections, and not the process. Each is a bug."),
+		panics:          counter("turnout_panics_total", "Panics that ended a message, a TLS handshake, some connections or a health check, and not the process. Each is a bug."),
 		headerErrors:    counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late."),
 
 		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
