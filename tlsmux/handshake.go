@@ -96,36 +96,51 @@ func startHandshake(cfg handshakeConfig) *handshake {
 func (h *handshake) submit() {
 	h.busy = true
 	if h.turns != nil {
-		h.turns.put(h)
+		h.turns.put(&h.job)
 	} else {
 		h.workers.pool(h.kind).put(&h.job)
 	}
 }
 
+// withdraw takes back what submit did. false: it is being computed, and stepped follows.
+func (h *handshake) withdraw() bool {
+	if h.turns != nil {
+		h.busy = !h.turns.take(&h.job)
+	} else {
+		h.busy = !h.workers.pool(h.kind).take(&h.job)
+	}
+	return !h.busy
+}
+
 // step implements task; t is nil on the loop.
 func (h *handshake) step(t *thread) {
-	if t == nil && h.over {
-		h.stepped()
+	if t == nil {
+		h.stepOnLoop()
 		return
 	}
 	if h.next == nil {
-		if h.next, h.stop = iter.Pull(h.compute); t != nil {
-			h.home = t
-			t.bound++
-		}
+		h.next, h.stop = iter.Pull(h.compute)
+		h.home = t
+		t.bound++
 	}
 	if !h.quit {
 		h.next()
-		if t == nil {
-			h.stepped()
-			return
-		}
 		if h.conn.Post(h.stepped) {
 			return // it is the loop's again
 		}
 	}
 	h.stop() // the loop has no more use for it, or has ended
 	h.workers.running.Add(-1)
+}
+
+// stepOnLoop is a step in a turn that others share.
+func (h *handshake) stepOnLoop() {
+	defer h.conn.Contain()
+	if h.next == nil {
+		h.next, h.stop = iter.Pull(h.compute)
+	}
+	h.next()
+	h.stepped()
 }
 
 // compute is the coroutine.
@@ -184,9 +199,8 @@ func (h *handshake) late() {
 	switch {
 	case h.loop.Now() >= h.deadline:
 		h.fail(ErrHandshakeTimeout)
-	case h.turns == nil && !h.begun && h.workers.pool(h.kind).take(&h.job):
+	case !h.begun && h.withdraw():
 		h.workers.stats[h.kind].Refused.Add(1)
-		h.busy = false
 		h.fail(ErrQueued)
 	default:
 		h.timer.Reset(time.Duration(h.deadline - h.loop.Now()))
@@ -226,6 +240,7 @@ func (h *handshake) finish() {
 	}
 	h.layer.buffers.takeBack(h.layer.tls, nil)
 	h.conn.SetLayer(h.layer)
+	h.conn.Establish()
 	h.end(nil)
 	h.conn.Resume()
 }
@@ -249,7 +264,7 @@ func (h *handshake) end(err error) {
 // dispose ends the coroutine of a handshake that is over, as soon as that can be.
 func (h *handshake) dispose() {
 	switch {
-	case h.busy && (h.turns != nil || h.begun || !h.workers.pool(h.kind).take(&h.job)):
+	case h.busy && (h.turns == nil && h.begun || !h.withdraw()):
 		// it is called again by stepped
 	case !h.begun || h.ended:
 		h.workers.running.Add(-1)

@@ -103,23 +103,26 @@ func TestInspectDelay(t *testing.T) {
 }
 
 func TestHandshakeTimeout(t *testing.T) {
-	m := serveMemory(t, Config{})
-	p := m.halfOpen(t)
-	m.net.Advance(9900 * time.Millisecond)
-	if p.EOF() {
-		t.Fatal("closed too early")
-	}
-	m.net.Advance(200 * time.Millisecond)
-	if !p.EOF() {
-		t.Fatal("not closed")
-	}
-	if f := <-m.failed; !errors.Is(f.err, ErrHandshakeTimeout) || f.info.ServerName != "shared.test" {
-		t.Errorf("failed with %+v", f)
-	}
-	if m.mux.Stats().HandshakeTimeouts.Load() != 1 {
-		t.Error("not counted")
-	}
-	eventually(t, "end of the goroutine", func() bool { return m.mux.cfg.Workers.Running() == 0 })
+	eachPlace(t, func(t *testing.T, place func(*service)) {
+		m := serveMemory(t, Config{})
+		place(m.service)
+		p := m.halfOpen(t)
+		m.net.Advance(9900 * time.Millisecond)
+		if p.EOF() {
+			t.Fatal("closed too early")
+		}
+		m.net.Advance(200 * time.Millisecond)
+		if !p.EOF() {
+			t.Fatal("not closed")
+		}
+		if f := <-m.failed; !errors.Is(f.err, ErrHandshakeTimeout) || f.info.ServerName != "shared.test" {
+			t.Errorf("failed with %+v", f)
+		}
+		if m.mux.Stats().HandshakeTimeouts.Load() != 1 {
+			t.Error("not counted")
+		}
+		eventually(t, "end of the goroutine", func() bool { return m.mux.cfg.Workers.Running() == 0 })
+	})
 }
 
 // TestClientGoesAway ends connections before and in the middle of the handshake.
@@ -134,11 +137,14 @@ func TestClientGoesAway(t *testing.T) {
 		"noise": func(p *reactor.Peer) { p.Write([]byte("no record at all, rather some text")) },
 	}
 	for name, end := range ends {
-		for _, stage := range []string{"connected", "half a hello", "half open"} {
+		for _, stage := range []string{"connected", "half a hello", "half open", "half open on a thread"} {
 			t.Run(name+" when "+stage, func(t *testing.T) {
 				m := serveMemory(t, Config{})
+				if stage == "half open on a thread" {
+					m.onThreads(t)
+				}
 				var p *reactor.Peer
-				if stage == "half open" {
+				if strings.HasPrefix(stage, "half open") {
 					p = m.halfOpen(t)
 				} else {
 					p = m.net.Connect(m.addr)
@@ -172,6 +178,9 @@ func TestResetInTheMiddle(t *testing.T) {
 	for _, plan := range []func(p *reactor.Peer, k int){(*reactor.Peer).ResetAfterSent, (*reactor.Peer).ResetAfterReceived} {
 		for k := 1; k < 3000; k += 131 {
 			m := serveMemory(t, Config{})
+			if k%2 == 0 {
+				m.onThreads(t)
+			}
 			p, b := m.net.Connect(m.addr), newBridge()
 			m.net.Run()
 			plan(p, k)
@@ -206,6 +215,7 @@ func TestHalfOpenHandshakesStarveNobody(t *testing.T) {
 	w, err := NewWorkers(WorkersConfig{Handshakes: 1})
 	must(t, err)
 	m := serveMemory(t, Config{Workers: w})
+	m.onThreads(t)
 	for range 20 {
 		m.halfOpen(t)
 	}
@@ -263,31 +273,34 @@ func TestRefusedWhenOthersAreFull(t *testing.T) {
 
 // TestLoopEndsWithOpenHandshakes leaves no goroutine behind; the check is serve's cleanup, and here.
 func TestLoopEndsWithOpenHandshakes(t *testing.T) {
-	s := newService(t, Config{})
-	l, err := reactor.New(reactor.Config{})
-	must(t, err)
-	ln, err := l.Listen(anyPort, s.mux.Accept)
-	must(t, err)
-	s.addr = ln.Addr()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- l.Run(ctx) }()
-	hello := clientHello(t, &tls.Config{ServerName: "shared.test"})
-	for range 10 {
-		c := s.dial(t)
-		if _, err := c.Write(hello); err != nil {
-			t.Fatal(err)
+	eachPlace(t, func(t *testing.T, place func(*service)) {
+		s := newService(t, Config{})
+		place(s)
+		l, err := reactor.New(reactor.Config{})
+		must(t, err)
+		ln, err := l.Listen(anyPort, s.mux.Accept)
+		must(t, err)
+		s.addr = ln.Addr()
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- l.Run(ctx) }()
+		hello := clientHello(t, &tls.Config{ServerName: "shared.test"})
+		for range 10 {
+			c := s.dial(t)
+			if _, err := c.Write(hello); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(c, make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := io.ReadFull(c, make([]byte, 100)); err != nil {
-			t.Fatal(err)
+		stop()
+		must(t, get(t, "end of the loop", done))
+		eventually(t, "end of the goroutines", func() bool { return s.mux.cfg.Workers.Running() == 0 })
+		if s.mux.Pending() != 0 {
+			t.Errorf("%d pending", s.mux.Pending())
 		}
-	}
-	stop()
-	must(t, get(t, "end of the loop", done))
-	eventually(t, "end of the goroutines", func() bool { return s.mux.cfg.Workers.Running() == 0 })
-	if s.mux.Pending() != 0 {
-		t.Errorf("%d pending", s.mux.Pending())
-	}
+	})
 }
 
 // TestInputIsBoundedDuringHandshake sends without end where the client's Finished belongs.
@@ -295,6 +308,7 @@ func TestInputIsBoundedDuringHandshake(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	letGo := occupy(t, w) // nothing is computed
 	m := serveMemory(t, Config{Workers: w})
+	m.onThreads(t)
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
 	p.Write(make([]byte, 10<<20))

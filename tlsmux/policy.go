@@ -92,8 +92,9 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 }
 
 // config is the tls.Config for a client. crypto/tls would refuse clients that offer unknown protocols only. resumes says
-// that the handshake needs neither a private key nor the judgement of a certificate: the client has a ticket that is good.
-func (p *Policy) config(h *Hello) (c *tls.Config, resumes bool) {
+// that the client has a ticket that is good, so that the handshake needs no private key, judges that it needs the judgement of
+// the client's certificate.
+func (p *Policy) config(h *Hello) (c *tls.Config, resumes, judges bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
@@ -102,11 +103,12 @@ func (p *Policy) config(h *Hello) (c *tls.Config, resumes bool) {
 	if slices.ContainsFunc(p.protocols, h.Offers) {
 		c = s.negotiate
 	}
-	if h.ticket != nil && s.trust == nil {
+	judges = s.trust != nil
+	if h.ticket != nil && !judges {
 		session, err := c.UnwrapSession(h.ticket, tls.ConnectionState{ServerName: h.ServerName})
 		resumes = err == nil && session != nil
 	}
-	return c, resumes
+	return c, resumes, judges
 }
 
 var errNameDiffers = errors.New("crypto/tls reads another server name than the router did")
@@ -117,7 +119,7 @@ func decidedCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if !ok || !strings.EqualFold(hello.ServerName, w.serverName) {
 		return nil, errNameDiffers
 	}
-	if w.certificate != nil && w.hs != nil && w.hs.turns != nil {
+	if w.certificate != nil && w.hs != nil && w.hs.turns != nil && !light(w.certificate) {
 		return w.hs.lend(w.certificate), nil
 	}
 	return w.certificate, nil // nil: crypto/tls answers unrecognized_name

@@ -101,7 +101,7 @@ type Mux struct {
 // lane is what belongs to one loop, with the list of its pending connections, the oldest first.
 type lane struct {
 	loop        *reactor.Loop
-	turns       turns
+	turns       *turns
 	first, last *entry
 }
 
@@ -174,7 +174,7 @@ func (m *Mux) lane(loop *reactor.Loop) *lane {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ln := &lane{loop: loop, turns: turns{loop: loop, stats: m.cfg.Workers.Stats(WorkResumed)}}
+	ln := &lane{loop: loop, turns: m.cfg.Workers.turnsOf(loop)}
 	old := *m.lanes.Load()
 	lanes := append(old[:len(old):len(old)], ln)
 	m.lanes.Store(&lanes)
@@ -317,7 +317,8 @@ type decision struct {
 	passthrough *routing.Route // nil = TLS ends here
 	strict      bool           // there is no certificate for the name
 	config      *tls.Config
-	resumes     bool // see Policy.config
+	resumes     bool // this and judges: see Policy.config
+	judges      bool
 }
 
 // decide looks the server name up, once. Of the connection it changes nothing but e.info.
@@ -332,7 +333,7 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	e.info.Certificate, e.info.Own = found.Certificate, found.Own
 	d.strict = found.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
 	if !d.strict {
-		d.config, d.resumes = cfg.Policy.config(hello)
+		d.config, d.resumes, d.judges = cfg.Policy.config(hello)
 	}
 	return d
 }
@@ -364,7 +365,10 @@ func (e *entry) act(d *decision, p []byte) int {
 		timeout: cfg.HandshakeTimeout, first: p, done: e.established,
 	}
 	if d.resumes {
-		h.work, h.turns = WorkResumed, &e.lane.turns
+		h.work = WorkResumed
+	}
+	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.lane.turns.room(h.work) {
+		h.turns = e.lane.turns
 	}
 	layer.tls = tls.Server(&layer.wire, d.config)
 	e.hs = startHandshake(h)

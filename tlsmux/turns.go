@@ -1,62 +1,85 @@
 package tlsmux
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/tls"
+	"sync/atomic"
 	"time"
 
 	"turnout/internal/reactor"
 )
 
-// turnShare is how long the handshakes that a loop computes itself may take in one turn of the loop. The last one that
-// begins within it is not interrupted. One takes about as long; looking at the sockets in between costs a hundredth of that.
-const turnShare = 100 * time.Microsecond
+// turnsMost is how many handshakes may wait for their turn on one loop. When more come, a flood it may be, workers take them
+// until none of that kind wait there any more: they do not hold up the loop.
+const turnsMost = 64
 
-// turns has handshakes computed on their loop: those that resume a session, which need no private key. Waking a thread
-// and being woken by it, twice, would cost as much as a tenth of one. They have their turn behind everything else that
-// the loop has to do, the answers to it sent.
+// turns has handshakes computed on their loop, behind everything else that it has to do (reactor.Loop.Behind): those whose
+// steps take no longer than some 100 microseconds. Waking a thread for each step, being woken by it, and each packet taking
+// the core away from it would cost a fifth of one. Its methods are called on the loop.
 type turns struct {
-	loop   *reactor.Loop
-	stats  *WorkStats
-	wait   []*handshake
-	posted bool
+	loop    *reactor.Loop
+	workers *Workers
+	backlog backlog
+	wait    atomic.Int64 // how many are in the backlog
+	run     func()       // next, made once
 }
 
-func (t *turns) put(h *handshake) {
-	t.wait = append(t.wait, h)
-	if !t.posted {
-		t.posted = true
-		t.post()
-	}
+func newTurns(loop *reactor.Loop, workers *Workers) *turns {
+	t := &turns{loop: loop, workers: workers}
+	t.run = t.next
+	return t
 }
 
-func (t *turns) post() {
-	if !t.loop.Post(t.run) { // the loop ends, and with it what waits
+// room says that one more handshake of a kind may be computed on the loop.
+func (t *turns) room(kind Work) bool {
+	return t.wait.Load() < turnsMost && t.workers.clients.waitingOf(kind) == 0
+}
+
+// put has a job done when it has its turn. The backlog has it until its step begins.
+func (t *turns) put(j *job) {
+	t.backlog.put(j)
+	t.wait.Add(1)
+	if !t.loop.Behind(t.run) { // the loop ends, and with it what waits
 		t.run()
 	}
 }
 
-// stepOnLoop is a step in a turn that others share.
-func (h *handshake) stepOnLoop() {
-	defer h.conn.Contain()
-	h.step(nil)
+// take takes a job back.
+func (t *turns) take(j *job) bool {
+	if !t.backlog.take(j) {
+		return false
+	}
+	t.wait.Add(-1)
+	return true
 }
 
-// run computes what fits, and leaves the rest to the next turn.
-func (t *turns) run() {
-	began := time.Now()
-	took := time.Duration(0)
-	n := 0
-	for n < len(t.wait) && took < turnShare {
-		h := t.wait[n]
-		t.wait[n] = nil
-		n++
-		h.stepOnLoop()
-		now := time.Since(began)
-		t.stats.count(now - took)
-		took = now
-	}
-	if t.wait = append(t.wait[:0], t.wait[n:]...); len(t.wait) > 0 {
-		t.post()
+// next computes one step. It is called as often as something was put; what was taken back leaves calls that find nothing.
+func (t *turns) next() {
+	j := t.backlog.next(nil)
+	if j == nil {
 		return
 	}
-	t.posted = false
+	t.wait.Add(-1)
+	began, kind := time.Now(), j.kind
+	j.task.step(nil)
+	took := time.Since(began)
+	t.workers.stats[kind].count(took)
+	t.backlog.spent[kind] += took
+}
+
+// light says that a signature with a certificate's key may be computed by a loop: it takes some 50 microseconds. Those of
+// RSA keys take a millisecond, those on larger curves a third of one.
+func light(c *tls.Certificate) bool {
+	if c.Leaf == nil {
+		return false
+	}
+	switch key := c.Leaf.PublicKey.(type) {
+	case ed25519.PublicKey:
+		return true
+	case *ecdsa.PublicKey:
+		return key.Curve == elliptic.P256()
+	}
+	return false
 }

@@ -1,14 +1,22 @@
 package tlsmux
 
 import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"math/big"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"turnout/internal/reactor"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -20,23 +28,23 @@ func turnsOf(w *Workers) (turns [Works]uint64) {
 	return turns
 }
 
-// TestResumedOnTheLoop: who has a good ticket needs no worker, who has none, a bad one, or one for another name does.
-func TestResumedOnTheLoop(t *testing.T) {
+// TestResumedIsAKind: who has a good ticket is one of them, who has none, a bad one, or one for another name is not.
+func TestResumedIsAKind(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version uint16) {
 		policy, err := NewPolicy(PolicyConfig{})
 		must(t, err)
 		s := serve(t, Config{Policy: policy, Workers: newWorkers(t, WorkersConfig{})})
 		cache := tls.NewLRUClientSessionCache(1)
-		visit := func(what, name string, onLoop bool) {
+		visit := func(what, name string, resumed bool) {
 			t.Helper()
 			before := turnsOf(s.mux.cfg.Workers)
 			c := s.client(t, &tls.Config{ServerName: name, MaxVersion: version, ClientSessionCache: oneKey{cache}, InsecureSkipVerify: true})
 			ask(t, c, "hello")
 			info := get(t, "Terminated", s.infos)
 			after := turnsOf(s.mux.cfg.Workers)
-			loop, workers := after[WorkResumed]-before[WorkResumed], after[WorkECDSA]-before[WorkECDSA]
-			if info.Resumed != onLoop || (loop > 0) != onLoop || (workers > 0) == onLoop {
-				t.Errorf("%s: resumed %v with %d turns of the loop and %d of workers, want it on the loop: %v", what, info.Resumed, loop, workers, onLoop)
+			loop, full := after[WorkResumed]-before[WorkResumed], after[WorkECDSA]-before[WorkECDSA]
+			if info.Resumed != resumed || (loop > 0) != resumed || (full > 0) == resumed {
+				t.Errorf("%s: resumed %v with %d turns, and %d of full handshakes, want %v", what, info.Resumed, loop, full, resumed)
 			}
 			c.Close()
 		}
@@ -49,11 +57,9 @@ func TestResumedOnTheLoop(t *testing.T) {
 	})
 }
 
-// rsaCertificate is one with an RSA key, that signs itself.
-func rsaCertificate(t *testing.T) *tls.Certificate {
+// selfSigned is a certificate for shared.test that signs itself.
+func selfSigned(t *testing.T, key crypto.Signer) *tls.Certificate {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
 	form := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"shared.test"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	must(t, err)
@@ -62,20 +68,78 @@ func rsaCertificate(t *testing.T) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
+// keyOf makes a key: those named first are for loops, the others for threads.
+func keyOf(t *testing.T, name string) crypto.Signer {
+	t.Helper()
+	var key crypto.Signer
+	var err error
+	switch name {
+	case "P-256":
+		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "Ed25519":
+		_, key, err = ed25519.GenerateKey(rand.Reader)
+	case "P-384":
+		key, err = ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	case "RSA":
+		key, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	must(t, err)
+	return key
+}
+
+// onThreads gives the service a default certificate with a key that loops do not compute with.
+func (s *service) onThreads(t *testing.T) {
+	t.Helper()
+	s.useDefault(t, "P-384")
+}
+
+// useDefault replaces the default certificate by one with a key of this kind.
+func (s *service) useDefault(t *testing.T, key string) {
+	t.Helper()
+	s.options.DefaultCertificate = selfSigned(t, keyOf(t, key))
+	s.roots.AddCert(s.options.DefaultCertificate.Leaf)
+	s.publish(t)
+}
+
+// eachPlace has handshakes computed where they can be.
+func eachPlace(t *testing.T, test func(t *testing.T, s func(*service))) {
+	t.Run("on the loop", func(t *testing.T) { test(t, func(*service) {}) })
+	t.Run("on threads", func(t *testing.T) { test(t, func(s *service) { s.onThreads(t) }) })
+}
+
+// TestWhereHandshakesCompute: what takes no longer than other work of a loop is computed there, and no thread is started for it.
+func TestWhereHandshakesCompute(t *testing.T) {
+	for key, onLoop := range map[string]bool{"P-256": true, "Ed25519": true, "P-384": false, "RSA": false} {
+		t.Run(key, func(t *testing.T) {
+			w := newWorkers(t, WorkersConfig{})
+			s := serve(t, Config{Workers: w})
+			s.useDefault(t, key)
+			ask(t, s.client(t, &tls.Config{ServerName: "shared.test"}), "hello")
+			if threads := threadsOf(w.clients); (threads == 0) != onLoop {
+				t.Errorf("%d threads, want it on the loop: %v", threads, onLoop)
+			}
+			kind := workOf(s.options.DefaultCertificate)
+			if n := w.Stats(kind).Turns.Load(); n != 1 || w.Stats(WorkFinish).Turns.Load() == 0 {
+				t.Errorf("%d first flights, and %d later turns were counted", n, w.Stats(WorkFinish).Turns.Load())
+			}
+		})
+	}
+	if light(&tls.Certificate{}) {
+		t.Error("a certificate that is not known is light")
+	}
+}
+
 // A client whose ticket is good, but of TLS 1.2, and who gets TLS 1.3 this time, needs a signature after all.
 func badlyOffered(version uint16, cache tls.ClientSessionCache) *tls.Config {
 	return &tls.Config{ServerName: "shared.test", MaxVersion: version, ClientSessionCache: cache, InsecureSkipVerify: true}
 }
 
-// TestLoopUsesNoPrivateKey has such clients come, with keys of both kinds.
-func TestLoopUsesNoPrivateKey(t *testing.T) {
-	for _, kind := range []Work{WorkECDSA, WorkRSA} {
-		t.Run(kind.String(), func(t *testing.T) {
+// TestLoopLendsHeavyKeys has such clients come, with keys of which a loop does not make signatures.
+func TestLoopLendsHeavyKeys(t *testing.T) {
+	for key, kind := range map[string]Work{"P-384": WorkECDSA, "RSA": WorkRSA} {
+		t.Run(key, func(t *testing.T) {
 			s := serve(t, Config{Workers: newWorkers(t, WorkersConfig{})})
-			if kind == WorkRSA {
-				s.options.DefaultCertificate = rsaCertificate(t)
-				s.publish(t)
-			}
+			s.useDefault(t, key)
 			cache := tls.NewLRUClientSessionCache(1)
 			var turns [Works]uint64
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -97,6 +161,7 @@ func TestLoopUsesNoPrivateKey(t *testing.T) {
 func TestClientGoesAwayDuringSignature(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	m := serveMemory(t, Config{Workers: w})
+	m.onThreads(t)
 	cache := tls.NewLRUClientSessionCache(1)
 	must(t, m.echoTLS(t, badlyOffered(tls.VersionTLS12, cache)))
 	letGo := occupy(t, w)
@@ -116,23 +181,46 @@ func TestClientGoesAwayDuringSignature(t *testing.T) {
 	must(t, m.echoTLS(t, badlyOffered(tls.VersionTLS13, cache)))
 }
 
-// TestManyResumedTakeTurns: a loop computes a few at a time, and comes to what else it has to do between them.
-func TestManyResumedTakeTurns(t *testing.T) {
-	m := serveMemory(t, Config{})
-	cache := tls.NewLRUClientSessionCache(1)
-	cfg := &tls.Config{ServerName: "x.own.test", ClientSessionCache: cache}
-	must(t, m.echoTLS(t, cfg))
-	hello := clientHello(t, m.trusting(cfg))
-	const many = 50
-	for range many {
-		m.net.Connect(m.addr).Write(hello)
-	}
-	before := m.loop.Stats().Turns
-	stats := m.mux.cfg.Workers.Stats(WorkResumed)
-	m.await(t, "all first flights", func() bool { return stats.Turns.Load() == many })
-	if turns := m.loop.Stats().Turns - before; turns < 3 {
-		t.Errorf("%d handshakes of %v in %d turns of the loop", many, time.Duration(stats.Nanos.Load()), turns)
-	}
+// TestTurnsOfALoop: of what waits for a loop the kind that had the least time is next, and what was taken back is not.
+func TestTurnsOfALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkers(t, WorkersConfig{})
+		net := reactor.NewNetwork(0)
+		loop := net.NewLoop(reactor.Config{})
+		turns := w.turnsOf(loop)
+		if w.turnsOf(loop) != turns || w.turnsOf(net.NewLoop(reactor.Config{})) == turns {
+			t.Fatal("not one for each loop")
+		}
+		var order []string
+		put := func(name string, kind Work, share uint8, cost time.Duration) *toil {
+			j := &toil{cost: cost, done: func() { order = append(order, name) }}
+			j.job = job{task: j, kind: kind, share: share}
+			turns.put(&j.job)
+			return j
+		}
+		for i := range 3 {
+			put("many"+strconv.Itoa(i), WorkECDSA, 3, 2*time.Millisecond)
+		}
+		gone := put("gone", WorkECDSA, 5, time.Millisecond)
+		put("few", WorkECDSA, 9, 2*time.Millisecond)
+		put("resumed0", WorkResumed, 3, time.Millisecond)
+		put("resumed1", WorkResumed, 3, time.Millisecond)
+		if !turns.take(&gone.job) || turns.take(&gone.job) || w.Waiting() != 6 {
+			t.Errorf("taken back never or twice, and %d wait, want 6", w.Waiting())
+		}
+		net.Run()
+		if got, want := strings.Join(order, " "), "many0 resumed0 resumed1 few many1 many2"; got != want {
+			t.Errorf("the order was %s, want %s", got, want)
+		}
+		if w.Waiting() != 0 || w.Stats(WorkResumed).Nanos.Load() != uint64(2*time.Millisecond) || w.Stats(WorkECDSA).Turns.Load() != 4 {
+			t.Errorf("%d wait, %d ns were counted, %d turns", w.Waiting(), w.Stats(WorkResumed).Nanos.Load(), w.Stats(WorkECDSA).Turns.Load())
+		}
+		net.Close()
+		put("late", WorkECDSA, 0, 0)
+		if w.Waiting() != 0 {
+			t.Error("who comes when the loop has ended waits for ever")
+		}
+	})
 }
 
 // TestClientCertificatesAreNotJudgedOnTheLoop: verifying chains takes as long as the client wants.
@@ -141,15 +229,13 @@ func TestClientCertificatesAreNotJudgedOnTheLoop(t *testing.T) {
 		ca := issueClient(t, nil, "authority")
 		trust := clientcert.NewTrust(bundleOf(t, ca), nil)
 		s := serve(t, Config{Policy: policyWith(t, PolicyConfig{ClientAuth: clientcert.Optional, Trust: trust}), Workers: newWorkers(t, WorkersConfig{})})
+		on(t, s.loop, func() { s.mux.lane(s.loop).turns.run = func() { t.Error("computed on the loop") } })
 		cache := tls.NewLRUClientSessionCache(1)
 		client := issueClient(t, ca, "client")
 		for _, resumed := range []bool{false, true} {
 			if info, err := arrive(t, s, version, cache, client); err != nil || info.Resumed != resumed {
 				t.Fatalf("resumed %v, %v; want %v", info.Resumed, err, resumed)
 			}
-		}
-		if turns := turnsOf(s.mux.cfg.Workers); turns[WorkResumed] > 0 {
-			t.Errorf("%d turns of the loop", turns[WorkResumed])
 		}
 	}
 }

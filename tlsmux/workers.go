@@ -9,9 +9,11 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/reactor"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -95,6 +97,9 @@ type Workers struct {
 	stats     [Works]WorkStats
 	clients   *pool
 	endpoints *pool
+
+	mu    sync.Mutex
+	loops []*turns
 }
 
 // NewWorkers checks the configuration.
@@ -113,7 +118,7 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 		cfg.QueueTimeout = 5 * time.Second
 	}
 	w := &Workers{timeout: cfg.QueueTimeout, panicked: cfg.Panicked, buffers: newBuffers(), seed: maphash.MakeSeed()}
-	w.clients = &pool{size: cfg.Handshakes, background: true, stats: &w.stats}
+	w.clients = &pool{size: cfg.Handshakes, stats: &w.stats}
 	w.endpoints = &pool{size: cfg.Endpoints, stats: &w.stats}
 	return w, nil
 }
@@ -138,7 +143,29 @@ func (w *Workers) shareOf(peer netip.Addr) uint8 {
 func (w *Workers) Running() int { return int(w.running.Load()) }
 
 // Waiting returns the number of handshakes that could compute and may not yet.
-func (w *Workers) Waiting() int { return w.clients.waiting() + w.endpoints.waiting() }
+func (w *Workers) Waiting() int {
+	n := w.clients.waiting() + w.endpoints.waiting()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.loops {
+		n += int(t.wait.Load())
+	}
+	return n
+}
+
+// turnsOf returns the turns of a loop.
+func (w *Workers) turnsOf(loop *reactor.Loop) *turns {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.loops {
+		if t.loop == loop {
+			return t
+		}
+	}
+	t := newTurns(loop, w)
+	w.loops = append(w.loops, t)
+	return t
+}
 
 // Stats returns the counters of a kind, which go on changing.
 func (w *Workers) Stats(kind Work) *WorkStats { return &w.stats[kind] }

@@ -122,7 +122,7 @@ func TestTurnsInOrder(t *testing.T) {
 
 // TestUnusedTimeIsNotSaved: a kind that had nothing to do for long does not make the others wait for as long.
 func TestUnusedTimeIsNotSaved(t *testing.T) {
-	p := newWorkers(t, WorkersConfig{Handshakes: 1}).clients
+	p := &newWorkers(t, WorkersConfig{Handshakes: 1}).clients.backlog
 	p.spent[WorkRSA] = time.Hour
 	p.count[WorkRSA] = 1
 	p.join(WorkECDSA)
@@ -185,7 +185,7 @@ func TestJobsCanBeTakenBack(t *testing.T) {
 			t.Error("taken back never, or twice")
 		}
 	}
-	if w.Waiting() != 0 || p.queues[WorkRSA].first() != nil {
+	if w.Waiting() != 0 || p.backlog.queues[WorkRSA].first() != nil {
 		t.Errorf("%d wait", w.Waiting())
 	}
 }
@@ -215,6 +215,7 @@ func TestQueueTimeoutOfMux(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Second})
 	letGo := occupy(t, w)
 	m := serveMemory(t, Config{Workers: w})
+	m.onThreads(t)
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
 	m.net.Run()

@@ -84,12 +84,17 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	d := &dataplane{cfg: cfg, budget: cfg.Limits.budget(descriptorLimit()), lanes: map[*reactor.Loop]*lane{}}
+	files := descriptorLimit()
+	if err := reactor.ReserveDescriptors(min(files, reservedDescriptors)); err != nil {
+		cfg.Log.Warn("many new connections will hold up others now and then", zap.Error(err))
+	}
+	d := &dataplane{cfg: cfg, budget: cfg.Limits.budget(files), lanes: map[*reactor.Loop]*lane{}}
 	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops(d.budget, d.connectionPanicked))
 	if err != nil {
 		return nil, err
 	}
 	d.group = group
+	group.Precede(othersNicer, func(err error) { cfg.Log.Warn("event loops do not go first", zap.Error(err)) })
 	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{
 		Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops())), Panicked: d.handshakePanicked,
 	})

@@ -60,6 +60,7 @@ const (
 	flagHasty                       // PauseUntilFailure was called
 	flagFrom                        // c.seldom.from takes the input instead of the handler
 	flagTo                          // c.seldom.to feeds the output
+	flagNew                         // accepted and not established
 	flagDialled                     // counts in Config.Budget as a dialled one
 	flagSettled                     // counts in Config.Budget as a settled one
 )
@@ -86,8 +87,9 @@ type Conn struct {
 	budget          int32  // bytes left to read in this turn; to discard while draining
 	flags           flags
 	state           state
-	early           int8  // what was read ahead: one more than its place in Loop.early; 0 = nothing
-	reach           uint8 // how much one read takes: firstRead << reach
+	early           int8   // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	reach           uint8  // how much one read takes: firstRead << reach
+	later           events // of a newcomer that waits for its turn
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.

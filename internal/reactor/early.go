@@ -25,7 +25,7 @@ func (e *early) buffer(i int) []byte { return e.buf[i*e.part : (i+1)*e.part : (i
 // to be found by the ordinary read, so nothing is lost by not looking at it.
 func (c *Conn) readEarly() {
 	e := &c.loop.early
-	if !c.presentsPlain() || e.used == earlyConns {
+	if !c.presentsPlain() || e.used == earlyConns || c.flags&flagNew != 0 {
 		return
 	}
 	if e.buf == nil {

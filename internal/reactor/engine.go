@@ -48,14 +48,16 @@ type dialer interface {
 
 // engine waits for readiness. All methods but wake run on the loop.
 type engine interface {
-	// wait returns after one batch, a wake or the timeout (< 0 = none, 0 = look only). It calls deliver
-	// and the accepted functions of listeners while it runs.
+	// wait returns after one batch, a wake, a connection to accept or the timeout (< 0 = none, 0 = look only). It calls
+	// deliver while it runs.
 	wait(timeout time.Duration, deliver func(c *Conn, ev events)) error
+	// accept calls the accepted functions of listeners that have something to accept, each a few times.
+	accept()
 	// wake makes the running or the next wait return. Any goroutine, also after close.
 	wake()
 	// now is a monotonic clock in nanoseconds.
 	now() int64
-	// listen calls accepted for each new socket, a bounded number per wait, or with an error when
+	// listen has accept call accepted for each new socket, or with an error when
 	// accepting failed for want of descriptors or memory (the Listener then pauses for a while).
 	// accepted registers or closes the socket. Port 0 is resolved.
 	listen(addr netip.AddrPort, accepted func(s socket, err error)) (engineListener, error)

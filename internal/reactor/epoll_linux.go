@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	batchSize   = 256 // events per wait
-	acceptBatch = 64  // connections accepted per listener and turn
-	backlog     = 4096
+	batchSize = 256 // events per wait
+	backlog   = 4096
 
 	wakeTag = -1 // user data of the wake descriptor; listeners have -2, -3, ...
 )
@@ -28,6 +27,7 @@ type epollEngine struct {
 	fd        int
 	slots     []slot // by descriptor
 	listeners []*epollListener
+	knocking  []*epollListener // those that have something to accept
 	events    [batchSize]unix.EpollEvent
 	base      time.Time
 	waits     uint64
@@ -177,8 +177,15 @@ func (e *epollEngine) deliverOther(tag int32) {
 		return
 	}
 	if i := int(-tag) - 2; e.listeners[i] != nil {
-		e.listeners[i].acceptBatch()
+		e.knocking = append(e.knocking, e.listeners[i])
 	}
+}
+
+func (e *epollEngine) accept() {
+	for _, ln := range e.knocking {
+		ln.acceptSome()
+	}
+	e.knocking = e.knocking[:0]
 }
 
 func (e *epollEngine) onWake(fn func()) { e.woken = fn }
@@ -296,8 +303,8 @@ func btoi(b bool) int {
 
 func (ln *epollListener) addr() netip.AddrPort { return ln.bound }
 
-func (ln *epollListener) acceptBatch() {
-	for i := 0; i < acceptBatch && !ln.idle; i++ {
+func (ln *epollListener) acceptSome() {
+	for i := 0; i < acceptShare && !ln.idle; i++ {
 		s, err := ln.accept()
 		switch err {
 		case nil:

@@ -29,7 +29,7 @@ func rawClient(t *testing.T, addr netip.AddrPort) int {
 func rawEcho(t *testing.T, l *Loop, h Handler) func() {
 	t.Helper()
 	accepted := false
-	ln, err := l.Listen(anyPort, func(c *Conn) Handler { accepted = true; return h })
+	ln, err := l.Listen(anyPort, func(c *Conn) Handler { accepted = true; c.Establish(); return h })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ type Group struct {
 	start   sync.Mutex // held by those who use a loop that does not run yet
 	running bool
 
+	first precedence
+
 	mu        sync.Mutex
 	listeners []*Listener // of Listen and Inherit
 }
@@ -59,6 +61,7 @@ func (g *Group) Run(ctx context.Context) error {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			defer cancel()
+			g.first.started()
 			errs[i] = l.Run(ctx)
 		})
 	}

@@ -160,7 +160,7 @@ func pair(t *testing.T, l *Loop, h Handler) (*net.TCPConn, *Conn) {
 func steppedPair(t *testing.T, l *Loop, h Handler) (*net.TCPConn, *Conn) {
 	t.Helper()
 	var c *Conn
-	ln, err := l.Listen(anyPort, func(got *Conn) Handler { c = got; return h })
+	ln, err := l.Listen(anyPort, func(got *Conn) Handler { c = got; c.Establish(); return h })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ func TestLate(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	const clients = batchSize + 50
 	accepted, heard := 0, 0
-	ln, err := l.Listen(anyPort, func(*Conn) Handler {
+	ln, err := l.Listen(anyPort, func(c *Conn) Handler {
+		c.Establish()
 		accepted++
 		return &hooks{data: func(_ *Conn, p []byte) int { heard++; return len(p) }}
 	})

@@ -76,7 +76,7 @@ func (ln *Listener) accepted(s socket, err error) {
 		ln.settle()
 		return
 	}
-	c := &Conn{loop: l, sock: s, state: stateOpen, flags: flagWritable}
+	c := &Conn{loop: l, sock: s, state: stateOpen, flags: flagWritable | flagNew}
 	if err := l.eng.register(s, c); err != nil {
 		s.close(true)
 		return

@@ -114,6 +114,7 @@ type Loop struct {
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
 
+	behind            behind
 	ready, readySpare []*Conn   // to be served once more
 	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn   // Closed to deliver
@@ -216,10 +217,16 @@ func (l *Loop) turn(limit time.Duration) error {
 		if err := l.eng.wait(0, l.deliver); err != nil {
 			return err
 		}
+		for l.behind.newcomers.len() > 0 {
+			l.serveNewcomer()
+		}
 	}
 	l.mail.run()
 	l.wheel.advance(l.clock)
 	l.serveReady()
+	l.finish()
+	l.eng.accept()
+	l.serveBehind()
 	l.finish()
 	l.running = false
 	return nil
@@ -231,7 +238,7 @@ const held = int64(100 * time.Millisecond)
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd) == 0 && l.mail.empty()
+	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd) == 0 && l.behind.empty() && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants a turn at the latest.
@@ -263,6 +270,15 @@ func (l *Loop) begin() {
 // event is what the engine calls for each socket that something happened to.
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
+	if c.flags&flagNew != 0 {
+		l.arrive(c, ev)
+		return
+	}
+	l.serve(c, ev)
+}
+
+// serve has a Conn act on what happened to its socket.
+func (l *Loop) serve(c *Conn, ev events) {
 	defer c.Contain()
 	if c.early != 0 && !c.presentsPlain() {
 		c.keepEarly()

@@ -48,12 +48,15 @@ func (e *memEngine) wait(_ time.Duration, deliver func(c *Conn, ev events)) erro
 		}
 	}
 	e.spare = batch[:0]
+	return nil
+}
+
+func (e *memEngine) accept() {
 	for _, ln := range slices.Clone(e.net.listeners) {
 		if ln.eng == e {
-			ln.acceptBatch()
+			ln.acceptSome()
 		}
 	}
-	return nil
 }
 
 func (e *memEngine) listen(addr netip.AddrPort, accepted func(s socket, err error)) (engineListener, error) {
@@ -92,15 +95,13 @@ type memListener struct {
 	idle     bool
 }
 
-func (ln *memListener) acceptBatch() {
-	for i := 0; i < memAcceptBatch && !ln.idle && len(ln.waiting) > 0; i++ {
+func (ln *memListener) acceptSome() {
+	for i := 0; i < acceptShare && !ln.idle && len(ln.waiting) > 0; i++ {
 		s := ln.waiting[0]
 		ln.waiting = ln.waiting[1:]
 		ln.accepted(s, nil)
 	}
 }
-
-const memAcceptBatch = 64
 
 func (ln *memListener) addr() netip.AddrPort { return ln.bound }
 func (ln *memListener) pause()               { ln.idle = true }

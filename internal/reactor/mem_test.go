@@ -277,6 +277,7 @@ func TestNetworkEdges(t *testing.T) {
 		n.Run()
 		for eng.hasWork() {
 			_ = eng.wait(0, func(_ *Conn, ev events) { got = append(got, ev) })
+			eng.accept()
 			n.Run()
 		}
 		return got
@@ -345,7 +346,7 @@ func TestNetworkClosedInBatch(t *testing.T) {
 		n.Connect(ln.addr())
 	}
 	n.Run()
-	_ = eng.wait(0, nil)
+	eng.accept()
 	delivered := 0
 	_ = eng.wait(0, func(*Conn, events) {
 		delivered++

@@ -74,10 +74,13 @@ func (e *portableEngine) wait(timeout time.Duration, deliver func(c *Conn, ev ev
 		}
 	}
 	e.spare = batch[:0]
+	return nil
+}
+
+func (e *portableEngine) accept() {
 	for _, ln := range slices.Clone(e.listeners) {
 		ln.deliver()
 	}
-	return nil
 }
 
 // sleep waits for the token. Each report leaves one, so that none is missed between two waits.

@@ -66,6 +66,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		return 0, false
 	}
 	sc.first, sc.partial, sc.searched = false, false, 0
+	sc.c.Establish()
 	rq := s.requests.get()
 	sc.rq = rq
 	if err := rq.parse(p[:end], s.limits); err != nil {

@@ -156,6 +156,9 @@ func (sc *serverConn) settle() {
 		return
 	}
 	midway := s.Midway()
+	if !midway {
+		sc.c.Establish()
+	}
 	if midway && !sc.midway {
 		sc.timer.Reset(sc.s.timeouts.RequestHead)
 	}

@@ -25,6 +25,7 @@ func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName strin
 		c.CloseNow(false)
 		return w
 	}
+	c.Establish()
 	c.PauseUntilFailure() // until the endpoint stands
 	w.try()
 	return w

@@ -1,0 +1,93 @@
+package reactor
+
+import "time"
+
+// What is done for those who were there before has the loop first. Behind it, in a share of each turn, come those who have
+// only just connected and what was put Behind: a flood of new connections, or of what they want computed, does not hold
+// up the others by more than that share, however large it is. docs/decisions/0010-newcomers.md has the figures.
+
+const (
+	// behindShare is how long a turn serves newcomers, and how long what is Behind. What begins within it is not interrupted.
+	// Looking at the sockets in between costs a hundredth of that.
+	behindShare = int64(100 * time.Microsecond)
+	// acceptShare is how many connections a listener accepts in a turn, each of some 15 microseconds, the close included.
+	acceptShare = 4
+)
+
+// behind is what comes after everything else of a turn.
+type behind struct {
+	newcomers fifo[*Conn] // those with events that are not established
+	fns       fifo[func()]
+}
+
+// fifo is a queue that keeps its memory.
+type fifo[T any] struct {
+	all  []T
+	head int // of those that were not taken
+}
+
+func (q *fifo[T]) len() int { return len(q.all) - q.head }
+
+func (q *fifo[T]) push(v T) {
+	if q.head > len(q.all)/2 {
+		n := copy(q.all, q.all[q.head:])
+		clear(q.all[n:])
+		q.all, q.head = q.all[:n], 0
+	}
+	q.all = append(q.all, v)
+}
+
+func (q *fifo[T]) pop() (v T) {
+	v, q.all[q.head] = q.all[q.head], v
+	q.head++
+	return v
+}
+
+// Establish says that the peer of an accepted Conn has shown what it wants: its handshake is complete, or its first request.
+// Until then the Conn is a newcomer: it is served behind all others, in a small share of each turn. A dialled Conn never
+// is one.
+func (c *Conn) Establish() { c.flags &^= flagNew }
+
+// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each turn. It is for what takes long, of the order of 100 microseconds, and must be called on the loop. It says
+// false, and fn is dropped, once the loop has ended.
+func (l *Loop) Behind(fn func()) bool {
+	if !l.ended {
+		l.behind.fns.push(fn)
+	}
+	return !l.ended
+}
+
+// arrive has a newcomer served when it has its turn.
+func (l *Loop) arrive(c *Conn, ev events) {
+	if c.later == 0 {
+		l.behind.newcomers.push(c)
+	}
+	c.later |= ev
+}
+
+// empty says that nothing waits.
+func (b *behind) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
+
+// serveBehind serves newcomers and what is Behind, each until its share is over, and one of them at least.
+func (l *Loop) serveBehind() {
+	if l.behind.empty() {
+		return
+	}
+	began := l.eng.now()
+	for l.behind.newcomers.len() > 0 && l.eng.now()-began < behindShare {
+		l.serveNewcomer()
+	}
+	began = l.eng.now()
+	for l.behind.fns.len() > 0 && l.eng.now()-began < behindShare {
+		l.behind.fns.pop()()
+	}
+}
+
+func (l *Loop) serveNewcomer() {
+	c := l.behind.newcomers.pop()
+	ev := c.later
+	c.later = 0
+	if c.state != stateDead {
+		l.serve(c, ev)
+	}
+}

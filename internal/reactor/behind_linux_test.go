@@ -1,0 +1,159 @@
+package reactor
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// slowly lets as much time pass on the loop as a turn has for what is behind.
+func slowly(l *Loop) {
+	for began := l.eng.now(); l.eng.now()-began < behindShare; {
+		continue
+	}
+}
+
+// TestNewcomersWait: however many new connections have something to say, one that is established is heard before them in
+// each turn, and each of them in its time, in the order of their events.
+func TestNewcomersWait(t *testing.T) {
+	const clients = 5
+	l := steppedLoop(t, Config{})
+	var conns []*Conn
+	heard := make(chan string, 100)
+	ln := listen(t, l, anyPort, func(c *Conn) Handler {
+		name := fmt.Sprint("new", len(conns))
+		conns = append(conns, c)
+		return &hooks{data: func(_ *Conn, p []byte) int {
+			if heard <- name; c.flags&flagNew != 0 {
+				slowly(l)
+			}
+			return len(p)
+		}}
+	})
+	var fds []int
+	for range clients + 1 {
+		fds = append(fds, rawClient(t, ln.Addr()))
+		step(t, l, "accept", func() bool { return len(conns) == len(fds) })
+	}
+	step(t, l, "the first \"writable\" of each", func() bool { return l.behind.empty() })
+	conns[clients].Establish()
+	say := func(i int) {
+		t.Helper()
+		if _, err := unix.Write(fds[i], []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range fds { // that of the established one comes last
+		say(i)
+	}
+	for turn := range clients {
+		if err := l.turn(0); err != nil {
+			t.Fatal(err)
+		}
+		if len(heard) != 2 {
+			t.Fatalf("turn %d: %d were heard, want the established one and one newcomer", turn, len(heard))
+		}
+		if first, second := <-heard, <-heard; first != fmt.Sprint("new", clients) || second != fmt.Sprint("new", turn) {
+			t.Errorf("turn %d: heard %s and %s", turn, first, second)
+		}
+		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.behind.newcomers.len() != rest {
+			t.Errorf("%d wait, idle %v", l.behind.newcomers.len(), l.idle())
+		}
+		say(clients)
+	}
+}
+
+// TestBehind: what is established is first, then newcomers, then what is behind.
+func TestBehind(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	var conns []*Conn
+	var order []string
+	ln := listen(t, l, anyPort, func(c *Conn) Handler {
+		name := fmt.Sprint("new", len(conns))
+		conns = append(conns, c)
+		return &hooks{data: func(_ *Conn, p []byte) int { order = append(order, name); return len(p) }}
+	})
+	var fds []int
+	for range 3 {
+		fds = append(fds, rawClient(t, ln.Addr()))
+		step(t, l, "accept", func() bool { return len(conns) == len(fds) })
+	}
+	step(t, l, "the first \"writable\" of each", func() bool { return l.behind.empty() })
+	conns[2].Establish()
+	for i := range 3 {
+		if !l.Behind(func() { order = append(order, fmt.Sprint("fn", i)) }) {
+			t.Fatal("refused")
+		}
+	}
+	if l.idle() {
+		t.Error("idle although something is behind")
+	}
+	for _, fd := range fds {
+		if _, err := unix.Write(fd, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step(t, l, "everything", func() bool { return len(order) >= 6 })
+	if want := []string{"new2", "new0", "new1", "fn0", "fn1", "fn2"}; !slices.Equal(order, want) {
+		t.Errorf("the order was %q, want %q", order, want)
+	}
+}
+
+// TestBehindShare: a turn does not go on with what is behind when its share is over, and one that follows does.
+func TestBehindShare(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	done := 0
+	for range 3 {
+		l.Behind(func() { done++; slowly(l) })
+	}
+	for turn := range 3 {
+		if err := l.turn(-1); err != nil || done != turn+1 {
+			t.Fatalf("%d were done in %d turns, %v", done, turn+1, err)
+		}
+	}
+	quick := 0
+	for range 10 {
+		l.Behind(func() { quick++ })
+	}
+	if err := l.turn(-1); err != nil || quick != 10 {
+		t.Errorf("%d of 10 were done in a turn, %v", quick, err)
+	}
+}
+
+// TestAcceptsAFewAtATime: a flood of connections is accepted behind what is established, a few in each turn.
+func TestAcceptsAFewAtATime(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	accepted := 0
+	var order []string
+	var old *Conn
+	ln := listen(t, l, anyPort, func(c *Conn) Handler {
+		accepted++
+		order = append(order, "accept")
+		old = c
+		c.Establish()
+		return &hooks{data: func(_ *Conn, p []byte) int { order = append(order, "data"); return len(p) }}
+	})
+	first := rawClient(t, ln.Addr())
+	step(t, l, "accept", func() bool { return accepted == 1 })
+	if err := l.turn(time.Second); err != nil || old == nil { // its first "writable"
+		t.Fatal(err)
+	}
+	for range 2*acceptShare + 1 {
+		rawClient(t, ln.Addr())
+	}
+	if _, err := unix.Write(first, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	order = nil
+	for _, want := range []int{1 + acceptShare, 1 + 2*acceptShare, 2 + 2*acceptShare} {
+		if err := l.turn(0); err != nil || accepted != want {
+			t.Fatalf("%d accepted, want %d, %v", accepted, want, err)
+		}
+	}
+	if order[0] != "data" {
+		t.Errorf("the order was %q", order)
+	}
+}

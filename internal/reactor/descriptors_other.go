@@ -1,0 +1,6 @@
+//go:build !linux
+
+package reactor
+
+// ReserveDescriptors does nothing on this system.
+func ReserveDescriptors(int) error { return nil }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package reactor
-
-// LowerPriority does nothing: elsewhere priorities belong to processes.
-func LowerPriority(int) {}

@@ -1,0 +1,142 @@
+package tlsmux
+
+import "time"
+
+// shares is how many parts each queue has. An address belongs to one of them, and they have their turns one after
+// the other: who sends many handshakes keeps waiting mostly others of its own.
+const shares = 16
+
+// task is something to compute.
+type task interface {
+	// step is called on t, which it may bind itself to for the steps that follow; t is nil on a loop.
+	step(t *thread)
+}
+
+// job is a task in a queue, or not in any.
+type job struct {
+	task  task
+	kind  Work
+	share uint8
+	home  *thread // the only thread it may run on; nil = any of the pool
+	list  *jobs   // where it waits
+	next  *job
+	prev  *job
+}
+
+// jobs is a list, the oldest first.
+type jobs struct{ first, last *job }
+
+func (l *jobs) push(j *job) {
+	j.list = l
+	if j.prev = l.last; j.prev != nil {
+		j.prev.next = j
+	} else {
+		l.first = j
+	}
+	l.last = j
+}
+
+func (l *jobs) remove(j *job) {
+	if j.prev != nil {
+		j.prev.next = j.next
+	} else {
+		l.first = j.next
+	}
+	if j.next != nil {
+		j.next.prev = j.prev
+	} else {
+		l.last = j.prev
+	}
+	j.list, j.prev, j.next = nil, nil, nil
+}
+
+// queue has the jobs of a kind that any thread may run.
+type queue struct {
+	shares [shares]jobs
+	turn   int // whose turn it is
+}
+
+// first is who is next, nil = nobody.
+func (q *queue) first() *job {
+	for range shares {
+		if j := q.shares[q.turn].first; j != nil {
+			return j
+		}
+		q.turn = (q.turn + 1) % shares
+	}
+	return nil
+}
+
+// backlog is what waits to be computed, and says what is next: of the kind that had the least time, and there of the address
+// whose turn it is.
+type backlog struct {
+	queues [Works]queue
+	count  [Works]int           // waiting, those that have a home too
+	spent  [Works]time.Duration // what each kind had, counted from when it last began to wait
+}
+
+// put has a job wait.
+func (b *backlog) put(j *job) {
+	if b.count[j.kind]++; b.count[j.kind] == 1 {
+		b.join(j.kind)
+	}
+	if j.home != nil {
+		j.home.own.push(j)
+	} else {
+		b.queues[j.kind].shares[j.share].push(j)
+	}
+}
+
+// take takes a job back. false: it does not wait.
+func (b *backlog) take(j *job) bool {
+	if j.list == nil {
+		return false
+	}
+	j.list.remove(j)
+	b.count[j.kind]--
+	return true
+}
+
+// next takes the job that is next, also of those that wait for one thread only. nil = there is none.
+func (b *backlog) next(own *job) *job {
+	best := own
+	for i := range b.queues {
+		if b.count[i] == 0 || best != nil && b.spent[i] >= b.spent[best.kind] {
+			continue
+		}
+		if j := b.queues[i].first(); j != nil {
+			best = j
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	if best.home == nil {
+		b.queues[best.kind].turn = (int(best.share) + 1) % shares
+	}
+	b.take(best)
+	return best
+}
+
+// join lets a kind begin to wait: what it did not use before is not its due now.
+func (b *backlog) join(kind Work) {
+	least, others := time.Duration(0), false
+	for i := range b.count {
+		if Work(i) != kind && b.count[i] > 0 && (!others || b.spent[i] < least) {
+			least, others = b.spent[i], true
+		}
+	}
+	if others {
+		b.spent[kind] = max(b.spent[kind], least)
+		return
+	}
+	clear(b.spent[:])
+}
+
+func (b *backlog) waiting() int {
+	n := 0
+	for _, c := range b.count {
+		n += c
+	}
+	return n
+}
