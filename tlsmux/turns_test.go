@@ -181,6 +181,46 @@ func TestClientGoesAwayDuringSignature(t *testing.T) {
 	must(t, m.echoTLS(t, badlyOffered(tls.VersionTLS13, cache)))
 }
 
+// TestFloodGoesToThreads: when many wait for a loop already, or others of the kind for a thread, a handshake is not the loop's.
+func TestFloodGoesToThreads(t *testing.T) {
+	w := newWorkers(t, WorkersConfig{Handshakes: 1})
+	m := serveMemory(t, Config{Workers: w})
+	turns := w.turnsOf(m.loop)
+	var held []*toil
+	for range turnsMost {
+		if !turns.room(WorkECDSA) {
+			t.Fatalf("no room behind %d", turns.wait.Load())
+		}
+		j := &toil{done: func() {}}
+		j.job = job{task: j, kind: WorkECDSA}
+		turns.put(&j.job)
+		held = append(held, j)
+	}
+	if turns.room(WorkECDSA) || turns.room(WorkResumed) {
+		t.Error("room without end")
+	}
+	for _, j := range held {
+		turns.take(&j.job)
+	}
+	letGo := occupy(t, w)
+	waits := give(w, WorkECDSA, 0, 0, func() {})
+	if turns.room(WorkECDSA) || !turns.room(WorkResumed) {
+		t.Errorf("room %v for those of whom others wait for a thread, %v for others", turns.room(WorkECDSA), turns.room(WorkResumed))
+	}
+	p := m.net.Connect(m.addr)
+	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
+	m.net.Run()
+	if w.clients.waitingOf(WorkECDSA) != 2 || p.Total() > 0 {
+		t.Errorf("%d wait for a thread, want 2", w.clients.waitingOf(WorkECDSA))
+	}
+	w.clients.take(&waits.job)
+	letGo()
+	m.await(t, "the answer", func() bool { return p.Total() > 0 })
+	if !turns.room(WorkECDSA) {
+		t.Error("the loop has no room when the flood is over")
+	}
+}
+
 // TestTurnsOfALoop: of what waits for a loop the kind that had the least time is next, and what was taken back is not.
 func TestTurnsOfALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ const (
 	WorkFinish   Work = iota // everything after the first flight: few, short, and what went before is lost without it
 	WorkECDSA                // the first flight to a client, with a signature by ECDSA or Ed25519
 	WorkRSA                  // the same by RSA
-	WorkResumed              // handshakes of clients that resume a session, which event loops compute themselves
+	WorkResumed              // the same of clients that resume a session
 	WorkEndpoint             // handshakes with endpoints: requests of clients wait for them
 	Works                    // the number of kinds
 )
@@ -82,12 +82,13 @@ func (s *WorkStats) count(took time.Duration) {
 
 // Workers bounds the processor time that handshakes take away from everything else. It may be shared by a Mux and Clients.
 //
-// A handshake computes in turns, between which it waits for its peer. Those with clients compute on a few threads of lower
-// priority than event loops have, so that the system lets a loop that has something to do go first, at once. When more
-// want to compute than there are threads, those of each kind of Work wait in the order they came, those of different
-// addresses in turn, and the kind that has had the least time is next. So a flood of one kind takes from the others what
-// they do not use: clients of certificates with RSA keys, which cost several times as much, do not keep those with ECDSA
-// keys waiting. Endpoints have threads of their own, of ordinary priority.
+// A handshake computes in turns, between which it waits for its peer. Resumed ones with clients, and those with keys on P-256 and
+// Ed25519, are computed by their loop, behind what else it has to do (reactor.Loop.Behind), unless many come at once. The others
+// compute on a few threads. When more want to compute than there are threads, or than fit into a loop's turn, those of each kind of
+// Work wait in the order they came, those of different addresses in turn, and the kind that has had the least time is next.
+// So a flood of one kind takes from the others what they do not use: clients of certificates with RSA keys, which cost several
+// times as much, do not keep those with ECDSA keys waiting. Endpoints have threads of their own. The threads should have a lower
+// priority than event loops: see reactor.Group.Precede.
 type Workers struct {
 	timeout   time.Duration
 	panicked  func(v any, stack []byte) // nil = nothing is contained

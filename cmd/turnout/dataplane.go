@@ -47,6 +47,7 @@ type dataplaneConfig struct {
 	Inherit             func(name string) []int // sockets of the process before this one, by socketName; nil: none
 	Rates               *ratelimit.Memory       // that of the store's tables; nil: it is not swept
 	MemoryLimit         uint64                  // of the process, in bytes; 0: none
+	OthersNicer         int                     // than event loops are all other threads of the process, for good; 0: they are not
 }
 
 // dataplane is the request path: one set of rooms per event loop.
@@ -94,7 +95,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		return nil, err
 	}
 	d.group = group
-	group.Precede(othersNicer, func(err error) { cfg.Log.Warn("event loops do not go first", zap.Error(err)) })
+	group.Precede(cfg.OthersNicer, func(err error) { cfg.Log.Warn("event loops do not go first", zap.Error(err)) })
 	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{
 		Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops())), Panicked: d.handshakePanicked,
 	})

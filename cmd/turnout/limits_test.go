@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,4 +212,45 @@ func TestTunnelsAreCutAfterTheDrainTime(t *testing.T) {
 		t.Error(err)
 	}
 	p.status()
+}
+
+// TestThreadsAndDescriptors: the threads of the event loops go before all others of the process, and room for descriptors is
+// made before connections come.
+func TestThreadsAndDescriptors(t *testing.T) {
+	const loops = 2
+	p := startRouter(t, nil, "--threads", strconv.Itoa(loops), "--manifests", t.TempDir())
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
+	if err != nil || len(threads) <= loops {
+		t.Fatalf("threads %q, %v", threads, err)
+	}
+	nice := map[string]int{}
+	for _, name := range threads {
+		stat, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		_, fields, _ := strings.Cut(string(stat), ") ")
+		nice[strings.Fields(fields)[16]]++ // proc(5): the 19th
+	}
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := 20 - own // what the system call returns is 20 less the nice value
+	if nice[strconv.Itoa(first)] != loops || nice[strconv.Itoa(min(first+othersNicer, 19))] < 3 || len(nice) != 2 {
+		t.Errorf("threads by nice value: %v, want %d of %d and all others of %d", nice, loops, first, first+othersNicer)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := 0
+	for line := range strings.Lines(string(status)) {
+		if size, ok := strings.CutPrefix(line, "FDSize:"); ok {
+			room, err = strconv.Atoi(strings.TrimSpace(size))
+		}
+	}
+	if want := min(descriptorLimit(), reservedDescriptors); err != nil || room < want {
+		t.Errorf("room for %d descriptors, want %d, %v", room, want, err)
+	}
 }

@@ -122,7 +122,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		r.closeLog()
 		return err
 	}
-	data.Late, data.Inherit = r.late, r.inherit()
+	data.Late, data.Inherit, data.OthersNicer = r.late, r.inherit(), othersNicer
 	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
 	r.enter(openingPorts)

@@ -4,7 +4,7 @@ import "time"
 
 // What is done for those who were there before has the loop first. Behind it, in a share of each turn, come those who have
 // only just connected and what was put Behind: a flood of new connections, or of what they want computed, does not hold
-// up the others by more than that share, however large it is. docs/decisions/0010-newcomers.md has the figures.
+// up the others by more than that share, however large it is. docs/decisions/0011-newcomers.md has the figures.
 
 const (
 	// behindShare is how long a turn serves newcomers, and how long what is Behind. What begins within it is not interrupted.

@@ -1,0 +1,91 @@
+package reactor
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const precedeBy = 7
+
+// TestPrecede: the threads of loops keep their nice value, and get a short slice; all others become nicer, also those that are
+// started later. It happens in a process of its own, because it is for good.
+func TestPrecede(t *testing.T) {
+	if os.Getenv("PRECEDE") != "" {
+		precedeProcess(t)
+		return
+	}
+	c := exec.Command(os.Args[0], "-test.run", "^TestPrecede$", "-test.v")
+	c.Env = append(os.Environ(), "PRECEDE=1")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func precedeProcess(t *testing.T) {
+	before := niceOf(t, os.Getpid())
+	g, err := NewGroup(2, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Precede(precedeBy, func(err error) { t.Error(err) })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	loops := map[int]bool{}
+	for _, l := range g.loops {
+		thread := make(chan int)
+		l.Post(func() {
+			attr, err := unix.SchedGetAttr(0, 0)
+			if err != nil || attr.Runtime != 0 && attr.Runtime != loopSlice { // 0: the system is too old
+				t.Errorf("slice %d, %v", attr.Runtime, err)
+			}
+			thread <- unix.Gettid()
+		})
+		loops[get(t, "the thread of a loop", thread)] = true
+	}
+	later := make(chan int)
+	go func() { // its thread ends with it
+		runtime.LockOSThread()
+		later <- unix.Gettid()
+		<-ctx.Done()
+	}()
+	if id := get(t, "a thread", later); loops[id] {
+		t.Error("a loop's thread is used for something else")
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range threads {
+		id, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := min(before+precedeBy, nicest)
+		if loops[id] {
+			want = before
+		}
+		if nice := niceOf(t, id); nice != want {
+			t.Errorf("thread %d of a loop (%v) has nice value %d, want %d", id, loops[id], nice, want)
+		}
+	}
+	stop()
+	if err := get(t, "the end", ended); err != nil || len(loops) != 2 {
+		t.Errorf("%d loops, %v", len(loops), err)
+	}
+}
+
+func niceOf(t *testing.T, thread int) int {
+	t.Helper()
+	has, err := unix.Getpriority(unix.PRIO_PROCESS, thread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return niceBase - has
+}
