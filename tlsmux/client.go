@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,6 +125,19 @@ func (cl *Client) identity(id *balancer.TLS) *identityConfigs {
 	return known
 }
 
+// endpointSuites are the cipher suites of TLS 1.2 that endpoints are offered, in the order of crypto/tls, which has those with
+// ephemeral keys first: more than clients get, because the pods of a cluster are older than its clients. RC4 and triple DES,
+// which OpenSSL does not offer by default either, are not among them.
+func endpointSuites() []uint16 {
+	var ids []uint16
+	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		if !strings.Contains(s.Name, "_RC4_") && !strings.Contains(s.Name, "_3DES_") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
 // newIdentity makes the tls.Configs of an identity. crypto/tls's own verification is always replaced: it wants the name
 // that is sent as SNI, which here is another matter.
 func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityConfigs {
@@ -131,6 +145,7 @@ func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityCon
 		ServerName:                  id.SNI,
 		NextProtos:                  slices.Clone(id.ALPN),
 		ClientSessionCache:          ownSessions{sessions, id.Key},
+		CipherSuites:                endpointSuites(),
 		InsecureSkipVerify:          true, // VerifyConnection does it
 		DynamicRecordSizingDisabled: true,
 	}

@@ -198,9 +198,12 @@ func TestClientSuites(t *testing.T) {
 		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256:       true,
 		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: true,
 		tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA:          true,
-		tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256:       false,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256:       true,
 		tls.TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA:         false,
-		tls.TLS_RSA_WITH_AES_128_GCM_SHA256:             false,
+		tls.TLS_RSA_WITH_AES_128_GCM_SHA256:             true,
+		tls.TLS_RSA_WITH_AES_256_CBC_SHA:                true,
+		tls.TLS_RSA_WITH_3DES_EDE_CBC_SHA:               false,
+		tls.TLS_ECDHE_RSA_WITH_RC4_128_SHA:              false,
 	} {
 		p := newPod(t, &tls.Config{
 			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite},
