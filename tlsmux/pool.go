@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"turnout/internal/reactor"
 )
 
 // threadIdle is how long a thread without work is kept.
@@ -84,6 +86,7 @@ func (t *thread) run() {
 			kind := j.kind
 			j.task.step(t)
 			t.pool.used(kind, time.Since(began))
+			reactor.Yield()
 			continue
 		}
 		rest.Reset(threadIdle)
