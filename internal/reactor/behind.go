@@ -48,8 +48,9 @@ func (q *fifo[T]) pop() (v T) {
 // is one.
 func (c *Conn) Establish() { c.flags &^= flagNew }
 
-// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each turn. It is for what takes long, of the order of 100 microseconds, and must be called on the loop. It says
-// false, and fn is dropped, once the loop has ended.
+// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each turn. It is for what
+// takes long, of the order of 100 microseconds, and must be called on the loop. It says false, and fn is dropped, once the
+// loop has ended. A panic of fn is not contained.
 func (l *Loop) Behind(fn func()) bool {
 	if !l.ended {
 		l.behind.fns.push(fn)
