@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&o.seconds, "seconds", 60, "how long each of the four measurements is")
 	flags.Float64Var(&o.bound, "bound", 7, "percent of a core that checks may cost")
 	flags.Float64Var(&o.asking, "asking", 9, "percent of a core that checks may cost that ask")
-	flags.Float64Var(&o.secure, "secure", 50, "percent of a core that checks may cost that ask over TLS")
+	flags.Float64Var(&o.secure, "secure", 40, "percent of a core that checks may cost that ask over TLS")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("cannot read flags: %w", err)
 	}
