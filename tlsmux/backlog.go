@@ -50,7 +50,7 @@ func (l *jobs) remove(j *job) {
 	j.list, j.prev, j.next = nil, nil, nil
 }
 
-// queue has the jobs of a kind that any thread may run.
+// queue has the jobs of a kind, but those that have a home.
 type queue struct {
 	shares [shares]jobs
 	turn   int // whose turn it is

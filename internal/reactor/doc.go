@@ -8,13 +8,16 @@
 //
 //	wait      the engine sleeps until a socket is ready, somebody posts, or a timer is due
 //	events    for each socket of the batch: read a bounded number of bytes, present them (Data, EOF);
-//	          note that it can be written; accept a bounded number of connections
+//	          note that it can be written; those of newcomers (Conn.Establish) are put aside
 //	mailbox   what other goroutines posted before
 //	timers    what is due
 //	ready     Conns that have more input than one turn may take, were resumed, got another handler or
 //	          layer, or whose output drained
 //	turn end  AtTurnEnd functions, then every Conn that was written to is flushed with one send, then
 //	          the ends of connections are told (Closed), and what that caused is flushed
+//	accept    a few connections of each listener that has some
+//	behind    events of newcomers, then what was put Behind, each for a share of 100 microseconds; and the
+//	          turn end once more for what that caused
 //
 // If anything is left for the next turn, that does not sleep.
 //
