@@ -29,8 +29,8 @@ type Config struct {
 	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. Those of endpoints that are not well
 	// have as many places of their own: pods that do not answer keep nobody else's checks waiting.
 	MaxRunning int
-	// MostPerSecond bounds how many checks begin in a second, give or take half of them at a time. When the intervals ask for more, those of endpoints
-	// that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
+	// MostPerSecond bounds how many checks begin in a second, give or take half of them at a time; one over TLS counts for four.
+	// When the intervals ask for more, those of endpoints that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
 	// their own.
 	MostPerSecond int
 	Seed          uint64 // of the spread, for tests; 0 = another one each time
@@ -108,18 +108,19 @@ func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
 	switch {
 	case interval <= 0 && ck != nil:
 		delete(k.checks, of)
-		ck.group().asked -= rate(ck.interval)
+		ck.group().asked -= ck.rate()
 		ck.stop()
 	case interval > 0 && ck == nil:
 		ck = &check{k: k, of: of, interval: interval, up: true}
 		ck.timer = k.cfg.Loop.NewTimer(ck.tick)
 		k.checks[of] = ck
-		k.groups[well].asked += rate(interval)
+		k.groups[well].asked += ck.rate()
 		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
-		ck.group().asked += rate(interval) - rate(ck.interval)
+		ck.group().asked -= ck.rate()
 		ck.interval = interval
+		ck.group().asked += ck.rate()
 		if shorter && ck.timer.Active() && ck.c == nil {
 			k.after(ck, k.random()*float64(interval))
 		}
@@ -146,8 +147,19 @@ func (ck *check) group() *group {
 	return &ck.k.groups[unwell]
 }
 
-// rate is how many checks an interval asks for, in millionths of a second.
-func rate(interval time.Duration) int64 { return 1e6 * int64(time.Second) / int64(interval) }
+// secureCost is for how many checks one over TLS counts: it costs six times as much, most of it the handshake.
+const secureCost = 4
+
+// cost is for how many checks ck counts.
+func (ck *check) cost() int64 {
+	if ck.of.Endpoint().TLS() != nil {
+		return secureCost
+	}
+	return 1
+}
+
+// rate is how many checks the interval asks for, in millionths of a second.
+func (ck *check) rate() int64 { return ck.cost() * 1e6 * int64(time.Second) / int64(ck.interval) }
 
 // pause is the time until the next check of ck, on average.
 func (k *Checker) pause(ck *check) float64 {
@@ -185,7 +197,7 @@ func (k *Checker) next(g *group) {
 		}
 		if ck.waits {
 			ck.waits = false
-			g.credit--
+			g.credit -= float64(ck.cost())
 			ck.dial()
 		}
 	}
@@ -263,9 +275,9 @@ func (ck *check) end(r Result) {
 	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
 	}
-	ck.group().asked -= rate(ck.interval)
+	ck.group().asked -= ck.rate()
 	ck.conclude(r)
-	ck.group().asked += rate(ck.interval)
+	ck.group().asked += ck.rate()
 	ck.again()
 }
 

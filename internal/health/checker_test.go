@@ -358,7 +358,7 @@ func TestMostPerSecond(t *testing.T) {
 			r.k.Check(e, 0)
 		}
 	}
-	if got := r.asked(); got[well] != 0 || got[unwell] != n/2*rate(4*second) {
+	if got := r.asked(); got[well] != 0 || got[unwell] != n/2*1e6/4 {
 		t.Errorf("asked for %v", got)
 	}
 	for _, e := range endpoints {
@@ -366,6 +366,27 @@ func TestMostPerSecond(t *testing.T) {
 	}
 	if got := r.asked(); got != [2]int64{} {
 		t.Errorf("asked for %v at the end", got)
+	}
+}
+
+// TestSecureChecksCountMore: one over TLS counts for several, so a quarter of the bound begins in a second.
+func TestSecureChecksCountMore(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.MostPerSecond = 20
+		c.Secure = func(_ *reactor.Conn, _ *balancer.TLS, done func(error)) { done(nil) }
+	})
+	const n = 40
+	for i := range n {
+		r.k.Check(r.endpoint(i+1, &balancer.TLS{}), 2*second) // which asks for 20 per second, that is 80
+	}
+	if got := r.asked(); got[well] != secureCost*n*1e6/2 {
+		t.Errorf("asked for %v", got)
+	}
+	r.net.Advance(30 * second)
+	before, _ := r.counts()
+	r.net.Advance(100 * second)
+	if done, _ := r.counts(); done-before < 450 || done-before > 550 {
+		t.Errorf("%d checks in 100 s, want about 5 per second", done-before)
 	}
 }
 

@@ -27,7 +27,7 @@ func (ck *check) giveUp() {
 	}
 	k.groups = [2]group{}
 	for _, other := range k.checks {
-		other.group().asked += rate(other.interval)
+		other.group().asked += other.rate()
 		switch {
 		case other.c != nil:
 			other.place.running++
