@@ -205,6 +205,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		select {
 		case <-ready:
 			ready = nil
+			<-r.data.group.Started() // they are being started; whoever is told "ready" is not to wait for them
 			close(r.complete)
 			go debug.FreeOSMemory() // the first reading needs about twice what stays
 			r.enter(takingOver)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Group is several loops that share their listening addresses, one per core as a rule.
@@ -18,7 +19,9 @@ type Group struct {
 	start   sync.Mutex // held by those who use a loop that does not run yet
 	running bool
 
-	first precedence
+	first    precedence
+	starting atomic.Int32 // loops whose threads do not run yet
+	started  chan struct{}
 
 	mu        sync.Mutex
 	listeners []*Listener // of Listen and Inherit
@@ -29,7 +32,8 @@ func NewGroup(n int, cfg Config) (*Group, error) {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	g := &Group{}
+	g := &Group{started: make(chan struct{})}
+	g.starting.Store(int32(n))
 	for range n {
 		l, err := New(cfg)
 		if err != nil {
@@ -45,6 +49,9 @@ func NewGroup(n int, cfg Config) (*Group, error) {
 
 // Loops are the loops, in a fixed order. The slice is the group's.
 func (g *Group) Loops() []*Loop { return g.loops }
+
+// Started is closed once Run has a thread for every loop and Precede's work is done.
+func (g *Group) Started() <-chan struct{} { return g.started }
 
 // Run runs every loop on its own goroutine, locked to a thread, until ctx is done, one of them is
 // stopped or one fails; then all end. It returns the errors of those that failed.
@@ -62,6 +69,9 @@ func (g *Group) Run(ctx context.Context) error {
 			defer runtime.UnlockOSThread()
 			defer cancel()
 			g.first.started()
+			if g.starting.Add(-1) == 0 {
+				close(g.started)
+			}
 			errs[i] = l.Run(ctx)
 		})
 	}
