@@ -26,7 +26,7 @@ type options struct {
 	settle  time.Duration
 	seconds int
 	ratio   float64
-	floor   time.Duration
+	pairs   int
 	urgent  bool
 }
 
@@ -59,9 +59,9 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&o.number, "connections", 10_000, "how many connections")
 	flags.StringVar(&o.kinds, "kinds", "", "which of the cases, separated by commas; all by default")
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "idle: how long the memory is given to become less")
-	flags.IntVar(&o.seconds, "seconds", 15, "storm: how long each kind of it goes on")
+	flags.IntVar(&o.seconds, "seconds", 5, "storm: how long each kind of it goes on, and how long it is quiet before")
+	flags.IntVar(&o.pairs, "pairs", 5, "storm: how many times each kind is measured, after as long without it")
 	flags.Float64Var(&o.ratio, "ratio", 2, "storm: how many times the quiet 99th percentile that in the storm may be")
-	flags.DurationVar(&o.floor, "floor", 0, "storm: a 99th percentile below this passes whatever the ratio")
 	flags.BoolVar(&o.urgent, "urgent", false, "storm: the generator has the priority of the others, for machines that are never idle")
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("cannot read flags: %w", err)

@@ -3,42 +3,72 @@ package main
 import (
 	"context"
 	"runtime"
+	"time"
 )
 
-// A small heap is collected each time it has doubled, which a TLS handshake brings
-// closer by 60 KiB: with 5 MiB in use, collecting is a sixth of what handshakes cost.
-// So at least headroom may be allocated between two collections, unless that is more
-// than mostPercent of what is in use. From headroom on it is usualPercent, as everywhere
-// in Go.
+// A small heap is collected each time it has doubled, which a TLS handshake brings closer by 60 KiB: with 5 MiB in use,
+// collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections, unless that
+// is more than mostPercent of what is in use; from headroom on it is usualPercent, as everywhere in Go.
+//
+// Collections in quick succession, as in a flood of handshakes, double that room, up to mostHeadroom, whatever is in use:
+// each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
 const (
-	headroom     = 24 << 20
+	headroom     = 24 << 20 // bytes
+	mostHeadroom = 8 * headroom
 	usualPercent = 100
 	mostPercent  = 400
+
+	hurried   = time.Second // between two collections, and the room doubles
+	unhurried = 5 * time.Second
+
+	// limitShare of the memory limit, if there is one, is the most that headroom may become by hurry.
+	limitShare = 8
 )
 
-// percentFor is GOGC for a heap of which live bytes are in use.
-func percentFor(live uint64) int {
-	return int(min(max(headroom*100/max(live, 1), usualPercent), mostPercent))
+// percentFor is GOGC for a heap of which live bytes are in use and that may grow by room.
+func percentFor(live, room uint64) int {
+	percent := max(room*100/max(live, 1<<20), usualPercent)
+	if room <= headroom {
+		percent = min(percent, mostPercent)
+	}
+	return int(percent)
 }
 
-// pacer sets GOGC after every collection. Its functions are debug.SetGCPercent and liveHeap,
-// or a test's; collections come one after the other, and so do its adjustments.
+// pacing is what a pacer works with.
+type pacing struct {
+	set   func(percent int) int // debug.SetGCPercent
+	live  func() uint64         // liveHeap
+	clock func() time.Time      // time.Now
+	limit uint64                // of memory, in bytes; 0 = none
+}
+
+// pacer sets GOGC after every collection; collections come one after the other, and so do its adjustments.
 type pacer struct {
-	ctx  context.Context //nolint:containedctx // a cleanup gets its argument when it is made
-	set  func(percent int) int
-	live func() uint64
-	now  int // percent
+	pacing
+	ctx     context.Context //nolint:containedctx // a cleanup gets its argument when it is made
+	percent int
+	room    uint64 // that the heap may grow by until the next collection, in bytes
+	most    uint64 // that room may become
+	last    time.Time
 }
 
 // paceCollector begins to set GOGC, until ctx is done. It does nothing if whoever runs
 // the router has set it.
-func paceCollector(ctx context.Context, set func(percent int) int, live func() uint64) {
-	if configured := set(usualPercent); configured != usualPercent {
-		set(configured)
+func paceCollector(ctx context.Context, with pacing) {
+	if configured := with.set(usualPercent); configured != usualPercent {
+		with.set(configured)
 		return
 	}
-	p := &pacer{ctx: ctx, set: set, live: live, now: usualPercent}
+	p := &pacer{pacing: with, ctx: ctx, most: mostRoom(with.limit), percent: usualPercent, room: headroom, last: with.clock()}
 	p.adjust()
+}
+
+// mostRoom is what headroom may become by hurry under a memory limit in bytes, 0 for none.
+func mostRoom(limit uint64) uint64 {
+	if limit == 0 {
+		return mostHeadroom
+	}
+	return min(max(limit/limitShare, headroom), mostHeadroom)
 }
 
 // collection is garbage from the beginning: that it is found to be means that there was
@@ -51,11 +81,24 @@ func (p *pacer) adjust() {
 		p.set(usualPercent)
 		return
 	}
-	if next := percentFor(p.live()); next > p.now+p.now/10 || next < p.now-p.now/10 {
+	p.makeRoom(p.clock())
+	if next := percentFor(p.live(), p.room); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
 		p.set(next)
-		p.now = next
+		p.percent = next
 	}
 	runtime.AddCleanup(&collection{of: p}, (*pacer).adjust, p)
+}
+
+// makeRoom decides how much the heap may grow until the next collection, now that there was one.
+func (p *pacer) makeRoom(now time.Time) {
+	since := now.Sub(p.last)
+	p.last = now
+	switch {
+	case since < hurried:
+		p.room = min(2*p.room, p.most)
+	case since >= unhurried:
+		p.room = max(p.room/2, headroom)
+	}
 }
 
 // liveHeap is what the last collection found in use, in bytes.

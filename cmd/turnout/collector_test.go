@@ -5,23 +5,59 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestPercentForKeepsHeadroom(t *testing.T) {
 	const mib = 1 << 20
-	f := func(live uint64, want int) {
+	f := func(live, room uint64, want int) {
 		t.Helper()
-		if got := percentFor(live); got != want {
-			t.Errorf("%d bytes: %d, want %d", live, got, want)
+		if got := percentFor(live, room); got != want {
+			t.Errorf("%d bytes, room for %d: %d, want %d", live, room, got, want)
 		}
 	}
-	f(0, 400)
-	f(1*mib, 400)
-	f(6*mib, 400)
-	f(8*mib, 300)
-	f(12*mib, 200)
-	f(24*mib, 100)
-	f(1000*mib, 100)
+	f(0, headroom, 400)
+	f(1*mib, headroom, 400)
+	f(6*mib, headroom, 400)
+	f(8*mib, headroom, 300)
+	f(12*mib, headroom, 200)
+	f(24*mib, headroom, 100)
+	f(1000*mib, headroom, 100)
+	f(6*mib, 2*headroom, 800)
+	f(6*mib, mostHeadroom, 3200)
+	f(1000*mib, mostHeadroom, 100)
+}
+
+// TestPacerHurries: collections in quick succession have the heap grow by more between them, up to a bound that follows from
+// the memory limit; rare ones undo that.
+func TestPacerHurries(t *testing.T) {
+	now := time.Now()
+	f := func(limit uint64, after time.Duration, want ...uint64) {
+		t.Helper()
+		p := &pacer{most: mostRoom(limit), room: headroom, last: now}
+		for i, room := range want {
+			now = now.Add(after)
+			if p.makeRoom(now); p.room != room*headroom {
+				t.Errorf("limit %d, after %v: the room %d is %d times the least, want %d", limit, after, i, p.room/headroom, room)
+			}
+		}
+		for p.room > headroom {
+			had := p.room
+			now = now.Add(unhurried)
+			if p.makeRoom(now); p.room != max(had/2, headroom) {
+				t.Fatalf("the room is %d after %d", p.room, had)
+			}
+		}
+		now = now.Add(unhurried)
+		if p.makeRoom(now); p.room != headroom {
+			t.Errorf("the room is %d, less than the least", p.room)
+		}
+	}
+	f(0, hurried/2, 2, 4, 8, 8)
+	f(0, hurried, 1, 1)
+	f(0, unhurried-1, 1, 1)
+	f(headroom*limitShare*4, 0, 2, 4, 4)
+	f(headroom, 0, 1, 1)
 }
 
 func TestPacerFollowsTheHeap(t *testing.T) {
@@ -29,10 +65,15 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	var live atomic.Uint64
 	live.Store(1 << 20)
 	asked := make(chan int, 100)
-	paceCollector(ctx, func(percent int) int {
-		asked <- percent
-		return usualPercent
-	}, live.Load)
+	now := time.Now()
+	paceCollector(ctx, pacing{
+		set: func(percent int) int {
+			asked <- percent
+			return usualPercent
+		},
+		live:  live.Load,
+		clock: func() time.Time { now = now.Add(hurried); return now },
+	})
 	// Collections may come at any time, so what is set twice does not matter; that it is set does.
 	want := func(percent int) {
 		t.Helper()
@@ -59,12 +100,34 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	want(usualPercent)
 }
 
+// TestPacerGivesRoom: what it asks for grows while collections follow each other at once.
+func TestPacerGivesRoom(t *testing.T) {
+	asked := make(chan int, 100)
+	at := time.Now()
+	paceCollector(t.Context(), pacing{
+		set:   func(percent int) int { asked <- percent; return usualPercent },
+		live:  func() uint64 { return headroom },
+		clock: func() time.Time { return at },
+	})
+	for percent := 0; percent < 100*mostHeadroom/headroom; {
+		select {
+		case percent = <-asked:
+		default:
+			runtime.GC()
+			runtime.Gosched()
+		}
+	}
+}
+
 func TestPacerLeavesAConfiguredPercentage(t *testing.T) {
 	var asked []int
-	paceCollector(t.Context(), func(percent int) int {
-		asked = append(asked, percent)
-		return 50
-	}, func() uint64 { return 0 })
+	paceCollector(t.Context(), pacing{
+		set: func(percent int) int {
+			asked = append(asked, percent)
+			return 50
+		},
+		live: func() uint64 { return 0 },
+	})
 	if len(asked) != 2 || asked[1] != 50 {
 		t.Errorf("set to %v, want what was configured in the end", asked)
 	}

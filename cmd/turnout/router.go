@@ -281,7 +281,7 @@ func (r *router) startControl(control *crew) {
 	control.start("source of objects", r.feeder.run)
 	control.start("client certificates", r.clients.run)
 	go returnMemory(control.ctx)
-	paceCollector(control.ctx, debug.SetGCPercent, liveHeap)
+	paceCollector(control.ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: r.data.cfg.MemoryLimit})
 }
 
 // linger serves on for the shutdown delay, or until a successor does.

@@ -7,17 +7,18 @@ import "time"
 // up the others by more than that share, however large it is. docs/decisions/0011-newcomers.md has the figures.
 
 const (
-	// behindShare is how long a turn serves newcomers, and how long what is Behind. What begins within it is not interrupted.
-	// Looking at the sockets in between costs a hundredth of that.
-	behindShare = int64(100 * time.Microsecond)
+	// behindShare is how long a turn serves newcomers or what is Behind. What begins within it is not interrupted.
+	// Looking at the sockets in between costs a fiftieth of that.
+	behindShare = int64(50 * time.Microsecond)
 	// acceptShare is how many connections a listener accepts in a turn, each of some 15 microseconds, the close included.
-	acceptShare = 4
+	acceptShare = 2
 )
 
 // behind is what comes after everything else of a turn.
 type behind struct {
 	newcomers fifo[*Conn] // those with events that are not established
 	fns       fifo[func()]
+	theirs    bool // the last turn was the newcomers'
 }
 
 // fifo is a queue that keeps its memory.
@@ -69,18 +70,17 @@ func (l *Loop) arrive(c *Conn, ev events) {
 // empty says that nothing waits.
 func (b *behind) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
 
-// serveBehind serves newcomers and what is Behind, each until its share is over, and one of them at least.
+// serveBehind serves newcomers or does what is Behind, in alternate turns if there are both, until the share is over and one of
+// them at least.
 func (l *Loop) serveBehind() {
-	if l.behind.empty() {
-		return
-	}
+	b := &l.behind
+	b.theirs = b.newcomers.len() > 0 && (!b.theirs || b.fns.len() == 0)
 	began := l.eng.now()
-	for l.behind.newcomers.len() > 0 && l.eng.now()-began < behindShare {
+	for b.theirs && b.newcomers.len() > 0 && l.eng.now()-began < behindShare {
 		l.serveNewcomer()
 	}
-	began = l.eng.now()
-	for l.behind.fns.len() > 0 && l.eng.now()-began < behindShare {
-		l.behind.fns.pop()()
+	for !b.theirs && b.fns.len() > 0 && l.eng.now()-began < behindShare {
+		b.fns.pop()()
 	}
 }
 
