@@ -103,7 +103,7 @@ bench-idle: build ## memory of 10,000 idle connections, plain and with TLS (take
 bench-passthrough: build ## 10,000 connections that are passed through, all open at the same time
 	$(GO) run ./bench/fleet passthrough -turnout bin/turnout
 
-storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 2 minutes)
+storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 7 minutes)
 	$(GO) run ./bench/fleet storm -turnout bin/turnout
 
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
