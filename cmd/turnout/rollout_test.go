@@ -56,17 +56,17 @@ type rollout struct {
 	gone  int           // pods that were replaced
 }
 
-// write publishes the pods as an EndpointSlice.
+// write publishes the pods, each as an EndpointSlice of its own that is named after its port.
 func (r *rollout) write() {
 	var b strings.Builder
 	b.WriteString("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: app.test, to: {kind: Service, name: app}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}\n")
-	for i, p := range r.pods {
+	for _, p := range r.pods {
 		conditions := "ready: true"
 		if p.terminating {
 			conditions = "ready: false, serving: true, terminating: true"
 		}
 		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
-			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", i, p.addr.Port, p.addr.IP, conditions)
+			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", p.addr.Port, p.addr.Port, p.addr.IP, conditions)
 	}
 	tmp := filepath.Join(r.dir, ".next")
 	if err := os.WriteFile(tmp, []byte(b.String()), 0o600); err != nil {
@@ -120,6 +120,9 @@ func (r *rollout) replace(patient bool) {
 		go stop()
 	}
 	server := r.server(old)
+	if server == nil {
+		r.t.Fatalf("pod %v is not in the table, and nobody removed it", old.addr)
+	}
 	r.write()
 	r.await(old, false)
 	<-time.NewTimer(latest).C // what is allowed is over
