@@ -49,12 +49,14 @@ type sink struct {
 	once   sync.Once
 }
 
-func (s *sink) Event(e source.Event) {
-	if e.Origin == "" {
-		e.Origin = s.origin
-	}
+func (s *sink) Event(events ...source.Event) {
 	s.inbox.mu.Lock()
-	s.inbox.events[object{e.Kind, e.Key}] = e
+	for _, e := range events {
+		if e.Origin == "" {
+			e.Origin = s.origin
+		}
+		s.inbox.events[object{e.Kind, e.Key}] = e
+	}
 	s.inbox.left++
 	s.inbox.mu.Unlock()
 	s.inbox.wake()

@@ -73,8 +73,8 @@ type Event struct {
 
 // Sink takes events. Its methods never block and may be called by any goroutine.
 type Sink interface {
-	// Event delivers one event.
-	Event(e Event)
+	// Event delivers events. Those of one call are one change: nothing is made of a part of them.
+	Event(events ...Event)
 	// Synced says that the feeder has delivered all that there was when it started.
 	Synced()
 }

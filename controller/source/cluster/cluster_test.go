@@ -36,11 +36,13 @@ func newRecorder() *recorder {
 	return &recorder{latest: map[string]source.Event{}, moved: make(chan struct{})}
 }
 
-func (r *recorder) Event(e source.Event) {
+func (r *recorder) Event(events ...source.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.latest[e.Kind.String()+" "+e.Key.String()] = e
-	r.count++
+	for _, e := range events {
+		r.latest[e.Kind.String()+" "+e.Key.String()] = e
+		r.count++
+	}
 	r.move()
 }
 

@@ -169,17 +169,19 @@ type ordered struct {
 	last map[source.Key]int
 }
 
-func (o *ordered) Event(e source.Event) {
-	if s, ok := e.Object.(*corev1.Secret); ok {
-		version, _ := strconv.Atoi(s.ResourceVersion)
-		o.mu.Lock()
-		if o.last[e.Key] > version {
-			o.t.Errorf("%s: version %d comes after %d", e.Key, version, o.last[e.Key])
+func (o *ordered) Event(events ...source.Event) {
+	for _, e := range events {
+		if s, ok := e.Object.(*corev1.Secret); ok {
+			version, _ := strconv.Atoi(s.ResourceVersion)
+			o.mu.Lock()
+			if o.last[e.Key] > version {
+				o.t.Errorf("%s: version %d comes after %d", e.Key, version, o.last[e.Key])
+			}
+			o.last[e.Key] = version
+			o.mu.Unlock()
 		}
-		o.last[e.Key] = version
-		o.mu.Unlock()
 	}
-	o.recorder.Event(e)
+	o.recorder.Event(events...)
 }
 
 // TestSecretsUnderFire has many goroutines watch, forget, rotate, delete and create

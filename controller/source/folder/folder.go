@@ -169,13 +169,15 @@ func (f *Feeder) follow(ctx context.Context, events <-chan fsnotify.Event, errs 
 	}
 }
 
-// scan looks at all files and delivers what changed. Files of changed are read even
-// if they look the same; nil = all of them.
+// scan looks at all files and delivers what changed, as one change: an object that moves from one file to another, or gets
+// another name, is never missing. Files of changed are read even if they look the same; nil = all of them.
 func (f *Feeder) scan(changed map[string]struct{}) {
-	f.tree.scan(changed, func(e source.Event) {
-		f.objects.Store(int64(len(f.tree.delivered)))
-		f.cfg.Sink.Event(e)
-	})
+	var events []source.Event
+	f.tree.scan(changed, func(e source.Event) { events = append(events, e) })
+	f.objects.Store(int64(len(f.tree.delivered)))
+	if len(events) > 0 {
+		f.cfg.Sink.Event(events...)
+	}
 	problems := f.tree.problems()
 	f.mu.Lock()
 	before := f.problems
@@ -205,7 +207,7 @@ func (f *Feeder) Problems() []source.Problem {
 	return slices.Clone(f.problems)
 }
 
-// Objects returns the number of objects delivered and not deleted, the event that the
+// Objects returns the number of objects delivered and not deleted, the events that the
 // sink is just taking included. Any goroutine may call it.
 func (f *Feeder) Objects() int { return int(f.objects.Load()) }
 

@@ -19,13 +19,14 @@ import (
 
 // recorder is a sink that knows the hosts of all routes, and wakes who waits.
 type recorder struct {
-	mu     sync.Mutex
-	hosts  map[string]string // of routes by name
-	order  map[string]string
-	events int
-	synced bool
-	woken  chan struct{}
-	found  []source.Problem
+	mu      sync.Mutex
+	hosts   map[string]string // of routes by name
+	order   map[string]string
+	events  int
+	changes int // calls that delivered them
+	synced  bool
+	woken   chan struct{}
+	found   []source.Problem
 }
 
 func newRecorder() *recorder {
@@ -39,14 +40,17 @@ func (r *recorder) wake() {
 	}
 }
 
-func (r *recorder) Event(e source.Event) {
+func (r *recorder) Event(events ...source.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events++
-	if e.Object == nil {
-		delete(r.hosts, e.Key.Name)
-	} else {
-		r.hosts[e.Key.Name], r.order[e.Key.Name] = e.Object.(*routev1.Route).Spec.Host, e.Order
+	r.changes++
+	for _, e := range events {
+		r.events++
+		if e.Object == nil {
+			delete(r.hosts, e.Key.Name)
+		} else {
+			r.hosts[e.Key.Name], r.order[e.Key.Name] = e.Object.(*routev1.Route).Spec.Host, e.Order
+		}
 	}
 	r.wake()
 }
@@ -146,6 +150,26 @@ func start(t *testing.T, paths ...string) (*recorder, *Feeder) {
 	})
 	r.until(t, "synced", func() bool { return r.synced })
 	return r, f
+}
+
+// TestChangesComeTogether: what a reading finds is one change. A route that gets another name is never missing.
+func TestChangesComeTogether(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/app.yaml", manifest("a", "x.test")+manifest("b", "y.test"))
+	put(t, dir+"/other.yaml", manifest("c", "z.test"))
+	r, _ := start(t, dir)
+	counted := func(changes, events int) {
+		t.Helper()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.changes != changes || r.events != events {
+			t.Errorf("%d events in %d changes, want %d in %d", r.events, r.changes, events, changes)
+		}
+	}
+	counted(1, 3)
+	put(t, dir+"/app.yaml", manifest("d", "x.test")+manifest("e", "y.test"))
+	r.hostsAre(t, "c=z.test d=x.test e=y.test")
+	counted(2, 7)
 }
 
 func TestFollowsChanges(t *testing.T) {
