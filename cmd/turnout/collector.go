@@ -60,7 +60,7 @@ func paceCollector(ctx context.Context, with pacing) {
 		return
 	}
 	p := &pacer{pacing: with, ctx: ctx, most: mostRoom(with.limit), percent: usualPercent, room: headroom, last: with.clock()}
-	p.adjust()
+	p.pace()
 }
 
 // mostRoom is what headroom may become by hurry under a memory limit in bytes, 0 for none.
@@ -75,13 +75,18 @@ func mostRoom(limit uint64) uint64 {
 // a collection. The pointer keeps it apart from small objects that share their memory.
 type collection struct{ of *pacer }
 
-// adjust sets the percentage, if it differs by a tenth, and waits for the next collection.
+// adjust is what a collection leads to.
 func (p *pacer) adjust() {
 	if p.ctx.Err() != nil {
 		p.set(usualPercent)
 		return
 	}
 	p.makeRoom(p.clock())
+	p.pace()
+}
+
+// pace sets the percentage, if it differs by a tenth, and waits for the next collection.
+func (p *pacer) pace() {
 	if next := percentFor(p.live(), p.room); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
 		p.set(next)
 		p.percent = next

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,8 +101,9 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	want(usualPercent)
 }
 
-// TestPacerGivesRoom: what it asks for grows while collections follow each other at once.
+// TestPacerGivesRoom: what it asks for grows while collections follow each other at once, and not before the first one.
 func TestPacerGivesRoom(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no collections but those that are asked for
 	asked := make(chan int, 100)
 	at := time.Now()
 	paceCollector(t.Context(), pacing{
@@ -109,9 +111,16 @@ func TestPacerGivesRoom(t *testing.T) {
 		live:  func() uint64 { return headroom },
 		clock: func() time.Time { return at },
 	})
-	for percent := 0; percent < 100*mostHeadroom/headroom; {
+	if got := <-asked; got != usualPercent || len(asked) > 0 {
+		t.Errorf("set to %d and %d times more before any collection", got, len(asked))
+	}
+	for want := 2 * usualPercent; want <= usualPercent*mostHeadroom/headroom; {
 		select {
-		case percent = <-asked:
+		case got := <-asked:
+			if got != want {
+				t.Fatalf("set to %d, want %d", got, want)
+			}
+			want *= 2
 		default:
 			runtime.GC()
 			runtime.Gosched()
