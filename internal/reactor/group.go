@@ -32,8 +32,7 @@ func NewGroup(n int, cfg Config) (*Group, error) {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	g := &Group{started: make(chan struct{})}
-	g.starting.Store(int32(n))
+	g := groupOf()
 	for range n {
 		l, err := New(cfg)
 		if err != nil {
@@ -45,6 +44,11 @@ func NewGroup(n int, cfg Config) (*Group, error) {
 		g.loops = append(g.loops, l)
 	}
 	return g, nil
+}
+
+// groupOf makes a group of loops that do not run yet.
+func groupOf(loops ...*Loop) *Group {
+	return &Group{loops: loops, started: make(chan struct{})}
 }
 
 // Loops are the loops, in a fixed order. The slice is the group's.
@@ -63,20 +67,45 @@ func (g *Group) Run(ctx context.Context) error {
 	defer cancel()
 	errs := make([]error, len(g.loops))
 	var wg sync.WaitGroup
+	g.starting.Store(int32(g.threads()))
 	for i, l := range g.loops {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			defer cancel()
-			g.first.started()
-			if g.starting.Add(-1) == 0 {
-				close(g.started)
+			if g.first.by != 0 {
+				l.beat.begin(l.eng.now())
+				defer l.beat.clock.close()
 			}
+			g.threadStarted()
 			errs[i] = l.Run(ctx)
 		})
+		if g.first.by != 0 {
+			wg.Go(func() {
+				runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+				g.threadStarted()
+				l.beat.run(ctx, l.eng.now)
+			})
+		}
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// threads is how many of them are the loops': one each, and one for its beats if it goes before others.
+func (g *Group) threads() int {
+	if g.first.by != 0 {
+		return 2 * len(g.loops)
+	}
+	return len(g.loops)
+}
+
+// threadStarted is called on each thread of a loop.
+func (g *Group) threadStarted() {
+	g.first.started()
+	if g.starting.Add(-1) == 0 {
+		close(g.started)
+	}
 }
 
 // Listen listens on addr ("host:port", host a name or an address or empty for all, IPv4 and IPv6)

@@ -142,7 +142,7 @@ func TestInheritNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	portable := &Group{loops: []*Loop{p}}
+	portable := groupOf(p)
 	startGroup(t, portable)
 	addr, err := portable.Listen("127.0.0.1:0", accept)
 	if err != nil {

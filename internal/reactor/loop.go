@@ -123,6 +123,7 @@ type Loop struct {
 
 	stopped  atomic.Bool
 	lateness lateness
+	beat     beat
 }
 
 // New makes a loop on the engine of the platform: epoll on Linux, the portable one elsewhere.
@@ -144,6 +145,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	l := &Loop{cfg: cfg, eng: eng}
 	l.self.loop, l.guest.loop = l, l
 	l.deliver = l.event
+	l.beat.init()
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
 	}
@@ -213,6 +215,7 @@ func (l *Loop) turn(limit time.Duration) error {
 		return err
 	}
 	l.begin()
+	l.beat.look(l.clock)
 	if timeout >= 0 && l.clock-before > int64(timeout)+held {
 		if err := l.eng.wait(0, l.deliver); err != nil {
 			return err

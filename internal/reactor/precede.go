@@ -11,7 +11,7 @@ type precedence struct {
 	told func(error)
 
 	mu      sync.Mutex
-	waiting int // loops whose threads are not known
+	waiting int // threads of loops that are not known
 	threads map[int]bool
 	err     error
 }
@@ -21,7 +21,8 @@ type precedence struct {
 // collection of garbage, which takes a thread for each processor that the Go scheduler believes to have, then does not hold it
 // up. told gets the system's refusal, on any goroutine; nothing depends on it. Call it before Run. It does nothing but on Linux.
 func (g *Group) Precede(by int, told func(error)) {
-	g.first = precedence{by: by, told: told, waiting: len(g.loops), threads: map[int]bool{}}
+	g.first = precedence{by: by, told: told, threads: map[int]bool{}}
+	g.first.waiting = g.threads()
 }
 
 // started is called on each loop's thread; the last one makes the others nicer.

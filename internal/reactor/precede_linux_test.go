@@ -38,6 +38,7 @@ func precedeProcess(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
 	loops := map[int]bool{}
+	get(t, "the threads", g.Started())
 	for _, l := range g.loops {
 		thread := make(chan int)
 		l.Post(func() {
@@ -49,13 +50,19 @@ func precedeProcess(t *testing.T) {
 		})
 		loops[get(t, "the thread of a loop", thread)] = true
 	}
+	first := g.first.threads // nobody writes to it any more
+	for id := range loops {
+		if !first[id] || len(first) != 2*len(loops) {
+			t.Errorf("%v go first, want two threads for each loop, %d among them", first, id)
+		}
+	}
 	later := make(chan int)
 	go func() { // its thread ends with it
 		runtime.LockOSThread()
 		later <- unix.Gettid()
 		<-ctx.Done()
 	}()
-	if id := get(t, "a thread", later); loops[id] {
+	if id := get(t, "a thread", later); first[id] {
 		t.Error("a loop's thread is used for something else")
 	}
 	threads, err := os.ReadDir("/proc/self/task")
@@ -68,11 +75,11 @@ func precedeProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := min(before+precedeBy, nicest)
-		if loops[id] {
+		if first[id] {
 			want = before
 		}
 		if nice := niceOf(t, id); nice != want {
-			t.Errorf("thread %d of a loop (%v) has nice value %d, want %d", id, loops[id], nice, want)
+			t.Errorf("thread %d of a loop (%v) has nice value %d, want %d", id, first[id], nice, want)
 		}
 	}
 	stop()

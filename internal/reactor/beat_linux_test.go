@@ -1,0 +1,157 @@
+package reactor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSecondNumber(t *testing.T) {
+	for line, want := range map[string]int64{
+		"1234 5678 90\n": 5678, "0 0 0\n": 0, "7 9223372036854775807 1\n": 1<<63 - 1, "12 34": 34, "": 0, "12": 0, "12 \n": 0,
+	} {
+		if got := secondNumber([]byte(line)); got != want {
+			t.Errorf("%q: %d, want %d", line, got, want)
+		}
+	}
+}
+
+// TestBeatsWhileALoopWaits: a loop with work that shares its processor with a thread that never sleeps gets beats, on that
+// processor; they end when the other one does. It happens in a process of its own, because it is for good.
+func TestBeatsWhileALoopWaits(t *testing.T) {
+	if os.Getenv("BEATS") != "" {
+		beatsProcess(t)
+		return
+	}
+	c := exec.Command(os.Args[0], "-test.run", "^TestBeatsWhileALoopWaits$", "-test.v")
+	c.Env = append(os.Environ(), "BEATS=1")
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	if err := onOneProcessor(t, c.Start); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// onOneProcessor starts something that may use only one of those that this process may use.
+func onOneProcessor(t *testing.T, start func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for !all.IsSet(n) {
+		n++
+	}
+	one.Set(n)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.SchedSetaffinity(0, &all); err != nil {
+			t.Error(err)
+		}
+	}()
+	return start()
+}
+
+func beatsProcess(t *testing.T) {
+	runtime.GOMAXPROCS(4)
+	g, err := NewGroup(1, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Precede(precedeBy, func(err error) { t.Error(err) })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	get(t, "the threads", g.Started())
+	l := g.loops[0]
+	loop := make(chan int, 1)
+	l.Post(func() {
+		if l.beat.looked > int64(time.Hour) {
+			t.Error("the system keeps no account of waiting")
+		}
+		loop <- unix.Gettid()
+	})
+	delete(g.first.threads, get(t, "the thread of the loop", loop)) // nobody else uses the map any more
+	beats := 0
+	for beats = range g.first.threads {
+	}
+	before := switches(t, beats)
+
+	var over atomic.Bool
+	var work func()
+	work = func() {
+		if !over.Load() {
+			l.Post(work)
+		}
+	}
+	l.Post(work)
+	go func() {
+		for !over.Load() {
+		}
+	}()
+	const many = 20
+	await(t, "beats of a loop that waits", func() bool { return switches(t, beats) > before+many })
+	var bound unix.CPUSet
+	if err := unix.SchedGetaffinity(beats, &bound); err != nil || bound.Count() != 1 || !bound.IsSet(int(l.beat.on.Load())) {
+		t.Errorf("it beats on %d processors, %v", bound.Count(), err)
+	}
+
+	over.Store(true)
+	await(t, "the end of the beats", func() bool { return l.eng.now() >= l.beat.until.Load() })
+	stop()
+	if err := get(t, "the end", ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// await looks again and again: the system tells nobody what its scheduler did.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+// switches is how often a thread has gone to sleep.
+func switches(t *testing.T, thread int) (n int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", thread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func BenchmarkLook(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var t beat
+	t.init()
+	t.begin(0)
+	defer t.clock.close()
+	b.ReportAllocs()
+	for i := range b.N {
+		t.look(int64(i+1) * lookEvery)
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package reactor
+
+import "time"
+
+// waitClock is one that does not tell: nothing beats.
+type waitClock struct{}
+
+func (*waitClock) open() bool    { return false }
+func (*waitClock) waited() int64 { return 0 }
+func (*waitClock) close()        {}
+
+func processor() int32 { return 0 }
+
+func bindTo(int32) {}
+
+func rest(d time.Duration) { time.Sleep(d) }
