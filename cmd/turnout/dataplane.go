@@ -241,9 +241,9 @@ func endpointHandshakes(loops int) int { return (loops + 3) / 4 }
 
 // spareProcessors is how many goroutines can run beside the loops: a busy loop keeps
 // its scheduler slot for 10 ms at a time, and logs and the controller must not wait for
-// that; nor must a loop wait for handshakes, which have slots of their own. The kernel
+// that; nor must a loop wait for handshakes or its beats, which have slots of their own. The kernel
 // shares the cores among all of them.
-func spareProcessors(loops int) int { return handshakes(loops) + endpointHandshakes(loops) + 1 }
+func spareProcessors(loops int) int { return handshakes(loops) + endpointHandshakes(loops) + loops + 1 }
 
 // Run serves until ctx is done. Then nobody can connect any more, idle connections are closed,
 // running requests and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle

@@ -122,7 +122,9 @@ func beatsProcess(t *testing.T) {
 // await looks again and again: the system tells nobody what its scheduler did.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for began := time.Now(); !done(); time.Sleep(time.Millisecond) {
+	looks := time.NewTicker(time.Millisecond)
+	defer looks.Stop()
+	for began := time.Now(); !done(); <-looks.C {
 		if time.Since(began) > patience {
 			t.Fatalf("%s did not happen", what)
 		}

@@ -4,7 +4,7 @@ package reactor
 
 import "time"
 
-// waitClock is one that does not tell: nothing beats.
+// waitClock is one that does not tell: nothing beats, and nobody rests.
 type waitClock struct{}
 
 func (*waitClock) open() bool    { return false }
@@ -15,4 +15,4 @@ func processor() int32 { return 0 }
 
 func bindTo(int32) {}
 
-func rest(d time.Duration) { time.Sleep(d) }
+func rest(time.Duration) {}

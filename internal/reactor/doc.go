@@ -16,10 +16,15 @@
 //	turn end  AtTurnEnd functions, then every Conn that was written to is flushed with one send, then
 //	          the ends of connections are told (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
-//	behind    events of newcomers, then what was put Behind, each for a share of 100 microseconds; and the
-//	          turn end once more for what that caused
+//	behind    events of newcomers or what was put Behind, in alternate turns, for 50 microseconds; and the turn
+//	          end once more for what that caused
 //
 // If anything is left for the next turn, that does not sleep.
+//
+// # Threads
+//
+// A Group locks each loop to a thread. With Precede these go before all other threads of the process, and a loop that is kept
+// waiting nevertheless gets beats: a second thread, on the same processor, that makes the system look again.
 //
 // # Reading
 //
