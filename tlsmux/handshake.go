@@ -3,7 +3,6 @@ package tlsmux
 import (
 	"errors"
 	"io"
-	"iter"
 	"time"
 
 	"turnout/internal/reactor"
@@ -26,7 +25,7 @@ const defaultHandshakeTimeout = 10 * time.Second
 // is the connection's handler meanwhile, and nothing is read from the connection but what it waits for: what comes later,
 // the end of the input included, stays with the connection.
 //
-// crypto/tls does not know of steps: it blocks when it reads. So it runs as a coroutine (iter.Pull), which is
+// crypto/tls does not know of steps: it blocks when it reads. So it runs as a coroutine, a routine, which is
 // no goroutine of its own to the scheduler. All its steps have to be on the same thread, where the first one was: one of
 // Workers, or that of the loop.
 //
@@ -39,15 +38,13 @@ type handshake struct {
 	loop    *reactor.Loop
 	layer   *Layer
 
-	next  func() (struct{}, bool) // of the coroutine; nil = not begun
-	stop  func()
-	yield func(struct{}) bool
-	in    []byte // from the wire, not read yet
-	out   []byte // to the wire
-	eof   bool   // nothing follows in
-	quit  bool   // the next step is the last one and has nothing to do but end
-	ended bool   // the coroutine has
-	err   error  // why it failed
+	routine *routine // nil = not begun, or ended
+	in      []byte   // from the wire, not read yet
+	out     []byte   // to the wire
+	eof     bool     // nothing follows in
+	quit    bool     // the next step is the last one and has nothing to do but end
+	ended   bool     // the coroutine has
+	err     error    // why it failed
 
 	asked *signature // what the coroutine waits for instead of bytes, nil = for bytes; of a loop's own handshakes
 
@@ -118,40 +115,51 @@ func (h *handshake) step(t *thread) {
 		h.stepOnLoop()
 		return
 	}
-	if h.next == nil {
-		h.next, h.stop = iter.Pull(h.compute)
+	if h.routine == nil {
 		h.home = t
-		t.bound++
 	}
-	if !h.quit {
-		h.next()
-		if h.conn.Post(h.stepped) {
-			return // it is the loop's again
-		}
+	h.resume(&t.routines)
+	if !h.quit && h.conn.Post(h.stepped) {
+		return // it is the loop's again
 	}
-	h.stop() // the loop has no more use for it, or has ended
+	h.giveUp(&t.routines) // the loop has no more use for it, or has ended
 	h.workers.running.Add(-1)
 }
 
 // stepOnLoop is a step in a turn that others share.
 func (h *handshake) stepOnLoop() {
 	defer h.conn.Contain()
-	if h.next == nil {
-		h.next, h.stop = iter.Pull(h.compute)
-	}
-	h.next()
+	h.resume(&h.turns.routines)
 	h.stepped()
 }
 
-// compute is the coroutine.
-func (h *handshake) compute(yield func(struct{}) bool) {
-	h.yield = yield
-	h.err = h.workers.contained(h.layer.tls.Handshake)
-	h.ended = true
-	if h.home != nil {
-		h.home.bound--
+// resume has the coroutine, one of rs, go on until it waits for something or the handshake has ended.
+func (h *handshake) resume(rs *routines) {
+	if h.routine == nil {
+		h.routine = rs.take(h)
+	}
+	h.routine.next()
+	if h.ended {
+		rs.give(h.routine)
+		h.routine = nil
 	}
 }
+
+// giveUp has the coroutine end, if it has not.
+func (h *handshake) giveUp(rs *routines) {
+	if h.quit = true; !h.ended {
+		h.resume(rs)
+	}
+}
+
+// compute is what the coroutine does.
+func (h *handshake) compute() {
+	h.err = h.workers.contained(h.layer.tls.Handshake)
+	h.ended = true
+}
+
+// await has the coroutine wait for what the next step brings. false: there is none.
+func (h *handshake) await() bool { return !h.quit && h.routine.yield(struct{}{}) && !h.quit }
 
 // read waits for bytes. Called by the coroutine.
 func (h *handshake) read(p []byte) (int, error) {
@@ -159,7 +167,7 @@ func (h *handshake) read(p []byte) (int, error) {
 		if h.eof {
 			return 0, io.ErrUnexpectedEOF
 		}
-		if !h.yield(struct{}{}) {
+		if !h.await() {
 			return 0, errGivenUp
 		}
 	}
@@ -269,7 +277,7 @@ func (h *handshake) dispose() {
 	case !h.begun || h.ended:
 		h.workers.running.Add(-1)
 	case h.turns != nil:
-		h.stop()
+		h.giveUp(&h.turns.routines)
 		h.workers.running.Add(-1)
 	default:
 		h.quit = true

@@ -25,10 +25,10 @@ type pool struct {
 
 // thread is one of the system, which belongs to a pool.
 type thread struct {
-	pool  *pool
-	own   jobs          // those that have it as their home
-	bound int           // thread: how many tasks have it as their home
-	wake  chan struct{} // capacity 1: there may be a job
+	pool     *pool
+	own      jobs          // those that have it as their home
+	wake     chan struct{} // capacity 1: there may be a job
+	routines               // of tasks that have it as their home
 }
 
 // put has a job done. The pool has it until its step begins.

@@ -70,7 +70,7 @@ type signature struct {
 func (h *handshake) elsewhere(work Work, use func() ([]byte, error)) ([]byte, error) {
 	s := &signature{h: h, make: use}
 	s.job = job{task: s, kind: work, share: h.share}
-	if h.asked = s; !h.yield(struct{}{}) {
+	if h.asked = s; !h.await() {
 		return nil, errGivenUp
 	}
 	return s.result, s.err

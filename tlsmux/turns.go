@@ -24,6 +24,7 @@ type turns struct {
 	backlog backlog
 	wait    atomic.Int64 // how many are in the backlog
 	run     func()       // next, made once
+	routines
 }
 
 func newTurns(loop *reactor.Loop, workers *Workers) *turns {
