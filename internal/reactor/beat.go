@@ -14,7 +14,7 @@ import (
 // when there is no more waiting. docs/decisions/0011-newcomers.md has what it changes.
 const (
 	beatEvery = 500 * time.Microsecond
-	beatFor   = int64(100 * time.Millisecond) // after a wait; the next one of the same collection is less than that away
+	beatFor   = int64(250 * time.Millisecond) // after a wait; the next one of the same collection is less than that away
 
 	lookEvery = int64(2 * time.Millisecond) // while the loop turns
 	// What it must have waited between two looks. Beats themselves take up to a tenth of the second.
