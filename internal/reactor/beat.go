@@ -17,12 +17,12 @@ const (
 	beatFor   = int64(250 * time.Millisecond) // after a wait; the next one of the same collection is less than that away
 
 	lookEvery = int64(2 * time.Millisecond) // while the loop turns
-	// What it must have waited between two looks. Beats themselves take up to a tenth of the second.
+	// What it must have waited between two looks. Four beats, 20 to 80 microseconds, count themselves.
 	longWait      = int64(500 * time.Microsecond)
 	longWaitAgain = int64(200 * time.Microsecond) // while it beats
 )
 
-// beat is what a loop knows of its waiting. The zero value never beats.
+// beat is what a loop knows of its waiting. After init it never beats; begin changes that.
 type beat struct {
 	clock  waitClock
 	looked int64 // when, in the engine's time; later than any time if the system does not tell

@@ -3,7 +3,7 @@ package reactor
 import (
 	"net"
 	"net/netip"
-	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -27,8 +27,15 @@ func (e *heldEngine) wait(timeout time.Duration, deliver func(*Conn, events)) er
 	return e.engine.wait(timeout, deliver)
 }
 
-// TestHeldUp: after the process was stopped, bytes that came meanwhile are seen before the timer that says that none came.
+// TestHeldUp: after the process was stopped, bytes that came meanwhile are seen before the timers that say that none came, on
+// more connections, too, than the engine tells of at a time.
 func TestHeldUp(t *testing.T) {
+	for _, n := range []int{1, 513} { // epoll tells of 256
+		t.Run(strconv.Itoa(n), func(t *testing.T) { heldUp(t, n) })
+	}
+}
+
+func heldUp(t *testing.T, n int) {
 	inner, err := platformEngine(Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -38,31 +45,40 @@ func TestHeldUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var order []string
-	var peer net.Conn
+	var peers []net.Conn
+	accepted, silent, heard := 0, 0, 0
 	ln, err := l.Listen(netip.MustParseAddrPort("127.0.0.1:0"), func(*Conn) Handler {
-		silent := l.NewTimer(func() { order = append(order, "silent"); l.Stop() })
-		silent.Reset(time.Minute)
-		eng.stop = func() {
-			if _, err := peer.Write([]byte("x")); err != nil {
-				t.Error(err)
+		timer := l.NewTimer(func() { silent++; l.Stop() })
+		timer.Reset(time.Minute)
+		if accepted++; accepted == n {
+			eng.stop = func() {
+				for _, p := range peers {
+					if _, err := p.Write([]byte("x")); err != nil {
+						t.Error(err)
+					}
+				}
 			}
 		}
 		return &hooks{data: func(_ *Conn, p []byte) int {
-			order = append(order, "data")
-			silent.Stop()
-			l.Stop()
+			timer.Stop()
+			if heard++; heard == n {
+				l.Stop()
+			}
 			return len(p)
 		}}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peer, err = net.Dial("tcp", ln.Addr().String()); err != nil {
-		t.Fatal(err)
+	for range n {
+		peer, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		peers = append(peers, peer)
 	}
-	defer peer.Close()
-	if err := l.Run(t.Context()); err != nil || !slices.Equal(order, []string{"data"}) {
-		t.Errorf("%q, %v", order, err)
+	if err := l.Run(t.Context()); err != nil || silent != 0 || heard != n {
+		t.Errorf("%d of %d were heard, %d thought to be silent, %v", heard, n, silent, err)
 	}
 }

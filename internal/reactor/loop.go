@@ -95,6 +95,7 @@ type Loop struct {
 	ended   bool
 	turnNo  uint32
 	stats   Stats
+	events  uint64 // of sockets
 
 	arena arena
 	recv  []byte // shared by all Conns: bytes from the wire
@@ -217,11 +218,8 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.begin()
 	l.beat.look(l.clock)
 	if timeout >= 0 && l.clock-before > int64(timeout)+held {
-		if err := l.eng.wait(0, l.deliver); err != nil {
+		if err := l.catchUp(); err != nil {
 			return err
-		}
-		for l.behind.newcomers.len() > 0 {
-			l.serveNewcomer()
 		}
 	}
 	l.mail.run()
@@ -238,6 +236,26 @@ func (l *Loop) turn(limit time.Duration) error {
 // held is by how much a turn may be late, in nanoseconds, before it looks at its sockets again: the process was stopped, or
 // got no processor, and a timer must not say that somebody is silent whose bytes came meanwhile.
 const held = int64(100 * time.Millisecond)
+
+// catchUps bounds how many batches catchUp looks at: what is found first may have become ready again.
+const catchUps = 64
+
+// catchUp serves all sockets to which something happened while the loop was held up, newcomers as well.
+func (l *Loop) catchUp() error {
+	for range catchUps {
+		before := l.events
+		if err := l.eng.wait(0, l.deliver); err != nil {
+			return err
+		}
+		for l.behind.newcomers.len() > 0 {
+			l.serveNewcomer()
+		}
+		if l.events == before {
+			break
+		}
+	}
+	return nil
+}
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
@@ -273,6 +291,7 @@ func (l *Loop) begin() {
 // event is what the engine calls for each socket that something happened to.
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
+	l.events++
 	if c.flags&flagNew != 0 {
 		l.arrive(c, ev)
 		return
