@@ -20,6 +20,11 @@ const (
 	// What it must have waited between two looks. Four beats, 20 to 80 microseconds, count themselves.
 	longWait      = int64(500 * time.Microsecond)
 	longWaitAgain = int64(200 * time.Microsecond) // while it beats
+
+	// Loops with little to do have no beats: their few waits cost less than beats would. The share is that of the time in which a
+	// loop has run.
+	loadOver  = int64(64 * time.Millisecond)
+	loadShare = 5
 )
 
 // beat is what a loop knows of its waiting. After init it never beats; begin changes that.
@@ -27,6 +32,9 @@ type beat struct {
 	clock  waitClock
 	looked int64 // when, in the engine's time; later than any time if the system does not tell
 	waited int64 // until then, ns
+	since  int64 // when the load was looked at
+	ran    int64 // until then, ns
+	loaded bool  // it has run for more than a loadShare-th of the time before
 	until  atomic.Int64
 	on     atomic.Int32 // the processor
 	wake   chan struct{}
@@ -42,7 +50,8 @@ func (b *beat) begin(now int64) {
 	if !b.clock.open() {
 		return
 	}
-	b.waited, b.looked = b.clock.waited(), now
+	b.ran, b.waited = b.clock.read()
+	b.looked, b.since = now, now
 }
 
 // look is called in every turn.
@@ -50,9 +59,11 @@ func (b *beat) look(now int64) {
 	if now-b.looked < lookEvery {
 		return
 	}
-	before := b.waited
-	b.looked, b.waited = now, b.clock.waited()
-	if b.note(now, b.waited-before) {
+	ran, waited := b.clock.read()
+	wait := waited - b.waited
+	b.looked, b.waited = now, waited
+	b.weigh(now, ran)
+	if b.note(now, wait) {
 		select {
 		case b.wake <- struct{}{}:
 		default: // it has not gone to sleep yet
@@ -60,10 +71,18 @@ func (b *beat) look(now int64) {
 	}
 }
 
+// weigh looks at how long the loop has run.
+func (b *beat) weigh(now, ran int64) {
+	if took := now - b.since; took >= loadOver {
+		b.loaded = (ran-b.ran)*loadShare > took
+		b.since, b.ran = now, ran
+	}
+}
+
 // note decides about beats after so long a wait, and says whether they have to begin.
 func (b *beat) note(now, wait int64) bool {
 	beats := now < b.until.Load()
-	if wait < longWaitAgain || !beats && wait < longWait {
+	if !b.loaded || wait < longWaitAgain || !beats && wait < longWait {
 		return false
 	}
 	b.on.Store(processor())

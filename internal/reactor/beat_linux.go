@@ -25,13 +25,13 @@ func (w *waitClock) open() bool {
 	return true
 }
 
-// waited is that time until now in nanoseconds, up to the last time that it got one.
-func (w *waitClock) waited() int64 {
+// read returns how long it ran until now, and how long it waited until it got its processor last, in nanoseconds.
+func (w *waitClock) read() (ran, waited int64) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, uintptr(w.fd), uintptr(unsafe.Pointer(&w.buf)), uintptr(len(w.buf)), 0, 0, 0)
 	if errno != 0 {
-		return 0
+		return 0, 0
 	}
-	return secondNumber(w.buf[:n])
+	return twoNumbers(w.buf[:n])
 }
 
 func (w *waitClock) close() {
@@ -41,11 +41,16 @@ func (w *waitClock) close() {
 	}
 }
 
-// secondNumber is the second of the numbers in a line, 0 if there is none: the time on a processor, the time waiting for one,
-// how often it got one.
-func secondNumber(line []byte) (n int64) {
-	_, rest, _ := bytes.Cut(line, []byte{' '})
-	for _, c := range rest {
+// twoNumbers are the first of a line, 0 if they are not there: the time on a processor, the time waiting for one.
+func twoNumbers(line []byte) (first, second int64) {
+	a, rest, _ := bytes.Cut(line, []byte{' '})
+	b, _, _ := bytes.Cut(rest, []byte{' '})
+	return decimal(a), decimal(b)
+}
+
+// decimal is the number that digits begins with.
+func decimal(digits []byte) (n int64) {
+	for _, c := range digits {
 		if c < '0' || c > '9' {
 			break
 		}

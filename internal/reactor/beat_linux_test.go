@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestSecondNumber(t *testing.T) {
-	for line, want := range map[string]int64{
-		"1234 5678 90\n": 5678, "0 0 0\n": 0, "7 9223372036854775807 1\n": 1<<63 - 1, "12 34": 34, "": 0, "12": 0, "12 \n": 0,
+func TestTwoNumbers(t *testing.T) {
+	for line, want := range map[string][2]int64{
+		"1234 5678 90\n": {1234, 5678}, "0 0 0\n": {}, "7 9223372036854775807 1\n": {7, 1<<63 - 1}, "12 34": {12, 34}, "": {}, "12": {12}, "12 \n": {12},
 	} {
-		if got := secondNumber([]byte(line)); got != want {
-			t.Errorf("%q: %d, want %d", line, got, want)
+		if a, b := twoNumbers([]byte(line)); [2]int64{a, b} != want {
+			t.Errorf("%q: %d and %d, want %d", line, a, b, want)
 		}
 	}
 }

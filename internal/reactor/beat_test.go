@@ -24,7 +24,7 @@ func TestBeatsBegin(t *testing.T) {
 		{"a long one after the end", longWait, longWait, after, [2]bool{true, true}, after + beatFor},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var b beat
+			b := beat{loaded: true}
 			if got := [2]bool{b.note(0, c.first), b.note(c.at, c.second)}; got != c.begin || b.until.Load() != c.until {
 				t.Errorf("they begin %v and last until %d, want %v and %d", got, b.until.Load(), c.begin, c.until)
 			}
@@ -46,5 +46,22 @@ func TestLooksSeldom(t *testing.T) {
 		if b.look(c.now); b.looked != c.looked {
 			t.Errorf("at %d: looked at %d, want %d", c.now, b.looked, c.looked)
 		}
+	}
+}
+
+// TestIdleLoopsDoNotBeat: a loop that has run for a loadShare-th of the time at most has no beats, however long it waited once.
+func TestIdleLoopsDoNotBeat(t *testing.T) {
+	var b beat
+	b.weigh(loadOver, loadOver/loadShare)
+	if b.note(loadOver, longWait) {
+		t.Error("it beats at the bound")
+	}
+	b.weigh(2*loadOver, 2*loadOver/loadShare+1)
+	if !b.note(2*loadOver, longWait) {
+		t.Error("it does not beat above the bound")
+	}
+	b.weigh(3*loadOver-1, 2*loadOver) // too early to tell
+	if !b.loaded {
+		t.Error("it has forgotten")
 	}
 }
