@@ -24,7 +24,7 @@ const (
 	// Loops with little to do have no beats: their few waits cost less than beats would. The share is that of the time in which a
 	// loop has run.
 	loadOver  = int64(64 * time.Millisecond)
-	loadShare = 5
+	loadShare = 8
 )
 
 // beat is what a loop knows of its waiting. After init it never beats; begin changes that.
