@@ -26,7 +26,6 @@ type options struct {
 	settle  time.Duration
 	seconds int
 	ratio   float64
-	whole   float64
 	pairs   int
 	urgent  bool
 }
@@ -62,8 +61,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&o.settle, "settle", 150*time.Second, "idle: how long the memory is given to become less")
 	flags.IntVar(&o.seconds, "seconds", 5, "storm: how long each kind of it goes on, and how long it is quiet before")
 	flags.IntVar(&o.pairs, "pairs", 5, "storm: how many times each kind is measured, after as long without it")
-	flags.Float64Var(&o.ratio, "ratio", 2, "storm: how many times the quiet 99th percentile that in a storm of half-open handshakes may be")
-	flags.Float64Var(&o.whole, "ratio-whole", 2.5, "storm: the same for whole handshakes, which the router has to compute")
+	flags.Float64Var(&o.ratio, "ratio", 2, "storm: how many times the quiet 99th percentile that in the storm may be")
 	flags.BoolVar(&o.urgent, "urgent", false, "storm: the generator has the priority of the others, for machines that are never idle")
 	if err := flags.Parse(args[1:]); err != nil {
 		return fmt.Errorf("cannot read flags: %w", err)
