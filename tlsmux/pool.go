@@ -28,7 +28,7 @@ type thread struct {
 	pool     *pool
 	own      jobs          // those that have it as their home
 	wake     chan struct{} // capacity 1: there may be a job
-	routines               // of tasks that have it as their home
+	routines routines      // of tasks that have it as their home
 }
 
 // put has a job done. The pool has it until its step begins.
@@ -93,7 +93,7 @@ func (t *thread) run() {
 		select {
 		case <-t.wake:
 		case <-rest.C:
-			if t.bound == 0 && t.leave() {
+			if t.routines.bound == 0 && t.leave() {
 				return
 			}
 		}

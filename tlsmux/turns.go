@@ -19,12 +19,12 @@ const turnsMost = 64
 // steps take no longer than some 100 microseconds. Waking a thread for each step, being woken by it, and each packet taking
 // the core away from it would cost a fifth of one. Its methods are called on the loop.
 type turns struct {
-	loop    *reactor.Loop
-	workers *Workers
-	backlog backlog
-	wait    atomic.Int64 // how many are in the backlog
-	run     func()       // next, made once
-	routines
+	loop     *reactor.Loop
+	workers  *Workers
+	backlog  backlog
+	wait     atomic.Int64 // how many are in the backlog
+	run      func()       // next, made once
+	routines routines
 }
 
 func newTurns(loop *reactor.Loop, workers *Workers) *turns {

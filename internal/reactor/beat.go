@@ -9,7 +9,7 @@ import (
 
 // A loop that was made to wait for its processor, by a thread of the collector for instance, waits for the system's next
 // tick, of which there are 100 to 1,000 in a second, however much nicer that thread is: the system looks whose turn it is at a tick
-// and when a thread wakes, and a loop with work to do does not sleep. So a loop that finds that it waits has another thread
+// and when a thread wakes, and a loop with work to do does not sleep. So a loop with much to do that finds that it waits has another thread
 // wake on the same processor now and then, to do nothing. Each of these beats costs 5 to 20 microseconds, so they end
 // when there is no more waiting. docs/decisions/0011-newcomers.md has what it changes.
 const (

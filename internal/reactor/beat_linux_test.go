@@ -1,7 +1,6 @@
 package reactor
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,20 +26,7 @@ func TestTwoNumbers(t *testing.T) {
 // TestBeatsWhileALoopWaits: a loop with work that shares its processor with a thread that never sleeps gets beats, on that
 // processor; they end when the other one does. It happens in a process of its own, because it is for good.
 func TestBeatsWhileALoopWaits(t *testing.T) {
-	if os.Getenv("BEATS") != "" {
-		beatsProcess(t)
-		return
-	}
-	c := exec.Command(os.Args[0], "-test.run", "^TestBeatsWhileALoopWaits$", "-test.v")
-	c.Env = append(os.Environ(), "BEATS=1")
-	var out strings.Builder
-	c.Stdout, c.Stderr = &out, &out
-	if err := onOneProcessor(t, c.Start); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
-	}
+	inOwnProcess(t, beatsProcess, func(c *exec.Cmd) error { return onOneProcessor(t, c.Start) })
 }
 
 // onOneProcessor starts something that may use only one of those that this process may use.
@@ -69,15 +55,7 @@ func onOneProcessor(t *testing.T, start func() error) error {
 
 func beatsProcess(t *testing.T) {
 	runtime.GOMAXPROCS(4)
-	g, err := NewGroup(1, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Precede(precedeBy, func(err error) { t.Error(err) })
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- g.Run(ctx) }()
-	get(t, "the threads", g.Started())
+	g, end := preceding(t, 1)
 	l := g.loops[0]
 	loop := make(chan int, 1)
 	l.Post(func() {
@@ -113,10 +91,7 @@ func beatsProcess(t *testing.T) {
 
 	over.Store(true)
 	await(t, "the end of the beats", func() bool { return l.eng.now() >= l.beat.until.Load() })
-	stop()
-	if err := get(t, "the end", ended); err != nil {
-		t.Error(err)
-	}
+	end()
 }
 
 // await looks again and again: the system tells nobody what its scheduler did.

@@ -23,8 +23,8 @@
 //
 // # Threads
 //
-// A Group locks each loop to a thread. With Precede these go before all other threads of the process, and a loop that is kept
-// waiting nevertheless gets beats: a second thread, on the same processor, that makes the system look again.
+// A Group locks each loop to a thread. With Precede these go before all other threads of the process, and a loop with much to do
+// that is kept waiting nevertheless gets beats: a second thread, on the same processor, that makes the system look again.
 //
 // # Reading
 //

@@ -19,8 +19,9 @@ type precedence struct {
 // Precede has the threads of the loops go before all others of the process, for good, from when Run has started them: those
 // become nicer by so much, and so those that they start. What has to be done beside the request path, above all the
 // collection of garbage, which takes a thread for each processor that the Go scheduler believes to have, then does not hold it
-// up: a loop that waits for its processor nevertheless gets it within half a millisecond, not at the system's next tick, as soon as it
-// has not had more than its share. told gets the system's refusal, on any goroutine; nothing depends on it. Call it before Run. It does nothing but on Linux.
+// up: a loop with much to do that waits for its processor nevertheless gets it half a millisecond after it is due, not at the
+// system's next tick (see beat). told gets the system's refusal, on any goroutine; nothing depends on it. Call it before Run. It
+// does nothing but on Linux.
 func (g *Group) Precede(by int, told func(error)) {
 	g.first = precedence{by: by, told: told, threads: map[int]bool{}}
 	g.first.waiting = g.threads()

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,20 +17,31 @@ const precedeBy = 7
 // TestPrecede: the threads of loops keep their nice value, and get a short slice; all others become nicer, also those that are
 // started later. It happens in a process of its own, because it is for good.
 func TestPrecede(t *testing.T) {
-	if os.Getenv("PRECEDE") != "" {
-		precedeProcess(t)
+	inOwnProcess(t, precedeProcess, (*exec.Cmd).Start)
+}
+
+// inOwnProcess has a process that start starts run the same test, and do there what it is about.
+func inOwnProcess(t *testing.T, test func(*testing.T), start func(*exec.Cmd) error) {
+	const here = "IN_OWN_PROCESS"
+	if os.Getenv(here) != "" {
+		test(t)
 		return
 	}
-	c := exec.Command(os.Args[0], "-test.run", "^TestPrecede$", "-test.v")
-	c.Env = append(os.Environ(), "PRECEDE=1")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), here+"=1")
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	if err := start(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 
-func precedeProcess(t *testing.T) {
-	before := niceOf(t, os.Getpid())
-	g, err := NewGroup(2, Config{})
+// preceding runs n loops whose threads go before all others. end ends them.
+func preceding(t *testing.T, n int) (g *Group, end func()) {
+	g, err := NewGroup(n, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +49,19 @@ func precedeProcess(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
-	loops := map[int]bool{}
 	get(t, "the threads", g.Started())
+	return g, func() {
+		stop()
+		if err := get(t, "the end", ended); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func precedeProcess(t *testing.T) {
+	before := niceOf(t, os.Getpid())
+	g, end := preceding(t, 2)
+	loops := map[int]bool{}
 	for _, l := range g.loops {
 		thread := make(chan int)
 		l.Post(func() {
@@ -60,7 +83,7 @@ func precedeProcess(t *testing.T) {
 	go func() { // its thread ends with it
 		runtime.LockOSThread()
 		later <- unix.Gettid()
-		<-ctx.Done()
+		<-t.Context().Done()
 	}()
 	if id := get(t, "a thread", later); first[id] {
 		t.Error("a loop's thread is used for something else")
@@ -82,9 +105,8 @@ func precedeProcess(t *testing.T) {
 			t.Errorf("thread %d of a loop (%v) has nice value %d, want %d", id, first[id], nice, want)
 		}
 	}
-	stop()
-	if err := get(t, "the end", ended); err != nil || len(loops) != 2 {
-		t.Errorf("%d loops, %v", len(loops), err)
+	if end(); len(loops) != 2 {
+		t.Errorf("%d loops", len(loops))
 	}
 }
 
