@@ -27,6 +27,7 @@ import (
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/controller/translate"
+	"turnout/internal/bound"
 	"turnout/routing"
 )
 
@@ -78,6 +79,7 @@ type Config struct {
 	Options Options          // how routes are treated
 	Clock   func() time.Time // for the times in route status; nil = time.Now
 	Log     *zap.Logger      // nil = no logs
+	Bounds  *bound.Counts    // counts bounds that objects reach; nil = nobody does
 	Secrets source.Secrets   // brings the secrets routes refer to; nil = secrets come unasked
 	Status  status.Reporter  // takes the status of routes; nil = it is only shown
 	HoldOff time.Duration    // quiet to wait for after a change that is not the first; 0 = 10 ms

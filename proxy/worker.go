@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 
+	"turnout/internal/bound"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -21,6 +22,7 @@ type Config struct {
 	Upstreams Upstreams
 	AccessLog AccessLog // nil: no access log
 	Timeouts  Timeouts
+	Bounds    *bound.Counts // counts bounds that are reached; nil: nobody does
 
 	RequestActions     *header.Actions // for every request with a route; nil = none
 	ResponseActions    *header.Actions // for every answer of an endpoint; nil = none
@@ -78,6 +80,9 @@ func NewWorker(cfg Config) (*Worker, error) {
 
 // Timeouts are the worker's limits.
 func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
+
+// Reached counts that a bound was reached.
+func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 
 // Drain makes every response from now on the last of its connection.
 func (w *Worker) Drain() { w.draining = true }

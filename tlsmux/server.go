@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/routing"
 	"turnout/tlsmux/clientcert"
@@ -39,6 +40,8 @@ type Config struct {
 	// Passthrough returns the handler of a connection that belongs to the route r; nil closes it. Nothing was consumed: the
 	// handler is presented all bytes from the first one on, hello being what has come so far, valid for the call. Required.
 	Passthrough func(c *reactor.Conn, r *routing.Route, info Info, hello []byte) reactor.Handler
+	// Bounds counts the bounds that connections reach; nil = nobody does.
+	Bounds *bound.Counts
 	// Failed is told why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
 	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, ErrNoHello, ErrPanicked, an error of crypto/tls or of the connection. The
 	// connection is closed or closing. nil = nobody is told.

@@ -25,7 +25,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	r.review = f.Visitors(o.name).Review
 	if o.updateStatus {
 		writer := status.WriterConfig{
-			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Resync: o.resync,
+			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
 			KeepStale: !o.clearStale, KeepUnservable: !o.upgradeValidation,
 		}
 		if o.routeLabels != "" || o.routeFields != "" || o.namespaces() != "" {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/health"
 	"turnout/internal/metrics"
 	"turnout/internal/overload"
@@ -46,6 +47,7 @@ type dataplaneConfig struct {
 	Late                bool                    // Open is called later, by whoever asked for it
 	Inherit             func(name string) []int // sockets of the process before this one, by socketName; nil: none
 	Rates               *ratelimit.Memory       // that of the store's tables; nil: it is not swept
+	Bounds              *bound.Counts           // counts bounds that are reached; nil: nobody does
 	MemoryLimit         uint64                  // of the process, in bytes; 0: none
 	OthersNicer         int                     // than event loops are all other threads of the process, for good; 0: they are not
 }
@@ -116,7 +118,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	}
 	d.health, err = health.NewMonitor(health.MonitorConfig{
 		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, Negotiate: client.Negotiate, ConnectTimeout: cfg.Timeouts.Connect,
-		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked, Panicked: d.checkPanicked,
+		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked, Panicked: d.checkPanicked, Bounds: d.cfg.Bounds,
 	})
 	if err != nil || cfg.Late {
 		return d, err
@@ -164,7 +166,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 		return nil, err
 	}
 	config := proxy.Config{
-		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts,
+		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts, Bounds: d.cfg.Bounds,
 	}
 	config.Panicked, config.Overloaded = d.messagePanicked, d.guard.Refusing()
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
@@ -208,7 +210,7 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	}
 	d.anonymous = d.cfg.Identities.Of(nil)
 	return tlsmux.NewMux(tlsmux.Config{
-		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI,
+		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI, Bounds: d.cfg.Bounds,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {

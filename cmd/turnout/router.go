@@ -17,6 +17,7 @@ import (
 	"turnout/controller/status"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
+	"turnout/internal/bound"
 	"turnout/internal/handover"
 	"turnout/internal/metrics"
 	"turnout/internal/ratelimit"
@@ -37,6 +38,7 @@ type router struct {
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
 	closeLog func()
+	bounds   bound.Counts
 	rotation *rotation // of the default certificate
 	podCA    *podCA    // nil = there is none
 	clients  clientRooms
@@ -100,6 +102,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.current, Rates: rates},
 		Options: config,
 		Log:     log,
+		Bounds:  &r.bounds,
 	}
 	if err := r.makeControl(control); err != nil {
 		return err
@@ -122,6 +125,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		r.closeLog()
 		return err
 	}
+	data.Bounds = &r.bounds
 	data.Late, data.Inherit, data.OthersNicer = r.late, r.inherit(), othersNicer
 	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
@@ -150,7 +154,7 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load}
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}
@@ -175,6 +179,7 @@ func (r *router) startAdmin() error {
 		Notes:    func() any { return r.control.Explanations() },
 		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
 		Metrics:  handler,
+		Bounds:   &r.bounds,
 		Log:      r.visitors.failed,
 	})
 	return err

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"turnout/internal/bound"
 )
 
 const (
@@ -43,6 +45,7 @@ type WriterConfig struct {
 	API        API           // required
 	RouterName string        // whose entries are written; required
 	Log        *zap.Logger   // nil = no logs
+	Bounds     *bound.Counts // counts bounds that routes reach; nil = nobody does
 	Resync     time.Duration // after which sources tell everything again; a tenth is the contention interval; 0 = 30 min
 	Rate       float64       // writes per second; 0 = 100
 	Burst      int           // writes at once, at least 2; 0 = as many as Rate

@@ -19,6 +19,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"turnout/internal/bound"
 )
 
 // Config is what a Server needs. Addr or Listener, Ready, Routes and Metrics are required.
@@ -32,9 +34,10 @@ type Config struct {
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
-	Login   Login       // for everything but /healthz
-	TLS     *tls.Config // serves TLS too, on the same port; nil = plain HTTP only
-	Log     func(error) // told about errors of the server itself; nil ignores them
+	Login   Login         // for everything but /healthz
+	TLS     *tls.Config   // serves TLS too, on the same port; nil = plain HTTP only
+	Bounds  *bound.Counts // counts bounds that visitors reach; nil = nobody does
+	Log     func(error)   // told about errors of the server itself; nil ignores them
 }
 
 // Server answers until Close.

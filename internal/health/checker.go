@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy/h1/wire"
 )
@@ -33,8 +34,9 @@ type Config struct {
 	// When the intervals ask for more, those of endpoints that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
 	// their own.
 	MostPerSecond int
-	Seed          uint64 // of the spread, for tests; 0 = another one each time
-	Stats         *Stats // what to count in; nil = in one of the checker's own
+	Bounds        *bound.Counts // counts bounds that checks reach; nil = nobody does
+	Seed          uint64        // of the spread, for tests; 0 = another one each time
+	Stats         *Stats        // what to count in; nil = in one of the checker's own
 
 	// Panicked, if it is set, contains panics over one check. It is told on the loop; the check is made no more until Check asks
 	// for it anew, and its endpoint counts as up. Without it they are panics like any other.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy/h1/wire"
 )
@@ -25,6 +26,7 @@ type MonitorConfig struct {
 	Changed func(c *balancer.Check, up bool, why Result)
 	// Panicked is that of each Checker.
 	Panicked func(v any, stack []byte)
+	Bounds   *bound.Counts // counts bounds that checks reach; nil = nobody does
 }
 
 // Stats counts checks. Any goroutine may read it.
@@ -77,7 +79,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 		var err error
 		ln.checker, err = NewChecker(Config{
 			Loop: loop, Secure: cfg.Secure, Negotiate: cfg.Negotiate, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer,
-			Changed: m.changed, Panicked: cfg.Panicked, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1),
+			Changed: m.changed, Panicked: cfg.Panicked, Bounds: cfg.Bounds, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)

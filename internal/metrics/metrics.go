@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"turnout/internal/accesslog"
+	"turnout/internal/bound"
 	"turnout/internal/overload"
 	"turnout/proxy"
 	"turnout/routing"
@@ -33,6 +34,7 @@ type Config struct {
 	Status  func() Status          // nil: route status is not written
 	Health  func() Health          // nil: endpoints are not checked
 	Load    func() Load            // nil: nobody knows whether there is too much to do
+	Bounds  *bound.Counts          // nil: none was ever reached
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the router this one replaces.
 	ServerThreshold int
@@ -136,6 +138,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.m.build.to(out, 1, c.cfg.Version)
 	c.m.up.to(out, 1)
 	c.collectTotals(out)
+	for _, n := range bound.All() {
+		c.m.bounds.to(out, float64(c.cfg.Bounds.Of(n)), n.String())
+	}
 	if c.cfg.TLS != nil {
 		c.collectTLS(out)
 	}

@@ -10,7 +10,7 @@ type metrics struct {
 	unretried                                 metric
 	connections, open                         metric
 	handshakes, handshakeErrors, headerErrors metric
-	panics                                    metric
+	panics, bounds                            metric
 	logWritten, logDropped, logFailed         metric
 	objects, problems, rejected               metric
 	statusWrites, statusPending               metric
@@ -79,6 +79,7 @@ func describe() *metrics {
 		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
 		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
 		panics:          counter("turnout_panics_total", "Panics that ended a message, a TLS handshake, some connections or a health check, and not the process. Each is a bug."),
+		bounds:          counter("turnout_bound_reached_total", "How often a bound on what clients, endpoints, objects or probes may use was reached.", "bound"),
 		headerErrors:    counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late."),
 
 		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
@@ -139,7 +140,7 @@ func describe() *metrics {
 func (m *metrics) all() []metric {
 	return []metric{
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
-		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.logWritten, m.logDropped, m.logFailed,
+		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.bounds, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
 		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses,
 		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,

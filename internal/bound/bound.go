@@ -1,0 +1,90 @@
+// Package bound names the bounds of Turnout and counts how often each was reached. A bound is a limit on what somebody
+// outside (a client, an endpoint, an object of a tenant, a probe, the API server) can make grow, wait or repeat.
+// docs/limits.md has a row for each name: who drives it, its value, what happens at it, and the test.
+package bound
+
+import "sync/atomic"
+
+// Name is one bound. Its String is the label "bound" of turnout_bound_reached_total.
+type Name uint8
+
+// The bounds that are counted here. Others have a metric of their own; docs/limits.md names it.
+const (
+	OutputHTTP1         Name = iota // a client's next HTTP/1.1 request waits until its connection took what is queued
+	OutputHTTP2                     // frames of a client's HTTP/2 connection wait until it took what is queued
+	OutputUpstream                  // output towards an endpoint waits until it took what is queued
+	ClientResets                    // an HTTP/2 connection of a client ended: streams were opened and given up too fast
+	UpstreamFrames                  // an HTTP/2 connection to an endpoint ended: frames that no request asked for
+	UpstreamSilent                  // an HTTP/2 connection to an endpoint ended: it did not answer PING in time
+	UpstreamConnections             // no further HTTP/2 connection to an endpoint was opened
+	TurnRequests                    // a connection began as many requests in one turn as it may; the rest waits
+	EarlyAnswer                     // an upload was no longer read after its early final answer
+	ReplayBodies                    // a request body was not kept for another attempt
+	TunnelFin                       // a half-closed tunnel was silent for too long
+	Hops                            // a request that had passed the router too often was answered 508
+	RouteConnections                // a route had its share of connections or descriptors
+	HeaderActions                   // header actions would have produced more than a head may have
+	CertificateChain                // a certificate chain was too long to be served
+	HandshakeMemory                 // a handshake ended because its peer did not take the output
+	HealthChecks                    // a health check waited for its turn
+	AdminConnections                // the admin port closed a connection, or let it wait
+	AdminAnswers                    // an answer of the admin port ended because its reader was too slow
+	StatusWrites                    // a write of status waited because its namespace or route had its share
+	Reviews                         // a review was not asked of the API server
+	LoopTooBusy                     // an event loop did not answer its own request in time
+	count
+)
+
+var names = [count]string{
+	OutputHTTP1:         "http1-output",
+	OutputHTTP2:         "http2-output",
+	OutputUpstream:      "upstream-output",
+	ClientResets:        "client-resets",
+	UpstreamFrames:      "upstream-frames",
+	UpstreamSilent:      "upstream-silent",
+	UpstreamConnections: "upstream-connections",
+	TurnRequests:        "turn-requests",
+	EarlyAnswer:         "early-answer",
+	ReplayBodies:        "replay-bodies",
+	TunnelFin:           "tunnel-fin",
+	Hops:                "hops",
+	RouteConnections:    "route-connections",
+	HeaderActions:       "header-actions",
+	CertificateChain:    "certificate-chain",
+	HandshakeMemory:     "handshake-memory",
+	HealthChecks:        "health-checks",
+	AdminConnections:    "admin-connections",
+	AdminAnswers:        "admin-answers",
+	StatusWrites:        "status-writes",
+	Reviews:             "reviews",
+	LoopTooBusy:         "loop-too-busy",
+}
+
+func (n Name) String() string { return names[n] }
+
+// All are all names, in a fixed order.
+func All() []Name {
+	all := make([]Name, count)
+	for i := range all {
+		all[i] = Name(i)
+	}
+	return all
+}
+
+// Counts counts how often each bound was reached. Any goroutine may use it; a nil *Counts counts nothing.
+type Counts struct{ n [count]atomic.Uint64 }
+
+// Reached counts one time.
+func (c *Counts) Reached(n Name) {
+	if c != nil {
+		c.n[n].Add(1)
+	}
+}
+
+// Of is how often n was reached.
+func (c *Counts) Of(n Name) uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.n[n].Load()
+}
