@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -36,5 +37,40 @@ func TestAllowListOfNothingIsLogged(t *testing.T) {
 	all := r.c.Explanations()
 	if i := slices.IndexFunc(all, func(e Explanation) bool { return e.Name == "a" && e.Namespace == "ns" }); i < 0 || !slices.Contains(all[i].Notes, note) {
 		t.Errorf("explanations are %+v", all)
+	}
+}
+
+// TestCostlyHeaderActionsAreRefused: a route whose header actions cost too much is rejected and says why, whatever it was before;
+// its host is free for another one, and what is only wrong is noted.
+func TestCostlyHeaderActionsAreRefused(t *testing.T) {
+	r := newRig(t, Options{})
+	set := func(value string) func(*routev1.Route) {
+		return func(o *routev1.Route) {
+			o.Spec.HTTPHeaders = &routev1.RouteHTTPHeaders{Actions: routev1.RouteHTTPHeaderActions{Request: []routev1.RouteHTTPHeader{{
+				Name: "x-a", Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set, Set: &routev1.RouteSetHTTPHeader{Value: value}},
+			}}}}
+		}
+	}
+	converters := func(n int) string { return "%[req.hdr(big)" + strings.Repeat(",base64", n) + "]" }
+	r.do(aRoute("a", "a.test", 0, set(converters(16))), aRoute("b", "a.test", 1))
+	if got := r.serves("a.test", "/"); got != "a" {
+		t.Fatalf("served by %q", got)
+	}
+	const place = "False InvalidHeaderActions: spec.httpHeaders.actions.request[0]: header x-a: cannot use value "
+	for value, why := range map[string]string{
+		converters(17): "an expression has at most 16 converters, not 17", converters(1000): "an expression has at most 16 converters, not 1000",
+		strings.Repeat("%[ssl_c_der]", 65): "a value has at most 64 expressions",
+	} {
+		r.do(aRoute("a", "a.test", 0, set(value)))
+		if got := r.condition("a"); !strings.HasPrefix(got, place) || !strings.HasSuffix(got, why) {
+			t.Errorf("condition %q, want %q and %q", got, place, why)
+		}
+		if got := r.serves("a.test", "/"); got != "b" {
+			t.Errorf("served by %q", got)
+		}
+	}
+	r.do(aRoute("a", "a.test", 0, set("%[req.hdr(big),upper]")))
+	if got := r.serves("a.test", "/"); got != "a" || len(r.c.Notes("ns", "a")) == 0 {
+		t.Errorf("served by %q, notes %q", got, r.c.Notes("ns", "a"))
 	}
 }

@@ -27,6 +27,9 @@ func (s *state) settle() {
 		o := r.object
 		r.host = s.admission.Host(o.Namespace, o.Name, o.Spec.Host, o.Spec.Subdomain)
 		r.checked = s.admission.Check(r.host, string(o.Spec.WildcardPolicy))
+		if r.checked.Admitted {
+			r.checked = admit.HeaderActions(o)
+		}
 		if !r.checked.Admitted {
 			s.claims.Remove(r.key)
 			continue

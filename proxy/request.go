@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"turnout/internal/bound"
 	"turnout/proxy/field"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -23,11 +24,11 @@ import (
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	defer ex.contain(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
-	room := cfg.MaxRewrite
+	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special := ex.stripRequest(h)
 	if cfg.RequestActions != nil {
-		if !ex.apply(cfg.RequestActions, h, &room) {
+		if !ex.apply(cfg.RequestActions, h, &left) {
 			return nil, ReasonRewrite
 		}
 		special = specialCookie | specialForwarded
@@ -39,11 +40,12 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	ip := ex.forward(pol.Forwarded, &seen)
 	if pol.Rewrite != nil {
 		var ok bool
-		if h.Path, ok = pol.Rewrite.Apply(h.Path, &ex.scratch, room); !ok {
+		if h.Path, ok = pol.Rewrite.Apply(h.Path, &ex.scratch, left.Room); !ok {
+			ex.w.Reached(bound.HeaderActions)
 			return nil, ReasonRewrite
 		}
 	}
-	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &room) {
+	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
 		return nil, ReasonRewrite
 	}
 	if cfg.UniqueID != nil {
@@ -150,12 +152,15 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	return cookie
 }
 
-// apply carries header actions out on a head.
-func (ex *Exchange) apply(a *header.Actions, h *Head, room *int) bool {
+// apply carries header actions out on a head, with what is left of what they may cost. All lists for one message share that.
+func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool {
 	m := &ex.actions
-	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Room: *room}
+	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Budget: *left}
 	ok := a.Apply(m)
-	h.Fields, *room = m.Fields, m.Room
+	h.Fields, *left = m.Fields, m.Budget
+	if !ok {
+		ex.w.Reached(bound.HeaderActions)
+	}
 	return ok
 }
 

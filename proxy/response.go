@@ -5,6 +5,7 @@ import (
 
 	"turnout/proxy/field"
 	"turnout/routing"
+	"turnout/routing/header"
 )
 
 // stripResponse ends the hop-by-hop fields of the endpoint here.
@@ -44,11 +45,11 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.add("strict-transport-security", constant(pol.HSTS))
 	}
-	room := cfg.MaxRewrite
-	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &room) {
+	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
+	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &left) {
 		return ReasonRewrite
 	}
-	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &room) {
+	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &left) {
 		return ReasonRewrite
 	}
 	if pol.CookieName != "" && !ex.lease.Sticky() {

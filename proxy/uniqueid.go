@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/proxy/field"
 	"turnout/proxy/logformat"
 	"turnout/routing/header"
@@ -129,10 +130,18 @@ func newIDPiece(item logformat.Item) idPiece {
 	return p
 }
 
-// value makes the id of the exchange's request.
+// maxUniqueID bounds an id in bytes: much of it may come from the request, several times. The router this one replaces cuts it
+// at 127.
+const maxUniqueID = 1024
+
+// value makes the id of the exchange's request. One that would be too long is cut.
 func (u *UniqueID) value(ex *Exchange) []byte {
 	b := ex.scratch.Begin(128)
+	start := len(b)
 	for i := range u.pieces {
+		if len(b)-start > maxUniqueID {
+			break
+		}
 		p := &u.pieces[i]
 		if p.kind == idText {
 			b = append(b, p.Text...)
@@ -153,8 +162,15 @@ func (u *UniqueID) value(ex *Exchange) []byte {
 			b = append(b, '"')
 		}
 	}
+	if len(b)-start > maxUniqueID {
+		b = b[:start+maxUniqueID]
+		ex.w.Reached(bound.UniqueID)
+	}
 	return field.Trim(ex.scratch.End(b))
 }
+
+// appendSome appends as much of what a client said as an id may have.
+func appendSome(b, said []byte) []byte { return append(b, said[:min(len(said), maxUniqueID)]...) }
 
 // convert applies lower and upper in place.
 func (p *idPiece) convert(b []byte) {
@@ -204,22 +220,22 @@ func (u *UniqueID) append(b []byte, p *idPiece, ex *Exchange) []byte {
 func (p *idPiece) request(b []byte, h *Head) []byte {
 	switch p.kind {
 	case idMethod:
-		return append(b, h.Method...)
+		return appendSome(b, h.Method)
 	case idPath:
-		return append(b, h.Path...)
+		return appendSome(b, h.Path)
 	case idQuery:
 		if p.Sample && len(h.Query) > 0 {
-			return append(b, h.Query[1:]...)
+			return appendSome(b, h.Query[1:])
 		}
-		return append(b, h.Query...)
+		return appendSome(b, h.Query)
 	case idURI:
-		return append(b, h.Target...)
+		return appendSome(b, h.Target)
 	case idVersion:
 		return strconv.AppendInt(append(b, "HTTP/1."...), int64(h.Minor), 10)
 	case idHeader:
 		for i := len(h.Fields) - 1; i >= 0; i-- {
 			if string(h.Fields[i].Name) == p.header {
-				return append(b, header.LastElement(h.Fields[i].Value)...)
+				return appendSome(b, header.LastElement(h.Fields[i].Value))
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/bound"
 )
 
 func asking() *Exchange {
@@ -14,6 +16,31 @@ func asking() *Exchange {
 	ex.req = &Head{Method: []byte("GET"), Target: []byte("/A?b"), Path: []byte("/A"), Query: []byte("?b"), Minor: 1,
 		Fields: []Field{{Name: []byte("x-in"), Value: []byte(`a, "Q"]`)}}}
 	return ex
+}
+
+// TestLongUniqueIDsAreCut: what clients say makes an id no longer than it may be, however often the format repeats it.
+func TestLongUniqueIDsAreCut(t *testing.T) {
+	for _, format := range []string{
+		strings.Repeat("%[req.hdr(big)]", 60), strings.Repeat("%{+E}[req.hdr(big)]", 60), "%HP%HQ%HU%HM", "%[path]%[query]%[url]%[method]", strings.Repeat("%{+Q}HP", 9),
+	} {
+		u, warnings, err := NewUniqueID(UniqueIDConfig{Format: format, Header: "X-Id"})
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
+		}
+		ex, counts, big := asking(), new(bound.Counts), []byte(strings.Repeat(`"`, 60_000))
+		ex.w.cfg.Bounds = counts
+		*ex.req = Head{Method: big, Target: big, Path: big, Query: big, Fields: []Field{{Name: []byte("big"), Value: big}}}
+		if got := u.value(ex); len(got) != maxUniqueID || counts.Of(bound.UniqueID) != 1 {
+			t.Errorf("%.20s: %d bytes, counted %d times", format, len(got), counts.Of(bound.UniqueID))
+		}
+		if held := cap(ex.scratch.Begin(0)); held > 16<<10 {
+			t.Errorf("%.20s: the memory of the exchange grew to %d bytes", format, held)
+		}
+		*ex.req = Head{Method: big[:1], Target: big[:1], Path: big[:1], Query: big[:1], Fields: []Field{{Name: []byte("big"), Value: big[:1]}}}
+		if got := u.value(ex); len(got) >= maxUniqueID || counts.Of(bound.UniqueID) != 1 {
+			t.Errorf("%.20s of little: %d bytes, counted %d times", format, len(got), counts.Of(bound.UniqueID))
+		}
+	}
 }
 
 func TestUniqueIDFormats(t *testing.T) {

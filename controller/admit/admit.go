@@ -23,6 +23,7 @@ const (
 	ReasonInvalidHost       = "InvalidHost"
 	ReasonClaimed           = "HostAlreadyClaimed"
 	ReasonInvalid           = "ExtendedValidationFailed"
+	ReasonHeaderActions     = "InvalidHeaderActions"
 	ReasonExternalInvalid   = "ExternalCertificateValidationFailed"
 	ReasonExternalGetFailed = "ExternalCertificateGetFailed"
 )

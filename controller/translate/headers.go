@@ -81,7 +81,7 @@ func (a *annotations) headers(c *compiled, r *routev1.Route, p *routing.Policy, 
 	case rewrite.IsTarget(target):
 		p.Rewrite = c.rewrite(r.Spec.Path, target)
 	default:
-		a.invalid(annotationRewrite, target, `does not begin with "/", or has a newline`, "the path as it comes")
+		a.invalid(annotationRewrite, target, `does not begin with "/", has a newline, or is longer than 4096 bytes`, "the path as it comes")
 	}
 	if h := r.Spec.HTTPHeaders; h != nil {
 		p.RequestActions = a.actions(c, header.Request, "spec.httpHeaders.actions.request", h.Actions.Request)

@@ -28,7 +28,7 @@ func applied(t *testing.T, a *header.Actions, deleted string) string {
 	if a == nil {
 		return ""
 	}
-	m := &header.Message{Arena: new(field.Arena), Room: 1 << 20, Fields: []field.Field{{Name: []byte(strings.ToLower(deleted)), Value: []byte("there")}}}
+	m := &header.Message{Arena: new(field.Arena), Budget: header.Budget{Room: 1 << 20, Work: header.MaxWork}, Fields: []field.Field{{Name: []byte(strings.ToLower(deleted)), Value: []byte("there")}}}
 	if !a.Apply(m) {
 		t.Fatal("no room")
 	}
@@ -191,5 +191,20 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 	}
 	if read < 10 {
 		t.Errorf("only %d annotations found in the source", read)
+	}
+}
+
+// TestLongAnnotations: what an annotation adds to each message is bounded; a longer one has no effect.
+func TestLongAnnotations(t *testing.T) {
+	for key, value := range map[string]func(n int) string{
+		annotationCookieName: func(n int) string { return strings.Repeat("c", n) },
+		annotationHSTS:       func(n int) string { return "max-age=" + strings.Repeat("1", n-len("max-age=")) },
+	} {
+		for _, n := range []int{maxFieldAnnotation, maxFieldAnnotation + 1} {
+			policy := translated(t, Options{}, terminated("edge", "", key, value(n))).Spec.Policy
+			if used := len(policy.CookieName) == n || len(policy.HSTS) == n; used != (n == maxFieldAnnotation) {
+				t.Errorf("%s of %d bytes: used %v", key, n, used)
+			}
+		}
 	}
 }

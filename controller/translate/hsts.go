@@ -8,6 +8,9 @@ import "strings"
 // Case does not matter; blanks are allowed around "=" and ";" only.
 func isHSTS(s string) bool {
 	p := hstsParser{rest: s}
+	if len(s) > maxFieldAnnotation {
+		return false
+	}
 	for {
 		before := p.rest
 		if !p.flag() {

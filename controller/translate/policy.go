@@ -175,7 +175,7 @@ func (a *annotations) cookie(in *Input, d *Defaults, p *routing.Policy, secure b
 		if isCookieName(value) {
 			name = value
 		} else {
-			a.invalid(annotationCookieName, value, "is not made of letters, digits, _ and -", fallback)
+			a.invalid(annotationCookieName, value, "is not made of up to 1024 letters, digits, _ and -", fallback)
 		}
 	}
 	if a.bool(annotationDisableCookies) {
@@ -213,11 +213,14 @@ func parseForwarded(s string) (routing.ForwardedPolicy, bool) {
 	return 0, false
 }
 
+// maxFieldAnnotation bounds, in bytes, what an annotation adds to each answer of its route.
+const maxFieldAnnotation = 1024
+
 func isCookieName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !isAlphanumeric(c) && c != '_' && c != '-' {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) <= maxFieldAnnotation
 }

@@ -23,7 +23,8 @@ const (
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
-	HeaderActions                   // header actions would have produced more than a head may have
+	HeaderActions                   // header actions or rewrite-target would have made or cost more than a message may
+	UniqueID                        // a unique id was cut
 	CertificateChain                // a certificate chain was too long to be served
 	HandshakeMemory                 // a handshake ended because its peer did not take the output
 	HealthChecks                    // a health check waited for its turn
@@ -50,6 +51,7 @@ var names = [count]string{
 	Hops:                "hops",
 	RouteConnections:    "route-connections",
 	HeaderActions:       "header-actions",
+	UniqueID:            "unique-id",
 	CertificateChain:    "certificate-chain",
 	HandshakeMemory:     "handshake-memory",
 	HealthChecks:        "health-checks",

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
@@ -115,14 +116,25 @@ func TestTooMuchRewriting(t *testing.T) {
 			s.Policy.ResponseActions = compiled(t, header.Response, "a: "+strings.Repeat("%[res.hdr(big)]", 3))
 		},
 		"path": func(s *routing.RouteSpec) { s.Policy.Rewrite = rewrite.Compile("", "/"+strings.Repeat(`\\1`, 9)) },
+		"converters": func(s *routing.RouteSpec) {
+			s.Policy.RequestActions = compiled(t, header.Request, "a: %[req.hdr(big)"+strings.Repeat(",base64", header.MaxConverters)+"]")
+		},
+		"nothing, of much": func(s *routing.RouteSpec) {
+			value := strings.Repeat("%[req.hdr(big)]", header.MaxExpressions)
+			s.Policy.RequestActions = compiled(t, header.Request, "big: "+strings.Repeat(",", 6000), "a: "+value, "b: "+value, "c: "+value)
+		},
 	} {
-		r := newRig(t)
+		counts := new(bound.Counts)
+		r := with(t, func(c *proxy.Config) { c.Bounds = counts })
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nBig: "+big+"\r\nContent-Length: 2\r\n\r\nhi"))
 		r.route("app", "app.test", change, p.Addr)
 		c := r.say("GET /" + strings.Repeat("p", 1000) + " HTTP/1.1\r\nHost: app.test\r\nBig: " + big + "\r\n\r\n")
 		r.wantStatus(c, 500)
 		r.wantReason(proxy.ReasonRewrite)
 		r.wantQuiet()
+		if n := counts.Of(bound.HeaderActions); n != 1 {
+			t.Errorf("the bound was counted %d times", n)
+		}
 		if t.Failed() {
 			t.Fatal(name)
 		}

@@ -57,16 +57,28 @@ func Hex(b []byte, n uint64, digits int) []byte {
 
 // Escape puts a backslash before quotes, backslashes and closing brackets of b[from:].
 func Escape(b []byte, from int) []byte {
-	for i := from; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c == ']' {
-			b = append(b, 0)
-			copy(b[i+1:], b[i:])
-			b[i] = '\\'
-			i++
+	extra := 0
+	for _, c := range b[from:] {
+		if escaped(c) {
+			extra++
 		}
+	}
+	at := len(b) - 1
+	for range extra {
+		b = append(b, 0)
+	}
+	for to := len(b) - 1; to > at; to-- { // from the end: what has moved is where it belongs once both meet
+		b[to] = b[at]
+		if escaped(b[at]) {
+			to--
+			b[to] = '\\'
+		}
+		at--
 	}
 	return b
 }
+
+func escaped(c byte) bool { return c == '"' || c == '\\' || c == ']' }
 
 // UUID appends a version 4 UUID (RFC 9562 section 5.4) of 122 random bits.
 func UUID(b []byte, hi, lo uint64) []byte {

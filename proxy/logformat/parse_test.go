@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -113,4 +114,29 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q became %q and that %q", format, b.String(), c.String())
 		}
 	})
+}
+
+// FuzzEscape: as many backslashes as there are bytes to escape, each before one, and the time of a copy.
+func FuzzEscape(f *testing.F) {
+	for _, s := range []string{"", "a", `"`, `a"b\]c`, `\\\`, "]]]"} {
+		f.Add("pre\"", s)
+	}
+	f.Fuzz(func(t *testing.T, before, s string) {
+		want := before + strings.NewReplacer(`"`, `\"`, `\`, `\\`, `]`, `\]`).Replace(s)
+		if got := string(Escape([]byte(before+s), len(before))); got != want {
+			t.Fatalf("%q after %q: %q, want %q", s, before, got, want)
+		}
+	})
+}
+
+// TestEscapeIsLinear: what is all quotes takes no longer than its size explains.
+func TestEscapeIsLinear(t *testing.T) {
+	quotes := strings.Repeat(`"`, 1<<20)
+	start := time.Now()
+	if n := len(Escape([]byte(quotes), 0)); n != 2<<20 {
+		t.Fatal(n)
+	}
+	if took := time.Since(start); took > 3*time.Second { // quadratic, it is a minute
+		t.Errorf("%v", took)
+	}
 }

@@ -6,19 +6,39 @@ import (
 	"turnout/proxy/field"
 )
 
+// Budget bounds what the actions on one message may make and do, whatever their lists say. Apply counts it down.
+type Budget struct {
+	Room int // bytes that names and values of sets may still take
+	Work int // bytes that may still be looked at and written to find and to make values
+}
+
+// MaxWork is the work that actions on one message are for: a hundred fields of a head looked at by each of forty actions, or a
+// head of 64 KiB read 16 times. It takes a loop about a millisecond.
+const MaxWork = 1 << 20
+
+// fieldWork is the work of comparing the name of one field.
+const fieldWork = 8
+
+// maxRoom keeps sums of sizes far from the end of int.
+const maxRoom = 1 << 28
+
 // Message is what expressions are evaluated with.
 type Message struct {
 	Fields      []field.Field // changed by Apply
 	Certificate []byte        // DER of the client's certificate, nil without one
 	Arena       *field.Arena  // takes the values that are made
-	Room        int           // bytes that names and values of sets may still take; Apply counts it down
+	Budget
 }
 
 // Apply carries the actions out in order; an action sees what those before it did.
-// False: the room was used up, and the message is only partly changed.
+// False: the budget was used up, and the message is only partly changed.
 func (a *Actions) Apply(m *Message) bool {
+	m.Room = min(m.Room, maxRoom)
 	for i := range a.ops {
 		o := &a.ops[i]
+		if !m.spend(fieldWork * len(m.Fields)) {
+			return false
+		}
 		if o.remove {
 			m.Fields = field.Delete(m.Fields, string(o.name))
 			continue
@@ -30,6 +50,12 @@ func (a *Actions) Apply(m *Message) bool {
 		m.Fields = set(m.Fields, o.name, value)
 	}
 	return true
+}
+
+// spend reports whether n more bytes of work are within the budget.
+func (b *Budget) spend(n int) bool {
+	b.Work -= n
+	return b.Work >= 0
 }
 
 // set makes name occur once, with value: where the first one stood, or at the end.
@@ -54,17 +80,22 @@ func (o *op) value(m *Message) ([]byte, bool) {
 		m.Room -= len(text)
 		return field.Trim(text), m.Room >= 0
 	}
-	need := 0
+	least, need := 0, 0
 	for i := range o.parts {
-		need += o.parts[i].bound(m)
+		n, ok := o.parts[i].size(m)
+		if least += n; !ok || least > m.Room {
+			return nil, false
+		}
+		if o.parts[i].fetch != fetchNone {
+			n *= 3 // each byte as "%XX"
+		}
+		need += n
 	}
-	if need > 3*m.Room { // a value is at least a third of its bound
-		return nil, false
-	}
-	b := m.Arena.Begin(need)
+	b := m.Arena.Begin(min(need, m.Room))
 	start := len(b)
 	for i := range o.parts {
-		if b = o.parts[i].append(b, m); len(b)-start > m.Room {
+		var ok bool
+		if b, ok = o.parts[i].append(b, start+m.Room, m); !ok {
 			m.Arena.End(b[:start])
 			return nil, false
 		}
@@ -73,48 +104,71 @@ func (o *op) value(m *Message) ([]byte, bool) {
 	return field.Trim(m.Arena.End(b)), true
 }
 
-// bound is the most the part can become: each byte of what was found as "%XX".
-func (p *part) bound(m *Message) int {
+// size is what the part becomes before encode, the least that it can become. False: that is beyond the budget.
+func (p *part) size(m *Message) (n int, ok bool) {
 	if p.fetch == fetchNone {
-		return len(p.text)
+		return len(p.text), m.spend(len(p.text))
 	}
-	n := len(p.raw(m))
+	raw, ok := p.raw(m)
+	if !ok {
+		return 0, false
+	}
+	n = len(raw)
 	for _, s := range p.steps {
+		if n > m.Room || !m.spend(n) {
+			return 0, false
+		}
 		if s == stepBase64 {
 			n = base64.StdEncoding.EncodedLen(n)
 		}
 	}
-	return 3 * n
+	return n, true
 }
 
-// raw is what the fetch finds, before converters.
-func (p *part) raw(m *Message) []byte {
+// raw is what the fetch finds, before converters. False: to look for it is beyond the budget.
+func (p *part) raw(m *Message) (value []byte, ok bool) {
 	if p.fetch == fetchCertificate {
-		return m.Certificate
+		return m.Certificate, m.spend(len(m.Certificate))
+	}
+	if !m.spend(fieldWork * len(m.Fields)) {
+		return nil, false
 	}
 	for i := len(m.Fields) - 1; i >= 0; i-- {
 		if string(m.Fields[i].Name) == string(p.name) {
-			return LastElement(m.Fields[i].Value)
+			if !m.spend(len(m.Fields[i].Value)) {
+				return nil, false
+			}
+			return LastElement(m.Fields[i].Value), true
 		}
 	}
-	return nil
+	return nil, true
 }
 
-func (p *part) append(b []byte, m *Message) []byte {
+// append appends what the part becomes, as long as b is no longer than most then. False: it would be, or the work is
+// beyond the budget.
+func (p *part) append(b []byte, most int, m *Message) (_ []byte, ok bool) {
 	if p.fetch == fetchNone {
-		return append(b, p.text...)
+		return append(b, p.text...), len(b)+len(p.text) <= most
 	}
-	start := len(b)
-	b = append(b, p.raw(m)...)
-	for _, s := range p.steps {
-		switch s {
-		case stepLower:
-			lower(b[start:])
-		case stepBase64:
-			b = encodeBase64(b, start)
+	raw, ok := p.raw(m)
+	if start := len(b); ok && len(raw) <= most-start {
+		b = append(b, raw...)
+		for _, s := range p.steps {
+			if ok = m.spend(len(b) - start); !ok {
+				return b, false
+			}
+			switch s {
+			case stepLower:
+				lower(b[start:])
+			case stepBase64:
+				if b, ok = encodeBase64(b, start, most); !ok {
+					return b, false
+				}
+			}
 		}
+		return encode(b, start, most, p.escape)
 	}
-	return encode(b, start, p.escape)
+	return b, false
 }
 
 func lower(b []byte) {
@@ -126,10 +180,13 @@ func lower(b []byte) {
 }
 
 // encodeBase64 replaces b[start:] by its base64 form, from the end so that no second
-// buffer is needed.
-func encodeBase64(b []byte, start int) []byte {
+// buffer is needed. False: b would be longer than most.
+func encodeBase64(b []byte, start, most int) (_ []byte, ok bool) {
 	n := len(b) - start
 	size := base64.StdEncoding.EncodedLen(n)
+	if size > most-start {
+		return b, false
+	}
 	for range size - n {
 		b = append(b, 0)
 	}
@@ -138,13 +195,13 @@ func encodeBase64(b []byte, start int) []byte {
 		k := copy(group[:], b[start+3*(i-1):start+min(3*i, n)])
 		base64.StdEncoding.Encode(b[start+4*(i-1):start+4*i], group[:k])
 	}
-	return b
+	return b, true
 }
 
 // encode makes b[start:] fit for a field: controls other than HTAB become "%XX" (a
 // field has none, RFC 9110 section 5.5), and with escape a backslash stands before
-// quote, backslash and closing bracket.
-func encode(b []byte, start int, escape bool) []byte {
+// quote, backslash and closing bracket. False: b would be longer than most.
+func encode(b []byte, start, most int, escape bool) (_ []byte, ok bool) {
 	const hexDigits = "0123456789ABCDEF"
 	extra := 0
 	for _, c := range b[start:] {
@@ -155,8 +212,11 @@ func encode(b []byte, start int, escape bool) []byte {
 			extra++
 		}
 	}
+	if len(b)+extra > most {
+		return b, false
+	}
 	if extra == 0 {
-		return b
+		return b, true
 	}
 	from := len(b) - 1
 	for range extra {
@@ -175,7 +235,7 @@ func encode(b []byte, start int, escape bool) []byte {
 			to--
 		}
 	}
-	return b
+	return b, true
 }
 
 func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }

@@ -85,6 +85,10 @@ var (
 	errHeaderFetch = errors.New("the header of an expression is named with letters, digits and -")
 )
 
+// ErrCostly is an error of Compile: a value would ask for more work with each message than an action may. Who leaves such an
+// action out changes what a route was meant to do, so a route with one is better refused.
+var ErrCostly = errors.New("it costs too much")
+
 // parse reads a value.
 func parse(side Side, value string) ([]part, error) {
 	switch {
@@ -95,6 +99,7 @@ func parse(side Side, value string) ([]part, error) {
 	}
 	var parts []part
 	var text []byte
+	expressions := 0
 	for i := 0; i < len(value); {
 		c := value[i]
 		switch {
@@ -112,6 +117,9 @@ func parse(side Side, value string) ([]part, error) {
 		p, n, err := expression(side, value[i:])
 		if err != nil {
 			return nil, err
+		}
+		if expressions++; expressions > MaxExpressions {
+			return nil, fmt.Errorf("%w: a value has at most %d expressions", ErrCostly, MaxExpressions)
 		}
 		if len(text) > 0 {
 			parts, text = append(parts, part{text: text}), nil
@@ -168,6 +176,9 @@ func expression(side Side, s string) (p part, n int, err error) {
 		default:
 			return p, 0, fmt.Errorf("unknown converter %q; there are lower and base64", w)
 		}
+	}
+	if len(p.steps) > MaxConverters {
+		return p, 0, fmt.Errorf("%w: an expression has at most %d converters, not %d", ErrCostly, MaxConverters, len(p.steps))
 	}
 	return p, len(s) - len(after), nil
 }

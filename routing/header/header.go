@@ -11,7 +11,7 @@
 //	converter  = "lower" | "base64"
 //
 // Lists are compiled once. Applying one allocates nothing: what it makes lies in the
-// arena of the message.
+// arena of the message. What a message may cost has a bound (Budget) that does not depend on who wrote the list.
 package header
 
 // Side says which half of an exchange a list is for: a request can be asked for its own
@@ -31,8 +31,12 @@ type Action struct {
 	Delete bool   // else it is a set
 }
 
-// MaxValue is the longest value in bytes that Compile takes.
-const MaxValue = 16384
+// What Compile takes.
+const (
+	MaxValue       = 16384 // bytes of a value
+	MaxExpressions = 64    // in one value
+	MaxConverters  = 16    // of one expression: each base64 makes a value longer by a third
+)
 
 // Actions is a compiled list. It is immutable and may be shared by all loops.
 type Actions struct {

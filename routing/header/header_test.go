@@ -39,6 +39,9 @@ func apply(t *testing.T, side Side, m *Message, list ...Action) string {
 	if m.Room == 0 {
 		m.Room = 8192
 	}
+	if m.Work == 0 {
+		m.Work = MaxWork
+	}
 	if !a.Apply(m) {
 		t.Fatal("the room was used up")
 	}
@@ -128,6 +131,9 @@ func TestWhatCannotBeCompiled(t *testing.T) {
 		{Request, Action{Name: "x", Value: "%{++E}[req.hdr(a)]"}, "flags are"},
 		{Request, Action{Name: "x", Value: "%{}[req.hdr(a)]"}, "flags are"},
 		{Request, Action{Name: "x", Value: "%{+E"}, "flags are"},
+		{Request, Action{Name: "x", Value: "%[req.hdr(a)" + strings.Repeat(",base64", MaxConverters+1) + "]"}, "at most 16 converters, not 17"},
+		{Request, Action{Name: "x", Value: "%[req.hdr(a)" + strings.Repeat(",lower", 1000) + "]"}, "at most 16 converters, not 1000"},
+		{Response, Action{Name: "x", Value: strings.Repeat("%[ssl_c_der]", MaxExpressions+1)}, "at most 64 expressions"},
 	} {
 		a, errs := Compile(c.side, []Action{{Name: "good", Value: "v"}, c.a})
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) || a == nil || len(a.ops) != 1 {
@@ -149,12 +155,12 @@ func TestRoom(t *testing.T) {
 	}{
 		{"%[req.hdr(big)]", 4001, true},
 		{"%[req.hdr(big)]", 4000, false}, // the name counts too
-		{strings.Repeat("%[req.hdr(big)]", 1000), 8192, false},
+		{strings.Repeat("%[req.hdr(big)]", MaxExpressions), 8192, false},
 		{strings.Repeat("a", 8191), 8192, true},
 		{strings.Repeat("a", 8192), 8192, false},
 	} {
 		a, _ := Compile(Request, []Action{{Name: "o", Value: c.value}})
-		m := &Message{Fields: fields("big: " + big), Arena: new(field.Arena), Room: c.room}
+		m := &Message{Fields: fields("big: " + big), Arena: new(field.Arena), Budget: Budget{Room: c.room, Work: MaxWork}}
 		if ok := a.Apply(m); ok != c.ok {
 			t.Errorf("%.30s with room for %d: %v", c.value, c.room, ok)
 		}

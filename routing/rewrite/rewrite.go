@@ -33,9 +33,14 @@ const (
 	refNone
 )
 
-// IsTarget reports whether s may be a rewrite-target: it begins with a slash and has no
-// newline.
-func IsTarget(s string) bool { return strings.HasPrefix(s, "/") && !strings.Contains(s, "\n") }
+// MaxTarget bounds a rewrite-target in bytes: each two of them can stand for the whole path of a request.
+const MaxTarget = 4096
+
+// IsTarget reports whether s may be a rewrite-target: it begins with a slash, has no
+// newline, and is no longer than MaxTarget.
+func IsTarget(s string) bool {
+	return strings.HasPrefix(s, "/") && !strings.Contains(s, "\n") && len(s) <= MaxTarget
+}
 
 // Compile makes the rule of a route with a path and a target that is IsTarget.
 func Compile(path, target string) *Rule {
@@ -57,10 +62,7 @@ func Sanitize(target string) string {
 	if i := unescaped(target, '#'); i >= 0 {
 		text, comment = target[:i], true
 	}
-	for i := unescaped(text, '"'); i >= 0; i = unescaped(text, '"') {
-		text = text[:i] + text[i+1:]
-	}
-	text = singleQuotes(text)
+	text = singleQuotes(doubleQuotes(text))
 	text = runs(text, '%', func(n int) int {
 		if n%2 == 1 {
 			return 2 * n
@@ -95,6 +97,24 @@ func unescaped(s string, c byte) int {
 		backslashes = 0
 	}
 	return -1
+}
+
+// doubleQuotes removes quotes before which stands an even number of backslashes, other quotes left out of account.
+func doubleQuotes(s string) string {
+	var b strings.Builder
+	backslashes := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' && backslashes%2 == 0:
+			continue
+		case c == '\\':
+			backslashes++
+		default:
+			backslashes = 0
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }
 
 // singleQuotes removes quotes; one that is escaped stays, and its backslash goes.
@@ -197,10 +217,9 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, room int) ([]byte, bool) {
 	}
 	need := 0
 	for i := range r.parts {
-		need += len(r.parts[i].value(path, rest))
-	}
-	if need > len(path)+room {
-		return path, false
+		if need += len(r.parts[i].value(path, rest)); need > len(path)+room {
+			return path, false
+		}
 	}
 	b := arena.Begin(need)
 	for i := range r.parts {

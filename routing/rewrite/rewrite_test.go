@@ -81,7 +81,8 @@ func TestRewrite(t *testing.T) {
 			t.Errorf("%s: route %q, target %q, request %q: %q, want %q", c.id, c.path, c.target, c.request, got, c.want)
 		}
 	}
-	for target, want := range map[string]bool{"/": true, "/v2": true, "v2": false, "": false, "http://x/": false, "/a\nb": false} {
+	for target, want := range map[string]bool{"/": true, "/v2": true, "v2": false, "": false, "http://x/": false, "/a\nb": false,
+		"/" + strings.Repeat("a", MaxTarget-1): true, "/" + strings.Repeat("a", MaxTarget): false} {
 		if IsTarget(target) != want {
 			t.Errorf("IsTarget(%q) is not %v (C149, C166)", target, want)
 		}
