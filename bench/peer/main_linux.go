@@ -35,6 +35,7 @@ type options struct {
 	pairs, conns, routes, gomaxprocs int
 	seconds, warmup                  float64
 	cases, turnout, signer, haproxy  string
+	against                          string
 	proxyCore, loadCore              int
 }
 
@@ -50,6 +51,7 @@ func parseOptions(args []string) (options, error) {
 	fs.StringVar(&o.turnout, "turnout", "", "Turnout's binary (built when empty)")
 	fs.StringVar(&o.signer, "turnout-openssl", "", "Turnout's binary for the cases that sign with libcrypto (built when empty)")
 	fs.StringVar(&o.haproxy, "haproxy", "haproxy", "HAProxy's binary")
+	fs.StringVar(&o.against, "against", "", "another Turnout's binary to compare with instead of the peers: what a change costs")
 	fs.IntVar(&o.gomaxprocs, "gomaxprocs", 0, "GOMAXPROCS of Turnout, 0 = its own choice")
 	fs.IntVar(&o.proxyCore, "proxy-core", -1, "core of the proxies, -1 = the first one allowed")
 	fs.IntVar(&o.loadCore, "load-core", -1, "core of client and backend, -1 = the second one allowed")
@@ -66,8 +68,8 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("cannot use argument %q", fs.Arg(0))
 	case o.pairs < 1 || o.seconds <= 0 || o.warmup < 0 || o.conns < 1 || o.gomaxprocs < 0:
 		return o, errors.New("cannot measure: -pairs, -seconds and -conns must be positive")
-	case o.pairs > 100 || o.seconds > 600 || o.warmup > 600 || o.conns > 2000:
-		return o, errors.New("cannot measure: at most 100 pairs, 600 seconds and 2000 connections")
+	case o.pairs > 100 || o.seconds > 600 || o.warmup > 600 || o.conns > 4096:
+		return o, errors.New("cannot measure: at most 100 pairs, 600 seconds and 4096 connections")
 	case o.routes < manyUpstreams || o.routes > load.MaxHosts:
 		return o, fmt.Errorf("cannot measure %d routes: want %d to %d", o.routes, manyUpstreams, load.MaxHosts)
 	}
@@ -116,7 +118,7 @@ func runCases(ctx context.Context, o options, cases []benchCase) error {
 		return err
 	}
 	h := &harness{
-		turnout: o.turnout, signer: o.signer, haproxy: o.haproxy, pairs: o.pairs, conns: o.conns, routes: o.routes,
+		turnout: o.turnout, signer: o.signer, haproxy: o.haproxy, against: o.against, pairs: o.pairs, conns: o.conns, routes: o.routes,
 		warmup: seconds(o.warmup), measure: seconds(o.seconds), disturbed: quiet, proxyCore: o.proxyCore, loadCore: o.loadCore, maxProc: o.gomaxprocs,
 		progress: os.Stderr,
 	}

@@ -25,6 +25,7 @@ const (
 // harness runs cases. Its fields are set once by main.
 type harness struct {
 	turnout, haproxy    string // binaries
+	against             string // another Turnout that is measured instead of the peers; "" = the peers
 	signer              string // Turnout built with the tag openssl; "" = not needed
 	h2load              string // the same; "" = not there
 	pairs, conns        int

@@ -34,6 +34,9 @@ func start(name string, cmd *exec.Cmd, core int) (*proxy, error) {
 
 // startPeer serves the site with what the case compares Turnout with.
 func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) (*proxy, error) {
+	if h.against != "" {
+		return startTurnout(ctx, h.against, s, h.maxProc, h.proxyCore)
+	}
 	if k == kindNginx {
 		return startNginx(ctx, dir, s, h.proxyCore)
 	}

@@ -86,28 +86,32 @@ func (e *epollEngine) wait(timeout time.Duration, deliver func(c *Conn, ev event
 	if err != nil {
 		return err
 	}
-	e.readEarly(n)
-	for i := range e.events[:n] {
-		ev := &e.events[i]
-		if ev.Fd < 0 {
-			e.deliverOther(ev.Fd)
-			continue
-		}
-		if s := &e.slots[ev.Fd]; s.c != nil && s.gen == uint32(ev.Pad) {
-			deliver(s.c, translate(ev.Events))
+	for events := e.events[:n]; len(events) > 0; {
+		some := events[:min(len(events), earlyConns)]
+		events = events[len(some):]
+		e.readEarly(some)
+		for i := range some {
+			ev := &some[i]
+			if ev.Fd < 0 {
+				e.deliverOther(ev.Fd)
+				continue
+			}
+			if s := &e.slots[ev.Fd]; s.c != nil && s.gen == uint32(ev.Pad) {
+				deliver(s.c, translate(ev.Events))
+			}
 		}
 	}
 	return nil
 }
 
 // readEarly reads ahead from the sockets that are readable and nothing else.
-func (e *epollEngine) readEarly(n int) {
-	if n < 2 {
+func (e *epollEngine) readEarly(events []unix.EpollEvent) {
+	if len(events) < 2 {
 		return
 	}
 	first := true
-	for i := range e.events[:n] {
-		ev := &e.events[i]
+	for i := range events {
+		ev := &events[i]
 		if ev.Fd < 0 || ev.Events&^(unix.EPOLLOUT|unix.EPOLLRDNORM|unix.EPOLLWRNORM) != unix.EPOLLIN {
 			continue
 		}

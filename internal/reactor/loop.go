@@ -90,6 +90,7 @@ type Loop struct {
 	cfg     Config
 	eng     engine
 	deliver func(*Conn, events) // l.event, made once: a turn allocates nothing
+	between func()              // l.slice, the same
 	clock   int64               // Now
 	running bool
 	ended   bool
@@ -145,7 +146,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	}
 	l := &Loop{cfg: cfg, eng: eng}
 	l.self.loop, l.guest.loop = l, l
-	l.deliver = l.event
+	l.deliver, l.between = l.event, l.slice
 	l.beat.init()
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
@@ -222,8 +223,8 @@ func (l *Loop) turn(limit time.Duration) error {
 			return err
 		}
 	}
-	l.mail.run()
-	l.wheel.advance(l.clock)
+	l.mail.run(l.between)
+	l.wheel.advance(l.clock, l.between)
 	l.serveReady()
 	l.finish()
 	l.eng.accept()
@@ -249,6 +250,7 @@ func (l *Loop) catchUp() error {
 		}
 		for l.behind.newcomers.len() > 0 {
 			l.serveNewcomer()
+			l.slice()
 		}
 		if l.events == before {
 			break
@@ -297,6 +299,7 @@ func (l *Loop) event(c *Conn, ev events) {
 		return
 	}
 	l.serve(c, ev)
+	l.slice()
 }
 
 // serve has a Conn act on what happened to its socket.
@@ -311,6 +314,18 @@ func (l *Loop) serve(c *Conn, ev events) {
 	}
 }
 
+// sliceWidth is how many Conns collect output before it is sent although the turn has not ended. The more there are the
+// more buffers a loop needs, and what was written first is out of the cache when it is sent.
+const sliceWidth = 32
+
+// slice sends what was collected if that is enough. It is called between two Conns, two functions of the mailbox or two timers,
+// never while a handler runs, and calls none but functions given to AtTurnEnd.
+func (l *Loop) slice() {
+	if len(l.dirty)+len(l.atEnd) >= sliceWidth {
+		l.send()
+	}
+}
+
 // serveReady serves, once, the Conns that have more input than one turn may take, were resumed, or
 // have a Drained to deliver.
 func (l *Loop) serveReady() {
@@ -320,12 +335,22 @@ func (l *Loop) serveReady() {
 		list[i] = nil
 		c.flags &^= flagReady
 		c.woken()
+		l.slice()
 	}
 	l.readySpare = list[:0]
 }
 
 // finish ends the turn: output collected in it is sent, then the Closed events are delivered.
 func (l *Loop) finish() {
+	l.send()
+	if len(l.over)+len(l.dead) > 0 {
+		l.tellClosed()
+		l.flushDirty()
+	}
+}
+
+// send has those that collect output give it to their Conns, and these to the system.
+func (l *Loop) send() {
 	for i := 0; i < len(l.atEnd); i++ {
 		k := l.atEnd[i]
 		l.atEnd[i] = call{}
@@ -333,10 +358,6 @@ func (l *Loop) finish() {
 	}
 	l.atEnd = l.atEnd[:0]
 	l.flushDirty()
-	if len(l.over)+len(l.dead) > 0 {
-		l.tellClosed()
-		l.flushDirty()
-	}
 }
 
 func (l *Loop) flushDirty() {
@@ -416,7 +437,7 @@ const farewells = 16
 func (l *Loop) shutdown() {
 	l.begin()
 	l.mail.close()
-	l.mail.run()
+	l.mail.run(l.between)
 	l.ended = true
 	for len(l.listeners) > 0 {
 		l.listeners[0].Close()

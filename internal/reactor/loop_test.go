@@ -123,6 +123,6 @@ func BenchmarkPost(b *testing.B) {
 	fn := func() {}
 	for b.Loop() {
 		l.Post(fn)
-		l.mail.run()
+		l.mail.run(l.slice)
 	}
 }

@@ -39,8 +39,8 @@ func (m *mailbox) empty() bool {
 	return len(m.queue) == 0
 }
 
-// run calls what was posted before it began.
-func (m *mailbox) run() {
+// run calls what was posted before it began, and after each of them between.
+func (m *mailbox) run(between func()) {
 	m.mu.Lock()
 	calls := m.queue
 	if len(calls) > 0 {
@@ -53,6 +53,7 @@ func (m *mailbox) run() {
 	for i, k := range calls {
 		calls[i] = call{}
 		k.do()
+		between()
 	}
 	if cap(calls) <= 4096 {
 		m.spare = calls[:0]

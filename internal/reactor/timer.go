@@ -143,8 +143,8 @@ func (w *wheel) next() (at int64, ok bool) {
 	return tick << tickShift, ok
 }
 
-// advance fires everything that is due at now.
-func (w *wheel) advance(now int64) {
+// advance fires everything that is due at now, and calls between after each of them.
+func (w *wheel) advance(now int64, between func()) {
 	target := now >> tickShift
 	for w.cur < target {
 		tick, slot, ok := w.nextTick()
@@ -161,6 +161,7 @@ func (w *wheel) advance(now int64) {
 			w.unlink(t)
 			t.armed = false
 			t.fire()
+			between()
 		}
 	}
 }

@@ -19,7 +19,7 @@ func testWheel() *Loop {
 // to moves the clock forward.
 func (l *Loop) to(at int64) {
 	l.clock = at
-	l.wheel.advance(at)
+	l.wheel.advance(at, l.slice)
 }
 
 func TestTimerNeverEarlyAndNotLate(t *testing.T) {
@@ -225,6 +225,6 @@ func BenchmarkTimerFire(b *testing.B) {
 	for b.Loop() {
 		tm.Reset(0)
 		l.clock += 1 << tickShift
-		l.wheel.advance(l.clock)
+		l.wheel.advance(l.clock, l.slice)
 	}
 }
