@@ -92,7 +92,13 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		cfg.Log.Warn("many new connections will hold up others now and then", zap.Error(err))
 	}
 	d := &dataplane{cfg: cfg, budget: cfg.Limits.budget(files), lanes: map[*reactor.Loop]*lane{}}
-	group, err := reactor.NewGroup(cfg.Loops, cfg.Limits.loops(d.budget, d.connectionPanicked))
+	if cfg.Loops <= 0 {
+		cfg.Loops = runtime.GOMAXPROCS(0)
+	}
+	loops := cfg.Limits.loops(d.budget, d.connectionPanicked)
+	loops.HeldBytes = cfg.Limits.heldBytes(cfg.MemoryLimit, cfg.Loops)
+	loops.Shed = func() { cfg.Bounds.Reached(bound.HeldMemory) }
+	group, err := reactor.NewGroup(cfg.Loops, loops)
 	if err != nil {
 		return nil, err
 	}

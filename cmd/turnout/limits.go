@@ -15,6 +15,7 @@ type limitOptions struct {
 	connections int // 0: no bound of our own
 	bufferSize  int // bytes
 	serverFin   time.Duration
+	held        int // bytes; 0: a share of the memory limit
 }
 
 func limitSettings(o *options) []setting {
@@ -26,7 +27,37 @@ func limitSettings(o *options) []setting {
 			help: "a message head may be as long as this without --max-rewrite-size, but at least half of it"},
 		{flag: "default-server-fin-timeout", env: "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", def: "1s", value: "TIME", set: into(&l.serverFin, parseTimespec),
 			help: "a tunnel whose pod has closed its half"},
+		{flag: "held-memory", def: "0", value: "MIB", set: into(&l.held, parseMebibytes),
+			help: "memory for what clients and pods do not take or complete, in MiB; beyond it connections of whoever holds most end; 0: a quarter of the memory limit, 256 without one"},
 	}
+}
+
+// parseMebibytes reads a number of MiB and returns bytes.
+func parseMebibytes(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	if err != nil || n > 1<<20 {
+		return 0, errors.New("allowed: a number of MiB up to 1048576")
+	}
+	return int(n) << 20, nil
+}
+
+const (
+	defaultHeld   = 256 << 20 // bytes, in a process without a memory limit
+	heldShare     = 4         // of the memory limit, the part that may be held for peers is one of so many
+	leastLoopHeld = 4 << 20   // bytes, for one loop
+)
+
+// heldBytes is what each of so many loops may hold for peers that do not go on, in a process with a memory limit, 0 for none.
+func (l *limitOptions) heldBytes(memoryLimit uint64, loops int) int {
+	all := l.held
+	switch {
+	case all > 0:
+	case memoryLimit > 0:
+		all = int(memoryLimit / heldShare)
+	default:
+		all = defaultHeld
+	}
+	return max(all/max(loops, 1), leastLoopHeld)
 }
 
 // parseConnections reads a number of connections; 0 is no bound.

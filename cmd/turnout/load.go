@@ -10,6 +10,7 @@ import (
 	"turnout/internal/metrics"
 	"turnout/internal/overload"
 	"turnout/internal/ratelimit"
+	"turnout/internal/reactor"
 )
 
 const (
@@ -75,6 +76,11 @@ func (d *dataplane) Load() metrics.Load {
 	l := metrics.Load{Reasons: d.guard.Stats(), Waiting: [2]int{d.group.Waiting(d.http.Port()), d.group.Waiting(d.https.Port())}}
 	if d.cfg.Rates != nil {
 		l.Addresses = d.cfg.Rates.Addresses()
+	}
+	for _, loop := range d.group.Loops() {
+		for what := range reactor.Helds {
+			l.Held[what] += loop.HeldBytes(what)
+		}
 	}
 	return l
 }

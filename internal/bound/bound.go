@@ -32,6 +32,7 @@ const (
 	AdminAnswers                    // an answer of the admin port ended because its reader was too slow
 	StatusWrites                    // a write of status waited because its namespace or route had its share
 	Reviews                         // a review was not asked of the API server
+	HeldMemory                      // a connection ended: its loop held too much memory for peers that do not go on
 	LoopTooBusy                     // an event loop did not answer its own request in time
 	count
 )
@@ -59,6 +60,7 @@ var names = [count]string{
 	AdminAnswers:        "admin-answers",
 	StatusWrites:        "status-writes",
 	Reviews:             "reviews",
+	HeldMemory:          "held-memory",
 	LoopTooBusy:         "loop-too-busy",
 }
 

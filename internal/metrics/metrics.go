@@ -16,6 +16,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/internal/bound"
 	"turnout/internal/overload"
+	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -58,8 +59,9 @@ type Health struct {
 // Load is what is counted about having too much to do.
 type Load struct {
 	Reasons   [overload.Reasons]overload.Stat
-	Waiting   [2]int // connections that wait to be accepted, on the plain and on the TLS port
-	Addresses int64  // source addresses for which limits of routes have memory
+	Waiting   [2]int               // connections that wait to be accepted, on the plain and on the TLS port
+	Held      [reactor.Helds]int64 // bytes that event loops hold, by what for
+	Addresses int64                // source addresses for which limits of routes have memory
 }
 
 // Status is what the writer of route status counts.
@@ -206,6 +208,9 @@ func (c *collector) collectLoad(out chan<- prometheus.Metric) {
 	}
 	c.m.load.waiting.to(out, float64(l.Waiting[0]), "http")
 	c.m.load.waiting.to(out, float64(l.Waiting[1]), "https")
+	for what := range reactor.Helds {
+		c.m.load.held.to(out, float64(l.Held[what]), what.String())
+	}
 	c.m.load.addresses.to(out, float64(l.Addresses))
 }
 

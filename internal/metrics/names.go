@@ -36,7 +36,7 @@ type metrics struct {
 type queueMetrics struct{ length, most, delay metric }
 
 // loadMetrics are those of having too much to do.
-type loadMetrics struct{ now, begun, seconds, waiting, addresses metric }
+type loadMetrics struct{ now, begun, seconds, waiting, addresses, held metric }
 
 func describeLoad() loadMetrics {
 	return loadMetrics{
@@ -44,6 +44,7 @@ func describeLoad() loadMetrics {
 		begun:     counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.", "reason"),
 		seconds:   counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.", "reason"),
 		waiting:   gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.", "port"),
+		held:      gauge("turnout_memory_held_bytes", "Bytes that event loops hold: for peers that did not take or complete them, and spare buffers.", "what"),
 		addresses: gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory."),
 	}
 }
@@ -142,7 +143,7 @@ func (m *metrics) all() []metric {
 		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.bounds, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
-		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses,
+		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses, m.load.held,
 		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,

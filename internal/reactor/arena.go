@@ -1,25 +1,40 @@
 package reactor
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
 
 const (
 	smallestShift = 10 // 1 KiB, then 2, 4, and so on to 1 MiB
 	classCount    = 11
 	classKeep     = 2 << 20 // bytes of free buffers kept per class
+	// spareKeep is how many bytes of free buffers a loop keeps when nobody has needed them for trimPeriod.
+	spareKeep  = 256 << 10
+	trimPeriod = 10 * time.Second
 )
 
 // arena lends buffers to the Conns of one loop, last used first, so that what is written next is
 // still in the cache. A Conn with nothing queued and nothing unread has none.
 type arena struct {
-	free [classCount][][]byte
-	lent int // buffers out
+	free  [classCount][][]byte
+	low   [classCount]int // the fewest that were free since the last trim
+	lent  int             // buffers out
+	held  [2]int64        // bytes out, by what for: HeldInput, HeldOutput
+	spare int64           // bytes in free
 }
 
 func classSize(class int) int { return 1 << (smallestShift + class) }
 
 // get lends an empty buffer with room for n bytes.
-func (a *arena) get(n int) []byte {
+func (a *arena) get(what Held, n int) []byte {
+	b := a.take(n)
 	a.lent++
+	a.held[what] += int64(cap(b))
+	return b
+}
+
+func (a *arena) take(n int) []byte {
 	class := 0
 	if n > classSize(0) {
 		class = bits.Len(uint(n-1)) - smallestShift
@@ -31,18 +46,20 @@ func (a *arena) get(n int) []byte {
 		b := f[len(f)-1]
 		f[len(f)-1] = nil
 		a.free[class] = f[:len(f)-1]
+		a.low[class] = min(a.low[class], len(f)-1)
+		a.spare -= int64(cap(b))
 		return b
 	}
 	return make([]byte, 0, classSize(class))
 }
 
-// put takes a buffer back; nobody may refer to it any more. It need not come from get: append may
-// have moved it. nil is nothing.
-func (a *arena) put(b []byte) {
+// put takes a buffer back; nobody may refer to it any more. nil is nothing.
+func (a *arena) put(what Held, b []byte) {
 	if b == nil {
 		return
 	}
 	a.lent--
+	a.held[what] -= int64(cap(b))
 	if cap(b) < classSize(0) {
 		return
 	}
@@ -52,10 +69,29 @@ func (a *arena) put(b []byte) {
 	}
 	if len(a.free[class]) < classKeep/classSize(class) {
 		a.free[class] = append(a.free[class], b[:0])
+		a.spare += int64(cap(b))
 	}
 }
 
-// queue is a first-in first-out of bytes in one arena buffer. The zero value is empty and holds none.
+// trim leaves to the collector what nobody has needed since the last trim, but for spareKeep bytes. It says whether there is
+// something that the next one may leave.
+func (a *arena) trim() (more bool) {
+	for class := classCount - 1; class >= 0; class-- {
+		f := a.free[class]
+		n := 0
+		for n < min(a.low[class], len(f)) && a.spare > spareKeep {
+			a.spare -= int64(cap(f[n]))
+			n++
+		}
+		kept := copy(f, f[n:]) // those used last stay
+		clear(f[kept:])
+		a.free[class] = f[:kept]
+		a.low[class] = kept
+	}
+	return a.spare > spareKeep
+}
+
+// queue is a first-in first-out of bytes of output in one arena buffer. The zero value is empty and holds none.
 type queue struct {
 	b   []byte
 	pos int // bytes already taken from the front
@@ -67,14 +103,14 @@ func (q *queue) bytes() []byte { return q.b[q.pos:] }
 // append copies p behind what is queued.
 func (q *queue) append(a *arena, p []byte) {
 	if q.b == nil {
-		q.b = a.get(len(p))
+		q.b = a.get(HeldOutput, len(p))
 	}
 	if len(q.b)+len(p) > cap(q.b) {
 		q.compact()
 	}
 	if need := len(q.b) + len(p); need > cap(q.b) {
-		b := append(a.get(max(need, 2*len(q.b))), q.b...)
-		a.put(q.b)
+		b := append(a.get(HeldOutput, max(need, 2*len(q.b))), q.b...)
+		a.put(HeldOutput, q.b)
 		q.b = b
 	}
 	q.b = append(q.b, p...)
@@ -90,12 +126,16 @@ func (q *queue) compact() {
 
 // adopt makes b, which append made of q.b, the queue.
 func (q *queue) adopt(a *arena, b []byte) {
-	if old := q.b; cap(old) == 0 {
-		a.lent++
-	} else if &old[:1][0] != &b[:1][0] {
-		a.put(old)
-		a.lent++
+	old := q.b
+	if cap(old) > 0 && &old[:1][0] == &b[:1][0] {
+		q.b, q.pos = b, 0
+		return
 	}
+	if cap(old) > 0 {
+		a.put(HeldOutput, old)
+	}
+	a.lent++
+	a.held[HeldOutput] += int64(cap(b))
 	q.b, q.pos = b, 0
 }
 
@@ -110,14 +150,14 @@ func (q *queue) advance(a *arena, n int) {
 // shrink moves a small rest that will wait out of a large buffer.
 func (q *queue) shrink(a *arena) {
 	if n := q.len(); n > 0 && n*4 <= cap(q.b) && cap(q.b) > classSize(0) {
-		b := append(a.get(n), q.bytes()...)
-		a.put(q.b)
+		b := append(a.get(HeldOutput, n), q.bytes()...)
+		a.put(HeldOutput, q.b)
 		q.b, q.pos = b, 0
 	}
 }
 
 // release drops everything.
 func (q *queue) release(a *arena) {
-	a.put(q.b)
+	a.put(HeldOutput, q.b)
 	q.b, q.pos = nil, 0
 }

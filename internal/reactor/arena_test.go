@@ -12,17 +12,17 @@ func TestArenaClasses(t *testing.T) {
 		{0, 1 << 10}, {1, 1 << 10}, {1 << 10, 1 << 10}, {1<<10 + 1, 2 << 10}, {4 << 10, 4 << 10}, {4<<10 + 1, 8 << 10},
 		{64 << 10, 64 << 10}, {64<<10 + 1, 128 << 10}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 1},
 	} {
-		b := a.get(c.want)
+		b := a.get(HeldOutput, c.want)
 		if len(b) != 0 || cap(b) != c.size {
 			t.Errorf("get(%d): %d, %d; want 0, %d", c.want, len(b), cap(b), c.size)
 		}
-		a.put(append(b, "x"...))
-		if again := a.get(c.want); len(again) != 0 || (c.size <= 1<<20 && &again[:1][0] != &b[:1][0]) {
+		a.put(HeldOutput, append(b, "x"...))
+		if again := a.get(HeldOutput, c.want); len(again) != 0 || (c.size <= 1<<20 && &again[:1][0] != &b[:1][0]) {
 			t.Errorf("get(%d): not the last one put", c.want)
 		}
 	}
-	a.put(make([]byte, 0, 5<<10)) // foreign: fits a class below
-	if b := a.get(4 << 10); cap(b) < 4<<10 {
+	a.put(HeldOutput, make([]byte, 0, 5<<10)) // foreign: fits a class below
+	if b := a.get(HeldOutput, 4<<10); cap(b) < 4<<10 {
 		t.Errorf("cap %d", cap(b))
 	}
 }
@@ -30,7 +30,7 @@ func TestArenaClasses(t *testing.T) {
 func TestArenaKeepsBoundedMemory(t *testing.T) {
 	var a arena
 	for range 100 {
-		a.put(make([]byte, 0, 1<<20))
+		a.put(HeldOutput, make([]byte, 0, 1<<20))
 	}
 	if n := len(a.free[classCount-1]); n != 2 {
 		t.Errorf("%d MiB kept", n)

@@ -78,9 +78,11 @@ func (l *Loop) serveBehind() {
 	began := l.eng.now()
 	for b.theirs && b.newcomers.len() > 0 && l.eng.now()-began < behindShare {
 		l.serveNewcomer()
+		l.slice()
 	}
 	for !b.theirs && b.fns.len() > 0 && l.eng.now()-began < behindShare {
 		b.fns.pop()()
+		l.slice()
 	}
 }
 

@@ -157,7 +157,7 @@ func (c *Conn) readLayer() {
 			break
 		}
 		if c.flags&flagLayer == 0 && fed != nil {
-			a.put(fed)
+			a.put(HeldInput, fed)
 			fed = nil
 		}
 		if n > 0 {
@@ -176,7 +176,7 @@ func (c *Conn) readLayer() {
 		}
 	}
 	if fed != nil {
-		a.put(fed)
+		a.put(HeldInput, fed)
 	}
 }
 
@@ -285,7 +285,7 @@ func (c *Conn) keep(p, rest []byte, kept int) {
 	a := &c.loop.arena
 	switch {
 	case len(rest) == 0:
-		a.put(c.in)
+		a.put(HeldInput, c.in)
 		c.in = nil
 		c.flags &^= flagAgain
 		return
@@ -293,8 +293,8 @@ func (c *Conn) keep(p, rest []byte, kept int) {
 		c.in = append(c.in[:kept], p[kept:]...)
 		return
 	case len(rest) > cap(c.in):
-		a.put(c.in)
-		c.in = a.get(len(rest))
+		a.put(HeldInput, c.in)
+		c.in = a.get(HeldInput, len(rest))
 	}
 	c.in = append(c.in[:0], rest...)
 }
@@ -324,7 +324,7 @@ func (c *Conn) findFailure() {
 		c.layer.Stash()
 		c.flags |= flagLayer
 	case n > 0 && c.flags&flagTold == 0:
-		c.in = append(c.loop.arena.get(n), buf[:n]...)
+		c.in = append(c.loop.arena.get(HeldInput, n), buf[:n]...)
 		c.flags |= flagAgain
 	case err == errAgain:
 		c.flags &^= flagFailed

@@ -23,6 +23,11 @@ type Config struct {
 	TurnBytes int
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
+	// HeldBytes bounds the bytes that the loop holds for peers that do not go on, see Held: output that they do not take, input
+	// that is no whole message. Beyond it the Conns of whoever holds most end with ErrHeld. 0 = no bound.
+	HeldBytes int
+	// Shed is called on the loop for each Conn that ends with ErrHeld; nil = nobody is told.
+	Shed func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
 	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtTurnEnd
@@ -67,6 +72,8 @@ func (cfg *Config) complete() error {
 		return fmt.Errorf("cannot use output marks %d and %d", cfg.HighWater, cfg.LowWater)
 	case cfg.TurnBytes < 1 || cfg.TurnBytes > maxBuffer:
 		return fmt.Errorf("cannot use turn of %d bytes", cfg.TurnBytes)
+	case cfg.HeldBytes < 0:
+		return fmt.Errorf("cannot hold %d bytes", cfg.HeldBytes)
 	case cfg.FlushTimeout < 0 || cfg.Linger < 0:
 		return errors.New("cannot use negative close timeouts")
 	}
@@ -99,6 +106,8 @@ type Loop struct {
 	events  uint64 // of sockets
 
 	arena arena
+	trim  *Timer // of the arena
+	held  ledger
 	recv  []byte // shared by all Conns: bytes from the wire
 	early early
 	probe [1]byte // for Quiet
@@ -154,6 +163,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	l.recv = make([]byte, cfg.ReadBuffer)
 	l.clock = eng.now()
 	l.wheel.init(l.clock)
+	l.trim = l.NewTimer(l.trimSpare)
 	return l, nil
 }
 
@@ -230,6 +240,10 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.eng.accept()
 	l.serveBehind()
 	l.finish()
+	l.settleHeld()
+	if l.arena.spare > spareKeep && !l.trim.Active() {
+		l.trim.Reset(trimPeriod)
+	}
 	l.running = false
 	return nil
 }
@@ -257,6 +271,13 @@ func (l *Loop) catchUp() error {
 		}
 	}
 	return nil
+}
+
+// trimSpare leaves buffers to the collector that nobody has needed for a while.
+func (l *Loop) trimSpare() {
+	if l.arena.trim() {
+		l.trim.Reset(trimPeriod)
+	}
 }
 
 // idle says that nothing is to be done before the next event, mail or timer.

@@ -43,6 +43,13 @@ func (n *Network) Connect(addr netip.AddrPort) *Peer {
 	return p
 }
 
+// ConnectFrom is Connect from an address of the caller's choice.
+func (n *Network) ConnectFrom(from netip.Addr, addr netip.AddrPort) *Peer {
+	p := n.Connect(addr)
+	p.end.here = netip.AddrPortFrom(from, p.end.here.Port())
+	return p
+}
+
 // Acceptor is a scripted server.
 type Acceptor struct {
 	net       *Network

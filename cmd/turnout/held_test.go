@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestHeldMemory: clients of one address who complete nothing end when they make the router hold more than it may; a client of
+// another address who is as slow is served in the end.
+func TestHeldMemory(t *testing.T) {
+	app := backend(t, func(http.ResponseWriter, *http.Request) {})
+	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--threads", "1", "--held-memory", "4", "--slowloris-timeout", "1m")
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+	patient, err := from.Dial("tcp", p.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { patient.Close() })
+	if err := patient.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	half := "GET / HTTP/1.1\r\nHost: front.example.com\r\nX: " + strings.Repeat("x", 20000)
+	if _, err := io.WriteString(patient, half); err != nil {
+		t.Fatal(err)
+	}
+	var clients []net.Conn
+	for range 150 { // 32 KiB each, 4.7 MiB in all
+		clients = append(clients, dial(t, p.http, half))
+	}
+	ended := 0
+	for _, c := range clients { // whether one ended shows when it goes on
+		if _, err := io.WriteString(c, "\r\n\r\n"); err != nil {
+			ended++
+			continue
+		}
+		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+			ended++
+		}
+	}
+	if ended == 0 || ended == len(clients) {
+		t.Errorf("%d of %d clients ended", ended, len(clients))
+	}
+	if status := ask(t, patient, "\r\n\r\n").StatusCode; status != 200 {
+		t.Errorf("status %d for a client of another address", status)
+	}
+	if _, text := get(t, "http://"+p.admin+"/metrics", ""); strings.Contains(text, `turnout_bound_reached_total{bound="held-memory"} 0`+"\n") {
+		t.Error("nothing was counted")
+	}
+	p.awaits(`turnout_memory_held_bytes{what="input"} 0`)
+}
+
+func TestHeldBytes(t *testing.T) {
+	for _, x := range []struct {
+		set   int
+		limit uint64
+		loops int
+		want  int
+	}{
+		{0, 0, 2, 128 << 20},
+		{0, 256 << 20, 2, 32 << 20},
+		{0, 16 << 20, 4, 4 << 20}, // never less: one loop has work to do
+		{64 << 20, 256 << 20, 1, 64 << 20},
+		{64 << 20, 0, 0, 64 << 20},
+	} {
+		if got := (&limitOptions{held: x.set}).heldBytes(x.limit, x.loops); got != x.want {
+			t.Errorf("%d of %d bytes for %d loops: %d each, want %d", x.set, x.limit, x.loops, got, x.want)
+		}
+	}
+}
