@@ -21,6 +21,14 @@
 //
 // If anything is left for the next turn, that does not sleep.
 //
+// Between two Conns, functions of the mailbox or timers the loop sends what was collected once 32 Conns have some: a turn with a
+// thousand busy Conns needs the buffers of 32.
+//
+// # Memory
+//
+// A loop counts what it holds for peers that do not go on (Held), and ends Conns of those who make it hold most when that is more
+// than Config.HeldBytes.
+//
 // # Threads
 //
 // A Group locks each loop to a thread. With Precede these go before all other threads of the process, and a loop with much to do
