@@ -44,6 +44,8 @@ func TestFloods(t *testing.T) {
 		{"padded empty DATA", 2500, false, func(c *client) { c.request(1, false, "POST", "/") }, func(c *client, _ int) {
 			_ = c.fr.WriteDataPadded(1, false, nil, make([]byte, 10))
 		}},
+		{"empty DATA of a stream answered early", 2500, true, func(c *client) { c.upload(1) }, func(c *client, _ int) { c.data(1, false, "") }},
+		{"HEADERS of a stream answered early", 2500, true, func(c *client) { c.upload(1) }, func(c *client, _ int) { c.headers(1, false, "x", "y") }},
 		{"empty CONTINUATION", 100, false, openList, func(c *client, _ int) { _ = c.fr.WriteContinuation(1, false, nil) }},
 		{"CONTINUATION", 100, false, openList, func(c *client, _ int) { _ = c.fr.WriteContinuation(1, false, make([]byte, 8192)) }},
 		{"rapid reset", 300, false, nil, func(c *client, i int) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
@@ -151,6 +152,9 @@ func (sc *serverConn) settle() {
 		return
 	}
 	if err := s.Err(); err != nil {
+		if err.Reason == session.ReasonResets {
+			sc.s.worker.Reached(bound.ClientResets)
+		}
 		sc.s.worker.Broken(&sc.client, err.Flood(), err.Reason)
 		sc.close()
 		return

@@ -154,6 +154,7 @@ func (st *serverStream) Head(h *proxy.Head, end bool) {
 	if end {
 		st.ex = nil
 	}
+	st.Answered = true
 	st.EndHead(b, end)
 }
 

@@ -12,7 +12,7 @@ func (s *Session) refuse(st *Stream, code wire.Code) {
 // refuseID is refuse for a stream that was not begun.
 func (s *Session) refuseID(id uint32, code wire.Code) {
 	if s.spendReset() {
-		s.recent.add(id)
+		s.late.add(lateStream{id: id, left: firstWindow})
 		s.reply(wire.AppendRSTStream(s.begin(), id, code))
 	}
 }
@@ -30,15 +30,21 @@ func (s *Session) reply(b []byte) {
 	}
 }
 
-// checkClosed judges a frame for a stream that is not open: idle ones may get nothing of the kind, and what comes for
-// closed ones is an error unless this side reset them (RFC 9113 section 5.1). body: the frame is DATA or HEADERS.
-func (s *Session) checkClosed(h wire.Header, body bool) {
+// checkClosed judges a frame of size bytes for a stream that is not open: idle ones may get nothing of the kind, and what
+// comes for closed ones is an error unless this side ended them (RFC 9113 section 5.1). What the peer could have sent before
+// it knew costs it nothing.
+func (s *Session) checkClosed(h wire.Header) {
+	body := h.Type == wire.Data || h.Type == wire.Headers
 	switch {
 	case s.idle(h.Stream):
 		s.fail(wire.ProtocolError, "frame on an idle stream")
-	case s.recent.has(h.Stream):
+	case s.late.takes(h):
+	case s.late.find(h.Stream) != nil:
 		s.spend()
-	case body && s.away != awayFinal:
+	case !body || s.away == awayFinal:
+	case s.late.forgot:
+		s.spend()
+	default:
 		s.fail(wire.StreamClosed, "frame on a closed stream")
 	}
 }
@@ -71,11 +77,13 @@ func (s *Session) rstStream(h wire.Header, p []byte) {
 			s.fail(wire.ProtocolError, "RST_STREAM on an idle stream")
 			return
 		}
-		s.spend()
+		if !s.late.takes(h) {
+			s.spend()
+		}
 		return
 	}
 	code := wire.Code(be32(p))
-	if !s.cfg.Client && !s.spendReset() {
+	if !s.cfg.Client && !s.givenUp(st) {
 		return
 	}
 	if s.cfg.Client && code == wire.NoError && st.recvEnd {
@@ -91,6 +99,14 @@ func (s *Session) rstStream(h wire.Header, p []byte) {
 		return
 	}
 	st.close(code, code == wire.RefusedStream)
+}
+
+// givenUp charges a client's reset: one that does not wait for its answer makes work for nothing (CVE-2023-44487).
+func (s *Session) givenUp(st *Stream) bool {
+	if st.Answered && !st.Halves {
+		return s.spend()
+	}
+	return s.spendReset()
 }
 
 // ping answers (RFC 9113 section 6.7).

@@ -13,6 +13,15 @@ type headerBlock struct {
 	spare    wire.Block // for trailers, and lists nobody wants
 }
 
+// header is that of the list's HEADERS, as far as a closed stream is concerned.
+func (b *headerBlock) header(id uint32) wire.Header {
+	h := wire.Header{Type: wire.Headers, Stream: id}
+	if b.end {
+		h.Flags = wire.FlagEndStream
+	}
+	return h
+}
+
 // maxContinuations bounds the frames of one header list: 64 KiB need five of the usual size.
 const maxContinuations = 64
 
@@ -83,14 +92,14 @@ func (s *Session) endHeaders(p []byte) {
 		return
 	}
 	if s.cfg.Client || id%2 == 0 {
-		if s.checkClosed(wire.Header{Type: wire.Headers, Stream: id}, true); !s.over {
+		if s.checkClosed(b.header(id)); !s.over {
 			s.decode(p, &b.spare, wire.Trailers)
 			b.spare.Release()
 		}
 		return
 	}
 	if id <= s.lastPeer {
-		if s.checkClosed(wire.Header{Type: wire.Headers, Stream: id}, true); s.over {
+		if s.checkClosed(b.header(id)); s.over {
 			return
 		}
 	}

@@ -158,7 +158,7 @@ func (s *Session) beginData(h wire.Header, p []byte) int {
 func (s *Session) dataStream(h wire.Header, n int) *Stream {
 	st := s.find(h.Stream)
 	if st == nil {
-		s.checkClosed(h, true)
+		s.checkClosed(h)
 		return nil
 	}
 	if n == 0 && !h.Has(wire.FlagEndStream) && !s.spend() {

@@ -90,7 +90,7 @@ func (s *Session) windowUpdate(h wire.Header, p []byte) {
 	}
 	st := s.find(h.Stream)
 	if st == nil {
-		s.checkClosed(h, false)
+		s.checkClosed(h)
 		return
 	}
 	switch st.window += n; {

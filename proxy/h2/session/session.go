@@ -70,7 +70,7 @@ type Session struct {
 	greeted  bool // the peer's preface is complete (client's part: nothing to wait for)
 	settled  bool // the peer's first SETTINGS came
 	lastPeer uint32
-	recent   resetRing
+	late     late
 	block    headerBlock
 	cur      current
 	in       inWindow // of the connection
@@ -281,26 +281,6 @@ func (s *Session) Finish() {
 	s.commit(wire.AppendGoAway(s.begin(), s.lastPeer, wire.NoError, ""))
 }
 
-// resetRing remembers the streams this side reset last: what was on its way to them is no error (RFC 9113 section 5.1).
-type resetRing struct {
-	ids  [64]uint32
-	next uint8
-}
-
-func (r *resetRing) add(id uint32) {
-	r.ids[r.next%uint8(len(r.ids))] = id
-	r.next++
-}
-
-func (r *resetRing) has(id uint32) bool {
-	for _, x := range r.ids {
-		if x == id {
-			return true
-		}
-	}
-	return false
-}
-
 // spend charges a frame that does nothing for a request.
 func (s *Session) spend() bool {
 	if s.frames.spend() {
@@ -310,11 +290,14 @@ func (s *Session) spend() bool {
 	return false
 }
 
+// ReasonResets is the Reason of an Error that ends a connection whose streams ended too fast before their answers.
+const ReasonResets = "too many streams reset"
+
 // spendReset charges a stream that ended before its answer by the peer's doing.
 func (s *Session) spendReset() bool {
 	if s.resets.spend() {
 		return true
 	}
-	s.fail(wire.EnhanceYourCalm, "too many streams reset")
+	s.fail(wire.EnhanceYourCalm, ReasonResets)
 	return false
 }

@@ -30,6 +30,9 @@ type Stream struct {
 	// Halves keeps a stream of the peer open after SendEnd until the peer's end as well: it is a tunnel, not an answer. It
 	// ends with the stream.
 	Halves bool
+	// Answered says that the head of the answer is out: a client that gives the stream up after it had what it asked for. It
+	// ends with the stream.
+	Answered bool
 
 	s    *Session // nil while closed
 	sink Sink
@@ -75,7 +78,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.win = inWindow{size: firstWindow, left: firstWindow, most: maxWindow}
 	st.declared, st.received = -1, 0
 	st.sendEnd, st.endOut, st.full, st.sent = false, false, false, 0
-	st.recvEnd, st.told, st.paused, st.Halves = false, false, false, false
+	st.recvEnd, st.told, st.paused, st.Halves, st.Answered = false, false, false, false, false
 	s.add(st)
 }
 
@@ -280,7 +283,7 @@ func (st *Stream) Reset(code wire.Code) {
 		return
 	}
 	if !s.over {
-		s.recent.add(st.id)
+		s.late.add(lateStream{id: st.id, left: st.win.left, ended: st.recvEnd})
 		s.commit(wire.AppendRSTStream(s.begin(), st.id, code))
 	}
 	st.close(code, false)
