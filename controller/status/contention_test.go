@@ -99,32 +99,42 @@ func TestOwnChanges(t *testing.T) {
 	})
 }
 
-// TestPause: after more than five contentions nothing is written but what is new.
+// TestPause: after more than five contentions in a namespace all routes there that somebody changed are left alone, and no others.
 func TestPause(t *testing.T) {
 	at := time.Unix(1000, 0)
-	c := contention{interval: time.Minute, routes: make(map[types.UID]*contended)}
+	c := newContention(time.Minute)
+	c.changed("ns", "candidate", entry("x"), at)
+	c.changed("elsewhere", "far", entry("x"), at)
 	for i := range maxContentions + 1 {
 		uid := types.UID(rune('a' + i))
-		c.changed(uid, entry("x"), at)
-		if c.holds(uid, at) || c.holds("other", at) {
+		c.changed("ns", uid, entry("x"), at)
+		if c.holds(uid, at) || c.holds("candidate", at) {
 			t.Fatalf("held after %d contentions and a candidate", i)
 		}
-		c.changed(uid, entry("y"), at)
-		if !c.holds(uid, at) || c.holds("other", at) != (i == maxContentions) {
-			t.Fatalf("after %d contentions: %v, others %v", i+1, c.holds(uid, at), c.holds("other", at))
+		c.changed("ns", uid, entry("y"), at)
+		if !c.holds(uid, at) || c.holds("candidate", at) != (i == maxContentions) {
+			t.Fatalf("after %d contentions: %v, others %v", i+1, c.holds(uid, at), c.holds("candidate", at))
 		}
 	}
-	c.changed("late", entry("x"), at)
-	if c.routes["late"] != nil {
-		t.Error("changes are followed although nothing is written")
+	c.changed("ns", "late", entry("x"), at)
+	if !c.holds("late", at) {
+		t.Error("a route that is changed during the pause is written")
 	}
-	if n := c.flush(at.Add(30 * time.Second)); n != maxContentions+1 || !c.holds("other", at) {
+	if c.holds("untouched", at) || c.holds("far", at) {
+		t.Error("the pause reaches routes that nobody changed, or another namespace")
+	}
+	if n := c.flush(at.Add(30 * time.Second)); n != maxContentions+1 || !c.holds("candidate", at) {
 		t.Errorf("%d contentions; contended routes do not count after a flush in the interval", n)
 	}
-	if n := c.flush(at.Add(2 * time.Minute)); n != 0 || c.holds("other", at) || len(c.routes) != 0 {
+	if n := c.flush(at.Add(2 * time.Minute)); n != 0 || c.holds("candidate", at) || len(c.routes) != 3 {
 		t.Errorf("still held after the interval: %d, %v", n, c.routes)
 	}
-	c.changed("b", entry("x"), at)
+	c.settle(nil)
+	if len(c.quarrels) != 0 {
+		t.Errorf("quarrels that are over are kept: %v", c.quarrels)
+	}
+	c = newContention(time.Minute)
+	c.changed("ns", "b", entry("x"), at)
 	c.flush(at.Add(contentionMemory * time.Minute))
 	if c.routes["b"] == nil {
 		t.Error("a candidate is forgotten too soon")

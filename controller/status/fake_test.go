@@ -63,7 +63,12 @@ func (f *fakeAPI) put(route *routev1.Route) *routev1.Route {
 
 // change changes a route.
 func (f *fakeAPI) change(name string, change func(*routev1.Route)) *routev1.Route {
-	route := f.get(name)
+	return f.changeIn("ns", name, change)
+}
+
+// changeIn changes a route of a namespace.
+func (f *fakeAPI) changeIn(namespace, name string, change func(*routev1.Route)) *routev1.Route {
+	route := f.getIn(namespace, name)
 	change(route)
 	return f.put(route)
 }
@@ -74,10 +79,13 @@ func (f *fakeAPI) remove(name string) {
 	delete(f.routes, types.NamespacedName{Namespace: "ns", Name: name})
 }
 
-func (f *fakeAPI) get(name string) *routev1.Route {
+func (f *fakeAPI) get(name string) *routev1.Route { return f.getIn("ns", name) }
+
+// getIn returns a route of a namespace as it is now.
+func (f *fakeAPI) getIn(namespace, name string) *routev1.Route {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.routes[types.NamespacedName{Namespace: "ns", Name: name}].DeepCopy()
+	return f.routes[types.NamespacedName{Namespace: namespace, Name: name}].DeepCopy()
 }
 
 func (f *fakeAPI) count(call string) int {
@@ -117,7 +125,7 @@ func (f *fakeAPI) Get(ctx context.Context, namespace, name string) (*routev1.Rou
 	if err := f.begin(ctx, "get", name); err != nil {
 		return nil, err
 	}
-	if r := f.get(name); r != nil && namespace == "ns" {
+	if r := f.getIn(namespace, name); r != nil {
 		return r, nil
 	}
 	return nil, apierrors.NewNotFound(routev1.Resource("routes"), name)

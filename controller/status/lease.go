@@ -8,6 +8,8 @@ const (
 	leaseFactor = 4                     // from one backoff to the next
 	leaseSteps  = 5                     // backoffs before leaseFor
 	leaseJitter = 0.5                   // share of a backoff that is added by chance
+	leaseSeen   = 6                     // namespaces that have to be seen before others wait as long as they do
+	leaseProbe  = leaseFor >> leaseSeen // half of how long others wait when one has been seen
 	followerMin = 40 * time.Millisecond // for which a follower lets others go first
 	retryAfter  = 3 * time.Second       // after a conflict nobody tells more about
 )
@@ -32,15 +34,18 @@ type lease struct {
 	expires time.Time // of a follower's patience
 	tick    int       // times a follower has seen others write
 	chance  func() float64
+	// seen is when others were first or wrote what was to be written, by namespace, at most leaseSeen of them.
+	seen map[string]time.Time
 }
 
 // wrote tells that a write succeeded.
 func (l *lease) wrote() {
-	l.state, l.tick = leader, 0
+	l.state, l.tick, l.seen = leader, 0, nil
 }
 
-// lost tells that somebody else was first.
-func (l *lease) lost(now time.Time) {
+// lost tells that somebody else was first with a route of a namespace.
+func (l *lease) lost(namespace string, now time.Time) {
+	l.see(namespace, now)
 	if l.state == follower {
 		l.tick++
 	} else {
@@ -50,20 +55,45 @@ func (l *lease) lost(now time.Time) {
 }
 
 // followed tells that somebody else did what was to be done here.
-func (l *lease) followed(now time.Time) {
+func (l *lease) followed(namespace string, now time.Time) {
 	if l.state != follower {
 		return
 	}
+	l.see(namespace, now)
 	l.tick++
 	l.expires = now.Add(l.backoff())
 }
 
-// wait returns how long work has to wait, 0 for not at all.
-func (l *lease) wait(now time.Time) time.Duration {
+// see notes that somebody else wrote in a namespace.
+func (l *lease) see(namespace string, now time.Time) {
+	if _, was := l.seen[namespace]; !was && len(l.seen) >= leaseSeen {
+		for other, at := range l.seen {
+			if now.Sub(at) >= leaseFor {
+				delete(l.seen, other)
+			}
+		}
+		if len(l.seen) >= leaseSeen {
+			return
+		}
+	}
+	if l.seen == nil {
+		l.seen = make(map[string]time.Time)
+	}
+	l.seen[namespace] = now
+}
+
+// wait returns how long work in a namespace that is due since a time has to wait, 0 for not at all. Whoever may write to the
+// routes of some namespaces can look like another replica there. So where nobody was seen to write, it is the shorter the
+// fewer the namespaces are where somebody was.
+func (l *lease) wait(namespace string, due, now time.Time) time.Duration {
 	if l.state != follower {
 		return 0
 	}
-	return max(0, l.expires.Sub(now))
+	pause := max(0, l.expires.Sub(now))
+	if at, seen := l.seen[namespace]; pause == 0 || seen && now.Sub(at) < leaseFor {
+		return pause
+	}
+	return min(pause, max(0, due.Add(leaseProbe<<len(l.seen)).Sub(now)))
 }
 
 // first returns how long new work has to wait at least.

@@ -43,7 +43,7 @@ func others(t *testing.T, api *fakeAPI, n int, opinion func(*routev1.Route) *rou
 			api: api, opinion: opinion, events: make(chan event, 1<<16),
 			cache: make(map[types.NamespacedName]*routev1.Route), queue: make(map[types.NamespacedName]time.Time),
 			lease:   lease{chance: rand.New(rand.NewPCG(uint64(i), 9)).Float64},
-			tracker: contention{interval: 3 * time.Minute, routes: make(map[types.UID]*contended)},
+			tracker: newContention(3 * time.Minute),
 		}
 		running.Go(func() { all[i].run(ctx) })
 	}
@@ -87,7 +87,7 @@ func (o *other) handle(e event) {
 	o.cache[keyOf(e.route)] = e.route
 	if e.old != nil {
 		if a, b := o.find(e.old), o.find(e.route); a != nil && b != nil && !sameOpinion(a, b) {
-			o.tracker.changed(e.route.UID, b, time.Now())
+			o.tracker.changed(e.route.Namespace, e.route.UID, b, time.Now())
 		}
 	}
 	o.try(keyOf(e.route))
@@ -97,7 +97,7 @@ func (o *other) try(key types.NamespacedName) {
 	if _, queued := o.queue[key]; !queued {
 		o.order = append(o.order, key)
 	}
-	o.queue[key] = time.Now().Add(max(o.lease.wait(time.Now()), o.lease.first()))
+	o.queue[key] = time.Now().Add(max(o.lease.wait(key.Namespace, time.Now(), time.Now()), o.lease.first()))
 }
 
 // work does what is due and returns how long nothing else is.
@@ -105,7 +105,7 @@ func (o *other) work(ctx context.Context) time.Duration {
 	wait := time.Hour
 	for i := 0; i < len(o.order); i++ {
 		key, now := o.order[i], time.Now()
-		if d := max(o.queue[key].Sub(now), o.lease.wait(now)); d > 0 {
+		if d := max(o.queue[key].Sub(now), o.lease.wait(key.Namespace, now, now)); d > 0 {
 			wait = min(wait, d)
 			continue
 		}
@@ -125,12 +125,12 @@ func (o *other) write(ctx context.Context, route *routev1.Route, now time.Time) 
 	live, want := o.find(route), o.opinion(route)
 	if (rules{}).agrees(live, want) {
 		if lastWriter(route.Status.Ingress) == "test1" {
-			o.lease.followed(now)
+			o.lease.followed(route.Namespace, now)
 		}
 		return 0
 	}
 	if live != nil && o.tracker.holds(route.UID, now) {
-		o.lease.lost(now)
+		o.lease.lost(route.Namespace, now)
 		return 0
 	}
 	next, at := route.DeepCopy(), metav1.NewTime(now.Truncate(time.Second))
@@ -144,10 +144,10 @@ func (o *other) write(ctx context.Context, route *routev1.Route, now time.Time) 
 		o.written++
 		return 0
 	case apierrors.IsNotFound(err):
-		o.lease.lost(time.Now())
+		o.lease.lost(route.Namespace, time.Now())
 		return 0
 	}
-	o.lease.lost(time.Now())
+	o.lease.lost(route.Namespace, time.Now())
 	return retryAfter
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -14,6 +15,7 @@ const (
 	sweepProof = 70 * time.Second // in which a router elsewhere, OpenShift's too, puts back what was removed
 	sweepRetry = 10 * time.Minute // after which a sweep that was given up is tried again
 	sweepTries = 3
+	sweepDoubt = 3 // namespaces where entries come back before a sweep is given up
 )
 
 // sweep looks for entries of this router on routes it does not select: the selectors
@@ -28,6 +30,7 @@ type sweep struct {
 	token    string    // of the next page
 	stale    []*record // found
 	proof    *record   // whose entry was removed for proof
+	refuted  int       // proofs that came back, each in another namespace
 	tries    int
 	failures int // of listing, in a row
 }
@@ -143,6 +146,8 @@ func (w *Writer) sweepProof(ctx context.Context) {
 			w.removeStale(r, now)
 		}
 		s.step, s.stale, s.proof = nil, nil, nil
+	case w.doubted(proof.key.Namespace):
+		w.proveNext(now)
 	default:
 		w.cfg.Log.Warn("entries of this router on routes it does not select come back when they are removed: "+
 			"another router has the same name", zap.String("router", w.cfg.RouterName), zap.Stringer("route", proof.key))
@@ -151,6 +156,15 @@ func (w *Writer) sweepProof(ctx context.Context) {
 			s.step, s.due = w.sweepAgain, now.Add(sweepRetry<<(s.tries-1))
 		}
 	}
+}
+
+// doubted leaves the entries of a namespace alone in which the proof came back: whoever may write to the routes there can have done that.
+// It reports whether there are others that may prove more.
+func (w *Writer) doubted(namespace string) bool {
+	s := &w.sweep
+	s.refuted++
+	s.stale = slices.DeleteFunc(s.stale, func(r *record) bool { return r.key.Namespace == namespace })
+	return s.refuted < sweepDoubt && len(s.stale) > 0
 }
 
 // sweepAgain begins anew.

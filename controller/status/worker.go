@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"turnout/internal/bound"
 )
 
 // Run writes until ctx is done. Then it waits for the write in flight, at most two
@@ -57,30 +59,53 @@ func (w *Writer) next(now time.Time) (func(context.Context), time.Duration) {
 	} else if pause >= 0 {
 		wait = min(wait, pause)
 	}
-	for len(w.queue) > 0 {
-		r := w.queue[0]
-		if pause := r.due.Sub(now); pause > 0 {
-			return nil, min(wait, pause)
-		}
-		if !w.stillNeeded(r, now) {
+	for n := w.queue.ripen(now); n > 0; n-- {
+		r := w.ripe(now)
+		if r == nil {
 			continue
 		}
-		if pause := w.lease.wait(now); pause > 0 {
-			return nil, min(wait, pause)
+		if pause := max(w.lease.wait(r.key.Namespace, r.due, now), w.outage.wait(r.key.Namespace, now)); pause > 0 {
+			wait = min(wait, pause)
+			w.queue.pass()
+			continue
 		}
-		calls := 1
-		if !r.left.IsZero() {
-			calls = 2
-		}
-		if pause := w.spend(calls, now); pause > 0 {
+		if pause := w.spend(r.calls(), now); pause > 0 {
 			return nil, min(wait, pause)
 		}
 		w.queue.remove(r)
+		if w.queue.pass() && w.queue.due(r.key.Namespace, now) {
+			w.cfg.Bounds.Reached(bound.StatusWrites)
+		}
 		r.busy = true
 		w.busy++
 		return func(ctx context.Context) { w.do(ctx, r) }, 0
 	}
+	if pause := w.queue.pause(now); pause >= 0 {
+		wait = min(wait, pause)
+	}
 	return nil, wait
+}
+
+// ripe returns the route that the namespace whose turn it is has to be written first, nil if it has none.
+func (w *Writer) ripe(now time.Time) *record {
+	for {
+		if r := w.queue.first(now); r == nil || w.stillNeeded(r, now) {
+			return r
+		}
+	}
+}
+
+// calls returns how many calls a write takes.
+func (r *record) calls() int {
+	if r.looks() {
+		return 2
+	}
+	return 1
+}
+
+// looks reports whether the route is read before it is written: the source does not tell of it any more, or not fast enough.
+func (r *record) looks() bool {
+	return !r.left.IsZero() || r.conflicts > 1 || r.conflicts == 1 && r.version == r.refused
 }
 
 // spend takes calls out of the budget, or returns how long to wait for them.
@@ -105,46 +130,48 @@ func (w *Writer) stillNeeded(r *record, now time.Time) bool {
 		return true
 	}
 	w.stats.Contended++
-	if w.lease.wait(now) == 0 {
-		w.lease.lost(now)
-	}
+	w.cfg.Bounds.Reached(bound.StatusWrites)
 	w.queue.remove(r)
 	r.skipped = true
 	return false
 }
 
 // flush forgets old contention. What was left out because of it is taken up again when
-// nobody has interfered for the resync interval: a few routes, and twice as many each
+// nobody has interfered in its namespace for the resync interval: a few routes, and twice as many each
 // time as long as it stays calm. The other side may have given in, not gone.
 func (w *Writer) flush(now time.Time) {
 	w.flushAt = now.Add(2 * w.contention.interval)
 	if n := w.contention.flush(now); n > 0 {
-		w.quarrelAt, w.again = now, 0
 		w.cfg.Log.Warn("another process writes other status under the name of this router: give each router a name of its own, "+
-			"and replicas of one router the same configuration", zap.String("router", w.cfg.RouterName), zap.Int("contentions", n))
+			"and replicas of one router the same configuration", zap.String("router", w.cfg.RouterName), zap.Int("contentions", n),
+			zap.Strings("namespaces", w.contention.where()))
 	}
-	if now.Sub(w.quarrelAt) < w.cfg.Resync {
-		return
-	}
-	w.again = max(maxContentions, 2*w.again)
-	left := w.again
+	w.outage.flush(now)
+	left := make(map[string]int) // by namespace: how many more routes may be taken up
 	for _, r := range w.routes {
-		if !r.skipped || w.contention.holds(r.uid, now) {
+		namespace := r.key.Namespace
+		if !r.skipped {
 			continue
 		}
-		if left--; left < 0 {
-			return
+		n, known := left[namespace]
+		if !known {
+			n = w.contention.reopen(namespace, w.cfg.Resync, now)
 		}
-		w.revive(r, now)
+		if !w.contention.holds(r.uid, now) {
+			if n--; n >= 0 {
+				w.revive(r, now)
+			}
+		}
+		left[namespace] = n
 	}
-	w.again = 0 // all of them
+	w.contention.settle(left)
 }
 
 // revive takes up a route that was left out. Should somebody interfere now, it was one
 // time too many.
 func (w *Writer) revive(r *record, now time.Time) {
 	r.skipped = false
-	w.contention.suspect(r.uid, r.want, now)
+	w.contention.suspect(r.key.Namespace, r.uid, r.want, now)
 	if r.left.IsZero() {
 		w.consider(r, now)
 	} else {
@@ -155,8 +182,7 @@ func (w *Writer) revive(r *record, now time.Time) {
 // do writes one route.
 func (w *Writer) do(ctx context.Context, r *record) {
 	w.mu.Lock()
-	// The source does not tell of it any more, or not fast enough.
-	look := !r.left.IsZero() || r.conflicts > 1 || r.conflicts == 1 && r.version == r.refused
+	look := r.looks()
 	w.mu.Unlock()
 	var sent, written *routev1.Route
 	var err error
@@ -241,13 +267,13 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 			w.wrote(r, sent, written, wrote, now)
 		}
 	case apierrors.IsNotFound(err):
-		w.lease.lost(now)
+		w.lease.lost(r.key.Namespace, now)
 		w.forget(r)
 	case errors.Is(err, errBehind):
 		w.retry(r, now.Add(retryAfter))
 	case apierrors.IsConflict(err) && sent != nil:
 		w.stats.Conflicts++
-		w.lease.lost(now)
+		w.lease.lost(r.key.Namespace, now)
 		r.conflicts++
 		r.refused = sent.ResourceVersion
 		w.retry(r, now.Add(retryAfter))
@@ -255,7 +281,7 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 		w.stats.Failed++
 		r.failures++
 		r.conflicts = 0
-		w.retry(r, now.Add(w.outage.retry(err, r.failures)))
+		w.retry(r, now.Add(retryTime(err, r.failures)))
 	}
 	switch {
 	case w.routes[r.key] != r || err != nil:
@@ -298,12 +324,12 @@ func (w *Writer) retry(r *record, due time.Time) {
 
 // heard notes whether the API answers, and logs when that changes.
 func (w *Writer) heard(err error, about types.NamespacedName, now time.Time) {
-	begun, ended := w.outage.after(err, now)
+	begun, ended := w.outage.after(err, about.Namespace, now)
 	if begun {
 		w.cfg.Log.Warn("cannot write route status", zap.Stringer("route", about), zap.Error(err))
 	}
 	if ended > 0 {
-		w.cfg.Log.Info("route status is written again", zap.Duration("after", ended), zap.Int("pending", len(w.queue)))
+		w.cfg.Log.Info("route status is written again", zap.Duration("after", ended), zap.Int("pending", w.queue.len()))
 	}
 }
 

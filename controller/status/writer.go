@@ -66,7 +66,7 @@ type Stats struct {
 	Written   uint64 // entries written
 	Removed   uint64 // entries removed
 	Conflicts uint64 // writes refused because somebody else was first
-	Contended uint64 // writes left out because another process writes something else
+	Contended uint64 // writes left out because another process writes something else to that route
 	Failed    uint64 // calls that failed for another reason
 	Pending   int    // routes whose entry is to be written or removed
 	Leader    bool   // the last write succeeded and nobody has been first since
@@ -90,8 +90,6 @@ type Writer struct {
 	lease      lease
 	contention contention
 	flushAt    time.Time
-	quarrelAt  time.Time // when contention was found last
-	again      int       // routes taken up again at once after contention
 	outage     outage
 	sweep      sweep
 	stats      Stats
@@ -117,7 +115,7 @@ type record struct {
 	left    time.Time             // since when the router does not select it; zero = it does
 	known   time.Time             // when left: how old the entry was that is to be removed
 
-	at        int       // in the queue; -1 = not queued
+	at        int       // among the queued routes of its namespace; -1 = not queued
 	due       time.Time // when queued: not before
 	since     uint64    // order among those due at once
 	conflicts int       // in a row
@@ -154,7 +152,8 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 		rules:      rules{keepUnservable: cfg.KeepUnservable},
 		routes:     make(map[types.NamespacedName]*record),
 		lease:      lease{chance: rand.Float64},
-		contention: contention{interval: cfg.Resync / 10, routes: make(map[types.UID]*contended)},
+		queue:      newQueue(),
+		contention: newContention(cfg.Resync / 10),
 		outage:     outage{chance: rand.Float64},
 	}
 	w.flushAt = time.Now().Add(2 * w.contention.interval)
@@ -166,7 +165,7 @@ func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
-	s.Pending, s.Leader = len(w.queue)+w.busy, w.lease.state == leader
+	s.Pending, s.Leader = w.queue.len()+w.busy, w.lease.state == leader
 	return s
 }
 
@@ -290,13 +289,13 @@ func (w *Writer) judge(r *record, now time.Time) {
 	}
 	switch {
 	case live == nil:
-		w.contention.changed(r.uid, nil, now)
+		w.contention.changed(r.key.Namespace, r.uid, nil, now)
 	case w.rules.agrees(live, r.want) || r.writing != nil && w.rules.agrees(live, r.writing):
 		w.contention.confirmed(r.uid, live)
 	case w.rules.agreesButWords(live, r.want):
 		r.settled = r.want // a replica puts it in other words, which do as well
 	default:
-		w.contention.changed(r.uid, live, now)
+		w.contention.changed(r.key.Namespace, r.uid, live, now)
 	}
 }
 
@@ -305,7 +304,7 @@ func (w *Writer) judge(r *record, now time.Time) {
 func (w *Writer) consider(r *record, now time.Time) {
 	if w.done(r) {
 		if r.at >= 0 && lastWriter(r.entries) == w.cfg.RouterName {
-			w.lease.followed(now)
+			w.lease.followed(r.key.Namespace, now)
 		}
 		w.queue.remove(r)
 		r.conflicts, r.failures, r.skipped = 0, 0, false
