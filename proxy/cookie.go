@@ -1,6 +1,10 @@
 package proxy
 
-import "turnout/proxy/field"
+import (
+	"bytes"
+
+	"turnout/proxy/field"
+)
 
 // takeCookie removes every pair called name from a Cookie value (RFC 6265 section
 // 5.4) and returns the first one's value. The other pairs keep their order; rest
@@ -41,6 +45,22 @@ func (ex *Exchange) takeCookie(v []byte, name string) (rest, value []byte, found
 		return whole, nil, false
 	}
 	return m.End(b), value, true
+}
+
+// dropCookie removes the Set-Cookie fields (RFC 6265 section 5.2) that set a cookie called name: an application that sets the
+// sticky cookie of its route, copied from a client most often, would end the stickiness of its clients.
+func dropCookie(fields []Field, name string) []Field {
+	kept := fields[:0]
+	for _, f := range fields {
+		if string(f.Name) == "set-cookie" {
+			pair, _, _ := bytes.Cut(f.Value, constant(";"))
+			if set, _, ok := bytes.Cut(pair, constant("=")); ok && string(field.Trim(set)) == name {
+				continue
+			}
+		}
+		kept = append(kept, f)
+	}
+	return kept
 }
 
 func cookieNamed(pair []byte, name string) ([]byte, bool) {

@@ -67,22 +67,53 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip 
 	}
 	if always || !seen.forwarded {
 		last := constant(proto)
-		if !always && seen.proto {
+		if !always && len(seen.lastProto) > 0 {
 			last = seen.lastProto
 		}
-		b = m.Begin(len(ip) + len(h.Authority) + len(last) + 32)
+		b = m.Begin(len(ip) + 2*len(h.Authority) + 2*len(last) + 32)
 		b = append(b, "for="...)
 		if from.Is6() {
 			b = append(append(append(b, `"[`...), ip...), `]"`...)
 		} else {
 			b = append(b, ip...)
 		}
-		b = append(append(b, ";host="...), h.Authority...)
-		b = append(append(b, ";proto="...), last...)
+		if len(h.Authority) > 0 { // a request of HTTP/1.0 may name none
+			b = appendValue(append(b, ";host="...), h.Authority)
+		}
+		b = appendValue(append(b, ";proto="...), last)
 		h.add("forwarded", m.End(b))
 	}
 	return ip
 }
+
+// appendValue appends a value of a Forwarded parameter: a token as it is, anything else, such as a host with a port, as a
+// quoted-string (RFC 7239 section 4, RFC 9110 section 5.6.4).
+func appendValue(b, value []byte) []byte {
+	if isToken(value) {
+		return append(b, value...)
+	}
+	b = append(b, '"')
+	for _, c := range value {
+		if c == '"' || c == '\\' {
+			b = append(b, '\\')
+		}
+		b = append(b, c)
+	}
+	return append(b, '"')
+}
+
+// isToken reports a token (RFC 9110 section 5.6.2).
+func isToken(value []byte) bool {
+	for _, c := range value {
+		if tokenBytes[c>>6]>>(c&63)&1 == 0 {
+			return false
+		}
+	}
+	return len(value) > 0
+}
+
+// tokenBytes is the set of bytes of a token: ! # $ % & ' * + - . ^ _ ` | ~, digits and letters.
+var tokenBytes = [4]uint64{0x03ff6cfa00000000, 0x57ffffffc7fffffe}
 
 func appendIP(b []byte, ip netip.Addr) []byte {
 	if ip.Is6() && ip.Zone() != "" {

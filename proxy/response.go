@@ -8,8 +8,8 @@ import (
 	"turnout/routing/header"
 )
 
-// stripResponse ends the hop-by-hop fields of the endpoint here.
-func (ex *Exchange) stripResponse(h *Head) {
+// stripResponse ends the hop-by-hop fields of the endpoint here. It tells whether the endpoint sets cookies.
+func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
@@ -19,6 +19,8 @@ func (ex *Exchange) stripResponse(h *Head) {
 			if h.Status != 101 && h.Status != 426 {
 				continue
 			}
+		case kindSetCookie:
+			cookies = true
 		case kindPlain:
 			if h.Options != nil && nominated(h.Options, f.Name) {
 				continue
@@ -27,11 +29,12 @@ func (ex *Exchange) stripResponse(h *Head) {
 		kept = append(kept, f)
 	}
 	h.Fields = kept
+	return cookies
 }
 
 // responsePolicy turns the endpoint's answer into the one the client gets: HSTS, the
 // actions of the route, those of the router, and the sticky cookie last, so that nothing
-// the pod or a route says can touch the router's own cookie. It returns why the answer
+// the pod or a route says can touch the router's own cookie; one of its name by anybody else is removed. It returns why the answer
 // cannot be used, ReasonOK if it can, as requestPolicy does.
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	defer ex.contain(&failed)
@@ -40,7 +43,7 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 		ex.headOut = answerHeadSize(h)
 	}
 	ex.captureResponse(h)
-	ex.stripResponse(h)
+	cookies := ex.stripResponse(h)
 	if pol.HSTS != "" {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.add("strict-transport-security", constant(pol.HSTS))
@@ -52,7 +55,13 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &left) {
 		return ReasonRewrite
 	}
-	if pol.CookieName != "" && !ex.lease.Sticky() {
+	if pol.CookieName == "" {
+		return ReasonOK
+	}
+	if cookies || cfg.ResponseActions != nil {
+		h.Fields = dropCookie(h.Fields, pol.CookieName)
+	}
+	if !ex.lease.Sticky() {
 		ex.addCookie(h, pol)
 	}
 	return ReasonOK

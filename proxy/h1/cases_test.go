@@ -9,6 +9,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/routing/header"
 	"turnout/routing/rewrite"
 )
 
@@ -177,6 +178,56 @@ func TestCookiesOfRequests(t *testing.T) {
 		}
 		if strings.Contains(string(c.Received()), "set-cookie: stick="+valid) != tc.set {
 			t.Errorf("%s: %q", tc.id, c.Received())
+		}
+	}
+}
+
+// TestCookieOfTheSameName: what an application sets under the name of its route's sticky cookie goes no further, and nothing else
+// does not. The table is what HAProxy 2.6 does with "cookie stick insert indirect nocache".
+func TestCookieOfTheSameName(t *testing.T) {
+	sets := []struct {
+		value string
+		goes  bool
+	}{
+		{"stick=evil; path=/", false}, {"\t stick = evil2; a", false}, {"stick=", false}, {"stick=3, b=2; path=/", false}, {"stick", true},
+		{"Stick=up", true}, {"other=1; stick=2", true}, {"a=1, stick=2", true}, {`"stick"=q`, true}, {"sticky=5", true}, {";stick=7", true}, {"", true},
+	}
+	answer := "HTTP/1.1 200 OK\r\n"
+	for _, s := range sets {
+		answer += "Set-Cookie: " + s.value + "\r\n"
+	}
+	for _, tc := range []struct {
+		name            string
+		disabled, valid bool
+		action          string
+	}{{"no cookie", false, false, ""}, {"a valid cookie", false, true, ""}, {"disable_cookies", true, false, ""}, {"an action of the router", false, true, "set-cookie: stick=operator"}} {
+		r := with(t, func(c *proxy.Config) {
+			if tc.action != "" {
+				c.ResponseActions = compiled(t, header.Response, tc.action)
+			}
+		})
+		p := r.pod(1, always(answer+"Content-Length: 0\r\n\r\n"))
+		r.route("app", "app.test", func(s *routing.RouteSpec) {
+			if !tc.disabled {
+				s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
+			}
+		}, p.Addr)
+		own, cookie := r.Servers(0)[0].Cookie(), ""
+		if tc.valid {
+			cookie = "Cookie: stick=" + own + "\r\n"
+		}
+		got := string(r.say("GET / HTTP/1.1\r\nHost: app.test\r\n" + cookie + "\r\n").Received())
+		if strings.Contains(got, "set-cookie: stick="+own+"; path=/\r\n") != (!tc.disabled && !tc.valid) {
+			t.Errorf("%s: the router's own cookie: %q", tc.name, got)
+		}
+		for _, s := range sets {
+			want := s.goes && tc.action == "" || tc.disabled
+			if strings.Contains(got, "set-cookie: "+strings.TrimSpace(s.value)+"\r\n") != want {
+				t.Errorf("%s: %q is to go on: %v; the client got %q", tc.name, s.value, want, got)
+			}
+		}
+		if strings.Contains(got, "operator") {
+			t.Errorf("%s: %q", tc.name, got)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestForwardedFields(t *testing.T) {
 		sent      string
 		has, lack []string
 	}{
-		{routing.ForwardedAppend, "", []string{"x-forwarded-host: app.test:81\r\n", "x-forwarded-port: 8080\r\n", "x-forwarded-proto: http\r\n", ";host=app.test:81;proto=http\r\n", "x-forwarded-for: "}, nil},
+		{routing.ForwardedAppend, "", []string{"x-forwarded-host: app.test:81\r\n", "x-forwarded-port: 8080\r\n", "x-forwarded-proto: http\r\n", ";host=\"app.test:81\";proto=http\r\n", "x-forwarded-for: "}, nil},
 		{routing.ForwardedAppend, sent, []string{"x-forwarded-for: 9.9.9.9\r\n", "x-forwarded-host: evil.test\r\n", "x-forwarded-host: app.test:81\r\n", client}, nil},
 		{routing.ForwardedReplace, sent, []string{"x-forwarded-host: app.test:81\r\n", "x-forwarded-proto: http\r\n"}, []string{"9.9.9.9", "evil.test"}},
 		{routing.ForwardedIfNone, sent, []string{"x-forwarded-port: 8080\r\n", client}, []string{"x-forwarded-host: app.test", "x-forwarded-proto: http\r\n", "proto=http"}},
