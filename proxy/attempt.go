@@ -33,7 +33,9 @@ func (ex *Exchange) attempt(cookie []byte) {
 }
 
 func (ex *Exchange) connect(fresh bool) {
-	ex.attempts++
+	if ex.attempts++; ex.attempts > 1 {
+		add(&ex.w.counts.retries, 1)
+	}
 	up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh)
 	if up == nil {
 		ex.state = stateConnect
@@ -126,7 +128,6 @@ func (ex *Exchange) elsewhere() bool {
 	ex.replayed = true
 	ex.lease.Release()
 	ex.lease = lease
-	add(&ex.w.counts.retries, 1)
 	ex.connect(false)
 	return true
 }
@@ -154,17 +155,14 @@ func (ex *Exchange) retry(f Fault) bool {
 		ex.refused++
 		ex.lease.Release()
 		ex.leased = false
-		add(&ex.w.counts.retries, 1)
 		ex.attempt(nil)
 		return true
 	case FaultStale:
-		add(&ex.w.counts.retries, 1)
 		ex.connect(true)
 		return true
 	case FaultUnanswered:
 		return ex.elsewhere()
 	case FaultUnprocessed: // legal for every method
-		add(&ex.w.counts.retries, 1)
 		ex.connect(false)
 		return true
 	}

@@ -68,7 +68,6 @@ func (r *Relay) Next(again func()) (e *balancer.Endpoint, waiting bool) {
 			add(&r.w.counts.unretried, 1)
 			return nil, false
 		}
-		add(&r.w.counts.retries, 1)
 	}
 	pool := r.route.Pool()
 	in := balancer.Pick{Source: r.client.Addr.Addr(), Rand: r.w.rng.Uint64(), Exclude: r.tried[:r.refused]}
@@ -89,7 +88,9 @@ func (r *Relay) Next(again func()) (e *balancer.Endpoint, waiting bool) {
 
 func (r *Relay) take(l balancer.Lease) *balancer.Endpoint {
 	r.lease, r.leased = l, true
-	r.attempts++
+	if r.attempts++; r.attempts > 1 {
+		add(&r.w.counts.retries, 1)
+	}
 	return l.Endpoint()
 }
 

@@ -143,10 +143,10 @@ func (w *Worker) moved(r *routing.Route, in, out uint64) {
 type Totals struct {
 	Active    int64 // exchanges running now
 	Requests  uint64
-	BytesIn   uint64 // body and tunnel bytes from clients
-	BytesOut  uint64 // body and tunnel bytes to clients
-	Tunnels   uint64 // upgrades and passthrough connections begun
-	Retries   uint64
+	BytesIn   uint64              // body and tunnel bytes from clients
+	BytesOut  uint64              // body and tunnel bytes to clients
+	Tunnels   uint64              // upgrades and passthrough connections begun
+	Retries   uint64              // attempts after the first that were made
 	Unretried uint64              // retries that would have been legal and were beyond the budget of a pool
 	Reasons   [reasonCount]uint64 // by Reason
 

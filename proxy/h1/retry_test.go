@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -174,5 +175,43 @@ func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
 				t.Fatalf("%s: %d requests on %d connections", name, len(p.Requests), len(p.Conns))
 			}
 		}
+	}
+}
+
+// TestRetriesAreAttemptsThatWereMade: what is counted is what endpoints could notice, as the access log has it.
+func TestRetriesAreAttemptsThatWereMade(t *testing.T) {
+	dead := func(n int) (list []netip.AddrPort) {
+		for i := range n {
+			list = append(list, netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(90 + i)}), 80))
+		}
+		return list
+	}
+	lost := func(r *rig) netip.AddrPort { // takes a request and ends
+		p := r.pod(1, nil)
+		p.Answer = func(int, string) string {
+			p.Conns[len(p.Conns)-1].Reset()
+			return ""
+		}
+		return p.Addr
+	}
+	for name, c := range map[string]struct {
+		pods    func(r *rig) []netip.AddrPort
+		retries uint64
+	}{
+		"one that refuses":             {func(*rig) []netip.AddrPort { return dead(1) }, 0},
+		"three that refuse":            {func(*rig) []netip.AddrPort { return dead(3) }, 2},
+		"more than there are attempts": {func(*rig) []netip.AddrPort { return dead(8) }, 3},
+		"one that takes it and ends":   {func(r *rig) []netip.AddrPort { return []netip.AddrPort{lost(r)} }, 0},
+		"none of which any is there":   {func(*rig) []netip.AddrPort { return nil }, 0},
+		"one that answers at once":     {func(r *rig) []netip.AddrPort { return []netip.AddrPort{r.pod(1, always(ok("x"))).Addr} }, 0},
+	} {
+		r := newRig(t)
+		r.route("app", "app.test", nil, c.pods(r)...)
+		r.say(get)
+		var sums proxy.Totals
+		if r.worker.Totals(&sums); sums.Retries != c.retries || uint64(r.logged[0].Retries) != c.retries {
+			t.Errorf("%s: %d retries counted, %d logged, want %d", name, sums.Retries, r.logged[0].Retries, c.retries)
+		}
+		r.wantQuiet()
 	}
 }

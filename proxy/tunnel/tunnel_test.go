@@ -190,6 +190,10 @@ func TestPassthroughWithoutEndpoint(t *testing.T) {
 		t.Fatal("the client was left waiting")
 	}
 	r.wantEnded(proxy.ReasonConnect)
+	var sums proxy.Totals
+	if r.worker.Totals(&sums); sums.Retries != 0 {
+		t.Errorf("%d retries of the only endpoint", sums.Retries)
+	}
 }
 
 func TestPassthroughClientLeavesBeforeTheEndpointStands(t *testing.T) {
