@@ -2,13 +2,30 @@ package session
 
 // Buffers lends memory for bytes that wait in streams, last used first. It is shared by the Sessions of one loop; a
 // stream with nothing waiting has none.
-type Buffers struct{ free [][]byte }
+type Buffers struct {
+	free [][]byte
+	held int // bytes that wait for sinks
+}
 
 const (
 	bufferSize = 16 << 10
 	keptSize   = 128 << 10 // larger ones are left to the collector
 	keptCount  = 64
 )
+
+// waiting is how many bytes wait for the sinks of all Sessions.
+func (b *Buffers) waiting() int {
+	if b == nil {
+		return 0
+	}
+	return b.held
+}
+
+func (b *Buffers) hold(n int) {
+	if b != nil {
+		b.held += n
+	}
+}
 
 func (b *Buffers) get() []byte {
 	if b == nil || len(b.free) == 0 {

@@ -225,11 +225,8 @@ func (st *Stream) take(p []byte) {
 	s, id := st.s, st.id
 	if st.paused || st.in.len() > 0 {
 		st.in.append(s.cfg.Buffers, p)
-		s.held += len(p)
+		s.hold(len(p))
 		st.win.paused = true
-		if s.held > freeWaiting {
-			s.in.paused = true
-		}
 		s.credit(len(p))
 		return
 	}
@@ -238,6 +235,12 @@ func (st *Stream) take(p []byte) {
 	if st.is(s, id) {
 		st.used(len(p))
 	}
+}
+
+// hold counts bytes that wait for a sink.
+func (s *Session) hold(n int) {
+	s.held += n
+	s.cfg.Buffers.hold(n)
 }
 
 // finish notes the end of the peer's message.
@@ -304,8 +307,7 @@ func (st *Stream) present() {
 			return
 		}
 		st.in.advance(s.cfg.Buffers, len(p))
-		s.held -= len(p)
-		s.credit(0)
+		s.hold(-len(p))
 		st.used(len(p))
 	}
 	if st.is(s, id) && !st.paused && st.in.len() == 0 && st.recvEnd && !st.told {

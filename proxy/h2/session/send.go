@@ -5,6 +5,7 @@ import "turnout/proxy/h2/wire"
 // Drained tells the session that its output is not congested any more.
 func (s *Session) Drained() {
 	s.unread = 0
+	s.grant()
 	s.pump()
 	s.tellDrained()
 }

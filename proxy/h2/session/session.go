@@ -15,6 +15,9 @@ type Output interface {
 	SetBuffer(b []byte)
 	// Congested says that enough is queued for now: DATA waits until Session.Drained.
 	Congested() bool
+	// BytesWritten counts the bytes that have left, Pending those that are queued.
+	BytesWritten() uint64
+	Pending() int
 }
 
 // Host carries the bytes of a Session and serves what its peer asks for.
@@ -74,8 +77,9 @@ type Session struct {
 	block    headerBlock
 	cur      current
 	in       inWindow // of the connection
-	owed     int      // received bytes that its window was not opened again for
 	held     int      // bytes that wait in paused streams
+	grown    int32    // by how much the windows of all streams have grown
+	granted  int      // WINDOW_UPDATEs queued, or not, since the output is congested
 	frames   budget
 	resets   budget
 
@@ -84,10 +88,11 @@ type Session struct {
 	initial    int64 // window of a new stream
 	maxOpen    int64 // streams this side may have open
 	lastOwn    uint32
-	updates    int  // WINDOW_UPDATEs that DATA frames have paid for
-	unread     int  // frames the peer asked for since its output is congested
-	encoded    bool // the first header block is out
-	blockAt    int  // where the header block that is being written begins
+	sent       uint64 // bytes of DATA, of all streams
+	updates    int    // WINDOW_UPDATEs that DATA frames have paid for
+	unread     int    // frames the peer asked for since its output is congested
+	encoded    bool   // the first header block is out
+	blockAt    int    // where the header block that is being written begins
 	waiting    []*Stream
 	next       int       // of waiting: whose turn it is
 	lastData   *Stream   // the last frame queued is DATA of this stream,
@@ -140,7 +145,7 @@ func (s *Session) Start(cfg *Config, host Host, out Output) {
 		b = wire.AppendSetting(b, wire.EnableConnectProtocol, 1)
 	}
 	wire.PutLength(b[at:], len(b)-at-wire.HeaderSize)
-	s.in = inWindow{size: connWindow, left: connWindow, most: maxConnWindow}
+	s.in = inWindow{size: connWindow, left: connWindow}
 	b = wire.AppendWindowUpdate(b, 0, connWindow-firstWindow)
 	s.commit(b)
 }

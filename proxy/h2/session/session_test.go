@@ -15,11 +15,14 @@ import (
 type pipe struct {
 	b    []byte
 	room int
+	gone uint64 // bytes that were taken
 }
 
 func (p *pipe) Buffer() []byte         { return p.b }
 func (p *pipe) BufferFor(n int) []byte { return slices.Grow(p.b, n) }
 func (p *pipe) SetBuffer(b []byte)     { p.b = b }
+func (p *pipe) BytesWritten() uint64   { return p.gone }
+func (p *pipe) Pending() int           { return len(p.b) }
 func (p *pipe) Congested() bool        { return p.room >= 0 && len(p.b) > p.room }
 
 // side is one end of a connection between two Sessions, and its Host.
@@ -27,6 +30,7 @@ type side struct {
 	s      Session
 	out    pipe
 	opened []*echo
+	all    []*echo // requests
 	woken  bool
 	now    int64
 }
@@ -148,7 +152,7 @@ func (d *duo) carry(from, to *side) bool {
 	if len(p) == 0 {
 		return false
 	}
-	from.out.b = nil
+	from.out.b, from.out.gone = nil, from.out.gone+uint64(len(p))
 	var kept []byte
 	for len(p) > 0 {
 		k := min(len(p), 777)
@@ -168,6 +172,7 @@ func (d *duo) carry(from, to *side) bool {
 func (d *duo) request() *echo {
 	e := &echo{side: &d.client}
 	e.Bind(e)
+	d.client.all = append(d.client.all, e)
 	d.client.s.Request(&e.Stream)
 	e.EndHead(wire.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), []byte("?q")), false)
 	return e

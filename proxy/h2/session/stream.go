@@ -47,6 +47,7 @@ type Stream struct {
 	full    bool   // SendData answered true
 	listed  bool   // in Session.waiting
 	sent    uint64 // bytes of DATA that windows had room for
+	mark    uint64 // bytes of the connection that are out when all that the stream has queued is
 
 	// Receiving.
 	win      inWindow
@@ -72,12 +73,35 @@ func (st *Stream) Waiting() int { return st.out.len() }
 // Sent is the number of body bytes that were sent, or wait only for the connection.
 func (st *Stream) Sent() uint64 { return st.sent }
 
+// Progress is how much of the stream's output the peer has taken, in bytes that only grow, and how much it has yet to. What
+// waits for the stream's own window is not moved by what other streams do; what waits for the connection is, because
+// its turn comes nearer; and what is queued has left when all that was queued before has.
+func (st *Stream) Progress() (taken uint64, left int) {
+	s := st.s
+	if s == nil {
+		return st.sent, 0
+	}
+	written := s.out.BytesWritten()
+	switch n := st.out.len(); {
+	case n > 0 && st.window <= 0:
+		return st.sent, n
+	case n > 0:
+		return st.sent + written + s.sent, n
+	case written < st.mark:
+		return st.sent + written, int(st.mark - written)
+	}
+	return st.sent, 0
+}
+
+// queued notes where the last byte of the stream stands in the output.
+func (st *Stream) queued() { st.mark = st.s.out.BytesWritten() + uint64(st.s.out.Pending()) }
+
 // start makes st the stream id of s.
 func (st *Stream) start(s *Session, id uint32) {
 	st.s, st.id, st.window = s, id, s.initial
-	st.win = inWindow{size: firstWindow, left: firstWindow, most: maxWindow}
+	st.win = inWindow{size: firstWindow, left: firstWindow}
 	st.declared, st.received = -1, 0
-	st.sendEnd, st.endOut, st.full, st.sent = false, false, false, 0
+st.sendEnd, st.endOut, st.full, st.sent, st.mark = false, false, false, 0, 0
 	st.recvEnd, st.told, st.paused, st.Halves, st.Answered = false, false, false, false, false
 	s.add(st)
 }
@@ -97,6 +121,7 @@ func (st *Stream) BeginHead() []byte {
 func (st *Stream) EndHead(b []byte, end bool) {
 	if s := st.s; s != nil {
 		s.endBlock(b, end)
+		st.queued()
 		if end {
 			st.ended()
 		}
@@ -176,6 +201,7 @@ func (st *Stream) write(p []byte, most int) int {
 	st.window -= int64(n)
 	s.window -= int64(n)
 	st.sent += uint64(n)
+	s.sent += uint64(n)
 	b := s.out.BufferFor(n + (n/wire.FrameSize+1)*wire.HeaderSize)
 	at := 0
 	for left := p[:n]; len(left) > 0; {
@@ -192,6 +218,7 @@ func (st *Stream) write(p []byte, most int) int {
 	end := len(b)
 	s.commit(b)
 	s.lastData, s.lastDataAt = st, [2]int{at, end}
+	st.queued()
 	return n
 }
 
@@ -250,6 +277,7 @@ func (st *Stream) flushEnd() {
 // section 8.1).
 func (st *Stream) ended() {
 	st.sendEnd = true
+	st.queued()
 	switch server := !st.s.cfg.Client && !st.Halves; {
 	case st.recvEnd && (st.told || server):
 		st.complete()
@@ -310,7 +338,8 @@ func (st *Stream) close(code wire.Code, refused bool) {
 	if s.cur.st == st {
 		s.cur.st = nil
 	}
-	held := st.in.len()
+	s.hold(-st.in.len())
+	s.grown -= st.win.size - firstWindow
 	st.out.release(s.cfg.Buffers)
 	st.in.release(s.cfg.Buffers)
 	if cap(st.tail) > keptTail {
@@ -318,10 +347,6 @@ func (st *Stream) close(code wire.Code, refused bool) {
 	}
 	st.tail, st.trailers = st.tail[:0], nil
 	st.s = nil
-	if held > 0 {
-		s.held -= held
-		s.credit(0)
-	}
 	st.sink.OnClosed(code, refused)
 }
 
