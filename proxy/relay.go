@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
@@ -151,6 +152,9 @@ func (r *Relay) Moved(in, out uint64) {
 	r.bytesOut += out
 	r.w.moved(r.route, in, out)
 }
+
+// Cut counts that the connection was half closed and silent for too long.
+func (r *Relay) Cut() { r.w.Reached(bound.TunnelFin) }
 
 // Done accounts, and gives back what the connection held. Only the first call counts.
 func (r *Relay) Done(reason Reason) {

@@ -24,6 +24,13 @@ type Handler interface {
 	Closed(c *Conn, err error)
 }
 
+// Leaver is a Handler that wants to know at once that its peer ended its sending side or that the connection failed, although
+// Data or EOF may not say so for long, because the Conn is paused or its Splice waits for the other side.
+type Leaver interface {
+	// Left comes at most once, after what the event brought was presented, and not when EOF or Closed has come already.
+	Left(c *Conn)
+}
+
 type state uint8
 
 const (
@@ -153,6 +160,15 @@ func (c *Conn) BytesRead() uint64 { return c.nread }
 // BytesWritten counts the bytes the system took for the wire so far.
 func (c *Conn) BytesWritten() uint64 { return c.nwritten }
 
+// BytesTaken counts those of BytesWritten that the peer's system has acknowledged, as far as this system says; it costs a
+// system call.
+func (c *Conn) BytesTaken() uint64 {
+	if s, ok := c.sock.(interface{ unacknowledged() int }); ok && c.state != stateDead && c.state != stateConnecting {
+		return c.nwritten - min(c.nwritten, uint64(max(s.unacknowledged(), 0)))
+	}
+	return c.nwritten
+}
+
 // SetHandler makes h get the events from the next one on. Input that the old handler left
 // unconsumed is presented to h in the same turn, at once if this is called inside Data.
 func (c *Conn) SetHandler(h Handler) {
@@ -166,6 +182,10 @@ func (c *Conn) SetHandler(h Handler) {
 
 // Ended says that EOF was called: for a handler that takes over from another.
 func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
+
+// Leaving says that the peer is known to have ended its sending side, or the connection to have failed, whether or not the
+// handler was told: for a handler that takes over from another, see Leaver.
+func (c *Conn) Leaving() bool { return c.flags&(flagHup|flagFailed|flagEnded|flagTold) != 0 }
 
 // Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the
 // connection is still reported, unless bytes that came before it are waiting. Who pauses often, because
@@ -240,6 +260,7 @@ func (c *Conn) event(ev events) {
 			return
 		}
 	}
+	leaves := ev&(evHup|evErr) != 0 && c.flags&(flagHup|flagFailed) == 0
 	if ev&(evIn|evHup|evErr) != 0 {
 		c.flags |= flagReadable
 		if ev&evHup != 0 {
@@ -259,4 +280,9 @@ func (c *Conn) event(ev events) {
 		}
 	}
 	c.serve()
+	if leaves && c.state == stateOpen && c.flags&flagTold == 0 {
+		if h, ok := c.h.(Leaver); ok {
+			h.Left(c)
+		}
+	}
 }

@@ -270,6 +270,14 @@ func (e *memEnd) spaceChanged() {
 	}
 }
 
+// unacknowledged is what the other end has not read.
+func (e *memEnd) unacknowledged() int {
+	if e.other == nil || e.dead {
+		return 0
+	}
+	return len(e.other.flight) + len(e.other.arrived)
+}
+
 func (e *memEnd) write(p []byte) (int, error) { return e.writev(p, nil) }
 
 func (e *memEnd) writev(a, b []byte) (int, error) {

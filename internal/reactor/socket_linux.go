@@ -122,6 +122,15 @@ func (s *epollSocket) sendmsg(m *unix.Msghdr) (int, error) {
 	}
 }
 
+// unacknowledged is how many bytes were written that the peer has not acknowledged; a FIN counts as one.
+func (s *epollSocket) unacknowledged() int {
+	n, err := unix.IoctlGetInt(int(s.fd), unix.SIOCOUTQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 func (s *epollSocket) closeWrite() error {
 	_, _, e := syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(s.fd), unix.SHUT_WR, 0)
 	if e != 0 {

@@ -3,6 +3,7 @@ package h1
 import (
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 	"turnout/proxy/tunnel"
@@ -113,7 +114,9 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.timer.Stop()
 	sc.recycle()
 	sc.s.conns.Remove(sc, sc.client.Secure)
-	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: sc.s.timeouts.ClientFin, ServerFin: sc.s.timeouts.ServerFin, Moved: moved, Done: done})
+	limits, worker := sc.s.timeouts, sc.s.worker
+	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Moved: moved, Done: done,
+		Cut: func() { worker.Reached(bound.TunnelFin) }})
 	return true
 }
 

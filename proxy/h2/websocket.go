@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/wire"
@@ -101,7 +102,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	st.EndHead(appendHead(st.BeginHead(), h), false)
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
-	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin}
+	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin, reached: st.sc.s.worker.Reached}
 	t.watch = tunnel.NewWatch(st.sc.c, idle, t.bytes, t.expire)
 	st.tunnel = t
 	t.c.SetHandler(t)
@@ -110,6 +111,12 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 		t.clientEnd()
 	}
 	st.Resume()
+	switch {
+	case t.c.Ended():
+		t.EOF(t.c)
+	case t.c.Leaving():
+		t.Left(t.c)
+	}
 	return true
 }
 
@@ -123,22 +130,35 @@ type streamTunnel struct {
 	moved    func(in, out uint64)
 	done     func()
 	in, out  uint64 // bytes from and to the client
+	queued   uint64 // bytes that the stream had sent when bytes looked last
+	behind   uint64 // how many bytes the client's connection will have written when all of these have gone
 	podEnded bool   // the endpoint sends nothing more
 	closed   bool   // its connection is
+
+	reached func(bound.Name)
 
 	clientFin, serverFin time.Duration
 }
 
-// bytes grows with what either side takes: the client may be slow.
+// bytes grows with what either side takes: it may be slow. Of what the client's connection takes, that of other streams behind
+// the bytes of this one does not count.
 func (t *streamTunnel) bytes() uint64 {
+	n := t.in + t.out + t.c.BytesTaken()
 	if t.st == nil {
-		return t.in + t.out
+		return n
 	}
-	return t.in + t.out + t.st.Sent()
+	c, sent := t.st.sc.c, t.st.Sent()
+	if sent != t.queued {
+		t.queued, t.behind = sent, c.BytesWritten()+uint64(c.Pending())
+	}
+	return n + sent + min(c.BytesTaken(), t.behind)
 }
 
 // expire ends a tunnel that has been silent, or half closed, for too long.
-func (t *streamTunnel) expire() {
+func (t *streamTunnel) expire(halfClosed bool) {
+	if halfClosed {
+		t.reached(bound.TunnelFin)
+	}
 	if t.st != nil {
 		code := wire.Cancel
 		if t.podEnded && t.st.Waiting() == 0 {
@@ -169,6 +189,9 @@ func (t *streamTunnel) clientEnd() {
 func (t *streamTunnel) gone() {
 	t.st = nil
 	if !t.closed {
+		if t.c.Pending() > 0 {
+			t.watch.HalfClosed(t.clientFin)
+		}
 		t.c.Close()
 	}
 }
@@ -199,6 +222,9 @@ func (t *streamTunnel) EOF(*reactor.Conn) {
 		t.st.SendEnd(nil)
 	}
 }
+
+// Left implements reactor.Leaver: the endpoint left, and what it sent before waits for the client.
+func (t *streamTunnel) Left(*reactor.Conn) { t.watch.HalfClosed(t.serverFin) }
 
 // Drained implements reactor.Handler: the endpoint takes bytes again.
 func (t *streamTunnel) Drained(*reactor.Conn) {

@@ -89,7 +89,7 @@ func TestPanicOfWatch(t *testing.T) {
 	n := reactor.NewNetwork(1)
 	loop := n.NewLoop(reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++ }})
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler {
-		NewWatch(c, time.Second, func() uint64 { return 0 }, func() { bad = true; panicOnce(&bad) })
+		NewWatch(c, time.Second, func() uint64 { return 0 }, func(bool) { bad = true; panicOnce(&bad) })
 		return &looker{}
 	})
 	if err != nil {

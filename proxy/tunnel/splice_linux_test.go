@@ -63,13 +63,6 @@ func startSpliced(t *testing.T, idle time.Duration) *splicedRig {
 	return r
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // send sends n bytes and waits until want have come.
 func (r *splicedRig) send(from, to net.Conn, n, want int) {
 	r.t.Helper()
@@ -166,7 +159,7 @@ func TestWatchReadsCounts(t *testing.T) {
 	n := reactor.NewNetwork(1)
 	loop := n.NewLoop(reactor.Config{})
 	count, ended := uint64(0), false
-	NewWatch(loop.Dial(podA, &looker{}, 0), 8*time.Second, func() uint64 { return count }, func() { ended = true })
+	NewWatch(loop.Dial(podA, &looker{}, 0), 8*time.Second, func() uint64 { return count }, func(bool) { ended = true })
 	for range 20 {
 		n.Advance(5 * time.Second)
 		count++
@@ -177,5 +170,26 @@ func TestWatchReadsCounts(t *testing.T) {
 	n.Advance(10 * time.Second)
 	if !ended {
 		t.Error("kept without a byte")
+	}
+}
+
+// TestSplicedClientLeavesWithBytesUnderWay: a pod that takes nothing does not keep the tunnel of a client that left.
+func TestSplicedClientLeavesWithBytesUnderWay(t *testing.T) {
+	for name, reset := range map[string]bool{"FIN": false, "RST": true} {
+		r := startSpliced(t, time.Hour)
+		must(t, r.client.SetWriteDeadline(time.Now().Add(time.Second/2)))
+		if _, err := r.client.Write(make([]byte, 64<<20)); err == nil {
+			t.Fatal("the pod's connection has no end")
+		}
+		if reset {
+			must(t, r.client.SetLinger(0))
+		}
+		must(t, r.client.Close())
+		if !reset { // the FIN has room once the router's receive queue has
+			go func() { _, _ = io.CopyN(io.Discard, r.pod, 16<<20) }()
+		}
+		if rec := <-r.ended; rec.Reason != proxy.ReasonTunnelClosed {
+			t.Errorf("%s: ended with %v", name, rec.Reason)
+		}
 	}
 }

@@ -22,9 +22,11 @@ type Config struct {
 	Idle time.Duration // silence in both directions that ends the tunnel; 0 = never
 	// Opening is the same until bytes have gone both ways; 0 = Idle.
 	Opening time.Duration
-	// ClientFin is how long the direction to a may stay open after a, the client, ended its sending without a byte moving;
-	// ServerFin the same for b. 0 = no limit.
+	// ClientFin is how long the tunnel may go on without a byte moving after a, the client, ended its sending; ServerFin the
+	// same for b. Bytes have moved when the peer took them. 0 = no limit.
 	ClientFin, ServerFin time.Duration
+	// Cut is called on the loop when ClientFin or ServerFin ended the tunnel. May be nil.
+	Cut func()
 	// Moved is called on the loop whenever bytes were sent, with how many more those to b and to a are. May be nil.
 	Moved func(toB, toA uint64)
 	// Done is called on the loop when both connections are closed. May be nil.
@@ -48,7 +50,6 @@ type side struct {
 	c       *reactor.Conn
 	peer    *side
 	copied  uint64 // bytes read here and written to the peer in user space
-	splice  *reactor.Splice
 	started bool
 	ended   bool // input is over
 	closed  bool
@@ -64,25 +65,39 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 	if cfg.Opening > 0 {
 		t.opening, idle = true, cfg.Opening
 	}
-	t.watch = NewWatch(a, idle, t.total, t.Close)
+	t.watch = NewWatch(a, idle, t.total, t.expire)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
 	a.Settle()
 	b.Settle()
 	a.Resume()
 	b.Resume()
+	t.a.begin()
+	t.b.begin()
 	return t
 }
 
-// total is everything both directions have moved so far.
-func (t *Tunnel) total() uint64 { return t.a.sent() + t.b.sent() }
-
-func (s *side) sent() uint64 {
-	n := s.copied
-	if s.splice != nil {
-		n += s.splice.Bytes()
+// begin takes note of what was known of a connection before it became part of a tunnel.
+func (s *side) begin() {
+	switch {
+	case s.c.Ended():
+		s.EOF(s.c)
+	case s.c.Leaving():
+		s.Left(s.c)
 	}
-	return n
+}
+
+// total is everything both directions have moved so far: what was read, and what the peers took of it.
+func (t *Tunnel) total() uint64 {
+	return t.a.copied + t.b.copied + t.a.c.BytesTaken() + t.b.c.BytesTaken()
+}
+
+// expire ends a tunnel that was silent for too long.
+func (t *Tunnel) expire(halfClosed bool) {
+	if halfClosed && t.cfg.Cut != nil {
+		t.cfg.Cut()
+	}
+	t.Close()
 }
 
 // Close ends the tunnel at once.
@@ -128,7 +143,7 @@ func (s *side) trySplice() {
 		s.refused = true
 		return
 	}
-	s.splice, s.started = sp, true
+	s.started = true
 	sp.OnMove(s.moved)
 }
 
@@ -162,11 +177,22 @@ func (s *side) EOF(*reactor.Conn) {
 	if !s.peer.closed && !s.started {
 		s.peer.c.CloseWrite()
 	}
-	if s == &t.a {
-		t.watch.HalfClosed(t.cfg.ClientFin)
-		return
+	t.watch.HalfClosed(s.fin())
+}
+
+// fin is how long a tunnel may go on without a byte moving once this side has ended its sending.
+func (s *side) fin() time.Duration {
+	if s == &s.t.a {
+		return s.t.cfg.ClientFin
 	}
-	t.watch.HalfClosed(t.cfg.ServerFin)
+	return s.t.cfg.ServerFin
+}
+
+// Left implements reactor.Leaver: who sent more than the other side takes, and left, does not keep the tunnel.
+func (s *side) Left(*reactor.Conn) {
+	if !s.ended {
+		s.t.watch.HalfClosed(s.fin())
+	}
 }
 
 // Drained implements reactor.Handler: the peer of this side may send again.
@@ -182,6 +208,9 @@ func (s *side) Closed(*reactor.Conn, error) {
 	t := s.t
 	t.open--
 	if !s.peer.closed {
+		if s.peer.c.Pending() > 0 {
+			t.watch.HalfClosed(s.fin())
+		}
 		s.peer.c.Close()
 	}
 	if t.open > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
@@ -45,6 +46,14 @@ type rig struct {
 	busy   atomic.Bool     // proxy.Config.Overloaded
 	log    proxy.AccessLog // nil = logged gets the records
 	bad    *bool           // of clock
+	bounds bound.Counts
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
@@ -82,7 +91,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	if r.log == nil {
 		r.log = &r.logged
 	}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}); err != nil {
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Bounds: &r.bounds}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}

@@ -11,24 +11,24 @@ import (
 const idleSteps = 8
 
 // Watch ends a tunnel that is silent, or half closed without a byte moving, for too
-// long. Nothing but byte counts tells whether a spliced tunnel lives, so it looks at
-// them. It belongs to the loop of its connection.
+// long. Nothing but byte counts tells whether a spliced tunnel lives, or a slow peer takes what is queued for it, so it looks
+// at them. It belongs to the loop of its connection.
 type Watch struct {
 	loop   *reactor.Loop
 	timer  *reactor.Timer
 	bytes  func() uint64
-	end    func()
+	end    func(halfClosed bool)
 	idle   time.Duration
 	moved  uint64        // bytes when the timer last looked
 	silent int           // steps without a byte
-	fin    int64         // when the first direction ended, or a byte moved last after that; 0 before
-	wait   time.Duration // how long it may stay half closed, once a direction ended
+	fin    int64         // when the first direction ended, or a byte was seen to have moved last after that
+	wait   time.Duration // how long it may stay half closed, once a direction ended; 0 before
 }
 
 // NewWatch begins to watch: end is called once both directions have moved nothing for
-// idle, 0 = never, bytes being what they have moved so far. c is the client's connection: it
-// ends if one of the two functions panics.
-func NewWatch(c *reactor.Conn, idle time.Duration, bytes func() uint64, end func()) *Watch {
+// idle, 0 = never, or since one of them ended (halfClosed), bytes being what they have moved so far. c is the client's
+// connection: it ends if one of the two functions panics.
+func NewWatch(c *reactor.Conn, idle time.Duration, bytes func() uint64, end func(halfClosed bool)) *Watch {
 	w := &Watch{loop: c.Loop(), idle: idle, bytes: bytes, end: end}
 	w.timer = c.NewTimer(w.look)
 	w.arm()
@@ -41,10 +41,17 @@ func (w *Watch) SetIdle(idle time.Duration) {
 	w.arm()
 }
 
-// HalfClosed tells that a direction has ended; the other may go on for limit without
-// a byte moving, 0 = no limit.
+// HalfClosed tells that a direction has ended; the tunnel may go on for limit without
+// a byte moving, 0 = no limit. Of several limits the shortest counts.
 func (w *Watch) HalfClosed(limit time.Duration) {
-	w.fin, w.wait = w.loop.Now(), limit
+	if limit <= 0 {
+		return
+	}
+	if w.wait == 0 || limit < w.wait {
+		w.wait = limit
+	}
+	w.note()
+	w.fin = w.loop.Now()
 	w.arm()
 }
 
@@ -61,17 +68,25 @@ func (w *Watch) arm() {
 	}
 }
 
+// note reports that bytes have moved since it was called last.
+func (w *Watch) note() bool {
+	now := w.bytes()
+	if now == w.moved {
+		return false
+	}
+	w.moved, w.silent = now, 0
+	return true
+}
+
 func (w *Watch) look() {
-	if now := w.bytes(); now != w.moved {
-		w.moved, w.silent = now, 0
-		if w.fin != 0 {
-			w.fin = w.loop.Now()
-		}
+	if w.note() {
+		w.fin = w.loop.Now()
 	} else {
 		w.silent++
 	}
-	if w.wait > 0 && w.loop.Now()-w.fin >= int64(w.wait) || w.idle > 0 && w.silent >= idleSteps {
-		w.end()
+	halfClosed := w.wait > 0 && w.loop.Now()-w.fin >= int64(w.wait)
+	if halfClosed || w.idle > 0 && w.silent >= idleSteps {
+		w.end(halfClosed)
 		return
 	}
 	w.arm()

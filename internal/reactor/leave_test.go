@@ -1,0 +1,82 @@
+package reactor
+
+import "testing"
+
+// leaver is a Handler that is told of a peer that leaves.
+type leaver struct {
+	logHandler
+	left int
+}
+
+func (h *leaver) Left(*Conn) { h.left++ }
+
+// TestLeft: who does not present input is told that its peer left all the same, once, and nobody is told twice.
+func TestLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pause bool
+		leave func(p *Peer)
+		left  int
+	}{
+		"FIN":         {false, (*Peer).CloseWrite, 0},
+		"RST":         {false, (*Peer).Reset, 0},
+		"FIN, paused": {true, (*Peer).CloseWrite, 1},
+		"RST, paused": {true, (*Peer).Reset, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := NewNetwork(1)
+			l := n.NewLoop(Config{})
+			h := &leaver{}
+			var conn *Conn
+			_, err := l.Listen(memAddr, func(c *Conn) Handler { conn = c; return h })
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := n.Connect(memAddr)
+			n.Run()
+			if conn.Leaving() {
+				t.Fatal("leaves already")
+			}
+			if tc.pause {
+				l.Post(conn.Pause)
+				n.Run()
+			}
+			p.Write([]byte("under way"))
+			n.Run()
+			tc.leave(p)
+			n.Run()
+			if h.left != tc.left || tc.pause && !conn.Leaving() {
+				t.Errorf("told %d times, want %d; leaving: %v", h.left, tc.left, conn.Leaving())
+			}
+			l.Post(conn.Resume)
+			n.Run()
+			if string(h.input) != "under way" || h.left != tc.left {
+				t.Errorf("got %q, told %d times", h.input, h.left)
+			}
+		})
+	}
+}
+
+// TestBytesTaken: what was written counts when the peer has it.
+func TestBytesTaken(t *testing.T) {
+	n := NewNetwork(1)
+	l := n.NewLoop(Config{})
+	var conn *Conn
+	_, err := l.Listen(memAddr, func(c *Conn) Handler { conn = c; return &logHandler{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := n.Connect(memAddr)
+	p.StopReading()
+	p.ReadWindow(1000)
+	n.Run()
+	l.Post(func() { conn.Write(make([]byte, 1500)) })
+	n.Run()
+	for i, want := range []uint64{0, 1000, 1500} {
+		if got := conn.BytesTaken(); got != want {
+			t.Errorf("step %d: %d bytes taken, want %d (%d written)", i, got, want, conn.BytesWritten())
+		}
+		p.StartReading()
+		p.StopReading()
+		n.Run()
+	}
+}
