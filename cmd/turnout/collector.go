@@ -14,7 +14,7 @@ import (
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
 const (
 	headroom     = 24 << 20 // bytes
-	mostHeadroom = 8 * headroom
+	mostHeadroom = 2 * headroom
 	usualPercent = 100
 	mostPercent  = 400
 

@@ -30,36 +30,42 @@ func readMemory() memory {
 	return memory{allocated: at(0), live: at(1), held: held, other: at(5) - at(6) - held}
 }
 
-// A minute in which little is allocated is quiet. Only what is worth a collection is
-// returned: a quarter of what is in use takes many quiet minutes to become garbage, and
-// little garbage comes with little to collect.
+// What was a flood a moment ago, the reading of a cluster for example, or a thousand busy connections, has left garbage that nobody
+// collects while little is allocated: memory is returned in the first quiet period after it, and not again before the process has
+// taken as much anew. Under load the collector knows better.
 const (
-	quietBytes = 16 << 20
-	worthBytes = 2 << 20
+	returnPeriod = 10 * time.Second // between two looks
+	quietBytes   = 3 << 20          // allocated in a period that is quiet
+	worthBytes   = 2 << 20          // of the system, worth a collection; an eighth of what is in use if that is more
 )
 
-// returnable reports whether memory should be returned after a minute that began with
-// before: reading a cluster or writing much status has left garbage as large as what is
-// in use, and now nothing happens. Under load the collector knows better.
-func (m memory) returnable(before memory) bool {
-	return m.allocated-before.allocated < quietBytes && m.held > m.live+max(m.live/4, worthBytes)
+// returner decides when memory is returned to the system.
+type returner struct {
+	before memory // at the last look
+	kept   uint64 // bytes of the heap that were held after memory was returned last
 }
 
-// returnMemory gives memory back to the system in quiet minutes until ctx is done.
+// due reports whether memory should be returned now.
+func (r *returner) due(now memory) bool {
+	quiet := now.allocated-r.before.allocated < quietBytes
+	r.before = now
+	return quiet && now.held > r.kept+max(r.kept/8, worthBytes)
+}
+
+// returnMemory gives memory back to the system in quiet periods until ctx is done.
 func returnMemory(ctx context.Context) {
-	minute := time.NewTicker(time.Minute)
-	defer minute.Stop()
-	before := readMemory()
+	ticker := time.NewTicker(returnPeriod)
+	defer ticker.Stop()
+	r := returner{before: readMemory()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-minute.C:
+		case <-ticker.C:
 		}
-		now := readMemory()
-		if now.returnable(before) {
+		if r.due(readMemory()) {
 			debug.FreeOSMemory()
+			r.kept = readMemory().held
 		}
-		before = now
 	}
 }

@@ -5,20 +5,29 @@ import (
 	"testing"
 )
 
-func TestReturnable(t *testing.T) {
+func TestReturner(t *testing.T) {
 	const mib = 1 << 20
-	f := func(want bool, allocated, live, held uint64) {
-		t.Helper()
-		now := memory{allocated: 1000*mib + allocated*mib, live: live * mib, held: held * mib}
-		if got := now.returnable(memory{allocated: 1000 * mib}); got != want {
-			t.Errorf("%d MiB allocated, %d live, %d held: %v", allocated, live, held, got)
+	r := returner{before: memory{allocated: 100 * mib}, kept: 20 * mib}
+	for i, look := range []struct {
+		allocated, held uint64 // MiB; the former since the look before
+		want            bool
+	}{
+		{1, 21, false},   // nothing happened
+		{500, 60, false}, // a flood
+		{4, 80, false},   // and its rest
+		{1, 80, true},    // over
+		{1, 24, false},   // returned already
+		{2, 22, false},   // what is there was in use when it was returned
+		{2, 27, true},    // slowly, but it has grown
+	} {
+		now := memory{allocated: r.before.allocated + look.allocated*mib, held: look.held * mib}
+		if got := r.due(now); got != look.want {
+			t.Errorf("look %d: %v", i, got)
+		}
+		if look.want {
+			r.kept = 22 * mib
 		}
 	}
-	f(true, 1, 80, 160)
-	f(false, 20, 80, 160) // something happens
-	f(false, 1, 80, 99)   // not worth it
-	f(false, 1, 4, 6)
-	f(true, 0, 4, 7)
 }
 
 func TestReadMemory(t *testing.T) {
