@@ -117,6 +117,10 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	if w.cfg.MonitorPath != "" && ex.monitored(h) {
 		return
 	}
+	if ex.client.Own {
+		ex.confirm(h)
+		return
+	}
 	if w.overloaded() {
 		ex.answer(503, ReasonOverload)
 		return

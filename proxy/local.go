@@ -41,12 +41,24 @@ func (ex *Exchange) monitored(h *Head) bool {
 	if ex.client.Secure || string(h.Path) != ex.w.cfg.MonitorPath || len(h.Query) > 0 || ex.extended() {
 		return false
 	}
+	ex.serving()
+	return true
+}
+
+// confirm answers the router itself: what answers clients answers it, up to the choice of a route. No tenant's route has a say in it.
+func (ex *Exchange) confirm(h *Head) {
+	ex.table = ex.w.cfg.Store.Load()
+	_ = ex.table.Match(false, h.Authority, h.Path)
+	ex.serving()
+}
+
+// serving says that the router serves.
+func (ex *Exchange) serving() {
 	out := &ex.local.head
 	*out = Head{Status: 200, Minor: 1, Fields: out.Fields[:0]}
 	out.add("cache-control", constant("no-cache"))
 	out.add("content-type", constant("text/html"))
 	ex.reply(ReasonMonitor, constant(pageServing))
-	return true
 }
 
 // page ends the exchange with a configured answer.

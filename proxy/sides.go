@@ -95,6 +95,7 @@ type Client struct {
 	Local  netip.AddrPort // the router's own address of this connection
 	Secure bool           // TLS ends here
 	H2     bool           // HTTP/2 was agreed on by ALPN
+	Own    bool           // it is the router itself, which asks whether requests are answered
 
 	TLSVersion  uint16 // of the session, such as 0x0304 for TLS 1.3; 0 without TLS
 	CipherSuite uint16 // of the session, as the registry of TLS numbers it; 0 without TLS

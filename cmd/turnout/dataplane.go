@@ -15,6 +15,7 @@ import (
 	"turnout/internal/health"
 	"turnout/internal/metrics"
 	"turnout/internal/overload"
+	"turnout/internal/pulse"
 	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -63,6 +64,7 @@ type dataplane struct {
 	anonymous   *identity.Identity // of clients without a certificate
 	front       *tlsmux.FrontProxy // nil without the PROXY protocol
 	health      *health.Monitor
+	pulse       *pulse.Pulse
 	lanes       map[*reactor.Loop]*lane
 	http, https netip.AddrPort
 	handedOver  atomic.Bool // another process accepts the connections now
@@ -126,6 +128,13 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		Registry: cfg.Registry, Loops: group.Loops(), Secure: client.Secure, Negotiate: client.Negotiate, ConnectTimeout: cfg.Timeouts.Connect,
 		Answer: cfg.Limits.heads(cfg.Headers.maxRewrite), Changed: d.checked, Panicked: d.checkPanicked, Bounds: d.cfg.Bounds,
 	})
+	if err != nil {
+		return d, err
+	}
+	own := &proxy.Client{Own: true}
+	d.pulse, err = pulse.New(pulse.Config{Group: group, Bounds: cfg.Bounds, Accept: func(c *reactor.Conn) reactor.Handler {
+		return d.lanes[c.Loop()].server.AcceptFrom(c, own)
+	}})
 	if err != nil || cfg.Late {
 		return d, err
 	}
@@ -270,6 +279,7 @@ func (d *dataplane) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
+	d.pulse.Stop()
 	d.group.StopListening()
 	d.drain()
 	stop()

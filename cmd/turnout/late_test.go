@@ -128,7 +128,7 @@ func (c *crowd) connection(conn net.Conn) (more bool, err error) {
 }
 
 // TestLateLoops: a router that cannot keep up leaves new connections in the backlog, then refuses requests too, and says so;
-// its admin port is not concerned, and it recovers by itself.
+// it is alive, and it recovers by itself.
 func TestLateLoops(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--threads", "1")
@@ -151,7 +151,9 @@ func TestLateLoops(t *testing.T) {
 	p.awaits(`turnout_overload{reason="late"} 1`)
 	c.until(&c.refused, 1)
 	await(t, "connections wait", func() bool {
-		p.healthy()
+		if status, _ := get(t, "http://"+p.admin+"/healthz", ""); status != http.StatusOK {
+			t.Errorf("/healthz answers %d", status)
+		}
 		_, text := get(t, "http://"+p.admin+"/metrics", "")
 		_, n, _ := strings.Cut(text, "\nturnout_connections_waiting{port=\"http\"} ")
 		return n != "" && n[0] != '0'
@@ -159,6 +161,10 @@ func TestLateLoops(t *testing.T) {
 	end()
 
 	p.awaits(`turnout_overload{reason="late"} 0`, `turnout_overload{reason="memory"} 0`, `turnout_connections_waiting{port="http"} 0`)
+	await(t, "it is ready again", func() bool {
+		status, _ := get(t, "http://"+p.admin+"/healthz/ready", "")
+		return status == http.StatusOK
+	})
 	refused, ok := c.refused.Load(), c.ok.Load()
 	c.until(&c.ok, ok+1000)
 	stop()

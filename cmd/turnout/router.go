@@ -175,6 +175,8 @@ func (r *router) startAdmin() error {
 		Addr:     r.o.adminAddr,
 		Listener: listener,
 		Ready:    r.control.Ready(),
+		Serving:  r.data.pulse.Serving,
+		Alive:    r.data.pulse.Alive,
 		Routes:   func() any { return r.control.Routes() },
 		Notes:    func() any { return r.control.Explanations() },
 		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },

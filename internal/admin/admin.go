@@ -28,9 +28,12 @@ type Config struct {
 	Addr     string          // host:port; port 0 lets the system choose
 	Listener net.Listener    // of TCP; nil = one on Addr. The server's from now on
 	Ready    <-chan struct{} // closed when the first complete table is published
-	Routes   func() any      // the JSON value of /routes; any goroutine
-	Notes    func() any      // the JSON value of /routes/notes; any goroutine. nil = there is no such path
-	Metrics  http.Handler    // answers /metrics
+	// Serving and Alive say why requests are not answered, and why they will not be again; nil as a result: they are. Any goroutine may
+	// call them; they return within about a second. nil = nobody knows.
+	Serving, Alive func() error
+	Routes         func() any   // the JSON value of /routes; any goroutine
+	Notes          func() any   // the JSON value of /routes/notes; any goroutine. nil = there is no such path
+	Metrics        http.Handler // answers /metrics
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)

@@ -19,11 +19,19 @@ type check struct {
 func (s *Server) checks(group string) []check {
 	switch group {
 	case "/healthz":
-		return []check{{"controller", func() error { return nil }}}
+		return optional([]check{{"controller", func() error { return nil }}}, check{"event-loops", s.cfg.Alive})
 	case "/healthz/ready":
-		return []check{{"has-synced", s.hasSynced}, {"process-running", s.running}}
+		return optional([]check{{"has-synced", s.hasSynced}, {"process-running", s.running}}, check{"backend-http", s.cfg.Serving})
 	}
 	return nil
+}
+
+// optional adds a check if there is somebody who makes it.
+func optional(checks []check, more check) []check {
+	if more.test == nil {
+		return checks
+	}
+	return append(checks, more)
 }
 
 // hasSynced: the first table that knows every object is published.

@@ -44,6 +44,7 @@ var direction = []struct {
 	{"internal/overload", nil, "it decides by what it is told; measuring and obeying are up to others"},
 	{"internal/wholepem", nil, "it reads blocks; what they hold is up to who asked"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},
+	{"internal/pulse", []string{"internal/bound", "internal/reactor"}, "it asks loops; what answers is up to who accepts"},
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every room's counters, nobody reads it"},
 	{"internal/admin", []string{"internal/bound"}, "what it shows is handed to it as functions"},
 	{"internal/demo", nil, "the demo is a client of the router's ports and files"},

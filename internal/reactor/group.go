@@ -152,6 +152,24 @@ func (g *Group) listenOn(l *Loop, ap netip.AddrPort, accept func(c *Conn) Handle
 	return ln, err
 }
 
+// ListenOwn has each loop listen as Loop.ListenOwn says. The addresses are in the order of Loops.
+func (g *Group) ListenOwn(accept func(c *Conn) Handler) ([]netip.AddrPort, error) {
+	var listeners []*Listener
+	var addrs []netip.AddrPort
+	for _, l := range g.loops {
+		var ln *Listener
+		err := ErrClosed
+		g.do(l, func() { ln, err = l.ListenOwn(accept) })
+		if err != nil {
+			g.close(listeners)
+			return nil, err
+		}
+		listeners, addrs = append(listeners, ln), append(addrs, ln.Addr())
+	}
+	g.keep(listeners)
+	return addrs, nil
+}
+
 // do calls fn on l's goroutine, or here if that does not exist yet, and waits for it. It is dropped
 // when the loop has ended.
 func (g *Group) do(l *Loop, fn func()) {

@@ -21,6 +21,7 @@ type Listener struct {
 	timer   *Timer // runs while starved
 	paused  bool
 	resting bool // el is paused
+	own     bool // of the process itself: no budget counts its connections or stops it
 	closed  bool
 }
 
@@ -34,6 +35,21 @@ func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Liste
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
 	}
 	return ln, nil
+}
+
+// ListenOwn is Listen for connections that this process makes to itself, on a port of a loopback address that the system chooses: no
+// Budget counts them or keeps them waiting, and they are no newcomers. It is how a process finds out whether its loop still accepts
+// and serves.
+func (l *Loop) ListenOwn(accept func(c *Conn) Handler) (*Listener, error) {
+	var ln *Listener
+	var err error
+	for _, ip := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		if ln, err = l.Listen(netip.AddrPortFrom(ip, 0), accept); err == nil {
+			ln.own = true
+			return ln, nil
+		}
+	}
+	return nil, err
 }
 
 // newListener makes a Listener of what open returns.
@@ -83,7 +99,9 @@ func (ln *Listener) accepted(s socket, err error) {
 	}
 	l.stats.Accepted++
 	l.link(c)
-	if b := l.cfg.Budget; b != nil {
+	if ln.own {
+		c.Establish()
+	} else if b := l.cfg.Budget; b != nil {
 		c.flags |= flagCounted
 		b.take(l)
 	}
@@ -120,7 +138,7 @@ func (ln *Listener) Resume() {
 
 // settle makes the engine's listener do what is wanted of it.
 func (ln *Listener) settle() {
-	if rest := ln.paused || ln.loop.full || ln.timer.Active(); !ln.closed && rest != ln.resting {
+	if rest := ln.paused || ln.loop.full && !ln.own || ln.timer.Active(); !ln.closed && rest != ln.resting {
 		ln.resting = rest
 		if rest {
 			ln.el.pause()
