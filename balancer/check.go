@@ -35,12 +35,14 @@ func (h HTTPCheck) Request() Request {
 	return h.request.Value()
 }
 
-// Check is one way of checking one endpoint. All pools that want the endpoint checked in this way share it, and what it finds
+// Check is one way of checking one endpoint. All pools that want the endpoint checked in this way share it, also those of other
+// namespaces, whose connections are others: whether an address answers is the same for all. What it finds
 // is true for them alone: where another pool asks for something else, that is another Check. It is made by a Registry when
 // the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
 type Check struct {
 	checkKey
-	down atomic.Bool
+	endpoint *Endpoint // of the first that wanted it
+	down     atomic.Bool
 
 	watches  []watch       // pools that want it; guarded by Registry.mu
 	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
@@ -48,8 +50,8 @@ type Check struct {
 
 // checkKey is the full identity of a check.
 type checkKey struct {
-	endpoint *Endpoint
-	http     HTTPCheck
+	site *site
+	http HTTPCheck
 }
 
 // watch is one pool that wants an endpoint checked.
@@ -58,7 +60,7 @@ type watch struct {
 	interval time.Duration
 }
 
-// Endpoint returns what is checked.
+// Endpoint returns what is checked: of equal endpoints of several namespaces, one, which may be Retired.
 func (c *Check) Endpoint() *Endpoint { return c.endpoint }
 
 // HTTP returns what is asked.
@@ -69,17 +71,18 @@ func (c *Check) Down() bool { return c.down.Load() }
 
 // keyOf is the identity of the check that a pool wants of e. Who speaks no HTTP/1.1 is not asked.
 func (c *PoolConfig) keyOf(e *Endpoint) checkKey {
-	if e.key.protocol != HTTP1 {
-		return checkKey{endpoint: e}
+	if e.Protocol() != HTTP1 {
+		return checkKey{site: e.site}
 	}
-	return checkKey{e, c.HTTPCheck}
+	return checkKey{e.site, c.HTTPCheck}
 }
 
-// check finds or makes a check. r.mu is held.
-func (r *Registry) check(key checkKey) *Check {
+// check finds or makes the check that cfg wants of e. r.mu is held.
+func (r *Registry) check(cfg *PoolConfig, e *Endpoint) *Check {
+	key := cfg.keyOf(e)
 	c := r.checks[key]
 	if c == nil {
-		c = &Check{checkKey: key}
+		c = &Check{checkKey: key, endpoint: e}
 		r.checks[key] = c
 	}
 	return c
@@ -125,7 +128,7 @@ func (p *Pool) watchServers(old, next *set) {
 			v.check.Store(nil)
 			continue
 		}
-		c := r.check(next.cfg.keyOf(v.endpoint))
+		c := r.check(&next.cfg, v.endpoint)
 		c.watches = append(c.watches, watch{p, next.cfg.Check})
 		v.check.Store(c)
 		touched = append(touched, c)

@@ -9,6 +9,9 @@ import (
 // PoolConfig is how a Pool chooses. The zero value is valid.
 type PoolConfig struct {
 	Algorithm Algorithm
+	// Namespace is whose connections the servers are reached by. Pools of different namespaces share none, though they name the
+	// same address: what is sent through a route of one tenant cannot come between another's requests and answers.
+	Namespace string
 	Limit     int // requests that each server may have at a time; <= 0 = any number
 
 	// Check is how often the servers are checked, if more than one has a weight; 0 = never.
@@ -123,9 +126,9 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 		if seen.find(t.ID) != nil {
 			continue
 		}
-		e := r.acquire(t)
+		e := r.acquire(t, cfg.Namespace)
 		s := known.find(t.ID)
-		if s == nil || !s.is(t) {
+		if s == nil || !s.is(t, cfg.Namespace) {
 			s = newServer(p, t, e)
 			if cfg.SlowStart > 0 && len(old.active) > 0 && r.clock != nil {
 				s.rise(r.clock.Now())
@@ -222,7 +225,7 @@ func (s *set) equal(cfg PoolConfig, targets []Target) bool {
 	}
 	for i := range targets {
 		t := &targets[i]
-		if !s.servers[i].is(t) || int(s.weights[i]) != clampWeight(t.Weight) {
+		if !s.servers[i].is(t, cfg.Namespace) || int(s.weights[i]) != clampWeight(t.Weight) {
 			return false
 		}
 	}

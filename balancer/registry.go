@@ -10,27 +10,51 @@ import (
 	"turnout/internal/shared"
 )
 
-// endpointKey is the full identity of an endpoint.
-type endpointKey struct {
+// destination is where to connect, and how.
+type destination struct {
 	addr     netip.AddrPort
 	tls      string
 	secure   bool
 	protocol Protocol
 }
 
-// Endpoint is one place to connect to: address, protocol and TLS identity. All
+// site is a destination with the endpoints that go there, one for each namespace. It is kept while there is one.
+type site struct {
+	destination
+	first *Endpoint // the others follow by Endpoint.next; guarded by Registry.mu
+}
+
+// remove takes e out, and reports whether it was the last.
+func (s *site) remove(e *Endpoint) (last bool) {
+	for at := &s.first; *at != nil; at = &(*at).next {
+		if *at == e {
+			*at = e.next
+			break
+		}
+	}
+	return s.first == nil
+}
+
+// Endpoint is one place to connect to, address, protocol and TLS identity, for the routes of one namespace. All
 // servers of all pools with this identity share it, so connections can be pooled by
 // it. It is made by a Registry and safe for use by any goroutine.
 type Endpoint struct {
-	key  endpointKey
-	id   uint32
-	tls  *TLS
-	refs int // servers of current sets; guarded by Registry.mu
+	site      *site
+	namespace string // see PoolConfig.Namespace
+	id        uint32
+	tls       *TLS
+	refs      int       // servers of current sets; guarded by Registry.mu
+	next      *Endpoint // of the site; guarded by Registry.mu
 
 	retired  atomic.Bool
 	_        [cacheLine]byte
 	inFlight atomic.Int64
 	_        [cacheLine - 8]byte
+}
+
+// is reports whether e is the endpoint of t in a namespace.
+func (e *Endpoint) is(t *Target, namespace string) bool {
+	return e.site.destination == t.destination() && e.namespace == namespace
 }
 
 // ID returns a small dense number, fit to index a slice. It is unique among the
@@ -39,10 +63,10 @@ type Endpoint struct {
 func (e *Endpoint) ID() uint32 { return e.id }
 
 // Addr returns where to connect.
-func (e *Endpoint) Addr() netip.AddrPort { return e.key.addr }
+func (e *Endpoint) Addr() netip.AddrPort { return e.site.addr }
 
 // Protocol returns what is spoken to the endpoint.
-func (e *Endpoint) Protocol() Protocol { return e.key.protocol }
+func (e *Endpoint) Protocol() Protocol { return e.site.protocol }
 
 // TLS returns how TLS is done to the endpoint, nil for plain. It is read-only.
 func (e *Endpoint) TLS() *TLS { return e.tls }
@@ -60,7 +84,8 @@ func (e *Endpoint) Retired() bool { return e.retired.Load() }
 type Registry struct {
 	mu        shared.Mutex
 	pools     map[string]*Pool
-	endpoints map[endpointKey]*Endpoint
+	sites     map[destination]*site
+	endpoints int                    // of all sites
 	unused    map[*Endpoint]struct{} // refs == 0, not yet swept
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
@@ -82,10 +107,10 @@ type Clock interface {
 // starts slowly.
 func NewRegistry() *Registry {
 	return &Registry{
-		pools:     make(map[string]*Pool),
-		endpoints: make(map[endpointKey]*Endpoint),
-		unused:    make(map[*Endpoint]struct{}),
-		checks:    make(map[checkKey]*Check),
+		pools:  make(map[string]*Pool),
+		sites:  make(map[destination]*site),
+		unused: make(map[*Endpoint]struct{}),
+		checks: make(map[checkKey]*Check),
 	}
 }
 
@@ -134,7 +159,9 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		}
 		e.retired.Store(true)
 		delete(r.unused, e)
-		delete(r.endpoints, e.key)
+		if r.endpoints--; e.site.remove(e) {
+			delete(r.sites, e.site.destination)
+		}
 		r.quarry = append(r.quarry, e.id)
 	}
 }
@@ -143,16 +170,25 @@ func (r *Registry) Sweep(live func(key string) bool) {
 func (r *Registry) Len() (pools, endpoints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pools), len(r.endpoints)
+	return len(r.pools), r.endpoints
 }
 
-// acquire returns the endpoint of t and counts one more user. r.mu is held.
-func (r *Registry) acquire(t *Target) *Endpoint {
-	key := t.key()
-	e := r.endpoints[key]
+// acquire returns the endpoint of t for a namespace and counts one more user. r.mu is held.
+func (r *Registry) acquire(t *Target, namespace string) *Endpoint {
+	to := t.destination()
+	at := r.sites[to]
+	if at == nil {
+		at = &site{destination: to}
+		r.sites[to] = at
+	}
+	e := at.first
+	for e != nil && e.namespace != namespace {
+		e = e.next
+	}
 	if e == nil {
-		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
-		r.endpoints[key] = e
+		e = &Endpoint{site: at, namespace: namespace, id: r.number(), tls: t.TLS, next: at.first}
+		at.first = e
+		r.endpoints++
 	}
 	if e.refs == 0 {
 		delete(r.unused, e)

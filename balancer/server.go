@@ -51,9 +51,9 @@ func newServer(p *Pool, t *Target, e *Endpoint) *Server {
 
 func clampWeight(w int) int { return min(max(w, 0), MaxWeight) }
 
-// is reports whether s can stand for t: everything but the weight is equal.
-func (s *Server) is(t *Target) bool {
-	return s.id == t.ID && s.endpoint.key == t.key() && s.noCheck == t.NoCheck && s.pod == t.Pod && s.service == t.Service
+// is reports whether s can stand for t in a pool of a namespace: everything but the weight is equal.
+func (s *Server) is(t *Target, namespace string) bool {
+	return s.id == t.ID && s.endpoint.is(t, namespace) && s.noCheck == t.NoCheck && s.pod == t.Pod && s.service == t.Service
 }
 
 // Endpoint returns where the server is reached.

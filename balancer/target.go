@@ -94,13 +94,13 @@ type Target struct {
 	Service  string // name of the service
 }
 
-// key returns the identity of the endpoint behind t.
-func (t *Target) key() endpointKey {
-	k := endpointKey{addr: t.Addr, protocol: t.Protocol}
+// destination returns where t is reached.
+func (t *Target) destination() destination {
+	d := destination{addr: t.Addr, protocol: t.Protocol}
 	if t.TLS != nil {
-		k.tls, k.secure = t.TLS.Key, true
+		d.tls, d.secure = t.TLS.Key, true
 	}
-	return k
+	return d
 }
 
 // ServerID returns the identity of a server, from which its sticky cookie value is

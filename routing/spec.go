@@ -137,7 +137,7 @@ type RouteSpec struct {
 // Pool returns how the pool of the route chooses.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	return balancer.PoolConfig{
-		Algorithm: s.Balance, Limit: s.Limit, Check: s.Check, HTTPCheck: s.HTTPCheck,
+		Algorithm: s.Balance, Namespace: s.Namespace, Limit: s.Limit, Check: s.Check, HTTPCheck: s.HTTPCheck,
 		EjectAfterErrors: s.EjectAfterErrors, SlowStart: s.SlowStart,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/proxy"
+	"turnout/routing"
 )
 
 func TestUpstreamRequest(t *testing.T) {
@@ -79,6 +80,31 @@ func TestConnectionsGrowWithLoad(t *testing.T) {
 		t.Errorf("%d connections a minute later", n)
 	}
 	r.wantQuiet()
+}
+
+// TestNamespacesShareNoConnection: routes of two namespaces that name the same address have connections of their own.
+func TestNamespacesShareNoConnection(t *testing.T) {
+	r := newRig(t)
+	p := r.pod2(1, func(c *podConn, q *podRequest) { c.say(q.id, "200", "x") })
+	of := func(namespace string) func(*routing.RouteSpec) {
+		return func(s *routing.RouteSpec) {
+			h2c(s)
+			s.Namespace = namespace
+		}
+	}
+	r.route("a", "a.test", of("one"), p.addr)
+	r.route("b", "b.test", of("one"), p.addr)
+	r.route("c", "c.test", of("two"), p.addr)
+	c := r.connect()
+	for i, host := range []string{"a.test", "b.test", "c.test", "a.test", "c.test"} {
+		id := uint32(2*i + 1)
+		c.headers(id, true, ":method", "GET", ":scheme", "http", ":authority", host, ":path", "/")
+		c.run()
+		c.want(id, 200, "x")
+	}
+	if len(p.conns) != 2 || len(p.conns[0].order) != 3 || len(p.conns[1].order) != 2 {
+		t.Fatalf("%d connections", len(p.conns))
+	}
 }
 
 // TestBalancedByRequest: the requests of one client's connection go to all servers.

@@ -37,7 +37,7 @@ func TestPoolIdentity(t *testing.T) {
 	if _, err := loop.Listen(plainPort, func(c *reactor.Conn) reactor.Handler { return s.Accept(c, false) }); err != nil {
 		t.Fatal(err)
 	}
-	identities := map[string]*balancer.TLS{"plain.test": nil, "same.test": nil}
+	identities := map[string]*balancer.TLS{"plain.test": nil, "same.test": nil, "tenant.test": nil}
 	for host, config := range map[string]balancer.TLSConfig{
 		"unverified.test": {}, "sni.test": {SNI: "a"}, "alpn.test": {ALPN: []string{"http/1.1"}}, "name.test": {ServerName: "a"},
 	} {
@@ -47,8 +47,12 @@ func TestPoolIdentity(t *testing.T) {
 	}
 	var specs []routing.RouteSpec
 	for host, id := range identities {
+		namespace := "ns"
+		if host == "tenant.test" { // another tenant, the same address
+			namespace = "other"
+		}
 		specs = append(specs, routing.RouteSpec{
-			RouteKey: routing.RouteKey{Namespace: "ns", Name: host, UID: host}, Host: host,
+			RouteKey: routing.RouteKey{Namespace: namespace, Name: host, UID: host}, Host: host,
 			Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 			Targets: []balancer.Target{{ID: "ept:" + host, Addr: podAddr, Weight: 1, TLS: id}},
 		})
@@ -86,7 +90,7 @@ func TestPoolIdentity(t *testing.T) {
 			t.Errorf("one connection carried %v", seen)
 		}
 	}
-	if len(hosts) != 5 || len(secured) != 4 {
-		t.Errorf("%d connections, %d identities, want 5 and 4", len(hosts), len(secured))
+	if len(hosts) != 6 || len(secured) != 4 {
+		t.Errorf("%d connections, %d identities, want 6 and 4", len(hosts), len(secured))
 	}
 }
