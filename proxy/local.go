@@ -76,8 +76,8 @@ func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 	ex.reply(reason, p.Body)
 }
 
-// answer ends the exchange with a page of the router's own. The connection ends
-// with it unless the whole request has been read.
+// answer ends the exchange with a page of the router's own. A connection of HTTP/1.1 ends with it where keepsOpen does not
+// say otherwise, and in any case where not the whole request has been read.
 func (ex *Exchange) answer(status int, reason Reason) {
 	if p := ex.w.cfg.Unavailable; p != nil && status == 503 {
 		ex.page(p, reason)
@@ -101,8 +101,20 @@ func (ex *Exchange) answer(status int, reason Reason) {
 	if status == 405 {
 		h.add("allow", constant("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"))
 	}
-	h.Close = true
+	h.Close = !ex.keepsOpen(status)
 	ex.reply(reason, constant(page))
+}
+
+// keepsOpen says that the client may go on with its next request after a page of the router's own: it was no fault of this one
+// (RFC 9112 section 9.6). After 503 it may not, as in the router this one replaces: a client whose application is not there
+// does not come again at once. Neither may one that has asked for a tunnel or another protocol, and may have
+// sent bytes of that ahead.
+func (ex *Exchange) keepsOpen(status int) bool {
+	switch status {
+	case 403, 500, 502, 504:
+		return ex.req.Upgrade == nil && string(ex.req.Method) != "CONNECT"
+	}
+	return false
 }
 
 // retryAfter tells clients of a router that has too much to do when to come back (RFC 9110 section 10.2.3), in seconds.

@@ -70,6 +70,7 @@ const (
 	flagNew                         // accepted and not established
 	flagDialled                     // counts in Config.Budget as a dialled one
 	flagSettled                     // counts in Config.Budget as a settled one
+	flagYielded                     // Yield was called in this turn
 )
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and

@@ -16,7 +16,7 @@ func (c *Conn) serve() {
 			c.fail(nil)
 		}
 	case c.state != stateOpen:
-	case c.flags&(flagTold|flagPaused) != 0:
+	case c.flags&(flagTold|flagPaused|flagYielded) != 0:
 		if c.flags&flagFailed != 0 {
 			c.findFailure()
 		}
@@ -31,7 +31,7 @@ func (c *Conn) serve() {
 
 // listening says that input may be presented to the handler.
 func (c *Conn) listening() bool {
-	return c.state == stateOpen && c.flags&(flagPaused|flagTold|flagFrom) == 0
+	return c.state == stateOpen && c.flags&(flagPaused|flagTold|flagFrom|flagYielded) == 0
 }
 
 // spent says that the Conn has read its share of this turn; it is then served in the next one.

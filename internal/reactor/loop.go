@@ -130,6 +130,7 @@ type Loop struct {
 	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn   // Closed to deliver
 	over              []*Splice // done to call
+	yielded           []*Conn   // that did their share of this turn
 	atEnd             []call
 
 	stopped  atomic.Bool
@@ -240,6 +241,7 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.eng.accept()
 	l.serveBehind()
 	l.finish()
+	l.resumeYielded()
 	l.settleHeld()
 	if l.arena.spare > spareKeep && !l.trim.Active() {
 		l.trim.Reset(trimPeriod)

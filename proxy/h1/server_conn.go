@@ -34,14 +34,16 @@ type serverConn struct {
 	moved     uint64 // bytes the client had taken when that was last looked at
 	searched  uint32 // bytes of an incomplete head that have been looked at
 	phase     phase
-	first     bool // no request has been seen yet
-	partial   bool // an incomplete head is waiting
-	held      bool // reading is paused until the response is complete
-	paused    bool // reading is paused by the pipeline
-	responded bool // the response is complete
-	chunked   bool // the response goes out in chunks
-	closing   bool // the connection ends with this response
-	untilEnd  bool // the end of the connection is the end of the response body
+	turn      uint8 // of the loop, its last bits, in which
+	begun     uint8 // so many requests were begun
+	first     bool  // no request has been seen yet
+	partial   bool  // an incomplete head is waiting
+	held      bool  // reading is paused until the response is complete, or taken
+	paused    bool  // reading is paused by the pipeline
+	responded bool  // the response is complete
+	chunked   bool  // the response goes out in chunks
+	closing   bool  // the connection ends with this response
+	untilEnd  bool  // the end of the connection is the end of the response body
 }
 
 // Links implements register.Linked.
@@ -117,8 +119,12 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 
 // Drained implements reactor.Handler.
 func (sc *serverConn) Drained(*reactor.Conn) {
-	if sc.ex != nil {
+	switch {
+	case sc.ex != nil:
 		sc.ex.DownstreamDrained()
+	case sc.phase == phaseHead && sc.held:
+		sc.held = false
+		sc.c.Resume()
 	}
 }
 

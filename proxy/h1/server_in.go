@@ -3,6 +3,7 @@ package h1
 import (
 	"errors"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
@@ -17,6 +18,9 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 	for n < len(p) {
 		switch sc.phase {
 		case phaseHead:
+			if !sc.mayBegin() {
+				return n
+			}
 			used, ok := sc.readHead(p[n:])
 			n += used
 			if !ok {
@@ -37,6 +41,26 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 		}
 	}
 	return n
+}
+
+// mayBegin says whether a request may be taken from the connection now. It waits while the client does not take the answers it
+// has, whoever made them, and when it had its share of this turn.
+func (sc *serverConn) mayBegin() bool {
+	if sc.c.Congested() {
+		sc.s.worker.Reached(bound.OutputHTTP1)
+		sc.held = true
+		sc.c.Pause()
+		return false
+	}
+	if turn := uint8(sc.s.loop.Turn()); turn != sc.turn {
+		sc.turn, sc.begun = turn, 0
+	}
+	if sc.begun == proxy.TurnRequests {
+		sc.s.worker.Reached(bound.TurnRequests)
+		sc.c.Yield()
+		return false
+	}
+	return true
 }
 
 // readHead looks for a complete head; ok is false when more bytes are needed.
@@ -66,6 +90,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		return 0, false
 	}
 	sc.first, sc.partial, sc.searched = false, false, 0
+	sc.begun++
 	sc.c.Establish()
 	rq := s.requests.get()
 	sc.rq = rq

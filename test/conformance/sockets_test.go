@@ -14,13 +14,13 @@ import (
 	"turnout/routing"
 )
 
-// TestConversationsOverSockets has those conversations that the router ends by itself
-// over real sockets: what the in-memory network believes of them is true.
+// TestConversationsOverSockets has those conversations that the router ends by itself, and those it leaves open to a client that
+// ends them, over real sockets: what the in-memory network believes of them is true.
 func TestConversationsOverSockets(t *testing.T) {
 	router := testkit.StartRouter(t, 1, nil)
 	for file, cases := range readConversations(t) {
 		for _, c := range cases {
-			if !c.one() || !c.expected("closed", "yes") || strings.HasPrefix(file, "proxy-") {
+			if !c.one() || !c.expected("closed", "yes") && !c.expected("closed", "no") || strings.HasPrefix(file, "proxy-") {
 				continue
 			}
 			t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
@@ -58,6 +58,11 @@ func (c *conversation) runOverSocket(t *testing.T, addr string) {
 			_, err = conn.Write(s.data)
 		}
 		if err != nil && !tooMuch(len(sent), err) {
+			t.Fatal(err)
+		}
+	}
+	if c.expected("closed", "no") {
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
 	}

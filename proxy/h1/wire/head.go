@@ -26,7 +26,7 @@ func SkipEmptyLines(p []byte) int {
 // CR are errors as soon as seen in an incomplete head, so that nobody waits for
 // the end of what cannot become a message. A complete head is checked by the
 // parser. An incomplete or complete head over lim.HeadBytes is 431, or 414 when
-// not even its first line ended. The status of the error is that for a request: a
+// most of that went to its first line, whether or not the line has ended. The status of the error is that for a request: a
 // response is 502 whatever it says.
 func FindHeadEnd(p []byte, from int, lim Limits) (n int, err error) {
 	n, f := findHeadEnd(p, from, lim)
@@ -59,7 +59,7 @@ func findHeadEnd(p []byte, from int, lim Limits) (int, fault) {
 			continue
 		}
 		if i >= limit {
-			return 0, faultHeadSize
+			return 0, tooLarge(p, limit)
 		}
 		return i + 1, faultNone
 	}
@@ -70,12 +70,18 @@ func findHeadEnd(p []byte, from int, lim Limits) (int, fault) {
 		return 0, faultBareCR
 	}
 	if len(p) >= limit {
-		if bytes.IndexByte(p, '\n') < 0 {
-			return 0, faultTargetSize
-		}
-		return 0, faultHeadSize
+		return 0, tooLarge(p, limit)
 	}
 	return 0, faultNone
+}
+
+// tooLarge says what is too large about a head of more than limit bytes: its target (RFC 9110 section 15.5.15) if the first line
+// takes more than half of them, else its fields. It does not depend on how much has arrived.
+func tooLarge(p []byte, limit int) fault {
+	if bytes.IndexByte(p[:min(len(p), limit/2)], '\n') < 0 {
+		return faultTargetSize
+	}
+	return faultHeadSize
 }
 
 // badStart judges a first byte that is no token character.

@@ -73,15 +73,19 @@ func TestFindHeadEndRefusesEarly(t *testing.T) {
 }
 
 func TestFindHeadEndBoundsTheHead(t *testing.T) {
+	const line = "GET / HTTP/1.1\r\nAccept: */*\r\nA: b\r\n"
 	for _, c := range []struct {
 		name, raw string
 		limit     int
 		reason    string
 	}{
-		{"exact", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27, ""},
-		{"one too long", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 26, "head-size"},
-		{"incomplete at the limit", "GET / HTTP/1.1\r\nHost: ab", 24, "head-size"},
-		{"incomplete below it", "GET / HTTP/1.1\r\nHost: ab", 25, ""},
+		{"exact", line + "Host: a\r\n\r\n", 46, ""},
+		{"one too long", line + "Host: a\r\n\r\n", 45, "head-size"},
+		{"incomplete at the limit", line + "Host: abcd", 45, "head-size"},
+		{"incomplete below it", line + "Host: abcd", 46, ""},
+		{"a whole line over the limit", "GET /" + strings.Repeat("x", 60) + " HTTP/1.1\r\nHost: a\r\n\r\n", 64, "target-size"},
+		{"a line that leaves no room", "GET /" + strings.Repeat("x", 40) + " HTTP/1.1\r\nHost: a\r\n\r\n", 64, "target-size"},
+		{"one that leaves half", "GET /" + strings.Repeat("x", 10) + " HTTP/1.1\r\nHost: " + strings.Repeat("a", 60) + "\r\n\r\n", 64, "head-size"},
 		{"endless target", "GET /" + strings.Repeat("x", 60), 64, "target-size"},
 		{"default", "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", DefaultHeadBytes), 0, "head-size"},
 		{"below the default", "GET / HTTP/1.1\r\nHost: " + strings.Repeat("x", DefaultHeadBytes-30), 0, ""},

@@ -1,0 +1,5 @@
+package proxy
+
+// TurnRequests is how many requests a connection of a client may begin in one turn of its loop, in either protocol. The rest is
+// begun in the next turn, behind what others have by then: what a few bytes make the router do is bounded, as bytes are.
+const TurnRequests = 16
