@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -219,7 +220,12 @@ func TestEarlyAnswerStopsTheRequest(t *testing.T) {
 	c.headers(1, false, ":method", "POST", ":scheme", "http", ":authority", "nowhere.test", ":path", "/")
 	c.run()
 	a := c.stream(1)
-	if a.status != "503" || !a.ended || !a.wasReset || a.reset != http2.ErrCodeNo {
+	if a.status != "503" || !a.ended || a.wasReset {
+		t.Fatalf("answer %+v", a)
+	}
+	r.net.Advance(earlyTime + 10*time.Millisecond)
+	c.run()
+	if !a.wasReset || a.reset != http2.ErrCodeNo {
 		t.Fatalf("answer %+v", a)
 	}
 	c.data(1, false, "on its way") // RFC 9113 section 5.1: no error

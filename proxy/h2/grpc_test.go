@@ -103,6 +103,8 @@ func TestGRPCStreamsBothWays(t *testing.T) {
 	pc.headers(1, true, "grpc-status", "0")
 	pc.flush()
 	c.run()
+	r.net.Advance(earlyTime + 10*time.Millisecond)
+	c.run()
 	if a := c.want(1, 200, "onetwothree"); a.trailers != "grpc-status: 0\n" || !a.wasReset || a.reset != http2.ErrCodeNo {
 		t.Errorf("answer %+v", a)
 	}

@@ -8,7 +8,6 @@ import (
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
-	"turnout/proxy/h2/wire"
 	"turnout/proxy/register"
 )
 
@@ -99,8 +98,8 @@ func (s *Server) recycle(st *serverStream) {
 	}
 	st.Block.Release()
 	st.head = proxy.Head{}
-	st.sc, st.ex, st.up, st.tunnel, st.doneAt = nil, nil, nil, nil, 0
-	st.next, st.prev = nil, nil
+	st.sc, st.ex, st.up, st.tunnel = nil, nil, nil, nil
+	st.ending = endingLinks{}
 	if len(s.free) < maxFree {
 		s.free = append(s.free, st)
 	}
@@ -116,11 +115,13 @@ type serverConn struct {
 	session session.Session
 	turn    func() // session.Turn, made once
 
-	first, last *serverStream // answered, but the client has not taken the answer: the longest waiting first
-	midway      bool          // something that was begun is to be ended in time
-	ending      bool          // closes with its last stream
-	gone        bool
-	cut         bool // by the end of the loop
+	slow   endingList     // answered here, but the client has not taken the answer
+	early  endingList     // answered before the request was complete
+	over   *reactor.Timer // of both lists, nil before it was needed
+	midway bool           // something that was begun is to be ended in time
+	ending bool           // closes with its last stream
+	gone   bool
+	cut    bool // by the end of the loop
 }
 
 // Links implements register.Linked.
@@ -189,7 +190,7 @@ func (sc *serverConn) idle() {
 // close ends the connection after what is queued.
 func (sc *serverConn) close() {
 	sc.gone = true
-	sc.timer.Stop()
+	sc.stopTimers()
 	sc.c.Close()
 }
 
@@ -213,7 +214,7 @@ func (sc *serverConn) Drained(*reactor.Conn) {
 // Closed implements reactor.Handler.
 func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 	sc.gone, sc.cut = true, errors.Is(why, reactor.ErrClosed)
-	sc.timer.Stop()
+	sc.stopTimers()
 	sc.session.Abandon()
 	sc.s.conns.Remove(sc, sc.client.Secure)
 }
@@ -221,7 +222,6 @@ func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 // expire is the one timer of a connection. What it means is a matter of state.
 func (sc *serverConn) expire() {
 	s := &sc.session
-	now := sc.s.loop.Now()
 	switch {
 	case sc.gone:
 		return
@@ -237,17 +237,5 @@ func (sc *serverConn) expire() {
 		sc.close()
 		return
 	}
-	for sc.first != nil && now-sc.first.doneAt >= int64(sc.s.timeouts.Client) {
-		sc.first.Reset(wire.Cancel)
-	}
-	sc.watch()
 	sc.settle()
-}
-
-// watch moves the timer to when the answer that waits longest for its client has waited too long.
-func (sc *serverConn) watch() {
-	if sc.first == nil || sc.midway {
-		return
-	}
-	sc.timer.Reset(max(sc.s.timeouts.Client-time.Duration(sc.s.loop.Now()-sc.first.doneAt), time.Millisecond))
 }

@@ -17,8 +17,7 @@ type serverStream struct {
 	up     *upgrade      // of an extended CONNECT, else nil
 	tunnel *streamTunnel // once the endpoint has agreed
 
-	next, prev *serverStream // of serverConn.first
-	doneAt     int64         // when the answer was complete on this side, 0 = not yet
+	ending endingLinks
 }
 
 // OnHead implements session.Sink: a request begins.
@@ -90,9 +89,7 @@ func (st *serverStream) OnDrained() {
 // OnClosed implements session.Sink.
 func (st *serverStream) OnClosed(code wire.Code, _ bool) {
 	sc := st.sc
-	if st.doneAt != 0 {
-		sc.unlinger(st)
-	}
+	sc.unlist(st)
 	if ex := st.ex; ex != nil {
 		st.ex = nil
 		f := proxy.FaultReset
@@ -167,15 +164,6 @@ func (st *serverStream) End(trailers []proxy.Field) {
 	st.finish(trailers)
 }
 
-// finish sends the end of the answer, or sees to it that it does not wait for its client for ever.
-func (st *serverStream) finish(trailers []proxy.Field) {
-	sc := st.sc
-	st.SendEnd(trailers)
-	if st.sc == sc && st.Waiting() > 0 {
-		sc.linger(st)
-	}
-}
-
 // Abort implements proxy.Downstream.
 func (st *serverStream) Abort(f proxy.Fault) {
 	st.ex = nil
@@ -185,31 +173,4 @@ func (st *serverStream) Abort(f proxy.Fault) {
 		code = wire.Cancel
 	}
 	st.Reset(code)
-}
-
-// linger lists a stream whose answer is complete here and waits for the client.
-func (sc *serverConn) linger(st *serverStream) {
-	st.doneAt = max(sc.s.loop.Now(), 1)
-	if st.prev = sc.last; st.prev != nil {
-		st.prev.next = st
-	} else {
-		sc.first = st
-	}
-	sc.last = st
-	if sc.first == st {
-		sc.watch()
-	}
-}
-
-func (sc *serverConn) unlinger(st *serverStream) {
-	if st.prev != nil {
-		st.prev.next = st.next
-	} else {
-		sc.first = st.next
-	}
-	if st.next != nil {
-		st.next.prev = st.prev
-	} else {
-		sc.last = st.prev
-	}
 }

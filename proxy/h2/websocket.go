@@ -246,7 +246,7 @@ func (t *streamTunnel) Closed(*reactor.Conn, error) {
 			st.Reset(wire.Cancel)
 		case st.Waiting() > 0: // the client is given the time it has for the end of an answer
 			st.Halves = false
-			st.sc.linger(st)
+			st.sc.awaitTaken(st)
 		default:
 			st.Reset(wire.NoError)
 		}

@@ -223,6 +223,10 @@ func (s *Session) endData() {
 // take passes body bytes to the sink, or keeps them while it is paused.
 func (st *Stream) take(p []byte) {
 	s, id := st.s, st.id
+	if st.early {
+		s.credit(len(p))
+		return
+	}
 	if st.paused || st.in.len() > 0 {
 		st.in.append(s.cfg.Buffers, p)
 		s.hold(len(p))
@@ -246,6 +250,10 @@ func (s *Session) hold(n int) {
 // finish notes the end of the peer's message.
 func (st *Stream) finish(trailers *wire.Block) {
 	st.recvEnd = true
+	if st.early {
+		st.complete()
+		return
+	}
 	if st.paused || st.in.len() > 0 {
 		st.trailers = trailers
 		return
@@ -267,7 +275,7 @@ func (st *Stream) tellEnd(trailers *wire.Block) {
 }
 
 // Pause keeps the body from now on: OnData and OnEnd are not called.
-func (st *Stream) Pause() { st.paused = true }
+func (st *Stream) Pause() { st.paused = !st.early }
 
 // Resume undoes Pause; what waits is presented by Session.Turn.
 func (st *Stream) Resume() {

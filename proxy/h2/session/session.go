@@ -255,9 +255,14 @@ func (s *Session) Abandon() {
 // EOF tells that the peer sends nothing more: requests that are not whole end here.
 func (s *Session) EOF() {
 	for i := len(s.open) - 1; i >= 0; i-- {
-		if i < len(s.open) && !s.open[i].recvEnd {
-			s.open[i].Reset(wire.Cancel)
+		if i >= len(s.open) || s.open[i].recvEnd {
+			continue
 		}
+		code := wire.Cancel
+		if s.open[i].early {
+			code = wire.NoError
+		}
+		s.open[i].Reset(code)
 	}
 }
 

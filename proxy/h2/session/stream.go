@@ -22,6 +22,14 @@ type Sink interface {
 	OnClosed(code wire.Code, refused bool)
 }
 
+// Early is implemented by the Sink of a server whose streams outlive an answer that is complete before the request is.
+type Early interface {
+	// OnEarly says that END_STREAM is out while the peer goes on. What it still sends is dropped, and the window of the stream
+	// is not opened for it. The stream ends with the request, or when its owner resets it, which a client that is told at
+	// once may take for the loss of the answer (RFC 9113 section 8.1).
+	OnEarly()
+}
+
 // Stream is one request and its response. It is part of the struct that is its Sink: Bind it once, and use it
 // for one stream after the other.
 type Stream struct {
@@ -59,6 +67,7 @@ type Stream struct {
 	told     bool        // OnEnd, or OnHead with end, was called
 	paused   bool
 	resumed  bool // in Session.resumed
+	early    bool // Early.OnEarly was called
 }
 
 // Bind names the sink, once.
@@ -101,8 +110,8 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.s, st.id, st.window = s, id, s.initial
 	st.win = inWindow{size: firstWindow, left: firstWindow}
 	st.declared, st.received = -1, 0
-st.sendEnd, st.endOut, st.full, st.sent, st.mark = false, false, false, 0, 0
-	st.recvEnd, st.told, st.paused, st.Halves, st.Answered = false, false, false, false, false
+	st.sendEnd, st.endOut, st.full, st.sent, st.mark = false, false, false, 0, 0
+	st.recvEnd, st.told, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
 	s.add(st)
 }
 
@@ -282,8 +291,22 @@ func (st *Stream) ended() {
 	case st.recvEnd && (st.told || server):
 		st.complete()
 	case server:
-		st.Reset(wire.NoError)
+		st.answeredEarly()
 	}
+}
+
+// answeredEarly drops what has come and will come of a request that is answered.
+func (st *Stream) answeredEarly() {
+	sink, ok := st.sink.(Early)
+	if !ok {
+		st.Reset(wire.NoError)
+		return
+	}
+	st.early, st.paused = true, false
+	s := st.s
+	s.hold(-st.in.len())
+	st.in.release(s.cfg.Buffers)
+	sink.OnEarly()
 }
 
 // complete closes a stream of which both messages are complete.

@@ -75,7 +75,7 @@ func (s *Session) credit(n int) {
 // used opens the stream's window for n bytes its sink took.
 func (st *Stream) used(n int) {
 	s := st.s
-	if !st.win.use(n) || s == nil || st.recvEnd || !s.grants() {
+	if st.early || !st.win.use(n) || s == nil || st.recvEnd || !s.grants() {
 		return
 	}
 	room := min(maxWindow-st.win.size, maxGrown-s.grown)

@@ -1,0 +1,138 @@
+package h2
+
+import (
+	"time"
+
+	"turnout/internal/bound"
+	"turnout/proxy"
+	"turnout/proxy/h2/wire"
+)
+
+// Streams whose exchange has ended stay for one of two reasons: the client has not taken the whole answer, or it has not
+// completed the request. Both end in time.
+
+// earlyTime is how long the client of a request that was answered early goes on unasked. RST_STREAM directly behind the answer
+// makes some clients lose it; meanwhile the window of the stream bounds what they send.
+const earlyTime = time.Second
+
+// endingList are streams of a connection, the one that waits longest first.
+type endingList struct{ first, last *serverStream }
+
+// endingLinks are a stream's place in one.
+type endingLinks struct {
+	in         *endingList // nil = in none
+	next, prev *serverStream
+	since      int64  // when it began to wait, or took something last, of the loop's clock
+	taken      uint64 // what the client had taken then
+}
+
+func (l *endingList) push(st *serverStream, now int64) {
+	st.ending.in, st.ending.since, st.ending.prev = l, now, l.last
+	if l.last != nil {
+		l.last.ending.next = st
+	} else {
+		l.first = st
+	}
+	l.last = st
+}
+
+func (l *endingList) remove(st *serverStream) {
+	e := &st.ending
+	if e.prev != nil {
+		e.prev.ending.next = e.next
+	} else {
+		l.first = e.next
+	}
+	if e.next != nil {
+		e.next.ending.prev = e.prev
+	} else {
+		l.last = e.prev
+	}
+	*e = endingLinks{}
+}
+
+// unlist takes a stream out of the list it may be in.
+func (sc *serverConn) unlist(st *serverStream) {
+	if l := st.ending.in; l != nil {
+		l.remove(st)
+	}
+}
+
+// finish sends the end of the answer, or sees to it that it does not wait for its client for ever.
+func (st *serverStream) finish(trailers []proxy.Field) {
+	sc := st.sc
+	st.SendEnd(trailers)
+	if st.sc == sc && st.Waiting() > 0 {
+		sc.awaitTaken(st)
+	}
+}
+
+// awaitTaken lists a stream whose answer is complete here and waits for the client.
+func (sc *serverConn) awaitTaken(st *serverStream) {
+	sc.slow.push(st, sc.s.loop.Now())
+	st.ending.taken, _ = st.Progress()
+	sc.watch()
+}
+
+// OnEarly implements session.Early.
+func (st *serverStream) OnEarly() {
+	sc := st.sc
+	sc.unlist(st)
+	sc.early.push(st, sc.s.loop.Now())
+	sc.watch()
+}
+
+// watch sets the timer to when the first of either list has waited too long.
+func (sc *serverConn) watch() {
+	if sc.gone {
+		return
+	}
+	now, next := sc.s.loop.Now(), time.Duration(-1)
+	if st := sc.early.first; st != nil {
+		next = earlyTime - time.Duration(now-st.ending.since)
+	}
+	if st := sc.slow.first; st != nil {
+		if left := sc.s.timeouts.Client - time.Duration(now-st.ending.since); next < 0 || left < next {
+			next = left
+		}
+	}
+	switch {
+	case next < 0 && sc.over == nil:
+		return
+	case next < 0:
+		sc.over.Stop()
+		return
+	case sc.over == nil:
+		sc.over = sc.c.NewTimer(sc.endOver)
+	}
+	sc.over.Reset(max(next, time.Millisecond))
+}
+
+// endOver resets the streams that have waited too long. A client that takes its answer, however slowly, is waited for.
+func (sc *serverConn) endOver() {
+	now := sc.s.loop.Now()
+	for st := sc.early.first; st != nil && now-st.ending.since >= int64(earlyTime); st = sc.early.first {
+		sc.s.worker.Reached(bound.EarlyAnswer)
+		st.Reset(wire.NoError)
+	}
+	for st := sc.slow.first; st != nil && now-st.ending.since >= int64(sc.s.timeouts.Client); st = sc.slow.first {
+		taken, _ := st.Progress()
+		if taken == st.ending.taken {
+			st.Reset(wire.Cancel)
+			continue
+		}
+		sc.slow.remove(st)
+		sc.slow.push(st, now)
+		st.ending.taken = taken
+	}
+	sc.watch()
+	sc.settle()
+}
+
+// stopTimers is called when the connection ends.
+func (sc *serverConn) stopTimers() {
+	sc.timer.Stop()
+	if sc.over != nil {
+		sc.over.Stop()
+	}
+}
