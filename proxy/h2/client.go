@@ -288,7 +288,7 @@ func (st *clientStream) OnHead(_ wire.Fault, end bool) {
 		st.ex = nil
 	}
 	ex.ResponseHead(&st.head, end || bodyless)
-	if bodyless && !end {
+	if bodyless && !end || end && st.Waiting() > 0 { // the endpoint, or this side, has not ended
 		st.stop(cc)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testrig"
@@ -89,9 +90,10 @@ func (r *rig) wantReason(want proxy.Reason) {
 	r.logged.WantReason(r.t, want)
 }
 
-// wantQuiet checks that nothing is left of any exchange.
+// wantQuiet checks that nothing is left of any exchange, once requests that were answered early have ended.
 func (r *rig) wantQuiet() {
 	r.t.Helper()
+	r.net.Advance(earlyTime + 10*time.Millisecond)
 	r.WantIdle(r.t, r.worker)
 	for sc := range r.server.conns.All {
 		if n := sc.session.Streams(); n != 0 {

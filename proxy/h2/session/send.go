@@ -13,16 +13,22 @@ func (s *Session) Drained() {
 // turnSize is what the streams that wait send together before it is the first one's turn again, if a frame of each is not more.
 const turnSize = 64 << 10
 
-// pump sends what waits, one or more frames of each stream in turn, as far as the windows and the output go.
+// pump sends what waits, one or more frames of each stream in turn, as far as the windows and the output go. A producer that has
+// to wait for the output is told in its turn, too.
 func (s *Session) pump() {
 	for idle := 0; idle < len(s.waiting) && s.window > 0 && !s.over && !s.out.Congested(); {
 		if s.next >= len(s.waiting) {
 			s.next = 0
 		}
 		st := s.waiting[s.next]
-		if st.flush(max(wire.FrameSize, turnSize/len(s.waiting))) {
+		switch {
+		case st.out.len() == 0:
+			s.unlist(st)
+			st.tellDrained()
 			idle = 0
-		} else {
+		case st.flush(max(wire.FrameSize, turnSize/len(s.waiting))):
+			idle = 0
+		default:
 			idle++
 		}
 		if s.next < len(s.waiting) && s.waiting[s.next] == st {
@@ -38,12 +44,15 @@ func (st *Stream) flush(most int) bool {
 		return false
 	}
 	st.out.advance(st.s.cfg.Buffers, n)
-	if st.out.len() == 0 {
+	if st.out.len() > 0 {
+		return true
+	}
+	if !st.full || st.endOut {
 		st.s.unlist(st)
-		if st.endOut {
-			st.endOut = false
-			st.flushEnd()
-		}
+	}
+	if st.endOut {
+		st.endOut = false
+		st.flushEnd()
 	}
 	return true
 }
@@ -61,6 +70,9 @@ func (s *Session) tellDrained() {
 func (st *Stream) tellDrained() {
 	if st.full && st.out.len() == 0 && !st.sendEnd {
 		st.full = false
+		if st.listed {
+			st.s.unlist(st)
+		}
 		st.sink.OnDrained()
 	}
 }

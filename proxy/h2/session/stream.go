@@ -98,6 +98,8 @@ func (st *Stream) Progress() (taken uint64, left int) {
 		return st.sent + written + s.sent, n
 	case written < st.mark:
 		return st.sent + written, int(st.mark - written)
+	case st.full: // its turn comes when others have taken theirs
+		return st.sent + written, max(s.out.Pending(), 1)
 	}
 	return st.sent, 0
 }
@@ -190,9 +192,10 @@ func (st *Stream) SendData(p []byte) bool {
 	}
 	if len(p) > 0 {
 		st.out.append(s.cfg.Buffers, p)
+	}
+	if st.full = st.full || st.out.len() > 0 || s.out.Congested(); st.full {
 		st.wait()
 	}
-	st.full = st.full || st.out.len() > 0 || s.out.Congested()
 	return st.full
 }
 
