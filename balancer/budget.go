@@ -34,7 +34,7 @@ func (p *Pool) Retry(now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	requests := b.gone
-	for _, s := range p.set.Load().servers {
+	for _, s := range p.set.Load().slots.each {
 		requests += s.Requests()
 	}
 	b.turn(now/budgetSlot, requests)
@@ -65,16 +65,8 @@ func (b *budget) turn(slot int64, requests uint64) {
 }
 
 // left counts the requests of servers that leave the pool.
-func (b *budget) left(old, next *set) {
+func (b *budget) left(requests uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	stay := make(map[*Server]struct{}, len(next.servers))
-	for _, s := range next.servers {
-		stay[s] = struct{}{}
-	}
-	for _, s := range old.servers {
-		if _, stays := stay[s]; !stays {
-			b.gone += s.Requests()
-		}
-	}
+	b.gone += requests
 }

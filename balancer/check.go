@@ -1,7 +1,6 @@
 package balancer
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 	"unique"
@@ -35,32 +34,30 @@ func (h HTTPCheck) Request() Request {
 	return h.request.Value()
 }
 
-// Check is one way of checking one endpoint. All pools that want the endpoint checked in this way share it, also those of other
-// namespaces, whose connections are others: whether an address answers is the same for all. What it finds
+// Check is one way of checking one endpoint. All pools that want the endpoint checked in this way share it, and what it finds
 // is true for them alone: where another pool asks for something else, that is another Check. It is made by a Registry when
 // the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
 type Check struct {
 	checkKey
-	endpoint *Endpoint // of the first that wanted it
-	down     atomic.Bool
+	down atomic.Bool
 
-	watches  []watch       // pools that want it; guarded by Registry.mu
+	watches  []watch       // groups that want it; guarded by Registry.mu
 	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
 }
 
 // checkKey is the full identity of a check.
 type checkKey struct {
-	site *site
-	http HTTPCheck
+	endpoint *Endpoint
+	http     HTTPCheck
 }
 
-// watch is one pool that wants an endpoint checked.
+// watch is one group that wants a member checked.
 type watch struct {
-	pool     *Pool
-	interval time.Duration
+	group *group
+	at    int // place of the member
 }
 
-// Endpoint returns what is checked: of equal endpoints of several namespaces, one, which may be Retired.
+// Endpoint returns what is checked.
 func (c *Check) Endpoint() *Endpoint { return c.endpoint }
 
 // HTTP returns what is asked.
@@ -69,20 +66,19 @@ func (c *Check) HTTP() HTTPCheck { return c.http }
 // Down reports that the check fails.
 func (c *Check) Down() bool { return c.down.Load() }
 
-// keyOf is the identity of the check that a pool wants of e. Who speaks no HTTP/1.1 is not asked.
-func (c *PoolConfig) keyOf(e *Endpoint) checkKey {
-	if e.Protocol() != HTTP1 {
-		return checkKey{site: e.site}
+// keyOf is the identity of the check that a group wants of e. Who speaks no HTTP/1.1 is not asked.
+func (g *group) keyOf(e *Endpoint) checkKey {
+	if e.key.protocol != HTTP1 {
+		return checkKey{endpoint: e}
 	}
-	return checkKey{e.site, c.HTTPCheck}
+	return checkKey{e, g.http}
 }
 
-// check finds or makes the check that cfg wants of e. r.mu is held.
-func (r *Registry) check(cfg *PoolConfig, e *Endpoint) *Check {
-	key := cfg.keyOf(e)
+// check finds or makes a check. r.mu is held.
+func (r *Registry) check(key checkKey) *Check {
 	c := r.checks[key]
 	if c == nil {
-		c = &Check{checkKey: key, endpoint: e}
+		c = &Check{checkKey: key}
 		r.checks[key] = c
 	}
 	return c
@@ -109,54 +105,52 @@ func (r *Registry) SetDown(c *Check, down bool) {
 		return
 	}
 	var ready []*Waiter
-	for i, w := range c.watches {
-		if !slices.ContainsFunc(c.watches[:i], func(other watch) bool { return other.pool == w.pool }) {
-			ready = append(ready, w.pool.rebuild()...)
+	seen := make(map[*group]struct{}, 1)
+	for _, w := range c.watches {
+		if _, twice := seen[w.group]; twice {
+			continue
+		}
+		seen[w.group] = struct{}{}
+		w.group.judge()
+		for _, p := range w.group.pools {
+			ready = append(ready, p.rebuild()...)
 		}
 	}
 	r.mu.Unlock()
 	call(ready)
 }
 
-// watchServers gives the servers of next their checks, and tells the registry's watcher what changes when next takes the
-// place of old. r.mu is held.
-func (p *Pool) watchServers(old, next *set) {
-	r := p.registry
-	var touched []*Check
-	for _, v := range next.servers {
-		if !next.checks || v.noCheck {
-			v.check.Store(nil)
+// watch has the members of a new group checked. r.mu is held.
+func (r *Registry) watch(g *group) {
+	g.checks, g.watches = make([]*Check, len(g.roster.members)), make([]int, len(g.roster.members))
+	for i, m := range g.roster.members {
+		if m.noCheck {
 			continue
 		}
-		c := r.check(&next.cfg, v.endpoint)
-		c.watches = append(c.watches, watch{p, next.cfg.Check})
-		v.check.Store(c)
-		touched = append(touched, c)
+		c := r.check(g.keyOf(m.endpoint))
+		g.checks[i], g.watches[i] = c, len(c.watches)
+		c.watches = append(c.watches, watch{g, i})
+		r.setInterval(c, g.every)
 	}
-	count := len(touched)
-	for _, v := range old.servers {
-		if !old.checks || v.noCheck {
+}
+
+// unwatch takes back what watch did. r.mu is held.
+func (r *Registry) unwatch(g *group) {
+	for i, c := range g.checks {
+		if c == nil {
 			continue
 		}
-		c := r.checks[old.cfg.keyOf(v.endpoint)]
-		i := slices.Index(c.watches, watch{p, old.cfg.Check})
-		last := len(c.watches) - 1
-		c.watches[i] = c.watches[last]
+		at, last := g.watches[i], len(c.watches)-1
+		w := c.watches[last]
+		c.watches[at], w.group.watches[w.at] = w, at
 		c.watches[last] = watch{}
 		c.watches = c.watches[:last]
-		touched = append(touched, c)
-	}
-	for i, c := range touched {
-		var added time.Duration
-		if i < count {
-			added = next.cfg.Check
-		}
-		r.setInterval(c, added)
+		r.setInterval(c, 0)
 	}
 }
 
 // setInterval tells the watcher if the interval of c is another one now. added is that
-// of a pool that has just begun to want it, 0 = none has.
+// of a group that has just begun to want it, 0 = none has.
 func (r *Registry) setInterval(c *Check, added time.Duration) {
 	shortest := c.shortest(added)
 	if shortest == c.interval {
@@ -179,11 +173,11 @@ func (c *Check) shortest(added time.Duration) time.Duration {
 	}
 	var least time.Duration
 	for i, w := range c.watches {
-		if w.interval == c.interval {
-			return w.interval
+		if w.group.every == c.interval {
+			return w.group.every
 		}
-		if i == 0 || w.interval < least {
-			least = w.interval
+		if i == 0 || w.group.every < least {
+			least = w.group.every
 		}
 	}
 	return least

@@ -10,23 +10,23 @@ import (
 // A group goes to one server.
 const sourceGroups = 1 << 16
 
-// groups remembers the server of each group, by index + 1; 0 = not looked for yet.
-type groups [sourceGroups]atomic.Uint32
+// owners remembers the server of each group, by index + 1; 0 = not looked for yet.
+type owners [sourceGroups]atomic.Uint32
 
 // sourceConsistent returns the server of a client address by weighted rendezvous
 // hashing of its group: each server draws a number from the hash of group and server,
 // and the greatest wins. A server that leaves gives away only its own clients, one that
 // comes takes only its share. Of few servers all are looked at; with many, what was
 // found is remembered until the set changes.
-func (s *set) sourceConsistent(addr netip.Addr, skip int) int {
+func (s *choices) sourceConsistent(addr netip.Addr, skip int) int {
 	group := hashAddr(addr) / (1 << 64 / sourceGroups)
 	if skip >= 0 || len(s.active) < treeFrom {
 		return s.rendezvous(mix(group), skip)
 	}
-	known := s.groups.Load()
+	known := s.owners.Load()
 	if known == nil {
-		s.groups.CompareAndSwap(nil, new(groups))
-		known = s.groups.Load()
+		s.owners.CompareAndSwap(nil, new(owners))
+		known = s.owners.Load()
 	}
 	if i := known[group].Load(); i > 0 {
 		return int(i) - 1
@@ -37,7 +37,7 @@ func (s *set) sourceConsistent(addr netip.Addr, skip int) int {
 }
 
 // rendezvous returns the server that draws the greatest number for a hash.
-func (s *set) rendezvous(hash uint64, skip int) int {
+func (s *choices) rendezvous(hash uint64, skip int) int {
 	best := -1
 	if s.uniform { // the draw alone decides
 		most := uint64(0)

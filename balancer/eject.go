@@ -1,6 +1,9 @@
 package balancer
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Ejection takes a server out of the choice of its pool after failures in a row, without
 // waiting for checks: those of requests come first. It comes back after a while, on
@@ -63,12 +66,12 @@ func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
 	defer r.mu.Unlock()
 	set := p.set.Load()
 	may, out := 0, 0
-	for i, v := range set.servers {
-		if set.weights[i] == 0 {
+	for i, w := range set.roster.weights {
+		if w == 0 {
 			continue
 		}
 		may++
-		if v.ejected.Load() {
+		if v := set.slots.find(i); v != nil && v.ejected.Load() {
 			out++
 		}
 	}
@@ -78,6 +81,7 @@ func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
 		return 0, nil
 	}
 	s.ejected.Store(true)
+	p.ejected = append(p.ejected, s)
 	r.ejections.Add(1)
 	back = min(ejectTime<<min(s.ejections.Load(), 10), ejectTimeMax)
 	s.ejections.Add(1)
@@ -88,11 +92,12 @@ func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
 func (p *Pool) readmit(s *Server) {
 	p.registry.mu.Lock()
 	s.ejected.Store(false)
+	p.ejected = slices.DeleteFunc(p.ejected, func(o *Server) bool { return o == s })
 	s.streak.Store(ejectAfter - 1)
 	if limit := p.set.Load().cfg.EjectAfterErrors; limit > 0 {
 		s.errors.Store(int32(limit - 1))
 	}
-	s.rise(p.registry.clock.Now())
+	p.rise(s.member, p.registry.clock.Now())
 	ready := p.rebuild()
 	p.registry.mu.Unlock()
 	call(ready)

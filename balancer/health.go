@@ -3,53 +3,94 @@ package balancer
 import "slices"
 
 // Check returns the check of the server, nil if it is not checked.
-func (s *Server) Check() *Check { return s.check.Load() }
-
-// checkable reports whether the servers are to be checked: a pool of one server has nothing to gain by it.
-func (s *set) checkable() bool {
-	n := 0
-	for i, v := range s.servers {
-		if s.weights[i] > 0 && !v.noCheck {
-			n++
-		}
+func (s *Server) Check() *Check {
+	set := s.pool.set.Load()
+	if set.group == nil {
+		return nil
 	}
-	return s.cfg.Check > 0 && n > 1
+	return set.group.checkAt(set.roster.place(s.member))
 }
 
 // fails reports that checks of the server fail.
 func (s *Server) fails() bool {
-	c := s.check.Load()
+	c := s.Check()
 	return c != nil && c.Down()
-}
-
-// judge says which servers are out. No more than half of the servers with a weight are out for
-// their failures alone.
-func (s *set) judge() {
-	mayGo := 0
-	for _, w := range s.weights {
-		if w > 0 {
-			mayGo++
-		}
-	}
-	mayGo /= 2
-	for i, v := range s.servers {
-		switch {
-		case v.fails():
-			s.out = append(s.out, v)
-		case v.ejected.Load() && (mayGo > 0 || s.weights[i] == 0):
-			if s.weights[i] > 0 {
-				mayGo--
-			}
-			s.out = append(s.out, v)
-		}
-	}
 }
 
 // Usable reports that neither checks nor failures forbid to choose the server. When they
 // forbid all of the pool's, all are chosen from, and none is usable.
 func (s *Server) Usable() bool { return !s.ejected.Load() && !s.fails() }
 
-func (s *set) isOut(v *Server) bool { return s.out != nil && slices.Contains(s.out, v) }
+// Usable reports that a server of the pool is usable, whatever its weight.
+func (p *Pool) Usable() bool {
+	set := p.set.Load()
+	for i := range set.roster.members {
+		if c := set.check(i); c != nil && c.Down() {
+			continue
+		}
+		if v := set.slots.find(i); v == nil || !v.ejected.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// Checks returns the checks of the servers, nil if there are none. The slice belongs to the caller.
+func (p *Pool) Checks() []*Check {
+	set := p.set.Load()
+	if set.group == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(set.group.checks), func(c *Check) bool { return c == nil })
+}
+
+// check returns the check of the member at a place, nil if it is not checked.
+func (s *set) check(at int) *Check {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.checkAt(at)
+}
+
+// judge returns the choices of a set whose group is known, with the shares that servers have for now. No more
+// than half of the servers with a weight are out for their failures alone. r.mu is held.
+func (p *Pool) judge(s *set) *choices {
+	weights := p.ramp(s)
+	if len(p.ejected) == 0 && weights == nil {
+		return s.group.choices
+	}
+	ro, out := s.group.roster, s.group.failing()
+	var ejected []int
+	for _, v := range p.ejected {
+		if at := ro.place(v.member); at >= 0 {
+			ejected = append(ejected, at)
+		}
+	}
+	slices.Sort(ejected)
+	mayGo := 0
+	for _, w := range ro.weights {
+		if w > 0 {
+			mayGo++
+		}
+	}
+	mayGo /= 2
+	for _, at := range ejected {
+		if out == nil {
+			out = make([]bool, len(ro.members))
+		}
+		if out[at] || mayGo == 0 && ro.weights[at] > 0 {
+			continue
+		}
+		if ro.weights[at] > 0 {
+			mayGo--
+		}
+		out[at] = true
+	}
+	if weights == nil {
+		weights = ro.weights
+	}
+	return newChoices(ro, weights, out)
+}
 
 // rebuild publishes the servers of the pool anew, after what is known of them has changed.
 // r.mu is held.
@@ -58,9 +99,10 @@ func (p *Pool) rebuild() []*Waiter {
 		return nil
 	}
 	old := p.set.Load()
-	next := newSet(old.cfg, 0)
-	next.servers, next.weights, next.checks = old.servers, old.weights, old.checks
-	next.prepare(p.ramp(next))
+	next := &set{cfg: old.cfg, limit: old.limit, group: old.group, slots: old.slots}
+	if next.choices = p.judge(next); next.choices == old.choices {
+		return nil
+	}
 	next.shift = resume(old, next, p.cursor.Load())
-	return p.publish(old, next)
+	return p.requeue(old, next)
 }

@@ -10,10 +10,14 @@ type load struct {
 	weight   uint64
 }
 
-func (c *choice) load() load {
+// load returns that of number i.
+func (s *set) load(i int) load {
+	c := &s.active[i]
 	l := load{weight: uint64(c.weight)}
-	if n := c.server.counters.inFlight.Load(); n > 0 {
-		l.requests = uint64(n) + 1
+	if v := s.slots.find(int(c.at)); v != nil {
+		if n := v.counters.inFlight.Load(); n > 0 {
+			l.requests = uint64(n) + 1
+		}
 	}
 	return l
 }
@@ -25,8 +29,8 @@ func (l load) less(m load) bool { return l.requests*m.weight < m.requests*l.weig
 // equally loaded ones the next of the round robin is taken. Few servers, and those of
 // a second attempt, are all looked at; many have a tree.
 func (s *set) leastConn(cursor *atomic.Uint64, skip int) int {
-	if s.tree != nil && skip < 0 {
-		return s.tree.least(cursor)
+	if skip < 0 && len(s.active) >= treeFrom {
+		return s.loads().least(cursor)
 	}
 	best, equals := -1, 0
 	var least load
@@ -34,7 +38,7 @@ func (s *set) leastConn(cursor *atomic.Uint64, skip int) int {
 		if i == skip {
 			continue
 		}
-		switch l := s.active[i].load(); {
+		switch l := s.load(i); {
 		case best < 0 || l.less(least):
 			best, least, equals = i, l, 1
 		case !least.less(l):
@@ -64,7 +68,7 @@ func (s *set) dueAmong(position uint64, skip int, most load) (int, uint64) {
 	walk, i := position/n, position%n
 	fallback, behind := -1, position
 	for range walks * n {
-		if int(i) != skip && !most.less(s.active[i].load()) {
+		if int(i) != skip && !most.less(s.load(int(i))) {
 			if s.uniform || s.isDue(i, walk) {
 				return int(i), walk*n + i + 1
 			}

@@ -36,15 +36,15 @@ func (p *Pool) Pick(in Pick) (Lease, bool) {
 // choose gives a lease whatever the servers have to do already.
 func (p *Pool) choose(s *set, in *Pick) (Lease, bool) {
 	if in.Cookie != nil {
-		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
-			return v.lease(true), true
+		if at := s.sticky(in); at >= 0 {
+			return s.slots.server(at).lease(true), true
 		}
 	}
 	i := s.pick(&p.cursor, in)
 	if i < 0 {
 		return Lease{}, false
 	}
-	return s.active[i].server.lease(false), true
+	return s.server(i).lease(false), true
 }
 
 // drawings is how often the algorithm may choose a server that is full before any
@@ -66,17 +66,17 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 			i = 0
 			break
 		}
-		if l, ok := s.active[i].server.tryLease(s.limit, false); ok {
+		if l, ok := s.server(i).tryLease(s.limit, false); ok {
 			return l, true
 		}
 		in.Rand = mix(in.Rand)
 	}
 	for k := range n {
-		v := s.active[(i+k)%n].server
-		if excluded(in.Exclude, v) {
+		j := (i + k) % n
+		if excluded(in.Exclude, s.member(j)) {
 			continue
 		}
-		if l, ok := v.tryLease(s.limit, false); ok {
+		if l, ok := s.server(j).tryLease(s.limit, false); ok {
 			return l, true
 		}
 	}
@@ -87,14 +87,14 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 // nil if any will do. The bool is false if there is no server at all.
 func (s *set) wanted(in *Pick) (server *Server, some bool) {
 	if in.Cookie != nil {
-		if v := s.sticky(in.Cookie); v != nil && !excluded(in.Exclude, v) {
-			return v, true
+		if at := s.sticky(in); at >= 0 {
+			return s.slots.server(at), true
 		}
 	}
-	switch s.algorithm {
+	switch s.cfg.Algorithm {
 	case Source, SourceConsistent:
 		if i := s.pick(nil, in); i >= 0 {
-			return s.active[i].server, true
+			return s.server(i), true
 		}
 		return nil, false
 	}
@@ -102,7 +102,7 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 		return nil, len(s.active) > 0
 	}
 	for i := range s.active {
-		if !excluded(in.Exclude, s.active[i].server) {
+		if !excluded(in.Exclude, s.member(i)) {
 			return nil, true
 		}
 	}
@@ -114,8 +114,10 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
 	skip, n := -1, len(s.active)
 	if len(in.Exclude) > 0 {
-		if skip = s.index(in.Exclude[0]); skip >= 0 {
-			n--
+		if e := in.Exclude[0]; e != nil {
+			if skip = s.index(e.member); skip >= 0 {
+				n--
+			}
 		}
 	}
 	if n == 0 {
@@ -125,7 +127,7 @@ func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
 		return 0
 	}
 	var i int
-	switch s.algorithm {
+	switch s.cfg.Algorithm {
 	case RoundRobin:
 		i = s.roundRobin(cursor, skip)
 	case LeastConn:
@@ -141,7 +143,7 @@ func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
 		return i
 	}
 	for range s.active {
-		if !excluded(in.Exclude, s.active[i].server) {
+		if !excluded(in.Exclude, s.member(i)) {
 			return i
 		}
 		i = (i + 1) % len(s.active)
@@ -149,10 +151,10 @@ func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
 	return -1
 }
 
-// excluded reports that v is one of few.
-func excluded(few []*Server, v *Server) bool {
+// excluded reports that m is of one of few servers.
+func excluded(few []*Server, m *member) bool {
 	for _, e := range few {
-		if e == v {
+		if e != nil && e.member == m {
 			return true
 		}
 	}

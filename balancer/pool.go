@@ -1,7 +1,6 @@
 package balancer
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -32,9 +31,15 @@ func (c PoolConfig) limit() int64 { return int64(max(c.Limit, 0)) }
 type Pool struct {
 	registry *Registry
 	key      string
-	dropped  bool // guarded by Registry.mu
-	ramping  bool // a timer of a slow start runs; guarded by Registry.mu
 	set      atomic.Pointer[set]
+
+	// Guarded by Registry.mu.
+	dropped bool
+	ramping bool                  // a timer of a slow start runs
+	number  int                   // among the pools of its group
+	every   time.Duration         // that it wants checks
+	ejected []*Server             // those out of the choice for their failures
+	rising  map[*member]time.Time // those that start slowly, and since when
 
 	_      [cacheLine]byte
 	cursor atomic.Uint64 // round-robin position, counted over the life of the pool
@@ -44,36 +49,23 @@ type Pool struct {
 	budget budget
 }
 
-// set is one immutable generation of a pool.
+// set is one immutable generation of a pool. Most of it is shared with other pools.
 type set struct {
-	cfg       PoolConfig
-	checks    bool // the servers are checked
-	algorithm Algorithm
-	limit     int64                  // requests of a server at a time, 0 = any number
-	servers   []*Server              // in the order of the targets
-	weights   []uint32               // parallel to servers: Server.Weight may already belong to a later set
-	cookies   map[string]*Server     // sticky values, nil for few servers
-	out       []*Server              // of servers, those that checks or failures forbid to choose
-	active    []choice               // the other servers of weight > 0
-	sums      []uint32               // sums[i] is the total weight of active[:i+1]
-	total     uint32                 // sum of all weights
-	heaviest  uint32                 // greatest weight
-	tree      *tree                  // of the loads, nil = there is none
-	groups    atomic.Pointer[groups] // for SourceConsistent among many servers, nil before the first
-	uniform   bool                   // all active servers weigh the same
-	shift     uint64                 // added to the cursor of the pool
+	*choices
+	cfg   PoolConfig
+	limit int64  // requests of a server at a time, 0 = any number
+	group *group // nil before the first update
+	slots *slots
+	tree  atomic.Pointer[tree] // of the loads, nil = there is none yet
+	shift uint64               // added to the cursor of the pool
 }
 
-// choice is one server the algorithms may choose.
-type choice struct {
-	server *Server
-	weight uint32
-	hash   uint64 // of the server identity, the same in every process
-}
+// server returns the server that the algorithms know by number i.
+func (s *set) server(i int) *Server { return s.slots.server(int(s.active[i].at)) }
 
 func newPool(r *Registry, key string) *Pool {
 	p := &Pool{registry: r, key: key}
-	p.set.Store(&set{})
+	p.set.Store(&set{choices: r.nobody.all, slots: &slots{pool: p, roster: r.nobody}})
 	return p
 }
 
@@ -81,14 +73,22 @@ func newPool(r *Registry, key string) *Pool {
 func (p *Pool) Key() string { return p.key }
 
 // Len returns the number of servers, those of weight 0 included.
-func (p *Pool) Len() int { return len(p.set.Load().servers) }
+func (p *Pool) Len() int { return len(p.set.Load().roster.members) }
 
 // Servers returns the servers of the latest update in their order, those of weight
-// 0 included. The slice belongs to the caller.
-func (p *Pool) Servers() []*Server { return slices.Clone(p.set.Load().servers) }
+// 0 included. Those that no request has wanted are made for it: it is not for pools of many servers that are many themselves.
+// The slice belongs to the caller.
+func (p *Pool) Servers() []*Server {
+	s := p.set.Load()
+	all := make([]*Server, len(s.roster.members))
+	for i := range all {
+		all[i] = s.slots.server(i)
+	}
+	return all
+}
 
 // Algorithm returns the algorithm of the latest update.
-func (p *Pool) Algorithm() Algorithm { return p.set.Load().algorithm }
+func (p *Pool) Algorithm() Algorithm { return p.set.Load().cfg.Algorithm }
 
 // Config returns how the pool chooses since the latest update.
 func (p *Pool) Config() PoolConfig { return p.set.Load().cfg }
@@ -96,19 +96,13 @@ func (p *Pool) Config() PoolConfig { return p.set.Load().cfg }
 // Update replaces the servers. A server whose identity and endpoint stay keeps its
 // object and counters, and the round robin goes on where it stands. Of several
 // targets with the same ID the first is taken; weights are clipped to
-// 0..MaxWeight. Targets are not kept. An update that changes nothing costs no
-// allocation.
-func (p *Pool) Update(cfg PoolConfig, targets []Target) {
-	if p.set.Load().equal(cfg, targets) {
-		return
-	}
-	for _, w := range p.replace(cfg, targets) {
-		w.Ready()
-	}
-}
+// 0..MaxWeight. Pools that are told of equal targets share what is made of them, at the least cost
+// if they are told of the same slice, which must not be changed any more. An update that changes
+// nothing costs no allocation.
+func (p *Pool) Update(cfg PoolConfig, targets []Target) { call(p.update(cfg, targets)) }
 
-// replace is Update for a change. It returns the waiters whose waiting is over.
-func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
+// update is Update, but for telling the waiters whose waiting is over. It returns them.
+func (p *Pool) update(cfg PoolConfig, targets []Target) []*Waiter {
 	r := p.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,169 +110,34 @@ func (p *Pool) replace(cfg PoolConfig, targets []Target) []*Waiter {
 		return nil
 	}
 	old := p.set.Load()
-	var known, seen serverIndex
-	for _, s := range old.servers {
-		known.add(s)
+	ro := r.roster(cfg.Namespace, targets)
+	if old.cfg == cfg && old.group != nil && old.roster == ro {
+		return nil
 	}
-	next := newSet(cfg, len(targets))
-	for i := range targets {
-		t := &targets[i]
-		if seen.find(t.ID) != nil {
-			continue
-		}
-		e := r.acquire(t, cfg.Namespace)
-		s := known.find(t.ID)
-		if s == nil || !s.is(t, cfg.Namespace) {
-			s = newServer(p, t, e)
-			if cfg.SlowStart > 0 && len(old.active) > 0 && r.clock != nil {
-				s.rise(r.clock.Now())
-			}
-		}
-		seen.add(s)
-		w := clampWeight(t.Weight)
-		s.weight.Store(int64(w))
-		next.servers = append(next.servers, s)
-		next.weights = append(next.weights, uint32(w))
+	next := &set{cfg: cfg, limit: cfg.limit(), group: r.group(ro, &cfg), slots: old.slots}
+	if old.roster != ro {
+		next.slots = &slots{pool: p, roster: ro}
+		p.welcome(old, next)
 	}
-	for _, s := range old.servers {
-		r.release(s.endpoint)
+	number, every := p.number, p.every
+	r.join(next.group, p, cfg.Check)
+	if old.group != nil {
+		r.quit(old.group, number, every)
 	}
-	next.checks = next.checkable()
-	p.watchServers(old, next)
-	next.prepare(p.ramp(next))
+	next.choices = p.judge(next)
 	next.shift = resume(old, next, p.cursor.Load())
-	return p.publish(old, next)
+	return p.requeue(old, next)
 }
 
-// publish makes next the set. Whoever waits is told by servers of a limited set, so
-// they know whom to tell before anybody can wait for them.
-func (p *Pool) publish(old, next *set) []*Waiter {
-	if next.limit > 0 {
-		for _, s := range next.servers {
-			s.limited.Store(p)
-		}
-	}
-	next.plant()
-	p.budget.left(old, next)
-	ready := p.requeue(old, next)
-	if old.limit > 0 && next.limit == 0 {
-		for _, s := range next.servers {
-			s.limited.Store(nil)
-		}
-	}
-	return ready
-}
-
-// plant makes a tree of the loads where one is needed. Servers report to it from now
-// on; what changed before is in what fill reads.
-func (s *set) plant() {
-	if s.algorithm != LeastConn || len(s.active) < treeFrom {
-		for _, v := range s.servers {
-			v.place.Store(nil)
-		}
+// welcome begins the slow start of those that are not in the old set. r.mu is held.
+func (p *Pool) welcome(old, next *set) {
+	r := p.registry
+	if next.cfg.SlowStart <= 0 || len(old.active) == 0 || r.clock == nil {
 		return
 	}
-	s.tree = newTree(s)
-	for i := range s.active {
-		s.active[i].server.place.Store(&place{s.tree, i})
-	}
-	for i, v := range s.servers {
-		if s.weights[i] == 0 || s.isOut(v) {
-			v.place.Store(nil)
+	for i, m := range next.slots.roster.members {
+		if old.roster.placeNear(m, i) < 0 {
+			p.rise(m, r.clock.Now())
 		}
 	}
-	s.tree.fill()
-}
-
-// serverIndex finds servers by identity. Few of them, the usual case, need no map.
-type serverIndex struct {
-	few  [fewServers]*Server
-	n    int
-	many map[string]*Server
-}
-
-func (x *serverIndex) add(s *Server) {
-	if x.n < len(x.few) {
-		x.few[x.n] = s
-		x.n++
-		return
-	}
-	if x.many == nil {
-		x.many = make(map[string]*Server)
-	}
-	x.many[s.id] = s
-}
-
-func (x *serverIndex) find(id string) *Server {
-	for _, s := range x.few[:x.n] {
-		if s.id == id {
-			return s
-		}
-	}
-	return x.many[id]
-}
-
-// equal reports whether an update to targets would change nothing.
-func (s *set) equal(cfg PoolConfig, targets []Target) bool {
-	if s.cfg != cfg || len(s.servers) != len(targets) {
-		return false
-	}
-	for i := range targets {
-		t := &targets[i]
-		if !s.servers[i].is(t, cfg.Namespace) || int(s.weights[i]) != clampWeight(t.Weight) {
-			return false
-		}
-	}
-	return true
-}
-
-// newSet makes a set for n servers.
-func newSet(cfg PoolConfig, n int) *set {
-	return &set{cfg: cfg, algorithm: cfg.Algorithm, limit: cfg.limit(), servers: make([]*Server, 0, n), weights: make([]uint32, 0, n)}
-}
-
-// prepare computes what the algorithms need from servers and the weights they have for
-// now, parallel to them.
-func (s *set) prepare(weights []uint32) {
-	if len(s.servers) > fewServers {
-		s.cookies = make(map[string]*Server, len(s.servers))
-		for _, v := range s.servers {
-			s.cookies[v.cookie] = v
-		}
-	}
-	s.judge()
-	s.active = make([]choice, 0, len(s.servers))
-	s.sums = make([]uint32, 0, len(s.servers))
-	if s.activate(weights); len(s.active) == 0 && s.out != nil {
-		s.out = nil // all are bad: better any of them than none
-		s.activate(weights)
-	}
-}
-
-// activate fills active with the servers that may be chosen.
-func (s *set) activate(weights []uint32) {
-	s.uniform = true
-	for i, v := range s.servers {
-		w := weights[i]
-		if w == 0 || s.isOut(v) {
-			continue
-		}
-		s.active = append(s.active, choice{server: v, weight: w, hash: hashString(v.id)})
-		s.total += w
-		s.sums = append(s.sums, s.total)
-		s.heaviest = max(s.heaviest, w)
-		s.uniform = s.uniform && w == s.active[0].weight
-	}
-}
-
-// index returns the position of v among the active servers, -1 if it is not there.
-func (s *set) index(v *Server) int {
-	if v != nil {
-		for i := range s.active {
-			if s.active[i].server == v {
-				return i
-			}
-		}
-	}
-	return -1
 }

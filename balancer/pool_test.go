@@ -226,15 +226,6 @@ func TestUpdateClipsWeights(t *testing.T) {
 	}
 }
 
-func TestUpdateKeepsNothingOfTargets(t *testing.T) {
-	tt := targets(1, 1)
-	p := pool(RoundRobin, tt)
-	tt[0].ID, tt[1] = "changed", Target{}
-	if s := p.Servers(); s[0].ID() != "s0" || s[1].ID() != "s1" {
-		t.Error("the pool changes with the slice of the caller")
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	source := rand.New(rand.NewPCG(1, 1))
 	weights := make([]int, 30)

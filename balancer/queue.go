@@ -70,6 +70,28 @@ func (l *line) remove(w *Waiter) {
 	l.n--
 }
 
+// queued is what a server knows of those that have waited for it. Most servers have none.
+type queued struct {
+	line  line    // who waits for this server alone
+	delay average // of requests, in nanoseconds
+}
+
+// waits returns what is known, made if nothing was. The queue of the pool is locked.
+func (s *Server) waits() *queued {
+	if s.queued == nil {
+		s.queued = new(queued)
+	}
+	return s.queued
+}
+
+// waiting returns who waits for s alone, nil for nobody. The queue of the pool is locked.
+func (s *Server) waiting() *line {
+	if s == nil || s.queued == nil || s.queued.line.n == 0 {
+		return nil
+	}
+	return &s.queued.line
+}
+
 // queue is who waits for the servers of a pool. A waiter that may go to any server
 // stands in any; one whose cookie or address means one server stands in the line of
 // that server. Tickets say who came first.
@@ -122,7 +144,7 @@ func (q *queue) behind(server *Server) bool {
 	if w := q.any.first; w != nil && len(w.pick.Exclude) == 0 {
 		return true
 	}
-	return server != nil && server.line.n > 0
+	return server.waiting() != nil
 }
 
 // keep copies what decides the choice; the memory of a cookie belongs to the caller.
@@ -137,7 +159,7 @@ func (w *Waiter) keep(in Pick) {
 func (q *queue) enter(w *Waiter, server *Server) {
 	w.server = server
 	if server != nil {
-		server.line.push(w)
+		server.waits().line.push(w)
 		return
 	}
 	q.any.push(w)
@@ -158,7 +180,7 @@ func (w *Waiter) Take(now int64) (Lease, bool) {
 	}
 	l, ok := w.lease, w.leased
 	if ok {
-		l.server.delay.add(l.server.Requests(), float64(now-w.since))
+		l.server.waits().delay.add(l.server.Requests(), float64(now-w.since))
 	}
 	w.forget()
 	return l, ok
@@ -220,10 +242,13 @@ func (p *Pool) admit(s *Server) *Waiter {
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
 	set := p.set.Load()
-	w := s.line.first
-	if set.index(s) >= 0 {
+	var w *Waiter
+	if l := s.waiting(); l != nil {
+		w = l.first
+	}
+	if set.index(s.member) >= 0 {
 		for v := p.queue.any.first; v != nil && (w == nil || v.ticket < w.ticket); v = v.next {
-			if !excluded(v.pick.Exclude, s) {
+			if !excluded(v.pick.Exclude, s.member) {
 				w = v
 				break
 			}
@@ -246,6 +271,9 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 	q := &p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if old.slots != next.slots {
+		p.budget.left(old.slots.move(next.slots))
+	}
 	p.set.Store(next)
 	if q.length.Load() == 0 {
 		return nil
@@ -258,8 +286,10 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 		}
 	}
 	collect(&q.any)
-	for _, s := range old.servers {
-		collect(&s.line)
+	for _, s := range old.slots.each {
+		if l := s.waiting(); l != nil {
+			collect(l)
+		}
 	}
 	slices.SortFunc(all, func(a, b *Waiter) int { return cmp.Compare(a.ticket, b.ticket) })
 	ready := all[:0]
@@ -276,7 +306,7 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	q := &p.queue
 	server, some := w.server, true
-	if !w.sticky || !slices.Contains(next.servers, server) {
+	if !w.sticky || next.roster.place(server.member) < 0 {
 		w.sticky = false
 		server, some = next.wanted(&w.pick)
 	}
@@ -287,7 +317,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	}
 	var l Lease
 	ok := false
-	switch alone := q.any.first == w || server != nil && server.line.first == w; {
+	switch alone := q.any.first == w || server != nil && server.waits().line.first == w; {
 	case next.limit == 0 && w.sticky:
 		l, ok = server.lease(true), true
 	case next.limit == 0:
@@ -342,10 +372,12 @@ func (p *Pool) Queue() QueueStats {
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
 	requests, delay := 0.0, 0.0
-	for _, s := range p.set.Load().servers {
+	for _, s := range p.set.Load().slots.each {
 		n := s.Requests()
 		requests += float64(n)
-		delay += float64(n) * s.delay.now(n)
+		if s.queued != nil {
+			delay += float64(n) * s.queued.delay.now(n)
+		}
 	}
 	return QueueStats{Length: p.queue.any.n, Most: p.queue.any.most, Delay: time.Duration(delay / max(requests, 1))}
 }
@@ -355,5 +387,9 @@ func (p *Pool) Queue() QueueStats {
 func (p *Pool) ServerQueue(s *Server) QueueStats {
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
-	return QueueStats{Length: s.line.n, Most: s.line.most, Delay: time.Duration(s.delay.now(s.Requests()))}
+	q := s.queued
+	if q == nil {
+		return QueueStats{}
+	}
+	return QueueStats{Length: q.line.n, Most: q.line.most, Delay: time.Duration(q.delay.now(s.Requests()))}
 }

@@ -44,7 +44,7 @@ func without(i uint64, skip int) int {
 
 // lighter returns j if that server is less loaded than i, else i.
 func (s *set) lighter(i, j int) int {
-	if i != j && s.active[j].load().less(s.active[i].load()) {
+	if i != j && s.load(j).less(s.load(i)) {
 		return j
 	}
 	return i

@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"cmp"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -10,51 +11,29 @@ import (
 	"turnout/internal/shared"
 )
 
-// destination is where to connect, and how.
-type destination struct {
-	addr     netip.AddrPort
-	tls      string
-	secure   bool
-	protocol Protocol
-}
-
-// site is a destination with the endpoints that go there, one for each namespace. It is kept while there is one.
-type site struct {
-	destination
-	first *Endpoint // the others follow by Endpoint.next; guarded by Registry.mu
-}
-
-// remove takes e out, and reports whether it was the last.
-func (s *site) remove(e *Endpoint) (last bool) {
-	for at := &s.first; *at != nil; at = &(*at).next {
-		if *at == e {
-			*at = e.next
-			break
-		}
-	}
-	return s.first == nil
+// endpointKey is the full identity of an endpoint.
+type endpointKey struct {
+	addr      netip.AddrPort
+	namespace string // see PoolConfig.Namespace
+	tls       string
+	secure    bool
+	protocol  Protocol
 }
 
 // Endpoint is one place to connect to, address, protocol and TLS identity, for the routes of one namespace. All
 // servers of all pools with this identity share it, so connections can be pooled by
 // it. It is made by a Registry and safe for use by any goroutine.
 type Endpoint struct {
-	site      *site
-	namespace string // see PoolConfig.Namespace
-	id        uint32
-	tls       *TLS
-	refs      int       // servers of current sets; guarded by Registry.mu
-	next      *Endpoint // of the site; guarded by Registry.mu
+	key endpointKey
+	id  uint32
+	tls *TLS
+
+	members []*member // of current rosters; guarded by Registry.mu
 
 	retired  atomic.Bool
 	_        [cacheLine]byte
 	inFlight atomic.Int64
 	_        [cacheLine - 8]byte
-}
-
-// is reports whether e is the endpoint of t in a namespace.
-func (e *Endpoint) is(t *Target, namespace string) bool {
-	return e.site.destination == t.destination() && e.namespace == namespace
 }
 
 // ID returns a small dense number, fit to index a slice. It is unique among the
@@ -63,10 +42,13 @@ func (e *Endpoint) is(t *Target, namespace string) bool {
 func (e *Endpoint) ID() uint32 { return e.id }
 
 // Addr returns where to connect.
-func (e *Endpoint) Addr() netip.AddrPort { return e.site.addr }
+func (e *Endpoint) Addr() netip.AddrPort { return e.key.addr }
 
 // Protocol returns what is spoken to the endpoint.
-func (e *Endpoint) Protocol() Protocol { return e.site.protocol }
+func (e *Endpoint) Protocol() Protocol { return e.key.protocol }
+
+// Namespace returns whose endpoint it is, see PoolConfig.Namespace.
+func (e *Endpoint) Namespace() string { return e.key.namespace }
 
 // TLS returns how TLS is done to the endpoint, nil for plain. It is read-only.
 func (e *Endpoint) TLS() *TLS { return e.tls }
@@ -84,12 +66,16 @@ func (e *Endpoint) Retired() bool { return e.retired.Load() }
 type Registry struct {
 	mu        shared.Mutex
 	pools     map[string]*Pool
-	sites     map[destination]*site
-	endpoints int                    // of all sites
-	unused    map[*Endpoint]struct{} // refs == 0, not yet swept
+	nobody    *roster // of pools before their first update
+	gone      *Server // see Server.gone
+	endpoints map[endpointKey]*Endpoint
+	unused    map[*Endpoint]struct{} // without members, not yet swept
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
 	next      uint32
+	seed      maphash.Seed
+	rosters   map[uint64]*roster  // that pools have, by their sum
+	lists     map[listed]*roster  // of lists of targets that were told since the last Sweep
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
@@ -106,11 +92,18 @@ type Clock interface {
 // NewRegistry returns an empty registry. Without SetClock no server is ejected and none
 // starts slowly.
 func NewRegistry() *Registry {
+	nobody := &roster{}
+	nobody.all = newChoices(nobody, nil, nil)
 	return &Registry{
-		pools:  make(map[string]*Pool),
-		sites:  make(map[destination]*site),
-		unused: make(map[*Endpoint]struct{}),
-		checks: make(map[checkKey]*Check),
+		nobody:    nobody,
+		gone:      new(Server),
+		pools:     make(map[string]*Pool),
+		endpoints: make(map[endpointKey]*Endpoint),
+		unused:    make(map[*Endpoint]struct{}),
+		seed:      maphash.MakeSeed(),
+		rosters:   make(map[uint64]*roster),
+		lists:     make(map[listed]*roster),
+		checks:    make(map[checkKey]*Check),
 	}
 }
 
@@ -144,12 +137,12 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		if !live(key) {
 			delete(r.pools, key)
 			p.dropped = true
-			p.watchServers(p.set.Load(), &set{})
-			for _, s := range p.set.Load().servers {
-				r.release(s.endpoint)
+			if g := p.set.Load().group; g != nil {
+				r.quit(g, p.number, p.every)
 			}
 		}
 	}
+	clear(r.lists)
 	r.free = append(r.free, r.quarry...)
 	r.quarry = r.quarry[:0]
 	slices.SortFunc(r.free, func(a, b uint32) int { return cmp.Compare(b, a) })
@@ -159,9 +152,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		}
 		e.retired.Store(true)
 		delete(r.unused, e)
-		if r.endpoints--; e.site.remove(e) {
-			delete(r.sites, e.site.destination)
-		}
+		delete(r.endpoints, e.key)
 		r.quarry = append(r.quarry, e.id)
 	}
 }
@@ -170,37 +161,41 @@ func (r *Registry) Sweep(live func(key string) bool) {
 func (r *Registry) Len() (pools, endpoints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pools), r.endpoints
+	return len(r.pools), len(r.endpoints)
 }
 
-// acquire returns the endpoint of t for a namespace and counts one more user. r.mu is held.
-func (r *Registry) acquire(t *Target, namespace string) *Endpoint {
-	to := t.destination()
-	at := r.sites[to]
-	if at == nil {
-		at = &site{destination: to}
-		r.sites[to] = at
-	}
-	e := at.first
-	for e != nil && e.namespace != namespace {
-		e = e.next
-	}
+// acquire returns the member of t for a namespace and counts one more user. r.mu is held.
+func (r *Registry) acquire(t *Target, namespace string) *member {
+	key := t.key(namespace)
+	e := r.endpoints[key]
 	if e == nil {
-		e = &Endpoint{site: at, namespace: namespace, id: r.number(), tls: t.TLS, next: at.first}
-		at.first = e
-		r.endpoints++
+		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
+		r.endpoints[key] = e
 	}
-	if e.refs == 0 {
+	for _, m := range e.members {
+		if m.is(t) {
+			m.refs++
+			return m
+		}
+	}
+	if len(e.members) == 0 {
 		delete(r.unused, e)
 	}
-	e.refs++
-	return e
+	m := &member{
+		id: t.ID, cookie: CookieValue(t.ID), pod: t.Pod, service: t.Service, noCheck: t.NoCheck, hash: hashString(t.ID), endpoint: e, refs: 1,
+	}
+	e.members = append(e.members, m)
+	return m
 }
 
-// release counts one user of e less. r.mu is held.
-func (r *Registry) release(e *Endpoint) {
-	e.refs--
-	if e.refs == 0 {
+// release counts one user of m less. r.mu is held.
+func (r *Registry) release(m *member) {
+	if m.refs--; m.refs > 0 {
+		return
+	}
+	e := m.endpoint
+	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
+	if len(e.members) == 0 {
 		r.unused[e] = struct{}{}
 	}
 }

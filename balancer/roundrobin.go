@@ -52,14 +52,13 @@ func resume(old, next *set, cursor uint64) uint64 {
 	if n == 0 || m == 0 {
 		return old.shift
 	}
-	places := make(map[*Server]uint64, m)
-	for i := range next.active {
-		places[next.active[i].server] = uint64(i)
+	if position == 0 && cursor == 0 {
+		return 0 // nobody has come yet
 	}
 	walk := position / n
 	for k := range n {
-		if i, stays := places[old.active[(position+k)%n].server]; stays {
-			return walk*m + i - cursor
+		if i := next.index(old.member(int((position + k) % n))); i >= 0 {
+			return walk*m + uint64(i) - cursor
 		}
 	}
 	return old.shift

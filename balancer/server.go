@@ -1,60 +1,34 @@
 package balancer
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 const cacheLine = 64
 
-// counters are changed by every request, so they stand on cache lines of their own.
+// counters are changed by every request, so they stand on a cache line of their own.
 type counters struct {
-	_        [cacheLine]byte
 	inFlight atomic.Int64
 	requests atomic.Uint64
 	failures atomic.Uint64
 	_        [cacheLine - 24]byte
 }
 
-// Server is one target in one Pool. It lives as long as its identity and endpoint
+// Server is one target in one Pool. It is made when it is wanted first, lives as long as its identity and endpoint
 // stay in the pool, across any number of updates, and is safe for use by any
 // goroutine.
 type Server struct {
-	id       string
-	cookie   string
-	pod      string
-	service  string
-	noCheck  bool
-	endpoint *Endpoint
-	pool     *Pool
-	limited  atomic.Pointer[Pool]  // whose queue wants to know of each Release, nil = nobody
-	place    atomic.Pointer[place] // in the tree of its pool, nil = there is none
-	check    atomic.Pointer[Check] // nil = it is not checked
-	weight   atomic.Int64
-	line     line    // who waits for this server alone; guarded by the queue of the pool
-	delay    average // of requests, in nanoseconds; guarded by the queue of the pool
-
-	streak    atomic.Int32 // connects in a row that failed
-	errors    atomic.Int32 // 5xx answers in a row
-	ejections atomic.Int32 // since the last good answer
-	ejected   atomic.Bool
-	since     time.Time // of a slow start, zero = full share; guarded by Registry.mu
-
 	counters counters
+	*member
+	pool      *Pool
+	place     atomic.Pointer[place] // in the tree of its pool, nil = it was in none yet
+	queued    *queued               // nil = nobody has waited for it; guarded by the queue of the pool
+	streak    atomic.Int32          // connects in a row that failed
+	errors    atomic.Int32          // 5xx answers in a row
+	ejections atomic.Int32          // since the last good answer
+	ejected   atomic.Bool
+	_         [cacheLine - 48]byte // two cache lines, which is also what is allocated for it
 }
 
-func newServer(p *Pool, t *Target, e *Endpoint) *Server {
-	s := &Server{pool: p, id: t.ID, cookie: CookieValue(t.ID), pod: t.Pod, service: t.Service, noCheck: t.NoCheck, endpoint: e}
-	s.weight.Store(int64(clampWeight(t.Weight)))
-	return s
-}
-
-func clampWeight(w int) int { return min(max(w, 0), MaxWeight) }
-
-// is reports whether s can stand for t in a pool of a namespace: everything but the weight is equal.
-func (s *Server) is(t *Target, namespace string) bool {
-	return s.id == t.ID && s.endpoint.is(t, namespace) && s.noCheck == t.NoCheck && s.pod == t.Pod && s.service == t.Service
-}
+func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }
 
 // Endpoint returns where the server is reached.
 func (s *Server) Endpoint() *Endpoint { return s.endpoint }
@@ -74,8 +48,14 @@ func (s *Server) Service() string { return s.service }
 // NoCheck reports that the server is never health checked.
 func (s *Server) NoCheck() bool { return s.noCheck }
 
-// Weight returns the weight of the latest update, 0..MaxWeight.
-func (s *Server) Weight() int { return int(s.weight.Load()) }
+// Weight returns the weight of the latest update, 0..MaxWeight; 0 for a server that has left.
+func (s *Server) Weight() int {
+	ro := s.pool.set.Load().roster
+	if at := ro.place(s.member); at >= 0 {
+		return int(ro.weights[at])
+	}
+	return 0
+}
 
 // InFlight returns the number of leases not yet released.
 func (s *Server) InFlight() int64 { return s.counters.inFlight.Load() }
@@ -96,9 +76,7 @@ func (s *Server) lease(sticky bool) Lease {
 func (s *Server) leased(sticky bool) Lease {
 	s.counters.requests.Add(1)
 	s.endpoint.inFlight.Add(1)
-	if p := s.place.Load(); p != nil {
-		p.changed()
-	}
+	s.changed()
 	return Lease{server: s, sticky: sticky}
 }
 
@@ -152,10 +130,6 @@ func (l *Lease) Release() {
 	if s.counters.inFlight.Add(-1) < 0 {
 		panic("balancer: lease released twice")
 	}
-	if p := s.place.Load(); p != nil {
-		p.changed()
-	}
-	if p := s.limited.Load(); p != nil {
-		p.released(s)
-	}
+	s.changed()
+	s.pool.released(s)
 }

@@ -10,40 +10,44 @@ import "time"
 const steps = 10
 
 // rise begins the slow start of a server. Registry.mu is held.
-func (s *Server) rise(now time.Time) { s.since = now }
-
-// share is how many tenths of its weight a server has at now.
-func (s *Server) share(now time.Time, slowStart time.Duration) uint32 {
-	if s.since.IsZero() {
-		return steps
+func (p *Pool) rise(m *member, now time.Time) {
+	if p.rising == nil {
+		p.rising = make(map[*member]time.Time)
 	}
-	age := now.Sub(s.since)
+	p.rising[m] = now
+}
+
+// share is how many tenths of its weight a server has so long after it came.
+func share(age, slowStart time.Duration) uint32 {
 	if age >= slowStart {
-		s.since = time.Time{}
 		return steps
 	}
 	return max(1, uint32(age*steps/slowStart))
 }
 
 // ramp scales the weights of servers that start slowly, and has the pool look again at
-// the next step. Registry.mu is held.
+// the next step. It returns nil if none does. Registry.mu is held.
 func (p *Pool) ramp(s *set) (weights []uint32) {
-	rising := false
-	for _, v := range s.servers {
-		rising = rising || !v.since.IsZero()
-	}
-	if !rising {
-		return s.weights
+	if len(p.rising) == 0 {
+		return nil
 	}
 	now := p.registry.clock.Now()
-	rising = false
-	weights = make([]uint32, len(s.weights))
-	for i, v := range s.servers {
-		share := v.share(now, s.cfg.SlowStart)
-		weights[i] = s.weights[i] * share
-		rising = rising || share < steps
+	ro := s.group.roster
+	for m, since := range p.rising {
+		at, tenths := ro.place(m), share(now.Sub(since), s.cfg.SlowStart)
+		if at < 0 || tenths == steps {
+			delete(p.rising, m)
+			continue
+		}
+		if weights == nil {
+			weights = make([]uint32, len(ro.weights))
+			for i, w := range ro.weights {
+				weights[i] = w * steps
+			}
+		}
+		weights[at] = ro.weights[at] * tenths
 	}
-	if rising && !p.ramping {
+	if weights != nil && !p.ramping {
 		p.ramping = true
 		p.registry.clock.AfterFunc(s.cfg.SlowStart/steps, p.step)
 	}

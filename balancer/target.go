@@ -94,13 +94,13 @@ type Target struct {
 	Service  string // name of the service
 }
 
-// destination returns where t is reached.
-func (t *Target) destination() destination {
-	d := destination{addr: t.Addr, protocol: t.Protocol}
+// key returns the identity of the endpoint behind t for a namespace.
+func (t *Target) key(namespace string) endpointKey {
+	k := endpointKey{addr: t.Addr, protocol: t.Protocol, namespace: namespace}
 	if t.TLS != nil {
-		d.tls, d.secure = t.TLS.Key, true
+		k.tls, k.secure = t.TLS.Key, true
 	}
-	return d
+	return k
 }
 
 // ServerID returns the identity of a server, from which its sticky cookie value is

@@ -20,7 +20,7 @@ type tree struct {
 // place is where a server stands in a tree.
 type place struct {
 	tree *tree
-	at   int
+	at   int // -1 = nowhere
 }
 
 // treeFrom is the number of servers from which a tree is faster than looking at each.
@@ -58,7 +58,10 @@ func (t *tree) node(i int) uint64 {
 		return noLoad << loadShift
 	}
 	c := &t.set.active[i]
-	n := c.server.counters.inFlight.Load()
+	n := int64(0)
+	if v := t.set.slots.find(int(c.at)); v != nil {
+		n = v.counters.inFlight.Load()
+	}
 	if t.set.limit > 0 && n >= t.set.limit {
 		return noLoad << loadShift
 	}
@@ -97,9 +100,37 @@ func (t *tree) refresh(i int) bool {
 	return true
 }
 
-// changed brings the nodes above a server up to date.
-func (p *place) changed() {
-	for i := (p.tree.base + p.at) / 2; i > 0 && p.tree.refresh(i); i /= 2 {
+// loads returns the tree of the set, made if there is none yet. Servers report to it as soon as it is there; what changed before
+// is in what fill reads then.
+func (s *set) loads() *tree {
+	t := s.tree.Load()
+	if t == nil {
+		t = newTree(s)
+		t.fill()
+		if !s.tree.CompareAndSwap(nil, t) {
+			return s.tree.Load()
+		}
+		t.fill()
+	}
+	return t
+}
+
+// changed brings the nodes above a server up to date, if its pool has a tree.
+func (s *Server) changed() {
+	set := s.pool.set.Load()
+	t := set.tree.Load()
+	if t == nil {
+		return
+	}
+	p := s.place.Load()
+	if p == nil || p.tree != t {
+		p = &place{t, set.index(s.member)}
+		s.place.Store(p)
+	}
+	if p.at < 0 {
+		return
+	}
+	for i := (t.base + p.at) / 2; i > 0 && t.refresh(i); i /= 2 {
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 
 // leastLoad returns the least load of the active servers.
 func (s *set) leastLoad() load {
-	least := s.active[0].load()
+	least := s.load(0)
 	for i := range s.active {
-		if l := s.active[i].load(); l.less(least) {
+		if l := s.load(i); l.less(least) {
 			least = l
 		}
 	}
@@ -53,11 +53,11 @@ func TestTreeChoosesTheLeast(t *testing.T) {
 			s := p.set.Load()
 			least := s.leastLoad()
 			i := s.leastConn(&p.cursor, -1)
-			if least.less(s.active[i].load()) {
-				t.Fatalf("%d servers: chose load %v, the least is %v", len(weights), s.active[i].load(), least)
+			if least.less(s.load(i)) {
+				t.Fatalf("%d servers: chose load %v, the least is %v", len(weights), s.load(i), least)
 			}
-			held = append(held, s.active[i].server.lease(false))
-			s.tree.check(t)
+			held = append(held, s.server(i).lease(false))
+			s.loads().check(t)
 		}
 	}
 }
@@ -139,8 +139,8 @@ func TestTreeUnderLoad(t *testing.T) {
 			}
 		}
 		s := p.set.Load()
-		s.tree.check(t)
-		if root := s.tree.node(1); root>>loadShift != 0 || root>>weightShift&weightMask != uint64(s.total) {
+		s.loads().check(t)
+		if root := s.loads().node(1); root>>loadShift != 0 || root>>weightShift&weightMask != uint64(s.total) {
 			t.Errorf("limit %d: all are idle, the root is %x", limit, root)
 		}
 	}

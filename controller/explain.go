@@ -69,12 +69,10 @@ func (c *Controller) checkReport(v *view) *CheckReport {
 	case r.Termination() == routing.TermReencrypt:
 		report.Kind = "tls"
 	}
-	for _, s := range r.Pool().Servers() {
-		if check := s.Check(); check != nil {
-			report.Running = true
-			if check.Down() {
-				report.Down = append(report.Down, s.Endpoint().Addr().String())
-			}
+	for _, check := range r.Pool().Checks() {
+		report.Running = true
+		if check.Down() {
+			report.Down = append(report.Down, check.Endpoint().Addr().String())
 		}
 	}
 	return report

@@ -62,8 +62,7 @@ func (s *state) judge() plan {
 	}
 	for r := range s.touched {
 		if r.result != nil {
-			targets, notes := r.result.Targets(s.lookup(r.key.Namespace))
-			r.result.Spec.Targets, r.result.Notes = targets, notes
+			r.result.Refill(s.lookup(r.key.Namespace), &s.crews)
 			s.refill(r)
 		}
 	}
@@ -135,7 +134,7 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 		s.cfg.translating(r.object)
 	}
 	before := r.result
-	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace)})
+	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))

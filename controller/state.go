@@ -44,6 +44,7 @@ type state struct {
 	dirty    map[*route]struct{} // to be judged and translated again
 	touched  map[*route]struct{} // only their endpoints changed
 	asked    []*service          // whose set was made
+	crews    translate.Shared    // of the sets that were made
 	gone     []*route            // no longer there
 	shown    []*route            // there is an object that leads to nothing new
 	observed []*route            // there is an object that Status has not seen
@@ -124,6 +125,7 @@ func (s *state) apply(events []source.Event) bool {
 		v.set = nil
 	}
 	s.asked = nil
+	s.crews.Forget()
 	return true
 }
 

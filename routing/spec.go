@@ -113,8 +113,8 @@ type RouteKey struct {
 // String returns "namespace/name/uid", the key of the pool of the route.
 func (k RouteKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.UID }
 
-// RouteSpec is one route as the configuration wants it. Compile and Apply keep none
-// of its slices.
+// RouteSpec is one route as the configuration wants it. Nobody may change its slices once Compile or Apply
+// has them: routes may share them, see balancer.Pool.Update.
 type RouteSpec struct {
 	RouteKey
 	Host        string // lower case; "" = the route is known but serves nothing

@@ -140,8 +140,8 @@ func TestHTTPCheckNeedsHTTP1(t *testing.T) {
 		if text := strings.Join(got.Notes, "\n"); (text == note) == options.DisableH2C {
 			t.Errorf("%+v: notes %q", options, text)
 		}
-		if _, notes := got.Targets(two(false)); len(notes) != 0 {
-			t.Errorf("%+v: notes %q when that endpoint is gone", options, notes)
+		if got.Refill(two(false), nil); len(got.Notes) != 0 {
+			t.Errorf("%+v: notes %q when that endpoint is gone", options, got.Notes)
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Input struct {
 	Certificate *routing.CertificateSpec         // instead of the one in TLS; nil = that one
 	Parsed      *tls.Certificate                 // the certificate in TLS, read already; nil = it is not
 	Service     func(name string) *endpoints.Set // endpoints of a service of the namespace, never nil
+	Shared      *Shared                          // servers of routes that were translated with the same endpoints; nil = of none
 }
 
 // Result is what a route has become.
@@ -43,6 +44,7 @@ type Result struct {
 	Notes    []string // what had no effect or is missing, for people
 	Closed   bool     // an allow-list has no valid entry: nobody may connect
 	fleet    fleet
+	own      []string // of Notes, those that are not about its servers
 }
 
 // Translator translates routes. It is made by New and used by one goroutine.
@@ -127,15 +129,9 @@ func (t *Translator) Route(in Input) *Result {
 	}
 	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
 	out.fleet = f
-	spec.Targets, out.Notes = f.targets(in.Service)
-	out.Notes = append(a.notes, out.Notes...)
+	out.own = a.notes
+	out.fill(f.crew(in.Service, in.Shared))
 	return out
-}
-
-// Targets returns the servers of the route after its endpoints changed, and what is to
-// be noted about them. All else about the route is as in r.
-func (r *Result) Targets(service func(name string) *endpoints.Set) ([]balancer.Target, []string) {
-	return r.fleet.targets(service)
 }
 
 // termination returns where TLS ends and what becomes of plain requests. Words that are
@@ -246,41 +242,4 @@ func weight(w *int32) int {
 		return 1
 	}
 	return min(max(int(*w), 0), balancer.MaxWeight)
-}
-
-// fleet is what of a route decides its servers, besides the endpoints.
-type fleet struct {
-	kind  endpoints.Kind
-	names []backend
-	asked bool // checks send a request
-}
-
-// targets returns the servers of a route and what is to be noted about them.
-func (f *fleet) targets(service func(name string) *endpoints.Set) ([]balancer.Target, []string) {
-	var notes []string
-	list := make([]endpoints.Weighted, 0, len(f.names))
-	usable := 0
-	for _, b := range f.names {
-		set := service(b.name)
-		notes = append(notes, set.Notes...)
-		matching := len(set.Matching(f.kind.Port))
-		if matching == 0 && len(set.Endpoints) > 0 {
-			notes = append(notes, fmt.Sprintf("service %s has no endpoint with port %s", b.name, f.kind.Port))
-		}
-		if b.unreachable {
-			continue
-		}
-		if b.weight > 0 {
-			usable += matching
-		}
-		list = append(list, endpoints.Weighted{Set: set, Weight: b.weight, TLS: b.tls})
-	}
-	if usable == 0 {
-		notes = append(notes, "no endpoint can be chosen: requests are answered with 503")
-	}
-	targets := endpoints.Targets(f.kind, list)
-	if f.asked && slices.ContainsFunc(targets, func(t balancer.Target) bool { return t.Protocol != balancer.HTTP1 }) {
-		notes = append(notes, "annotation "+annotationCheckPath+": has no effect on endpoints that speak HTTP/2 without TLS; their checks are a connect")
-	}
-	return targets, notes
 }

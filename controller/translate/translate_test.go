@@ -407,12 +407,12 @@ func TestGolden(t *testing.T) {
 	if diff := cmp.Diff(notes, got.Notes); diff != "" {
 		t.Errorf("plain: notes (-want +got):\n%s", diff)
 	}
-	targets, notes := got.Targets(func(name string) *endpoints.Set {
+	got.Refill(func(name string) *endpoints.Set {
 		s := one(name)
 		s.Endpoints[0].Port = "9090"
 		return s
-	})
-	if len(targets) != 1 || len(notes) != 0 {
-		t.Errorf("targets after a change: %v, notes %q", targets, notes)
+	}, nil)
+	if len(got.Spec.Targets) != 1 || len(got.Notes) != 0 {
+		t.Errorf("targets after a change: %v, notes %q", got.Spec.Targets, got.Notes)
 	}
 }

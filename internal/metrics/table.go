@@ -31,10 +31,9 @@ func (c *collector) collectTable(out chan<- prometheus.Metric) {
 	c.m.thresholds.to(out, float64(servers), "current")
 	c.m.thresholds.to(out, float64(c.cfg.ServerThreshold), "limit")
 	for r := range table.Routes {
-		all := r.Pool().Servers()
-		c.collectRoute(out, r, all)
+		c.collectRoute(out, r)
 		if servers <= c.cfg.ServerThreshold {
-			c.collectServers(out, r, all)
+			c.collectServers(out, r, r.Pool().Servers())
 		}
 	}
 }
@@ -49,20 +48,17 @@ func expiry(out chan<- prometheus.Metric, m metric, c *tls.Certificate, labels .
 // codes are the labels of the classes that routing.Stats counts.
 var codes = [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route, servers []*balancer.Server) {
+func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route) {
 	stats := r.Stats()
 	backend, namespace, name := backendLabel(r.Termination()), r.Namespace(), r.Name()
-	inFlight, up := int64(0), 0.0
-	for _, s := range servers {
-		inFlight += s.InFlight()
-		if s.Usable() {
-			up = 1
-		}
+	up := 0.0
+	if r.Pool().Usable() {
+		up = 1
 	}
 	expiry(out, c.m.certificateExpiry, r.Certificate(), namespace, name)
 	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
 	c.m.backConnections.to(out, float64(stats.Requests()), backend, namespace, name)
-	c.m.backSessions.to(out, float64(inFlight), backend, namespace, name)
+	c.m.backSessions.to(out, float64(r.Pool().InFlight()), backend, namespace, name)
 	c.m.backBytesIn.to(out, float64(stats.BytesIn.Load()), backend, namespace, name)
 	c.m.backBytesOut.to(out, float64(stats.BytesOut.Load()), backend, namespace, name)
 	c.m.backUp.to(out, up, backend, namespace, name)
