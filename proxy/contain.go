@@ -38,6 +38,7 @@ func (w *Worker) Interrupted() {
 				ex.gzip = nil
 				w.compressing-- // it is not used again either
 			}
+			w.tunnels.leave(ex.tunnel)
 			ex.ticket.Leave()
 			if ex.leased {
 				ex.leased = false

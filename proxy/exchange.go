@@ -91,6 +91,7 @@ type attemptState struct {
 	inserted          bool   // the answer sets it
 	uniqueID          []byte
 
+	tunnel              *openTunnel
 	tunnelIn, tunnelOut uint64 // counted already
 }
 

@@ -30,6 +30,7 @@ type Relay struct {
 	attempts  int
 	start     int64
 	connected int64
+	tunnel    *openTunnel // once Joined
 	began     time.Time
 
 	bytesIn, bytesOut uint64
@@ -146,6 +147,13 @@ func (r *Relay) Connected() {
 	add(&r.w.counts.tunnels, 1)
 }
 
+// Joined tells that the two connections are a tunnel, which end ends at once.
+func (r *Relay) Joined(end func()) {
+	if !r.over {
+		r.tunnel = r.w.tunnels.enter(r.route, end)
+	}
+}
+
 // Moved counts bytes from and to the client: connections last for days.
 func (r *Relay) Moved(in, out uint64) {
 	r.bytesIn += in
@@ -163,6 +171,7 @@ func (r *Relay) Done(reason Reason) {
 	}
 	r.over = true
 	w := r.w
+	w.tunnels.leave(r.tunnel)
 	add(&w.counts.reasons[reason], 1)
 	r.route.Stats().Add(0, 0, 0, reason != ReasonTunnelClosed)
 	lease, leased := r.lease, r.leased

@@ -56,11 +56,12 @@ type Upstreams interface {
 
 // Tunneler is a Downstream that can join its connection with that of an Upstream
 // after a 101. It sends the head and from then on owns both; moved is told of bytes from
-// and to the client as they go, done of the end. False: not with this Upstream.
+// and to the client as they go, done of the end, later. The function it returns ends the tunnel at once; nil: not with this
+// Upstream.
 type Tunneler interface {
 	// Agrees judges a 101 as it came from the endpoint, beyond the name of the protocol.
 	Agrees(h *Head) bool
-	Tunnel(h *Head, u Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool
+	Tunnel(h *Head, u Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func())
 }
 
 // Timer is a one-shot timer of a loop. Reset replaces the deadline; a stopped

@@ -25,6 +25,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		ex.w.moved(ex.route, in, out)
 	}
 	ended := func() {
+		ex.w.tunnels.leave(ex.tunnel)
 		if ex.state != stateTunnel { // it was given up, see Interrupted
 			return
 		}
@@ -33,11 +34,14 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	}
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()
-	if !t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, moved, ended) {
+	end := t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, moved, ended)
+	if end == nil {
 		up.Abort()
 		ex.state, ex.tunnelled = stateSend, false
 		ex.answer(502, ReasonUpstreamHead)
+		return
 	}
+	ex.tunnel = ex.w.tunnels.enter(ex.route, end)
 }
 
 // extended says that the upgrade is an extended CONNECT of HTTP/2 (RFC 8441): the client takes every 2xx for the tunnel it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"turnout/internal/bound"
 	"turnout/routing"
@@ -36,6 +37,10 @@ type Config struct {
 	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 
+	// CloseTunnels is how long after its route was deleted, or got another UID or host, a tunnel ends, see RoutesChanged; 0 =
+	// it does not end because of that.
+	CloseTunnels time.Duration
+
 	// Overloaded, while it is true, has new requests answered 503 and new passthrough connections closed; what has begun goes
 	// on. nil: never.
 	Overloaded *atomic.Bool
@@ -57,6 +62,7 @@ type Worker struct {
 	rng      rand.PCG
 	draining bool
 	counts   counters
+	tunnels  tunnels
 
 	compressors []*compressor // free ones
 	compressing int           // in use
@@ -74,6 +80,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 		cfg.MaxRewrite = DefaultMaxRewrite
 	}
 	w := &Worker{cfg: cfg}
+	w.tunnels.w = w
 	w.rng.Seed(rand.Uint64(), rand.Uint64())
 	return w, nil
 }

@@ -186,6 +186,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	config.Panicked, config.Overloaded = d.messagePanicked, d.guard.Refusing()
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)
+	config.CloseTunnels = d.cfg.Limits.closeTunnels
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}
@@ -274,6 +275,9 @@ func (d *dataplane) Run(ctx context.Context) error {
 	go func() { ended <- d.group.Run(loops) }()
 	go func() { _ = d.health.Run(loops) }() // ends with the loops
 	go d.watchLoad(loops)                   // so does this
+	if d.cfg.Limits.closeTunnels > 0 {
+		go d.watchRoutes(loops) // and this
+	}
 	select {
 	case err := <-ended:
 		return err

@@ -15,7 +15,9 @@ type limitOptions struct {
 	connections int // 0: no bound of our own
 	bufferSize  int // bytes
 	serverFin   time.Duration
-	held        int // bytes; 0: a share of the memory limit
+
+	closeTunnels time.Duration // after their route was deleted; 0: they stay
+	held         int           // bytes; 0: a share of the memory limit
 }
 
 func limitSettings(o *options) []setting {
@@ -27,6 +29,8 @@ func limitSettings(o *options) []setting {
 			help: "a message head may be as long as this without --max-rewrite-size, but at least half of it"},
 		{flag: "default-server-fin-timeout", env: "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", def: "1s", value: "TIME", set: into(&l.serverFin, parseTimespec),
 			help: "a tunnel whose pod has closed its half"},
+		{flag: "close-tunnels-of-deleted-routes", value: "DURATION", set: into(&l.closeTunnels, parseDelay),
+			help: "close tunnels so long after their route was deleted or got another host; 0 or absent: keep them"},
 		{flag: "held-memory", def: "0", value: "MIB", set: into(&l.held, parseMebibytes),
 			help: "memory for what clients and pods do not take or complete, in MiB; beyond it connections of whoever holds most end; 0: a quarter of the memory limit, 256 without one"},
 	}

@@ -154,7 +154,7 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds}
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds, Tunnels: r.data.Tunnels}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}

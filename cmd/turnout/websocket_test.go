@@ -92,3 +92,34 @@ func echoSocket(w http.ResponseWriter, r *http.Request) {
 		_, _ = conn.Write(append([]byte{head[0], byte(len(text))}, text...))
 	}
 }
+
+// TestTunnelsOfADeletedRoute: a WebSocket over HTTP/2 ends some time after its route was deleted, if that is asked for.
+func TestTunnelsOfADeletedRoute(t *testing.T) {
+	pod := httptest.NewServer(http.HandlerFunc(echoSocket))
+	t.Cleanup(pod.Close)
+	dir := t.TempDir()
+	write(t, dir, "all.yaml", []byte(tlsRoute("chat", "edge")+slice("secure", pod.Listener.Addr())))
+	plane, _ := startRooms(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.Limits.closeTunnels = 50 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	body, messages := io.Pipe()
+	defer messages.Close()
+	req, err := http.NewRequestWithContext(ctx, "CONNECT", "https://chat.test/one", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(":protocol", "websocket")
+	req.Header.Set("Sec-WebSocket-Version", "13")
+	resp, err := dialHTTP2(t, plane.HTTPS().String(), "chat.test", "h2").RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	defer resp.Body.Close()
+	if open := plane.Tunnels(); len(open) != 1 {
+		t.Errorf("open tunnels: %v", open)
+	}
+	write(t, dir, "all.yaml", []byte(slice("secure", pod.Listener.Addr())))
+	if _, err := resp.Body.Read(make([]byte, 1)); err == nil || ctx.Err() != nil {
+		t.Errorf("the tunnel goes on: %v, %v", err, ctx.Err())
+	}
+}

@@ -33,7 +33,7 @@ var direction = []struct {
 	{"proxy/h2/session", []string{"proxy/field", "proxy/h2/wire"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h2", []string{"proxy", "balancer", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/bound", "internal/reactor"}, "a tunnel copies between two connections"},
-	{"proxy", []string{"balancer", "internal/bound", "internal/ratelimit", "routing", "proxy/field", "proxy/logformat"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
+	{"proxy", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/shared", "routing", "proxy/field", "proxy/logformat"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "internal/bound", "routing", "internal/reactor", "internal/opensslkey", "internal/wholepem"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/wholepem"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
 	{"controller", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/wholepem", "routing"}, "the control plane meets the data plane in the table and nowhere else"},

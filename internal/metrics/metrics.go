@@ -36,6 +36,9 @@ type Config struct {
 	Health  func() Health          // nil: endpoints are not checked
 	Load    func() Load            // nil: nobody knows whether there is too much to do
 	Bounds  *bound.Counts          // nil: none was ever reached
+
+	// Tunnels are those that are open, by route; nil: none ever are.
+	Tunnels func() map[proxy.TunnelRoute]int
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the router this one replaces.
 	ServerThreshold int
@@ -170,6 +173,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if c.cfg.Load != nil {
 		c.collectLoad(out)
+	}
+	if c.cfg.Tunnels != nil {
+		for route, n := range c.cfg.Tunnels() {
+			c.m.routeTunnels.to(out, float64(n), route.Namespace, route.Name)
+		}
 	}
 	c.collectTable(out)
 }

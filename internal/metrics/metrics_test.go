@@ -79,6 +79,9 @@ func config(t *testing.T) Config {
 			l.ClientRefused[clientcert.Revoked] = 35
 			return l
 		},
+		Tunnels: func() map[proxy.TunnelRoute]int {
+			return map[proxy.TunnelRoute]int{{Namespace: "ns", Name: "gone"}: 45}
+		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
 		Load: func() Load {
@@ -175,6 +178,7 @@ func TestSeries(t *testing.T) {
 		"turnout_overload_seconds_total{reason=memory}":                                                                    2.5,
 		"turnout_connections_waiting{port=http}":                                                                           41,
 		"turnout_connections_waiting{port=https}":                                                                          42,
+		"turnout_route_tunnels_open{namespace=ns,route=gone}":                                                              45,
 		"turnout_rate_limit_addresses":                                                                                     43,
 		"turnout_tls_handshakes_pending":                                                                                   31,
 		"turnout_tls_handshakes_waiting":                                                                                   32,

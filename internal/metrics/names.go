@@ -16,7 +16,7 @@ type metrics struct {
 	statusWrites, statusPending               metric
 	checks, downs, ejections                  metric
 	statusLeader                              metric
-	routeErrors                               metric
+	routeErrors, routeTunnels                 metric
 	tlsPending, tlsWaiting, tlsTurns          metric
 	tlsSeconds, tlsRefused                    metric
 	load                                      loadMetrics
@@ -112,10 +112,10 @@ func describe() *metrics {
 		downs:     counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed."),
 		ejections: counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed."),
 
-		routeErrors: counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
-
-		up:         gauge("haproxy_up", "Always 1."),
-		thresholds: gauge("haproxy_exporter_server_threshold", "Number of servers, and the number above which none is listed.", "type"),
+		routeErrors:  counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
+		routeTunnels: gauge("turnout_route_tunnels_open", "Tunnels of a route that are open, for routes that have some; also of deleted routes, as long as their tunnels last.", "namespace", "route"),
+		up:           gauge("haproxy_up", "Always 1."),
+		thresholds:   gauge("haproxy_exporter_server_threshold", "Number of servers, and the number above which none is listed.", "type"),
 
 		frontConnections: gauge("haproxy_frontend_connections_total", "Client connections accepted.", "frontend"),
 		frontSessions:    gauge("haproxy_frontend_current_sessions", "Client connections open.", "frontend"),
@@ -144,7 +144,7 @@ func (m *metrics) all() []metric {
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.bounds, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
 		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses, m.load.held,
-		m.checks, m.downs, m.ejections, m.routeErrors, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
+		m.checks, m.downs, m.ejections, m.routeErrors, m.routeTunnels, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
 		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
 		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
 		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,

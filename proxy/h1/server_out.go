@@ -101,10 +101,10 @@ func (sc *serverConn) Resume() {
 func (sc *serverConn) Agrees(*proxy.Head) bool { return true }
 
 // Tunnel implements proxy.Tunneler for upgrades between two HTTP/1.1 connections.
-func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool {
+func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
 	cc, ok := u.(*clientConn)
 	if !ok {
-		return false
+		return nil
 	}
 	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
 	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
@@ -115,9 +115,9 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.recycle()
 	sc.s.conns.Remove(sc, sc.client.Secure)
 	limits, worker := sc.s.timeouts, sc.s.worker
-	tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Moved: moved, Done: done,
+	t := tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Moved: moved, Done: done,
 		Cut: func() { worker.Reached(bound.TunnelFin) }})
-	return true
+	return t.Close
 }
 
 // reject answers a head that is no request.

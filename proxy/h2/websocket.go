@@ -87,10 +87,10 @@ func (st *serverStream) Agrees(h *proxy.Head) bool {
 type detacher interface{ Detach() *reactor.Conn }
 
 // Tunnel implements proxy.Tunneler: from now on the stream is joined with the endpoint's connection.
-func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) bool {
+func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
 	d, ok := u.(detacher)
 	if !ok {
-		return false
+		return nil
 	}
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
@@ -117,7 +117,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	case t.c.Leaving():
 		t.Left(t.c)
 	}
-	return true
+	return func() { t.expire(false) }
 }
 
 // streamTunnel copies between a stream and the connection of an endpoint that has answered 101. END_STREAM is the end of

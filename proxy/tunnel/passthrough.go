@@ -114,9 +114,10 @@ func (d *dialing) Connected(c *reactor.Conn) {
 	relay := w.relay
 	relay.Connected()
 	limits := w.p.Worker.Timeouts()
-	Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Cut: relay.Cut, Moved: relay.Moved, Done: func() {
+	t := Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Cut: relay.Cut, Moved: relay.Moved, Done: func() {
 		relay.Done(proxy.ReasonTunnelClosed)
 	}})
+	relay.Joined(t.Close)
 }
 
 // Data implements reactor.Handler: a server that speaks first waits for the tunnel.

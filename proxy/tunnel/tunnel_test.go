@@ -47,6 +47,8 @@ type rig struct {
 	log    proxy.AccessLog // nil = logged gets the records
 	bad    *bool           // of clock
 	bounds bound.Counts
+
+	closeTunnels time.Duration
 }
 
 func must(t *testing.T, err error) {
@@ -91,7 +93,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	if r.log == nil {
 		r.log = &r.logged
 	}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Bounds: &r.bounds}); err != nil {
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Bounds: &r.bounds, CloseTunnels: r.closeTunnels}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}
