@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/spare"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -57,7 +58,7 @@ const DefaultMaxRewrite = 8192
 // that loop.
 type Worker struct {
 	cfg      Config
-	free     []*Exchange
+	free     spare.List[Exchange]
 	current  *Exchange // the one whose event came last; maybe a free one
 	rng      rand.PCG
 	draining bool
@@ -91,19 +92,17 @@ func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
 // Reached counts that a bound was reached.
 func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 
+// Trim leaves to the collector what was kept for more exchanges than there were since the last call. Called every few seconds.
+func (w *Worker) Trim() { w.free.Trim() }
+
 // Drain makes every response from now on the last of its connection.
 func (w *Worker) Drain() { w.draining = true }
-
-// maxFree bounds the exchanges kept for reuse; more are left to the collector.
-const maxFree = 1024
 
 // Acquire takes an Exchange for a request that is about to arrive on down. It keeps a copy of what it is told of
 // the client: a connection that waits for its next request need not.
 func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
-	var ex *Exchange
-	if n := len(w.free); n > 0 {
-		ex, w.free = w.free[n-1], w.free[:n-1]
-	} else {
+	ex := w.free.Get()
+	if ex == nil {
 		ex = &Exchange{w: w}
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
 		if w.cfg.Captures != nil {
@@ -117,9 +116,7 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 func (w *Worker) release(ex *Exchange) {
 	ex.scratch.Reset()
 	ex.attemptState = attemptState{}
-	if len(w.free) < maxFree {
-		w.free = append(w.free, ex)
-	}
+	w.free.Put(ex)
 }
 
 // counters are written by the loop alone and read by anybody.

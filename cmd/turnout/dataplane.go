@@ -190,6 +190,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}
+	loop.OnTrim(ln.worker.Trim)
 	if ln.server2, err = h2.NewServer(h2.ServerConfig{Loop: loop, Worker: ln.worker}); err != nil {
 		return nil, err
 	}

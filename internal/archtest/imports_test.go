@@ -15,6 +15,7 @@ var direction = []struct {
 	reason string
 }{
 	{"internal/bound", nil, "names and counters; whose they are is up to who counts"},
+	{"internal/spare", nil, "a list; it knows nothing of what stands in it"},
 	{"internal/shared", nil, "a lock; it knows nothing of what it guards"},
 	{"balancer", []string{"internal/shared"}, "the bottom of the request path: it must be usable by anything"},
 	{"internal/ratelimit", []string{"internal/shared"}, "counters by address; it knows neither routes nor requests"},
@@ -28,12 +29,12 @@ var direction = []struct {
 	{"proxy/identity", []string{"proxy/field"}, "what is said of a client is made from its certificate; it knows neither connections nor routes"},
 	{"proxy/register", nil, "a list; it knows nothing of what stands in it"},
 	{"proxy/h1/wire", []string{"proxy/field"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
-	{"proxy/h1", []string{"proxy", "balancer", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/h1", []string{"proxy", "balancer", "internal/spare", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/h2/wire", []string{"proxy/field", "proxy/h1/wire"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},
 	{"proxy/h2/session", []string{"proxy/field", "proxy/h2/wire"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
-	{"proxy/h2", []string{"proxy", "balancer", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/h2", []string{"proxy", "balancer", "internal/spare", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/bound", "internal/reactor"}, "a tunnel copies between two connections"},
-	{"proxy", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/shared", "routing", "proxy/field", "proxy/logformat"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
+	{"proxy", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/shared", "internal/spare", "routing", "proxy/field", "proxy/logformat"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "internal/bound", "routing", "internal/reactor", "internal/opensslkey", "internal/wholepem"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/wholepem"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
 	{"controller", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/wholepem", "routing"}, "the control plane meets the data plane in the table and nowhere else"},

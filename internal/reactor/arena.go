@@ -1,17 +1,13 @@
 package reactor
 
-import (
-	"math/bits"
-	"time"
-)
+import "math/bits"
 
 const (
 	smallestShift = 10 // 1 KiB, then 2, 4, and so on to 1 MiB
 	classCount    = 11
 	classKeep     = 2 << 20 // bytes of free buffers kept per class
 	// spareKeep is how many bytes of free buffers a loop keeps when nobody has needed them for trimPeriod.
-	spareKeep  = 256 << 10
-	trimPeriod = 10 * time.Second
+	spareKeep = 256 << 10
 )
 
 // arena lends buffers to the Conns of one loop, last used first, so that what is written next is
@@ -73,9 +69,8 @@ func (a *arena) put(what Held, b []byte) {
 	}
 }
 
-// trim leaves to the collector what nobody has needed since the last trim, but for spareKeep bytes. It says whether there is
-// something that the next one may leave.
-func (a *arena) trim() (more bool) {
+// trim leaves to the collector what nobody has needed since the last trim, but for spareKeep bytes.
+func (a *arena) trim() {
 	for class := classCount - 1; class >= 0; class-- {
 		f := a.free[class]
 		n := 0
@@ -88,7 +83,6 @@ func (a *arena) trim() (more bool) {
 		a.free[class] = f[:kept]
 		a.low[class] = kept
 	}
-	return a.spare > spareKeep
 }
 
 // queue is a first-in first-out of bytes of output in one arena buffer. The zero value is empty and holds none.

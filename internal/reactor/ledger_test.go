@@ -102,6 +102,8 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 	nw := NewNetwork(1)
 	defer nw.Close()
 	l := nw.NewLoop(Config{})
+	trims := 0
+	l.OnTrim(func() { trims++ })
 	var ended []error
 	addr := netip.MustParseAddrPort("10.0.0.1:80")
 	if _, err := l.Listen(addr, func(*Conn) Handler { return &hoarder{pattern(16 << 10), &ended} }); err != nil {
@@ -123,12 +125,15 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 	if spare := l.HeldBytes(HeldSpare); spare < 1<<20 {
 		t.Fatalf("%d bytes are kept after the flood: it was none", spare)
 	}
-	nw.Advance(3 * trimPeriod)
+	nw.Advance(5 * trimPeriod)
 	if spare := l.HeldBytes(HeldSpare); spare > spareKeep {
 		t.Errorf("%d bytes are kept for nobody", spare)
 	}
-	if l.trim.Active() {
+	if l.trim.timer.Active() {
 		t.Error("an idle loop goes on waking up")
+	}
+	if trims != trimsAfter {
+		t.Errorf("rooms trimmed %d times, not %d", trims, trimsAfter)
 	}
 }
 

@@ -106,7 +106,7 @@ type Loop struct {
 	events  uint64 // of sockets
 
 	arena arena
-	trim  *Timer // of the arena
+	trim  trimmer
 	held  ledger
 	recv  []byte // shared by all Conns: bytes from the wire
 	early early
@@ -164,7 +164,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	l.recv = make([]byte, cfg.ReadBuffer)
 	l.clock = eng.now()
 	l.wheel.init(l.clock)
-	l.trim = l.NewTimer(l.trimSpare)
+	l.trim.timer = l.NewTimer(l.trimSpare)
 	return l, nil
 }
 
@@ -243,9 +243,7 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.finish()
 	l.resumeYielded()
 	l.settleHeld()
-	if l.arena.spare > spareKeep && !l.trim.Active() {
-		l.trim.Reset(trimPeriod)
-	}
+	l.trim.look(l)
 	l.running = false
 	return nil
 }
@@ -273,13 +271,6 @@ func (l *Loop) catchUp() error {
 		}
 	}
 	return nil
-}
-
-// trimSpare leaves buffers to the collector that nobody has needed for a while.
-func (l *Loop) trimSpare() {
-	if l.arena.trim() {
-		l.trim.Reset(trimPeriod)
-	}
 }
 
 // idle says that nothing is to be done before the next event, mail or timer.

@@ -135,7 +135,7 @@ func (cc *clientConn) recycle() {
 	rs := cc.rs
 	cc.rs = nil
 	if rs.keep() {
-		cc.ps.responses.put(rs)
+		cc.ps.responses.Put(rs)
 	}
 }
 

@@ -49,7 +49,9 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 	}
 	cc.searched = 0
 	if cc.rs == nil {
-		cc.rs = cc.ps.responses.get()
+		if cc.rs = cc.ps.responses.Get(); cc.rs == nil {
+			cc.rs = new(response)
+		}
 	}
 	rs := cc.rs
 	method := methodGet

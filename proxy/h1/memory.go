@@ -23,30 +23,8 @@ type response struct {
 	body wire.ChunkDecoder
 }
 
-// keptHead is the largest head memory that is kept for the next message, and
-// maxKept how many of them one loop keeps.
-const (
-	keptHead = 16 << 10
-	maxKept  = 1024
-)
-
-// freeList keeps messages of one loop for reuse.
-type freeList[T any] struct{ free []*T }
-
-func (l *freeList[T]) get() *T {
-	if n := len(l.free); n > 0 {
-		m := l.free[n-1]
-		l.free = l.free[:n-1]
-		return m
-	}
-	return new(T)
-}
-
-func (l *freeList[T]) put(m *T) {
-	if len(l.free) < maxKept {
-		l.free = append(l.free, m)
-	}
-}
+// keptHead is the largest head memory that is kept for the next message.
+const keptHead = 16 << 10
 
 // parse copies one complete head and parses it.
 func (r *request) parse(p []byte, lim wire.Limits) error {

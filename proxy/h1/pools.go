@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/spare"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 )
@@ -37,7 +38,7 @@ type Pools struct {
 	cfg       PoolsConfig
 	byID      []*pool // by Endpoint.ID
 	waiting   map[*proxy.Exchange]*clientConn
-	responses freeList[response]
+	responses spare.List[response]
 }
 
 // pool holds the idle connections to one endpoint, the last used one on top.
@@ -61,7 +62,9 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.MaxIdle == 0 {
 		cfg.MaxIdle = 1024
 	}
-	return &Pools{cfg: cfg, waiting: map[*proxy.Exchange]*clientConn{}}, nil
+	ps := &Pools{cfg: cfg, waiting: map[*proxy.Exchange]*clientConn{}}
+	cfg.Loop.OnTrim(ps.responses.Trim)
+	return ps, nil
 }
 
 // Acquire implements proxy.Upstreams.

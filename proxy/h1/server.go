@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"turnout/internal/reactor"
+	"turnout/internal/spare"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 	"turnout/proxy/register"
@@ -34,7 +35,7 @@ type Server struct {
 	adjust       wire.AdjustName
 	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
-	requests     freeList[request]
+	requests     spare.List[request]
 	conns        register.Register[serverConn, *serverConn]
 	unknown      [2]proxy.Client // the client of whom nothing is known, without and with TLS
 	ignoreProbes bool
@@ -46,10 +47,12 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Loop == nil || cfg.Worker == nil {
 		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
 	}
-	return &Server{
+	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
 		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull, unknown: [2]proxy.Client{{}, {Secure: true}},
-	}, nil
+	}
+	cfg.Loop.OnTrim(s.requests.Trim)
+	return s, nil
 }
 
 // Accept takes a connection whose next byte is the first of a request.

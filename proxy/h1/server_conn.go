@@ -73,7 +73,7 @@ func (sc *serverConn) recycle() {
 	rq := sc.rq
 	sc.rq = nil
 	if rq.keep() {
-		sc.s.requests.put(rq)
+		sc.s.requests.Put(rq)
 	}
 }
 

@@ -92,7 +92,10 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	sc.first, sc.partial, sc.searched = false, false, 0
 	sc.begun++
 	sc.c.Establish()
-	rq := s.requests.get()
+	rq := s.requests.Get()
+	if rq == nil {
+		rq = new(request)
+	}
 	sc.rq = rq
 	if err := rq.parse(p[:end], s.limits); err != nil {
 		sc.reject(err)

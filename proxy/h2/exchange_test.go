@@ -286,8 +286,8 @@ func TestConnectionEnds(t *testing.T) {
 	c.peer.Reset()
 	c.run()
 	r.wantQuiet()
-	if r.server.Open(false) != 0 || len(r.server.free) == 0 {
-		t.Errorf("%d connections, %d streams to use again", r.server.Open(false), len(r.server.free))
+	if r.server.Open(false) != 0 || r.server.free.Len() == 0 {
+		t.Errorf("%d connections, %d streams to use again", r.server.Open(false), r.server.free.Len())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/spare"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
 )
@@ -45,7 +46,7 @@ type Pools struct {
 	session session.Config
 	byID    []*pool // by Endpoint.ID
 	waiting map[*proxy.Exchange]*clientConn
-	free    []*clientStream
+	free    spare.List[clientStream]
 }
 
 // pool holds the connections to one endpoint. A request goes to the fullest one that has room for it, so that those
@@ -72,7 +73,10 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = time.Minute
 	}
-	return &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*clientConn{}}, nil
+	ps := &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*clientConn{}}
+	cfg.Loop.OnTrim(ps.free.Trim)
+	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
+	return ps, nil
 }
 
 // Acquire implements proxy.Upstreams. fresh asks for a connection that no request has used.
@@ -187,11 +191,8 @@ func (ps *Pools) Open() int {
 
 // stream is an upstream on cc.
 func (ps *Pools) stream(cc *clientConn, ex *proxy.Exchange) *clientStream {
-	var st *clientStream
-	if n := len(ps.free); n > 0 {
-		st, ps.free[n-1] = ps.free[n-1], nil
-		ps.free = ps.free[:n-1]
-	} else {
+	st := ps.free.Get()
+	if st == nil {
 		st = &clientStream{}
 		st.Bind(st)
 	}
@@ -206,7 +207,5 @@ func (ps *Pools) recycle(st *clientStream) {
 	st.Block.Release()
 	st.head = proxy.Head{}
 	st.cc, st.ex, st.informed, st.answered, st.reused, st.headOnly = nil, nil, 0, false, false, false
-	if len(ps.free) < maxFree {
-		ps.free = append(ps.free, st)
-	}
+	ps.free.Put(st)
 }

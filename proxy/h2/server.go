@@ -6,6 +6,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/spare"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
 	"turnout/proxy/register"
@@ -23,7 +24,7 @@ type Server struct {
 	worker   *proxy.Worker
 	timeouts *proxy.Timeouts
 	session  session.Config
-	free     []*serverStream
+	free     spare.List[serverStream]
 	conns    register.Register[serverConn, *serverConn]
 }
 
@@ -32,10 +33,13 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	if cfg.Loop == nil || cfg.Worker == nil {
 		return nil, errors.New("cannot make an HTTP/2 server: Loop and Worker are required")
 	}
-	return &Server{
+	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
 		session: session.Config{Connect: true, Buffers: &session.Buffers{}},
-	}, nil
+	}
+	cfg.Loop.OnTrim(s.free.Trim)
+	cfg.Loop.OnTrim(s.session.Buffers.Trim)
+	return s, nil
 }
 
 // Accept takes a connection whose next byte is the first of a client's preface. negotiated: ALPN chose HTTP/2, rather than
@@ -76,15 +80,9 @@ func (sc *serverConn) leave() {
 	sc.timer.Reset(goAwayTime)
 }
 
-// maxFree bounds the streams kept for reuse.
-const maxFree = 1024
-
 func (s *Server) stream(sc *serverConn) *serverStream {
-	var st *serverStream
-	if n := len(s.free); n > 0 {
-		st, s.free[n-1] = s.free[n-1], nil
-		s.free = s.free[:n-1]
-	} else {
+	st := s.free.Get()
+	if st == nil {
 		st = &serverStream{}
 		st.Bind(st)
 	}
@@ -100,9 +98,7 @@ func (s *Server) recycle(st *serverStream) {
 	st.head = proxy.Head{}
 	st.sc, st.ex, st.up, st.tunnel = nil, nil, nil, nil
 	st.ending = endingLinks{}
-	if len(s.free) < maxFree {
-		s.free = append(s.free, st)
-	}
+	s.free.Put(st)
 }
 
 // serverConn is one client connection. It implements reactor.Handler and session.Host.

@@ -4,6 +4,7 @@ package session
 // stream with nothing waiting has none.
 type Buffers struct {
 	free [][]byte
+	low  int // the fewest that were free since the last Trim
 	held int // bytes that wait for sinks
 }
 
@@ -35,7 +36,17 @@ func (b *Buffers) get() []byte {
 	p := b.free[last]
 	b.free[last] = nil
 	b.free = b.free[:last]
+	b.low = min(b.low, last)
 	return p
+}
+
+// Trim leaves to the collector what nobody has needed since the last call. Called every few seconds.
+func (b *Buffers) Trim() {
+	n := min(b.low, len(b.free))
+	kept := copy(b.free, b.free[n:])
+	clear(b.free[kept:])
+	b.free = b.free[:kept]
+	b.low = kept
 }
 
 func (b *Buffers) put(p []byte) {

@@ -300,3 +300,25 @@ func TestLargeHeaderListBothWays(t *testing.T) {
 		t.Errorf("fault %v, error %v, answered %v", got.fault, d.server.s.Err(), e.ended)
 	}
 }
+
+// TestBuffersAreGivenUp: what was needed for many streams goes with the second Trim after it.
+func TestBuffersAreGivenUp(t *testing.T) {
+	var b Buffers
+	taken := [][]byte{b.get(), b.get(), b.get()}
+	for _, p := range taken {
+		b.put(p)
+	}
+	b.Trim()
+	if len(b.free) != 3 {
+		t.Errorf("%d are kept right after they were needed", len(b.free))
+	}
+	b.put(b.get())
+	b.Trim()
+	if len(b.free) != 1 {
+		t.Errorf("%d are kept, 1 is needed", len(b.free))
+	}
+	b.Trim()
+	if len(b.free) != 0 {
+		t.Errorf("%d are kept for nobody", len(b.free))
+	}
+}
