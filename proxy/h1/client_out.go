@@ -14,10 +14,14 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	}
 	b = wire.AppendRequestLine(b, h.Method, h.Path, h.Query, 1)
 	b = wire.AppendFields(b, h.Fields, cc.adjust)
+	length := h.ContentLength
+	if end && length < 0 {
+		length = 0 // sent once more: what was to be chunked is known to be nothing
+	}
 	switch {
-	case h.ContentLength > 0 || (h.ContentLength == 0 && expectsBody(h.Method)):
-		b = wire.AppendContentLength(b, h.ContentLength, cc.adjust)
-	case h.ContentLength < 0:
+	case length > 0 || (length == 0 && expectsBody(h.Method)):
+		b = wire.AppendContentLength(b, length, cc.adjust)
+	case length < 0:
 		cc.chunked = true
 		b = wire.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
 	}

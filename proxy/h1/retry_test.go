@@ -215,3 +215,25 @@ func TestRetriesAreAttemptsThatWereMade(t *testing.T) {
 		r.wantQuiet()
 	}
 }
+
+// TestEmptyChunkedBodyOnceMore: an attempt that follows when a body in chunks has turned out to be empty says so; else the next
+// request on its connection would be taken for a chunk.
+func TestEmptyChunkedBodyOnceMore(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, nil)
+	p.Answer = func(n int, _ string) string {
+		if n == 2 {
+			p.Conns[0].Reset()
+			return ""
+		}
+		return ok("x")
+	}
+	r.route("app", "app.test", nil, p.Addr)
+	r.wantStatus(r.say(get), 200)
+	r.wantStatus(r.say("PUT / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 200)
+	r.wantStatus(r.say(get), 200)
+	if len(p.Requests) != 4 || !strings.Contains(p.Requests[2], "content-length: 0\r\n") || !strings.HasPrefix(p.Requests[3], "GET ") {
+		t.Errorf("the pod got %q", p.Requests)
+	}
+	r.wantQuiet()
+}
