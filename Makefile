@@ -136,6 +136,13 @@ stops: ## tell routers to stop: 20 under load, counting what goes wrong, and oth
 rollouts: ## replace pods for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
 
+# RUNS seeds from SEED on, begun within 100 s.
+RUNS ?= 5000
+SEED ?= 1
+.PHONY: adversary
+adversary: ## random clients and pods that break their promises, in virtual time, and what becomes of others (2 minutes)
+	$(GO) test -count 1 -timeout 10m -v -run '^TestAdversary$$|^TestOnceFailed$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 100s
+
 # CHAOS holds flags: make chaos CHAOS=-clock
 CHAOS ?=
 .PHONY: chaos

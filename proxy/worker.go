@@ -42,6 +42,8 @@ type Config struct {
 	// it does not end because of that.
 	CloseTunnels time.Duration
 
+	Seed uint64 // of what is chosen at random; 0: another one each time
+
 	// Overloaded, while it is true, has new requests answered 503 and new passthrough connections closed; what has begun goes
 	// on. nil: never.
 	Overloaded *atomic.Bool
@@ -82,7 +84,9 @@ func NewWorker(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{cfg: cfg}
 	w.tunnels.w = w
-	w.rng.Seed(rand.Uint64(), rand.Uint64())
+	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
+		w.rng.Seed(rand.Uint64(), rand.Uint64())
+	}
 	return w, nil
 }
 
@@ -94,6 +98,9 @@ func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 
 // Trim leaves to the collector what was kept for more exchanges than there were since the last call. Called every few seconds.
 func (w *Worker) Trim() { w.free.Trim() }
+
+// Compressing is how many answers are being compressed now.
+func (w *Worker) Compressing() int { return w.compressing }
 
 // Drain makes every response from now on the last of its connection.
 func (w *Worker) Drain() { w.draining = true }

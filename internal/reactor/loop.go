@@ -88,6 +88,7 @@ type Stats struct {
 	Spliced  uint64 // bytes received by the kernel on behalf of splices
 	Accepted uint64 // connections accepted
 	Dialled  uint64 // connections dialled
+	Buffers  int    // that connections hold now
 }
 
 // Loop is one event loop: sockets, timers, buffers and everything that its handlers do run on the
@@ -213,7 +214,11 @@ func (l *Loop) Now() int64 {
 func (l *Loop) Conns() int { return l.conns }
 
 // Stats are the counters so far.
-func (l *Loop) Stats() Stats { return l.stats }
+func (l *Loop) Stats() Stats {
+	s := l.stats
+	s.Buffers = l.arena.lent
+	return s
+}
 
 // turn is one turn of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
 func (l *Loop) turn(limit time.Duration) error {

@@ -12,8 +12,6 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/proxy"
-	"turnout/proxy/h1"
-	"turnout/proxy/h2"
 	"turnout/routing"
 	"turnout/tlsmux"
 )
@@ -32,12 +30,6 @@ type Router struct {
 	client      *tlsmux.Client
 }
 
-// servers are those of one loop.
-type servers struct {
-	http1 *h1.Server
-	http2 *h2.Server
-}
-
 // StartRouter starts a router on loopback with the given number of event loops. log
 // may be nil; change alters the configuration of each loop's worker.
 func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*proxy.Config)) *Router {
@@ -51,11 +43,11 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 	if r.client, err = tlsmux.NewClient(tlsmux.ClientConfig{}); err != nil {
 		t.Fatal(err)
 	}
-	byLoop := map[*reactor.Loop]servers{}
+	byLoop := map[*reactor.Loop]*Lane{}
 	for _, loop := range r.loops {
 		byLoop[loop] = r.serve(t, loop, log, change)
 	}
-	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].http1.AcceptFrom(c, &r.Client) })
+	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].Server.AcceptFrom(c, &r.Client) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +65,7 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 }
 
 // listenTLS opens the TLS port. Nothing is passed through.
-func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*reactor.Loop]servers) {
+func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*reactor.Loop]*Lane) {
 	t.Helper()
 	var err error
 	if r.Certificate, err = tlsmux.SelfSigned("", time.Now()); err != nil {
@@ -87,9 +79,9 @@ func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*react
 		Store: r.Store, Policy: policy,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 			if info.Protocol == "h2" {
-				return byLoop[c.Loop()].http2.Accept(c, true, true)
+				return byLoop[c.Loop()].Server2.Accept(c, true, true)
 			}
-			return byLoop[c.Loop()].http1.Accept(c, true)
+			return byLoop[c.Loop()].Server.Accept(c, true)
 		},
 		Passthrough: func(*reactor.Conn, *routing.Route, tlsmux.Info, []byte) reactor.Handler { return nil },
 	})
@@ -101,37 +93,11 @@ func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*react
 	}
 }
 
-func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) servers {
+func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) *Lane {
 	t.Helper()
-	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: r.client.Secure})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pools2, err := h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: pools, Secure: r.client.Negotiate})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: loop}, Upstreams: pools2, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
-	for _, c := range change {
-		c(&cfg)
-	}
-	w, err := proxy.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Workers = append(r.Workers, w)
-	s2, err := h2.NewServer(h2.ServerConfig{Loop: loop, Worker: w})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := h1.NewServer(h1.ServerConfig{
-		Loop: loop, Worker: w,
-		HTTP2: func(c *reactor.Conn, client proxy.Client) reactor.Handler { return s2.AcceptFrom(c, client) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return servers{s, s2}
+	lane := NewLane(t, LaneConfig{Loop: loop, Store: r.Store, Log: log, Secure: r.client.Secure, Negotiate: r.client.Negotiate, Change: change})
+	r.Workers = append(r.Workers, lane.Worker)
+	return lane
 }
 
 // Spec is a plain route of a host to addresses with the router's defaults.

@@ -1,0 +1,194 @@
+package adversary
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/reactor"
+	"turnout/routing"
+)
+
+// peaceful are the hosts that bystanders use: their pods keep the rules. The adversary uses those named shared, recycle and few
+// as well, and has routes of its own to the addresses behind both.
+var peaceful = []string{"own1.test", "own2.test", "shared1.test", "shared2.test", "few.test", "both1.test", "both2.test"}
+
+// contested are the hosts that the adversary uses.
+var contested = []string{"shared1.test", "shared2.test", "recycle.test", "few.test", "evil1.test", "evil2.test", "queue.test", "redirect.test", "none.test"}
+
+// isEvil reports that the pods of a host are the adversary's.
+func isEvil(host string) bool { return strings.HasPrefix(host, "evil") }
+
+// endpoint is where the n-th pod of a kind listens.
+func endpoint(kind, n int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(100 + kind), byte(1 + n)}), 8080)
+}
+
+// Kinds of pods.
+const (
+	ownPod1 = iota
+	ownPod2
+	sharedPod1
+	sharedPod2
+	recyclePod
+	fewPod
+	evilPod1
+	evilPod2
+	queuePod
+	passPod
+	evilPassPod
+)
+
+const podsOfKind = 3
+
+// startPods starts all pods there may be. Which of them a route has changes.
+func (w *world) startPods() {
+	kinds := map[int]func(*reactor.Peer){
+		ownPod1: w.goodPod1, sharedPod1: w.goodPod1, queuePod: w.goodPod1,
+		ownPod2:     func(p *reactor.Peer) { w.goodPod2(p, habits{}) },
+		sharedPod2:  func(p *reactor.Peer) { w.goodPod2(p, habits{most: 100}) },
+		recyclePod:  func(p *reactor.Peer) { w.goodPod2(p, habits{recycle: 1 + w.n(20)}) },
+		fewPod:      func(p *reactor.Peer) { w.goodPod2(p, habits{most: 5}) },
+		evilPod1:    w.evilPod1,
+		evilPod2:    w.evilPod2,
+		passPod:     echo,
+		evilPassPod: w.evilPass,
+	}
+	for kind := range len(kinds) {
+		for n := range podsOfKind {
+			w.net.Accept(endpoint(kind, n), kinds[kind])
+		}
+	}
+	for _, r := range []struct {
+		host, namespace string
+		kind            int
+		protocol        balancer.Protocol
+	}{
+		{"own1.test", "own", ownPod1, balancer.HTTP1}, {"own2.test", "own", ownPod2, balancer.H2C},
+		{"shared1.test", "shared", sharedPod1, balancer.HTTP1}, {"shared2.test", "shared", sharedPod2, balancer.H2C},
+		{"recycle.test", "shared", recyclePod, balancer.H2C}, {"few.test", "shared", fewPod, balancer.H2C},
+		{"both1.test", "own", evilPod1, balancer.HTTP1}, {"both2.test", "own", evilPod2, balancer.H2C},
+		{"evil1.test", "evil", evilPod1, balancer.HTTP1}, {"evil2.test", "evil", evilPod2, balancer.H2C},
+		{"queue.test", "evil", queuePod, balancer.HTTP1}, {"redirect.test", "evil", queuePod, balancer.HTTP1},
+		{"pass.test", "own", passPod, balancer.HTTP1}, {"evilpass.test", "evil", evilPassPod, balancer.HTTP1},
+	} {
+		w.addRoute(r.host, r.namespace, r.kind, r.protocol)
+	}
+}
+
+func (w *world) addRoute(host, namespace string, kind int, protocol balancer.Protocol) {
+	spec := &routing.RouteSpec{
+		RouteKey: routing.RouteKey{Namespace: namespace, Name: host, UID: host}, Host: host,
+		Balance: oneOf(w, balancer.RoundRobin, balancer.LeastConn, balancer.Random, balancer.Source),
+		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: 2 * time.Minute, ConnectTimeout: 5 * time.Second},
+	}
+	for n := range podsOfKind {
+		at := endpoint(kind, n)
+		spec.Targets = append(spec.Targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: at, Weight: 1, Protocol: protocol})
+	}
+	switch host {
+	case "queue.test":
+		spec.Limit = w.some(1, 3)
+	case "redirect.test":
+		spec.Termination, spec.Insecure = routing.TermEdge, routing.InsecureRedirect
+	case "pass.test", "evilpass.test":
+		spec.Termination = routing.TermPassthrough
+	case "evil1.test", "evil2.test":
+		spec.EjectAfterErrors = w.n(5)
+	}
+	w.routes[host] = spec
+	w.hosts = append(w.hosts, host)
+}
+
+// publish compiles the routes as they are.
+func (w *world) publish() {
+	var specs []routing.RouteSpec
+	for _, host := range w.hosts {
+		specs = append(specs, *w.routes[host])
+		w.keys[w.routes[host].RouteKey.String()] = true
+	}
+	w.compile(specs)
+}
+
+func (w *world) compile(specs []routing.RouteSpec) {
+	table, rejected := routing.Compile(routing.Options{Registry: w.registry}, w.store.Load(), specs)
+	if len(rejected) > 0 {
+		w.t.Fatalf("rejected: %v", rejected)
+	}
+	w.store.Publish(table)
+	w.registry.Sweep(table.HasPool)
+}
+
+// change changes the table, again and again: endpoints come and go, routes are deleted and made again.
+func (w *world) change() {
+	if w.calm {
+		return
+	}
+	host := oneOf(w, w.hosts...)
+	spec := w.routes[host]
+	targets := append([]balancer.Target(nil), spec.Targets...)
+	switch w.n(4) {
+	case 0:
+		targets[w.n(len(targets))].Weight = w.some(1, 4)
+	case 1: // one pod less, or all of them again
+		if len(targets) > 1 {
+			i := w.n(len(targets))
+			targets = append(targets[:i:i], targets[i+1:]...)
+			break
+		}
+		fallthrough
+	case 2:
+		first := targets[0].Addr.Addr().As4()
+		targets = targets[:0]
+		for n := range podsOfKind {
+			at := endpoint(int(first[2])-100, n)
+			targets = append(targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: at, Weight: 1, Protocol: spec.Targets[0].Protocol})
+		}
+	case 3:
+		if spec.Namespace == "evil" {
+			w.remake(host)
+			return
+		}
+	}
+	spec.Targets = targets
+	w.logf("%s now has %d pods", host, len(targets))
+	w.publish()
+	w.net.After(w.pause(), w.change)
+}
+
+// remake deletes a route of the adversary and makes another one of its name a moment later, or troubles its pods.
+func (w *world) remake(host string) {
+	spec := w.routes[host]
+	if at := oneOf(w, spec.Targets...).Addr; w.chance(40) && host == "queue.test" { // nobody else has its pods
+		w.logf("%v cannot be connected to", at)
+		if w.chance(50) {
+			w.net.HangDial(at)
+		} else {
+			w.net.RefuseDial(at, syscall.ECONNREFUSED)
+		}
+		w.net.After(w.pause(), func() { w.net.AllowDial(at); w.change() })
+		return
+	}
+	w.logf("%s is deleted", host)
+	var rest []routing.RouteSpec
+	for _, other := range w.hosts {
+		if other != host {
+			rest = append(rest, *w.routes[other])
+		}
+	}
+	w.compile(rest)
+	w.net.After(w.pause(), func() {
+		spec.UID = w.token()
+		w.publish()
+		w.change()
+	})
+}
+
+// echo is a pod whose connections bring back what they get.
+func echo(peer *reactor.Peer) {
+	peer.OnData = func(*reactor.Peer) { peer.Write(peer.Take()) }
+	peer.OnEOF = func(*reactor.Peer) { peer.CloseWrite() }
+}

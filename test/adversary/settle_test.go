@@ -1,0 +1,73 @@
+package adversary
+
+import (
+	"time"
+
+	"turnout/balancer"
+	"turnout/proxy"
+)
+
+// longest is longer than whatever may still be waited for when nobody does anything any more: a keep-alive time, a tunnel's
+// silence, idle connections of pools.
+const longest = 30 * time.Minute
+
+// settle lets time pass and looks that nothing is left of anything.
+func (w *world) settle() {
+	w.net.Advance(longest)
+	for _, a := range w.asks {
+		if !a.done {
+			w.failf("%v: never answered", a)
+		}
+	}
+	var sums proxy.Totals
+	for i, lane := range w.lanes {
+		lane.Worker.Totals(&sums)
+		open := lane.Server.Open(false) + lane.Server2.Open(false)
+		buffers, conns := lane.Loop.Stats().Buffers, lane.Loop.Conns()
+		if open != 0 || lane.Pools.Idle() != 0 || lane.Pools2.Open() != 0 || conns != 0 {
+			w.failf("loop %d: %d connections are open: %d of clients, %d of HTTP/1.1 and %d of HTTP/2 to pods", i, conns, open, lane.Pools.Idle(), lane.Pools2.Open())
+		}
+		if buffers != 0 || lane.Worker.Compressing() != 0 {
+			w.failf("loop %d: %d buffers and %d compressors were not given back", i, buffers, lane.Worker.Compressing())
+		}
+	}
+	ended := uint64(0)
+	for _, n := range sums.Reasons {
+		ended += n
+	}
+	if sums.Active != 0 || ended != sums.Requests {
+		w.failf("%d exchanges are still active; %d began, %d ended", sums.Active, sums.Requests, ended)
+	}
+	if n := sums.Reasons[proxy.ReasonInternal]; n > 0 {
+		w.failf("%d requests ended as internal-error", n)
+	}
+	w.pools()
+	w.compile(nil)
+	if pools, endpoints := w.registry.Len(); pools+endpoints != 0 {
+		w.failf("without routes there are %d pools and %d endpoints", pools, endpoints)
+	}
+	w.net.Close()
+}
+
+// pools looks for leases and waiters.
+func (w *world) pools() {
+	for _, host := range w.hosts {
+		pool := w.registry.Pool(w.routes[host].RouteKey.String())
+		if n := pool.Queue().Length; n != 0 {
+			w.failf("%s: %d requests are queued", host, n)
+		}
+		for _, s := range pool.Servers() {
+			if n, all := s.InFlight(), s.Endpoint().InFlight(); n != 0 || all != 0 {
+				w.failf("%s: %d requests are with %s, %d with its endpoint", host, n, s.ID(), all)
+			}
+		}
+	}
+}
+
+var _ balancer.Clock = clock{}
+
+// Now implements balancer.Clock.
+func (c clock) Now() time.Time { return time.Unix(0, c.net.Now()) }
+
+// AfterFunc implements balancer.Clock.
+func (c clock) AfterFunc(d time.Duration, fn func()) { c.net.After(d, fn) }
