@@ -89,10 +89,10 @@ func (sc *serverConn) watch() {
 	}
 	now, next := sc.s.loop.Now(), time.Duration(-1)
 	if st := sc.early.first; st != nil {
-		next = earlyTime - time.Duration(now-st.ending.since)
+		next = max(earlyTime-time.Duration(now-st.ending.since), time.Millisecond)
 	}
 	if st := sc.slow.first; st != nil {
-		if left := sc.s.timeouts.Client - time.Duration(now-st.ending.since); next < 0 || left < next {
+		if left := max(sc.s.timeouts.Client-time.Duration(now-st.ending.since), time.Millisecond); next < 0 || left < next {
 			next = left
 		}
 	}
@@ -105,7 +105,7 @@ func (sc *serverConn) watch() {
 	case sc.over == nil:
 		sc.over = sc.c.NewTimer(sc.endOver)
 	}
-	sc.over.Reset(max(next, time.Millisecond))
+	sc.over.Reset(next)
 }
 
 // endOver resets the streams that have waited too long. A client that takes its answer, however slowly, is waited for.

@@ -169,3 +169,28 @@ func TestAnswerIsTakenSlowly(t *testing.T) {
 		})
 	}
 }
+
+// TestLateStreamsAreFollowedByTheNext: a stream that begins to wait at the very moment in which another one has waited too long
+// does not keep either from ending.
+func TestLateStreamsAreFollowedByTheNext(t *testing.T) {
+	for late := -2 * time.Millisecond; late <= 4*time.Millisecond; late += 250 * time.Microsecond {
+		r := newRig(t)
+		p := r.pod(1, always(ok("an answer")))
+		r.route("app", "app.test", nil, p.Addr)
+		c := r.connect()
+		_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		c.get(1, "/")
+		c.run()
+		r.net.After(30*time.Second+late, func() {
+			c.get(3, "/")
+			c.peer.Write(c.out.Bytes())
+			c.out.Reset()
+		})
+		r.net.Advance(62 * time.Second)
+		c.run()
+		if n := r.streams(); n != 0 {
+			t.Errorf("%v: %d streams are left", late, n)
+		}
+		r.wantQuiet()
+	}
+}
