@@ -22,10 +22,10 @@ func (w *world) settle() {
 	var sums proxy.Totals
 	for i, lane := range w.lanes {
 		lane.Worker.Totals(&sums)
-		open := lane.Server.Open(false) + lane.Server2.Open(false)
+		open1, open2 := lane.Server.Open(false), lane.Server2.Open(false)
 		buffers, conns := lane.Loop.Stats().Buffers, lane.Loop.Conns()
-		if open != 0 || lane.Pools.Idle() != 0 || lane.Pools2.Open() != 0 || conns != 0 {
-			w.failf("loop %d: %d connections are open: %d of clients, %d of HTTP/1.1 and %d of HTTP/2 to pods", i, conns, open, lane.Pools.Idle(), lane.Pools2.Open())
+		if open1+open2 != 0 || lane.Pools.Idle() != 0 || lane.Pools2.Open() != 0 || conns != 0 {
+			w.failf("loop %d: %d connections are open: %d of HTTP/1.1 and %d of HTTP/2 of clients, %d and %d idle to pods", i, conns, open1, open2, lane.Pools.Idle(), lane.Pools2.Open())
 		}
 		if buffers != 0 || lane.Worker.Compressing() != 0 {
 			w.failf("loop %d: %d buffers and %d compressors were not given back", i, buffers, lane.Worker.Compressing())
