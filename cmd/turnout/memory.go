@@ -43,13 +43,27 @@ const (
 type returner struct {
 	before memory // at the last look
 	kept   uint64 // bytes of the heap that were held after memory was returned last
+	again  int    // in so many looks it is returned once more; 0 = it is not
 }
+
+// secondReturn is so many looks after the first: by then event loops have given up what they kept for more of the same.
+const secondReturn = 3
 
 // due reports whether memory should be returned now.
 func (r *returner) due(now memory) bool {
 	quiet := now.allocated-r.before.allocated < quietBytes
 	r.before = now
-	return quiet && now.held > r.kept+max(r.kept/8, worthBytes)
+	switch {
+	case !quiet:
+		r.again = 0
+	case now.held > r.kept+max(r.kept/8, worthBytes):
+		r.again = secondReturn
+		return true
+	case r.again > 0:
+		r.again--
+		return r.again == 0
+	}
+	return false
 }
 
 // returnMemory gives memory back to the system in quiet periods until ctx is done.

@@ -18,7 +18,15 @@ func TestReturner(t *testing.T) {
 		{1, 80, true},    // over
 		{1, 24, false},   // returned already
 		{2, 22, false},   // what is there was in use when it was returned
-		{2, 27, true},    // slowly, but it has grown
+		{1, 22, true},    // and what event loops have given up since
+		{1, 22, false},
+		{1, 22, false},
+		{1, 22, false},
+		{2, 27, true},  // slowly, but it has grown
+		{9, 27, false}, // the next flood
+		{1, 24, false}, // was none
+		{1, 24, false},
+		{1, 24, false},
 	} {
 		now := memory{allocated: r.before.allocated + look.allocated*mib, held: look.held * mib}
 		if got := r.due(now); got != look.want {
