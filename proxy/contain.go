@@ -40,6 +40,7 @@ func (w *Worker) Interrupted() {
 			}
 			w.tunnels.leave(ex.tunnel)
 			ex.ticket.Leave()
+			ex.giveBack()
 			if ex.leased {
 				ex.leased = false
 				ex.lease.Release()

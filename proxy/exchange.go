@@ -61,6 +61,7 @@ type attemptState struct {
 	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
 	tunnelled bool
 	leased    bool
+	shares    bool // counts in Stats.Open of the route
 	takesGzip bool // the client reads gzip and answers may be compressed
 	req       *Head
 	host      []byte
@@ -164,6 +165,9 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		return
 	}
 	ex.cookie = cookie
+	if !ex.take() {
+		return
+	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.attempt(cookie)
 }

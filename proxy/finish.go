@@ -26,6 +26,7 @@ func (ex *Exchange) account(reason Reason) {
 		ex.log(reason)
 	}
 	ex.ticket.Leave()
+	ex.giveBack()
 	if ex.gzip != nil {
 		w.freeCompressor(ex.gzip)
 		ex.gzip = nil

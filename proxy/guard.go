@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/netip"
 
+	"turnout/internal/bound"
 	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
@@ -45,6 +46,39 @@ func (ex *Exchange) admit() bool {
 	return true
 }
 
+// share counts one more request or tunnel of a route that is to have a connection to an endpoint. False: the route has its share
+// of connections, and others need the rest; nothing was counted.
+func (w *Worker) share(r *routing.Route) bool {
+	most := int64(w.cfg.RouteConnections)
+	if n := r.Stats().Open.Add(1); n <= most || w.cfg.Crowded != nil && !w.cfg.Crowded() {
+		return true
+	}
+	r.Stats().Open.Add(-1)
+	w.Reached(bound.RouteConnections)
+	return false
+}
+
+// take is share for the request; false: it is answered.
+func (ex *Exchange) take() bool {
+	if ex.w.cfg.RouteConnections == 0 {
+		return true
+	}
+	if !ex.w.share(ex.route) {
+		ex.answer(503, ReasonRouteShare)
+		return false
+	}
+	ex.shares = true
+	return true
+}
+
+// giveBack undoes take.
+func (ex *Exchange) giveBack() {
+	if ex.shares {
+		ex.shares = false
+		ex.route.Stats().Open.Add(-1)
+	}
+}
+
 // Admit lets the connection in; false: it is to be closed without a byte, and is
 // accounted for. It is called once, before Next.
 func (r *Relay) Admit() bool {
@@ -58,5 +92,12 @@ func (r *Relay) Admit() bool {
 		return false
 	}
 	r.ticket = ticket
+	if r.w.cfg.RouteConnections == 0 {
+		return true
+	}
+	if r.shares = r.w.share(r.route); !r.shares {
+		r.Done(ReasonRouteShare)
+		return false
+	}
 	return true
 }

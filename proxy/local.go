@@ -117,9 +117,9 @@ func (ex *Exchange) keepsOpen(status int) bool {
 	return false
 }
 
-// retryAfter tells clients of a router that has too much to do when to come back (RFC 9110 section 10.2.3), in seconds.
+// retryAfter tells clients of a router, or route, that has too much to do when to come back (RFC 9110 section 10.2.3), in seconds.
 func (*Exchange) retryAfter(h *Head, reason Reason) {
-	if reason == ReasonOverload {
+	if reason == ReasonOverload || reason == ReasonRouteShare {
 		h.add("retry-after", constant("1"))
 	}
 }

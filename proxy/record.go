@@ -108,6 +108,7 @@ const (
 	ReasonInternal                    // the router itself failed over this message (500)
 	ReasonSubject                     // the subject filter does not let the client's certificate in
 	ReasonOverload                    // the router has too much to do for new work
+	ReasonRouteShare                  // the route has its share of connections, and few are left for others
 	reasonCount
 )
 
@@ -117,7 +118,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused", "overload",
+	"subject-refused", "overload", "route-share",
 }
 
 // String is the stable word of the reason.

@@ -19,6 +19,7 @@ type Relay struct {
 	ticket    ratelimit.Ticket
 	lease     balancer.Lease
 	leased    bool
+	shares    bool                                  // counts in Stats.Open of the route
 	tried     [balancer.MaxExclude]*balancer.Server // could not be connected
 	refused   int                                   // how many of tried
 	waiter    *balancer.Waiter                      // made at the first wait
@@ -176,6 +177,10 @@ func (r *Relay) Done(reason Reason) {
 	r.route.Stats().Add(0, 0, 0, reason != ReasonTunnelClosed)
 	lease, leased := r.lease, r.leased
 	r.ticket.Leave()
+	if r.shares {
+		r.shares = false
+		r.route.Stats().Open.Add(-1)
+	}
 	if r.waiter != nil && r.waiter.Waiting() {
 		r.timer.Stop()
 		r.waiter.Leave()

@@ -44,6 +44,11 @@ type Config struct {
 
 	Seed uint64 // of what is chosen at random; 0: another one each time
 
+	// RouteConnections is how many requests and tunnels of one route, over all workers, may have a connection to an endpoint, or
+	// wait for one, while Crowded says that connections run out; more are answered 503, or closed. 0 = any number.
+	RouteConnections int
+	Crowded          func() bool // nil = always
+
 	// Overloaded, while it is true, has new requests answered 503 and new passthrough connections closed; what has begun goes
 	// on. nil: never.
 	Overloaded *atomic.Bool

@@ -15,7 +15,8 @@ type Stats struct {
 	BytesIn  atomic.Uint64    // bytes from clients
 	BytesOut atomic.Uint64    // bytes to clients
 	Errors   atomic.Uint64    // requests that failed in the router or at the endpoint
-	_        [56]byte         // two whole cache lines
+	Open     atomic.Int64     // requests and tunnels that have, or wait for, a connection to an endpoint; counted only where that is bounded
+	_        [48]byte         // two whole cache lines
 }
 
 // Add counts one request that has ended, or a tunnel: the status answered (0 =

@@ -187,6 +187,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)
 	d.cfg.Answers.configure(&config)
 	config.CloseTunnels = d.cfg.Limits.closeTunnels
+	config.RouteConnections, config.Crowded = d.cfg.Limits.routeConnections(descriptorLimit()), d.budget.Crowded
 	if ln.worker, err = proxy.NewWorker(config); err != nil {
 		return nil, err
 	}

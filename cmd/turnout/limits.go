@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ type limitOptions struct {
 	bufferSize  int // bytes
 	serverFin   time.Duration
 
+	routeShare   int           // percent of connections that one route may have when they run out; 0 or 100: no bound
 	closeTunnels time.Duration // after their route was deleted; 0: they stay
 	held         int           // bytes; 0: a share of the memory limit
 }
@@ -29,6 +31,8 @@ func limitSettings(o *options) []setting {
 			help: "a message head may be as long as this without --max-rewrite-size, but at least half of it"},
 		{flag: "default-server-fin-timeout", env: "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", def: "1s", value: "TIME", set: into(&l.serverFin, parseTimespec),
 			help: "a tunnel whose pod has closed its half"},
+		{flag: "route-connections-share", def: "25", value: "PERCENT", set: into(&l.routeShare, parsePercent),
+			help: "of the connections that may be open, so many may belong to requests and tunnels of one route once three quarters of all are in use; 100: any number"},
 		{flag: "close-tunnels-of-deleted-routes", value: "DURATION", set: into(&l.closeTunnels, parseDelay),
 			help: "close tunnels so long after their route was deleted or got another host; 0 or absent: keep them"},
 		{flag: "held-memory", def: "0", value: "MIB", set: into(&l.held, parseMebibytes),
@@ -74,6 +78,28 @@ func parseConnections(s string) (int, error) {
 		return 0, errors.New("allowed: a whole number, or auto")
 	}
 	return max(n, 0), nil
+}
+
+// parsePercent reads a whole number from 1 to 100.
+func parsePercent(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > 100 || strings.HasPrefix(s, "+") {
+		return 0, errors.New("allowed: a whole number from 1 to 100")
+	}
+	return n, nil
+}
+
+// routeConnections is how many requests and tunnels one route may have at a time when connections run out, in a process that may
+// have so many files; 0: any number. A request has two connections, the client's and the pod's.
+func (l *limitOptions) routeConnections(files int) int {
+	most := connectionFiles(files) / 2
+	if l.connections > 0 && (most == 0 || l.connections < most) {
+		most = l.connections
+	}
+	if most == 0 || l.routeShare <= 0 || l.routeShare >= 100 {
+		return 0
+	}
+	return max(most*l.routeShare/100, 1)
 }
 
 // heads bounds the heads of messages.

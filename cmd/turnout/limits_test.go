@@ -260,3 +260,16 @@ func TestThreadsAndDescriptors(t *testing.T) {
 		t.Errorf("room for %d descriptors, want %d, %v", room, want, err)
 	}
 }
+
+// TestRouteConnections: the share is of what is scarcer, connections or descriptors.
+func TestRouteConnections(t *testing.T) {
+	for _, tc := range []struct{ connections, share, files, want int }{
+		{50_000, 25, 1 << 20, 12_500}, {0, 25, 1 << 20, (1<<20 - ownDescriptors) / 8}, {50_000, 25, 20_000, (20_000 - ownDescriptors) / 8},
+		{50_000, 100, 1 << 20, 0}, {50_000, 25, 0, 12_500}, {0, 25, 0, 0}, {1, 1, 0, 1}, {50_000, 0, 1 << 20, 0},
+	} {
+		l := limitOptions{connections: tc.connections, routeShare: tc.share}
+		if got := l.routeConnections(tc.files); got != tc.want {
+			t.Errorf("%+v: %d", tc, got)
+		}
+	}
+}

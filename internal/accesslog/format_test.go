@@ -180,7 +180,8 @@ func TestTerminationStates(t *testing.T) {
 		proxy.ReasonRewrite: "PR PQ PC PH PH", proxy.ReasonMonitor: "LR LR LR LR LR", proxy.ReasonTargetSize: "PR PQ PC PH PD", proxy.ReasonHeadSize: "PR PQ PC PH PD",
 		proxy.ReasonUnsupported: "PR PQ PC PH PD", proxy.ReasonMisdirected: "PR PQ PC PH PD", proxy.ReasonFlood: "PR PQ PC PH PD", proxy.ReasonUpstreamTLS: "SC SC SC SC SC",
 		proxy.ReasonQueueTimeout: "sQ sQ sQ sQ sQ", proxy.ReasonContentSize: "PR PQ PC PH PD", proxy.ReasonInternal: "IR IQ IC IH IH", proxy.ReasonSubject: "PR PQ PC PH PD",
-		proxy.ReasonOverload: "RR RQ RC RH RD",
+		proxy.ReasonOverload:   "RR RQ RC RH RD",
+		proxy.ReasonRouteShare: "RR RQ RC RH RD",
 	}
 	for _, reason := range proxy.Reasons() {
 		var got []string

@@ -220,7 +220,7 @@ func termination(r *proxy.Record) string {
 		return state('c', phase(r))
 	case proxy.ReasonShutdown:
 		return state('K', phase(r))
-	case proxy.ReasonOverload:
+	case proxy.ReasonOverload, proxy.ReasonRouteShare:
 		return state('R', phase(r))
 	case proxy.ReasonInternal:
 		return state('I', beforeAnswer(r))

@@ -51,6 +51,13 @@ func (b *Budget) Short() bool {
 	return most > 0 && b.accepted.Load()+b.dialled.Load() >= most-b.kept()
 }
 
+// Crowded reports that three quarters of the connections or of the descriptors are in use: time to ask who uses them. Any
+// goroutine may call it.
+func (b *Budget) Crowded() bool {
+	open, c := b.accepted.Load(), b.cfg
+	return c.Connections > 0 && open >= int64(c.Connections)*3/4 || c.Descriptors > 0 && open+b.dialled.Load() >= int64(c.Descriptors)*3/4
+}
+
 // kept is how many descriptors are for connections to pods only: for those of the clients that are here, and of one more.
 func (b *Budget) kept() int64 {
 	return min(int64(b.cfg.Descriptors)/8, perClient*(b.accepted.Load()-b.settled.Load()+1))

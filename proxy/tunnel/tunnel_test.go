@@ -48,7 +48,9 @@ type rig struct {
 	bad    *bool           // of clock
 	bounds bound.Counts
 
-	closeTunnels time.Duration
+	closeTunnels     time.Duration
+	routeConnections int
+	crowded          func() bool
 }
 
 func must(t *testing.T, err error) {
@@ -93,7 +95,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	if r.log == nil {
 		r.log = &r.logged
 	}
-	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Bounds: &r.bounds, CloseTunnels: r.closeTunnels}); err != nil {
+	if r.worker, err = proxy.NewWorker(proxy.Config{Store: store, Clock: cl, Upstreams: cl, AccessLog: r.log, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Bounds: &r.bounds, CloseTunnels: r.closeTunnels, RouteConnections: r.routeConnections, Crowded: r.crowded}); err != nil {
 		t.Fatal(err)
 	}
 	p := &Passthrough{Loop: loop, Worker: r.worker}
