@@ -260,8 +260,8 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 		return
 	}
 	ex.status = h.Status
-	if !ex.reqEnd && end {
-		h.Close = true // an early answer: what is left of the request is not read
+	if !ex.reqEnd && (end || h.Status >= 300) {
+		h.Close = true // an early answer: what is left of the request is not read, or of no use
 	}
 	if ex.w.draining {
 		h.Close = true

@@ -20,7 +20,7 @@ type Handler interface {
 	// Closed is the last event and comes exactly once, never from inside another call. err is nil
 	// after Close and CloseNow, else the reason: a syscall.Errno, io.ErrUnexpectedEOF (the wire ended
 	// before the layer did), ErrDialTimeout, ErrInputFull, ErrClosed (the loop ended), an error of the
-	// Layer; also after Close when the peer did not take the queue in time: ErrWriteTimeout.
+	// Layer; also after Close when the peer did not take the queue in time: ErrWriteTimeout, or was sending for too long: ErrUnread.
 	Closed(c *Conn, err error)
 }
 
@@ -71,6 +71,7 @@ const (
 	flagDialled                     // counts in Config.Budget as a dialled one
 	flagSettled                     // counts in Config.Budget as a settled one
 	flagYielded                     // Yield was called in this turn
+	flagDiscard                     // CloseDiscarding was called
 )
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
@@ -92,7 +93,7 @@ type Conn struct {
 
 	nread, nwritten uint64
 	turn            uint32 // the turn that budget belongs to
-	budget          int32  // bytes left to read in this turn; to discard while draining
+	budget          int32  // bytes left to read in this turn
 	flags           flags
 	state           state
 	early           int8   // what was read ahead: one more than its place in Loop.early; 0 = nothing
@@ -105,6 +106,9 @@ type seldom struct {
 	timer    Timer
 	err      error // why it ended
 	from, to *Splice
+	discard  int64 // bytes of input that may still be dropped while it closes
+	until    int64 // when that ends, of the loop's clock
+	heard    int64 // when the last of them came
 }
 
 // rare returns the Conn's seldom, which it makes if there is none.

@@ -1,9 +1,17 @@
 package reactor
 
-import "time"
+import (
+	"io"
+	"time"
+)
 
-// maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
-const maxDiscard = 256 << 10
+const (
+	// maxDiscard is how many bytes Close reads and drops while it waits for the peer's FIN.
+	maxDiscard = 256 << 10
+	// discardTime is how long CloseDiscarding goes on dropping what the peer sends, and discardIdle how long it waits for more.
+	discardTime = 30 * time.Second
+	discardIdle = 5 * time.Second
+)
 
 // CloseWrite ends the sending direction once what is queued has gone: the layer's end, then FIN.
 // Further output is dropped. The other direction goes on; call Close when it is done too.
@@ -27,6 +35,21 @@ func (c *Conn) Close() {
 		return
 	}
 	c.closeWith(nil)
+}
+
+// CloseDiscarding is Close for a peer that is in the middle of sending something long that nobody wants any more: what it sends is
+// dropped, from now on and until it has taken all output and ended its side, so that it can read the answer when it has
+// sent. That ends, with ErrUnread, after most bytes or 30 seconds, and without an error when nothing has come for 5 seconds.
+func (c *Conn) CloseDiscarding(most int64) {
+	if c.state > stateOpen {
+		return
+	}
+	c.Close()
+	if c.state == stateFlushing {
+		c.flags |= flagDiscard
+		c.seldom.discard, c.seldom.until = most, c.loop.Now()+int64(discardTime)
+		c.ready()
+	}
 }
 
 // closeWith closes in good order and reports err at the end.
@@ -100,24 +123,61 @@ func (c *Conn) shutdownWrite() {
 	}
 	if c.state == stateFlushing {
 		c.state = stateDraining
-		c.budget = maxDiscard
-		c.arm(c.loop.cfg.Linger)
+		if s := c.rare(); c.flags&flagDiscard != 0 {
+			s.heard = c.loop.Now()
+			c.arm(discardIdle)
+		} else {
+			s.discard = maxDiscard
+			c.arm(c.loop.cfg.Linger)
+		}
 		c.drain()
 	}
 }
 
-// drain drops input until the peer's FIN.
+// drain drops input until the peer's FIN, in each turn as much as a Conn may read. Before the output has gone it leaves the
+// rest of what is too much to the time after that.
 func (c *Conn) drain() {
-	for c.flags&flagReadable != 0 {
+	s := c.seldom
+	for c.flags&flagReadable != 0 && (c.state == stateDraining || s.discard >= 0) && !c.spent() {
 		n, err := c.receive(c.loop.recv)
 		c.budget -= int32(n)
-		if err == errAgain {
+		s.discard -= int64(n)
+		s.heard = c.loop.Now()
+		switch {
+		case err == errAgain:
 			return
-		}
-		if err != nil || c.budget <= 0 {
+		case err == io.EOF && c.state == stateFlushing:
+			c.flags |= flagEnded
+			return
+		case err != nil:
 			c.kill(c.why(), false)
 			return
+		case s.discard < 0 && c.state == stateDraining:
+			c.unread()
+			return
 		}
+	}
+}
+
+// unread gives up a peer that goes on sending.
+func (c *Conn) unread() {
+	if c.flags&flagDiscard != 0 {
+		c.because(reasonOr(c.why(), ErrUnread))
+	}
+	c.kill(c.why(), false)
+}
+
+// silence looks, when the timer fires, whether there is still something to drop.
+func (c *Conn) silence() {
+	s, now := c.seldom, c.loop.Now()
+	left := discardIdle - time.Duration(now-s.heard)
+	switch {
+	case c.flags&flagDiscard == 0 || left <= 0:
+		c.kill(c.why(), false)
+	case now >= s.until:
+		c.unread()
+	default:
+		c.arm(min(left, time.Duration(s.until-now)))
 	}
 }
 
@@ -137,7 +197,7 @@ func (c *Conn) expired() {
 	case stateFlushing:
 		c.kill(reasonOr(c.why(), ErrWriteTimeout), true)
 	case stateDraining:
-		c.kill(c.why(), false)
+		c.silence()
 	}
 }
 

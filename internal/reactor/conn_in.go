@@ -12,8 +12,11 @@ func (c *Conn) serve() {
 	case c.state == stateDraining:
 		c.drain()
 	case c.state == stateFlushing:
-		if c.flags&flagFailed != 0 {
+		switch {
+		case c.flags&flagFailed != 0:
 			c.fail(nil)
+		case c.flags&flagDiscard != 0:
+			c.drain()
 		}
 	case c.state != stateOpen:
 	case c.flags&(flagTold|flagPaused|flagYielded) != 0:

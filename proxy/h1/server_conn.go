@@ -4,8 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
+	"turnout/proxy/h1/wire"
 	"turnout/proxy/register"
 )
 
@@ -59,11 +61,22 @@ func (sc *serverConn) who() proxy.Client {
 // Connected implements reactor.Handler; accepted connections never see it.
 func (sc *serverConn) Connected(*reactor.Conn) {}
 
-// finish closes after what has been written.
+// What of a request is read and dropped after its early answer, in bytes, so that the client gets to see the answer: the body that
+// was announced, at most mostAnnounced, or mostUnannounced.
+const (
+	mostAnnounced   = 1 << 30
+	mostUnannounced = 64 << 20
+)
+
+// finish closes after what has been written. The client may be in the middle of a request.
 func (sc *serverConn) finish() {
+	most := int64(mostUnannounced)
+	if rq := sc.rq; rq != nil && sc.phase == phaseBody && rq.req.Body == wire.BodyLength {
+		most = min(max(most, rq.remaining), mostAnnounced)
+	}
 	sc.phase = phaseGone
 	sc.recycle()
-	sc.c.Close()
+	sc.c.CloseDiscarding(most)
 }
 
 func (sc *serverConn) recycle() {
@@ -132,6 +145,9 @@ func (sc *serverConn) Drained(*reactor.Conn) {
 func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
 	sc.phase = phaseGone
 	sc.timer.Stop()
+	if errors.Is(why, reactor.ErrUnread) {
+		sc.s.worker.Reached(bound.EarlyAnswer)
+	}
 	if ex := sc.ex; ex != nil {
 		sc.ex = nil
 		fault := proxy.FaultReset
