@@ -33,11 +33,12 @@ var ErrHeld = errors.New("the loop holds too much memory for peers that do not g
 
 // ledger counts the bytes that a loop holds. Counts change on the loop; what anybody may read is written once per turn.
 type ledger struct {
-	now   [Helds]int64
-	seen  [Helds]int64 // as published
-	said  [Helds]atomic.Int64
-	shed  atomic.Uint64
-	again int64 // not before this time of the loop is relieve tried anew
+	now    [Helds]int64
+	seen   [Helds]int64 // as published
+	said   [Helds]atomic.Int64
+	shed   atomic.Uint64
+	others []account
+	again  int64 // not before this time of the loop is relieve tried anew
 
 	stuck   []holder             // scratch of relieve
 	sources map[netip.Addr]int64 // the same
@@ -50,8 +51,28 @@ type holder struct {
 	held int64
 }
 
-// Hold counts delta bytes, which may be negative, that are held for what. It is called on the loop.
-func (l *Loop) Hold(what Held, delta int) { l.held.now[what] += int64(delta) }
+// Holder is a Handler or a Layer that holds memory for the peer of its Conn besides what the Conn does. Held returns bytes.
+type Holder interface{ Held() int }
+
+// CountHeld has fn, which returns bytes, asked at the end of each turn for what is held of a kind that the loop does not count by
+// itself. Several may be asked for the same kind. It is called before Run or on the loop.
+func (l *Loop) CountHeld(what Held, fn func() int) {
+	l.held.others = append(l.held.others, account{what, fn})
+}
+
+// account is what somebody else holds.
+type account struct {
+	what Held
+	held func() int
+}
+
+// read brings the accounts up to date.
+func (g *ledger) read(a *arena) {
+	g.now = [Helds]int64{HeldInput: a.held[HeldInput], HeldOutput: a.held[HeldOutput], HeldSpare: a.spare}
+	for _, other := range g.others {
+		g.now[other.what] += int64(other.held())
+	}
+}
 
 // HeldBytes is what the loop held at the end of its last turn, in bytes. Any goroutine may call it.
 func (l *Loop) HeldBytes(what Held) int64 { return l.held.said[what].Load() }
@@ -70,7 +91,7 @@ func (g *ledger) counted() (sum int64) {
 // settle ends the accounts of a turn.
 func (l *Loop) settleHeld() {
 	g := &l.held
-	g.now[HeldInput], g.now[HeldOutput], g.now[HeldSpare] = l.arena.held[HeldInput], l.arena.held[HeldOutput], l.arena.spare
+	g.read(&l.arena)
 	if g.now == g.seen {
 		return
 	}
@@ -103,13 +124,14 @@ func (l *Loop) relieve(target int64) {
 	slices.SortFunc(g.stuck, func(a, b holder) int {
 		return cmp.Or(cmp.Compare(g.sources[b.from], g.sources[a.from]), a.from.Compare(b.from), cmp.Compare(b.held, a.held))
 	})
+	freed, most := int64(0), g.counted()
 	for _, h := range g.stuck {
-		if g.counted() <= target {
+		if most-freed <= target {
 			break
 		}
 		g.shed.Add(1)
 		h.c.kill(ErrHeld, true)
-		g.now[HeldInput], g.now[HeldOutput] = l.arena.held[HeldInput], l.arena.held[HeldOutput]
+		freed += h.held
 		if told := l.cfg.Shed; told != nil {
 			told()
 		}
@@ -129,6 +151,12 @@ func (c *Conn) heldForPeer() int64 {
 	held := cap(c.in) + cap(c.out.b)
 	if c.layer != nil {
 		held += cap(c.layer.wire.b)
+		if ly, ok := c.layer.Layer.(Holder); ok {
+			held += ly.Held()
+		}
+	}
+	if h, ok := c.h.(Holder); ok {
+		held += h.Held()
 	}
 	return int64(held)
 }

@@ -87,7 +87,8 @@ func TestHeldMemoryIsCounted(t *testing.T) {
 	if in, out := l.HeldBytes(HeldInput), l.HeldBytes(HeldOutput); in < 3000 || in > 8<<10 || out < 512<<10 || out > 2<<20 {
 		t.Errorf("%d and %d bytes are held for input and output", in, out)
 	}
-	l.Hold(HeldStreams, 5)
+	l.CountHeld(HeldStreams, func() int { return 3 })
+	l.CountHeld(HeldStreams, func() int { return 2 })
 	slow.Reset()
 	partial.Close()
 	nw.Run()

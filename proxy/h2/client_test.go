@@ -3,6 +3,7 @@ package h2
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -47,8 +48,14 @@ type answer struct {
 }
 
 // connect begins a connection with preface and empty SETTINGS.
-func (r *rig) connect() *client {
-	c := r.bare()
+func (r *rig) connect() *client { return r.begin(r.bare()) }
+
+// connectFrom is connect from an address of its own.
+func (r *rig) connectFrom(from netip.Addr) *client {
+	return r.begin(r.on(r.net.ConnectFrom(from, frontAddr)))
+}
+
+func (r *rig) begin(c *client) *client {
 	c.peer.Write([]byte(http2.ClientPreface))
 	_ = c.fr.WriteSettings()
 	c.grant = true
@@ -57,8 +64,10 @@ func (r *rig) connect() *client {
 }
 
 // bare begins a connection on which nothing is sent.
-func (r *rig) bare() *client {
-	c := &client{t: r.t, r: r, peer: r.net.Connect(frontAddr), streams: map[uint32]*answer{}, windows: map[uint32]uint32{}}
+func (r *rig) bare() *client { return r.on(r.net.Connect(frontAddr)) }
+
+func (r *rig) on(peer *reactor.Peer) *client {
+	c := &client{t: r.t, r: r, peer: peer, streams: map[uint32]*answer{}, windows: map[uint32]uint32{}}
 	c.fr = http2.NewFramer(&c.out, nil)
 	c.fr.AllowIllegalWrites = true
 	c.enc = hpack.NewEncoder(&c.blk)

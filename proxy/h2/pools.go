@@ -76,6 +76,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	ps := &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*clientConn{}}
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
+	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)
 	return ps, nil
 }
 

@@ -35,8 +35,13 @@ func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
 
 func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *rig {
 	t.Helper()
+	return newRigWith(t, n, reactor.Config{}, change...)
+}
+
+func newRigWith(t *testing.T, n *reactor.Network, loop reactor.Config, change ...func(*proxy.Config)) *rig {
+	t.Helper()
 	r := &rig{Routes: testrig.NewRoutes(), t: t, net: n}
-	r.loop = n.NewLoop(reactor.Config{})
+	r.loop = n.NewLoop(loop)
 	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop, Secure: r.secure})
 	if err != nil {
 		t.Fatal(err)

@@ -39,6 +39,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)
+	cfg.Loop.CountHeld(reactor.HeldStreams, s.session.Buffers.Lent)
 	return s, nil
 }
 
@@ -128,6 +129,9 @@ func (sc *serverConn) Open() *session.Stream { return &sc.s.stream(sc).Stream }
 
 // Wake implements session.Host.
 func (sc *serverConn) Wake() { sc.c.AtTurnEnd(sc.turn) }
+
+// Held implements reactor.Holder.
+func (sc *serverConn) Held() int { return sc.session.HeldForPeer() }
 
 // Connected implements reactor.Handler; accepted connections never see it.
 func (sc *serverConn) Connected(*reactor.Conn) {}

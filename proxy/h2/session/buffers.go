@@ -6,6 +6,7 @@ type Buffers struct {
 	free [][]byte
 	low  int // the fewest that were free since the last Trim
 	held int // bytes that wait for sinks
+	lent int // bytes of memory that streams have
 }
 
 const (
@@ -25,6 +26,16 @@ func (b *Buffers) waiting() int {
 func (b *Buffers) hold(n int) {
 	if b != nil {
 		b.held += n
+	}
+}
+
+// Lent is how many bytes of memory streams have for what waits in them.
+func (b *Buffers) Lent() int { return b.lent }
+
+// count says that streams have so many bytes of memory more.
+func (b *Buffers) count(n int) {
+	if b != nil {
+		b.lent += n
 	}
 }
 
@@ -65,6 +76,7 @@ func (q *queue) len() int      { return len(q.b) - q.pos }
 func (q *queue) bytes() []byte { return q.b[q.pos:] }
 
 func (q *queue) append(from *Buffers, p []byte) {
+	had := cap(q.b)
 	if q.b == nil {
 		q.b = from.get()
 	}
@@ -73,6 +85,7 @@ func (q *queue) append(from *Buffers, p []byte) {
 		q.pos = 0
 	}
 	q.b = append(q.b, p...)
+	from.count(cap(q.b) - had)
 }
 
 // advance takes n bytes from the front; the memory goes back with the last one.
@@ -84,6 +97,7 @@ func (q *queue) advance(to *Buffers, n int) {
 
 func (q *queue) release(to *Buffers) {
 	if q.b != nil {
+		to.count(-cap(q.b))
 		to.put(q.b)
 	}
 	*q = queue{}

@@ -187,6 +187,15 @@ func (s *Session) Held() int {
 	return n
 }
 
+// HeldForPeer is how many bytes of memory streams have for what the peer's windows do not let go out. What waits in the other
+// direction waits for somebody else.
+func (s *Session) HeldForPeer() (n int) {
+	for _, st := range s.open {
+		n += cap(st.out.b)
+	}
+	return n
+}
+
 // Midway says that the peer has begun what it has to end soon: its preface, or a header list in several frames.
 func (s *Session) Midway() bool { return !s.greeted || !s.settled || s.block.stream != 0 }
 
