@@ -15,6 +15,7 @@ const (
 	kindSetCookie      //
 	kindTE             //
 	kindGuarded        // end-to-end whatever Connection says
+	kindHops           // the same, and counted
 )
 
 // classify is the one table of names that the pipeline treats specially.
@@ -40,6 +41,8 @@ func classify(name []byte) kind {
 		return kindTE
 	case "trailer", "expect":
 		return kindGuarded
+	case "cdn-loop":
+		return kindHops
 	}
 	if len(name) > 4 && name[0] == 'x' && bytes.IndexByte(name, '_') > 0 {
 		return classifyTwin(name)

@@ -161,7 +161,11 @@ func (ex *Exchange) Request(h *Head, end bool) {
 	}
 	cookie, failed := ex.requestPolicy()
 	if failed != ReasonOK {
-		ex.answer(500, failed)
+		status := 500
+		if failed == ReasonLoop {
+			status = 508
+		}
+		ex.answer(status, failed)
 		return
 	}
 	ex.cookie = cookie

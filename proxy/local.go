@@ -188,6 +188,8 @@ func pageFor(status int) string {
 		return page504
 	case 505:
 		return page505
+	case 508:
+		return page508
 	}
 	return "<html><body><h1>" + strconv.Itoa(status) + "</h1>\n</body></html>\n"
 }
@@ -209,6 +211,7 @@ const (
 	page502 = "<html><body><h1>502 Bad Gateway</h1>\nThe application broke off or sent an invalid answer.\n</body></html>\n"
 	page504 = "<html><body><h1>504 Gateway Timeout</h1>\nThe application did not answer in time.\n</body></html>\n"
 	page505 = "<html><body><h1>505 HTTP Version Not Supported</h1>\nOnly HTTP/1.0 and HTTP/1.1 are spoken here.\n</body></html>\n"
+	page508 = "<html><body><h1>508 Loop Detected</h1>\nThis request has come back to the router too often.\n</body></html>\n"
 
 	page503 = pageHead + "Application is not available" + pageMain + `<h1>Application is not available</h1>
 <p>The router works, but nothing is serving at this address right now. The usual causes:</p>

@@ -109,6 +109,7 @@ const (
 	ReasonSubject                     // the subject filter does not let the client's certificate in
 	ReasonOverload                    // the router has too much to do for new work
 	ReasonRouteShare                  // the route has its share of connections, and few are left for others
+	ReasonLoop                        // the request had been at this router too often (508)
 	reasonCount
 )
 
@@ -118,7 +119,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused", "overload", "route-share",
+	"subject-refused", "overload", "route-share", "loop",
 }
 
 // String is the stable word of the reason.

@@ -16,17 +16,22 @@ import (
 //	forward     forwarded fields are added
 //	rewrite     the path
 //	actions     of the route
+//	CDN-Loop    the router's id is added; no action can touch it
 //	unique id
 //	X-Forwarded-For, unless it replaced the client's: no action can touch it
 //
 // It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK if it can:
-// ReasonRewrite when the request would have grown too large, ReasonInternal after a panic.
+// ReasonRewrite when the request would have grown too large, ReasonLoop when it has been here too often, ReasonInternal after a panic.
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	defer ex.contain(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
-	special := ex.stripRequest(h)
+	special, hops := ex.stripRequest(h)
+	if hops >= maxHops {
+		ex.w.Reached(bound.Hops)
+		return nil, ReasonLoop
+	}
 	if cfg.RequestActions != nil {
 		if !ex.apply(cfg.RequestActions, h, &left) {
 			return nil, ReasonRewrite
@@ -48,6 +53,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
 		return nil, ReasonRewrite
 	}
+	ex.w.mark(h)
 	if cfg.UniqueID != nil {
 		ex.uniqueID = cfg.UniqueID.value(ex)
 		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: ex.uniqueID})
@@ -71,8 +77,8 @@ const (
 )
 
 // stripRequest removes what ends here, what only the router may say, and what
-// Connection names; Host becomes the routed host.
-func (ex *Exchange) stripRequest(h *Head) (special uint8) {
+// Connection names; Host becomes the routed host. hops is how often the request was here before.
+func (ex *Exchange) stripRequest(h *Head) (special uint8, hops int) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
@@ -97,6 +103,8 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8) {
 			special |= specialCookie
 		case kindForwarded:
 			special |= specialForwarded
+		case kindHops:
+			hops += ex.w.hops(f.Value)
 		case kindPlain:
 			if h.Options != nil && nominated(h.Options, f.Name) {
 				continue
@@ -108,7 +116,7 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8) {
 		kept = append(kept, id.Fields...)
 	}
 	h.Fields = kept
-	return special
+	return special, hops
 }
 
 // certificate is that of the client in DER, nil without one.

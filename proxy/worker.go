@@ -35,6 +35,7 @@ type Config struct {
 	Compression        *Compression    // nil = answers go out as endpoints send them
 	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
 	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
+	LoopID             string          // what is added to CDN-Loop of requests, a token; routers of one id count each other's; "" = DefaultLoopID
 	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
 
@@ -71,6 +72,7 @@ type Worker struct {
 	draining bool
 	counts   counters
 	tunnels  tunnels
+	loopID   []byte
 
 	compressors []*compressor // free ones
 	compressing int           // in use
@@ -87,7 +89,13 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if cfg.MaxRewrite == 0 {
 		cfg.MaxRewrite = DefaultMaxRewrite
 	}
-	w := &Worker{cfg: cfg}
+	if cfg.LoopID == "" {
+		cfg.LoopID = DefaultLoopID
+	}
+	if !header.IsName(cfg.LoopID) {
+		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
+	}
+	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID)}
 	w.tunnels.w = w
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())

@@ -22,6 +22,7 @@ type headerOptions struct {
 	uniqueFormat, uniqueHeader      string
 	identityFilter                  bool
 	maxRewrite                      int
+	loopID                          string // "" = made of the router's name
 }
 
 func headerSettings(o *options) []setting {
@@ -33,6 +34,8 @@ func headerSettings(o *options) []setting {
 			set: into(&h.responseActions, parseActions(header.Response)), help: "the same on every response of a pod"},
 		{flag: "max-rewrite-size", env: "ROUTER_MAX_REWRITE_SIZE", def: "8192", value: "BYTES", set: into(&h.maxRewrite, parseBytes),
 			help: "how much header actions and rewrite-target may add to a message"},
+		{flag: "loop-id", env: "TURNOUT_LOOP_ID", value: "ID", set: into(&h.loopID, parseHeaderName),
+			help: "what is added to CDN-Loop of requests, so that loops end; the default is turnout- and --name"},
 		{flag: "http-header-name-case-adjustments", env: "ROUTER_H1_CASE_ADJUST", value: "LIST", envStops: true,
 			set: into(&h.adjust, parseAdjust), help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
 		{flag: "mutual-tls-header-filter", env: "ROUTER_MUTUAL_TLS_HEADER_FILTER", def: "true", isBool: true,
@@ -50,11 +53,25 @@ func headerSettings(o *options) []setting {
 	}
 }
 
+// name sets the loop id of a router that was given none: that of all replicas, which have the same name.
+func (h *headerOptions) name(router string) {
+	if h.loopID != "" {
+		return
+	}
+	id := []byte("turnout-" + router)
+	for i, c := range id {
+		if !header.IsName(string(c)) {
+			id[i] = '-'
+		}
+	}
+	h.loopID = string(id)
+}
+
 // configure gives the options to a worker. The id is shared by all workers.
 func (h *headerOptions) configure(c *proxy.Config, id *proxy.UniqueID) {
 	c.RequestActions, c.ResponseActions, c.MaxRewrite = h.requestActions, h.responseActions, h.maxRewrite
 	c.KeepClientIdentity, c.UniqueID = !h.identityFilter, id
-	c.Captures = h.captured()
+	c.Captures, c.LoopID = h.captured(), h.loopID
 }
 
 // captured is what is captured, nil for nothing.

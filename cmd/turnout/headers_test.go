@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"turnout/proxy"
 )
 
 // TestHeaderOptionMistakes: what the router this one replaces does not start with stops
@@ -50,6 +52,28 @@ func TestHeaderOptions(t *testing.T) {
 	}
 	if id, err := h.uniqueID(newLogger(io.Discard, o.logLevel)); id != nil || err != nil {
 		t.Error("an id without a header name", err)
+	}
+}
+
+// TestLoopID: it is that of all routers of one name, and a token whatever the name is.
+func TestLoopID(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "turnout-public"},
+		{[]string{"--name", "shard-1"}, "turnout-shard-1"},
+		{[]string{"--name", "a b,\u00fc"}, "turnout-a-b---"},
+		{[]string{"--name", "a", "--loop-id", "edge.example.com"}, "edge.example.com"},
+	} {
+		o := parse(t, envOf(), c.args...)
+		var config proxy.Config
+		if o.headers.configure(&config, nil); config.LoopID != c.want {
+			t.Errorf("%q: %q, want %q", c.args, config.LoopID, c.want)
+		}
+	}
+	if _, _, err := parseOptions([]string{"--loop-id", "a b"}, envOf()); err == nil {
+		t.Error("an id that is no token is taken")
 	}
 }
 

@@ -174,6 +174,7 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 	}
 	warnings = append(warnings, foreignWarnings(given, table)...)
 	o.resolveAddresses()
+	o.headers.name(o.name)
 	return o, warnings, o.check(given, env)
 }
 

@@ -182,6 +182,7 @@ func TestTerminationStates(t *testing.T) {
 		proxy.ReasonQueueTimeout: "sQ sQ sQ sQ sQ", proxy.ReasonContentSize: "PR PQ PC PH PD", proxy.ReasonInternal: "IR IQ IC IH IH", proxy.ReasonSubject: "PR PQ PC PH PD",
 		proxy.ReasonOverload:   "RR RQ RC RH RD",
 		proxy.ReasonRouteShare: "RR RQ RC RH RD",
+		proxy.ReasonLoop:       "PR PQ PC PH PD",
 	}
 	for _, reason := range proxy.Reasons() {
 		var got []string

@@ -33,6 +33,9 @@ func compile(side Side, a Action) (op, error) {
 	if isFraming(name) {
 		return op{}, fmt.Errorf("header %s: the router frames messages and ends connections itself", a.Name)
 	}
+	if side == Request && name == "cdn-loop" {
+		return op{}, fmt.Errorf("header %s: it says which proxies a request has passed, so that loops end", a.Name)
+	}
 	if a.Delete {
 		if side == Request && name == "host" {
 			return op{}, fmt.Errorf("header %s: a request cannot be without it", a.Name)

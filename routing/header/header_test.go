@@ -115,6 +115,8 @@ func TestWhatCannotBeCompiled(t *testing.T) {
 		{Response, Action{Name: "transfer-encoding", Delete: true}, "frames messages"},
 		{Request, Action{Name: "Connection", Value: "close"}, "frames messages"},
 		{Request, Action{Name: "Host", Delete: true}, "cannot be without"},
+		{Request, Action{Name: "CDN-Loop", Delete: true}, "so that loops end"},
+		{Request, Action{Name: "cdn-loop", Value: "a"}, "so that loops end"},
 		{Request, Action{Name: "x"}, "it is empty"},
 		{Request, Action{Name: "x", Value: strings.Repeat("a", MaxValue+1)}, "longer than"},
 		{Request, Action{Name: "x", Value: "a\r\nEvil: 1"}, "control character"},

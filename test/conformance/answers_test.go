@@ -71,6 +71,7 @@ func endings(t *testing.T) []ending {
 		{reason: "denied", send: request, policy: func(p *routing.Policy) { p.Allow = routing.NewAllowList(nil) }},
 		{reason: "rate-limited", send: request, policy: func(p *routing.Policy) { p.Rates = ratelimit.Limits{TCP: ratelimit.Limit{On: true}} }},
 		{reason: "rewrite-failed", status: 500, send: request, policy: func(p *routing.Policy) { p.RequestActions = large }},
+		{reason: "loop", status: 508, send: head("Content-Length: 0\r\n" + strings.Repeat("CDN-Loop: turnout\r\n", 8))},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, false)},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, true)},
 		{reason: "monitor", status: 200, send: "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", worker: func(c *proxy.Config) { c.MonitorPath = "/alive" }, quiet: true},
