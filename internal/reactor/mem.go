@@ -1,11 +1,10 @@
 package reactor
 
 import (
-	"cmp"
+	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -49,18 +48,14 @@ type Network struct {
 	ends    []*memEnd // the dialling ends, in the order of the dials
 	moving  []*memEnd // something arrives at these, or may
 	late    []*memEnd // what was held back arrives at these once everything else has settled
-	timers  []memTimer
+	timers  memTimers
+	timerNo uint64 // timers so far
 	turnRot int
 
 	split, randomSplit int
 	limit, randomLimit int
 	plan               Fault
 	woken              chan struct{} // a Post came from another goroutine
-}
-
-type memTimer struct {
-	at int64
-	fn func()
 }
 
 // NewNetwork makes an empty network. Seed 0 is the plain case: everything in order and no event more
@@ -161,8 +156,8 @@ func (n *Network) listenForMail() bool {
 
 // After calls fn d from now, while Advance (or Run, for 0) is running: for scripts that act late.
 func (n *Network) After(d time.Duration, fn func()) {
-	n.timers = append(n.timers, memTimer{n.clock + int64(d), fn})
-	slices.SortStableFunc(n.timers, func(a, b memTimer) int { return cmp.Compare(a.at, b.at) })
+	n.timerNo++
+	heap.Push(&n.timers, memTimer{n.clock + int64(d), n.timerNo, fn})
 }
 
 // Conns counts the connections that were dialled so far, by peers and by loops.
@@ -193,9 +188,7 @@ func (n *Network) next() (at int64, ok bool) {
 // step lets everything happen once that can happen now, and says whether that was anything.
 func (n *Network) step() bool {
 	busy := false
-	for len(n.timers) > 0 && n.timers[0].at <= n.clock {
-		fn := n.timers[0].fn
-		n.timers = n.timers[1:]
+	for fn := n.timers.due(n.clock); fn != nil; fn = n.timers.due(n.clock) {
 		fn()
 		busy = true
 	}
