@@ -32,7 +32,7 @@ func (w *world) evilPlan() plan {
 	case 0: // events for a long time
 		p.size, p.pieces, p.delay, p.chunked = 2000, 200, 100*time.Millisecond, true
 	case 1:
-		p.size = 1 << 20
+		p.size = 300_000
 	case 2:
 		p.delay = time.Duration(w.n(60)) * time.Second
 	}
@@ -192,7 +192,7 @@ func (e *evil1) request() {
 // body ends the head and adds a body.
 func (e *evil1) body(m *bytes.Buffer) {
 	w := e.w
-	n := oneOf(w, 0, 1, w.n(2000), w.n(100000), w.n(600000))
+	n := oneOf(w, 0, 1, w.n(2000), w.n(20000), w.n(200000))
 	data := bytes.Repeat([]byte("x"), n)
 	if w.chance(20) {
 		m.WriteString("Expect: 100-continue\r\n")

@@ -142,11 +142,11 @@ func (e *evil2) request() {
 		pairs = append(pairs, "cookie", strings.Repeat("a=b; ", w.n(500))+"c=d")
 	}
 	if w.chance(7) && e.connect {
-		e.open(false, q, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", host, ":path", p.target())
+		e.open(false, q, ":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", host, ":path", p.target()).mute = e.b != nil
 		return
 	}
 	if method == "POST" || method == "PUT" {
-		n := oneOf(w, 0, 1, w.n(2000), w.n(100000), w.n(400000))
+		n := oneOf(w, 0, 1, w.n(2000), w.n(20000), w.n(200000))
 		if w.chance(30) {
 			pairs = append(pairs, "content-length", strconv.Itoa(n))
 		}

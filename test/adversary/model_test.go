@@ -97,7 +97,7 @@ const postsAreReplayed = false
 func (w *world) newAsk(who, host string) *ask {
 	a := &ask{who: who, host: host, method: "GET"}
 	a.token = w.token()
-	a.size = oneOf(w, 0, 1, w.n(100), w.n(3000), w.n(3000), w.n(20000), w.n(200000))
+	a.size = oneOf(w, 0, 1, w.n(100), w.n(3000), w.n(3000), w.n(3000), w.n(20000), w.n(150000))
 	a.pieces, a.typ = 1, "text/plain"
 	if w.chance(30) {
 		a.delay = time.Duration(w.n(200)) * time.Millisecond
@@ -117,7 +117,7 @@ func (w *world) newAsk(who, host string) *ask {
 		a.method = "HEAD"
 	case k < 35 && (postsAreReplayed || host != "recycle.test" && host != "few.test"):
 		a.method = "POST"
-		a.body = content(a.token, oneOf(w, 0, w.n(50), w.n(5000), w.n(100000)))
+		a.body = content(a.token, oneOf(w, 0, w.n(50), w.n(5000), w.n(5000), w.n(100000)))
 		a.expect = w.chance(20)
 	}
 	a.bound = a.delay*time.Duration(a.pieces) + patience

@@ -161,7 +161,7 @@ func (w *world) digest() uint64 {
 }
 
 // adversity is how long the adversary goes on.
-const adversity = 15 * time.Second
+const adversity = 12 * time.Second
 
 // live lets everybody act until the adversary is done.
 func (w *world) live() {
