@@ -39,7 +39,8 @@ func (h HTTPCheck) Request() Request {
 // the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
 type Check struct {
 	checkKey
-	down atomic.Bool
+	service string // of the first target that wanted it
+	down    atomic.Bool
 
 	watches  []watch       // groups that want it; guarded by Registry.mu
 	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
@@ -60,6 +61,9 @@ type watch struct {
 // Endpoint returns what is checked.
 func (c *Check) Endpoint() *Endpoint { return c.endpoint }
 
+// Service returns the name of a service whose endpoint it is.
+func (c *Check) Service() string { return c.service }
+
 // HTTP returns what is asked.
 func (c *Check) HTTP() HTTPCheck { return c.http }
 
@@ -74,12 +78,16 @@ func (g *group) keyOf(e *Endpoint) checkKey {
 	return checkKey{e, g.http}
 }
 
-// check finds or makes a check. r.mu is held.
-func (r *Registry) check(key checkKey) *Check {
+// check finds or makes the check that g wants of m. r.mu is held.
+func (r *Registry) check(g *group, m *member) *Check {
+	key := g.keyOf(m.endpoint)
 	c := r.checks[key]
 	if c == nil {
-		c = &Check{checkKey: key}
+		c = &Check{checkKey: key, service: m.service}
 		r.checks[key] = c
+		if key.http.Asks() {
+			r.asking[g.roster.namespace]++
+		}
 	}
 	return c
 }
@@ -127,7 +135,7 @@ func (r *Registry) watch(g *group) {
 		if m.noCheck {
 			continue
 		}
-		c := r.check(g.keyOf(m.endpoint))
+		c := r.check(g, m)
 		g.checks[i], g.watches[i] = c, len(c.watches)
 		c.watches = append(c.watches, watch{g, i})
 		r.setInterval(c, g.every)
@@ -159,6 +167,11 @@ func (r *Registry) setInterval(c *Check, added time.Duration) {
 	c.interval = shortest
 	if shortest == 0 {
 		delete(r.checks, c.checkKey)
+		if namespace := c.endpoint.Namespace(); c.http.Asks() {
+			if r.asking[namespace]--; r.asking[namespace] == 0 {
+				delete(r.asking, namespace)
+			}
+		}
 	}
 	if r.watcher != nil {
 		r.watcher(c, shortest)

@@ -1,6 +1,10 @@
 package balancer
 
-import "time"
+import (
+	"time"
+
+	"turnout/internal/bound"
+)
 
 // group is pools that have the same roster and want its members checked in the same way. What depends on that is once for all of
 // them. Registry.mu guards it.
@@ -31,8 +35,12 @@ func (ro *roster) checkable() bool {
 // group finds or makes the group of a roster for pools of a configuration. r.mu is held.
 func (r *Registry) group(ro *roster, cfg *PoolConfig) *group {
 	check, http := cfg.Check > 0 && ro.checkable(), cfg.HTTPCheck
-	if !check {
+	switch {
+	case !check:
 		http = HTTPCheck{}
+	case http.Asks() && !r.mayAsk(ro, http):
+		http = HTTPCheck{}
+		r.bounds.Reached(bound.RequestChecks)
 	}
 	for _, g := range ro.groups {
 		if g.check == check && g.http == http {
@@ -47,6 +55,26 @@ func (r *Registry) group(ro *roster, cfg *PoolConfig) *group {
 		g.judge()
 	}
 	return g
+}
+
+// mostAsking is how many checks by a request a namespace has. Routes share a check that asks the same, and otherwise each has one
+// for each of its servers, whose number is that of the pods of all routes.
+const mostAsking = 1 << 14
+
+// mayAsk reports whether members of a roster may be checked by a request: its namespace has not too many such checks, or those
+// are there already. r.mu is held.
+func (r *Registry) mayAsk(ro *roster, http HTTPCheck) bool {
+	if r.asking[ro.namespace]+len(ro.members) <= mostAsking {
+		return true
+	}
+	g := group{roster: ro, http: http}
+	more := 0
+	for _, m := range ro.members {
+		if key := g.keyOf(m.endpoint); key.http.Asks() && r.checks[key] == nil {
+			more++
+		}
+	}
+	return r.asking[ro.namespace]+more <= mostAsking
 }
 
 // join makes p, with checks so often, one of the group. r.mu is held.

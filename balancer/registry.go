@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/shared"
 )
 
@@ -79,7 +80,9 @@ type Registry struct {
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
-	clock     Clock // nil = nothing depends on time
+	clock     Clock          // nil = nothing depends on time
+	bounds    *bound.Counts  // nil = nobody counts
+	asking    map[string]int // checks by a request of each namespace
 }
 
 // Clock is the time of what servers do not bear for good: ejections and slow starts.
@@ -104,8 +107,12 @@ func NewRegistry() *Registry {
 		rosters:   make(map[uint64]*roster),
 		lists:     make(map[listed]*roster),
 		checks:    make(map[checkKey]*Check),
+		asking:    make(map[string]int),
 	}
 }
+
+// SetBounds has bounds that are reached counted. It is called before the first Pool.
+func (r *Registry) SetBounds(b *bound.Counts) { r.bounds = b }
 
 // SetClock sets the clock. It is called before the first Pool.
 func (r *Registry) SetClock(c Clock) { r.clock = c }

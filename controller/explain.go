@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 
+	"turnout/balancer"
 	"turnout/routing"
 )
 
@@ -60,16 +62,17 @@ func (c *Controller) checkReport(v *view) *CheckReport {
 	if r == nil {
 		return nil
 	}
-	cfg := r.Pool().Config()
+	cfg, checks := r.Pool().Config(), r.Pool().Checks()
 	report := &CheckReport{Kind: "tcp", Interval: cfg.Check.String()}
+	asks := cfg.HTTPCheck.Asks() && (len(checks) == 0 || slices.ContainsFunc(checks, func(c *balancer.Check) bool { return c.HTTP().Asks() }))
 	switch {
-	case cfg.HTTPCheck.Asks():
+	case asks:
 		h := cfg.HTTPCheck.Request()
 		report.Kind, report.Path, report.Host, report.Statuses = "http", h.Path, h.Host, fmt.Sprintf("%d-%d", h.Least, h.Most)
 	case r.Termination() == routing.TermReencrypt:
 		report.Kind = "tls"
 	}
-	for _, check := range r.Pool().Checks() {
+	for _, check := range checks {
 		report.Running = true
 		if check.Down() {
 			report.Down = append(report.Down, check.Endpoint().Addr().String())

@@ -89,6 +89,7 @@ func (r *router) furnish(stdout io.Writer) error {
 	}
 	registry := balancer.NewRegistry()
 	registry.SetClock(systemClock{})
+	registry.SetBounds(&r.bounds)
 	config, err := o.controllerOptions()
 	if err != nil {
 		return err

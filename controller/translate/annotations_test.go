@@ -78,10 +78,20 @@ func TestCheckInterval(t *testing.T) {
 		{"C061", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 1},
 		{"C062", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 1},
 		{"C063", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 1},
-		{"a good one", "edge", []string{annotationCheckInterval, "250ms"}, 250 * time.Millisecond, 0},
+		{"a good one", "edge", []string{annotationCheckInterval, "2500ms"}, 2500 * time.Millisecond, 0},
+		{"the shortest", "edge", []string{annotationCheckInterval, "1s"}, time.Second, 0},
+		{"too often", "edge", []string{annotationCheckInterval, "250ms"}, time.Second, 1},
+		{"much too often", "passthrough", []string{annotationCheckInterval, "1us"}, time.Second, 1},
+		{"the router's own", "hasty", nil, 200 * time.Millisecond, 0},
+		{"as the router's own", "hasty", []string{annotationCheckInterval, "200ms"}, 200 * time.Millisecond, 0},
+		{"oftener than it", "hasty", []string{annotationCheckInterval, "100ms"}, 200 * time.Millisecond, 1},
 	} {
+		var o Options
+		if c.termination == "hasty" {
+			c.termination, o.Defaults.CheckInterval = "edge", 200*time.Millisecond
+		}
 		r := terminated(c.termination, "", c.annotation...)
-		got := translated(t, Options{}, r)
+		got := translated(t, o, r)
 		if got.Spec.Check != c.want || len(got.Notes) != c.notes {
 			t.Errorf("%s: every %v, want %v; notes %q, want %d", c.id, got.Spec.Check, c.want, got.Notes, c.notes)
 		}

@@ -25,12 +25,20 @@ const (
 // defaultCheckInterval is the time between two health checks of a server unless the router is told another.
 const defaultCheckInterval = 5 * time.Second
 
+// leastCheckInterval is the least that a route may ask for, unless the router's default is shorter.
+const leastCheckInterval = time.Second
+
 // checkInterval returns the time between two health checks of a server.
 func (a *annotations) checkInterval(d *Defaults) time.Duration {
-	if interval, ok := a.timespec(annotationCheckInterval, d.CheckInterval); ok {
-		return interval
+	interval, ok := a.timespec(annotationCheckInterval, d.CheckInterval)
+	if !ok {
+		return d.CheckInterval
 	}
-	return d.CheckInterval
+	if least := min(leastCheckInterval, d.CheckInterval); interval < least {
+		a.invalid(annotationCheckInterval, a.values[annotationCheckInterval], "is too often", least.String())
+		return least
+	}
+	return interval
 }
 
 // ejectAfterErrors returns how many 5xx answers in a row eject a server, 0 = none do.

@@ -17,7 +17,7 @@ var direction = []struct {
 	{"internal/bound", nil, "names and counters; whose they are is up to who counts"},
 	{"internal/spare", nil, "a list; it knows nothing of what stands in it"},
 	{"internal/shared", nil, "a lock; it knows nothing of what it guards"},
-	{"balancer", []string{"internal/shared"}, "the bottom of the request path: it must be usable by anything"},
+	{"balancer", []string{"internal/bound", "internal/shared"}, "the bottom of the request path: it must be usable by anything"},
 	{"internal/ratelimit", []string{"internal/shared"}, "counters by address; it knows neither routes nor requests"},
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
 	{"routing", []string{"balancer", "internal/ratelimit", "internal/opensslkey"}, "a table is plain data and pools; it knows nobody who reads it"},

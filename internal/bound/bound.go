@@ -28,6 +28,7 @@ const (
 	CertificateChain                // a certificate chain was too long to be served
 	HandshakeMemory                 // a handshake ended because its peer did not take the output
 	HealthChecks                    // a health check waited for its turn
+	RequestChecks                   // endpoints of a route are checked without the request it asks for
 	AdminConnections                // the admin port closed a connection, or let it wait
 	AdminAnswers                    // an answer of the admin port ended because its reader was too slow
 	StatusWrites                    // a write of status waited because its namespace or route had its share
@@ -56,6 +57,7 @@ var names = [count]string{
 	CertificateChain:    "certificate-chain",
 	HandshakeMemory:     "handshake-memory",
 	HealthChecks:        "health-checks",
+	RequestChecks:       "request-checks",
 	AdminConnections:    "admin-connections",
 	AdminAnswers:        "admin-answers",
 	StatusWrites:        "status-writes",

@@ -27,12 +27,12 @@ type Config struct {
 	Timeout        time.Duration // of all that follows: the handshake, and the answer to a request; 0 = 5 s
 	Answer         wire.Limits   // of the head of an answer
 	Rise, Fall     int           // 0 = 2 and 3
-	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. Those of endpoints that are not well
-	// have as many places of their own: pods that do not answer keep nobody else's checks waiting.
+	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. One namespace has half of them at most.
+	// Those of endpoints that are not well have as many places of their own: pods that do not answer keep nobody else's checks waiting.
 	MaxRunning int
 	// MostPerSecond bounds how many checks begin in a second, give or take half of them at a time; one over TLS counts for four.
-	// When the intervals ask for more, those of endpoints that are well are stretched. 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of
-	// their own.
+	// When the intervals ask for more, checks wait: namespaces take turns, so that one that wants less than its share does not notice.
+	// 0 = 500. Those of endpoints whose last check failed, or that are down, have such a bound of their own.
 	MostPerSecond int
 	Bounds        *bound.Counts // counts bounds that checks reach; nil = nobody does
 	Seed          uint64        // of the spread, for tests; 0 = another one each time
@@ -57,11 +57,9 @@ type Checker struct {
 
 // group is checks that share bounds.
 type group struct {
-	running int
-	waiting []*check // due, the first of them longest
-	asked   int64    // checks that the intervals ask for, in millionths of a second
-	credit  float64  // how many may begin at once, as of the time since
-	since   int64    // of Loop.Now
+	turns  turns
+	credit float64 // how many may begin at once, as of the time since
+	since  int64   // of Loop.Now
 }
 
 // NewChecker checks the configuration and makes a Checker without checks.
@@ -110,19 +108,15 @@ func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
 	switch {
 	case interval <= 0 && ck != nil:
 		delete(k.checks, of)
-		ck.group().asked -= ck.rate()
 		ck.stop()
 	case interval > 0 && ck == nil:
 		ck = &check{k: k, of: of, interval: interval, up: true}
 		ck.timer = k.cfg.Loop.NewTimer(ck.tick)
 		k.checks[of] = ck
-		k.groups[well].asked += ck.rate()
 		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
-		ck.group().asked -= ck.rate()
 		ck.interval = interval
-		ck.group().asked += ck.rate()
 		if shorter && ck.timer.Active() && ck.c == nil {
 			k.after(ck, k.random()*float64(interval))
 		}
@@ -160,15 +154,6 @@ func (ck *check) cost() int64 {
 	return 1
 }
 
-// rate is how many checks the interval asks for, in millionths of a second.
-func (ck *check) rate() int64 { return ck.cost() * 1e6 * int64(time.Second) / int64(ck.interval) }
-
-// pause is the time until the next check of ck, on average.
-func (k *Checker) pause(ck *check) float64 {
-	stretch := float64(ck.group().asked) / 1e6 / float64(k.cfg.MostPerSecond)
-	return float64(ck.interval) * max(stretch, 1)
-}
-
 // grid is what the times of checks are multiples of, so that a loop that has nothing else to do wakes up for several at once.
 const grid = 50 * time.Millisecond
 
@@ -185,23 +170,20 @@ func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 
 
 // next starts checks of g that wait, as many as may run and begin.
 func (k *Checker) next(g *group) {
-	for g.running < k.cfg.MaxRunning && len(g.waiting) > 0 {
+	for g.turns.running < k.cfg.MaxRunning && g.turns.waiting() {
 		if !k.may(g) {
 			if !k.later.Active() {
 				k.later.Reset(grid)
 			}
 			return
 		}
-		ck := g.waiting[0]
-		g.waiting[0] = nil
-		if g.waiting = g.waiting[1:]; len(g.waiting) == 0 {
-			g.waiting = nil // the array goes with its last element
+		ck := g.turns.take(k.cfg.MaxRunning)
+		if ck == nil {
+			return // until one has ended
 		}
-		if ck.waits {
-			ck.waits = false
-			g.credit -= float64(ck.cost())
-			ck.dial()
-		}
+		ck.waits = false
+		g.credit -= float64(ck.cost())
+		ck.dial()
 	}
 }
 
@@ -222,13 +204,13 @@ type check struct {
 	timer    *reactor.Timer // of the next check, or of what c is waited for
 	c        *reactor.Conn  // of the check that runs; nil = none runs
 	place    *group         // in which it waits or runs
+	share    *share         // of its namespace in place
 	streak   int            // checks in a row that contradict up
 	searched int            // bytes of an incomplete head that were looked at
 	interim  int            // answers with more to come
 	phase    phase          // of the check that runs
 	up       bool
-	waits    bool // in group.waiting
-	spread   bool // the first check has its time among all others
+	waits    bool // in the turns of place
 }
 
 // phase says how far a check has come.
@@ -247,21 +229,15 @@ func (ck *check) tick() {
 		ck.end(Result{Outcome: timeouts[ck.phase]})
 		return
 	}
-	if !ck.spread { // meanwhile others have come: they share what their intervals ask for
-		ck.spread = true
-		if pause := ck.k.pause(ck) - float64(ck.interval); pause > 0 {
-			ck.k.after(ck, ck.k.random()*pause)
-			return
-		}
-	}
 	ck.waits, ck.place = true, ck.group()
-	ck.place.waiting = append(ck.place.waiting, ck)
-	ck.k.next(ck.place)
+	ck.place.turns.add(ck)
+	if ck.k.next(ck.place); ck.waits {
+		ck.k.cfg.Bounds.Reached(bound.HealthChecks)
+	}
 }
 
 func (ck *check) dial() {
 	defer ck.contain()
-	ck.place.running++
 	ck.phase, ck.searched, ck.interim = layer4, 0, 0
 	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
 }
@@ -277,9 +253,7 @@ func (ck *check) end(r Result) {
 	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
 	}
-	ck.group().asked -= ck.rate()
 	ck.conclude(r)
-	ck.group().asked += ck.rate()
 	ck.again()
 }
 
@@ -292,7 +266,7 @@ func (ck *check) unknown() {
 // again sets the time of the next check.
 func (ck *check) again() {
 	k := ck.k
-	k.after(ck, (0.9+0.2*k.random())*k.pause(ck))
+	k.after(ck, (0.9+0.2*k.random())*float64(ck.interval))
 	k.next(ck.place)
 }
 
@@ -301,7 +275,7 @@ func (ck *check) drop() {
 	c := ck.c
 	ck.c = nil
 	c.CloseNow(true) // the endpoint shall not wait for a connection that says nothing
-	ck.place.running--
+	ck.place.turns.done(ck.share)
 }
 
 // conclude counts one result.
@@ -324,7 +298,10 @@ func (ck *check) conclude(r Result) {
 
 // stop ends the check.
 func (ck *check) stop() {
-	ck.waits = false
+	if ck.waits {
+		ck.waits = false
+		ck.place.turns.leave(ck)
+	}
 	ck.timer.Stop()
 	if ck.c != nil {
 		ck.drop()

@@ -27,12 +27,11 @@ func (ck *check) giveUp() {
 	}
 	k.groups = [2]group{}
 	for _, other := range k.checks {
-		other.group().asked += other.rate()
 		switch {
 		case other.c != nil:
-			other.place.running++
+			other.place.turns.run(other)
 		case other.waits:
-			other.place.waiting = append(other.place.waiting, other)
+			other.place.turns.add(other)
 		}
 	}
 	if !ck.up {
