@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/wire"
 )
@@ -132,7 +133,9 @@ func (sc *serverConn) endOver() {
 // stopTimers is called when the connection ends.
 func (sc *serverConn) stopTimers() {
 	sc.timer.Stop()
-	if sc.over != nil {
-		sc.over.Stop()
+	for _, t := range []*reactor.Timer{sc.over, sc.output} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 }

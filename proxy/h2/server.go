@@ -35,7 +35,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: session.Config{Connect: true, Buffers: &session.Buffers{}},
+		session: session.Config{Connect: true, TurnStreams: proxy.TurnRequests, Buffers: &session.Buffers{}},
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)
@@ -112,13 +112,22 @@ type serverConn struct {
 	session session.Session
 	turn    func() // session.Turn, made once
 
-	slow   endingList     // answered here, but the client has not taken the answer
-	early  endingList     // answered before the request was complete
-	over   *reactor.Timer // of both lists, nil before it was needed
-	midway bool           // something that was begun is to be ended in time
-	ending bool           // closes with its last stream
-	gone   bool
-	cut    bool // by the end of the loop
+	idleSince int64          // when the last stream ended, or the client took something after that, of the loop's clock
+	moved     uint64         // bytes the client had taken when that was last looked at
+	output    *reactor.Timer // while input waits for output, nil before it was needed
+	served    uint32         // the last turn of the loop in which input was taken
+
+	slow  endingList     // answered here, but the client has not taken the answer
+	early endingList     // answered before the request was complete
+	over  *reactor.Timer // of both lists, nil before it was needed
+
+	midway  bool // something that was begun is to be ended in time
+	stalled bool // input waits until the client takes its output
+	drained bool // the session is to be told that it did
+	ending  bool // closes with its last stream
+	gone    bool
+	cut     bool // by the end of the loop
+	stuck   bool // ended because the client takes nothing
 }
 
 // Links implements register.Linked.
@@ -135,16 +144,6 @@ func (sc *serverConn) Held() int { return sc.session.HeldForPeer() }
 
 // Connected implements reactor.Handler; accepted connections never see it.
 func (sc *serverConn) Connected(*reactor.Conn) {}
-
-// Data implements reactor.Handler.
-func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
-	if sc.gone {
-		return len(p)
-	}
-	n := sc.session.Receive(p, sc.s.loop.Now())
-	sc.settle()
-	return n
-}
 
 // settle looks what has become of the session after it was called.
 func (sc *serverConn) settle() {
@@ -183,7 +182,8 @@ func (sc *serverConn) idle() {
 		s.Finish()
 		sc.close()
 	case !sc.midway && !sc.s.conns.Draining():
-		sc.timer.Reset(sc.s.timeouts.KeepAlive)
+		sc.idleSince, sc.moved = sc.s.loop.Now(), sc.c.BytesWritten()
+		sc.timer.Reset(min(sc.s.timeouts.KeepAlive, sc.s.timeouts.Client))
 	}
 }
 
@@ -202,13 +202,6 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 	sc.ending = true
 	sc.session.EOF()
 	sc.settle()
-}
-
-// Drained implements reactor.Handler.
-func (sc *serverConn) Drained(*reactor.Conn) {
-	if !sc.gone {
-		sc.session.Drained()
-	}
 }
 
 // Closed implements reactor.Handler.
@@ -231,6 +224,11 @@ func (sc *serverConn) expire() {
 		sc.s.worker.Rejected(&sc.client, 408, "")
 		s.Finish()
 		sc.close()
+		return
+	case s.Streams() == 0 && sc.reads():
+		return
+	case s.Streams() == 0 && sc.c.Pending() > 0:
+		sc.giveUp()
 		return
 	case s.Streams() == 0:
 		s.Finish()

@@ -97,8 +97,11 @@ func (st *serverStream) OnClosed(code wire.Code, _ bool) {
 		case wire.ProtocolError, wire.FlowControlError, wire.StreamClosed, wire.CompressionError, wire.FrameSizeError:
 			f = proxy.FaultMalformed
 		}
-		if sc.cut {
+		switch {
+		case sc.cut:
 			f = proxy.FaultShutdown
+		case sc.stuck:
+			f = proxy.FaultTimeout
 		}
 		ex.DownstreamGone(f)
 	}

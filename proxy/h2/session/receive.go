@@ -10,9 +10,45 @@ type current struct {
 	end  bool
 }
 
+// Wait is why a server's Receive left a whole frame.
+type Wait uint8
+
+// The reasons.
+const (
+	WaitNone   Wait = iota // it did not
+	WaitOutput             // the peer does not take what it is sent: nothing it sends is taken before Drained
+	WaitTurn               // as many streams were begun as may be between two calls of NextTurn
+)
+
+// Waits is why the last Receive stopped.
+func (s *Session) Waits() Wait { return s.waits }
+
+// NextTurn lets the peer of a server begin Config.TurnStreams more streams.
+func (s *Session) NextTurn() { s.begun = 0 }
+
+// Urge has the next Receive take one frame although its peer does not take what it is sent. Calling it whenever output has
+// drained keeps what waits to be sent, which may congest it again at once, from shutting the peer out.
+func (s *Session) Urge() { s.urged = true }
+
+// stops says that a frame has to wait.
+func (s *Session) stops(h wire.Header) bool {
+	switch {
+	case s.cfg.TurnStreams == 0 || h.Type == wire.Continuation:
+	case s.out.Congested() && !s.urged:
+		s.waits = WaitOutput
+		return true
+	case h.Type == wire.Headers && s.begun >= s.cfg.TurnStreams && h.Stream > s.lastPeer:
+		s.waits = WaitTurn
+		return true
+	}
+	s.urged = false
+	return false
+}
+
 // Receive takes bytes of the peer and returns how many it used; the rest is to be presented again with more
-// behind it. now is a monotonic time in nanoseconds.
+// behind it, or when what Waits says has come. now is a monotonic time in nanoseconds.
 func (s *Session) Receive(p []byte, now int64) int {
+	s.waits = WaitNone
 	s.frames.refill(now)
 	s.resets.refill(now)
 	n := 0
@@ -45,6 +81,9 @@ func (s *Session) step(p []byte) int {
 	if h.Length > wire.FrameSize {
 		s.fail(wire.FrameSizeError, "frame too large")
 		return len(p)
+	}
+	if s.stops(h) {
+		return 0
 	}
 	if h.Type == wire.Data {
 		return s.beginData(h, p)

@@ -34,7 +34,10 @@ type Config struct {
 	MaxStreams int         // the peer may have open at once; default 100
 	Limits     wire.Limits // of a header list; default 64 KiB and 101 fields
 	Connect    bool        // server: offer extended CONNECT (RFC 8441)
-	Buffers    *Buffers    // nil: waiting bytes are left to the collector
+	// TurnStreams is how many streams the peer of a server may begin between two calls of NextTurn, and has Receive wait for a
+	// peer that does not take its output. 0: any number, and it does not.
+	TurnStreams int
+	Buffers     *Buffers // nil: waiting bytes are left to the collector
 }
 
 // Defaults of Config.
@@ -76,6 +79,9 @@ type Session struct {
 	late     late
 	block    headerBlock
 	cur      current
+	begun    int      // streams of the peer, since NextTurn
+	waits    Wait     // for what Receive stopped
+	urged    bool     // the next frame is taken although output is congested
 	in       inWindow // of the connection
 	held     int      // bytes that wait in paused streams
 	grown    int32    // by how much the windows of all streams have grown
