@@ -18,15 +18,12 @@ import (
 // TestCurlGetsEarlyAnswers: curl, which forgets what it has not read of a stream when RST_STREAM comes, gets the answer of an
 // endpoint that refuses a large upload after its head, each time.
 func TestCurlGetsEarlyAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("uploads large files")
-	}
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("no curl")
+		t.Skip("needs curl, which is not installed")
 	}
 	if out, err := exec.Command(curl, "--version").Output(); err != nil || !strings.Contains(string(out), "HTTP2") {
-		t.Skip("curl without HTTP/2")
+		t.Skip("needs curl with HTTP/2")
 	}
 	file := filepath.Join(t.TempDir(), "upload")
 	if err := os.WriteFile(file, make([]byte, 30<<20), 0o600); err != nil {
