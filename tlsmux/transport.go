@@ -13,7 +13,7 @@ import (
 
 // maxUnaskedOutput is how many bytes may be queued before an answer to a KeyUpdate (RFC 8446 section 4.6.3) closes the
 // connection: the peer asks for output and does not take it.
-const maxUnaskedOutput = 1 << 20
+const maxUnaskedOutput = 256 << 10
 
 var errKeyUpdates = errors.New("cannot answer KeyUpdate: the peer takes no bytes")
 
@@ -87,6 +87,9 @@ func (l *Layer) Stash() {
 		w.feed = nil
 	}
 }
+
+// Held implements reactor.Layer. What crypto/tls has of an incomplete record is not known.
+func (l *Layer) Held() int { return cap(l.wire.held) }
 
 // Read implements reactor.Layer.
 func (l *Layer) Read(p []byte) (int, error) {

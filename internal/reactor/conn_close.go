@@ -93,7 +93,7 @@ func (c *Conn) bury(err error) {
 	c.because(err)
 	c.dropInput()
 	c.dropOutput()
-	c.layer = nil
+	c.dropLayer()
 	c.loop.dead = append(c.loop.dead, c)
 }
 

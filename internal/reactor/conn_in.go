@@ -181,6 +181,7 @@ func (c *Conn) readLayer() {
 	if fed != nil {
 		a.put(HeldInput, fed)
 	}
+	c.weigh()
 }
 
 // feedKept feeds input that was kept before the layer was there. The buffer it returns is the
@@ -325,6 +326,7 @@ func (c *Conn) findFailure() {
 	case n > 0 && c.flags&flagTold == 0 && c.layer != nil:
 		c.layer.Feed(buf[:n])
 		c.layer.Stash()
+		c.weigh()
 		c.flags |= flagLayer
 	case n > 0 && c.flags&flagTold == 0:
 		c.in = append(c.loop.arena.get(HeldInput, n), buf[:n]...)

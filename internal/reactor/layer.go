@@ -7,6 +7,8 @@ type Layer interface {
 	// Stash tells that the loop stops reading before ErrAgain (pause, bound of the turn): what is
 	// left of the last Feed must be copied aside.
 	Stash()
+	// Held is how many bytes of memory it has for what it was fed and has not given to Read.
+	Held() int
 	// Read returns plaintext. ErrAgain = more is needed from the wire; io.EOF = the peer ended its
 	// side properly; every other error is fatal to the connection.
 	Read(p []byte) (int, error)
@@ -20,6 +22,7 @@ type Layer interface {
 type layered struct {
 	Layer
 	wire queue // what it made of output, for the socket
+	held int   // bytes, as the loop has counted them
 }
 
 // SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
@@ -35,7 +38,8 @@ func (c *Conn) SetLayer(ly Layer) {
 		return // the old layer failed
 	}
 	unsent := *c.sendQueue()
-	c.out, c.layer = queue{}, nil
+	c.out = queue{}
+	c.dropLayer()
 	if ly != nil {
 		c.layer = &layered{Layer: ly}
 	}
@@ -54,4 +58,21 @@ func (c *Conn) SetLayer(ly Layer) {
 		c.flags |= flagLayer
 	}
 	c.ready()
+}
+
+// weigh counts what the layer holds now.
+func (c *Conn) weigh() {
+	if ly := c.layer; ly != nil {
+		held := ly.Held()
+		c.loop.held.layers += int64(held - ly.held)
+		ly.held = held
+	}
+}
+
+// dropLayer takes the layer away.
+func (c *Conn) dropLayer() {
+	if c.layer != nil {
+		c.loop.held.layers -= int64(c.layer.held)
+		c.layer = nil
+	}
 }

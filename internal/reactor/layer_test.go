@@ -39,6 +39,8 @@ func (x *xorLayer) Stash() {
 	x.fed = nil
 }
 
+func (x *xorLayer) Held() int { return cap(x.own) }
+
 // Read returns one record, or what of it fits, of its own bytes first.
 func (x *xorLayer) Read(p []byte) (int, error) {
 	if x.ended {
@@ -206,6 +208,7 @@ func TestLayerPauseInTheMiddle(t *testing.T) {
 	l := startLoop(t, Config{ReadBuffer: 2 << 10})
 	var got []byte
 	want := pattern(9000)
+	held := int64(0)
 	calls := make(chan int, 64)
 	h := &hooks{data: func(c *Conn, p []byte) int {
 		if len(p) < 1500 && len(got)+len(p) < len(want) {
@@ -226,6 +229,7 @@ func TestLayerPauseInTheMiddle(t *testing.T) {
 	}
 	for seen := 0; seen < len(want); {
 		seen += get(t, "data", calls)
+		on(t, l, func() { held = max(held, l.held.layers) })
 		scribble := string(bytes.Repeat([]byte{0xff}, 3000)) // over the shared buffers
 		send(t, other, scribble)
 		expect(t, other, scribble)
@@ -237,6 +241,15 @@ func TestLayerPauseInTheMiddle(t *testing.T) {
 		}
 		if x.stashes == 0 {
 			t.Error("never told to stash")
+		}
+		if held == 0 {
+			t.Error("what the layer held was not counted")
+		}
+		c.CloseNow(true)
+	})
+	on(t, l, func() {
+		if l.held.layers != 0 {
+			t.Errorf("%d bytes are held by the layer of a connection that is gone", l.held.layers)
 		}
 	})
 }

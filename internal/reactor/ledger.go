@@ -12,7 +12,7 @@ import (
 // Held is what memory of a loop is held for.
 type Held uint8
 
-// Input and output are counted by the loop itself, the others by those who hold them (Loop.Hold).
+// Input, output and what layers hold are counted by the loop itself, the others by those who hold them (Loop.CountHeld).
 const (
 	HeldInput   Held = iota // bytes from peers that handlers did not consume yet
 	HeldOutput              // bytes for peers that they did not take yet
@@ -37,6 +37,7 @@ type ledger struct {
 	seen   [Helds]int64 // as published
 	said   [Helds]atomic.Int64
 	shed   atomic.Uint64
+	layers int64 // as Conns count them
 	others []account
 	again  int64 // not before this time of the loop is relieve tried anew
 
@@ -51,7 +52,7 @@ type holder struct {
 	held int64
 }
 
-// Holder is a Handler or a Layer that holds memory for the peer of its Conn besides what the Conn does. Held returns bytes.
+// Holder is a Handler that holds memory for the peer of its Conn besides what the Conn does. Held returns bytes.
 type Holder interface{ Held() int }
 
 // CountHeld has fn, which returns bytes, asked at the end of each turn for what is held of a kind that the loop does not count by
@@ -68,7 +69,7 @@ type account struct {
 
 // read brings the accounts up to date.
 func (g *ledger) read(a *arena) {
-	g.now = [Helds]int64{HeldInput: a.held[HeldInput], HeldOutput: a.held[HeldOutput], HeldSpare: a.spare}
+	g.now = [Helds]int64{HeldInput: a.held[HeldInput], HeldOutput: a.held[HeldOutput], HeldLayers: g.layers, HeldSpare: a.spare}
 	for _, other := range g.others {
 		g.now[other.what] += int64(other.held())
 	}
@@ -151,9 +152,7 @@ func (c *Conn) heldForPeer() int64 {
 	held := cap(c.in) + cap(c.out.b)
 	if c.layer != nil {
 		held += cap(c.layer.wire.b)
-		if ly, ok := c.layer.Layer.(Holder); ok {
-			held += ly.Held()
-		}
+		held += c.layer.held
 	}
 	if h, ok := c.h.(Holder); ok {
 		held += h.Held()

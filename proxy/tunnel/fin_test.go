@@ -28,6 +28,7 @@ func shift(p []byte, by byte) []byte {
 
 func (s *shifted) Feed(p []byte) { s.in = append(s.in, p...) }
 func (s *shifted) Stash()        {}
+func (s *shifted) Held() int     { return 0 }
 func (s *shifted) Read(p []byte) (int, error) {
 	if len(s.in) == 0 {
 		return 0, reactor.ErrAgain
