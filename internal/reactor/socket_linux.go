@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/netip"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -50,6 +51,10 @@ func (s *epollSocket) refused() {
 		s.bounded = true
 		_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) // without it there is no such bound
 	}
+}
+
+func (s *epollSocket) giveUpAfter(d time.Duration) {
+	_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // without it the system's own times count
 }
 
 func (s *epollSocket) read(p []byte) (int, error) {
