@@ -33,9 +33,11 @@ const (
 	FaultInternal
 	// FaultExhausted: this process has no descriptor, memory or port for a connection, so nothing was sent. No endpoint is to blame.
 	FaultExhausted
+	// FaultSilent: a connection that others shared was given up because the endpoint gave no sign of life. It may have seen the request.
+	FaultSilent
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted", "silent"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {
