@@ -19,7 +19,7 @@ const (
 	FaultShutdown
 	// FaultRefused: a policy closes the client's whole connection, without an answer.
 	FaultRefused
-	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7).
+	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7), or nothing of it was sent.
 	FaultUnprocessed
 	// FaultTLS: a connection stood, but no TLS session that can be trusted came about on it, so nothing was sent.
 	FaultTLS

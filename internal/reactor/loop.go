@@ -105,6 +105,7 @@ type Loop struct {
 	turnNo  uint32
 	stats   Stats
 	events  uint64 // of sockets
+	served  uint32 // Conns since the engine was asked last
 
 	arena arena
 	trim  trimmer
@@ -305,6 +306,7 @@ func (l *Loop) begin() {
 		l.running = true
 		l.turnNo++
 		l.stats.Turns++
+		l.served = 0
 		l.clock = l.eng.now()
 	}
 }
@@ -313,6 +315,7 @@ func (l *Loop) begin() {
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
 	l.events++
+	l.served++
 	if c.flags&flagNew != 0 {
 		l.arrive(c, ev)
 		return
@@ -353,6 +356,7 @@ func (l *Loop) serveReady() {
 	for i, c := range list {
 		list[i] = nil
 		c.flags &^= flagReady
+		l.served++
 		c.woken()
 		l.slice()
 	}
