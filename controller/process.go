@@ -111,7 +111,7 @@ func (r *route) unmoved() bool {
 	}
 	spec, o := &r.result.Spec, r.object
 	return spec.Host == r.host && spec.Path == o.Spec.Path && spec.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
-		spec.Termination.String() == string(o.Spec.TLS.Termination)
+		(spec.Termination.String() == string(o.Spec.TLS.Termination) || spec.Termination == routing.TermNone && o.Spec.TLS.Termination == "")
 }
 
 // reasonInternal is the reason of a rejection that only a mistake of the router explains.
@@ -139,7 +139,7 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
 	}
-	if r.served && before != nil && sameRoute(&before.Spec, &r.result.Spec) {
+	if r.served && before != nil && sameRoute(&before.Spec, &r.result.Spec) && r.result.ChoosesAs(before) {
 		s.refill(r)
 		return
 	}
@@ -198,6 +198,7 @@ func (s *state) publish(p plan) {
 		s.reject(p.upserts, rejections)
 	}
 	generation := s.cfg.Store.Publish(table)
+	s.views.publishedAt(s.cfg.Clock())
 	s.published = true
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
 		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
@@ -210,6 +211,7 @@ func (s *state) setDefaultCertificate(next *tls.Certificate) {
 	s.cfg.Routing.DefaultCertificate = next
 	if s.published {
 		s.cfg.Store.Publish(s.cfg.Store.Load().WithDefaultCertificate(next))
+		s.views.publishedAt(s.cfg.Clock())
 	}
 }
 

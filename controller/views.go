@@ -19,6 +19,7 @@ type views struct {
 	mu       sync.RWMutex
 	routes   map[source.Key]view
 	rejected int
+	changed  time.Time // when a table was published last; zero = never
 }
 
 // view is what others may know of one route. It is immutable, and small, because there
@@ -180,6 +181,20 @@ func (c *Controller) Explanations() []Explanation {
 		}
 	}
 	return all
+}
+
+// Changed returns when the table was published last, the zero value before the first. Any goroutine may call it.
+func (c *Controller) Changed() time.Time {
+	c.views.mu.RLock()
+	defer c.views.mu.RUnlock()
+	return c.views.changed
+}
+
+// publishedAt notes when a table was published.
+func (v *views) publishedAt(now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.changed = now
 }
 
 // Counts returns the number of routes and how many of them are rejected. Any goroutine

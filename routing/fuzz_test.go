@@ -71,7 +71,7 @@ func modelAnswer(list []model, secure bool, host, path string) string {
 	plain := func(s *RouteSpec) bool { return s.Termination == TermNone || tls(s) && s.Insecure == InsecureAllow }
 	table := tls
 	if !secure {
-		if s := first(list, host, path, every); s != nil && s.Insecure == InsecureRedirect && s.Termination != TermNone {
+		if s := first(list, host, path, every); s != nil && s.Insecure == InsecureRedirect {
 			return "302 " + s.Name
 		}
 		table = plain

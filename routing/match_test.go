@@ -192,7 +192,9 @@ func TestMembership(t *testing.T) {
 		{"C272", "passthrough", "Redirect", "", false, false, true, true},
 		{"C273", "passthrough", "Redirect", "/p", false, false, true, false},
 		{"C274", "passthrough", "hsts", "", false, false, false, true},
-		{"no policy without TLS", "none", "Redirect", "", true, false, false, false},
+		{"a policy without a termination", "none", "Redirect", "", true, false, true, false},
+		{"a policy without a termination, and a path", "none", "Redirect", "/p", true, false, true, false},
+		{"nothing to allow", "none", "Allow", "", true, false, false, false},
 	} {
 		table := compile(t, route("r", "h.test", row.path, func(s *RouteSpec) {
 			s.Termination, s.Insecure = terms[row.term], policies[row.policy]

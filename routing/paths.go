@@ -29,7 +29,7 @@ func (r *Route) tables() uint8 {
 			in |= inPlain
 		}
 	default:
-		return in | inPlain
+		in |= inPlain
 	}
 	if r.insecure == InsecureRedirect {
 		in |= redirects

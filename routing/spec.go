@@ -54,7 +54,7 @@ func (t Termination) Backend() string {
 func (t Termination) terminates() bool { return t == TermEdge || t == TermReencrypt }
 
 // InsecurePolicy says what becomes of plain HTTP requests to a route with TLS. The
-// zero value is InsecureNone. It has no meaning with TermNone.
+// zero value is InsecureNone. With TermNone, InsecureRedirect alone has a meaning.
 type InsecurePolicy uint8
 
 // The policies.

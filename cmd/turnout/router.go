@@ -191,7 +191,7 @@ func (r *router) startAdmin() error {
 func (r *router) sourceCounts() metrics.Source {
 	_, rejected := r.control.Counts()
 	objects, problems := r.feeder.counts()
-	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected}
+	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected, Changed: r.control.Changed()}
 }
 
 // run serves until ctx is done, a successor has taken over or a room fails, then stops

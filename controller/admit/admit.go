@@ -79,8 +79,12 @@ func (o *Options) Host(namespace, name, host, subdomain string) string {
 	return strings.Trim(expanded, `"'`)
 }
 
-// Check judges a host and wildcard policy by themselves: domains, policy, name rules.
+// Check judges a host and wildcard policy by themselves: name rules, domains, policy. A host that is none is said to be that, whatever
+// else is wrong.
 func (o *Options) Check(host, wildcardPolicy string) Verdict {
+	if v := CheckHost(host); !v.Admitted {
+		return v
+	}
 	if v := o.checkDomain(host); !v.Admitted {
 		return v
 	}
@@ -92,12 +96,11 @@ func (o *Options) Check(host, wildcardPolicy string) Verdict {
 	default:
 		return rejected(ReasonNotAdmitted, "unknown wildcard policy "+wildcardPolicy)
 	}
-	return CheckHost(host)
+	return Verdict{Admitted: true}
 }
 
 func (o *Options) checkDomain(host string) Verdict {
 	switch {
-	case host == "":
 	case inDomains(host, o.DeniedDomains):
 		return rejected(ReasonNotAdmitted, "host in list of denied domains")
 	case len(o.AllowedDomains) > 0 && !inDomains(host, o.AllowedDomains):

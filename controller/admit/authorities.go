@@ -2,7 +2,6 @@ package admit
 
 import (
 	"crypto/x509"
-	"errors"
 	"fmt"
 )
 
@@ -46,13 +45,13 @@ func readBundle(text, called string) *bundle {
 	for _, ca := range read.certificates {
 		got.pool.AddCert(ca)
 	}
-	switch {
+	switch err := read.parse(); {
+	case err != nil:
+		got.err = fmt.Errorf("failed to parse %s: %w", called, err)
 	case read.err != nil:
-		got.err = fmt.Errorf("failed to parse %s: %w", called, read.err)
-	case len(read.certificates) == 0:
-		got.err = fmt.Errorf("failed to parse %s: %w", called, errors.New("data does not contain any valid certificates"))
+		got.err = read.err
 	case len(read.keys) > 0 || len(read.others) > 0:
-		got.err = fmt.Errorf("failed to parse %s: %w", called, wrongKinds(&read, certificateBlock))
+		got.err = wrongKinds(&read, certificateBlock)
 	default:
 		if hash := weakSigner(read.certificates); hash != "" {
 			got.err = weak(hash)

@@ -22,7 +22,19 @@ type pemText struct {
 	keys         []byte   // private keys as PEM, in their own kind's encoding
 	private      any      // the first of them; nil = there is none
 	others       []string // block types that are neither, but are known
-	err          error    // the first block that cannot be used
+	bad          error    // of the first certificate that cannot be used
+	err          error    // of the first other block that cannot be used
+}
+
+// noCertificates is what is said of a field that should hold some.
+const noCertificates = "data does not contain any valid RSA or ECDSA certificates"
+
+// parse returns what keeps the certificates from being read; nil = there are some.
+func (t *pemText) parse() error {
+	if t.bad == nil && len(t.certificates) == 0 {
+		return errors.New(noCertificates)
+	}
+	return t.bad
 }
 
 // readPEM reads a field. Data after the last block that can be recognised is dropped.
@@ -35,8 +47,12 @@ func readPEM(text string) pemText {
 		if block == nil {
 			return out
 		}
-		if err := out.add(block); err != nil && out.err == nil {
-			out.err = err
+		at := &out.err
+		if block.Type == certificateBlock {
+			at = &out.bad
+		}
+		if err := out.add(block); err != nil && *at == nil {
+			*at = err
 		}
 	}
 }
@@ -51,7 +67,7 @@ func (t *pemText) add(block *pem.Block) error {
 		}
 		t.certificates = append(t.certificates, c)
 		t.blocks = append(t.blocks, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: block.Bytes})...)
-	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY":
+	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "ECDSA PRIVATE KEY", "PRIVATE KEY":
 		private, key, err := privateKey(block)
 		if err != nil {
 			return err
@@ -61,12 +77,10 @@ func (t *pemText) add(block *pem.Block) error {
 			t.private = private
 		}
 	case "EC PARAMETERS":
-	case "PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST", "X509 CRL":
+	case "PUBLIC KEY", "RSA PUBLIC KEY", "DSA PUBLIC KEY", "ECDSA PUBLIC KEY":
 		if !slices.Contains(t.others, block.Type) {
 			t.others = append(t.others, block.Type)
 		}
-	case "DSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "ANY PRIVATE KEY":
-		return fmt.Errorf("block private key %s is not valid", block.Type)
 	default:
 		return fmt.Errorf("unrecognized PEM block %s", block.Type)
 	}
@@ -76,12 +90,9 @@ func (t *pemText) add(block *pem.Block) error {
 // privateKey returns the key of a block, and it encoded as its kind wants it. RSA and
 // ECDSA are allowed.
 func privateKey(block *pem.Block) (any, []byte, error) {
-	if strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
-		return nil, nil, errors.New("block private key is encrypted")
-	}
 	key, err := keypair.ReadKey(block.Bytes)
-	if err != nil {
-		return nil, nil, fmt.Errorf("block private key %s is not valid", block.Type)
+	if err != nil || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
+		return nil, nil, fmt.Errorf("block %s is not valid", block.Type)
 	}
 	switch k := key.(type) {
 	case *keypair.Key:
@@ -91,7 +102,7 @@ func privateKey(block *pem.Block) (any, []byte, error) {
 	case *ecdsa.PrivateKey:
 		der, err := x509.MarshalECPrivateKey(k)
 		if err != nil {
-			return nil, nil, fmt.Errorf("block private key %s is not valid", block.Type)
+			return nil, nil, fmt.Errorf("block %s is not valid", block.Type)
 		}
 		return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 	}

@@ -71,14 +71,11 @@ func checkTLS(config *routev1.TLSConfig, now time.Time, known *Authorities) *tls
 	default:
 		c.errs = append(c.errs, field.NotSupported(c.path.Child("termination"), config.Termination,
 			[]routev1.TLSTerminationType{routev1.TLSTerminationEdge, routev1.TLSTerminationPassthrough, routev1.TLSTerminationReencrypt}))
-		return c
 	}
 	c.policy(config)
 	cas := c.authorities("caCertificate", "ca certificate", "CA certificate", &out.CACertificate)
 	c.pair(config, cas, now)
-	if config.Termination != routev1.TLSTerminationEdge {
-		c.authorities("destinationCACertificate", "destination ca certificate", "destination CA certificate", &out.DestinationCACertificate)
-	}
+	c.authorities("destinationCACertificate", "destination ca certificate", "destination CA certificate", &out.DestinationCACertificate)
 	return c
 }
 
@@ -89,6 +86,8 @@ func (c *tlsCheck) policy(config *routev1.TLSConfig) {
 		return
 	case config.Termination == routev1.TLSTerminationPassthrough:
 		allowed = "None, Redirect, or empty"
+	case config.Termination != routev1.TLSTerminationEdge && config.Termination != routev1.TLSTerminationReencrypt:
+		return
 	case p == routev1.InsecureEdgeTerminationPolicyAllow:
 		return
 	}
@@ -144,6 +143,8 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *bundle, now time.Time) {
 	switch {
 	case key.err != nil:
 		c.fail("key", "key", key.err)
+	case key.bad != nil:
+		c.fail("key", "key", key.bad)
 	case len(key.certificates) > 0 || len(key.others) > 0:
 		c.fail("key", "key", wrongKinds(&key, "PRIVATE KEY"))
 	}
@@ -152,16 +153,17 @@ func (c *tlsCheck) pair(config *routev1.TLSConfig, cas *bundle, now time.Time) {
 	if config.Certificate == "" {
 		return
 	}
-	switch {
-	case config.Key == "" && len(cert.keys) == 0:
-		c.fail("key", "key", errors.New("no key specified"))
-	case c.join(&cert, &key, cas):
-	default: // crypto/tls has words for what is wrong
-		if _, err := tls.X509KeyPair([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil && len(cert.certificates) > 0 {
-			c.fail("key", "key", err)
-		} else if err != nil && len(key.keys) == 0 && key.err == nil {
-			c.fail("key", "key", errors.New("tls: failed to find any PEM data in key input"))
-		}
+	some := len(cert.keys) > 0 || len(key.keys) > 0
+	if !some {
+		c.errs = append(c.errs, field.Invalid(c.path.Child("key"), "", "no key specified"))
+	}
+	unusable := key.err != nil || key.bad != nil || len(key.certificates) > 0 || len(key.others) > 0
+	if len(cert.certificates) == 0 || !some && !unusable || c.join(&cert, &key, cas) {
+		return
+	}
+	// crypto/tls has words for what is wrong
+	if _, err := tls.X509KeyPair([]byte(c.out.Certificate), []byte(c.out.Key)); err != nil {
+		c.fail("key", "key", err)
 	}
 }
 
@@ -194,31 +196,39 @@ func (c *tlsCheck) join(cert, key *pemText, cas *bundle) bool {
 // certificate checks the certificate field.
 func (c *tlsCheck) certificate(cert *pemText, cas *bundle, now time.Time) {
 	const name, shown = "certificate", "certificate"
-	switch {
-	case cert.err != nil:
-		c.fail(name, shown, cert.err)
-		return
-	case len(cert.certificates) == 0:
-		c.fail(name, shown, errors.New("data does not contain any valid certificates"))
-		return
-	case len(cert.others) > 0:
-		c.fail(name, shown, wrongKinds(&pemText{others: cert.others}, certificateBlock))
+	if err := cert.parse(); err != nil {
+		c.fail(name, shown, err)
 		return
 	}
 	if hash := weakSigner(cert.certificates); hash != "" {
 		c.fail(name, shown, weak(hash))
 		return
 	}
-	if cas == nil {
+	if err := verify(cert.certificates[0], cas, now); err != nil {
+		c.fail(name, shown, err)
 		return
+	}
+	switch {
+	case cert.err != nil:
+		c.fail(name, shown, cert.err)
+	case len(cert.others) > 0:
+		c.fail(name, shown, wrongKinds(&pemText{others: cert.others}, certificateBlock))
+	}
+}
+
+// verify fails if a certificate is not signed by one of the authorities of the route, whether or not it is valid now. nil = it names none.
+func verify(leaf *x509.Certificate, cas *bundle, now time.Time) error {
+	if cas == nil {
+		return nil
 	}
 	// Every one of them is trusted, so a chain that passes through one to another passes by ending at it too: naming them as
 	// intermediates would do nothing but check the signature of each certificate twice.
-	_, err := cert.certificates[0].Verify(x509.VerifyOptions{
+	_, err := leaf.Verify(x509.VerifyOptions{
 		Roots: cas.pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	var invalid x509.CertificateInvalidError
 	if err != nil && !(errors.As(err, &invalid) && invalid.Reason == x509.Expired) {
-		c.fail(name, shown, fmt.Errorf("error verifying certificate: %w", err))
+		return fmt.Errorf("error verifying certificate: %w", err)
 	}
+	return nil
 }

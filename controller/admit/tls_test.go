@@ -193,8 +193,7 @@ func TestTLSErrors(t *testing.T) {
 		{"C591", "edge", goodKey + good, "", "", "", 0},
 		{"C592", "edge", good, goodKey + c.other.keyPEM(t), "", "", 0},
 		{"C593", "edge", good, c.other.keyPEM(t) + goodKey, "", "", 1},
-		// The reference counts three: the block, the lack of a key, and the pair.
-		{"C594", "edge", good + ca, strings.ReplaceAll(goodKey, "EC PRIVATE", "XYZ PRIVATE"), "", "", 2},
+		{"C594", "edge", good + ca, strings.ReplaceAll(goodKey, "EC PRIVATE", "XYZ PRIVATE"), "", "", 3},
 		{"C596", "edge", "", block("UNRECOGNIZED", []byte("x")), "", "", 1},
 		{"C597", "edge", "", strings.Replace(goodKey, "END", "ENDE", 1), "", "", 0},
 		{"C598", "edge", "", block("EC PARAMETERS", []byte("x")), "", "", 0},

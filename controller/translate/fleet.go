@@ -114,3 +114,9 @@ func (r *Result) fill(c crew) {
 func (r *Result) Refill(service func(name string) *endpoints.Set, shared *Shared) {
 	r.fill(r.fleet.crew(service, shared))
 }
+
+// ChoosesAs reports whether two results of one route ask the pool for the same, but for the endpoints that there are: weights and
+// ports of services, the algorithm, checks.
+func (r *Result) ChoosesAs(o *Result) bool {
+	return r.Spec.Pool() == o.Spec.Pool() && r.fleet.kind == o.fleet.kind && slices.Equal(r.fleet.names, o.fleet.names)
+}

@@ -64,7 +64,9 @@ func TestRefillKeepsNotes(t *testing.T) {
 	if len(before) != 1 || !slices.Equal(got.Notes, before) {
 		t.Errorf("notes %q, before %q", got.Notes, before)
 	}
-	none := func(name string) *endpoints.Set { return &endpoints.Set{Service: name, Notes: []string{"nothing is there"}} }
+	none := func(name string) *endpoints.Set {
+		return &endpoints.Set{Service: name, Notes: []string{"nothing is there"}}
+	}
 	if got.Refill(none, nil); len(got.Notes) != 3 || got.Notes[0] != before[0] {
 		t.Errorf("notes %q", got.Notes)
 	}

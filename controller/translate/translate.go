@@ -135,13 +135,16 @@ func (t *Translator) Route(in Input) *Result {
 }
 
 // termination returns where TLS ends and what becomes of plain requests. Words that are
-// not known, possible only without extended validation, count as edge and None.
+// not known count as edge and None. Without a word TLS ends nowhere: plain requests are served, or redirected if that is the
+// policy. Either is possible without extended validation only.
 func termination(tls *routev1.TLSConfig) (routing.Termination, routing.InsecurePolicy) {
 	if tls == nil {
 		return routing.TermNone, routing.InsecureNone
 	}
 	term := routing.TermEdge
 	switch tls.Termination {
+	case "":
+		term = routing.TermNone
 	case routev1.TLSTerminationReencrypt:
 		term = routing.TermReencrypt
 	case routev1.TLSTerminationPassthrough:
@@ -149,7 +152,7 @@ func termination(tls *routev1.TLSConfig) (routing.Termination, routing.InsecureP
 	}
 	switch tls.InsecureEdgeTerminationPolicy {
 	case routev1.InsecureEdgeTerminationPolicyAllow:
-		if term != routing.TermPassthrough {
+		if term != routing.TermPassthrough && term != routing.TermNone {
 			return term, routing.InsecureAllow
 		}
 	case routev1.InsecureEdgeTerminationPolicyRedirect:

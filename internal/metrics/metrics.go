@@ -8,6 +8,7 @@ package metrics
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -49,6 +50,8 @@ type Source struct {
 	Objects  int // manifests' objects that stand
 	Problems int // files, documents and objects that cannot be used
 	Rejected int // routes that are not admitted
+	// Changed is when the table was published last; zero = there is none.
+	Changed time.Time
 }
 
 // Health is what is counted about endpoints that fail.
@@ -160,6 +163,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		c.m.objects.to(out, float64(s.Objects))
 		c.m.problems.to(out, float64(s.Problems))
 		c.m.rejected.to(out, float64(s.Rejected))
+		if !s.Changed.IsZero() {
+			c.m.changed.to(out, float64(s.Changed.UnixMilli())/1000)
+		}
 	}
 	if c.cfg.Status != nil {
 		c.collectStatus(out)

@@ -82,8 +82,10 @@ func config(t *testing.T) Config {
 		Tunnels: func() map[proxy.TunnelRoute]int {
 			return map[proxy.TunnelRoute]int{{Namespace: "ns", Name: "gone"}: 45}
 		},
-		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
-		Source: func() Source { return Source{Objects: 11, Problems: 1, Rejected: 2} },
+		Log: func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
+		Source: func() Source {
+			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500)}
+		},
 		Load: func() Load {
 			l := Load{Waiting: [2]int{41, 42}, Addresses: 43}
 			l.Reasons[overload.Memory] = overload.Stat{Now: true, Times: 44, Time: 2500 * time.Millisecond}
@@ -162,6 +164,7 @@ func TestSeries(t *testing.T) {
 		"haproxy_frontend_current_sessions{frontend=public_ssl}":                                                           2,
 		"turnout_access_log_lines_total":                                                                                   5,
 		"turnout_access_log_dropped_total":                                                                                 6,
+		"turnout_table_changed_timestamp_seconds":                                                                          1700000000.5,
 		"turnout_source_objects":                                                                                           11,
 		"turnout_source_problems":                                                                                          1,
 		"turnout_routes_rejected":                                                                                          2,

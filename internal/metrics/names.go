@@ -4,7 +4,7 @@ package metrics
 // should be; the haproxy_* ones carry the names, labels and type (gauge, always)
 // of the router this one replaces, so that dashboards keep working.
 type metrics struct {
-	build, generation, routes                 metric
+	build, generation, changed, routes        metric
 	requests, active, reasons                 metric
 	bytesIn, bytesOut, tunnels, retries       metric
 	unretried                                 metric
@@ -63,6 +63,7 @@ func describe() *metrics {
 	return &metrics{
 		build:      gauge("turnout_build_info", "Always 1; the label is the version of the build.", "version"),
 		generation: gauge("turnout_table_generation", "Generation of the routing table in use."),
+		changed:    gauge("turnout_table_changed_timestamp_seconds", "When the routing table was changed last, in seconds since the epoch."),
 		routes:     gauge("turnout_routes", "Routes served, by termination.", "termination"),
 
 		requests: counter("turnout_requests_total", "Requests finished."),
@@ -140,7 +141,7 @@ func describe() *metrics {
 
 func (m *metrics) all() []metric {
 	return []metric{
-		m.build, m.generation, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
+		m.build, m.generation, m.changed, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
 		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.bounds, m.logWritten, m.logDropped, m.logFailed,
 		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
 		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses, m.load.held,
