@@ -66,14 +66,13 @@ func describe() *metrics {
 		changed:    gauge("turnout_table_changed_timestamp_seconds", "When the routing table was changed last, in seconds since the epoch."),
 		routes:     gauge("turnout_routes", "Routes served, by termination.", "termination"),
 
-		requests: counter("turnout_requests_total", "Requests finished."),
-		active:   gauge("turnout_requests_active", "Requests being served."),
-		reasons:  counter("turnout_exchanges_total", "Requests finished, by the reason they ended.", "reason"),
-		bytesIn:  counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients."),
-		bytesOut: counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients."),
-		tunnels:  counter("turnout_tunnels_total", "Upgraded and passthrough connections begun."),
-		retries:  counter("turnout_retries_total", "Attempts after the first of a request."),
-
+		requests:  counter("turnout_requests_total", "Requests finished."),
+		active:    gauge("turnout_requests_active", "Requests being served."),
+		reasons:   counter("turnout_exchanges_total", "Requests finished, by the reason they ended.", "reason"),
+		bytesIn:   counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients."),
+		bytesOut:  counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients."),
+		tunnels:   counter("turnout_tunnels_total", "Upgraded and passthrough connections begun."),
+		retries:   counter("turnout_retries_total", "Attempts after the first of a request."),
 		unretried: counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries."),
 
 		connections:     counter("turnout_connections_total", "Client connections accepted, by port.", "port"),
