@@ -13,8 +13,10 @@ func idempotent(method []byte) bool {
 }
 
 // Replayable says that the whole request may be sent again should the connection turn
-// out to be dead: it has no body that is still to come, and a method that allows it.
-func (ex *Exchange) Replayable() bool { return ex.idemp && ex.reqEnd && !ex.bodySent }
+// out to be dead: it has a method that allows it, and no body, or one of which all that has been handed over is kept.
+func (ex *Exchange) Replayable() bool {
+	return ex.idemp && !ex.bodySent && (ex.reqEnd || ex.body != nil)
+}
 
 // attempt chooses an endpoint and sends it the request, or waits for one, or for a
 // connection to it.
@@ -70,8 +72,20 @@ func (ex *Exchange) send(up Upstream) {
 	ex.detail = "" // of an attempt before
 	held := ex.held
 	ex.held = false
-	up.Head(ex.req, ex.reqEnd)
-	if held && ex.up == up {
+	up.Head(ex.req, ex.reqEnd && ex.body == nil)
+	full := false
+	if ex.body != nil && ex.up == up {
+		full = ex.repeat(up)
+	}
+	switch {
+	case ex.up != up:
+	case full && !ex.reqEnd:
+		ex.upFull = true
+		ex.noteProgress(up)
+		if !held {
+			ex.down.Pause()
+		}
+	case held:
 		ex.down.Resume()
 	}
 }
@@ -80,6 +94,9 @@ func (ex *Exchange) send(up Upstream) {
 func (ex *Exchange) UpstreamFault(f Fault) {
 	ex.w.current = ex
 	ex.up = nil
+	if ex.upFull { // the client waits; from now on for another attempt
+		ex.upFull, ex.held = false, true
+	}
 	switch ex.state {
 	case stateConnect, stateSend:
 	case stateBody:

@@ -39,6 +39,7 @@ func (w *Worker) Interrupted() {
 				w.compressing-- // it is not used again either
 			}
 			w.tunnels.leave(ex.tunnel)
+			ex.noRepeat()
 			ex.ticket.Leave()
 			ex.giveBack()
 			if ex.leased {

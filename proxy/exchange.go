@@ -53,7 +53,7 @@ type attemptState struct {
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream
 	replayed  bool // an endpoint took the request and did not answer it
-	bodySent  bool // body bytes have been handed over: no retry any more
+	bodySent  bool // body bytes or trailers have been handed over that are not kept, or the answer has begun: no retry any more
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
 	held      bool // the request body waits for an endpoint
@@ -74,6 +74,7 @@ type attemptState struct {
 	tried    [balancer.MaxExclude]*balancer.Server // could not be connected
 	refused  int                                   // how many of tried
 	up       Upstream
+	body     *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
 	gzip     *compressor // of the response body, nil = it goes out as it is
 	attempts int
 
@@ -184,7 +185,9 @@ func (ex *Exchange) RequestData(p []byte) {
 	if ex.up == nil || len(p) == 0 {
 		return
 	}
-	ex.bodySent = true
+	if !ex.bodySent {
+		ex.keep(p)
+	}
 	ex.bytesIn += uint64(len(p))
 	ex.lastDown = ex.w.cfg.Clock.Now()
 	ex.lastUp = ex.lastDown
@@ -202,6 +205,9 @@ func (ex *Exchange) RequestEnd(trailers []Field) {
 		return
 	}
 	ex.reqEnd = true
+	if len(trailers) > 0 {
+		ex.noRepeat()
+	}
 	ex.lastUp = ex.w.cfg.Clock.Now()
 	if ex.up != nil {
 		ex.up.End(trailers)
@@ -248,6 +254,7 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 	if ex.state != stateSend {
 		return
 	}
+	ex.noRepeat()
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
 	ex.lease.Server().CountResponse(h.Status >= 500)

@@ -25,6 +25,7 @@ func (ex *Exchange) account(reason Reason) {
 	if w.cfg.AccessLog != nil && reason != ReasonMonitor {
 		ex.log(reason)
 	}
+	ex.noRepeat()
 	ex.ticket.Leave()
 	ex.giveBack()
 	if ex.gzip != nil {

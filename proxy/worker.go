@@ -76,6 +76,7 @@ type Worker struct {
 	counts   counters
 	tunnels  tunnels
 	loopID   []byte
+	bodies   bodies
 
 	compressors []*compressor // free ones
 	compressing int           // in use
@@ -113,7 +114,11 @@ func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
 func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 
 // Trim leaves to the collector what was kept for more exchanges than there were since the last call. Called every few seconds.
-func (w *Worker) Trim() { w.free.Trim() }
+func (w *Worker) Trim() {
+	w.free.Trim()
+	w.bodies.small.Trim()
+	w.bodies.large.Trim()
+}
 
 // Compressing is how many answers are being compressed now.
 func (w *Worker) Compressing() int { return w.compressing }

@@ -194,6 +194,7 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 		return nil, err
 	}
 	loop.OnTrim(ln.worker.Trim)
+	loop.CountHeld(reactor.HeldBodies, ln.worker.Kept)
 	if ln.server2, err = h2.NewServer(h2.ServerConfig{Loop: loop, Worker: ln.worker}); err != nil {
 		return nil, err
 	}

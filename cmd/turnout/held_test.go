@@ -54,6 +54,23 @@ func TestHeldMemory(t *testing.T) {
 	p.awaits(`turnout_memory_held_bytes{what="input"} 0`)
 }
 
+// TestHeldBodies: the body of a request that may have to be sent again counts as held until its answer begins.
+func TestHeldBodies(t *testing.T) {
+	answer := make(chan struct{})
+	app := backend(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-answer
+	})
+	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--threads", "1")
+	c := dial(t, p.http, "PUT / HTTP/1.1\r\nHost: front.example.com\r\nContent-Length: 5\r\n\r\nhello")
+	p.awaits(`turnout_memory_held_bytes{what="bodies"} 2048`)
+	close(answer)
+	if status := ask(t, c, "").StatusCode; status != 200 {
+		t.Errorf("status %d", status)
+	}
+	p.awaits(`turnout_memory_held_bytes{what="bodies"} 0`)
+}
+
 func TestHeldBytes(t *testing.T) {
 	for _, x := range []struct {
 		set   int

@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+)
+
+// refuser is an Upstream that may refuse.
+type refuser struct{ Upstream }
+
+func (refuser) MayRefuse() bool { return true }
+
+// TestKeptBodiesAllocateNothing: once as many are in use as there will be, bodies are kept in memory that was used before.
+func TestKeptBodiesAllocateNothing(t *testing.T) {
+	w := &Worker{}
+	var all []*Exchange
+	for range 50 {
+		all = append(all, &Exchange{w: w})
+	}
+	head := &Head{ContentLength: -1}
+	p := []byte(strings.Repeat("x", 1500))
+	once := func() {
+		for i, ex := range all {
+			ex.attemptState = attemptState{up: refuser{}, state: stateSend, req: head}
+			for range 1 + i%10 { // up to 15,000 bytes: some outgrow the small room
+				ex.keep(p)
+			}
+			if len(ex.body.b) != 1500*(1+i%10) || ex.bodySent {
+				t.Fatalf("%d bytes are kept", len(ex.body.b))
+			}
+		}
+		for i := range all {
+			all[(i*7)%len(all)].noRepeat() // in another order
+		}
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n > 0 {
+		t.Errorf("%v allocations for 50 requests", n)
+	}
+	if w.Kept() != 0 || w.bodies.oldest != nil || w.bodies.newest != nil {
+		t.Errorf("%d bytes are kept", w.Kept())
+	}
+	if n := w.bodies.small.Len() + w.bodies.large.Len(); n == 0 || n > 100 {
+		t.Errorf("%d rooms are there for 50 bodies", n)
+	}
+	for range 3 {
+		w.bodies.small.Trim()
+		w.bodies.large.Trim()
+	}
+	if n := w.bodies.small.Len() + w.bodies.large.Len(); n != 0 {
+		t.Errorf("%d rooms are kept for nobody", n)
+	}
+}
