@@ -61,7 +61,7 @@ func Validate(options Options, paths ...string) (*Report, error) {
 	}
 	c.state.apply(content.Events)
 	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
-	for _, v := range c.views.sorted() {
+	for v := range c.views.each(c.views.keys(source.Key{})) {
 		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}
 	return report, nil

@@ -2,7 +2,7 @@ package controller
 
 import (
 	"cmp"
-	"maps"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +12,7 @@ import (
 
 	"turnout/controller/source"
 	"turnout/controller/status"
+	"turnout/controller/translate"
 )
 
 // views is what other goroutines may see of the routes.
@@ -71,9 +72,10 @@ func (v *view) shown(options status.Options) *routev1.Route {
 	if out.Spec.TLS != nil {
 		out.Spec.TLS = withoutKeys(out.Spec.TLS)
 	}
-	if _, copied := out.Annotations[lastApplied]; copied {
-		out.Annotations = maps.Clone(out.Annotations)
-		delete(out.Annotations, lastApplied)
+	out.Annotations = readOnes(out.Annotations)
+	out.ManagedFields = nil
+	if out.Spec.HTTPHeaders != nil {
+		out.Spec.HTTPHeaders = withoutSecrets(out.Spec.HTTPHeaders)
 	}
 	if v.status != nil {
 		out.Status.Ingress = status.Put(options, out.Status.Ingress, v.status)
@@ -90,8 +92,41 @@ func (v *views) remove(key source.Key) {
 	delete(v.routes, key)
 }
 
-// lastApplied is where kubectl keeps a copy of the whole object, its key included.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+// readOnes returns the annotations that the router reads. Others are not its business to show: kubectl keeps a copy of the whole
+// object in one, its key included.
+func readOnes(all map[string]string) map[string]string {
+	var kept map[string]string
+	for key, value := range all {
+		if translate.Reads(key) {
+			if kept == nil {
+				kept = make(map[string]string)
+			}
+			kept[key] = translate.Shown(value)
+		}
+	}
+	return kept
+}
+
+// secretNames are parts of the names of headers whose values are secrets.
+var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "credential", "api-key", "apikey"}
+
+// withoutSecrets returns header actions without the values of those that carry secrets.
+func withoutSecrets(headers *routev1.RouteHTTPHeaders) *routev1.RouteHTTPHeaders {
+	out := headers.DeepCopy()
+	for _, list := range [][]routev1.RouteHTTPHeader{out.Actions.Request, out.Actions.Response} {
+		for i := range list {
+			set := list[i].Action.Set
+			if set == nil {
+				continue
+			}
+			name := strings.ToLower(list[i].Name)
+			if slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) }) {
+				set.Value = redacted
+			}
+		}
+	}
+	return out
+}
 
 // redacted stands for a private key.
 const redacted = "REDACTED"
@@ -114,18 +149,33 @@ func withoutKeys(tls *routev1.TLSConfig) *routev1.TLSConfig {
 	return out
 }
 
-// sorted returns all views by namespace and name.
-func (v *views) sorted() []view {
+// keys returns the keys of all views by namespace and name, those behind after; its zero value is before all.
+func (v *views) keys(after source.Key) []source.Key {
 	v.mu.RLock()
-	list := make([]view, 0, len(v.routes))
-	for _, r := range v.routes {
-		list = append(list, r)
+	list := make([]source.Key, 0, len(v.routes))
+	for key := range v.routes {
+		if order(key, after) > 0 {
+			list = append(list, key)
+		}
 	}
 	v.mu.RUnlock()
-	slices.SortFunc(list, func(a, b view) int {
-		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
-	})
+	slices.SortFunc(list, order)
 	return list
+}
+
+func order(a, b source.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// each gives the views of keys that are still there, each as it is when it is its turn.
+func (v *views) each(keys []source.Key) iter.Seq[view] {
+	return func(yield func(view) bool) {
+		for _, key := range keys {
+			if r, ok := v.get(key.Namespace, key.Name); ok && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 func (v *views) get(namespace, name string) (view, bool) {
@@ -135,16 +185,30 @@ func (v *views) get(namespace, name string) (view, bool) {
 	return r, ok
 }
 
-// Routes returns all routes by namespace and name, with their status as it would be
-// written to the API. Private keys are replaced by a word. The routes are shared and
-// read-only. Any goroutine may call it.
+// Routes returns all routes as ListRoutes does.
 func (c *Controller) Routes() []*routev1.Route {
-	list := c.views.sorted()
-	out := make([]*routev1.Route, len(list))
-	for i := range list {
-		out[i] = list[i].shown(c.cfg.Options.status())
+	list, _ := c.ListRoutes("", 0)
+	return slices.Collect(list)
+}
+
+// ListRoutes gives routes by namespace and name, with their status as it would be
+// written to the API: those behind after, NAMESPACE/NAME, "" = from the first on, at most limit, 0 = all. next is the last one
+// if there are more. Private keys and other secrets are replaced by a word, and annotations that the router does not read are left
+// out. The routes are shared and read-only, and made while they are asked for. Any goroutine may call it.
+func (c *Controller) ListRoutes(after string, limit int) (list iter.Seq[*routev1.Route], next string) {
+	namespace, name, _ := strings.Cut(after, "/")
+	keys := c.views.keys(source.Key{Namespace: namespace, Name: name})
+	if limit > 0 && len(keys) > limit {
+		keys = keys[:limit]
+		next = keys[limit-1].String()
 	}
-	return out
+	return func(yield func(*routev1.Route) bool) {
+		for v := range c.views.each(keys) {
+			if !yield(v.shown(c.cfg.Options.status())) {
+				return
+			}
+		}
+	}, next
 }
 
 // Route returns one route as Routes does. The bool is false when there is none.
@@ -172,15 +236,25 @@ type Explanation struct {
 	Notes     []string `json:"notes"` // as Notes returns them
 }
 
-// Explanations returns the notes of all routes that have any, by namespace and name. Any goroutine may call it.
-func (c *Controller) Explanations() []Explanation {
-	all, now := []Explanation{}, c.cfg.Clock()
-	for _, v := range c.views.sorted() {
-		if notes := v.explain(now); len(notes) > 0 {
-			all = append(all, Explanation{Namespace: v.object.Namespace, Name: v.object.Name, Notes: slices.Clone(notes)})
-		}
+// Explanations gives the notes of all routes that have any, as ListRoutes gives routes. Any goroutine may call it.
+func (c *Controller) Explanations(after string, limit int) (list iter.Seq[Explanation], next string) {
+	namespace, name, _ := strings.Cut(after, "/")
+	now := c.cfg.Clock()
+	keys := slices.DeleteFunc(c.views.keys(source.Key{Namespace: namespace, Name: name}), func(key source.Key) bool {
+		v, ok := c.views.get(key.Namespace, key.Name)
+		return !ok || len(v.explain(now)) == 0
+	})
+	if limit > 0 && len(keys) > limit {
+		keys = keys[:limit]
+		next = keys[limit-1].String()
 	}
-	return all
+	return func(yield func(Explanation) bool) {
+		for v := range c.views.each(keys) {
+			if !yield(Explanation{Namespace: v.object.Namespace, Name: v.object.Name, Notes: slices.Clone(v.explain(now))}) {
+				return
+			}
+		}
+	}, next
 }
 
 // Changed returns when the table was published last, the zero value before the first. Any goroutine may call it.

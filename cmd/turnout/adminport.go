@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync"
@@ -24,18 +25,24 @@ type adminOptions struct {
 	minVersion             uint16
 	suites                 []uint16
 	groups                 []tls.CurveID
+	open                   *bool // nil = not given
 }
 
 func adminSettings(o *options) []setting {
 	a := &o.adminPort
 	return []setting{
 		{flag: "stats-user", env: "STATS_USERNAME", value: "NAME", set: into(&a.user, parseText),
-			help: "user who may read /metrics and /routes; without user and password everybody may"},
+			help: "user who may read /metrics and /routes"},
 		{flag: "stats-password", env: "STATS_PASSWORD", value: "TEXT", set: into(&a.password, parseText), help: "the password of that user"},
 		{flag: "stats-user-file", env: "STATS_USERNAME_FILE", value: "FILE", set: into(&a.userFile, parseText),
 			help: "file with the user, to the last byte; counts together with --stats-password-file only, and wins then"},
 		{flag: "stats-password-file", env: "STATS_PASSWORD_FILE", value: "FILE", set: into(&a.passwordFile, parseText),
 			help: "file with the password, to the last byte"},
+		{flag: "admin-open", isBool: true, set: func(s string) error {
+			open, err := parseBool(s)
+			a.open = &open
+			return err
+		}, help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password whoever comes from another machine"},
 		{flag: "metrics-tls-cert-file", env: "ROUTER_METRICS_TLS_CERT_FILE", value: "FILE", set: into(&a.certFile, parseText),
 			help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
 		{flag: "metrics-tls-key-file", env: "ROUTER_METRICS_TLS_KEY_FILE", value: "FILE", set: into(&a.keyFile, parseText),
@@ -110,9 +117,34 @@ func (a *adminOptions) visitors(review func(ctx context.Context, token, method, 
 	if v.login, err = a.login(); err != nil {
 		return v, err
 	}
-	v.login.Review = review
+	v.login.Review, v.login.Asked = review, a.asked(review != nil)
 	v.tls, err = a.tls(v.failed)
 	return v, err
+}
+
+// asked is who is asked for a login. A laptop has nobody who gives tokens, and its owner is on it.
+func (a *adminOptions) asked(cluster bool) admin.Asked {
+	switch {
+	case a.open != nil && *a.open:
+		return admin.AskNobody
+	case a.open != nil || cluster:
+		return admin.AskAll
+	}
+	return admin.AskRemote
+}
+
+// listing is a listing of the controller for the admin port.
+func listing[T any](of func(after string, limit int) (iter.Seq[T], string)) admin.Listing {
+	return func(after string, limit int) (iter.Seq[any], string) {
+		values, next := of(after, limit)
+		return func(yield func(any) bool) {
+			for value := range values {
+				if !yield(value) {
+					return
+				}
+			}
+		}, next
+	}
 }
 
 // login is who may read the admin port.

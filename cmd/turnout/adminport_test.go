@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"turnout/internal/admin"
 )
 
 // TestMetricsCurves is section T.4.
@@ -115,5 +117,22 @@ func TestAdminCertificateRotates(t *testing.T) {
 	p.when = p.when.Add(-pairPause)
 	if p.current() != second || failures != 1 {
 		t.Errorf("a broken file replaced a good one, %d failures", failures)
+	}
+}
+
+// TestAdminOpen is who is asked for a login.
+func TestAdminOpen(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		open    *bool
+		cluster bool
+		want    admin.Asked
+	}{
+		{nil, false, admin.AskRemote}, {nil, true, admin.AskAll}, {&no, false, admin.AskAll}, {&no, true, admin.AskAll},
+		{&yes, false, admin.AskNobody}, {&yes, true, admin.AskNobody},
+	} {
+		if got := (&adminOptions{open: c.open}).asked(c.cluster); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func TestClusterWiring(t *testing.T) {
 	api := &tinyAPI{wrote: make(chan string, 1)}
 	server := httptest.NewTLSServer(api)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	p := startListening(t, nil, "--kubeconfig", kubeconfig(t, server.URL), "--name", "sharded", "--namespace-labels", "served=yes", "--labels", "color=red")
+	p := startListening(t, nil, "--kubeconfig", kubeconfig(t, server.URL), "--name", "sharded", "--namespace-labels", "served=yes", "--labels", "color=red", "--admin-open")
 	p.line("ready")
 	status := <-api.wrote
 	for _, want := range []string{`"routerName":"sharded"`, `"host":"a.test"`, "does not have permission to get this secret"} {
@@ -61,6 +61,24 @@ func TestClusterWiring(t *testing.T) {
 	}
 	if !strings.HasPrefix(api.agent, "turnout/") {
 		t.Errorf("user agent %q", api.agent)
+	}
+}
+
+// TestAdminPortOfACluster asks who comes for a login, for /routes as for /metrics, unless it is open.
+func TestAdminPortOfACluster(t *testing.T) {
+	server := httptest.NewTLSServer(&tinyAPI{wrote: make(chan string, 1)})
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	for _, c := range []struct {
+		args   []string
+		status int
+	}{{nil, 403}, {[]string{"--admin-open=false"}, 403}, {[]string{"--admin-open"}, 200}} {
+		p := startListening(t, nil, append(c.args, "--kubeconfig", kubeconfig(t, server.URL), "--update-status=false")...)
+		p.line("ready")
+		for path, want := range map[string]int{"/routes": c.status, "/routes/notes": c.status, "/routes/ns/r": c.status, "/metrics": c.status, "/healthz": 200} {
+			if status, text := get(t, "http://"+p.admin+path, ""); status != want {
+				t.Errorf("%v: %s: %d %q", c.args, path, status, text)
+			}
+		}
 	}
 }
 

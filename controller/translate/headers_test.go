@@ -183,6 +183,9 @@ func TestAnnotationsAreDocumented(t *testing.T) {
 			if !documented[key] {
 				t.Errorf("annotation %s is not in docs/annotations.md", key)
 			}
+			if !Reads(key) {
+				t.Errorf("annotation %s is not known to be read", key)
+			}
 			delete(documented, key)
 		}
 	}

@@ -75,7 +75,7 @@ type annotations struct {
 
 // invalid notes that an annotation has no effect.
 func (a *annotations) invalid(key, value, why, instead string) {
-	a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q %s; %s is used", key, value, why, instead))
+	a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q %s; %s is used", key, Shown(value), why, instead))
 }
 
 // unused notes annotations that mean nothing for the kind of route.
@@ -99,7 +99,7 @@ func (a *annotations) timespec(key string, fallback time.Duration) (time.Duratio
 		return 0, false
 	}
 	if full, err := ParseTimespec(value); err != nil || full > d {
-		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q is clipped to %s", key, value, d))
+		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q is clipped to %s", key, Shown(value), d))
 	}
 	return d, true
 }

@@ -6,19 +6,19 @@ package admin
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"turnout/internal/bound"
 )
@@ -31,8 +31,8 @@ type Config struct {
 	// Serving and Alive say why requests are not answered, and why they will not be again; nil as a result: they are. Any goroutine may
 	// call them; they return within about a second. nil = nobody knows.
 	Serving, Alive func() error
-	Routes         func() any   // the JSON value of /routes; any goroutine
-	Notes          func() any   // the JSON value of /routes/notes; any goroutine. nil = there is no such path
+	Routes         Listing      // the values of /routes
+	Notes          Listing      // the values of /routes/notes; nil = there is no such path
 	Metrics        http.Handler // answers /metrics
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
@@ -47,8 +47,10 @@ type Config struct {
 type Server struct {
 	cfg      Config
 	listener net.Listener
-	server   *fasthttp.Server
-	metrics  fasthttp.RequestHandler
+	gate     *gate
+	server   *http.Server
+	listings *answers // under way, of Routes and Notes
+	scrapes  *answers // under way, of Metrics
 	stopping atomic.Bool
 	left     atomic.Bool   // StopListening was called
 	ended    chan struct{} // closed when the serving goroutine has ended
@@ -69,29 +71,91 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", cfg.Addr, err)
 	}
-	s := &Server{cfg: cfg, listener: ln, ended: make(chan struct{}), metrics: fasthttpadaptor.NewFastHTTPHandler(cfg.Metrics)}
-	s.server = &fasthttp.Server{
-		Handler:               s.serve,
-		NoDefaultServerHeader: true,
-		ReadTimeout:           10 * time.Second,
-		WriteTimeout:          60 * time.Second,
-		IdleTimeout:           90 * time.Second,
-		Concurrency:           256,
-		MaxRequestBodySize:    4096,
-		CloseOnShutdown:       true,
-		Logger:                silent{},
-	}
+	s := newServer(cfg, ln, defaults())
 	go s.run()
 	return s, nil
 }
 
+// defaults are the bounds of the port.
+func defaults() limits {
+	return limits{connections: 512, head: 5 * time.Second, idle: 90 * time.Second, stall: 5 * time.Second, answer: time.Minute}
+}
+
+// How many large answers are under way at a time, in all and for one source.
+const (
+	mostListings, listingShare = 4, 2
+	mostScrapes, scrapeShare   = 4, 2
+)
+
+// mostHead is how long a request head may be, in bytes: some tokens are long.
+const mostHead = 16 << 10
+
+func newServer(cfg Config, ln net.Listener, l limits) *Server {
+	s := &Server{
+		cfg: cfg, listener: ln, ended: make(chan struct{}),
+		listings: newAnswers(mostListings, listingShare), scrapes: newAnswers(mostScrapes, scrapeShare),
+	}
+	s.gate = newGate(ln, &cfg, l)
+	s.server = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ReadHeaderTimeout: l.head,
+		ReadTimeout:       2 * l.head,
+		WriteTimeout:      l.answer,
+		IdleTimeout:       l.idle,
+		MaxHeaderBytes:    mostHead,
+		ConnContext:       withVisit,
+		ConnState:         follow,
+		ErrorLog:          log.New(io.Discard, "", 0), // connections that break are nobody's business
+	}
+	return s
+}
+
+// visitKey is where the context of a request has its visit.
+type visitKey struct{}
+
+func visitOf(c net.Conn) *visit {
+	if c, ok := c.(*sniffed); ok {
+		if v, ok := c.Conn.(*visit); ok {
+			return v
+		}
+	}
+	return nil
+}
+
+func withVisit(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, visitKey{}, visitOf(c))
+}
+
+// follow notes whether a connection waits for a request or has one.
+func follow(c net.Conn, state http.ConnState) {
+	v := visitOf(c)
+	switch {
+	case v == nil:
+	case state == http.StateActive || state == http.StateIdle:
+		v.busy.Store(state == http.StateActive)
+		v.touch()
+	case state == http.StateClosed && v.served == 0 && time.Since(v.born) >= v.gate.limits.head:
+		v.gate.bounds.Reached(bound.AdminConnections) // it had time enough for a head
+	}
+}
+
+// visitOfRequest is the visit that a request came with, nil in tests without one.
+func visitOfRequest(r *http.Request) *visit {
+	v, _ := r.Context().Value(visitKey{}).(*visit)
+	return v
+}
+
+// sourceOfRequest is whom a request counts for.
+func sourceOfRequest(r *http.Request) netip.Prefix {
+	if v := visitOfRequest(r); v != nil {
+		return v.source
+	}
+	return netip.Prefix{}
+}
+
 func (s *Server) run() {
 	defer close(s.ended)
-	ln := s.listener
-	if s.cfg.TLS != nil {
-		ln = &sniffer{ln, s.cfg.TLS}
-	}
-	if err := s.server.Serve(ln); err != nil && s.cfg.Log != nil && !s.stopping.Load() && !s.left.Load() {
+	if err := s.server.Serve(s.gate); err != nil && s.cfg.Log != nil && !s.stopping.Load() && !s.left.Load() {
 		s.cfg.Log(fmt.Errorf("cannot go on serving admin requests: %w", err))
 	}
 }
@@ -130,63 +194,110 @@ func (s *Server) Descriptor() (int, error) {
 // listening socket. Those that are open are served on.
 func (s *Server) StopListening() {
 	s.left.Store(true)
-	_ = s.listener.Close() // nothing is lost with it
+	_ = s.gate.Close() // nothing is lost with it
 }
 
 // closePatience is how long answers have that are on their way when the server closes.
 const closePatience = 2 * time.Second
 
-// Close stops listening and ends the connections. Those of visitors who neither send nor read are left to the end of the
-// process.
+// Close stops listening and ends the connections. Those with a request under way have a little time.
 func (s *Server) Close() error {
 	s.stopping.Store(true)
 	patience, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	err := s.server.ShutdownWithContext(patience)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil
-	}
-	_ = s.listener.Close() // closed already, unless the server had not begun to serve
+	err := s.server.Shutdown(patience)
+	_ = s.gate.Close() // closed already, unless the server had not begun to serve
+	s.gate.abortAll()
 	<-s.ended
-	if err != nil && !(s.left.Load() && errors.Is(err, net.ErrClosed)) {
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("cannot stop the admin server: %w", err)
 	}
 	return nil
 }
 
 // serve answers one request. Paths are exact: anything else is 404.
-func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	path := string(ctx.Path())
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	defer s.contain(r)
+	runtime.Gosched() // who asks again and again does not come before others
+	if v := visitOfRequest(r); v != nil {
+		v.served++
+		if v.served == mostRequests {
+			s.cfg.Bounds.Reached(bound.AdminConnections)
+		}
+		if r.ContentLength != 0 || v.served >= mostRequests {
+			w.Header().Set("Connection", "close") // nobody reads a body
+			r.Close = true
+		}
+		if r.Close {
+			defer v.busy.Store(false) // it is of no use any more, when this is answered
+		}
+	}
+	path := r.URL.Path
 	handler := s.handler(path)
 	switch {
-	case !isHealth(path) && !s.cfg.Login.admit(ctx): // it is answered
+	case !isHealth(path) && !s.cfg.Login.admit(w, r, sourceOfRequest(r)): // it is answered
 	case handler == nil:
-		notFound(ctx)
-	case !ctx.IsGet() && !ctx.IsHead():
-		ctx.Error("only GET and HEAD\n", fasthttp.StatusMethodNotAllowed)
-		ctx.Response.Header.Set("Allow", "GET, HEAD") // Error starts the response anew
+		notFound(w)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		say(w, http.StatusMethodNotAllowed, "only GET and HEAD\n")
 	default:
-		handler(ctx)
+		handler(w, r)
 	}
 }
 
-func notFound(ctx *fasthttp.RequestCtx) { ctx.Error("not found\n", fasthttp.StatusNotFound) }
+// mostRequests is how many requests a connection may bring.
+const mostRequests = 100
+
+// contain ends one request because of a bug, not the process.
+func (s *Server) contain(r *http.Request) {
+	switch p := recover(); {
+	case p == nil:
+	case p == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
+		panic(p)
+	default:
+		if s.cfg.Log != nil {
+			s.cfg.Log(fmt.Errorf("BUG: panic while %s was answered: %v\n%s", r.URL.Path, p, debug.Stack()))
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// say answers with a text.
+func say(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // whoever asked has gone, or sees it
+}
+
+func notFound(w http.ResponseWriter) { say(w, http.StatusNotFound, "not found\n") }
 
 // isHealth reports a path that probes ask: they have no login.
 func isHealth(path string) bool { return path == "/healthz" || strings.HasPrefix(path, "/healthz/") }
 
+// bounded answers while few others are.
+func (s *Server) bounded(a *answers, handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		source := sourceOfRequest(r)
+		if !a.begin(source) {
+			s.cfg.Bounds.Reached(bound.AdminAnswers)
+			busy(w)
+			return
+		}
+		defer a.end(source)
+		handler(w, r)
+	}
+}
+
 // handler is nil for an unknown path.
-func (s *Server) handler(path string) fasthttp.RequestHandler {
+func (s *Server) handler(path string) http.HandlerFunc {
 	switch path {
 	case "/metrics":
-		return s.metrics
+		return s.bounded(s.scrapes, s.cfg.Metrics.ServeHTTP)
 	case "/routes":
-		return func(ctx *fasthttp.RequestCtx) { answerJSON(ctx, s.cfg.Routes()) }
+		return s.listing(s.cfg.Routes)
 	case "/routes/notes":
-		if s.cfg.Notes == nil {
-			return nil
-		}
-		return func(ctx *fasthttp.RequestCtx) { answerJSON(ctx, s.cfg.Notes()) }
+		return s.listing(s.cfg.Notes)
 	}
 	if rest, ok := strings.CutPrefix(path, "/routes/"); ok {
 		return s.explanation(rest)
@@ -207,37 +318,29 @@ func (s *Server) handler(path string) fasthttp.RequestHandler {
 	if len(checks) == 0 || (name == "" && path != group) {
 		return nil
 	}
-	return func(ctx *fasthttp.RequestCtx) { report(ctx, strings.TrimPrefix(path, "/"), checks) }
+	return func(w http.ResponseWriter, r *http.Request) { report(w, r, strings.TrimPrefix(path, "/"), checks) }
+}
+
+// listing is nil without one.
+func (s *Server) listing(of Listing) http.HandlerFunc {
+	if of == nil {
+		return nil
+	}
+	return s.bounded(s.listings, func(w http.ResponseWriter, r *http.Request) { list(w, r, of) })
 }
 
 // explanation is about one route, NAMESPACE/NAME.
-func (s *Server) explanation(of string) fasthttp.RequestHandler {
+func (s *Server) explanation(of string) http.HandlerFunc {
 	namespace, name, ok := strings.Cut(of, "/")
 	if !ok || s.cfg.Explain == nil {
 		return nil
 	}
-	return func(ctx *fasthttp.RequestCtx) {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		value, ok := s.cfg.Explain(namespace, name)
 		if !ok {
-			notFound(ctx)
+			notFound(w)
 			return
 		}
-		answerJSON(ctx, value)
+		answerJSON(w, value)
 	}
 }
-
-// answerJSON writes a value for people and programs.
-func answerJSON(ctx *fasthttp.RequestCtx, value any) {
-	text, err := json.MarshalIndent(value, "", " ")
-	if err != nil {
-		ctx.Error("cannot encode the answer\n", fasthttp.StatusInternalServerError)
-		return
-	}
-	ctx.SetContentType("application/json")
-	ctx.SetBody(append(text, '\n'))
-}
-
-// silent drops complaints about connections that break.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -1,10 +1,13 @@
 package admin
 
 import (
+	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,8 +24,8 @@ func start(t *testing.T) testServer {
 	s, err := New(Config{
 		Addr:   "127.0.0.1:0",
 		Ready:  ready,
-		Routes: func() any { return []map[string]string{{"name": "a"}} },
-		Notes:  func() any { return []string{"a note"} },
+		Routes: listOf(map[string]string{"name": "a"}),
+		Notes:  listOf("a note"),
 		Explain: func(namespace, name string) (any, bool) {
 			return namespace + " and " + name, namespace == "ns" && name != ""
 		},
@@ -40,6 +43,21 @@ func start(t *testing.T) testServer {
 		}
 	})
 	return testServer{s, t, ready}
+}
+
+// listOf is a listing of values whose keys are ns/0, ns/1 and so on.
+func listOf(values ...any) Listing {
+	return func(after string, limit int) (iter.Seq[any], string) {
+		first := 0
+		if _, err := fmt.Sscanf(after, "ns/%d", &first); err == nil {
+			first++
+		}
+		all, next := values[min(first, len(values)):], ""
+		if limit > 0 && limit < len(all) {
+			all, next = all[:limit], fmt.Sprint("ns/", first+limit-1)
+		}
+		return slices.Values(all), next
+	}
 }
 
 // get asserts status and body of a GET.
@@ -109,7 +127,7 @@ func TestPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	cfg := Config{Addr: ln.Addr().String(), Ready: make(chan struct{}), Routes: func() any { return nil }, Metrics: http.NotFoundHandler()}
+	cfg := Config{Addr: ln.Addr().String(), Ready: make(chan struct{}), Routes: listOf(), Metrics: http.NotFoundHandler()}
 	_, err = New(cfg)
 	if want := "cannot listen on " + cfg.Addr + ": address already in use"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -158,7 +176,7 @@ func TestSuccessor(t *testing.T) {
 		t.Fatal(got)
 	}
 	next, err := New(Config{
-		Addr: "not used", Listener: ln, Ready: old.ready, Routes: func() any { return nil },
+		Addr: "not used", Listener: ln, Ready: old.ready, Routes: listOf(),
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 2\n") }),
 	})
 	if err != nil {

@@ -3,9 +3,8 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
-
-	"github.com/valyala/fasthttp"
 )
 
 // check is one condition of /healthz or /healthz/ready, by the name probes of the
@@ -54,7 +53,7 @@ func (s *Server) running() error {
 
 // report runs the checks: 200 "ok", or 500 with a line for each. verbose in the
 // query asks for the lines in any case.
-func report(ctx *fasthttp.RequestCtx, name string, checks []check) {
+func report(w http.ResponseWriter, r *http.Request, name string, checks []check) {
 	var lines strings.Builder
 	failed := false
 	for _, c := range checks {
@@ -65,15 +64,13 @@ func report(ctx *fasthttp.RequestCtx, name string, checks []check) {
 			fmt.Fprintf(&lines, "[+]%s ok\n", c.name)
 		}
 	}
-	ctx.SetContentType("text/plain; charset=utf-8")
-	ctx.Response.Header.Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case failed:
-		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
-		ctx.SetBodyString(lines.String() + name + " check failed\n")
-	case ctx.QueryArgs().Has("verbose"):
-		ctx.SetBodyString(lines.String() + name + " check passed\n")
+		say(w, http.StatusInternalServerError, lines.String()+name+" check failed\n")
+	case r.URL.Query().Has("verbose"):
+		say(w, http.StatusOK, lines.String()+name+" check passed\n")
 	default:
-		ctx.SetBodyString("ok\n")
+		say(w, http.StatusOK, "ok\n")
 	}
 }

@@ -17,7 +17,7 @@ import (
 func startWith(t *testing.T, change func(*Config)) testServer {
 	t.Helper()
 	cfg := Config{
-		Addr: "127.0.0.1:0", Ready: make(chan struct{}), Routes: func() any { return nil },
+		Addr: "127.0.0.1:0", Ready: make(chan struct{}), Routes: listOf(),
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metric 1\n") }),
 		Log:     func(err error) { t.Error(err) },
 	}

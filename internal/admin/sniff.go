@@ -4,51 +4,59 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"sync/atomic"
 )
 
-// sniffer is a listener whose connections may begin with TLS: their first byte tells (RFC 8446 section 5.1).
-type sniffer struct {
-	net.Listener
-	config *tls.Config
-}
-
-// Accept implements net.Listener. Nothing is read yet: that is for the goroutine of the connection.
-func (s *sniffer) Accept() (net.Conn, error) {
-	c, err := s.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &sniffed{Conn: c, config: s.config}, nil
-}
-
-// sniffed is a connection that becomes one of TLS when its first byte says so. It is used by one goroutine.
+// sniffed is a connection that becomes one of TLS when its first byte says so (RFC 8446 section 5.1). One goroutine reads; any may close it.
 type sniffed struct {
-	net.Conn // of TCP, then perhaps of TLS
-	config   *tls.Config
+	net.Conn             // a *visit, or what speaks through it
+	config   *tls.Config // nil = it never does
 	known    bool
+	secure   atomic.Pointer[tls.Conn]
 }
 
 const handshakeRecord = 22
 
 // Read implements net.Conn.
 func (c *sniffed) Read(p []byte) (int, error) {
-	if !c.known {
-		var first [1]byte
-		n, err := c.Conn.Read(first[:])
-		if n == 0 {
-			if err == nil {
-				err = errors.New("nothing was read")
-			}
-			return 0, err
-		}
-		c.known = true
-		begun := &begun{Conn: c.Conn, first: first[:]}
-		c.Conn = begun
-		if first[0] == handshakeRecord {
-			c.Conn = tls.Server(begun, c.config)
-		}
+	if t := c.secure.Load(); t != nil {
+		return t.Read(p)
 	}
-	return c.Conn.Read(p)
+	if c.known || c.config == nil {
+		return c.Conn.Read(p)
+	}
+	var first [1]byte
+	n, err := c.Conn.Read(first[:])
+	if n == 0 {
+		if err == nil {
+			err = errors.New("nothing was read")
+		}
+		return 0, err
+	}
+	c.known = true
+	if first[0] != handshakeRecord {
+		p[0] = first[0]
+		return 1, nil
+	}
+	t := tls.Server(&begun{Conn: c.Conn, first: first[:]}, c.config)
+	c.secure.Store(t)
+	return t.Read(p)
+}
+
+// Write implements net.Conn.
+func (c *sniffed) Write(p []byte) (int, error) {
+	if t := c.secure.Load(); t != nil {
+		return t.Write(p)
+	}
+	return c.Conn.Write(p)
+}
+
+// Close implements net.Conn.
+func (c *sniffed) Close() error {
+	if t := c.secure.Load(); t != nil {
+		return t.Close()
+	}
+	return c.Conn.Close()
 }
 
 // begun is a connection of which the first bytes have been read.

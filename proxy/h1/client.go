@@ -32,8 +32,7 @@ type clientConn struct {
 
 	adjust    wire.AdjustName // of this request, nil = names as they are
 	remaining int64
-	parked    int64  // when it was put into the pool, of the loop's clock
-	before    uint64 // bytes that the system had taken before this request
+	parked    int64 // when it was put into the pool, of the loop's clock
 	searched  int
 	state     clientState
 	informed  uint8
@@ -108,12 +107,7 @@ func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 	cc.ex, cc.state, cc.reused = ex, clientHead, reused
 	cc.answered, cc.sent, cc.chunked, cc.headOnly = false, false, false, false
 	cc.informed, cc.searched = 0, 0
-	cc.before = cc.c.BytesWritten()
 }
-
-// unsent says that nothing of the request has left: what arrives is not its answer, and it may be sent elsewhere, whatever it asks
-// for.
-func (cc *clientConn) unsent() bool { return cc.c.BytesWritten() == cc.before }
 
 // park puts an idle connection into the pool.
 func (cc *clientConn) park() {
@@ -172,8 +166,6 @@ func (cc *clientConn) lost() proxy.Fault {
 	switch {
 	case cc.answered:
 		return proxy.FaultReset
-	case cc.reused && cc.unsent():
-		return proxy.FaultUnprocessed
 	case cc.reused:
 		return proxy.FaultStale
 	}

@@ -61,6 +61,7 @@ type serviceMonitor struct {
 			Port     string `json:"port"`
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
+			Token    string `json:"bearerTokenFile"`
 		} `json:"endpoints"`
 	} `json:"spec"`
 }

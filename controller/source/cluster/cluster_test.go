@@ -117,7 +117,7 @@ func (r *recorder) wantVersion(t *testing.T, name, version string) {
 	t.Helper()
 	r.until(t, name+" is "+version, func() bool {
 		o, ok := r.latest[name].Object.(metav1.Object)
-		return ok && o.GetAnnotations()["test.openshift.io/v"] == version
+		return ok && o.GetAnnotations()["router.openshift.io/cookie_name"] == version
 	})
 }
 
@@ -153,7 +153,7 @@ func metaOf(namespace, name string, pairs ...string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i] == "v" {
-			m.Annotations = map[string]string{"test.openshift.io/v": pairs[i+1]}
+			m.Annotations = map[string]string{"router.openshift.io/cookie_name": pairs[i+1]}
 			continue
 		}
 		if m.Labels == nil {

@@ -1,13 +1,13 @@
 package cluster
 
 import (
-	"strings"
-
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"turnout/controller/translate"
 )
 
 // trim takes from an object what the router does not read. There are ten thousands of
@@ -17,7 +17,7 @@ func trim(object runtime.Object) {
 	switch o := object.(type) {
 	case *routev1.Route:
 		o.TypeMeta = metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
-		o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, ofOpenShift))
+		o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, translate.Reads))
 	case *corev1.Service:
 		trimService(o)
 	case *discoveryv1.EndpointSlice:
@@ -67,13 +67,6 @@ func only(all map[string]string, wanted func(key string) bool) map[string]string
 		}
 	}
 	return kept
-}
-
-// ofOpenShift reports whether an annotation has a prefix in the domain openshift.io, as
-// all that the router reads have.
-func ofOpenShift(key string) bool {
-	prefix, _, _ := strings.Cut(key, "/")
-	return prefix == "openshift.io" || strings.HasSuffix(prefix, ".openshift.io")
 }
 
 // idledAt is the annotation of a service whose pods were stopped until it is used.

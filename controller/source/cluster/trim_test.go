@@ -29,8 +29,11 @@ func TestTrim(t *testing.T) {
 	mixed := map[string]string{
 		"kubectl.kubernetes.io/last-applied-configuration": "long", "example.com/x": "y", "notopenshift.io/x": "y", "plain": "y",
 		"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "openshift.io/host.generated": "true",
+		"haproxy.router.openshift.io/unknown": "y", "turnout.router/health-check-path": "/",
 	}
-	ours := map[string]string{"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "openshift.io/host.generated": "true"}
+	ours := map[string]string{
+		"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "turnout.router/health-check-path": "/",
+	}
 	idled := map[string]string{"idling.alpha.openshift.io/idled-at": "2026"}
 	ports := []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(8080)}}
 	spec := routev1.RouteSpec{Host: "h", TLS: &routev1.TLSConfig{Key: "k"}}

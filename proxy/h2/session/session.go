@@ -90,13 +90,9 @@ type Session struct {
 	resets   budget
 
 	// Sending.
-	window     int64  // of the connection
-	grants     uint32 // WINDOW_UPDATEs of the connection that have come
-	initial    int64  // window of a new stream
-	maxOpen    int64  // streams this side may have open
-	assumed    int64  // and before the peer has said so
-	cut        int    // see Cut
-	probing    bool   // a PING of Probe is out
+	window     int64 // of the connection
+	initial    int64 // window of a new stream
+	maxOpen    int64 // streams this side may have open
 	lastOwn    uint32
 	sent       uint64 // bytes of DATA, of all streams
 	updates    int    // WINDOW_UPDATEs that DATA frames have paid for
@@ -128,7 +124,7 @@ const (
 func (s *Session) Start(cfg *Config, host Host, out Output) {
 	*s = Session{
 		cfg: cfg, host: host, out: out, greeted: cfg.Client,
-		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams, assumed: unsettledStreams,
+		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams,
 		frames: newBudget(frameBurst, framesPerSecond), resets: newBudget(resetBurst, resetsPerSecond),
 	}
 	s.dec = hpack.NewDecoder(tableSize, func(f hpack.HeaderField) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func Start(t testing.TB, cfg Config) *Router {
 	args := append([]string{
 		"run", "--http-addr", cfg.IP + ":80", "--https-addr", cfg.IP + ":443", "--admin-addr", cfg.IP + ":1936",
 	}, cfg.Args...)
+	if !slices.Contains(cfg.Args, "--stats-user") {
+		args = append(args, "--admin-open") // tests of logins give a user
+	}
 	var err error
 	r.Process, err = process.Start(process.Spec{Path: cfg.Binary, Args: args, Env: cfg.Env, Output: r.Log})
 	if err != nil {
