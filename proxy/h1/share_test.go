@@ -45,7 +45,7 @@ func TestRouteHasItsShare(t *testing.T) {
 		}
 	}
 	r.wantStatus(r.say(get), 200)
-	c = r.say(ask) // two are left
+	c = r.say(ask)                                // two are left
 	slow.Conns[most-1].Write([]byte(ok("again"))) // the connection used last
 	r.net.Run()
 	r.wantStatus(c, 200)
