@@ -13,6 +13,7 @@ import (
 
 	"turnout/controller/admit"
 	"turnout/controller/source"
+	"turnout/internal/bound"
 	"turnout/routing/keypair"
 )
 
@@ -115,6 +116,9 @@ func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TL
 		_, err = keypair.Parse([]byte(out.Certificate), []byte(out.Key))
 	}
 	if err != nil {
+		if errors.Is(err, keypair.ErrLongChain) {
+			s.cfg.Bounds.Reached(bound.CertificateChain)
+		}
 		return nil, nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}
 	}
 	return out, parsed, v
@@ -125,7 +129,11 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 	if s.cfg.Options.SkipExtendedValidation {
 		return in, nil, admit.Verdict{Admitted: true}
 	}
-	return admit.TLS(in, s.cfg.Clock(), &s.authorities)
+	out, parsed, v := admit.TLS(in, s.cfg.Clock(), &s.authorities)
+	if v.LongChain {
+		s.cfg.Bounds.Reached(bound.CertificateChain)
+	}
+	return out, parsed, v
 }
 
 // externalName returns the name of the secret with the certificate, "" for none.

@@ -11,6 +11,7 @@ import (
 
 	"turnout/controller/admit"
 	"turnout/controller/translate"
+	"turnout/internal/bound"
 	"turnout/routing"
 )
 
@@ -232,6 +233,9 @@ func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
 		byKey[r.tableKey()] = r
 	}
 	for _, rejection := range rejections {
+		if rejection.LongChain {
+			s.cfg.Bounds.Reached(bound.CertificateChain)
+		}
 		if r := byKey[rejection.Key]; r != nil {
 			r.verdict = admit.Verdict{Reason: rejection.Reason, Message: rejection.Message}
 			r.served, r.result = false, nil

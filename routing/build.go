@@ -1,6 +1,11 @@
 package routing
 
-import "hash/maphash"
+import (
+	"errors"
+	"hash/maphash"
+
+	"turnout/routing/keypair"
+)
 
 // builder makes one table. What it shares with the table it began with is copied
 // before it is changed.
@@ -53,7 +58,7 @@ func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
 	c, err := b.parse(spec, prev)
 	if err != nil {
 		b.delete(spec.RouteKey)
-		return &Rejection{Key: spec.RouteKey, Reason: ReasonCertificate, Message: err.Error()}
+		return &Rejection{Key: spec.RouteKey, Reason: ReasonCertificate, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
 	}
 	r := b.route(spec, old, c)
 	current, there := b.keyed(spec.RouteKey)

@@ -187,6 +187,8 @@ type Rejection struct {
 	Key     RouteKey
 	Reason  string // stable, such as ReasonCertificate
 	Message string // for people
+
+	LongChain bool // the certificate chain is longer than keypair.MaxChain
 }
 
 // ReasonCertificate is the reason of a Rejection for a certificate or key that

@@ -47,6 +47,8 @@ type Verdict struct {
 	Admitted bool
 	Reason   string // one of the reasons; "" when admitted without reserve
 	Message  string // for people; "" when admitted without reserve
+
+	LongChain bool // not admitted because the certificate chain is longer than keypair.MaxChain
 }
 
 func rejected(reason, message string) Verdict { return Verdict{Reason: reason, Message: message} }

@@ -27,7 +27,9 @@ func TLS(config *routev1.TLSConfig, now time.Time, known *Authorities) (out *rou
 	}
 	c := checkTLS(config, now, known)
 	if len(c.errs) > 0 {
-		return nil, nil, rejected(ReasonInvalid, c.errs.ToAggregate().Error())
+		v = rejected(ReasonInvalid, c.errs.ToAggregate().Error())
+		v.LongChain = c.longChain
+		return nil, nil, v
 	}
 	return c.out, c.parsed, Verdict{Admitted: true}
 }
@@ -39,6 +41,8 @@ type tlsCheck struct {
 	parsed *tls.Certificate // nil = there is no certificate, or it cannot be used
 	errs   field.ErrorList
 	known  *Authorities
+
+	longChain bool // one of errs is about the length of the chain
 }
 
 // fail notes that a field is wrong, without its value.
@@ -189,6 +193,10 @@ func (c *tlsCheck) join(cert, key *pemText, cas *bundle) bool {
 		for _, part := range cas.certificates {
 			c.parsed.Certificate = append(c.parsed.Certificate, part.Raw)
 		}
+	}
+	if err := keypair.Bounded(c.parsed.Certificate); err != nil {
+		c.parsed, c.longChain = nil, true
+		c.fail("certificate", "certificate", err)
 	}
 	return true
 }

@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -45,14 +46,17 @@ func Belongs(key any, leaf *x509.Certificate) bool {
 }
 
 // Parse is tls.X509KeyPair: certificates the leaf first, and the key of the leaf. It accepts and refuses the same, but for
-// what Usable refuses, and returns the same errors. The private key of an RSA certificate is a *Key.
+// what Usable and Bounded refuse, and returns the same errors. The private key of an RSA certificate is a *Key.
 func Parse(certificates, key []byte) (tls.Certificate, error) {
-	if pair, ok := parseRSA(certificates, key); ok {
-		return pair, nil
+	pair, ok := parseRSA(certificates, key)
+	var err error
+	if !ok {
+		if pair, err = tls.X509KeyPair(certificates, key); err == nil {
+			err = Usable(pair.Leaf)
+		}
 	}
-	pair, err := tls.X509KeyPair(certificates, key)
 	if err == nil {
-		err = Usable(pair.Leaf)
+		err = Bounded(pair.Certificate)
 	}
 	if err != nil {
 		return tls.Certificate{}, err
@@ -66,6 +70,25 @@ const (
 	minServed = 1024
 	maxServed = maxBits
 )
+
+// MaxChain is how many bytes of certificates are served at most, the leaf with all of its chain. Each handshake that is not
+// complete may hold as much, and clients refuse little more (OpenSSL: 100 KiB).
+const MaxChain = 64 << 10
+
+// ErrLongChain is the kind of errors about chains above MaxChain.
+var ErrLongChain = errors.New("certificate chain too long")
+
+// Bounded fails, with an ErrLongChain, if a chain is longer than MaxChain.
+func Bounded(chain [][]byte) error {
+	size := 0
+	for _, der := range chain {
+		size += len(der)
+	}
+	if size > MaxChain {
+		return fmt.Errorf("%w: %d bytes in %d certificates; allowed: %d bytes", ErrLongChain, size, len(chain), MaxChain)
+	}
+	return nil
+}
 
 // Usable fails if leaf parses, and handshakes with it would fail all the same or cost others too much.
 func Usable(leaf *x509.Certificate) error {
