@@ -3,6 +3,7 @@ package tlsmux
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -15,11 +16,12 @@ const maxSpare = 64 << 10
 // and one request of 16 KiB it would hold 25 KiB for as long as it lives. Here a connection has such a buffer while it
 // reads, and keeps it only while part of a record or plaintext that nobody has taken is in it.
 //
-// That reaches into a tls.Conn, and is the only thing that does. It changes fields in one way: an empty buffer becomes
-// another empty one. Where a tls.Conn does not have the fields known here, by name and type, nothing is lent and
+// That reaches into a tls.Conn, and is the only thing that does. It changes fields in two ways: an empty buffer becomes
+// another empty one, and the certificates of the peer are forgotten when nobody reads them any more. Where a tls.Conn does not have the fields known here, by name and type, nothing is lent and
 // connections keep what they have; a test fails then. See docs/decisions/0008-lent-buffers.md.
 type buffers struct {
 	raw, input, hand uintptr // places of the fields in a tls.Conn
+	peers, chains    uintptr
 	known            bool
 	spare            sync.Pool // of *bytes.Buffer, empty
 }
@@ -34,10 +36,30 @@ func newBuffers() *buffers {
 		}
 		return f.Offset
 	}
-	b.raw = place("rawInput", reflect.TypeFor[bytes.Buffer]()) // records as they come
-	b.input = place("input", reflect.TypeFor[bytes.Reader]())  // plaintext of one of them, decrypted in its place
-	b.hand = place("hand", reflect.TypeFor[bytes.Buffer]())    // handshake messages
+	b.raw = place("rawInput", reflect.TypeFor[bytes.Buffer]())                   // records as they come
+	b.input = place("input", reflect.TypeFor[bytes.Reader]())                    // plaintext of one of them, decrypted in its place
+	b.hand = place("hand", reflect.TypeFor[bytes.Buffer]())                      // handshake messages
+	b.peers = place("peerCertificates", reflect.TypeFor[[]*x509.Certificate]())  // what the peer sent
+	b.chains = place("verifiedChains", reflect.TypeFor[[][]*x509.Certificate]()) // made of it
 	return b
+}
+
+// kept is how many bytes the buffers of c have room for. c must not be in use.
+func (b *buffers) kept(c *tls.Conn) int {
+	if b == nil || !b.known {
+		return 0
+	}
+	return field[bytes.Buffer](c, b.raw).Cap() + field[bytes.Buffer](c, b.hand).Cap()
+}
+
+// forgetPeer drops the certificates of the peer of c, whose handshake is complete and whose ConnectionState nobody asks for
+// again: they are several times as large in memory as they were on the wire, for as long as the connection lasts.
+func (b *buffers) forgetPeer(c *tls.Conn) {
+	if b == nil || !b.known {
+		return
+	}
+	*field[[]*x509.Certificate](c, b.peers) = nil
+	*field[[][]*x509.Certificate](c, b.chains) = nil
 }
 
 func field[T any](c *tls.Conn, place uintptr) *T { return (*T)(unsafe.Add(unsafe.Pointer(c), place)) }

@@ -95,7 +95,7 @@ func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientIn
 	layer := newLayer(c, cl.cfg.Workers)
 	layer.tls = tls.Client(&layer.wire, cfg)
 	startHandshake(handshakeConfig{
-		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: cl.cfg.Timeout,
+		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: cl.cfg.Timeout, most: maxEndpointFlight,
 		done: func(err error) {
 			if err != nil {
 				done(ClientInfo{}, &EndpointError{err})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/routing/keypair"
 )
 
 // Reasons for the end of a handshake besides the errors of crypto/tls and of the connection.
@@ -14,6 +15,15 @@ var (
 	ErrHandshakeTimeout = errors.New("TLS handshake timed out")
 	// ErrShed: the connection was the oldest unfinished one when there were too many.
 	ErrShed = errors.New("closed because too many connections wait for their TLS handshake")
+	// ErrLongFlight: the peer sent more than a handshake needs.
+	ErrLongFlight = errors.New("the TLS handshake of the peer is too long")
+)
+
+// Bounds of what peers may send in a handshake, in bytes on the wire: clients behind their ClientHello, that is mostly their
+// certificates, and endpoints.
+const (
+	maxClientFlight   = 48 << 10
+	maxEndpointFlight = keypair.MaxChain + 16<<10
 )
 
 // errGivenUp: nobody waits for the result of the handshake any more.
@@ -42,6 +52,8 @@ type handshake struct {
 	in      []byte   // from the wire, not read yet
 	out     []byte   // to the wire
 	eof     bool     // nothing follows in
+	left    int      // bytes that may still be read
+	first   int      // bytes of the first flight
 	quit    bool     // the next step is the last one and has nothing to do but end
 	ended   bool     // the coroutine has
 	err     error    // why it failed
@@ -55,6 +67,8 @@ type handshake struct {
 	busy     bool        // submitted
 	begun    bool        // the first step was made
 	over     bool        // done was called
+	held     int         // bytes that are counted as held
+	holds    func(delta int)
 }
 
 // handshakeConfig is what a handshake is about.
@@ -66,6 +80,10 @@ type handshakeConfig struct {
 	layer   *Layer // conn has to read and write layer.wire
 	timeout time.Duration
 	first   []byte // what was read already; copied
+	most    int    // bytes that the peer may send behind first; more is ErrLongFlight
+	// holds is told on the loop by how many bytes what is held for the handshake has changed; it may fail the handshake.
+	// nil = nobody is told.
+	holds func(delta int)
 	// done is called on the loop, not before startHandshake has returned: with nil after the layer was set, and then sets
 	// the handler; else with the reason, and the connection is closed or closing.
 	done func(error)
@@ -75,7 +93,7 @@ type handshakeConfig struct {
 func startHandshake(cfg handshakeConfig) *handshake {
 	h := &handshake{
 		workers: cfg.workers, turns: cfg.turns, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, done: cfg.done,
-		in: append([]byte(nil), cfg.first...),
+		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first), holds: cfg.holds,
 	}
 	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
 	h.layer.wire.hs = h
@@ -85,8 +103,37 @@ func startHandshake(cfg handshakeConfig) *handshake {
 	h.conn.Pause()
 	h.conn.SetHandler(h)
 	h.workers.running.Add(1)
+	h.count()
 	h.submit()
 	return h
+}
+
+// bytesOfHandshake is what crypto/tls, with the stack that it computes on, holds beside its buffers for a handshake that has
+// begun, about.
+const bytesOfHandshake = 32 << 10
+
+// smallFlight is what a flight of a server may have in bytes without being counted as waiting.
+const smallFlight = 16 << 10
+
+// count counts what is held for the handshake. It is called on the loop, while nothing is being computed.
+func (h *handshake) count() {
+	if h.holds == nil {
+		return
+	}
+	n := 0
+	if !h.over {
+		n = cap(h.in) + cap(h.out) + h.workers.buffers.kept(h.layer.tls)
+		if h.begun {
+			n += bytesOfHandshake + 2*h.first // crypto/tls keeps the ClientHello, and may keep the transcript
+		}
+		if waits := h.conn.Pending(); waits > smallFlight { // else it goes out at the end of the turn
+			n += waits
+		}
+	}
+	if delta := n - h.held; delta != 0 {
+		h.held = n
+		h.holds(delta)
+	}
 }
 
 // submit has the next step computed.
@@ -172,8 +219,13 @@ func (h *handshake) read(p []byte) (int, error) {
 		}
 	}
 	n := h.layer.wire.rec.next(h.in, len(p))
+	if h.left -= n; h.left < 0 {
+		return 0, ErrLongFlight
+	}
 	copy(p, h.in[:n])
-	h.in = h.in[n:]
+	if h.in = h.in[n:]; len(h.in) == 0 {
+		h.in = nil
+	}
 	return n, nil
 }
 
@@ -199,6 +251,12 @@ func (h *handshake) stepped() {
 	}
 	h.timer.Reset(time.Duration(max(h.deadline-h.loop.Now(), 0)))
 	h.flush()
+	if b := h.workers.buffers; b.kept(h.layer.tls) > smallFlight {
+		b.takeBack(h.layer.tls, nil)
+	}
+	if h.count(); h.over {
+		return
+	}
 	h.conn.Resume() // to be given what it waits for
 }
 
@@ -219,7 +277,9 @@ func (h *handshake) late() {
 func (h *handshake) flush() int {
 	n := len(h.out)
 	h.conn.Write(h.out)
-	h.out = h.out[:0]
+	if h.out = h.out[:0]; cap(h.out) > smallFlight {
+		h.out = nil
+	}
 	return n
 }
 
@@ -244,7 +304,7 @@ func (h *handshake) finish() {
 	w := &h.layer.wire
 	w.hs = nil
 	if len(h.in) > 0 { // what came behind the last message of the handshake
-		w.held = h.in
+		w.held = append([]byte(nil), h.in...)
 	}
 	h.layer.buffers.takeBack(h.layer.tls, nil)
 	h.conn.SetLayer(h.layer)
@@ -265,6 +325,7 @@ func (h *handshake) fail(err error) {
 func (h *handshake) end(err error) {
 	h.over = true
 	h.timer.Stop()
+	h.count()
 	h.dispose()
 	h.done(err)
 }
@@ -295,6 +356,9 @@ func (h *handshake) Data(c *reactor.Conn, p []byte) int {
 	}
 	c.Pause()
 	h.in = append(h.in, p...)
+	if h.count(); h.over {
+		return len(p)
+	}
 	h.submit()
 	return len(p)
 }

@@ -32,6 +32,9 @@ type Config struct {
 	// MaxPending bounds the connections whose handshake is not complete; beyond it the oldest of the same loop is closed.
 	// Default 10,000.
 	MaxPending int
+	// HandshakeMemory bounds the bytes that are held for handshakes that are not complete; beyond it the oldest of the same
+	// loop are closed. Default 64 MiB.
+	HandshakeMemory int
 	// StrictSNI refuses server names for which there is no certificate, neither of a route nor the default one.
 	StrictSNI bool
 	// Terminated returns the handler of a connection whose handshake is complete and whose layer is set; nil closes it.
@@ -106,6 +109,7 @@ type lane struct {
 	loop        *reactor.Loop
 	turns       *turns
 	first, last *entry
+	held        int // bytes, for handshakes
 }
 
 // NewMux checks the configuration.
@@ -116,8 +120,8 @@ func NewMux(cfg Config) (*Mux, error) {
 		err = errors.New("config has no Store")
 	case cfg.Terminated == nil || cfg.Passthrough == nil:
 		err = errors.New("config has no Terminated or no Passthrough")
-	case cfg.InspectDelay < 0 || cfg.HandshakeTimeout < 0 || cfg.MaxPending < 0:
-		err = errors.New("config has a negative InspectDelay, HandshakeTimeout or MaxPending")
+	case cfg.InspectDelay < 0 || cfg.HandshakeTimeout < 0 || cfg.MaxPending < 0 || cfg.HandshakeMemory < 0:
+		err = errors.New("config has a negative InspectDelay, HandshakeTimeout, MaxPending or HandshakeMemory")
 	}
 	if err == nil && cfg.Workers == nil {
 		cfg.Workers, err = NewWorkers(WorkersConfig{})
@@ -136,6 +140,9 @@ func NewMux(cfg Config) (*Mux, error) {
 	}
 	if cfg.MaxPending == 0 {
 		cfg.MaxPending = 10_000
+	}
+	if cfg.HandshakeMemory == 0 {
+		cfg.HandshakeMemory = 64 << 20
 	}
 	m := &Mux{cfg: cfg}
 	m.lanes.Store(&[]*lane{})
@@ -178,6 +185,7 @@ func (m *Mux) lane(loop *reactor.Loop) *lane {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ln := &lane{loop: loop, turns: m.cfg.Workers.turnsOf(loop)}
+	loop.CountHeld(reactor.HeldHandshakes, func() int { return ln.held })
 	old := *m.lanes.Load()
 	lanes := append(old[:len(old):len(old)], ln)
 	m.lanes.Store(&lanes)
@@ -255,6 +263,23 @@ func (e *entry) fail(err error) {
 	}
 	if e.mux.cfg.Failed != nil {
 		e.mux.cfg.Failed(e.conn, e.info, err)
+	}
+}
+
+// holds counts what is held for the handshake, and makes room.
+func (e *entry) holds(delta int) {
+	ln, m := e.lane, e.mux
+	most := m.cfg.HandshakeMemory / len(*m.lanes.Load())
+	if ln.held += delta; delta <= 0 || ln.held <= most {
+		return
+	}
+	for old := ln.first; old != nil && ln.held > most-most/8; {
+		next := old.next
+		if old.hs != nil {
+			m.cfg.Bounds.Reached(bound.HandshakeMemory)
+			old.shed()
+		}
+		old = next
 	}
 }
 
@@ -360,12 +385,13 @@ func (e *entry) act(d *decision, p []byte) int {
 		e.refuse(AlertUnrecognizedName, ErrStrictSNI)
 		return len(p)
 	}
+	e.parser = HelloParser{}
 	layer := newLayer(e.conn, cfg.Workers)
 	layer.wire.serverName = e.info.ServerName
 	layer.wire.certificate = e.info.Certificate
 	h := handshakeConfig{
 		workers: cfg.Workers, work: workOf(e.info.Certificate), conn: e.conn, layer: layer,
-		timeout: cfg.HandshakeTimeout, first: p, done: e.established,
+		timeout: cfg.HandshakeTimeout, first: p, most: maxClientFlight, holds: e.holds, done: e.established,
 	}
 	if d.resumes {
 		h.work = WorkResumed
@@ -391,6 +417,7 @@ func (e *entry) established(err error) {
 	if len(cs.PeerCertificates) > 0 {
 		i.Client = cs.PeerCertificates[0]
 	}
+	e.hs.layer.buffers.forgetPeer(e.hs.layer.tls)
 	e.mux.stats.Terminated.Add(1)
 	if i.Resumed {
 		e.mux.stats.Resumed.Add(1)

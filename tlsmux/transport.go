@@ -88,8 +88,8 @@ func (l *Layer) Stash() {
 	}
 }
 
-// Held implements reactor.Layer. What crypto/tls has of an incomplete record is not known.
-func (l *Layer) Held() int { return cap(l.wire.held) }
+// Held implements reactor.Layer.
+func (l *Layer) Held() int { return cap(l.wire.held) + l.buffers.kept(l.tls) }
 
 // Read implements reactor.Layer.
 func (l *Layer) Read(p []byte) (int, error) {

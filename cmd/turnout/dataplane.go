@@ -230,6 +230,7 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	d.anonymous = d.cfg.Identities.Of(nil)
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI, Bounds: d.cfg.Bounds,
+		HandshakeMemory: d.cfg.Limits.heldBytes(d.cfg.MemoryLimit, 1) / 2,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {

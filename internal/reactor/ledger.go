@@ -20,12 +20,13 @@ const (
 	HeldStreams             // bytes that wait in streams of HTTP/2
 	HeldBodies              // bodies of requests that may have to be sent again
 	HeldSpare               // empty buffers for what comes next; not counted against Config.HeldBytes
+	HeldHandshakes          // TLS handshakes that are not complete; they have a bound of their own
 	Helds                   // how many there are
 )
 
 // String is the word for h in metrics.
 func (h Held) String() string {
-	return [...]string{"input", "output", "layers", "streams", "bodies", "spare", "other"}[min(h, Helds)]
+	return [...]string{"input", "output", "layers", "streams", "bodies", "spare", "handshakes", "other"}[min(h, Helds)]
 }
 
 // ErrHeld ends Conns of peers that hold more memory than others when the loop may hold no more (Config.HeldBytes).
