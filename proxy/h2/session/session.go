@@ -260,10 +260,21 @@ func (s *Session) end(err *Error) {
 	}
 }
 
-// Abandon ends the session because its connection is gone: nothing is written.
+// Abandon ends the session because its connection is gone: nothing is written. A client's streams whose exchange is complete but
+// for what waits here for Resume go on until that was presented: an answer that came whole is not lost because whoever gets it
+// takes it slowly.
 func (s *Session) Abandon() {
-	if !s.over {
-		s.end(&Error{wire.Cancel, "the connection is gone"})
+	if s.over {
+		return
+	}
+	s.over, s.err = true, &Error{wire.Cancel, "the connection is gone"}
+	for i := len(s.open) - 1; i >= 0; i-- {
+		if i >= len(s.open) { // the end of one stream may have ended others
+			continue
+		}
+		if st := s.open[i]; !(s.cfg.Client && st.sendEnd && st.recvEnd && !st.told) {
+			st.close(wire.Cancel, false)
+		}
 	}
 }
 
