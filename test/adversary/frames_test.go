@@ -90,7 +90,7 @@ func (s *side) takeSettings(f *http2.SettingsFrame) {
 			s.most = t.most
 		}
 		if t.window >= 0 {
-			for _, st := range s.order {
+			for _, st := range s.flows { // DATA of those that were reset here may be on its way
 				st.granted += t.window - s.own
 			}
 			s.own = t.window
@@ -190,7 +190,7 @@ func (s *side) takeData(st *flow, f *http2.DataFrame) {
 		s.failf("DATA of stream %d, which does not exist", f.StreamID)
 		return
 	}
-	if st.granted -= n; st.granted < 0 {
+	if st.granted -= n; st.granted < 0 && n > 0 { // SETTINGS may have taken more away than was left
 		s.failf("the router sent %d bytes more than the window of stream %d", -st.granted, st.id)
 	}
 	if st.remoteEnd || st.resetThere {

@@ -14,7 +14,7 @@ import (
 
 // peaceful are the hosts that bystanders use: their pods keep the rules. The adversary uses those named shared, recycle and few
 // as well, and has routes of its own to the addresses behind both.
-var peaceful = []string{"own1.test", "own2.test", "shared1.test", "shared2.test", "few.test", "both1.test", "both2.test"}
+var peaceful = []string{"own1.test", "own2.test", "shared1.test", "shared2.test", "recycle.test", "few.test", "both1.test", "both2.test"}
 
 // contested are the hosts that the adversary uses.
 var contested = []string{"shared1.test", "shared2.test", "recycle.test", "few.test", "evil1.test", "evil2.test", "queue.test", "redirect.test", "none.test"}
