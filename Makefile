@@ -140,8 +140,9 @@ rollouts: ## replace pods for 60 s under load and count what goes wrong
 RUNS ?= 5000
 SEED ?= 1
 .PHONY: adversary
-adversary: ## random clients and pods that break their promises, in virtual time, and what becomes of others (2 minutes)
+adversary: build ## random clients and pods that break the rules in virtual time, then attacks over real sockets: what others notice (5 minutes)
 	$(GO) test -count 1 -timeout 10m -v -run '^TestAdversary$$|^TestOnceFailed$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 100s
+	$(GO) run ./bench/adversary -turnout bin/turnout
 
 # CHAOS holds flags: make chaos CHAOS=-clock
 CHAOS ?=

@@ -1,0 +1,170 @@
+// Command adversary runs a router with a memory limit of 256 MiB, attacks it over real sockets in one way after the other, and
+// looks at what others notice:
+//
+//	go run ./bench/adversary -turnout bin/turnout
+//	go run ./bench/adversary -turnout bin/turnout -only leavers
+//
+// Bystanders ask for pages over HTTP/1.1 and HTTP/2 on other routes, and where an attack is about what they share with it, on the same
+// one. None of their requests may fail, 99 of 100 must be answered within three times the quiet time, and the resident memory
+// of the router may be at most a fifth above the limit. Where an attack has a promise of its own (descriptors, probes, requests to
+// a pod that vanished), that is looked at as well.
+//
+// The attackers are a process of their own that has a lower priority than the bystanders; all of it is on loopback, and ends by itself
+// after less than three minutes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"turnout/bench/site"
+)
+
+type options struct {
+	turnout string
+	seconds int           // of an attack
+	floor   time.Duration // p99 may always be that
+	only    string        // name of one attack
+	verbose bool
+
+	attack  string // this process attacks
+	targets targets
+}
+
+// The memory limit of the router, and what it may take of the system, in bytes.
+const (
+	memoryLimit = 256 << 20
+	mostMemory  = memoryLimit * 6 / 5
+)
+
+// slower is how much longer than when it is quiet a bystander may wait, for 99 of 100 requests.
+const slower = 3
+
+func main() {
+	var o options
+	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
+	flag.IntVar(&o.seconds, "seconds", 4, "how long an attack goes on")
+	flag.DurationVar(&o.floor, "floor", 5*time.Millisecond, "p99 of bystanders that is always fast enough")
+	flag.StringVar(&o.only, "only", "", "make this attack only")
+	flag.BoolVar(&o.verbose, "v", false, "print what the attackers say")
+	flag.StringVar(&o.attack, "attack", "", "for the command itself: be the attackers")
+	flag.StringVar(&o.targets.HTTP, "http", "", "for the command itself: where the router serves")
+	flag.StringVar(&o.targets.HTTPS, "https", "", "for the command itself: where it serves TLS")
+	flag.StringVar(&o.targets.Admin, "admin", "", "for the command itself: its admin port")
+	flag.Parse()
+	os.Exit(site.Main("adversary", func(ctx context.Context) (bool, error) {
+		if o.attack != "" {
+			return true, beAttackers(ctx, &o)
+		}
+		return run(ctx, &o, os.Stdout)
+	}))
+}
+
+// outcome is what an attack did to others.
+type outcome struct {
+	figures
+
+	resident int64 // most of it
+	slow     bool  // p99 was too long
+	wrong    []string
+}
+
+// run makes the attacks and reports whether all were withstood.
+func run(ctx context.Context, o *options, out io.Writer) (bool, error) {
+	r, err := startRig(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer r.close()
+	quiet, err := r.watch(ctx, time.Duration(o.seconds)*time.Second, "own")
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(out, "%-22s %8s %6s %9s %9s %9s\n", "", "requests", "failed", "p50", "p99", "resident")
+	row := func(name string, oc *outcome) {
+		fmt.Fprintf(out, "%-22s %8d %6d %9v %9v %6.0f MiB\n", name, oc.requests, oc.failed, oc.at(50), oc.at(99), float64(oc.resident)/(1<<20))
+	}
+	row("quiet", quiet)
+	if quiet.failed > 0 {
+		return false, fmt.Errorf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first)
+	}
+	passed := true
+	for i := range attacks {
+		a := &attacks[i]
+		if o.only != "" && a.name != o.only {
+			continue
+		}
+		oc, err := r.withstand(ctx, a, &quiet.figures)
+		if err == nil && oc.slow && len(oc.wrong) == 1 {
+			fmt.Fprintf(out, "%-22s once more: p99 was %v\n", a.name, oc.at(99)) // others use the machine as well
+			oc, err = r.withstand(ctx, a, &quiet.figures)
+		}
+		if err != nil {
+			return false, err
+		}
+		row(a.name, oc)
+		for _, w := range oc.wrong {
+			passed = false
+			fmt.Fprintf(out, "  %s\n", w)
+		}
+	}
+	return passed, nil
+}
+
+// withstand makes one attack.
+func (r *rig) withstand(ctx context.Context, a *attack, quiet *figures) (*outcome, error) {
+	before, err := r.router.Descriptors()
+	if err != nil {
+		return nil, err
+	}
+	attacked, end := context.WithCancel(ctx)
+	defer end()
+	attackers, err := r.startAttackers(attacked, a)
+	if err != nil {
+		return nil, err
+	}
+	length := time.Duration(max(r.o.seconds, a.seconds)) * time.Second
+	var also []string
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		if a.meanwhile != nil {
+			also = a.meanwhile(attacked, r, length)
+		}
+	}()
+	oc, err := r.watch(ctx, length, slices.Concat([]string{"own"}, a.share)...)
+	<-checked
+	end()
+	attackers.Kill()
+	if r.o.verbose {
+		fmt.Fprintln(os.Stderr, attackers.Tail())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.after != nil {
+		also = append(also, a.after(ctx, r, before)...)
+	}
+	oc.wrong = append(oc.judge(quiet, r.o.floor), also...)
+	return oc, nil
+}
+
+// judge says what bystanders must not have noticed.
+func (oc *outcome) judge(quiet *figures, floor time.Duration) (wrong []string) {
+	if oc.failed > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d of %d requests of others failed, first: %s", oc.failed, oc.requests, oc.first))
+	}
+	if most := max(slower*quiet.at(99), floor); oc.at(99) > most {
+		oc.slow = true
+		wrong = append(wrong, fmt.Sprintf("1 of 100 requests of others took longer than %v", most))
+	}
+	if oc.resident > mostMemory {
+		wrong = append(wrong, fmt.Sprintf("the router took %d MiB, with a limit of %d", oc.resident>>20, int64(memoryLimit)>>20))
+	}
+	return wrong
+}
