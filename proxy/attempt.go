@@ -118,7 +118,7 @@ func (ex *Exchange) UpstreamFault(f Fault) {
 		ex.answer(503, ReasonOverload)
 	case FaultMalformed:
 		ex.answer(502, ReasonUpstreamHead)
-	case FaultTimeout:
+	case FaultTimeout, FaultSilent:
 		ex.answer(504, ReasonServerTimeout)
 	case FaultCanceled:
 		if ex.grpc() { // a deadline, most often, which the client knows as well
@@ -152,14 +152,20 @@ func (ex *Exchange) elsewhere() bool {
 // retry starts another attempt where that is legal: nothing was sent, or the connection
 // ended without an answer under a request that may be replayed (RFC 9110 section 9.2.2);
 // and where the pool's budget allows it. The first other endpoint after one that could not be connected is free:
-// the request reaches one endpoint, as it would have without the bad one.
+// the request reaches one endpoint, as it would have without the bad one. So is, up to a bound, what an endpoint says that it did
+// not process.
 func (ex *Exchange) retry(f Fault) bool {
-	if ex.attempts >= maxAttempts || ex.bodySent {
+	if f == FaultUnprocessed && !ex.bodySent && ex.unprocessed < maxUnprocessed { // legal for every method
+		ex.unprocessed++
+		ex.connect(false)
+		return true
+	}
+	if ex.attempts-ex.unprocessed >= maxAttempts || ex.bodySent {
 		return false
 	}
 	unconnected := f == FaultConnect || f == FaultTLS
-	replay := f == FaultStale || f == FaultUnanswered && !ex.replayed
-	if !unconnected && f != FaultUnprocessed && !(replay && ex.Replayable()) {
+	replay := f == FaultStale || (f == FaultUnanswered || f == FaultSilent) && !ex.replayed
+	if !unconnected && !(replay && ex.Replayable()) {
 		return false
 	}
 	if !(unconnected && ex.refused == 0) && !ex.route.Pool().Retry(ex.w.cfg.Clock.Now()) {
@@ -177,11 +183,8 @@ func (ex *Exchange) retry(f Fault) bool {
 	case FaultStale:
 		ex.connect(true)
 		return true
-	case FaultUnanswered:
+	case FaultUnanswered, FaultSilent:
 		return ex.elsewhere()
-	case FaultUnprocessed: // legal for every method
-		ex.connect(false)
-		return true
 	}
 	return false
 }

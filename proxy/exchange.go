@@ -78,6 +78,8 @@ type attemptState struct {
 	gzip     *compressor // of the response body, nil = it goes out as it is
 	attempts int
 
+	unprocessed int // attempts that an endpoint said it did not process
+
 	// What is remembered for the log.
 	status            int
 	detail            string

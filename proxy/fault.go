@@ -19,7 +19,7 @@ const (
 	FaultShutdown
 	// FaultRefused: a policy closes the client's whole connection, without an answer.
 	FaultRefused
-	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7).
+	// FaultUnprocessed: the peer says that it did nothing with the request (RFC 9113 section 8.7), or nothing of it was sent.
 	FaultUnprocessed
 	// FaultTLS: a connection stood, but no TLS session that can be trusted came about on it, so nothing was sent.
 	FaultTLS
@@ -33,9 +33,11 @@ const (
 	FaultInternal
 	// FaultExhausted: this process has no descriptor, memory or port for a connection, so nothing was sent. No endpoint is to blame.
 	FaultExhausted
+	// FaultSilent: a connection that others shared was given up because the endpoint gave no sign of life. It may have seen the request.
+	FaultSilent
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted", "silent"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

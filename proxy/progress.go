@@ -36,3 +36,14 @@ func (ex *Exchange) progressed(waitClient bool) bool {
 	ex.moved = moved
 	return true
 }
+
+// Timed is implemented by an Upstream that shares its connection with others: before Abort it is told that the endpoint did not
+// answer in time.
+type Timed interface{ TimedOut() }
+
+// timedOut tells it.
+func (ex *Exchange) timedOut() {
+	if t, ok := ex.up.(Timed); ok {
+		t.TimedOut()
+	}
+}

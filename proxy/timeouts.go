@@ -86,9 +86,11 @@ func (ex *Exchange) expire() {
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
 	case ex.state == stateSend:
+		ex.timedOut()
 		ex.abandon()
 		ex.answer(504, ReasonServerTimeout)
 	case ex.state == stateBody:
+		ex.timedOut()
 		ex.breakOff(FaultTimeout, ReasonServerTimeout)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // as the router this one replaces.
 const maxAttempts = 4
 
+// maxUnprocessed bounds how often, besides, one request is sent again because an endpoint said that it did not process it.
+const maxUnprocessed = 8
+
 // Config is what a Worker needs. Store, Clock and Upstreams are required.
 type Config struct {
 	Store     *routing.Store

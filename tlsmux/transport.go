@@ -116,6 +116,12 @@ func (l *Layer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Partial implements reactor.Partial: crypto/tls may have the beginning of a record.
+func (l *Layer) Partial() bool {
+	w := &l.wire
+	return w.rec.left > 0 || w.rec.have > 0 || len(w.held) > 0 || len(w.feed) > 0
+}
+
 // Write implements reactor.Layer.
 func (l *Layer) Write(p []byte) error {
 	_, err := l.tls.Write(p)

@@ -257,3 +257,28 @@ func BenchmarkLayerEcho128(b *testing.B) {
 		})
 	}
 }
+
+// TestLayerPartial: a layer that was fed the beginning of a record says so until it has all of it, data and ends alike.
+func TestLayerPartial(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version uint16) {
+		e := newEnds(t, version)
+		if err := e.client.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		data := e.fromClient.take()
+		if err := e.client.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range [][]byte{data, e.fromClient.take()} {
+			for i := range record {
+				if partial := e.server.Partial(); partial != (i > 0) {
+					t.Fatalf("partial %v after %d of %d bytes", partial, i, len(record))
+				}
+				e.server.Feed(record[i : i+1])
+				if _, err := readAll(t, e.server, make([]byte, 100)); err != nil && (i < len(record)-1 || err != io.EOF) {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}

@@ -176,7 +176,9 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 	if ln.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: client.Secure, ConnectTimeout: d.cfg.Timeouts.Connect, Adjust: d.cfg.Headers.adjust, Limits: d.cfg.Limits.heads(d.cfg.Headers.maxRewrite)}); err != nil {
 		return nil, err
 	}
-	ln.pools2, err = h2.NewPools(h2.PoolsConfig{Loop: loop, HTTP1: ln.pools, Secure: client.Negotiate, ConnectTimeout: d.cfg.Timeouts.Connect})
+	ln.pools2, err = h2.NewPools(h2.PoolsConfig{
+		Loop: loop, HTTP1: ln.pools, Secure: client.Negotiate, ConnectTimeout: d.cfg.Timeouts.Connect, Bounds: d.cfg.Bounds,
+	})
 	if err != nil {
 		return nil, err
 	}

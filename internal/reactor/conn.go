@@ -1,6 +1,9 @@
 package reactor
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
 // of the same loop may be called.
@@ -228,6 +231,14 @@ func (c *Conn) presentAgain() {
 	if (len(c.in) > 0 || c.loop.presenting == c) && c.flags&flagUnfed == 0 {
 		c.flags |= flagAgain
 		c.ready()
+	}
+}
+
+// GiveUpAfter has the system end a connection that stands when the peer's has not acknowledged what was sent for d, or has
+// taken nothing for as long; it fails with ETIMEDOUT then. It does nothing where the system has no such thing (TCP_USER_TIMEOUT).
+func (c *Conn) GiveUpAfter(d time.Duration) {
+	if s, ok := c.sock.(interface{ giveUpAfter(d time.Duration) }); ok && c.state == stateOpen {
+		s.giveUpAfter(d)
 	}
 }
 

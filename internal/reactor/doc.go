@@ -16,6 +16,7 @@
 //	turn end  AtTurnEnd functions, then every Conn that was written to is flushed with one send, then
 //	          the ends of connections are told (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
+//	yielded   Conns that did their share of a turn before (Conn.Yield), for 20 microseconds
 //	behind    events of newcomers or what was put Behind, in alternate turns, for 50 microseconds; and the turn
 //	          end once more for what that caused
 //

@@ -242,6 +242,7 @@ type epollListener struct {
 	idle     bool // paused or closed
 	mu       sync.Mutex
 	closed   bool // guarded by mu: fd may be somebody else's
+	bounded  bool // see boundKernel
 	accepted func(s socket, err error)
 	sa       unix.RawSockaddrAny
 	salen    uint32
@@ -266,6 +267,7 @@ func (e *epollEngine) inherit(fd int, accepted func(s socket, err error)) (engin
 		return nil, err
 	}
 	e.listeners = append(e.listeners, ln)
+	ln.bounded = boundKernel(fd) // accepted sockets inherit it
 	return ln, nil
 }
 
@@ -330,7 +332,7 @@ func (ln *epollListener) accept() (*epollSocket, error) {
 			uintptr(unsafe.Pointer(&ln.salen)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		switch errno {
 		case 0:
-			return &epollSocket{eng: ln.eng, fd: int32(fd), there: pack(rawAddr(&ln.sa))}, nil
+			return &epollSocket{eng: ln.eng, fd: int32(fd), bounded: ln.bounded, there: pack(rawAddr(&ln.sa))}, nil
 		case unix.EINTR:
 		default:
 			return nil, errno

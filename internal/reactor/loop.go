@@ -105,6 +105,7 @@ type Loop struct {
 	turnNo  uint32
 	stats   Stats
 	events  uint64 // of sockets
+	served  uint32 // Conns since the engine was asked last
 
 	arena arena
 	trim  trimmer
@@ -127,11 +128,11 @@ type Loop struct {
 	listeners []*Listener
 
 	behind            behind
-	ready, readySpare []*Conn   // to be served once more
-	dirty, dirtySpare []*Conn   // output to flush, or buffers to give back
-	dead, deadSpare   []*Conn   // Closed to deliver
-	over              []*Splice // done to call
-	yielded           []*Conn   // that did their share of this turn
+	ready, readySpare []*Conn     // to be served once more
+	dirty, dirtySpare []*Conn     // output to flush, or buffers to give back
+	dead, deadSpare   []*Conn     // Closed to deliver
+	over              []*Splice   // done to call
+	yielded           fifo[*Conn] // that did their share of a turn
 	atEnd             []call
 
 	stopped  atomic.Bool
@@ -226,7 +227,7 @@ func (l *Loop) turn(limit time.Duration) error {
 	if !l.mail.sleep() || l.stopped.Load() {
 		timeout = 0
 	}
-	before := l.clock
+	before, yielded := l.clock, l.yielded.len()
 	err := l.eng.wait(timeout, l.deliver)
 	l.mail.awake()
 	if err != nil {
@@ -244,9 +245,9 @@ func (l *Loop) turn(limit time.Duration) error {
 	l.serveReady()
 	l.finish()
 	l.eng.accept()
+	l.serveYielded(yielded)
 	l.serveBehind()
 	l.finish()
-	l.resumeYielded()
 	l.settleHeld()
 	l.trim.look(l)
 	l.running = false
@@ -280,7 +281,7 @@ func (l *Loop) catchUp() error {
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd) == 0 && l.behind.empty() && l.mail.empty()
+	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd)+l.yielded.len() == 0 && l.behind.empty() && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants a turn at the latest.
@@ -305,6 +306,7 @@ func (l *Loop) begin() {
 		l.running = true
 		l.turnNo++
 		l.stats.Turns++
+		l.served = 0
 		l.clock = l.eng.now()
 	}
 }
@@ -313,6 +315,7 @@ func (l *Loop) begin() {
 func (l *Loop) event(c *Conn, ev events) {
 	l.begin()
 	l.events++
+	l.served++
 	if c.flags&flagNew != 0 {
 		l.arrive(c, ev)
 		return
@@ -353,6 +356,7 @@ func (l *Loop) serveReady() {
 	for i, c := range list {
 		list[i] = nil
 		c.flags &^= flagReady
+		l.served++
 		c.woken()
 		l.slice()
 	}

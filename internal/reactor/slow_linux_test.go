@@ -1,7 +1,10 @@
 package reactor
 
 import (
+	"net"
+	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,10 +54,26 @@ func TestReadsGrowAndShrink(t *testing.T) {
 	}
 }
 
-// The kernel is told not to take megabytes for a peer that does not read, once it had to refuse some.
+// The kernel is told not to take megabytes for an endpoint that does not read, once it had to refuse some.
 func TestRefusedWritesBoundTheKernel(t *testing.T) {
 	l := steppedLoop(t, Config{})
-	peer, c := steppedPair(t, l, &hooks{})
+	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	connected := false
+	c := l.Dial(ln.Addr().(*net.TCPAddr).AddrPort(), &hooks{connected: func(*Conn) { connected = true }}, time.Minute)
+	peer, err := ln.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	for !connected {
+		if err := l.turn(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
 	low := func() int {
 		n, err := unix.GetsockoptInt(int(c.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT)
 		if err != nil {
@@ -77,5 +96,29 @@ func TestRefusedWritesBoundTheKernel(t *testing.T) {
 	}
 	if !c.Congested() || low() != notSentLow {
 		t.Errorf("TCP_NOTSENT_LOWAT is %d, congested %v", low(), c.Congested())
+	}
+}
+
+// TestClientsBoundTheKernel: of a client the kernel never takes more, which costs no call: accepted sockets have it from the
+// listener.
+func TestClientsBoundTheKernel(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	var c *Conn
+	ln, err := l.Listen(netip.MustParseAddrPort("127.0.0.1:0"), func(accepted *Conn) Handler { c = accepted; return &hooks{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	for c == nil {
+		if err := l.turn(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := unix.GetsockoptInt(int(c.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT); err != nil || n != notSentLow {
+		t.Errorf("TCP_NOTSENT_LOWAT is %d, %v", n, err)
 	}
 }

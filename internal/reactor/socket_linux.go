@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/netip"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -39,17 +40,26 @@ func (p packedAddr) unpack() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(p.ip).Unmap(), p.port)
 }
 
-// notSentLow is how much the kernel takes, beyond what is on its way, of a peer that was too slow once
-// (TCP_NOTSENT_LOWAT). Its send buffer grows to megabytes for a fast peer that then stops reading; more than this
-// does not make anyone faster.
+// notSentLow is how much the kernel takes for a client, or for an endpoint that was too slow once, beyond what is on its way
+// (TCP_NOTSENT_LOWAT). Its send buffer grows to megabytes for a fast peer that then stops reading, and a container pays for it; more
+// than this does not make anyone faster.
 const notSentLow = 128 << 10
+
+// boundKernel sets that bound. Without it, on systems that do not know it, there is none.
+func boundKernel(fd int) bool {
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) == nil
+}
 
 // refused is called when the system did not take all of a write.
 func (s *epollSocket) refused() {
 	if !s.bounded {
 		s.bounded = true
-		_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) // without it there is no such bound
+		_ = boundKernel(int(s.fd))
 	}
+}
+
+func (s *epollSocket) giveUpAfter(d time.Duration) {
+	_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds())) // without it the system's own times count
 }
 
 func (s *epollSocket) read(p []byte) (int, error) {

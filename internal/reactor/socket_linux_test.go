@@ -3,6 +3,9 @@ package reactor
 import (
 	"net/netip"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestPackedAddress(t *testing.T) {
@@ -45,4 +48,23 @@ func TestLocalAddresses(t *testing.T) {
 	if got := conns[2].LocalAddr().Addr(); got != netip.MustParseAddr("127.0.0.2") {
 		t.Errorf("address %v, once another socket has asked for its own", got)
 	}
+}
+
+// TestGiveUpAfter: the system is told how long bytes may stay unacknowledged.
+func TestGiveUpAfter(t *testing.T) {
+	l := steppedLoop(t, Config{})
+	accepted := false
+	ln, err := l.Listen(netip.MustParseAddrPort("127.0.0.1:0"), func(*Conn) Handler { accepted = true; return &hooks{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.Dial(ln.Addr(), &hooks{}, 0)
+	step(t, l, "connect", func() bool { return accepted && c.state == stateOpen })
+	c.GiveUpAfter(20 * time.Second)
+	ms, err := unix.GetsockoptInt(int(c.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+	if err != nil || ms != 20000 {
+		t.Errorf("TCP_USER_TIMEOUT is %d ms, %v", ms, err)
+	}
+	c.CloseNow(true)
+	c.GiveUpAfter(time.Second) // nothing
 }

@@ -1,27 +1,40 @@
 package reactor
 
+import "time"
+
+// yieldShare is how long a turn serves Conns that yielded in a turn before, one of them at least. What a few clients ask for
+// in a few bytes holds up all others by no more than that, or by one Conn's share, per turn.
+const yieldShare = int64(20 * time.Microsecond)
+
 // Turn numbers the turns of the loop: what a handler counts per turn begins anew when it changes. It has no meaning outside this
 // loop.
 func (l *Loop) Turn() uint32 { return l.turnNo }
 
 // Yield is called inside Data by a handler that has done its share of this turn and leaves the rest of the input unconsumed. The
-// rest is presented again in the next turn, and nothing is read for this Conn before. Bytes are bounded by Config.TurnBytes; a
-// handler bounds by Yield what few bytes can make it do.
+// rest is presented again in a later turn, behind what others have by then, and nothing is read for this Conn before. Bytes are
+// bounded by Config.TurnBytes; a handler bounds by Yield what few bytes can make it do.
 func (c *Conn) Yield() {
 	if c.flags&flagYielded == 0 && c.state == stateOpen {
 		c.flags |= flagYielded
-		c.loop.yielded = append(c.loop.yielded, c)
+		c.loop.yielded.push(c)
 	}
 }
 
-// resumeYielded has those that yielded in this turn served in the next one.
-func (l *Loop) resumeYielded() {
-	for i, c := range l.yielded {
-		l.yielded[i] = nil
-		if c.flags &^= flagYielded; c.state == stateOpen {
-			c.presentAgain()
-			c.ready()
-		}
+// serveYielded serves some of the Conns that yielded in turns before this one, in that order: count of them at most.
+func (l *Loop) serveYielded(count int) {
+	if count == 0 {
+		return
 	}
-	l.yielded = l.yielded[:0]
+	began := l.eng.now()
+	for n := 0; n < count && (n == 0 || l.eng.now()-began < yieldShare); n++ {
+		c := l.yielded.pop()
+		if c.flags &^= flagYielded; c.state != stateOpen {
+			continue
+		}
+		if len(c.in) > 0 && c.flags&flagUnfed == 0 {
+			c.flags |= flagAgain
+		}
+		c.woken()
+		l.slice()
+	}
 }

@@ -6,15 +6,15 @@ import (
 	"turnout/proxy"
 )
 
-// Reuse takes an idle connection for ex, nil without one. What cannot be sent again is
-// not sent on a connection that has ended and of which the loop does not know yet.
+// Reuse takes an idle connection for ex, nil without one. A connection on which something has arrived since its last answer, or that
+// has ended, is of no use for any request: what it would answer is not the answer (RFC 9112 section 9.2).
 func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream {
 	p := ps.pool(e)
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		cc := p.idle[n-1]
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
-		if ps.cfg.Loop.Now()-cc.parked >= int64(ps.idleLimit(p)) || !ex.Replayable() && !cc.c.Quiet() {
+		if ps.cfg.Loop.Now()-cc.parked >= int64(ps.idleLimit(p)) || !cc.quiet(ex) {
 			cc.shut()
 			continue
 		}
@@ -22,6 +22,14 @@ func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream 
 		return cc
 	}
 	return nil
+}
+
+// quiet looks whether anything has come on an idle connection. What cannot be sent again asks the system in any case.
+func (cc *clientConn) quiet(ex *proxy.Exchange) bool {
+	if ex.Replayable() {
+		return cc.c.QuietSoFar()
+	}
+	return cc.c.Quiet()
 }
 
 // Adopt takes over a connection to e on which nothing was sent yet and HTTP/1.1 is to be spoken, and answers ex's Acquire

@@ -32,7 +32,8 @@ type clientConn struct {
 
 	adjust    wire.AdjustName // of this request, nil = names as they are
 	remaining int64
-	parked    int64 // when it was put into the pool, of the loop's clock
+	parked    int64  // when it was put into the pool, of the loop's clock
+	before    uint64 // bytes that the system had taken before this request
 	searched  int
 	state     clientState
 	informed  uint8
@@ -107,7 +108,12 @@ func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 	cc.ex, cc.state, cc.reused = ex, clientHead, reused
 	cc.answered, cc.sent, cc.chunked, cc.headOnly = false, false, false, false
 	cc.informed, cc.searched = 0, 0
+	cc.before = cc.c.BytesWritten()
 }
+
+// unsent says that nothing of the request has left: what arrives is not its answer, and it may be sent elsewhere, whatever it asks
+// for.
+func (cc *clientConn) unsent() bool { return cc.c.BytesWritten() == cc.before }
 
 // park puts an idle connection into the pool.
 func (cc *clientConn) park() {
@@ -166,6 +172,8 @@ func (cc *clientConn) lost() proxy.Fault {
 	switch {
 	case cc.answered:
 		return proxy.FaultReset
+	case cc.reused && cc.unsent():
+		return proxy.FaultUnprocessed
 	case cc.reused:
 		return proxy.FaultStale
 	}

@@ -37,6 +37,10 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 // readHead looks for a complete head; ok is false when more bytes are needed or
 // the connection is not this one's any more.
 func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
+	if !cc.answered && cc.unsent() {
+		cc.fail(cc.unasked())
+		return len(p), false
+	}
 	cc.answered = true
 	end, err := wire.FindHeadEnd(p, cc.searched, cc.ps.cfg.Limits)
 	if err != nil {
@@ -99,6 +103,15 @@ var (
 	methodGet  = []byte("GET")
 	methodHead = []byte("HEAD")
 )
+
+// unasked is the fault of an endpoint that answers what it cannot know yet. On a connection that was used before it may have
+// answered something twice, and another connection is as good as new; on a new one it does not speak HTTP.
+func (cc *clientConn) unasked() proxy.Fault {
+	if cc.reused {
+		return proxy.FaultUnprocessed
+	}
+	return proxy.FaultMalformed
+}
 
 // readBody relays body bytes and returns how many it used.
 func (cc *clientConn) readBody(p []byte) int {

@@ -1,10 +1,13 @@
 package h2
 
 import (
+	"errors"
+	"syscall"
+
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h2/session"
-	"turnout/proxy/h2/wire"
 )
 
 type clientState uint8
@@ -15,30 +18,23 @@ const (
 	clientGone
 )
 
-// maxInformational bounds the 1xx heads before one final response.
-const maxInformational = 16
-
 // clientConn is one connection to an endpoint. It implements reactor.Handler and session.Host.
 type clientConn struct {
-	ps      *Pools
-	pool    *pool
-	c       *reactor.Conn
-	timer   *reactor.Timer
-	session session.Session
-	turn    func()            // session.Turn, made once
-	waiting []*proxy.Exchange // for the connection to be made; those that Pools.waiting has under it
-	state   clientState
-	used    bool // a request has been sent
-}
-
-// dial begins one more connection of p.
-func (ps *Pools) dial(p *pool) *clientConn {
-	cc := &clientConn{ps: ps, pool: p}
-	cc.turn = cc.session.Turn
-	cc.c = ps.cfg.Loop.Dial(p.endpoint.Addr(), cc, ps.cfg.ConnectTimeout)
-	cc.timer = cc.c.NewTimer(cc.expire)
-	p.conns = append(p.conns, cc)
-	return cc
+	ps       *Pools
+	pool     *pool
+	serial   uint64 // of the pool's connections, from 1 on
+	c        *reactor.Conn
+	timer    *reactor.Timer
+	session  session.Session
+	turn     func() // session.Turn, made once
+	state    clientState
+	used     bool   // a request has been sent
+	answered bool   // and a head has come, to any
+	cut      bool   // the endpoint refused streams with its GOAWAY
+	resets   int    // streams that this side gave up
+	shutAt   int64  // when the endpoint was first seen not to open the window, 0 = it does
+	grants   uint32 // how often it had opened it then
+	alive
 }
 
 // Open implements session.Host; a server opens no streams.
@@ -80,33 +76,31 @@ func (cc *clientConn) secured(protocol string, err error) {
 // with connections of their own.
 func (cc *clientConn) handOver() {
 	cc.gone()
-	ps, waiting := cc.ps, cc.waiting
-	cc.waiting = nil
+	p := cc.pool
 	var first *proxy.Exchange
-	for _, ex := range waiting {
-		delete(ps.waiting, ex)
-		if first == nil {
-			first = ex
-		} else {
-			ps.wait(cc.pool, ex)
-		}
+	if w := p.first; w != nil {
+		first = w.ex
+		p.leave(w)
 	}
-	ps.cfg.HTTP1.Adopt(cc.c, cc.pool.endpoint, first)
+	cc.ps.cfg.HTTP1.Adopt(cc.c, p.endpoint, first)
+	p.serve()
 }
 
-// start begins the session: requests follow the preface at once (RFC 9113 section 3.4).
+// start begins the session: requests follow the preface at once (RFC 9113 section 3.4), but only as many as the endpoint
+// is known to allow, and one if nothing is known of it.
 func (cc *clientConn) start() {
 	cc.state = clientReady
+	cc.heard, cc.idleSince = cc.ps.cfg.Loop.Now(), cc.ps.cfg.Loop.Now()
+	cc.c.GiveUpAfter(cc.ps.cfg.AckTimeout)
 	cc.session.Start(&cc.ps.session, cc, cc.c)
-	waiting := cc.waiting
-	cc.waiting = nil
-	for _, ex := range waiting {
-		if cc.ps.waiting[ex] == cc {
-			delete(cc.ps.waiting, ex)
-			ex.UpstreamReady(cc.ps.stream(cc, ex))
-		}
+	switch limit := cc.pool.limit; limit {
+	case unknownLimit:
+		cc.session.Assume(1)
+	default:
+		cc.session.Assume(min(limit, fullStreams))
 	}
-	cc.idle()
+	cc.timer.Reset(cc.pool.tick())
+	cc.pool.serve()
 }
 
 // Data implements reactor.Handler.
@@ -114,23 +108,34 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 	if cc.state != clientReady {
 		return len(p)
 	}
-	n := cc.session.Receive(p, cc.ps.cfg.Loop.Now())
-	if cc.state == clientReady && cc.session.Err() != nil {
-		cc.close()
+	cc.heard, cc.silent = cc.ps.cfg.Loop.Now(), false
+	n := cc.session.Receive(p, cc.heard)
+	cc.pool.learn(cc)
+	if cc.state == clientReady {
+		if err := cc.session.Err(); err != nil {
+			if err.Flood() {
+				cc.ps.cfg.Bounds.Reached(bound.UpstreamFrames)
+			}
+			cc.close()
+		}
+		cc.idle()
 	}
-	cc.idle()
+	if cc.pool.first != nil {
+		cc.pool.serve()
+	}
 	return n
 }
 
-// idle looks whether the last stream has ended.
+// idle looks whether the last stream has ended. One that gets no more is closed.
 func (cc *clientConn) idle() {
-	switch s := &cc.session; {
-	case cc.state != clientReady || s.Streams() > 0:
-	case s.Leaving():
-		cc.close()
-	default:
-		cc.timer.Reset(cc.ps.cfg.IdleTimeout)
+	if cc.state != clientReady || cc.session.Streams() > 0 {
+		return
 	}
+	if cc.session.Leaving() || cc.late || cc.silent || cc.used && cc.worn() {
+		cc.close()
+		return
+	}
+	cc.idleSince = cc.ps.cfg.Loop.Now()
 }
 
 // close ends the connection after what is queued.
@@ -146,13 +151,13 @@ func (cc *clientConn) gone() {
 	cc.pool.remove(cc)
 }
 
-// expire closes an idle connection, or one whose TLS does not come about.
+// expire looks after a connection that stands, or gives up one whose TLS does not come about.
 func (cc *clientConn) expire() {
 	switch {
 	case cc.state == clientConnect:
 		cc.refused(proxy.FaultTLS, proxy.ErrSlowTLS)
-	case cc.state == clientReady && cc.session.Streams() == 0:
-		cc.close()
+	case cc.state == clientReady:
+		cc.look()
 	}
 }
 
@@ -162,6 +167,7 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 		cc.gone()
 		cc.c.Close()
 		cc.session.Abandon()
+		cc.pool.serve()
 	}
 }
 
@@ -169,6 +175,9 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 func (cc *clientConn) Drained(*reactor.Conn) {
 	if cc.state == clientReady {
 		cc.session.Drained()
+		if cc.pool.first != nil {
+			cc.pool.serve()
+		}
 	}
 }
 
@@ -183,7 +192,9 @@ func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
 		cc.refused(proxy.FaultConnect, nil)
 	case clientReady:
 		cc.gone()
+		cc.vanished = errors.Is(why, syscall.ETIMEDOUT)
 		cc.session.Abandon()
+		cc.pool.serve()
 	}
 }
 
@@ -192,158 +203,12 @@ func (cc *clientConn) Closed(_ *reactor.Conn, why error) {
 func (cc *clientConn) refused(f proxy.Fault, err error) {
 	cc.gone()
 	cc.c.CloseNow(false)
-	waiting := cc.waiting
-	cc.waiting = nil
-	for _, ex := range waiting {
-		switch {
-		case cc.ps.waiting[ex] != cc:
-			continue
-		case err != nil:
-			delete(cc.ps.waiting, ex)
+	cc.pool.failed(func(ex *proxy.Exchange) {
+		if err != nil {
 			ex.UpstreamInsecure(err)
-		default:
-			delete(cc.ps.waiting, ex)
+		} else {
 			ex.UpstreamFault(f)
 		}
-	}
-}
-
-// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and session.Sink towards the session; Pause
-// and Resume are those of the embedded Stream.
-type clientStream struct {
-	session.Stream
-	cc       *clientConn
-	ex       *proxy.Exchange // nil when the response is complete or given up
-	head     proxy.Head
-	informed uint8
-	answered bool // a head has come
-	reused   bool // not the first request of the connection
-	headOnly bool // the request is HEAD
-}
-
-// Head implements proxy.Upstream.
-func (st *clientStream) Head(h *proxy.Head, end bool) {
-	cc := st.cc
-	st.reused, cc.used = cc.used, true
-	st.headOnly = string(h.Method) == "HEAD"
-	cc.session.Request(&st.Stream)
-	authority := h.Authority
-	for i := range h.Fields {
-		if string(h.Fields[i].Name) == "host" {
-			authority = h.Fields[i].Value
-			break
-		}
-	}
-	b := wire.AppendRequestLine(st.BeginHead(), h.Method, cc.pool.endpoint.TLS() != nil, authority, h.Path, h.Query)
-	for i := range h.Fields {
-		if string(h.Fields[i].Name) != "host" {
-			b = wire.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
-		}
-	}
-	if h.ContentLength > 0 || h.ContentLength == 0 && !end {
-		b = wire.AppendContentLength(b, h.ContentLength)
-	}
-	st.EndHead(b, end)
-}
-
-// Body implements proxy.Upstream.
-func (st *clientStream) Body(p []byte) bool { return st.SendData(p) }
-
-// End implements proxy.Upstream.
-func (st *clientStream) End(trailers []proxy.Field) { st.SendEnd(trailers) }
-
-// Abort implements proxy.Upstream.
-func (st *clientStream) Abort() {
-	st.ex = nil
-	if !st.Stream.Open() { // nothing was sent
-		st.cc.ps.recycle(st)
-		return
-	}
-	st.Reset(wire.Cancel)
-}
-
-// OnHead implements session.Sink.
-func (st *clientStream) OnHead(_ wire.Fault, end bool) {
-	b := &st.Block
-	st.answered = true
-	st.head = proxy.Head{Status: b.Status, Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength}
-	if b.Status < 200 {
-		if st.informed++; st.informed > maxInformational {
-			st.Reset(wire.EnhanceYourCalm)
-			return
-		}
-		st.ex.ResponseInformational(&st.head)
-		return
-	}
-	bodyless := st.headOnly || b.Status == 204 || b.Status == 304 // RFC 9110 section 6.4.1
-	if end && !bodyless {
-		if b.ContentLength > 0 { // RFC 9113 section 8.1.1
-			st.Reset(wire.ProtocolError)
-			return
-		}
-		st.head.ContentLength = 0
-	}
-	ex, cc := st.ex, st.cc
-	if end || bodyless {
-		st.ex = nil
-	}
-	ex.ResponseHead(&st.head, end || bodyless)
-	if bodyless && !end || end && st.Waiting() > 0 { // the endpoint, or this side, has not ended
-		st.stop(cc)
-	}
-}
-
-// stop resets a stream whose response is complete for the pipeline while the request, or the endpoint's end, is not.
-func (st *clientStream) stop(cc *clientConn) {
-	if st.cc == cc && st.ex == nil && st.Stream.Open() {
-		st.Reset(wire.Cancel)
-	}
-}
-
-// OnData implements session.Sink.
-func (st *clientStream) OnData(p []byte) {
-	if st.ex != nil {
-		st.ex.ResponseData(p)
-	}
-}
-
-// OnEnd implements session.Sink.
-func (st *clientStream) OnEnd(trailers []proxy.Field) {
-	if ex, cc := st.ex, st.cc; ex != nil {
-		st.ex = nil
-		ex.ResponseEnd(trailers)
-		if st.Waiting() > 0 {
-			st.stop(cc)
-		}
-	}
-}
-
-// OnDrained implements session.Sink.
-func (st *clientStream) OnDrained() {
-	if st.ex != nil {
-		st.ex.UpstreamDrained()
-	}
-}
-
-// OnClosed implements session.Sink.
-func (st *clientStream) OnClosed(code wire.Code, refused bool) {
-	cc, ex := st.cc, st.ex
-	f := proxy.FaultReset
-	switch err := cc.session.Err(); {
-	case refused:
-		f = proxy.FaultUnprocessed
-	case err != nil && code == wire.Cancel: // the connection is gone
-		if st.reused && !st.answered {
-			f = proxy.FaultStale
-		}
-	case code == wire.Cancel:
-		f = proxy.FaultCanceled
-	case code != wire.NoError && code != wire.InternalError:
-		f = proxy.FaultMalformed
-	}
-	cc.ps.recycle(st)
-	cc.idle()
-	if ex != nil {
-		ex.UpstreamFault(f)
-	}
+	})
+	cc.pool.serve()
 }

@@ -21,6 +21,7 @@ type pod2 struct {
 	early  func(c *podConn, q *podRequest) // called at the head, if not nil
 	serve  func(c *podConn, q *podRequest)
 	accept []http2.Setting
+	mute   bool // reads and writes nothing on new connections
 }
 
 // podRequest is one request as the endpoint got it.
@@ -45,6 +46,9 @@ type podConn struct {
 	blk      bytes.Buffer
 	greeted  bool
 	deaf     bool // grants no windows
+	frozen   bool // answers no PING
+	pings    int
+	goAway   *http2.GoAwayFrame
 	requests map[uint32]*podRequest
 	order    []*podRequest
 	granted  map[uint32]uint32
@@ -64,6 +68,10 @@ func (p *pod2) greet(peer *reactor.Peer) {
 	c.enc = hpack.NewEncoder(&c.blk)
 	c.dec = hpack.NewDecoder(4096, nil)
 	p.conns = append(p.conns, c)
+	if p.mute {
+		peer.StopReading()
+		return
+	}
 	_ = c.fr.WriteSettings(p.accept...)
 	c.flush()
 	peer.OnData = func(*reactor.Peer) { c.data(peer.Take()) }
@@ -135,6 +143,12 @@ func (c *podConn) take(f http2.Frame) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {
 			_ = c.fr.WriteSettingsAck()
+		}
+	case *http2.GoAwayFrame:
+		c.goAway = f
+	case *http2.PingFrame:
+		if c.pings++; !f.IsAck() && !c.frozen {
+			_ = c.fr.WritePing(true, f.Data)
 		}
 	case *http2.WindowUpdateFrame:
 		c.granted[id] += f.Increment

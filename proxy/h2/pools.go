@@ -2,10 +2,10 @@ package h2
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/proxy"
@@ -24,6 +24,12 @@ type PoolsConfig struct {
 	ConnectTimeout time.Duration
 	// IdleTimeout closes a connection without streams. Default 60 s.
 	IdleTimeout time.Duration
+	// AckTimeout closes a connection with streams whose endpoint does not answer a PING, or whose system does not
+	// acknowledge bytes, for so long. Default four times ConnectTimeout.
+	AckTimeout time.Duration
+	// MaxConns bounds the connections to one endpoint. Default 256.
+	MaxConns int
+	Bounds   *bound.Counts // counts bounds that are reached; nil: nobody does
 }
 
 // HTTP1 are the HTTP/1.1 connections of the same loop: h1.Pools.
@@ -45,22 +51,26 @@ type Pools struct {
 	cfg     PoolsConfig
 	session session.Config
 	byID    []*pool // by Endpoint.ID
-	waiting map[*proxy.Exchange]*clientConn
+	waiting map[*proxy.Exchange]*waiter
 	free    spare.List[clientStream]
 }
 
-// pool holds the connections to one endpoint. A request goes to the fullest one that has room for it, so that those
-// which load made necessary become idle when it goes.
+// pool holds the connections to one endpoint, and the requests that wait for a stream of one.
 type pool struct {
+	ps         *Pools
 	endpoint   *balancer.Endpoint
 	conns      []*clientConn // connecting and connected
 	negotiates bool          // the endpoint selects the protocol
 	http1      bool          // and selected HTTP/1.1 last
-}
 
-// fullStreams is how many streams a connection carries before another one is opened, and how many requests wait for one
-// that is being opened.
-const fullStreams = 32
+	first, last *waiter
+	count       int // of waiters
+	timer       *reactor.Timer
+	serving     bool
+
+	dialled uint64 // connections so far
+	learned        // from those that there were
+}
 
 // NewPools checks the configuration and makes empty pools.
 func NewPools(cfg PoolsConfig) (*Pools, error) {
@@ -73,7 +83,13 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = time.Minute
 	}
-	ps := &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*clientConn{}}
+	if cfg.AckTimeout == 0 {
+		cfg.AckTimeout = 4 * cfg.ConnectTimeout
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 256
+	}
+	ps := &Pools{cfg: cfg, session: session.Config{Client: true, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
 	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)
@@ -87,9 +103,9 @@ func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) p
 	}
 	p := ps.pool(e)
 	if !fresh {
-		if cc := p.pick(); cc != nil {
-			if cc.session.Streams() >= fullStreams && p.connecting() == nil {
-				ps.dial(p)
+		if cc := p.pick(0); cc != nil {
+			if cc.session.Streams() >= fullStreams && p.opening() == 0 && p.mayDial() {
+				p.dial()
 			}
 			return ps.stream(cc, ex)
 		}
@@ -99,34 +115,18 @@ func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) p
 			}
 		}
 	}
-	ps.wait(p, ex)
+	p.wait(ex, fresh)
 	return nil
 }
 
-// wait lets ex wait for a connection that is being opened.
-func (ps *Pools) wait(p *pool, ex *proxy.Exchange) {
-	var cc *clientConn
-	if !p.http1 {
-		cc = p.connecting()
-	}
-	if cc == nil || len(cc.waiting) >= fullStreams {
-		cc = ps.dial(p)
-	}
-	cc.waiting = append(cc.waiting, ex)
-	ps.waiting[ex] = cc
-}
-
-// Cancel implements proxy.Upstreams. The connection is kept for the next request.
+// Cancel implements proxy.Upstreams. What was opened for it is kept for the next request.
 func (ps *Pools) Cancel(ex *proxy.Exchange) {
-	cc := ps.waiting[ex]
-	if cc == nil {
+	w := ps.waiting[ex]
+	if w == nil {
 		ps.cfg.HTTP1.Cancel(ex)
 		return
 	}
-	delete(ps.waiting, ex)
-	if i := slices.Index(cc.waiting, ex); i >= 0 {
-		cc.waiting = slices.Delete(cc.waiting, i, i+1)
-	}
+	w.p.leave(w)
 }
 
 // pool finds the pool of an endpoint. An ID that went to another endpoint lets the old one's connections end with
@@ -138,45 +138,12 @@ func (ps *Pools) pool(e *balancer.Endpoint) *pool {
 	}
 	p := ps.byID[id]
 	if p == nil || p.endpoint != e {
-		p = &pool{endpoint: e, negotiates: e.TLS() != nil}
+		p = &pool{ps: ps, endpoint: e, negotiates: e.TLS() != nil}
+		p.limit = unknownLimit
+		p.timer = ps.cfg.Loop.NewContainedTimer(p.expire)
 		ps.byID[id] = p
 	}
 	return p
-}
-
-// pick is the fullest connection that is not full; else the one with the fewest streams that has room at all.
-func (p *pool) pick() *clientConn {
-	var best *clientConn
-	most := -1
-	for _, cc := range p.conns {
-		if cc.state != clientReady || cc.session.Room() == 0 {
-			continue
-		}
-		n := cc.session.Streams()
-		if n >= fullStreams {
-			n = -n // after all others, the fewest first
-		}
-		if best == nil || n > most {
-			best, most = cc, n
-		}
-	}
-	return best
-}
-
-// connecting is the connection being opened last, nil without one.
-func (p *pool) connecting() *clientConn {
-	for _, cc := range slices.Backward(p.conns) {
-		if cc.state == clientConnect {
-			return cc
-		}
-	}
-	return nil
-}
-
-func (p *pool) remove(cc *clientConn) {
-	if i := slices.Index(p.conns, cc); i >= 0 {
-		p.conns = slices.Delete(p.conns, i, i+1)
-	}
 }
 
 // Open is the number of connections, those being opened included.
@@ -207,6 +174,6 @@ func (ps *Pools) recycle(st *clientStream) {
 	}
 	st.Block.Release()
 	st.head = proxy.Head{}
-	st.cc, st.ex, st.informed, st.answered, st.reused, st.headOnly = nil, nil, 0, false, false, false
+	st.cc, st.ex, st.informed, st.answered, st.reused, st.headOnly, st.since = nil, nil, 0, false, false, false, 0
 	ps.free.Put(st)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
@@ -29,6 +30,7 @@ type rig struct {
 	logged testrig.Log
 	busy   atomic.Bool // proxy.Config.Overloaded
 	tls    handshakes
+	bounds bound.Counts
 }
 
 func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
@@ -46,7 +48,7 @@ func newRigWith(t *testing.T, n *reactor.Network, loop reactor.Config, change ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools, Secure: r.negotiate}); err != nil {
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools, Secure: r.negotiate, Bounds: &r.bounds}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}

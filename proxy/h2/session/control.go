@@ -2,9 +2,9 @@ package session
 
 import "turnout/proxy/h2/wire"
 
-// refuse resets a stream for what the peer sent on it.
+// refuse resets a stream for what the peer sent on it. A server breaks no more streams than it was asked on.
 func (s *Session) refuse(st *Stream, code wire.Code) {
-	if s.spendReset() {
+	if s.cfg.Client || s.spendReset() {
 		st.Reset(code)
 	}
 }
@@ -119,6 +119,10 @@ func (s *Session) ping(h wire.Header, p []byte) {
 		s.fail(wire.FrameSizeError, "PING size")
 		return
 	}
+	if s.probing && h.Has(wire.FlagAck) && string(p) == string(probe) {
+		s.probing = false
+		return
+	}
 	if !s.spend() {
 		return
 	}
@@ -149,6 +153,9 @@ func (s *Session) goAway(h wire.Header, p []byte) {
 		return
 	}
 	last := be32(p) & wire.MaxStream
+	if last < s.lastOwn {
+		s.cut = int(last+1) / 2
+	}
 	for i := len(s.open) - 1; i >= 0; i-- {
 		if i < len(s.open) && s.open[i].id > last {
 			s.open[i].close(wire.RefusedStream, true)

@@ -8,6 +8,7 @@ type late struct {
 	streams []lateStream
 	next    uint8 // of streams to be replaced, once there are maxLate
 	forgot  bool  // one was replaced: a closed stream that is not known may have been ended here
+	spare   int64 // what was left of those that were replaced
 }
 
 // lateStream is one of them.
@@ -30,7 +31,10 @@ func (l *late) add(st lateStream) {
 		return
 	}
 	old := &l.streams[l.next]
-	l.forgot = l.forgot || old.id != 0 && !old.ended
+	if old.id != 0 && !old.ended {
+		l.forgot = true
+		l.spare += int64(old.left) + lateHeads
+	}
 	*old = st
 	l.next++ // wraps at maxLate
 }
@@ -47,7 +51,15 @@ func (l *late) find(id uint32) *lateStream {
 // takes says that a frame is one that the peer could send before it knew of the end.
 func (l *late) takes(h wire.Header) bool {
 	st := l.find(h.Stream)
-	if st == nil || st.ended {
+	if st == nil {
+		cost := max(int64(h.Length), 1)
+		if !l.forgot || l.spare < cost {
+			return false
+		}
+		l.spare -= cost
+		return true
+	}
+	if st.ended {
 		return false
 	}
 	switch h.Type {

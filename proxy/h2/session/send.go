@@ -90,6 +90,7 @@ func (s *Session) windowUpdate(h wire.Header, p []byte) {
 	}
 	n := int64(be32(p) & wire.MaxWindow)
 	if h.Stream == 0 {
+		s.grants++
 		switch s.window += n; {
 		case n == 0:
 			s.fail(wire.ProtocolError, "WINDOW_UPDATE of nothing")

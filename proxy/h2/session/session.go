@@ -90,9 +90,13 @@ type Session struct {
 	resets   budget
 
 	// Sending.
-	window     int64 // of the connection
-	initial    int64 // window of a new stream
-	maxOpen    int64 // streams this side may have open
+	window     int64  // of the connection
+	grants     uint32 // WINDOW_UPDATEs of the connection that have come
+	initial    int64  // window of a new stream
+	maxOpen    int64  // streams this side may have open
+	assumed    int64  // and before the peer has said so
+	cut        int    // see Cut
+	probing    bool   // a PING of Probe is out
 	lastOwn    uint32
 	sent       uint64 // bytes of DATA, of all streams
 	updates    int    // WINDOW_UPDATEs that DATA frames have paid for
@@ -124,7 +128,7 @@ const (
 func (s *Session) Start(cfg *Config, host Host, out Output) {
 	*s = Session{
 		cfg: cfg, host: host, out: out, greeted: cfg.Client,
-		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams,
+		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams, assumed: unsettledStreams,
 		frames: newBudget(frameBurst, framesPerSecond), resets: newBudget(resetBurst, resetsPerSecond),
 	}
 	s.dec = hpack.NewDecoder(tableSize, func(f hpack.HeaderField) {

@@ -76,6 +76,9 @@ func (st *Stream) Bind(sink Sink) { st.sink = sink }
 // Open says that the session knows the stream.
 func (st *Stream) Open() bool { return st.s != nil }
 
+// Ended says that END_STREAM was sent: the message is complete on this side.
+func (st *Stream) Ended() bool { return st.sendEnd }
+
 // Waiting is the number of bytes that wait to be sent for want of a window.
 func (st *Stream) Waiting() int { return st.out.len() }
 

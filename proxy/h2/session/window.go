@@ -56,8 +56,8 @@ func (w *inWindow) open(room int32) uint32 {
 	return uint32(more)
 }
 
-// grants says that a WINDOW_UPDATE may be queued.
-func (s *Session) grants() bool {
+// mayGrant says that a WINDOW_UPDATE may be queued.
+func (s *Session) mayGrant() bool {
 	if !s.out.Congested() {
 		return true
 	}
@@ -67,7 +67,7 @@ func (s *Session) grants() bool {
 
 // credit opens the connection's window for n bytes that have arrived.
 func (s *Session) credit(n int) {
-	if s.in.use(n) && !s.over && s.grants() {
+	if s.in.use(n) && !s.over && s.mayGrant() {
 		s.commit(wire.AppendWindowUpdate(s.begin(), 0, s.in.open(maxConnWindow-s.in.size)))
 	}
 }
@@ -75,7 +75,7 @@ func (s *Session) credit(n int) {
 // used opens the stream's window for n bytes its sink took.
 func (st *Stream) used(n int) {
 	s := st.s
-	if st.early || !st.win.use(n) || s == nil || st.recvEnd || !s.grants() {
+	if st.early || !st.win.use(n) || s == nil || st.recvEnd || !s.mayGrant() {
 		return
 	}
 	room := min(maxWindow-st.win.size, maxGrown-s.grown)

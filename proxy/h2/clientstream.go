@@ -1,0 +1,190 @@
+package h2
+
+import (
+	"slices"
+
+	"turnout/proxy"
+	"turnout/proxy/h2/session"
+	"turnout/proxy/h2/wire"
+)
+
+// maxInformational bounds the 1xx heads before one final response.
+const maxInformational = 16
+
+// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and session.Sink towards the session; Pause
+// and Resume are those of the embedded Stream.
+type clientStream struct {
+	session.Stream
+	cc       *clientConn
+	ex       *proxy.Exchange // nil when the response is complete or given up
+	head     proxy.Head
+	informed uint8
+	answered bool  // a head has come
+	reused   bool  // not the first request of the connection
+	headOnly bool  // the request is HEAD
+	since    int64 // when it began to wait for an END_STREAM alone, 0 = it does not
+}
+
+// Head implements proxy.Upstream.
+func (st *clientStream) Head(h *proxy.Head, end bool) {
+	cc := st.cc
+	st.reused, cc.used = cc.used, true
+	st.headOnly = string(h.Method) == "HEAD"
+	cc.session.Request(&st.Stream)
+	cc.begun()
+	authority := h.Authority
+	for i := range h.Fields {
+		if string(h.Fields[i].Name) == "host" {
+			authority = h.Fields[i].Value
+			break
+		}
+	}
+	b := wire.AppendRequestLine(st.BeginHead(), h.Method, cc.pool.endpoint.TLS() != nil, authority, h.Path, h.Query)
+	for i := range h.Fields {
+		if string(h.Fields[i].Name) != "host" {
+			b = wire.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
+		}
+	}
+	if h.ContentLength > 0 || h.ContentLength == 0 && !end {
+		b = wire.AppendContentLength(b, h.ContentLength)
+	}
+	st.EndHead(b, end)
+}
+
+// Body implements proxy.Upstream.
+func (st *clientStream) Body(p []byte) bool { return st.SendData(p) }
+
+// End implements proxy.Upstream.
+func (st *clientStream) End(trailers []proxy.Field) { st.SendEnd(trailers) }
+
+// Abort implements proxy.Upstream.
+func (st *clientStream) Abort() {
+	st.ex = nil
+	if !st.Stream.Open() { // nothing was sent
+		st.cc.ps.recycle(st)
+		return
+	}
+	st.reset(wire.Cancel)
+}
+
+// TimedOut implements proxy.Timed.
+func (st *clientStream) TimedOut() {
+	if st.Stream.Open() {
+		st.cc.late = true
+	}
+}
+
+// reset is Reset, counted.
+func (st *clientStream) reset(code wire.Code) {
+	st.cc.resets++
+	st.Reset(code)
+}
+
+// OnHead implements session.Sink.
+func (st *clientStream) OnHead(_ wire.Fault, end bool) {
+	b := &st.Block
+	st.answered = true
+	st.cc.came()
+	st.head = proxy.Head{Status: b.Status, Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength}
+	if b.Status < 200 {
+		if st.informed++; st.informed > maxInformational {
+			st.reset(wire.EnhanceYourCalm)
+			return
+		}
+		st.ex.ResponseInformational(&st.head)
+		return
+	}
+	bodyless := st.headOnly || b.Status == 204 || b.Status == 304 // RFC 9110 section 6.4.1
+	if end && !bodyless {
+		if b.ContentLength > 0 { // RFC 9113 section 8.1.1
+			st.reset(wire.ProtocolError)
+			return
+		}
+		st.head.ContentLength = 0
+	}
+	ex, cc := st.ex, st.cc
+	if end || bodyless {
+		st.ex = nil
+		st.Bodyless()
+	}
+	ex.ResponseHead(&st.head, end || bodyless)
+	if bodyless && !end || end && st.Waiting() > 0 { // the endpoint, or this side, has not ended
+		st.stop(cc)
+	}
+}
+
+// stop resets a stream whose response is complete for the pipeline while the request, or the endpoint's end, is not.
+func (st *clientStream) stop(cc *clientConn) {
+	switch {
+	case st.cc != cc || st.ex != nil || !st.Stream.Open(): // it is something else by now
+	case st.Ended():
+		cc.linger(st)
+	default:
+		st.reset(wire.Cancel)
+	}
+}
+
+// OnData implements session.Sink.
+func (st *clientStream) OnData(p []byte) {
+	st.cc.came()
+	switch {
+	case st.ex != nil:
+		st.ex.ResponseData(p)
+	case st.since != 0:
+		st.reset(wire.Cancel) // it was to end
+	}
+}
+
+// OnEnd implements session.Sink.
+func (st *clientStream) OnEnd(trailers []proxy.Field) {
+	if ex, cc := st.ex, st.cc; ex != nil {
+		st.ex = nil
+		ex.ResponseEnd(trailers)
+		if st.Waiting() > 0 {
+			st.stop(cc)
+		}
+	}
+}
+
+// OnDrained implements session.Sink.
+func (st *clientStream) OnDrained() {
+	if st.ex != nil {
+		st.ex.UpstreamDrained()
+	}
+}
+
+// OnClosed implements session.Sink.
+func (st *clientStream) OnClosed(code wire.Code, refused bool) {
+	cc, ex := st.cc, st.ex
+	f := proxy.FaultReset
+	switch err := cc.session.Err(); {
+	case refused:
+		f = proxy.FaultUnprocessed
+	case err != nil && code == wire.Cancel: // the connection is gone
+		switch {
+		case st.answered:
+		case cc.vanished:
+			f = proxy.FaultSilent
+		case st.reused:
+			f = proxy.FaultStale
+		default:
+			f = proxy.FaultUnanswered
+		}
+	case code == wire.Cancel:
+		f = proxy.FaultCanceled
+	case code != wire.NoError && code != wire.InternalError:
+		f = proxy.FaultMalformed
+	}
+	if st.since != 0 {
+		i := slices.Index(cc.unended, st)
+		cc.unended = slices.Delete(cc.unended, i, i+1)
+	}
+	cc.ps.recycle(st)
+	cc.idle()
+	if ex != nil {
+		ex.UpstreamFault(f)
+	}
+	if cc.pool.first != nil {
+		cc.pool.serve()
+	}
+}

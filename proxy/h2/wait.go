@@ -1,0 +1,141 @@
+package h2
+
+import (
+	"time"
+
+	"turnout/internal/bound"
+	"turnout/proxy"
+)
+
+// waiter is a request that waits for a stream, first come first served.
+type waiter struct {
+	p          *pool
+	ex         *proxy.Exchange
+	prev, next *waiter
+	since      uint64 // serial of the first connection that will do
+	at         int64  // when it began to wait
+}
+
+// wait lets ex wait for a stream. fresh: none of the connections that requests have used will do.
+func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
+	w := &waiter{p: p, ex: ex, at: p.ps.cfg.Loop.Now()}
+	if fresh {
+		w.since = p.dialled + 1
+		for _, cc := range p.conns {
+			if cc.opening() && !cc.used {
+				w.since = min(w.since, cc.serial)
+			}
+		}
+	}
+	if w.prev = p.last; w.prev != nil {
+		w.prev.next = w
+	} else {
+		p.first = w
+	}
+	p.last = w
+	p.count++
+	p.ps.waiting[ex] = w
+	for _, cc := range p.conns {
+		if cc.state == clientReady && cc.c.Congested() {
+			p.ps.cfg.Bounds.Reached(bound.OutputUpstream)
+			break
+		}
+	}
+	p.grow()
+	p.watch()
+}
+
+func (p *pool) leave(w *waiter) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		p.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		p.last = w.prev
+	}
+	p.count--
+	delete(p.ps.waiting, w.ex)
+}
+
+// serve gives streams to those who wait as far as there are any, and has connections opened for the others.
+func (p *pool) serve() {
+	if p.serving {
+		return
+	}
+	p.serving = true
+	for w := p.first; w != nil; {
+		cc := p.pick(w.since)
+		switch {
+		case cc != nil:
+			p.leave(w)
+			w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
+			w = p.first
+		case w.since == 0:
+			w = nil
+		default:
+			w = w.next
+		}
+	}
+	p.serving = false
+	p.grow()
+	p.watch()
+}
+
+// failed tells those for whom a connection was opened that it did not come about: all, if there is no other.
+func (p *pool) failed(tell func(ex *proxy.Exchange)) {
+	n := p.count
+	if len(p.conns) > 0 {
+		n = min(n, p.share())
+	}
+	for range n {
+		w := p.first
+		if w == nil {
+			return
+		}
+		p.leave(w)
+		tell(w.ex)
+	}
+}
+
+// patience is how long a request waits for a stream. Connections that are being set up have times of their own.
+func (p *pool) patience() time.Duration {
+	for _, cc := range p.conns {
+		if cc.state == clientConnect {
+			return 3 * p.ps.cfg.ConnectTimeout
+		}
+	}
+	return p.ps.cfg.ConnectTimeout
+}
+
+// watch sets the timer to when somebody has waited too long, or the next connection may be opened.
+func (p *pool) watch() {
+	if p.first == nil {
+		return // the timer may fire, and finds nobody
+	}
+	now := p.ps.cfg.Loop.Now()
+	at := p.first.at + int64(p.ps.cfg.ConnectTimeout)
+	if at <= now {
+		at = now + int64(p.tick())
+	}
+	if p.barren >= freeBarren && p.notBefore > now {
+		at = min(at, p.notBefore)
+	}
+	p.timer.Reset(time.Duration(at - now))
+}
+
+// tick is how often connections are looked at: long enough for an answer to a PING.
+func (p *pool) tick() time.Duration { return p.ps.cfg.ConnectTimeout / 4 }
+
+// expire gives up those who have waited too long: as if the endpoint could not be connected.
+func (p *pool) expire() {
+	patience := int64(p.patience())
+	for p.first != nil && p.ps.cfg.Loop.Now()-p.first.at >= patience {
+		w := p.first
+		p.leave(w)
+		w.ex.UpstreamFault(proxy.FaultConnect)
+	}
+	p.serve()
+}
