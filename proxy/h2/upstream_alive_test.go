@@ -67,6 +67,41 @@ func TestPodVanishes(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestSilentConnectionGetsNoMore: where a PING is not answered new requests get another connection, long before anything times
+// out.
+func TestSilentConnectionGetsNoMore(t *testing.T) {
+	r := newRig(t)
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if !c.frozen {
+			c.say(q.id, "200", "x")
+		}
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	c := r.connect()
+	c.get(1, "/")
+	c.run()
+	c.want(1, 200, "x")
+	p.conns[0].frozen = true
+	c.get(3, "/")
+	c.run()
+	r.net.Advance(3 * time.Second)
+	for i := range uint32(32) {
+		c.get(5+2*i, "/")
+		c.run()
+		c.want(5+2*i, 200, "x")
+	}
+	if len(p.conns) != 2 || len(p.conns[0].order) != 2 {
+		t.Fatalf("%d connections", len(p.conns))
+	}
+	// It comes back: what waits is answered.
+	p.conns[0].frozen = false
+	p.conns[0].say(3, "200", "late")
+	p.conns[0].flush()
+	c.run()
+	c.want(3, 200, "late")
+	r.wantQuiet()
+}
+
 // TestVanishedPodAndServerTimeout: where the server timeout is short, the requests that were on their way have a 504 each, and
 // no further one has.
 func TestVanishedPodAndServerTimeout(t *testing.T) {

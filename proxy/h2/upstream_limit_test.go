@@ -277,6 +277,7 @@ func TestNoStreamsAllowed(t *testing.T) {
 func TestConnectionsEndAtOnce(t *testing.T) {
 	r := newRig(t)
 	p := r.pod2(1, nil)
+	p.accept = []http2.Setting{{ID: http2.SettingMaxConcurrentStreams, Val: 5}}
 	p.early = func(c *podConn, q *podRequest) { _ = c.fr.WriteGoAway(0, http2.ErrCodeNo, nil) }
 	p.serve = func(c *podConn, _ *podRequest) {
 		c.flush()

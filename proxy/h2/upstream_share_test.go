@@ -258,26 +258,60 @@ func TestHeadWithEmptyData(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestHeadThatNeverEnds: the stream of an answer that is complete without its END_STREAM is given up soon.
+// TestHeadThatNeverEnds: the stream of an answer that is complete without its END_STREAM is given up soon, and at once if there
+// are many.
 func TestHeadThatNeverEnds(t *testing.T) {
 	r := newRig(t)
 	p := r.pod2(1, func(c *podConn, q *podRequest) { c.headers(q.id, false, ":status", "200") })
 	r.route("app", "app.test", h2c, p.addr)
 	c := r.connect()
-	for i := range uint32(20) {
+	for i := range uint32(30) {
 		c.request(1+2*i, true, "HEAD", "/")
 	}
 	c.run()
-	for i := range uint32(20) {
+	given := func() (n int) {
+		for _, q := range p.conns[0].order {
+			if q.reset == "CANCEL" {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range uint32(30) {
 		c.want(1+2*i, 200, "")
 	}
+	if n := given(); n != 30-maxUnended {
+		t.Errorf("%d streams were given up at once", n)
+	}
 	r.net.Advance(4 * time.Second)
-	for _, q := range p.conns[0].order {
-		if q.reset != "CANCEL" {
-			t.Fatalf("stream %d was not given up: %q", q.id, q.reset)
-		}
+	if n := given(); n != 30 {
+		t.Errorf("%d streams were given up", n)
 	}
 	r.wantQuiet()
+}
+
+// TestMalformedAnswersEndNoOthers: what a pod breaks is the answer to whoever asked for it.
+func TestMalformedAnswersEndNoOthers(t *testing.T) {
+	r := newRig(t)
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if strings.Contains(q.line, "/bad") {
+			c.headers(q.id, false, ":status", "200", "content-length", "5")
+			_ = c.fr.WriteData(q.id, true, []byte("too long"))
+		}
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	other := r.connect()
+	other.get(1, "/")
+	other.run()
+	c := r.connect()
+	for i := range uint32(1000) {
+		c.get(1+2*i, "/bad")
+		c.run()
+	}
+	p.conns[0].say(1, "200", "good")
+	p.conns[0].flush()
+	other.run()
+	other.want(1, 200, "good")
 }
 
 // TestFramesNobodyAskedFor: what no request asked for is bounded, on streams that this side gave up as well.

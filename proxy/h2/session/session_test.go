@@ -269,6 +269,32 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
+// TestManyResetsAtOnce: what was on its way to any number of streams that this side reset is no flood, as far as their windows go.
+func TestManyResetsAtOnce(t *testing.T) {
+	d := newDuo(t, Config{MaxStreams: 1000})
+	d.client.s.maxOpen = 1000
+	for range 700 {
+		d.request()
+	}
+	d.run()
+	for _, e := range d.client.all {
+		e.Reset(wire.Cancel)
+	}
+	for _, e := range d.server.opened { // it does not know yet
+		for range 5 {
+			e.window, d.server.s.window = 60000, 60000
+			e.SendData([]byte("event"))
+		}
+	}
+	d.run()
+	if err := d.client.s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if left := d.client.s.frames.left; left < frameBurst-100 {
+		t.Errorf("%d frames of the budget were spent", frameBurst-left)
+	}
+}
+
 func TestGoAwayTellsWhatWasNotProcessed(t *testing.T) {
 	d := newDuo(t, Config{})
 	a := d.request()
