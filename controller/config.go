@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"turnout/controller/admit"
-	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/controller/translate"
@@ -152,10 +151,6 @@ func (o *Options) translation() translate.Options {
 		DestinationCA: o.DefaultDestinationCA,
 		UpstreamALPN:  o.UpstreamALPN,
 	}
-}
-
-func (o *Options) endpoints() endpoints.Options {
-	return endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: o.IncludeUDP}
 }
 
 // upgrade is what is said about the future of routes. Nothing that is admitted is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/controller/translate"
 )
@@ -60,6 +61,9 @@ func (c *Controller) SetDefaultDestinationCA(next []byte) error {
 	c.inbox.setDestinationCA(next)
 	return nil
 }
+
+// SetOwn says where the router listens from now on, where no endpoint may be. Any goroutine may call it.
+func (c *Controller) SetOwn(own *endpoints.Own) { c.inbox.setOwn(own) }
 
 // Wait returns nil when everything delivered before the call is published and stands in
 // the status of routes, and the error of ctx when that ends first. A route whose secret
@@ -134,6 +138,9 @@ func (c *Controller) handle() {
 	}
 	if next := c.inbox.takeDestinationCA(); next != nil {
 		c.state.setDestinationCA(next)
+	}
+	if next := c.inbox.takeOwn(); next != nil {
+		c.state.setOwn(next)
 	}
 	if !c.state.apply(events) {
 		return

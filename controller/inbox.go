@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"sync"
 
+	"turnout/controller/endpoints"
 	"turnout/controller/source"
 )
 
@@ -15,6 +16,7 @@ type inbox struct {
 	events      map[object]source.Event
 	certificate *tls.Certificate // the next default certificate; nil = as it is
 	destination []byte           // the next default destination CA; nil = as it is
+	own         *endpoints.Own   // where the router listens next; nil = as it is
 	waiting     int              // sinks that are not synced
 	left        uint64           // number of deliveries
 	handled     uint64           // deliveries the owner is done with
@@ -126,6 +128,24 @@ func (b *inbox) takeDestinationCA() []byte {
 	pem := b.destination
 	b.destination = nil
 	return pem
+}
+
+// setOwn leaves where the router listens next.
+func (b *inbox) setOwn(own *endpoints.Own) {
+	b.mu.Lock()
+	b.own = own
+	b.left++
+	b.mu.Unlock()
+	b.wake()
+}
+
+// takeOwn returns where the router listens next, nil if that stays.
+func (b *inbox) takeOwn() *endpoints.Own {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.own
+	b.own = nil
+	return own
 }
 
 // finish says that everything up to a number has been handled.

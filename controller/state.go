@@ -13,6 +13,7 @@ import (
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/controller/translate"
+	"turnout/internal/bound"
 	"turnout/routing"
 )
 
@@ -37,6 +38,7 @@ type state struct {
 	outside    map[string]map[string]source.Event // routes of other namespaces, by namespace and name
 
 	expiry expiryWatch
+	own    *endpoints.Own // where the router listens
 
 	published bool // the first table is
 	unswept   bool // something may be left over in the registry
@@ -267,8 +269,14 @@ func (s *state) dropService(v *service) {
 // make and large to keep.
 func (s *state) set(v *service) *endpoints.Set {
 	if v.set == nil {
-		v.set = endpoints.Service(s.cfg.Options.endpoints(), v.key.Namespace, v.key.Name, v.object, v.slices)
+		v.set = endpoints.Service(s.endpoints(), v.key.Namespace, v.key.Name, v.object, v.slices)
 		s.asked = append(s.asked, v)
+		if v.set.Own > 0 {
+			s.cfg.Bounds.Reached(bound.OwnAddresses)
+		}
+		if v.set.Beyond > 0 {
+			s.cfg.Bounds.Reached(bound.ServiceEndpoints)
+		}
 	}
 	return v.set
 }
@@ -280,7 +288,23 @@ func (s *state) lookup(namespace string) func(name string) *endpoints.Set {
 		if v := s.services[key]; v != nil {
 			return s.set(v)
 		}
-		return endpoints.Service(s.cfg.Options.endpoints(), namespace, name, nil, nil)
+		return endpoints.Service(s.endpoints(), namespace, name, nil, nil)
+	}
+}
+
+// endpoints is which endpoints are taken.
+func (s *state) endpoints() endpoints.Options {
+	return endpoints.Options{AllowLoopback: s.cfg.Options.AllowLoopback, IncludeUDP: s.cfg.Options.IncludeUDP, Own: s.own}
+}
+
+// setOwn says where the router listens from now on.
+func (s *state) setOwn(own *endpoints.Own) {
+	if s.own.Equal(own) {
+		return
+	}
+	s.own = own
+	for _, v := range s.services {
+		s.changed(v)
 	}
 }
 

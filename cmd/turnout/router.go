@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime/debug"
 	"time"
@@ -285,6 +286,14 @@ func (r *router) startControl(control *crew) {
 			return nil
 		})
 	}
+	here := &ownWatch{listening: r.listening(), interfaces: net.InterfaceAddrs}
+	here.look(r.control.SetOwn, r.log) // before the first table
+	control.start("addresses of this machine", func(ctx context.Context) error {
+		every := time.NewTicker(ownEvery)
+		defer every.Stop()
+		r.watchOwn(ctx, here, every.C)
+		return nil
+	})
 	control.start("controller", r.control.Run)
 	control.start("source of objects", r.feeder.run)
 	control.start("client certificates", r.clients.run)

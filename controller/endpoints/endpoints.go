@@ -24,6 +24,7 @@ const idledAt = "idling.alpha.openshift.io/idled-at"
 type Options struct {
 	AllowLoopback bool // loopback addresses are kept: a laptop has no pods
 	IncludeUDP    bool // ports of protocol UDP are kept
+	Own           *Own // where the router listens; endpoints there are left out
 }
 
 // Endpoint is one place where a service can be reached.
@@ -41,7 +42,16 @@ type Set struct {
 	Service   string     // name of the service
 	Endpoints []Endpoint // ready, each ID once, in the order of the slices
 	Notes     []string   // what was left out, for people
+	Own       int        // addresses and ports left out that are the router's own
+	Beyond    int        // endpoints left out because there are too many
 }
+
+// What is kept of one service: a slice has up to a thousand addresses and a hundred ports, and each namespace as many slices as it
+// likes.
+const (
+	maxEndpoints = 10000
+	maxNotes     = 20
+)
 
 // Service returns the endpoints of a service. service is nil if it is not known; list is
 // its EndpointSlices in any order. None of them is changed or kept.
@@ -55,12 +65,18 @@ func Service(options Options, namespace, name string, service *corev1.Service, l
 	if len(b.set.Endpoints) == 0 && service != nil && service.Annotations[idledAt] != "" {
 		b.idled(service)
 	}
+	if b.more > 0 {
+		b.closing("%d more notes of this kind", b.more)
+	}
+	if b.set.Beyond > 0 {
+		b.closing("service %s/%s has more than %d endpoints: %d are not used", namespace, name, maxEndpoints, b.set.Beyond)
+	}
 	if len(b.set.Endpoints) == 0 {
 		switch {
 		case service == nil && len(ordered) == 0:
-			b.notef("service %s/%s does not exist", namespace, name)
+			b.closing("service %s/%s does not exist", namespace, name)
 		default:
-			b.notef("service %s/%s has no ready endpoints", namespace, name)
+			b.closing("service %s/%s has no ready endpoints", namespace, name)
 		}
 	}
 	return b.set
@@ -71,10 +87,30 @@ type builder struct {
 	options Options
 	set     *Set
 	seen    map[string]struct{}
+	more    int // notes beyond those that are kept
 }
 
 func (b *builder) notef(format string, args ...any) {
+	if len(b.set.Notes) == maxNotes {
+		b.more++
+		return
+	}
+	b.closing(format, args...)
+}
+
+// closing notes what is noted however many notes there are.
+func (b *builder) closing(format string, args ...any) {
 	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
+}
+
+// isOwn reports, and notes, that the router listens at an address.
+func (b *builder) isOwn(at netip.AddrPort, of string) bool {
+	if !b.options.Own.has(at) {
+		return false
+	}
+	b.set.Own++
+	b.notef("%s: port %d of address %s is not used: the router itself listens there", of, at.Port(), at.Addr())
+	return true
 }
 
 // address is one ready address of a slice.
@@ -106,8 +142,12 @@ func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 			continue
 		}
 		for _, a := range addresses {
+			at := netip.AddrPortFrom(a.ip, uint16(number))
+			if b.isOwn(at, "endpoint slice "+s.Name) {
+				continue
+			}
 			b.add(Endpoint{
-				Addr: netip.AddrPortFrom(a.ip, uint16(number)), Port: value(p.Name), Pod: a.pod, H2C: isH2C(p.AppProtocol),
+				Addr: at, Port: value(p.Name), Pod: a.pod, H2C: isH2C(p.AppProtocol),
 			}, a.text)
 		}
 	}
@@ -144,6 +184,10 @@ func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
 // add adds an endpoint unless its identity is there. The identity carries the address
 // as it is written.
 func (b *builder) add(e Endpoint, text string) {
+	if len(b.set.Endpoints) == maxEndpoints {
+		b.set.Beyond++
+		return
+	}
 	e.ID = balancer.ServerID(e.Pod, b.set.Service, e.Port, text, e.Addr.Port())
 	if _, twice := b.seen[e.ID]; twice {
 		return
@@ -174,8 +218,12 @@ func (b *builder) idled(s *corev1.Service) {
 		if b.skips(p.Protocol) || p.Port < 1 || p.Port > 65535 {
 			continue
 		}
+		at := netip.AddrPortFrom(ip, uint16(p.Port))
+		if b.isOwn(at, "service "+s.Name) {
+			continue
+		}
 		b.add(Endpoint{
-			Addr: netip.AddrPortFrom(ip, uint16(p.Port)), Port: p.Name, H2C: isH2C(p.AppProtocol), Fallback: true,
+			Addr: at, Port: p.Name, H2C: isH2C(p.AppProtocol), Fallback: true,
 		}, s.Spec.ClusterIP)
 	}
 	b.notef("service %s/%s is idled: its cluster address is used", s.Namespace, s.Name)

@@ -96,12 +96,16 @@ func (a *annotations) actions(c *compiled, side header.Side, place string, list 
 		a.notes = append(a.notes, fmt.Sprintf("%s[%d] has no effect: %s", place, i, fmt.Sprintf(format, args...)))
 	}
 	var kept []header.Action
+	beyond := false
 	seen := make(map[string]bool)
 	for i, entry := range list {
 		action, problem := actionOf(&entry)
 		switch {
 		case len(kept) == maxActions:
-			note(i, "a list has at most %d actions", maxActions)
+			if !beyond {
+				note(i, "a list has at most %d actions", maxActions)
+			}
+			beyond = true
 			continue
 		case problem == "" && seen[entry.Name]:
 			problem = "header " + entry.Name + " is in the list already"
@@ -142,7 +146,7 @@ func actionOf(entry *routev1.RouteHTTPHeader) (action header.Action, problem str
 		}
 		action.Value = entry.Action.Set.Value
 	default:
-		return action, fmt.Sprintf("header %s: action %q is not Set or Delete", entry.Name, entry.Action.Type)
+		return action, fmt.Sprintf("header %s: action %q is not Set or Delete", entry.Name, Shown(string(entry.Action.Type)))
 	}
 	return action, ""
 }

@@ -211,3 +211,22 @@ func TestLongAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// TestLongValuesAreCutInNotes: notes are for people, and no second copy of what a route says.
+func TestLongValuesAreCutInNotes(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	r := terminated("edge", "", annotationBalance, long, annotationTimeout, long, annotationAllow, long+" 10.0.0.1", annotationSameSite, long,
+		annotationCheckPath, long, annotationRates, long, annotationTunnel, strings.Repeat("9", 100<<10)+"s")
+	r.Spec.HTTPHeaders = &routev1.RouteHTTPHeaders{}
+	for i := range 1000 {
+		r.Spec.HTTPHeaders.Actions.Request = append(r.Spec.HTTPHeaders.Actions.Request, setHeader(fmt.Sprint("x-", i), "v"))
+	}
+	got := translated(t, Options{}, r)
+	size := 0
+	for _, note := range got.Notes {
+		size += len(note)
+	}
+	if len(got.Notes) < 7 || len(got.Notes) > 12 || size > 500*len(got.Notes) {
+		t.Errorf("%d bytes in %d notes", size, len(got.Notes))
+	}
+}

@@ -61,11 +61,10 @@ func (a *annotations) slowStart() time.Duration {
 	return d
 }
 
-// What bounds a health check's request, in bytes, and how much of a path that is too long is shown.
+// What bounds a health check's request, in bytes.
 const (
 	maxCheckPath = 1024
 	maxCheckHost = 255
-	shownPath    = 64
 )
 
 // httpCheck returns what servers are asked when they are checked; the zero value is nothing.
@@ -85,7 +84,7 @@ func (a *annotations) httpCheck(host string, term routing.Termination) (none bal
 		}
 		return none
 	case len(path) > maxCheckPath:
-		a.invalid(annotationCheckPath, path[:shownPath]+"...", fmt.Sprintf("is longer than %d bytes", maxCheckPath), instead)
+		a.invalid(annotationCheckPath, path, fmt.Sprintf("is longer than %d bytes", maxCheckPath), instead)
 		return none
 	case !isTarget(path):
 		a.invalid(annotationCheckPath, path, "is not a path as in a URL, beginning with / and with everything unusual percent-encoded", instead)

@@ -57,7 +57,7 @@ func (t *Translator) allowList(a *annotations) (list *routing.AllowList, closed 
 	}
 	valid, invalid := ParseAllowList(text)
 	for _, word := range invalid[:min(len(invalid), maxNoted)] {
-		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q is not an address or CIDR; it is left out", key, word))
+		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q is not an address or CIDR; it is left out", key, Shown(word)))
 	}
 	if len(invalid) > maxNoted {
 		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %d more are left out", key, len(invalid)-maxNoted))
@@ -139,7 +139,7 @@ func (a *annotations) limit(key string) ratelimit.Limit {
 		return ratelimit.Limit{}
 	}
 	if n <= 0 {
-		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q refuses everything", key, value))
+		a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q refuses everything", key, Shown(value)))
 	}
 	return ratelimit.Limit{On: true, N: n}
 }

@@ -31,6 +31,8 @@ const (
 	RequestChecks                   // endpoints of a route are checked without the request it asks for
 	AdminConnections                // the admin port closed a connection, or let it wait
 	AdminAnswers                    // an answer of the admin port ended because its reader was too slow
+	OwnAddresses                    // endpoints of a service were left out: the router itself listens there
+	ServiceEndpoints                // endpoints of a service were left out: there are too many
 	StatusWrites                    // a write of status waited because its namespace or route had its share
 	Reviews                         // a review was not asked of the API server
 	HeldMemory                      // a connection ended: its loop held too much memory for peers that do not go on
@@ -60,6 +62,8 @@ var names = [count]string{
 	RequestChecks:       "request-checks",
 	AdminConnections:    "admin-connections",
 	AdminAnswers:        "admin-answers",
+	OwnAddresses:        "own-addresses",
+	ServiceEndpoints:    "service-endpoints",
 	StatusWrites:        "status-writes",
 	Reviews:             "reviews",
 	HeldMemory:          "held-memory",

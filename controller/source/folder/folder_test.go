@@ -289,6 +289,29 @@ func TestLastGoodVersionStays(t *testing.T) {
 	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
 }
 
+// TestLargeFile: a file that is too large is not read, says so, and what it held before stays.
+func TestLargeFile(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/a.yaml", manifest("a", "a1"))
+	r, f := start(t, dir)
+	r.hostsAre(t, "a=a1")
+	large := dir + "/.large"
+	if err := os.WriteFile(large, []byte(manifest("a", "a2")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, maxFile+1); err != nil { // a hole: it takes no room
+		t.Fatal(err)
+	}
+	if err := os.Rename(large, dir+"/a.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	r.problemIs(t, "is larger than 67108864 bytes")
+	r.hostsAre(t, "a=a1")
+	put(t, dir+"/a.yaml", manifest("a", "a3"))
+	r.hostsAre(t, "a=a3")
+	r.until(t, "no problem stands", func() bool { return len(f.Problems()) == 0 })
+}
+
 func TestDuplicates(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir+"/b.yaml", manifest("r", "second"))

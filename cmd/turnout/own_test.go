@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"turnout/controller/endpoints"
+)
+
+// TestOwnAddressesAreWatched: what interfaces say is told when it changes, and not when they cannot be read.
+func TestOwnAddressesAreWatched(t *testing.T) {
+	var addrs []net.Addr
+	var err error
+	told := 0
+	w := &ownWatch{
+		listening:  []netip.AddrPort{netip.MustParseAddrPort("[::]:80")},
+		interfaces: func() ([]net.Addr, error) { return addrs, err },
+	}
+	look := func(what string, want int) {
+		t.Helper()
+		if w.look(func(*endpoints.Own) { told++ }, zap.NewNop()); told != want {
+			t.Errorf("%s: told %d times, want %d", what, told, want)
+		}
+	}
+	err = errors.New("no")
+	look("unreadable at first: the ports are known", 1)
+	err, addrs = nil, []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 7), Mask: net.CIDRMask(24, 32)}}
+	look("an address", 2)
+	look("the same", 2)
+	err = errors.New("no")
+	look("unreadable", 2)
+	err, addrs = nil, append(addrs, &net.IPNet{IP: net.ParseIP("2001:db8::7"), Mask: net.CIDRMask(64, 128)})
+	look("another one", 3)
+}
+
+// TestRouterIsNoPod: a route whose endpoints are the router itself has none, says so, and answers 503.
+func TestRouterIsNoPod(t *testing.T) {
+	dir := t.TempDir()
+	p := startRouter(t, nil, "run", "--manifests", dir, "--log-level", "debug")
+	var b strings.Builder
+	b.WriteString("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: loop.test, to: {kind: Service, name: app}}\n")
+	for i, addr := range []string{p.http, p.https, p.admin} {
+		at := netip.MustParseAddrPort(addr)
+		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
+			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q]}]\n", i, at.Port(), at.Addr())
+	}
+	if err := os.WriteFile(filepath.Join(dir, "app.yaml"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for p.line("table published")["routes"] != 1.0 {
+	}
+	if status, _ := get(t, "http://"+p.http+"/", "loop.test"); status != 503 {
+		t.Errorf("a loop is answered with %d", status)
+	}
+	_, text := get(t, "http://"+p.admin+"/routes/notes", "")
+	for _, addr := range []string{p.http, p.https, p.admin} {
+		at := netip.MustParseAddrPort(addr)
+		if !strings.Contains(text, fmt.Sprintf("port %d of address %s is not used: the router itself listens there", at.Port(), at.Addr())) {
+			t.Errorf("no note about %s in %s", addr, text)
+		}
+	}
+	if _, text := get(t, "http://"+p.admin+"/metrics", ""); strings.Contains(text, `turnout_bound_reached_total{bound="own-addresses"} 0`) {
+		t.Error("it is not counted")
+	}
+}
