@@ -117,6 +117,9 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	case t.c.Leaving():
 		t.Left(t.c)
 	}
+	if t.st != nil && t.st.EndReceived() {
+		t.st.OnEndWaiting()
+	}
 	return func() { t.expire(false) }
 }
 
@@ -176,6 +179,14 @@ func (t *streamTunnel) clientData(p []byte) {
 	t.c.Write(p)
 	if t.c.Congested() {
 		t.st.Pause()
+	}
+}
+
+// OnEndWaiting implements session.EndWaiter: a client that sent more than the endpoint takes and ended its side does not keep the
+// tunnel.
+func (st *serverStream) OnEndWaiting() {
+	if t := st.tunnel; t != nil {
+		t.watch.HalfClosed(t.clientFin)
 	}
 }
 

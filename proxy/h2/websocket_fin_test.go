@@ -129,3 +129,38 @@ func TestWebSocketPodLeavesWithBytesUnderWay(t *testing.T) {
 		r.wantQuiet()
 	}
 }
+
+// TestWebSocketClientEndsWithBytesUnderWay: neither does a client that sent more than the pod takes, before the answer or behind it, and
+// ended its side.
+func TestWebSocketClientEndsWithBytesUnderWay(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		r := newRig(t)
+		var accept string
+		p := r.socketPod(1, func(a string) string { accept = a; return "" })
+		r.route("app", "app.test", nil, p.addr)
+		c := r.connect()
+		c.socket(1, false)
+		c.run()
+		pod := p.peers[0]
+		pod.StopReading()
+		pod.ReadWindow(1000)
+		if !early {
+			pod.Write([]byte(agree(accept)))
+			c.run()
+		}
+		c.data(1, false, strings.Repeat("x", 16384))
+		c.data(1, false, strings.Repeat("x", 16384))
+		c.run()
+		c.data(1, true, strings.Repeat("x", 16384))
+		c.run()
+		if early {
+			pod.Write([]byte(agree(accept)))
+		}
+		r.net.Advance(5 * time.Second)
+		c.run()
+		if !c.stream(1).wasReset {
+			t.Errorf("early %v: the stream is kept", early)
+		}
+		r.wantQuiet()
+	}
+}

@@ -295,6 +295,9 @@ func (st *Stream) finish(trailers *wire.Block) {
 	}
 	if st.paused || st.in.len() > 0 {
 		st.trailers = trailers
+		if w, ok := st.sink.(EndWaiter); ok {
+			w.OnEndWaiting()
+		}
 		return
 	}
 	st.tellEnd(trailers)

@@ -30,6 +30,10 @@ type Early interface {
 	OnEarly()
 }
 
+// EndWaiter is a Sink that wants to know at once that the peer has ended its side, although bytes that came before wait, and
+// OnEnd with them.
+type EndWaiter interface{ OnEndWaiting() }
+
 // Stream is one request and its response. It is part of the struct that is its Sink: Bind it once, and use it
 // for one stream after the other.
 type Stream struct {
@@ -78,6 +82,9 @@ func (st *Stream) Open() bool { return st.s != nil }
 
 // Ended says that END_STREAM was sent: the message is complete on this side.
 func (st *Stream) Ended() bool { return st.sendEnd }
+
+// EndReceived says that the peer has ended its side, whether or not OnEnd has told it.
+func (st *Stream) EndReceived() bool { return st.recvEnd }
 
 // Waiting is the number of bytes that wait to be sent for want of a window.
 func (st *Stream) Waiting() int { return st.out.len() }
