@@ -10,8 +10,9 @@ import (
 // learned is what earlier connections have shown of an endpoint.
 type learned struct {
 	limit     int   // streams that it lets be open on a connection; unknownLimit = no connection has told
-	life      int   // streams after which it ends a connection and refuses further ones; 0 = it does not
+	life      int   // streams after which it ended two connections, refusing further ones; 0 = it does not
 	lifeUntil int64 // as long as that is believed
+	lastCut   int   // streams after which it did so last
 	barren    int   // connections in a row that ended without an answer to what was asked on them
 	notBefore int64 // after so many of them: when the next one may be opened
 }
@@ -21,8 +22,9 @@ const (
 	// fullStreams is how many streams a connection carries before another one is opened, and how many requests wait for
 	// one that is being opened.
 	fullStreams = 32
-	// lifeTime is how long it is believed that an endpoint ends connections after so many streams.
-	lifeTime = time.Minute
+	// lifeTime is how long it is believed that an endpoint ends connections after so many streams: a pod that was reloaded does so
+	// once.
+	lifeTime = 10 * time.Second
 	// maxResets is how many streams of a connection are reset before another one is opened for new streams: servers take
 	// those that cancel much for attackers, and end what is not cancelled as well (CVE-2023-44487).
 	maxResets = 100
@@ -37,7 +39,7 @@ const (
 
 // pick is the fullest connection, of those dialled from since on, that takes a stream and is not full; else the one with the
 // fewest streams: those which load made necessary become idle when it goes. One whose window is shut for
-// the moment comes last.
+// the moment comes last; and one that is not to have more has more if there can be no other.
 func (p *pool) pick(since uint64) *clientConn {
 	var best *clientConn
 	most := 0
@@ -50,11 +52,14 @@ func (p *pool) pick(since uint64) *clientConn {
 		if n >= fullStreams {
 			n = -n // after all others, the fewest first
 		}
-		if shut, long := cc.shut(now); shut {
-			if long && p.mayDial() {
+		shut, long := cc.shut(now)
+		if long || cc.spared() {
+			if p.mayDial() {
 				continue
 			}
 			n -= 1 << 20
+		} else if shut {
+			n -= 1 << 19
 		}
 		if best == nil || n > most {
 			best, most = cc, n
@@ -63,17 +68,17 @@ func (p *pool) pick(since uint64) *clientConn {
 	return best
 }
 
-// takes says that the connection gets new streams.
+// takes says that a new stream on the connection may be answered.
 func (cc *clientConn) takes() bool {
-	return cc.state == clientReady && !cc.late && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
+	return cc.state == clientReady && !cc.silent && cc.session.Room() > 0 && !cc.c.Congested() && !cc.worn()
 }
+
+// spared says that new streams are better off elsewhere.
+func (cc *clientConn) spared() bool { return cc.late || cc.resets >= maxResets }
 
 // worn says that the connection has had its streams.
 func (cc *clientConn) worn() bool {
 	p := cc.pool
-	if cc.resets >= maxResets {
-		return true
-	}
 	return p.life > 0 && cc.session.Opened() >= p.life && p.ps.cfg.Loop.Now() < p.lifeUntil
 }
 
@@ -198,6 +203,12 @@ func (p *pool) learn(cc *clientConn) {
 	}
 	if n := cc.session.Cut(); n > 0 && !cc.cut {
 		cc.cut = true
-		p.life, p.lifeUntil = n, p.ps.cfg.Loop.Now()+int64(lifeTime)
+		now := p.ps.cfg.Loop.Now()
+		if now < p.lifeUntil {
+			p.life = max(n, p.lastCut)
+		} else {
+			p.life = 0
+		}
+		p.lastCut, p.lifeUntil = n, now+int64(lifeTime)
 	}
 }

@@ -131,7 +131,7 @@ func (cc *clientConn) idle() {
 	if cc.state != clientReady || cc.session.Streams() > 0 {
 		return
 	}
-	if cc.session.Leaving() || cc.late || cc.silent || cc.used && cc.worn() {
+	if cc.session.Leaving() || cc.silent || cc.spared() || cc.used && cc.worn() {
 		cc.close()
 		return
 	}

@@ -182,6 +182,29 @@ func TestConnectionsThatAreRecycled(t *testing.T) {
 	}
 }
 
+// TestReloadedPod: a pod that ended one connection is not taken for one that ends each.
+func TestReloadedPod(t *testing.T) {
+	r := newRig(t)
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		if len(c.p.conns) == 1 && q.id > 3 {
+			_ = c.fr.WriteGoAway(3, http2.ErrCodeNo, nil)
+			return
+		}
+		c.say(q.id, "200", "x")
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	c := r.connect()
+	for i := range uint32(200) {
+		c.get(1+2*i, "/")
+		c.run()
+		c.want(1+2*i, 200, "x")
+	}
+	if len(p.conns) != 2 {
+		t.Errorf("%d connections", len(p.conns))
+	}
+	r.wantQuiet()
+}
+
 // TestUnprocessedIsBounded: a pod that refuses everything gets each request a few times, not for ever, and the budget
 // for retries is left for others.
 func TestUnprocessedIsBounded(t *testing.T) {

@@ -222,6 +222,39 @@ func TestManyResetsWearAConnectionOut(t *testing.T) {
 	}
 }
 
+// TestWornConnectionsAreBetterThanNone: clients who leave, and others whose streams last, use up what there may be of connections,
+// and requests are served nevertheless.
+func TestWornConnectionsAreBetterThanNone(t *testing.T) {
+	r := newRig(t)
+	r.pools.cfg.MaxConns = 2
+	p := r.pod2(1, func(c *podConn, q *podRequest) {
+		switch {
+		case strings.Contains(q.line, "/good"):
+			c.say(q.id, "200", "good")
+		case strings.Contains(q.line, "/events"):
+			c.headers(q.id, false, ":status", "200")
+		}
+	})
+	r.route("app", "app.test", h2c, p.addr)
+	c, lasting := r.connect(), r.connect()
+	for i := range uint32(400) {
+		if i%50 == 0 {
+			lasting.get(1+2*i, "/events")
+			lasting.run()
+		}
+		c.get(1+4*i, "/")
+		c.get(3+4*i, "/good")
+		c.run()
+		c.want(3+4*i, 200, "good")
+		_ = c.fr.WriteRSTStream(1+4*i, http2.ErrCodeCancel)
+		c.run()
+		r.net.Advance(60 * time.Millisecond)
+	}
+	if len(p.conns) != 2 {
+		t.Errorf("%d connections", len(p.conns))
+	}
+}
+
 // TestHeadWithEmptyData: an answer to HEAD, or 304, that ends with an empty frame of its own is complete, and nothing is reset
 // for it.
 func TestHeadWithEmptyData(t *testing.T) {
