@@ -3,6 +3,7 @@ package routing
 import (
 	"math/bits"
 	"net/netip"
+	"unsafe"
 )
 
 // AllowList is a set of addresses, of IPv4 and IPv6 alike. It is immutable and made
@@ -10,12 +11,21 @@ import (
 // no filter at all is a nil pointer in Policy.
 //
 // It is a trie of the bytes of addresses, IPv4 mapped into IPv6 (RFC 4291 section
-// 2.5.5.2): a lookup takes a step per byte, however many prefixes there are.
+// 2.5.5.2): a lookup takes a step per byte, however many prefixes there are. Where prefixes have so little in common that the trie
+// would be much larger than they are, it is a sorted list: who writes an annotation must not get a hundred times its size of memory.
 type AllowList struct {
 	nodes []trieNode // the first is the root; children of a node follow each other
 	ends  []byteSet  // nodes at the last byte, which have no children
 	v4    trieStep   // where the lookup of an IPv4 address begins, after mappedBytes
+	spans []span     // instead of the trie; nil = there is one
 }
+
+// A trie may have trieBase bytes, and trieEach for each prefix, and no more than trieMost.
+const (
+	trieBase = 8 << 10
+	trieEach = 64
+	trieMost = 1 << 20
+)
 
 // byteSet is a set of values of a byte.
 type byteSet [4]uint64
@@ -39,6 +49,12 @@ type trieNode struct {
 	first uint32  // place of the first child, in ends when this is the byte before the last
 }
 
+// What a trie is made of, in bytes.
+const (
+	nodeSize = int(unsafe.Sizeof(trieNode{}))
+	endSize  = int(unsafe.Sizeof(byteSet{}))
+)
+
 // trieStep is how far a lookup has come.
 type trieStep struct {
 	node      uint32
@@ -53,13 +69,15 @@ const (
 // NewAllowList makes the set of all addresses of prefixes, which must be valid. Bits beyond the
 // length of a prefix do not matter. A prefix of IPv6 that covers ::ffff:0:0/96 covers IPv4.
 func NewAllowList(prefixes []netip.Prefix) *AllowList {
-	root := &growing{}
+	root, left := &growing{}, min(trieBase+trieEach*len(prefixes), trieMost)
 	for _, p := range prefixes {
 		n := p.Bits()
 		if p.Addr().Is4() {
 			n += 8 * mappedBytes
 		}
-		root.add(p.Addr().As16(), n)
+		if left -= root.add(p.Addr().As16(), n); left < 0 {
+			return &AllowList{spans: spans(prefixes)}
+		}
 	}
 	l := &AllowList{nodes: make([]trieNode, 1)}
 	l.pack(0, root, 0)
@@ -74,8 +92,8 @@ type growing struct {
 	child map[byte]*growing
 }
 
-// add puts the addresses into the set that have their first n bits in common with addr.
-func (g *growing) add(addr [addrBytes]byte, n int) {
+// add puts the addresses into the set that have their first n bits in common with addr. It returns how many bytes of the trie that takes.
+func (g *growing) add(addr [addrBytes]byte, n int) (grown int) {
 	for depth := 0; ; depth++ {
 		b := addr[depth]
 		if left := n - 8*depth; left <= 8 {
@@ -84,10 +102,10 @@ func (g *growing) add(addr [addrBytes]byte, n int) {
 				g.all.add(byte(v))
 				delete(g.child, byte(v))
 			}
-			return
+			return grown
 		}
 		if g.all.has(b) {
-			return // all that begin so are in already
+			return grown // all that begin so are in already
 		}
 		next := g.child[b]
 		if next == nil {
@@ -96,6 +114,9 @@ func (g *growing) add(addr [addrBytes]byte, n int) {
 			}
 			next = &growing{}
 			g.child[b] = next
+			if grown += nodeSize; depth == addrBytes-2 {
+				grown += endSize - nodeSize
+			}
 		}
 		g = next
 	}
@@ -149,12 +170,15 @@ func (l *AllowList) walk(from trieStep, path []byte) trieStep {
 }
 
 // Contains reports whether a is in the set. The zero Addr is in none. It takes a step per byte of the
-// address at most and allocates nothing.
+// address at most, or, in a sorted list, as many as the number of prefixes has bits, and allocates nothing.
 func (l *AllowList) Contains(a netip.Addr) bool {
 	if !a.IsValid() {
 		return false
 	}
 	addr, from, step := a.As16(), 0, trieStep{}
+	if l.spans != nil {
+		return within(l.spans, addr)
+	}
 	if a.Is4() || a.Is4In6() {
 		from, step = mappedBytes, l.v4
 	}

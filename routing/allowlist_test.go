@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"runtime"
 	"testing"
 	"unsafe"
 )
@@ -21,12 +22,12 @@ func TestAllowList(t *testing.T) {
 		t.Helper()
 		l := NewAllowList(prefixes(list...))
 		for _, a := range in {
-			if !l.Contains(netip.MustParseAddr(a)) {
+			if !l.Contains(netip.MustParseAddr(a)) || !within(spans(prefixes(list...)), netip.MustParseAddr(a).As16()) {
 				t.Errorf("%v does not contain %s", list, a)
 			}
 		}
 		for _, a := range out {
-			if l.Contains(netip.MustParseAddr(a)) {
+			if l.Contains(netip.MustParseAddr(a)) || within(spans(prefixes(list...)), netip.MustParseAddr(a).As16()) {
 				t.Errorf("%v contains %s", list, a)
 			}
 		}
@@ -74,6 +75,9 @@ func TestAllowListAgainstASearch(t *testing.T) {
 			if l.Contains(a) != want {
 				t.Fatalf("%v contains %s: %v, want %v", list, a, !want, want)
 			}
+			if sorted := (&AllowList{spans: spans(list)}); len(sorted.spans) > 0 && sorted.Contains(a) != want {
+				t.Fatalf("%v, sorted, contains %s: %v, want %v", list, a, !want, want)
+			}
 		}
 	}
 }
@@ -83,6 +87,39 @@ func TestAllowListAllocatesNothing(t *testing.T) {
 	a := netip.MustParseAddr("10.1.2.3")
 	if n := testing.AllocsPerRun(1000, func() { l.Contains(a) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestAllowListSize: whatever an annotation of 256 KiB lists, it makes a few times as much memory, and lookups find the same.
+func TestAllowListSize(t *testing.T) {
+	for name, address := range map[string]func(i int) string{
+		"far apart":            func(i int) string { return fmt.Sprintf("%x::/128", 0x1000+i) },
+		"pairs":                func(i int) string { return fmt.Sprintf("%x::%x/128", 0x1000+i/2, 1+i%2) },
+		"IPv4, far apart":      func(i int) string { return fmt.Sprintf("%d.%d.%d.1/32", 1+i%223, i/223%256, i%251) },
+		"IPv4, neighbours":     func(i int) string { return fmt.Sprintf("10.0.%d.%d/32", i/128%256, 2*i%256) },
+		"networks of all IPv6": func(i int) string { return fmt.Sprintf("%x:%x:%x::/48", 0x2001+i%7, i, i*31%0xffff) },
+	} {
+		var list []netip.Prefix
+		for n := 0; n < 256<<10 && len(list) < 0xefff; {
+			text := address(len(list))
+			n += len(text) - len("/128") + 1
+			list = append(list, netip.MustParsePrefix(text))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l := NewAllowList(list)
+		runtime.ReadMemStats(&after)
+		size := len(l.nodes)*nodeSize + len(l.ends)*int(unsafe.Sizeof(byteSet{})) + len(l.spans)*int(unsafe.Sizeof(span{}))
+		made := after.TotalAlloc - before.TotalAlloc
+		t.Logf("%s: %d prefixes are %d KiB, sorted %v, and took %d KiB", name, len(list), size>>10, l.spans != nil, made>>10)
+		if size > 2<<20 || made > 32<<20 {
+			t.Errorf("%s: %d bytes, and %d to make them", name, size, made)
+		}
+		for _, p := range list[:1000] {
+			if !l.Contains(p.Addr()) || l.Contains(p.Addr().Next().Next().Next()) && p.IsSingleIP() && name != "IPv4, neighbours" {
+				t.Fatalf("%s: %v", name, p)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -23,17 +24,9 @@ const maxActions = 20
 // compiled keeps what was compiled from texts, so that equal texts give equal
 // pointers: a route that is translated again is the same route.
 type compiled struct {
-	actions  map[string]*header.Actions
-	rewrites map[[2]string]*rewrite.Rule
+	actions  interned[*header.Actions]
+	rewrites interned[*rewrite.Rule]
 }
-
-func newCompiled() compiled {
-	return compiled{actions: make(map[string]*header.Actions), rewrites: make(map[[2]string]*rewrite.Rule)}
-}
-
-// maxCompiled bounds what is kept to be shared. Starting again costs routes that are
-// translated later a new pointer and no more.
-const maxCompiled = 1 << 16
 
 // compile compiles a list of which every action is known to compile.
 func (c *compiled) compile(side header.Side, list []header.Action) *header.Actions {
@@ -42,27 +35,21 @@ func (c *compiled) compile(side header.Side, list []header.Action) *header.Actio
 	for _, a := range list {
 		fmt.Fprintf(&key, " %t %d %s %d %s", a.Delete, len(a.Name), a.Name, len(a.Value), a.Value)
 	}
-	if known, ok := c.actions[key.String()]; ok {
+	if known, ok := c.actions.get(key.String()); ok {
 		return known
 	}
 	made, _ := header.Compile(side, list)
-	if len(c.actions) >= maxCompiled {
-		clear(c.actions)
-	}
-	c.actions[key.String()] = made
+	c.actions.put(key.String(), made)
 	return made
 }
 
 func (c *compiled) rewrite(path, target string) *rewrite.Rule {
-	key := [2]string{path, target}
-	if known := c.rewrites[key]; known != nil {
+	key := strconv.Itoa(len(path)) + " " + path + target
+	if known, ok := c.rewrites.get(key); ok {
 		return known
 	}
-	if len(c.rewrites) >= maxCompiled {
-		clear(c.rewrites)
-	}
 	made := rewrite.Compile(path, target)
-	c.rewrites[key] = made
+	c.rewrites.put(key, made)
 	return made
 }
 

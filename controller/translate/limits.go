@@ -81,20 +81,13 @@ func (t *Translator) intern(prefixes []netip.Prefix) *routing.AllowList {
 		b.WriteString(p.String())
 		b.WriteByte(' ')
 	}
-	if known := t.allowed[b.String()]; known != nil {
+	if known, ok := t.allowed.get(b.String()); ok {
 		return known
 	}
-	// Lists of routes that are gone are few; what bounds them is starting again.
-	if len(t.allowed) >= maxLists {
-		clear(t.allowed)
-	}
 	made := routing.NewAllowList(prefixes)
-	t.allowed[b.String()] = made
+	t.allowed.put(b.String(), made)
 	return made
 }
-
-// maxLists bounds the allow-lists kept to be shared.
-const maxLists = 1 << 12
 
 // rates returns the limits per source address.
 func (a *annotations) rates(passthrough bool) (l ratelimit.Limits) {

@@ -50,15 +50,16 @@ type Result struct {
 // Translator translates routes. It is made by New and used by one goroutine.
 type Translator struct {
 	options  Options
-	tls      map[string]*balancer.TLS // by destination CA and server name
-	allowed  map[string]*routing.AllowList
+	tls      interned[*balancer.TLS] // by destination CA and server name
+	allowed  interned[*routing.AllowList]
 	compiled compiled
 }
 
 // New returns a translator. It fails when the destination CA holds no certificate.
 func New(options Options) (*Translator, error) {
 	options.Defaults = options.Defaults.complete()
-	t := &Translator{options: options, tls: make(map[string]*balancer.TLS), allowed: make(map[string]*routing.AllowList), compiled: newCompiled()}
+	t := &Translator{options: options}
+	t.tls.most = maxAuthorities
 	if len(options.DestinationCA) > 0 {
 		if err := CheckDestinationCA(options.DestinationCA); err != nil {
 			return nil, err
@@ -193,23 +194,16 @@ func (t *Translator) identity(config *routev1.TLSConfig, namespace, service stri
 		tls.ServerName = service + "." + namespace + ".svc"
 	}
 	key := tls.ServerName + "\x00" + tls.CA
-	if known := t.tls[key]; known != nil {
+	if known, ok := t.tls.get(key); ok {
 		return known, nil
 	}
 	made, err := balancer.NewTLS(tls)
 	if err != nil {
 		return nil, err
 	}
-	// Identities of routes that are gone are few; what bounds them is starting again.
-	if len(t.tls) >= maxIdentities {
-		clear(t.tls)
-	}
-	t.tls[key] = made
+	t.tls.put(key, made)
 	return made, nil
 }
-
-// maxIdentities bounds the identities kept to be shared.
-const maxIdentities = 1 << 16
 
 // backend is one service of a route.
 type backend struct {
