@@ -9,6 +9,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/spare"
+	"turnout/proxy/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -70,7 +71,8 @@ const DefaultMaxRewrite = 8192
 type Worker struct {
 	cfg      Config
 	free     spare.List[Exchange]
-	current  *Exchange // the one whose event came last; maybe a free one
+	large    spare.List[field.Block] // memory of exchanges that need much
+	current  *Exchange               // the one whose event came last; maybe a free one
 	rng      rand.PCG
 	draining bool
 	counts   counters
@@ -116,6 +118,7 @@ func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 // Trim leaves to the collector what was kept for more exchanges than there were since the last call. Called every few seconds.
 func (w *Worker) Trim() {
 	w.free.Trim()
+	w.large.Trim()
 	w.bodies.small.Trim()
 	w.bodies.large.Trim()
 }
@@ -131,7 +134,7 @@ func (w *Worker) Drain() { w.draining = true }
 func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 	ex := w.free.Get()
 	if ex == nil {
-		ex = &Exchange{w: w}
+		ex = &Exchange{w: w, scratch: field.Arena{Large: &w.large}}
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
 		if w.cfg.Captures != nil {
 			ex.captured = make([][]byte, w.cfg.Captures.count())

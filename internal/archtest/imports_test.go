@@ -24,7 +24,7 @@ var direction = []struct {
 	{"routing/keypair", []string{"internal/opensslkey"}, "certificates and keys as they are written; it knows nobody who serves them"},
 	{"routing/header", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"proxy/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
-	{"proxy/field", nil, "the vocabulary of codecs and pipeline; it has no side"},
+	{"proxy/field", []string{"internal/spare"}, "the vocabulary of codecs and pipeline; it has no side"},
 	{"proxy/logformat", nil, "a language; what its variables mean is up to who uses it"},
 	{"proxy/identity", []string{"proxy/field"}, "what is said of a client is made from its certificate; it knows neither connections nor routes"},
 	{"proxy/register", nil, "a list; it knows nothing of what stands in it"},

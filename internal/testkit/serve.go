@@ -34,12 +34,16 @@ func Answering(t testing.TB, answer string) string {
 	return Serve(t, func(c net.Conn) { AnswerHeads(c, said) })
 }
 
-// AnswerHeads answers every request head of a connection with the same bytes, without allocating. Requests have no body.
+// AnswerHeads answers every request head of a connection with the same bytes, without allocating once it has seen the longest.
+// Requests have no body.
 func AnswerHeads(c net.Conn, answer []byte) {
 	defer c.Close()
 	buf := make([]byte, 8192)
 	n := 0
 	for {
+		if n == len(buf) {
+			buf = append(buf, make([]byte, n)...)
+		}
 		k, err := c.Read(buf[n:])
 		if err != nil {
 			return

@@ -1,6 +1,10 @@
 package field
 
-import "testing"
+import (
+	"testing"
+
+	"turnout/internal/spare"
+)
 
 func list(pairs ...string) []Field {
 	var fields []Field
@@ -103,5 +107,38 @@ func TestArena(t *testing.T) {
 	a.Reset()
 	if cap(a.block) != 0 {
 		t.Errorf("%d bytes are kept", cap(a.block))
+	}
+}
+
+// TestArenaLendsLargeBlocks: what one message needs beyond others is given back with it.
+func TestArenaLendsLargeBlocks(t *testing.T) {
+	var large spare.List[Block]
+	a, other := Arena{Large: &large}, Arena{Large: &large}
+	round := func(a *Arena) {
+		small := a.Copy([]byte("small"))
+		for range 10 {
+			a.Copy(make([]byte, 5000))
+		}
+		if string(small) != "small" {
+			t.Fatalf("a value became %q", small)
+		}
+		a.Reset()
+	}
+	for range 3 {
+		round(&a)
+		round(&other)
+	}
+	if large.Len() != 1 || cap(a.block) > keptBlock || a.lent != nil || a.small != nil {
+		t.Errorf("%d blocks for messages one after the other; %d bytes are kept besides", large.Len(), cap(a.block))
+	}
+	value := make([]byte, 5000)
+	if n := testing.AllocsPerRun(100, func() { a.Copy(value); a.Reset() }); n != 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+	a.Copy(make([]byte, len(Block{})+1)) // more than a block has
+	a.Copy(value)
+	a.Reset()
+	if large.Len() != 1 || cap(a.block) > keptBlock {
+		t.Errorf("%d blocks, %d bytes are kept of a message that needed more than a block", large.Len(), cap(a.block))
 	}
 }

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"turnout/internal/reactor"
+	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 )
 
@@ -14,6 +15,18 @@ var (
 	valueKeepAlive       = []byte("keep-alive")
 	valueUpgrade         = []byte("upgrade")
 )
+
+// headRoom is what a head takes besides its target and fields: the first line and the fields of the codec's own.
+const headRoom = 256
+
+// headBuffer lends the queue of c with room for a head.
+func headBuffer(c *reactor.Conn, h *proxy.Head) []byte {
+	n := headRoom + len(h.Method) + len(h.Path) + len(h.Query) + len(h.Reason)
+	for i := range h.Fields {
+		n += len(h.Fields[i].Name) + len(h.Fields[i].Value) + len(": \r\n")
+	}
+	return c.BufferFor(n)
+}
 
 // writeBody sends body bytes, as one chunk where the message is framed by chunks.
 func writeBody(c *reactor.Conn, p []byte, chunked bool) {

@@ -140,9 +140,8 @@ func (cc *clientConn) recycle() {
 	}
 	rs := cc.rs
 	cc.rs = nil
-	if rs.keep() {
-		cc.ps.responses.Put(rs)
-	}
+	rs.clear(&cc.ps.large)
+	cc.ps.responses.Put(rs)
 }
 
 // EOF implements reactor.Handler.

@@ -62,7 +62,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 	if cc.headOnly {
 		method = methodHead
 	}
-	if err := rs.parse(p[:end], method, cc.ps.cfg.Limits); err != nil {
+	if err := rs.parse(p[:end], method, &cc.ps.large, cc.ps.cfg.Limits); err != nil {
 		cc.fail(proxy.FaultMalformed)
 		return len(p), false
 	}

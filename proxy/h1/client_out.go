@@ -7,7 +7,7 @@ import (
 
 // Head implements proxy.Upstream.
 func (cc *clientConn) Head(h *proxy.Head, end bool) {
-	b := cc.c.Buffer()
+	b := headBuffer(cc.c, h)
 	cc.adjust = nil
 	if h.AdjustCase {
 		cc.adjust = cc.ps.cfg.Adjust

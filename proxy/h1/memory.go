@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"turnout/internal/spare"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
 )
@@ -8,7 +9,7 @@ import (
 // request is the memory of one request: its head's bytes and everything parsed
 // from them. An idle connection holds none.
 type request struct {
-	buf       []byte
+	bytes     headBytes
 	req       wire.Request
 	head      proxy.Head
 	body      wire.ChunkDecoder
@@ -17,19 +18,52 @@ type request struct {
 
 // response is the same for an endpoint's answer.
 type response struct {
-	buf  []byte
-	resp wire.Response
-	head proxy.Head
-	body wire.ChunkDecoder
+	bytes headBytes
+	resp  wire.Response
+	head  proxy.Head
+	body  wire.ChunkDecoder
 }
 
-// keptHead is the largest head memory that is kept for the next message.
-const keptHead = 16 << 10
+// keptHead is how large a head each message has memory for; larger ones are lent it.
+const keptHead = 4 << 10
+
+// largeHead is the memory of a large head.
+type largeHead [32 << 10]byte
+
+// headBytes are the bytes of a head.
+type headBytes struct {
+	small []byte
+	lent  *largeHead
+}
+
+// copy keeps p, one complete head.
+func (b *headBytes) copy(p []byte, large *spare.List[largeHead]) []byte {
+	if len(p) <= keptHead || len(p) > len(largeHead{}) {
+		b.small = append(b.small[:0], p...)
+		return b.small
+	}
+	if b.lent == nil {
+		if b.lent = large.Get(); b.lent == nil {
+			b.lent = new(largeHead)
+		}
+	}
+	return append(b.lent[:0], p...)
+}
+
+// release gives back what one message needs for a while and the next may not.
+func (b *headBytes) release(large *spare.List[largeHead]) {
+	if b.lent != nil {
+		large.Put(b.lent)
+		b.lent = nil
+	}
+	if cap(b.small) > keptHead {
+		b.small = nil
+	}
+}
 
 // parse copies one complete head and parses it.
-func (r *request) parse(p []byte, lim wire.Limits) error {
-	r.buf = append(r.buf[:0], p...)
-	if err := wire.ParseRequest(r.buf, &r.req, lim); err != nil {
+func (r *request) parse(p []byte, large *spare.List[largeHead], lim wire.Limits) error {
+	if err := wire.ParseRequest(r.bytes.copy(p, large), &r.req, lim); err != nil {
 		return err
 	}
 	q := &r.req
@@ -41,9 +75,8 @@ func (r *request) parse(p []byte, lim wire.Limits) error {
 }
 
 // parse copies one complete head and parses it as the answer to method.
-func (r *response) parse(p, method []byte, lim wire.Limits) error {
-	r.buf = append(r.buf[:0], p...)
-	if err := wire.ParseResponse(r.buf, &r.resp, method, lim); err != nil {
+func (r *response) parse(p, method []byte, large *spare.List[largeHead], lim wire.Limits) error {
+	if err := wire.ParseResponse(r.bytes.copy(p, large), &r.resp, method, lim); err != nil {
 		return err
 	}
 	s := &r.resp
@@ -54,16 +87,15 @@ func (r *response) parse(p, method []byte, lim wire.Limits) error {
 	return nil
 }
 
-// keep readies the memory for another message; false when it grew too large for that.
-// The pipeline appends fields: the list that grew is the one to keep.
-func (r *request) keep() bool {
+// clear readies the memory for another message. The pipeline appends fields: the list that grew is the one to keep.
+func (r *request) clear(large *spare.List[largeHead]) {
 	r.req.Fields = r.head.Fields[:0]
 	r.head = proxy.Head{}
-	return cap(r.buf) <= keptHead
+	r.bytes.release(large)
 }
 
-func (r *response) keep() bool {
+func (r *response) clear(large *spare.List[largeHead]) {
 	r.resp.Fields = r.head.Fields[:0]
 	r.head = proxy.Head{}
-	return cap(r.buf) <= keptHead
+	r.bytes.release(large)
 }

@@ -39,6 +39,7 @@ type Pools struct {
 	byID      []*pool // by Endpoint.ID
 	waiting   map[*proxy.Exchange]*clientConn
 	responses spare.List[response]
+	large     spare.List[largeHead]
 }
 
 // pool holds the idle connections to one endpoint, the last used one on top.
@@ -64,6 +65,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	}
 	ps := &Pools{cfg: cfg, waiting: map[*proxy.Exchange]*clientConn{}}
 	cfg.Loop.OnTrim(ps.responses.Trim)
+	cfg.Loop.OnTrim(ps.large.Trim)
 	return ps, nil
 }
 

@@ -36,6 +36,7 @@ type Server struct {
 	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
 	requests     spare.List[request]
+	large        spare.List[largeHead]
 	conns        register.Register[serverConn, *serverConn]
 	unknown      [2]proxy.Client // the client of whom nothing is known, without and with TLS
 	ignoreProbes bool
@@ -52,6 +53,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull, unknown: [2]proxy.Client{{}, {Secure: true}},
 	}
 	cfg.Loop.OnTrim(s.requests.Trim)
+	cfg.Loop.OnTrim(s.large.Trim)
 	return s, nil
 }
 

@@ -85,9 +85,8 @@ func (sc *serverConn) recycle() {
 	}
 	rq := sc.rq
 	sc.rq = nil
-	if rq.keep() {
-		sc.s.requests.Put(rq)
-	}
+	rq.clear(&sc.s.large)
+	sc.s.requests.Put(rq)
 }
 
 // turnOver begins the wait for the next request, when both halves are complete.

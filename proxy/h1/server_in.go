@@ -97,7 +97,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		rq = new(request)
 	}
 	sc.rq = rq
-	if err := rq.parse(p[:end], s.limits); err != nil {
+	if err := rq.parse(p[:end], &s.large, s.limits); err != nil {
 		sc.reject(err)
 		return len(p), true
 	}

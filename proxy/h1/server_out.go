@@ -11,14 +11,14 @@ import (
 
 // Informational implements proxy.Downstream.
 func (sc *serverConn) Informational(h *proxy.Head) {
-	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b := wire.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
 	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
 	sc.c.SetBuffer(wire.AppendHeadEnd(b))
 }
 
 // Head implements proxy.Downstream.
 func (sc *serverConn) Head(h *proxy.Head, end bool) {
-	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b := wire.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
 	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
 	switch {
 	case h.Status == 204 || h.Status < 200:
