@@ -42,7 +42,6 @@ func startRig(ctx context.Context, o *options) (*rig, error) {
 	if err == nil {
 		r.router, err = site.Start(ctx, site.Config{
 			Program: o.turnout, Manifests: text, Env: []string{"GOMEMLIMIT=256MiB"},
-			Args: []string{"--access-log", "none"},
 		})
 	}
 	if err != nil {
