@@ -133,7 +133,7 @@ upgrades: ## replace the running router 20 times under load and count what goes 
 stops: ## tell routers to stop: 20 under load, counting what goes wrong, and others at every moment from their start on (a minute)
 	$(GO) test -count 1 -run '^TestStop|^TestSecondSignal' -v ./cmd/turnout
 
-rollouts: ## replace pods for 60 s under load and count what goes wrong
+rollouts: ## replace pods of HTTP/1.1 and of HTTP/2 for 60 s under load and count what goes wrong
 	$(GO) test -count 1 -run '^TestRollout$$' -v ./cmd/turnout
 
 # RUNS seeds from SEED on, begun within 100 s.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -31,16 +30,16 @@ type rolloutPod struct {
 	terminating bool
 }
 
+// startPod starts a pod that speaks HTTP/1.1, and HTTP/2 to who begins so.
 func startPod(t *testing.T) *rolloutPod {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &rolloutPod{addr: ln.Addr().(*net.TCPAddr)}
-	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		p.requests.Add(1)
-		_, _ = io.WriteString(w, "page")
-	})}
+	p.server = &http.Server{Handler: rolloutPages(&p.requests), Protocols: new(http.Protocols)}
+	p.server.Protocols.SetHTTP1(true)
+	p.server.Protocols.SetUnencryptedHTTP2(true)
 	go func() { _ = p.server.Serve(ln) }() // ends with the pod
 	t.Cleanup(func() { p.server.Close() })
 	return p
@@ -48,12 +47,13 @@ func startPod(t *testing.T) *rolloutPod {
 
 // rollout is a service whose pods are replaced one after the other.
 type rollout struct {
-	t     *testing.T
-	dir   string
-	store *routing.Store
-	pods  []*rolloutPod // those the EndpointSlice names
-	late  int           // requests after the removal
-	gone  int           // pods that were replaced
+	t        *testing.T
+	dir      string
+	protocol string // appProtocol, as it is written
+	store    *routing.Store
+	pods     []*rolloutPod // those the EndpointSlice names
+	late     int           // requests after the removal
+	gone     int           // pods that were replaced
 }
 
 // write publishes the pods, each as an EndpointSlice of its own that is named after its port.
@@ -66,7 +66,7 @@ func (r *rollout) write() {
 			conditions = "ready: false, serving: true, terminating: true"
 		}
 		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: app-%d, labels: {kubernetes.io/service-name: app}}\naddressType: IPv4\n"+
-			"ports: [{name: http, port: %d, protocol: TCP}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", p.addr.Port, p.addr.Port, p.addr.IP, conditions)
+			"ports: [{name: http, port: %d, protocol: TCP%s}]\nendpoints: [{addresses: [%q], conditions: {%s}}]\n", p.addr.Port, p.addr.Port, r.protocol, p.addr.IP, conditions)
 	}
 	tmp := filepath.Join(r.dir, ".next")
 	if err := os.WriteFile(tmp, []byte(b.String()), 0o600); err != nil {
@@ -146,14 +146,19 @@ func (r *rollout) replace(patient bool) {
 	r.gone++
 }
 
-// TestRollout replaces pods without a pause under load. No request fails, and none goes to
+// TestRollout replaces pods without a pause under load, while other clients read slowly or leave. No request fails, and none goes to
 // a pod whose removal is known.
 func TestRollout(t *testing.T) {
 	length := 3 * time.Second
 	if !testing.Short() {
-		length = 60 * time.Second
+		length = 30 * time.Second
 	}
-	r := &rollout{t: t, dir: t.TempDir()}
+	t.Run("HTTP/1.1", func(t *testing.T) { rollOut(t, length, "") })
+	t.Run("HTTP/2", func(t *testing.T) { rollOut(t, length, ", appProtocol: h2c") })
+}
+
+func rollOut(t *testing.T, length time.Duration, protocol string) {
+	r := &rollout{t: t, dir: t.TempDir(), protocol: protocol}
 	for range rolloutPods {
 		r.pods = append(r.pods, startPod(t))
 	}
@@ -162,13 +167,15 @@ func TestRollout(t *testing.T) {
 	plane, r.store = startRooms(t, r.dir, controller.Options{})
 	load := &clientLoad{t: t, plain: plane.HTTP().String(), secure: plane.HTTPS().String(), stop: make(chan struct{})}
 	load.start()
+	others := startRude(load.plain)
 	for begin := time.Now(); time.Since(begin) < length; {
 		r.replace(r.gone%2 == 0)
 	}
 	load.end()
-	if load.requests.Load() == 0 {
-		t.Error("there was no load")
+	others.end()
+	if load.requests.Load() == 0 || others.done.Load() == 0 {
+		t.Errorf("%d requests, and %d of clients that read slowly or leave", load.requests.Load(), others.done.Load())
 	}
-	t.Logf("%d pods replaced in %v, %d requests: %d connections refused, %d requests failed, %d pods asked later than %v after their removal",
-		r.gone, length, load.requests.Load(), load.refused.Load(), load.failed.Load(), r.late, latest)
+	t.Logf("%d pods replaced in %v, %d requests: %d connections refused, %d requests failed, %d pods asked later than %v after their removal; %d requests of clients that read slowly or leave",
+		r.gone, length, load.requests.Load(), load.refused.Load(), load.failed.Load(), r.late, latest, others.done.Load())
 }

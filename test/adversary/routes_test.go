@@ -50,7 +50,7 @@ func (w *world) startPods() {
 		ownPod1: w.goodPod1, sharedPod1: w.goodPod1, queuePod: w.goodPod1,
 		ownPod2:     func(p *reactor.Peer) { w.goodPod2(p, habits{}) },
 		sharedPod2:  func(p *reactor.Peer) { w.goodPod2(p, habits{most: 100}) },
-		recyclePod:  func(p *reactor.Peer) { w.goodPod2(p, habits{recycle: 1 + w.n(20)}) },
+		recyclePod:  func(p *reactor.Peer) { w.goodPod2(p, habits{recycle: 5 + w.n(20)}) },
 		fewPod:      func(p *reactor.Peer) { w.goodPod2(p, habits{most: 5}) },
 		evilPod1:    w.evilPod1,
 		evilPod2:    w.evilPod2,
