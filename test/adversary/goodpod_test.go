@@ -129,8 +129,9 @@ func (w *world) inPieces(p plan, say func(part []byte, last bool)) {
 
 // habits are what an HTTP/2 pod that keeps the rules does with its connections.
 type habits struct {
-	most    int // streams it allows; 0: any number
-	recycle int // GOAWAY after so many requests; 0: never
+	most    int  // streams it allows; 0: any number
+	recycle int  // GOAWAY after so many requests; 0: never
+	drops   bool // it ends a connection that was used before with a request in its hands, now and then
 }
 
 // goodConn2 is a connection of a pod that keeps the rules of HTTP/2.
@@ -200,6 +201,12 @@ func (c *goodConn2) head(f *flow, fields []hpack.HeaderField, end bool) {
 		f.resetHere = true
 		return
 	}
+	if c.habits.drops && c.began > 0 && c.openFlows() == 1 && c.w.mayDrop() {
+		c.gone = true
+		c.peer.CloseWrite() // answers that are on their way arrive
+		c.w.net.After(time.Second, c.peer.Reset)
+		return
+	}
 	if c.began++; c.habits.recycle > 0 && c.began >= c.habits.recycle && c.last == 0 {
 		c.last = f.id
 		c.said = true
@@ -216,6 +223,15 @@ func (c *goodConn2) head(f *flow, fields []hpack.HeaderField, end bool) {
 	if end {
 		c.serve(f, q)
 	}
+}
+
+// mayDrop says whether a pod drops a request: not when that could happen to another attempt of the same one.
+func (w *world) mayDrop() bool {
+	if w.now()-w.dropped < 2*time.Second || w.chance(70) {
+		return false
+	}
+	w.dropped = w.now()
+	return true
 }
 
 // mayRefuse says whether a pod says of a request that it did not process it.

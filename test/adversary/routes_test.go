@@ -12,12 +12,12 @@ import (
 	"turnout/routing"
 )
 
-// peaceful are the hosts that bystanders use: their pods keep the rules. The adversary uses those named shared, recycle and few
+// peaceful are the hosts that bystanders use: their pods keep the rules. The adversary uses those named shared, recycle, few and drop
 // as well, and has routes of its own to the addresses behind both.
-var peaceful = []string{"own1.test", "own2.test", "shared1.test", "shared2.test", "recycle.test", "few.test", "both1.test", "both2.test"}
+var peaceful = []string{"own1.test", "own2.test", "shared1.test", "shared2.test", "recycle.test", "few.test", "drop.test", "both1.test", "both2.test"}
 
 // contested are the hosts that the adversary uses.
-var contested = []string{"shared1.test", "shared2.test", "recycle.test", "few.test", "evil1.test", "evil2.test", "queue.test", "redirect.test", "none.test"}
+var contested = []string{"shared1.test", "shared2.test", "recycle.test", "few.test", "drop.test", "evil1.test", "evil2.test", "queue.test", "redirect.test", "none.test"}
 
 // isEvil reports that the pods of a host are the adversary's.
 func isEvil(host string) bool { return strings.HasPrefix(host, "evil") }
@@ -40,6 +40,7 @@ const (
 	queuePod
 	passPod
 	evilPassPod
+	dropPod
 )
 
 const podsOfKind = 3
@@ -52,6 +53,7 @@ func (w *world) startPods() {
 		sharedPod2:  func(p *reactor.Peer) { w.goodPod2(p, habits{most: 100}) },
 		recyclePod:  func(p *reactor.Peer) { w.goodPod2(p, habits{recycle: 5 + w.n(20)}) },
 		fewPod:      func(p *reactor.Peer) { w.goodPod2(p, habits{most: 5}) },
+		dropPod:     func(p *reactor.Peer) { w.goodPod2(p, habits{drops: true}) },
 		evilPod1:    w.evilPod1,
 		evilPod2:    w.evilPod2,
 		passPod:     echo,
@@ -69,7 +71,7 @@ func (w *world) startPods() {
 	}{
 		{"own1.test", "own", ownPod1, balancer.HTTP1}, {"own2.test", "own", ownPod2, balancer.H2C},
 		{"shared1.test", "shared", sharedPod1, balancer.HTTP1}, {"shared2.test", "shared", sharedPod2, balancer.H2C},
-		{"recycle.test", "shared", recyclePod, balancer.H2C}, {"few.test", "shared", fewPod, balancer.H2C},
+		{"recycle.test", "shared", recyclePod, balancer.H2C}, {"few.test", "shared", fewPod, balancer.H2C}, {"drop.test", "shared", dropPod, balancer.H2C},
 		{"both1.test", "own", evilPod1, balancer.HTTP1}, {"both2.test", "own", evilPod2, balancer.H2C},
 		{"evil1.test", "evil", evilPod1, balancer.HTTP1}, {"evil2.test", "evil", evilPod2, balancer.H2C},
 		{"queue.test", "evil", queuePod, balancer.HTTP1}, {"redirect.test", "evil", queuePod, balancer.HTTP1},

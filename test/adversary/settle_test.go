@@ -31,6 +31,11 @@ func (w *world) settle() {
 			w.failf("loop %d: %d buffers and %d compressors were not given back", i, buffers, lane.Worker.Compressing())
 		}
 	}
+	for i, lane := range w.lanes {
+		if n := lane.Worker.Kept(); n != 0 {
+			w.failf("loop %d: %d bytes of request bodies are kept", i, n)
+		}
+	}
 	ended := uint64(0)
 	for _, n := range sums.Reasons {
 		ended += n

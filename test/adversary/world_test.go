@@ -39,6 +39,7 @@ type world struct {
 	calm     bool           // nobody begins anything new
 	tokens   int            // given out
 	refused  map[string]int // by token, by pods that recycle connections
+	dropped  time.Duration  // when a pod dropped a request last
 	asks     []*ask
 	answered int // requests of bystanders that got what they must
 	failures []string
