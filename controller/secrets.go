@@ -68,10 +68,18 @@ func (s *state) useSecret(r *route, v *secret) {
 			v.users = make(map[*route]struct{})
 		}
 		v.users[r] = struct{}{}
+		s.askAgain(v)
 	}
 	if before != nil {
 		delete(before.users, r)
 		s.unused[before] = struct{}{}
+	}
+}
+
+// askAgain has a secret that cannot be had asked for again, because a route that refers to it has changed.
+func (s *state) askAgain(v *secret) {
+	if v != nil && v.err != nil && s.cfg.Secrets != nil {
+		s.cfg.Secrets.Again(v.key)
 	}
 }
 

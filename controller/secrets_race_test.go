@@ -71,6 +71,8 @@ func (a *api) Watch(key source.Key) {
 	go a.deliver(w)
 }
 
+func (a *api) Again(source.Key) {}
+
 func (a *api) Forget(key source.Key) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -39,6 +39,12 @@ func (v *vault) Watch(key source.Key) {
 	v.log = append(v.log, "+"+key.Name)
 }
 
+func (v *vault) Again(key source.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.log = append(v.log, "again "+key.Name)
+}
+
 func (v *vault) Forget(key source.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -326,4 +332,38 @@ func TestSkippedValidationStillNeedsAPair(t *testing.T) {
 	if got := r.leaf("h.test"); got != "c.test" {
 		t.Errorf("certificate %q", got)
 	}
+}
+
+// TestChangedRouteAsksAgain: a route that has changed is a reason to ask again for a secret that cannot be had, and nothing else is.
+func TestChangedRouteAsksAgain(t *testing.T) {
+	v := &vault{}
+	r := newRig(t, Options{}, func(c *Config) { c.Secrets = v })
+	external := func(name, host, path string) source.Event {
+		return aRoute(name, host, 0, func(o *routev1.Route) {
+			o.Spec.Path = path
+			o.Spec.TLS = &routev1.TLSConfig{Termination: routev1.TLSTerminationEdge, ExternalCertificate: &routev1.LocalObjectReference{Name: "cert"}}
+		})
+	}
+	expect := func(what, want string) {
+		t.Helper()
+		if got := v.taken(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	r.do(external("a", "a.test", ""))
+	expect("asked", "+cert")
+	r.do(external("a", "a.test", "/x"))
+	expect("changed before there is an answer", "")
+	denied := source.Event{Kind: source.Secret, Key: source.Key{Namespace: "ns", Name: "cert"}, Err: &source.DeniedError{Verbs: []string{"get"}}}
+	r.do(denied)
+	r.do(denied)
+	expect("denied", "")
+	r.do(external("a", "a.test", "/x"))
+	expect("told again as it is", "")
+	r.do(external("a", "a.test", "/y"))
+	expect("changed", "again cert")
+	r.do(external("b", "b.test", ""))
+	expect("another route", "again cert")
+	r.do(gone(source.Route, "b"))
+	expect("gone", "")
 }

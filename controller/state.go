@@ -188,6 +188,7 @@ func (s *state) routeEvent(e *source.Event) {
 		object = &lean
 	default:
 		s.dirty[r] = struct{}{}
+		s.askAgain(r.secret)
 	}
 	r.object, r.order, r.origin = object, e.Order, e.Origin
 	if s.cfg.Status != nil {

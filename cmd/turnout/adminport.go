@@ -112,7 +112,7 @@ type visitors struct {
 }
 
 // visitors reads the files.
-func (a *adminOptions) visitors(review func(ctx context.Context, token, method, path string) (status int, text string), log *zap.Logger) (v visitors, err error) {
+func (a *adminOptions) visitors(review func(ctx context.Context, source, token, method, path string) (status int, text string), log *zap.Logger) (v visitors, err error) {
 	v.failed = func(err error) { log.Error(err.Error()) }
 	if v.login, err = a.login(); err != nil {
 		return v, err

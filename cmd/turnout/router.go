@@ -45,7 +45,7 @@ type router struct {
 	clients  clientRooms
 	visitors visitors // of the admin port
 	// review judges visitors of the admin port; nil = nobody does.
-	review func(ctx context.Context, token, method, path string) (status int, text string)
+	review func(ctx context.Context, source, token, method, path string) (status int, text string)
 
 	enter       func(stage)           // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there

@@ -9,6 +9,9 @@ type Secrets interface {
 	// without one if there is none, or with Err if it may not be read. Watching what is
 	// watched already changes nothing.
 	Watch(key Key)
+	// Again tells that a route that refers to the secret has changed: what was refused is worth another question. Of what is not
+	// watched it is nothing.
+	Again(key Key)
 	// Forget ends what Watch began. An event that is on its way may still arrive, but
 	// never after one of a later Watch.
 	Forget(key Key)

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -24,9 +25,9 @@ const (
 // Login is who may see more than whether the router is alive. The zero value is everybody.
 type Login struct {
 	User, Password string // both "" = nobody has them
-	// Review judges requests without user and password by their bearer token, "" = none: 200 lets them in, another status
-	// refuses them with a text. nil: they are refused.
-	Review func(ctx context.Context, token, method, path string) (status int, text string)
+	// Review judges requests without user and password by the source they come from, an address or network, and their bearer token,
+	// "" = none: 200 lets them in, another status refuses them with a text. nil: they are refused.
+	Review func(ctx context.Context, source, token, method, path string) (status int, text string)
 	Asked  Asked
 }
 
@@ -61,9 +62,12 @@ func (l *Login) admit(w http.ResponseWriter, r *http.Request, source netip.Prefi
 		if strings.EqualFold(scheme, "bearer") {
 			token = rest
 		}
-		status, text := l.Review(r.Context(), token, r.Method, r.URL.Path)
+		status, text := l.Review(r.Context(), source.String(), token, r.Method, r.URL.Path)
 		if status == http.StatusOK {
 			return true
+		}
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		}
 		say(w, status, text+"\n")
 		return false

@@ -39,13 +39,15 @@ func user(name, password string) Login { return Login{User: name, Password: pass
 // TestReview: who comes without user and password is judged by a token, or by having none.
 func TestReview(t *testing.T) {
 	l := user("admin", "secret")
-	l.Review = func(_ context.Context, token, method, path string) (int, string) {
-		if method != "GET" || path != "/metrics" {
-			t.Errorf("asked about %s %s", method, path)
+	l.Review = func(_ context.Context, source, token, method, path string) (int, string) {
+		if method != "GET" || path != "/metrics" || source != "127.0.0.1/32" {
+			t.Errorf("asked about %s %s from %s", method, path, source)
 		}
 		switch token {
 		case "good":
 			return 200, ""
+		case "many":
+			return 429, "later"
 		case "":
 			return 403, "Forbidden: anonymous"
 		}
@@ -53,7 +55,7 @@ func TestReview(t *testing.T) {
 	}
 	s := startWith(t, func(cfg *Config) { cfg.Login = l })
 	for authorization, want := range map[string]string{
-		"": "403 Forbidden: anonymous\n", "Bearer good": "200 metric 1\n", "bearer bad": "401 who are you?\n", "Other good": "403 Forbidden: anonymous\n",
+		"": "403 Forbidden: anonymous\n", "Bearer good": "200 metric 1\n", "bearer bad": "401 who are you?\n", "Bearer many": "429 later\n", "Other good": "403 Forbidden: anonymous\n",
 		"Basic YWRtaW46c2VjcmV0": "200 metric 1\n", "Basic Z29vZDo=": "401 Unauthorized\n",
 	} {
 		r, err := http.NewRequest(http.MethodGet, "http://"+s.Addr().String()+"/metrics", nil)
@@ -67,7 +69,7 @@ func TestReview(t *testing.T) {
 		}
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if got := fmt.Sprint(answer.StatusCode, " ", string(body)); got != want || err != nil {
+		if got := fmt.Sprint(answer.StatusCode, " ", string(body)); got != want || err != nil || (answer.Header.Get("Retry-After") != "") != (answer.StatusCode == 429) {
 			t.Errorf("%q: %q, want %q, %v", authorization, got, want, err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"turnout/controller/source"
+	"turnout/internal/bound"
 )
 
 // Config is what a Feeder needs.
@@ -43,7 +44,8 @@ type Config struct {
 	// again; 0 = 30 min. All else follows the cluster by itself.
 	Resync time.Duration
 
-	Log *zap.Logger // nil = no logs
+	Log    *zap.Logger   // nil = no logs
+	Bounds *bound.Counts // counts bounds that objects and visitors reach; nil = nobody does
 }
 
 // ParseLabels returns why a text is no label selector, nil if it is one. "" selects
@@ -66,6 +68,7 @@ type Feeder struct {
 
 	readers []*reader
 	secrets *secrets
+	bounds  *bound.Counts
 }
 
 // New returns a feeder. It fails when cfg cannot be used; the API server is not asked
@@ -131,6 +134,7 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	h := newHealth(cfg.Log, config.Host, len(resources))
 	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
 	f := &Feeder{routes: clients.route, authentication: clients.authentication, authorization: clients.authorization, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
+	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
 		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, retry: retry})
 	}

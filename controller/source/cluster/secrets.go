@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"turnout/controller/source"
+	"turnout/internal/bound"
 )
 
 // secretAPI is what is asked about one secret. Any goroutine may call its methods.
@@ -36,9 +37,10 @@ type secrets struct {
 	health *health
 	log    *zap.Logger
 	retry  backoff       // after failures
-	refuse backoff       // between two reviews of a permission that is missing
+	refuse backoff       // between two questions about what is refused, unless something changes
 	review time.Duration // how long a permission counts
-	slots  chan struct{} // bounds the requests that are under way
+	bounds *bound.Counts
+	slots  *slots // bounds the requests that are under way
 
 	mu      sync.Mutex
 	ctx     context.Context // of run; nil = not running yet
@@ -54,10 +56,14 @@ type secrets struct {
 // asks five for each secret.
 const maxRequests = 16
 
+// refusedFactor makes hours of the longest pause after a failure.
+const refusedFactor = 900
+
 // secretWatch is one secret that is watched.
 type secretWatch struct {
-	key  source.Key
-	stop context.CancelFunc // nil = no goroutine yet
+	key   source.Key
+	stop  context.CancelFunc // nil = no goroutine yet
+	again chan struct{}      // one slot: what is refused is worth another question
 
 	// What was delivered last, guarded by secrets.mu.
 	object *corev1.Secret
@@ -69,8 +75,8 @@ func newSecrets(api secretAPI, h *health, log *zap.Logger, retry backoff, review
 	return &secrets{
 		api: api, health: h, log: log, review: review,
 		retry:  backoff{first: retry.first, last: 4 * retry.last},
-		refuse: backoff{first: 2 * retry.first, last: 4 * retry.last},
-		slots:  make(chan struct{}, maxRequests), watched: make(map[source.Key]*secretWatch),
+		refuse: backoff{first: 2 * retry.first, last: refusedFactor * retry.last},
+		slots:  newSlots(maxRequests), watched: make(map[source.Key]*secretWatch),
 	}
 }
 
@@ -81,10 +87,22 @@ func (s *secrets) Watch(key source.Key) {
 	if s.watched[key] != nil {
 		return
 	}
-	w := &secretWatch{key: key}
+	w := &secretWatch{key: key, again: make(chan struct{}, 1)}
 	s.watched[key] = w
 	if s.ctx != nil {
 		s.start(w)
+	}
+}
+
+// Again has a secret that was refused asked for again soon. See source.Secrets.
+func (s *secrets) Again(key source.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.watched[key]; w != nil {
+		select {
+		case w.again <- struct{}{}:
+		default: // it was told already
+		}
 	}
 }
 
@@ -172,15 +190,14 @@ func (s *secrets) follow(ctx context.Context, w *secretWatch) {
 	failures, refusals := 0, 0
 	for s.health.wait(ctx) {
 		if !time.Now().Before(permitted) {
-			verbs, err := limited(ctx, s, func() ([]string, error) { return s.api.denied(ctx, w.key) })
+			verbs, err := limited(ctx, s, w.key.Namespace, func() ([]string, error) { return s.api.denied(ctx, w.key) })
 			switch {
 			case err != nil:
 				failures = s.fail(ctx, w, err, failures)
 				continue
 			case len(verbs) > 0:
 				s.deliver(w, nil, &source.DeniedError{Verbs: verbs})
-				s.refuse.sleep(ctx, refusals, nil)
-				refusals++
+				refusals = s.refusal(ctx, w, refusals)
 				continue
 			}
 			refusals = 0
@@ -208,18 +225,42 @@ func (s *secrets) fail(ctx context.Context, w *secretWatch, err error, failures 
 	}
 	if isOutage(err) {
 		s.log.Debug("no answer about a secret", zap.Stringer("secret", w.key), zap.Error(err))
-	} else {
-		s.deliver(w, nil, err)
+		s.retry.sleep(ctx, failures, err)
+		return failures + 1
 	}
-	s.retry.sleep(ctx, failures, err)
-	return failures + 1
+	s.deliver(w, nil, err)
+	return s.refusal(ctx, w, failures)
+}
+
+// refusal waits after a number of refusals and returns the next one, which is the first again when something has changed meanwhile.
+// Nobody tells when a permission is granted. However much changes, there is some time between two questions.
+func (s *secrets) refusal(ctx context.Context, w *secretWatch, refusals int) int {
+	begun := time.Now()
+	pause := s.refuse.delay(refusals)
+	if refusals > 0 {
+		s.bounds.Reached(bound.Reviews)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-w.again:
+		timer.Reset(s.refuse.first - time.Since(begun))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		return 0
+	}
+	return refusals + 1
 }
 
 // readAndWatch delivers what a secret is and becomes, until it is to be read again or
 // the permission no longer counts.
 func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted time.Time) error {
 	var object *corev1.Secret
-	version, err := limited(ctx, s, func() (version string, err error) {
+	version, err := limited(ctx, s, w.key.Namespace, func() (version string, err error) {
 		object, version, err = s.api.read(ctx, w.key)
 		return version, err
 	})
@@ -229,7 +270,7 @@ func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted ti
 	s.deliver(w, object, nil)
 	for ctx.Err() == nil && time.Now().Before(permitted) {
 		began := time.Now()
-		changes, err := limited(ctx, s, func() (watch.Interface, error) { return s.api.watch(ctx, w.key, version) })
+		changes, err := limited(ctx, s, w.key.Namespace, func() (watch.Interface, error) { return s.api.watch(ctx, w.key, version) })
 		if err == nil {
 			version, err = s.take(ctx, w, changes, version)
 			changes.Stop()
@@ -280,16 +321,14 @@ func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interf
 	}
 }
 
-// limited asks something while few others do.
-func limited[T any](ctx context.Context, s *secrets, ask func() (T, error)) (T, error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-		return ask()
-	case <-ctx.Done():
+// limited asks something for a namespace while few others do.
+func limited[T any](ctx context.Context, s *secrets, namespace string, ask func() (T, error)) (T, error) {
+	if !s.slots.take(ctx, namespace) {
 		var nothing T
 		return nothing, ctx.Err()
 	}
+	defer s.slots.give()
+	return ask()
 }
 
 func sameSecret(a, b *corev1.Secret) bool {

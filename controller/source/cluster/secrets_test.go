@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"turnout/controller/source"
+	"turnout/internal/bound"
 )
 
 func secretOf(namespace, name, content string) *corev1.Secret {
@@ -261,20 +263,100 @@ func TestPermissionIsReviewedAgain(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreAskedAboutSeldom bounds what missing permissions cost.
+// TestRefusalsAreAskedAboutSeldom bounds what missing permissions cost: after a day it is hours between two questions, unless a route
+// changes, and then seconds.
 func TestRefusalsAreAskedAboutSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeSecrets(nil)
 		api.deny = true
+		var counts bound.Counts
 		s := newSecrets(api, newHealth(nopLog, "", 1), nopLog, retryAPI(), time.Hour)
+		s.bounds = &counts
+		sink := newRecorder()
 		s.Watch(theKey)
-		stop := run(t, s, newRecorder())
-		<-time.After(time.Hour) // virtual
+		stop := run(t, s, sink)
+		reviews := func() int {
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			return api.reviews
+		}
+		asked := func(during time.Duration, least, most int) {
+			t.Helper()
+			before := reviews()
+			<-time.After(during) // virtual
+			synctest.Wait()
+			if n := reviews() - before; n < least || n > most {
+				t.Errorf("%d reviews in %v", n, during)
+			}
+		}
+		asked(time.Minute, 4, 9)
+		asked(time.Hour-time.Minute, 4, 10)
+		asked(24*time.Hour, 8, 30)
+		asked(24*time.Hour, 6, 24)
+		if counts.Of(bound.Reviews) == 0 {
+			t.Error("nobody counts")
+		}
+		s.Again(theKey)
+		asked(time.Minute, 4, 9)
+		for range 1000 { // a route that changes all the time
+			s.Again(theKey)
+			<-time.After(20 * time.Millisecond)
+		}
+		asked(time.Second, 0, 25)
+		if n := reviews(); n > 150 {
+			t.Errorf("%d reviews", n)
+		}
+		s.Again(source.Key{Namespace: "ns", Name: "unknown"})
+		api.mu.Lock()
+		api.deny = false
+		api.mu.Unlock()
+		s.Again(theKey)
+		<-time.After(3 * time.Second)
 		synctest.Wait()
-		if api.reviews < 60 || api.reviews > 280 {
-			t.Errorf("%d reviews in an hour", api.reviews)
+		if sink.latest["Secret ns/cert"].Err != nil {
+			t.Error("a change does not help where it is allowed now")
 		}
 		stop()
+	})
+}
+
+// TestNamespacesTakeTurns: what one namespace asks for much of does not hold up another one.
+func TestNamespacesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2)
+		var mu sync.Mutex
+		var order []string
+		ask := func(namespace string) {
+			if !s.take(t.Context(), namespace) {
+				t.Error("no slot")
+			}
+			<-time.After(time.Second)
+			mu.Lock()
+			order = append(order, namespace)
+			mu.Unlock()
+			s.give()
+		}
+		for range 100 {
+			go ask("big")
+		}
+		synctest.Wait()
+		go ask("small")
+		gone, cancel := context.WithCancel(t.Context())
+		go func() {
+			if s.take(gone, "gone") {
+				t.Error("a slot for somebody who does not wait any more")
+			}
+		}()
+		synctest.Wait()
+		cancel()
+		<-time.After(200 * time.Second)
+		synctest.Wait()
+		if i := slices.Index(order, "small"); i < 0 || i > 6 || len(order) != 101 {
+			t.Errorf("small is number %d of %d", i, len(order))
+		}
+		if s.free != 2 || len(s.waiting) != 0 || len(s.order) != 0 {
+			t.Errorf("%d free, %v wait", s.free, s.waiting)
+		}
 	})
 }
 

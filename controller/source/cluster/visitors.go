@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+
+	"turnout/internal/bound"
 )
 
 // Visitors says who may read the admin port of a router, as the API server has it: a token tells who somebody is, and
@@ -22,7 +25,9 @@ type Visitors struct {
 	now                           func() time.Time
 
 	tokens answers[[sha256.Size]byte, authenticationv1.UserInfo] // whose a token is; an empty name is nobody's
+	known  answers[[sha256.Size]byte, struct{}]                  // tokens whose owners were let in
 	rights answers[string, right]
+	budget budget
 }
 
 // right is whether somebody may do something.
@@ -33,8 +38,8 @@ type right struct {
 
 // answers are what the API server said, each for as long as it counts. The zero value has none.
 type answers[K comparable, V any] struct {
-	mu    sync.Mutex
-	known map[K]answer[V]
+	mu   sync.Mutex
+	told map[K]answer[V]
 }
 
 // answer is one of them.
@@ -43,26 +48,46 @@ type answer[V any] struct {
 	expiry time.Time
 }
 
-// get returns what is known; false = nothing, or not any more.
+// get returns what was told; false = nothing, or not any more.
 func (a *answers[K, V]) get(key K, now time.Time) (V, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	known, ok := a.known[key]
-	return known.value, ok && now.Before(known.expiry)
+	told, ok := a.told[key]
+	return told.value, ok && now.Before(told.expiry)
 }
 
-func (a *answers[K, V]) put(key K, value V, expiry time.Time) {
+// put keeps an answer. If there are too many, those that do not count any more go, or the one that will soonest.
+func (a *answers[K, V]) put(key K, value V, expiry, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known == nil || len(a.known) >= maxVisitors {
-		a.known = map[K]answer[V]{}
+	if a.told == nil {
+		a.told = map[K]answer[V]{}
 	}
-	a.known[key] = answer[V]{value, expiry}
+	if _, known := a.told[key]; !known && len(a.told) >= maxVisitors {
+		a.makeRoom(now)
+	}
+	a.told[key] = answer[V]{value, expiry}
 }
 
-// How long answers of the API server count, and how many of each kind are kept: more than these make it start anew.
+func (a *answers[K, V]) makeRoom(now time.Time) {
+	var first K
+	var soonest time.Time
+	for key, told := range a.told {
+		if !now.Before(told.expiry) {
+			delete(a.told, key)
+		} else if soonest.IsZero() || told.expiry.Before(soonest) {
+			first, soonest = key, told.expiry
+		}
+	}
+	if len(a.told) >= maxVisitors {
+		delete(a.told, first)
+	}
+}
+
+// How long answers of the API server count, and how many of each kind are kept.
 const (
 	tokenCounts   = 10 * time.Second
+	knownCounts   = time.Hour
 	allowedCounts = 2 * time.Minute
 	deniedCounts  = 5 * time.Second
 	maxVisitors   = 1024
@@ -70,43 +95,57 @@ const (
 
 // Visitors returns who may read the admin port of a router of that name.
 func (f *Feeder) Visitors(router string) *Visitors {
-	return newVisitors(f.authentication, f.authorization, router)
+	return newVisitors(f.authentication, f.authorization, router, f.bounds)
 }
 
-func newVisitors(authentication, authorization rest.Interface, router string) *Visitors {
-	return &Visitors{authentication: authentication, authorization: authorization, router: router, now: time.Now}
+func newVisitors(authentication, authorization rest.Interface, router string, bounds *bound.Counts) *Visitors {
+	return &Visitors{authentication: authentication, authorization: authorization, router: router, now: time.Now, budget: newBudget(bounds)}
 }
 
-// Review judges a request by its token, "" = none, method and path: 200 lets it in, and 401, 403 and 500 refuse it with a
-// text that says why.
-func (v *Visitors) Review(ctx context.Context, token, method, path string) (status int, text string) {
+// errTooMany is that the API server is not asked now.
+var errTooMany = errors.New("too many reviews")
+
+// Review judges a request of a source, by its token, "" = none, method and path: 200 lets it in, and 401, 403, 429 and 500 refuse it with a
+// text that says why. 429 is that too many others, or too many from this source, have to be reviewed.
+func (v *Visitors) Review(ctx context.Context, source, token, method, path string) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	user, err := v.user(ctx, token)
-	if err != nil {
+	key := sha256.Sum256([]byte(token))
+	_, known := v.known.get(key, v.now())
+	asks := func() bool { return v.budget.allow(known, source, v.now()) }
+	user, err := v.user(ctx, key, token, asks)
+	switch {
+	case errors.Is(err, errTooMany):
+		return 429, "Too many visitors have to be authenticated"
+	case err != nil:
 		return 500, "Unable to authenticate due to an error"
-	}
-	if user.Username == "" {
+	case user.Username == "":
 		return 401, "Unable to authenticate due to an error"
 	}
-	r, err := v.right(ctx, user, method, path)
+	r, err := v.right(ctx, user, method, path, asks)
+	if errors.Is(err, errTooMany) {
+		return 429, "Too many visitors have to be authorized"
+	}
 	if err != nil {
 		return 500, "Unable to authorize due to an error"
 	}
 	if !r.allowed {
 		return 403, "Forbidden: " + r.reason
 	}
+	v.known.put(key, struct{}{}, v.now().Add(knownCounts), v.now())
 	return 200, ""
 }
 
-// user returns whose a token is; without a name it is nobody's.
-func (v *Visitors) user(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
+// user returns whose a token is, by its hash or because the API server may be asked; without a name it is nobody's.
+func (v *Visitors) user(ctx context.Context, key [sha256.Size]byte, token string, asks func() bool) (authenticationv1.UserInfo, error) {
 	if token == "" {
 		return authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, nil
 	}
-	key := sha256.Sum256([]byte(token))
 	if user, ok := v.tokens.get(key, v.now()); ok {
 		return user, nil
+	}
+	if !asks() {
+		return authenticationv1.UserInfo{}, errTooMany
 	}
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	answer := new(authenticationv1.TokenReview)
@@ -117,16 +156,19 @@ func (v *Visitors) user(ctx context.Context, token string) (authenticationv1.Use
 	if answer.Status.Authenticated { // if not, an error says that the token is wrong or has expired
 		user = answer.Status.User
 	}
-	v.tokens.put(key, user, v.now().Add(tokenCounts))
+	v.tokens.put(key, user, v.now().Add(tokenCounts), v.now())
 	return user, nil
 }
 
 // right returns whether a user may do what a request asks for.
-func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, method, path string) (right, error) {
+func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, method, path string, asks func() bool) (right, error) {
 	verb, part := verbOf(method), partOf(path)
 	key := strings.Join(append([]string{user.Username, user.UID, verb, part}, user.Groups...), "\x00")
 	if known, ok := v.rights.get(key, v.now()); ok {
 		return known, nil
+	}
+	if !asks() {
+		return right{}, errTooMany
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
@@ -146,7 +188,7 @@ func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, me
 	if known.allowed {
 		counts = allowedCounts
 	}
-	v.rights.put(key, known, v.now().Add(counts))
+	v.rights.put(key, known, v.now().Add(counts), v.now())
 	return known, nil
 }
 

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+
+	"turnout/internal/bound"
 )
 
 // reviewAPI answers reviews: the token "alice" is hers, and she may get routers/metrics of "public".
@@ -34,7 +37,9 @@ func (a *reviewAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.tokens.Add(1)
 		var review authenticationv1.TokenReview
 		_ = json.NewDecoder(r.Body).Decode(&review)
-		if review.Status.Authenticated = review.Spec.Token == "alice"; review.Status.Authenticated {
+		if name, pod := strings.CutPrefix(review.Spec.Token, "pod-"); pod {
+			review.Status.Authenticated, review.Status.User = true, authenticationv1.UserInfo{Username: "pod" + name}
+		} else if review.Status.Authenticated = strings.HasPrefix(review.Spec.Token, "alice"); review.Status.Authenticated {
 			review.Status.User = authenticationv1.UserInfo{Username: "alice", UID: "7", Groups: []string{"admins"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}}}
 		}
 		_ = json.NewEncoder(w).Encode(review)
@@ -58,12 +63,13 @@ func TestVisitors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := newVisitors(clients.authentication, clients.authorization, "public")
+	v := newVisitors(clients.authentication, clients.authorization, "public", nil)
+	v.budget.strangers = rate.NewLimiter(visitRate, 100) // what they cost is another test's
 	now := time.Unix(1000, 0)
 	v.now = func() time.Time { return now }
 	f := func(name, token, method, path string, want int, text string, tokens, rights int64) {
 		t.Helper()
-		status, got := v.Review(context.Background(), token, method, path)
+		status, got := v.Review(context.Background(), name, token, method, path)
 		if status != want || got != text || api.tokens.Load() != tokens || api.rights.Load() != rights {
 			t.Errorf("%s: %d %q after %d and %d reviews, want %d %q after %d and %d", name, status, got, api.tokens.Load(), api.rights.Load(), want, text, tokens, rights)
 		}
@@ -95,20 +101,80 @@ func TestVisitors(t *testing.T) {
 	f("nobody to ask about rights", "", "GET", "/metrics", 500, "Unable to authorize due to an error", 4, 6)
 }
 
-// TestVisitorsAreForgotten: tokens that are made up do not fill the memory.
+// TestVisitorsAreForgotten: tokens that are made up do not fill the memory, and do not push out those that count for longer.
 func TestVisitorsAreForgotten(t *testing.T) {
-	server := httptest.NewServer(&reviewAPI{})
-	t.Cleanup(server.Close)
-	clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
+	var a answers[string, int]
+	now := time.Unix(1000, 0)
+	a.put("long", 1, now.Add(time.Hour), now)
+	for i := range 3 * maxVisitors {
+		a.put(fmt.Sprint(i), i, now.Add(time.Minute), now)
 	}
-	v := newVisitors(clients.authentication, clients.authorization, "public")
-	for i := range maxVisitors {
-		v.tokens.put([32]byte{byte(i), byte(i >> 8)}, authenticationv1.UserInfo{}, v.now())
-		v.rights.put(fmt.Sprint(i), right{}, v.now())
+	if _, ok := a.get("long", now); !ok || len(a.told) != maxVisitors {
+		t.Errorf("%v, %d are kept", ok, len(a.told))
 	}
-	if status, _ := v.Review(context.Background(), "alice", "GET", "/metrics"); status != 200 || len(v.tokens.known) != 1 || len(v.rights.known) != 1 {
-		t.Errorf("status %d, %d tokens and %d rights are kept", status, len(v.tokens.known), len(v.rights.known))
+	now = now.Add(2 * time.Minute)
+	a.put("next", 1, now.Add(time.Minute), now)
+	if len(a.told) != 2 {
+		t.Errorf("%d are kept after their time", len(a.told))
+	}
+	b := newBudget(nil)
+	for i := range 3 * maxVisitors {
+		b.allow(false, fmt.Sprint(i), now)
+	}
+	if len(b.sources) > maxVisitors {
+		t.Errorf("%d sources are kept", len(b.sources))
+	}
+}
+
+// TestFloodOfTokens: tokens that are made up, and such that may do nothing here, cost the API server little and keep nobody out who was let in; nor do
+// those of one source keep out a stranger from another one.
+func TestFloodOfTokens(t *testing.T) {
+	for name, prefix := range map[string]string{"made up": "x", "of others": "pod-"} {
+		t.Run(name, func(t *testing.T) {
+			api := &reviewAPI{}
+			server := httptest.NewServer(api)
+			t.Cleanup(server.Close)
+			clients, err := newClients(&rest.Config{Host: server.URL, QPS: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var counts bound.Counts
+			v := newVisitors(clients.authentication, clients.authorization, "public", &counts)
+			now := time.Unix(1000, 0)
+			v.now = func() time.Time { return now }
+			visit := func(source, token string) int {
+				status, _ := v.Review(context.Background(), source, token, "GET", "/metrics")
+				return status
+			}
+			if status := visit("prometheus", "alice"); status != 200 {
+				t.Fatal(status)
+			}
+			n, most := 0, int64(0)
+			for range 120 { // seconds
+				before := api.tokens.Load() + api.rights.Load()
+				for range 10 {
+					for range 20 {
+						n++
+						if status := visit("attacker", fmt.Sprint(prefix, n)); status == 200 {
+							t.Fatal("let in")
+						}
+					}
+					if status := visit("prometheus", "alice"); status != 200 {
+						t.Fatalf("who was let in gets %d after %d other tokens", status, n)
+					}
+					now = now.Add(100 * time.Millisecond)
+				}
+				most = max(most, api.tokens.Load()+api.rights.Load()-before)
+			}
+			if most > 10 {
+				t.Errorf("%d reviews in a second", most)
+			}
+			if counts.Of(bound.Reviews) == 0 {
+				t.Error("nobody counts")
+			}
+			if status := visit("grafana", "alice2"); status != 200 {
+				t.Errorf("a stranger from another source gets %d", status)
+			}
+		})
 	}
 }
