@@ -72,7 +72,7 @@ var external = []struct {
 	{"github.com/valyala/fasthttp", []string{"internal/demo"}, []string{"proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
 	{"go.uber.org/zap", []string{"cmd", "controller"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
-	{"golang.org/x/net", []string{"proxy/h2/session", "tlsmux/clientcert", "bench"}, []string{"proxy/h2", "cmd", "test"}, "of HTTP/2, HPACK is decoded by it; the rest is its oracle in tests and clients and pods of benchmarks; it knows what NO_PROXY means"},
+	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
 	{"golang.org/x/sys", []string{"internal/reactor", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch"}, nil, "folders of manifests are watched by their source, others by one room"},
 	{"net/http", []string{"internal/metrics", "internal/admin", "tlsmux/clientcert", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},

@@ -38,7 +38,7 @@ func Answering(t testing.TB, answer string) string {
 // Requests have no body.
 func AnswerHeads(c net.Conn, answer []byte) {
 	defer c.Close()
-	buf := make([]byte, 8192)
+	buf := make([]byte, 64<<10)
 	n := 0
 	for {
 		if n == len(buf) {

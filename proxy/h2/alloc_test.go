@@ -5,6 +5,7 @@ package h2_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -21,13 +22,13 @@ import (
 type caller struct {
 	t     testing.TB
 	c     net.Conn
-	batch []byte // HEADERS frames, all fields indexed
+	batch []byte // HEADERS frames; fields that the table of HPACK has room for are indexed
 	count int
 	next  uint32
 	buf   []byte
 }
 
-func newCaller(t testing.TB, addr string, count int) *caller {
+func newCaller(t testing.TB, addr string, count int, more ...[2]string) *caller {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +43,10 @@ func newCaller(t testing.TB, addr string, count int) *caller {
 	cl := &caller{t: t, c: c, count: count, next: 1, buf: make([]byte, 64<<10)}
 	for i := range 1 + count {
 		block.Reset()
-		for _, f := range [][2]string{
+		for _, f := range append([][2]string{
 			{":method", "GET"}, {":scheme", "http"}, {":authority", "app.test"}, {":path", "/path?x=1"}, {"user-agent", "test"},
 			{"accept", "*/*"}, {"accept-encoding", "gzip"}, {"cookie", "a=b; c=d"},
-		} {
+		}, more...) {
 			_ = enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 		}
 		_ = fr.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
@@ -81,7 +82,7 @@ func (cl *caller) trip() {
 	for at := 0; at < len(cl.batch); {
 		binary.BigEndian.PutUint32(cl.batch[at+5:], cl.next)
 		cl.next += 2
-		at += 9 + int(cl.batch[at+2])
+		at += 9 + int(cl.batch[at+1])<<8 + int(cl.batch[at+2])
 	}
 	if _, err := cl.c.Write(cl.batch); err != nil {
 		cl.t.Fatal(err)
@@ -137,6 +138,34 @@ func TestNoAllocation(t *testing.T) {
 		t.Logf("%d at once: %.2f sends for each request", count, sends)
 		if sends > 2 || count == 1 && sends != 2 {
 			t.Errorf("%v sends for each of %d requests at once, want one to the endpoint and a part of one to the client", sends, count)
+		}
+	}
+}
+
+// TestLargeHeadsAllocateLittle: nor does one with fields that HPACK has no place for, in the steady state.
+func TestLargeHeadsAllocateLittle(t *testing.T) {
+	answer := "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n" + strings.Repeat("x", 128)
+	r := testkit.StartRouter(t, 1, discard{})
+	r.Publish(t, testkit.Spec("app.test", testkit.Answering(t, answer)))
+	var fields, cookies, large [][2]string
+	for i := range 90 {
+		fields = append(fields, [2]string{fmt.Sprintf("x-field-%d", i), fmt.Sprintf("value %d of one that is not so short", i)})
+	}
+	for i := range 30 {
+		cookies = append(cookies, [2]string{"cookie", fmt.Sprintf("cookie-%d=%s", i, strings.Repeat("v", 200))})
+	}
+	for i := range 10 {
+		large = append(large, [2]string{fmt.Sprintf("x-%d", i), strings.Repeat("v", 1400)})
+	}
+	for name, more := range map[string][][2]string{"90 fields": fields, "30 cookies": cookies, "14 KiB": large} {
+		for _, count := range []int{1, 4} {
+			cl := newCaller(t, r.Addr.String(), count, more...)
+			for range 100 {
+				cl.trip()
+			}
+			if got := testing.AllocsPerRun(300, cl.trip); got > 1 {
+				t.Errorf("%s: %v allocations for %d requests at once", name, got, count)
+			}
 		}
 	}
 }

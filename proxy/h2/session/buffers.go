@@ -51,6 +51,23 @@ func (b *Buffers) get() []byte {
 	return p
 }
 
+// Lend implements wire.Lender.
+func (b *Buffers) Lend(n int) []byte {
+	p := b.get()
+	if cap(p) < n {
+		b.put(p)
+		p = make([]byte, 0, n)
+	}
+	b.count(cap(p))
+	return p
+}
+
+// TakeBack implements wire.Lender.
+func (b *Buffers) TakeBack(p []byte) {
+	b.count(-cap(p))
+	b.put(p)
+}
+
 // Trim leaves to the collector what nobody has needed since the last call. Called every few seconds.
 func (b *Buffers) Trim() {
 	n := min(b.low, len(b.free))

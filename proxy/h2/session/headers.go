@@ -4,12 +4,11 @@ import "turnout/proxy/h2/wire"
 
 // headerBlock is the header list that is being received.
 type headerBlock struct {
-	stream   uint32 // of its frames, 0 = none
-	end      bool   // END_STREAM
-	itself   bool   // the stream depends on itself
-	frames   int    // CONTINUATION frames
-	fragment []byte // of a list in several frames
-	to       *wire.Block
+	stream   uint32     // of its frames, 0 = none
+	end      bool       // END_STREAM
+	itself   bool       // the stream depends on itself
+	frames   int        // CONTINUATION frames
+	fragment []byte     // of a list in several frames
 	spare    wire.Block // for trailers, and lists nobody wants
 }
 
@@ -152,6 +151,7 @@ func (s *Session) laterHeaders(st *Stream, p []byte) {
 		if s.decode(p, &b.spare, wire.Trailers) {
 			s.refuse(st, wire.StreamClosed)
 		}
+		b.spare.Release()
 	case s.cfg.Client && !st.headed():
 		if !s.decode(p, &st.Block, wire.Response) {
 			return
@@ -190,25 +190,20 @@ func (s *Session) trailers(st *Stream, p []byte) {
 	}
 	if f := to.Finish(true); f != wire.FaultNone || !b.end || st.declared >= 0 && st.received != st.declared {
 		s.refuse(st, wire.ProtocolError)
-		return
+	} else {
+		st.finish(to)
 	}
-	st.finish(to)
-	if to == &b.spare {
+	if st.trailers != to {
 		to.Release()
 	}
 }
 
 // decode decodes a list into to; false: the session is over (RFC 9113 section 4.3).
 func (s *Session) decode(p []byte, to *wire.Block, kind wire.Kind) bool {
-	s.block.to = to
+	to.Lend(s.cfg.Buffers)
 	to.Reset(kind, s.cfg.limits())
-	s.dec.SetEmitEnabled(true)
-	_, err := s.dec.Write(p)
-	if err == nil {
-		err = s.dec.Close()
-	}
-	s.block.to = nil
-	if err != nil {
+	if err := s.dec.Decode(p, to); err != nil {
+		to.Release()
 		s.fail(wire.CompressionError, "header list cannot be decoded")
 		return false
 	}

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"golang.org/x/net/http2/hpack"
-
-	"turnout/proxy/h2/wire"
-)
+import "turnout/proxy/h2/wire"
 
 // Output is where a Session writes: the queue of a connection. *reactor.Conn is one.
 type Output interface {
@@ -66,7 +62,7 @@ type Session struct {
 	cfg  *Config
 	host Host
 	out  Output
-	dec  *hpack.Decoder
+	dec  wire.Decoder
 
 	// Streams, in no order; ids are those of open, side by side for a quick search.
 	ids  []uint32
@@ -131,13 +127,7 @@ func (s *Session) Start(cfg *Config, host Host, out Output) {
 		window: firstWindow, initial: firstWindow, maxOpen: DefaultStreams, assumed: unsettledStreams,
 		frames: newBudget(frameBurst, framesPerSecond), resets: newBudget(resetBurst, resetsPerSecond),
 	}
-	s.dec = hpack.NewDecoder(tableSize, func(f hpack.HeaderField) {
-		to := s.block.to
-		if to.Add(f.Name, f.Value); to.Full() {
-			s.dec.SetEmitEnabled(false)
-		}
-	})
-	s.dec.SetMaxStringLength(cfg.limits().Bytes)
+	s.block.spare.Lend(cfg.Buffers)
 	b := s.begin()
 	if cfg.Client {
 		b = append(b, wire.Preface...)
@@ -177,9 +167,6 @@ func (c *Config) maxStreams() int {
 	}
 	return c.MaxStreams
 }
-
-// tableSize is the initial value of SETTINGS_HEADER_TABLE_SIZE.
-const tableSize = 4096
 
 // Err is why the session is over, nil while it is not. Over, it takes and writes nothing more: the connection
 // is to be closed after what is queued.

@@ -381,7 +381,11 @@ func (st *Stream) close(code wire.Code, refused bool) {
 	if cap(st.tail) > keptTail {
 		st.tail = nil
 	}
-	st.tail, st.trailers = st.tail[:0], nil
+	st.tail = st.tail[:0]
+	if st.trailers != nil {
+		st.trailers.Release()
+		st.trailers = nil
+	}
 	st.s = nil
 	st.sink.OnClosed(code, refused)
 }

@@ -23,8 +23,8 @@ type Limits struct {
 	Fields int // lines; all cookies count as one
 }
 
-// Block collects a header list, field by field as HPACK emits them, and judges it. Its slices are views of the
-// decoder's strings or of its own memory and live until the next Reset. It may be used again and again.
+// Block collects a header list, field by field as HPACK emits them, and judges it. Its slices are of its own
+// memory, or constants, and live until the next Reset. It may be used again and again.
 type Block struct {
 	Method, Scheme []byte
 	Authority      []byte        // of a request: lower-case, from :authority or Host
@@ -39,12 +39,12 @@ type Block struct {
 	limits  Limits
 	size    int
 	lines   int
-	regular bool   // a regular field has come
-	pseudo  uint8  // pseudo-fields that have come
-	host    []byte // of the Host field
-	cookie  int    // place of the first cookie, -1 without
-	cookies []byte // more than one, joined
-	lowered []byte // authority in lower case
+	regular bool     // a regular field has come
+	pseudo  uint8    // pseudo-fields that have come
+	host    []byte   // of the Host field
+	cookie  int      // place of the first cookie, -1 without
+	crumbs  [][]byte // the others
+	memory  memory
 }
 
 // Pseudo-fields, as bits.
@@ -59,8 +59,8 @@ const (
 
 // Reset readies b for a list.
 func (b *Block) Reset(k Kind, limits Limits) {
-	fields, cookies, lowered := b.Fields[:0], b.cookies[:0], b.lowered[:0]
-	*b = Block{kind: k, limits: limits, Fields: fields, cookies: cookies, lowered: lowered, ContentLength: -1, cookie: -1}
+	b.memory.reset()
+	*b = Block{kind: k, limits: limits, Fields: b.Fields[:0], crumbs: b.crumbs[:0], memory: b.memory, ContentLength: -1, cookie: -1}
 	if k == Request {
 		b.Fields = append(b.Fields, field.Field{Name: hostName}) // its value comes with Finish
 	}
@@ -69,12 +69,13 @@ func (b *Block) Reset(k Kind, limits Limits) {
 // Release lets go of everything the list referred to, and of memory that grew large.
 func (b *Block) Release() {
 	clear(b.Fields)
+	clear(b.crumbs)
 	b.Reset(Trailers, Limits{})
-	if cap(b.cookies) > keptBytes {
-		b.cookies = nil
-	}
 	if cap(b.Fields) > keptFields {
 		b.Fields = nil
+	}
+	if cap(b.crumbs) > keptFields {
+		b.crumbs = nil
 	}
 }
 
@@ -105,8 +106,11 @@ func (b *Block) fail(f Fault) {
 	}
 }
 
-// Add takes the next field.
-func (b *Block) Add(name, value string) {
+// Lend says where memory for long lists comes from; nil is the collector.
+func (b *Block) Lend(from Lender) { b.memory.from = from }
+
+// Add takes the next field, whose strings live as long as the list. Nobody writes to them.
+func (b *Block) Add(name, value []byte) {
 	if b.Fault != FaultNone {
 		return
 	}
@@ -114,23 +118,22 @@ func (b *Block) Add(name, value string) {
 		b.Fault = FaultTooLarge
 		return
 	}
-	n, v := view(name), view(value)
 	switch {
-	case len(n) > 0 && n[0] == ':':
-		b.addPseudo(name, v)
-	case !h1.ValidName(n):
+	case len(name) > 0 && name[0] == ':':
+		b.addPseudo(name, value)
+	case !h1.ValidName(name):
 		b.Fault = FaultName
-	case !h1.ValidValue(v):
+	case !h1.ValidValue(value):
 		b.Fault = FaultValue
 	default:
 		b.regular = true
-		b.addField(name, n, v)
+		b.addField(name, value)
 	}
 }
 
-func (b *Block) addPseudo(name string, v []byte) {
+func (b *Block) addPseudo(name, v []byte) {
 	bit := uint8(0)
-	switch name {
+	switch string(name) {
 	case ":method":
 		bit, b.Method = pseudoMethod, v
 	case ":scheme":
@@ -164,8 +167,8 @@ func parseStatus(v []byte) int {
 	return int(n)
 }
 
-func (b *Block) addField(name string, n, v []byte) {
-	switch name {
+func (b *Block) addField(n, v []byte) {
+	switch string(n) {
 	case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
 		b.Fault = FaultConnection
 		return
@@ -184,7 +187,7 @@ func (b *Block) addField(name string, n, v []byte) {
 		}
 	case "cookie":
 		if b.cookie >= 0 {
-			b.addCookie(v)
+			b.crumbs = append(b.crumbs, v)
 			return
 		}
 		if b.kind != Trailers { // there it may not be
@@ -227,18 +230,26 @@ func (b *Block) addHost(v []byte) {
 	b.host = v
 }
 
-// addCookie joins the second and later cookie fields with the first (RFC 9113 section 8.2.3).
-func (b *Block) addCookie(v []byte) {
-	if len(b.cookies) == 0 {
-		b.cookies = append(b.cookies, b.Fields[b.cookie].Value...)
+// joinCookies makes all cookie fields one (RFC 9113 section 8.2.3).
+func (b *Block) joinCookies() {
+	first := b.Fields[b.cookie].Value
+	n := len(first)
+	for _, v := range b.crumbs {
+		n += len("; ") + len(v)
 	}
-	b.cookies = append(append(b.cookies, "; "...), v...)
-	b.Fields[b.cookie].Value = b.cookies
+	p := append(b.memory.room(n), first...)
+	for _, v := range b.crumbs {
+		p = append(append(p, "; "...), v...)
+	}
+	b.Fields[b.cookie].Value = b.memory.keep(p)
 }
 
 // Finish judges the whole list and returns b.Fault. end says that no body follows.
 func (b *Block) Finish(end bool) Fault {
 	if b.Fault == FaultNone {
+		if len(b.crumbs) > 0 {
+			b.joinCookies()
+		}
 		switch b.kind {
 		case Request:
 			b.finishRequest()
@@ -318,9 +329,7 @@ func (b *Block) finishAuthority() {
 func (b *Block) lower(v []byte) []byte {
 	for _, c := range v {
 		if 'A' <= c && c <= 'Z' {
-			at := len(b.lowered)
-			b.lowered = append(b.lowered, v...)
-			own := b.lowered[at:len(b.lowered):len(b.lowered)]
+			own := b.copy(v)
 			for i, c := range own {
 				if 'A' <= c && c <= 'Z' {
 					own[i] = c + 'a' - 'A'

@@ -32,7 +32,7 @@ func pairs(text string) (list []pair) {
 func judged(b *Block, kind Kind, list []pair, end bool) string {
 	b.Reset(kind, Limits{Bytes: 16 << 10, Fields: 101})
 	for _, p := range list {
-		b.Add(p.name, p.value)
+		b.Add([]byte(p.name), []byte(p.value))
 	}
 	if f := b.Finish(end); f != FaultNone {
 		return f.String()
@@ -86,8 +86,8 @@ func FuzzBlock(f *testing.F) {
 			}
 			return
 		}
-		if len(b.Fields) > 102 || cap(b.cookies)+cap(b.lowered) > 64<<10 {
-			t.Fatalf("%d fields, %d and %d bytes", len(b.Fields), cap(b.cookies), cap(b.lowered))
+		if len(b.Fields) > 102 || b.memory.size() > 64<<10 {
+			t.Fatalf("%d fields, %d bytes", len(b.Fields), b.memory.size())
 		}
 		if string(b.Method) == "CONNECT" {
 			return
