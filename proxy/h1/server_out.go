@@ -115,7 +115,7 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.recycle()
 	sc.s.conns.Remove(sc, sc.client.Secure)
 	limits, worker := sc.s.timeouts, sc.s.worker
-	t := tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Moved: moved, Done: done,
+	t := tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Stall: limits.Client, Moved: moved, Done: done,
 		Cut: func() { worker.Reached(bound.TunnelFin) }})
 	return t.Close
 }

@@ -104,6 +104,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	limits := st.sc.s.timeouts
 	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin, reached: st.sc.s.worker.Reached}
 	t.watch = tunnel.NewWatch(st.sc.c, idle, t.bytes, t.expire)
+	t.watch.SetStall(limits.Client, t.owed)
 	st.tunnel = t
 	t.c.SetHandler(t)
 	t.c.Resume()
@@ -136,7 +137,9 @@ type streamTunnel struct {
 	queued   uint64 // bytes that the stream had sent when bytes looked last
 	behind   uint64 // how many bytes the client's connection will have written when all of these have gone
 	podEnded bool   // the endpoint sends nothing more
-	closed   bool   // its connection is
+
+	clientEnded bool // the client does not either, and the endpoint was told
+	closed      bool // its connection is
 
 	reached func(bound.Name)
 
@@ -155,6 +158,15 @@ func (t *streamTunnel) bytes() uint64 {
 		t.queued, t.behind = sent, c.BytesWritten()+uint64(c.Pending())
 	}
 	return n + sent + min(c.BytesTaken(), t.behind)
+}
+
+// owed says that a side has bytes to take that the other one sent before it ended.
+func (t *streamTunnel) owed() bool {
+	if t.c.Pending() > 0 || t.c.BytesWritten() > t.c.BytesTaken()+1 || t.c.Leaving() && !t.podEnded {
+		return true
+	}
+	st := t.st
+	return st != nil && (st.Waiting() > 0 || st.EndReceived() && !t.clientEnded || st.sc.c.BytesTaken() < t.behind)
 }
 
 // expire ends a tunnel that has been silent, or half closed, for too long.
@@ -192,6 +204,7 @@ func (st *serverStream) OnEndWaiting() {
 
 // clientEnd tells the endpoint that the client sends nothing more.
 func (t *streamTunnel) clientEnd() {
+	t.clientEnded = true
 	t.c.CloseWrite()
 	t.watch.HalfClosed(t.clientFin)
 }

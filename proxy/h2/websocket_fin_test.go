@@ -58,7 +58,7 @@ func TestWebSocketSlowPeers(t *testing.T) {
 				}
 				c.run()
 			}
-			r.net.Advance(3 * time.Second)
+			r.net.Advance(33 * time.Second)
 			c.run()
 			a := c.stream(1)
 			if reads > 5 {
@@ -121,6 +121,11 @@ func TestWebSocketPodLeavesWithBytesUnderWay(t *testing.T) {
 			t.Fatalf("%d bytes are not under way", pod.Unsent())
 		}
 		leave(pod)
+		r.net.Advance(28 * time.Second)
+		c.run()
+		if name != "RST" && c.stream(1).wasReset {
+			t.Errorf("%s: cut early", name)
+		}
 		r.net.Advance(5 * time.Second)
 		c.run()
 		if !c.stream(1).wasReset {
@@ -155,6 +160,11 @@ func TestWebSocketClientEndsWithBytesUnderWay(t *testing.T) {
 		c.run()
 		if early {
 			pod.Write([]byte(agree(accept)))
+		}
+		r.net.Advance(28 * time.Second)
+		c.run()
+		if c.stream(1).wasReset {
+			t.Errorf("early %v: cut early", early)
 		}
 		r.net.Advance(5 * time.Second)
 		c.run()

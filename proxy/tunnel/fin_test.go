@@ -55,7 +55,7 @@ func join(t *testing.T, layered bool) *joined {
 	j := &joined{net: reactor.NewNetwork(1)}
 	loop := j.net.NewLoop(reactor.Config{})
 	acceptor := j.net.Accept(podA, nil)
-	cfg := Config{Idle: time.Hour, ClientFin: time.Second, ServerFin: time.Second, Done: func() { j.ended = true }, Cut: func() { j.cuts++ }}
+	cfg := Config{Idle: time.Hour, ClientFin: time.Second, ServerFin: time.Second, Stall: 10 * time.Second, Done: func() { j.ended = true }, Cut: func() { j.cuts++ }}
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler {
 		if layered {
 			c.SetLayer(&shifted{c: c})
@@ -93,6 +93,9 @@ func TestSlowClientGetsEverything(t *testing.T) {
 				j.pod.CloseWrite()
 				for i := range 60 {
 					j.net.Advance(700 * time.Millisecond)
+					if i == 3 { // a packet is lost
+						j.net.Advance(8 * time.Second)
+					}
 					if i < reads {
 						j.client.StartReading()
 						j.client.StopReading()
@@ -165,6 +168,10 @@ func TestWhoLeavesWithBytesUnderWay(t *testing.T) {
 					continue // the FIN itself has no room
 				}
 				leave(from)
+				j.net.Advance(9 * time.Second)
+				if j.ended && name != "RST" {
+					t.Errorf("%s, pod leaves: %v, %d bytes: ended early", name, podLeaves, size)
+				}
 				j.net.Advance(6 * time.Second)
 				if !j.ended || j.cuts != 1 {
 					t.Errorf("%s, pod leaves: %v, %d bytes: ended %v, cut %d times", name, podLeaves, size, j.ended, j.cuts)

@@ -114,7 +114,7 @@ func (d *dialing) Connected(c *reactor.Conn) {
 	relay := w.relay
 	relay.Connected()
 	limits := w.p.Worker.Timeouts()
-	t := Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Cut: relay.Cut, Moved: relay.Moved, Done: func() {
+	t := Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Stall: limits.Client, Cut: relay.Cut, Moved: relay.Moved, Done: func() {
 		relay.Done(proxy.ReasonTunnelClosed)
 	}})
 	relay.Joined(t.Close)

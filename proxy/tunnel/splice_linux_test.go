@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
@@ -35,6 +36,7 @@ func startSpliced(t *testing.T, idle time.Duration) *splicedRig {
 	r.loop, err = reactor.New(reactor.Config{})
 	must(t, err)
 	at := r.listen(r.loop, netip.MustParseAddrPort("127.0.0.1:0"), func(p *routing.Policy) { p.TunnelTimeout = idle }, pods.Addr().(*net.TCPAddr).AddrPort())
+	r.worker.Timeouts().Client = 3 * time.Second // for who takes nothing
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.loop.Run(ctx) }()
@@ -190,6 +192,21 @@ func TestSplicedClientLeavesWithBytesUnderWay(t *testing.T) {
 		}
 		if rec := <-r.ended; rec.Reason != proxy.ReasonTunnelClosed {
 			t.Errorf("%s: ended with %v", name, rec.Reason)
+		}
+	}
+}
+
+// TestSplicedHalfCloseEnds: a side that has nothing to say after the other one ended does not keep the tunnel.
+func TestSplicedHalfCloseEnds(t *testing.T) {
+	for _, clientFirst := range []bool{true, false} {
+		r := startSpliced(t, time.Hour)
+		first := r.client
+		if !clientFirst {
+			first = r.pod
+		}
+		must(t, first.CloseWrite())
+		if rec := <-r.ended; rec.Reason != proxy.ReasonTunnelClosed || r.bounds.Of(bound.TunnelFin) != 1 {
+			t.Errorf("ended with %v, counted %d times", rec.Reason, r.bounds.Of(bound.TunnelFin))
 		}
 	}
 }

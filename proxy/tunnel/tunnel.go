@@ -4,8 +4,8 @@
 // A direction begins as an ordinary copy. Once it has moved bulk bytes, and when
 // both connections are plain sockets, it goes on as splice(2): the bytes then never
 // enter the process. End of input on one side becomes end of output on the other;
-// a tunnel that is half closed for longer than ClientFin or ServerFin, or silent for longer than Idle,
-// is closed.
+// a tunnel that is half closed and silent for longer than ClientFin or ServerFin, or Stall while there are bytes to take, or silent
+// for longer than Idle, is closed.
 package tunnel
 
 import (
@@ -25,6 +25,8 @@ type Config struct {
 	// ClientFin is how long the tunnel may go on without a byte moving after a, the client, ended its sending; ServerFin the
 	// same for b. Bytes have moved when the peer took them. 0 = no limit.
 	ClientFin, ServerFin time.Duration
+	// Stall is the same while bytes of the side that ended are still to be taken, if it is longer.
+	Stall time.Duration
 	// Cut is called on the loop when ClientFin or ServerFin ended the tunnel. May be nil.
 	Cut func()
 	// Moved is called on the loop whenever bytes were sent, with how many more those to b and to a are. May be nil.
@@ -51,6 +53,7 @@ type side struct {
 	peer    *side
 	copied  uint64 // bytes read here and written to the peer in user space
 	started bool
+	left    bool // input ends behind what the system has of it
 	ended   bool // input is over
 	closed  bool
 	refused bool // the engine does not splice these two
@@ -66,6 +69,7 @@ func Join(a, b *reactor.Conn, cfg Config) *Tunnel {
 		t.opening, idle = true, cfg.Opening
 	}
 	t.watch = NewWatch(a, idle, t.total, t.expire)
+	t.watch.SetStall(cfg.Stall, t.owed)
 	a.SetHandler(&t.a)
 	b.SetHandler(&t.b)
 	a.Settle()
@@ -90,6 +94,15 @@ func (s *side) begin() {
 // total is everything both directions have moved so far: what was read, and what the peers took of it.
 func (t *Tunnel) total() uint64 {
 	return t.a.copied + t.b.copied + t.a.c.BytesTaken() + t.b.c.BytesTaken()
+}
+
+// owed says that a side which is open has bytes to take.
+func (t *Tunnel) owed() bool { return t.a.owes() || t.b.owes() }
+
+// owes says that the other side has bytes to take: what this one sent before it left, or what is queued. A FIN counts as one byte.
+func (s *side) owes() bool {
+	c := s.peer.c
+	return !s.peer.closed && (s.left && !s.ended && !s.closed || c.Pending() > 0 || c.BytesWritten() > c.BytesTaken()+1)
 }
 
 // expire ends a tunnel that was silent for too long.
@@ -191,6 +204,7 @@ func (s *side) fin() time.Duration {
 // Left implements reactor.Leaver: who sent more than the other side takes, and left, does not keep the tunnel.
 func (s *side) Left(*reactor.Conn) {
 	if !s.ended {
+		s.left = true
 		s.t.watch.HalfClosed(s.fin())
 	}
 }

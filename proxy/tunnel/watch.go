@@ -20,24 +20,30 @@ type Watch struct {
 	end    func(halfClosed bool)
 	idle   time.Duration
 	moved  uint64        // bytes when the timer last looked
-	silent int           // steps without a byte
-	fin    int64         // when the first direction ended, or a byte was seen to have moved last after that
+	last   int64         // when a byte was seen to have moved last
+	fin    int64         // when a direction ended, or a byte was seen to have moved last after that
 	wait   time.Duration // how long it may stay half closed, once a direction ended; 0 before
+	stall  time.Duration // the same while owed says so
+	owed   func() bool   // nil = never
 }
 
 // NewWatch begins to watch: end is called once both directions have moved nothing for
 // idle, 0 = never, or since one of them ended (halfClosed), bytes being what they have moved so far. c is the client's
 // connection: it ends if one of the two functions panics.
 func NewWatch(c *reactor.Conn, idle time.Duration, bytes func() uint64, end func(halfClosed bool)) *Watch {
-	w := &Watch{loop: c.Loop(), idle: idle, bytes: bytes, end: end}
+	w := &Watch{loop: c.Loop(), idle: idle, bytes: bytes, end: end, last: c.Loop().Now()}
 	w.timer = c.NewTimer(w.look)
 	w.arm()
 	return w
 }
 
+// SetStall sets how long a tunnel that is half closed may go on without a byte moving while owed says that bytes of who ended are
+// still to be taken: whoever is to take them may have lost a packet, or tell of the room it has in large steps.
+func (w *Watch) SetStall(stall time.Duration, owed func() bool) { w.stall, w.owed = stall, owed }
+
 // SetIdle changes how long both directions may move nothing, from now on.
 func (w *Watch) SetIdle(idle time.Duration) {
-	w.idle, w.silent, w.moved = idle, 0, w.bytes()
+	w.idle, w.last, w.moved = idle, w.loop.Now(), w.bytes()
 	w.arm()
 }
 
@@ -74,18 +80,21 @@ func (w *Watch) note() bool {
 	if now == w.moved {
 		return false
 	}
-	w.moved, w.silent = now, 0
+	w.moved, w.last = now, w.loop.Now()
 	return true
 }
 
 func (w *Watch) look() {
+	now := w.loop.Now()
 	if w.note() {
-		w.fin = w.loop.Now()
-	} else {
-		w.silent++
+		w.fin = now
 	}
-	halfClosed := w.wait > 0 && w.loop.Now()-w.fin >= int64(w.wait)
-	if halfClosed || w.idle > 0 && w.silent >= idleSteps {
+	limit := w.wait
+	if limit > 0 && w.owed != nil && w.owed() {
+		limit = max(limit, w.stall)
+	}
+	halfClosed := limit > 0 && now-w.fin >= int64(limit)
+	if halfClosed || w.idle > 0 && now-w.last >= int64(w.idle) {
 		w.end(halfClosed)
 		return
 	}
