@@ -27,8 +27,8 @@ func (w *world) settle() {
 		if open1+open2 != 0 || lane.Pools.Idle() != 0 || lane.Pools2.Open() != 0 || conns != 0 {
 			w.failf("loop %d: %d connections are open: %d of HTTP/1.1 and %d of HTTP/2 of clients, %d and %d idle to pods", i, conns, open1, open2, lane.Pools.Idle(), lane.Pools2.Open())
 		}
-		if buffers != 0 || lane.Worker.Compressing() != 0 {
-			w.failf("loop %d: %d buffers and %d compressors were not given back", i, buffers, lane.Worker.Compressing())
+		if kept := lane.Worker.Kept(); buffers != 0 || lane.Worker.Compressing() != 0 || kept != 0 {
+			w.failf("loop %d: %d buffers, %d compressors and %d bytes of bodies were not given back", i, buffers, lane.Worker.Compressing(), kept)
 		}
 	}
 	for i, lane := range w.lanes {
