@@ -28,7 +28,7 @@ type PoolsConfig struct {
 	// endpoint says or shows when it does. It stays below the 5 s after which common
 	// servers close idle connections. Default 4 s.
 	IdleTimeout time.Duration
-	// MaxIdle is the number of idle connections kept per endpoint. Default 1024.
+	// MaxIdle is the number of idle connections kept per endpoint. Default 4096.
 	MaxIdle int
 }
 
@@ -61,7 +61,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 		cfg.IdleTimeout = 4 * time.Second
 	}
 	if cfg.MaxIdle == 0 {
-		cfg.MaxIdle = 1024
+		cfg.MaxIdle = 4096
 	}
 	ps := &Pools{cfg: cfg, waiting: map[*proxy.Exchange]*clientConn{}}
 	cfg.Loop.OnTrim(ps.responses.Trim)
