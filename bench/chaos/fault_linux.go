@@ -14,6 +14,7 @@ type fault struct {
 	pods    int    // of its route; the first of them is the one that fails
 	root    bool   // it takes namespaces of its own
 	clock   bool   // it sets the clock of the machine
+	http2   bool   // its pods speak HTTP/2
 	lasts   time.Duration
 	asks    asking
 	timeout time.Duration // of the route; 0 = otherTimeout

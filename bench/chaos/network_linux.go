@@ -15,9 +15,7 @@ import (
 // networkFaults lose packets.
 func networkFaults() []*fault {
 	return []*fault{
-		{name: "vanishes", pods: 2, root: true, lasts: 8 * time.Second, timeout: serverTimeout, begin: func(s *stage) error {
-			return s.lose(s.pods[0].addr.Addr(), 1)
-		}, end: found, present: lost, want: bounds{allowed: []string{"504"}, served: 0.5, slowest: serverTimeout + 2*connectTimeout + usual, returns: 25 * time.Second, check: soonOut}},
+		vanishing("vanishes", false), vanishing("vanishes, HTTP/2", true),
 		{name: "30 % lost, pods", pods: 2, root: true, lasts: 6 * time.Second, begin: func(s *stage) error {
 			return errors.Join(s.lose(s.pods[0].addr.Addr(), 0.3), s.lose(s.pods[1].addr.Addr(), 0.3))
 		}, end: found, present: lost, want: bounds{allowed: []string{"502", "503", "504"}, served: 0.9, slowest: patience, recovers: 12 * time.Second}},
@@ -26,6 +24,13 @@ func networkFaults() []*fault {
 		}, end: found, present: lost, want: bounds{served: 1, slowest: patience, recovers: 12 * time.Second}},
 		{name: "clients vanish", pods: 1, root: true, begin: clientsVanish, end: clientsGone, present: lost, want: bounds{served: 1, check: givenUp}},
 	}
+}
+
+// vanishing loses all packets of a pod.
+func vanishing(name string, http2 bool) *fault {
+	return &fault{name: name, http2: http2, pods: 2, root: true, lasts: 8 * time.Second, timeout: serverTimeout, begin: func(s *stage) error {
+		return s.lose(s.pods[0].addr.Addr(), 1)
+	}, end: found, present: lost, want: bounds{allowed: []string{"504"}, served: 0.5, slowest: serverTimeout + 2*connectTimeout + usual, returns: 25 * time.Second, check: soonOut}}
 }
 
 // iptables changes the rules of this network namespace.
@@ -87,8 +92,8 @@ func soonOut(s *stage) error {
 	return nil
 }
 
-// vanishing is how many clients vanish within an answer.
-const vanishing = 100
+// leaving is how many clients vanish within an answer.
+const leaving = 100
 
 // clientsVanish has clients begin to read a long answer, and then nothing comes from them any more.
 func clientsVanish(s *stage) error {
@@ -99,7 +104,7 @@ func clientsVanish(s *stage) error {
 		}
 	}
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(thirdParty.addr(), 0)), Timeout: patience}
-	for range vanishing {
+	for range leaving {
 		c, err := d.Dial("tcp4", s.router.HTTP)
 		if err != nil {
 			return fmt.Errorf("cannot connect: %w", err)
@@ -123,7 +128,7 @@ const gaveUp = `turnout_exchanges_total{reason="client-timeout"}`
 func clientsGone(s *stage) error {
 	for late := time.Now().Add(clientTimeout + 5*usual); time.Now().Before(late); {
 		m, err := s.router.Samples(s.ctx)
-		if err == nil && m[gaveUp]-s.counts[0][gaveUp] < vanishing {
+		if err == nil && m[gaveUp]-s.counts[0][gaveUp] < leaving {
 			err = pause(s.ctx, 50*time.Millisecond)
 		} else {
 			late = time.Now()
@@ -138,8 +143,8 @@ func clientsGone(s *stage) error {
 
 // givenUp: the router waited for no client that had vanished longer than its own timeout.
 func givenUp(s *stage) error {
-	if n := s.delta(gaveUp); n != vanishing {
-		return fmt.Errorf("%.0f of %d clients that had vanished were given up", n, vanishing)
+	if n := s.delta(gaveUp); n != leaving {
+		return fmt.Errorf("%.0f of %d clients that had vanished were given up", n, leaving)
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // body is what every pod answers; anything else is a wrong answer.
@@ -37,6 +39,7 @@ type pod struct {
 	does  atomic.Int32 // a behaviour
 	asked atomic.Int64 // requests that came
 	wrong atomic.Int64 // of them those that were not answered as they should
+	http2 bool         // it speaks HTTP/2, and answers
 
 	mu    sync.Mutex
 	ln    net.Listener // nil while the pod is down
@@ -44,8 +47,8 @@ type pod struct {
 }
 
 // startPod listens on a port of ip.
-func startPod(ip netip.Addr) (*pod, error) {
-	p := &pod{conns: make(map[net.Conn]struct{})}
+func startPod(ip netip.Addr, http2 bool) (*pod, error) {
+	p := &pod{conns: make(map[net.Conn]struct{}), http2: http2}
 	return p, p.up(netip.AddrPortFrom(ip, 0))
 }
 
@@ -101,6 +104,12 @@ func (p *pod) serve(c net.Conn) {
 		p.mu.Unlock()
 	}()
 	r := bufio.NewReader(c)
+	if p.http2 {
+		if _, err := r.Peek(1); err == nil { // else it was a health check
+			new(http2.Server).ServeConn(peeked{c, r}, &http2.ServeConnOpts{Handler: p})
+		}
+		return
+	}
 	for {
 		q, err := http.ReadRequest(r)
 		if err != nil {
@@ -123,6 +132,21 @@ func (p *pod) serve(c net.Conn) {
 			return
 		}
 	}
+}
+
+// peeked is a connection of which something was read.
+type peeked struct {
+	net.Conn
+	r io.Reader
+}
+
+func (c peeked) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// ServeHTTP answers over HTTP/2.
+func (p *pod) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.asked.Add(1)
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = io.WriteString(w, body) // who does not read it counts it as lost
 }
 
 // longPath is answered with more than the kernels and the router take of it.

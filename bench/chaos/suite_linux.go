@@ -42,11 +42,11 @@ func newSuite(ctx context.Context, program, dir string, faults []*fault, lasts t
 	s := &suite{routes: make(map[*fault][]*pod), lasts: lasts, slack: slack}
 	var text strings.Builder
 	var err error
-	if s.neighbors, err = route(&text, 0, neighborHost, 2, 0); err != nil {
+	if s.neighbors, err = route(&text, 0, neighborHost, 2, 0, false); err != nil {
 		return nil, err
 	}
 	for i, f := range faults {
-		if s.routes[f], err = route(&text, i+1, f.host(), f.pods, f.timeout); err != nil {
+		if s.routes[f], err = route(&text, i+1, f.host(), f.pods, f.timeout, f.http2); err != nil {
 			return nil, err
 		}
 	}
@@ -55,17 +55,21 @@ func newSuite(ctx context.Context, program, dir string, faults []*fault, lasts t
 }
 
 // route starts pods and appends the manifests of their route.
-func route(text *strings.Builder, i int, host string, n int, timeout time.Duration) ([]*pod, error) {
+func route(text *strings.Builder, i int, host string, n int, timeout time.Duration, http2 bool) ([]*pod, error) {
 	name := strings.TrimSuffix(host, ".example")
 	fmt.Fprintf(text, routeText, name, orElse(timeout, otherTimeout), host, name)
+	protocol := "http"
+	if http2 {
+		protocol = "kubernetes.io/h2c"
+	}
 	var pods []*pod
 	for k := range n {
-		p, err := startPod(podAddress(i, k))
+		p, err := startPod(podAddress(i, k), http2)
 		if err != nil {
 			return nil, err
 		}
 		pods = append(pods, p)
-		fmt.Fprintf(text, sliceText, name, k, name, p.addr.Port(), p.addr.Addr())
+		fmt.Fprintf(text, sliceText, name, k, name, p.addr.Port(), protocol, p.addr.Addr())
 	}
 	return pods, nil
 }
@@ -89,7 +93,7 @@ apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: %s-%d, namespace: chaos, labels: {kubernetes.io/service-name: %s}}
 addressType: IPv4
-ports: [{name: http, port: %d}]
+ports: [{name: http, port: %d, appProtocol: %s}]
 endpoints: [{addresses: [%s], conditions: {ready: true}}]
 `
 
