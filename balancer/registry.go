@@ -77,6 +77,7 @@ type Registry struct {
 	seed      maphash.Seed
 	rosters   map[uint64]*roster  // that pools have, by their sum
 	lists     map[listed]*roster  // of lists of targets that were told since the last Sweep
+	listed    int                 // targets of those lists
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
@@ -149,7 +150,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 			}
 		}
 	}
-	clear(r.lists)
+	r.forgetLists()
 	r.free = append(r.free, r.quarry...)
 	r.quarry = r.quarry[:0]
 	slices.SortFunc(r.free, func(a, b uint32) int { return cmp.Compare(b, a) })

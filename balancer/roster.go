@@ -118,10 +118,10 @@ type listed struct {
 	n     int
 }
 
-// From how many targets on a list is remembered, and how many lists.
+// From how many targets on a list is remembered, and how many targets the lists have that are.
 const (
 	rememberFrom = 16
-	remembered   = 1 << 10
+	remembered   = 1 << 16
 )
 
 // roster finds or makes the roster of targets for a namespace. It is not used by any group yet. r.mu is held.
@@ -134,11 +134,18 @@ func (r *Registry) roster(namespace string, targets []Target) *roster {
 		return ro
 	}
 	ro := r.findRoster(namespace, targets)
-	if len(r.lists) >= remembered {
-		clear(r.lists)
+	if r.listed += len(targets); r.listed > remembered {
+		r.forgetLists()
+		r.listed = len(targets)
 	}
 	r.lists[key] = ro
 	return ro
+}
+
+// forgetLists lets go of the lists that were told. r.mu is held.
+func (r *Registry) forgetLists() {
+	clear(r.lists)
+	r.listed = 0
 }
 
 func (r *Registry) findRoster(namespace string, targets []Target) *roster {

@@ -167,3 +167,24 @@ func TestManyRoutesChangeOnePod(t *testing.T) {
 		t.Errorf("told %d times: %q", len(r.orders), r.orders)
 	}
 }
+
+// TestListsAreForgotten: lists of targets that were told are remembered to be known again, but not many.
+func TestListsAreForgotten(t *testing.T) {
+	r := NewRegistry()
+	for i := range 1000 {
+		list := targets(equal(200)...)
+		list[0].Weight = i % 250
+		list[1].Weight = 1 + i/250
+		r.Pool(string(rune('a'+i))).Update(PoolConfig{}, list)
+	}
+	n := 0
+	for key := range r.lists {
+		n += key.n
+	}
+	if n > remembered || n != r.listed || len(r.rosters) < 900 {
+		t.Errorf("%d targets in lists, %d counted; %d rosters", n, r.listed, len(r.rosters))
+	}
+	if r.Sweep(everything); len(r.lists) != 0 || r.listed != 0 {
+		t.Errorf("%d lists after a sweep", len(r.lists))
+	}
+}
