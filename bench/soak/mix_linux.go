@@ -24,7 +24,7 @@ type kind struct {
 	make    func(s *scene) client
 }
 
-// kinds are the mixed load: some 700 requests a second.
+// kinds are the mixed load: some 900 requests a second.
 func kinds() []kind {
 	return []kind{
 		{"HTTP/1.1, kept", 8, 20 * time.Millisecond, func(s *scene) client { return &pages{lane{s: s, host: hostWeb, most: 1000}} }},
@@ -38,6 +38,12 @@ func kinds() []kind {
 		{"downloads, TLS", 1, time.Second, func(s *scene) client {
 			return &downloads{lane{s: s, host: hostWeb, most: 3, cfg: clientTLS(hostWeb, nil)}}
 		}},
+		{"pods of HTTP/2", 2, 20 * time.Millisecond, func(s *scene) client { return &pages{lane{s: s, host: hostStream, most: 1000}} }},
+		{"POST, pods of HTTP/2", 2, 50 * time.Millisecond, func(s *scene) client { return &posts{lane: lane{s: s, host: hostStream, most: 100}} }},
+		{"slow readers", 2, 50 * time.Millisecond, func(s *scene) client { return &sips{lane{s: s, host: hostWeb}} }},
+		{"slow readers, pods of HTTP/2", 2, 50 * time.Millisecond, func(s *scene) client { return &sips{lane{s: s, host: hostStream}} }},
+		{"clients that leave", 2, 50 * time.Millisecond, func(s *scene) client { return &glances{streams{s: s, host: hostWeb}} }},
+		{"leavers, pods of HTTP/2", 2, 50 * time.Millisecond, func(s *scene) client { return &glances{streams{s: s, host: hostStream}} }},
 		{"sticky cookies", 2, 20 * time.Millisecond, func(s *scene) client { return &sticky{lane: lane{s: s, host: hostSticky, most: 30}} }},
 	}
 }
@@ -110,7 +116,7 @@ func (m *mix) counts() (requests, failed int64) {
 
 func (m *mix) print(out io.Writer) {
 	for _, c := range m.counters {
-		fmt.Fprintf(out, "%-28s %9d requests, %d failed", c.name, c.requests.Load(), c.failed.Load())
+		fmt.Fprintf(out, "%-30s %9d requests, %d failed", c.name, c.requests.Load(), c.failed.Load())
 		if n := c.resumed.Load(); n > 0 {
 			fmt.Fprintf(out, ", %d sessions resumed", n)
 		}

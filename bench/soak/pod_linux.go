@@ -58,8 +58,13 @@ func (p *pod) retire(ctx context.Context, after time.Duration) {
 	_ = p.server.Close()
 }
 
-func (p *pod) page(w http.ResponseWriter, _ *http.Request) {
-	p.requests.Add(1)
+// recycleAfter is how many pages a pod serves between two connections of HTTP/2 that it asks to be replaced.
+const recycleAfter = 500
+
+func (p *pod) page(w http.ResponseWriter, q *http.Request) {
+	if n := p.requests.Add(1); q.ProtoMajor == 2 && n%recycleAfter == 0 {
+		w.Header().Set("Connection", "close") // GOAWAY
+	}
 	_, _ = io.WriteString(w, p.addr.String())
 }
 
