@@ -202,7 +202,13 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 	sc.ending = true
 	sc.session.EOF()
 	sc.settle()
+	if !sc.gone {
+		sc.timer.Reset(endedPeriod)
+	}
 }
+
+// endedPeriod is how often the streams of a client that ended its sending are looked at: it opens no windows any more.
+const endedPeriod = time.Second
 
 // Closed implements reactor.Handler.
 func (sc *serverConn) Closed(_ *reactor.Conn, why error) {
@@ -217,6 +223,11 @@ func (sc *serverConn) expire() {
 	s := &sc.session
 	switch {
 	case sc.gone:
+		return
+	case sc.ending && s.Streams() > 0:
+		if s.EndStarved(); !sc.gone {
+			sc.timer.Reset(endedPeriod)
+		}
 		return
 	case sc.s.conns.Draining() && !s.Leaving():
 		s.Finish()
