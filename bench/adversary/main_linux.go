@@ -65,6 +65,9 @@ func main() {
 	}))
 }
 
+// patience is how long after the beginning an attack may still be made again, so that all of it ends within three minutes.
+const patience = 2 * time.Minute
+
 // outcome is what an attack did to others.
 type outcome struct {
 	figures
@@ -93,16 +96,21 @@ func run(ctx context.Context, o *options, out io.Writer) (bool, error) {
 	if quiet.failed > 0 {
 		return false, fmt.Errorf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first)
 	}
-	passed := true
+	passed, began := true, time.Now()
 	for i := range attacks {
 		a := &attacks[i]
 		if o.only != "" && a.name != o.only {
 			continue
 		}
 		oc, err := r.withstand(ctx, a, &quiet.figures)
-		if err == nil && oc.slow && len(oc.wrong) == 1 {
-			fmt.Fprintf(out, "%-22s once more: p99 was %v\n", a.name, oc.at(99)) // others use the machine as well
-			oc, err = r.withstand(ctx, a, &quiet.figures)
+		for again := 0; err == nil && oc.slow && len(oc.wrong) == 1 && again < 2 && time.Since(began) < patience; again++ {
+			// Others use the machine as well, and may by now do so more than they did.
+			now, qerr := r.watch(ctx, time.Duration(o.seconds)*time.Second, "own")
+			if qerr != nil {
+				return false, qerr
+			}
+			fmt.Fprintf(out, "%-22s once more: p99 was %v, and is %v without the attack\n", a.name, oc.at(99), now.at(99))
+			oc, err = r.withstand(ctx, a, &now.figures)
 		}
 		if err != nil {
 			return false, err
