@@ -266,3 +266,72 @@ func TestPodsThatRecycleConnections(t *testing.T) {
 	}
 	r.wantQuiet()
 }
+
+// TestBodyComesWhileThereIsNoPod: what a client sends on while its request waits for another pod follows what was kept, in HTTP/2
+// and in HTTP/1.1.
+func TestBodyComesWhileThereIsNoPod(t *testing.T) {
+	more := strings.Repeat("m", 40000)
+	for how, refuse := range refusals {
+		for _, old := range []bool{false, true} {
+			t.Run(fmt.Sprint(how, ", HTTP/1.1: ", old), func(t *testing.T) {
+				r := newRig(t)
+				serve := func(c *podConn, q *podRequest) { c.say(q.id, "200", "whole") }
+				pods := []*pod2{r.pod2(1, serve), r.pod2(2, serve)}
+				r.route("app", "app.test", h2c, pods[0].addr, pods[1].addr)
+				var send func(p string)
+				var cl *client
+				var peer *reactor.Peer
+				if old {
+					peer = r.net.Connect(frontAddr)
+					peer.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n"))
+					send = func(p string) {
+						peer.Write(fmt.Appendf(nil, "%x\r\n%s\r\n", len(p), p))
+						r.net.Run()
+					}
+				} else {
+					cl = r.connect()
+					cl.request(1, false, "POST", "/")
+					send = func(p string) {
+						cl.data(1, false, p)
+						cl.run()
+					}
+				}
+				send("begin")
+				first, second := pods[0], pods[1]
+				if len(first.conns) == 0 {
+					first, second = second, first
+				}
+				r.net.HangDial(first.addr)
+				pc := first.conns[0]
+				refuse(pc, pc.order[0])
+				if how == "REFUSED_STREAM" { // else the connection would be used again
+					_ = pc.fr.WriteGoAway(pc.order[0].id, http2.ErrCodeNo, nil)
+				}
+				pc.flush()
+				r.net.Run()
+				for rest := more; len(rest) > 0; rest = rest[min(len(rest), 8000):] {
+					send(rest[:min(len(rest), 8000)])
+				}
+				r.net.Advance(6 * time.Second) // until the connect timeout
+				if old {
+					peer.Write([]byte("0\r\n\r\n"))
+					r.net.Run()
+					if got := string(peer.Received()); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+						t.Errorf("the client got %.40q", got)
+					}
+				} else {
+					cl.data(1, true, "")
+					cl.run()
+					cl.want(1, 200, "whole")
+				}
+				if len(second.conns) != 1 || string(second.conns[0].order[0].body) != "begin"+more {
+					t.Errorf("the other pod did not get the whole body")
+				}
+				if r.worker.Kept() != 0 {
+					t.Errorf("%d bytes are kept", r.worker.Kept())
+				}
+				r.wantQuiet()
+			})
+		}
+	}
+}
