@@ -58,6 +58,9 @@ func (t *tunnels) enter(r *routing.Route, end func()) *openTunnel {
 	if g.open == 1 && t.w.cfg.CloseTunnels > 0 { // the request may have begun with a table of before
 		t.look(g, t.w.cfg.Store.Load())
 	}
+	if g.gone && g.first.next == nil {
+		t.rest()
+	}
 	return o
 }
 
@@ -101,21 +104,14 @@ func (t *tunnels) unlink(g *tunnelGroup, o *openTunnel) {
 	o.next, o.prev = nil, nil
 }
 
-// look finds out whether a table has the route of g.
+// look finds out whether a table has the route of g; rest follows.
 func (t *tunnels) look(g *tunnelGroup, table *routing.Table) {
 	r := table.Route(g.route.key)
 	gone := r == nil || r.Host() != g.route.host
 	if gone == g.gone {
 		return
 	}
-	if g.gone = gone; !gone {
-		return
-	}
-	g.since = t.w.cfg.Clock.Now()
-	if t.timer == nil {
-		t.timer = t.w.cfg.Clock.NewTimer(t.expire)
-	}
-	t.rest()
+	g.gone, g.since = gone, t.w.cfg.Clock.Now()
 }
 
 // tunnelsPerTurn is how many tunnels of routes that are gone end in one turn of the loop.
@@ -151,9 +147,13 @@ func (t *tunnels) rest() {
 			}
 		}
 	}
-	if next != none {
-		t.timer.Reset(next)
+	if next == none {
+		return
 	}
+	if t.timer == nil {
+		t.timer = t.w.cfg.Clock.NewTimer(t.expire)
+	}
+	t.timer.Reset(next)
 }
 
 // RoutesChanged tells that a table was published: with Config.CloseTunnels, tunnels of routes it does not have end so long
@@ -165,6 +165,7 @@ func (w *Worker) RoutesChanged(table *routing.Table) {
 	for _, g := range w.tunnels.groups {
 		w.tunnels.look(g, table)
 	}
+	w.tunnels.rest()
 }
 
 // Tunnels adds the tunnels that are open to sum, by route. Any goroutine may call it.

@@ -52,6 +52,17 @@ func (b *buffers) kept(c *tls.Conn) int {
 	return field[bytes.Buffer](c, b.raw).Cap() + field[bytes.Buffer](c, b.hand).Cap()
 }
 
+// dropMessages takes a large buffer of messages that c has read from it, within a handshake that waits for more: of records it is
+// just reading one.
+func (b *buffers) dropMessages(c *tls.Conn) {
+	if b == nil || !b.known {
+		return
+	}
+	if hand := field[bytes.Buffer](c, b.hand); hand.Len() == 0 && hand.Cap() > smallFlight {
+		*hand = bytes.Buffer{}
+	}
+}
+
 // forgetPeer drops the certificates of the peer of c, whose handshake is complete and whose ConnectionState nobody asks for
 // again: they are several times as large in memory as they were on the wire, for as long as the connection lasts.
 func (b *buffers) forgetPeer(c *tls.Conn) {

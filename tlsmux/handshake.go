@@ -251,9 +251,7 @@ func (h *handshake) stepped() {
 	}
 	h.timer.Reset(time.Duration(max(h.deadline-h.loop.Now(), 0)))
 	h.flush()
-	if b := h.workers.buffers; b.kept(h.layer.tls) > smallFlight {
-		b.takeBack(h.layer.tls, nil)
-	}
+	h.workers.buffers.dropMessages(h.layer.tls)
 	if h.count(); h.over {
 		return
 	}

@@ -201,3 +201,30 @@ func TestPeersAreForgotten(t *testing.T) {
 		t.Errorf("%q was forgotten, %d connections are open", name, m.loop.Conns())
 	}
 }
+
+// TestLargeFlightsWork: a ClientHello and certificates near their bounds, in large and in small records, end in a session that works.
+func TestLargeFlightsWork(t *testing.T) {
+	ca := issueClient(t, nil, "ca")
+	client := issueClient(t, ca, "client")
+	chain := make([]*clientPair, 60)
+	for i := range chain {
+		chain[i] = ca
+	}
+	var protocols []string
+	for range 60 {
+		protocols = append(protocols, strings.Repeat("x", 250))
+	}
+	eachVersion(t, func(t *testing.T, version uint16) {
+		for range 20 {
+			m := serveMemory(t, Config{Policy: policyWith(t, PolicyConfig{ClientAuth: clientcert.Required, Trust: clientcert.NewTrust(bundleOf(t, ca), nil)})})
+			m.net.SplitRandom(4000)
+			err := m.echoTLS(t, &tls.Config{ServerName: "x.own.test", MaxVersion: version, NextProtos: append(protocols, "http/1.1"), Certificates: []tls.Certificate{client.TLS(chain...)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := <-m.infos; i.Client == nil || i.Protocol != "http/1.1" {
+				t.Errorf("info %+v", i)
+			}
+		}
+	})
+}

@@ -14,17 +14,17 @@ const idleSteps = 8
 // long. Nothing but byte counts tells whether a spliced tunnel lives, or a slow peer takes what is queued for it, so it looks
 // at them. It belongs to the loop of its connection.
 type Watch struct {
-	loop   *reactor.Loop
-	timer  *reactor.Timer
-	bytes  func() uint64
-	end    func(halfClosed bool)
-	idle   time.Duration
-	moved  uint64        // bytes when the timer last looked
-	last   int64         // when a byte was seen to have moved last
-	fin    int64         // when a direction ended, or a byte was seen to have moved last after that
-	wait   time.Duration // how long it may stay half closed, once a direction ended; 0 before
-	stall  time.Duration // the same while owed says so
-	owed   func() bool   // nil = never
+	loop  *reactor.Loop
+	timer *reactor.Timer
+	bytes func() uint64
+	end   func(halfClosed bool)
+	idle  time.Duration
+	moved uint64        // bytes when the timer last looked
+	last  int64         // when a byte was seen to have moved last
+	fin   int64         // when a direction ended, or a byte was seen to have moved last after that
+	wait  time.Duration // how long it may stay half closed, once a direction ended; 0 before
+	stall time.Duration // the same while owed says so
+	owed  func() bool   // nil = never
 }
 
 // NewWatch begins to watch: end is called once both directions have moved nothing for
