@@ -201,6 +201,7 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 	}
 	sc.ending = true
 	sc.session.EOF()
+	sc.session.EndStarved()
 	sc.settle()
 	if !sc.gone {
 		sc.timer.Reset(endedPeriod)
