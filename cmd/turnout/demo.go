@@ -28,7 +28,7 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 	if o.manifests != "" || o.kubeconfig != "" {
 		return usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
 	}
-	log := newLogger(stderr, o.logLevel)
+	log, level := newLog(stderr, o)
 	for _, w := range warnings {
 		log.Warn(w)
 	}
@@ -37,6 +37,7 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 		return fmt.Errorf("cannot make a folder for the examples: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	go signals.hangUps(level.again)
 	ctx = signals.obey(ctx, log, func() { _ = os.RemoveAll(dir) }) // the process ends without another word
 	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const logTime = "2006-01-02T15:04:05.000000Z07:00"
 
 // newLogger writes one JSON object per line to w.
-func newLogger(w io.Writer, level zapcore.Level) *zap.Logger {
+func newLogger(w io.Writer, level zapcore.LevelEnabler) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.TimeEncoderOfLayout(logTime)
 	encoding.EncodeDuration = zapcore.StringDurationEncoder

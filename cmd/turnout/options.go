@@ -29,9 +29,10 @@ type options struct {
 	resync                   time.Duration
 	updateStatus, clearStale bool
 
-	logs     logOptions
-	logLevel zapcore.Level
-	threads  int // 0: one loop per processor
+	logs         logOptions
+	logLevel     zapcore.Level
+	logLevelFile string // "" = none
+	threads      int    // 0: one loop per processor
 
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int

@@ -25,11 +25,12 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 	signal.Ignore(syscall.SIGPIPE) // whoever read the log has gone; that is no reason to go too
 	queue := newLogQueue(stderr, logRoom)
 	defer queue.close(logPatience)
-	log := newLogger(queue, o.logLevel)
+	log, level := newLog(queue, o)
 	for _, w := range warnings {
 		log.Warn(w)
 	}
 	logTLS(log, o)
+	go signals.hangUps(level.again)
 	ctx = signals.obey(ctx, log, func() { queue.close(hurriedPatience) })
 	r, err := signals.start(ctx, o, log, stdout)
 	if err != nil || r == nil {

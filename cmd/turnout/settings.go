@@ -67,6 +67,8 @@ func sourceSettings(o *options) []setting {
 			help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
 		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, parseLevel),
 			help: "least important level that is logged: debug, info, warn or error"},
+		{flag: "log-level-file", value: "FILE", set: into(&o.logLevelFile, parseText),
+			help: "file with one of those words, which wins; read again at SIGHUP"},
 	}
 }
 

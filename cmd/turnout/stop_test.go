@@ -165,8 +165,8 @@ func TestSecondSignalCutsTheDrain(t *testing.T) {
 		t.Errorf("status %d", resp.StatusCode)
 	}
 	<-b.started
-	for range 2 {
-		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+	for _, sig := range stopSignals {
+		if err := p.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		_, _ = io.Copy(io.Discard, idle) // its end shows that the drain goes on

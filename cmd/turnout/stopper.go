@@ -38,15 +38,17 @@ const hurriedPatience = 100 * time.Millisecond
 // has not said what to do then leaves no line in a log, no status that tells it from a crash, and folders behind.
 type stopper struct {
 	signals chan os.Signal
-	ended   chan struct{} // closed by release
-	at      atomic.Value  // the stage
+	hung    chan os.Signal // SIGHUP, which ends nothing
+	ended   chan struct{}  // closed by release
+	at      atomic.Value   // the stage
 }
 
 // catchSignals begins to collect signals, which nobody obeys before obey.
 func catchSignals() *stopper {
-	s := &stopper{signals: make(chan os.Signal, 2), ended: make(chan struct{})}
+	s := &stopper{signals: make(chan os.Signal, 2), hung: make(chan os.Signal, 1), ended: make(chan struct{})}
 	s.enter(readingOptions)
 	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(s.hung, syscall.SIGHUP)
 	return s
 }
 
@@ -59,26 +61,50 @@ func (s *stopper) stage() stage { return s.at.Load().(stage) }
 // release leaves signals to the system again.
 func (s *stopper) release() {
 	signal.Stop(s.signals)
+	signal.Stop(s.hung)
 	close(s.ended)
 }
 
+// hangUps calls again after each SIGHUP, until release.
+func (s *stopper) hangUps(again func()) {
+	for {
+		select {
+		case <-s.hung:
+			again()
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// sameSignal is how long the signal that asked to stop can come again without being a second one: terminals and supervisors send it
+// to a group and to the process, or twice.
+const sameSignal = time.Second
+
 // obey ends the returned context at the first signal. A second one ends the process with status 1 after flush, which
-// writes what waits for the log.
+// writes what waits for the log. The same one again within a second is not a second one.
 func (s *stopper) obey(ctx context.Context, log *zap.Logger, flush func()) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		for asked := false; ; asked = true {
+		var first os.Signal // nil = none
+		var when time.Time
+		for {
 			select {
 			case got := <-s.signals:
-				while := zap.String("while", string(s.stage()))
-				if asked {
-					log.Warn("second signal: the process ends at once", zap.Stringer("name", got), while)
+				name, while := zap.Stringer("name", got), zap.String("while", string(s.stage()))
+				switch {
+				case first == nil:
+					first, when = got, time.Now()
+					log.Info("signal", name, while)
+					cancel()
+				case got == first && time.Since(when) < sameSignal:
+					log.Info("the same signal again, which asks for nothing more", name, while)
+				default:
+					log.Warn("second signal: the process ends at once", name, while)
 					flush()
 					os.Exit(1)
 				}
-				log.Info("signal", zap.Stringer("name", got), while)
-				cancel()
 			case <-s.ended:
 				return
 			}

@@ -123,8 +123,8 @@ func TestStopOfTheDemo(t *testing.T) {
 
 	p = launch(t, turnout(t, "turnout", env, append([]string{"demo", "--graceful-shutdown-delay", "1h"}, anyPorts...)...))
 	p.line("ready")
-	for _, said := range []string{"stopping", "second signal: the process ends at once"} {
-		if err := p.Process.Signal(syscall.SIGINT); err != nil {
+	for i, said := range []string{"stopping", "second signal: the process ends at once"} {
+		if err := p.Process.Signal(stopSignals[i]); err != nil {
 			t.Fatal(err)
 		}
 		p.line(said)
@@ -434,9 +434,9 @@ func TestStopWhatHasHandedOver(t *testing.T) {
 	tunnel := echoTunnel(t, first.http)
 	second := startRouter(t, nil, args...)
 	first.line("another process serves; finishing what is running")
-	for _, said := range []string{"signal", "second signal: the process ends at once"} {
+	for i, said := range []string{"signal", "second signal: the process ends at once"} {
 		tunnel.echo("through the old process")
-		if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := first.Process.Signal(stopSignals[i]); err != nil {
 			t.Fatal(err)
 		}
 		if line := first.line(said); line["while"] != string(stopping) {
