@@ -9,13 +9,18 @@ import (
 // certificates they share. The zero value is empty. It is for one goroutine at a time.
 type Authorities struct {
 	known map[authoritiesKey]*bundle
+	size  int // bytes of the fields
 }
 
 // authoritiesKey is a field and what errors call it.
 type authoritiesKey struct{ text, called string }
 
-// knownAuthorities is how many different fields are remembered at a time.
-const knownAuthorities = 256
+// knownAuthorities is how many different fields are remembered at a time, and knownBytes how large they are together: what is read
+// of a field takes several times its size.
+const (
+	knownAuthorities = 256
+	knownBytes       = 2 << 20
+)
 
 // bundle is one field, read. It does not change any more.
 type bundle struct {
@@ -31,10 +36,13 @@ func (a *Authorities) read(key authoritiesKey) *bundle {
 	if got != nil {
 		return got
 	}
-	if a.known == nil || len(a.known) >= knownAuthorities {
-		a.known = map[authoritiesKey]*bundle{}
-	}
 	got = readBundle(key.text, key.called)
+	if len(key.text) > knownBytes {
+		return got
+	}
+	if a.size += len(key.text); a.known == nil || len(a.known) >= knownAuthorities || a.size > knownBytes {
+		a.known, a.size = map[authoritiesKey]*bundle{}, len(key.text)
+	}
 	a.known[key] = got
 	return got
 }

@@ -75,3 +75,25 @@ func TestAuthoritiesAreBounded(t *testing.T) {
 		t.Errorf("%d fields are remembered", n)
 	}
 }
+
+// TestLargeAuthoritiesAreBounded: so it is with fields that are large, and one that is larger than all may be is read and not kept.
+func TestLargeAuthoritiesAreBounded(t *testing.T) {
+	known := new(Authorities)
+	read := func(size, i int) {
+		TLS(&routev1.TLSConfig{Termination: "edge", CACertificate: fmt.Sprintf("%0*d", size, i)}, tlsNow, known)
+	}
+	for i := range 50 {
+		read(knownBytes/10, i)
+		size := 0
+		for key := range known.known {
+			size += len(key.text)
+		}
+		if size > knownBytes || size != known.size || size == 0 {
+			t.Fatalf("%d bytes are remembered, %d counted", size, known.size)
+		}
+	}
+	before := len(known.known)
+	if read(knownBytes+1, 0); len(known.known) != before {
+		t.Errorf("%d fields are remembered, %d before", len(known.known), before)
+	}
+}
