@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"turnout/internal/bound"
 )
 
 // limitColumns are those of each table of docs/limits.md.
@@ -77,4 +79,41 @@ func TestLimitsAreTested(t *testing.T) {
 		}
 	}
 	t.Logf("%d rows", rows)
+}
+
+// TestBoundsHaveRows: what turnout_bound_reached_total counts has a row in docs/limits.md, and somebody counts it.
+func TestBoundsHaveRows(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "limits.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range bound.All() {
+		if !strings.Contains(string(text), `turnout_bound_reached_total{bound="`+n.String()+`"}`) {
+			t.Errorf("bound %s has no row in docs/limits.md", n)
+		}
+	}
+	declared, counted := map[string]bool{}, map[string]bool{}
+	for f := range theModule(t).production {
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr: // of the list of names
+				if key, ok := n.Key.(*ast.Ident); ok && f.pkg == "internal/bound" {
+					declared[key.Name] = true
+				}
+			case *ast.SelectorExpr:
+				if id, ok := n.X.(*ast.Ident); ok && id.Name == "bound" {
+					counted[n.Sel.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(declared) != len(bound.All()) {
+		t.Errorf("%d names of %d bounds", len(declared), len(bound.All()))
+	}
+	for name := range declared {
+		if !counted[name] {
+			t.Errorf("nobody counts bound.%s", name)
+		}
+	}
 }
