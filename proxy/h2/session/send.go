@@ -47,6 +47,7 @@ func (st *Stream) flush(most int) bool {
 	if st.out.len() > 0 {
 		return true
 	}
+	st.queued()
 	if !st.full || st.endOut {
 		st.s.unlist(st)
 	}

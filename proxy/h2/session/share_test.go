@@ -141,6 +141,7 @@ func TestProgressIsTheStreamsOwn(t *testing.T) {
 	shut.window = 0
 	shut.SendData([]byte("waits for its window"))
 	queued.SendData([]byte("last of all"))
+	queued.SendEnd(nil)
 	for _, st := range []*echo{done, queued} {
 		if _, left := st.Progress(); left == 0 {
 			t.Error("what is queued has left")

@@ -114,7 +114,7 @@ func (st *Stream) Progress() (taken uint64, left int) {
 	return st.sent, 0
 }
 
-// queued notes where the last byte of the stream stands in the output.
+// queued notes where the last byte of the stream stands in the output, once somebody may wait for it to leave.
 func (st *Stream) queued() { st.mark = st.s.out.BytesWritten() + uint64(st.s.out.Pending()) }
 
 // start makes st the stream id of s.
@@ -142,7 +142,6 @@ func (st *Stream) BeginHead() []byte {
 func (st *Stream) EndHead(b []byte, end bool) {
 	if s := st.s; s != nil {
 		s.endBlock(b, end)
-		st.queued()
 		if end {
 			st.ended()
 		}
@@ -204,6 +203,7 @@ func (st *Stream) SendData(p []byte) bool {
 		st.out.append(s.cfg.Buffers, p)
 	}
 	if st.full = st.full || st.out.len() > 0 || s.out.Congested(); st.full {
+		st.queued()
 		st.wait()
 	}
 	return st.full
@@ -240,7 +240,6 @@ func (st *Stream) write(p []byte, most int) int {
 	end := len(b)
 	s.commit(b)
 	s.lastData, s.lastDataAt = st, [2]int{at, end}
-	st.queued()
 	return n
 }
 
@@ -299,12 +298,14 @@ func (st *Stream) flushEnd() {
 // section 8.1).
 func (st *Stream) ended() {
 	st.sendEnd = true
-	st.queued()
 	switch server := !st.s.cfg.Client && !st.Halves; {
 	case st.recvEnd && (st.told || server):
 		st.complete()
 	case server:
+		st.queued()
 		st.answeredEarly()
+	default:
+		st.queued()
 	}
 }
 
