@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 	"turnout/internal/ratelimit"
 	"turnout/proxy/field"
 	"turnout/routing"
@@ -193,6 +194,7 @@ func (ex *Exchange) RequestData(p []byte) {
 	ex.lastUp = ex.lastDown
 	if ex.up.Body(p) && !ex.upFull {
 		ex.upFull = true
+		ex.Reached(bound.OutputUpstream)
 		ex.noteProgress(ex.up)
 		ex.down.Pause()
 	}

@@ -115,6 +115,9 @@ func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
 // Reached counts that a bound was reached.
 func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
 
+// Reached is that of its worker.
+func (ex *Exchange) Reached(n bound.Name) { ex.w.Reached(n) }
+
 // Trim leaves to the collector what was kept for more exchanges than there were since the last call. Called every few seconds.
 func (w *Worker) Trim() {
 	w.free.Trim()

@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/proxy/h1/wire"
@@ -21,7 +22,11 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 				return n
 			}
 		case clientBody:
-			n += cc.readBody(p[n:])
+			used, more := cc.readBody(p[n:])
+			n += used
+			if !more {
+				return n
+			}
 		case clientIdle:
 			// Bytes nobody asked for: the connection cannot be trusted (RFC 9112 section 11.2).
 			cc.pool.remove(cc)
@@ -113,8 +118,8 @@ func (cc *clientConn) unasked() proxy.Fault {
 	return proxy.FaultMalformed
 }
 
-// readBody relays body bytes and returns how many it used.
-func (cc *clientConn) readBody(p []byte) int {
+// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
+func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 	switch cc.rs.resp.Body {
 	case wire.BodyLength:
 		take := p[:min(int64(len(p)), cc.remaining)]
@@ -123,15 +128,19 @@ func (cc *clientConn) readBody(p []byte) int {
 		if cc.remaining == 0 && cc.state == clientBody {
 			cc.complete(nil, len(p) > len(take))
 		}
-		return len(take)
+		return len(take), true
 	case wire.BodyChunked:
-		used := 0
-		for used < len(p) && cc.state == clientBody && !cc.paused {
+		for chunks := 0; used < len(p) && cc.state == clientBody && !cc.paused; chunks++ {
+			if chunks == turnChunks {
+				cc.ex.Reached(bound.TurnChunks)
+				cc.c.Yield()
+				return used, false
+			}
 			data, n, state, err := cc.rs.body.Next(p[used:])
 			used += n
 			if err != nil {
 				cc.fail(proxy.FaultMalformed)
-				return len(p)
+				return len(p), true
 			}
 			if len(data) > 0 {
 				cc.ex.ResponseData(data)
@@ -143,10 +152,10 @@ func (cc *clientConn) readBody(p []byte) int {
 				break
 			}
 		}
-		return used
+		return used, true
 	default: // until close
 		cc.ex.ResponseData(p)
-		return len(p)
+		return len(p), true
 	}
 }
 

@@ -29,6 +29,7 @@ type rig struct {
 	worker *proxy.Worker
 	server *Server
 	logged testrig.Log
+	floods *reactor.Acceptor // an endpoint that a test scripts
 }
 
 func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }

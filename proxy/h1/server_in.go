@@ -30,7 +30,11 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 			if sc.paused {
 				return n
 			}
-			n += sc.readBody(p[n:])
+			used, more := sc.readBody(p[n:])
+			n += used
+			if !more {
+				return n
+			}
 		case phaseWait:
 			// A pipelined request waits for its turn (RFC 9112 section 9.3.2).
 			sc.held = true
@@ -127,8 +131,8 @@ func (sc *serverConn) handOver() {
 	sc.c.SetHandler(sc.s.http2(sc.c, sc.who()))
 }
 
-// readBody relays body bytes and returns how many it used.
-func (sc *serverConn) readBody(p []byte) int {
+// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
+func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 	if sc.rq.req.Body == wire.BodyLength {
 		rq := sc.rq
 		take := p[:min(int64(len(p)), rq.remaining)]
@@ -137,15 +141,19 @@ func (sc *serverConn) readBody(p []byte) int {
 		if sc.phase == phaseBody && rq.remaining == 0 {
 			sc.requestEnd()
 		}
-		return len(take)
+		return len(take), true
 	}
-	used := 0
-	for used < len(p) && sc.phase == phaseBody && !sc.paused {
+	for chunks := 0; used < len(p) && sc.phase == phaseBody && !sc.paused; chunks++ {
+		if chunks == turnChunks {
+			sc.s.worker.Reached(bound.TurnChunks)
+			sc.c.Yield()
+			return used, false
+		}
 		data, n, state, err := sc.rq.body.Next(p[used:])
 		used += n
 		if err != nil {
 			sc.ex.RequestMalformed(verdict(err))
-			return len(p)
+			return len(p), true
 		}
 		if len(data) > 0 {
 			sc.ex.RequestData(data)
@@ -157,7 +165,7 @@ func (sc *serverConn) readBody(p []byte) int {
 			break
 		}
 	}
-	return used
+	return used, true
 }
 
 func (sc *serverConn) requestEnd() {

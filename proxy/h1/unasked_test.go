@@ -175,3 +175,23 @@ func TestAnswersBeforeTheRequestLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleConnectionsAreBounded: of the connections that were needed at once as many are kept as may be.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.pools.cfg.MaxIdle = 3
+	p := r.pod(1, func(int, string) string { return "" })
+	r.route("app", "app.test", nil, p.Addr)
+	for n := range 10 {
+		r.net.Connect(frontAddr).Write(asks("GET", fmt.Sprint("/", n)))
+	}
+	r.net.Run()
+	for _, c := range p.Conns {
+		c.Write([]byte(ok("x")))
+	}
+	r.net.Run()
+	if n := r.pools.Idle(); len(p.Conns) != 10 || n != 3 {
+		t.Errorf("%d idle connections are kept of %d", n, len(p.Conns))
+	}
+	r.wantQuiet()
+}
