@@ -49,8 +49,10 @@ type Server struct {
 	listener net.Listener
 	gate     *gate
 	server   *http.Server
-	listings *answers // under way, of Routes and Notes
-	scrapes  *answers // under way, of Metrics
+	listings *answers      // under way, of Routes and Notes
+	scrapes  *answers      // under way, of Metrics
+	gathers  chan struct{} // one slot: of them, the one that is gathered
+	patience time.Duration // of those that wait for it
 	stopping atomic.Bool
 	left     atomic.Bool   // StopListening was called
 	ended    chan struct{} // closed when the serving goroutine has ended
@@ -94,6 +96,7 @@ func newServer(cfg Config, ln net.Listener, l limits) *Server {
 	s := &Server{
 		cfg: cfg, listener: ln, ended: make(chan struct{}),
 		listings: newAnswers(mostListings, listingShare), scrapes: newAnswers(mostScrapes, scrapeShare),
+		gathers: make(chan struct{}, 1), patience: gatherPatience,
 	}
 	s.gate = newGate(ln, &cfg, l)
 	s.server = &http.Server{
@@ -293,7 +296,7 @@ func (s *Server) bounded(a *answers, handler http.HandlerFunc) http.HandlerFunc 
 func (s *Server) handler(path string) http.HandlerFunc {
 	switch path {
 	case "/metrics":
-		return s.bounded(s.scrapes, s.cfg.Metrics.ServeHTTP)
+		return s.bounded(s.scrapes, s.scrape)
 	case "/routes":
 		return s.listing(s.cfg.Routes)
 	case "/routes/notes":

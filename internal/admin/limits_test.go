@@ -273,16 +273,80 @@ func TestScrapesAreBounded(t *testing.T) {
 			<-end
 		})
 	})
-	for range scrapeShare {
-		visitor(t, s.Addr().String(), "127.0.0.1", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-		<-begun
+	const ask = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+	first := bufio.NewReader(visitor(t, s.Addr().String(), "127.0.0.1", ask))
+	<-begun
+	second := bufio.NewReader(visitor(t, s.Addr().String(), "127.0.0.1", ask))
+	for full := false; !full; runtime.Gosched() {
+		s.scrapes.mu.Lock()
+		full = s.scrapes.running == scrapeShare
+		s.scrapes.mu.Unlock()
 	}
 	s.get("/metrics", 503, "too many answers of this kind are under way; try again later\n")
-	visitor(t, s.Addr().String(), "127.0.0.2", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-begun // another source has a share of its own
 	s.get("/routes", 200, "[]\n")
 	if n := counts.Of(bound.AdminAnswers); n != 1 {
 		t.Errorf("%d answers were refused", n)
+	}
+	third := bufio.NewReader(visitor(t, s.Addr().String(), "127.0.0.2", ask)) // another source has a share of its own
+	for i, r := range []*bufio.Reader{first, second, third} {
+		if i > 0 {
+			<-begun // one is gathered at a time
+		}
+		select {
+		case <-begun:
+			t.Error("two are gathered at a time")
+		default:
+		}
+		end <- struct{}{}
+		if i > 0 {
+			continue // which of the two came first nobody knows
+		}
+		if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%v, %v", resp, err)
+		}
+	}
+	for _, r := range []*bufio.Reader{second, third} {
+		if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%v, %v", resp, err)
+		}
+	}
+}
+
+// TestScrape: the text of /metrics is as it was made, in pieces or not, and nobody waits for it for ever.
+func TestScrape(t *testing.T) {
+	long := strings.Repeat("metric 1\n", 50_000)
+	entered, end := make(chan struct{}), make(chan struct{})
+	s, counts := startLimited(t, defaults(), func(cfg *Config) {
+		cfg.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			switch r.URL.RawQuery {
+			case "teapot":
+				w.WriteHeader(http.StatusTeapot)
+			case "panic":
+				panic(http.ErrAbortHandler)
+			case "wait":
+				close(entered)
+				<-end
+			}
+			_, _ = io.WriteString(w, long)
+			_, _ = io.WriteString(w, "end\n")
+		})
+	})
+	if h := s.do("GET", "/metrics", 200, long+"end\n"); h.Get("Content-Type") != "text/plain" {
+		t.Errorf("%v", h)
+	}
+	s.get("/metrics?teapot", 418, long+"end\n")
+	if resp, err := http.Get("http://" + s.Addr().String() + "/metrics?panic"); err == nil {
+		resp.Body.Close()
+		t.Errorf("answered %d", resp.StatusCode)
+	}
+	s.do("HEAD", "/metrics", 200, "")
+	s.patience = time.Millisecond
+	visitor(t, s.Addr().String(), "127.0.0.2", "GET /metrics?wait HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	s.get("/metrics", 503, "too many answers of this kind are under way; try again later\n")
+	if counts.Of(bound.AdminAnswers) != 1 {
+		t.Error("nobody counts that")
 	}
 	close(end)
 }
