@@ -107,4 +107,7 @@ func (r *rig) wantQuiet() {
 			r.t.Errorf("%d streams are still open", n)
 		}
 	}
+	if in, out := r.server.session.Buffers.Lent(), r.pools.session.Buffers.Lent(); in+out != 0 {
+		r.t.Errorf("%d and %d bytes are lent to streams that have ended", in, out)
+	}
 }
