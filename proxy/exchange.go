@@ -113,7 +113,9 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		ex.began = w.cfg.Clock.Wall()
 		ex.headIn = requestHeadSize(h, ex.client.Secure)
 	}
-	add(&w.counts.requests, 1)
+	if !ex.client.Own { // nobody has asked for anything
+		add(&w.counts.requests, 1)
+	}
 	ex.headOnly = string(h.Method) == "HEAD"
 	ex.idemp = idempotent(h.Method)
 	ex.host = h.Authority

@@ -12,12 +12,8 @@ import (
 func (ex *Exchange) account(reason Reason) {
 	ex.state = stateDone
 	w := ex.w
-	add(&w.counts.reasons[reason], 1)
-	if ex.bytesIn != 0 {
-		add(&w.counts.bytesIn, ex.bytesIn)
-	}
-	if ex.bytesOut != 0 {
-		add(&w.counts.bytesOut, ex.bytesOut)
+	if !ex.client.Own {
+		w.count(reason, ex.bytesIn, ex.bytesOut)
 	}
 	if ex.route != nil {
 		ex.route.Stats().Add(ex.status, ex.bytesIn, ex.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
@@ -35,6 +31,17 @@ func (ex *Exchange) account(reason Reason) {
 	if ex.leased {
 		ex.leased = false
 		ex.lease.Release()
+	}
+}
+
+// count counts what a client asked for and what came of it.
+func (w *Worker) count(reason Reason, in, out uint64) {
+	add(&w.counts.reasons[reason], 1)
+	if in != 0 {
+		add(&w.counts.bytesIn, in)
+	}
+	if out != 0 {
+		add(&w.counts.bytesOut, out)
 	}
 }
 
