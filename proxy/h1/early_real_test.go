@@ -2,6 +2,7 @@ package h1_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"turnout/internal/testkit"
+	"turnout/routing"
 )
 
 const uploads, uploadSize = 40, 8 << 20
@@ -32,15 +34,22 @@ func refusing(t *testing.T) (addr string) {
 // TestRealEarlyAnswers: clients that send all of a large upload before they read get the answer that came at its beginning.
 func TestRealEarlyAnswers(t *testing.T) {
 	r := testkit.StartRouter(t, 1, nil)
-	r.Publish(t, testkit.Spec("app.test", refusing(t)))
+	plain, secure := testkit.Spec("app.test", refusing(t)), testkit.Spec("secure.test", refusing(t))
+	secure.Termination = routing.TermEdge
+	r.Publish(t, plain, secure)
 	body := make([]byte, uploadSize)
 	for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(body))} {
 		for n := range uploads {
 			c, err := net.Dial("tcp", r.Addr.String())
+			host := "app.test"
+			if n%4 == 0 {
+				host = "secure.test"
+				c, err = tls.Dial("tcp", r.SecureAddr.String(), &tls.Config{ServerName: host, InsecureSkipVerify: true})
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: app.test\r\n%s", framing)
+			_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\n%s", host, framing)
 			if err == nil {
 				_, err = c.Write(body)
 			}
