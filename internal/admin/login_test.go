@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"turnout/internal/testkit/testcert"
 )
@@ -173,4 +174,42 @@ func TestBothProtocolsOnOnePort(t *testing.T) {
 	}
 	answer.Body.Close()
 	client.CloseIdleConnections()
+}
+
+// TestClosingWaitsForNobody: the end of the process does not depend on visitors who do not read.
+func TestClosingWaitsForNobody(t *testing.T) {
+	cert, roots := pair(t)
+	ours, theirs := net.Pipe() // what is written waits for who reads
+	defer theirs.Close()
+	g := newGate(&net.TCPListener{}, &Config{TLS: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}, defaults())
+	c := &sniffed{Conn: g.admit(ours), config: g.tls}
+	client := tls.Client(theirs, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MaxVersion: tls.VersionTLS12}) // of 1.3 there is something to read after the handshake
+	read := make(chan error)
+	go func() {
+		_, err := c.Read(make([]byte, 1))
+		read <- err
+	}()
+	errs := make(chan error, 1)
+	go func() {
+		if err := client.Handshake(); err != nil {
+			errs <- err
+			return
+		}
+		_, err := client.Write([]byte("x"))
+		errs <- err
+	}()
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-errs; err != nil {
+		t.Fatal(err)
+	}
+	g.close()
+	begun := time.Now()
+	if err := c.Close(); err != nil || time.Since(begun) > 2*time.Second {
+		t.Errorf("closed after %v: %v", time.Since(begun), err)
+	}
+	if len(g.visits) != 0 || len(g.sources) != 0 {
+		t.Errorf("%d visits are left", len(g.visits))
+	}
 }
