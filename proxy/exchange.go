@@ -393,6 +393,9 @@ func (ex *Exchange) abandon() {
 	}
 }
 
+// Uploads says that a body is to be sent, now or later.
+func (ex *Exchange) Uploads() bool { return !ex.reqEnd || ex.body != nil }
+
 // Upgrades says that the request asks for another protocol, which only HTTP/1.1 can carry.
 func (ex *Exchange) Upgrades() bool { return ex.req.Upgrade != nil }
 

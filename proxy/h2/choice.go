@@ -39,8 +39,8 @@ const (
 
 // pick is the fullest connection, of those dialled from since on, that takes a stream and is not full; else the one with the
 // fewest streams: those which load made necessary become idle when it goes. One whose window is shut for
-// the moment comes last; and one that is not to have more has more if there can be no other.
-func (p *pool) pick(since uint64) *clientConn {
+// the moment comes last, and is none for a body; and one that is not to have more has more if there can be no other.
+func (p *pool) pick(since uint64, body bool) *clientConn {
 	var best *clientConn
 	most := 0
 	now := p.ps.cfg.Loop.Now()
@@ -53,7 +53,7 @@ func (p *pool) pick(since uint64) *clientConn {
 			n = -n // after all others, the fewest first
 		}
 		shut, long := cc.shut(now)
-		if long || cc.spared() {
+		if long || shut && body || cc.spared() {
 			if p.mayDial() {
 				continue
 			}

@@ -111,6 +111,7 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 	cc.heard, cc.silent = cc.ps.cfg.Loop.Now(), false
 	n := cc.session.Receive(p, cc.heard)
 	cc.pool.learn(cc)
+	cc.shut(cc.heard)
 	if cc.state == clientReady {
 		if err := cc.session.Err(); err != nil {
 			if err.Flood() {

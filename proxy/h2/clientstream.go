@@ -52,7 +52,13 @@ func (st *clientStream) Head(h *proxy.Head, end bool) {
 }
 
 // Body implements proxy.Upstream.
-func (st *clientStream) Body(p []byte) bool { return st.SendData(p) }
+func (st *clientStream) Body(p []byte) bool {
+	full := st.SendData(p)
+	if full {
+		st.cc.shut(st.cc.ps.cfg.Loop.Now())
+	}
+	return full
+}
 
 // End implements proxy.Upstream.
 func (st *clientStream) End(trailers []proxy.Field) { st.SendEnd(trailers) }

@@ -103,7 +103,7 @@ func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) p
 	}
 	p := ps.pool(e)
 	if !fresh {
-		if cc := p.pick(0); cc != nil {
+		if cc := p.pick(0, ex.Uploads()); cc != nil {
 			if cc.session.Streams() >= fullStreams && p.opening() == 0 && p.mayDial() {
 				p.dial()
 			}

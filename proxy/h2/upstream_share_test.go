@@ -105,10 +105,12 @@ func TestShutConnectionIsNotPicked(t *testing.T) {
 		c.data(1, false, strings.Repeat("u", 16000))
 	}
 	c.run()
-	c.get(3, "/") // notices
+	c.get(3, "/") // for which it does not matter, for a moment
 	c.run()
 	c.want(3, 200, "x")
-	r.net.Advance(150 * time.Millisecond)
+	if len(p.conns) != 1 {
+		t.Errorf("%d connections", len(p.conns))
+	}
 	for i := range uint32(32) {
 		id := 5 + 2*i
 		c.request(id, false, "POST", "/")
@@ -117,6 +119,15 @@ func TestShutConnectionIsNotPicked(t *testing.T) {
 		c.want(id, 200, "x")
 	}
 	if len(p.conns) != 2 {
+		t.Errorf("%d connections", len(p.conns))
+	}
+	r.net.Advance(150 * time.Millisecond)
+	p.conns[1].peer.Close()
+	c.run()
+	c.get(101, "/") // and then it does
+	c.run()
+	c.want(101, 200, "x")
+	if len(p.conns) != 3 {
 		t.Errorf("%d connections", len(p.conns))
 	}
 }

@@ -13,12 +13,13 @@ type waiter struct {
 	ex         *proxy.Exchange
 	prev, next *waiter
 	since      uint64 // serial of the first connection that will do
+	body       bool   // the request has one
 	at         int64  // when it began to wait
 }
 
 // wait lets ex wait for a stream. fresh: none of the connections that requests have used will do.
 func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
-	w := &waiter{p: p, ex: ex, at: p.ps.cfg.Loop.Now()}
+	w := &waiter{p: p, ex: ex, body: ex.Uploads(), at: p.ps.cfg.Loop.Now()}
 	if fresh {
 		w.since = p.dialled + 1
 		for _, cc := range p.conns {
@@ -65,23 +66,34 @@ func (p *pool) serve() {
 	if p.serving {
 		return
 	}
-	p.serving = true
-	for w := p.first; w != nil; {
-		cc := p.pick(w.since)
-		switch {
-		case cc != nil:
-			p.leave(w)
-			w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
-			w = p.first
-		case w.since == 0:
-			w = nil
-		default:
-			w = w.next
-		}
-	}
-	p.serving = false
+	p.hand()
 	p.grow()
 	p.watch()
+}
+
+// hand gives out the streams there are.
+func (p *pool) hand() {
+	p.serving = true
+	defer func() { p.serving = false }() // a panic is contained elsewhere
+	var none [2]bool                     // for requests without and with a body: no connection will do, whatever its serial
+	for w := p.first; w != nil && !(none[0] && none[1]); {
+		var cc *clientConn
+		kind := 0
+		if w.body {
+			kind = 1
+		}
+		if !none[kind] {
+			cc = p.pick(w.since, w.body)
+		}
+		if cc == nil {
+			none[kind] = none[kind] || w.since == 0
+			w = w.next
+			continue
+		}
+		p.leave(w)
+		w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
+		w = p.first
+	}
 }
 
 // failed tells those for whom a connection was opened that it did not come about: all, if there is no other.
