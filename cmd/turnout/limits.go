@@ -99,8 +99,11 @@ func (l *limitOptions) routeConnections(files int) int {
 	if most == 0 || l.routeShare <= 0 || l.routeShare >= 100 {
 		return 0
 	}
-	return max(most*l.routeShare/100, 1)
+	return max(most*l.routeShare/100, min(most, leastRouteConnections))
 }
+
+// leastRouteConnections is what a route may have in the smallest of routers.
+const leastRouteConnections = 16
 
 // heads bounds the heads of messages.
 func (l *limitOptions) heads(maxRewrite int) wire.Limits {

@@ -126,8 +126,10 @@ func TestHealthWithoutDescriptors(t *testing.T) {
 	for refused == 0 {
 		_, text := get(t, "http://"+p.admin+"/metrics", "")
 		for line := range strings.Lines(text) {
-			if rest, ok := strings.CutPrefix(line, `turnout_exchanges_total{reason="overload"} `); ok && rest != "0\n" {
-				refused++
+			for _, reason := range []string{"overload", "route-share"} { // whichever is reached first
+				if rest, ok := strings.CutPrefix(line, `turnout_exchanges_total{reason="`+reason+`"} `); ok && rest != "0\n" {
+					refused++
+				}
 			}
 		}
 	}
