@@ -51,6 +51,8 @@ func NewLane(t testing.TB, cfg LaneConfig) *Lane {
 	if l.Worker, err = proxy.NewWorker(worker); err != nil {
 		t.Fatal(err)
 	}
+	cfg.Loop.OnTrim(l.Worker.Trim)
+	cfg.Loop.CountHeld(reactor.HeldBodies, l.Worker.Kept)
 	if l.Server2, err = h2.NewServer(h2.ServerConfig{Loop: cfg.Loop, Worker: l.Worker}); err != nil {
 		t.Fatal(err)
 	}

@@ -249,7 +249,7 @@ func (b *bystander2) ask(s *side) {
 	}
 }
 
-// echoer opens tunnels, has what it sends come back, and closes them.
+// echoer opens tunnels, passed through or upgraded, has what it sends come back, and closes them.
 type echoer struct {
 	w    *world
 	name string
@@ -263,9 +263,24 @@ func (e *echoer) next() {
 	sent := content(w.token(), 1+w.n(100000))
 	began, parts := w.now(), 1+w.n(4)
 	var got []byte
-	peer := w.net.Connect(tlsPort)
-	done := false
-	peer.OnData = func(*reactor.Peer) { got = append(got, peer.Take()...) }
+	port := oneOf(w, tlsPort, plainPort)
+	peer := w.net.Connect(port)
+	done, upgraded := false, port == tlsPort
+	if !upgraded {
+		peer.Write([]byte("GET / HTTP/1.1\r\nHost: " + oneOf(w, "shared1.test", "shared2.test") +
+			"\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
+	}
+	peer.OnData = func(*reactor.Peer) {
+		if !upgraded {
+			head := peer.TakeThrough("\r\n\r\n")
+			if upgraded = head != nil; upgraded && !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
+				w.failf("%s: an upgrade at %v was answered %q", e.name, began, head)
+			}
+		}
+		if upgraded {
+			got = append(got, peer.Take()...)
+		}
+	}
 	peer.OnEOF = func(*reactor.Peer) {
 		done = true
 		peer.Close()

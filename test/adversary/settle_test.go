@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/reactor"
 	"turnout/proxy"
 )
 
@@ -32,8 +33,10 @@ func (w *world) settle() {
 		}
 	}
 	for i, lane := range w.lanes {
-		if n := lane.Worker.Kept(); n != 0 {
-			w.failf("loop %d: %d bytes of request bodies are kept", i, n)
+		for what := range reactor.Helds {
+			if n := lane.Loop.HeldBytes(what); n != 0 && what != reactor.HeldSpare {
+				w.failf("loop %d: %d bytes are held for %v", i, n, what)
+			}
 		}
 	}
 	ended := uint64(0)
