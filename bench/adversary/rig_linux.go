@@ -33,6 +33,9 @@ func startRig(ctx context.Context, o *options) (*rig, error) {
 	if _, err := site.OpenFiles(20000); err != nil {
 		return nil, err
 	}
+	if o.ahead {
+		site.Ahead()
+	}
 	r := &rig{o: o, pods: map[string]*site.Backend{}}
 	if err := r.startPods(); err != nil {
 		r.close()
