@@ -9,8 +9,8 @@
 // of the router may be at most a fifth above the limit. Where an attack has a promise of its own (descriptors, probes, requests to
 // a pod that vanished), that is looked at as well.
 //
-// Router, pods and bystanders have a real-time priority where that is permitted (root has it), so that a busy machine changes the
-// figures little; the attackers are a process of their own that gets what they leave. All of it is on loopback, and ends by itself after
+// Pods and bystanders have a real-time priority where that is permitted (root has it), and the router a high ordinary one, so that a
+// busy machine changes the figures little; the attackers are a process of their own that gets what they leave. All of it is on loopback, and ends by itself after
 // less than three minutes.
 package main
 
