@@ -232,7 +232,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 		if got += n; err != nil {
 			break
 		}
-		<-time.After(20 * time.Millisecond)
+		<-time.After(30 * time.Millisecond)
 	}
 	if took := time.Since(begun); got < 3000*10_000 || took < 2*l.stall {
 		t.Errorf("%d bytes in %v", got, took)
