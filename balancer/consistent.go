@@ -18,46 +18,46 @@ type owners [sourceGroups]atomic.Uint32
 // and the greatest wins. A server that leaves gives away only its own clients, one that
 // comes takes only its share. Of few servers all are looked at; with many, what was
 // found is remembered until the set changes.
-func (s *choices) sourceConsistent(addr netip.Addr, skip int) int {
+func (c *choices) sourceConsistent(addr netip.Addr, skip int) int {
 	group := hashAddr(addr) / (1 << 64 / sourceGroups)
-	if skip >= 0 || len(s.active) < treeFrom {
-		return s.rendezvous(mix(group), skip)
+	if skip >= 0 || len(c.active) < treeFrom {
+		return c.rendezvous(mix(group), skip)
 	}
-	known := s.owners.Load()
+	known := c.owners.Load()
 	if known == nil {
-		s.owners.CompareAndSwap(nil, new(owners))
-		known = s.owners.Load()
+		c.owners.CompareAndSwap(nil, new(owners))
+		known = c.owners.Load()
 	}
 	if i := known[group].Load(); i > 0 {
 		return int(i) - 1
 	}
-	i := s.rendezvous(mix(group), skip)
+	i := c.rendezvous(mix(group), skip)
 	known[group].Store(uint32(i) + 1)
 	return i
 }
 
 // rendezvous returns the server that draws the greatest number for a hash.
-func (s *choices) rendezvous(hash uint64, skip int) int {
+func (c *choices) rendezvous(hash uint64, skip int) int {
 	best := -1
-	if s.uniform { // the draw alone decides
+	if c.uniform { // the draw alone decides
 		most := uint64(0)
-		for i := range s.active {
-			if draw := mix(hash ^ s.active[i].hash); i != skip && (best < 0 || draw > most) {
+		for i := range c.active {
+			if draw := mix(hash ^ c.active[i].hash); i != skip && (best < 0 || draw > most) {
 				best, most = i, draw
 			}
 		}
 		return best
 	}
 	most := math.Inf(-1)
-	for i := range s.active {
+	for i := range c.active {
 		if i == skip {
 			continue
 		}
-		c := &s.active[i]
+		one := &c.active[i]
 		// ln(u)/weight with u uniform in (0,1): the greatest belongs to server i with
 		// probability weight/total.
-		u := (float64(mix(hash^c.hash)>>11) + 0.5) / (1 << 53)
-		if score := math.Log(u) / float64(c.weight); score > most {
+		u := (float64(mix(hash^one.hash)>>11) + 0.5) / (1 << 53)
+		if score := math.Log(u) / float64(one.weight); score > most {
 			best, most = i, score
 		}
 	}

@@ -67,10 +67,10 @@ func (t *tunnels) enter(r *routing.Route, end func()) *openTunnel {
 func (t *tunnels) count(g *tunnelGroup, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch g.open += n; {
-	case g.open == 0:
+	switch g.open += n; g.open {
+	case 0:
 		delete(t.groups, g.route)
-	case g.open == n:
+	case n:
 		if t.groups == nil {
 			t.groups = make(map[tunnelRoute]*tunnelGroup)
 		}

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ func pipeline(host, path string) func(context.Context, *targets) {
 		for ctx.Err() == nil {
 			_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
 			if n, err := c.Write(many); err != nil {
-				if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() {
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
 					return
 				}
 				many = append(many[n:], many[:n]...)
@@ -141,7 +143,7 @@ func leaveTunnels(host, path string) func(context.Context, *targets) {
 		if !ok {
 			return
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", path, host)
 		_ = c.CloseWrite()
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))

@@ -32,7 +32,6 @@ type bystander struct {
 	url    string
 	host   string
 	client *http.Client
-	posts  bool // every second request
 }
 
 // The load of a bystander: a request each, whether the one before was answered or not.

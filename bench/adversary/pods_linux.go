@@ -138,9 +138,8 @@ func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
 
 // freezer stands before a pod and can stop passing anything on, on the connections there are, as if the pod's node were gone.
 type freezer struct {
-	mu     sync.Mutex
-	conns  []*frozenConn
-	closed bool
+	mu    sync.Mutex
+	conns []*frozenConn
 }
 
 type frozenConn struct {

@@ -42,9 +42,7 @@ func startRig(ctx context.Context, o *options) (*rig, error) {
 	}
 	text, err := r.manifests()
 	if err == nil {
-		r.router, err = site.Start(ctx, site.Config{
-			Program: o.turnout, Manifests: text, Env: []string{"GOMEMLIMIT=256MiB"},
-		})
+		err = r.startRouter(ctx, text)
 	}
 	if err != nil {
 		r.close()
@@ -65,7 +63,7 @@ func (r *rig) startRouter(ctx context.Context, manifests string) (err error) {
 		defer syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0) //nolint:errcheck // it may be lowered by anybody
 	}
 	r.router, err = site.Start(ctx, site.Config{
-		Program: r.o.turnout, Manifests: manifests, Env: []string{"GOMEMLIMIT=256MiB"}, Args: []string{"--access-log", "none"},
+		Program: r.o.turnout, Manifests: manifests, Env: []string{"GOMEMLIMIT=256MiB"},
 	})
 	if err == nil && r.o.ahead {
 		site.Ahead()

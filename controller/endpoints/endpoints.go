@@ -66,17 +66,17 @@ func Service(options Options, namespace, name string, service *corev1.Service, l
 		b.idled(service)
 	}
 	if b.more > 0 {
-		b.closing("%d more notes of this kind", b.more)
+		b.addf("%d more notes of this kind", b.more)
 	}
 	if b.set.Beyond > 0 {
-		b.closing("service %s/%s has more than %d endpoints: %d are not used", namespace, name, maxEndpoints, b.set.Beyond)
+		b.addf("service %s/%s has more than %d endpoints: %d are not used", namespace, name, maxEndpoints, b.set.Beyond)
 	}
 	if len(b.set.Endpoints) == 0 {
 		switch {
 		case service == nil && len(ordered) == 0:
-			b.closing("service %s/%s does not exist", namespace, name)
+			b.addf("service %s/%s does not exist", namespace, name)
 		default:
-			b.closing("service %s/%s has no ready endpoints", namespace, name)
+			b.addf("service %s/%s has no ready endpoints", namespace, name)
 		}
 	}
 	return b.set
@@ -95,11 +95,11 @@ func (b *builder) notef(format string, args ...any) {
 		b.more++
 		return
 	}
-	b.closing(format, args...)
+	b.addf(format, args...)
 }
 
-// closing notes what is noted however many notes there are.
-func (b *builder) closing(format string, args ...any) {
+// addf notes what is noted however many notes there are.
+func (b *builder) addf(format string, args ...any) {
 	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
 }
 

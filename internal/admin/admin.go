@@ -254,9 +254,9 @@ const mostRequests = 100
 
 // contain ends one request because of a bug, not the process.
 func (s *Server) contain(r *http.Request) {
-	switch p := recover(); {
-	case p == nil:
-	case p == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler: // net/http compares it so
 		panic(p)
 	default:
 		if s.cfg.Log != nil {

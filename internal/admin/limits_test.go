@@ -366,7 +366,7 @@ func TestRequestsOfAConnection(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	a := newAnswers(3, 2)
 	one, other := netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/64")
-	if !a.begin(one) || !a.begin(one) || a.begin(one) {
+	if first, second := a.begin(one), a.begin(one); !first || !second || a.begin(one) {
 		t.Error("a source has not its share")
 	}
 	if !a.begin(other) || a.begin(other) {

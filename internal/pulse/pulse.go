@@ -70,14 +70,14 @@ func New(cfg Config) (*Pulse, error) {
 
 // Serving says why requests are not answered, nil if they are. It takes no longer than about a second.
 func (p *Pulse) Serving() error {
-	found, _ := p.look()
+	_, found := p.look()
 	return found
 }
 
 // Alive says why the router cannot be expected to answer again, nil if it can: it has not done so for 30 s, as those know who
 // asked meanwhile.
 func (p *Pulse) Alive() error {
-	found, since := p.look()
+	since, found := p.look()
 	if found == nil || p.clock().Sub(since) < lost {
 		return nil
 	}
@@ -92,11 +92,11 @@ func (p *Pulse) Stop() {
 }
 
 // look is what was found last, or is found now, and since when it is so if it is an error.
-func (p *Pulse) look() (found error, since time.Time) {
+func (p *Pulse) look() (since time.Time, found error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped || !p.asked.IsZero() && p.clock().Sub(p.asked) < fresh {
-		return p.found, p.since
+		return p.since, p.found
 	}
 	began := p.clock()
 	p.found = p.ask()
@@ -107,7 +107,7 @@ func (p *Pulse) look() (found error, since time.Time) {
 	case p.since.IsZero():
 		p.since = began
 	}
-	return p.found, p.since
+	return p.since, p.found
 }
 
 // ask asks all loops at the same time.

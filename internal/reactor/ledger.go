@@ -14,14 +14,14 @@ type Held uint8
 
 // Input, output and what layers hold are counted by the loop itself, the others by those who hold them (Loop.CountHeld).
 const (
-	HeldInput   Held = iota // bytes from peers that handlers did not consume yet
-	HeldOutput              // bytes for peers that they did not take yet
-	HeldLayers              // what layers keep: parts of TLS records
-	HeldStreams             // bytes that wait in streams of HTTP/2
-	HeldBodies              // bodies of requests that may have to be sent again
-	HeldSpare               // empty buffers for what comes next; not counted against Config.HeldBytes
-	HeldHandshakes          // TLS handshakes that are not complete; they have a bound of their own
-	Helds                   // how many there are
+	HeldInput      Held = iota // bytes from peers that handlers did not consume yet
+	HeldOutput                 // bytes for peers that they did not take yet
+	HeldLayers                 // what layers keep: parts of TLS records
+	HeldStreams                // bytes that wait in streams of HTTP/2
+	HeldBodies                 // bodies of requests that may have to be sent again
+	HeldSpare                  // empty buffers for what comes next; not counted against Config.HeldBytes
+	HeldHandshakes             // TLS handshakes that are not complete; they have a bound of their own
+	Helds                      // how many there are
 )
 
 // String is the word for h in metrics.

@@ -3,6 +3,7 @@ package testkit
 import (
 	"bytes"
 	"net"
+	"slices"
 	"testing"
 )
 
@@ -42,7 +43,7 @@ func AnswerHeads(c net.Conn, answer []byte) {
 	n := 0
 	for {
 		if n == len(buf) {
-			buf = append(buf, make([]byte, n)...)
+			buf = slices.Grow(buf, n)[:2*n]
 		}
 		k, err := c.Read(buf[n:])
 		if err != nil {

@@ -34,8 +34,7 @@ func TestUnaskedAnswers(t *testing.T) {
 		for seed := range uint64(4) {
 			for cut := range len(askedFor + unasked) {
 				r := newRigOn(t, reactor.NewNetwork(seed))
-				var p *pod
-				p = r.pod(1, func(n int, request string) string {
+				p := r.pod(1, func(n int, request string) string {
 					if n == 1 {
 						return (askedFor + unasked)[:cut]
 					}

@@ -154,10 +154,10 @@ func (cc *clientConn) gone() {
 
 // expire looks after a connection that stands, or gives up one whose TLS does not come about.
 func (cc *clientConn) expire() {
-	switch {
-	case cc.state == clientConnect:
+	switch cc.state {
+	case clientConnect:
 		cc.refused(proxy.FaultTLS, proxy.ErrSlowTLS)
-	case cc.state == clientReady:
+	case clientReady:
 		cc.look()
 	}
 }

@@ -13,9 +13,8 @@ import (
 
 // shifted is a layer that changes each byte, as TLS would, and ends with a zero byte.
 type shifted struct {
-	c    *reactor.Conn
-	in   []byte
-	done bool
+	c  *reactor.Conn
+	in []byte
 }
 
 func shift(p []byte, by byte) []byte {

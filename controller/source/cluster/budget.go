@@ -37,7 +37,7 @@ func newBudget(bounds *bound.Counts) budget {
 
 // allow takes a review out of the budget, if there is one left for somebody from a source.
 func (b *budget) allow(known bool, source string, now time.Time) bool {
-	allowed := false
+	var allowed bool
 	if known {
 		allowed = b.known.AllowN(now, 1)
 	} else {

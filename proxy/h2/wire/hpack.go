@@ -24,8 +24,9 @@ const maxCopied = 16
 func (d *Decoder) Decode(p []byte, to *Block) error {
 	d.copied = 0
 	begun := false
-	for ok := true; len(p) > 0; {
+	for len(p) > 0 {
 		c := p[0]
+		var ok bool
 		switch {
 		case c&0x80 != 0:
 			p, ok = d.indexed(p, to)

@@ -180,7 +180,7 @@ func TestStaticTable(t *testing.T) {
 	o := newOracle(Limits{Bytes: 1 << 10})
 	for i, f := range static {
 		list, err := o.decode([]byte{0x80 | byte(i+1)})
-		if err != nil || list[0] != (pair{f.name, f.value}) {
+		if err != nil || list[0] != pair(f) {
 			t.Errorf("%d is %q, %v; here %q", i+1, list, err, f)
 		}
 	}
