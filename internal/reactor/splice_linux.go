@@ -64,7 +64,12 @@ func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
 }
 
 func (e *epollEngine) drain(p *pipe, s socket, n int) (int, error) {
-	return splice(p.r, int(s.(*epollSocket).fd), n)
+	sock := s.(*epollSocket)
+	sent, err := splice(p.r, int(sock.fd), n)
+	if err == errAgain && sock.widen() {
+		sent, err = splice(p.r, int(sock.fd), n)
+	}
+	return sent, err
 }
 
 // heed implements splicer.

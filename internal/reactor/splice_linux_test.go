@@ -6,6 +6,8 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // tunnel is two peers with spliced Conns between them.
@@ -156,6 +158,9 @@ func TestSpliceBackPressure(t *testing.T) {
 	on(t, tn.l, func() {
 		if tn.b.Pending() != 0 || tn.there.Bytes() > total/2 {
 			t.Errorf("%d bytes queued, %d moved", tn.b.Pending(), tn.there.Bytes())
+		}
+		if low, err := unix.GetsockoptInt(int(tn.b.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT); err != nil || low != notSentBulk {
+			t.Errorf("TCP_NOTSENT_LOWAT is %d, %v", low, err)
 		}
 	})
 	n, err := io.Copy(io.Discard, tn.right)
