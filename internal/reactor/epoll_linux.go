@@ -267,7 +267,7 @@ func (e *epollEngine) inherit(fd int, accepted func(s socket, err error)) (engin
 		return nil, err
 	}
 	e.listeners = append(e.listeners, ln)
-	ln.bounded = boundKernel(fd) // accepted sockets inherit it
+	ln.bounded = boundKernel(fd, notSentLow) // accepted sockets inherit it
 	return ln, nil
 }
 

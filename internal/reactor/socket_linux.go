@@ -41,25 +41,27 @@ func (p packedAddr) unpack() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(p.ip).Unmap(), p.port)
 }
 
-// notSentLow is how much the kernel takes for a client, or for an endpoint that was too slow once, beyond what is on its way
-// (TCP_NOTSENT_LOWAT). Its send buffer grows to megabytes for a fast peer that then stops reading, and a container pays for it; more
-// than this does not make anyone faster.
-const notSentLow = 128 << 10
+// How much the kernel takes for a peer beyond what is on its way (TCP_NOTSENT_LOWAT), in bytes. Its send buffer grows to megabytes
+// for a fast peer that then stops reading, and a container pays for it.
+const (
+	// notSentLow is what it takes for a client, and for an endpoint once it had to refuse some. A quarter of it would make answers
+	// of 1 MiB a tenth dearer.
+	notSentLow = 512 << 10
+	// notSentBulk is what it takes of bulk that it copies by itself, as much as a send buffer grows to: with a quarter of it that would
+	// cost a fifth more.
+	notSentBulk = 4 << 20
+)
 
-// notSentBulk is the same for what the kernel copies by itself, as much as a send buffer grows to: waking the loop for each 128 KiB
-// of bulk would cost half as much again, for each MiB a fifth.
-const notSentBulk = 4 << 20
-
-// boundKernel sets that bound. Without it, on systems that do not know it, there is none.
-func boundKernel(fd int) bool {
-	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow) == nil
+// boundKernel sets such a bound. On systems that do not know it there is none.
+func boundKernel(fd, bytes int) bool {
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes) == nil
 }
 
 // refused is called when the system did not take all of a write.
 func (s *epollSocket) refused() {
 	if !s.bounded {
 		s.bounded = true
-		_ = boundKernel(int(s.fd))
+		_ = boundKernel(int(s.fd), notSentLow)
 	}
 }
 
@@ -69,11 +71,11 @@ func (s *epollSocket) giveUpAfter(d time.Duration) {
 
 // widen is called when the system did not take all of a splice. It says whether it may take more now.
 func (s *epollSocket) widen() bool {
-	if !s.bounded || s.bulk {
+	if s.bulk {
 		return false
 	}
 	s.bulk = true
-	return unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentBulk) == nil
+	return boundKernel(int(s.fd), notSentBulk)
 }
 
 func (s *epollSocket) read(p []byte) (int, error) {
