@@ -39,7 +39,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			before := api.count("write")
 			w.Report(api.put(aRouteIn("small", name, "h")), want("h", yesNow()))
 			pass(100 * time.Millisecond)
-			at := slices.Index(api.writes, name)
+			at := slices.Index(api.written(), name)
 			if at < 0 || at > before+2 {
 				t.Errorf("%s is write %d, asked for after %d", name, at, before)
 			}
@@ -51,8 +51,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		if s := w.Stats(); s.Pending != 0 || s.Written != 3003 || len(w.queue.tenants) != 0 || len(w.queue.later) != 0 {
 			t.Errorf("%+v, %d namespaces queued", s, len(w.queue.tenants))
 		}
-		if api.writes[len(api.writes)-1] != "b2999" {
-			t.Errorf("the last write is of %s", api.writes[len(api.writes)-1])
+		if all := api.written(); all[len(all)-1] != "b2999" {
+			t.Errorf("the last write is of %s", all[len(all)-1])
 		}
 	})
 }
@@ -139,14 +139,12 @@ func meddle(t *testing.T, m meddler) {
 			slowest[key.Namespace] = max(slowest[key.Namespace], time.Since(begun))
 		}
 	}
-	api.mu.Lock()
 	writes := 0
-	for _, name := range api.writes {
+	for _, name := range api.written() {
 		if strings.HasPrefix(name, "bad") {
 			writes++
 		}
 	}
-	api.mu.Unlock()
 	t.Logf("others waited %v at most; %d writes to the routes that are changed all the time, %+v", slowest, writes, total(writers))
 	// In the namespace itself another replica may be believed to write.
 	if max(slowest["good"], slowest["other"]) > time.Second || slowest["bad"] > leaseFor+time.Second {

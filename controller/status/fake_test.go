@@ -94,6 +94,13 @@ func (f *fakeAPI) count(call string) int {
 	return f.calls[call]
 }
 
+// written are the names of the routes that were written, in that order.
+func (f *fakeAPI) written() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.writes)
+}
+
 // failing makes calls fail from now on.
 func (f *fakeAPI) failing(fail func(call, name string) error) {
 	f.mu.Lock()
