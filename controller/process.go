@@ -8,8 +8,10 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 
 	"turnout/controller/admit"
+	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
 	"turnout/routing"
@@ -40,12 +42,29 @@ func (s *state) settle() {
 			Host: r.host, Path: o.Spec.Path, Wildcard: o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
 			TLS: o.Spec.TLS != nil, Passthrough: o.Spec.TLS != nil && o.Spec.TLS.Termination == routev1.TLSTerminationPassthrough,
 		})
+		if said, ok := s.rejection(r); ok {
+			s.claims.Recall(r.key, said)
+		}
 	}
 	for _, key := range s.claims.Settle() {
 		if r := s.routes[key]; r != nil {
 			s.dirty[r] = struct{}{}
 		}
 	}
+}
+
+// rejection is what the status of a route says of its claim to the host, if that is a rejection by this router.
+func (s *state) rejection(r *route) (said admit.Verdict, ok bool) {
+	entry := status.Find(s.cfg.Options.status(), r.object.Status.Ingress)
+	if entry == nil || entry.Host != r.host {
+		return said, false
+	}
+	for i := range entry.Conditions {
+		if c := &entry.Conditions[i]; c.Type == routev1.RouteAdmitted && c.Status == corev1.ConditionFalse {
+			return admit.Verdict{Reason: c.Reason, Message: c.Message}, true
+		}
+	}
+	return said, false
 }
 
 // judge decides and translates the dirty routes and gives the touched ones their new

@@ -104,6 +104,14 @@ func (s *Claims) Set(c Claim) {
 	s.put(next)
 }
 
+// Recall tells what was last said about a claim by another process, if nothing was decided about it here yet: the words of a
+// rejection stay as long as its reason does, whoever starts in between. It has no part in the decision itself.
+func (s *Claims) Recall(key source.Key, said Verdict) {
+	if c := s.claims[key]; c != nil && c.fresh && c.verdict == (Verdict{}) {
+		c.verdict = said
+	}
+}
+
 // Remove takes the claim of a key back. Removing none is no mistake.
 func (s *Claims) Remove(key source.Key) {
 	if old := s.claims[key]; old != nil {

@@ -522,3 +522,31 @@ func BenchmarkOneChange(b *testing.B) {
 		})
 	}
 }
+
+// TestRecall: a process that starts puts a rejection in the words that stand in the status, as long as its reason does.
+func TestRecall(t *testing.T) {
+	for said, want := range map[string]string{
+		"replaced by older route dupe":  "replaced by older route dupe",
+		"replaced by older route other": "route dupe already exposes www.ex.test and is older",
+		"":                              "route dupe already exposes www.ex.test and is older",
+	} {
+		s := NewClaims(Options{})
+		s.Set(route(10, "foo/test www.ex.test"))
+		key := source.Key{Namespace: "foo", Name: "test"}
+		s.Recall(key, rejected(ReasonClaimed, said))
+		s.Set(route(9, "foo/dupe www.ex.test"))
+		s.Settle()
+		if got := s.message(t, "foo/test"); got != want {
+			t.Errorf("after %q: %q, want %q", said, got, want)
+		}
+		s.Recall(key, rejected(ReasonClaimed, "something else"))
+		if got := s.message(t, "foo/test"); got != want {
+			t.Errorf("what was decided here was taken back: %q", got)
+		}
+		s.Remove(source.Key{Namespace: "foo", Name: "dupe"})
+		s.Settle()
+		if v, _ := s.Verdict(key); !v.Admitted {
+			t.Errorf("after %q: rejected for ever: %+v", said, v)
+		}
+	}
+}
