@@ -41,7 +41,7 @@ func (k call) do() {
 	k.fn()
 }
 
-// AtTurnEnd runs fn once at the end of this turn, before output is flushed; what is called there may call it again, also for
+// AtTurnEnd runs fn once at the end of this turn, or of a slice of it, before output is flushed; what is called there may call it again, also for
 // the same turn. Meant for those that collect output of many events.
 func (c *Conn) AtTurnEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, call{c, fn}) }
 

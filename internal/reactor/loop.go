@@ -32,7 +32,7 @@ type Config struct {
 	Budget *Budget
 	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtTurnEnd
 	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
-	// AtTurnEnd functions that this turn has collected, because nobody knows which of them the panic interrupted. Others go
+	// AtTurnEnd functions that this turn has collected and not sent, because nobody knows which of them the panic interrupted. Others go
 	// on. For what is no Conn there are PostContained and NewContainedTimer: there it is Panicked that gives up what fn was
 	// about, besides those Conns. What Post and NewTimer of the loop panic with ends the process, as nobody knows what it may
 	// have broken; so does everything without Panicked.
