@@ -169,6 +169,51 @@ func tinyRequests(host string) func(context.Context, *targets) {
 	}
 }
 
+// tinyStreams keeps as many streams open as a connection may have, with the smallest requests there are, and reads the answers.
+func tinyStreams(host string) func(context.Context, *targets) {
+	return func(ctx context.Context, t *targets) {
+		s := newStreams2(t)
+		if s == nil {
+			return
+		}
+		defer s.c.Close()
+		stop := context.AfterFunc(ctx, func() { s.c.Close() })
+		defer stop()
+		in, out := bufio.NewReaderSize(s.c, 64<<10), bufio.NewWriterSize(s.c, 64<<10)
+		s.fr = http2.NewFramer(out, in)
+		for open := 0; ; {
+			for ; open < mostStreams && s.id < 1<<30; open++ {
+				if _, err := s.get(host, "/"); err != nil {
+					return
+				}
+			}
+			if in.Buffered() == 0 && out.Flush() != nil {
+				return
+			}
+			f, err := s.fr.ReadFrame()
+			if err != nil {
+				return
+			}
+			switch f := f.(type) {
+			case *http2.HeadersFrame:
+				if f.StreamEnded() {
+					open--
+				}
+			case *http2.DataFrame:
+				_ = s.fr.WriteWindowUpdate(0, max(f.Length, 1))
+				if f.StreamEnded() {
+					open--
+				}
+			case *http2.RSTStreamFrame:
+				open--
+			}
+		}
+	}
+}
+
+// mostStreams is how many streams the router lets a connection have.
+const mostStreams = 100
+
 // deafHandshake begins a TLS handshake and does not read.
 func deafHandshake(host string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {

@@ -14,6 +14,7 @@ type attack struct {
 	name    string
 	share   []string // of the hosts of bystanders, besides those that are theirs alone
 	seconds int      // at least
+	flood   bool     // half of the bystanders' requests must be as fast as slower allows, too
 	// attackers is what a process of its own does until it is killed.
 	attackers func(ctx context.Context, t *targets)
 	// meanwhile looks at what else was promised while the attack goes on, and may take part in it; nil: nothing.
@@ -33,7 +34,10 @@ var attacks = []attack{
 	{name: "tunnels", share: []string{"shared"}, attackers: crowd(4, leaveTunnels("shared1.test", "/tunnel")), after: descriptorsGone},
 	{name: "frozen-pod", seconds: 20, meanwhile: freezePod},
 	{name: "dropping-pod", meanwhile: askDropping},
-	{name: "tiny-requests", attackers: crowd(4, tinyRequests("shared1.test"))},
+	{name: "tiny-requests", flood: true, attackers: crowd(4, tinyRequests("flooded1.test"))},
+	{name: "tiny-streams", flood: true, attackers: crowd(4, tinyStreams("flooded1.test"))},
+	{name: "tiny-streams-h2", flood: true, attackers: crowd(4, tinyStreams("flooded2.test"))},
+	{name: "tiny-redirects", flood: true, attackers: crowd(4, tinyStreams("redirect.test"))},
 	{name: "handshakes", attackers: crowd(300, deafHandshake("chain.test"))},
 	{name: "loop", attackers: crowd(20, askLoop("loop.test")), after: descriptorsGone},
 	{name: "admin-connections", attackers: crowd(300, idleAdmin), meanwhile: probesAnswer},
@@ -152,7 +156,7 @@ func probesAnswer(ctx context.Context, r *rig, length time.Duration) (wrong []st
 // none does any more.
 func freezePod(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
 	const noticed = 10 * time.Second
-	b := newBystander(r.router.HTTP, "freeze.test", true)
+	b := newBystander(r.router.HTTP, "freeze.test", true, false)
 	defer b.client.CloseIdleConnections()
 	if err := b.ask(ctx); err != nil {
 		return []string{fmt.Sprintf("before the pod vanished: %v", err)}
@@ -188,7 +192,7 @@ func freezePod(ctx context.Context, r *rig, length time.Duration) (wrong []strin
 
 // askDropping asks a pod that ends its connections with requests in its hands, one request after the other.
 func askDropping(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
-	b := newBystander(r.router.HTTP, "drop.test", true)
+	b := newBystander(r.router.HTTP, "drop.test", true, false)
 	defer b.client.CloseIdleConnections()
 	asked, failed, first := 0, 0, ""
 	for began := time.Now(); time.Since(began) < length; pause(ctx, 20*time.Millisecond) {

@@ -14,17 +14,21 @@ import (
 // figures are what bystanders saw.
 type figures struct {
 	requests, failed int
-	first            string // error
-	took             []time.Duration
+	first            string          // error
+	took             []time.Duration // on connections that stay
+	connected        []time.Duration // connecting included
 }
 
 // at is the time within which so many of a hundred requests were answered.
-func (f *figures) at(percent int) time.Duration {
-	if len(f.took) == 0 {
+func (f *figures) at(percent int) time.Duration { return percentile(f.took, percent) }
+
+// percentile sorts times and returns the one that so many of a hundred do not exceed.
+func percentile(times []time.Duration, percent int) time.Duration {
+	if len(times) == 0 {
 		return 0
 	}
-	slices.Sort(f.took)
-	return f.took[min(len(f.took)*percent/100, len(f.took)-1)].Round(10 * time.Microsecond)
+	slices.Sort(times)
+	return times[min(len(times)*percent/100, len(times)-1)].Round(10 * time.Microsecond)
 }
 
 // bystander is a client that asks for a page at a fixed rate.
@@ -32,6 +36,7 @@ type bystander struct {
 	url    string
 	host   string
 	client *http.Client
+	fresh  bool // a connection for each request
 }
 
 // The load of a bystander: a request each, whether the one before was answered or not.
@@ -40,10 +45,10 @@ const (
 	bystanderPatience = 5 * time.Second
 )
 
-// newBystander connects to addr alone, with HTTP/2 by prior knowledge or HTTP/1.1.
-func newBystander(addr, host string, http2 bool) *bystander {
+// newBystander connects to addr alone, with HTTP/2 by prior knowledge or HTTP/1.1, and for each request anew if fresh is set.
+func newBystander(addr, host string, http2, fresh bool) *bystander {
 	t := &http.Transport{
-		Protocols: new(http.Protocols), MaxIdleConnsPerHost: 4,
+		Protocols: new(http.Protocols), MaxIdleConnsPerHost: 4, DisableKeepAlives: fresh,
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 			if err != nil {
@@ -54,7 +59,7 @@ func newBystander(addr, host string, http2 bool) *bystander {
 	}
 	t.Protocols.SetHTTP1(!http2)
 	t.Protocols.SetUnencryptedHTTP2(http2)
-	return &bystander{url: "http://" + host + "/", host: host, client: &http.Client{Transport: t, Timeout: bystanderPatience}}
+	return &bystander{url: "http://" + host + "/", host: host, client: &http.Client{Transport: t, Timeout: bystanderPatience}, fresh: fresh}
 }
 
 // ask asks once. Nothing is repeated: what fails has failed.
@@ -97,7 +102,11 @@ func (b *bystander) run(ctx context.Context, into *figures, mu *sync.Mutex) {
 			mu.Lock()
 			defer mu.Unlock()
 			into.requests++
-			into.took = append(into.took, took)
+			if b.fresh {
+				into.connected = append(into.connected, took)
+			} else {
+				into.took = append(into.took, took)
+			}
 			if err != nil {
 				if into.failed++; into.first == "" {
 					into.first = err.Error()
@@ -107,8 +116,8 @@ func (b *bystander) run(ctx context.Context, into *figures, mu *sync.Mutex) {
 	}
 }
 
-// watch has bystanders ask for so long on the hosts of these names, over both protocols, and looks at the router's memory
-// meanwhile.
+// watch has bystanders ask for so long on the hosts of these names, over both protocols and on new connections, and looks at the
+// router's memory meanwhile.
 func (r *rig) watch(ctx context.Context, length time.Duration, names ...string) (*outcome, error) {
 	oc := &outcome{}
 	var mu sync.Mutex
@@ -117,9 +126,11 @@ func (r *rig) watch(ctx context.Context, length time.Duration, names ...string) 
 	var running sync.WaitGroup
 	for _, name := range names {
 		for _, pod := range []string{"1", "2"} {
+			host := name + pod + ".test"
 			for _, http2 := range []bool{false, true} {
-				running.Go(func() { newBystander(r.router.HTTP, name+pod+".test", http2).run(asking, &oc.figures, &mu) })
+				running.Go(func() { newBystander(r.router.HTTP, host, http2, false).run(asking, &oc.figures, &mu) })
 			}
+			running.Go(func() { newBystander(r.router.HTTP, host, false, true).run(asking, &oc.figures, &mu) })
 		}
 	}
 	look := time.NewTicker(100 * time.Millisecond)

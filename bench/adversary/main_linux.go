@@ -5,8 +5,8 @@
 //	go run ./bench/adversary -turnout bin/turnout -only leavers
 //
 // Bystanders ask for pages over HTTP/1.1 and HTTP/2 on other routes, and where an attack is about what they share with it, on the same
-// one. None of their requests may fail, 99 of 100 must be answered within three times the quiet time, and the resident memory
-// of the router may be at most a fifth above the limit. Where an attack has a promise of its own (descriptors, probes, requests to
+// one. None of their requests may fail, 99 of 100 must be answered within three times the quiet time, in floods half of them too, on
+// connections that stay and on new ones, and the resident memory of the router may be at most a fifth above the limit. Where an attack has a promise of its own (descriptors, probes, requests to
 // a pod that vanished), that is looked at as well.
 //
 // Pods and bystanders have a real-time priority where that is permitted (root has it), and the router a high ordinary one, so that a
@@ -61,10 +61,14 @@ func main() {
 	flag.StringVar(&o.targets.Admin, "admin", "", "for the command itself: its admin port")
 	flag.Parse()
 	os.Exit(site.Main("adversary", func(ctx context.Context) (bool, error) {
-		if o.attack != "" {
+		switch o.attack {
+		case "":
+			return run(ctx, &o, os.Stdout)
+		case floodedPod:
+			return true, beFloodedPod(ctx)
+		default:
 			return true, beAttackers(ctx, &o)
 		}
-		return run(ctx, &o, os.Stdout)
 	}))
 }
 
@@ -91,9 +95,10 @@ func run(ctx context.Context, o *options, out io.Writer) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(out, "%-22s %8s %6s %9s %9s %9s\n", "", "requests", "failed", "p50", "p99", "resident")
+	fmt.Fprintf(out, "%-22s %8s %6s %9s %9s %9s %9s\n", "", "requests", "failed", "p50", "p99", "new p50", "resident")
 	row := func(name string, oc *outcome) {
-		fmt.Fprintf(out, "%-22s %8d %6d %9v %9v %6.0f MiB\n", name, oc.requests, oc.failed, oc.at(50), oc.at(99), float64(oc.resident)/(1<<20))
+		fmt.Fprintf(out, "%-22s %8d %6d %9v %9v %9v %6.0f MiB\n", name, oc.requests, oc.failed,
+			oc.at(50), oc.at(99), percentile(oc.connected, 50), float64(oc.resident)/(1<<20))
 	}
 	row("quiet", quiet)
 	if quiet.failed > 0 {
@@ -162,7 +167,21 @@ func (r *rig) withstand(ctx context.Context, a *attack, quiet *figures) (*outcom
 		also = append(also, a.after(ctx, r, before)...)
 	}
 	oc.wrong = append(oc.judge(quiet, r.o.floor), also...)
+	if a.flood {
+		oc.wrong = append(oc.wrong, oc.judgeFlood(quiet)...)
+	}
 	return oc, nil
+}
+
+// judgeFlood says what half of the bystanders' requests must not have noticed of a flood.
+func (oc *outcome) judgeFlood(quiet *figures) (wrong []string) {
+	if most := slower * quiet.at(50); oc.at(50) > most {
+		wrong = append(wrong, fmt.Sprintf("1 of 2 requests of others took longer than %v", most))
+	}
+	if most := slower * percentile(quiet.connected, 50); percentile(oc.connected, 50) > most {
+		wrong = append(wrong, fmt.Sprintf("1 of 2 requests on new connections took longer than %v", most))
+	}
+	return wrong
 }
 
 // judge says what bystanders must not have noticed.

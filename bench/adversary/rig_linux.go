@@ -23,6 +23,8 @@ type rig struct {
 	pods   map[string]*site.Backend // by name
 	frozen freezer
 	drops  drops
+	flood  *site.Process // the pod of floods
+	floods int           // its port
 
 	mu   sync.Mutex
 	self string // where the router serves, for pods that lead back to it
@@ -36,7 +38,11 @@ func startRig(ctx context.Context, o *options) (*rig, error) {
 		return nil, err
 	}
 	r := &rig{o: o, pods: map[string]*site.Backend{}}
-	if err := r.startPods(); err != nil {
+	err := r.startPods()
+	if err == nil {
+		err = r.startFloodedPod(ctx)
+	}
+	if err != nil {
 		r.close()
 		return nil, err
 	}
@@ -79,6 +85,17 @@ func (r *rig) close() {
 	for _, p := range r.pods {
 		p.Close()
 	}
+	if r.flood != nil {
+		r.flood.Kill()
+	}
+}
+
+// port is that of a pod.
+func (r *rig) port(pod string) int {
+	if pod == floodedPod {
+		return r.floods
+	}
+	return r.pods[pod].Port()
 }
 
 // startAttackers starts a process that attacks until it is killed, behind everybody else.
@@ -108,6 +125,7 @@ func (r *rig) routes() ([]routeOf, error) {
 	return []routeOf{
 		{host: "own1.test", pod: "own"}, {host: "own2.test", pod: "own", h2c: true},
 		{host: "shared1.test", pod: "shared"}, {host: "shared2.test", pod: "shared", h2c: true},
+		{host: "flooded1.test", pod: floodedPod}, {host: "flooded2.test", pod: floodedPod, h2c: true},
 		{host: "redirect.test", pod: "shared", tls: "  tls: {termination: edge, insecureEdgeTerminationPolicy: Redirect}\n"},
 		{host: "freeze.test", pod: "freeze", h2c: true, annotations: quick},
 		{host: "drop.test", pod: "drop", h2c: true},
@@ -131,7 +149,7 @@ func (r *rig) manifests() (string, error) {
 		fmt.Fprintf(&b, "---\napiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: r%[1]d, namespace: n%[1]d, annotations: {%[3]s}}\n"+
 			"spec:\n  host: %[2]s\n  to: {kind: Service, name: s}\n%[4]s", i, ro.host, ro.annotations, ro.tls)
 		fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: e, namespace: n%d, labels: {kubernetes.io/service-name: s}}\n"+
-			"addressType: IPv4\nports: [{name: p, port: %d%s}]\nendpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]\n", i, r.pods[ro.pod].Port(), protocol)
+			"addressType: IPv4\nports: [{name: p, port: %d%s}]\nendpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]\n", i, r.port(ro.pod), protocol)
 	}
 	for i := range routesBeside {
 		fmt.Fprintf(&b, "---\napiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: beside-%[1]d, namespace: beside, annotations: {haproxy.router.openshift.io/timeout: 30s}}\n"+

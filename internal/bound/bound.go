@@ -18,6 +18,8 @@ const (
 	UpstreamSilent                  // an HTTP/2 connection to an endpoint ended: it did not answer PING in time
 	UpstreamConnections             // no further HTTP/2 connection to an endpoint was opened
 	TurnRequests                    // a connection began as many requests in one turn as it may; the rest waits
+	TurnAnswers                     // a connection of a pod brought as many heads of answers in one turn as it may; the rest waits
+	TurnFrames                      // an HTTP/2 connection brought as many frames in one turn as it may; the rest waits
 	TurnChunks                      // a body came in so many small chunks that the rest of them waits for a later turn
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
@@ -50,6 +52,8 @@ var names = [count]string{
 	UpstreamSilent:      "upstream-silent",
 	UpstreamConnections: "upstream-connections",
 	TurnRequests:        "turn-requests",
+	TurnAnswers:         "turn-answers",
+	TurnFrames:          "turn-frames",
 	TurnChunks:          "turn-chunks",
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",

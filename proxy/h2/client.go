@@ -34,6 +34,7 @@ type clientConn struct {
 	resets   int    // streams that this side gave up
 	shutAt   int64  // when the endpoint was first seen not to open the window, 0 = it does
 	grants   uint32 // how often it had opened it then
+	served   uint32 // the turn in which input was taken last
 	alive
 }
 
@@ -109,7 +110,19 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	cc.heard, cc.silent = cc.ps.cfg.Loop.Now(), false
+	if turn := cc.ps.cfg.Loop.Turn(); turn != cc.served {
+		cc.served = turn
+		cc.session.NextTurn()
+	}
 	n := cc.session.Receive(p, cc.heard)
+	switch cc.session.Waits() {
+	case session.WaitTurn:
+		cc.ps.cfg.Bounds.Reached(bound.TurnAnswers)
+		cc.c.Yield()
+	case session.WaitFrames:
+		cc.ps.cfg.Bounds.Reached(bound.TurnFrames)
+		cc.c.Yield()
+	}
 	cc.pool.learn(cc)
 	cc.shut(cc.heard)
 	if cc.state == clientReady {

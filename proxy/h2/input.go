@@ -33,6 +33,9 @@ func (sc *serverConn) Data(c *reactor.Conn, p []byte) int {
 	case session.WaitTurn:
 		sc.s.worker.Reached(bound.TurnRequests)
 		c.Yield()
+	case session.WaitFrames:
+		sc.s.worker.Reached(bound.TurnFrames)
+		c.Yield()
 	}
 	if sc.drained {
 		sc.drained = false

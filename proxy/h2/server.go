@@ -35,7 +35,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: session.Config{Connect: true, TurnStreams: proxy.TurnRequests, Buffers: &session.Buffers{}},
+		session: session.Config{Connect: true, TurnHeads: proxy.TurnRequests, Buffers: &session.Buffers{}},
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)

@@ -114,7 +114,7 @@ func (s *Session) openHeaders(id uint32, p []byte) {
 	if known || refused || s.away == awayFinal || b.itself {
 		if s.decode(p, &b.spare, wire.Trailers) && !known && s.away != awayFinal {
 			s.lastPeer = id
-			s.begun++
+			s.heads++
 			code := wire.RefusedStream
 			if b.itself { // RFC 7540 section 5.3.1
 				code = wire.ProtocolError
@@ -125,7 +125,7 @@ func (s *Session) openHeaders(id uint32, p []byte) {
 		return
 	}
 	s.lastPeer = id
-	s.begun++
+	s.heads++
 	st := s.host.Open()
 	if !s.decode(p, &st.Block, wire.Request) {
 		return // never started: the host's memory is the collector's

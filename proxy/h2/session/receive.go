@@ -17,14 +17,19 @@ type Wait uint8
 const (
 	WaitNone   Wait = iota // it did not
 	WaitOutput             // the peer does not take what it is sent: nothing it sends is taken before Drained
-	WaitTurn               // as many streams were begun as may be between two calls of NextTurn
+	WaitTurn               // as many heads were taken as may be between two calls of NextTurn
+	WaitFrames             // as many frames were
 )
 
 // Waits is why the last Receive stopped.
 func (s *Session) Waits() Wait { return s.waits }
 
-// NextTurn lets the peer of a server begin Config.TurnStreams more streams.
-func (s *Session) NextTurn() { s.begun = 0 }
+// MostFrames is how many frames Receive takes between two calls of NextTurn if Config.TurnHeads is set: short ones cost more
+// than their bytes.
+const MostFrames = 512
+
+// NextTurn has Receive take Config.TurnHeads more header lists, and MostFrames more frames.
+func (s *Session) NextTurn() { s.heads, s.taken = 0, 0 }
 
 // Urge has the next Receive take one frame although its peer does not take what it is sent. Calling it whenever output has
 // drained keeps what waits to be sent, which may congest it again at once, from shutting the peer out.
@@ -33,15 +38,19 @@ func (s *Session) Urge() { s.urged = true }
 // stops says that a frame has to wait.
 func (s *Session) stops(h wire.Header) bool {
 	switch {
-	case s.cfg.TurnStreams == 0 || h.Type == wire.Continuation:
-	case s.out.Congested() && !s.urged:
+	case s.cfg.TurnHeads == 0 || h.Type == wire.Continuation:
+	case !s.cfg.Client && s.out.Congested() && !s.urged:
 		s.waits = WaitOutput
 		return true
-	case h.Type == wire.Headers && s.begun >= s.cfg.TurnStreams && h.Stream > s.lastPeer:
+	case s.heads >= s.cfg.TurnHeads && h.Type == wire.Headers && (s.cfg.Client || h.Stream > s.lastPeer):
 		s.waits = WaitTurn
+		return true
+	case s.taken >= MostFrames:
+		s.waits = WaitFrames
 		return true
 	}
 	s.urged = false
+	s.taken++
 	return false
 }
 
@@ -128,6 +137,9 @@ func (s *Session) misplaced(h wire.Header) string {
 func (s *Session) frame(h wire.Header, p []byte) {
 	switch h.Type {
 	case wire.Headers:
+		if s.cfg.Client {
+			s.heads++
+		}
 		s.headers(h, p)
 	case wire.Continuation:
 		s.continuation(h, p)

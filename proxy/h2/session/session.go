@@ -30,10 +30,10 @@ type Config struct {
 	MaxStreams int         // the peer may have open at once; default 100
 	Limits     wire.Limits // of a header list; default 64 KiB and 101 fields
 	Connect    bool        // server: offer extended CONNECT (RFC 8441)
-	// TurnStreams is how many streams the peer of a server may begin between two calls of NextTurn, and has Receive wait for a
-	// peer that does not take its output. 0: any number, and it does not.
-	TurnStreams int
-	Buffers     *Buffers // nil: waiting bytes are left to the collector
+	// TurnHeads is how many header lists Receive takes between two calls of NextTurn: of a server those that begin streams, of a
+	// client all. It takes MostFrames frames then, and a server none while its peer does not take its output. 0: no bounds.
+	TurnHeads int
+	Buffers   *Buffers // nil: waiting bytes are left to the collector
 }
 
 // Defaults of Config.
@@ -75,7 +75,8 @@ type Session struct {
 	late     late
 	block    headerBlock
 	cur      current
-	begun    int      // streams of the peer, since NextTurn
+	heads    int      // header lists since NextTurn, see Config.TurnHeads
+	taken    int      // frames since then
 	waits    Wait     // for what Receive stopped
 	urged    bool     // the next frame is taken although output is congested
 	in       inWindow // of the connection
