@@ -38,6 +38,7 @@ const (
 	ServiceEndpoints                // endpoints of a service were left out: there are too many
 	StatusWrites                    // a write of status waited because its namespace or route had its share
 	Reviews                         // a review was not asked of the API server
+	SecretWatches                   // a secret is read from time to time instead of being watched: too many are
 	HeldMemory                      // a connection ended: its loop held too much memory for peers that do not go on
 	LoopTooBusy                     // an event loop did not answer its own request in time
 	count
@@ -72,6 +73,7 @@ var names = [count]string{
 	ServiceEndpoints:    "service-endpoints",
 	StatusWrites:        "status-writes",
 	Reviews:             "reviews",
+	SecretWatches:       "secret-watches",
 	HeldMemory:          "held-memory",
 	LoopTooBusy:         "loop-too-busy",
 }

@@ -40,7 +40,8 @@ type secrets struct {
 	refuse backoff       // between two questions about what is refused, unless something changes
 	review time.Duration // how long a permission counts
 	bounds *bound.Counts
-	slots  *slots // bounds the requests that are under way
+	slots  *slots   // bounds the requests that are under way
+	open   *watches // bounds the watches
 
 	mu      sync.Mutex
 	ctx     context.Context // of run; nil = not running yet
@@ -55,6 +56,9 @@ type secrets struct {
 // maxRequests is how many requests about secrets are under way at a time. A restart
 // asks five for each secret.
 const maxRequests = 16
+
+// readPeriod is how often a secret is read that cannot be watched because too many are.
+const readPeriod = 5 * time.Minute
 
 // refusedFactor makes hours of the longest pause after a failure.
 const refusedFactor = 900
@@ -76,7 +80,7 @@ func newSecrets(api secretAPI, h *health, log *zap.Logger, retry backoff, review
 		api: api, health: h, log: log, review: review,
 		retry:  backoff{first: retry.first, last: 4 * retry.last},
 		refuse: backoff{first: 2 * retry.first, last: refusedFactor * retry.last},
-		slots:  newSlots(maxRequests), watched: make(map[source.Key]*secretWatch),
+		slots:  newSlots(maxRequests), open: newWatches(maxWatches, namespaceWatches), watched: make(map[source.Key]*secretWatch),
 	}
 }
 
@@ -257,7 +261,7 @@ func (s *secrets) refusal(ctx context.Context, w *secretWatch, refusals int) int
 }
 
 // readAndWatch delivers what a secret is and becomes, until it is to be read again or
-// the permission no longer counts.
+// the permission no longer counts. A secret that cannot be watched because too many are is only read.
 func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted time.Time) error {
 	var object *corev1.Secret
 	version, err := limited(ctx, s, w.key.Namespace, func() (version string, err error) {
@@ -268,6 +272,12 @@ func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted ti
 		return err
 	}
 	s.deliver(w, object, nil)
+	if !s.open.enter(w.key.Namespace) {
+		s.bounds.Reached(bound.SecretWatches)
+		pause(ctx, readPeriod-rand.N(readPeriod/4)) // not all again at once
+		return nil
+	}
+	defer s.open.leave(w.key.Namespace)
 	for ctx.Err() == nil && time.Now().Before(permitted) {
 		began := time.Now()
 		changes, err := limited(ctx, s, w.key.Namespace, func() (watch.Interface, error) { return s.api.watch(ctx, w.key, version) })
@@ -285,6 +295,16 @@ func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted ti
 		}
 	}
 	return nil
+}
+
+// pause waits, unless ctx is done before.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 var errShortWatch = errors.New("the watch ended at once")
