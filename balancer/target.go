@@ -116,8 +116,7 @@ func ServerID(pod, service, port, ip string, number uint16) string {
 }
 
 // CookieValue returns the sticky cookie value of a server identity: its MD5 in
-// lower-case hex. MD5 is not used for security here: sessions of the router that is
-// replaced carry this value.
+// lower-case hex. MD5 is not used for security here: sessions of the HAProxy router carry this value.
 func CookieValue(id string) string {
 	sum := md5.Sum([]byte(id))
 	return hex.EncodeToString(sum[:])

@@ -28,7 +28,7 @@ func TestCookieValue(t *testing.T) {
 		"C713": {"pod:pod-b-0:b:http:127.0.0.1:20002", "13ed5626ce5997f71c35a4ac9dfcf95f"},
 	} {
 		if got := CookieValue(c[0]); got != c[1] {
-			t.Errorf("%s: %q: sessions of the router that is replaced are lost", id, got)
+			t.Errorf("%s: %q: sessions of the HAProxy router are lost", id, got)
 		}
 	}
 }

@@ -14,7 +14,7 @@ type ServiceWeight struct {
 // of endpoints; a single active service gets weight 1. A service without endpoints
 // has no servers and gets 0.
 //
-// The arithmetic is in float32, as in the router that is replaced: results must not
+// The arithmetic is in float32, as in the HAProxy router: results must not
 // differ by one.
 func Weights(services []ServiceWeight) []int {
 	out := make([]int, len(services))

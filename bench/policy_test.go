@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/wire/field"
 	"turnout/proxy"
-	"turnout/proxy/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )

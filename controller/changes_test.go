@@ -8,7 +8,7 @@ import (
 	"turnout/controller/source"
 )
 
-// TestWhatIsAChange is section O of the acceptance cases, "state-change detection". Where the router that is replaced writes
+// TestWhatIsAChange is section O of the acceptance cases, "state-change detection". Where the HAProxy router writes
 // its configuration anew, this one publishes a table or gives a pool other servers; where it does nothing, this one neither
 // publishes nor translates a route again.
 func TestWhatIsAChange(t *testing.T) {

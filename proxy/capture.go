@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Captures is what of messages the access log keeps besides its own fields. It is

@@ -6,7 +6,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Compression says which answers are compressed on their way to clients. It is

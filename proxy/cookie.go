@@ -3,7 +3,7 @@ package proxy
 import (
 	"bytes"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // takeCookie removes every pair called name from a Cookie value (RFC 6265 section

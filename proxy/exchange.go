@@ -6,7 +6,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/ratelimit"
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )

@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // grpc says that the client made a gRPC call, whose answers have their status in trailers (gRPC over HTTP/2).

@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Field is one header or trailer line. Names are lower-case; values are the

@@ -3,7 +3,7 @@ package proxy
 import (
 	"bytes"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // maxHops is how often a request may pass routers of one loop id. Routers in front of routers are a few at most.

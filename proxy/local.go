@@ -106,7 +106,7 @@ func (ex *Exchange) answer(status int, reason Reason) {
 }
 
 // keepsOpen says that the client may go on with its next request after a page of the router's own: it was no fault of this one
-// (RFC 9112 section 9.6). After 503 it may not, as in the router this one replaces: a client whose application is not there
+// (RFC 9112 section 9.6). After 503 it may not, as in the HAProxy router: a client whose application is not there
 // does not come again at once. Neither may one that has asked for a tunnel or another protocol, and may have
 // sent bytes of that ahead.
 func (ex *Exchange) keepsOpen(status int) bool {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 func TestTakeCookie(t *testing.T) {

@@ -19,7 +19,7 @@ type Record struct {
 	Local  netip.AddrPort // the router's own address of that connection
 	Secure bool           // the client spoke TLS
 
-	Frontend                string // of the router this one replaces: public, fe_sni, fe_no_sni, or public_ssl for TLS that was passed through
+	Frontend                string // of the HAProxy router: public, fe_sni, fe_no_sni, or public_ssl for TLS that was passed through
 	ServerName              string // of the client's ClientHello, empty when it named none
 	TLSVersion, CipherSuite uint16 // of the client's session; 0 without TLS, and for TLS that was passed through
 
@@ -28,7 +28,7 @@ type Record struct {
 	HTTP2                bool   // the client spoke HTTP/2; Minor means nothing then
 
 	Namespace, Route string           // empty when no route matched
-	Backend          string           // what the router this one replaces puts before them, such as be_http; empty when no route matched
+	Backend          string           // what the HAProxy router puts before them, such as be_http; empty when no route matched
 	Pool             *balancer.Pool   // of the route; nil when none matched
 	Via              *balancer.Server // the endpoint in that pool; nil when none was chosen
 	Server           string           // reference server id of the endpoint, empty when none was chosen

@@ -2,13 +2,13 @@ package proxy
 
 import (
 	"turnout/internal/bound"
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )
 
 // requestPolicy turns the client's request into the one the endpoint gets, in the
-// order of the router this one replaces:
+// order of the HAProxy router:
 //
 //	strip       fields that end here, and what only the router may say; who the client is
 //	actions     of the whole router

@@ -3,7 +3,7 @@ package proxy
 import (
 	"bytes"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )

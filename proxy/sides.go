@@ -107,7 +107,7 @@ type Client struct {
 	Identity *identity.Identity // who the client is; nil unless TLS ends here and clients are asked for certificates
 }
 
-// The front ends of the router this one replaces, as its logs name them.
+// The front ends of the HAProxy router, as its logs name them.
 const (
 	frontendPlain       = "public"
 	frontendNamed       = "fe_sni"    // TLS ends here, and the client named a server

@@ -18,7 +18,7 @@ type Timeouts struct {
 	Drain       time.Duration // running exchanges when the router stops
 }
 
-// DefaultTimeouts are those of the router this one replaces.
+// DefaultTimeouts are those of the HAProxy router.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		RequestHead: 10 * time.Second, KeepAlive: 300 * time.Second, Client: 30 * time.Second,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/proxy/logformat"
 	"turnout/routing/header"
 )
@@ -78,7 +78,7 @@ var idSamples = map[string]idKind{
 	"hostname": idHost, "method": idMethod, "path": idPath, "query": idQuery, "url": idURI, "rand": idRandom, "uuid": idUUID,
 }
 
-// NewUniqueID compiles a format of the router this one replaces:
+// NewUniqueID compiles a format of the HAProxy router:
 //
 //	%ci %cp   address and port of the client     %fi %fp   of the router's side
 //	%Ts %ms   seconds since 1970, milliseconds    %T        date and time, GMT
@@ -130,7 +130,7 @@ func newIDPiece(item logformat.Item) idPiece {
 	return p
 }
 
-// maxUniqueID bounds an id in bytes: much of it may come from the request, several times. The router this one replaces cuts it
+// maxUniqueID bounds an id in bytes: much of it may come from the request, several times. The HAProxy router cuts it
 // at 127.
 const maxUniqueID = 1024
 

@@ -9,13 +9,13 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/spare"
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )
 
 // maxAttempts bounds the endpoints one request may try: the first and three more,
-// as the router this one replaces.
+// as the HAProxy router.
 const maxAttempts = 4
 
 // maxUnprocessed bounds how often, besides, one request is sent again because an endpoint said that it did not process it.
@@ -63,7 +63,7 @@ type Config struct {
 	Panicked func(v any, stack []byte)
 }
 
-// DefaultMaxRewrite is what the router this one replaces keeps free for rewriting.
+// DefaultMaxRewrite is what the HAProxy router keeps free for rewriting.
 const DefaultMaxRewrite = 8192
 
 // Worker runs the exchanges of one loop. All its methods but Totals are called on

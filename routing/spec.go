@@ -36,7 +36,7 @@ func (t Termination) String() string {
 	return "unknown"
 }
 
-// Backend returns the prefix the router that is replaced gives the backends of such
+// Backend returns the prefix the HAProxy router gives the backends of such
 // routes: its logs and metrics call a backend "PREFIX:NAMESPACE:NAME".
 func (t Termination) Backend() string {
 	switch t {

@@ -101,7 +101,7 @@ func SuiteName(id uint16) string {
 }
 
 // CiphersLacking returns the OpenSSL names of the cipher suites that a set, "modern", "intermediate" or "old", has in the
-// router that is replaced and ParseCiphers does not return: crypto/tls does not have them, or they are kept for who asks for
+// HAProxy router and ParseCiphers does not return: crypto/tls does not have them, or they are kept for who asks for
 // them. Families that only "old" has (DSS, SEED, Camellia and the like) go by their name. Of a list it returns what else the
 // keywords stand for that ParseCiphers takes.
 func CiphersLacking(set string) []string {

@@ -76,7 +76,7 @@ func TestCipherSets(t *testing.T) {
 	}
 }
 
-// TestCiphersLacking: of the suites that a set has in the router that is replaced, each is in the set or is told to be missing.
+// TestCiphersLacking: of the suites that a set has in the HAProxy router, each is in the set or is told to be missing.
 func TestCiphersLacking(t *testing.T) {
 	both := func(names ...string) (all []string) {
 		for _, n := range names {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"turnout/internal/opensslkey"
-	"turnout/internal/wholepem"
+	"turnout/internal/strictpem"
 	"turnout/routing/keypair"
 )
 
@@ -134,7 +134,7 @@ func hasKey(text []byte) bool {
 // parseCertificate reads PEM text that holds certificates, the leaf first, and a key, in any order. Nothing of the text gets
 // into errors.
 func parseCertificate(from string, text []byte) (*tls.Certificate, error) {
-	blocks, err := wholepem.Decode(text)
+	blocks, err := strictpem.Decode(text)
 	var certs, key []byte
 	for _, b := range blocks {
 		switch {

@@ -91,7 +91,7 @@ func TestBlackBoxTLS(t *testing.T) {
 			}
 			dir := t.TempDir()
 			write(t, dir, "all.yaml", []byte(routes+boxPod(t, ca, tc.pod)))
-			plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)}, func(c *dataplaneConfig) { c.StrictSNI = tc.strict })
+			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)}, func(c *dataplaneConfig) { c.StrictSNI = tc.strict })
 			status, body, shown, protocol, err := overTLS(plane.HTTPS().String(), tc.sni, tc.host)
 			if tc.status == 0 {
 				if err == nil || !strings.Contains(err.Error(), tc.shows) {
@@ -111,7 +111,7 @@ func TestBlackBoxTLS(t *testing.T) {
 
 // TestBlackBoxOtherProtocol is what section AA says of bytes on the wrong port.
 func TestBlackBoxOtherProtocol(t *testing.T) {
-	plane, _ := startRooms(t, t.TempDir(), controller.Options{})
+	plane, _ := startInProcess(t, t.TempDir(), controller.Options{})
 	hello := []byte("\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00")
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	for _, tc := range []struct {

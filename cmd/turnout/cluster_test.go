@@ -31,7 +31,7 @@ func TestClusterAway(t *testing.T) {
 }
 
 // TestClusterWiring runs a router against a server that knows one route, whose
-// certificate is in a secret. It shows that all rooms are joined: the secret is asked
+// certificate is in a secret. It shows that all packages are joined: the secret is asked
 // for after a review for the right account, and status is written after the route is
 // served. How each behaves is tested in its package and against a real API server.
 func TestClusterWiring(t *testing.T) {

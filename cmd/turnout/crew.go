@@ -42,7 +42,7 @@ func (c *crew) start(name string, run func(context.Context) error) {
 			return
 		}
 		if err == nil {
-			err = errors.New("BUG: a room ended by itself")
+			err = errors.New("BUG: a package ended by itself")
 		}
 		select {
 		case c.failed <- err:

@@ -53,7 +53,7 @@ type dataplaneConfig struct {
 	OthersNicer         int                     // than event loops are all other threads of the process, for good; 0: they are not
 }
 
-// dataplane is the request path: one set of rooms per event loop.
+// dataplane is the request path: one set of packages per event loop.
 type dataplane struct {
 	cfg         dataplaneConfig
 	group       *reactor.Group
@@ -84,7 +84,7 @@ type lane struct {
 	accepted    [2]atomic.Uint64 // on the plain and on the TLS port
 }
 
-// newDataplane builds the rooms and, unless cfg.Late is set, listens on both ports.
+// newDataplane builds the packages and, unless cfg.Late is set, listens on both ports.
 func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
@@ -169,7 +169,7 @@ func (d *dataplane) listen(role, addr string, accept func(c *reactor.Conn) react
 	return d.group.Listen(addr, accept)
 }
 
-// newLane builds the rooms of one loop.
+// newLane builds the packages of one loop.
 func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, error) {
 	ln := &lane{}
 	var err error

@@ -58,7 +58,7 @@ addressType: IPv4
 ports: [{name: http, port: %d, protocol: TCP}]
 endpoints: [{addresses: [%q], conditions: {ready: true}}]
 `, addr.Port, addr.IP))
-	plane, _ := startRooms(t, dir, controller.Options{})
+	plane, _ := startInProcess(t, dir, controller.Options{})
 	only, err := plane.group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler {
 		return plane.lanes[c.Loop()].server2.Accept(c, false, false)
 	})
@@ -97,7 +97,7 @@ endpoints: [{addresses: [%q], conditions: {ready: true}}]
 // wants the connection ended and does without GOAWAY. Both happen. h2spec, which reads the answer as a frame and gives up
 // before it sees the end, cannot tell.
 func TestWrongPrefaceWithoutTLS(t *testing.T) {
-	plane, _ := startRooms(t, t.TempDir(), controller.Options{})
+	plane, _ := startInProcess(t, t.TempDir(), controller.Options{})
 	conn, err := net.Dial("tcp", plane.HTTP().String())
 	if err != nil {
 		t.Fatal(err)

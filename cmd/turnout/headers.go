@@ -9,15 +9,15 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/routing/header"
 )
 
 // headerOptions are the options about header fields of messages.
 type headerOptions struct {
 	requestActions, responseActions *header.Actions
-	adjust                          wire.AdjustName
+	adjust                          http1.AdjustName
 	captures                        proxy.Captures
 	uniqueFormat, uniqueHeader      string
 	identityFilter                  bool
@@ -116,7 +116,7 @@ func parseActions(side header.Side) func(string) (*header.Actions, error) {
 	}
 }
 
-func parseAdjust(s string) (wire.AdjustName, error) {
+func parseAdjust(s string) (http1.AdjustName, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func parseAdjust(s string) (wire.AdjustName, error) {
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
 	}
-	return wire.NewAdjust(names)
+	return http1.NewAdjust(names)
 }
 
 // parseUniqueFormat reads a format, which an operator delivers in double quotes.

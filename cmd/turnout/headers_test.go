@@ -12,7 +12,7 @@ import (
 	"turnout/proxy"
 )
 
-// TestHeaderOptionMistakes: what the router this one replaces does not start with stops
+// TestHeaderOptionMistakes: what the HAProxy router does not start with stops
 // here too, with the same words.
 func TestHeaderOptionMistakes(t *testing.T) {
 	for _, c := range [][3]string{

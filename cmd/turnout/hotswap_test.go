@@ -52,7 +52,7 @@ func newSwapRig(t *testing.T) *swapRig {
 	}
 	r.write(0)
 
-	r.plane, r.store = startRooms(t, r.dir, controller.Options{})
+	r.plane, r.store = startInProcess(t, r.dir, controller.Options{})
 	return r
 }
 

@@ -30,7 +30,7 @@ func TestHTTP2OverTLS(t *testing.T) {
 		tlsRoute("own", "edge", "certificate", ownPEM, "key", keyPEM(t, ownKey))+tlsRoute("plain", "edge")+tlsRoute("through", "passthrough")+
 			slice("secure", pod.Listener.Addr())))
 	for _, disabled := range []bool{false, true} {
-		plane, _ := startRooms(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.TLS.DisableHTTP2 = disabled })
+		plane, _ := startInProcess(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.TLS.DisableHTTP2 = disabled })
 		for _, name := range []string{"own.test", "plain.test"} {
 			conn, err := tls.Dial("tcp", plane.HTTPS().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 			if err != nil {

@@ -107,7 +107,7 @@ metadata: {name: pass, namespace: shop}
 spec: {host: pass.test, to: {kind: Service, name: app}, tls: {termination: passthrough}}
 `
 
-// logHAProxy is the configuration of the router that is replaced, as far as these routes need it.
+// logHAProxy is the configuration of the HAProxy router, as far as these routes need it.
 const logHAProxy = `
 global
   log SYSLOG len 4096 local1 info

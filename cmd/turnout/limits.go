@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // limitOptions are the bounds of connections and heads.
@@ -106,8 +106,8 @@ func (l *limitOptions) routeConnections(files int) int {
 const leastRouteConnections = 16
 
 // heads bounds the heads of messages.
-func (l *limitOptions) heads(maxRewrite int) wire.Limits {
-	return wire.Limits{HeadBytes: max(l.bufferSize-maxRewrite, l.bufferSize/2)}
+func (l *limitOptions) heads(maxRewrite int) http1.Limits {
+	return http1.Limits{HeadBytes: max(l.bufferSize-maxRewrite, l.bufferSize/2)}
 }
 
 // loops is the configuration of the event loops: a head fits into what they read at once.

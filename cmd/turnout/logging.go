@@ -194,7 +194,7 @@ func (l *wholeLines) Write(p []byte) (int, error) {
 }
 
 // messages makes the sender of messages, and their format unless they are JSON. The name of the process is that of the
-// router this one replaces, because receivers filter by it.
+// HAProxy router, because receivers filter by it.
 func (l *logOptions) messages(out logOutlet, cfg *accesslog.Config) (*accesslog.Syslog, error) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -6,8 +6,8 @@
 //	turnout demo                   everything in one process, with examples
 //	turnout validate DIR|FILE...   check manifests without serving them
 //
-// This package wires the rooms together and reads flags and environment. It is
-// the only one that does either; what the rooms do is in their own packages.
+// This package wires the packages together and reads flags and environment. It is
+// the only one that does either; what the packages do is in their own packages.
 package main
 
 import (

@@ -37,7 +37,7 @@ func TestMisdirected(t *testing.T) {
 		manifest += tlsRoute(name, "edge")
 	}
 	write(t, dir, "all.yaml", []byte(manifest))
-	plane, store := startRooms(t, dir, controller.Options{AllowWildcard: true})
+	plane, store := startInProcess(t, dir, controller.Options{AllowWildcard: true})
 	cert, key, _ := sign(t, ca, "*.apps.test")
 	store.Publish(store.Load().WithDefaultCertificate(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key, Leaf: cert}))
 

@@ -18,7 +18,7 @@ import (
 
 // options is the router's whole configuration after flags, environment and
 // defaults have been put together. It is plain data: run.go hands the parts to
-// the rooms.
+// the packages.
 type options struct {
 	httpAddr, httpsAddr, adminAddr string // host:port
 

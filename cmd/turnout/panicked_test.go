@@ -30,7 +30,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		}
 	})
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, _ := startRooms(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
+	plane, _ := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
 		c.Log, c.AccessLog = zap.New(core), noLog{}
 		c.Headers.captures = proxy.Captures{Response: []proxy.Capture{{Name: "x-bad", Max: -1}}}
 	})
@@ -75,7 +75,7 @@ func (brokenLog) Log(r *proxy.Record) {
 func TestPanicEndsOneConnection(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, store := startRooms(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
+	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
 		c.Log, c.AccessLog, c.Loops = zap.New(core), brokenLog{}, 1
 	})
 	const rounds = 3
@@ -122,7 +122,7 @@ func TestPanicEndsOneConnection(t *testing.T) {
 // TestPanicInTimer: a panic in the timer of an exchange, which belongs to no connection, ends that exchange.
 func TestPanicInTimer(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
-	plane, store := startRooms(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
+	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
 		c.AccessLog, c.Loops, c.Timeouts.Client = brokenLog{}, 1, 50*time.Millisecond
 	})
 	const rounds = 10
@@ -152,7 +152,7 @@ func (brokenKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) { pa
 // TestPanicInHandshake: a panic in TLS handshakes ends these, is told, and the router serves on.
 func TestPanicInHandshake(t *testing.T) {
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, store := startRooms(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *dataplaneConfig) {
+	plane, store := startInProcess(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *dataplaneConfig) {
 		c.Log = zap.New(core)
 	})
 	dial := func() error {

@@ -103,7 +103,7 @@ func TestReencryptProtocols(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					plane, _ := startRooms(t, dir, opts)
+					plane, _ := startInProcess(t, dir, opts)
 					client := browser(t, plane.HTTPS().String(), front)
 					want, offer := pod.want, "h2,http/1.1"
 					if disabled == "true" {
@@ -136,7 +136,7 @@ func TestReencryptUpgrade(t *testing.T) {
 	p := startSecurePod(t, ca, "secure.default.svc", "h2", "http/1.1")
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", "destinationCACertificate", ca.pem)+slice("secure", p.Listener.Addr())))
-	plane, _ := startRooms(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
+	plane, _ := startInProcess(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
 	resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestReencryptVerification(t *testing.T) {
 			}
 			write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", fields...)+slice("secure", p.Listener.Addr())))
 			records := &lastRecord{}
-			plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []string{"h2", "http/1.1"}},
+			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []string{"h2", "http/1.1"}},
 				func(d *dataplaneConfig) { d.AccessLog = records })
 			resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 			if err != nil {
@@ -251,7 +251,7 @@ func TestReencryptServices(t *testing.T) {
 		text += slice(service, startSecurePod(t, ca, name+".default.svc", "h2").Listener.Addr())
 	}
 	write(t, dir, "all.yaml", []byte(text))
-	plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(ca.pem), UpstreamALPN: []string{"h2"}})
+	plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(ca.pem), UpstreamALPN: []string{"h2"}})
 	client := browser(t, plane.HTTPS().String(), "h2")
 	for host, status := range map[string]int{"right.test": 200, "crossed.test": 503} {
 		for range 4 {
@@ -283,7 +283,7 @@ func TestChangedCA(t *testing.T) {
 				write(t, dir, "all.yaml", []byte(route+slice("secure", p.Listener.Addr())))
 			}
 			publish(ca.pem)
-			plane, store := startRooms(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
+			plane, store := startInProcess(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
 			client := browser(t, plane.HTTPS().String(), "http/1.1")
 			for i, step := range []struct {
 				ca     string

@@ -164,7 +164,7 @@ func rollOut(t *testing.T, length time.Duration, protocol string) {
 	}
 	r.write()
 	var plane *dataplane
-	plane, r.store = startRooms(t, r.dir, controller.Options{})
+	plane, r.store = startInProcess(t, r.dir, controller.Options{})
 	load := &clientLoad{t: t, plain: plane.HTTP().String(), secure: plane.HTTPS().String(), stop: make(chan struct{})}
 	load.start()
 	others := startRude(load.plain)

@@ -26,7 +26,7 @@ import (
 	"turnout/routing"
 )
 
-// router is all rooms of one process, wired.
+// router is all packages of one process, wired.
 type router struct {
 	o        *options
 	log      *zap.Logger
@@ -53,7 +53,7 @@ type router struct {
 	handover    *handover.Server      // nil = nobody can take over
 }
 
-// newRouter makes the rooms from o and listens on the ports that are not opened late. enter is told what is done now.
+// newRouter makes the packages from o and listens on the ports that are not opened late. enter is told what is done now.
 func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(stage)) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
 	enter(meetingOther)
@@ -69,7 +69,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(stage))
 	return r, nil
 }
 
-// furnish makes the rooms.
+// furnish makes the packages.
 func (r *router) furnish(stdout io.Writer) error {
 	o, log := r.o, r.log
 	r.late = o.bindAfterSync || r.predecessor != nil
@@ -195,7 +195,7 @@ func (r *router) sourceCounts() metrics.Source {
 	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected, Changed: r.control.Changed()}
 }
 
-// run serves until ctx is done, a successor has taken over or a room fails, then stops
+// run serves until ctx is done, a successor has taken over or a package fails, then stops
 // in order: not ready, serving on for the shutdown delay, running requests to their end,
 // the rest. started, unless nil, is called once the first complete table is served.
 func (r *router) run(ctx context.Context, started func() error) error {
@@ -257,7 +257,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	return err
 }
 
-// stopPatience is how long the router waits for a room that has nothing to finish any more.
+// stopPatience is how long the router waits for a package that has nothing to finish any more.
 const stopPatience = 3 * time.Second
 
 // stop ends a crew.

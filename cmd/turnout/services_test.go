@@ -63,7 +63,7 @@ func TestServicePorts(t *testing.T) {
 			plainRoute("dns", "app", ", port: {targetPort: dns}")+plainRoute("sigtran", "app", ", port: {targetPort: sigtran}")+
 			endpointSlice("app", "IPv4", "127.0.0.1", fmt.Sprintf("{name: web, port: %d, protocol: TCP}, {name: admin, port: %d}, "+
 				"{name: dns, port: %[1]d, protocol: UDP}, {name: sigtran, port: %[2]d, protocol: SCTP}", web.Port, admin.Port))))
-	plane, store := startRooms(t, dir, controller.Options{})
+	plane, store := startInProcess(t, dir, controller.Options{})
 	base := "http://" + plane.HTTP().String() + "/"
 	f := func(host string, status int, answers ...string) {
 		t.Helper()
@@ -102,7 +102,7 @@ func TestIPv6Endpoint(t *testing.T) {
 	write(t, dir, "all.yaml", []byte(plainRoute("six", "six", "")+endpointSlice("six", "IPv6", "::1", port(six))+
 		plainRoute("both", "both", "")+endpointSlice("both", "IPv6", "::1", port(six))+
 		strings.Replace(endpointSlice("both", "IPv4", "127.0.0.1", port(four)), "both-1", "both-2", 1)))
-	plane, store := startRooms(t, dir, controller.Options{})
+	plane, store := startInProcess(t, dir, controller.Options{})
 	base := "http://" + plane.HTTP().String() + "/"
 	if status, body := get(t, base, "six.test"); status != 200 || body != "six" {
 		t.Errorf("%d %q", status, body)
@@ -128,7 +128,7 @@ func TestHeadlessService(t *testing.T) {
 	write(t, dir, "all.yaml", []byte(plainRoute("app", "app", "")+fmt.Sprintf(service, "app", "", 80)+
 		endpointSlice("app", "IPv4", "127.0.0.1", fmt.Sprintf("{name: http, port: %d}", pod.Port))+
 		plainRoute("idle", "idle", "")+fmt.Sprintf(service, "idle", "idling.alpha.openshift.io/idled-at: x", pod.Port)))
-	plane, _ := startRooms(t, dir, controller.Options{})
+	plane, _ := startInProcess(t, dir, controller.Options{})
 	base := "http://" + plane.HTTP().String() + "/"
 	if status, body := get(t, base, "app.test"); status != 200 || body != "pod" {
 		t.Errorf("%d %q", status, body)
@@ -151,7 +151,7 @@ func TestUnidling(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "route.yaml", fmt.Appendf(nil, "%s---\napiVersion: v1\nkind: Service\nmetadata: {name: app, annotations: {idling.alpha.openshift.io/idled-at: \"2026-01-02T03:04:05Z\"}}\n"+
 		"spec: {clusterIP: %s, ports: [{name: http, port: %d}, {name: sync, port: %[3]d, protocol: UDP}]}\n", plainRoute("app", "app", ""), at.IP, at.Port))
-	plane, store := startRooms(t, dir, controller.Options{})
+	plane, store := startInProcess(t, dir, controller.Options{})
 	if got := serversOf(store, "app.test"); !slices.Equal(got, []string{at.String()}) {
 		t.Fatalf("idled, the servers are %v, want %v", got, at)
 	}

@@ -162,7 +162,7 @@ func TestSuccessorFails(t *testing.T) {
 
 // TestBindPortsAfterSync: nothing listens before the first table is complete.
 func TestBindPortsAfterSync(t *testing.T) {
-	plane, store := startRooms(t, upgradeSite(t), controller.Options{}, func(c *dataplaneConfig) { c.Late = true })
+	plane, store := startInProcess(t, upgradeSite(t), controller.Options{}, func(c *dataplaneConfig) { c.Late = true })
 	if plane.HTTP().IsValid() || plane.HTTPS().IsValid() || store.Load().Len() == 0 {
 		t.Errorf("listens on %v and %v before Open, with %d routes", plane.HTTP(), plane.HTTPS(), store.Load().Len())
 	}

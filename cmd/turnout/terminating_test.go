@@ -43,7 +43,7 @@ func TestTerminatingPodFinishes(t *testing.T) {
 		}
 	}
 	write("ready: true", "one.test")
-	plane, store := startRooms(t, dir, controller.Options{})
+	plane, store := startInProcess(t, dir, controller.Options{})
 	get := func(path string) (string, error) {
 		q, err := http.NewRequest("GET", "http://"+plane.HTTP().String()+path, nil)
 		if err != nil {

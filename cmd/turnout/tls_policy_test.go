@@ -61,7 +61,7 @@ func TestTLSOptions(t *testing.T) {
 // TestTLSOptionsReachClients: versions, suites and groups are those of the options.
 func TestTLSOptionsReachClients(t *testing.T) {
 	o := parse(t, envOf("SSL_MIN_VERSION", "TLSv1.2", "SSL_MAX_VERSION", "TLSv1.2", "ROUTER_CIPHERS", "ECDHE-ECDSA-AES256-GCM-SHA384", "ROUTER_CURVES", "secp384r1"))
-	plane, _ := startRooms(t, t.TempDir(), controller.Options{}, func(c *dataplaneConfig) { c.TLS = o.tls })
+	plane, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *dataplaneConfig) { c.TLS = o.tls })
 	for _, c := range []struct {
 		name   string
 		client *tls.Config
@@ -151,7 +151,7 @@ func TestPoliciesOfVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plane, _ := startRooms(t, dir, controller.Options{}, func(d *dataplaneConfig) { d.TLS = o.tls })
+		plane, _ := startInProcess(t, dir, controller.Options{}, func(d *dataplaneConfig) { d.TLS = o.tls })
 		for i, v := range c.visits {
 			cfg := v.client.Clone()
 			cfg.ServerName, cfg.InsecureSkipVerify = "rsa.test", true

@@ -132,7 +132,7 @@ func TestTLSRoutes(t *testing.T) {
 		{"unknown host", "unknown.test", "", 503, "openshift-router"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			plane, _ := startRooms(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)})
+			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)})
 			shown := ""
 			client := &http.Client{Transport: &http.Transport{
 				DisableKeepAlives: true,

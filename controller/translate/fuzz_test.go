@@ -15,7 +15,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
 )

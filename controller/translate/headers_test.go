@@ -10,7 +10,7 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 	"turnout/routing/header"
 )
 

@@ -61,7 +61,7 @@ func (d Defaults) complete() Defaults {
 
 // CookieName returns the name of the sticky cookie of a route that sets none: the MD5 of
 // " namespace:name" in lower-case hex. MD5 is not used for security: cookies of the
-// router that is replaced carry this name.
+// HAProxy router carry this name.
 func CookieName(namespace, name string) string {
 	sum := md5.Sum([]byte(" " + namespace + ":" + name))
 	return hex.EncodeToString(sum[:])

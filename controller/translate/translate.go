@@ -14,7 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
-	"turnout/internal/wholepem"
+	"turnout/internal/strictpem"
 	"turnout/routing"
 )
 
@@ -70,7 +70,7 @@ func New(options Options) (*Translator, error) {
 
 // CheckDestinationCA fails when pem is torn, or holds no certificate that endpoints could be verified against.
 func CheckDestinationCA(pem []byte) error {
-	_, err := wholepem.Decode(pem)
+	_, err := strictpem.Decode(pem)
 	if err == nil {
 		_, err = balancer.NewTLS(balancer.TLSConfig{CA: string(pem), Verify: true})
 	}

@@ -40,7 +40,7 @@ const (
 	syslogPatient = 200 * time.Millisecond
 )
 
-// DefaultSyslogLength is that of the router that is replaced.
+// DefaultSyslogLength is that of the HAProxy router.
 const DefaultSyslogLength = 1024
 
 // facilities of RFC 3164 section 4.1.1 by number.

@@ -8,7 +8,7 @@ import (
 )
 
 // check is one condition of /healthz or /healthz/ready, by the name probes of the
-// router this one replaces know.
+// HAProxy router know.
 type check struct {
 	name string
 	test func() error

@@ -20,7 +20,7 @@ const noFiles = "certificates of routes are never written to files; they stand i
 
 var caseID = regexp.MustCompile(`\bC[0-9]{3,4}\b`)
 
-// TestCasesAreTested: each row of HTTP/1.1, of endpoints and of weights that the router that is replaced is known by is the
+// TestCasesAreTested: each row of HTTP/1.1, of endpoints and of weights that the HAProxy router is known by is the
 // row of a test, which names it in a string, or is named above with the reason why it is not.
 func TestCasesAreTested(t *testing.T) {
 	tested := map[string]bool{}

@@ -94,7 +94,7 @@ func TestNoGlobalState(t *testing.T) {
 						continue
 					}
 					if !excused(t, "global", f.path+" "+name.Name) {
-						t.Errorf("%s: %s is global state: each room gets its state from its constructor", m.at(v), name.Name)
+						t.Errorf("%s: %s is global state: each package gets its state from its constructor", m.at(v), name.Name)
 					}
 				}
 			}

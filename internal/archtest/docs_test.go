@@ -66,18 +66,18 @@ func TestDocumentsNameRealFiles(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesEveryRoom: each package stands in the list of rooms, by itself or in what is said of a room above it.
-func TestArchitectureNamesEveryRoom(t *testing.T) {
+// TestArchitectureNamesEveryPackage: each package stands in the list of packages, by itself or in what is said of a package above it.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "## Rooms\n\n```\n")
+	_, rest, _ := strings.Cut(string(text), "## Packages\n\n```\n")
 	list, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("no list of rooms")
+		t.Fatal("no list of packages")
 	}
-	named, above := map[string]string{}, "" // what is said of each room; the folder that indented ones are in
+	named, above := map[string]string{}, "" // what is said of each package; the folder that indented ones are in
 	for line := range strings.Lines(list) {
 		switch {
 		case !strings.HasPrefix(line, " "):
@@ -86,9 +86,9 @@ func TestArchitectureNamesEveryRoom(t *testing.T) {
 		case strings.HasPrefix(line, "   "):
 			named[above] += line
 		default:
-			rooms, said, _ := strings.Cut(strings.TrimSpace(line), "  ")
-			for room := range strings.SplitSeq(rooms, ", ") {
-				named[above+"/"+room] = said
+			trees, said, _ := strings.Cut(strings.TrimSpace(line), "  ")
+			for tree := range strings.SplitSeq(trees, ", ") {
+				named[above+"/"+tree] = said
 			}
 		}
 	}
@@ -96,11 +96,11 @@ func TestArchitectureNamesEveryRoom(t *testing.T) {
 		if f.pkg == "" || named[f.pkg] != "" || strings.Contains(f.pkg, "/internal/") {
 			continue
 		}
-		room := f.pkg
-		for named[room] == "" && strings.Contains(room, "/") {
-			room = path.Dir(room)
+		tree := f.pkg
+		for named[tree] == "" && strings.Contains(tree, "/") {
+			tree = path.Dir(tree)
 		}
-		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(path.Base(f.pkg)) + `\b`).MatchString(named[room]) {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(path.Base(f.pkg)) + `\b`).MatchString(named[tree]) {
 			t.Errorf("docs/architecture.md does not say what %s is for", f.pkg)
 			named[f.pkg] = "said already"
 		}

@@ -38,7 +38,7 @@ func excused(t *testing.T, rule, place string) bool {
 // depend on the order of tests, and then looks which were used.
 func TestExceptionsAreNeeded(t *testing.T) {
 	for _, rule := range []func(*testing.T){
-		TestFileSizes, TestFunctionSizes, TestNoGlobalState, TestNoSkips, TestNoSleeps, TestExternalImports, TestPureRooms, TestCalls,
+		TestFileSizes, TestFunctionSizes, TestNoGlobalState, TestNoSkips, TestNoSleeps, TestExternalImports, TestPurePackages, TestCalls,
 	} {
 		rule(t)
 	}

@@ -93,12 +93,12 @@ func (m *module) production(yield func(source) bool) {
 // at is the place of a node, for messages.
 func (m *module) at(n ast.Node) string { return m.set.Position(n.Pos()).String() }
 
-// within says whether pkg is room or lies below it.
-func within(pkg, room string) bool { return pkg == room || strings.HasPrefix(pkg, room+"/") }
+// within says whether pkg is package or lies below it.
+func within(pkg, tree string) bool { return pkg == tree || strings.HasPrefix(pkg, tree+"/") }
 
-// withinAny is within for several rooms.
-func withinAny(pkg string, rooms []string) bool {
-	for _, r := range rooms {
+// withinAny is within for several packages.
+func withinAny(pkg string, trees []string) bool {
+	for _, r := range trees {
 		if within(pkg, r) {
 			return true
 		}

@@ -9,7 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // Config is how a Checker checks. Loop and Changed are required.
@@ -25,7 +25,7 @@ type Config struct {
 
 	ConnectTimeout time.Duration // of a TCP connect, if the interval is not shorter; 0 = 5 s
 	Timeout        time.Duration // of all that follows: the handshake, and the answer to a request; 0 = 5 s
-	Answer         wire.Limits   // of the head of an answer
+	Answer         http1.Limits  // of the head of an answer
 	Rise, Fall     int           // 0 = 2 and 3
 	// MaxRunning is how many checks run at a time, further ones wait their turn; 0 = 64. One namespace has half of them at most.
 	// Those of endpoints that are not well have as many places of their own: pods that do not answer keep nobody else's checks waiting.
@@ -52,7 +52,7 @@ type Checker struct {
 
 	later    *reactor.Timer // of those that wait because too many begin
 	request  []byte         // scratch of ask
-	response wire.Response  // scratch of Data
+	response http1.Response // scratch of Data
 }
 
 // group is checks that share bounds.

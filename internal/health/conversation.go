@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // Connected implements reactor.Handler.
@@ -77,13 +77,13 @@ func (ck *check) Data(c *reactor.Conn, p []byte) int {
 	}
 	lim, n := ck.k.cfg.Answer, 0
 	for {
-		size, err := wire.FindHeadEnd(p[n:], ck.searched, lim)
+		size, err := http1.FindHeadEnd(p[n:], ck.searched, lim)
 		if err == nil && size == 0 {
 			ck.searched = max(len(p)-n-3, 0)
 			return n
 		}
 		if err == nil {
-			err = wire.ParseResponse(p[n:n+size], &ck.k.response, methodGet, lim)
+			err = http1.ParseResponse(p[n:n+size], &ck.k.response, methodGet, lim)
 		}
 		if err != nil {
 			ck.end(Result{Outcome: L7RSP})

@@ -11,7 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // asking is a rig whose checks ask for /healthz.
@@ -60,7 +60,7 @@ func (r *rig) drips(first, text string) func(*reactor.Peer) {
 func TestAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	line := "X-Long: " + strings.Repeat("x", 100) + "\r\n"
-	short := func(c *Config) { c.Answer = wire.Limits{HeadBytes: 1500} }
+	short := func(c *Config) { c.Answer = http1.Limits{HeadBytes: 1500} }
 	for _, split := range []int{0, 1, 7} {
 		f := func(name, want string, script func(r *rig) func(*reactor.Peer), change ...func(*Config)) {
 			t.Run(fmt.Sprint(name, " by ", split), func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package health finds out whether endpoints are well: a TCP connect now and then, with the TLS handshake of requests where
-// requests need one, as the router this one replaces does it. Where a route asks for it, a request follows, and the status of
+// requests need one, as the HAProxy router does it. Where a route asks for it, a request follows, and the status of
 // its answer decides.
 //
 // A Checker belongs to one event loop and makes its share of the checks; a Monitor spreads those that the pools of a

@@ -6,7 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // passing is how an answer must begin that passes: any number of answers that announce another one, and a status from 200 to 399.
@@ -25,7 +25,7 @@ func FuzzAnswer(f *testing.F) {
 		var first Result
 		for split := range 3 {
 			var got []Result
-			r := asking(t, func(c *Config) { c.Fall, c.Rise, c.Answer = 1, 1, wire.Limits{HeadBytes: 1000} })
+			r := asking(t, func(c *Config) { c.Fall, c.Rise, c.Answer = 1, 1, http1.Limits{HeadBytes: 1000} })
 			r.k.cfg.Changed = func(_ *balancer.Check, _ bool, why Result) { got = append(got, why) }
 			r.net.Split(split)
 			check := r.pod(1, func(p *reactor.Peer) {

@@ -11,7 +11,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
-	"turnout/proxy/h1/wire"
+	"turnout/internal/wire/http1"
 )
 
 // MonitorConfig is what a Monitor needs. Registry and Loops are required; the rest is as in Config.
@@ -21,7 +21,7 @@ type MonitorConfig struct {
 	Secure         func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	Negotiate      func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
 	ConnectTimeout time.Duration
-	Answer         wire.Limits
+	Answer         http1.Limits
 	// Changed is told, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
 	Changed func(c *balancer.Check, up bool, why Result)
 	// Panicked is that of each Checker.

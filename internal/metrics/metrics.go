@@ -1,4 +1,4 @@
-// Package metrics gives what the rooms count to Prometheus. It is the only room
+// Package metrics gives what the packages count to Prometheus. It is the only package
 // that imports client_golang: the others keep plain counters, which are read here
 // when somebody scrapes, and never on the way of a request.
 //
@@ -41,7 +41,7 @@ type Config struct {
 	// Tunnels are those that are open, by route; nil: none ever are.
 	Tunnels func() map[proxy.TunnelRoute]int
 	// ServerThreshold is the number of servers above which none is listed, only
-	// their routes. Default 500, as in the router this one replaces.
+	// their routes. Default 500, as in the HAProxy router.
 	ServerThreshold int
 }
 
@@ -128,7 +128,7 @@ func (m metric) to(out chan<- prometheus.Metric, value float64, labels ...string
 	out <- series
 }
 
-// collector reads the rooms when Collect is called. It keeps no state.
+// collector reads the packages when Collect is called. It keeps no state.
 type collector struct {
 	cfg Config
 	m   *metrics

@@ -2,7 +2,7 @@ package metrics
 
 // metrics are the names Turnout exports. The turnout_* ones are typed as they
 // should be; the haproxy_* ones carry the names, labels and type (gauge, always)
-// of the router this one replaces, so that dashboards keep working.
+// of the HAProxy router, so that dashboards keep working.
 type metrics struct {
 	build, generation, changed, routes        metric
 	requests, active, reasons                 metric

@@ -70,7 +70,7 @@ func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route)
 	}
 }
 
-// backendLabel is the word the router this one replaces has for a termination.
+// backendLabel is the word the HAProxy router has for a termination.
 func backendLabel(t routing.Termination) string {
 	switch t {
 	case routing.TermEdge:

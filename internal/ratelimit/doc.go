@@ -1,7 +1,7 @@
 // Package ratelimit counts, for one route, what each source address does: how many
 // connections it has open, how many it made within 3 seconds, how many requests it
 // sent within 10. The pipeline asks before it serves; the numbers are those of
-// the router this one replaces.
+// the HAProxy router.
 //
 // A Table belongs to a route and outlives every change of it. It is shared by all
 // loops, because the limits hold for the process and one client's connections are

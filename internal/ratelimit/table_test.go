@@ -76,7 +76,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// What was measured of the router that is replaced.
+// What was measured of the HAProxy router.
 func TestRecovery(t *testing.T) {
 	at, tab := int64(time.Hour), NewMemory(0).NewTable()
 	l := Limits{TCP: on(5)}

@@ -134,7 +134,7 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 		t.Error("an idle loop goes on waking up")
 	}
 	if trims != trimsAfter {
-		t.Errorf("rooms trimmed %d times, not %d", trims, trimsAfter)
+		t.Errorf("trimmed %d times, not %d", trims, trimsAfter)
 	}
 }
 

@@ -33,7 +33,7 @@ type Lane struct {
 	Passthrough *tunnel.Passthrough
 }
 
-// NewLane assembles the rooms of a loop.
+// NewLane assembles the packages of a loop.
 func NewLane(t testing.TB, cfg LaneConfig) *Lane {
 	t.Helper()
 	l := &Lane{Loop: cfg.Loop}

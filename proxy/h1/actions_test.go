@@ -7,8 +7,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/routing"
 	"turnout/routing/header"
 	"turnout/routing/rewrite"
@@ -191,7 +191,7 @@ func TestCaptures(t *testing.T) {
 // TestAdjustCase: names in the configured spelling towards clients always, towards
 // endpoints for routes that ask for it; values never change.
 func TestAdjustCase(t *testing.T) {
-	adjust, err := wire.NewAdjust([]string{"Host", "X-Forwarded-For", "Content-Length", "Transfer-Encoding", "Connection", "Location", "X-Trailer"})
+	adjust, err := http1.NewAdjust([]string{"Host", "X-Forwarded-For", "Content-Length", "Transfer-Encoding", "Connection", "Location", "X-Trailer"})
 	if err != nil {
 		t.Fatal(err)
 	}

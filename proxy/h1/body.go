@@ -2,8 +2,8 @@ package h1
 
 import (
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // The field lines of the codec's own.
@@ -41,7 +41,7 @@ func writeBody(c *reactor.Conn, p []byte, chunked bool) {
 		c.Write(p)
 		return
 	}
-	c.SetBuffer(wire.AppendChunkHeader(c.Buffer(), len(p)))
+	c.SetBuffer(http1.AppendChunkHeader(c.Buffer(), len(p)))
 	c.Write(p)
-	c.SetBuffer(wire.AppendChunkEnd(c.Buffer()))
+	c.SetBuffer(http1.AppendChunkEnd(c.Buffer()))
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestBlackBox is section AA: what a client of the plain port sees. Where Turnout is
-// stricter than the router it replaces, docs/differences.md has the reason.
+// stricter than the HAProxy router, docs/differences.md has the reason.
 func TestBlackBox(t *testing.T) {
 	get := func(host string) string { return "GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n" }
 	path := func(p string) string { return "GET " + p + " HTTP/1.1\r\nHost: foo.test\r\n\r\n" }

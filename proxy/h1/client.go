@@ -6,8 +6,8 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 type clientState uint8
@@ -30,7 +30,7 @@ type clientConn struct {
 	ex    *proxy.Exchange
 	rs    *response // nil while idle
 
-	adjust    wire.AdjustName // of this request, nil = names as they are
+	adjust    http1.AdjustName // of this request, nil = names as they are
 	remaining int64
 	parked    int64  // when it was put into the pool, of the loop's clock
 	before    uint64 // bytes that the system had taken before this request
@@ -150,7 +150,7 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 	case clientIdle:
 		cc.closedIdle()
 	case clientBody:
-		if cc.rs.resp.Body == wire.BodyUntilClose {
+		if cc.rs.resp.Body == http1.BodyUntilClose {
 			ex := cc.ex
 			cc.state, cc.ex = clientGone, nil
 			ex.ResponseEnd(nil)

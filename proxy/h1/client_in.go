@@ -3,8 +3,8 @@ package h1
 import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // maxInformational bounds the 1xx heads before one final response.
@@ -47,7 +47,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		return len(p), false
 	}
 	cc.answered = true
-	end, err := wire.FindHeadEnd(p, cc.searched, cc.ps.cfg.Limits)
+	end, err := http1.FindHeadEnd(p, cc.searched, cc.ps.cfg.Limits)
 	if err != nil {
 		cc.fail(proxy.FaultMalformed)
 		return len(p), false
@@ -81,7 +81,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 	}
 	ex := cc.ex
 	switch rs.resp.Body {
-	case wire.BodyNone:
+	case http1.BodyNone:
 		if rs.head.Status == 101 {
 			ex.ResponseHead(&rs.head, true)
 			if cc.state == clientHead { // refused
@@ -94,10 +94,10 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		ex.ResponseHead(&rs.head, true)
 		cc.responseEnd(more)
 		return end, cc.state == clientIdle && more
-	case wire.BodyLength:
+	case http1.BodyLength:
 		cc.remaining = rs.resp.ContentLength
-	case wire.BodyChunked:
-		rs.body.Reset(wire.ChunkLimits{})
+	case http1.BodyChunked:
+		rs.body.Reset(http1.ChunkLimits{})
 	}
 	cc.state = clientBody
 	ex.ResponseHead(&rs.head, false)
@@ -121,7 +121,7 @@ func (cc *clientConn) unasked() proxy.Fault {
 // readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
 func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 	switch cc.rs.resp.Body {
-	case wire.BodyLength:
+	case http1.BodyLength:
 		take := p[:min(int64(len(p)), cc.remaining)]
 		cc.remaining -= int64(len(take))
 		cc.ex.ResponseData(take)
@@ -129,7 +129,7 @@ func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 			cc.complete(nil, len(p) > len(take))
 		}
 		return len(take), true
-	case wire.BodyChunked:
+	case http1.BodyChunked:
 		for chunks := 0; used < len(p) && cc.state == clientBody && !cc.paused; chunks++ {
 			if chunks == turnChunks {
 				cc.ex.Reached(bound.TurnChunks)
@@ -145,10 +145,10 @@ func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 			if len(data) > 0 {
 				cc.ex.ResponseData(data)
 			}
-			if state == wire.ChunkDone && cc.state == clientBody {
+			if state == http1.ChunkDone && cc.state == clientBody {
 				cc.complete(cc.rs.body.Trailers(), len(p) > used)
 			}
-			if state == wire.ChunkMore {
+			if state == http1.ChunkMore {
 				break
 			}
 		}

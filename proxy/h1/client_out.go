@@ -1,8 +1,8 @@
 package h1
 
 import (
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // Head implements proxy.Upstream.
@@ -12,23 +12,23 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	if h.AdjustCase {
 		cc.adjust = cc.ps.cfg.Adjust
 	}
-	b = wire.AppendRequestLine(b, h.Method, h.Path, h.Query, 1)
-	b = wire.AppendFields(b, h.Fields, cc.adjust)
+	b = http1.AppendRequestLine(b, h.Method, h.Path, h.Query, 1)
+	b = http1.AppendFields(b, h.Fields, cc.adjust)
 	length := h.ContentLength
 	if end && length < 0 {
 		length = 0 // sent once more: what was to be chunked is known to be nothing
 	}
 	switch {
 	case length > 0 || (length == 0 && expectsBody(h.Method)):
-		b = wire.AppendContentLength(b, length, cc.adjust)
+		b = http1.AppendContentLength(b, length, cc.adjust)
 	case length < 0:
 		cc.chunked = true
-		b = wire.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
+		b = http1.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
 	}
 	if h.Upgrade != nil {
-		b = wire.AppendField(b, nameConnection, valueUpgrade, cc.adjust)
+		b = http1.AppendField(b, nameConnection, valueUpgrade, cc.adjust)
 	}
-	cc.c.SetBuffer(wire.AppendHeadEnd(b))
+	cc.c.SetBuffer(http1.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
 	cc.sent = end
 }
@@ -51,7 +51,7 @@ func (cc *clientConn) Body(p []byte) bool {
 // End implements proxy.Upstream.
 func (cc *clientConn) End(trailers []proxy.Field) {
 	if cc.chunked {
-		cc.c.SetBuffer(wire.AppendLastChunk(cc.c.Buffer(), trailers, cc.adjust))
+		cc.c.SetBuffer(http1.AppendLastChunk(cc.c.Buffer(), trailers, cc.adjust))
 	}
 	cc.sent = true
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // MaxErrorFile bounds an error file in bytes.
 const MaxErrorFile = 256 << 10
 
-// ParseErrorFile reads an error file of the router this one replaces: a whole HTTP
+// ParseErrorFile reads an error file of the HAProxy router: a whole HTTP
 // response, status line, fields, empty line and body, as it would be sent. Lines may
 // end in LF alone, as editors leave them. A Content-Length must be that of the body;
 // fields about the connection are left out, since it is the router's. The page owns its
@@ -26,28 +26,28 @@ func ParseErrorFile(raw []byte) (*proxy.ErrorPage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use error file: %w", err)
 	}
-	var resp wire.Response
-	if err := wire.ParseResponse(head, &resp, methodHead, wire.Limits{}); err != nil {
+	var resp http1.Response
+	if err := http1.ParseResponse(head, &resp, methodHead, http1.Limits{}); err != nil {
 		return nil, fmt.Errorf("cannot use error file: %w", err)
 	}
 	switch {
 	case resp.Status < 200 || resp.Status > 599 || resp.Status == 204 || resp.Status == 205 || resp.Status == 304:
 		return nil, fmt.Errorf("cannot use error file: status %d is not that of an answer with a body", resp.Status)
-	case resp.Body == wire.BodyChunked || fieldNamed(&resp, "transfer-encoding"):
+	case resp.Body == http1.BodyChunked || fieldNamed(&resp, "transfer-encoding"):
 		return nil, errors.New("cannot use error file: it has a Transfer-Encoding")
 	case resp.ContentLength >= 0 && resp.ContentLength != int64(len(body)):
 		return nil, fmt.Errorf("cannot use error file: Content-Length is %d, the body has %d bytes", resp.ContentLength, len(body))
 	}
 	page := &proxy.ErrorPage{Status: resp.Status, Reason: bytes.Clone(resp.Reason), Body: bytes.Clone(body)}
 	for _, f := range resp.Fields {
-		if name := string(f.Name); name != "content-length" && !wire.IsHopByHop(f.Name) {
+		if name := string(f.Name); name != "content-length" && !http1.IsHopByHop(f.Name) {
 			page.Fields = append(page.Fields, proxy.Field{Name: []byte(name), Value: bytes.Clone(f.Value)})
 		}
 	}
 	return page, nil
 }
 
-func fieldNamed(resp *wire.Response, name string) bool {
+func fieldNamed(resp *http1.Response, name string) bool {
 	for _, f := range resp.Fields {
 		if string(f.Name) == name {
 			return true

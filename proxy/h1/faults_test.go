@@ -23,7 +23,7 @@ func TestConnectFailureGoesToAnotherEndpoint(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestDeadSingleEndpoint: the router that is replaced tries for three seconds before it says so; here the answer comes at once.
+// TestDeadSingleEndpoint: the HAProxy router tries for three seconds before it says so; here the answer comes at once.
 func TestDeadSingleEndpoint(t *testing.T) {
 	r := newRig(t)
 	r.route("app", "app.test", nil, addrPort("198.51.100.98:80"))

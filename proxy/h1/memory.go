@@ -2,26 +2,26 @@ package h1
 
 import (
 	"turnout/internal/spare"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // request is the memory of one request: its head's bytes and everything parsed
 // from them. An idle connection holds none.
 type request struct {
 	bytes     headBytes
-	req       wire.Request
+	req       http1.Request
 	head      proxy.Head
-	body      wire.ChunkDecoder
+	body      http1.ChunkDecoder
 	remaining int64 // body bytes still to come, with Content-Length
 }
 
 // response is the same for an endpoint's answer.
 type response struct {
 	bytes headBytes
-	resp  wire.Response
+	resp  http1.Response
 	head  proxy.Head
-	body  wire.ChunkDecoder
+	body  http1.ChunkDecoder
 }
 
 // keptHead is how large a head each message has memory for; larger ones are lent it.
@@ -62,8 +62,8 @@ func (b *headBytes) release(large *spare.List[largeHead]) {
 }
 
 // parse copies one complete head and parses it.
-func (r *request) parse(p []byte, large *spare.List[largeHead], lim wire.Limits) error {
-	if err := wire.ParseRequest(r.bytes.copy(p, large), &r.req, lim); err != nil {
+func (r *request) parse(p []byte, large *spare.List[largeHead], lim http1.Limits) error {
+	if err := http1.ParseRequest(r.bytes.copy(p, large), &r.req, lim); err != nil {
 		return err
 	}
 	q := &r.req
@@ -75,8 +75,8 @@ func (r *request) parse(p []byte, large *spare.List[largeHead], lim wire.Limits)
 }
 
 // parse copies one complete head and parses it as the answer to method.
-func (r *response) parse(p, method []byte, large *spare.List[largeHead], lim wire.Limits) error {
-	if err := wire.ParseResponse(r.bytes.copy(p, large), &r.resp, method, lim); err != nil {
+func (r *response) parse(p, method []byte, large *spare.List[largeHead], lim http1.Limits) error {
+	if err := http1.ParseResponse(r.bytes.copy(p, large), &r.resp, method, lim); err != nil {
 		return err
 	}
 	s := &r.resp

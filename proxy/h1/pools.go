@@ -8,17 +8,17 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // PoolsConfig is what Pools need; Loop is required.
 type PoolsConfig struct {
 	Loop   *reactor.Loop
-	Limits wire.Limits // zero: the codec's defaults
+	Limits http1.Limits // zero: the codec's defaults
 	// Adjust spells the field names of requests that ask for it; nil leaves them
 	// lower-case.
-	Adjust wire.AdjustName
+	Adjust http1.AdjustName
 	// Secure starts TLS for HTTP/1.1 on a fresh connection to an endpoint and calls
 	// done on the loop, once. nil: endpoints behind TLS cannot be reached.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))

@@ -8,8 +8,8 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testrig"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/routing"
 )
 
@@ -39,7 +39,7 @@ func newRigOn(t *testing.T, n *reactor.Network) *rig { return newRigWith(t, n, r
 // rigConfig is what of a router is not the same for all tests.
 type rigConfig struct {
 	worker func(*proxy.Config)
-	adjust wire.AdjustName
+	adjust http1.AdjustName
 
 	ignoreProbes, dontLogNull bool
 

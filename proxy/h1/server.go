@@ -5,8 +5,8 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/proxy/register"
 )
 
@@ -14,9 +14,9 @@ import (
 type ServerConfig struct {
 	Loop   *reactor.Loop
 	Worker *proxy.Worker
-	Limits wire.Limits // zero: the codec's defaults
+	Limits http1.Limits // zero: the codec's defaults
 	// Adjust spells the field names of responses; nil leaves them lower-case.
-	Adjust wire.AdjustName
+	Adjust http1.AdjustName
 	// IgnoreProbes closes a connection that never sent a byte without a 408, and
 	// DontLogNull leaves it out of the log: load balancers connect to see that it works.
 	IgnoreProbes, DontLogNull bool
@@ -31,8 +31,8 @@ type ServerConfig struct {
 type Server struct {
 	loop         *reactor.Loop
 	worker       *proxy.Worker
-	limits       wire.Limits
-	adjust       wire.AdjustName
+	limits       http1.Limits
+	adjust       http1.AdjustName
 	http2        func(c *reactor.Conn, client proxy.Client) reactor.Handler
 	timeouts     *proxy.Timeouts
 	requests     spare.List[request]

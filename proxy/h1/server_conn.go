@@ -6,8 +6,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/proxy/register"
 )
 
@@ -71,7 +71,7 @@ const (
 // finish closes after what has been written. The client may be in the middle of a request.
 func (sc *serverConn) finish() {
 	most := int64(mostUnannounced)
-	if rq := sc.rq; rq != nil && sc.phase == phaseBody && rq.req.Body == wire.BodyLength {
+	if rq := sc.rq; rq != nil && sc.phase == phaseBody && rq.req.Body == http1.BodyLength {
 		most = min(max(most, rq.remaining), mostAnnounced)
 	}
 	sc.phase = phaseGone

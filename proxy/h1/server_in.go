@@ -5,8 +5,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 )
 
 // prefaceHead is the part of HTTP/2's preface that looks like a request head.
@@ -70,11 +70,11 @@ func (sc *serverConn) mayBegin() bool {
 // readHead looks for a complete head; ok is false when more bytes are needed.
 func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	s := sc.s
-	if used = wire.SkipEmptyLines(p); used > 0 {
+	if used = http1.SkipEmptyLines(p); used > 0 {
 		sc.searched = 0 // it may have been half of one
 		return used, true
 	}
-	end, err := wire.FindHeadEnd(p, int(sc.searched), s.limits)
+	end, err := http1.FindHeadEnd(p, int(sc.searched), s.limits)
 	if err != nil {
 		sc.reject(err)
 		return len(p), true
@@ -109,11 +109,11 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	sc.closing = !rq.req.KeepAlive
 	none := false
 	switch rq.req.Body {
-	case wire.BodyLength:
+	case http1.BodyLength:
 		sc.phase, rq.remaining = phaseBody, rq.req.ContentLength
-	case wire.BodyChunked:
+	case http1.BodyChunked:
 		sc.phase = phaseBody
-		rq.body.Reset(wire.ChunkLimits{})
+		rq.body.Reset(http1.ChunkLimits{})
 	default:
 		sc.phase, none = phaseWait, true
 	}
@@ -133,7 +133,7 @@ func (sc *serverConn) handOver() {
 
 // readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
 func (sc *serverConn) readBody(p []byte) (used int, more bool) {
-	if sc.rq.req.Body == wire.BodyLength {
+	if sc.rq.req.Body == http1.BodyLength {
 		rq := sc.rq
 		take := p[:min(int64(len(p)), rq.remaining)]
 		rq.remaining -= int64(len(take))
@@ -158,10 +158,10 @@ func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 		if len(data) > 0 {
 			sc.ex.RequestData(data)
 		}
-		if state == wire.ChunkDone && sc.phase == phaseBody {
+		if state == http1.ChunkDone && sc.phase == phaseBody {
 			sc.requestEnd()
 		}
-		if state == wire.ChunkMore {
+		if state == http1.ChunkMore {
 			break
 		}
 	}
@@ -171,7 +171,7 @@ func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 func (sc *serverConn) requestEnd() {
 	sc.phase = phaseWait
 	var trailers []proxy.Field
-	if sc.rq.req.Body == wire.BodyChunked {
+	if sc.rq.req.Body == http1.BodyChunked {
 		trailers = sc.rq.body.Trailers()
 	}
 	sc.ex.RequestEnd(trailers)
@@ -182,7 +182,7 @@ func (sc *serverConn) requestEnd() {
 
 // verdict is the status and the stable word of a broken rule.
 func verdict(err error) (status int, detail string) {
-	var we *wire.Error
+	var we *http1.Error
 	if errors.As(err, &we) {
 		return we.Status, we.Reason
 	}

@@ -4,31 +4,31 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/wire/http1"
 	"turnout/proxy"
-	"turnout/proxy/h1/wire"
 	"turnout/proxy/tunnel"
 )
 
 // Informational implements proxy.Downstream.
 func (sc *serverConn) Informational(h *proxy.Head) {
-	b := wire.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
-	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
+	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
+	sc.c.SetBuffer(http1.AppendHeadEnd(b))
 }
 
 // Head implements proxy.Downstream.
 func (sc *serverConn) Head(h *proxy.Head, end bool) {
-	b := wire.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
+	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
+	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	switch {
 	case h.Status == 204 || h.Status < 200:
 		// No framing fields at all (RFC 9110 section 8.6).
 	case h.ContentLength >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
-		b = wire.AppendContentLength(b, h.ContentLength, sc.s.adjust)
+		b = http1.AppendContentLength(b, h.ContentLength, sc.s.adjust)
 	case end:
 	case sc.rq.req.Minor > 0:
 		sc.chunked = true
-		b = wire.AppendField(b, nameTransferEncoding, valueChunked, sc.s.adjust)
+		b = http1.AppendField(b, nameTransferEncoding, valueChunked, sc.s.adjust)
 	default: // HTTP/1.0 knows no chunks (RFC 9112 section 6.1)
 		sc.untilEnd, sc.closing = true, true
 	}
@@ -36,11 +36,11 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 		sc.closing = true
 	}
 	if sc.closing {
-		b = wire.AppendField(b, nameConnection, valueClose, sc.s.adjust)
+		b = http1.AppendField(b, nameConnection, valueClose, sc.s.adjust)
 	} else if sc.rq.req.Minor == 0 {
-		b = wire.AppendField(b, nameConnection, valueKeepAlive, sc.s.adjust)
+		b = http1.AppendField(b, nameConnection, valueKeepAlive, sc.s.adjust)
 	}
-	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+	sc.c.SetBuffer(http1.AppendHeadEnd(b))
 	if end {
 		sc.responseEnd()
 	}
@@ -55,7 +55,7 @@ func (sc *serverConn) Body(p []byte) bool {
 // End implements proxy.Downstream.
 func (sc *serverConn) End(trailers []proxy.Field) {
 	if sc.chunked {
-		sc.c.SetBuffer(wire.AppendLastChunk(sc.c.Buffer(), trailers, sc.s.adjust))
+		sc.c.SetBuffer(http1.AppendLastChunk(sc.c.Buffer(), trailers, sc.s.adjust))
 	}
 	sc.responseEnd()
 }
@@ -106,10 +106,10 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	if !ok {
 		return nil
 	}
-	b := wire.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
-	b = wire.AppendFields(b, h.Fields, sc.s.adjust)
-	b = wire.AppendField(b, nameConnection, valueUpgrade, sc.s.adjust)
-	sc.c.SetBuffer(wire.AppendHeadEnd(b))
+	b := http1.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
+	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
+	b = http1.AppendField(b, nameConnection, valueUpgrade, sc.s.adjust)
+	sc.c.SetBuffer(http1.AppendHeadEnd(b))
 	sc.phase, sc.ex = phaseGone, nil
 	sc.timer.Stop()
 	sc.recycle()
@@ -137,11 +137,11 @@ func (sc *serverConn) refuse(status int, detail string) {
 func (sc *serverConn) local(status int) {
 	body, media := proxy.Page(status)
 	adjust := sc.s.adjust
-	b := wire.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
-	b = wire.AppendContentLength(b, int64(len(body)), adjust)
-	b = wire.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
-	b = wire.AppendField(b, []byte("content-type"), []byte(media), adjust)
-	b = wire.AppendField(b, nameConnection, valueClose, adjust)
-	sc.c.SetBuffer(append(wire.AppendHeadEnd(b), body...))
+	b := http1.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
+	b = http1.AppendContentLength(b, int64(len(body)), adjust)
+	b = http1.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
+	b = http1.AppendField(b, []byte("content-type"), []byte(media), adjust)
+	b = http1.AppendField(b, nameConnection, valueClose, adjust)
+	sc.c.SetBuffer(append(http1.AppendHeadEnd(b), body...))
 	sc.finish()
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/proxy/h2/wire"
+	"turnout/internal/wire/h2frame"
 )
 
 // alive is what a connection knows of its endpoint's health. A connection with streams is looked at four times in each connect
@@ -58,7 +58,7 @@ func (cc *clientConn) look() {
 	now, s := cc.ps.cfg.Loop.Now(), &cc.session
 	tick := int64(cc.pool.tick())
 	for len(cc.unended) > 0 && now-cc.unended[0].since >= tick {
-		cc.unended[0].reset(wire.Cancel)
+		cc.unended[0].reset(h2frame.Cancel)
 	}
 	if cc.state != clientReady {
 		return
@@ -109,7 +109,7 @@ func (cc *clientConn) lost() {
 // nothing to reset it for. It is waited for until the next look.
 func (cc *clientConn) linger(st *clientStream) {
 	if len(cc.unended) >= maxUnended {
-		st.reset(wire.Cancel)
+		st.reset(h2frame.Cancel)
 		return
 	}
 	st.since = max(cc.ps.cfg.Loop.Now(), 1)

@@ -6,8 +6,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
 )
 
 type clientState uint8
@@ -18,15 +18,15 @@ const (
 	clientGone
 )
 
-// clientConn is one connection to an endpoint. It implements reactor.Handler and session.Host.
+// clientConn is one connection to an endpoint. It implements reactor.Handler and h2session.Host.
 type clientConn struct {
 	ps       *Pools
 	pool     *pool
 	serial   uint64 // of the pool's connections, from 1 on
 	c        *reactor.Conn
 	timer    *reactor.Timer
-	session  session.Session
-	turn     func() // session.Turn, made once
+	session  h2session.Session
+	turn     func() // h2session.Turn, made once
 	state    clientState
 	used     bool   // a request has been sent
 	answered bool   // and a head has come, to any
@@ -38,10 +38,10 @@ type clientConn struct {
 	alive
 }
 
-// Open implements session.Host; a server opens no streams.
-func (cc *clientConn) Open() *session.Stream { panic("BUG: a stream of the server's") }
+// Open implements h2session.Host; a server opens no streams.
+func (cc *clientConn) Open() *h2session.Stream { panic("BUG: a stream of the server's") }
 
-// Wake implements session.Host.
+// Wake implements h2session.Host.
 func (cc *clientConn) Wake() { cc.c.AtTurnEnd(cc.turn) }
 
 // Connected implements reactor.Handler.
@@ -116,10 +116,10 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 	}
 	n := cc.session.Receive(p, cc.heard)
 	switch cc.session.Waits() {
-	case session.WaitTurn:
+	case h2session.WaitTurn:
 		cc.ps.cfg.Bounds.Reached(bound.TurnAnswers)
 		cc.c.Yield()
-	case session.WaitFrames:
+	case h2session.WaitFrames:
 		cc.ps.cfg.Bounds.Reached(bound.TurnFrames)
 		cc.c.Yield()
 	}

@@ -3,18 +3,18 @@ package h2
 import (
 	"slices"
 
+	"turnout/internal/wire/h2frame"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
-	"turnout/proxy/h2/wire"
 )
 
 // maxInformational bounds the 1xx heads before one final response.
 const maxInformational = 16
 
-// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and session.Sink towards the session; Pause
+// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and h2session.Sink towards the session; Pause
 // and Resume are those of the embedded Stream.
 type clientStream struct {
-	session.Stream
+	h2session.Stream
 	cc       *clientConn
 	ex       *proxy.Exchange // nil when the response is complete or given up
 	head     proxy.Head
@@ -39,14 +39,14 @@ func (st *clientStream) Head(h *proxy.Head, end bool) {
 			break
 		}
 	}
-	b := wire.AppendRequestLine(st.BeginHead(), h.Method, cc.pool.endpoint.TLS() != nil, authority, h.Path, h.Query)
+	b := h2frame.AppendRequestLine(st.BeginHead(), h.Method, cc.pool.endpoint.TLS() != nil, authority, h.Path, h.Query)
 	for i := range h.Fields {
 		if string(h.Fields[i].Name) != "host" {
-			b = wire.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
+			b = h2frame.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
 		}
 	}
 	if h.ContentLength > 0 || h.ContentLength == 0 && !end {
-		b = wire.AppendContentLength(b, h.ContentLength)
+		b = h2frame.AppendContentLength(b, h.ContentLength)
 	}
 	st.EndHead(b, end)
 }
@@ -70,7 +70,7 @@ func (st *clientStream) Abort() {
 		st.cc.ps.recycle(st)
 		return
 	}
-	st.reset(wire.Cancel)
+	st.reset(h2frame.Cancel)
 }
 
 // TimedOut implements proxy.Timed.
@@ -81,20 +81,20 @@ func (st *clientStream) TimedOut() {
 }
 
 // reset is Reset, counted.
-func (st *clientStream) reset(code wire.Code) {
+func (st *clientStream) reset(code h2frame.Code) {
 	st.cc.resets++
 	st.Reset(code)
 }
 
-// OnHead implements session.Sink.
-func (st *clientStream) OnHead(_ wire.Fault, end bool) {
+// OnHead implements h2session.Sink.
+func (st *clientStream) OnHead(_ h2frame.Fault, end bool) {
 	b := &st.Block
 	st.answered = true
 	st.cc.came()
 	st.head = proxy.Head{Status: b.Status, Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength}
 	if b.Status < 200 {
 		if st.informed++; st.informed > maxInformational {
-			st.reset(wire.EnhanceYourCalm)
+			st.reset(h2frame.EnhanceYourCalm)
 			return
 		}
 		st.ex.ResponseInformational(&st.head)
@@ -103,7 +103,7 @@ func (st *clientStream) OnHead(_ wire.Fault, end bool) {
 	bodyless := st.headOnly || b.Status == 204 || b.Status == 304 // RFC 9110 section 6.4.1
 	if end && !bodyless {
 		if b.ContentLength > 0 { // RFC 9113 section 8.1.1
-			st.reset(wire.ProtocolError)
+			st.reset(h2frame.ProtocolError)
 			return
 		}
 		st.head.ContentLength = 0
@@ -126,22 +126,22 @@ func (st *clientStream) stop(cc *clientConn) {
 	case st.Ended():
 		cc.linger(st)
 	default:
-		st.reset(wire.Cancel)
+		st.reset(h2frame.Cancel)
 	}
 }
 
-// OnData implements session.Sink.
+// OnData implements h2session.Sink.
 func (st *clientStream) OnData(p []byte) {
 	st.cc.came()
 	switch {
 	case st.ex != nil:
 		st.ex.ResponseData(p)
 	case st.since != 0:
-		st.reset(wire.Cancel) // it was to end
+		st.reset(h2frame.Cancel) // it was to end
 	}
 }
 
-// OnEnd implements session.Sink.
+// OnEnd implements h2session.Sink.
 func (st *clientStream) OnEnd(trailers []proxy.Field) {
 	if ex, cc := st.ex, st.cc; ex != nil {
 		st.ex = nil
@@ -152,21 +152,21 @@ func (st *clientStream) OnEnd(trailers []proxy.Field) {
 	}
 }
 
-// OnDrained implements session.Sink.
+// OnDrained implements h2session.Sink.
 func (st *clientStream) OnDrained() {
 	if st.ex != nil {
 		st.ex.UpstreamDrained()
 	}
 }
 
-// OnClosed implements session.Sink.
-func (st *clientStream) OnClosed(code wire.Code, refused bool) {
+// OnClosed implements h2session.Sink.
+func (st *clientStream) OnClosed(code h2frame.Code, refused bool) {
 	cc, ex := st.cc, st.ex
 	f := proxy.FaultReset
 	switch err := cc.session.Err(); {
 	case refused:
 		f = proxy.FaultUnprocessed
-	case err != nil && code == wire.Cancel: // the connection is gone
+	case err != nil && code == h2frame.Cancel: // the connection is gone
 		switch {
 		case st.answered:
 		case cc.vanished:
@@ -176,9 +176,9 @@ func (st *clientStream) OnClosed(code wire.Code, refused bool) {
 		default:
 			f = proxy.FaultUnanswered
 		}
-	case code == wire.Cancel:
+	case code == h2frame.Cancel:
 		f = proxy.FaultCanceled
-	case code != wire.NoError && code != wire.InternalError:
+	case code != h2frame.NoError && code != h2frame.InternalError:
 		f = proxy.FaultMalformed
 	}
 	if st.since != 0 {

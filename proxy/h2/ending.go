@@ -5,8 +5,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/h2frame"
 	"turnout/proxy"
-	"turnout/proxy/h2/wire"
 )
 
 // Streams whose exchange has ended stay for one of two reasons: the client has not taken the whole answer, or it has not
@@ -114,12 +114,12 @@ func (sc *serverConn) endOver() {
 	now := sc.s.loop.Now()
 	for st := sc.early.first; st != nil && now-st.ending.since >= int64(earlyTime); st = sc.early.first {
 		sc.s.worker.Reached(bound.EarlyAnswer)
-		st.Reset(wire.NoError)
+		st.Reset(h2frame.NoError)
 	}
 	for st := sc.slow.first; st != nil && now-st.ending.since >= int64(sc.s.timeouts.Client); st = sc.slow.first {
 		taken, _ := st.Progress()
 		if taken == st.ending.taken {
-			st.Reset(wire.Cancel)
+			st.Reset(h2frame.Cancel)
 			continue
 		}
 		sc.slow.remove(st)

@@ -5,7 +5,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
-	"turnout/proxy/h2/session"
+	"turnout/internal/wire/h2session"
 )
 
 // Data implements reactor.Handler. What a client makes the router queue, whoever answers it, is bounded: nothing more is taken
@@ -25,15 +25,15 @@ func (sc *serverConn) Data(c *reactor.Conn, p []byte) int {
 		return n
 	}
 	switch s.Waits() {
-	case session.WaitOutput:
+	case h2session.WaitOutput:
 		sc.s.worker.Reached(bound.OutputHTTP2)
 		sc.stalled = true
 		c.PauseUntilFailure() // requests of a client that is gone mean nothing
 		sc.watchOutput()
-	case session.WaitTurn:
+	case h2session.WaitTurn:
 		sc.s.worker.Reached(bound.TurnRequests)
 		c.Yield()
-	case session.WaitFrames:
+	case h2session.WaitFrames:
 		sc.s.worker.Reached(bound.TurnFrames)
 		c.Yield()
 	}

@@ -8,8 +8,8 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
 )
 
 // PoolsConfig is what Pools need; Loop and HTTP1 are required.
@@ -49,7 +49,7 @@ type HTTP1 interface {
 // one for many while HTTP/2 may come of it, one for each otherwise.
 type Pools struct {
 	cfg     PoolsConfig
-	session session.Config
+	session h2session.Config
 	byID    []*pool // by Endpoint.ID
 	waiting map[*proxy.Exchange]*waiter
 	free    spare.List[clientStream]
@@ -89,7 +89,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 256
 	}
-	ps := &Pools{cfg: cfg, session: session.Config{Client: true, TurnHeads: proxy.TurnAnswers, Buffers: &session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
+	ps := &Pools{cfg: cfg, session: h2session.Config{Client: true, TurnHeads: proxy.TurnAnswers, Buffers: &h2session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
 	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)

@@ -7,8 +7,8 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
 	"turnout/proxy/register"
 )
 
@@ -23,7 +23,7 @@ type Server struct {
 	loop     *reactor.Loop
 	worker   *proxy.Worker
 	timeouts *proxy.Timeouts
-	session  session.Config
+	session  h2session.Config
 	free     spare.List[serverStream]
 	conns    register.Register[serverConn, *serverConn]
 }
@@ -35,7 +35,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: session.Config{Connect: true, TurnHeads: proxy.TurnRequests, Buffers: &session.Buffers{}},
+		session: h2session.Config{Connect: true, TurnHeads: proxy.TurnRequests, Buffers: &h2session.Buffers{}},
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)
@@ -102,15 +102,15 @@ func (s *Server) recycle(st *serverStream) {
 	s.free.Put(st)
 }
 
-// serverConn is one client connection. It implements reactor.Handler and session.Host.
+// serverConn is one client connection. It implements reactor.Handler and h2session.Host.
 type serverConn struct {
 	s       *Server
 	c       *reactor.Conn
 	links   register.Links[serverConn]
 	timer   *reactor.Timer
 	client  proxy.Client
-	session session.Session
-	turn    func() // session.Turn, made once
+	session h2session.Session
+	turn    func() // h2session.Turn, made once
 
 	idleSince int64          // when the last stream ended, or the client took something after that, of the loop's clock
 	moved     uint64         // bytes the client had taken when that was last looked at
@@ -133,10 +133,10 @@ type serverConn struct {
 // Links implements register.Linked.
 func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
 
-// Open implements session.Host.
-func (sc *serverConn) Open() *session.Stream { return &sc.s.stream(sc).Stream }
+// Open implements h2session.Host.
+func (sc *serverConn) Open() *h2session.Stream { return &sc.s.stream(sc).Stream }
 
-// Wake implements session.Host.
+// Wake implements h2session.Host.
 func (sc *serverConn) Wake() { sc.c.AtTurnEnd(sc.turn) }
 
 // Held implements reactor.Holder.
@@ -152,7 +152,7 @@ func (sc *serverConn) settle() {
 		return
 	}
 	if err := s.Err(); err != nil {
-		if err.Reason == session.ReasonResets {
+		if err.Reason == h2session.ReasonResets {
 			sc.s.worker.Reached(bound.ClientResets)
 		}
 		sc.s.worker.Broken(&sc.client, err.Flood(), err.Reason)

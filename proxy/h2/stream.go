@@ -1,15 +1,15 @@
 package h2
 
 import (
+	"turnout/internal/wire/h2frame"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
-	"turnout/proxy/h2/wire"
 )
 
-// serverStream is one request of a client connection and its answer. It implements session.Sink towards the session and
+// serverStream is one request of a client connection and its answer. It implements h2session.Sink towards the session and
 // proxy.Downstream towards the pipeline; Pause and Resume are those of the embedded Stream.
 type serverStream struct {
-	session.Stream
+	h2session.Stream
 	sc   *serverConn
 	ex   *proxy.Exchange // nil before and after the exchange
 	head proxy.Head
@@ -20,10 +20,10 @@ type serverStream struct {
 	ending endingLinks
 }
 
-// OnHead implements session.Sink: a request begins.
-func (st *serverStream) OnHead(f wire.Fault, end bool) {
+// OnHead implements h2session.Sink: a request begins.
+func (st *serverStream) OnHead(f h2frame.Fault, end bool) {
 	sc := st.sc
-	if f != wire.FaultNone {
+	if f != h2frame.FaultNone {
 		sc.s.worker.Rejected(&sc.client, f.Status(), f.Reason())
 		st.local(f.Status())
 		return
@@ -56,7 +56,7 @@ func (st *serverStream) OnHead(f wire.Fault, end bool) {
 	st.ex.Request(&st.head, end)
 }
 
-// OnData implements session.Sink.
+// OnData implements h2session.Sink.
 func (st *serverStream) OnData(p []byte) {
 	switch {
 	case st.tunnel != nil:
@@ -66,7 +66,7 @@ func (st *serverStream) OnData(p []byte) {
 	}
 }
 
-// OnEnd implements session.Sink.
+// OnEnd implements h2session.Sink.
 func (st *serverStream) OnEnd(trailers []proxy.Field) {
 	switch {
 	case st.tunnel != nil:
@@ -76,7 +76,7 @@ func (st *serverStream) OnEnd(trailers []proxy.Field) {
 	}
 }
 
-// OnDrained implements session.Sink.
+// OnDrained implements h2session.Sink.
 func (st *serverStream) OnDrained() {
 	switch {
 	case st.tunnel != nil:
@@ -86,15 +86,15 @@ func (st *serverStream) OnDrained() {
 	}
 }
 
-// OnClosed implements session.Sink.
-func (st *serverStream) OnClosed(code wire.Code, _ bool) {
+// OnClosed implements h2session.Sink.
+func (st *serverStream) OnClosed(code h2frame.Code, _ bool) {
 	sc := st.sc
 	sc.unlist(st)
 	if ex := st.ex; ex != nil {
 		st.ex = nil
 		f := proxy.FaultReset
 		switch code {
-		case wire.ProtocolError, wire.FlowControlError, wire.StreamClosed, wire.CompressionError, wire.FrameSizeError:
+		case h2frame.ProtocolError, h2frame.FlowControlError, h2frame.StreamClosed, h2frame.CompressionError, h2frame.FrameSizeError:
 			f = proxy.FaultMalformed
 		}
 		switch {
@@ -117,10 +117,10 @@ func (st *serverStream) OnClosed(code wire.Code, _ bool) {
 // local answers a request that never became an exchange.
 func (st *serverStream) local(status int) {
 	body, media := proxy.Page(status)
-	b := wire.AppendStatus(st.BeginHead(), status)
-	b = wire.AppendContentLength(b, int64(len(body)))
-	b = wire.AppendField(b, []byte("cache-control"), []byte("no-cache"))
-	b = wire.AppendField(b, []byte("content-type"), []byte(media))
+	b := h2frame.AppendStatus(st.BeginHead(), status)
+	b = h2frame.AppendContentLength(b, int64(len(body)))
+	b = h2frame.AppendField(b, []byte("cache-control"), []byte("no-cache"))
+	b = h2frame.AppendField(b, []byte("content-type"), []byte(media))
 	if string(st.Block.Method) == "HEAD" {
 		st.EndHead(b, true)
 		return
@@ -137,9 +137,9 @@ func (st *serverStream) Informational(h *proxy.Head) {
 
 // appendHead encodes status and fields of a response.
 func appendHead(b []byte, h *proxy.Head) []byte {
-	b = wire.AppendStatus(b, h.Status)
+	b = h2frame.AppendStatus(b, h.Status)
 	for i := range h.Fields {
-		b = wire.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
+		b = h2frame.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
 	}
 	return b
 }
@@ -149,7 +149,7 @@ func (st *serverStream) Head(h *proxy.Head, end bool) {
 	b := appendHead(st.BeginHead(), h)
 	none := end && h.HTTP2 && h.ContentLength == 0        // END_STREAM says it, as it did to this side
 	if h.ContentLength >= 0 && h.Status != 204 && !none { // also what HEAD and 304 declare (RFC 9110 section 8.6)
-		b = wire.AppendContentLength(b, h.ContentLength)
+		b = h2frame.AppendContentLength(b, h.ContentLength)
 	}
 	if end {
 		st.ex = nil
@@ -170,10 +170,10 @@ func (st *serverStream) End(trailers []proxy.Field) {
 // Abort implements proxy.Downstream.
 func (st *serverStream) Abort(f proxy.Fault) {
 	st.ex = nil
-	code := wire.InternalError
+	code := h2frame.InternalError
 	switch f {
 	case proxy.FaultTimeout, proxy.FaultStalled, proxy.FaultShutdown, proxy.FaultRefused, proxy.FaultCanceled: // not REFUSED_STREAM, which asks to try again
-		code = wire.Cancel
+		code = h2frame.Cancel
 	}
 	st.Reset(code)
 }

@@ -5,8 +5,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/h2session"
 	"turnout/proxy"
-	"turnout/proxy/h2/session"
 )
 
 // TestTurnOfAnswers: a pod that answers many requests at once has a few of its answers relayed in each turn, and requests of
@@ -98,7 +98,7 @@ func TestTurnOfFrames(t *testing.T) {
 				other.get(1, "/")
 				other.run()
 				other.want(1, 200, "x")
-				if most := 4 * session.MostFrames * len("123456789x"); during > most {
+				if most := 4 * h2session.MostFrames * len("123456789x"); during > most {
 					t.Errorf("seed %d: %d bytes of the flood came before the other request, want at most %d", seed, during, most)
 				}
 				if n := arrived(); n != frames {

@@ -8,8 +8,8 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/h2frame"
 	"turnout/proxy"
-	"turnout/proxy/h2/wire"
 	"turnout/proxy/tunnel"
 )
 
@@ -175,9 +175,9 @@ func (t *streamTunnel) expire(halfClosed bool) {
 		t.reached(bound.TunnelFin)
 	}
 	if t.st != nil {
-		code := wire.Cancel
+		code := h2frame.Cancel
 		if t.podEnded && t.st.Waiting() == 0 {
-			code = wire.NoError // what the endpoint had to say is complete
+			code = h2frame.NoError // what the endpoint had to say is complete
 		}
 		t.st.Reset(code)
 	}
@@ -267,12 +267,12 @@ func (t *streamTunnel) Closed(*reactor.Conn, error) {
 		st.tunnel = nil
 		switch {
 		case !t.podEnded:
-			st.Reset(wire.Cancel)
+			st.Reset(h2frame.Cancel)
 		case st.Waiting() > 0: // the client is given the time it has for the end of an answer
 			st.Halves = false
 			st.sc.awaitTaken(st)
 		default:
-			st.Reset(wire.NoError)
+			st.Reset(h2frame.NoError)
 		}
 	}
 	t.done()

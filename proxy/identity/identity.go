@@ -1,7 +1,7 @@
 // Package identity says to endpoints who the client of a TLS connection is: the X-SSL-* fields, made once per connection
 // from the certificate that the handshake verified, and the verdict of the subject filter.
 //
-// The texts are those of HAProxy, which the router this one replaces is made of: ssl_c_s_dn, ssl_c_serial and the like.
+// The texts are those of HAProxy, which the HAProxy router is made of: ssl_c_s_dn, ssl_c_serial and the like.
 package identity
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Identity is what is known of the client of one connection. It is shared by all requests of the connection; nobody

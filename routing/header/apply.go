@@ -3,7 +3,7 @@ package header
 import (
 	"encoding/base64"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Budget bounds what the actions on one message may make and do, whatever their lists say. Apply counts it down.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // TestWhatAMessageMayCost: however a list multiplies what a message brings, it ends within the room and the work.

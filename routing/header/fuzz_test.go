@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 const tokenModel = `%%|%(?:\{([+-]?[QXE](?:,[+-]?[QXE])*)\})?\[(ssl_c_der|req\.hdr\(([A-Za-z0-9-]+)\))((?:,(?:lower|base64))*)\]|[^%\x00-\x1f\x7f]`

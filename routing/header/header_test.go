@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // fields makes a list of "name: value" lines.

@@ -10,7 +10,7 @@ package rewrite
 import (
 	"strings"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // Rule is a compiled rewrite-target. It is immutable and may be shared.
@@ -52,8 +52,7 @@ func Compile(path, target string) *Rule {
 // quote stands for a single quote that is kept, while Sanitize removes the others.
 const quote = '\x00'
 
-// Sanitize turns a target into the replacement text, in the order of the router this
-// one replaces: a comment ends it; quotes that no backslash escapes go, others stay; odd
+// Sanitize turns a target into the replacement text, in the order of the HAProxy router: a comment ends it; quotes that no backslash escapes go, others stay; odd
 // runs of "%" are doubled (a pair is one "%"); a lone backslash goes and pairs become
 // one. Unless there was a comment, a reference to the rest of the path is appended.
 func Sanitize(target string) string {
@@ -189,7 +188,7 @@ func split(s string) []part {
 }
 
 // escape percent-encodes what cannot stand in a request target (RFC 9112 section 3.2):
-// blanks, controls, "#" and what is not ASCII. The router this one replaces sends some of
+// blanks, controls, "#" and what is not ASCII. The HAProxy router sends some of
 // them as they are, which no server understands.
 func escape(text []byte) []byte {
 	const hexDigits = "0123456789ABCDEF"

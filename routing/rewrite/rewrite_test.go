@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/proxy/field"
+	"turnout/internal/wire/field"
 )
 
 // TestSanitize is section D.1. A single quote that is kept is written '\” there, for

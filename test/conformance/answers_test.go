@@ -146,8 +146,8 @@ func TestEveryAnswer(t *testing.T) {
 		}
 	}
 	for reason, place := range elsewhere {
-		room, name, _ := strings.Cut(place, ": ")
-		if !hasTest(t, filepath.Join("..", "..", filepath.FromSlash(room)), name) {
+		tree, name, _ := strings.Cut(place, ": ")
+		if !hasTest(t, filepath.Join("..", "..", filepath.FromSlash(tree)), name) {
 			t.Errorf("%s: there is no %s", reason, place)
 		}
 	}

@@ -55,10 +55,10 @@ func TestAttacksAreDocumented(t *testing.T) {
 	}
 }
 
-// hasTest reports that a room has a test.
-func hasTest(t *testing.T, room, name string) bool {
+// hasTest reports that a package has a test.
+func hasTest(t *testing.T, tree, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(room, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(tree, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type lane struct {
 	server *h1.Server
 }
 
-// newLane assembles the rooms of a loop.
+// newLane assembles the packages of a loop.
 func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.AccessLog, change []func(*proxy.Config)) *lane {
 	t.Helper()
 	l := &lane{}

@@ -38,7 +38,7 @@ var (
 	halfReply = []reply{{data: []byte("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")}}
 )
 
-// waits are the time limits of the router that is replaced, with the answer each has. Those of TLS, of passthrough and of the
+// waits are the time limits of the HAProxy router, with the answer each has. Those of TLS, of passthrough and of the
 // queue are tested where they are: tlsmux TestInspectDelay, proxy/tunnel TestOpeningTunnelEnds.
 func waits() []wait {
 	own := func(p *routing.Policy) { p.ServerTimeout, p.TunnelTimeout = 2*time.Second, 8*time.Second }

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"turnout/internal/wholepem"
+	"turnout/internal/strictpem"
 )
 
 // Bundle is a set of authorities. It is read-only once made.
@@ -27,7 +27,7 @@ type Bundle struct {
 // error, and so is a bundle of which nothing is left.
 func ParseBundle(text []byte) (*Bundle, error) {
 	b := &Bundle{anchors: x509.NewCertPool(), roots: x509.NewCertPool(), subject: map[string][]*x509.Certificate{}}
-	blocks, err := wholepem.Decode(text)
+	blocks, err := strictpem.Decode(text)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (b *Bundle) Digest() [sha256.Size]byte { return b.digest }
 // to be completed: see Trust.Verify.
 func (b *Bundle) Pool() *x509.CertPool { return b.anchors }
 
-// sort finds the roots and what leads to them: OpenSSL, which the router this one replaces verifies with, trusts no
+// sort finds the roots and what leads to them: OpenSSL, which the HAProxy router verifies with, trusts no
 // authority below a root that it does not have.
 func (b *Bundle) sort() {
 	leads := map[*x509.Certificate]bool{} // also stops circles

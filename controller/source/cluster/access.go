@@ -22,7 +22,7 @@ import (
 	"turnout/controller/source"
 )
 
-// defaultAccount is the service account of the router that is replaced.
+// defaultAccount is the service account of the HAProxy router.
 const defaultAccount = "openshift-ingress:router"
 
 // accountPrefix begins the user names of service accounts.
@@ -39,7 +39,7 @@ func ParseAccount(text string) error {
 }
 
 // accountOf returns the service account whose credentials config holds, the one of the
-// router that is replaced if it holds none.
+// HAProxy router if it holds none.
 func accountOf(config *rest.Config) string {
 	token := config.BearerToken
 	if token == "" && config.BearerTokenFile != "" {

@@ -1,5 +1,5 @@
-// Package testrig is what the tests of proxy's rooms share: routes that are published one by one, endpoints that answer by a
-// script on the in-memory network, and an access log that is kept. Unlike testkit it knows none of these rooms but proxy, so
+// Package testrig is what the tests of proxy's packages share: routes that are published one by one, endpoints that answer by a
+// script on the in-memory network, and an access log that is kept. Unlike testkit it knows none of these packages but proxy, so
 // that their own tests can use it.
 package testrig
 

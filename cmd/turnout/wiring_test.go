@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"turnout/balancer"
+	"turnout/controller"
+	"turnout/controller/source/folder"
+	"turnout/proxy"
+	"turnout/routing"
+	"turnout/tlsmux"
+)
+
+// startInProcess runs a whole router in this process, fed by a folder, on ports of the
+// system's choice. It returns when the first table is published and ends with the test.
+//
+// with changes how the request path is built.
+func startInProcess(t *testing.T, dir string, opts controller.Options, with ...func(*dataplaneConfig)) (*dataplane, *routing.Store) {
+	t.Helper()
+	store, registry := routing.NewStore(), balancer.NewRegistry()
+	registry.SetClock(systemClock{})
+	certificate, err := tlsmux.SelfSigned("", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := dataplaneConfig{
+		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store, Registry: registry,
+		Timeouts: proxy.DefaultTimeouts(),
+	}
+	for _, change := range with {
+		change(&data)
+	}
+	plane, err := newDataplane(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.AllowLoopback = true
+	ctl, err := controller.New(controller.Config{
+		Store: store, Routing: routing.Options{Registry: registry, DefaultCertificate: certificate},
+		Options: opts, HoldOff: time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeder, err := folder.New(folder.Config{Paths: []string{dir}, Sink: ctl.Sink("manifests"), Settle: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{plane.Run, ctl.Run, feeder.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if n := plane.panics.Load(); n > 0 && !strings.HasPrefix(t.Name(), "TestPanic") {
+			t.Errorf("%d panics were contained", n)
+		}
+	})
+	<-ctl.Ready()
+	return plane, store
+}
