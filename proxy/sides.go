@@ -73,7 +73,7 @@ type Timer interface {
 
 // Clock is what the pipeline knows of time, and of the loop it runs on.
 type Clock interface {
-	// Now is monotonic, in nanoseconds, constant within one turn of the loop.
+	// Now is monotonic, in nanoseconds, constant within one iteration of the loop.
 	Now() int64
 	// Wall is the time of day, for logs.
 	Wall() time.Time

@@ -114,13 +114,13 @@ func (t *tunnels) look(g *tunnelGroup, table *routing.Table) {
 	g.gone, g.since = gone, t.w.cfg.Clock.Now()
 }
 
-// tunnelsPerTurn is how many tunnels of routes that are gone end in one turn of the loop.
-const tunnelsPerTurn = 64
+// tunnelsPerIteration is how many tunnels of routes that are gone end in one iteration of the loop.
+const tunnelsPerIteration = 64
 
 // expire ends tunnels of routes that were gone for long enough.
 func (t *tunnels) expire() {
 	t.w.current = nil
-	now, left := t.w.cfg.Clock.Now(), tunnelsPerTurn
+	now, left := t.w.cfg.Clock.Now(), tunnelsPerIteration
 	for _, g := range t.groups {
 		if !g.gone || now-g.since < int64(t.w.cfg.CloseTunnels) {
 			continue

@@ -209,7 +209,7 @@ func TestSharedSecretsRotate(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsRotate: every twelve hours, and two turns later old tickets are of no use.
+// TestOwnSecretsRotate: every twelve hours, and two iterations later old tickets are of no use.
 func TestOwnSecretsRotate(t *testing.T) {
 	policy := policyWith(t, PolicyConfig{})
 	s := serve(t, Config{Policy: policy})

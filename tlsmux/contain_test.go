@@ -166,7 +166,7 @@ func TestPanicInHandshake(t *testing.T) {
 		active.Store(1)
 		wantPanics(t, s, p, ErrPanicked, func() *tls.Conn { return s.client(t, cfg) })
 		active.Store(0)
-		eventually(t, "turns of the loop", func() bool { return turnsOf(s.mux.cfg.Workers)[WorkResumed]-before[WorkResumed] == rounds })
+		eventually(t, "iterations of the loop", func() bool { return turnsOf(s.mux.cfg.Workers)[WorkResumed]-before[WorkResumed] == rounds })
 		ask(t, s.client(t, cfg), "after")
 	})
 	t.Run("client's certificate", func(t *testing.T) {

@@ -126,7 +126,7 @@ func (h *handshake) count() {
 		if h.begun {
 			n += bytesOfHandshake + 2*h.first // crypto/tls keeps the ClientHello, and may keep the transcript
 		}
-		if waits := h.conn.Pending(); waits > smallFlight { // else it goes out at the end of the turn
+		if waits := h.conn.Pending(); waits > smallFlight { // else it goes out at the end of the iteration
 			n += waits
 		}
 	}
@@ -173,7 +173,7 @@ func (h *handshake) step(t *thread) {
 	h.workers.running.Add(-1)
 }
 
-// stepOnLoop is a step in a turn that others share.
+// stepOnLoop is a step in an iteration that others share.
 func (h *handshake) stepOnLoop() {
 	defer h.conn.Contain()
 	h.resume(&h.turns.routines)

@@ -76,7 +76,7 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 		CipherSuites:                slices.Clone(cfg.CipherSuites),
 		CurvePreferences:            slices.Clone(cfg.Curves),
 		GetCertificate:              decidedCertificate,
-		DynamicRecordSizingDisabled: true, // bulk gains, and a turn's output is one record
+		DynamicRecordSizingDisabled: true, // bulk gains, and an iteration's output is one record
 	}
 	p := &Policy{protocols: protocols, base: base, mode: cfg.ClientAuth}
 	p.tickets.renew(time.Now())

@@ -119,7 +119,7 @@ func TestWhereHandshakesCompute(t *testing.T) {
 				t.Errorf("%d threads, want it on the loop: %v", threads, onLoop)
 			}
 			kind := workOf(s.options.DefaultCertificate)
-			eventually(t, "a turn after the first one is counted", func() bool { return w.Stats(WorkFinish).Turns.Load() > 0 })
+			eventually(t, "an iteration after the first one is counted", func() bool { return w.Stats(WorkFinish).Turns.Load() > 0 })
 			if n := w.Stats(kind).Turns.Load(); n != 1 {
 				t.Errorf("%d first flights were counted", n)
 			}

@@ -154,7 +154,7 @@ func (w *Workers) Waiting() int {
 	return n
 }
 
-// turnsOf returns the turns of a loop.
+// turnsOf returns the iterations of a loop.
 func (w *Workers) turnsOf(loop *reactor.Loop) *turns {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,10 +17,10 @@ const (
 	UpstreamFrames                  // an HTTP/2 connection to an endpoint ended: frames that no request asked for
 	UpstreamSilent                  // an HTTP/2 connection to an endpoint ended: it did not answer PING in time
 	UpstreamConnections             // no further HTTP/2 connection to an endpoint was opened
-	TurnRequests                    // a connection began as many requests in one turn as it may; the rest waits
-	TurnAnswers                     // a connection of a pod brought as many heads of answers in one turn as it may; the rest waits
-	TurnFrames                      // an HTTP/2 connection brought as many frames in one turn as it may; the rest waits
-	TurnChunks                      // a body came in so many small chunks that the rest of them waits for a later turn
+	IterationRequests               // a connection began as many requests in one iteration as it may; the rest waits
+	IterationAnswers                // a connection of a pod brought as many heads of answers in one iteration as it may; the rest waits
+	IterationFrames                 // an HTTP/2 connection brought as many frames in one iteration as it may; the rest waits
+	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
 	TunnelFin                       // a half-closed tunnel was silent for too long
@@ -52,10 +52,10 @@ var names = [count]string{
 	UpstreamFrames:      "upstream-frames",
 	UpstreamSilent:      "upstream-silent",
 	UpstreamConnections: "upstream-connections",
-	TurnRequests:        "turn-requests",
-	TurnAnswers:         "turn-answers",
-	TurnFrames:          "turn-frames",
-	TurnChunks:          "turn-chunks",
+	IterationRequests:   "turn-requests",
+	IterationAnswers:    "turn-answers",
+	IterationFrames:     "turn-frames",
+	IterationChunks:     "turn-chunks",
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",
 	TunnelFin:           "tunnel-fin",

@@ -16,7 +16,7 @@ const (
 	beatEvery = 500 * time.Microsecond
 	beatFor   = int64(250 * time.Millisecond) // after a wait; the next one of the same collection is less than that away
 
-	lookEvery = int64(2 * time.Millisecond) // while the loop turns
+	lookEvery = int64(2 * time.Millisecond) // while the loop runs
 	// What it must have waited between two looks. Four beats, 20 to 80 microseconds, count themselves.
 	longWait      = int64(500 * time.Microsecond)
 	longWaitAgain = int64(200 * time.Microsecond) // while it beats
@@ -54,7 +54,7 @@ func (b *beat) begin(now int64) {
 	b.looked, b.since = now, now
 }
 
-// look is called in every turn.
+// look is called in every iteration.
 func (b *beat) look(now int64) {
 	if now-b.looked < lookEvery {
 		return

@@ -2,23 +2,23 @@ package reactor
 
 import "time"
 
-// What is done for those who were there before has the loop first. Behind it, in a share of each turn, come those who have
+// What is done for those who were there before has the loop first. Behind it, in a share of each iteration, come those who have
 // only just connected and what was put Behind: a flood of new connections, or of what they want computed, does not hold
 // up the others by more than that share, however large it is. docs/decisions/0011-newcomers.md has the figures.
 
 const (
-	// behindShare is how long a turn serves newcomers or what is Behind. What begins within it is not interrupted.
+	// behindShare is how long an iteration serves newcomers or what is Behind. What begins within it is not interrupted.
 	// Looking at the sockets in between costs a fiftieth of that.
 	behindShare = int64(50 * time.Microsecond)
-	// acceptShare is how many connections a listener accepts in a turn, each of some 15 microseconds, the close included.
+	// acceptShare is how many connections a listener accepts in an iteration, each of some 15 microseconds, the close included.
 	acceptShare = 2
 )
 
-// behind is what comes after everything else of a turn.
+// behind is what comes after everything else of an iteration.
 type behind struct {
 	newcomers fifo[*Conn] // those with events that are not established
 	fns       fifo[func()]
-	theirs    bool // the last turn was the newcomers'
+	theirs    bool // the last iteration was the newcomers'
 }
 
 // fifo is a queue that keeps its memory.
@@ -45,11 +45,11 @@ func (q *fifo[T]) pop() (v T) {
 }
 
 // Establish says that the peer of an accepted Conn has shown what it wants: its handshake is complete, or its first request.
-// Until then the Conn is a newcomer: it is served behind all others, in a small share of each turn. A dialled Conn never
+// Until then the Conn is a newcomer: it is served behind all others, in a small share of each iteration. A dialled Conn never
 // is one.
 func (c *Conn) Establish() { c.flags &^= flagNew }
 
-// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each turn. It is for what
+// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each iteration. It is for what
 // takes long, of the order of 100 microseconds, and must be called on the loop. It says false, and fn is dropped, once the
 // loop has ended. A panic of fn is not contained.
 func (l *Loop) Behind(fn func()) bool {
@@ -70,7 +70,7 @@ func (l *Loop) arrive(c *Conn, ev events) {
 // empty says that nothing waits.
 func (b *behind) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
 
-// serveBehind serves newcomers or does what is Behind, in alternate turns if there are both, until the share is over and one of
+// serveBehind serves newcomers or does what is Behind, in alternate iterations if there are both, until the share is over and one of
 // them at least.
 func (l *Loop) serveBehind() {
 	b := &l.behind

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowly lets as much time pass on the loop as a turn has for what is behind.
+// slowly lets as much time pass on the loop as an iteration has for what is behind.
 func slowly(l *Loop) {
 	for began := l.eng.now(); l.eng.now()-began < behindShare; {
 		continue
@@ -17,7 +17,7 @@ func slowly(l *Loop) {
 }
 
 // TestNewcomersWait: however many new connections have something to say, one that is established is heard before them in
-// each turn, and each of them in its time, in the order of their events.
+// each iteration, and each of them in its time, in the order of their events.
 func TestNewcomersWait(t *testing.T) {
 	const clients = 5
 	l := steppedLoop(t, Config{})
@@ -50,14 +50,14 @@ func TestNewcomersWait(t *testing.T) {
 		say(i)
 	}
 	for turn := range clients {
-		if err := l.turn(0); err != nil {
+		if err := l.iterate(0); err != nil {
 			t.Fatal(err)
 		}
 		if len(heard) != 2 {
-			t.Fatalf("turn %d: %d were heard, want the established one and one newcomer", turn, len(heard))
+			t.Fatalf("iteration %d: %d were heard, want the established one and one newcomer", turn, len(heard))
 		}
 		if first, second := <-heard, <-heard; first != fmt.Sprint("new", clients) || second != fmt.Sprint("new", turn) {
-			t.Errorf("turn %d: heard %s and %s", turn, first, second)
+			t.Errorf("iteration %d: heard %s and %s", turn, first, second)
 		}
 		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.behind.newcomers.len() != rest {
 			t.Errorf("%d wait, idle %v", l.behind.newcomers.len(), l.idle())
@@ -66,7 +66,7 @@ func TestNewcomersWait(t *testing.T) {
 	}
 }
 
-// TestBehind: what is established is first; then, in alternate turns, come newcomers and what is behind.
+// TestBehind: what is established is first; then, in alternate iterations, come newcomers and what is behind.
 func TestBehind(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	var conns []*Conn
@@ -103,14 +103,14 @@ func TestBehind(t *testing.T) {
 	}
 	l.behind.theirs = false
 	for turn, want := range [][]string{{"new2", "new0"}, {"fn0"}, {"new1"}, {"fn1"}, {"fn2"}} {
-		if err := l.turn(0); err != nil || !slices.Equal(order, want) {
-			t.Fatalf("turn %d: the order was %q, want %q, %v", turn, order, want, err)
+		if err := l.iterate(0); err != nil || !slices.Equal(order, want) {
+			t.Fatalf("iteration %d: the order was %q, want %q, %v", turn, order, want, err)
 		}
 		order = nil
 	}
 }
 
-// TestBehindShare: a turn does not go on with what is behind when its share is over, and one that follows does.
+// TestBehindShare: an iteration does not go on with what is behind when its share is over, and one that follows does.
 func TestBehindShare(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	done := 0
@@ -118,20 +118,20 @@ func TestBehindShare(t *testing.T) {
 		l.Behind(func() { done++; slowly(l) })
 	}
 	for turn := range 3 {
-		if err := l.turn(-1); err != nil || done != turn+1 {
-			t.Fatalf("%d were done in %d turns, %v", done, turn+1, err)
+		if err := l.iterate(-1); err != nil || done != turn+1 {
+			t.Fatalf("%d were done in %d iterations, %v", done, turn+1, err)
 		}
 	}
 	quick := 0
 	for range 10 {
 		l.Behind(func() { quick++ })
 	}
-	if err := l.turn(-1); err != nil || quick != 10 {
-		t.Errorf("%d of 10 were done in a turn, %v", quick, err)
+	if err := l.iterate(-1); err != nil || quick != 10 {
+		t.Errorf("%d of 10 were done in an iteration, %v", quick, err)
 	}
 }
 
-// TestAcceptsAFewAtATime: a flood of connections is accepted behind what is established, a few in each turn.
+// TestAcceptsAFewAtATime: a flood of connections is accepted behind what is established, a few in each iteration.
 func TestAcceptsAFewAtATime(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	accepted := 0
@@ -146,7 +146,7 @@ func TestAcceptsAFewAtATime(t *testing.T) {
 	})
 	first := rawClient(t, ln.Addr())
 	step(t, l, "accept", func() bool { return accepted == 1 })
-	if err := l.turn(time.Second); err != nil || old == nil { // its first "writable"
+	if err := l.iterate(time.Second); err != nil || old == nil { // its first "writable"
 		t.Fatal(err)
 	}
 	for range 2*acceptShare + 1 {
@@ -157,7 +157,7 @@ func TestAcceptsAFewAtATime(t *testing.T) {
 	}
 	order = nil
 	for _, want := range []int{1 + acceptShare, 1 + 2*acceptShare, 2 + 2*acceptShare} {
-		if err := l.turn(0); err != nil || accepted != want {
+		if err := l.iterate(0); err != nil || accepted != want {
 			t.Fatalf("%d accepted, want %d, %v", accepted, want, err)
 		}
 	}

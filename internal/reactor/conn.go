@@ -73,7 +73,7 @@ const (
 	flagNew                         // accepted and not established
 	flagDialled                     // counts in Config.Budget as a dialled one
 	flagSettled                     // counts in Config.Budget as a settled one
-	flagYielded                     // Yield was called in this turn
+	flagYielded                     // Yield was called in this iteration
 	flagDiscard                     // CloseDiscarding was called
 )
 
@@ -95,8 +95,8 @@ type Conn struct {
 	out queue  // what the handler wrote and the socket, or the layer, has not got yet
 
 	nread, nwritten uint64
-	turn            uint32 // the turn that budget belongs to
-	budget          int32  // bytes left to read in this turn
+	iteration       uint32 // the iteration that budget belongs to
+	budget          int32  // bytes left to read in this iteration
 	flags           flags
 	state           state
 	early           int8   // what was read ahead: one more than its place in Loop.early; 0 = nothing
@@ -178,7 +178,7 @@ func (c *Conn) BytesTaken() uint64 {
 }
 
 // SetHandler makes h get the events from the next one on. Input that the old handler left
-// unconsumed is presented to h in the same turn, at once if this is called inside Data.
+// unconsumed is presented to h in the same iteration, at once if this is called inside Data.
 func (c *Conn) SetHandler(h Handler) {
 	if c.h == nil && c.state == stateDead {
 		return // told its end already
@@ -214,7 +214,7 @@ func (c *Conn) pause(how flags) {
 // Paused says whether Pause was called after the last Resume.
 func (c *Conn) Paused() bool { return c.flags&flagPaused != 0 }
 
-// Resume undoes Pause. What is there is presented later in this turn or in the next one, never
+// Resume undoes Pause. What is there is presented later in this iteration or in the next one, never
 // inside Resume; a rest that Data left unconsumed is presented again even if nothing follows it.
 func (c *Conn) Resume() {
 	if c.flags&flagPaused == 0 {
@@ -248,7 +248,7 @@ func (c *Conn) Wire() bool {
 	return ok && c.layer == nil
 }
 
-// ready has the Conn served once more, at the end of this turn or in the next.
+// ready has the Conn served once more, at the end of this iteration or in the next.
 func (c *Conn) ready() {
 	if c.flags&flagReady == 0 && c.state != stateDead {
 		c.flags |= flagReady

@@ -64,7 +64,7 @@ func (c *Conn) closeWith(err error) {
 }
 
 // CloseNow closes without sending what is queued; reset = the peer is told by RST, else by FIN if
-// nothing it sent is left unread. Closed follows at the end of the turn.
+// nothing it sent is left unread. Closed follows at the end of the iteration.
 func (c *Conn) CloseNow(reset bool) { c.kill(nil, reset) }
 
 // fail ends a connection that err happened to.
@@ -134,7 +134,7 @@ func (c *Conn) shutdownWrite() {
 	}
 }
 
-// drain drops input until the peer's FIN, in each turn as much as a Conn may read. Before the output has gone it leaves the
+// drain drops input until the peer's FIN, in each iteration as much as a Conn may read. Before the output has gone it leaves the
 // rest of what is too much to the time after that.
 func (c *Conn) drain() {
 	s := c.seldom

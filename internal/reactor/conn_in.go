@@ -37,11 +37,11 @@ func (c *Conn) listening() bool {
 	return c.state == stateOpen && c.flags&(flagPaused|flagTold|flagFrom|flagYielded) == 0
 }
 
-// spent says that the Conn has read its share of this turn; it is then served in the next one.
+// spent says that the Conn has read its share of this iteration; it is then served in the next one.
 func (c *Conn) spent() bool {
-	if c.turn != c.loop.turnNo {
-		c.turn = c.loop.turnNo
-		c.budget = int32(c.loop.cfg.TurnBytes)
+	if c.iteration != c.loop.iterations {
+		c.iteration = c.loop.iterations
+		c.budget = int32(c.loop.cfg.IterationBytes)
 	}
 	if c.budget > 0 {
 		return false
@@ -81,9 +81,9 @@ func (c *Conn) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// receiveTurn is receive within the bounds of the turn. ok = false: there is nothing more to do now;
+// receiveIteration is receive within the bounds of the iteration. ok = false: there is nothing more to do now;
 // the end of the input only sets flagEnded.
-func (c *Conn) receiveTurn(p []byte) (n int, ok bool) {
+func (c *Conn) receiveIteration(p []byte) (n int, ok bool) {
 	n, err := c.receive(p)
 	c.budget -= int32(n)
 	switch {
@@ -115,7 +115,7 @@ func (c *Conn) readPlain() {
 		kept := copy(buf, c.in)
 		n, ok := 0, true
 		if c.flags&(flagReadable|flagEnded) == flagReadable && kept < len(buf) {
-			n, ok = c.receiveTurn(c.piece(buf[kept:]))
+			n, ok = c.receiveIteration(c.piece(buf[kept:]))
 			if c.state != stateOpen {
 				return
 			}
@@ -202,7 +202,7 @@ func (c *Conn) feed() bool {
 	if c.flags&flagReadable == 0 || c.spent() {
 		return false
 	}
-	n, ok := c.receiveTurn(c.piece(c.loop.recv))
+	n, ok := c.receiveIteration(c.piece(c.loop.recv))
 	switch {
 	case !ok:
 		return false

@@ -1,7 +1,7 @@
 package reactor
 
 const (
-	// directWrite: output of more bytes than this is sent at once instead of at the end of the turn.
+	// directWrite: output of more bytes than this is sent at once instead of at the end of the iteration.
 	directWrite = 16 << 10
 	// wireBatch: so many bytes made by a layer are sent while it is still writing.
 	wireBatch = 64 << 10
@@ -25,7 +25,7 @@ func (c *Conn) sendQueue() *queue {
 	return &c.out
 }
 
-// Write sends p: at the end of the turn, together with everything else written in it, or at once
+// Write sends p: at the end of the iteration, together with everything else written in it, or at once
 // when that is more than 16 KiB. It never blocks and never fails: what the system does not take is
 // copied and sent later (see Congested), failures arrive as Closed. p is the caller's again after it.
 func (c *Conn) Write(p []byte) {
@@ -151,7 +151,7 @@ func (c *Conn) SetBuffer(b []byte) {
 	c.congestion()
 }
 
-// Flush sends what is queued now instead of at the end of the turn.
+// Flush sends what is queued now instead of at the end of the iteration.
 func (c *Conn) Flush() {
 	if c.Pending() > 0 {
 		c.flush()

@@ -174,10 +174,10 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
-// One Conn that always has input gets its share of a turn and no more.
-func TestTurnIsBounded(t *testing.T) {
+// One Conn that always has input gets its share of an iteration and no more.
+func TestIterationIsBounded(t *testing.T) {
 	const share = 32 << 10
-	l := steppedLoop(t, Config{ReadBuffer: 8 << 10, TurnBytes: share})
+	l := steppedLoop(t, Config{ReadBuffer: 8 << 10, IterationBytes: share})
 	inTurn, most, total := 0, 0, 0
 	greedy, _ := steppedPair(t, l, &hooks{data: func(c *Conn, p []byte) int {
 		inTurn += len(p)
@@ -196,7 +196,7 @@ func TestTurnIsBounded(t *testing.T) {
 		return total == bulk
 	})
 	if most > share {
-		t.Errorf("%d bytes in one turn, want at most %d", most, share)
+		t.Errorf("%d bytes in one iteration, want at most %d", most, share)
 	}
 	if small == "" {
 		t.Error("the other connection was not served meanwhile")

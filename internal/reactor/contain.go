@@ -41,9 +41,9 @@ func (k call) do() {
 	k.fn()
 }
 
-// AtTurnEnd runs fn once at the end of this turn, or of a slice of it, before output is flushed; what is called there may call it again, also for
-// the same turn. Meant for those that collect output of many events.
-func (c *Conn) AtTurnEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, call{c, fn}) }
+// AtIterationEnd runs fn once at the end of this iteration, or of a slice of it, before output is flushed; what is called there may call it again, also for
+// the same iteration. Meant for those that collect output of many events.
+func (c *Conn) AtIterationEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, call{c, fn}) }
 
 // Post is Loop.Post for something that belongs to the Conn: it is the Conn that ends if fn panics (see Config.Panicked). Any
 // goroutine may call it. The end of the Conn does not keep fn from being run.

@@ -40,8 +40,8 @@ func TestPanicEndsItsConn(t *testing.T) {
 		"mail": {accept: func(_ *Conn, h *hooks) {
 			h.data = func(c *Conn, p []byte) int { c.Post(func() { panic(bad) }); return len(p) }
 		}},
-		"end of turn": {accept: func(c *Conn, h *hooks) {
-			h.data = func(c *Conn, p []byte) int { c.AtTurnEnd(func() { panic(bad) }); return len(p) }
+		"end of an iteration": {accept: func(c *Conn, h *hooks) {
+			h.data = func(c *Conn, p []byte) int { c.AtIterationEnd(func() { panic(bad) }); return len(p) }
 		}},
 		"layer": {accept: func(c *Conn, _ *hooks) { c.SetLayer(mistaken{}) }},
 		"closed": {accept: func(_ *Conn, h *hooks) {
@@ -110,7 +110,7 @@ func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
 		if i == 3 {
 			h.data = func(*Conn, []byte) int {
 				conns[0].Write([]byte("half of "))
-				conns[1].AtTurnEnd(func() { conns[1].Write([]byte("more")) })
+				conns[1].AtIterationEnd(func() { conns[1].Write([]byte("more")) })
 				panic(bad)
 			}
 		}
@@ -202,7 +202,7 @@ func TestContainedPanics(t *testing.T) {
 							defer r.note()
 							if i == times-1 {
 								conns[0].Write([]byte("half of "))
-								conns[1].AtTurnEnd(func() {})
+								conns[1].AtIterationEnd(func() {})
 							}
 							panic(bad)
 						})

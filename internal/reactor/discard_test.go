@@ -120,15 +120,15 @@ func TestCloseDiscardingWhileAnswering(t *testing.T) {
 	}
 }
 
-// TestCloseDiscardingLeavesTurns: a peer that sends fast has no more of a turn than others have.
-func TestCloseDiscardingLeavesTurns(t *testing.T) {
+// TestCloseDiscardingLeavesIterations: a peer that sends fast has no more of an iteration than others have.
+func TestCloseDiscardingLeavesIterations(t *testing.T) {
 	n, p, c, _ := discarding(t, 64<<20)
 	p.end.other.window = 4 << 20
 	p.Write(make([]byte, 4<<20))
-	before := c.loop.Turn()
+	before := c.loop.Iteration()
 	n.Run()
-	read, most := c.BytesRead(), uint64(defaultTurnBytes+defaultReadBuffer)
-	if turns := uint64(c.loop.Turn() - before); read < 4<<20 || read/turns > most {
-		t.Errorf("%d bytes in %d turns, want at most %d in each", read, turns, most)
+	read, most := c.BytesRead(), uint64(defaultIterationBytes+defaultReadBuffer)
+	if turns := uint64(c.loop.Iteration() - before); read < 4<<20 || read/turns > most {
+		t.Errorf("%d bytes in %d iterations, want at most %d in each", read, turns, most)
 	}
 }

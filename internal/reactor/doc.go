@@ -4,25 +4,25 @@
 // Everything of one Loop happens on one goroutine, one thing at a time: no locks, no races. Only Post
 // and Stop may be called from elsewhere.
 //
-// # The life of a turn
+// # The life of an iteration
 //
 //	wait      the engine sleeps until a socket is ready, somebody posts, or a timer is due
 //	events    for each socket of the batch: read a bounded number of bytes, present them (Data, EOF);
 //	          note that it can be written; those of newcomers (Conn.Establish) are put aside
 //	mailbox   what other goroutines posted before
 //	timers    what is due
-//	ready     Conns that have more input than one turn may take, were resumed, got another handler or
+//	ready     Conns that have more input than one iteration may take, were resumed, got another handler or
 //	          layer, or whose output drained
-//	turn end  AtTurnEnd functions, then every Conn that was written to is flushed with one send, then
+//	end       AtIterationEnd functions, then every Conn that was written to is flushed with one send, then
 //	          the ends of connections are told (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
-//	yielded   Conns that did their share of a turn before (Conn.Yield), for 20 microseconds
-//	behind    events of newcomers or what was put Behind, in alternate turns, for 50 microseconds; and the turn
+//	yielded   Conns that did their share of an iteration before (Conn.Yield), for 20 microseconds
+//	behind    events of newcomers or what was put Behind, in alternate iterations, for 50 microseconds; and the iteration
 //	          end once more for what that caused
 //
-// If anything is left for the next turn, that does not sleep.
+// If anything is left for the next iteration, that does not sleep.
 //
-// Between two Conns, functions of the mailbox or timers the loop sends what was collected once 32 Conns have some: a turn with a
+// Between two Conns, functions of the mailbox or timers the loop sends what was collected once 32 Conns have some: an iteration with a
 // thousand busy Conns needs the buffers of 32.
 //
 // # Memory
@@ -45,7 +45,7 @@
 //
 // # Writing
 //
-// Output is queued in a buffer from the loop's arena and sent when the turn ends, so that the answers
+// Output is queued in a buffer from the loop's arena and sent when the iteration ends, so that the answers
 // to a batch of events are one send; more than 16 KiB are sent at once, without copying what the
 // socket takes. A Conn whose queue passes HighWater is Congested: its producer pauses its own source
 // and resumes it when Drained is called. Nothing blocks and nothing fails while it is called; the

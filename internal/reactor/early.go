@@ -1,6 +1,6 @@
 package reactor
 
-// A turn with several readable Conns reads from all their sockets first and presents the bytes
+// An iteration with several readable Conns reads from all their sockets first and presents the bytes
 // afterwards. The work is the same, but system calls follow each other and handlers follow each
 // other: neither has to fetch its code and data anew after the other. docs/decisions/0004-read-ahead.md
 // has the figures.

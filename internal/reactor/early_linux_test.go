@@ -49,12 +49,12 @@ func TestReadAhead(t *testing.T) {
 			pa, ca := steppedPair(t, l, handler(0))
 			pb, cb := steppedPair(t, l, handler(1))
 			conns = [2]*Conn{ca, cb}
-			if err := l.turn(0); err != nil { // writable events of the accepts
+			if err := l.iterate(0); err != nil { // writable events of the accepts
 				t.Fatal(err)
 			}
 			send(t, pa, tc.sent)
 			send(t, pb, tc.sent)
-			if err := l.turn(0); err != nil {
+			if err := l.iterate(0); err != nil {
 				t.Fatal(err)
 			}
 			if l.early.used != 2 {
@@ -68,7 +68,7 @@ func TestReadAhead(t *testing.T) {
 				tc.after(other)
 			}
 			for range 3 {
-				if err := l.turn(0); err != nil {
+				if err := l.iterate(0); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -104,12 +104,12 @@ func TestReadAheadThenSplice(t *testing.T) {
 	for i := range conns {
 		peers[i], conns[i] = steppedPair(t, l, handler(i))
 	}
-	if err := l.turn(0); err != nil {
+	if err := l.iterate(0); err != nil {
 		t.Fatal(err)
 	}
 	send(t, peers[0], "bytes")
 	send(t, peers[1], "bytes")
-	if err := l.turn(0); err != nil {
+	if err := l.iterate(0); err != nil {
 		t.Fatal(err)
 	}
 	send(t, peers[1-first], " and more")

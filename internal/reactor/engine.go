@@ -82,9 +82,9 @@ type engineListener interface {
 // Besides these interfaces an engine outside this file needs:
 //
 //	newLoop(cfg Config, eng engine) (*Loop, error)   a loop on that engine
-//	(l *Loop) turn(limit time.Duration) error        one turn; sleeps at most limit (< 0 = no limit) and not beyond the next timer
+//	(l *Loop) iterate(limit time.Duration) error        one iteration; sleeps at most limit (< 0 = no limit) and not beyond the next timer
 //	(l *Loop) idle() bool                            nothing to do before the next event, mail or timer
-//	(l *Loop) nextTimer() (at int64, ok bool)        when the wheel wants a turn at the latest, in engine.now's time
+//	(l *Loop) nextTimer() (at int64, ok bool)        when the wheel wants an iteration at the latest, in engine.now's time
 //	(l *Loop) shutdown()                             what Run does at its end: everything closed, Closed delivered
 //
 // portable*.go defines NewPortable(cfg Config) (*Loop, error) and newPortableEngine(cfg Config) (engine, error),

@@ -35,7 +35,7 @@ func rawEcho(t *testing.T, l *Loop, h Handler) func() {
 	}
 	fd := rawClient(t, ln.Addr())
 	step(t, l, "accept", func() bool { return accepted })
-	if err := l.turn(time.Second); err != nil { // the first "writable"
+	if err := l.iterate(time.Second); err != nil { // the first "writable"
 		t.Fatal(err)
 	}
 	msg, got := pattern(128), make([]byte, 256)
@@ -43,7 +43,7 @@ func rawEcho(t *testing.T, l *Loop, h Handler) func() {
 		if _, err := unix.Write(fd, msg); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := unix.Read(fd, got); err != nil || n != len(msg) {
@@ -94,7 +94,7 @@ func TestLargeWriteAllocatesNothing(t *testing.T) {
 	round := func() {
 		conn.Write(big[:100])
 		conn.Write(big)
-		if err := l.turn(0); err != nil {
+		if err := l.iterate(0); err != nil {
 			t.Fatal(err)
 		}
 		for n := 0; n < 100+len(big); {
@@ -103,7 +103,7 @@ func TestLargeWriteAllocatesNothing(t *testing.T) {
 				t.Fatal(m, err)
 			}
 			n += m
-			if err := l.turn(0); err != nil {
+			if err := l.iterate(0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +153,7 @@ func TestDescriptorReuseInBatch(t *testing.T) {
 	pa, ca := steppedPair(t, l, h)
 	pb, cb := steppedPair(t, l, h)
 	a, b = ca, cb
-	if err := l.turn(0); err != nil {
+	if err := l.iterate(0); err != nil {
 		t.Fatal(err)
 	}
 	send(t, pa, "x")
@@ -166,7 +166,7 @@ func TestDescriptorReuseInBatch(t *testing.T) {
 		}
 		l.event(c, ev)
 	}
-	if err := l.turn(time.Second); err != nil {
+	if err := l.iterate(time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if fresh == nil || batches != 1 || stale != 0 {
@@ -334,13 +334,13 @@ func BenchmarkEcho(b *testing.B) {
 		b.Fatal(err)
 	}
 	msg, got := pattern(128), make([]byte, 256)
-	_ = l.turn(time.Second)
+	_ = l.iterate(time.Second)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := unix.Write(fd, msg); err != nil {
 			b.Fatal(err)
 		}
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := unix.Read(fd, got); err != nil {

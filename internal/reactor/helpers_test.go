@@ -74,7 +74,7 @@ func get[T any](t *testing.T, what string, ch <-chan T) T {
 	}
 }
 
-// newTestLoop makes a loop that is not running: the test calls turn.
+// newTestLoop makes a loop that is not running: the test calls iterate.
 func newTestLoop(t *testing.T, cfg Config) *Loop {
 	t.Helper()
 	l, err := New(cfg)
@@ -92,14 +92,14 @@ func steppedLoop(t *testing.T, cfg Config) *Loop {
 	return l
 }
 
-// step turns the loop until what the test waits for is there.
+// step iterates until what the test waits for is there.
 func step(t *testing.T, l *Loop, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); {
 		if time.Now().After(end) {
 			t.Fatalf("%s did not happen", what)
 		}
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -113,12 +113,12 @@ func TestStoppedListenerSleeps(t *testing.T) {
 	l.NewTimer(func() { woken = true }).Reset(20 * time.Millisecond)
 	turns := 0
 	for ; !woken && turns < 1000; turns++ {
-		if err := l.turn(-1); err != nil {
+		if err := l.iterate(-1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if turns > 10 {
-		t.Errorf("%d turns while nothing happened", turns)
+		t.Errorf("%d iterations while nothing happened", turns)
 	}
 }
 

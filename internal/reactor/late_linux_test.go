@@ -28,7 +28,7 @@ func TestLate(t *testing.T) {
 		step(t, l, "accept", func() bool { return accepted == len(fds) })
 	}
 	for range 4 { // the first "writable" of each
-		if err := l.turn(0); err != nil {
+		if err := l.iterate(0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,13 +44,13 @@ func TestLate(t *testing.T) {
 	if first <= 0 || second < first {
 		t.Errorf("an event that waits is late by %v, then %v", first, second)
 	}
-	if err := l.turn(0); err != nil || heard != batchSize {
-		t.Fatalf("%d clients were heard in a turn, %v", heard, err)
+	if err := l.iterate(0); err != nil || heard != batchSize {
+		t.Fatalf("%d clients were heard in an iteration, %v", heard, err)
 	}
 	if l.lateness.asked.Load() == 0 {
 		t.Fatal("the event overtook those before it")
 	}
-	if err := l.turn(0); err != nil || heard != clients {
+	if err := l.iterate(0); err != nil || heard != clients {
 		t.Fatalf("%d clients were heard, %v", heard, err)
 	}
 	if took := l.lateness.took.Load(); l.lateness.asked.Load() != 0 || time.Duration(took) < second {

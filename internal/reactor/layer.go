@@ -4,7 +4,7 @@ package reactor
 type Layer interface {
 	// Feed gives bytes from the wire. They stay valid until Read says ErrAgain or Stash is called.
 	Feed(p []byte)
-	// Stash tells that the loop stops reading before ErrAgain (pause, bound of the turn): what is
+	// Stash tells that the loop stops reading before ErrAgain (pause, bound of the iteration): what is
 	// left of the last Feed must be copied aside.
 	Stash()
 	// Held is how many bytes of memory it has for what it was fed and has not given to Read.
@@ -28,7 +28,7 @@ type layered struct {
 // SetLayer puts ly between the wire and the handler; nil takes it away. From now on what comes from
 // the wire passes through it, input that was kept unconsumed included (unless another layer has
 // decoded it already), and so does what is written; what was queued before goes out first, as it
-// would have. Plaintext that already waits inside ly is presented in the same turn.
+// would have. Plaintext that already waits inside ly is presented in the same iteration.
 func (c *Conn) SetLayer(ly Layer) {
 	if c.state == stateDead {
 		return

@@ -343,7 +343,7 @@ func TestLayerFailure(t *testing.T) {
 	wantErr(t, get(t, "Closed", closed), errBadRecord)
 }
 
-// Many small writes of one turn are one Write of the layer and one send.
+// Many small writes of one iteration are one Write of the layer and one send.
 func TestLayerWritesAreBatched(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	peer, c := steppedPair(t, l, &hooks{})

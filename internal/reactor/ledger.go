@@ -32,7 +32,7 @@ func (h Held) String() string {
 // ErrHeld ends Conns of peers that hold more memory than others when the loop may hold no more (Config.HeldBytes).
 var ErrHeld = errors.New("the loop holds too much memory for peers that do not go on")
 
-// ledger counts the bytes that a loop holds. Counts change on the loop; what anybody may read is written once per turn.
+// ledger counts the bytes that a loop holds. Counts change on the loop; what anybody may read is written once per iteration.
 type ledger struct {
 	now    [Helds]int64
 	seen   [Helds]int64 // as published
@@ -56,7 +56,7 @@ type holder struct {
 // Holder is a Handler that holds memory for the peer of its Conn besides what the Conn does. Held returns bytes.
 type Holder interface{ Held() int }
 
-// CountHeld has fn, which returns bytes, asked at the end of each turn for what is held of a kind that the loop does not count by
+// CountHeld has fn, which returns bytes, asked at the end of each iteration for what is held of a kind that the loop does not count by
 // itself. Several may be asked for the same kind. It is called before Run or on the loop.
 func (l *Loop) CountHeld(what Held, fn func() int) {
 	l.held.others = append(l.held.others, account{what, fn})
@@ -76,7 +76,7 @@ func (g *ledger) read(a *arena) {
 	}
 }
 
-// HeldBytes is what the loop held at the end of its last turn, in bytes. Any goroutine may call it.
+// HeldBytes is what the loop held at the end of its last iteration, in bytes. Any goroutine may call it.
 func (l *Loop) HeldBytes(what Held) int64 { return l.held.said[what].Load() }
 
 // ShedConns counts the Conns that ended with ErrHeld. Any goroutine may call it.
@@ -90,7 +90,7 @@ func (g *ledger) counted() (sum int64) {
 	return sum
 }
 
-// settle ends the accounts of a turn.
+// settle ends the accounts of an iteration.
 func (l *Loop) settleHeld() {
 	g := &l.held
 	g.read(&l.arena)
@@ -148,7 +148,7 @@ func (l *Loop) relieve(target int64) {
 // whole message yet or waits behind such output. 0 for those that are served.
 func (c *Conn) heldForPeer() int64 {
 	if c.Pending() > 0 && c.flags&flagWritable != 0 {
-		return 0 // it goes out in this turn or the next
+		return 0 // it goes out in this iteration or the next
 	}
 	held := cap(c.in) + cap(c.out.b)
 	if c.layer != nil {

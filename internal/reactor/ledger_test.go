@@ -138,8 +138,8 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestTurnsAreSliced: however many Conns have something to say at once, only some of them hold a buffer at a time.
-func TestTurnsAreSliced(t *testing.T) {
+// TestIterationsAreSliced: however many Conns have something to say at once, only some of them hold a buffer at a time.
+func TestIterationsAreSliced(t *testing.T) {
 	for _, n := range []int{1, 64, 512, 4096} {
 		nw := NewNetwork(1)
 		l := nw.NewLoop(Config{})

@@ -14,13 +14,13 @@ type Config struct {
 	// a handler can leave unconsumed. Default 64 KiB.
 	ReadBuffer int
 	// HighWater: a Conn with more bytes of queued output is Congested. Default 16 KiB: what is queued beyond what
-	// is sent at the end of a turn is what the system did not take, and its own buffer is full then. A longer queue
+	// is sent at the end of an iteration is what the system did not take, and its own buffer is full then. A longer queue
 	// would not make a fast peer faster, and would cost that much memory for each slow one.
 	HighWater int
 	// LowWater: a congested Conn whose queue fell to this many bytes gets Drained. Default 4 KiB.
 	LowWater int
-	// TurnBytes is how many bytes one Conn may read per turn of the loop. Default 64 KiB.
-	TurnBytes int
+	// IterationBytes is how many bytes one Conn may read per iteration of the loop. Default 64 KiB.
+	IterationBytes int
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
 	// HeldBytes bounds the bytes that the loop holds for peers that do not go on, see Held: output that they do not take, input
@@ -30,9 +30,9 @@ type Config struct {
 	Shed func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
-	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtTurnEnd
+	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtIterationEnd
 	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
-	// AtTurnEnd functions that this turn has collected and not sent, because nobody knows which of them the panic interrupted. Others go
+	// AtIterationEnd functions that this iteration has collected and not sent, because nobody knows which of them the panic interrupted. Others go
 	// on. For what is no Conn there are PostContained and NewContainedTimer: there it is Panicked that gives up what fn was
 	// about, besides those Conns. What Post and NewTimer of the loop panic with ends the process, as nobody knows what it may
 	// have broken; so does everything without Panicked.
@@ -42,19 +42,19 @@ type Config struct {
 }
 
 const (
-	defaultReadBuffer = 64 << 10
-	defaultHighWater  = directWrite
-	defaultLowWater   = 4 << 10
-	defaultTurnBytes  = 64 << 10
-	minReadBuffer     = 1 << 10
-	maxBuffer         = 1 << 30
+	defaultReadBuffer     = 64 << 10
+	defaultHighWater      = directWrite
+	defaultLowWater       = 4 << 10
+	defaultIterationBytes = 64 << 10
+	minReadBuffer         = 1 << 10
+	maxBuffer             = 1 << 30
 )
 
 func (cfg *Config) complete() error {
 	for _, f := range []struct {
 		v   *int
 		def int
-	}{{&cfg.ReadBuffer, defaultReadBuffer}, {&cfg.HighWater, defaultHighWater}, {&cfg.LowWater, defaultLowWater}, {&cfg.TurnBytes, defaultTurnBytes}} {
+	}{{&cfg.ReadBuffer, defaultReadBuffer}, {&cfg.HighWater, defaultHighWater}, {&cfg.LowWater, defaultLowWater}, {&cfg.IterationBytes, defaultIterationBytes}} {
 		if *f.v == 0 {
 			*f.v = f.def
 		}
@@ -70,8 +70,8 @@ func (cfg *Config) complete() error {
 		return fmt.Errorf("cannot use read buffer of %d bytes", cfg.ReadBuffer)
 	case cfg.HighWater < 1 || cfg.HighWater > maxBuffer || cfg.LowWater < 1 || cfg.LowWater > cfg.HighWater:
 		return fmt.Errorf("cannot use output marks %d and %d", cfg.HighWater, cfg.LowWater)
-	case cfg.TurnBytes < 1 || cfg.TurnBytes > maxBuffer:
-		return fmt.Errorf("cannot use turn of %d bytes", cfg.TurnBytes)
+	case cfg.IterationBytes < 1 || cfg.IterationBytes > maxBuffer:
+		return fmt.Errorf("cannot use iterations of %d bytes", cfg.IterationBytes)
 	case cfg.HeldBytes < 0:
 		return fmt.Errorf("cannot hold %d bytes", cfg.HeldBytes)
 	case cfg.FlushTimeout < 0 || cfg.Linger < 0:
@@ -82,7 +82,7 @@ func (cfg *Config) complete() error {
 
 // Stats counts what a loop did. Read it on the loop.
 type Stats struct {
-	Turns    uint64 // turns of the loop
+	Turns    uint64 // iterations of the loop
 	Reads    uint64 // receive calls, those of splices too
 	Writes   uint64 // send calls, those of splices too
 	Spliced  uint64 // bytes received by the kernel on behalf of splices
@@ -95,17 +95,17 @@ type Stats struct {
 // one goroutine that called Run. Only Post and Stop may be called from elsewhere; before Run the
 // other methods may be called by the goroutine that made the loop.
 type Loop struct {
-	cfg     Config
-	eng     engine
-	deliver func(*Conn, events) // l.event, made once: a turn allocates nothing
-	between func()              // l.slice, the same
-	clock   int64               // Now
-	running bool
-	ended   bool
-	turnNo  uint32
-	stats   Stats
-	events  uint64 // of sockets
-	served  uint32 // Conns since the engine was asked last
+	cfg        Config
+	eng        engine
+	deliver    func(*Conn, events) // l.event, made once: an iteration allocates nothing
+	between    func()              // l.slice, the same
+	clock      int64               // Now
+	running    bool
+	ended      bool
+	iterations uint32
+	stats      Stats
+	events     uint64 // of sockets
+	served     uint32 // Conns since the engine was asked last
 
 	arena arena
 	trim  trimmer
@@ -132,7 +132,7 @@ type Loop struct {
 	dirty, dirtySpare []*Conn     // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn     // Closed to deliver
 	over              []*Splice   // done to call
-	yielded           fifo[*Conn] // that did their share of a turn
+	yielded           fifo[*Conn] // that did their share of an iteration
 	atEnd             []call
 
 	stopped  atomic.Bool
@@ -170,13 +170,13 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	return l, nil
 }
 
-// Run turns the loop until ctx is done or Stop is called; then every Conn still open is closed with
+// Run iterates until ctx is done or Stop is called; then every Conn still open is closed with
 // ErrClosed and nil is returned. An error means that the engine failed. A Loop runs once.
 func (l *Loop) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, l.Stop)()
 	var err error
 	for err == nil && !l.stopped.Load() {
-		err = l.turn(-1)
+		err = l.iterate(-1)
 	}
 	l.shutdown()
 	if err != nil {
@@ -185,7 +185,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends Run after the current turn. Any goroutine; more than once is fine.
+// Stop ends Run after the current iteration. Any goroutine; more than once is fine.
 func (l *Loop) Stop() {
 	l.stopped.Store(true)
 	l.eng.wake()
@@ -203,7 +203,7 @@ func (l *Loop) post(k call) bool {
 	return ok
 }
 
-// Now is the monotonic time in nanoseconds at which the current turn began. It has no meaning outside this loop.
+// Now is the monotonic time in nanoseconds at which the current iteration began. It has no meaning outside this loop.
 func (l *Loop) Now() int64 {
 	if !l.running {
 		l.clock = l.eng.now()
@@ -221,8 +221,8 @@ func (l *Loop) Stats() Stats {
 	return s
 }
 
-// turn is one turn of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
-func (l *Loop) turn(limit time.Duration) error {
+// iterate is one iteration of the loop; it sleeps at most limit (< 0 = no limit) and not beyond the next timer.
+func (l *Loop) iterate(limit time.Duration) error {
 	timeout := l.sleepTime(limit)
 	if !l.mail.sleep() || l.stopped.Load() {
 		timeout = 0
@@ -254,7 +254,7 @@ func (l *Loop) turn(limit time.Duration) error {
 	return nil
 }
 
-// held is by how much a turn may be late, in nanoseconds, before it looks at its sockets again: the process was stopped, or
+// held is by how much an iteration may be late, in nanoseconds, before it looks at its sockets again: the process was stopped, or
 // got no processor, and a timer must not say that somebody is silent whose bytes came meanwhile.
 const held = int64(100 * time.Millisecond)
 
@@ -284,7 +284,7 @@ func (l *Loop) idle() bool {
 	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd)+l.yielded.len() == 0 && l.behind.empty() && l.mail.empty()
 }
 
-// nextTimer is when the wheel wants a turn at the latest.
+// nextTimer is when the wheel wants an iteration at the latest.
 func (l *Loop) nextTimer() (at int64, ok bool) { return l.wheel.next() }
 
 func (l *Loop) sleepTime(limit time.Duration) time.Duration {
@@ -300,11 +300,11 @@ func (l *Loop) sleepTime(limit time.Duration) time.Duration {
 	return limit
 }
 
-// begin starts the turn proper, at the first thing that happens in it.
+// begin starts the iteration proper, at the first thing that happens in it.
 func (l *Loop) begin() {
 	if !l.running {
 		l.running = true
-		l.turnNo++
+		l.iterations++
 		l.stats.Turns++
 		l.served = 0
 		l.clock = l.eng.now()
@@ -336,19 +336,19 @@ func (l *Loop) serve(c *Conn, ev events) {
 	}
 }
 
-// sliceWidth is how many Conns collect output before it is sent although the turn has not ended. The more there are the
+// sliceWidth is how many Conns collect output before it is sent although the iteration has not ended. The more there are the
 // more buffers a loop needs, and what was written first is out of the cache when it is sent.
 const sliceWidth = 32
 
 // slice sends what was collected if that is enough. It is called between two Conns, two functions of the mailbox or two timers,
-// never while a handler runs, and calls none but functions given to AtTurnEnd.
+// never while a handler runs, and calls none but functions given to AtIterationEnd.
 func (l *Loop) slice() {
 	if len(l.dirty)+len(l.atEnd) >= sliceWidth {
 		l.send()
 	}
 }
 
-// serveReady serves, once, the Conns that have more input than one turn may take, were resumed, or
+// serveReady serves, once, the Conns that have more input than one iteration may take, were resumed, or
 // have a Drained to deliver.
 func (l *Loop) serveReady() {
 	list := l.ready
@@ -363,7 +363,7 @@ func (l *Loop) serveReady() {
 	l.readySpare = list[:0]
 }
 
-// finish ends the turn: output collected in it is sent, then the Closed events are delivered.
+// finish ends the iteration: output collected in it is sent, then the Closed events are delivered.
 func (l *Loop) finish() {
 	l.send()
 	if len(l.over)+len(l.dead) > 0 {
@@ -396,7 +396,7 @@ func (l *Loop) flushDirty() {
 	l.dirtySpare = list[:0]
 }
 
-// tellClosed delivers the ends that are known by now; what they cause to end comes next turn.
+// tellClosed delivers the ends that are known by now; what they cause to end comes next iteration.
 func (l *Loop) tellClosed() {
 	over := l.over
 	l.over = nil

@@ -13,7 +13,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{ReadBuffer: -1},
 		{HighWater: 10, LowWater: 20},
 		{LowWater: -1},
-		{TurnBytes: -1},
+		{IterationBytes: -1},
 		{Linger: -1},
 		{FlushTimeout: -1},
 	} {
@@ -57,7 +57,7 @@ func TestPostFromLoop(t *testing.T) {
 		l.Post(func() { done <- l.Stats().Turns - first })
 	})
 	if n := get(t, "inner post", done); n != 1 {
-		t.Errorf("ran %d turns later", n)
+		t.Errorf("ran %d iterations later", n)
 	}
 }
 
@@ -85,15 +85,15 @@ func TestStopBeforeRun(t *testing.T) {
 	}
 }
 
-func TestAtTurnEnd(t *testing.T) {
+func TestAtIterationEnd(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	peer, c := steppedPair(t, l, &hooks{})
 	var order []string
 	l.Post(func() {
-		c.AtTurnEnd(func() {
+		c.AtIterationEnd(func() {
 			order = append(order, "end")
 			c.Write([]byte("collected"))
-			c.AtTurnEnd(func() { order = append(order, "end of the end") })
+			c.AtIterationEnd(func() { order = append(order, "end of the end") })
 		})
 		order = append(order, "mail")
 	})
@@ -104,14 +104,14 @@ func TestAtTurnEnd(t *testing.T) {
 	expect(t, peer, "collected")
 }
 
-func TestNowIsTheTurns(t *testing.T) {
+func TestNowIsTheIterations(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	var first, second int64
 	l.Post(func() { first = l.Now() })
 	l.Post(func() { second = l.Now() })
 	step(t, l, "mail", func() bool { return second != 0 })
 	if first != second {
-		t.Error("Now moved within a turn")
+		t.Error("Now moved within an iteration")
 	}
 	if l.Now() < second {
 		t.Error("Now went back")

@@ -73,7 +73,7 @@ func NewNetwork(seed uint64) *Network {
 	}
 }
 
-// NewLoop makes a loop that the network turns; its Run must not be called. It panics on a bad Config.
+// NewLoop makes a loop that the network runs; its Run must not be called. It panics on a bad Config.
 // Close ends it.
 func (n *Network) NewLoop(cfg Config) *Loop {
 	l, err := newLoop(cfg, &memEngine{net: n})
@@ -96,7 +96,7 @@ func (n *Network) Close() {
 // Now is the virtual time in nanoseconds.
 func (n *Network) Now() int64 { return n.clock }
 
-// Run lets everything happen that happens at the current virtual time: bytes travel, loops turn,
+// Run lets everything happen that happens at the current virtual time: bytes travel, loops iterate,
 // scripts answer, until nothing is left to do. It panics when that never comes.
 func (n *Network) Run() {
 	for range memMaxSteps {
@@ -207,7 +207,7 @@ func (n *Network) step() bool {
 	for i := range n.loops {
 		l := n.loops[(first+i)%len(n.loops)]
 		if n.hasWork(l) {
-			if err := l.turn(0); err != nil {
+			if err := l.iterate(0); err != nil {
 				panic(err)
 			}
 			busy = true

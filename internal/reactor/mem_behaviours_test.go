@@ -30,7 +30,7 @@ var behaviours = []struct {
 	{"partial consumption", Config{}, testPartial},
 	{"input full", Config{ReadBuffer: 4 << 10}, testInputFull},
 	{"handler swap", Config{}, testSwap},
-	{"small turns", Config{TurnBytes: 1000, ReadBuffer: 1 << 10}, testBulkEcho},
+	{"small iterations", Config{IterationBytes: 1000, ReadBuffer: 1 << 10}, testBulkEcho},
 	{"dial", Config{}, testDial},
 	{"dial refused", Config{}, testDialRefused},
 	{"dial given up", Config{}, testDialGivenUp},

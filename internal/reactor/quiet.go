@@ -13,7 +13,7 @@ func (c *Conn) Quiet() bool {
 }
 
 // QuietSoFar is Quiet as of the moment when the loop last asked the system about all its sockets, if it has served only a few Conns
-// since; otherwise it is Quiet. Until the loop has served those that the system named then, what was written in this turn is not
+// since; otherwise it is Quiet. Until the loop has served those that the system named then, what was written in this iteration is not
 // sent: a Conn of which something is found among them finds that nothing has left (BytesWritten).
 func (c *Conn) QuietSoFar() bool {
 	if c.loop.served <= freshServed {

@@ -70,7 +70,7 @@ func TestRefusedWritesBoundTheKernel(t *testing.T) {
 	}
 	defer peer.Close()
 	for !connected {
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestRefusedWritesBoundTheKernel(t *testing.T) {
 		return n
 	}
 	c.Write(make([]byte, 100))
-	if err := l.turn(0); err != nil {
+	if err := l.iterate(0); err != nil {
 		t.Fatal(err)
 	}
 	if low() == notSentLow {
@@ -114,7 +114,7 @@ func TestClientsBoundTheKernel(t *testing.T) {
 	}
 	defer peer.Close()
 	for c == nil {
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}

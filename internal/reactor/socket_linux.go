@@ -118,7 +118,7 @@ func (s *epollSocket) writev(a, b []byte) (int, error) {
 	if len(b) == 0 {
 		return s.write(a)
 	}
-	v := &s.eng.vec // on the heap once: a turn allocates nothing
+	v := &s.eng.vec // on the heap once: an iteration allocates nothing
 	v.iov[0].Base = unsafe.SliceData(a)
 	v.iov[0].SetLen(len(a))
 	v.iov[1].Base = unsafe.SliceData(b)

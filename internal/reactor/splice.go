@@ -5,7 +5,7 @@ import "io"
 const (
 	// pipeSize is what one splice may move; a pipe smaller than that costs half of the gain.
 	pipeSize = 1 << 20
-	// spliceTurn bounds what one Splice moves per turn.
+	// spliceTurn bounds what one Splice moves per iteration.
 	spliceTurn = 2 << 20
 )
 
@@ -73,7 +73,7 @@ func (s *Splice) gave(n int) {
 // Bytes is how many bytes were given to dst so far.
 func (s *Splice) Bytes() uint64 { return s.bytes }
 
-// pump moves bytes until one side has to be waited for or the turn's share is used up. It is called
+// pump moves bytes until one side has to be waited for or the iteration's share is used up. It is called
 // when src may be read and when dst may be written.
 func (s *Splice) pump() {
 	if s.forwardKept() {

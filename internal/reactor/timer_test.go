@@ -46,12 +46,12 @@ func TestTimerNeverEarlyAndNotLate(t *testing.T) {
 	for len(due) > 0 {
 		at, ok := l.nextTimer()
 		if !ok || at <= l.clock {
-			t.Fatalf("next turn wanted at %d, %v; now %d", at, ok, l.clock)
+			t.Fatalf("next iteration wanted at %d, %v; now %d", at, ok, l.clock)
 		}
 		l.to(at)
 	}
 	if _, ok := l.nextTimer(); ok || fired != 5000 {
-		t.Errorf("%d fired; a turn wanted: %v", fired, ok)
+		t.Errorf("%d fired; an iteration wanted: %v", fired, ok)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestTimerOrder(t *testing.T) {
 	for _, ms := range []int{500, 20, 90000, 40, 300, 0} {
 		l.NewTimer(func() { order = append(order, ms) }).Reset(time.Duration(ms) * time.Millisecond)
 	}
-	l.to(l.clock + int64(time.Hour)) // all in one advance, as after a long turn
+	l.to(l.clock + int64(time.Hour)) // all in one advance, as after a long iteration
 	if len(order) != 6 {
 		t.Fatalf("fired %v", order)
 	}
@@ -125,7 +125,7 @@ func TestTimerStop(t *testing.T) {
 	tm.Stop()
 	tm.Stop()
 	if _, ok := l.nextTimer(); ok || tm.Active() {
-		t.Error("a stopped timer wants a turn")
+		t.Error("a stopped timer wants an iteration")
 	}
 	l.to(l.clock + int64(time.Hour))
 	if count != 0 {

@@ -18,7 +18,7 @@ type trimmer struct {
 // nobody has needed since the call before. It is called before Run or on the loop.
 func (l *Loop) OnTrim(fn func()) { l.trim.fns = append(l.trim.fns, fn) }
 
-// look is called at the end of each turn.
+// look is called at the end of each iteration.
 func (t *trimmer) look(l *Loop) {
 	if l.events != t.seen && !t.timer.Active() {
 		t.timer.Reset(trimPeriod)

@@ -2,17 +2,17 @@ package reactor
 
 import "time"
 
-// yieldShare is how long a turn serves Conns that yielded in a turn before, one of them at least. What a few clients ask for
-// in a few bytes holds up all others by no more than that, or by one Conn's share, per turn.
+// yieldShare is how long an iteration serves Conns that yielded in an iteration before, one of them at least. What a few clients ask for
+// in a few bytes holds up all others by no more than that, or by one Conn's share, per iteration.
 const yieldShare = int64(20 * time.Microsecond)
 
-// Turn numbers the turns of the loop: what a handler counts per turn begins anew when it changes. It has no meaning outside this
+// Turn numbers the iterations of the loop: what a handler counts per iteration begins anew when it changes. It has no meaning outside this
 // loop.
-func (l *Loop) Turn() uint32 { return l.turnNo }
+func (l *Loop) Iteration() uint32 { return l.iterations }
 
-// Yield is called inside Data by a handler that has done its share of this turn and leaves the rest of the input unconsumed. The
-// rest is presented again in a later turn, behind what others have by then, and nothing is read for this Conn before. Bytes are
-// bounded by Config.TurnBytes; a handler bounds by Yield what few bytes can make it do.
+// Yield is called inside Data by a handler that has done its share of this iteration and leaves the rest of the input unconsumed. The
+// rest is presented again in a later iteration, behind what others have by then, and nothing is read for this Conn before. Bytes are
+// bounded by Config.IterationBytes; a handler bounds by Yield what few bytes can make it do.
 func (c *Conn) Yield() {
 	if c.flags&flagYielded == 0 && c.state == stateOpen {
 		c.flags |= flagYielded
@@ -20,7 +20,7 @@ func (c *Conn) Yield() {
 	}
 }
 
-// serveYielded serves some of the Conns that yielded in turns before this one, in that order: count of them at most.
+// serveYielded serves some of the Conns that yielded in iterations before this one, in that order: count of them at most.
 func (l *Loop) serveYielded(count int) {
 	if count == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestYieldedConnsShareATurn: however many Conns want more than their share, a turn serves them for a short time only, in turns.
-func TestYieldedConnsShareATurn(t *testing.T) {
+// TestYieldedConnsShareAnIteration: however many Conns want more than their share, an iteration serves them for a short time only, in turns.
+func TestYieldedConnsShareAnIteration(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	const many = 20
 	calls := map[*Conn]int{}
@@ -17,8 +17,8 @@ func TestYieldedConnsShareATurn(t *testing.T) {
 		c.Establish()
 		return &hooks{data: func(c *Conn, _ []byte) int {
 			if calls[c]++; calls[c] > 1 {
-				inTurn[l.Turn()]++
-				most = max(most, inTurn[l.Turn()])
+				inTurn[l.Iteration()]++
+				most = max(most, inTurn[l.Iteration()])
 				for began := time.Now(); time.Since(began) < time.Duration(yieldShare); {
 				}
 			}
@@ -40,7 +40,7 @@ func TestYieldedConnsShareATurn(t *testing.T) {
 		}
 	}
 	for done := 0; done < many; {
-		if err := l.turn(time.Second); err != nil {
+		if err := l.iterate(time.Second); err != nil {
 			t.Fatal(err)
 		}
 		done = 0
@@ -56,6 +56,6 @@ func TestYieldedConnsShareATurn(t *testing.T) {
 		}
 	}
 	if most != 1 {
-		t.Errorf("a turn served %d of them, each for its whole share", most)
+		t.Errorf("an iteration served %d of them, each for its whole share", most)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestYield: a handler that yields is called once in a turn, gets everything in order, the end included, and what others have
+// TestYield: a handler that yields is called once in an iteration, gets everything in order, the end included, and what others have
 // comes in between.
 func TestYield(t *testing.T) {
 	for seed := range uint64(20) {
@@ -24,8 +24,8 @@ func TestYield(t *testing.T) {
 			return &hooks{
 				data: func(c *Conn, p []byte) int {
 					s := shares[c]
-					if s.turn != l.Turn() {
-						*s = share{turn: l.Turn()}
+					if s.turn != l.Iteration() {
+						*s = share{turn: l.Iteration()}
 					}
 					s.calls++
 					most = max(most, s.calls)
@@ -47,7 +47,7 @@ func TestYield(t *testing.T) {
 		}
 		n.Run()
 		if most != 1 || ended != 2 || len(got) != 2 {
-			t.Fatalf("seed %d: %d calls in a turn, %d of %d ended", seed, most, ended, len(got))
+			t.Fatalf("seed %d: %d calls in an iteration, %d of %d ended", seed, most, ended, len(got))
 		}
 		for _, s := range got {
 			if s != "0123456789" {
@@ -60,7 +60,7 @@ func TestYield(t *testing.T) {
 				same++
 			}
 		}
-		if same > 12 { // in a row: half of the calls, when both began at different turns
+		if same > 12 { // in a row: half of the calls, when both began at different iterations
 			t.Errorf("seed %d: %d of %d calls followed one of the same Conn", seed, same, len(order))
 		}
 	}

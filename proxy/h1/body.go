@@ -16,9 +16,9 @@ var (
 	valueUpgrade         = []byte("upgrade")
 )
 
-// turnChunks is how many chunks of a body are relayed before the rest waits for a later turn: 64 KiB of one-byte chunks would hold up
+// iterationChunks is how many chunks of a body are relayed before the rest waits for a later iteration: 64 KiB of one-byte chunks would hold up
 // everybody else for longer than 64 KiB of anything else.
-const turnChunks = 512
+const iterationChunks = 512
 
 // headRoom is what a head takes besides its target and fields: the first line and the fields of the codec's own.
 const headRoom = 256

@@ -118,7 +118,7 @@ func (cc *clientConn) unasked() proxy.Fault {
 	return proxy.FaultMalformed
 }
 
-// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
+// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later iteration.
 func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 	switch cc.rs.resp.Body {
 	case http1.BodyLength:
@@ -131,8 +131,8 @@ func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 		return len(take), true
 	case http1.BodyChunked:
 		for chunks := 0; used < len(p) && cc.state == clientBody && !cc.paused; chunks++ {
-			if chunks == turnChunks {
-				cc.ex.Reached(bound.TurnChunks)
+			if chunks == iterationChunks {
+				cc.ex.Reached(bound.IterationChunks)
 				cc.c.Yield()
 				return used, false
 			}

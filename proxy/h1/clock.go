@@ -10,7 +10,7 @@ import (
 // Clock gives the pipeline the time of a loop.
 type Clock struct{ Loop *reactor.Loop }
 
-// Now is the loop's monotonic time in nanoseconds, constant within a turn.
+// Now is the loop's monotonic time in nanoseconds, constant within an iteration.
 func (c Clock) Now() int64 { return c.Loop.Now() }
 
 // Wall is the time of day.

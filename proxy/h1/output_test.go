@@ -90,8 +90,8 @@ func TestSlowReaderIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTurnOfRequests: requests that come in one piece are begun a few in each turn, and those of others in between.
-func TestTurnOfRequests(t *testing.T) {
+// TestRequestsOfAnIteration: requests that come in one piece are begun a few in each iteration, and those of others in between.
+func TestRequestsOfAnIteration(t *testing.T) {
 	const floods, requests = 4, 2000
 	for seed := range uint64(5) {
 		var counts bound.Counts
@@ -121,12 +121,12 @@ func TestTurnOfRequests(t *testing.T) {
 			if rec.Reason != proxy.ReasonOK {
 				continue
 			}
-			// A request takes three turns, a new connection two more.
-			if most := 6 * floods * proxy.TurnRequests; i > most {
+			// A request takes three iterations, a new connection two more.
+			if most := 6 * floods * proxy.IterationRequests; i > most {
 				t.Errorf("seed %d: the request for %s ended after %d of the flood, want at most %d", seed, rec.Target, i, most)
 			}
 		}
-		if counts.Of(bound.TurnRequests) == 0 {
+		if counts.Of(bound.IterationRequests) == 0 {
 			t.Error("the bound was not counted")
 		}
 		if n := len(r.logged) - before; n != floods*requests+2 {

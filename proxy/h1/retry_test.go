@@ -152,14 +152,14 @@ func TestIdleTimeIsLearned(t *testing.T) {
 }
 
 // TestDeadConnectionsAreNoticedBeforeReuse: the end of a pooled connection and a
-// request that cannot be repeated arrive in the same turn.
+// request that cannot be repeated arrive in the same iteration.
 func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
 	for name, end := range map[string]func(*reactor.Peer){
 		"end":   (*reactor.Peer).CloseWrite,
 		"reset": (*reactor.Peer).Reset,
 		"bytes": func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")) },
 	} {
-		for seed := range uint64(10) { // the order of events within a turn
+		for seed := range uint64(10) { // the order of events within an iteration
 			r := newRigOn(t, reactor.NewNetwork(seed))
 			p := r.pod(1, always(ok("x")))
 			r.route("app", "app.test", nil, p.Addr)

@@ -36,7 +36,7 @@ type serverConn struct {
 	moved     uint64 // bytes the client had taken when that was last looked at
 	searched  uint32 // bytes of an incomplete head that have been looked at
 	phase     phase
-	turn      uint8 // of the loop, its last bits, in which
+	iteration uint8 // of the loop, its last bits, in which
 	begun     uint8 // so many requests were begun
 	first     bool  // no request has been seen yet
 	partial   bool  // an incomplete head is waiting

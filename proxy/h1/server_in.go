@@ -48,7 +48,7 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 }
 
 // mayBegin says whether a request may be taken from the connection now. It waits while the client does not take the answers it
-// has, whoever made them, and when it had its share of this turn.
+// has, whoever made them, and when it had its share of this iteration.
 func (sc *serverConn) mayBegin() bool {
 	if sc.c.Congested() {
 		sc.s.worker.Reached(bound.OutputHTTP1)
@@ -56,11 +56,11 @@ func (sc *serverConn) mayBegin() bool {
 		sc.c.Pause()
 		return false
 	}
-	if turn := uint8(sc.s.loop.Turn()); turn != sc.turn {
-		sc.turn, sc.begun = turn, 0
+	if now := uint8(sc.s.loop.Iteration()); now != sc.iteration {
+		sc.iteration, sc.begun = now, 0
 	}
-	if sc.begun == proxy.TurnRequests {
-		sc.s.worker.Reached(bound.TurnRequests)
+	if sc.begun == proxy.IterationRequests {
+		sc.s.worker.Reached(bound.IterationRequests)
 		sc.c.Yield()
 		return false
 	}
@@ -131,7 +131,7 @@ func (sc *serverConn) handOver() {
 	sc.c.SetHandler(sc.s.http2(sc.c, sc.who()))
 }
 
-// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later turn.
+// readBody relays body bytes and returns how many it used; more is false when the rest waits for a later iteration.
 func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 	if sc.rq.req.Body == http1.BodyLength {
 		rq := sc.rq
@@ -144,8 +144,8 @@ func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 		return len(take), true
 	}
 	for chunks := 0; used < len(p) && sc.phase == phaseBody && !sc.paused; chunks++ {
-		if chunks == turnChunks {
-			sc.s.worker.Reached(bound.TurnChunks)
+		if chunks == iterationChunks {
+			sc.s.worker.Reached(bound.IterationChunks)
 			sc.c.Yield()
 			return used, false
 		}

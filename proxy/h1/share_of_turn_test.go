@@ -11,7 +11,7 @@ import (
 )
 
 // TestSmallChunks: bodies of tiny chunks arrive whole, in either direction, and hold up nobody: a few hundred of them are relayed
-// before it is the turn of others.
+// before it is the iteration of others.
 func TestSmallChunks(t *testing.T) {
 	const chunks = 20000
 	body := strings.Repeat("1\r\nx\r\n", chunks) + "0\r\n\r\n"
@@ -48,13 +48,13 @@ func TestSmallChunks(t *testing.T) {
 				other.Write([]byte(get))
 				r.net.Run()
 				r.wantStatus(other, 200)
-				if most := 4 * turnChunks * len("1\r\nx\r\n"); during > most {
+				if most := 4 * iterationChunks * len("1\r\nx\r\n"); during > most {
 					t.Errorf("seed %d: %d bytes of the flood came before the other request, want at most %d", seed, during, most)
 				}
 				if all := arrived() - before; all < len(body) {
 					t.Errorf("seed %d: %d bytes arrived of %d", seed, all, len(body))
 				}
-				if counts.Of(bound.TurnChunks) == 0 {
+				if counts.Of(bound.IterationChunks) == 0 {
 					t.Error("the bound was not counted")
 				}
 			}

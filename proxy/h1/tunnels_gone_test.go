@@ -69,7 +69,7 @@ func (r *tunnelRig) wantOpen(a, b int) {
 // TestTunnelsOfRoutesThatAreGone end after the time that was set for it, those of other routes stay, and all are counted as long as
 // they last.
 func TestTunnelsOfRoutesThatAreGone(t *testing.T) {
-	const each = 150 // more than end in one turn
+	const each = 150 // more than end in one iteration
 	for name, tc := range map[string]struct {
 		after  time.Duration
 		change func(specs []routing.RouteSpec) []routing.RouteSpec

@@ -107,9 +107,9 @@ func TestEndsOfPooledConnections(t *testing.T) {
 	}
 }
 
-// TestManyEventsInOneTurn: news of a pooled connection that are at the end of a long batch of events count for the requests at
+// TestManyEventsInOneIteration: news of a pooled connection that are at the end of a long batch of events count for the requests at
 // its beginning.
-func TestManyEventsInOneTurn(t *testing.T) {
+func TestManyEventsInOneIteration(t *testing.T) {
 	const clients = 100
 	for seed := range uint64(4) {
 		r := newRigOn(t, reactor.NewNetwork(seed))
@@ -160,7 +160,7 @@ func TestAnswersBeforeTheRequestLeft(t *testing.T) {
 				}
 			}
 			c.Write([]byte(again))
-			r.loop.Post(func() { // in the turn that takes the request
+			r.loop.Post(func() { // in the iteration that takes the request
 				if cc.state != clientHead || !cc.unsent() {
 					t.Error("the request is not waiting to be sent")
 				}

@@ -173,7 +173,7 @@ func (p *pool) dial() *clientConn {
 	ps := p.ps
 	p.dialled++
 	cc := &clientConn{ps: ps, pool: p, serial: p.dialled}
-	cc.turn = cc.session.Turn
+	cc.present = cc.session.Present
 	cc.c = ps.cfg.Loop.Dial(p.endpoint.Addr(), cc, ps.cfg.ConnectTimeout)
 	cc.timer = cc.c.NewTimer(cc.expire)
 	p.conns = append(p.conns, cc)

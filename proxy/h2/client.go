@@ -26,7 +26,7 @@ type clientConn struct {
 	c        *reactor.Conn
 	timer    *reactor.Timer
 	session  h2session.Session
-	turn     func() // h2session.Turn, made once
+	present  func() // h2session.Session.Present, made once
 	state    clientState
 	used     bool   // a request has been sent
 	answered bool   // and a head has come, to any
@@ -34,7 +34,7 @@ type clientConn struct {
 	resets   int    // streams that this side gave up
 	shutAt   int64  // when the endpoint was first seen not to open the window, 0 = it does
 	grants   uint32 // how often it had opened it then
-	served   uint32 // the turn in which input was taken last
+	served   uint32 // the iteration in which input was taken last
 	alive
 }
 
@@ -42,7 +42,7 @@ type clientConn struct {
 func (cc *clientConn) Open() *h2session.Stream { panic("BUG: a stream of the server's") }
 
 // Wake implements h2session.Host.
-func (cc *clientConn) Wake() { cc.c.AtTurnEnd(cc.turn) }
+func (cc *clientConn) Wake() { cc.c.AtIterationEnd(cc.present) }
 
 // Connected implements reactor.Handler.
 func (cc *clientConn) Connected(*reactor.Conn) {
@@ -110,17 +110,17 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 		return len(p)
 	}
 	cc.heard, cc.silent = cc.ps.cfg.Loop.Now(), false
-	if turn := cc.ps.cfg.Loop.Turn(); turn != cc.served {
-		cc.served = turn
-		cc.session.NextTurn()
+	if now := cc.ps.cfg.Loop.Iteration(); now != cc.served {
+		cc.served = now
+		cc.session.NextIteration()
 	}
 	n := cc.session.Receive(p, cc.heard)
 	switch cc.session.Waits() {
-	case h2session.WaitTurn:
-		cc.ps.cfg.Bounds.Reached(bound.TurnAnswers)
+	case h2session.WaitIteration:
+		cc.ps.cfg.Bounds.Reached(bound.IterationAnswers)
 		cc.c.Yield()
 	case h2session.WaitFrames:
-		cc.ps.cfg.Bounds.Reached(bound.TurnFrames)
+		cc.ps.cfg.Bounds.Reached(bound.IterationFrames)
 		cc.c.Yield()
 	}
 	cc.pool.learn(cc)

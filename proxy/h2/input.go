@@ -9,15 +9,15 @@ import (
 )
 
 // Data implements reactor.Handler. What a client makes the router queue, whoever answers it, is bounded: nothing more is taken
-// from a client that does not take its output, and only so many requests in one turn of the loop.
+// from a client that does not take its output, and only so many requests in one iteration of the loop.
 func (sc *serverConn) Data(c *reactor.Conn, p []byte) int {
 	if sc.gone {
 		return len(p)
 	}
 	s := &sc.session
-	if turn := sc.s.loop.Turn(); turn != sc.served {
-		sc.served = turn
-		s.NextTurn()
+	if now := sc.s.loop.Iteration(); now != sc.served {
+		sc.served = now
+		s.NextIteration()
 	}
 	n := s.Receive(p, sc.s.loop.Now())
 	sc.settle()
@@ -30,11 +30,11 @@ func (sc *serverConn) Data(c *reactor.Conn, p []byte) int {
 		sc.stalled = true
 		c.PauseUntilFailure() // requests of a client that is gone mean nothing
 		sc.watchOutput()
-	case h2session.WaitTurn:
-		sc.s.worker.Reached(bound.TurnRequests)
+	case h2session.WaitIteration:
+		sc.s.worker.Reached(bound.IterationRequests)
 		c.Yield()
 	case h2session.WaitFrames:
-		sc.s.worker.Reached(bound.TurnFrames)
+		sc.s.worker.Reached(bound.IterationFrames)
 		c.Yield()
 	}
 	if sc.drained {

@@ -198,8 +198,8 @@ func TestInputGoesOnBesideADownload(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestTurnOfStreams: requests that come in one piece are begun a few in each turn, and those of others in between.
-func TestTurnOfStreams(t *testing.T) {
+// TestStreamsOfAnIteration: requests that come in one piece are begun a few in each iteration, and those of others in between.
+func TestStreamsOfAnIteration(t *testing.T) {
 	const floods, requests = 4, 2000
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -235,12 +235,12 @@ func TestTurnOfStreams(t *testing.T) {
 			other.want(3, 200, "x")
 			newcomer.want(1, 200, "x")
 			for i, rec := range r.logged[before:] {
-				// A request takes three turns, a new connection two more.
-				if most := 6 * floods * proxy.TurnRequests; rec.Reason == proxy.ReasonOK && i > most {
+				// A request takes three iterations, a new connection two more.
+				if most := 6 * floods * proxy.IterationRequests; rec.Reason == proxy.ReasonOK && i > most {
 					t.Errorf("the request for %s ended after %d of the flood, want at most %d", rec.Target, i, most)
 				}
 			}
-			if counts.Of(bound.TurnRequests) == 0 {
+			if counts.Of(bound.IterationRequests) == 0 {
 				t.Error("the bound was not counted")
 			}
 			if n := len(r.logged) - before; n != floods*requests+2 {

@@ -89,7 +89,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 256
 	}
-	ps := &Pools{cfg: cfg, session: h2session.Config{Client: true, TurnHeads: proxy.TurnAnswers, Buffers: &h2session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
+	ps := &Pools{cfg: cfg, session: h2session.Config{Client: true, IterationHeads: proxy.IterationAnswers, Buffers: &h2session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
 	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)

@@ -35,7 +35,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: h2session.Config{Connect: true, TurnHeads: proxy.TurnRequests, Buffers: &h2session.Buffers{}},
+		session: h2session.Config{Connect: true, IterationHeads: proxy.IterationRequests, Buffers: &h2session.Buffers{}},
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)
@@ -55,7 +55,7 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handle
 	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()
 	sc.timer = c.NewTimer(sc.expire)
 	sc.timer.Reset(s.timeouts.RequestHead)
-	sc.turn = sc.session.Turn
+	sc.present = sc.session.Present
 	sc.session.Start(&s.session, sc, c)
 	s.conns.Add(sc, client.Secure)
 	if s.conns.Draining() {
@@ -110,12 +110,12 @@ type serverConn struct {
 	timer   *reactor.Timer
 	client  proxy.Client
 	session h2session.Session
-	turn    func() // h2session.Turn, made once
+	present func() // h2session.Session.Present, made once
 
 	idleSince int64          // when the last stream ended, or the client took something after that, of the loop's clock
 	moved     uint64         // bytes the client had taken when that was last looked at
 	output    *reactor.Timer // while input waits for output, nil before it was needed
-	served    uint32         // the last turn of the loop in which input was taken
+	served    uint32         // the last iteration of the loop in which input was taken
 
 	slow  endingList     // answered here, but the client has not taken the answer
 	early endingList     // answered before the request was complete
@@ -137,7 +137,7 @@ func (sc *serverConn) Links() *register.Links[serverConn] { return &sc.links }
 func (sc *serverConn) Open() *h2session.Stream { return &sc.s.stream(sc).Stream }
 
 // Wake implements h2session.Host.
-func (sc *serverConn) Wake() { sc.c.AtTurnEnd(sc.turn) }
+func (sc *serverConn) Wake() { sc.c.AtIterationEnd(sc.present) }
 
 // Held implements reactor.Holder.
 func (sc *serverConn) Held() int { return sc.session.HeldForPeer() }

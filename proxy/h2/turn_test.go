@@ -9,9 +9,9 @@ import (
 	"turnout/proxy"
 )
 
-// TestTurnOfAnswers: a pod that answers many requests at once has a few of its answers relayed in each turn, and requests of
+// TestAnswersOfAnIteration: a pod that answers many requests at once has a few of its answers relayed in each iteration, and requests of
 // others are served in between.
-func TestTurnOfAnswers(t *testing.T) {
+func TestAnswersOfAnIteration(t *testing.T) {
 	const streams = 100
 	for seed := range uint64(5) {
 		r := newRigOn(t, reactor.NewNetwork(seed))
@@ -42,20 +42,20 @@ func TestTurnOfAnswers(t *testing.T) {
 			t.Fatalf("seed %d: %d requests were answered", seed, n)
 		}
 		for i, rec := range r.logged[before:] {
-			// A request takes three turns.
-			if most := 4 * len(held.conns) * proxy.TurnAnswers; string(rec.Host) == "app.test" && i > min(most, streams-1) {
+			// A request takes three iterations.
+			if most := 4 * len(held.conns) * proxy.IterationAnswers; string(rec.Host) == "app.test" && i > min(most, streams-1) {
 				t.Errorf("seed %d: the other request ended after %d of %d answers", seed, i, streams)
 			}
 		}
-		if r.bounds.Of(bound.TurnAnswers) == 0 {
+		if r.bounds.Of(bound.IterationAnswers) == 0 {
 			t.Errorf("seed %d: the bound was not counted", seed)
 		}
 		r.wantQuiet()
 	}
 }
 
-// TestTurnOfFrames: of small frames a connection has so many taken in a turn, in both directions.
-func TestTurnOfFrames(t *testing.T) {
+// TestFramesOfAnIteration: of small frames a connection has so many taken in an iteration, in both directions.
+func TestFramesOfAnIteration(t *testing.T) {
 	const frames = 20000
 	for name, flood := range map[string]func(r *rig, c *client) (written func() int, arrived func() int){
 		"upload": func(r *rig, c *client) (func() int, func() int) {
@@ -104,7 +104,7 @@ func TestTurnOfFrames(t *testing.T) {
 				if n := arrived(); n != frames {
 					t.Errorf("seed %d: %d bytes arrived of %d", seed, n, frames)
 				}
-				if counts.Of(bound.TurnFrames)+r.bounds.Of(bound.TurnFrames) == 0 {
+				if counts.Of(bound.IterationFrames)+r.bounds.Of(bound.IterationFrames) == 0 {
 					t.Errorf("seed %d: the bound was not counted", seed)
 				}
 			}

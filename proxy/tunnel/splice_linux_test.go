@@ -98,7 +98,7 @@ func TestSplicedBytesCountAtOnce(t *testing.T) {
 	r := startSpliced(t, time.Hour)
 	check := func(in, out uint64) {
 		t.Helper()
-		r.spliced() // a turn after the one in which the last byte left has begun
+		r.spliced() // an iteration after the one in which the last byte left has begun
 		var total proxy.Totals
 		r.worker.Totals(&total)
 		if total.BytesIn != in || total.BytesOut != out {

@@ -87,7 +87,7 @@ func serve(t *testing.T, p []byte, size int) string {
 		}
 		if h.woken {
 			h.woken = false
-			h.s.Turn()
+			h.s.Present()
 		}
 		if s := h.s.Streams(); s > DefaultStreams {
 			t.Fatalf("%d streams are open", s)
@@ -156,7 +156,7 @@ func ask(t *testing.T, p []byte, size int) string {
 		kept = slices.Delete(kept, 0, n)
 		if h.woken {
 			h.woken = false
-			h.s.Turn()
+			h.s.Present()
 		}
 	}
 	if !bytes.HasPrefix(h.out.b, []byte(h2frame.Preface)) {

@@ -15,21 +15,21 @@ type Wait uint8
 
 // The reasons.
 const (
-	WaitNone   Wait = iota // it did not
-	WaitOutput             // the peer does not take what it is sent: nothing it sends is taken before Drained
-	WaitTurn               // as many heads were taken as may be between two calls of NextTurn
-	WaitFrames             // as many frames were
+	WaitNone      Wait = iota // it did not
+	WaitOutput                // the peer does not take what it is sent: nothing it sends is taken before Drained
+	WaitIteration             // as many heads were taken as may be between two calls of NextIteration
+	WaitFrames                // as many frames were
 )
 
 // Waits is why the last Receive stopped.
 func (s *Session) Waits() Wait { return s.waits }
 
-// MostFrames is how many frames Receive takes between two calls of NextTurn if Config.TurnHeads is set: short ones cost more
+// MostFrames is how many frames Receive takes between two calls of NextIteration if Config.IterationHeads is set: short ones cost more
 // than their bytes.
 const MostFrames = 512
 
-// NextTurn has Receive take Config.TurnHeads more header lists, and MostFrames more frames.
-func (s *Session) NextTurn() { s.heads, s.taken = 0, 0 }
+// NextIteration has Receive take Config.IterationHeads more header lists, and MostFrames more frames.
+func (s *Session) NextIteration() { s.heads, s.taken = 0, 0 }
 
 // Urge has the next Receive take one frame although its peer does not take what it is sent. Calling it whenever output has
 // drained keeps what waits to be sent, which may congest it again at once, from shutting the peer out.
@@ -38,12 +38,12 @@ func (s *Session) Urge() { s.urged = true }
 // stops says that a frame has to wait.
 func (s *Session) stops(h h2frame.Header) bool {
 	switch {
-	case s.cfg.TurnHeads == 0 || h.Type == h2frame.Continuation:
+	case s.cfg.IterationHeads == 0 || h.Type == h2frame.Continuation:
 	case !s.cfg.Client && s.out.Congested() && !s.urged:
 		s.waits = WaitOutput
 		return true
-	case s.heads >= s.cfg.TurnHeads && h.Type == h2frame.Headers && (s.cfg.Client || h.Stream > s.lastPeer):
-		s.waits = WaitTurn
+	case s.heads >= s.cfg.IterationHeads && h.Type == h2frame.Headers && (s.cfg.Client || h.Stream > s.lastPeer):
+		s.waits = WaitIteration
 		return true
 	case s.taken >= MostFrames:
 		s.waits = WaitFrames
@@ -331,7 +331,7 @@ func (st *Stream) tellEnd(trailers *h2frame.Block) {
 // Pause keeps the body from now on: OnData and OnEnd are not called.
 func (st *Stream) Pause() { st.paused = !st.early }
 
-// Resume undoes Pause; what waits is presented by Session.Turn.
+// Resume undoes Pause; what waits is presented by Session.Present.
 func (st *Stream) Resume() {
 	if !st.paused {
 		return
@@ -344,8 +344,8 @@ func (st *Stream) Resume() {
 	}
 }
 
-// Turn presents what waits in streams that were resumed.
-func (s *Session) Turn() {
+// Present hands over what waits in streams that were resumed.
+func (s *Session) Present() {
 	for i := 0; i < len(s.resumed); i++ {
 		if st := s.resumed[i]; st != nil {
 			s.resumed[i] = nil

@@ -10,8 +10,8 @@ func (s *Session) Drained() {
 	s.tellDrained()
 }
 
-// turnSize is what the streams that wait send together before it is the first one's turn again, if a frame of each is not more.
-const turnSize = 64 << 10
+// iterationSize is what the streams that wait send together before it is the first one's turn again, if a frame of each is not more.
+const iterationSize = 64 << 10
 
 // pump sends what waits, one or more frames of each stream in turn, as far as the windows and the output go. A producer that has
 // to wait for the output is told in its turn, too.
@@ -26,7 +26,7 @@ func (s *Session) pump() {
 			s.unlist(st)
 			st.tellDrained()
 			idle = 0
-		case st.flush(max(h2frame.FrameSize, turnSize/len(s.waiting))):
+		case st.flush(max(h2frame.FrameSize, iterationSize/len(s.waiting))):
 			idle = 0
 		default:
 			idle++
@@ -121,7 +121,7 @@ func (s *Session) windowUpdate(h h2frame.Header, p []byte) {
 // sendOn sends what waits in a stream whose window has grown.
 func (s *Session) sendOn(st *Stream) {
 	id := st.id
-	for st.is(s, id) && st.out.len() > 0 && !s.out.Congested() && st.flush(turnSize) {
+	for st.is(s, id) && st.out.len() > 0 && !s.out.Congested() && st.flush(iterationSize) {
 	}
 	if st.is(s, id) && !s.out.Congested() {
 		st.tellDrained()

@@ -20,7 +20,7 @@ type Output interface {
 type Host interface {
 	// Open returns a Stream for a request of the peer, its Sink bound. Server's part only.
 	Open() *Stream
-	// Wake asks for one call of Session.Turn, soon and not inside any other call of the Session.
+	// Wake asks for one call of Session.Present, soon and not inside any other call of the Session.
 	Wake()
 }
 
@@ -30,10 +30,10 @@ type Config struct {
 	MaxStreams int            // the peer may have open at once; default 100
 	Limits     h2frame.Limits // of a header list; default 64 KiB and 101 fields
 	Connect    bool           // server: offer extended CONNECT (RFC 8441)
-	// TurnHeads is how many header lists Receive takes between two calls of NextTurn: of a server those that begin streams, of a
+	// IterationHeads is how many header lists Receive takes between two calls of NextIteration: of a server those that begin streams, of a
 	// client all. It takes MostFrames frames then, and a server none while its peer does not take its output. 0: no bounds.
-	TurnHeads int
-	Buffers   *Buffers // nil: waiting bytes are left to the collector
+	IterationHeads int
+	Buffers        *Buffers // nil: waiting bytes are left to the collector
 }
 
 // Defaults of Config.
@@ -75,7 +75,7 @@ type Session struct {
 	late     late
 	block    headerBlock
 	cur      current
-	heads    int      // header lists since NextTurn, see Config.TurnHeads
+	heads    int      // header lists since NextIteration, see Config.IterationHeads
 	taken    int      // frames since then
 	waits    Wait     // for what Receive stopped
 	urged    bool     // the next frame is taken although output is congested
@@ -104,7 +104,7 @@ type Session struct {
 	next       int       // of waiting: whose turn it is
 	lastData   *Stream   // the last frame queued is DATA of this stream,
 	lastDataAt [2]int    // which begins and ends there
-	resumed    []*Stream // whose bytes are to be presented in Turn
+	resumed    []*Stream // whose bytes are to be presented in Present
 
 	away     awayState
 	peerAway bool // GOAWAY was received

@@ -145,7 +145,7 @@ func (d *duo) run() {
 func (d *duo) carry(from, to *side) bool {
 	if to.woken {
 		to.woken = false
-		to.s.Turn()
+		to.s.Present()
 		return true
 	}
 	p := from.out.b
