@@ -36,7 +36,7 @@ func New(cfg Config) (*Controller, error) {
 }
 
 // Sink returns a sink for one feeder. It must be called before Run; nothing is
-// published until each sink is synced. origin is told to people where an event names
+// published until each sink is synced. origin is shown to people where an event names
 // none.
 func (c *Controller) Sink(origin string) source.Sink {
 	c.inbox.mu.Lock()

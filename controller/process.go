@@ -90,7 +90,7 @@ func (s *state) judge() plan {
 }
 
 // judgeRoute decides about one route and translates it. Should that panic, the route is rejected
-// and the others go on: whoever may write a Route must not be able to stop the router.
+// and the others go on: an account that may write a Route must not be able to stop the router.
 func (s *state) judgeRoute(r *route, p *plan) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -166,7 +166,7 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	p.upserts = append(p.upserts, r)
 }
 
-// sameRoute reports whether two specs are the same but for what the pool is told.
+// sameRoute reports whether two specs are the same but for what concerns the pool alone.
 func sameRoute(a, b *routing.RouteSpec) bool {
 	return a.RouteKey == b.RouteKey && a.Host == b.Host && a.Path == b.Path && a.Wildcard == b.Wildcard &&
 		a.Termination == b.Termination && a.Insecure == b.Insecure && a.Policy == b.Policy && a.Certificate.Equal(b.Certificate)

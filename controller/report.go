@@ -43,7 +43,7 @@ func (s *state) reportAll() {
 func (s *state) report(r *route) {
 	options := s.cfg.Options.status()
 	if r.result != nil {
-		// The pool has them now, and they are found again when it must be told anew.
+		// The pool has them now, and they are found again when they change.
 		r.servers, r.result.Spec.Targets = len(r.result.Spec.Targets), nil
 	}
 	if r.waiting {

@@ -16,7 +16,7 @@ type secret struct {
 	key    source.Key
 	object *corev1.Secret // nil = there is none, or it cannot be had
 	err    error          // why it cannot be had
-	known  bool           // an event has told the above
+	known  bool           // an event has delivered the above
 	late   bool           // none came in time
 	asked  time.Time      // when it was asked for
 	users  map[*route]struct{}

@@ -67,7 +67,7 @@ type route struct {
 	result  *translate.Result     // nil = not served
 	served  bool                  // the table has it
 	servers int                   // number of endpoints it has
-	status  *routev1.RouteIngress // nil = not told yet
+	status  *routev1.RouteIngress // nil = not reported yet
 	valid   validity              // of its own certificate in the table
 
 	services []*service

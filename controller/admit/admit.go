@@ -53,7 +53,7 @@ type Verdict struct {
 
 func rejected(reason, message string) Verdict { return Verdict{Reason: reason, Message: message} }
 
-// Host returns the host a route has, "" if none can be told.
+// Host returns the host a route has, "" if none is known.
 func (o *Options) Host(namespace, name, host, subdomain string) string {
 	if host == "" && subdomain != "" && o.Domain != "" {
 		host = subdomain + "." + o.Domain

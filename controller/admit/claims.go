@@ -105,7 +105,7 @@ func (s *Claims) Set(c Claim) {
 }
 
 // Recall tells what was last said about a claim by another process, if nothing was decided about it here yet: the words of a
-// rejection stay as long as its reason does, whoever starts in between. It has no part in the decision itself.
+// rejection stay as long as its reason does, whichever process starts in between. It has no part in the decision itself.
 func (s *Claims) Recall(key source.Key, said Verdict) {
 	if c := s.claims[key]; c != nil && c.fresh && c.verdict == (Verdict{}) {
 		c.verdict = said

@@ -175,7 +175,7 @@ func (s *Claims) keptOut(h *host, c *claim, passed *taken) string {
 }
 
 // claimWords returns why c must give way to by under the rules for wildcards. A route
-// that was served before is told in other words than a newcomer.
+// that was served before gets other words than a newcomer.
 func (s *Claims) claimWords(c, by *claim) string {
 	if c.Key.Namespace != by.Key.Namespace {
 		return "a route in another namespace holds host " + c.Host
@@ -201,7 +201,7 @@ func (s *Claims) holder(c *claim, active *taken) *claim {
 }
 
 // hostWords returns why c must give way to by on a host. A route that was served before
-// is told in other words than a newcomer.
+// gets other words than a newcomer.
 func hostWords(c, by, first *claim) string {
 	newcomer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
 	if by.Key.Namespace != c.Key.Namespace {
@@ -212,22 +212,22 @@ func hostWords(c, by, first *claim) string {
 	switch {
 	case by.Key.Namespace == c.Key.Namespace || first != by:
 		return c.words(newcomer, replaced)
-	case c.told(owns) || !by.fresh && !c.told(replaced):
+	case c.said(owns) || !by.fresh && !c.said(replaced):
 		// The owner was there before: it came to own the host because another went.
 		return c.words(newcomer, owns)
 	}
 	return c.words(newcomer, replaced)
 }
 
-// told reports whether message is what was last said about c.
-func (c *claim) told(message string) bool {
+// said reports whether message is what was last said about c.
+func (c *claim) said(message string) bool {
 	return !c.verdict.Admitted && c.verdict.Message == message
 }
 
-// words chooses between what a newcomer and what a displaced route is told. The latter
+// words chooses between the words for a newcomer and those for a displaced route. The latter
 // stays as long as its reason does.
 func (c *claim) words(newcomer, displaced string) string {
-	if c.verdict.Admitted || c.told(displaced) {
+	if c.verdict.Admitted || c.said(displaced) {
 		return displaced
 	}
 	return newcomer

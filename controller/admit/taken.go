@@ -61,7 +61,7 @@ func (t *taken) at(path string) *claim {
 	return nil
 }
 
-// collides returns the one that cannot be told apart from c on one host, nil if there is
+// collides returns the one that cannot be distinguished from c on one host, nil if there is
 // none: the one with the same path, or the oldest of those where one of the two takes all
 // of TLS.
 func (t *taken) collides(c *claim) *claim {

@@ -305,7 +305,7 @@ func value[T any](p *T) T {
 
 // Usable returns the IP of an address text, or why it must not be used. Addresses that
 // lead to the router's own machine, to its link or to the metadata service of a cloud
-// would let whoever writes an EndpointSlice reach what only the router may reach.
+// would let every author of an EndpointSlice reach what only the router may reach.
 func Usable(text string, allowLoopback bool) (netip.Addr, string) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || ip.Zone() != "" || strings.Contains(text, "%") {

@@ -48,7 +48,7 @@ type kindOf struct {
 }
 
 // kinds returns the kind the controller knows by an apiVersion and a kind. Routes of "v1" are as
-// written for the first OpenShift 3 releases. Later or older Ingress versions are told
+// written for the first OpenShift 3 releases. Later or older Ingress versions are reported
 // apart by nothing that matters while Ingresses are ignored.
 func kinds(apiVersion, kind string) (kindOf, bool) {
 	group, _, _ := strings.Cut(apiVersion, "/")

@@ -14,7 +14,7 @@ type Document struct {
 	Line   int    // line of the file on which it starts, from 1
 	Data   []byte // a view into the file
 	JSON   bool   // Data is JSON, not YAML
-	Err    error  // Data cannot be told from the rest of the file, which is lost with it
+	Err    error  // Data cannot be separated from the rest of the file, which is lost with it
 }
 
 // Split returns the documents of a manifest file that have content. YAML documents

@@ -14,7 +14,7 @@ const (
 )
 
 // contention notices that another process writes other entries under the same name. What it leads to stays with the routes
-// that were changed: whoever may write to the status of some routes, as the administrator of a project, must not stop what
+// that were changed: an account that may write to the status of some routes, as the administrator of a project, must not stop what
 // is said of others. It is not safe for concurrent use.
 type contention struct {
 	interval time.Duration // a contended route is left alone that long

@@ -246,7 +246,7 @@ func TestSweepDoubt(t *testing.T) {
 				api.put(r)
 			}
 		}
-		api.told = func(_, route *routev1.Route) {
+		api.changed = func(_, route *routev1.Route) {
 			if route.Namespace == "bad" && len(route.Status.Ingress) == 0 {
 				api.changeIn("bad", route.Name, func(r *routev1.Route) { r.Status.Ingress = append(r.Status.Ingress, *inBubble("s", 0)) })
 			}

@@ -21,8 +21,8 @@ import (
 
 // fakeAPI is an API server with optimistic concurrency.
 type fakeAPI struct {
-	delay time.Duration                   // of each call
-	told  func(old, route *routev1.Route) // each change, nil for none; called without lock
+	delay   time.Duration                   // of each call
+	changed func(old, route *routev1.Route) // each change, nil for none; called without lock
 
 	mu      sync.Mutex
 	fail    func(call, name string) error // nil = never; call is get, write or list
@@ -55,8 +55,8 @@ func (f *fakeAPI) put(route *routev1.Route) *routev1.Route {
 	old := f.routes[keyOf(next)]
 	f.routes[keyOf(next)] = next
 	f.mu.Unlock()
-	if f.told != nil {
-		f.told(old, next)
+	if f.changed != nil {
+		f.changed(old, next)
 	}
 	return next.DeepCopy()
 }
@@ -160,8 +160,8 @@ func (f *fakeAPI) WriteStatus(ctx context.Context, route *routev1.Route) (*route
 	f.writes = append(f.writes, route.Name)
 	f.at = append(f.at, time.Now())
 	f.mu.Unlock()
-	if f.told != nil {
-		f.told(live, next)
+	if f.changed != nil {
+		f.changed(live, next)
 	}
 	return next.DeepCopy(), nil
 }

@@ -82,7 +82,7 @@ func (l *lease) see(namespace string, now time.Time) {
 	l.seen[namespace] = now
 }
 
-// wait returns how long work in a namespace that is due since a time has to wait, 0 for not at all. Whoever may write to the
+// wait returns how long work in a namespace that is due since a time has to wait, 0 for not at all. An account that may write to the
 // routes of some namespaces can look like another replica there. So where nobody was seen to write, it is the shorter the
 // fewer the namespaces are where somebody was.
 func (l *lease) wait(namespace string, due, now time.Time) time.Duration {

@@ -187,7 +187,7 @@ func TestSweep(t *testing.T) {
 				api.put(aRoute(fmt.Sprint("stale", i), inBubble("s", -time.Hour)))
 			}
 			if back {
-				api.told = func(_, route *routev1.Route) {
+				api.changed = func(_, route *routev1.Route) {
 					if len(route.Status.Ingress) == 0 && route.Name != "none" {
 						api.change(route.Name, func(r *routev1.Route) { r.Status.Ingress = append(r.Status.Ingress, *inBubble("s", 0)) })
 					}

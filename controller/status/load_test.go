@@ -72,7 +72,7 @@ func TestFlood(t *testing.T) {
 		api := newFakeAPI()
 		api.delay = 5 * time.Millisecond
 		w := start(t, api)
-		api.told = func(_, route *routev1.Route) { w.Observe(route.DeepCopy()) }
+		api.changed = func(_, route *routev1.Route) { w.Observe(route.DeepCopy()) }
 		route := api.put(aRoute("a"))
 		for i := range 500 * 20 {
 			w.Report(route, want(fmt.Sprint("h", i), yesNow()))
@@ -202,7 +202,7 @@ func soak(t *testing.T, chance *rand.Rand) {
 			api.put(r)
 		case chance.IntN(20) == 0:
 			api.remove(name)
-			api.told(live, func() *routev1.Route { live.Labels = map[string]string{"out": "deleted"}; return live }())
+			api.changed(live, func() *routev1.Route { live.Labels = map[string]string{"out": "deleted"}; return live }())
 		default:
 			api.change(name, func(r *routev1.Route) {
 				r.Spec.Host, r.Labels = fmt.Sprint("h", i), nil

@@ -47,8 +47,8 @@ func others(t *testing.T, api *fakeAPI, n int, opinion func(*routev1.Route) *rou
 		}
 		running.Go(func() { all[i].run(ctx) })
 	}
-	before := api.told
-	api.told = func(old, route *routev1.Route) {
+	before := api.changed
+	api.changed = func(old, route *routev1.Route) {
 		before(old, route)
 		for _, o := range all {
 			o.events <- event{old, route, time.Time{}}

@@ -22,8 +22,8 @@ const (
 type outage struct {
 	until    time.Time // no calls before
 	begun    time.Time // zero = there is none
-	logged   time.Time // last time one was told of
-	told     bool      // of this one
+	logged   time.Time // last time one was logged
+	noted    bool      // this one was logged
 	pauses   int       // in a row
 	refusing map[string]*refusing
 	refused  int // of refusing: without any success since, in any namespace
@@ -39,10 +39,10 @@ type refusing struct {
 }
 
 // after takes over how a call for a namespace ended. begun tells that an outage begins of which to tell;
-// ended is how long the one was that was told of and is over, 0 for none.
+// ended is how long the one was that was logged and is over, 0 for none.
 func (o *outage) after(err error, namespace string, now time.Time) (begun bool, ended time.Duration) {
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		if o.told {
+		if o.noted {
 			ended = max(now.Sub(o.begun), 1)
 		}
 		o.succeeded(namespace)
@@ -51,8 +51,8 @@ func (o *outage) after(err error, namespace string, now time.Time) (begun bool, 
 	if o.begun.IsZero() {
 		o.begun = now
 	}
-	if !o.told && (o.logged.IsZero() || now.Sub(o.logged) >= outageQuiet) {
-		o.told, o.logged, begun = true, now, true
+	if !o.noted && (o.logged.IsZero() || now.Sub(o.logged) >= outageQuiet) {
+		o.noted, o.logged, begun = true, now, true
 	}
 	if !unreachable(err) {
 		o.refuse(namespace, err, now)
@@ -66,7 +66,7 @@ func (o *outage) after(err error, namespace string, now time.Time) (begun bool, 
 
 // succeeded ends the outage, for all and for a namespace.
 func (o *outage) succeeded(namespace string) {
-	o.until, o.begun, o.told, o.pauses = time.Time{}, time.Time{}, false, 0
+	o.until, o.begun, o.noted, o.pauses = time.Time{}, time.Time{}, false, 0
 	delete(o.refusing, namespace)
 	if o.refused > 0 {
 		o.refused = 0

@@ -47,7 +47,7 @@ func replicas(t *testing.T, api *fakeAPI, lag time.Duration, writers []*Writer, 
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	var mu sync.Mutex
-	api.told = func(old, route *routev1.Route) {
+	api.changed = func(old, route *routev1.Route) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, r := range all {

@@ -158,7 +158,7 @@ func (w *Writer) sweepProof(ctx context.Context) {
 	}
 }
 
-// doubted leaves the entries of a namespace alone in which the proof came back: whoever may write to the routes there can have done that.
+// doubted leaves the entries of a namespace alone in which the proof came back: an account that may write to the routes there can have done that.
 // It reports whether there are others that may prove more.
 func (w *Writer) doubted(namespace string) bool {
 	s := &w.sweep

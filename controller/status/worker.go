@@ -206,7 +206,7 @@ func (w *Writer) do(ctx context.Context, r *record) {
 	w.finish(r, sent, written, err, now)
 }
 
-// errBehind is that a route has changed in a way the source has not told of yet, so that
+// errBehind is that a route has changed in a way the source has not delivered yet, so that
 // it is not known what should be written.
 var errBehind = errors.New("the route has another spec by now")
 
@@ -305,7 +305,7 @@ func (w *Writer) wrote(r *record, sent, written *routev1.Route, entry *routev1.R
 		w.stats.Removed++
 	}
 	if r.version == sent.ResourceVersion {
-		// Nobody has told of a newer one during the call.
+		// No newer one was observed during the call.
 		r.version, r.entries, r.seen = written.ResourceVersion, written.Status.Ingress, entry
 	} else if entry != nil && w.rules.agrees(w.entryOf(r), entry) {
 		r.seen = entry

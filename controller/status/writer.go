@@ -101,7 +101,7 @@ var _ Reporter = (*Writer)(nil)
 type record struct {
 	key     types.NamespacedName
 	uid     types.UID
-	object  *routev1.Route         // as the source told last; nil = it never did
+	object  *routev1.Route         // as the source delivered last; nil = it never did
 	version string                 // newest known
 	entries []routev1.RouteIngress // at that version; read-only
 	seen    *routev1.RouteIngress  // this router's entry when it was judged last; nil = none

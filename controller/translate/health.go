@@ -22,7 +22,7 @@ const (
 	annotationSlowStart     = "turnout.router/slow-start"
 )
 
-// defaultCheckInterval is the time between two health checks of a server unless the router is told another.
+// defaultCheckInterval is the time between two health checks of a server unless an option says another.
 const defaultCheckInterval = 5 * time.Second
 
 // leastCheckInterval is the least that a route may ask for, unless the router's default is shorter.

@@ -117,7 +117,7 @@ func (s *Syslog) Write(p []byte) (int, error) {
 		message := append(header, bytes.TrimSuffix(line, []byte("\n"))...)
 		s.message = message
 		if _, err := s.conn.Write(message[:min(len(message), s.cfg.MaxLength)]); err != nil {
-			failed = err // a UDP receiver that is away is told about once and may be back for the next line
+			failed = err // a UDP receiver that is away is reported once and may be back for the next line
 		}
 		header = message[:len(header)]
 	}

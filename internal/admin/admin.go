@@ -40,7 +40,7 @@ type Config struct {
 	Login   Login         // for everything but /healthz
 	TLS     *tls.Config   // serves TLS too, on the same port; nil = plain HTTP only
 	Bounds  *bound.Counts // counts bounds that visitors reach; nil = nobody does
-	Log     func(error)   // told about errors of the server itself; nil ignores them
+	Log     func(error)   // receives errors of the server itself; nil ignores them
 }
 
 // Server answers until Close.
@@ -270,7 +270,7 @@ func (s *Server) contain(r *http.Request) {
 func say(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // whoever asked has gone, or sees it
+	_, _ = io.WriteString(w, text) // the client has gone, or sees it
 }
 
 func notFound(w http.ResponseWriter) { say(w, http.StatusNotFound, "not found\n") }

@@ -41,7 +41,7 @@ func (a *answers) end(source netip.Prefix) {
 	}
 }
 
-// retryAfter is what visitors are told for whom there is no place, in seconds.
+// retryAfter is what a 503 says when all places are taken, in seconds.
 const retryAfter = 5
 
 // busy answers a visitor for whom there is no place.

@@ -13,7 +13,7 @@ import (
 	"turnout/internal/bound"
 )
 
-// gate is the listener of the admin port. It accepts whoever comes, because that may be a probe, and beyond the bound closes
+// gate is the listener of the admin port. It accepts every connection, because it may be a probe, and beyond the bound closes
 // another connection instead: of the source that has most of them the one that has been of no use for longest.
 type gate struct {
 	net.Listener
@@ -164,7 +164,7 @@ func (g *gate) abortAll() {
 	}
 }
 
-// sourceOf is whom a connection counts for: an address, or the network of one of IPv6, whoever has one has all of it.
+// sourceOf is whom a connection counts for: an address, or the network of one of IPv6, the client that has one has all of it.
 func sourceOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -253,5 +253,5 @@ func (v *visit) abort() {
 	if tcp, ok := v.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // it is closed in any case
 	}
-	_ = v.Conn.Close() // whoever uses it sees that
+	_ = v.Conn.Close() // its user sees that
 }

@@ -28,7 +28,7 @@ func page(query url.Values) (after string, limit int, err error) {
 	return query.Get("continue"), limit, nil
 }
 
-// list answers with a listing, as one array, value by value: never is the whole of it in memory. A further page is told of by a link
+// list answers with a listing, as one array, value by value: never is the whole of it in memory. A further page is named by a Link
 // (RFC 8288).
 func list(w http.ResponseWriter, r *http.Request, of Listing) {
 	after, limit, err := page(r.URL.Query())
@@ -62,7 +62,7 @@ func list(w http.ResponseWriter, r *http.Request, of Listing) {
 	if between[0] == '[' {
 		end = "[]\n"
 	}
-	_, _ = w.Write([]byte(end)) // whoever asked has gone, or sees it
+	_, _ = w.Write([]byte(end)) // the client has gone, or sees it
 }
 
 // answerJSON writes a value for people and programs.

@@ -29,7 +29,7 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(text.status)
 	for i, piece := range text.pieces {
 		if _, err := w.Write(piece); err != nil {
-			return // whoever asked has gone, or does not read
+			return // the client has gone, or does not read
 		}
 		text.pieces[i] = nil
 	}

@@ -51,7 +51,7 @@ func (c *sniffed) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Close implements net.Conn. The peer is told (RFC 8446 section 6.1), which may take seconds when it does not read, unless the port is being closed.
+// Close implements net.Conn. The peer is notified (RFC 8446 section 6.1), which may take seconds when it does not read, unless the port is being closed.
 func (c *sniffed) Close() error {
 	t, v := c.secure.Load(), visitOf(c)
 	if t != nil && (v == nil || !v.gate.closed()) {

@@ -21,11 +21,11 @@ type Watcher struct {
 // Config is how a folder is watched. Only Dir is required.
 type Config struct {
 	Dir    string
-	Settle time.Duration // quiet time after a change before it is told; 0 = 20 ms
+	Settle time.Duration // quiet time after a change before it is reported; 0 = 20 ms
 	Poll   time.Duration // also tell this often, for file systems that do not; 0 = 30 s
 }
 
-// New begins to watch: what changes after it has returned is told by Run. It fails if the folder cannot be
+// New begins to watch: what changes after it has returned is reported by Run. It fails if the folder cannot be
 // watched now.
 func New(cfg Config) (*Watcher, error) {
 	if cfg.Settle <= 0 {

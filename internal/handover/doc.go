@@ -12,6 +12,6 @@
 //	"ready"            ───────────►   Config.Release: accepts no more
 //	                   ◄───────────   "released": the path of the UNIX socket is free
 //
-// Whoever may connect to the UNIX socket may take the sockets: it is made for its owner only, and belongs into a folder that
+// Every process that may connect to the UNIX socket may take the sockets: it is made for its owner only, and belongs into a folder that
 // others cannot write to.
 package handover

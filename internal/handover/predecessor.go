@@ -104,7 +104,7 @@ func isGone(err error) bool {
 	return errors.Is(err, errGone) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// Close ends the conversation and closes what was not taken. The predecessor, unless it was told Ready, goes on as before.
+// Close ends the conversation and closes what was not taken. The predecessor, unless it got Ready, goes on as before.
 func (p *Predecessor) Close() {
 	for _, l := range p.listeners {
 		l.Close()

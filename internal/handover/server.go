@@ -17,7 +17,7 @@ type Config struct {
 	Listeners func() ([]Listener, error)
 	// Release is called once, when a successor accepts connections; it returns when this process accepts no more.
 	Release func()
-	// Log is told why a handover did not come about; nil ignores it.
+	// Log receives why a handover did not come about; nil ignores it.
 	Log func(error)
 }
 

@@ -20,7 +20,7 @@ type Config struct {
 	// Negotiate starts TLS with all protocols of requests on offer, for checks that ask nothing: an endpoint that speaks HTTP/2
 	// alone is well; tlsmux.Client.Negotiate. nil = Secure does it.
 	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
-	// Changed is told on the loop when a check begins to fail or succeeds again, and the result that decided it.
+	// Changed is called on the loop when a check begins to fail or succeeds again, and the result that decided it.
 	Changed func(c *balancer.Check, up bool, why Result)
 
 	ConnectTimeout time.Duration // of a TCP connect, if the interval is not shorter; 0 = 5 s
@@ -38,12 +38,12 @@ type Config struct {
 	Seed          uint64        // of the spread, for tests; 0 = another one each time
 	Stats         *Stats        // what to count in; nil = in one of the checker's own
 
-	// Panicked, if it is set, contains panics over one check. It is told on the loop; the check is made no more until Check asks
+	// Panicked, if it is set, has panics over one check recovered. It is called on the loop; the check is made no more until Check asks
 	// for it anew, and its endpoint counts as up. Without it they are panics like any other.
 	Panicked func(v any, stack []byte)
 }
 
-// Checker makes the checks it is told to. All its methods are for the goroutine of its loop.
+// Checker makes the checks it is asked for. All its methods are for the goroutine of its loop.
 type Checker struct {
 	cfg    Config
 	rng    rand.PCG
@@ -224,7 +224,7 @@ const (
 
 // tick is the time of the next check, or the end of patience with the one that runs.
 func (ck *check) tick() {
-	defer ck.contain()
+	defer ck.recovers()
 	if ck.c != nil {
 		ck.end(Result{Outcome: timeouts[ck.phase]})
 		return
@@ -237,7 +237,7 @@ func (ck *check) tick() {
 }
 
 func (ck *check) dial() {
-	defer ck.contain()
+	defer ck.recovers()
 	ck.phase, ck.searched, ck.interim = layer4, 0, 0
 	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
 }

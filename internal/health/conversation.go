@@ -9,7 +9,7 @@ import (
 
 // Connected implements reactor.Handler.
 func (ck *check) Connected(c *reactor.Conn) {
-	defer ck.contain()
+	defer ck.recovers()
 	if c != ck.c {
 		return
 	}
@@ -37,7 +37,7 @@ func (ck *check) Connected(c *reactor.Conn) {
 
 // secured goes on after the TLS handshake of c.
 func (ck *check) secured(c *reactor.Conn, err error) {
-	defer ck.contain()
+	defer ck.recovers()
 	switch {
 	case c != ck.c:
 	case err != nil:
@@ -71,7 +71,7 @@ var methodGet = []byte("GET")
 // Data implements reactor.Handler. What a server says without being asked does not matter, and neither does what follows the
 // head of its answer.
 func (ck *check) Data(c *reactor.Conn, p []byte) int {
-	defer ck.contain()
+	defer ck.recovers()
 	if c != ck.c || ck.phase != layer7 {
 		return len(p)
 	}
@@ -114,7 +114,7 @@ func (ck *check) judge(status int) {
 
 // EOF implements reactor.Handler.
 func (ck *check) EOF(c *reactor.Conn) {
-	defer ck.contain()
+	defer ck.recovers()
 	if c == ck.c && ck.phase == layer7 {
 		ck.end(Result{Outcome: L7RSP})
 	}
@@ -125,7 +125,7 @@ func (ck *check) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler.
 func (ck *check) Closed(c *reactor.Conn, why error) {
-	defer ck.contain()
+	defer ck.recovers()
 	switch {
 	case c != ck.c:
 	case reactor.Exhausted(why):

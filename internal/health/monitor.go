@@ -22,7 +22,7 @@ type MonitorConfig struct {
 	Negotiate      func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
 	ConnectTimeout time.Duration
 	Answer         http1.Limits
-	// Changed is told, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
+	// Changed is called, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.
 	Changed func(c *balancer.Check, up bool, why Result)
 	// Panicked is that of each Checker.
 	Panicked func(v any, stack []byte)

@@ -4,7 +4,7 @@
 //	refuse   new requests are answered 503, new passthrough connections are closed
 //	hold     no connection is accepted: they wait in the system's backlog
 //
-// A Guard is told at short intervals how the router is (Look), and says what to do. Each reason has a value at which it
+// A Guard learns at short intervals how the router is (Look), and says what to do. Each reason has a value at which it
 // begins and a lower one at which it ends, so that a router on the edge does not go to and fro. It has no clock and asks
 // nobody.
 package overload
@@ -20,7 +20,7 @@ type Reason uint8
 
 // The reasons.
 const (
-	Connections Reason = iota // as many are open as may be: hold, which whoever counts them does
+	Connections Reason = iota // as many are open as may be: hold, which is done where they are counted
 	Descriptors               // they run out, or the system has run out of them: hold, the same
 	Memory                    // what is in use comes near the limit of the process: refuse, then hold
 	Late                      // an event loop handles events long after they happened: hold, and when that does not help, refuse too

@@ -117,7 +117,7 @@ func (m *Memory) sweepShard(s *shard) (empty bool) {
 	return s.index == nil
 }
 
-// part forgets a table, unless somebody has come meanwhile: whoever comes to a shard that is empty meets m, and waits for it.
+// part forgets a table, unless somebody has come meanwhile: a caller that comes to a shard that is empty meets m, and waits for it.
 func (m *Memory) part(t *Table) {
 	m.mu.Lock()
 	t.known = false

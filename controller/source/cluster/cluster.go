@@ -153,7 +153,7 @@ func afterAll(n int, then func()) func() {
 	}
 }
 
-// Run reads and delivers to sink until ctx is done. It returns nil then. Synced is told
+// Run reads and delivers to sink until ctx is done. It returns nil then. Synced is called
 // when all kinds have been read and delivered. It must be called once.
 func (f *Feeder) Run(ctx context.Context, sink source.Sink) error {
 	synced := afterAll(len(f.readers), sink.Synced)

@@ -12,7 +12,7 @@ import (
 )
 
 // health is whether the API server answers the readers. An outage begins when the first
-// of them gets no answer and ends when the last one does again; each end is told to
+// of them gets no answer and ends when the last one does again; each end is logged to
 // the log once. While none of them gets an answer, what is many waits instead of trying.
 type health struct {
 	log     *zap.Logger

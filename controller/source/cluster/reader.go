@@ -104,7 +104,7 @@ type reader struct {
 	retry    backoff
 
 	mu      sync.Mutex
-	trouble string // why it cannot read although the server answers, as told to the log
+	trouble string // why it cannot read although the server answers, as the log has it
 }
 
 // run reads until ctx is done.
@@ -119,7 +119,7 @@ func (r *reader) run(ctx context.Context) {
 			return persist(ctx, r, &options, r.resource.Watch)
 		},
 	}
-	silent := klog.Logger{} // what goes wrong is told here, once
+	silent := klog.Logger{} // what goes wrong is logged here, once
 	cache.NewReflectorWithOptions(lw, r.resource.object, r.store, cache.ReflectorOptions{
 		Logger: &silent, Name: r.resource.plural,
 		Backoff: &wait.Backoff{Duration: r.retry.first, Factor: 2, Jitter: 1, Steps: 32, Cap: r.retry.last},

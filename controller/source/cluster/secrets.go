@@ -72,7 +72,7 @@ type secretWatch struct {
 	// What was delivered last, guarded by secrets.mu.
 	object *corev1.Secret
 	err    error
-	told   bool
+	sent   bool
 }
 
 func newSecrets(api secretAPI, h *health, log *zap.Logger, retry backoff, review time.Duration) *secrets {
@@ -105,7 +105,7 @@ func (s *secrets) Again(key source.Key) {
 	if w := s.watched[key]; w != nil {
 		select {
 		case w.again <- struct{}{}:
-		default: // it was told already
+		default: // it was notified already
 		}
 	}
 }
@@ -160,16 +160,16 @@ func (s *secrets) counts() (present, refused int) {
 	return s.present, s.refused
 }
 
-// deliver tells the sink what a secret is now, unless that is what it was told last or
+// deliver sends the sink what a secret is now, unless that is what was sent last or
 // nobody wants it any more.
 func (s *secrets) deliver(w *secretWatch, object *corev1.Secret, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watched[w.key] != w || w.told && sameSecret(w.object, object) && sameText(w.err, err) {
+	if s.watched[w.key] != w || w.sent && sameSecret(w.object, object) && sameText(w.err, err) {
 		return
 	}
 	s.count(w, -1)
-	w.object, w.err, w.told = object, err, true
+	w.object, w.err, w.sent = object, err, true
 	s.count(w, 1)
 	e := source.Event{Kind: source.Secret, Key: w.key, Err: err}
 	if object != nil {
@@ -222,7 +222,7 @@ func (s *secrets) follow(ctx context.Context, w *secretWatch) {
 }
 
 // fail waits after a number of failures and returns the next one. A failure that is more
-// than no answer is told.
+// than no answer is delivered.
 func (s *secrets) fail(ctx context.Context, w *secretWatch, err error, failures int) int {
 	if ctx.Err() != nil {
 		return failures
@@ -309,7 +309,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 var errShortWatch = errors.New("the watch ended at once")
 
-// take delivers what a watch tells until it ends, and returns the version to go on from.
+// take delivers the events of a watch until it ends, and returns the version to go on from.
 func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interface, version string) (string, error) {
 	for {
 		var e watch.Event
@@ -327,7 +327,7 @@ func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interf
 		}
 		object, isSecret := e.Object.(*corev1.Secret)
 		if !isSecret {
-			return version, fmt.Errorf("cannot use what a watch of a secret tells: %T", e.Object)
+			return version, fmt.Errorf("cannot use an event of the watch of a secret: %T", e.Object)
 		}
 		version = object.ResourceVersion
 		switch {

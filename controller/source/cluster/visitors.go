@@ -17,7 +17,7 @@ import (
 )
 
 // Visitors says who may read the admin port of a router, as the API server has it: a token tells who somebody is, and
-// whoever may use "routers" of route.openshift.io by the router's name, "metrics" of it for /metrics, is let in. It is safe
+// every account that may use "routers" of route.openshift.io by the router's name, "metrics" of it for /metrics, is let in. It is safe
 // for concurrent use.
 type Visitors struct {
 	authentication, authorization rest.Interface
@@ -38,8 +38,8 @@ type right struct {
 
 // answers are what the API server said, each for as long as it counts. The zero value has none.
 type answers[K comparable, V any] struct {
-	mu   sync.Mutex
-	told map[K]answer[V]
+	mu    sync.Mutex
+	known map[K]answer[V]
 }
 
 // answer is one of them.
@@ -48,39 +48,39 @@ type answer[V any] struct {
 	expiry time.Time
 }
 
-// get returns what was told; false = nothing, or not any more.
+// get returns the answer that is known; false = none, or not any more.
 func (a *answers[K, V]) get(key K, now time.Time) (V, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	told, ok := a.told[key]
-	return told.value, ok && now.Before(told.expiry)
+	known, ok := a.known[key]
+	return known.value, ok && now.Before(known.expiry)
 }
 
 // put keeps an answer. If there are too many, those that do not count any more go, or the one that will soonest.
 func (a *answers[K, V]) put(key K, value V, expiry, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.told == nil {
-		a.told = map[K]answer[V]{}
+	if a.known == nil {
+		a.known = map[K]answer[V]{}
 	}
-	if _, known := a.told[key]; !known && len(a.told) >= maxVisitors {
+	if _, there := a.known[key]; !there && len(a.known) >= maxVisitors {
 		a.makeRoom(now)
 	}
-	a.told[key] = answer[V]{value, expiry}
+	a.known[key] = answer[V]{value, expiry}
 }
 
 func (a *answers[K, V]) makeRoom(now time.Time) {
 	var first K
 	var soonest time.Time
-	for key, told := range a.told {
-		if !now.Before(told.expiry) {
-			delete(a.told, key)
-		} else if soonest.IsZero() || told.expiry.Before(soonest) {
-			first, soonest = key, told.expiry
+	for key, known := range a.known {
+		if !now.Before(known.expiry) {
+			delete(a.known, key)
+		} else if soonest.IsZero() || known.expiry.Before(soonest) {
+			first, soonest = key, known.expiry
 		}
 	}
-	if len(a.told) >= maxVisitors {
-		delete(a.told, first)
+	if len(a.known) >= maxVisitors {
+		delete(a.known, first)
 	}
 }
 

@@ -109,13 +109,13 @@ func TestVisitorsAreForgotten(t *testing.T) {
 	for i := range 3 * maxVisitors {
 		a.put(fmt.Sprint(i), i, now.Add(time.Minute), now)
 	}
-	if _, ok := a.get("long", now); !ok || len(a.told) != maxVisitors {
-		t.Errorf("%v, %d are kept", ok, len(a.told))
+	if _, ok := a.get("long", now); !ok || len(a.known) != maxVisitors {
+		t.Errorf("%v, %d are kept", ok, len(a.known))
 	}
 	now = now.Add(2 * time.Minute)
 	a.put("next", 1, now.Add(time.Minute), now)
-	if len(a.told) != 2 {
-		t.Errorf("%d are kept after their time", len(a.told))
+	if len(a.known) != 2 {
+		t.Errorf("%d are kept after their time", len(a.known))
 	}
 	b := newBudget(nil)
 	for i := range 3 * maxVisitors {

@@ -29,7 +29,7 @@ type tree struct {
 	watch     func(dir string) error // nil = none
 	files     map[string]*file       // by place
 	objects   map[id][]*entry        // all places of an object, first in path order first
-	delivered map[id]delivery        // what the sink was told
+	delivered map[id]delivery        // what the sink received
 	twice     map[id][]source.Problem
 	folders   []source.Problem // folders that cannot be read
 }
@@ -40,7 +40,7 @@ type id struct {
 	key  source.Key
 }
 
-// delivery is what was told about an object.
+// delivery is what was delivered of an object.
 type delivery struct {
 	object any
 	order  string

@@ -2,14 +2,14 @@ package health
 
 import "runtime/debug"
 
-// contain is deferred around what is done for one check; see Config.Panicked.
-func (ck *check) contain() {
-	told := ck.k.cfg.Panicked
-	if told == nil {
+// recovers is deferred around what is done for one check; see Config.Panicked.
+func (ck *check) recovers() {
+	report := ck.k.cfg.Panicked
+	if report == nil {
 		return
 	}
 	if v := recover(); v != nil {
-		told(v, debug.Stack())
+		report(v, debug.Stack())
 		ck.giveUp()
 	}
 }
