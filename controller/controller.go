@@ -129,7 +129,7 @@ func (c *Controller) quiet(ctx context.Context) bool {
 
 // handle takes what is there and publishes what it leads to.
 func (c *Controller) handle() {
-	events, number, ok := c.inbox.take()
+	events, number, ok := c.inbox.takeEvents()
 	if !ok {
 		return
 	}

@@ -40,7 +40,7 @@ type CheckReport struct {
 // Explain returns what became of one route, of its certificate and of its servers' checks. The bool is false when there is no such route. Any
 // goroutine may call it.
 func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
-	v, ok := c.views.get(namespace, name)
+	v, ok := c.views.routeView(namespace, name)
 	if !ok {
 		return nil, false
 	}

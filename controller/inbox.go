@@ -74,9 +74,9 @@ func (s *sink) Synced() {
 	})
 }
 
-// take returns what was left since the last take, and its number for finish. The bool
+// takeEvents returns what was left since the last takeEvents, and its number for finish. The bool
 // is false, and nothing is taken, while a sink is not synced.
-func (b *inbox) take() ([]source.Event, uint64, bool) {
+func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting > 0 {

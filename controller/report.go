@@ -19,7 +19,7 @@ func (s *state) reportAll() {
 	}
 	for _, r := range s.shown {
 		if s.routes[r.key] == r {
-			s.views.set(r)
+			s.views.setRoute(r)
 		}
 	}
 	for r := range s.dirty {
@@ -47,7 +47,7 @@ func (s *state) report(r *route) {
 		r.servers, r.result.Spec.Targets = len(r.result.Spec.Targets), nil
 	}
 	if r.waiting {
-		s.views.set(r)
+		s.views.setRoute(r)
 		return
 	}
 	old := r.status
@@ -62,7 +62,7 @@ func (s *state) report(r *route) {
 	}
 	first := r.status == nil
 	r.status = entry
-	s.views.set(r)
+	s.views.setRoute(r)
 	if s.cfg.Status != nil && (changed || first) {
 		s.cfg.Status.Report(r.object, entry)
 	}

@@ -266,9 +266,9 @@ func (s *state) dropService(v *service) {
 	}
 }
 
-// set returns the endpoints of a service. Routes of one batch share it; it is cheap to
+// endpointSet returns the endpoints of a service. Routes of one batch share it; it is cheap to
 // make and large to keep.
-func (s *state) set(v *service) *endpoints.Set {
+func (s *state) endpointSet(v *service) *endpoints.Set {
 	if v.set == nil {
 		v.set = endpoints.Service(s.endpoints(), v.key.Namespace, v.key.Name, v.object, v.slices)
 		s.asked = append(s.asked, v)
@@ -287,7 +287,7 @@ func (s *state) lookup(namespace string) func(name string) *endpoints.Set {
 	return func(name string) *endpoints.Set {
 		key := source.Key{Namespace: namespace, Name: name}
 		if v := s.services[key]; v != nil {
-			return s.set(v)
+			return s.endpointSet(v)
 		}
 		return endpoints.Service(s.endpoints(), namespace, name, nil, nil)
 	}

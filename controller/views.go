@@ -44,8 +44,8 @@ func (v *view) explain(now time.Time) []string {
 	return v.notes
 }
 
-// set says what a route is now.
-func (v *views) set(r *route) {
+// setRoute says what a route is now.
+func (v *views) setRoute(r *route) {
 	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
 	if r.result != nil {
 		next.servers, next.valid = r.servers, r.valid
@@ -171,14 +171,14 @@ func order(a, b source.Key) int {
 func (v *views) each(keys []source.Key) iter.Seq[view] {
 	return func(yield func(view) bool) {
 		for _, key := range keys {
-			if r, ok := v.get(key.Namespace, key.Name); ok && !yield(r) {
+			if r, ok := v.routeView(key.Namespace, key.Name); ok && !yield(r) {
 				return
 			}
 		}
 	}
 }
 
-func (v *views) get(namespace, name string) (view, bool) {
+func (v *views) routeView(namespace, name string) (view, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	r, ok := v.routes[source.Key{Namespace: namespace, Name: name}]
@@ -213,7 +213,7 @@ func (c *Controller) ListRoutes(after string, limit int) (list iter.Seq[*routev1
 
 // Route returns one route as Routes does. The bool is false when there is none.
 func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
-	v, ok := c.views.get(namespace, name)
+	v, ok := c.views.routeView(namespace, name)
 	if !ok {
 		return nil, false
 	}
@@ -225,7 +225,7 @@ func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
 // certificate that has expired or will within a week, or is for another host. Any
 // goroutine may call it.
 func (c *Controller) Notes(namespace, name string) []string {
-	v, _ := c.views.get(namespace, name)
+	v, _ := c.views.routeView(namespace, name)
 	return slices.Clone(v.explain(c.cfg.Clock()))
 }
 
@@ -241,7 +241,7 @@ func (c *Controller) Explanations(after string, limit int) (list iter.Seq[Explan
 	namespace, name, _ := strings.Cut(after, "/")
 	now := c.cfg.Clock()
 	keys := slices.DeleteFunc(c.views.keys(source.Key{Namespace: namespace, Name: name}), func(key source.Key) bool {
-		v, ok := c.views.get(key.Namespace, key.Name)
+		v, ok := c.views.routeView(key.Namespace, key.Name)
 		return !ok || len(v.explain(now)) == 0
 	})
 	if limit > 0 && len(keys) > limit {

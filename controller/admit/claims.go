@@ -94,14 +94,14 @@ func (s *Claims) Set(c Claim) {
 	}
 	next := &claim{Claim: c, fresh: true}
 	if old != nil {
-		s.take(old)
+		s.removeClaim(old)
 		if old.UID == c.UID && old.Host == c.Host {
 			next.verdict = old.verdict
 		}
 	}
 	s.claims[c.Key] = next
 	s.changed = append(s.changed, next)
-	s.put(next)
+	s.insertClaim(next)
 }
 
 // Recall tells what was last said about a claim by another process, if nothing was decided about it here yet: the words of a
@@ -115,7 +115,7 @@ func (s *Claims) Recall(key source.Key, said Verdict) {
 // Remove takes the claim of a key back. Removing none is no mistake.
 func (s *Claims) Remove(key source.Key) {
 	if old := s.claims[key]; old != nil {
-		s.take(old)
+		s.removeClaim(old)
 		delete(s.claims, key)
 	}
 }
@@ -133,8 +133,8 @@ func (s *Claims) Verdict(key source.Key) (Verdict, bool) {
 // Len returns the number of claims and of hosts claimed.
 func (s *Claims) Len() (claims, hosts int) { return len(s.claims), len(s.hosts) }
 
-// put enters a claim where it belongs.
-func (s *Claims) put(c *claim) {
+// insertClaim enters a claim where it belongs.
+func (s *Claims) insertClaim(c *claim) {
 	h := s.hosts[c.Host]
 	if h == nil {
 		h = &host{name: c.Host}
@@ -157,8 +157,8 @@ func (s *Claims) put(c *claim) {
 	}
 }
 
-// take removes a claim from where it is.
-func (s *Claims) take(c *claim) {
+// removeClaim removes a claim from where it is.
+func (s *Claims) removeClaim(c *claim) {
 	h := s.hosts[c.Host]
 	h.claims = without(h.claims, c)
 	s.dirty[h] = struct{}{}

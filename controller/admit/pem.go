@@ -51,14 +51,14 @@ func readPEM(text string) pemText {
 		if block.Type == certificateBlock {
 			at = &out.bad
 		}
-		if err := out.add(block); err != nil && *at == nil {
+		if err := out.addBlock(block); err != nil && *at == nil {
 			*at = err
 		}
 	}
 }
 
-// add takes one block over.
-func (t *pemText) add(block *pem.Block) error {
+// addBlock takes one block over.
+func (t *pemText) addBlock(block *pem.Block) error {
 	switch block.Type {
 	case certificateBlock:
 		c, err := x509.ParseCertificate(block.Bytes)

@@ -71,7 +71,7 @@ func (s *Claims) settleDomain(d *domain) {
 			if first == nil {
 				first = w
 			}
-			held.add(w)
+			held.addClaim(w)
 		} else {
 			w.ward = s.claimWords(w, w.by)
 		}
@@ -139,14 +139,14 @@ func (s *Claims) settleHost(h *host) []*claim {
 				continue
 			}
 			if !c.Wildcard {
-				passed.add(c)
+				passed.addClaim(c)
 			}
 		}
 		if by := s.holder(c, &active); by != nil {
 			decide(c, rejected(ReasonClaimed, hostWords(c, by, active.first())))
 			continue
 		}
-		active.add(c)
+		active.addClaim(c)
 		decide(c, Verdict{Admitted: true})
 	}
 	return changed

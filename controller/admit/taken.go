@@ -13,7 +13,7 @@ type taken struct {
 // few is the number of claims that are looked through one by one.
 const few = 8
 
-func (t *taken) add(c *claim) {
+func (t *taken) addClaim(c *claim) {
 	t.claims = append(t.claims, c)
 	if t.tls == nil && c.TLS {
 		t.tls = c

@@ -146,7 +146,7 @@ func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 			if b.isOwn(at, "endpoint slice "+s.Name) {
 				continue
 			}
-			b.add(Endpoint{
+			b.addEndpoint(Endpoint{
 				Addr: at, Port: value(p.Name), Pod: a.pod, H2C: isH2C(p.AppProtocol),
 			}, a.text)
 		}
@@ -181,9 +181,9 @@ func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
 	return out
 }
 
-// add adds an endpoint unless its identity is there. The identity carries the address
+// addEndpoint adds an endpoint unless its identity is there. The identity carries the address
 // as it is written.
-func (b *builder) add(e Endpoint, text string) {
+func (b *builder) addEndpoint(e Endpoint, text string) {
 	if len(b.set.Endpoints) == maxEndpoints {
 		b.set.Beyond++
 		return
@@ -222,7 +222,7 @@ func (b *builder) idled(s *corev1.Service) {
 		if b.isOwn(at, "service "+s.Name) {
 			continue
 		}
-		b.add(Endpoint{
+		b.addEndpoint(Endpoint{
 			Addr: at, Port: p.Name, H2C: isH2C(p.AppProtocol), Fallback: true,
 		}, s.Spec.ClusterIP)
 	}

@@ -58,7 +58,7 @@ func BenchmarkPending(b *testing.B) {
 		held := inUse() - before
 		begun = time.Now()
 		for range objects {
-			job, _ := w.next(time.Now())
+			job, _ := w.nextCall(time.Now())
 			job(b.Context())
 		}
 		written := time.Since(begun)

@@ -27,8 +27,8 @@ func newQueue() queue { return queue{tenants: make(map[string]*tenant)} }
 // len returns how many routes wait.
 func (q *queue) len() int { return q.n }
 
-// add queues a route that is not queued.
-func (q *queue) add(r *record, due time.Time) {
+// addRecord queues a route that is not queued.
+func (q *queue) addRecord(r *record, due time.Time) {
 	r.due = due
 	q.n++
 	t := q.tenants[r.key.Namespace]

@@ -25,7 +25,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		ready = nil
 	}
 	for ctx.Err() == nil {
-		job, wait := w.next(time.Now())
+		job, wait := w.nextCall(time.Now())
 		if job != nil {
 			job(ctx)
 			continue
@@ -43,8 +43,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
-// next returns what is to be done now, or nil and how long there is nothing to do.
-func (w *Writer) next(now time.Time) (func(context.Context), time.Duration) {
+// nextCall returns what is to be done now, or nil and how long there is nothing to do.
+func (w *Writer) nextCall(now time.Time) (func(context.Context), time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !now.Before(w.flushAt) {
@@ -319,7 +319,7 @@ func (w *Writer) retry(r *record, due time.Time) {
 	}
 	w.queued++
 	r.since = w.queued
-	w.queue.add(r, due)
+	w.queue.addRecord(r, due)
 }
 
 // heard notes whether the API answers, and logs when that changes.

@@ -341,7 +341,7 @@ func (w *Writer) enqueue(r *record, now time.Time) {
 	case r.at < 0:
 		w.queued++
 		r.since = w.queued
-		w.queue.add(r, due)
+		w.queue.addRecord(r, due)
 	case r.conflicts > 0 && r.version != r.refused:
 		// What came between is known now: no need to wait for the whole time.
 		if sooner := now.Add(min(retryAfter, followerMin<<min(r.conflicts, 10))); sooner.Before(r.due) {

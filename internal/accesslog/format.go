@@ -161,14 +161,14 @@ func (f *Format) Append(b []byte, r *proxy.Record) []byte {
 			}
 			continue
 		}
-		if b = f.put(b, p, r); len(b) > from {
+		if b = f.appendPiece(b, p, r); len(b) > from {
 			blank = false
 		}
 	}
 	return b
 }
 
-func (f *Format) put(b []byte, p *piece, r *proxy.Record) []byte {
+func (f *Format) appendPiece(b []byte, p *piece, r *proxy.Record) []byte {
 	quoted := p.Quote && (p.style == styleText || p.style == styleQuery)
 	if quoted {
 		b = append(b, '"')

@@ -93,7 +93,7 @@ func New(cfg Config) (*Log, error) {
 // Log copies r and returns. It never blocks: without room the record is dropped
 // and counted. It keeps none of the memory r points to except its strings.
 func (l *Log) Log(r *proxy.Record) {
-	if !l.ring.put(r) {
+	if !l.ring.putRecord(r) {
 		l.dropped.Add(1)
 		return
 	}
@@ -168,7 +168,7 @@ func (o *output) drain() {
 		cfg.Format.begin()
 	}
 	for {
-		s := o.l.ring.take()
+		s := o.l.ring.takeSlot()
 		if s == nil {
 			break
 		}

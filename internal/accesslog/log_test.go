@@ -254,8 +254,8 @@ func TestNoAllocationPerRecord(t *testing.T) {
 	r := captured()
 	var line []byte
 	step := func() {
-		q.put(r)
-		s := q.take()
+		q.putRecord(r)
+		s := q.takeSlot()
 		line = appendLine(line[:0], s)
 		q.release(s)
 	}

@@ -53,8 +53,8 @@ func (q *ring) init(size int) {
 	}
 }
 
-// put copies r into the next slot. False: the ring is full or closed.
-func (q *ring) put(r *proxy.Record) bool {
+// putRecord copies r into the next slot. False: the ring is full or closed.
+func (q *ring) putRecord(r *proxy.Record) bool {
 	if q.closed.Load() {
 		return false
 	}
@@ -79,9 +79,9 @@ func (q *ring) ready() bool {
 	return q.slots[q.head&q.mask].turn.Load() == q.head+1
 }
 
-// take returns the oldest filled slot, or nil. The caller releases it before the
-// next take. Taker only.
-func (q *ring) take() *slot {
+// takeSlot returns the oldest filled slot, or nil. The caller releases it before the
+// next takeSlot. Taker only.
+func (q *ring) takeSlot() *slot {
 	if !q.ready() {
 		return nil
 	}

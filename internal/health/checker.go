@@ -168,8 +168,8 @@ func (k *Checker) after(ck *check, pause float64) {
 // random is a number of 0 to 1.
 func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 53) }
 
-// next starts checks of g that wait, as many as may run and begin.
-func (k *Checker) next(g *group) {
+// startNext starts checks of g that wait, as many as may run and begin.
+func (k *Checker) startNext(g *group) {
 	for g.turns.running < k.cfg.MaxRunning && g.turns.waiting() {
 		if !k.may(g) {
 			if !k.later.Active() {
@@ -177,7 +177,7 @@ func (k *Checker) next(g *group) {
 			}
 			return
 		}
-		ck := g.turns.take(k.cfg.MaxRunning)
+		ck := g.turns.takeCheck(k.cfg.MaxRunning)
 		if ck == nil {
 			return // until one has ended
 		}
@@ -230,8 +230,8 @@ func (ck *check) tick() {
 		return
 	}
 	ck.waits, ck.place = true, ck.group()
-	ck.place.turns.add(ck)
-	if ck.k.next(ck.place); ck.waits {
+	ck.place.turns.addWaiting(ck)
+	if ck.k.startNext(ck.place); ck.waits {
 		ck.k.cfg.Bounds.Reached(bound.HealthChecks)
 	}
 }
@@ -267,7 +267,7 @@ func (ck *check) unknown() {
 func (ck *check) again() {
 	k := ck.k
 	k.after(ck, (0.9+0.2*k.random())*float64(ck.interval))
-	k.next(ck.place)
+	k.startNext(ck.place)
 }
 
 // drop closes the connection of the check that runs.
@@ -305,7 +305,7 @@ func (ck *check) stop() {
 	ck.timer.Stop()
 	if ck.c != nil {
 		ck.drop()
-		ck.k.next(ck.place)
+		ck.k.startNext(ck.place)
 	}
 	if !ck.up {
 		ck.k.cfg.Changed(ck.of, true, Result{Outcome: Unchecked})

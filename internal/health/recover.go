@@ -31,7 +31,7 @@ func (ck *check) giveUp() {
 		case other.c != nil:
 			other.place.turns.run(other)
 		case other.waits:
-			other.place.turns.add(other)
+			other.place.turns.addWaiting(other)
 		}
 	}
 	if !ck.up {
@@ -44,6 +44,6 @@ func (ck *check) giveUp() {
 // resume starts what waits and nobody else will start.
 func (k *Checker) resume() {
 	for i := range k.groups {
-		k.next(&k.groups[i])
+		k.startNext(&k.groups[i])
 	}
 }

@@ -37,8 +37,8 @@ func (t *turns) share(namespace string) *share {
 	return s
 }
 
-// add has ck wait.
-func (t *turns) add(ck *check) {
+// addWaiting has ck wait.
+func (t *turns) addWaiting(ck *check) {
 	s := t.share(ck.of.Endpoint().Namespace())
 	if len(s.queue) == 0 {
 		t.queue = append(t.queue, s)
@@ -54,10 +54,10 @@ func (t *turns) add(ck *check) {
 	ck.share = s
 }
 
-// take returns the check whose turn it is, of those whose namespace may have another one running, and nil if there is none. most is
+// takeCheck returns the check whose turn it is, of those whose namespace may have another one running, and nil if there is none. most is
 // how many may run in all: a namespace takes a place only while it leaves as many as it has, so that checks that hang leave
 // room for others'.
-func (t *turns) take(most int) *check {
+func (t *turns) takeCheck(most int) *check {
 	for range len(t.queue) {
 		s := t.queue[0]
 		if s.running >= max(most-t.running, 1) {
@@ -67,7 +67,7 @@ func (t *turns) take(most int) *check {
 		if s.credit <= 0 {
 			s.credit += secureCost
 		}
-		ck := s.next()
+		ck := s.nextCheck()
 		if s.credit -= ck.cost(); len(s.queue) == 0 {
 			s.credit = 0
 			t.queue = dropFirst(t.queue)
@@ -81,8 +81,8 @@ func (t *turns) take(most int) *check {
 	return nil
 }
 
-// next takes the check whose turn it is out of a share that has some.
-func (s *share) next() *check {
+// nextCheck takes the check whose turn it is out of a share that has some.
+func (s *share) nextCheck() *check {
 	l := s.queue[0]
 	ck := l.checks[0]
 	s.queue, l.checks = dropFirst(s.queue), dropFirst(l.checks)

@@ -59,7 +59,7 @@ func New(cfg Config) (*Pulse, error) {
 		guests[l] = newGuests()
 	}
 	addrs, err := cfg.Group.ListenOwn(func(c *reactor.Conn) reactor.Handler {
-		guests[c.Loop()].add(c)
+		guests[c.Loop()].addConn(c)
 		return cfg.Accept(c)
 	})
 	if err != nil {
@@ -160,8 +160,8 @@ type guests struct{ conns []*reactor.Conn }
 
 func newGuests() *guests { return &guests{make([]*reactor.Conn, 0, visitors)} }
 
-// add makes room for one more.
-func (g *guests) add(c *reactor.Conn) {
+// addConn makes room for one more.
+func (g *guests) addConn(c *reactor.Conn) {
 	if len(g.conns) == visitors {
 		g.conns[0].CloseNow(true)
 		g.conns = append(g.conns[:0], g.conns[1:]...)

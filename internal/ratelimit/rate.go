@@ -19,8 +19,8 @@ func (r *rate) settle(at, period int64) {
 	}
 }
 
-// add counts one event.
-func (r *rate) add(at, period int64) {
+// addEvent counts one event.
+func (r *rate) addEvent(at, period int64) {
 	r.settle(at, period)
 	if r.now != ^uint32(0) {
 		r.now++

@@ -54,7 +54,7 @@ func (s *shard) find(t *Table, addr key, at int64) int32 {
 	i, ok := s.index[addr]
 	if ok {
 		s.unlink(i)
-	} else if i = s.take(t, at); i == none {
+	} else if i = s.takeEntry(t, at); i == none {
 		return none
 	} else {
 		s.entries[i] = entry{addr: addr, tcp: rate{began: at}, http: rate{began: at}}
@@ -78,8 +78,8 @@ func (s *shard) promote(i int32) {
 	}
 }
 
-// take returns an unused entry, none when all are in use by open connections.
-func (s *shard) take(t *Table, at int64) int32 {
+// takeEntry returns an unused entry, none when all are in use by open connections.
+func (s *shard) takeEntry(t *Table, at int64) int32 {
 	if s.index == nil {
 		s.index = make(map[key]int32)
 		t.memory.meet(t)

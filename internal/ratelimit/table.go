@@ -80,7 +80,7 @@ func (t *Table) Enter(source netip.Addr, now int64, limits Limits, http bool) (T
 		e, ticket = &s.entries[i], Ticket{t, addr}
 	}
 	e.open++
-	e.tcp.add(at, tcpPeriod)
+	e.tcp.addEvent(at, tcpPeriod)
 	var connections, requests int64
 	if limits.TCP.On {
 		connections = e.tcp.count(at, tcpPeriod)
@@ -97,7 +97,7 @@ func (t *Table) Enter(source netip.Addr, now int64, limits Limits, http bool) (T
 		return Ticket{}, false
 	}
 	if http {
-		e.http.add(at, httpPeriod)
+		e.http.addEvent(at, httpPeriod)
 	}
 	return ticket, true
 }

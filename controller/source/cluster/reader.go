@@ -35,8 +35,8 @@ type resource struct {
 	list           func() runtime.Object // an empty list
 }
 
-// get returns the request for the objects.
-func (r *resource) get(options *metav1.ListOptions) *rest.Request {
+// listRequest returns the request for the objects.
+func (r *resource) listRequest(options *metav1.ListOptions) *rest.Request {
 	options.LabelSelector, options.FieldSelector = r.labels, r.fields
 	return r.client.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.plural).
 		VersionedParams(options, r.parameters).MaxRetries(0) // who asks knows when to ask again
@@ -45,7 +45,7 @@ func (r *resource) get(options *metav1.ListOptions) *rest.Request {
 // List returns the objects that are there.
 func (r *resource) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := r.list()
-	if err := r.get(&options).Do(ctx).Into(list); err != nil {
+	if err := r.listRequest(&options).Do(ctx).Into(list); err != nil {
 		return nil, err
 	}
 	return list, nil
@@ -54,7 +54,7 @@ func (r *resource) List(ctx context.Context, options metav1.ListOptions) (runtim
 // Watch returns what changes from options.ResourceVersion on.
 func (r *resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	w, err := r.get(&options).Watch(ctx)
+	w, err := r.listRequest(&options).Watch(ctx)
 	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		// What the client makes of a connection that is closed without an answer.
 		return nil, errNoAnswer

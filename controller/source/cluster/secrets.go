@@ -282,7 +282,7 @@ func (s *secrets) readAndWatch(ctx context.Context, w *secretWatch, permitted ti
 		began := time.Now()
 		changes, err := limited(ctx, s, w.key.Namespace, func() (watch.Interface, error) { return s.api.watch(ctx, w.key, version) })
 		if err == nil {
-			version, err = s.take(ctx, w, changes, version)
+			version, err = s.deliverEvents(ctx, w, changes, version)
 			changes.Stop()
 		}
 		switch {
@@ -309,8 +309,8 @@ func pause(ctx context.Context, d time.Duration) {
 
 var errShortWatch = errors.New("the watch ended at once")
 
-// take delivers the events of a watch until it ends, and returns the version to go on from.
-func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interface, version string) (string, error) {
+// deliverEvents delivers the events of a watch until it ends, and returns the version to go on from.
+func (s *secrets) deliverEvents(ctx context.Context, w *secretWatch, changes watch.Interface, version string) (string, error) {
 	for {
 		var e watch.Event
 		var ok bool
@@ -343,11 +343,11 @@ func (s *secrets) take(ctx context.Context, w *secretWatch, changes watch.Interf
 
 // limited asks something for a namespace while few others do.
 func limited[T any](ctx context.Context, s *secrets, namespace string, ask func() (T, error)) (T, error) {
-	if !s.slots.take(ctx, namespace) {
+	if !s.slots.takeSlot(ctx, namespace) {
 		var nothing T
 		return nothing, ctx.Err()
 	}
-	defer s.slots.give()
+	defer s.slots.giveSlot()
 	return ask()
 }
 

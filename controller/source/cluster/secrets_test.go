@@ -327,14 +327,14 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		var mu sync.Mutex
 		var order []string
 		ask := func(namespace string) {
-			if !s.take(t.Context(), namespace) {
+			if !s.takeSlot(t.Context(), namespace) {
 				t.Error("no slot")
 			}
 			<-time.After(time.Second)
 			mu.Lock()
 			order = append(order, namespace)
 			mu.Unlock()
-			s.give()
+			s.giveSlot()
 		}
 		for range 100 {
 			go ask("big")
@@ -343,7 +343,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		go ask("small")
 		gone, cancel := context.WithCancel(t.Context())
 		go func() {
-			if s.take(gone, "gone") {
+			if s.takeSlot(gone, "gone") {
 				t.Error("a slot for somebody who does not wait any more")
 			}
 		}()

@@ -17,8 +17,8 @@ type slots struct {
 
 func newSlots(n int) *slots { return &slots{free: n, waiting: make(map[string][]chan struct{})} }
 
-// take waits for a slot, which give gives back. The bool is false when ctx is done first.
-func (s *slots) take(ctx context.Context, namespace string) bool {
+// takeSlot waits for a slot, which give gives back. The bool is false when ctx is done first.
+func (s *slots) takeSlot(ctx context.Context, namespace string) bool {
 	s.mu.Lock()
 	if s.free > 0 {
 		s.free--
@@ -39,17 +39,17 @@ func (s *slots) take(ctx context.Context, namespace string) bool {
 	s.mu.Lock()
 	i := slices.Index(s.waiting[namespace], turn)
 	if i >= 0 {
-		s.set(namespace, slices.Delete(s.waiting[namespace], i, i+1))
+		s.setWaiting(namespace, slices.Delete(s.waiting[namespace], i, i+1))
 	}
 	s.mu.Unlock()
 	if i < 0 {
-		s.give() // its turn came at the same time
+		s.giveSlot() // its turn came at the same time
 	}
 	return false
 }
 
-// give hands a slot to the namespace whose turn it is.
-func (s *slots) give() {
+// giveSlot hands a slot to the namespace whose turn it is.
+func (s *slots) giveSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.order) == 0 {
@@ -60,11 +60,11 @@ func (s *slots) give() {
 	queue := s.waiting[namespace]
 	close(queue[0])
 	s.order = append(s.order[1:], namespace)
-	s.set(namespace, queue[1:])
+	s.setWaiting(namespace, queue[1:])
 }
 
-// set is what waits in a namespace. s.mu is held.
-func (s *slots) set(namespace string, queue []chan struct{}) {
+// setWaiting is what waits in a namespace. s.mu is held.
+func (s *slots) setWaiting(namespace string, queue []chan struct{}) {
 	if len(queue) > 0 {
 		s.waiting[namespace] = queue
 		return

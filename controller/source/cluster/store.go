@@ -61,7 +61,7 @@ func (s *store) Update(x any) error {
 	if err != nil {
 		return err
 	}
-	s.put(object, m)
+	s.putObject(object, m)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (s *store) Replace(list []any, _ string) error {
 			return err
 		}
 		there[keyOf(m)] = struct{}{}
-		s.put(object, m)
+		s.putObject(object, m)
 	}
 	for key := range s.held {
 		if _, ok := there[key]; !ok {
@@ -98,7 +98,7 @@ func (s *store) Replace(list []any, _ string) error {
 // Resync does nothing: what has not changed leads to nothing new.
 func (s *store) Resync() error { return nil }
 
-func (s *store) put(object runtime.Object, m metav1.Object) {
+func (s *store) putObject(object runtime.Object, m metav1.Object) {
 	key, now := keyOf(m), s.versionOf(m)
 	if old, ok := s.held[key]; ok && old == now && m.GetResourceVersion() != "" {
 		return

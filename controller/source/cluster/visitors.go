@@ -48,16 +48,16 @@ type answer[V any] struct {
 	expiry time.Time
 }
 
-// get returns the answer that is known; false = none, or not any more.
-func (a *answers[K, V]) get(key K, now time.Time) (V, bool) {
+// answerFor returns the answer that is known; false = none, or not any more.
+func (a *answers[K, V]) answerFor(key K, now time.Time) (V, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.known[key]
 	return known.value, ok && now.Before(known.expiry)
 }
 
-// put keeps an answer. If there are too many, those that do not count any more go, or the one that will soonest.
-func (a *answers[K, V]) put(key K, value V, expiry, now time.Time) {
+// remember keeps an answer. If there are too many, those that do not count any more go, or the one that will soonest.
+func (a *answers[K, V]) remember(key K, value V, expiry, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known == nil {
@@ -111,7 +111,7 @@ func (v *Visitors) Review(ctx context.Context, source, token, method, path strin
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	key := sha256.Sum256([]byte(token))
-	_, known := v.known.get(key, v.now())
+	_, known := v.known.answerFor(key, v.now())
 	asks := func() bool { return v.budget.allow(known, source, v.now()) }
 	user, err := v.user(ctx, key, token, asks)
 	switch {
@@ -132,7 +132,7 @@ func (v *Visitors) Review(ctx context.Context, source, token, method, path strin
 	if !r.allowed {
 		return 403, "Forbidden: " + r.reason
 	}
-	v.known.put(key, struct{}{}, v.now().Add(knownCounts), v.now())
+	v.known.remember(key, struct{}{}, v.now().Add(knownCounts), v.now())
 	return 200, ""
 }
 
@@ -141,7 +141,7 @@ func (v *Visitors) user(ctx context.Context, key [sha256.Size]byte, token string
 	if token == "" {
 		return authenticationv1.UserInfo{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}}, nil
 	}
-	if user, ok := v.tokens.get(key, v.now()); ok {
+	if user, ok := v.tokens.answerFor(key, v.now()); ok {
 		return user, nil
 	}
 	if !asks() {
@@ -156,7 +156,7 @@ func (v *Visitors) user(ctx context.Context, key [sha256.Size]byte, token string
 	if answer.Status.Authenticated { // if not, an error says that the token is wrong or has expired
 		user = answer.Status.User
 	}
-	v.tokens.put(key, user, v.now().Add(tokenCounts), v.now())
+	v.tokens.remember(key, user, v.now().Add(tokenCounts), v.now())
 	return user, nil
 }
 
@@ -164,7 +164,7 @@ func (v *Visitors) user(ctx context.Context, key [sha256.Size]byte, token string
 func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, method, path string, asks func() bool) (right, error) {
 	verb, part := verbOf(method), partOf(path)
 	key := strings.Join(append([]string{user.Username, user.UID, verb, part}, user.Groups...), "\x00")
-	if known, ok := v.rights.get(key, v.now()); ok {
+	if known, ok := v.rights.answerFor(key, v.now()); ok {
 		return known, nil
 	}
 	if !asks() {
@@ -188,7 +188,7 @@ func (v *Visitors) right(ctx context.Context, user authenticationv1.UserInfo, me
 	if known.allowed {
 		counts = allowedCounts
 	}
-	v.rights.put(key, known, v.now().Add(counts), v.now())
+	v.rights.remember(key, known, v.now().Add(counts), v.now())
 	return known, nil
 }
 

@@ -105,15 +105,15 @@ func TestVisitors(t *testing.T) {
 func TestVisitorsAreForgotten(t *testing.T) {
 	var a answers[string, int]
 	now := time.Unix(1000, 0)
-	a.put("long", 1, now.Add(time.Hour), now)
+	a.remember("long", 1, now.Add(time.Hour), now)
 	for i := range 3 * maxVisitors {
-		a.put(fmt.Sprint(i), i, now.Add(time.Minute), now)
+		a.remember(fmt.Sprint(i), i, now.Add(time.Minute), now)
 	}
-	if _, ok := a.get("long", now); !ok || len(a.known) != maxVisitors {
+	if _, ok := a.answerFor("long", now); !ok || len(a.known) != maxVisitors {
 		t.Errorf("%v, %d are kept", ok, len(a.known))
 	}
 	now = now.Add(2 * time.Minute)
-	a.put("next", 1, now.Add(time.Minute), now)
+	a.remember("next", 1, now.Add(time.Minute), now)
 	if len(a.known) != 2 {
 		t.Errorf("%d are kept after their time", len(a.known))
 	}

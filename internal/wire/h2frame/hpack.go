@@ -131,7 +131,7 @@ func (d *Decoder) literal(p []byte, bits uint8, index bool, to *Block) (rest []b
 		if d.copied += len(name) + len(value); d.copied > maxCopied*to.limits.Bytes {
 			return nil, false
 		}
-		d.table.add(name, value, TableSize-d.shrunk)
+		d.table.addField(name, value, TableSize-d.shrunk)
 	}
 	if !unused {
 		to.Add(name, value)

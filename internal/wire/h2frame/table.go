@@ -37,9 +37,9 @@ func (t *table) evict(most int) {
 	}
 }
 
-// add makes room within most bytes and appends an entry; one that does not fit empties the table (RFC 7541 section 4.4). The
+// addField makes room within most bytes and appends an entry; one that does not fit empties the table (RFC 7541 section 4.4). The
 // strings are not in the table.
-func (t *table) add(name, value []byte, most int) {
+func (t *table) addField(name, value []byte, most int) {
 	e := entry{name: int32(len(name)), value: int32(len(value))}
 	if e.size() > most {
 		t.evict(0)

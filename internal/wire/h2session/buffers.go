@@ -39,7 +39,7 @@ func (b *Buffers) count(n int) {
 	}
 }
 
-func (b *Buffers) get() []byte {
+func (b *Buffers) getBuffer() []byte {
 	if b == nil || len(b.free) == 0 {
 		return make([]byte, 0, bufferSize)
 	}
@@ -53,9 +53,9 @@ func (b *Buffers) get() []byte {
 
 // Lend implements wire.Lender.
 func (b *Buffers) Lend(n int) []byte {
-	p := b.get()
+	p := b.getBuffer()
 	if cap(p) < n {
-		b.put(p)
+		b.putBuffer(p)
 		p = make([]byte, 0, n)
 	}
 	b.count(cap(p))
@@ -65,7 +65,7 @@ func (b *Buffers) Lend(n int) []byte {
 // TakeBack implements wire.Lender.
 func (b *Buffers) TakeBack(p []byte) {
 	b.count(-cap(p))
-	b.put(p)
+	b.putBuffer(p)
 }
 
 // Trim leaves to the collector what nobody has needed since the last call. Called every few seconds.
@@ -77,7 +77,7 @@ func (b *Buffers) Trim() {
 	b.low = kept
 }
 
-func (b *Buffers) put(p []byte) {
+func (b *Buffers) putBuffer(p []byte) {
 	if b != nil && cap(p) >= bufferSize && cap(p) <= keptSize && len(b.free) < keptCount {
 		b.free = append(b.free, p[:0])
 	}
@@ -95,7 +95,7 @@ func (q *queue) bytes() []byte { return q.b[q.pos:] }
 func (q *queue) append(from *Buffers, p []byte) {
 	had := cap(q.b)
 	if q.b == nil {
-		q.b = from.get()
+		q.b = from.getBuffer()
 	}
 	if q.pos > 0 && len(q.b)+len(p) > cap(q.b) {
 		q.b = q.b[:copy(q.b, q.b[q.pos:])]
@@ -115,7 +115,7 @@ func (q *queue) advance(to *Buffers, n int) {
 func (q *queue) release(to *Buffers) {
 	if q.b != nil {
 		to.count(-cap(q.b))
-		to.put(q.b)
+		to.putBuffer(q.b)
 	}
 	*q = queue{}
 }

@@ -12,7 +12,7 @@ func (s *Session) refuse(st *Stream, code h2frame.Code) {
 // refuseID is refuse for a stream that was not begun.
 func (s *Session) refuseID(id uint32, code h2frame.Code) {
 	if s.spendReset() {
-		s.late.add(lateStream{id: id, left: firstWindow})
+		s.late.addStream(lateStream{id: id, left: firstWindow})
 		s.reply(h2frame.AppendRSTStream(s.begin(), id, code))
 	}
 }

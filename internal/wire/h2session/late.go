@@ -25,7 +25,7 @@ const (
 	lateHeads = 4
 )
 
-func (l *late) add(st lateStream) {
+func (l *late) addStream(st lateStream) {
 	if len(l.streams) < maxLate {
 		l.streams = append(l.streams, st)
 		return

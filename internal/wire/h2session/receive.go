@@ -184,7 +184,7 @@ func (s *Session) beginData(h h2frame.Header, p []byte) int {
 			return used
 		}
 	}
-	if !s.in.take(h.Length) {
+	if !s.in.takeBytes(h.Length) {
 		s.fail(h2frame.FlowControlError, "connection window exceeded")
 		return used
 	}
@@ -221,7 +221,7 @@ func (s *Session) dataStream(h h2frame.Header, n int) *Stream {
 		s.refuse(st, h2frame.StreamClosed)
 	case !st.headed():
 		s.refuse(st, h2frame.ProtocolError)
-	case !st.win.take(h.Length):
+	case !st.win.takeBytes(h.Length):
 		s.refuse(st, h2frame.FlowControlError)
 	case st.declared >= 0 && (st.received > st.declared || h.Has(h2frame.FlagEndStream) && st.received < st.declared):
 		s.refuse(st, h2frame.ProtocolError) // RFC 9113 section 8.1.1
@@ -240,7 +240,7 @@ func (s *Session) dataPart(p []byte) int {
 	if k := min(len(p), c.left); k > 0 {
 		c.left -= k
 		if c.st != nil {
-			c.st.take(p[:k])
+			c.st.takeData(p[:k])
 		} else {
 			s.credit(k)
 		}
@@ -271,8 +271,8 @@ func (s *Session) endData() {
 	}
 }
 
-// take passes body bytes to the sink, or keeps them while it is paused.
-func (st *Stream) take(p []byte) {
+// takeData passes body bytes to the sink, or keeps them while it is paused.
+func (st *Stream) takeData(p []byte) {
 	s, id := st.s, st.id
 	if st.early {
 		s.credit(len(p))

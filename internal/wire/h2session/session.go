@@ -218,7 +218,7 @@ func (s *Session) find(id uint32) *Stream {
 	return nil
 }
 
-func (s *Session) add(st *Stream) {
+func (s *Session) addStream(st *Stream) {
 	s.ids = append(s.ids, st.id)
 	s.open = append(s.open, st)
 }

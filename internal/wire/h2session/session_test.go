@@ -330,15 +330,15 @@ func TestLargeHeaderListBothWays(t *testing.T) {
 // TestBuffersAreGivenUp: what was needed for many streams goes with the second Trim after it.
 func TestBuffersAreGivenUp(t *testing.T) {
 	var b Buffers
-	taken := [][]byte{b.get(), b.get(), b.get()}
+	taken := [][]byte{b.getBuffer(), b.getBuffer(), b.getBuffer()}
 	for _, p := range taken {
-		b.put(p)
+		b.putBuffer(p)
 	}
 	b.Trim()
 	if len(b.free) != 3 {
 		t.Errorf("%d are kept right after they were needed", len(b.free))
 	}
-	b.put(b.get())
+	b.putBuffer(b.getBuffer())
 	b.Trim()
 	if len(b.free) != 1 {
 		t.Errorf("%d are kept, 1 is needed", len(b.free))

@@ -124,7 +124,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.declared, st.received = -1, 0
 	st.sendEnd, st.endOut, st.full, st.sent, st.mark = false, false, false, 0, 0
 	st.recvEnd, st.told, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
-	s.add(st)
+	s.addStream(st)
 }
 
 // is says that st is still what it was before a sink was called.
@@ -348,7 +348,7 @@ func (st *Stream) Reset(code h2frame.Code) {
 		return
 	}
 	if !s.over {
-		s.late.add(lateStream{id: st.id, left: st.win.left, ended: st.recvEnd})
+		s.late.addStream(lateStream{id: st.id, left: st.win.left, ended: st.recvEnd})
 		s.commit(h2frame.AppendRSTStream(s.begin(), st.id, code))
 	}
 	st.close(code, false)

@@ -28,8 +28,8 @@ type inWindow struct {
 	paused bool  // since the last update
 }
 
-// take notes n received bytes; false when the peer sent more than it may.
-func (w *inWindow) take(n int) bool {
+// takeBytes notes n received bytes; false when the peer sent more than it may.
+func (w *inWindow) takeBytes(n int) bool {
 	if n > int(w.left) {
 		return false
 	}

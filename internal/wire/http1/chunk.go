@@ -233,7 +233,7 @@ func (d *ChunkDecoder) stepLine(c byte, otherwise fault) fault {
 		}
 		next = inQuoted
 	default:
-		next = d.state.next(c)
+		next = d.state.after(c)
 		if next == chunkFailed {
 			return byteFault(c, otherwise)
 		}
@@ -242,9 +242,9 @@ func (d *ChunkDecoder) stepLine(c byte, otherwise fault) fault {
 	return faultNone
 }
 
-// next is the state that follows s, one outside of quotes, at the byte c;
+// after is the state that follows s, one outside of quotes, at the byte c;
 // chunkFailed when c has no place there.
-func (s chunkState) next(c byte) chunkState {
+func (s chunkState) after(c byte) chunkState {
 	switch {
 	case c == '\r':
 		if s == inSize || s == inName || s == inValue || s == afterQuoted {
