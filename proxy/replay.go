@@ -7,21 +7,35 @@ import (
 
 // Bodies that are kept to be sent again, in bytes.
 const (
-	smallBody = 2 << 10  // the room that a body gets first
-	largeBody = 16 << 10 // the most that is kept of one request
-	maxBodies = 4 << 20  // of all requests of a worker
+	largeBody   = 16 << 10  // the most that is kept of one request
+	refusedBody = 128 << 10 // the same while the endpoint may refuse it, and has not asked for more
+	maxBodies   = 4 << 20   // of all requests of a worker
 )
+
+// The memory of a body grows in so many steps.
+const bodySizes = 3
+
+// bodySize is the capacity that a body of n bytes has, as a step and in bytes.
+func bodySize(n int) (step, size int) {
+	switch {
+	case n <= 2<<10:
+		return 0, 2 << 10
+	case n <= largeBody:
+		return 1, largeBody
+	}
+	return 2, refusedBody
+}
 
 // Refuser is implemented by an Upstream whose peer can say that it did nothing with a request (FaultUnprocessed), though some of
 // its body has been sent.
 type Refuser interface {
-	// MayRefuse says that it still can.
-	MayRefuse() bool
+	// MayRefuse says that it still can. asked: it has asked for more of the body, so that it hardly will.
+	MayRefuse() (may, asked bool)
 }
 
 // keptBody is what was handed over of the body of a request whose answer has not begun.
 type keptBody struct {
-	b            []byte // its capacity is smallBody or largeBody
+	b            []byte // its capacity is one of bodySize
 	ex           *Exchange
 	older, newer *keptBody
 }
@@ -32,22 +46,19 @@ type keptBody struct {
 type bodies struct {
 	held           int // capacity of all
 	oldest, newest *keptBody
-	small, large   spare.List[keptBody]
+	free           [bodySizes]spare.List[keptBody]
 }
 
 // Kept is how many bytes of memory request bodies take that are kept to be sent again.
 func (w *Worker) Kept() int { return w.bodies.held }
 
-// take gives an empty body room for n bytes, at most largeBody, and lets others go if there is none.
-func (s *bodies) take(n int) *keptBody {
-	list, size := &s.small, smallBody
-	if n > smallBody {
-		list, size = &s.large, largeBody
-	}
+// lend makes an empty body with capacity for n bytes, at most refusedBody, and lets others go if that is too much.
+func (s *bodies) lend(n int) *keptBody {
+	step, size := bodySize(n)
 	for s.held+size > maxBodies {
 		s.oldest.ex.unkeep()
 	}
-	k := list.Get()
+	k := s.free[step].Get()
 	if k == nil {
 		k = &keptBody{b: make([]byte, 0, size)}
 	}
@@ -61,7 +72,7 @@ func (s *bodies) take(n int) *keptBody {
 	return k
 }
 
-// leave takes a body out; its bytes are there until put.
+// leave takes a body out; its bytes are there until giveBack.
 func (s *bodies) leave(k *keptBody) {
 	s.held -= cap(k.b)
 	if k.older != nil {
@@ -77,42 +88,52 @@ func (s *bodies) leave(k *keptBody) {
 	k.ex, k.older, k.newer = nil, nil, nil
 }
 
-// put gives a body that has left back.
-func (s *bodies) put(k *keptBody) {
+// giveBack ends the use of a body that has left.
+func (s *bodies) giveBack(k *keptBody) {
 	k.b = k.b[:0]
-	if cap(k.b) == smallBody {
-		s.small.Put(k)
-	} else {
-		s.large.Put(k)
+	step, _ := bodySize(cap(k.b))
+	s.free[step].Put(k)
+}
+
+// trim leaves to the collector what was kept for more bodies than there were since the last call.
+func (s *bodies) trim() {
+	for i := range s.free {
+		s.free[i].Trim()
 	}
 }
 
-// keep remembers body bytes that are about to be handed over. It is not called any more once that was too much.
+// keep remembers body bytes that are about to be handed over. It is not called any more once that was too much, or of no use.
 func (ex *Exchange) keep(p []byte) {
 	s, k := &ex.w.bodies, ex.body
+	may, asked := false, true
+	if r, ok := ex.up.(Refuser); ok {
+		may, asked = r.MayRefuse()
+	}
+	most := refusedBody
+	if asked {
+		most = largeBody
+	}
+	if !may && !ex.idemp || k != nil && len(k.b) > most { // a server of HTTP/1.1 never says that it did nothing
+		ex.noRepeat()
+		return
+	}
 	n := len(p)
 	if k == nil {
-		if !ex.idemp { // a server of HTTP/1.1 never says that it did nothing
-			if r, ok := ex.up.(Refuser); !ok || !r.MayRefuse() {
-				ex.bodySent = true
-				return
-			}
-		}
-		n = max(n, int(min(ex.req.ContentLength, largeBody+1)))
+		n = max(n, int(min(ex.req.ContentLength, refusedBody+1)))
 	} else {
 		n += len(k.b)
 	}
 	switch {
-	case n > largeBody:
+	case n > most:
 		ex.unkeep()
 		return
 	case k == nil:
-		ex.body = s.take(n)
+		ex.body = s.lend(n)
 	case n > cap(k.b):
 		s.leave(k)
-		ex.body = s.take(n)
+		ex.body = s.lend(n)
 		ex.body.b = append(ex.body.b, k.b...)
-		s.put(k)
+		s.giveBack(k)
 	}
 	ex.body.ex = ex
 	ex.body.b = append(ex.body.b, p...)
@@ -130,7 +151,7 @@ func (ex *Exchange) noRepeat() {
 	if k := ex.body; k != nil {
 		ex.body = nil
 		ex.w.bodies.leave(k)
-		ex.w.bodies.put(k)
+		ex.w.bodies.giveBack(k)
 	}
 }
 

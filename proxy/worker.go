@@ -122,8 +122,7 @@ func (ex *Exchange) Reached(n bound.Name) { ex.w.Reached(n) }
 func (w *Worker) Trim() {
 	w.free.Trim()
 	w.large.Trim()
-	w.bodies.small.Trim()
-	w.bodies.large.Trim()
+	w.bodies.trim()
 }
 
 // Compressing is how many answers are being compressed now.

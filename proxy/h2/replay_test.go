@@ -335,3 +335,49 @@ func TestBodyComesWhileThereIsNoPod(t *testing.T) {
 		}
 	}
 }
+
+// TestUploadsTheEndpointHasNotTaken: as long as an endpoint has not opened the window of a stream, more of the body is kept for
+// the case that it never looked at the stream, as one that closes its connection; then not.
+func TestUploadsTheEndpointHasNotTaken(t *testing.T) {
+	for _, c := range []struct {
+		size   int
+		opens  bool // the endpoint opens the window before it refuses
+		status string
+		bound  uint64
+	}{
+		{96 << 10, false, "200", 0}, {128 << 10, false, "200", 0}, {128<<10 + 1, false, "502", 1}, {96 << 10, true, "502", 1},
+	} {
+		for how, refuse := range refusals {
+			counts := new(bound.Counts)
+			r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
+			p := r.pod2(1, nil)
+			p.accept = []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 20}}
+			p.early = func(pc *podConn, _ *podRequest) {
+				pc.deaf = !c.opens
+				_ = pc.fr.WriteWindowUpdate(0, 1<<20)
+			}
+			got := 0
+			p.serve = func(pc *podConn, q *podRequest) {
+				if got++; got < 3 {
+					refuse(pc, q)
+					return
+				}
+				pc.say(q.id, "200", fmt.Sprint(len(q.body)))
+			}
+			r.route("app", "app.test", h2c, p.addr)
+			cl := r.connect()
+			cl.request(1, false, "POST", "/", "content-length", fmt.Sprint(c.size))
+			for left := c.size; left > 0; left -= 16 << 10 {
+				n := min(left, 16<<10)
+				cl.data(1, n == left, strings.Repeat("x", n))
+				cl.run()
+			}
+			if a := cl.stream(1); a.status != c.status || c.status == "200" && string(a.body) != fmt.Sprint(c.size) {
+				t.Errorf("%s, %d bytes, opens %v: status %s, %q", how, c.size, c.opens, a.status, a.body)
+			}
+			if n := counts.Of(bound.ReplayBodies); n != c.bound || r.worker.Kept() != 0 {
+				t.Errorf("%s, %d bytes, opens %v: %d are kept, the bound was counted %d times", how, c.size, c.opens, r.worker.Kept(), n)
+			}
+		}
+	}
+}

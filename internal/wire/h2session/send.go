@@ -108,6 +108,7 @@ func (s *Session) windowUpdate(h h2frame.Header, p []byte) {
 		s.checkClosed(h)
 		return
 	}
+	st.granted = true
 	switch st.window += n; {
 	case n == 0:
 		s.refuse(st, h2frame.ProtocolError)

@@ -58,6 +58,7 @@ type Stream struct {
 	sendEnd bool   // END_STREAM was sent
 	full    bool   // SendData answered true
 	listed  bool   // in Session.waiting
+	granted bool   // the peer opened the window
 	sent    uint64 // bytes of DATA that windows had room for
 	mark    uint64 // bytes of the connection that are out when all that the stream has queued is
 
@@ -122,13 +123,16 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.s, st.id, st.window = s, id, s.initial
 	st.win = inWindow{size: firstWindow, left: firstWindow}
 	st.declared, st.received = -1, 0
-	st.sendEnd, st.endOut, st.full, st.sent, st.mark = false, false, false, 0, 0
+	st.sendEnd, st.endOut, st.full, st.granted, st.sent, st.mark = false, false, false, false, 0, 0
 	st.recvEnd, st.told, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
 	s.addStream(st)
 }
 
 // is says that st is still what it was before a sink was called.
 func (st *Stream) is(s *Session, id uint32) bool { return st.s == s && st.id == id }
+
+// Granted says that the peer has opened the window of the stream.
+func (st *Stream) Granted() bool { return st.granted }
 
 // BeginHead begins a header list and returns where to append its encoded fields; EndHead sends it.
 func (st *Stream) BeginHead() []byte {
