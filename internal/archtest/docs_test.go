@@ -45,21 +45,32 @@ func TestLinksOfDocuments(t *testing.T) {
 	}
 }
 
+// documents are the pages of docs and docs/lab.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, folder := range []string{"docs", filepath.Join("docs", "lab")} {
+		names, err := filepath.Glob(filepath.Join("..", "..", folder, "*.md"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s has %d pages, %v", folder, len(names), err)
+		}
+		all = append(all, names...)
+	}
+	return all
+}
+
 // TestDocumentsNameRealFiles: a path in backquotes that looks like one of ours
 // exists.
 func TestDocumentsNameRealFiles(t *testing.T) {
 	ours := regexp.MustCompile("`((?:cmd|controller|routing|balancer|tlsmux|proxy|internal|bench|deploy|docs)/[a-z0-9_/.]*[a-z0-9])`")
-	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(names, filepath.Join("..", "..", "README.md"), filepath.Join("..", "..", "CONTRIBUTING.md")) {
+	root := filepath.Join("..", "..")
+	for _, name := range append(documents(t), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range ours.FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join("..", "..", m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
 				t.Errorf("%s names %s: %v", name, m[1], err)
 			}
 		}
@@ -125,11 +136,7 @@ func TestHackingListsEveryTarget(t *testing.T) {
 			t.Errorf("docs/hacking.md does not say what make %s does", m[1])
 		}
 	}
-	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range append(documents, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "bench", "README.md"), filepath.Join(root, "deploy", "README.md")) {
+	for _, name := range append(documents(t), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "bench", "README.md"), filepath.Join(root, "deploy", "README.md")) {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

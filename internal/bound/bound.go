@@ -1,6 +1,6 @@
 // Package bound names the bounds of Turnout and counts how often each was reached. A bound is a limit on what somebody
 // outside (a client, an endpoint, an object of a tenant, a probe, the API server) can make grow, wait or repeat.
-// docs/limits.md has a row for each name: who drives it, its value, what happens at it, and the test.
+// docs/limits.md has a row for each name: its value, what happens at it, and what to do then; docs/lab/limits.md has the tests.
 package bound
 
 import "sync/atomic"
