@@ -77,7 +77,7 @@ const rounds = 100
 func broken(t *testing.T, cfg Config) (*service, *panics) {
 	t.Helper()
 	p := &panics{t: t}
-	cfg.Workers, cfg.MaxPending = newWorkers(t, WorkersConfig{Handshakes: 1, Endpoints: 1, Panicked: p.count}), 4
+	cfg.Workers, cfg.MaxPending = newWorkers(t, WorkersConfig{Handshakes: 1, Panicked: p.count}), 4
 	return serve(t, cfg), p
 }
 
@@ -162,11 +162,11 @@ func TestPanicInHandshake(t *testing.T) {
 		s, p := broken(t, Config{Policy: policy})
 		cfg := &tls.Config{ServerName: "x.own.test", ClientSessionCache: &keeper{}}
 		ask(t, s.client(t, cfg), "session")
-		before := turnsOf(s.mux.cfg.Workers)
+		before := stepsOf(s.mux.cfg.Workers)
 		active.Store(1)
 		wantPanics(t, s, p, ErrPanicked, func() *tls.Conn { return s.client(t, cfg) })
 		active.Store(0)
-		eventually(t, "iterations of the loop", func() bool { return turnsOf(s.mux.cfg.Workers)[WorkResumed]-before[WorkResumed] == rounds })
+		eventually(t, "iterations of the loop", func() bool { return stepsOf(s.mux.cfg.Workers)[WorkResumed]-before[WorkResumed] == rounds })
 		ask(t, s.client(t, cfg), "after")
 	})
 	t.Run("client's certificate", func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestPanicInHandshake(t *testing.T) {
 // TestPanicInEndpointHandshake is the same towards endpoints.
 func TestPanicInEndpointHandshake(t *testing.T) {
 	p := &panics{t: t}
-	l, cl := startLoop(t), newClient(t, ClientConfig{Workers: newWorkers(t, WorkersConfig{Handshakes: 1, Endpoints: 1, Panicked: p.count})})
+	l, cl := startLoop(t), newClient(t, ClientConfig{Workers: newWorkers(t, WorkersConfig{Handshakes: 1, Panicked: p.count})})
 	ca := newAuthority(t)
 	server := newPod(t, &tls.Config{Certificates: []tls.Certificate{ca.issue(t, "pod.test", time.Now().Add(time.Hour))}})
 	good := cl.sessions
@@ -246,7 +246,7 @@ func TestPanicAfterHandshake(t *testing.T) {
 	eventually(t, "end of the handshakes", func() bool { return s.mux.Pending() == 0 && s.mux.cfg.Workers.Running() == 0 })
 	active.Store(false)
 	ask(t, s.client(t, client), "after")
-	if turns := turnsOf(s.mux.cfg.Workers); turns[WorkResumed] < rounds/2 || turns[WorkECDSA] < rounds/2 {
-		t.Errorf("turns %v", turns)
+	if steps := stepsOf(s.mux.cfg.Workers); steps[WorkResumed] < rounds/2 || steps[WorkECDSA] < rounds/2 {
+		t.Errorf("steps %v", steps)
 	}
 }

@@ -43,7 +43,7 @@ const defaultHandshakeTimeout = 10 * time.Second
 type handshake struct {
 	job     // in the pool; a loop's own handshakes have none
 	workers *Workers
-	turns   *turns // of the loop that computes the steps itself; nil = workers do
+	steps   *loopSteps // of the loop that computes the steps itself; nil = workers do
 	conn    *reactor.Conn
 	loop    *reactor.Loop
 	layer   *Layer
@@ -74,8 +74,8 @@ type handshake struct {
 // handshakeConfig is what a handshake is about.
 type handshakeConfig struct {
 	workers *Workers
-	work    Work   // what there is to compute at first
-	turns   *turns // nil = it is computed by workers
+	work    Work       // what there is to compute at first
+	steps   *loopSteps // nil = it is computed by workers
 	conn    *reactor.Conn
 	layer   *Layer // conn has to read and write layer.wire
 	timeout time.Duration
@@ -92,7 +92,7 @@ type handshakeConfig struct {
 // startHandshake runs the handshake of cfg.layer.tls.
 func startHandshake(cfg handshakeConfig) *handshake {
 	h := &handshake{
-		workers: cfg.workers, turns: cfg.turns, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, done: cfg.done,
+		workers: cfg.workers, steps: cfg.steps, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, done: cfg.done,
 		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first), holds: cfg.holds,
 	}
 	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
@@ -139,19 +139,19 @@ func (h *handshake) count() {
 // submit has the next step computed.
 func (h *handshake) submit() {
 	h.busy = true
-	if h.turns != nil {
-		h.turns.put(&h.job)
+	if h.steps != nil {
+		h.steps.put(&h.job)
 	} else {
-		h.workers.pool(h.kind).put(&h.job)
+		h.workers.pool.put(&h.job)
 	}
 }
 
 // withdraw takes back what submit did. false: it is being computed, and stepped follows.
 func (h *handshake) withdraw() bool {
-	if h.turns != nil {
-		h.busy = !h.turns.take(&h.job)
+	if h.steps != nil {
+		h.busy = !h.steps.take(&h.job)
 	} else {
-		h.busy = !h.workers.pool(h.kind).take(&h.job)
+		h.busy = !h.workers.pool.take(&h.job)
 	}
 	return !h.busy
 }
@@ -176,7 +176,7 @@ func (h *handshake) step(t *thread) {
 // stepOnLoop is a step in an iteration that others share.
 func (h *handshake) stepOnLoop() {
 	defer h.conn.Contain()
-	h.resume(&h.turns.routines)
+	h.resume(&h.steps.routines)
 	h.stepped()
 }
 
@@ -243,7 +243,7 @@ func (h *handshake) stepped() {
 		h.finish()
 		return
 	case h.asked != nil:
-		h.workers.pool(h.asked.kind).put(&h.asked.job)
+		h.workers.pool.put(&h.asked.job)
 		return
 	}
 	if h.kind != WorkEndpoint {
@@ -331,12 +331,12 @@ func (h *handshake) end(err error) {
 // dispose ends the coroutine of a handshake that is over, as soon as that can be.
 func (h *handshake) dispose() {
 	switch {
-	case h.busy && (h.turns == nil && h.begun || !h.withdraw()):
+	case h.busy && (h.steps == nil && h.begun || !h.withdraw()):
 		// it is called again by stepped
 	case !h.begun || h.ended:
 		h.workers.running.Add(-1)
-	case h.turns != nil:
-		h.giveUp(&h.turns.routines)
+	case h.steps != nil:
+		h.giveUp(&h.steps.routines)
 		h.workers.running.Add(-1)
 	default:
 		h.quit = true

@@ -119,7 +119,7 @@ func decidedCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if !ok || !strings.EqualFold(hello.ServerName, w.serverName) {
 		return nil, errNameDiffers
 	}
-	if w.certificate != nil && w.hs != nil && w.hs.turns != nil && !light(w.certificate) {
+	if w.certificate != nil && w.hs != nil && w.hs.steps != nil && !light(w.certificate) {
 		return w.hs.lend(w.certificate), nil
 	}
 	return w.certificate, nil // nil: crypto/tls answers unrecognized_name

@@ -12,10 +12,14 @@ import (
 // threadIdle is how long a thread without work is kept.
 const threadIdle = time.Second
 
-// pool is a few threads for a few kinds of work. Threads begin when they are needed, and end some time after.
+// threadNice is by how much the threads are nicer than the others of the process: on a core that an event loop needs as well they
+// get a tenth.
+const threadNice = 10
+
+// pool is a few nice threads for all kinds of work. Threads begin when they are needed, and end some time after.
 type pool struct {
 	size  int
-	stats *[Works]WorkStats
+	stats *[Works]WorkStats // counts what was computed
 
 	mu      sync.Mutex
 	threads int
@@ -75,9 +79,15 @@ func (p *pool) waiting() int {
 	return p.backlog.waiting()
 }
 
+// slotTime is how long a thread computes until it gives up its slot of the Go scheduler for a moment: event loops and the collector
+// of garbage may wait for one, and the scheduler itself takes it away after 10 ms only.
+const slotTime = time.Millisecond
+
 // run is the thread. It ends with the goroutine, which never gives it back: its priority is not that of others.
 func (t *thread) run() {
 	runtime.LockOSThread()
+	reactor.LowerPriority(threadNice)
+	var computed time.Duration // since it gave up its slot
 	rest := time.NewTimer(threadIdle)
 	defer rest.Stop()
 	for {
@@ -85,10 +95,15 @@ func (t *thread) run() {
 			began := time.Now()
 			kind := j.kind
 			j.task.step(t)
-			t.pool.used(kind, time.Since(began))
-			reactor.Yield()
+			took := time.Since(began)
+			t.pool.used(kind, took)
+			if computed += took; computed >= slotTime {
+				computed = 0
+				runtime.Gosched()
+			}
 			continue
 		}
+		computed = 0
 		rest.Reset(threadIdle)
 		select {
 		case <-t.wake:

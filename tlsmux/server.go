@@ -100,14 +100,14 @@ type Mux struct {
 	pending atomic.Int64
 	stats   Stats
 
-	mu    sync.Mutex // of those who change lanes
-	lanes atomic.Pointer[[]*lane]
+	mu    sync.Mutex // of those who change loops
+	loops atomic.Pointer[[]*perLoop]
 }
 
-// lane is what belongs to one loop, with the list of its pending connections, the oldest first.
-type lane struct {
+// perLoop is what belongs to one loop, with the list of its pending connections, the oldest first.
+type perLoop struct {
 	loop        *reactor.Loop
-	turns       *turns
+	steps       *loopSteps
 	first, last *entry
 	held        int // bytes, for handshakes
 }
@@ -145,7 +145,7 @@ func NewMux(cfg Config) (*Mux, error) {
 		cfg.HandshakeMemory = 64 << 20
 	}
 	m := &Mux{cfg: cfg}
-	m.lanes.Store(&[]*lane{})
+	m.loops.Store(&[]*perLoop{})
 	return m, nil
 }
 
@@ -157,7 +157,7 @@ func (m *Mux) Pending() int { return int(m.pending.Load()) }
 
 // Accept is the accept function of the listeners of the TLS port.
 func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
-	ln := m.lane(c.Loop())
+	ln := m.perLoop(c.Loop())
 	if m.pending.Load() >= int64(m.cfg.MaxPending) {
 		if ln.first == nil {
 			m.stats.Shed.Add(1)
@@ -168,34 +168,34 @@ func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
 		}
 		ln.first.shed()
 	}
-	e := &entry{mux: m, lane: ln, conn: c}
+	e := &entry{mux: m, perLoop: ln, conn: c}
 	e.timer = c.NewTimer(e.inspectTimeout)
 	e.timer.Reset(m.cfg.InspectDelay)
 	e.enlist()
 	return e
 }
 
-// lane finds the list of a loop. There are few, and they are never taken away.
-func (m *Mux) lane(loop *reactor.Loop) *lane {
-	for _, ln := range *m.lanes.Load() {
+// perLoop finds the list of a loop. There are few, and they are never taken away.
+func (m *Mux) perLoop(loop *reactor.Loop) *perLoop {
+	for _, ln := range *m.loops.Load() {
 		if ln.loop == loop {
 			return ln
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ln := &lane{loop: loop, turns: m.cfg.Workers.turnsOf(loop)}
+	ln := &perLoop{loop: loop, steps: m.cfg.Workers.stepsOf(loop)}
 	loop.CountHeld(reactor.HeldHandshakes, func() int { return ln.held })
-	old := *m.lanes.Load()
-	lanes := append(old[:len(old):len(old)], ln)
-	m.lanes.Store(&lanes)
+	old := *m.loops.Load()
+	loops := append(old[:len(old):len(old)], ln)
+	m.loops.Store(&loops)
 	return ln
 }
 
 // entry is a connection of which it is not known yet what it is. It is its handler until the ClientHello is complete.
 type entry struct {
 	mux        *Mux
-	lane       *lane
+	perLoop    *perLoop
 	prev, next *entry
 	conn       *reactor.Conn
 	timer      *reactor.Timer
@@ -207,12 +207,12 @@ type entry struct {
 
 func (e *entry) enlist() {
 	e.mux.pending.Add(1)
-	if e.prev = e.lane.last; e.prev != nil {
+	if e.prev = e.perLoop.last; e.prev != nil {
 		e.prev.next = e
 	} else {
-		e.lane.first = e
+		e.perLoop.first = e
 	}
-	e.lane.last = e
+	e.perLoop.last = e
 }
 
 // leave takes the connection off the list, once.
@@ -226,12 +226,12 @@ func (e *entry) leave() {
 	if e.prev != nil {
 		e.prev.next = e.next
 	} else {
-		e.lane.first = e.next
+		e.perLoop.first = e.next
 	}
 	if e.next != nil {
 		e.next.prev = e.prev
 	} else {
-		e.lane.last = e.prev
+		e.perLoop.last = e.prev
 	}
 	e.prev, e.next = nil, nil
 }
@@ -268,8 +268,8 @@ func (e *entry) fail(err error) {
 
 // holds counts what is held for the handshake, and makes room.
 func (e *entry) holds(delta int) {
-	ln, m := e.lane, e.mux
-	most := m.cfg.HandshakeMemory / len(*m.lanes.Load())
+	ln, m := e.perLoop, e.mux
+	most := m.cfg.HandshakeMemory / len(*m.loops.Load())
 	if ln.held += delta; delta <= 0 || ln.held <= most {
 		return
 	}
@@ -396,8 +396,8 @@ func (e *entry) act(d *decision, p []byte) int {
 	if d.resumes {
 		h.work = WorkResumed
 	}
-	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.lane.turns.room(h.work) {
-		h.turns = e.lane.turns
+	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.perLoop.steps.room(h.work) {
+		h.steps = e.perLoop.steps
 	}
 	layer.tls = tls.Server(&layer.wire, d.config)
 	e.hs = startHandshake(h)

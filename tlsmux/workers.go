@@ -22,13 +22,9 @@ var ErrQueued = errors.New("TLS handshake waited too long for a processor")
 
 // WorkersConfig configures Workers. The zero value means the defaults.
 type WorkersConfig struct {
-	// Handshakes is how many handshakes with clients may compute at the same time beside event loops. Those that wait for
-	// bytes of their peer do not count. Default half of GOMAXPROCS, rounded up. Whoever runs event loops has to keep as many
-	// processors of the Go scheduler beside those of the loops, and as many as Endpoints, so that a loop that has something
-	// to do never waits for a handshake.
+	// Handshakes is how many handshakes, with clients and with endpoints, may compute at the same time beside event loops. Those
+	// that wait for bytes of their peer do not count. Default half of GOMAXPROCS, rounded up.
 	Handshakes int
-	// Endpoints is the same for handshakes with endpoints. Default half of Handshakes, rounded up.
-	Endpoints int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
 	// Panicked, if it is set, contains panics of what is computed for one connection: crypto/tls, the choice of a certificate,
@@ -70,66 +66,52 @@ func workOf(c *tls.Certificate) Work {
 
 // WorkStats counts what the handshakes of a kind have computed.
 type WorkStats struct {
-	Turns   atomic.Uint64 // times that one of them computed
+	Steps   atomic.Uint64 // times that one of them computed
 	Nanos   atomic.Uint64 // how long, in sum
 	Refused atomic.Uint64 // ErrQueued
 }
 
 func (s *WorkStats) count(took time.Duration) {
-	s.Turns.Add(1)
+	s.Steps.Add(1)
 	s.Nanos.Add(uint64(took))
 }
 
 // Workers bounds the processor time that handshakes take away from everything else. It may be shared by a Mux and Clients.
 //
-// A handshake computes in turns, between which it waits for its peer. Resumed ones with clients, and those with keys on P-256 and
-// Ed25519, are computed by their loop, behind what else it has to do (reactor.Loop.Behind), unless many come at once. The others
-// compute on a few threads. When more want to compute than there are threads, or than fit into a loop's turn, those of each kind of
-// Work wait in the order they came, those of different addresses in turn, and the kind that has had the least time is next.
-// So a flood of one kind takes from the others what they do not use: clients of certificates with RSA keys, which cost several
-// times as much, do not keep those with ECDSA keys waiting. Endpoints have threads of their own. The threads should have a lower
-// priority than event loops: see reactor.Group.Precede.
+// A handshake computes in steps, between which it waits for its peer. Resumed ones with clients, and those with keys on P-256 and
+// Ed25519, are computed by their loop, as work of low priority (reactor.Loop.RunLowPriority), unless many come at once. The others,
+// those with endpoints among them, compute on a few threads that are nicer than the others of the process. When more want to compute
+// than there are threads, or than a loop has time for, those of each kind of Work wait in the order they came, those of different
+// addresses in turn, and the kind that has had the least time is next. So a flood of one kind takes from the others what they do not
+// use: clients of certificates with RSA keys, which cost several times as much, do not keep those with ECDSA keys waiting, nor endpoints.
 type Workers struct {
-	timeout   time.Duration
-	panicked  func(v any, stack []byte) // nil = nothing is contained
-	running   atomic.Int64
-	buffers   *buffers
-	seed      maphash.Seed
-	stats     [Works]WorkStats
-	clients   *pool
-	endpoints *pool
+	timeout  time.Duration
+	panicked func(v any, stack []byte) // nil = nothing is contained
+	running  atomic.Int64
+	buffers  *buffers
+	seed     maphash.Seed
+	stats    [Works]WorkStats
+	pool     *pool
 
 	mu    sync.Mutex
-	loops []*turns
+	loops []*loopSteps
 }
 
 // NewWorkers checks the configuration.
 func NewWorkers(cfg WorkersConfig) (*Workers, error) {
-	if cfg.Handshakes < 0 || cfg.Endpoints < 0 || cfg.QueueTimeout < 0 {
-		return nil, fmt.Errorf("cannot make handshake workers: Handshakes is %d, Endpoints %d, QueueTimeout %v",
-			cfg.Handshakes, cfg.Endpoints, cfg.QueueTimeout)
+	if cfg.Handshakes < 0 || cfg.QueueTimeout < 0 {
+		return nil, fmt.Errorf("cannot make handshake workers: Handshakes is %d, QueueTimeout %v",
+			cfg.Handshakes, cfg.QueueTimeout)
 	}
 	if cfg.Handshakes == 0 {
 		cfg.Handshakes = (runtime.GOMAXPROCS(0) + 1) / 2
-	}
-	if cfg.Endpoints == 0 {
-		cfg.Endpoints = (cfg.Handshakes + 1) / 2
 	}
 	if cfg.QueueTimeout == 0 {
 		cfg.QueueTimeout = 5 * time.Second
 	}
 	w := &Workers{timeout: cfg.QueueTimeout, panicked: cfg.Panicked, buffers: newBuffers(), seed: maphash.MakeSeed()}
-	w.clients = &pool{size: cfg.Handshakes, stats: &w.stats}
-	w.endpoints = &pool{size: cfg.Endpoints, stats: &w.stats}
+	w.pool = &pool{size: cfg.Handshakes, stats: &w.stats}
 	return w, nil
-}
-
-// pool is where work of a kind is done.
-func (w *Workers) pool(kind Work) *pool {
-	if kind == WorkEndpoint {
-		return w.endpoints
-	}
-	return w.clients
 }
 
 // shareOf says whose share of a queue the handshakes of an address belong to.
@@ -145,7 +127,7 @@ func (w *Workers) Running() int { return int(w.running.Load()) }
 
 // Waiting returns the number of handshakes that could compute and may not yet.
 func (w *Workers) Waiting() int {
-	n := w.clients.waiting() + w.endpoints.waiting()
+	n := w.pool.waiting()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.loops {
@@ -154,8 +136,8 @@ func (w *Workers) Waiting() int {
 	return n
 }
 
-// turnsOf returns the iterations of a loop.
-func (w *Workers) turnsOf(loop *reactor.Loop) *turns {
+// stepsOf returns what a loop computes itself.
+func (w *Workers) stepsOf(loop *reactor.Loop) *loopSteps {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.loops {
@@ -163,7 +145,7 @@ func (w *Workers) turnsOf(loop *reactor.Loop) *turns {
 			return t
 		}
 	}
-	t := newTurns(loop, w)
+	t := newLoopSteps(loop, w)
 	w.loops = append(w.loops, t)
 	return t
 }
@@ -175,7 +157,7 @@ func (w *Workers) Stats(kind Work) *WorkStats { return &w.stats[kind] }
 type Load struct {
 	Pending int                  // client connections whose handshake is not complete
 	Waiting int                  // handshakes that could compute and may not yet
-	Turns   [Works]uint64        // times that one computed
+	Steps   [Works]uint64        // times that one computed
 	Time    [Works]time.Duration // how long, in sum
 	Refused [Works]uint64        // that waited too long
 
@@ -190,7 +172,7 @@ func (m *Mux) Load() Load {
 	l := Load{Pending: m.Pending(), Waiting: w.Waiting()}
 	for i := range w.stats {
 		s := &w.stats[i]
-		l.Turns[i], l.Time[i], l.Refused[i] = s.Turns.Load(), time.Duration(s.Nanos.Load()), s.Refused.Load()
+		l.Steps[i], l.Time[i], l.Refused[i] = s.Steps.Load(), time.Duration(s.Nanos.Load()), s.Refused.Load()
 	}
 	if t := m.cfg.Policy.Trust(); t != nil {
 		l.AsksClients, l.ListEnds = true, t.ListEnds()

@@ -38,7 +38,7 @@ func (w *toil) step(*thread) {
 func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *toil {
 	j := &toil{cost: cost, done: done}
 	j.job = job{task: j, kind: kind, share: share}
-	w.pool(kind).put(&j.job)
+	w.pool.put(&j.job)
 	return j
 }
 
@@ -78,10 +78,10 @@ func TestFloodOfOneKindTakesItsShare(t *testing.T) {
 		rsa, ecdsa := done[WorkRSA].Load()-alone, done[WorkECDSA].Load()
 		elapse(2 * threadIdle)
 		if alone < 4100 {
-			t.Errorf("%d turns alone in 5 s of 1.2 ms each", alone)
+			t.Errorf("%d steps alone in 5 s of 1.2 ms each", alone)
 		}
 		if rsa < 2000 || rsa > 2200 || ecdsa < 12_000 || ecdsa > 13_000 {
-			t.Errorf("%d turns by RSA and %d by ECDSA, want half of the time each", rsa, ecdsa)
+			t.Errorf("%d steps by RSA and %d by ECDSA, want half of the time each", rsa, ecdsa)
 		}
 	})
 }
@@ -111,8 +111,8 @@ func TestTurnsInOrder(t *testing.T) {
 			t.Errorf("the order was %s, want %s", got, want)
 		}
 		s := w.Stats(WorkECDSA)
-		if s.Turns.Load() != 7 || s.Nanos.Load() != uint64(7*time.Millisecond) {
-			t.Errorf("counted %d turns of %d ns", s.Turns.Load(), s.Nanos.Load())
+		if s.Steps.Load() != 7 || s.Nanos.Load() != uint64(7*time.Millisecond) {
+			t.Errorf("counted %d steps of %d ns", s.Steps.Load(), s.Nanos.Load())
 		}
 		if w.Waiting() != 0 {
 			t.Errorf("in the end %d wait", w.Waiting())
@@ -122,7 +122,7 @@ func TestTurnsInOrder(t *testing.T) {
 
 // TestUnusedTimeIsNotSaved: a kind that had nothing to do for long does not make the others wait for as long.
 func TestUnusedTimeIsNotSaved(t *testing.T) {
-	p := &newWorkers(t, WorkersConfig{Handshakes: 1}).clients.backlog
+	p := &newWorkers(t, WorkersConfig{Handshakes: 1}).pool.backlog
 	p.spent[WorkRSA] = time.Hour
 	p.count[WorkRSA] = 1
 	p.join(WorkECDSA)
@@ -143,34 +143,27 @@ func threadsOf(p *pool) int {
 	return p.threads
 }
 
-// TestThreads: there are no more than allowed, what belongs to one stays with it, and without work they end.
+// TestThreads: there are no more than allowed, for clients and endpoints together, and without work they end.
 func TestThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorkers(t, WorkersConfig{Handshakes: 2, Endpoints: 1})
+		w := newWorkers(t, WorkersConfig{Handshakes: 2})
 		var done atomic.Int64
 		most := 0
 		for i := range 20 {
-			kind := []Work{WorkECDSA, WorkRSA, WorkFinish}[i%3]
+			kind := []Work{WorkECDSA, WorkRSA, WorkFinish, WorkEndpoint}[i%4]
 			give(w, kind, uint8(i%shares), time.Millisecond, func() { done.Add(1) })
 		}
 		for range 40 {
-			most = max(most, threadsOf(w.clients))
+			most = max(most, threadsOf(w.pool))
 			elapse(time.Millisecond)
 		}
-		if most != 2 || done.Load() != 20 || threadsOf(w.endpoints) != 0 {
-			t.Errorf("%d threads did %d jobs, and there are %d for endpoints", most, done.Load(), threadsOf(w.endpoints))
+		if most != 2 || done.Load() != 20 {
+			t.Errorf("%d threads did %d jobs, want 2 and 20", most, done.Load())
 		}
 		elapse(2 * threadIdle)
-		if threadsOf(w.clients) != 0 {
-			t.Errorf("%d threads are left", threadsOf(w.clients))
+		if threadsOf(w.pool) != 0 {
+			t.Errorf("%d threads are left", threadsOf(w.pool))
 		}
-		var called atomic.Bool
-		give(w, WorkEndpoint, 0, 0, func() { called.Store(true) })
-		elapse(time.Millisecond)
-		if !called.Load() || threadsOf(w.endpoints) != 1 || threadsOf(w.clients) != 0 {
-			t.Errorf("done %v with %d threads for endpoints and %d for clients", called.Load(), threadsOf(w.endpoints), threadsOf(w.clients))
-		}
-		elapse(2 * threadIdle)
 	})
 }
 
@@ -178,7 +171,7 @@ func TestJobsCanBeTakenBack(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	letGo := occupy(t, w)
 	defer letGo()
-	p := w.clients
+	p := w.pool
 	first, second := give(w, WorkRSA, 1, 0, nil), give(w, WorkRSA, 1, 0, nil)
 	for _, j := range []*toil{first, second} {
 		if !p.take(&j.job) || p.take(&j.job) {

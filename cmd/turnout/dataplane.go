@@ -50,7 +50,6 @@ type dataplaneConfig struct {
 	Rates               *ratelimit.Memory       // that of the store's tables; nil: it is not swept
 	Bounds              *bound.Counts           // counts bounds that are reached; nil: nobody does
 	MemoryLimit         uint64                  // of the process, in bytes; 0: none
-	OthersNicer         int                     // than event loops are all other threads of the process, for good; 0: they are not
 }
 
 // dataplane is the request path: one set of packages per event loop.
@@ -105,10 +104,7 @@ func newDataplane(cfg dataplaneConfig) (*dataplane, error) {
 		return nil, err
 	}
 	d.group = group
-	group.Precede(cfg.OthersNicer, func(err error) { cfg.Log.Warn("event loops do not go first", zap.Error(err)) })
-	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{
-		Handshakes: handshakes(len(group.Loops())), Endpoints: endpointHandshakes(len(group.Loops())), Panicked: d.handshakePanicked,
-	})
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(group.Loops())), Panicked: d.handshakePanicked})
 	if err != nil {
 		return nil, err
 	}
@@ -260,21 +256,17 @@ func (d *dataplane) HTTPS() netip.AddrPort { return d.https }
 // than half of the cores would leave none free for a loop that wakes up.
 func handshakes(loops int) int { return (loops + 1) / 2 }
 
-// endpointHandshakes is the same for handshakes with endpoints, which are few: connections are used again.
-func endpointHandshakes(loops int) int { return (loops + 3) / 4 }
-
-// spareProcessors is how many goroutines can run beside the loops: a busy loop keeps
-// its scheduler slot for 10 ms at a time, and logs and the controller must not wait for
-// that; nor must a loop wait for handshakes or its beats, which have slots of their own. The kernel
-// shares the cores among all of them.
-func spareProcessors(loops int) int { return handshakes(loops) + endpointHandshakes(loops) + loops + 1 }
+// schedulerSlots is GOMAXPROCS for so many loops: one for each, and one for everything else, so that logs, the controller
+// and handshakes on threads need not wait for a busy loop, which keeps its own for 10 ms at a time. The collector of garbage has no
+// more workers than that.
+func schedulerSlots(loops int) int { return loops + 1 }
 
 // Run serves until ctx is done. Then nobody can connect any more, idle connections are closed,
 // running requests and tunnels get until Timeouts.Drain, and what is left is cut. After HandOver idle
 // connections get one more answer first: their clients may connect again at once.
 func (d *dataplane) Run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	runtime.GOMAXPROCS(len(d.lanes) + spareProcessors(len(d.lanes)))
+	runtime.GOMAXPROCS(schedulerSlots(len(d.lanes)))
 	loops, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)

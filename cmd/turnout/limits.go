@@ -130,10 +130,6 @@ const ownDescriptors = 128
 // reservedDescriptors is for how many descriptors there is room from the beginning: half a MiB of the kernel's memory.
 const reservedDescriptors = 1 << 16
 
-// othersNicer is by how much all threads are nicer than those of event loops: where both want the same core the others get
-// a tenth of it.
-const othersNicer = 10
-
 // defaultReadBuffer is what loops read at once, at least.
 const defaultReadBuffer = 64 << 10
 

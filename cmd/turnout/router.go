@@ -128,7 +128,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		return err
 	}
 	data.Bounds = &r.bounds
-	data.Late, data.Inherit, data.OthersNicer = r.late, r.inherit(), othersNicer
+	data.Late, data.Inherit = r.late, r.inherit()
 	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
 	r.enter(openingPorts)

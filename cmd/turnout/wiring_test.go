@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -68,4 +69,14 @@ func startInProcess(t *testing.T, dir string, opts controller.Options, with ...f
 	})
 	<-ctl.Ready()
 	return plane, store
+}
+
+// TestSchedulerSlots: while the request path runs, the Go scheduler has a slot for each loop and one for everything else.
+func TestSchedulerSlots(t *testing.T) {
+	const loops = 3
+	data, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *dataplaneConfig) { c.Loops = loops })
+	<-data.group.Started()
+	if got := runtime.GOMAXPROCS(0); got != loops+1 {
+		t.Errorf("%d slots for %d loops, want one more", got, loops)
+	}
 }

@@ -193,7 +193,7 @@ func (c *collector) collectTLS(out chan<- prometheus.Metric) {
 	c.m.tlsPending.to(out, float64(l.Pending))
 	c.m.tlsWaiting.to(out, float64(l.Waiting))
 	for w := range tlsmux.Works {
-		c.m.tlsTurns.to(out, float64(l.Turns[w]), w.String())
+		c.m.tlsTurns.to(out, float64(l.Steps[w]), w.String())
 		c.m.tlsSeconds.to(out, l.Time[w].Seconds(), w.String())
 		c.m.tlsRefused.to(out, float64(l.Refused[w]), w.String())
 	}

@@ -74,7 +74,7 @@ func config(t *testing.T) Config {
 		},
 		TLS: func() tlsmux.Load {
 			l := tlsmux.Load{Pending: 31, Waiting: 32}
-			l.Turns[tlsmux.WorkRSA], l.Time[tlsmux.WorkRSA], l.Refused[tlsmux.WorkRSA] = 33, 1500*time.Millisecond, 34
+			l.Steps[tlsmux.WorkRSA], l.Time[tlsmux.WorkRSA], l.Refused[tlsmux.WorkRSA] = 33, 1500*time.Millisecond, 34
 			l.AsksClients, l.ListEnds = true, []clientcert.ListEnd{{Issuer: "CN=ca", At: time.Unix(9876, 0)}}
 			l.ClientRefused[clientcert.Revoked] = 35
 			return l

@@ -17,8 +17,8 @@
 //	          the ends of connections are told (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
 //	yielded   Conns that did their share of an iteration before (Conn.Yield), for 20 microseconds
-//	behind    events of newcomers or what was put Behind, in alternate iterations, for 50 microseconds; and the iteration
-//	          end once more for what that caused
+//	low       events of newcomers or work of low priority (Loop.RunLowPriority), in alternate iterations, for 50
+//	          microseconds; and the iteration end once more for what that caused
 //
 // If anything is left for the next iteration, that does not sleep.
 //
@@ -32,8 +32,7 @@
 //
 // # Threads
 //
-// A Group locks each loop to a thread. With Precede these go before all other threads of the process, and a loop with much to do
-// that is kept waiting nevertheless gets beats: a second thread, on the same processor, that makes the system look again.
+// A Group runs each loop on a goroutine. What runs the process gives the Go scheduler a slot for each of them and one more.
 //
 // # Reading
 //

@@ -19,8 +19,7 @@ type Group struct {
 	start   sync.Mutex // held by those who use a loop that does not run yet
 	running bool
 
-	first    precedence
-	starting atomic.Int32 // loops whose threads do not run yet
+	starting atomic.Int32 // loops that do not run yet
 	started  chan struct{}
 
 	mu        sync.Mutex
@@ -54,11 +53,12 @@ func groupOf(loops ...*Loop) *Group {
 // Loops are the loops, in a fixed order. The slice is the group's.
 func (g *Group) Loops() []*Loop { return g.loops }
 
-// Started is closed once Run has a thread for every loop and Precede's work is done.
+// Started is closed once Run has started every loop.
 func (g *Group) Started() <-chan struct{} { return g.started }
 
-// Run runs every loop on its own goroutine, locked to a thread, until ctx is done, one of them is
-// stopped or one fails; then all end. It returns the errors of those that failed.
+// Run runs every loop on its own goroutine until ctx is done, one of them is stopped or one fails; then all end. It returns the
+// errors of those that failed. The goroutines are not locked to threads: one that the Go scheduler has interrupted goes on with
+// its slot where it is, and need not be handed back to a thread of its own.
 func (g *Group) Run(ctx context.Context) error {
 	g.start.Lock()
 	g.running = true
@@ -67,45 +67,18 @@ func (g *Group) Run(ctx context.Context) error {
 	defer cancel()
 	errs := make([]error, len(g.loops))
 	var wg sync.WaitGroup
-	g.starting.Store(int32(g.threads()))
+	g.starting.Store(int32(len(g.loops)))
 	for i, l := range g.loops {
 		wg.Go(func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
 			defer cancel()
-			if g.first.by != 0 {
-				l.beat.begin(l.eng.now())
-				defer l.beat.clock.close()
+			if g.starting.Add(-1) == 0 {
+				close(g.started)
 			}
-			g.threadStarted()
 			errs[i] = l.Run(ctx)
 		})
-		if g.first.by != 0 {
-			wg.Go(func() {
-				runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-				g.threadStarted()
-				l.beat.run(ctx, l.eng.now)
-			})
-		}
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// threads is how many of them are the loops': one each, and one for its beats if it goes before others.
-func (g *Group) threads() int {
-	if g.first.by != 0 {
-		return 2 * len(g.loops)
-	}
-	return len(g.loops)
-}
-
-// threadStarted is called on each thread of a loop.
-func (g *Group) threadStarted() {
-	g.first.started()
-	if g.starting.Add(-1) == 0 {
-		close(g.started)
-	}
 }
 
 // Listen listens on addr ("host:port", host a name or an address or empty for all, IPv4 and IPv6)

@@ -82,13 +82,13 @@ func (cfg *Config) complete() error {
 
 // Stats counts what a loop did. Read it on the loop.
 type Stats struct {
-	Turns    uint64 // iterations of the loop
-	Reads    uint64 // receive calls, those of splices too
-	Writes   uint64 // send calls, those of splices too
-	Spliced  uint64 // bytes received by the kernel on behalf of splices
-	Accepted uint64 // connections accepted
-	Dialled  uint64 // connections dialled
-	Buffers  int    // that connections hold now
+	Iterations uint64 // of the loop
+	Reads      uint64 // receive calls, those of splices too
+	Writes     uint64 // send calls, those of splices too
+	Spliced    uint64 // bytes received by the kernel on behalf of splices
+	Accepted   uint64 // connections accepted
+	Dialled    uint64 // connections dialled
+	Buffers    int    // that connections hold now
 }
 
 // Loop is one event loop: sockets, timers, buffers and everything that its handlers do run on the
@@ -127,7 +127,7 @@ type Loop struct {
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
 
-	behind            behind
+	low               lowPriority
 	ready, readySpare []*Conn     // to be served once more
 	dirty, dirtySpare []*Conn     // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn     // Closed to deliver
@@ -137,7 +137,6 @@ type Loop struct {
 
 	stopped  atomic.Bool
 	lateness lateness
-	beat     beat
 }
 
 // New makes a loop on the engine of the platform: epoll on Linux, the portable one elsewhere.
@@ -159,7 +158,6 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 	l := &Loop{cfg: cfg, eng: eng}
 	l.self.loop, l.guest.loop = l, l
 	l.deliver, l.between = l.event, l.slice
-	l.beat.init()
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
 	}
@@ -234,7 +232,6 @@ func (l *Loop) iterate(limit time.Duration) error {
 		return err
 	}
 	l.begin()
-	l.beat.look(l.clock)
 	if timeout >= 0 && l.clock-before > int64(timeout)+held {
 		if err := l.catchUp(); err != nil {
 			return err
@@ -246,7 +243,7 @@ func (l *Loop) iterate(limit time.Duration) error {
 	l.finish()
 	l.eng.accept()
 	l.serveYielded(yielded)
-	l.serveBehind()
+	l.serveLowPriority()
 	l.finish()
 	l.settleHeld()
 	l.trim.look(l)
@@ -268,7 +265,7 @@ func (l *Loop) catchUp() error {
 		if err := l.eng.wait(0, l.deliver); err != nil {
 			return err
 		}
-		for l.behind.newcomers.len() > 0 {
+		for l.low.newcomers.len() > 0 {
 			l.serveNewcomer()
 			l.slice()
 		}
@@ -281,7 +278,7 @@ func (l *Loop) catchUp() error {
 
 // idle says that nothing is to be done before the next event, mail or timer.
 func (l *Loop) idle() bool {
-	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd)+l.yielded.len() == 0 && l.behind.empty() && l.mail.empty()
+	return len(l.ready)+len(l.dirty)+len(l.dead)+len(l.over)+len(l.atEnd)+l.yielded.len() == 0 && l.low.empty() && l.mail.empty()
 }
 
 // nextTimer is when the wheel wants an iteration at the latest.
@@ -305,7 +302,7 @@ func (l *Loop) begin() {
 	if !l.running {
 		l.running = true
 		l.iterations++
-		l.stats.Turns++
+		l.stats.Iterations++
 		l.served = 0
 		l.clock = l.eng.now()
 	}

@@ -53,8 +53,8 @@ func TestPostFromLoop(t *testing.T) {
 	l := startLoop(t, Config{})
 	done := make(chan uint64, 1)
 	on(t, l, func() {
-		first := l.Stats().Turns
-		l.Post(func() { done <- l.Stats().Turns - first })
+		first := l.Stats().Iterations
+		l.Post(func() { done <- l.Stats().Iterations - first })
 	})
 	if n := get(t, "inner post", done); n != 1 {
 		t.Errorf("ran %d iterations later", n)

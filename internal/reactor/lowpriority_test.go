@@ -20,17 +20,17 @@ func TestNewcomerThatEnds(t *testing.T) {
 	p.Write([]byte("x"))
 	l.Post(func() { conns[0].CloseNow(true) })
 	n.Run()
-	if ended != 1 || !l.behind.empty() || l.Conns() != 0 {
-		t.Errorf("ended %d times, empty %v, %d open", ended, l.behind.empty(), l.Conns())
+	if ended != 1 || !l.low.empty() || l.Conns() != 0 {
+		t.Errorf("ended %d times, empty %v, %d open", ended, l.low.empty(), l.Conns())
 	}
 }
 
-// TestBehindEndedLoop: what nobody would run is refused.
-func TestBehindEndedLoop(t *testing.T) {
+// TestRunLowPriorityEndedLoop: what nobody would run is refused.
+func TestRunLowPriorityEndedLoop(t *testing.T) {
 	n := NewNetwork(0)
 	l := n.NewLoop(Config{})
 	n.Close()
-	if l.Behind(func() { t.Error("run") }) {
+	if l.RunLowPriority(func() { t.Error("run") }) {
 		t.Error("taken")
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowly lets as much time pass on the loop as an iteration has for what is behind.
+// slowly lets as much time pass on the loop as an iteration has for work of low priority.
 func slowly(l *Loop) {
-	for began := l.eng.now(); l.eng.now()-began < behindShare; {
+	for began := l.eng.now(); l.eng.now()-began < lowPriorityShare; {
 		continue
 	}
 }
@@ -38,7 +38,7 @@ func TestNewcomersWait(t *testing.T) {
 		fds = append(fds, rawClient(t, ln.Addr()))
 		step(t, l, "accept", func() bool { return len(conns) == len(fds) })
 	}
-	step(t, l, "the first \"writable\" of each", func() bool { return l.behind.empty() })
+	step(t, l, "the first \"writable\" of each", func() bool { return l.low.empty() })
 	conns[clients].Establish()
 	say := func(i int) {
 		t.Helper()
@@ -59,15 +59,15 @@ func TestNewcomersWait(t *testing.T) {
 		if first, second := <-heard, <-heard; first != fmt.Sprint("new", clients) || second != fmt.Sprint("new", turn) {
 			t.Errorf("iteration %d: heard %s and %s", turn, first, second)
 		}
-		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.behind.newcomers.len() != rest {
-			t.Errorf("%d wait, idle %v", l.behind.newcomers.len(), l.idle())
+		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.low.newcomers.len() != rest {
+			t.Errorf("%d wait, idle %v", l.low.newcomers.len(), l.idle())
 		}
 		say(clients)
 	}
 }
 
-// TestBehind: what is established is first; then, in alternate iterations, come newcomers and what is behind.
-func TestBehind(t *testing.T) {
+// TestRunLowPriority: what is established is first; then, in alternate iterations, come newcomers and work of low priority.
+func TestRunLowPriority(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	var conns []*Conn
 	var order []string
@@ -86,22 +86,22 @@ func TestBehind(t *testing.T) {
 		fds = append(fds, rawClient(t, ln.Addr()))
 		step(t, l, "accept", func() bool { return len(conns) == len(fds) })
 	}
-	step(t, l, "the first \"writable\" of each", func() bool { return l.behind.empty() })
+	step(t, l, "the first \"writable\" of each", func() bool { return l.low.empty() })
 	conns[2].Establish()
 	for i := range 3 {
-		if !l.Behind(func() { order = append(order, fmt.Sprint("fn", i)); slowly(l) }) {
+		if !l.RunLowPriority(func() { order = append(order, fmt.Sprint("fn", i)); slowly(l) }) {
 			t.Fatal("refused")
 		}
 	}
 	if l.idle() {
-		t.Error("idle although something is behind")
+		t.Error("idle although work is left")
 	}
 	for _, fd := range fds {
 		if _, err := unix.Write(fd, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l.behind.theirs = false
+	l.low.theirs = false
 	for turn, want := range [][]string{{"new2", "new0"}, {"fn0"}, {"new1"}, {"fn1"}, {"fn2"}} {
 		if err := l.iterate(0); err != nil || !slices.Equal(order, want) {
 			t.Fatalf("iteration %d: the order was %q, want %q, %v", turn, order, want, err)
@@ -110,12 +110,12 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestBehindShare: an iteration does not go on with what is behind when its share is over, and one that follows does.
-func TestBehindShare(t *testing.T) {
+// TestLowPriorityShare: an iteration does not go on with work of low priority when its share is over, and one that follows does.
+func TestLowPriorityShare(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	done := 0
 	for range 3 {
-		l.Behind(func() { done++; slowly(l) })
+		l.RunLowPriority(func() { done++; slowly(l) })
 	}
 	for turn := range 3 {
 		if err := l.iterate(-1); err != nil || done != turn+1 {
@@ -124,7 +124,7 @@ func TestBehindShare(t *testing.T) {
 	}
 	quick := 0
 	for range 10 {
-		l.Behind(func() { quick++ })
+		l.RunLowPriority(func() { quick++ })
 	}
 	if err := l.iterate(-1); err != nil || quick != 10 {
 		t.Errorf("%d of 10 were done in an iteration, %v", quick, err)

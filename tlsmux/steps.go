@@ -11,14 +11,14 @@ import (
 	"turnout/internal/reactor"
 )
 
-// turnsMost is how many handshakes may wait for their turn on one loop. When more come, a flood it may be, workers take them
+// stepsMost is how many handshakes may wait for one loop to compute a step. When more come, a flood it may be, workers take them
 // until none of that kind wait there any more: they do not hold up the loop.
-const turnsMost = 64
+const stepsMost = 64
 
-// turns has handshakes computed on their loop, behind everything else that it has to do (reactor.Loop.Behind): those whose
+// loopSteps has handshakes computed on their loop, as work of low priority (reactor.Loop.RunLowPriority): those whose
 // steps take no longer than some 100 microseconds. Waking a thread for each step, being woken by it, and each packet taking
 // the core away from it would cost a fifth of one. Its methods are called on the loop.
-type turns struct {
+type loopSteps struct {
 	loop     *reactor.Loop
 	workers  *Workers
 	backlog  backlog
@@ -27,28 +27,28 @@ type turns struct {
 	routines routines
 }
 
-func newTurns(loop *reactor.Loop, workers *Workers) *turns {
-	t := &turns{loop: loop, workers: workers}
+func newLoopSteps(loop *reactor.Loop, workers *Workers) *loopSteps {
+	t := &loopSteps{loop: loop, workers: workers}
 	t.run = t.next
 	return t
 }
 
 // room says that one more handshake of a kind may be computed on the loop.
-func (t *turns) room(kind Work) bool {
-	return t.wait.Load() < turnsMost && t.workers.clients.waitingOf(kind) == 0
+func (t *loopSteps) room(kind Work) bool {
+	return t.wait.Load() < stepsMost && t.workers.pool.waitingOf(kind) == 0
 }
 
 // put has a job done when it has its turn. The backlog has it until its step begins.
-func (t *turns) put(j *job) {
+func (t *loopSteps) put(j *job) {
 	t.backlog.put(j)
 	t.wait.Add(1)
-	if !t.loop.Behind(t.run) { // the loop ends, and with it what waits
+	if !t.loop.RunLowPriority(t.run) { // the loop ends, and with it what waits
 		t.run()
 	}
 }
 
 // take takes a job back.
-func (t *turns) take(j *job) bool {
+func (t *loopSteps) take(j *job) bool {
 	if !t.backlog.take(j) {
 		return false
 	}
@@ -57,7 +57,7 @@ func (t *turns) take(j *job) bool {
 }
 
 // next computes one step. It is called as often as something was put; what was taken back leaves calls that find nothing.
-func (t *turns) next() {
+func (t *loopSteps) next() {
 	j := t.backlog.next(nil)
 	if j == nil {
 		return

@@ -2,20 +2,20 @@ package reactor
 
 import "time"
 
-// What is done for those who were there before has the loop first. Behind it, in a share of each iteration, come those who have
-// only just connected and what was put Behind: a flood of new connections, or of what they want computed, does not hold
+// What is done for those who were there before has the loop first. Then, in a share of each iteration, come those who have
+// only just connected and work of low priority: a flood of new connections, or of what they want computed, does not hold
 // up the others by more than that share, however large it is. docs/decisions/0011-newcomers.md has the figures.
 
 const (
-	// behindShare is how long an iteration serves newcomers or what is Behind. What begins within it is not interrupted.
+	// lowPriorityShare is how long an iteration serves newcomers or does work of low priority. What begins within it is not interrupted.
 	// Looking at the sockets in between costs a fiftieth of that.
-	behindShare = int64(50 * time.Microsecond)
+	lowPriorityShare = int64(50 * time.Microsecond)
 	// acceptShare is how many connections a listener accepts in an iteration, each of some 15 microseconds, the close included.
 	acceptShare = 2
 )
 
-// behind is what comes after everything else of an iteration.
-type behind struct {
+// lowPriority is what comes after everything else of an iteration.
+type lowPriority struct {
 	newcomers fifo[*Conn] // those with events that are not established
 	fns       fifo[func()]
 	theirs    bool // the last iteration was the newcomers'
@@ -49,12 +49,12 @@ func (q *fifo[T]) pop() (v T) {
 // is one.
 func (c *Conn) Establish() { c.flags &^= flagNew }
 
-// Behind runs fn once, on the loop, behind everything else that there is to do, in a small share of each iteration. It is for what
-// takes long, of the order of 100 microseconds, and must be called on the loop. It says false, and fn is dropped, once the
+// RunLowPriority runs fn once, on the loop, after everything else that there is to do, in a small share of each iteration. It is for what
+// takes long, of the order of 100 microseconds, and must be called on the loop. It returns false, and fn is dropped, once the
 // loop has ended. A panic of fn is not contained.
-func (l *Loop) Behind(fn func()) bool {
+func (l *Loop) RunLowPriority(fn func()) bool {
 	if !l.ended {
-		l.behind.fns.push(fn)
+		l.low.fns.push(fn)
 	}
 	return !l.ended
 }
@@ -62,32 +62,32 @@ func (l *Loop) Behind(fn func()) bool {
 // arrive has a newcomer served when it has its turn.
 func (l *Loop) arrive(c *Conn, ev events) {
 	if c.later == 0 {
-		l.behind.newcomers.push(c)
+		l.low.newcomers.push(c)
 	}
 	c.later |= ev
 }
 
 // empty says that nothing waits.
-func (b *behind) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
+func (b *lowPriority) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
 
-// serveBehind serves newcomers or does what is Behind, in alternate iterations if there are both, until the share is over and one of
+// serveLowPriority serves newcomers or does work of low priority, in alternate iterations if there are both, until the share is over and one of
 // them at least.
-func (l *Loop) serveBehind() {
-	b := &l.behind
+func (l *Loop) serveLowPriority() {
+	b := &l.low
 	b.theirs = b.newcomers.len() > 0 && (!b.theirs || b.fns.len() == 0)
 	began := l.eng.now()
-	for b.theirs && b.newcomers.len() > 0 && l.eng.now()-began < behindShare {
+	for b.theirs && b.newcomers.len() > 0 && l.eng.now()-began < lowPriorityShare {
 		l.serveNewcomer()
 		l.slice()
 	}
-	for !b.theirs && b.fns.len() > 0 && l.eng.now()-began < behindShare {
+	for !b.theirs && b.fns.len() > 0 && l.eng.now()-began < lowPriorityShare {
 		b.fns.pop()()
 		l.slice()
 	}
 }
 
 func (l *Loop) serveNewcomer() {
-	c := l.behind.newcomers.pop()
+	c := l.low.newcomers.pop()
 	ev := c.later
 	c.later = 0
 	if c.state != stateDead {

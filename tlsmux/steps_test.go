@@ -20,12 +20,12 @@ import (
 	"turnout/tlsmux/clientcert"
 )
 
-// turnsOf returns how often handshakes of each kind computed.
-func turnsOf(w *Workers) (turns [Works]uint64) {
+// stepsOf returns how often handshakes of each kind computed.
+func stepsOf(w *Workers) (steps [Works]uint64) {
 	for kind := range Works {
-		turns[kind] = w.Stats(kind).Turns.Load()
+		steps[kind] = w.Stats(kind).Steps.Load()
 	}
-	return turns
+	return steps
 }
 
 // TestResumedIsAKind: who has a good ticket is one of them, who has none, a bad one, or one for another name is not.
@@ -37,14 +37,14 @@ func TestResumedIsAKind(t *testing.T) {
 		cache := tls.NewLRUClientSessionCache(1)
 		visit := func(what, name string, resumed bool) {
 			t.Helper()
-			before := turnsOf(s.mux.cfg.Workers)
+			before := stepsOf(s.mux.cfg.Workers)
 			c := s.client(t, &tls.Config{ServerName: name, MaxVersion: version, ClientSessionCache: oneKey{cache}, InsecureSkipVerify: true})
 			ask(t, c, "hello")
 			info := get(t, "Terminated", s.infos)
-			after := turnsOf(s.mux.cfg.Workers)
+			after := stepsOf(s.mux.cfg.Workers)
 			loop, full := after[WorkResumed]-before[WorkResumed], after[WorkECDSA]-before[WorkECDSA]
 			if info.Resumed != resumed || (loop > 0) != resumed || (full > 0) == resumed {
-				t.Errorf("%s: resumed %v with %d turns, and %d of full handshakes, want %v", what, info.Resumed, loop, full, resumed)
+				t.Errorf("%s: resumed %v with %d steps, and %d of full handshakes, want %v", what, info.Resumed, loop, full, resumed)
 			}
 			c.Close()
 		}
@@ -115,12 +115,12 @@ func TestWhereHandshakesCompute(t *testing.T) {
 			s := serve(t, Config{Workers: w})
 			s.useDefault(t, key)
 			ask(t, s.client(t, &tls.Config{ServerName: "shared.test"}), "hello")
-			if threads := threadsOf(w.clients); (threads == 0) != onLoop {
+			if threads := threadsOf(w.pool); (threads == 0) != onLoop {
 				t.Errorf("%d threads, want it on the loop: %v", threads, onLoop)
 			}
 			kind := workOf(s.options.DefaultCertificate)
-			eventually(t, "an iteration after the first one is counted", func() bool { return w.Stats(WorkFinish).Turns.Load() > 0 })
-			if n := w.Stats(kind).Turns.Load(); n != 1 {
+			eventually(t, "an iteration after the first one is counted", func() bool { return w.Stats(WorkFinish).Steps.Load() > 0 })
+			if n := w.Stats(kind).Steps.Load(); n != 1 {
 				t.Errorf("%d first flights were counted", n)
 			}
 		})
@@ -142,17 +142,17 @@ func TestLoopLendsHeavyKeys(t *testing.T) {
 			s := serve(t, Config{Workers: newWorkers(t, WorkersConfig{})})
 			s.useDefault(t, key)
 			cache := tls.NewLRUClientSessionCache(1)
-			var turns [Works]uint64
+			var steps [Works]uint64
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-				turns = turnsOf(s.mux.cfg.Workers)
+				steps = stepsOf(s.mux.cfg.Workers)
 				ask(t, s.client(t, badlyOffered(version, cache)), "hello")
 				if info := get(t, "Terminated", s.infos); info.Resumed || info.Version != version {
 					t.Fatalf("info %+v", info)
 				}
 			}
-			now := turnsOf(s.mux.cfg.Workers)
-			if now[WorkResumed] == turns[WorkResumed] || now[kind] != turns[kind]+1 {
-				t.Errorf("turns before %v, after %v: want some of the loop and a signature", turns, now)
+			now := stepsOf(s.mux.cfg.Workers)
+			if now[WorkResumed] == steps[WorkResumed] || now[kind] != steps[kind]+1 {
+				t.Errorf("steps before %v, after %v: want some of the loop and a signature", steps, now)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestClientGoesAwayDuringSignature(t *testing.T) {
 		t.Errorf("%d pending, %d running", m.mux.Pending(), w.Running())
 	}
 	letGo()
-	eventually(t, "end of the signature", func() bool { return w.Stats(WorkECDSA).Turns.Load() > 1 })
+	eventually(t, "end of the signature", func() bool { return w.Stats(WorkECDSA).Steps.Load() > 1 })
 	must(t, m.echoTLS(t, badlyOffered(tls.VersionTLS13, cache)))
 }
 
@@ -186,57 +186,57 @@ func TestClientGoesAwayDuringSignature(t *testing.T) {
 func TestFloodGoesToThreads(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	m := serveMemory(t, Config{Workers: w})
-	turns := w.turnsOf(m.loop)
+	steps := w.stepsOf(m.loop)
 	var held []*toil
-	for range turnsMost {
-		if !turns.room(WorkECDSA) {
-			t.Fatalf("no room behind %d", turns.wait.Load())
+	for range stepsMost {
+		if !steps.room(WorkECDSA) {
+			t.Fatalf("no room behind %d", steps.wait.Load())
 		}
 		j := &toil{done: func() {}}
 		j.job = job{task: j, kind: WorkECDSA}
-		turns.put(&j.job)
+		steps.put(&j.job)
 		held = append(held, j)
 	}
-	if turns.room(WorkECDSA) || turns.room(WorkResumed) {
+	if steps.room(WorkECDSA) || steps.room(WorkResumed) {
 		t.Error("room without end")
 	}
 	for _, j := range held {
-		turns.take(&j.job)
+		steps.take(&j.job)
 	}
 	letGo := occupy(t, w)
 	waits := give(w, WorkECDSA, 0, 0, func() {})
-	if turns.room(WorkECDSA) || !turns.room(WorkResumed) {
-		t.Errorf("room %v for those of whom others wait for a thread, %v for others", turns.room(WorkECDSA), turns.room(WorkResumed))
+	if steps.room(WorkECDSA) || !steps.room(WorkResumed) {
+		t.Errorf("room %v for those of whom others wait for a thread, %v for others", steps.room(WorkECDSA), steps.room(WorkResumed))
 	}
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
 	m.net.Run()
-	if w.clients.waitingOf(WorkECDSA) != 2 || p.Total() > 0 {
-		t.Errorf("%d wait for a thread, want 2", w.clients.waitingOf(WorkECDSA))
+	if w.pool.waitingOf(WorkECDSA) != 2 || p.Total() > 0 {
+		t.Errorf("%d wait for a thread, want 2", w.pool.waitingOf(WorkECDSA))
 	}
-	w.clients.take(&waits.job)
+	w.pool.take(&waits.job)
 	letGo()
 	m.await(t, "the answer", func() bool { return p.Total() > 0 })
-	if !turns.room(WorkECDSA) {
+	if !steps.room(WorkECDSA) {
 		t.Error("the loop has no room when the flood is over")
 	}
 }
 
-// TestTurnsOfALoop: of what waits for a loop the kind that had the least time is next, and what was taken back is not.
-func TestTurnsOfALoop(t *testing.T) {
+// TestStepsOfALoop: of what waits for a loop the kind that had the least time is next, and what was taken back is not.
+func TestStepsOfALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(t, WorkersConfig{})
 		net := reactor.NewNetwork(0)
 		loop := net.NewLoop(reactor.Config{})
-		turns := w.turnsOf(loop)
-		if w.turnsOf(loop) != turns || w.turnsOf(net.NewLoop(reactor.Config{})) == turns {
+		steps := w.stepsOf(loop)
+		if w.stepsOf(loop) != steps || w.stepsOf(net.NewLoop(reactor.Config{})) == steps {
 			t.Fatal("not one for each loop")
 		}
 		var order []string
 		put := func(name string, kind Work, share uint8, cost time.Duration) *toil {
 			j := &toil{cost: cost, done: func() { order = append(order, name) }}
 			j.job = job{task: j, kind: kind, share: share}
-			turns.put(&j.job)
+			steps.put(&j.job)
 			return j
 		}
 		for i := range 3 {
@@ -246,15 +246,15 @@ func TestTurnsOfALoop(t *testing.T) {
 		put("few", WorkECDSA, 9, 2*time.Millisecond)
 		put("resumed0", WorkResumed, 3, time.Millisecond)
 		put("resumed1", WorkResumed, 3, time.Millisecond)
-		if !turns.take(&gone.job) || turns.take(&gone.job) || w.Waiting() != 6 {
+		if !steps.take(&gone.job) || steps.take(&gone.job) || w.Waiting() != 6 {
 			t.Errorf("taken back never or twice, and %d wait, want 6", w.Waiting())
 		}
 		net.Run()
 		if got, want := strings.Join(order, " "), "many0 resumed0 resumed1 few many1 many2"; got != want {
 			t.Errorf("the order was %s, want %s", got, want)
 		}
-		if w.Waiting() != 0 || w.Stats(WorkResumed).Nanos.Load() != uint64(2*time.Millisecond) || w.Stats(WorkECDSA).Turns.Load() != 4 {
-			t.Errorf("%d wait, %d ns were counted, %d turns", w.Waiting(), w.Stats(WorkResumed).Nanos.Load(), w.Stats(WorkECDSA).Turns.Load())
+		if w.Waiting() != 0 || w.Stats(WorkResumed).Nanos.Load() != uint64(2*time.Millisecond) || w.Stats(WorkECDSA).Steps.Load() != 4 {
+			t.Errorf("%d wait, %d ns were counted, %d steps", w.Waiting(), w.Stats(WorkResumed).Nanos.Load(), w.Stats(WorkECDSA).Steps.Load())
 		}
 		net.Close()
 		put("late", WorkECDSA, 0, 0)
@@ -270,7 +270,7 @@ func TestClientCertificatesAreNotJudgedOnTheLoop(t *testing.T) {
 		ca := issueClient(t, nil, "authority")
 		trust := clientcert.NewTrust(bundleOf(t, ca), nil)
 		s := serve(t, Config{Policy: policyWith(t, PolicyConfig{ClientAuth: clientcert.Optional, Trust: trust}), Workers: newWorkers(t, WorkersConfig{})})
-		on(t, s.loop, func() { s.mux.lane(s.loop).turns.run = func() { t.Error("computed on the loop") } })
+		on(t, s.loop, func() { s.mux.perLoop(s.loop).steps.run = func() { t.Error("computed on the loop") } })
 		cache := tls.NewLRUClientSessionCache(1)
 		client := issueClient(t, ca, "client")
 		for _, resumed := range []bool{false, true} {
