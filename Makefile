@@ -164,7 +164,7 @@ E2E ?=
 e2e: e2e-preflight e2e-build ## tests on a real API server and etcd (root, etcd-server, iproute2; builds kube-apiserver once, minutes)
 	cd test/kube && $(GO) test -count 1 -timeout 40m . $(E2E)
 
-e2e-bench: e2e-preflight e2e-build ## the table of docs/scale.md: 1,000 and 10,000 routes on a real API server
+e2e-bench: e2e-preflight e2e-build ## the table of docs/lab/scale.md: 1,000 and 10,000 routes on a real API server
 	cd test/kube && $(GO) test -count 1 -timeout 40m -run '^TestScale$$' -v . -scale -binary bin/turnout $(E2E)
 
 e2e-preflight:

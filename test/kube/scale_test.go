@@ -23,7 +23,7 @@ import (
 // scale makes TestScale measure; otherwise it only shows that it could.
 var scale = flag.Bool("scale", false, "measure with 1,000 and 10,000 routes")
 
-// figures is one column of the table in docs/scale.md.
+// figures is one column of the table in docs/lab/scale.md.
 type figures struct {
 	routes            int
 	firstReady, ready time.Duration // process start to ready: nothing is said in any status; all is said
@@ -35,7 +35,7 @@ type figures struct {
 	latency           map[string]latencies
 }
 
-// TestScale measures what docs/scale.md shows.
+// TestScale measures what docs/lab/scale.md shows.
 func TestScale(t *testing.T) {
 	sizes, samples, rest := []int{20}, 3, time.Second
 	if *scale {
@@ -213,7 +213,7 @@ func (n namespace) change50(ctx context.Context, size int) {
 	}
 }
 
-// format writes the table of docs/scale.md.
+// format writes the table of docs/lab/scale.md.
 func format(table []figures) string {
 	var b strings.Builder
 	line := func(what string, value func(figures) string) {
