@@ -68,7 +68,7 @@ reliability: ## no request is lost: print the numbers of docs/reliability.md (ID
 
 .PHONY: checks
 checks: build ## what the health checks of 20,000 endpoints cost a router that does nothing else, by kind (6 minutes)
-	$(GO) run ./bench/checks -turnout bin/turnout
+	$(GO) run ./bench/run checks
 
 .PHONY: balancing
 balancing: ## shares of pods against their weights, and what choosing one of 1 to 1,000 costs (2 minutes)
@@ -98,20 +98,20 @@ bench-certs: ## load 50,000 certificates on one processor: time, memory, and the
 
 .PHONY: bench-idle bench-passthrough storm
 bench-idle: build ## memory of 10,000 idle connections, plain and with TLS (takes 10 minutes)
-	$(GO) run ./bench/fleet idle -turnout bin/turnout
+	$(GO) run ./bench/run idle
 
 bench-passthrough: build ## 10,000 connections that are passed through, all open at the same time
-	$(GO) run ./bench/fleet passthrough -turnout bin/turnout
+	$(GO) run ./bench/run passthrough
 
 storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 7 minutes)
-	$(GO) run ./bench/fleet storm -turnout bin/turnout
+	$(GO) run ./bench/run storm
 
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 	$(GO) run ./bench/peer
 
 .PHONY: bench-streams
 bench-streams: build ## HTTP/2: a long download next to HTTP/1.1, and many streams at once (a minute)
-	$(GO) run ./bench/streams -turnout bin/turnout
+	$(GO) run ./bench/run streams
 
 h2spec: bin/h2spec ## conformance of HTTP/2: all 146 cases of h2spec with TLS and without, 145 on the port that speaks HTTP/1.1 too
 	$(GO) test -count 1 -run 'TestH2Spec|TestWrongPreface' -v ./cmd/turnout
@@ -142,20 +142,20 @@ SEED ?= 1
 .PHONY: adversary
 adversary: build ## random clients and pods that break the rules in virtual time, then attacks over real sockets: what others notice (5 minutes)
 	$(GO) test -count 1 -timeout 10m -v -run '^TestAdversary$$|^TestOnceFailed$$' ./test/adversary -runs $(RUNS) -seed $(SEED) -within 100s
-	$(GO) run ./bench/adversary -turnout bin/turnout
+	$(GO) run ./bench/run adversary
 
 # CHAOS holds flags: make chaos CHAOS=-clock
 CHAOS ?=
 .PHONY: chaos
 chaos: build ## faults around a running router, one after the other, and what clients saw of them (root, iproute2, iptables; 5 minutes)
-	$(GO) run ./bench/chaos -turnout bin/turnout $(CHAOS)
+	$(GO) run ./bench/run chaos $(CHAOS)
 
 .PHONY: soak
 soak: build ## mixed load for SOAK=10m (2h, ...), a change each second, 2,000 idle WebSockets: what fails and what grows
-	$(GO) run ./bench/soak -turnout bin/turnout -duration $(SOAK)
+	$(GO) run ./bench/run soak -duration $(SOAK)
 
 slow: build ## attack the router with slowhttptest while a client measures (needs slowhttptest; takes 6 minutes)
-	$(GO) run ./bench/slow -turnout bin/turnout -connections 2000 -seconds 60
+	$(GO) run ./bench/run slow -connections 2000 -seconds 60
 
 # E2E holds flags of go test: make e2e E2E='-short -v -run TestFlood'
 E2E ?=

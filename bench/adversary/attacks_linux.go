@@ -1,4 +1,4 @@
-package main
+package adversary
 
 import (
 	"context"
@@ -44,18 +44,21 @@ var attacks = []attack{
 	{name: "admin-readers", attackers: crowd(250, deafReader("/routes")), meanwhile: probesAnswer},
 }
 
-// beAttackers is the process of the attackers.
-func beAttackers(ctx context.Context, o *options) error {
+// attackersRole is the process of the attackers.
+const attackersRole = "attackers"
+
+// beAttackers makes an attack until ctx is done. The arguments are its name and the addresses of HTTP, TLS and the admin port.
+func beAttackers(ctx context.Context, args []string) error {
 	for i := range attacks {
-		if a := &attacks[i]; a.name == o.attack {
+		if a := &attacks[i]; len(args) == 4 && a.name == args[0] {
 			if a.attackers != nil {
-				a.attackers(ctx, &o.targets)
+				a.attackers(ctx, &targets{HTTP: args[1], HTTPS: args[2], Admin: args[3]})
 			}
 			<-ctx.Done()
 			return nil
 		}
 	}
-	return fmt.Errorf("cannot attack: there is no %q", o.attack)
+	return fmt.Errorf("cannot attack with %q", args)
 }
 
 // crowd is so many attackers at once, each of which begins anew when it was thrown out, but not at once.

@@ -1,4 +1,4 @@
-package main
+package adversary
 
 import (
 	"context"
@@ -30,11 +30,7 @@ func (r *rig) startFloodedPod(ctx context.Context) error {
 		return fmt.Errorf("cannot hand on a listener: %w", err)
 	}
 	defer file.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("cannot find this program: %w", err)
-	}
-	cmd := site.Behind(ctx, self, "-attack", floodedPod)
+	cmd := site.Behind(site.Self(ctx, floodedPod))
 	cmd.ExtraFiles = []*os.File{file}
 	r.floods = l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is one
 	r.flood, err = site.StartProcess("the flooded pod", cmd, site.AnyCore)
@@ -42,7 +38,7 @@ func (r *rig) startFloodedPod(ctx context.Context) error {
 }
 
 // beFloodedPod is that process: it serves pages over HTTP/1.1, and over HTTP/2 without TLS, until ctx is done.
-func beFloodedPod(ctx context.Context) error {
+func beFloodedPod(ctx context.Context, _ []string) error {
 	l, err := net.FileListener(os.NewFile(inherited, "listener"))
 	if err != nil {
 		return fmt.Errorf("cannot take the listener over: %w", err)

@@ -1,8 +1,8 @@
-// Command adversary runs a router with a memory limit of 256 MiB, attacks it over real sockets in one way after the other, and
+// Package adversary runs a router with a memory limit of 256 MiB, attacks it over real sockets in one way after the other, and
 // looks at what others notice:
 //
-//	go run ./bench/adversary -turnout bin/turnout
-//	go run ./bench/adversary -turnout bin/turnout -only leavers
+//	go run ./bench/run adversary
+//	go run ./bench/run adversary -only leavers
 //
 // Bystanders ask for pages over HTTP/1.1 and HTTP/2 on other routes, and where an attack is about what they share with it, on the same
 // one. None of their requests may fail, 99 of 100 must be answered within three times the quiet time, in floods half of them too, on
@@ -12,7 +12,7 @@
 // Pods and bystanders have a real-time priority where that is permitted (root has it), and the router a high ordinary one, so that a
 // busy machine changes the figures little; the attackers are a process of their own that gets what they leave. All of it is on loopback, and ends by itself after
 // less than three minutes.
-package main
+package adversary
 
 import (
 	"context"
@@ -33,9 +33,6 @@ type options struct {
 	only    string        // name of one attack
 	ahead   bool          // real-time priority for router and bystanders
 	verbose bool
-
-	attack  string // this process attacks
-	targets targets
 }
 
 // The memory limit of the router, and what it may take of the system, in bytes.
@@ -47,29 +44,27 @@ const (
 // slower is how much longer than when it is quiet a bystander may wait, for 99 of 100 requests.
 const slower = 3
 
-func main() {
-	var o options
-	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
-	flag.IntVar(&o.seconds, "seconds", 4, "how long an attack goes on")
-	flag.DurationVar(&o.floor, "floor", 5*time.Millisecond, "p99 of bystanders that is always fast enough")
-	flag.StringVar(&o.only, "only", "", "make this attack only")
-	flag.BoolVar(&o.ahead, "ahead", true, "router and bystanders go before everything else on the machine, where that is permitted")
-	flag.BoolVar(&o.verbose, "v", false, "print what the attackers say")
-	flag.StringVar(&o.attack, "attack", "", "for the command itself: be the attackers")
-	flag.StringVar(&o.targets.HTTP, "http", "", "for the command itself: where the router serves")
-	flag.StringVar(&o.targets.HTTPS, "https", "", "for the command itself: where it serves TLS")
-	flag.StringVar(&o.targets.Admin, "admin", "", "for the command itself: its admin port")
-	flag.Parse()
-	os.Exit(site.Main("adversary", func(ctx context.Context) (bool, error) {
-		switch o.attack {
-		case "":
-			return run(ctx, &o, os.Stdout)
-		case floodedPod:
-			return true, beFloodedPod(ctx)
-		default:
-			return true, beAttackers(ctx, &o)
+// Scenario is the attacks.
+func Scenario() site.Scenario {
+	return site.Scenario{Name: "adversary", About: "attacks over real sockets, one after the other, and what bystanders notice of them", Flags: func(f *flag.FlagSet) func(*site.T) {
+		var o options
+		f.IntVar(&o.seconds, "seconds", 4, "how long an attack goes on")
+		f.DurationVar(&o.floor, "floor", 5*time.Millisecond, "p99 of bystanders that is always fast enough")
+		f.StringVar(&o.only, "only", "", "make this attack only")
+		f.BoolVar(&o.ahead, "ahead", true, "router and bystanders go before everything else on the machine, where that is permitted")
+		f.BoolVar(&o.verbose, "v", false, "print what the attackers say")
+		return func(t *site.T) {
+			o.turnout = t.Program
+			if !site.Must(run(t.Context, &o, t.Out)) {
+				t.Failf("not all attacks were withstood")
+			}
 		}
-	}))
+	}}
+}
+
+// Roles are what it is in processes of its own.
+func Roles() []site.Role {
+	return []site.Role{{Name: attackersRole, Run: beAttackers}, {Name: floodedPod, Run: beFloodedPod}}
 }
 
 // patience is how long after the beginning an attack may still be made again, so that all of it ends within three minutes.

@@ -1,10 +1,9 @@
-package main
+package adversary
 
 import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -100,11 +99,7 @@ func (r *rig) port(pod string) int {
 
 // startAttackers starts a process that attacks until it is killed, behind everybody else.
 func (r *rig) startAttackers(ctx context.Context, a *attack) (*site.Process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("cannot find this program: %w", err)
-	}
-	cmd := site.Behind(ctx, self, "-attack", a.name, "-http", r.router.HTTP, "-https", r.router.HTTPS, "-admin", r.router.Admin)
+	cmd := site.Behind(site.Self(ctx, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
 	return site.StartProcess("the attackers", cmd, site.AnyCore)
 }
 

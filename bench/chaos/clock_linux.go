@@ -1,19 +1,20 @@
-package main
+package chaos
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/bench/site"
 )
 
-// guardMarker is set in the environment of the process that puts the clock right in the end.
-const guardMarker = "TURNOUT_CHAOS_CLOCK"
+// guardRole is the process that puts the clock right in the end.
+const guardRole = "guard-of-the-clock"
 
 // clockFaults set the wall clock of the machine, which has only one: namespaces of time move other clocks.
 func clockFaults() []*fault {
@@ -43,11 +44,9 @@ func setClock(t time.Time) error {
 	return nil
 }
 
-// startGuard starts a process that puts the clock right when this one ends, however it ends. release waits for that and
-// returns its exit code.
-func startGuard() (release func() int, err error) {
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), guardMarker+"=1")
+// startGuard starts a process that puts the clock right when this one ends, however it ends. release waits for that.
+func startGuard() (release func() error, err error) {
+	cmd := site.Self(context.Background(), guardRole)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt is not for it
 	in, err := cmd.StdinPipe()
@@ -57,24 +56,19 @@ func startGuard() (release func() int, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot guard the clock: %w", err)
 	}
-	return func() int {
+	return func() error {
 		in.Close()
-		_ = cmd.Wait() // the code says it
-		return cmd.ProcessState.ExitCode()
+		return cmd.Wait()
 	}, nil
 }
 
 // guard waits for the end of its input and sets the wall clock to what it would be, by the clock that nobody sets.
-func guard(in io.Reader) int {
+func guard(in io.Reader) error {
 	began := time.Now()
 	_, _ = io.Copy(io.Discard, in) // an error is an end too
 	right := began.Round(0).Add(time.Since(began))
 	if time.Now().Round(0).Sub(right).Abs() < time.Second {
-		return 0
+		return nil
 	}
-	if err := setClock(right); err != nil {
-		fmt.Fprintln(os.Stderr, strings.ToUpper(err.Error()))
-		return 1
-	}
-	return 0
+	return setClock(right)
 }

@@ -1,12 +1,12 @@
-// Command chaos makes faults around a running router, one after the other: pods that reset, hang, vanish or talk nonsense,
+// Package chaos makes faults around a running router, one after the other: pods that reset, hang, vanish or talk nonsense,
 // networks that lose packets, disks without room, processes without descriptors, clocks that jump. Clients ask a route that
 // suffers and one that should not. For each fault it prints what they saw and what the router kept, and it fails when that is
 // not what is written down beside the fault in faults_linux.go.
 //
-//	sudo go run ./bench/chaos -turnout bin/turnout
+//	sudo go run ./bench/run chaos
 //
 // bench/README.md says what is measured.
-package main
+package chaos
 
 import (
 	"context"
@@ -29,39 +29,40 @@ type options struct {
 	clock   bool
 }
 
-func main() {
-	var o options
-	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
-	flag.StringVar(&o.only, "only", "", "names of faults, separated by semicolons; all others are left out")
-	flag.Float64Var(&o.seconds, "seconds", 3, "how long each fault lasts, at least")
-	flag.BoolVar(&o.clock, "clock", false, "also set the clock of this machine forward and back by an hour, a few seconds each; nobody else should be using it")
-	flag.Parse()
-	if os.Getenv(guardMarker) != "" {
-		os.Exit(guard(os.Stdin))
-	}
-	if os.Getenv(marker) == "" {
-		os.Exit(outside(o))
-	}
-	os.Exit(site.Main("chaos", func(ctx context.Context) (bool, error) { return inside(ctx, o) }))
+// Scenario is the faults.
+func Scenario() site.Scenario {
+	return site.Scenario{Name: "chaos", About: "faults around a router, one after the other, and what clients saw of them (root, iproute2, iptables)", Flags: func(f *flag.FlagSet) func(*site.T) {
+		var o options
+		f.StringVar(&o.only, "only", "", "names of faults, separated by semicolons; all others are left out")
+		f.Float64Var(&o.seconds, "seconds", 3, "how long each fault lasts, at least")
+		f.BoolVar(&o.clock, "clock", false, "also set the clock of this machine forward and back by an hour, a few seconds each; nobody else should be using it")
+		return func(t *site.T) {
+			o.turnout = t.Program
+			if os.Getenv(marker) == "" {
+				outside(t, o)
+			} else if !site.Must(inside(t.Context, o)) {
+				t.Failf("not all faults were borne")
+			}
+		}
+	}}
+}
+
+// Roles are what it is in processes of its own.
+func Roles() []site.Role {
+	return []site.Role{{Name: guardRole, Run: func(context.Context, []string) error { return guard(os.Stdin) }}}
 }
 
 // outside checks what is needed and runs the suite in namespaces.
-func outside(o options) int {
+func outside(t *site.T, o options) {
 	_, err := choose(o)
-	if err = errors.Join(err, missing()); err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		return 2
-	}
-	if !o.clock {
-		return enter()
-	}
-	release, err := startGuard()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		return 1
+	site.Refuse(errors.Join(err, missing()))
+	release := func() error { return nil }
+	if o.clock {
+		release = site.Must(startGuard())
 	}
 	code := enter()
-	return max(code, release())
+	site.Check(release())
+	t.Exit(code)
 }
 
 // choose returns the faults that are wanted.

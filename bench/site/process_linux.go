@@ -3,7 +3,10 @@ package site
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -34,9 +37,62 @@ func Apart() (bool, error) {
 // those who attack a router above all, then does not take their time. It returns false without the permission (CAP_SYS_NICE).
 func Ahead() bool { return load.Ahead() == nil }
 
-// Behind is a command that gets the time which others leave: no real-time priority, and the lowest of the others.
-func Behind(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "chrt", append([]string{"--other", "0", "nice", "-n", "19", name}, args...)...)
+// Behind is cmd with the time which others leave: no real-time priority, and the lowest of the others.
+func Behind(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--other", "0", "nice", "-n", "19") }
+
+// Idle is cmd with the time that nobody else wants (sched(7), SCHED_IDLE).
+func Idle(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--idle", "0") }
+
+// by has another program start cmd.
+func by(cmd *exec.Cmd, starter ...string) *exec.Cmd {
+	cmd.Args = append(append(starter, cmd.Path), cmd.Args[1:]...)
+	path, err := exec.LookPath(starter[0])
+	if cmd.Path = path; err != nil {
+		cmd.Err = err
+	}
+	return cmd
+}
+
+// Talker is a child of this process that is spoken to through its input and output. Its error output is this process's.
+type Talker struct {
+	In  io.WriteCloser
+	Out io.Reader
+
+	cmd *exec.Cmd
+}
+
+// StartTalker starts cmd. Wait must be called; the child ends with this process at the latest.
+func StartTalker(cmd *exec.Cmd) (*Talker, error) {
+	p := &Talker{cmd: cmd}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err1, err2 error
+	p.In, err1 = cmd.StdinPipe()
+	p.Out, err2 = cmd.StdoutPipe()
+	err := errors.Join(err1, err2)
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot start %s: %w", cmd, err)
+	}
+	return p, nil
+}
+
+// Wait waits for the end of the child, whose output must have been read by then.
+func (p *Talker) Wait() error {
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("%s failed: %w", p.cmd, err)
+	}
+	return nil
+}
+
+// Reset closes a connection at once, with RST, so that no port is kept for later.
+func Reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails on what is closed already
+	}
+	_ = c.Close()
 }
 
 // AnyCore leaves it to the system where a process runs.

@@ -1,7 +1,6 @@
 package site
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -161,32 +160,22 @@ func (r *Router) Metrics(ctx context.Context, names ...string) ([]float64, error
 
 // Samples asks the router for all metrics, by name and labels as they are written: name{label="value"}.
 func (r *Router) Samples(ctx context.Context) (map[string]float64, error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Admin+"/metrics", http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make request: %w", err)
+	status, text, err := Get(ctx, nil, "http://"+r.Admin+"/metrics", "")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d", status)
 	}
-	a, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask for metrics: %w", err)
 	}
-	defer a.Body.Close()
-	if a.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("cannot ask for metrics: status %s", a.Status)
-	}
 	all := make(map[string]float64)
-	lines := bufio.NewScanner(a.Body)
-	for lines.Scan() {
-		text := lines.Text()
-		at := strings.LastIndexByte(text, ' ') // labels may hold blanks
-		if at < 0 || strings.HasPrefix(text, "#") {
+	for line := range strings.Lines(string(text)) {
+		at := strings.LastIndexByte(line, ' ') // labels may hold blanks
+		if at < 0 || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if all[text[:at]], err = strconv.ParseFloat(text[at+1:], 64); err != nil {
+		if all[line[:at]], err = strconv.ParseFloat(strings.TrimSpace(line[at+1:]), 64); err != nil {
 			return nil, fmt.Errorf("cannot read metrics: %w", err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("cannot read metrics: %w", err)
 	}
 	return all, nil
 }

@@ -2,7 +2,6 @@ package site
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -304,7 +303,7 @@ func TestKeyPair(t *testing.T) {
 // beAhead prints whether it got a real-time priority, how its children are scheduled, and how those that are Behind.
 func beAhead() {
 	fmt.Println(Ahead())
-	for _, cmd := range []*exec.Cmd{exec.Command("cat", "/proc/self/stat"), Behind(context.Background(), "cat", "/proc/self/stat")} {
+	for _, cmd := range []*exec.Cmd{exec.Command("cat", "/proc/self/stat"), Behind(exec.Command("cat", "/proc/self/stat"))} {
 		stat, err := cmd.Output()
 		if err != nil {
 			panic(err)

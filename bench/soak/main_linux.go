@@ -1,8 +1,8 @@
-// Command soak runs a router for a long time under mixed load, while its routes, pods, weights and certificates change every
+// Package soak runs a router for a long time under mixed load, while its routes, pods, weights and certificates change every
 // second and thousands of WebSockets do nothing, and looks for what grows:
 //
-//	go run ./bench/soak -turnout bin/turnout                  10 minutes
-//	go run ./bench/soak -turnout bin/turnout -duration 2h
+//	go run ./bench/run soak                  10 minutes
+//	go run ./bench/run soak -duration 2h
 //
 // It prints a line per minute and fails when at the end the resident memory is more than 5 % above its value after the first
 // minute, when descriptors or goroutines are more, or do not go back to what they were before the load when all routes are taken away,
@@ -10,14 +10,13 @@
 //
 // Resident memory moves with the garbage collector, in cycles of more than a minute at this load, so each of the two values is the
 // median of samples of one second over -window: from the end of the first minute on, and before the end.
-package main
+package soak
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"turnout/bench/site"
@@ -35,25 +34,25 @@ type options struct {
 	growth   float64 // percent of resident memory
 }
 
-func main() {
-	var o options
-	flag.StringVar(&o.turnout, "turnout", "bin/turnout", "the router's program")
-	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long the load goes on")
-	flag.DurationVar(&o.settle, "settle", time.Minute, "when the values are taken that those at the end are compared with")
-	flag.DurationVar(&o.window, "window", 90*time.Second, "time over which a value is the median")
-	flag.DurationVar(&o.sample, "sample", time.Second, "time between two samples")
-	flag.DurationVar(&o.report, "report", time.Minute, "time between two lines")
-	flag.DurationVar(&o.update, "update", time.Second, "time between two changes of routes, pods, weights or certificates")
-	flag.IntVar(&o.sockets, "sockets", 2000, "idle WebSockets, every second of them over TLS")
-	flag.Float64Var(&o.growth, "growth", 5, "percent by which resident memory may grow")
-	flag.Parse()
-	os.Exit(site.Main("soak", func(ctx context.Context) (bool, error) {
-		wrong, err := run(ctx, o, os.Stdout)
-		for _, w := range wrong {
-			fmt.Fprintln(os.Stderr, "soak:", w)
+// Scenario is the soak.
+func Scenario() site.Scenario {
+	return site.Scenario{Name: "soak", About: "minutes or hours of mixed load and changes, and what grew meanwhile", Flags: func(f *flag.FlagSet) func(*site.T) {
+		var o options
+		f.DurationVar(&o.duration, "duration", 10*time.Minute, "how long the load goes on")
+		f.DurationVar(&o.settle, "settle", time.Minute, "when the values are taken that those at the end are compared with")
+		f.DurationVar(&o.window, "window", 90*time.Second, "time over which a value is the median")
+		f.DurationVar(&o.sample, "sample", time.Second, "time between two samples")
+		f.DurationVar(&o.report, "report", time.Minute, "time between two lines")
+		f.DurationVar(&o.update, "update", time.Second, "time between two changes of routes, pods, weights or certificates")
+		f.IntVar(&o.sockets, "sockets", 2000, "idle WebSockets, every second of them over TLS")
+		f.Float64Var(&o.growth, "growth", 5, "percent by which resident memory may grow")
+		return func(t *site.T) {
+			o.turnout = t.Program
+			for _, w := range site.Must(run(t.Context, o, t.Out)) {
+				t.Failf("%s", w)
+			}
 		}
-		return len(wrong) == 0, err
-	}))
+	}}
 }
 
 func (o *options) check() error {

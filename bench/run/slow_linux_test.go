@@ -3,10 +3,38 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+func TestSlowedClients(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	l, err := slowedClients(t.Context(), server.URL, time.Second)
+	if err != nil || l.P50 <= 0 || l.P50 > l.P99 || l.P99 > l.Max || asked.Load() == 0 {
+		t.Errorf("%+v after %d requests: %v", l, asked.Load(), err)
+	}
+	refuses := httptest.NewServer(http.NotFoundHandler())
+	defer refuses.Close()
+	if _, err := slowedClients(t.Context(), refuses.URL, time.Second); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("an answer that is none was measured: %v", err)
+	}
+}
+
+func TestLargeAnswers(t *testing.T) {
+	for path, want := range map[string]int{"/large": largeBody, "/huge": hugeBody} {
+		w := httptest.NewRecorder()
+		slowPages().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Body.Len() != want {
+			t.Errorf("%s: %d bytes", path, w.Body.Len())
+		}
+	}
+}
 
 // TestStalled: what a server does with a client that stalls is told apart.
 func TestStalled(t *testing.T) {
@@ -21,7 +49,7 @@ func TestStalled(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go answerOne(ctx, ln, tc.says)
-		s := stalls()[0]
+		s := stalls[0]
 		s.within = time.Millisecond - grace
 		if tc.says != "-" {
 			s.within = time.Minute

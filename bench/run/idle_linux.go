@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"time"
+
+	"turnout/bench/site"
+)
+
+// idleKinds are the kinds of idle connections, and how many KiB one may take; 0 = no bound.
+var idleKinds = []struct {
+	name  string
+	bound float64
+}{{"plain", 0.5}, {"tls13", 8}, {"tls12", 8}, {"h2", 0}}
+
+// idle opens so many connections with one request each and looks at the router's memory once garbage is collected and returned,
+// which the router does in quiet minutes. The router has one loop.
+func idle(f *flag.FlagSet) func(*site.T) {
+	wanted := f.Int("connections", 10_000, "how many connections")
+	kinds := f.String("kinds", "", "which of the cases, separated by commas; all by default")
+	settle := f.Duration("settle", 150*time.Second, "how long the memory is given to become less")
+	return func(t *site.T) {
+		n := roomFor(t, *wanted, 1)
+		t.Printf("%-8s %11s %11s %11s %9s\n", "", "before MiB", "after MiB", "KiB each", "at most")
+		for _, c := range idleKinds {
+			if !chosen(*kinds, c.name) {
+				continue
+			}
+			before, after := idleMemory(t, c.name, n, *settle)
+			each := float64(after-before) / 1024 / float64(n)
+			t.Printf("%-8s %11.1f %11.1f %11.2f %9.1f\n", c.name, site.MiB(before), site.MiB(after), each, c.bound)
+			if c.bound > 0 && each > c.bound {
+				t.Failf("an idle connection of %s takes %.2f KiB, more than %.1f", c.name, each, c.bound)
+			}
+		}
+	}
+}
+
+// idleMemory is the router's memory before n connections, and the least with them while it settles.
+func idleMemory(t *site.T, kind string, n int, settle time.Duration) (before, after int64) {
+	r := startFleet(t, false)
+	defer r.Stop()
+	// What the first connections bring in for good is not theirs.
+	site.Check(startHolders(t, r, kind, 100).close())
+	before = site.Must(r.Resident())
+	all := startHolders(t, r, kind, n)
+	after = site.Must(r.Resident())
+	for end := time.Now().Add(settle); time.Now().Before(end); t.Wait(time.Second) {
+		after = min(after, site.Must(r.Resident()))
+	}
+	site.Check(all.close())
+	return before, after
+}
+
+// passthrough opens so many connections that are passed through, all at the same time, has all of them used once more and closed
+// one direction after the other.
+func passthrough(f *flag.FlagSet) func(*site.T) {
+	wanted := f.Int("connections", 10_000, "how many connections")
+	return func(t *site.T) {
+		n := roomForTunnels(t, *wanted)
+		r := startFleet(t, false)
+		before, files, began := site.Must(r.Resident()), site.Must(r.Descriptors()), time.Now()
+		all := startHolders(t, r, "through", n)
+		opened := time.Since(began)
+		after, err1 := r.Resident()
+		open, err2 := r.Descriptors()
+		site.Check(errors.Join(all.close(), err1, err2))
+		t.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB and %.2f descriptors each\n",
+			n, opened.Round(time.Millisecond), float64(after-before)/1024/float64(n), float64(open-files)/float64(n))
+	}
+}

@@ -1,0 +1,92 @@
+package site
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// H2 is a client's connection of HTTP/2 frame by frame: frames are queued until Flush. One goroutine may use it.
+type H2 struct {
+	net.Conn
+	*http2.Framer // queues what it writes; Next reads
+
+	// Literal has the same request encoded as the same bytes each time.
+	Literal bool
+	// Scheme of requests; NewH2 sets http.
+	Scheme string
+	// ID of the next request.
+	ID uint32
+
+	in    *bufio.Reader
+	out   bytes.Buffer
+	enc   *hpack.Encoder
+	block bytes.Buffer
+}
+
+// NewH2 queues the preface and the settings. What comes is read in pieces of so many bytes.
+func NewH2(c net.Conn, buffer int, settings ...http2.Setting) *H2 {
+	h := &H2{Conn: c, Scheme: "http", ID: 1, in: bufio.NewReaderSize(c, buffer)}
+	h.Framer = http2.NewFramer(&h.out, nil)
+	h.enc = hpack.NewEncoder(&h.block)
+	h.out.WriteString(http2.ClientPreface)
+	_ = h.WriteSettings(settings...) // a buffer takes everything
+	return h
+}
+
+// Get queues a request and returns the number of its stream.
+func (h *H2) Get(host, path string) uint32 {
+	h.block.Reset()
+	for _, f := range [][2]string{{":method", "GET"}, {":scheme", h.Scheme}, {":authority", host}, {":path", path}} {
+		_ = h.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: h.Literal})
+	}
+	id := h.ID
+	h.ID += 2
+	_ = h.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: h.block.Bytes(), EndStream: true, EndHeaders: true})
+	return id
+}
+
+// Flush sends what is queued.
+func (h *H2) Flush() error {
+	if h.out.Len() == 0 {
+		return nil
+	}
+	_, err := h.Write(h.out.Bytes())
+	h.out.Reset()
+	if err != nil {
+		return fmt.Errorf("cannot send: %w", err)
+	}
+	return nil
+}
+
+// Buffered is how many bytes can be read without waiting.
+func (h *H2) Buffered() int { return h.in.Buffered() }
+
+// Next reads a frame, drops its payload, and acknowledges SETTINGS.
+func (h *H2) Next() (f http2.FrameHeader, err error) {
+	var b [9]byte
+	if _, err = io.ReadFull(h.in, b[:]); err == nil {
+		f.Length = uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
+		f.Type, f.Flags, f.StreamID = http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:])
+		_, err = h.in.Discard(int(f.Length))
+	}
+	if err != nil {
+		return f, fmt.Errorf("cannot read: %w", err)
+	}
+	if f.Type == http2.FrameSettings && !f.Flags.Has(http2.FlagSettingsAck) {
+		_ = h.WriteSettingsAck()
+		err = h.Flush()
+	}
+	return f, err
+}
+
+// Ends tells whether a frame is the last of an answer.
+func Ends(f http2.FrameHeader) bool {
+	return (f.Type == http2.FrameData || f.Type == http2.FrameHeaders) && f.Flags.Has(http2.FlagDataEndStream)
+}
