@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unique"
+
+	"turnout/internal/wire/protocol"
 )
 
 // Request is what a server is asked, and which answers say that it is well.
@@ -72,7 +74,7 @@ func (c *Check) Down() bool { return c.down.Load() }
 
 // keyOf is the identity of the check that a group wants of e. Who speaks no HTTP/1.1 is not asked.
 func (g *group) keyOf(e *Endpoint) checkKey {
-	if e.key.protocol != HTTP1 {
+	if e.key.protocol != protocol.HTTP1 {
 		return checkKey{endpoint: e}
 	}
 	return checkKey{e, g.http}

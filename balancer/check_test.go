@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"turnout/internal/wire/protocol"
 )
 
 func asking(path string) HTTPCheck {
@@ -74,7 +76,7 @@ func TestChecksOfOneEndpoint(t *testing.T) {
 func TestWhoIsAsked(t *testing.T) {
 	r := newClockRig(t)
 	list := targets(1, 1, 1)
-	list[1].Protocol, list[2].Protocol = H2C, TCP
+	list[1].Protocol, list[2].Protocol = protocol.HTTP2, protocol.TCP
 	r.Pool("p").Update(PoolConfig{Check: checkEvery, HTTPCheck: asking("/x")}, list)
 	r.told("three protocols", "0/x 5s", "1 5s", "2 5s")
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+
+	"turnout/internal/wire/protocol"
 )
 
 var allAlgorithms = []Algorithm{Random, RoundRobin, LeastConn, Source, SourceConsistent}
@@ -183,9 +185,9 @@ func TestUpdateReplacesServerOfOtherEndpoint(t *testing.T) {
 	p := pool(RoundRobin, targets(1))
 	old := p.Servers()[0]
 	tt := targets(1)
-	tt[0].Protocol = H2C
+	tt[0].Protocol = protocol.HTTP2
 	p.Update(PoolConfig{Algorithm: RoundRobin}, tt)
-	if s := p.Servers()[0]; s == old || s.Endpoint() == old.Endpoint() || s.Endpoint().Protocol() != H2C {
+	if s := p.Servers()[0]; s == old || s.Endpoint() == old.Endpoint() || s.Endpoint().Protocol() != protocol.HTTP2 {
 		t.Error("the server still has the endpoint of another protocol")
 	}
 }

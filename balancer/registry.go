@@ -10,6 +10,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/shared"
+	"turnout/internal/wire/protocol"
 )
 
 // endpointKey is the full identity of an endpoint.
@@ -18,7 +19,7 @@ type endpointKey struct {
 	namespace string // see PoolConfig.Namespace
 	tls       string
 	secure    bool
-	protocol  Protocol
+	protocol  protocol.Protocol
 }
 
 // Endpoint is one place to connect to, address, protocol and TLS identity, for the routes of one namespace. All
@@ -45,8 +46,8 @@ func (e *Endpoint) ID() uint32 { return e.id }
 // Addr returns where to connect.
 func (e *Endpoint) Addr() netip.AddrPort { return e.key.addr }
 
-// Protocol returns what is spoken to the endpoint.
-func (e *Endpoint) Protocol() Protocol { return e.key.protocol }
+// Protocol returns what is spoken to the endpoint, unless it selects that itself by TLS.ALPN.
+func (e *Endpoint) Protocol() protocol.Protocol { return e.key.protocol }
 
 // Namespace returns whose endpoint it is, see PoolConfig.Namespace.
 func (e *Endpoint) Namespace() string { return e.key.namespace }

@@ -3,6 +3,8 @@ package balancer
 import (
 	"net/netip"
 	"testing"
+
+	"turnout/internal/wire/protocol"
 )
 
 func addrFrom16(b [16]byte) netip.Addr { return netip.AddrFrom16(b) }
@@ -39,7 +41,7 @@ func TestEndpointsAreInternedByFullIdentity(t *testing.T) {
 	base := target("x", 1)
 	variants := func(tls *TLS) []Target {
 		v := []Target{base, base, base, base}
-		v[1].Protocol, v[2].TLS = H2C, tls
+		v[1].Protocol, v[2].TLS = protocol.HTTP2, tls
 		v[3].Addr = netip.AddrPortFrom(base.Addr.Addr(), 9)
 		for i := range v {
 			v[i].ID = v[i].ID + string(rune('0'+i))

@@ -11,31 +11,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"turnout/internal/wire/protocol"
 )
-
-// Protocol is what is spoken to an endpoint. TLS is a separate dimension. The zero
-// value is HTTP1.
-type Protocol uint8
-
-// The protocols.
-const (
-	HTTP1 Protocol = iota // HTTP/1.1, or what ALPN selects
-	H2C                   // HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3)
-	TCP                   // bytes, not looked at
-)
-
-// String returns the name used in logs.
-func (p Protocol) String() string {
-	switch p {
-	case HTTP1:
-		return "http/1.1"
-	case H2C:
-		return "h2c"
-	case TCP:
-		return "tcp"
-	}
-	return "unknown"
-}
 
 // TLS is how an endpoint is reached over TLS. It is made by NewTLS, shared by many
 // targets and read-only.
@@ -44,25 +22,30 @@ type TLS struct {
 	ServerName string         // name the certificate must be valid for; "" = the name is not checked
 	RootCAs    *x509.CertPool // accepted roots; nil only when Verify is false
 	Verify     bool           // false: any certificate is accepted
-	ALPN       []string       // protocols offered, in order; nil = no ALPN
-	HTTP2      bool           // ALPN offers h2: the endpoint says in the handshake what is spoken
 	SNI        string         // server name sent; "" = none
+
+	// ALPN are the protocols offered, in order; nil = no ALPN. The endpoint selects in the handshake.
+	ALPN []protocol.Protocol
 }
+
+// Offers says that the endpoint may select p in the handshake. A nil TLS, which is none, offers nothing.
+func (t *TLS) Offers(p protocol.Protocol) bool { return t != nil && slices.Contains(t.ALPN, p) }
 
 // TLSConfig is the input of NewTLS.
 type TLSConfig struct {
-	CA         string   // PEM roots; needed when Verify is true
-	Verify     bool     // verify the chain of the endpoint against CA
-	ServerName string   // with Verify: the name the certificate must be valid for, "" = not checked
-	ALPN       []string // protocols offered, in order
-	SNI        string   // server name to send, "" = none
+	CA         string // PEM roots; needed when Verify is true
+	Verify     bool   // verify the chain of the endpoint against CA
+	ServerName string // with Verify: the name the certificate must be valid for, "" = not checked
+	SNI        string // server name to send, "" = none
+
+	ALPN []protocol.Protocol // protocols offered, in order
 }
 
 // NewTLS returns the TLS identity of cfg. Two equal configurations have equal keys.
 // It fails when verification is asked for and CA holds no certificate.
 func NewTLS(cfg TLSConfig) (*TLS, error) {
 	t := &TLS{
-		ServerName: cfg.ServerName, Verify: cfg.Verify, ALPN: slices.Clone(cfg.ALPN), HTTP2: slices.Contains(cfg.ALPN, "h2"), SNI: cfg.SNI,
+		ServerName: cfg.ServerName, Verify: cfg.Verify, ALPN: slices.Clone(cfg.ALPN), SNI: cfg.SNI,
 	}
 	ca := ""
 	if cfg.Verify {
@@ -84,14 +67,14 @@ var errNoRoots = errors.New("the CA text holds no certificate")
 
 // Target is one server of a route as the configuration wants it.
 type Target struct {
-	ID       string         // server identity, see ServerID; unique in a pool
-	Addr     netip.AddrPort // where to connect
-	Weight   int            // 0..256, see Weights; 0 = only by a valid sticky cookie
-	Protocol Protocol
-	TLS      *TLS   // nil = plain
-	NoCheck  bool   // never health checked (placeholder of an idled service)
-	Pod      string // name of the pod, "" = not a pod
-	Service  string // name of the service
+	ID       string            // server identity, see ServerID; unique in a pool
+	Addr     netip.AddrPort    // where to connect
+	Weight   int               // 0..256, see Weights; 0 = only by a valid sticky cookie
+	Protocol protocol.Protocol // without TLS by prior knowledge; with TLS.ALPN the endpoint selects instead
+	TLS      *TLS              // nil = plain
+	NoCheck  bool              // never health checked (placeholder of an idled service)
+	Pod      string            // name of the pod, "" = not a pod
+	Service  string            // name of the service
 }
 
 // key returns the identity of the endpoint behind t for a namespace.

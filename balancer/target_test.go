@@ -3,6 +3,8 @@ package balancer
 import (
 	"net/netip"
 	"testing"
+
+	"turnout/internal/wire/protocol"
 )
 
 func TestServerID(t *testing.T) {
@@ -38,9 +40,9 @@ func TestNewTLSKey(t *testing.T) {
 		{},
 		{SNI: "a"},
 		{ServerName: "a"},
-		{ALPN: []string{"h2", "http/1.1"}},
-		{ALPN: []string{"h2,http/1.1"}},
-		{ALPN: []string{"http/1.1", "h2"}},
+		{ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
+		{ALPN: []protocol.Protocol{protocol.HTTP1, protocol.HTTP2}},
+		{ALPN: []protocol.Protocol{protocol.HTTP2}},
 		{Verify: true, CA: caA},
 		{Verify: true, CA: caB},
 		{Verify: true, CA: caA, ServerName: "a"},

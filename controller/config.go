@@ -27,6 +27,7 @@ import (
 	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -56,16 +57,16 @@ type Options struct {
 	// silently, until there is one.
 	SelectNamespaces bool
 
-	ServerTimeout        time.Duration // silence of an endpoint; 0 = 30 s
-	TunnelTimeout        time.Duration // silence of a tunnel; 0 = 1 h
-	ConnectTimeout       time.Duration // connecting to an endpoint; 0 = 5 s
-	CheckInterval        time.Duration // between two health checks of a server; 0 = 5 s
-	SetForwardedHeaders  string        // append, replace, if-none, never; "" = append
-	LoadBalance          string        // algorithm; "" = random, for passthrough source
-	TCPBalance           string        // algorithm of passthrough routes; "" = LoadBalance
-	CookieName           string        // sticky cookie; "" = one per route
-	DefaultDestinationCA []byte        // PEM: verifies re-encrypt endpoints of routes without a CA; nil = not verified
-	UpstreamALPN         []string      // offered to re-encrypt endpoints; nil = none
+	ServerTimeout        time.Duration       // silence of an endpoint; 0 = 30 s
+	TunnelTimeout        time.Duration       // silence of a tunnel; 0 = 1 h
+	ConnectTimeout       time.Duration       // connecting to an endpoint; 0 = 5 s
+	CheckInterval        time.Duration       // between two health checks of a server; 0 = 5 s
+	SetForwardedHeaders  string              // append, replace, if-none, never; "" = append
+	LoadBalance          string              // algorithm; "" = random, for passthrough source
+	TCPBalance           string              // algorithm of passthrough routes; "" = LoadBalance
+	CookieName           string              // sticky cookie; "" = one per route
+	DefaultDestinationCA []byte              // PEM: verifies re-encrypt endpoints of routes without a CA; nil = not verified
+	UpstreamALPN         []protocol.Protocol // offered to re-encrypt endpoints; nil = none
 
 	IncludeUDP    bool // UDP ports are servers too
 	AllowLoopback bool // loopback endpoint addresses are kept, for manifests on one machine

@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -77,19 +78,19 @@ func TestAppProtocol(t *testing.T) {
 	ca, _ := keyPair(t, "ca.test")
 	for _, tt := range []struct {
 		id, appProtocol, termination string
-		want                         balancer.Protocol
-		alpn                         []string // offered over TLS; nil = there is none
+		want                         protocol.Protocol
+		alpn                         []protocol.Protocol // offered over TLS; nil = there is none
 	}{
-		{"C741", "unknown-value", "", balancer.HTTP1, nil},
-		{"C742", "h2c", "", balancer.H2C, nil},
-		{"C743", "kubernetes.io/h2c", "", balancer.H2C, nil},
-		{"C744", "H2C", "", balancer.HTTP1, nil},
-		{"edge", "h2c", "edge", balancer.H2C, nil},
-		{"C746", "h2c", "reencrypt", balancer.HTTP1, []string{"h2", "http/1.1"}},
-		{"passthrough", "h2c", "passthrough", balancer.TCP, nil},
+		{"C741", "unknown-value", "", protocol.HTTP1, nil},
+		{"C742", "h2c", "", protocol.HTTP2, nil},
+		{"C743", "kubernetes.io/h2c", "", protocol.HTTP2, nil},
+		{"C744", "H2C", "", protocol.HTTP1, nil},
+		{"edge", "h2c", "edge", protocol.HTTP2, nil},
+		{"C746", "h2c", "reencrypt", protocol.HTTP1, []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
+		{"passthrough", "h2c", "passthrough", protocol.TCP, nil},
 	} {
 		t.Run(fmt.Sprint(tt.id, " ", tt.termination), func(t *testing.T) {
-			r := newRig(t, Options{UpstreamALPN: []string{"h2", "http/1.1"}})
+			r := newRig(t, Options{UpstreamALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 			slice := aSlice("s-1", "s", "10.0.0.1")
 			ports := slice.Object.(*discoveryv1.EndpointSlice).Ports
 			ports[0].AppProtocol = &tt.appProtocol
@@ -106,12 +107,12 @@ func TestAppProtocol(t *testing.T) {
 				t.Fatalf("%s: the route is not served: %v", tt.id, in)
 			}
 			e := in.Pool().Servers()[0].Endpoint()
-			var alpn []string
+			var alpn []protocol.Protocol
 			if e.TLS() != nil {
 				alpn = e.TLS().ALPN
 			}
 			if e.Protocol() != tt.want || !slices.Equal(alpn, tt.alpn) {
-				t.Errorf("%s: protocol %v, ALPN %q; want %v, %q", tt.id, e.Protocol(), alpn, tt.want, tt.alpn)
+				t.Errorf("%s: protocol %v, ALPN %v; want %v, %v", tt.id, e.Protocol(), alpn, tt.want, tt.alpn)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -57,7 +58,7 @@ func (ex *Exchange) log(reason Reason) {
 	}
 	rec.from(&ex.client)
 	if ex.req != nil {
-		rec.Method, rec.Target, rec.Minor, rec.HTTP2 = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.HTTP2
+		rec.Method, rec.Target, rec.Minor, rec.Spoken = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.Spoken
 	}
 	if ex.route != nil {
 		rec.of(ex.route)
@@ -120,7 +121,7 @@ func persistence(f *Field) bool {
 // requestHeadSize is headSize for a request, whose target has scheme and host over HTTP/2.
 func requestHeadSize(h *Head, secure bool) uint64 {
 	line := len(h.Method) + len(h.Target) + versionSize
-	if h.HTTP2 && len(h.Target) > 0 && h.Target[0] == '/' {
+	if h.Spoken == protocol.HTTP2 && len(h.Target) > 0 && h.Target[0] == '/' {
 		line += len("http://") + len(h.Authority)
 		if secure {
 			line++

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -62,7 +63,7 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip 
 	if always || !seen.proto {
 		h.add("x-forwarded-proto", constant(proto))
 	}
-	if ex.client.H2 && (always || !seen.version) {
+	if ex.client.Agreed == protocol.HTTP2 && (always || !seen.version) {
 		h.add("x-forwarded-proto-version", constant("h2"))
 	}
 	if always || !seen.forwarded {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -48,7 +49,7 @@ func TestForwardedPolicies(t *testing.T) {
 	}
 	v4, v6, mapped := from("192.0.2.7:1"), from("[2001:db8::7]:1"), from("[::ffff:192.0.2.7]:1")
 	zoned, tls, h2, prior := from("[fe80::7%eth0]:1"), v4, v4, v4
-	tls.Secure, h2.Secure, h2.H2, prior.Secure = true, true, true, true
+	tls.Secure, h2.Secure, h2.Agreed, prior.Secure = true, true, protocol.HTTP2, true
 	h2.Local = netip.MustParseAddrPort("[2001:db8::1]:8443")
 	all := []string{
 		"x-forwarded-for: 9.9.9.9", "x-forwarded-host: evil.test", "x-forwarded-port: 1", "x-forwarded-proto: ftp, wss",

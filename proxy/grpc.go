@@ -5,11 +5,12 @@ import (
 	"unsafe"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/protocol"
 )
 
 // grpc says that the client made a gRPC call, whose answers have their status in trailers (gRPC over HTTP/2).
 func (ex *Exchange) grpc() bool {
-	if !ex.req.HTTP2 || ex.extended() {
+	if ex.req.Spoken != protocol.HTTP2 || ex.extended() {
 		return false
 	}
 	v := field.Get(ex.req.Fields, "content-type")
@@ -21,7 +22,7 @@ func (ex *Exchange) grpc() bool {
 // the reason as the message.
 func (ex *Exchange) answerGRPC(status int, reason Reason) {
 	h := &ex.local.head
-	*h = Head{Status: 200, Minor: 1, HTTP2: true, Fields: h.Fields[:0], Close: true}
+	*h = Head{Status: 200, Minor: 1, Spoken: protocol.HTTP2, Fields: h.Fields[:0], Close: true}
 	h.add("content-type", constant("application/grpc"))
 	h.add("grpc-status", constant(grpcCode(status)))
 	h.add("grpc-message", constant(reason.String()))

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/protocol"
 )
 
 // Field is one header or trailer line. Names are lower-case; values are the
@@ -25,9 +26,9 @@ type Head struct {
 	Status int
 	Reason []byte // reason phrase, may be empty
 
-	Minor  int     // HTTP/1.x minor version of the sender; 1 for HTTP/2
-	HTTP2  bool    // the sender speaks HTTP/2
-	Fields []Field // in the sender's order; framing and connection fields are removed by the pipeline
+	Minor  int               // minor version of a sender of HTTP/1.x; 1 of HTTP/2
+	Spoken protocol.Protocol // by the sender: HTTP1 or HTTP2
+	Fields []Field           // in the sender's order; framing and connection fields are removed by the pipeline
 
 	ContentLength int64    // exact number of body bytes, -1 when it is not known before the end
 	Upgrade       []byte   // the one protocol of a well-formed upgrade (RFC 9110 section 7.8), else nil

@@ -3,6 +3,7 @@ package proxy
 import (
 	"unsafe"
 
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -10,7 +11,7 @@ import (
 // (RFC 9110 section 15.5.20, RFC 9113 section 9.1.1). Browsers do this when one certificate covers several hosts of one
 // address, and come again on 421. docs/http2.md has the table; found is what the routes say of the request.
 func (ex *Exchange) misdirected(found routing.DecisionKind) bool {
-	if !ex.client.Secure || !ex.req.HTTP2 {
+	if !ex.client.Secure || ex.req.Spoken != protocol.HTTP2 {
 		return false
 	}
 	host := bareHost(ex.req.Authority)

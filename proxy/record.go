@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 )
 
 // Record is what one finished exchange tells the access log. It is handed over
@@ -23,9 +24,9 @@ type Record struct {
 	ServerName              string // of the client's ClientHello, empty when it named none
 	TLSVersion, CipherSuite uint16 // of the client's session; 0 without TLS, and for TLS that was passed through
 
-	Method, Host, Target []byte // as received; Host is the routed authority
-	Minor                int    // HTTP/1.x minor version of the client
-	HTTP2                bool   // the client spoke HTTP/2; Minor means nothing then
+	Method, Host, Target []byte            // as received; Host is the routed authority
+	Minor                int               // minor version of a client of HTTP/1.x; of HTTP/2 it means nothing
+	Spoken               protocol.Protocol // by the client: HTTP1 or HTTP2
 
 	Namespace, Route string           // empty when no route matched
 	Backend          string           // what the HAProxy router puts before them, such as be_http; empty when no route matched

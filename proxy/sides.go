@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy/identity"
 )
 
@@ -92,11 +93,11 @@ type Names interface {
 
 // Client is what the pipeline knows of the connection an exchange came in on.
 type Client struct {
-	Addr   netip.AddrPort // source
-	Local  netip.AddrPort // the router's own address of this connection
-	Secure bool           // TLS ends here
-	H2     bool           // HTTP/2 was agreed on by ALPN
-	Own    bool           // it is the router itself, which asks whether requests are answered
+	Addr   netip.AddrPort    // source
+	Local  netip.AddrPort    // the router's own address of this connection
+	Secure bool              // TLS ends here
+	Agreed protocol.Protocol // on by ALPN; HTTP1 also when nothing was, though a client may speak HTTP/2 by prior knowledge
+	Own    bool              // it is the router itself, which asks whether requests are answered
 
 	TLSVersion  uint16 // of the session, such as 0x0304 for TLS 1.3; 0 without TLS
 	CipherSuite uint16 // of the session, as the registry of TLS numbers it; 0 without TLS

@@ -1,5 +1,9 @@
 package proxy
 
+import (
+	"turnout/internal/wire/protocol"
+)
+
 // switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
 func (ex *Exchange) switchProtocols(h *Head) {
 	t, ok := ex.down.(Tunneler)
@@ -46,7 +50,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 
 // extended says that the upgrade is an extended CONNECT of HTTP/2 (RFC 8441): the client takes every 2xx for the tunnel it
 // asked for, so none may come but the one that stands for the endpoint's 101.
-func (ex *Exchange) extended() bool { return ex.req.HTTP2 && ex.req.Upgrade != nil }
+func (ex *Exchange) extended() bool { return ex.req.Spoken == protocol.HTTP2 && ex.req.Upgrade != nil }
 
 func sameToken(a, b []byte) bool {
 	if len(a) != len(b) {
@@ -63,7 +67,7 @@ func sameToken(a, b []byte) bool {
 // keepForLog copies what the log will want after the codec's memory is gone.
 func (ex *Exchange) keepForLog() {
 	r := ex.req
-	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor, HTTP2: r.HTTP2}
+	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor, Spoken: r.Spoken}
 	ex.host = clone(ex.host)
 	if ex.cookie != nil {
 		ex.cookie = clone(ex.cookie)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 )
 
 // serveKeys is a service whose default certificate has an RSA key, or else one of ECDSA.
@@ -126,7 +127,7 @@ func TestOpenSSLAgreesOn(t *testing.T) {
 		{"-tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256", "alert handshake failure"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			s := serveKeys(t, true, PolicyConfig{NextProtos: []string{"h2", "http/1.1"}})
+			s := serveKeys(t, true, PolicyConfig{Protocols: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 			out := agreed(t, s, strings.Fields(tt.args)...)
 			if !strings.Contains(out, tt.want) || strings.Contains(tt.want, "alert") == strings.Contains(out, "hi\n") {
 				t.Errorf("openssl says %s\nwant %q", out, tt.want)

@@ -12,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 )
 
 // ClientConfig configures a Client. The zero value means the defaults.
@@ -67,7 +68,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 
 // ClientInfo is what a handshake with an endpoint agreed on.
 type ClientInfo struct {
-	Protocol    string // negotiated by ALPN; "" = none
+	Protocol    protocol.Protocol // agreed on by ALPN; HTTP1 without
 	Version     uint16
 	CipherSuite uint16
 	Resumed     bool
@@ -79,7 +80,7 @@ func (cl *Client) Secure(c *reactor.Conn, id *balancer.TLS, done func(error)) {
 }
 
 // Negotiate is Handshake for those who ask only which protocol the endpoint selected.
-func (cl *Client) Negotiate(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error)) {
+func (cl *Client) Negotiate(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error)) {
 	cl.Handshake(c, id, func(i ClientInfo, err error) { done(i.Protocol, err) })
 }
 
@@ -102,7 +103,7 @@ func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientIn
 				return
 			}
 			cs := layer.tls.ConnectionState()
-			done(ClientInfo{Protocol: cs.NegotiatedProtocol, Version: cs.Version, CipherSuite: cs.CipherSuite, Resumed: cs.DidResume}, nil)
+			done(ClientInfo{Protocol: protocol.Agreed(cs.NegotiatedProtocol), Version: cs.Version, CipherSuite: cs.CipherSuite, Resumed: cs.DidResume}, nil)
 		},
 	})
 }
@@ -143,7 +144,7 @@ func endpointSuites() []uint16 {
 func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityConfigs {
 	cfg := &tls.Config{
 		ServerName:                  id.SNI,
-		NextProtos:                  slices.Clone(id.ALPN),
+		NextProtos:                  protocol.Names(id.ALPN),
 		ClientSessionCache:          ownSessions{sessions, id.Key},
 		CipherSuites:                endpointSuites(),
 		InsecureSkipVerify:          true, // VerifyConnection does it
@@ -153,11 +154,11 @@ func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityCon
 		roots, name := id.RootCAs, id.ServerName
 		cfg.VerifyConnection = func(cs tls.ConnectionState) error { return verifyChain(&cs, roots, name) }
 	}
-	if !id.HTTP2 {
+	if !id.Offers(protocol.HTTP2) {
 		return &identityConfigs{cfg, cfg}
 	}
 	http1 := cfg.Clone()
-	http1.NextProtos = slices.DeleteFunc(slices.Clone(id.ALPN), func(p string) bool { return p == "h2" })
+	http1.NextProtos = protocol.Names(slices.DeleteFunc(slices.Clone(id.ALPN), func(p protocol.Protocol) bool { return p == protocol.HTTP2 }))
 	return &identityConfigs{cfg, http1}
 }
 

@@ -19,6 +19,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testcert"
+	"turnout/internal/wire/protocol"
 )
 
 // authority issues certificates.
@@ -220,11 +221,14 @@ func TestClientProtocols(t *testing.T) {
 	p := newPod(t, &tls.Config{
 		Certificates: []tls.Certificate{ca.issue(t, "a", time.Now().Add(time.Hour))}, NextProtos: []string{"h2", "http/1.1"},
 	})
-	for want, offer := range map[string][]string{"h2": {"http/1.1", "h2"}, "http/1.1": {"http/1.1"}, "": nil} {
-		o := dialPod(t, l, cl, p.addr, identity(t, balancer.TLSConfig{ALPN: offer}))
+	for _, tt := range []struct {
+		offer []protocol.Protocol
+		want  protocol.Protocol
+	}{{[]protocol.Protocol{protocol.HTTP1, protocol.HTTP2}, protocol.HTTP2}, {[]protocol.Protocol{protocol.HTTP1}, protocol.HTTP1}, {nil, protocol.HTTP1}} {
+		o := dialPod(t, l, cl, p.addr, identity(t, balancer.TLSConfig{ALPN: tt.offer}))
 		must(t, o.err)
-		if o.info.Protocol != want {
-			t.Errorf("offered %q: %q, want %q", offer, o.info.Protocol, want)
+		if o.info.Protocol != tt.want {
+			t.Errorf("offered %v: %v, want %v", tt.offer, o.info.Protocol, tt.want)
 		}
 	}
 }

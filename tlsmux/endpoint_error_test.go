@@ -14,6 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 )
 
 // TestEndpointErrorDetail: the words of the access log, of real failures.
@@ -29,7 +30,7 @@ func TestEndpointErrorDetail(t *testing.T) {
 		return newPod(t, cfg).addr
 	}
 	good := ca.issue(t, "a", later)
-	verified := balancer.TLSConfig{Verify: true, CA: ca.text, ServerName: "a", ALPN: []string{"h2"}}
+	verified := balancer.TLSConfig{Verify: true, CA: ca.text, ServerName: "a", ALPN: []protocol.Protocol{protocol.HTTP2}}
 	plain := newPlainPod(t)
 	for _, tt := range []struct {
 		want string
@@ -92,8 +93,11 @@ func TestSecureOffersHTTP1(t *testing.T) {
 	ca := newAuthority(t)
 	cl := newClient(t, ClientConfig{})
 	for _, tt := range []struct {
-		alpn, http1 []string
-	}{{[]string{"h2", "http/1.1"}, []string{"http/1.1"}}, {[]string{"h2"}, nil}, {nil, nil}, {[]string{"http/1.1"}, []string{"http/1.1"}}} {
+		alpn, http1 []protocol.Protocol
+	}{
+		{[]protocol.Protocol{protocol.HTTP2, protocol.HTTP1}, []protocol.Protocol{protocol.HTTP1}}, {[]protocol.Protocol{protocol.HTTP2}, nil}, {nil, nil},
+		{[]protocol.Protocol{protocol.HTTP1}, []protocol.Protocol{protocol.HTTP1}},
+	} {
 		c := cl.identity(identity(t, balancer.TLSConfig{Verify: true, CA: ca.text, ALPN: tt.alpn}))
 		if fmt.Sprint(c.http1.NextProtos) != fmt.Sprint(tt.http1) || fmt.Sprint(c.offered.NextProtos) != fmt.Sprint(tt.alpn) {
 			t.Errorf("%q: offers %q and %q", tt.alpn, c.offered.NextProtos, c.http1.NextProtos)
@@ -167,7 +171,7 @@ func (c *timed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(198, 51
 func BenchmarkUpstreamHandshake(b *testing.B) {
 	ca := newAuthority(b)
 	server := &tls.Config{Certificates: []tls.Certificate{ca.issue(b, "a", time.Now().Add(time.Hour))}, NextProtos: []string{"h2"}}
-	id, err := balancer.NewTLS(balancer.TLSConfig{Verify: true, CA: ca.text, ServerName: "a", ALPN: []string{"h2", "http/1.1"}})
+	id, err := balancer.NewTLS(balancer.TLSConfig{Verify: true, CA: ca.text, ServerName: "a", ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 	must(b, err)
 	for _, resume := range []bool{false, true} {
 		b.Run(map[bool]string{false: "full", true: "resumed"}[resume], func(b *testing.B) {

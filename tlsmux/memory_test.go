@@ -14,6 +14,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 	"turnout/routing/keypair"
 	"turnout/tlsmux/clientcert"
@@ -222,7 +223,7 @@ func TestLargeFlightsWork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i := <-m.infos; i.Client == nil || i.Protocol != "http/1.1" {
+			if i := <-m.infos; i.Client == nil || i.Protocol != protocol.HTTP1 {
 				t.Errorf("info %+v", i)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/wire/protocol"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -21,9 +22,9 @@ type PolicyConfig struct {
 	CipherSuites []uint16
 	// Curves are the key exchange groups; nil = those of crypto/tls.
 	Curves []tls.CurveID
-	// NextProtos are the application protocols in the order they are preferred (RFC 7301). Default: "http/1.1".
-	NextProtos []string
-	// DisableHTTP2 takes "h2" out of NextProtos.
+	// Protocols are offered by ALPN, in the order they are preferred (RFC 7301). Default: HTTP1.
+	Protocols []protocol.Protocol
+	// DisableHTTP2 takes HTTP2 out of Protocols.
 	DisableHTTP2 bool
 	// ClientAuth says whether clients are asked for a certificate, Trust what it is judged by to begin with; see
 	// Policy.SetTrust. Trust is required unless ClientAuth is None.
@@ -35,7 +36,7 @@ type PolicyConfig struct {
 // secrets that session tickets are encrypted with, which are replaced every 12 hours. A ticket is bound to the server name
 // it was issued for. A Policy may be shared by several Muxes and used by any goroutine.
 type Policy struct {
-	protocols []string
+	protocols []string    // their names in ALPN
 	base      *tls.Config // never used itself
 	mode      clientcert.Mode
 	tickets   ticketSource
@@ -59,16 +60,16 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 	if cfg.MaxVersion != 0 && cfg.MaxVersion < cfg.MinVersion {
 		return nil, fmt.Errorf("cannot make TLS policy: MaxVersion %#04x is below MinVersion %#04x", cfg.MaxVersion, cfg.MinVersion)
 	}
-	if cfg.NextProtos == nil {
-		cfg.NextProtos = []string{"http/1.1"}
+	if cfg.Protocols == nil {
+		cfg.Protocols = []protocol.Protocol{protocol.HTTP1}
 	}
-	var protocols []string
-	for _, name := range cfg.NextProtos {
-		if len(name) == 0 || len(name) > 255 {
-			return nil, fmt.Errorf("cannot make TLS policy: %q is no application protocol", name)
-		}
-		if name != "h2" || !cfg.DisableHTTP2 {
-			protocols = append(protocols, name)
+	var protocols []protocol.Protocol
+	for _, p := range cfg.Protocols {
+		switch {
+		case p != protocol.HTTP1 && p != protocol.HTTP2:
+			return nil, fmt.Errorf("cannot make TLS policy: %v cannot be agreed on by ALPN", p)
+		case p != protocol.HTTP2 || !cfg.DisableHTTP2:
+			protocols = append(protocols, p)
 		}
 	}
 	base := &tls.Config{
@@ -78,7 +79,7 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 		GetCertificate:              decidedCertificate,
 		DynamicRecordSizingDisabled: true, // bulk gains, and an iteration's output is one record
 	}
-	p := &Policy{protocols: protocols, base: base, mode: cfg.ClientAuth}
+	p := &Policy{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth}
 	p.tickets.renew(time.Now())
 	if cfg.ClientAuth == clientcert.None {
 		cfg.Trust = nil

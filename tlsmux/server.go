@@ -12,6 +12,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 	"turnout/tlsmux/clientcert"
 )
@@ -58,10 +59,10 @@ type Info struct {
 	HasServerName bool
 	Generation    uint64 // of the table
 
-	Certificate *tls.Certificate // that was decided for the name; read-only
-	Own         bool             // Certificate is that of a route, not the default one
-	Protocol    string           // negotiated by ALPN; "" = none
-	Version     uint16           // of TLS
+	Certificate *tls.Certificate  // that was decided for the name; read-only
+	Own         bool              // Certificate is that of a route, not the default one
+	Protocol    protocol.Protocol // agreed on by ALPN; HTTP1 without
+	Version     uint16            // of TLS
 	CipherSuite uint16
 	Resumed     bool // the session was resumed; no certificate was sent
 
@@ -413,7 +414,7 @@ func (e *entry) established(err error) {
 	e.leave()
 	cs := e.hs.layer.tls.ConnectionState()
 	i := &e.info
-	i.Protocol, i.Version, i.CipherSuite, i.Resumed = cs.NegotiatedProtocol, cs.Version, cs.CipherSuite, cs.DidResume
+	i.Protocol, i.Version, i.CipherSuite, i.Resumed = protocol.Agreed(cs.NegotiatedProtocol), cs.Version, cs.CipherSuite, cs.DidResume
 	if len(cs.PeerCertificates) > 0 {
 		i.Client = cs.PeerCertificates[0]
 	}

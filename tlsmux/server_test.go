@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -36,7 +37,7 @@ func TestMuxConfig(t *testing.T) {
 		}
 	}
 	for _, bad := range []PolicyConfig{
-		{NextProtos: []string{""}},
+		{Protocols: []protocol.Protocol{protocol.TCP}},
 		{MinVersion: tls.VersionTLS13, MaxVersion: tls.VersionTLS12},
 	} {
 		if _, err := NewPolicy(bad); err == nil {
@@ -74,7 +75,7 @@ func TestTerminates(t *testing.T) {
 				}
 				i := get(t, "Terminated", s.infos)
 				if i.ServerName != strings.ToLower(tt.name) || i.HasServerName != (tt.name != "") || i.Own != tt.own ||
-					i.Version != version || i.Protocol != "http/1.1" || i.Resumed || i.Generation != 1 ||
+					i.Version != version || i.Protocol != protocol.HTTP1 || i.Resumed || i.Generation != 1 ||
 					!bytes.Equal(i.Certificate.Certificate[0], cs.PeerCertificates[0].Raw) || i.CipherSuite != cs.CipherSuite {
 					t.Errorf("info %+v", i)
 				}
@@ -88,9 +89,9 @@ func TestTerminates(t *testing.T) {
 }
 
 func TestProtocols(t *testing.T) {
-	h2, err := NewPolicy(PolicyConfig{NextProtos: []string{"h2", "http/1.1"}})
+	h2, err := NewPolicy(PolicyConfig{Protocols: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 	must(t, err)
-	noH2, err := NewPolicy(PolicyConfig{NextProtos: []string{"h2", "http/1.1"}, DisableHTTP2: true})
+	noH2, err := NewPolicy(PolicyConfig{Protocols: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}, DisableHTTP2: true})
 	must(t, err)
 	for _, tt := range []struct {
 		name   string
@@ -113,8 +114,8 @@ func TestProtocols(t *testing.T) {
 			if got := c.ConnectionState().NegotiatedProtocol; got != tt.want {
 				t.Errorf("client sees %q, want %q", got, tt.want)
 			}
-			if i := get(t, "Terminated", s.infos); i.Protocol != tt.want {
-				t.Errorf("Info has %q, want %q", i.Protocol, tt.want)
+			if i := get(t, "Terminated", s.infos); i.Protocol != protocol.Agreed(tt.want) {
+				t.Errorf("Info has %v, want what %q agrees on", i.Protocol, tt.want)
 			}
 		})
 	}

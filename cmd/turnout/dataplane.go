@@ -18,6 +18,7 @@ import (
 	"turnout/internal/pulse"
 	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
@@ -220,7 +221,7 @@ func (d *dataplane) acceptTLS(c *reactor.Conn) reactor.Handler {
 // newMux builds the entrance of the TLS port, shared by all loops.
 func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	clients := d.cfg.TLS
-	clients.NextProtos = []string{"h2", "http/1.1"}
+	clients.Protocols = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	var err error
 	if d.policy, err = tlsmux.NewPolicy(clients); err != nil {
 		return nil, err
@@ -230,11 +231,11 @@ func (d *dataplane) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 		Store: d.cfg.Store, Workers: workers, Policy: d.policy, InspectDelay: d.cfg.Timeouts.ClientHello, StrictSNI: d.cfg.StrictSNI, Bounds: d.cfg.Bounds,
 		HandshakeMemory: d.cfg.Limits.heldBytes(d.cfg.MemoryLimit, 1) / 2,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, H2: info.Protocol == "h2", TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: d.identity(info.Client)}
+			ln, client := d.lanes[c.Loop()], &proxy.Client{Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: d.identity(info.Client)}
 			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
 				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
 			}
-			if client.H2 {
+			if client.Agreed == protocol.HTTP2 {
 				return ln.server2.AcceptFrom(c, *client)
 			}
 			return ln.server.AcceptFrom(c, client)

@@ -16,6 +16,7 @@ import (
 
 	"turnout/controller"
 	"turnout/internal/reactor"
+	"turnout/proxy"
 )
 
 // TestH2Spec runs all cases of h2spec, the strict ones too, against HTTP/2 by ALPN, by prior knowledge where nothing else is
@@ -60,7 +61,7 @@ endpoints: [{addresses: [%q], conditions: {ready: true}}]
 `, addr.Port, addr.IP))
 	plane, _ := startInProcess(t, dir, controller.Options{})
 	only, err := plane.group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler {
-		return plane.lanes[c.Loop()].server2.Accept(c, false, false)
+		return plane.lanes[c.Loop()].server2.AcceptFrom(c, proxy.Client{})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -136,7 +137,7 @@ func TestReencryptUpgrade(t *testing.T) {
 	p := startSecurePod(t, ca, "secure.default.svc", "h2", "http/1.1")
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", "destinationCACertificate", ca.pem)+slice("secure", p.Listener.Addr())))
-	plane, _ := startInProcess(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
+	plane, _ := startInProcess(t, dir, controller.Options{UpstreamALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 	resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +218,7 @@ func TestReencryptVerification(t *testing.T) {
 			}
 			write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", fields...)+slice("secure", p.Listener.Addr())))
 			records := &lastRecord{}
-			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []string{"h2", "http/1.1"}},
+			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
 				func(d *dataplaneConfig) { d.AccessLog = records })
 			resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 			if err != nil {
@@ -251,7 +252,7 @@ func TestReencryptServices(t *testing.T) {
 		text += slice(service, startSecurePod(t, ca, name+".default.svc", "h2").Listener.Addr())
 	}
 	write(t, dir, "all.yaml", []byte(text))
-	plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(ca.pem), UpstreamALPN: []string{"h2"}})
+	plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(ca.pem), UpstreamALPN: []protocol.Protocol{protocol.HTTP2}})
 	client := browser(t, plane.HTTPS().String(), "h2")
 	for host, status := range map[string]int{"right.test": 200, "crossed.test": 503} {
 		for range 4 {
@@ -271,9 +272,9 @@ func TestReencryptServices(t *testing.T) {
 // route has another.
 func TestChangedCA(t *testing.T) {
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
-	for _, protocol := range []string{"h2", "http/1.1"} {
-		t.Run(protocol, func(t *testing.T) {
-			p := startSecurePod(t, ca, "secure.default.svc", protocol)
+	for _, selected := range []string{"h2", "http/1.1"} {
+		t.Run(selected, func(t *testing.T) {
+			p := startSecurePod(t, ca, "secure.default.svc", selected)
 			dir := t.TempDir()
 			timeout := 30 // its change is a new table to wait for: that of endpoints is none
 			publish := func(ca string) {
@@ -283,7 +284,7 @@ func TestChangedCA(t *testing.T) {
 				write(t, dir, "all.yaml", []byte(route+slice("secure", p.Listener.Addr())))
 			}
 			publish(ca.pem)
-			plane, store := startInProcess(t, dir, controller.Options{UpstreamALPN: []string{"h2", "http/1.1"}})
+			plane, store := startInProcess(t, dir, controller.Options{UpstreamALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 			client := browser(t, plane.HTTPS().String(), "http/1.1")
 			for i, step := range []struct {
 				ca     string

@@ -22,6 +22,7 @@ import (
 	"turnout/internal/handover"
 	"turnout/internal/metrics"
 	"turnout/internal/ratelimit"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -347,7 +348,7 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		SelectNamespaces: o.cluster && o.namespaces() != "",
 	}
 	if !o.tls.DisableHTTP2 {
-		c.UpstreamALPN = []string{"h2", "http/1.1"}
+		c.UpstreamALPN = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	}
 	if o.destinationCAPath == "" {
 		return c, nil

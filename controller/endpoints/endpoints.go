@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 )
 
 // idledAt is the annotation of a service whose pods were stopped until it is used.
@@ -280,9 +281,9 @@ func Targets(kind Kind, services []Weighted) []balancer.Target {
 			}
 			switch {
 			case kind.Passthrough:
-				t.Protocol = balancer.TCP
+				t.Protocol = protocol.TCP
 			case kind.H2C && e.H2C:
-				t.Protocol = balancer.H2C
+				t.Protocol = protocol.HTTP2
 			}
 			targets = append(targets, t)
 		}

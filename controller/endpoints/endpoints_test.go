@@ -10,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"turnout/balancer"
+	"turnout/internal/wire/protocol"
 )
 
 // TestUsable is section N. with is the result when loopback is allowed.
@@ -193,7 +193,7 @@ func TestIdled(t *testing.T) {
 		t.Errorf("C648: (-want +got):\n%s", diff)
 	}
 	targets := Targets(Kind{H2C: true}, []Weighted{{Set: set, Weight: 100}})
-	if !targets[0].NoCheck || targets[0].Protocol != balancer.H2C || targets[1].Protocol != balancer.HTTP1 {
+	if !targets[0].NoCheck || targets[0].Protocol != protocol.HTTP2 || targets[1].Protocol != protocol.HTTP1 {
 		t.Errorf("C648: targets %+v", targets)
 	}
 	for _, ip := range []string{"None", "", "169.254.169.254"} {

@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/wire/protocol"
 )
 
 // fleet is what of a route decides its servers, besides the endpoints.
@@ -95,7 +96,7 @@ func (f *fleet) muster(sets []*endpoints.Set) (c crew) {
 		c.notes = append(c.notes, "no endpoint can be chosen: requests are answered with 503")
 	}
 	c.targets = endpoints.Targets(f.kind, list)
-	if f.asked && slices.ContainsFunc(c.targets, func(t balancer.Target) bool { return t.Protocol != balancer.HTTP1 }) {
+	if f.asked && slices.ContainsFunc(c.targets, func(t balancer.Target) bool { return t.Protocol != protocol.HTTP1 }) {
 		c.notes = append(c.notes, "annotation "+annotationCheckPath+": has no effect on endpoints that speak HTTP/2 without TLS; their checks are a connect")
 	}
 	return c

@@ -15,15 +15,16 @@ import (
 	"turnout/balancer"
 	"turnout/controller/endpoints"
 	"turnout/internal/strictpem"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
 // Options is what applies to all routes. The zero value is valid.
 type Options struct {
 	Defaults      Defaults
-	DestinationCA []byte   // PEM: verifies endpoints of re-encrypt routes without a CA of their own; nil = they are not verified
-	UpstreamALPN  []string // offered to endpoints of re-encrypt routes; nil = no ALPN
-	DisableH2C    bool     // endpoints that want HTTP/2 without TLS are spoken to in HTTP/1.1
+	DestinationCA []byte              // PEM: verifies endpoints of re-encrypt routes without a CA of their own; nil = they are not verified
+	UpstreamALPN  []protocol.Protocol // offered to endpoints of re-encrypt routes; nil = no ALPN
+	DisableH2C    bool                // endpoints that want HTTP/2 without TLS are spoken to in HTTP/1.1
 }
 
 // Input is one route and what belongs to it. It is not changed and not kept.

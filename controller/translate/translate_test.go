@@ -17,6 +17,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -287,13 +288,13 @@ func TestIdentity(t *testing.T) {
 		{"CA of the router", "", caB, true, []string{"a.ns.svc", "b.ns.svc"}, caB},
 		{"none", "", "", false, []string{"", ""}, ""},
 	} {
-		tr := translator(t, Options{DestinationCA: []byte(c.router), UpstreamALPN: []string{"http/1.1"}})
+		tr := translator(t, Options{DestinationCA: []byte(c.router), UpstreamALPN: []protocol.Protocol{protocol.HTTP1}})
 		r := route(c.own)
 		in := Input{Route: r, Host: "h", TLS: r.Spec.TLS, Service: one}
 		got := tr.Route(in)
 		for i, target := range got.Spec.Targets {
 			tls := target.TLS
-			if tls == nil || tls.Verify != c.verify || tls.ServerName != c.names[i] || tls.SNI != "" || !slices.Equal(tls.ALPN, []string{"http/1.1"}) {
+			if tls == nil || tls.Verify != c.verify || tls.ServerName != c.names[i] || tls.SNI != "" || !slices.Equal(tls.ALPN, []protocol.Protocol{protocol.HTTP1}) {
 				t.Fatalf("%s: target %d: %+v", c.name, i, tls)
 			}
 			if c.verify {
@@ -303,7 +304,7 @@ func TestIdentity(t *testing.T) {
 					t.Errorf("%s: target %d: other roots", c.name, i)
 				}
 			}
-			if target.Protocol != balancer.HTTP1 {
+			if target.Protocol != protocol.HTTP1 {
 				t.Errorf("%s: h2c is spoken over TLS", c.name)
 			}
 		}
@@ -366,7 +367,7 @@ func TestGolden(t *testing.T) {
 			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly; Secure; SameSite=None", HSTS: "max-age=1",
 		},
 		Balance: balancer.LeastConn,
-		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: balancer.H2C, Service: "a"}},
+		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
 	}
 	compareAddr := cmpopts.EquateComparable(netip.AddrPort{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
@@ -383,7 +384,7 @@ func TestGolden(t *testing.T) {
 		RouteKey: want.RouteKey, Host: "h.test", Termination: routing.TermPassthrough, Insecure: routing.InsecureRedirect,
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 		Balance: balancer.SourceConsistent,
-		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: balancer.TCP, Service: "a"}},
+		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.TCP, Service: "a"}},
 	}
 	if diff := cmp.Diff(want, translated(t, Options{}, r).Spec, compareAddr); diff != "" {
 		t.Errorf("passthrough: (-want +got):\n%s", diff)

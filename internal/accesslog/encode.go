@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -31,7 +32,7 @@ func appendLine(b []byte, s *slot) []byte {
 	b = append(b, `,"proto":"`...)
 	switch {
 	case len(r.Method) == 0: // the head was not read
-	case r.HTTP2:
+	case r.Spoken == protocol.HTTP2:
 		b = append(b, "HTTP/2.0"...)
 	default:
 		b = strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -72,7 +73,7 @@ func TestHTTPLog(t *testing.T) {
 			r.Captures, r.Captured = c.Captures, c.Captured
 		}},
 		{"HTTP/2", `fe_sni~ be_edge_http:shop:front/pod:a:svc:http:10.0.0.1:8080 0/2/0/3/4 200 1334 - - --NI 7/4/0/0/1 0/0 "GET https://www.example.com/a?b=c HTTP/2.0"`, func(r *proxy.Record) {
-			r.HTTP2, r.Queue = true, 2*time.Millisecond
+			r.Spoken, r.Queue = protocol.HTTP2, 2*time.Millisecond
 		}},
 		{"passthrough", `public_ssl be_tcp:shop:front/pod:a:svc:http:10.0.0.1:8080 0/0/4 1234 -- 7/4/0/0/0 0/0`, func(r *proxy.Record) {
 			r.Frontend, r.Backend, r.Method, r.HeadOut, r.Tunnel, r.Reason, r.Status, r.Retries = "public_ssl", "be_tcp", nil, 0, true, proxy.ReasonTunnelClosed, 0, 0
@@ -251,8 +252,8 @@ func FuzzFormat(f *testing.F) {
 		r.Method, r.Target, r.Host, r.UniqueID = method, target, value, value
 		r.Captures = &proxy.Captures{Request: []proxy.Capture{{Name: "a"}}, Response: []proxy.Capture{{Name: "b"}}, Cookie: proxy.Capture{Name: "c"}}
 		r.Captured = [][]byte{value, value, value, value}
-		for _, h2 := range []bool{false, true} {
-			r.HTTP2 = h2
+		for _, spoken := range []protocol.Protocol{protocol.HTTP1, protocol.HTTP2} {
+			r.Spoken = spoken
 			formatter, _, err := NewFormat(FormatConfig{Format: format, Captures: r.Captures})
 			if err != nil {
 				return

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -49,7 +50,7 @@ func statusOf(r *proxy.Record) int64 {
 }
 
 func appendVersion(b []byte, r *proxy.Record) []byte {
-	if r.HTTP2 {
+	if r.Spoken == protocol.HTTP2 {
 		return append(b, "HTTP/2.0"...)
 	}
 	return strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10)
@@ -57,7 +58,7 @@ func appendVersion(b []byte, r *proxy.Record) []byte {
 
 // appendURI appends a target, or the part of one, as HAProxy has it: whole, with scheme and host, over HTTP/2.
 func appendURI(b []byte, r *proxy.Record, target []byte) []byte {
-	if r.HTTP2 && bytes.HasPrefix(target, []byte{'/'}) {
+	if r.Spoken == protocol.HTTP2 && bytes.HasPrefix(target, []byte{'/'}) {
 		scheme := "http://"
 		if r.Secure {
 			scheme = "https://"

@@ -10,6 +10,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/http1"
+	"turnout/internal/wire/protocol"
 )
 
 // Config is how a Checker checks. Loop and Changed are required.
@@ -19,7 +20,7 @@ type Config struct {
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	// Negotiate starts TLS with all protocols of requests on offer, for checks that ask nothing: an endpoint that speaks HTTP/2
 	// alone is well; tlsmux.Client.Negotiate. nil = Secure does it.
-	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
+	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
 	// Changed is called on the loop when a check begins to fail or succeeds again, and the result that decided it.
 	Changed func(c *balancer.Check, up bool, why Result)
 

@@ -5,6 +5,7 @@ import (
 
 	"turnout/internal/reactor"
 	"turnout/internal/wire/http1"
+	"turnout/internal/wire/protocol"
 )
 
 // Connected implements reactor.Handler.
@@ -29,7 +30,7 @@ func (ck *check) Connected(c *reactor.Conn) {
 	}
 	ck.phase = layer6
 	if negotiate := ck.k.cfg.Negotiate; negotiate != nil && !ck.of.HTTP().Asks() {
-		negotiate(c, id, func(_ string, err error) { ck.secured(c, err) })
+		negotiate(c, id, func(_ protocol.Protocol, err error) { ck.secured(c, err) })
 		return
 	}
 	ck.k.cfg.Secure(c, id, func(err error) { ck.secured(c, err) })

@@ -12,6 +12,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/http1"
+	"turnout/internal/wire/protocol"
 )
 
 // MonitorConfig is what a Monitor needs. Registry and Loops are required; the rest is as in Config.
@@ -19,7 +20,7 @@ type MonitorConfig struct {
 	Registry       *balancer.Registry
 	Loops          []*reactor.Loop
 	Secure         func(c *reactor.Conn, id *balancer.TLS, done func(error))
-	Negotiate      func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
+	Negotiate      func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
 	ConnectTimeout time.Duration
 	Answer         http1.Limits
 	// Changed is called, on the goroutine of Run, when a check begins to fail or succeeds again, and why; nil = nobody is.

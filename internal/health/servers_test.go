@@ -21,6 +21,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/testkit/testcert"
+	"turnout/internal/wire/protocol"
 	"turnout/tlsmux"
 )
 
@@ -172,7 +173,7 @@ func TestSecureServers(t *testing.T) {
 	}
 	ca, foreign := authority(), authority()
 	identity := func(ca *testcert.Pair, name string) *balancer.TLS {
-		id, err := balancer.NewTLS(balancer.TLSConfig{CA: ca.PEM(), Verify: true, ServerName: name, ALPN: []string{"h2", "http/1.1"}})
+		id, err := balancer.NewTLS(balancer.TLSConfig{CA: ca.PEM(), Verify: true, ServerName: name, ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 		if err != nil {
 			t.Fatal(err)
 		}

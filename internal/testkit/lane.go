@@ -5,6 +5,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
@@ -18,7 +19,7 @@ type LaneConfig struct {
 	Store     *routing.Store
 	Log       proxy.AccessLog // nil: none
 	Secure    func(c *reactor.Conn, id *balancer.TLS, done func(error))
-	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
+	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
 	Change    []func(*proxy.Config) // of the worker
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -71,15 +72,15 @@ func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*react
 	if r.Certificate, err = tlsmux.SelfSigned("", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := tlsmux.NewPolicy(tlsmux.PolicyConfig{NextProtos: []string{"h2", "http/1.1"}})
+	policy, err := tlsmux.NewPolicy(tlsmux.PolicyConfig{Protocols: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux, err := tlsmux.NewMux(tlsmux.Config{
 		Store: r.Store, Policy: policy,
 		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			if info.Protocol == "h2" {
-				return byLoop[c.Loop()].Server2.Accept(c, true, true)
+			if info.Protocol == protocol.HTTP2 {
+				return byLoop[c.Loop()].Server2.AcceptFrom(c, proxy.Client{Secure: true, Agreed: info.Protocol})
 			}
 			return byLoop[c.Loop()].Server.Accept(c, true)
 		},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/wire/protocol"
 )
 
 // learned is what earlier connections have shown of an endpoint.
@@ -116,7 +117,7 @@ func (cc *clientConn) opening() bool {
 
 // share is how many of those who wait a new connection will serve.
 func (p *pool) share() int {
-	if p.http1 {
+	if p.selected == protocol.HTTP1 {
 		return 1
 	}
 	n := fullStreams
@@ -132,7 +133,7 @@ func (p *pool) share() int {
 // mayDial says that one more connection may be opened. An endpoint that allows no streams has one, in case it changes its mind;
 // HTTP/1.1 has bounds of its own.
 func (p *pool) mayDial() bool {
-	return p.http1 || len(p.conns) < p.ps.cfg.MaxConns && (p.limit != 0 || len(p.conns) == 0)
+	return p.selected == protocol.HTTP1 || len(p.conns) < p.ps.cfg.MaxConns && (p.limit != 0 || len(p.conns) == 0)
 }
 
 // grow opens as many connections as those who wait need.
@@ -156,7 +157,7 @@ func (p *pool) grow() {
 			p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)
 			return
 		}
-		if opening > 0 && p.limit == unknownLimit && !p.http1 {
+		if opening > 0 && p.limit == unknownLimit && p.selected != protocol.HTTP1 {
 			return // one tells what the endpoint is like
 		}
 		if p.barren >= freeBarren && (opening > 0 || p.ps.cfg.Loop.Now() < p.notBefore) {

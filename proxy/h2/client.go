@@ -7,6 +7,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/h2session"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -58,17 +59,17 @@ func (cc *clientConn) Connected(*reactor.Conn) {
 }
 
 // secured ends the TLS handshake; what the connection speaks is known now.
-func (cc *clientConn) secured(protocol string, err error) {
+func (cc *clientConn) secured(spoken protocol.Protocol, err error) {
 	switch {
 	case cc.state != clientConnect: // given up
 	case err != nil:
 		cc.refused(proxy.FaultTLS, err)
-	case protocol == "h2":
-		cc.pool.http1 = false
+	case spoken == protocol.HTTP2:
+		cc.pool.selected = spoken
 		cc.c.SetHandler(cc)
 		cc.start()
 	default:
-		cc.pool.http1 = true
+		cc.pool.selected = spoken
 		cc.handOver()
 	}
 }

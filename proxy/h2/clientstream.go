@@ -5,6 +5,7 @@ import (
 
 	"turnout/internal/wire/h2frame"
 	"turnout/internal/wire/h2session"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -91,7 +92,7 @@ func (st *clientStream) OnHead(_ h2frame.Fault, end bool) {
 	b := &st.Block
 	st.answered = true
 	st.cc.came()
-	st.head = proxy.Head{Status: b.Status, Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength}
+	st.head = proxy.Head{Status: b.Status, Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength}
 	if b.Status < 200 {
 		if st.informed++; st.informed > maxInformational {
 			st.reset(h2frame.EnhanceYourCalm)

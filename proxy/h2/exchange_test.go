@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -39,7 +40,7 @@ func TestRequestAndAnswer(t *testing.T) {
 		t.Errorf("%d upstream connections, want 1", len(p.Conns))
 	}
 	r.wantReason(proxy.ReasonOK)
-	if rec := r.logged[0]; !rec.HTTP2 || string(rec.Target) != "/a?b=c" || string(rec.Host) != "app.test" || rec.BytesOut != 5 {
+	if rec := r.logged[0]; rec.Spoken != protocol.HTTP2 || string(rec.Target) != "/a?b=c" || string(rec.Host) != "app.test" || rec.BytesOut != 5 {
 		t.Errorf("log %+v", rec)
 	}
 	r.wantQuiet()

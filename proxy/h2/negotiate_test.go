@@ -12,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -24,32 +25,32 @@ type handshakes struct {
 	hold    bool
 }
 
-func (r *rig) negotiate(c *reactor.Conn, id *balancer.TLS, done func(string, error)) {
-	r.handshake(c, strings.Join(id.ALPN, ","), done)
+func (r *rig) negotiate(c *reactor.Conn, id *balancer.TLS, done func(protocol.Protocol, error)) {
+	r.handshake(c, strings.Join(protocol.Names(id.ALPN), ","), done)
 }
 
 func (r *rig) secure(c *reactor.Conn, _ *balancer.TLS, done func(error)) {
-	r.handshake(c, "http/1.1", func(protocol string, err error) {
-		if err == nil && protocol == "h2" {
+	r.handshake(c, "http/1.1", func(spoken protocol.Protocol, err error) {
+		if err == nil && spoken == protocol.HTTP2 {
 			r.t.Error("an endpoint selected what was not offered")
 		}
 		done(err)
 	})
 }
 
-func (r *rig) handshake(c *reactor.Conn, offer string, done func(string, error)) {
+func (r *rig) handshake(c *reactor.Conn, offer string, done func(protocol.Protocol, error)) {
 	r.tls.offers = append(r.tls.offers, offer)
 	c.Pause()
 	end := func() {
-		protocol, err := "h2", error(nil)
+		name, err := "h2", error(nil)
 		if r.tls.selects != nil {
-			protocol, err = r.tls.selects(c.RemoteAddr())
+			name, err = r.tls.selects(c.RemoteAddr())
 		}
-		if err == nil && !strings.Contains(offer, protocol) {
-			protocol = "http/1.1"
+		if err == nil && !strings.Contains(offer, name) {
+			name = "http/1.1"
 		}
 		c.Resume()
-		done(protocol, err)
+		done(protocol.Agreed(name), err)
 	}
 	if r.tls.hold {
 		r.tls.held = append(r.tls.held, end)
@@ -70,7 +71,7 @@ func (r *rig) release() {
 
 // reencrypt makes the servers of a route speak TLS and select a protocol.
 func reencrypt(s *routing.RouteSpec) {
-	id, err := balancer.NewTLS(balancer.TLSConfig{ALPN: []string{"h2", "http/1.1"}})
+	id, err := balancer.NewTLS(balancer.TLSConfig{ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 	if err != nil {
 		panic(err)
 	}

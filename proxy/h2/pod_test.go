@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -80,7 +80,7 @@ func (p *pod2) greet(peer *reactor.Peer) {
 // h2c makes the servers of a route speak HTTP/2 by prior knowledge.
 func h2c(s *routing.RouteSpec) {
 	for i := range s.Targets {
-		s.Targets[i].Protocol = balancer.H2C
+		s.Targets[i].Protocol = protocol.HTTP2
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/internal/wire/h2session"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -19,7 +20,7 @@ type PoolsConfig struct {
 	HTTP1 HTTP1
 	// Secure starts TLS on a fresh connection to an endpoint that may select HTTP/2 and calls done on the loop, once, with
 	// the protocol it selected. nil: such endpoints cannot be reached.
-	Secure func(c *reactor.Conn, id *balancer.TLS, done func(protocol string, err error))
+	Secure func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
 	// ConnectTimeout bounds one attempt to connect, and then TLS. Default 5 s.
 	ConnectTimeout time.Duration
 	// IdleTimeout closes a connection without streams. Default 60 s.
@@ -41,8 +42,8 @@ type HTTP1 interface {
 	Adopt(c *reactor.Conn, e *balancer.Endpoint, ex *proxy.Exchange)
 }
 
-// Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.H2C) or select it in
-// the TLS handshake (balancer.TLS.HTTP2). They implement proxy.Upstreams; all methods are called on the loop.
+// Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.Endpoint.Protocol) or select it in
+// the TLS handshake (balancer.TLS.ALPN). They implement proxy.Upstreams; all methods are called on the loop.
 //
 // What an endpoint will select is known only after its handshake, and may change with its next version. Each connection is
 // what it turned out to be; what the last one turned out to be only says how many to open for requests that come together:
@@ -59,9 +60,9 @@ type Pools struct {
 type pool struct {
 	ps         *Pools
 	endpoint   *balancer.Endpoint
-	conns      []*clientConn // connecting and connected
-	negotiates bool          // the endpoint selects the protocol
-	http1      bool          // and selected HTTP/1.1 last
+	conns      []*clientConn     // connecting and connected
+	negotiates bool              // the endpoint selects the protocol
+	selected   protocol.Protocol // by the endpoint last; HTTP2 as long as it has not
 
 	first, last *waiter
 	count       int // of waiters
@@ -98,7 +99,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 
 // Acquire implements proxy.Upstreams. fresh asks for a connection that no request has used.
 func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
-	if id := e.TLS(); ex.Upgrades() || e.Protocol() != balancer.H2C && (id == nil || !id.HTTP2) {
+	if ex.Upgrades() || e.Protocol() != protocol.HTTP2 && !e.TLS().Offers(protocol.HTTP2) {
 		return ps.cfg.HTTP1.Acquire(e, ex, fresh)
 	}
 	p := ps.pool(e)
@@ -138,7 +139,7 @@ func (ps *Pools) pool(e *balancer.Endpoint) *pool {
 	}
 	p := ps.byID[id]
 	if p == nil || p.endpoint != e {
-		p = &pool{ps: ps, endpoint: e, negotiates: e.TLS() != nil}
+		p = &pool{ps: ps, endpoint: e, negotiates: e.TLS() != nil, selected: protocol.HTTP2}
 		p.limit = unknownLimit
 		p.timer = ps.cfg.Loop.NewContainedTimer(p.expire)
 		ps.byID[id] = p

@@ -43,13 +43,8 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// Accept takes a connection whose next byte is the first of a client's preface. negotiated: ALPN chose HTTP/2, rather than
-// the client's prior knowledge.
-func (s *Server) Accept(c *reactor.Conn, secure, negotiated bool) reactor.Handler {
-	return s.AcceptFrom(c, proxy.Client{Secure: secure, H2: negotiated})
-}
-
-// AcceptFrom is Accept with all that is known of the client; the addresses are those of the connection.
+// AcceptFrom takes a connection whose next byte is the first of a client's preface, with all that is known of the client; the
+// addresses are those of the connection.
 func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handler {
 	sc := &serverConn{s: s, c: c, midway: true, client: client}
 	sc.client.Addr, sc.client.Local = c.RemoteAddr(), c.LocalAddr()

@@ -3,6 +3,7 @@ package h2
 import (
 	"turnout/internal/wire/h2frame"
 	"turnout/internal/wire/h2session"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
@@ -38,7 +39,7 @@ func (st *serverStream) OnHead(f h2frame.Fault, end bool) {
 	}
 	st.head = proxy.Head{
 		Method: b.Method, Target: b.Path, Authority: b.Authority, Path: path, Query: query,
-		Minor: 1, HTTP2: true, Fields: b.Fields, ContentLength: b.ContentLength,
+		Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength,
 	}
 	if end {
 		st.head.ContentLength = 0
@@ -147,8 +148,8 @@ func appendHead(b []byte, h *proxy.Head) []byte {
 // Head implements proxy.Downstream.
 func (st *serverStream) Head(h *proxy.Head, end bool) {
 	b := appendHead(st.BeginHead(), h)
-	none := end && h.HTTP2 && h.ContentLength == 0        // END_STREAM says it, as it did to this side
-	if h.ContentLength >= 0 && h.Status != 204 && !none { // also what HEAD and 304 declare (RFC 9110 section 8.6)
+	none := end && h.Spoken == protocol.HTTP2 && h.ContentLength == 0 // END_STREAM says it, as it did to this side
+	if h.ContentLength >= 0 && h.Status != 204 && !none {             // also what HEAD and 304 declare (RFC 9110 section 8.6)
 		b = h2frame.AppendContentLength(b, h.ContentLength)
 	}
 	if end {

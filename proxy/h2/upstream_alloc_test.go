@@ -14,6 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/testkit"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -38,14 +39,14 @@ func (p pod) start(t testing.TB, r *testkit.Router, change func(*routing.RouteSp
 	spec := testkit.Spec("app.test", p.listen(t, r, serve))
 	switch {
 	case p.secure:
-		id, err := balancer.NewTLS(balancer.TLSConfig{ALPN: []string{"h2", "http/1.1"}})
+		id, err := balancer.NewTLS(balancer.TLSConfig{ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec.Termination, spec.Insecure = routing.TermReencrypt, routing.InsecureAllow
 		spec.Targets[0].TLS = id
 	case p.http2:
-		spec.Targets[0].Protocol = balancer.H2C
+		spec.Targets[0].Protocol = protocol.HTTP2
 	}
 	if change != nil {
 		change(&spec)

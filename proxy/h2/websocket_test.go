@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -80,7 +81,7 @@ func (r *rig) wantTunnel(in, out uint64) {
 	r.t.Helper()
 	r.wantReason(proxy.ReasonTunnelClosed)
 	rec := r.logged[len(r.logged)-1]
-	if rec.Status != 200 || !rec.Tunnel || !rec.HTTP2 || rec.BytesIn != in || rec.BytesOut != out || string(rec.Target) != "/chat?a=b" || string(rec.Host) != "app.test" {
+	if rec.Status != 200 || !rec.Tunnel || rec.Spoken != protocol.HTTP2 || rec.BytesIn != in || rec.BytesOut != out || string(rec.Target) != "/chat?a=b" || string(rec.Host) != "app.test" {
 		r.t.Errorf("log %+v, want %d bytes in and %d out", rec, in, out)
 	}
 	r.wantQuiet()

@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -67,21 +68,21 @@ func (w *world) startPods() {
 	for _, r := range []struct {
 		host, namespace string
 		kind            int
-		protocol        balancer.Protocol
+		protocol        protocol.Protocol
 	}{
-		{"own1.test", "own", ownPod1, balancer.HTTP1}, {"own2.test", "own", ownPod2, balancer.H2C},
-		{"shared1.test", "shared", sharedPod1, balancer.HTTP1}, {"shared2.test", "shared", sharedPod2, balancer.H2C},
-		{"recycle.test", "shared", recyclePod, balancer.H2C}, {"few.test", "shared", fewPod, balancer.H2C}, {"drop.test", "shared", dropPod, balancer.H2C},
-		{"both1.test", "own", evilPod1, balancer.HTTP1}, {"both2.test", "own", evilPod2, balancer.H2C},
-		{"evil1.test", "evil", evilPod1, balancer.HTTP1}, {"evil2.test", "evil", evilPod2, balancer.H2C},
-		{"queue.test", "evil", queuePod, balancer.HTTP1}, {"redirect.test", "evil", queuePod, balancer.HTTP1},
-		{"pass.test", "own", passPod, balancer.HTTP1}, {"evilpass.test", "evil", evilPassPod, balancer.HTTP1},
+		{"own1.test", "own", ownPod1, protocol.HTTP1}, {"own2.test", "own", ownPod2, protocol.HTTP2},
+		{"shared1.test", "shared", sharedPod1, protocol.HTTP1}, {"shared2.test", "shared", sharedPod2, protocol.HTTP2},
+		{"recycle.test", "shared", recyclePod, protocol.HTTP2}, {"few.test", "shared", fewPod, protocol.HTTP2}, {"drop.test", "shared", dropPod, protocol.HTTP2},
+		{"both1.test", "own", evilPod1, protocol.HTTP1}, {"both2.test", "own", evilPod2, protocol.HTTP2},
+		{"evil1.test", "evil", evilPod1, protocol.HTTP1}, {"evil2.test", "evil", evilPod2, protocol.HTTP2},
+		{"queue.test", "evil", queuePod, protocol.HTTP1}, {"redirect.test", "evil", queuePod, protocol.HTTP1},
+		{"pass.test", "own", passPod, protocol.HTTP1}, {"evilpass.test", "evil", evilPassPod, protocol.HTTP1},
 	} {
 		w.addRoute(r.host, r.namespace, r.kind, r.protocol)
 	}
 }
 
-func (w *world) addRoute(host, namespace string, kind int, protocol balancer.Protocol) {
+func (w *world) addRoute(host, namespace string, kind int, protocol protocol.Protocol) {
 	spec := &routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: namespace, Name: host, UID: host}, Host: host,
 		Balance: oneOf(w, balancer.RoundRobin, balancer.LeastConn, balancer.Random, balancer.Source),

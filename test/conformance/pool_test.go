@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/routing"
@@ -39,7 +40,7 @@ func TestPoolIdentity(t *testing.T) {
 	}
 	identities := map[string]*balancer.TLS{"plain.test": nil, "same.test": nil, "tenant.test": nil}
 	for host, config := range map[string]balancer.TLSConfig{
-		"unverified.test": {}, "sni.test": {SNI: "a"}, "alpn.test": {ALPN: []string{"http/1.1"}}, "name.test": {ServerName: "a"},
+		"unverified.test": {}, "sni.test": {SNI: "a"}, "alpn.test": {ALPN: []protocol.Protocol{protocol.HTTP1}}, "name.test": {ServerName: "a"},
 	} {
 		if identities[host], err = balancer.NewTLS(config); err != nil {
 			t.Fatal(err)

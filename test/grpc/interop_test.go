@@ -19,6 +19,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/testkit"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
 
@@ -42,13 +43,13 @@ func (r *road) open(t *testing.T, router *testkit.Router, addr, ca string) (targ
 	t.Helper()
 	spec := testkit.Spec("grpc.test", addr)
 	spec.Termination, spec.Insecure = r.termination, routing.InsecureAllow
-	spec.Targets[0].Protocol = balancer.H2C
+	spec.Targets[0].Protocol = protocol.HTTP2
 	if r.secureBack {
-		id, err := balancer.NewTLS(balancer.TLSConfig{CA: ca, Verify: true, ServerName: podName, ALPN: []string{"h2", "http/1.1"}})
+		id, err := balancer.NewTLS(balancer.TLSConfig{CA: ca, Verify: true, ServerName: podName, ALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec.Targets[0].Protocol, spec.Targets[0].TLS = balancer.HTTP1, id
+		spec.Targets[0].Protocol, spec.Targets[0].TLS = protocol.HTTP1, id
 	}
 	router.Publish(t, spec)
 	front := insecure.NewCredentials()
