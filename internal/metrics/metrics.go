@@ -21,7 +21,6 @@ import (
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
-	"turnout/tlsmux/clientcert"
 )
 
 // Config says where the numbers come from. Each function is called once per
@@ -95,6 +94,24 @@ func Handler(cfg Config) (http.Handler, error) {
 	}), nil
 }
 
+// collector reads the packages when Collect is called. It keeps no state.
+type collector struct {
+	cfg Config
+
+	process families[Config]
+	totals  families[proxy.Totals]
+	tls     families[tlsmux.Load]
+	log     families[accesslog.Stats]
+	source  families[Source]
+	status  families[Status]
+	health  families[Health]
+	load    families[Load]
+	tunnels families[map[proxy.TunnelRoute]int]
+	table   families[tableSums]
+	route   families[backend]
+	server  families[*serverSum]
+}
+
 func newCollector(cfg Config) (*collector, error) {
 	if cfg.Table == nil || cfg.Totals == nil {
 		return nil, errors.New("cannot make metrics: Table and Totals are required")
@@ -102,168 +119,44 @@ func newCollector(cfg Config) (*collector, error) {
 	if cfg.ServerThreshold == 0 {
 		cfg.ServerThreshold = 500
 	}
-	return &collector{cfg: cfg, m: describe()}, nil
-}
-
-// metric is one name with everything that is the same for all its series.
-type metric struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-func counter(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
-}
-
-func gauge(name, help string, labels ...string) metric {
-	return metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
-}
-
-// to sends one series.
-func (m metric) to(out chan<- prometheus.Metric, value float64, labels ...string) {
-	series, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...)
-	if err != nil { // a label that is not UTF-8
-		series = prometheus.NewInvalidMetric(m.desc, err)
-	}
-	out <- series
-}
-
-// collector reads the packages when Collect is called. It keeps no state.
-type collector struct {
-	cfg Config
-	m   *metrics
+	return &collector{
+		cfg: cfg, process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), source: sourceFamilies(),
+		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
+		table: tableFamilies(), route: routeFamilies(), server: serverFamilies(),
+	}, nil
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range c.m.all() {
-		out <- m.desc
+	c.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
+}
+
+// describe passes on every family that there is.
+func (c *collector) describe(each func(*prometheus.Desc, prometheus.ValueType)) {
+	for _, f := range []interface {
+		describe(each func(*prometheus.Desc, prometheus.ValueType))
+	}{c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table, c.route, c.server} {
+		f.describe(each)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	c.m.build.to(out, 1, c.cfg.Version)
-	c.m.up.to(out, 1)
-	c.collectTotals(out)
-	for _, n := range bound.All() {
-		c.m.bounds.to(out, float64(c.cfg.Bounds.Of(n)), n.String())
-	}
-	if c.cfg.TLS != nil {
-		c.collectTLS(out)
-	}
-	if c.cfg.Log != nil {
-		s := c.cfg.Log()
-		c.m.logWritten.to(out, float64(s.Written))
-		c.m.logDropped.to(out, float64(s.Dropped))
-		c.m.logFailed.to(out, float64(s.Failed))
-	}
-	if c.cfg.Source != nil {
-		s := c.cfg.Source()
-		c.m.objects.to(out, float64(s.Objects))
-		c.m.problems.to(out, float64(s.Problems))
-		c.m.rejected.to(out, float64(s.Rejected))
-		if !s.Changed.IsZero() {
-			c.m.changed.to(out, float64(s.Changed.UnixMilli())/1000)
-		}
-	}
-	if c.cfg.Status != nil {
-		c.collectStatus(out)
-	}
-	if c.cfg.Health != nil {
-		h := c.cfg.Health()
-		c.m.checks.to(out, float64(h.Checks-h.Failed), "ok")
-		c.m.checks.to(out, float64(h.Failed), "failed")
-		c.m.downs.to(out, float64(h.Downs))
-		c.m.ejections.to(out, float64(h.Ejections))
-	}
-	if c.cfg.Load != nil {
-		c.collectLoad(out)
-	}
-	if c.cfg.Tunnels != nil {
-		for route, n := range c.cfg.Tunnels() {
-			c.m.routeTunnels.to(out, float64(n), route.Namespace, route.Name)
-		}
-	}
+	c.process.collect(out, c.cfg)
+	c.totals.collect(out, c.cfg.Totals())
+	collectFrom(out, c.tls, c.cfg.TLS)
+	collectFrom(out, c.log, c.cfg.Log)
+	collectFrom(out, c.source, c.cfg.Source)
+	collectFrom(out, c.status, c.cfg.Status)
+	collectFrom(out, c.health, c.cfg.Health)
+	collectFrom(out, c.load, c.cfg.Load)
+	collectFrom(out, c.tunnels, c.cfg.Tunnels)
 	c.collectTable(out)
 }
 
-func (c *collector) collectTLS(out chan<- prometheus.Metric) {
-	l := c.cfg.TLS()
-	c.m.tlsPending.to(out, float64(l.Pending))
-	c.m.tlsWaiting.to(out, float64(l.Waiting))
-	for w := range tlsmux.Works {
-		c.m.tlsTurns.to(out, float64(l.Steps[w]), w.String())
-		c.m.tlsSeconds.to(out, l.Time[w].Seconds(), w.String())
-		c.m.tlsRefused.to(out, float64(l.Refused[w]), w.String())
-	}
-	if !l.AsksClients {
-		return
-	}
-	for r := range clientcert.Reasons {
-		c.m.clientRefused.to(out, float64(l.ClientRefused[r]), r.String())
-	}
-	for _, end := range l.ListEnds {
-		c.m.listExpiry.to(out, float64(end.At.Unix()), end.Issuer)
-	}
-}
-
-func (c *collector) collectLoad(out chan<- prometheus.Metric) {
-	l := c.cfg.Load()
-	for r, stat := range l.Reasons {
-		now := 0.0
-		if stat.Now {
-			now = 1
-		}
-		reason := overload.Reason(r).String()
-		c.m.load.now.to(out, now, reason)
-		c.m.load.begun.to(out, float64(stat.Times), reason)
-		c.m.load.seconds.to(out, stat.Time.Seconds(), reason)
-	}
-	c.m.load.waiting.to(out, float64(l.Waiting[0]), "http")
-	c.m.load.waiting.to(out, float64(l.Waiting[1]), "https")
-	for what := range reactor.Helds {
-		c.m.load.held.to(out, float64(l.Held[what]), what.String())
-	}
-	c.m.load.addresses.to(out, float64(l.Addresses))
-}
-
-func (c *collector) collectStatus(out chan<- prometheus.Metric) {
-	s := c.cfg.Status()
-	for _, outcome := range []struct {
-		name string
-		n    uint64
-	}{{"written", s.Written}, {"removed", s.Removed}, {"conflict", s.Conflicts}, {"contended", s.Contended}, {"failed", s.Failed}} {
-		c.m.statusWrites.to(out, float64(outcome.n), outcome.name)
-	}
-	c.m.statusPending.to(out, float64(s.Pending))
-	leader := 0.0
-	if s.Leader {
-		leader = 1
-	}
-	c.m.statusLeader.to(out, leader)
-}
-
-func (c *collector) collectTotals(out chan<- prometheus.Metric) {
-	t := c.cfg.Totals()
-	c.m.requests.to(out, float64(t.Requests))
-	c.m.active.to(out, float64(t.Active))
-	for _, r := range proxy.Reasons() {
-		c.m.reasons.to(out, float64(t.Reasons[r]), r.String())
-	}
-	c.m.bytesIn.to(out, float64(t.BytesIn))
-	c.m.bytesOut.to(out, float64(t.BytesOut))
-	c.m.tunnels.to(out, float64(t.Tunnels))
-	c.m.retries.to(out, float64(t.Retries))
-	c.m.unretried.to(out, float64(t.Unretried))
-	c.m.handshakes.to(out, float64(t.Handshakes))
-	c.m.handshakeErrors.to(out, float64(t.HandshakeErrors))
-	c.m.headerErrors.to(out, float64(t.HeaderErrors))
-	c.m.panics.to(out, float64(t.Panics))
-	for i, port := range []struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}} {
-		c.m.connections.to(out, float64(t.Connections[i]), port.own)
-		c.m.open.to(out, float64(t.Open[i]), port.own)
-		c.m.frontConnections.to(out, float64(t.Connections[i]), port.haproxy)
-		c.m.frontSessions.to(out, float64(t.Open[i]), port.haproxy)
+// collectFrom sends nothing without a source.
+func collectFrom[S any](out chan<- prometheus.Metric, f families[S], source func() S) {
+	if source != nil {
+		f.collect(out, source())
 	}
 }

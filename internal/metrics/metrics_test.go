@@ -304,17 +304,20 @@ func TestMetricsAreDocumented(t *testing.T) {
 		documented[m[1]] = m[2] + " " + strings.Join(labels, ",")
 	}
 	exported := map[string]string{}
-	for _, m := range describe().all() {
-		desc := m.desc.String()
-		name := regexp.MustCompile(`fqName: "([^"]*)"`).FindStringSubmatch(desc)[1]
-		labels := strings.Split(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(desc)[1], ",")
+	c, err := newCollector(config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
+		name := nameOf.FindStringSubmatch(d.String())[1]
+		labels := strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ",")
 		slices.Sort(labels)
 		kind := "gauge"
-		if m.kind == prometheus.CounterValue {
+		if of == prometheus.CounterValue {
 			kind = "counter"
 		}
 		exported[name] = kind + " " + strings.Join(labels, ",")
-	}
+	})
 	if !maps.Equal(documented, exported) {
 		for name, want := range exported {
 			if documented[name] != want {
@@ -328,3 +331,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+var (
+	nameOf   = regexp.MustCompile(`fqName: "([^"]*)"`)
+	labelsOf = regexp.MustCompile(`variableLabels: \{([^}]*)\}`)
+)

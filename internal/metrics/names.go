@@ -1,152 +1,215 @@
 package metrics
 
-// metrics are the names Turnout exports. The turnout_* ones are typed as they
-// should be; the haproxy_* ones carry the names, labels and type (gauge, always)
-// of the HAProxy router, so that dashboards keep working.
-type metrics struct {
-	build, generation, changed, routes        metric
-	requests, active, reasons                 metric
-	bytesIn, bytesOut, tunnels, retries       metric
-	unretried                                 metric
-	connections, open                         metric
-	handshakes, handshakeErrors, headerErrors metric
-	panics, bounds                            metric
-	logWritten, logDropped, logFailed         metric
-	objects, problems, rejected               metric
-	statusWrites, statusPending               metric
-	checks, downs, ejections                  metric
-	statusLeader                              metric
-	routeErrors, routeTunnels                 metric
-	tlsPending, tlsWaiting, tlsTurns          metric
-	tlsSeconds, tlsRefused                    metric
-	load                                      loadMetrics
-	certificateExpiry, defaultExpiry          metric
-	clientRefused, listExpiry                 metric
-	up, thresholds                            metric
-	frontConnections, frontSessions           metric
-	backConnections, backSessions             metric
-	backBytesIn, backBytesOut                 metric
-	backResponses, backUp                     metric
-	backQueue, serverQueue                    queueMetrics
-	serverConnections, serverSessions         metric
-	serverErrors, serverWeight, serverState   metric
-}
+import (
+	"turnout/internal/accesslog"
+	"turnout/internal/bound"
+	"turnout/internal/overload"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
+)
 
-// queueMetrics are those of what waits for servers that may have no more requests.
-type queueMetrics struct{ length, most, delay metric }
+// The metrics of the process. The turnout_* ones are typed as they should be; the haproxy_* ones, here and in table.go,
+// carry the names, labels and type (gauge, always) of the HAProxy router, so that dashboards keep working.
 
-// loadMetrics are those of having too much to do.
-type loadMetrics struct{ now, begun, seconds, waiting, addresses, held metric }
-
-func describeLoad() loadMetrics {
-	return loadMetrics{
-		now:       gauge("turnout_overload", "Whether new work waits or is refused, by reason.", "reason"),
-		begun:     counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.", "reason"),
-		seconds:   counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.", "reason"),
-		waiting:   gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.", "port"),
-		held:      gauge("turnout_memory_held_bytes", "Bytes that event loops hold: for peers that did not take or complete them, and spare buffers.", "what"),
-		addresses: gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory."),
+func processFamilies() families[Config] {
+	return families[Config]{
+		gauge("turnout_build_info", "Always 1; the label is the version of the build.",
+			func(c Config, send send) { send(1, c.Version) }, "version"),
+		gauge("haproxy_up", "Always 1.", number(func(Config) int { return 1 })),
+		counter("turnout_bound_reached_total", "How often a bound on what clients, endpoints, objects or probes may use was reached.",
+			func(c Config, send send) {
+				for _, n := range bound.All() {
+					send(float64(c.Bounds.Of(n)), n.String())
+				}
+			}, "bound"),
 	}
 }
 
-func describeQueue(of string, labels []string) queueMetrics {
-	return queueMetrics{
-		length: gauge("haproxy_"+of+"_current_queue", "Requests that wait for a server.", labels...),
-		most:   gauge("haproxy_"+of+"_max_queue", "Most requests that waited at a time.", labels...),
-		delay:  gauge("haproxy_"+of+"_http_average_queue_latency_milliseconds", "Mean time in the queue of the last requests.", labels...),
+// ports are the labels of the two ports, in the order of proxy.Totals, and what the HAProxy router calls their front ends.
+var ports = [2]struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}}
+
+func totalsFamilies() families[proxy.Totals] {
+	return families[proxy.Totals]{
+		counter("turnout_requests_total", "Requests finished.", number(func(t proxy.Totals) uint64 { return t.Requests })),
+		gauge("turnout_requests_active", "Requests being served.", number(func(t proxy.Totals) int64 { return t.Active })),
+		counter("turnout_exchanges_total", "Requests finished, by the reason they ended.",
+			func(t proxy.Totals, send send) {
+				for _, r := range proxy.Reasons() {
+					send(float64(t.Reasons[r]), r.String())
+				}
+			}, "reason"),
+		counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients.", number(func(t proxy.Totals) uint64 { return t.BytesIn })),
+		counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients.", number(func(t proxy.Totals) uint64 { return t.BytesOut })),
+		counter("turnout_tunnels_total", "Upgraded and passthrough connections begun.", number(func(t proxy.Totals) uint64 { return t.Tunnels })),
+		counter("turnout_retries_total", "Attempts after the first of a request.", number(func(t proxy.Totals) uint64 { return t.Retries })),
+		counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries.",
+			number(func(t proxy.Totals) uint64 { return t.Unretried })),
+		counter("turnout_connections_total", "Client connections accepted, by port.",
+			func(t proxy.Totals, send send) {
+				for i, port := range ports {
+					send(float64(t.Connections[i]), port.own)
+				}
+			}, "port"),
+		gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.",
+			func(t proxy.Totals, send send) {
+				for i, port := range ports {
+					send(float64(t.Open[i]), port.own)
+				}
+			}, "port"),
+		gauge("haproxy_frontend_connections_total", "Client connections accepted.",
+			func(t proxy.Totals, send send) {
+				for i, port := range ports {
+					send(float64(t.Connections[i]), port.haproxy)
+				}
+			}, "frontend"),
+		gauge("haproxy_frontend_current_sessions", "Client connections open.",
+			func(t proxy.Totals, send send) {
+				for i, port := range ports {
+					send(float64(t.Open[i]), port.haproxy)
+				}
+			}, "frontend"),
+		counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed.", number(func(t proxy.Totals) uint64 { return t.Handshakes })),
+		counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed.", number(func(t proxy.Totals) uint64 { return t.HandshakeErrors })),
+		counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late.",
+			number(func(t proxy.Totals) uint64 { return t.HeaderErrors })),
+		counter("turnout_panics_total", "Panics that ended a message, a TLS handshake, some connections or a health check, and not the process. Each is a bug.",
+			number(func(t proxy.Totals) uint64 { return t.Panics })),
 	}
 }
 
-func describe() *metrics {
-	back := []string{"backend", "namespace", "route"}
-	server := []string{"server", "namespace", "route", "pod", "service"}
-	return &metrics{
-		build:      gauge("turnout_build_info", "Always 1; the label is the version of the build.", "version"),
-		generation: gauge("turnout_table_generation", "Generation of the routing table in use."),
-		changed:    gauge("turnout_table_changed_timestamp_seconds", "When the routing table was changed last, in seconds since the epoch."),
-		routes:     gauge("turnout_routes", "Routes served, by termination.", "termination"),
-
-		requests:  counter("turnout_requests_total", "Requests finished."),
-		active:    gauge("turnout_requests_active", "Requests being served."),
-		reasons:   counter("turnout_exchanges_total", "Requests finished, by the reason they ended.", "reason"),
-		bytesIn:   counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients."),
-		bytesOut:  counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients."),
-		tunnels:   counter("turnout_tunnels_total", "Upgraded and passthrough connections begun."),
-		retries:   counter("turnout_retries_total", "Attempts after the first of a request."),
-		unretried: counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries."),
-
-		connections:     counter("turnout_connections_total", "Client connections accepted, by port.", "port"),
-		open:            gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.", "port"),
-		handshakes:      counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed."),
-		handshakeErrors: counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed."),
-		panics:          counter("turnout_panics_total", "Panics that ended a message, a TLS handshake, some connections or a health check, and not the process. Each is a bug."),
-		bounds:          counter("turnout_bound_reached_total", "How often a bound on what clients, endpoints, objects or probes may use was reached.", "bound"),
-		headerErrors:    counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late."),
-
-		logWritten: counter("turnout_access_log_lines_total", "Access log lines written."),
-		logDropped: counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow."),
-		logFailed:  counter("turnout_access_log_failed_total", "Access log lines lost to write errors."),
-
-		objects:  gauge("turnout_source_objects", "Objects in use."),
-		problems: gauge("turnout_source_problems", "Files, documents and objects that cannot be used."),
-		rejected: gauge("turnout_routes_rejected", "Routes that are not admitted."),
-
-		statusWrites:  counter("turnout_status_writes_total", "Entries in the status of routes that were to be written, by outcome.", "outcome"),
-		statusPending: gauge("turnout_status_pending", "Routes whose status is to be written."),
-		statusLeader:  gauge("turnout_status_leader", "1 when this replica writes status before others of the same router."),
-
-		tlsPending: gauge("turnout_tls_handshakes_pending", "Client connections whose TLS handshake is not complete."),
-		tlsWaiting: gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait for their turn to compute."),
-		tlsTurns:   counter("turnout_tls_handshake_turns_total", "Times that a TLS handshake computed, by what.", "work"),
-		tlsSeconds: counter("turnout_tls_handshake_seconds_total", "Time that TLS handshakes computed, by what.", "work"),
-		tlsRefused: counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long for their turn to compute, by what.", "work"),
-
-		certificateExpiry: gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "namespace", "route"),
-		defaultExpiry:     gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970."),
-
-		clientRefused: counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.", "reason"),
-		listExpiry:    gauge("turnout_client_revocation_list_expiry_timestamp_seconds", "When the revocation list that client certificates are judged by ends, in seconds since 1970.", "issuer"),
-		load:          describeLoad(),
-
-		checks:    counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.", "outcome"),
-		downs:     counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed."),
-		ejections: counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed."),
-
-		routeErrors:  counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "namespace", "route"),
-		routeTunnels: gauge("turnout_route_tunnels_open", "Tunnels of a route that are open, for routes that have some; also of deleted routes, as long as their tunnels last.", "namespace", "route"),
-		up:           gauge("haproxy_up", "Always 1."),
-		thresholds:   gauge("haproxy_exporter_server_threshold", "Number of servers, and the number above which none is listed.", "type"),
-
-		frontConnections: gauge("haproxy_frontend_connections_total", "Client connections accepted.", "frontend"),
-		frontSessions:    gauge("haproxy_frontend_current_sessions", "Client connections open.", "frontend"),
-
-		backConnections: gauge("haproxy_backend_connections_total", "Requests of a route.", back...),
-		backSessions:    gauge("haproxy_backend_current_sessions", "Requests of a route being served.", back...),
-		backBytesIn:     gauge("haproxy_backend_bytes_in_total", "Bytes from clients of a route.", back...),
-		backBytesOut:    gauge("haproxy_backend_bytes_out_total", "Bytes to clients of a route.", back...),
-		backResponses:   gauge("haproxy_backend_http_responses_total", "Answers of a route by class of the status.", append(back, "code")...),
-		backUp:          gauge("haproxy_backend_up", "Whether the route has a server.", back...),
-
-		backQueue:   describeQueue("backend", back),
-		serverQueue: describeQueue("server", server),
-
-		serverConnections: gauge("haproxy_server_connections_total", "Requests sent to a server.", server...),
-		serverSessions:    gauge("haproxy_server_current_sessions", "Requests a server is working on.", server...),
-		serverErrors:      gauge("haproxy_server_connection_errors_total", "Attempts that failed at a server.", server...),
-		serverWeight:      gauge("haproxy_server_weight", "Weight of a server.", server...),
-		serverState:       gauge("haproxy_server_up", "Whether a server may be chosen: 0 if it is down or ejected.", server...),
+func logFamilies() families[accesslog.Stats] {
+	return families[accesslog.Stats]{
+		counter("turnout_access_log_lines_total", "Access log lines written.", number(func(s accesslog.Stats) uint64 { return s.Written })),
+		counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow.", number(func(s accesslog.Stats) uint64 { return s.Dropped })),
+		counter("turnout_access_log_failed_total", "Access log lines lost to write errors.", number(func(s accesslog.Stats) uint64 { return s.Failed })),
 	}
 }
 
-func (m *metrics) all() []metric {
-	return []metric{
-		m.build, m.generation, m.changed, m.routes, m.requests, m.active, m.reasons, m.bytesIn, m.bytesOut, m.tunnels, m.retries, m.unretried,
-		m.connections, m.open, m.handshakes, m.handshakeErrors, m.headerErrors, m.panics, m.bounds, m.logWritten, m.logDropped, m.logFailed,
-		m.objects, m.problems, m.rejected, m.statusWrites, m.statusPending, m.statusLeader, m.tlsPending, m.tlsWaiting, m.tlsTurns, m.tlsSeconds, m.tlsRefused,
-		m.load.now, m.load.begun, m.load.seconds, m.load.waiting, m.load.addresses, m.load.held,
-		m.checks, m.downs, m.ejections, m.routeErrors, m.routeTunnels, m.certificateExpiry, m.defaultExpiry, m.clientRefused, m.listExpiry, m.up, m.thresholds, m.frontConnections, m.frontSessions,
-		m.backConnections, m.backSessions, m.backBytesIn, m.backBytesOut, m.backResponses, m.backUp,
-		m.serverConnections, m.serverSessions, m.serverErrors, m.serverWeight, m.serverState,
-		m.backQueue.length, m.backQueue.most, m.backQueue.delay, m.serverQueue.length, m.serverQueue.most, m.serverQueue.delay,
+func sourceFamilies() families[Source] {
+	return families[Source]{
+		gauge("turnout_source_objects", "Objects in use.", number(func(s Source) int { return s.Objects })),
+		gauge("turnout_source_problems", "Files, documents and objects that cannot be used.", number(func(s Source) int { return s.Problems })),
+		gauge("turnout_routes_rejected", "Routes that are not admitted.", number(func(s Source) int { return s.Rejected })),
+		gauge("turnout_table_changed_timestamp_seconds", "When the routing table was changed last, in seconds since the epoch.",
+			func(s Source, send send) {
+				if !s.Changed.IsZero() {
+					send(float64(s.Changed.UnixMilli()) / 1000)
+				}
+			}),
+	}
+}
+
+func statusFamilies() families[Status] {
+	return families[Status]{
+		counter("turnout_status_writes_total", "Entries in the status of routes that were to be written, by outcome.",
+			func(s Status, send send) {
+				send(float64(s.Written), "written")
+				send(float64(s.Removed), "removed")
+				send(float64(s.Conflicts), "conflict")
+				send(float64(s.Contended), "contended")
+				send(float64(s.Failed), "failed")
+			}, "outcome"),
+		gauge("turnout_status_pending", "Routes whose status is to be written.", number(func(s Status) int { return s.Pending })),
+		gauge("turnout_status_leader", "1 when this replica writes status before others of the same router.", number(func(s Status) float64 { return flag(s.Leader) })),
+	}
+}
+
+func tlsFamilies() families[tlsmux.Load] {
+	return families[tlsmux.Load]{
+		gauge("turnout_tls_handshakes_pending", "Client connections whose TLS handshake is not complete.", number(func(l tlsmux.Load) int { return l.Pending })),
+		gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait for their turn to compute.", number(func(l tlsmux.Load) int { return l.Waiting })),
+		counter("turnout_tls_handshake_turns_total", "Times that a TLS handshake computed, by what.",
+			func(l tlsmux.Load, send send) {
+				for w := range tlsmux.Works {
+					send(float64(l.Steps[w]), w.String())
+				}
+			}, "work"),
+		counter("turnout_tls_handshake_seconds_total", "Time that TLS handshakes computed, by what.",
+			func(l tlsmux.Load, send send) {
+				for w := range tlsmux.Works {
+					send(l.Time[w].Seconds(), w.String())
+				}
+			}, "work"),
+		counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long for their turn to compute, by what.",
+			func(l tlsmux.Load, send send) {
+				for w := range tlsmux.Works {
+					send(float64(l.Refused[w]), w.String())
+				}
+			}, "work"),
+		counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.",
+			func(l tlsmux.Load, send send) {
+				for r := range clientcert.Reasons {
+					if l.AsksClients {
+						send(float64(l.ClientRefused[r]), r.String())
+					}
+				}
+			}, "reason"),
+		gauge("turnout_client_revocation_list_expiry_timestamp_seconds", "When the revocation list that client certificates are judged by ends, in seconds since 1970.",
+			func(l tlsmux.Load, send send) {
+				for _, end := range l.ListEnds {
+					send(float64(end.At.Unix()), end.Issuer)
+				}
+			}, "issuer"),
+	}
+}
+
+func loadFamilies() families[Load] {
+	return families[Load]{
+		gauge("turnout_overload", "Whether new work waits or is refused, by reason.",
+			func(l Load, send send) {
+				for r, stat := range l.Reasons {
+					send(flag(stat.Now), overload.Reason(r).String())
+				}
+			}, "reason"),
+		counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.",
+			func(l Load, send send) {
+				for r, stat := range l.Reasons {
+					send(float64(stat.Times), overload.Reason(r).String())
+				}
+			}, "reason"),
+		counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.",
+			func(l Load, send send) {
+				for r, stat := range l.Reasons {
+					send(stat.Time.Seconds(), overload.Reason(r).String())
+				}
+			}, "reason"),
+		gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.",
+			func(l Load, send send) {
+				for i, port := range ports {
+					send(float64(l.Waiting[i]), port.own)
+				}
+			}, "port"),
+		gauge("turnout_memory_held_bytes", "Bytes that event loops hold: for peers that did not take or complete them, and spare buffers.",
+			func(l Load, send send) {
+				for what := range reactor.Helds {
+					send(float64(l.Held[what]), what.String())
+				}
+			}, "what"),
+		gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory.", number(func(l Load) int64 { return l.Addresses })),
+	}
+}
+
+func healthFamilies() families[Health] {
+	return families[Health]{
+		counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.",
+			func(h Health, send send) {
+				send(float64(h.Checks-h.Failed), "ok")
+				send(float64(h.Failed), "failed")
+			}, "outcome"),
+		counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed.", number(func(h Health) uint64 { return h.Downs })),
+		counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed.", number(func(h Health) uint64 { return h.Ejections })),
+	}
+}
+
+func tunnelFamilies() families[map[proxy.TunnelRoute]int] {
+	return families[map[proxy.TunnelRoute]int]{
+		gauge("turnout_route_tunnels_open", "Tunnels of a route that are open, for routes that have some; also of deleted routes, as long as their tunnels last.",
+			func(open map[proxy.TunnelRoute]int, send send) {
+				for route, n := range open {
+					send(float64(n), route.Namespace, route.Name)
+				}
+			}, "namespace", "route"),
 	}
 }

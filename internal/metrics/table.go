@@ -11,62 +11,104 @@ import (
 	"turnout/routing"
 )
 
-// collectTable walks the published table once for the routes and, below the
-// threshold, their servers.
-func (c *collector) collectTable(out chan<- prometheus.Metric) {
-	table := c.cfg.Table()
-	c.m.generation.to(out, float64(table.Generation()))
-	expiry(out, c.m.defaultExpiry, table.DefaultCertificate())
-	var routes [4]int
-	servers := 0
-	for r := range table.Routes {
-		if t := int(r.Termination()); t < len(routes) {
-			routes[t]++
-		}
-		servers += r.Pool().Len()
-	}
-	for t, n := range routes {
-		c.m.routes.to(out, float64(n), routing.Termination(t).String())
-	}
-	c.m.thresholds.to(out, float64(servers), "current")
-	c.m.thresholds.to(out, float64(c.cfg.ServerThreshold), "limit")
-	for r := range table.Routes {
-		c.collectRoute(out, r)
-		if servers <= c.cfg.ServerThreshold {
-			c.collectServers(out, r, r.Pool().Servers())
-		}
+// tableSums is what the series about the whole table say.
+type tableSums struct {
+	*routing.Table
+
+	routes  [4]int // by termination
+	servers int
+	limit   int // of servers, above which none is listed
+}
+
+func tableFamilies() families[tableSums] {
+	return families[tableSums]{
+		gauge("turnout_table_generation", "Generation of the routing table in use.", number(func(t tableSums) uint64 { return t.Generation() })),
+		gauge("turnout_routes", "Routes served, by termination.",
+			func(t tableSums, send send) {
+				for term, n := range t.routes {
+					send(float64(n), routing.Termination(term).String())
+				}
+			}, "termination"),
+		gauge("turnout_default_certificate_expiry_timestamp_seconds", "End of the validity of the default certificate, in seconds since 1970.",
+			func(t tableSums, send send) { sendExpiry(send, t.DefaultCertificate()) }),
+		gauge("haproxy_exporter_server_threshold", "Number of servers, and the number above which none is listed.",
+			func(t tableSums, send send) {
+				send(float64(t.servers), "current")
+				send(float64(t.limit), "limit")
+			}, "type"),
 	}
 }
 
-// expiry sends the end of the validity of a certificate, nothing without one.
-func expiry(out chan<- prometheus.Metric, m metric, c *tls.Certificate, labels ...string) {
+// sendExpiry sends the end of the validity of a certificate, nothing without one.
+func sendExpiry(send send, c *tls.Certificate, labels ...string) {
 	if c != nil && c.Leaf != nil {
-		m.to(out, float64(c.Leaf.NotAfter.Unix()), labels...)
+		send(float64(c.Leaf.NotAfter.Unix()), labels...)
 	}
+}
+
+// backend is a route, with what the HAProxy router calls a backend of its termination.
+type backend struct {
+	*routing.Route
+
+	word string
+}
+
+// value sends a series with the labels of every backend.
+func (b backend) value(send send, v float64) { send(v, b.word, b.Namespace(), b.Name()) }
+
+// queue is that of the pool, false if nothing can wait in it.
+func (b backend) queue() (balancer.QueueStats, bool) {
+	if b.Pool().Limit() == 0 {
+		return balancer.QueueStats{}, false
+	}
+	return b.Pool().Queue(), true
 }
 
 // codes are the labels of the classes that routing.Stats counts.
 var codes = [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-func (c *collector) collectRoute(out chan<- prometheus.Metric, r *routing.Route) {
-	stats := r.Stats()
-	backend, namespace, name := backendLabel(r.Termination()), r.Namespace(), r.Name()
-	up := 0.0
-	if r.Pool().Usable() {
-		up = 1
+func routeFamilies() families[backend] {
+	of := []string{"backend", "namespace", "route"}
+	return append(families[backend]{
+		gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.",
+			func(b backend, send send) { sendExpiry(send, b.Certificate(), b.Namespace(), b.Name()) }, "namespace", "route"),
+		counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.",
+			func(b backend, send send) { send(float64(b.Stats().Errors.Load()), b.Namespace(), b.Name()) }, "namespace", "route"),
+		gauge("haproxy_backend_connections_total", "Requests of a route.",
+			func(b backend, send send) { b.value(send, float64(b.Stats().Requests())) }, of...),
+		gauge("haproxy_backend_current_sessions", "Requests of a route being served.",
+			func(b backend, send send) { b.value(send, float64(b.Pool().InFlight())) }, of...),
+		gauge("haproxy_backend_bytes_in_total", "Bytes from clients of a route.",
+			func(b backend, send send) { b.value(send, float64(b.Stats().BytesIn.Load())) }, of...),
+		gauge("haproxy_backend_bytes_out_total", "Bytes to clients of a route.",
+			func(b backend, send send) { b.value(send, float64(b.Stats().BytesOut.Load())) }, of...),
+		gauge("haproxy_backend_http_responses_total", "Answers of a route by class of the status.",
+			func(b backend, send send) {
+				for class, code := range codes {
+					send(float64(b.Stats().Status[class].Load()), b.word, b.Namespace(), b.Name(), code)
+				}
+			}, append(of[:3:3], "code")...),
+		gauge("haproxy_backend_up", "Whether the route has a server.",
+			func(b backend, send send) { b.value(send, flag(b.Pool().Usable())) }, of...),
+	}, queueFamilies("backend", backend.queue, backend.value, of)...)
+}
+
+// queueFamilies are those of what waits for servers that may have no more requests.
+func queueFamilies[S any](of string, queue func(S) (balancer.QueueStats, bool), value func(S, send, float64), labels []string) families[S] {
+	each := func(read func(balancer.QueueStats) float64) func(S, send) {
+		return func(s S, send send) {
+			if q, ok := queue(s); ok {
+				value(s, send, read(q))
+			}
+		}
 	}
-	expiry(out, c.m.certificateExpiry, r.Certificate(), namespace, name)
-	c.m.routeErrors.to(out, float64(stats.Errors.Load()), namespace, name)
-	c.m.backConnections.to(out, float64(stats.Requests()), backend, namespace, name)
-	c.m.backSessions.to(out, float64(r.Pool().InFlight()), backend, namespace, name)
-	c.m.backBytesIn.to(out, float64(stats.BytesIn.Load()), backend, namespace, name)
-	c.m.backBytesOut.to(out, float64(stats.BytesOut.Load()), backend, namespace, name)
-	c.m.backUp.to(out, up, backend, namespace, name)
-	if r.Pool().Limit() > 0 {
-		c.m.backQueue.to(out, r.Pool().Queue(), backend, namespace, name)
-	}
-	for class, code := range codes {
-		c.m.backResponses.to(out, float64(stats.Status[class].Load()), backend, namespace, name, code)
+	return families[S]{
+		gauge("haproxy_"+of+"_current_queue", "Requests that wait for a server.",
+			each(func(q balancer.QueueStats) float64 { return float64(q.Length) }), labels...),
+		gauge("haproxy_"+of+"_max_queue", "Most requests that waited at a time.",
+			each(func(q balancer.QueueStats) float64 { return float64(q.Most) }), labels...),
+		gauge("haproxy_"+of+"_http_average_queue_latency_milliseconds", "Mean time in the queue of the last requests.",
+			each(func(q balancer.QueueStats) float64 { return float64(q.Delay) / float64(time.Millisecond) }), labels...),
 	}
 }
 
@@ -90,49 +132,75 @@ type serverKey struct{ server, pod, service string }
 
 // serverSum is what the series of one serverKey say.
 type serverSum struct {
-	up                                   float64 // 1 if any of them may be chosen
+	serverKey
+
+	route                                *routing.Route
+	up                                   bool // any of them may be chosen
 	requests, inFlight, failures, weight float64
-	queue                                balancer.QueueStats
+	limited                              bool // requests can wait for it
+	waiting                              balancer.QueueStats
 }
 
-// to sends the series of a queue.
-func (m *queueMetrics) to(out chan<- prometheus.Metric, q balancer.QueueStats, labels ...string) {
-	m.length.to(out, float64(q.Length), labels...)
-	m.most.to(out, float64(q.Most), labels...)
-	m.delay.to(out, float64(q.Delay)/float64(time.Millisecond), labels...)
+func (s *serverSum) value(send send, v float64) {
+	send(v, s.server, s.route.Namespace(), s.route.Name(), s.pod, s.service)
 }
 
-func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Route, servers []*balancer.Server) {
-	sums := make(map[serverKey]serverSum, len(servers))
-	limited := r.Pool().Limit() > 0
+func (s *serverSum) queue() (balancer.QueueStats, bool) { return s.waiting, s.limited }
+
+func serverFamilies() families[*serverSum] {
+	of := []string{"server", "namespace", "route", "pod", "service"}
+	return append(families[*serverSum]{
+		gauge("haproxy_server_connections_total", "Requests sent to a server.", func(s *serverSum, send send) { s.value(send, s.requests) }, of...),
+		gauge("haproxy_server_current_sessions", "Requests a server is working on.", func(s *serverSum, send send) { s.value(send, s.inFlight) }, of...),
+		gauge("haproxy_server_connection_errors_total", "Attempts that failed at a server.", func(s *serverSum, send send) { s.value(send, s.failures) }, of...),
+		gauge("haproxy_server_weight", "Weight of a server.", func(s *serverSum, send send) { s.value(send, s.weight) }, of...),
+		gauge("haproxy_server_up", "Whether a server may be chosen: 0 if it is down or ejected.", func(s *serverSum, send send) { s.value(send, flag(s.up)) }, of...),
+	}, queueFamilies("server", (*serverSum).queue, (*serverSum).value, of)...)
+}
+
+// collectTable walks the published table once for the routes and, below the
+// threshold, their servers.
+func (c *collector) collectTable(out chan<- prometheus.Metric) {
+	sums := tableSums{Table: c.cfg.Table(), limit: c.cfg.ServerThreshold}
+	for r := range sums.Routes {
+		if t := int(r.Termination()); t < len(sums.routes) {
+			sums.routes[t]++
+		}
+		sums.servers += r.Pool().Len()
+	}
+	c.table.collect(out, sums)
+	for r := range sums.Routes {
+		c.route.collect(out, backend{r, backendLabel(r.Termination())})
+		if sums.servers <= sums.limit {
+			c.collectServers(out, r)
+		}
+	}
+}
+
+func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Route) {
+	servers := r.Pool().Servers()
+	sums := make(map[serverKey]*serverSum, len(servers))
 	for _, s := range servers {
 		addr := s.Endpoint().Addr()
 		key := serverKey{addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port())), s.Pod(), s.Service()}
 		sum := sums[key]
+		if sum == nil {
+			sum = &serverSum{serverKey: key, route: r, limited: r.Pool().Limit() > 0}
+			sums[key] = sum
+		}
 		sum.requests += float64(s.Requests())
 		sum.inFlight += float64(s.InFlight())
 		sum.failures += float64(s.Failures())
 		sum.weight += float64(s.Weight())
-		if limited {
+		sum.up = sum.up || s.Usable()
+		if sum.limited {
 			q := r.Pool().ServerQueue(s)
-			sum.queue.Length += q.Length
-			sum.queue.Most = max(sum.queue.Most, q.Most)
-			sum.queue.Delay = max(sum.queue.Delay, q.Delay)
+			sum.waiting.Length += q.Length
+			sum.waiting.Most = max(sum.waiting.Most, q.Most)
+			sum.waiting.Delay = max(sum.waiting.Delay, q.Delay)
 		}
-		if s.Usable() {
-			sum.up = 1
-		}
-		sums[key] = sum
 	}
-	for key, sum := range sums {
-		labels := []string{key.server, r.Namespace(), r.Name(), key.pod, key.service}
-		c.m.serverConnections.to(out, sum.requests, labels...)
-		c.m.serverSessions.to(out, sum.inFlight, labels...)
-		c.m.serverErrors.to(out, sum.failures, labels...)
-		c.m.serverWeight.to(out, sum.weight, labels...)
-		c.m.serverState.to(out, sum.up, labels...)
-		if limited {
-			c.m.serverQueue.to(out, sum.queue, labels...)
-		}
+	for _, sum := range sums {
+		c.server.collect(out, sum)
 	}
 }
