@@ -11,7 +11,9 @@ IDLE     ?= 50ms
 SOAK     ?= 10m
 # What make image makes.
 IMAGE    ?= localhost/turnout
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The nearest tag; before there is one, the number of commits and the last of them.
+VERSION  ?= $(shell git describe --tags --dirty 2>/dev/null || \
+	(n=$$(git rev-list --count HEAD) && echo "v0.0.0-dev.$$n-g$$(git describe --always --dirty)") 2>/dev/null || echo unknown)
 ARCH     ?= $(shell $(GO) env GOARCH)
 BUILDER  ?= $(shell command -v buildah || command -v podman)
 # The version the rules in .golangci.yml were written for.
@@ -22,10 +24,10 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/turnout
-	$(GO) build -o bin/turnout ./cmd/turnout
+	$(GO) build -ldflags '-X main.release=$(VERSION)' -o bin/turnout ./cmd/turnout
 
 build-openssl: ## build bin/turnout-openssl, which signs with the system's libcrypto (needs a C compiler and libssl-dev)
-	CGO_ENABLED=1 $(GO) build -tags openssl -o bin/turnout-openssl ./cmd/turnout
+	CGO_ENABLED=1 $(GO) build -tags openssl -ldflags '-X main.release=$(VERSION)' -o bin/turnout-openssl ./cmd/turnout
 
 test-openssl: ## tests of what the tag openssl changes (needs a C compiler and libssl-dev)
 	$(GO) vet -tags openssl ./internal/opensslkey ./routing ./tlsmux

@@ -46,8 +46,8 @@ unset one. TIME is a whole number with us, ms, s, m, h or d.
 	}
 }
 
-// release is the version that the build of the image gives with the linker's -X
-// main.release; empty otherwise.
+// release is the version that the makefile gives with the linker's -X main.release,
+// as git describe names it; empty when go build was run without it.
 var release = ""
 
 // version names the build: release, or module version and the revision it was built

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAttacksAreTested: the tests that docs/http2.md names for each attack exist.
+// TestAttacksAreTested: the tests that docs/lab/http2.md names for each attack exist.
 func TestAttacksAreTested(t *testing.T) {
 	tests := map[string]bool{}
 	for _, f := range theModule(t).files {
@@ -21,7 +21,7 @@ func TestAttacksAreTested(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "http2.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "lab", "http2.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ var (
 	namedTest = regexp.MustCompile(`([a-z0-9/]+): ((?:Test|Fuzz)[A-Za-z0-9]+)`)
 )
 
-// TestAttacksAreDocumented compares docs/attacks.md with the conversations and tests there are.
+// TestAttacksAreDocumented compares docs/lab/attacks.md with the conversations and tests there are.
 func TestAttacksAreDocumented(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "attacks.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "lab", "attacks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestAttacksAreDocumented(t *testing.T) {
 		}
 	}
 	for name := range left {
-		t.Errorf("%s is in no row of docs/attacks.md", name)
+		t.Errorf("%s is in no row of docs/lab/attacks.md", name)
 	}
 	if known < 20 || len(named) < 20 {
 		t.Errorf("%d conversations, %d of them named", known, len(named))
