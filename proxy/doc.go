@@ -11,7 +11,7 @@
 //		                        Queue ◄─┐ all servers are full
 //		                   called │     │
 //		            Request       ▼     │    Acquire gave none             UpstreamReady
-//		  Head ───────────────► Assign ─────────────────────────► Connect ────────────────┐
+//		  Free ───────────────► Choose ─────────────────────────► Connect ────────────────┐
 //		                          │ Acquire gave a pooled one        │ UpstreamFault       │
 //		                          └───────────────┐                  │ (another endpoint)  │
 //		                                          ▼                  ▼                     │
@@ -28,19 +28,22 @@
 //	    come next (admit): who is refused gets no answer.
 //	 3. requestPolicy strips what the outside may not say, ends hop-by-hop fields, adds
 //	    the forwarded fields and takes the sticky cookie out.
-//	 4. attempt picks an endpoint (a lease), or waits in the queue of the pool until one
-//	    may have another request, and acquires an upstream; send hands it the
-//	    head. UpstreamFault classifies: nothing sent → another endpoint; a pooled
+//	 4. choose picks an endpoint (a lease), or waits in the queue of the pool until one
+//	    may have another request; connect acquires an upstream; send hands it the
+//	    head. retry classifies faults: nothing sent → another endpoint; a pooled
 //	    connection that died → the same endpoint on a fresh one, if the method may be
 //	    replayed; anything else is answered 502, 503 or 504.
 //	 5. ResponseHead strips, adds HSTS and the sticky cookie, and relays. Bodies flow both
 //	    ways at once; a side whose output is congested pauses the other side's input.
-//	 6. account is the one exit: lease, counters, access log.
+//	 6. finish is the one exit: lease, counters, access log.
 //
 // One timer watches an exchange. When it fires, the state says who is waited for:
 // the client (Timeouts.Client), the endpoint (the route's server timeout) or a place
 // at one (Timeouts.Connect).
 //
-// Upgrades leave as a tunnel: see Tunneler. Passthrough connections never become an
-// exchange; Relay chooses their endpoint and accounts for them.
+// Every event comes in by attempts.enter (events.go), which has the table of the events that mean something in each state, and
+// notes what is at work: should it panic, Worker.Interrupted gives up that exchange and no other.
+//
+// Upgrades leave as a tunnel: see Tunneler. Passthrough connections never become an exchange but a Relay. Both are attempts: what
+// chooses a server, waits for one, tries again within the budget, counts, logs and gives back is the same.
 package proxy

@@ -1,26 +1,10 @@
 package proxy
 
 import (
-	"time"
-
-	"turnout/balancer"
 	"turnout/internal/bound"
-	"turnout/internal/ratelimit"
 	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
-)
-
-type state uint8
-
-const (
-	stateHead    state = iota // waiting for the request head
-	stateQueue                // every endpoint that may be chosen has all the requests it may have
-	stateConnect              // an endpoint is chosen and being connected
-	stateSend                 // the request is on its way, no response head yet
-	stateBody                 // the response head is out
-	stateTunnel               // both connections belong to a tunnel
-	stateDone
 )
 
 // Exchange is one request and its answer. See the package comment for the states.
@@ -30,80 +14,53 @@ const (
 // Downstream.End, Downstream.Abort or an ending Head has been called, or when it
 // called DownstreamGone itself.
 type Exchange struct {
+	attempts
+
 	// Kept from one request to the next.
-	w       *Worker
-	client  Client // of the last one, until the next
-	timer   Timer
 	scratch field.Arena
 	local   local
-	record  Record         // what account fills for the log
+	rec     Record         // what account fills for the log
 	actions header.Message // what header actions work on
 
-	captured [][]byte         // for the log, in the order of Captures; nil without any
-	waiter   *balancer.Waiter // made at the first wait
+	captured [][]byte // for the log, in the order of Captures; nil without any
 
-	attemptState
+	exchangeState
 }
 
-// attemptState is what one request and its attempts leave behind; it is wiped when
-// the exchange is released.
-type attemptState struct {
-	down  Downstream
-	state state
+// exchangeState is what one request leaves behind; it is wiped when the exchange is released.
+type exchangeState struct {
+	down Downstream
 
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream
-	replayed  bool // an endpoint took the request and did not answer it
 	bodySent  bool // body bytes or trailers have been handed over that are not kept, or the answer has begun: no retry any more
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
 	held      bool // the request body waits for an endpoint
 	headOnly  bool // HEAD: no body whatever the response says
 	idemp     bool // the method may be replayed (RFC 9110 section 9.2.2)
-	tunnelled bool
-	leased    bool
-	shares    bool // counts in Stats.Open of the route
 	takesGzip bool // the client reads gzip and answers may be compressed
 	req       *Head
 	host      []byte
 
 	// The decision.
-	table    *routing.Table
-	route    *routing.Route
-	ticket   ratelimit.Ticket
-	lease    balancer.Lease
-	tried    [balancer.MaxExclude]*balancer.Server // could not be connected
-	refused  int                                   // how many of tried
-	up       Upstream
-	body     *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
-	gzip     *compressor // of the response body, nil = it goes out as it is
-	attempts int
+	table *routing.Table
+	up    Upstream
+	body  *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
+	gzip  *compressor // of the response body, nil = it goes out as it is
 
-	unprocessed int // attempts that an endpoint said it did not process
+	sent, got        int64  // ns of the loop's clock, -1 = not reached
+	lastUp, lastDown int64  // when either side last moved
+	taken            uint64 // bytes the congested side had taken when that was last looked at
 
 	// What is remembered for the log.
-	status            int
-	detail            string
-	began             time.Time
-	start, sent, got  int64  // ns of the loop's clock, -1 = not reached
-	lastUp, lastDown  int64  // when either side last moved
-	moved             uint64 // bytes the congested side had taken when that was last looked at
-	connectedAt       int64
-	queuedAt, queued  int64  // when the exchange went into the queue last, and how long it was there in all
-	bytesIn, bytesOut uint64 // of bodies
-	headIn, headOut   uint64
-	cookie            []byte // value of the sticky cookie, nil without one
-	inserted          bool   // the answer sets it
-	uniqueID          []byte
-
-	tunnel              *openTunnel
-	tunnelIn, tunnelOut uint64 // counted already
+	headIn, headOut uint64
+	cookie          []byte // value of the sticky cookie, nil without one
+	inserted        bool   // the answer sets it
+	uniqueID        []byte
 }
 
-// Request begins the exchange. end means that the request has no body. The answer
-// may be complete when Request returns.
-func (ex *Exchange) Request(h *Head, end bool) {
-	ex.w.current = ex
+func (ex *Exchange) request(h *Head, end bool) {
 	w := ex.w
 	ex.req, ex.reqEnd = h, end
 	ex.start = w.cfg.Clock.Now()
@@ -162,7 +119,8 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		return
 	}
 	ex.route = d.Route
-	if !ex.admit() {
+	if refused := ex.admit(true); refused != ReasonOK {
+		ex.breakOff(FaultRefused, refused) // without an answer
 		return
 	}
 	cookie, failed := ex.requestPolicy()
@@ -175,17 +133,16 @@ func (ex *Exchange) Request(h *Head, end bool) {
 		return
 	}
 	ex.cookie = cookie
-	if !ex.take() {
+	if !ex.share() {
+		ex.answer(503, ReasonRouteShare)
 		return
 	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
-	ex.attempt(cookie)
+	ex.choose(cookie)
 }
 
-// RequestData relays body bytes of the client, valid for the call only.
-func (ex *Exchange) RequestData(p []byte) {
-	ex.w.current = ex
-	if ex.up == nil || len(p) == 0 {
+func (ex *Exchange) requestData(p []byte) {
+	if len(p) == 0 {
 		return
 	}
 	if !ex.bodySent {
@@ -202,9 +159,7 @@ func (ex *Exchange) RequestData(p []byte) {
 	}
 }
 
-// RequestEnd tells that the request is complete.
-func (ex *Exchange) RequestEnd(trailers []Field) {
-	ex.w.current = ex
+func (ex *Exchange) requestEnd(trailers []Field) {
 	if ex.reqEnd {
 		return
 	}
@@ -218,9 +173,7 @@ func (ex *Exchange) RequestEnd(trailers []Field) {
 	}
 }
 
-// UpstreamDrained: the endpoint takes body bytes again.
-func (ex *Exchange) UpstreamDrained() {
-	ex.w.current = ex
+func (ex *Exchange) upstreamDrained() {
 	if ex.upFull {
 		ex.upFull = false
 		ex.lastUp = ex.w.cfg.Clock.Now()
@@ -228,9 +181,7 @@ func (ex *Exchange) UpstreamDrained() {
 	}
 }
 
-// DownstreamDrained: the client takes response bytes again.
-func (ex *Exchange) DownstreamDrained() {
-	ex.w.current = ex
+func (ex *Exchange) downstreamDrained() {
 	if ex.downFull {
 		ex.downFull = false
 		ex.lastDown = ex.w.cfg.Clock.Now()
@@ -241,23 +192,16 @@ func (ex *Exchange) DownstreamDrained() {
 	}
 }
 
-// ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none.
-func (ex *Exchange) ResponseInformational(h *Head) {
-	ex.w.current = ex
+func (ex *Exchange) responseInformational(h *Head) {
 	ex.lastUp = ex.w.cfg.Clock.Now()
-	if ex.state != stateSend || ex.req.Minor == 0 {
+	if ex.req.Minor == 0 {
 		return
 	}
 	ex.stripResponse(h)
 	ex.down.Informational(h)
 }
 
-// ResponseHead relays the final head; end means that no body follows.
-func (ex *Exchange) ResponseHead(h *Head, end bool) {
-	ex.w.current = ex
-	if ex.state != stateSend {
-		return
-	}
+func (ex *Exchange) responseHead(h *Head, end bool) {
 	ex.noRepeat()
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
@@ -300,10 +244,8 @@ func (ex *Exchange) ResponseHead(h *Head, end bool) {
 	ex.down.Head(h, false)
 }
 
-// ResponseData relays body bytes, valid for the call only.
-func (ex *Exchange) ResponseData(p []byte) {
-	ex.w.current = ex
-	if ex.state != stateBody || len(p) == 0 {
+func (ex *Exchange) responseData(p []byte) {
+	if len(p) == 0 {
 		return
 	}
 	now := ex.w.cfg.Clock.Now()
@@ -324,12 +266,7 @@ func (ex *Exchange) ResponseData(p []byte) {
 	}
 }
 
-// ResponseEnd completes the response.
-func (ex *Exchange) ResponseEnd(trailers []Field) {
-	ex.w.current = ex
-	if ex.state != stateBody {
-		return
-	}
+func (ex *Exchange) responseEnd(trailers []Field) {
 	up := ex.dropUpstream()
 	if ex.gzip != nil {
 		last := ex.gzip.end()
@@ -358,12 +295,7 @@ func (ex *Exchange) dropUpstream() (unfinished Upstream) {
 	return up
 }
 
-// DownstreamGone tells that the client broke off; the exchange ends here.
-func (ex *Exchange) DownstreamGone(f Fault) {
-	ex.w.current = ex
-	if ex.state == stateDone || ex.state == stateTunnel {
-		return
-	}
+func (ex *Exchange) downstreamGone(f Fault) {
 	ex.abandon()
 	reason := ReasonClientGone
 	switch f {
@@ -378,12 +310,11 @@ func (ex *Exchange) DownstreamGone(f Fault) {
 	ex.w.release(ex)
 }
 
-// abandon gives up whatever runs towards the endpoint.
+// abandon implements party.
 func (ex *Exchange) abandon() {
 	switch ex.state {
 	case stateQueue:
-		ex.queued += ex.w.cfg.Clock.Now() - ex.queuedAt
-		ex.waiter.Leave()
+		ex.leaveQueue(ex.w.cfg.Clock.Now())
 	case stateConnect:
 		ex.w.cfg.Upstreams.Cancel(ex)
 	}
@@ -399,7 +330,7 @@ func (ex *Exchange) Uploads() bool { return !ex.reqEnd || ex.body != nil }
 // Upgrades says that the request asks for another protocol, which only HTTP/1.1 can carry.
 func (ex *Exchange) Upgrades() bool { return ex.req.Upgrade != nil }
 
-// breakOff ends a response whose head is out: the client must see that it is not whole.
+// breakOff ends the exchange without an answer, or within one whose head is out: the client must see that it is not whole.
 func (ex *Exchange) breakOff(f Fault, r Reason) {
 	ex.abandon()
 	ex.account(r)

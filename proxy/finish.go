@@ -8,31 +8,43 @@ import (
 	"turnout/routing"
 )
 
-// account is the one exit of every exchange: the lease goes back, the counters
-// move, the access log gets its line.
-func (ex *Exchange) account(reason Reason) {
-	ex.state = stateDone
-	w := ex.w
-	if !ex.client.Own {
-		w.count(reason, ex.bytesIn, ex.bytesOut)
+// finish is the one end of every exchange and relay: it is counted and logged, and what it held is given back.
+func (a *attempts) finish(reason Reason) {
+	a.state, a.over = stateDone, true
+	if !a.client.Own {
+		a.w.count(reason, a.bytesIn, a.bytesOut)
 	}
-	if ex.route != nil {
-		ex.route.Stats().Add(ex.status, ex.bytesIn, ex.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
+	if a.route != nil {
+		a.route.Stats().Add(a.status, a.bytesIn, a.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
 	}
-	if w.cfg.AccessLog != nil && reason != ReasonMonitor {
-		ex.log(reason)
+	if a.w.cfg.AccessLog != nil && reason != ReasonMonitor {
+		a.self.log(reason)
 	}
-	ex.noRepeat()
-	ex.ticket.Leave()
-	ex.giveBack()
-	if ex.gzip != nil {
-		w.freeCompressor(ex.gzip)
-		ex.gzip = nil
+	a.giveBack()
+}
+
+// giveBack gives back what others share with it. It may be called again.
+func (a *attempts) giveBack() {
+	a.w.tunnels.leave(a.opened)
+	a.ticket.Leave()
+	if a.shares {
+		a.shares = false
+		a.route.Stats().Open.Add(-1)
 	}
-	if ex.leased {
-		ex.leased = false
-		ex.lease.Release()
+	if a.waiter != nil {
+		a.waiter.Leave()
 	}
+	if a.leased {
+		a.leased = false
+		a.lease.Release()
+	}
+}
+
+// moved counts bytes of a tunnel from and to the client while it lasts, which may be days.
+func (a *attempts) moved(in, out uint64) {
+	a.passed.in += in
+	a.passed.out += out
+	a.w.moved(a.route, in, out)
 }
 
 // count counts what a client asked for and what came of it.
@@ -46,32 +58,55 @@ func (w *Worker) count(reason Reason, in, out uint64) {
 	}
 }
 
-func (ex *Exchange) log(reason Reason) {
-	now := ex.w.cfg.Clock.Now()
-	rec := &ex.record // a local one would be allocated: the log is behind an interface
+// account is finish for an exchange.
+func (ex *Exchange) account(reason Reason) {
+	ex.letGo()
+	ex.finish(reason)
+}
+
+// letGo gives back what of the worker only exchanges use.
+func (ex *Exchange) letGo() {
+	ex.noRepeat()
+	if ex.gzip != nil {
+		ex.w.freeCompressor(ex.gzip)
+		ex.gzip = nil
+	}
+}
+
+// record fills in what is known of both kinds.
+func (a *attempts) record(rec *Record, reason Reason) {
 	*rec = Record{
-		Start: ex.began, Host: ex.host, Status: ex.status, Reason: reason, Detail: ex.detail,
-		BytesIn: ex.bytesIn + ex.tunnelIn, BytesOut: ex.bytesOut + ex.tunnelOut, Retries: max(ex.attempts-1, 0),
-		Queue: time.Duration(ex.queued), Connect: span(ex.start+ex.queued, ex.connectedAt), Response: span(ex.sent, ex.got), Total: time.Duration(now - ex.start),
-		Tunnel: ex.tunnelled, Captures: ex.w.cfg.Captures, Captured: ex.captured,
-		Inserted: ex.inserted, HeadIn: ex.headIn, HeadOut: ex.headOut, UniqueID: ex.uniqueID,
+		Start: a.began, Status: a.status, Reason: reason, Detail: a.detail,
+		BytesIn: a.bytesIn + a.passed.in, BytesOut: a.bytesOut + a.passed.out, Retries: max(a.made-1, 0),
+		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
+		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled,
 	}
-	rec.from(&ex.client)
-	if ex.req != nil {
-		rec.Method, rec.Target, rec.Minor, rec.Spoken = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.Spoken
+	rec.from(&a.client)
+	if a.route != nil {
+		rec.of(a.route)
 	}
-	if ex.route != nil {
-		rec.of(ex.route)
-		rec.Sticky = ex.sticky()
-	}
-	if ex.attempts > 0 {
-		s := ex.lease.Server()
-		if s == nil && ex.refused > 0 {
-			s = ex.tried[ex.refused-1] // the last one, and no other was there
+	if a.made > 0 {
+		s := a.lease.Server()
+		if s == nil && a.refused > 0 {
+			s = a.tried[a.refused-1] // the last one, and no other was there
 		}
 		if s != nil {
 			rec.Via, rec.Server, rec.Endpoint = s, s.ID(), s.Endpoint().Addr()
 		}
+	}
+}
+
+// log implements party.
+func (ex *Exchange) log(reason Reason) {
+	rec := &ex.rec // a local one would be allocated: the log is behind an interface
+	ex.record(rec, reason)
+	rec.Host, rec.Response, rec.Captures, rec.Captured = ex.host, span(ex.sent, ex.got), ex.w.cfg.Captures, ex.captured
+	rec.Inserted, rec.HeadIn, rec.HeadOut, rec.UniqueID = ex.inserted, ex.headIn, ex.headOut, ex.uniqueID
+	if ex.req != nil {
+		rec.Method, rec.Target, rec.Minor, rec.Spoken = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.Spoken
+	}
+	if ex.route != nil {
+		rec.Sticky = ex.sticky()
 	}
 	ex.w.cfg.AccessLog.Log(rec)
 }

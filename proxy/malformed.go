@@ -1,12 +1,6 @@
 package proxy
 
-// RequestMalformed tells that the request's body broke the grammar of its protocol:
-// where it ends is unknown. What went to the endpoint is given up. The client is
-// answered 400 if its answer has not begun, else that is broken off; its connection
-// ends either way. status is 400, or another one for a limit; detail is what
-// Record.Detail says.
-func (ex *Exchange) RequestMalformed(status int, detail string) {
-	ex.w.current = ex
+func (ex *Exchange) requestMalformed(status int, detail string) {
 	ex.detail = detail
 	if ex.state == stateBody {
 		ex.breakOff(FaultMalformed, rejection(status))

@@ -11,7 +11,7 @@ type Progress interface {
 // noteProgress remembers how far a side is that has just become congested.
 func (ex *Exchange) noteProgress(side any) {
 	if p, ok := side.(Progress); ok {
-		ex.moved, _ = p.Progress()
+		ex.taken, _ = p.Progress()
 	}
 }
 
@@ -30,10 +30,10 @@ func (ex *Exchange) progressed(waitClient bool) bool {
 		return false
 	}
 	moved, left := p.Progress()
-	if left == 0 || moved == ex.moved {
+	if left == 0 || moved == ex.taken {
 		return false
 	}
-	ex.moved = moved
+	ex.taken = moved
 	return true
 }
 

@@ -6,83 +6,71 @@ import (
 	"turnout/balancer"
 )
 
-// place is the exchange's place in the queue of a pool.
-func (ex *Exchange) place() *balancer.Waiter {
-	if ex.waiter == nil {
-		called := ex.called
-		post := ex.w.cfg.Clock.Post
-		ex.waiter = &balancer.Waiter{Ready: func() { post(called) }}
+// place is its place in the queue of a pool.
+func (a *attempts) place() *balancer.Waiter {
+	if a.waiter == nil {
+		post, called := a.w.cfg.Clock.Post, a.called
+		a.waiter = &balancer.Waiter{Ready: func() { post(called) }}
+		if a.timer == nil {
+			a.timer = a.w.cfg.Clock.NewTimer(a.expired)
+		}
 	}
-	return ex.waiter
+	return a.waiter
 }
 
-// wait goes on after a choice that gave no server: in the queue, or with an answer.
-func (ex *Exchange) wait() {
-	if !ex.waiter.Waiting() {
-		ex.unserved()
-		return
+// called is posted by the pool when it frees a server for the waiter, and may come late: when the exchange, or another one in its
+// memory, has left the queue it means nothing.
+func (a *attempts) called() {
+	was, heeded := a.enter(eventCalled)
+	if heeded {
+		a.look()
 	}
-	ex.state, ex.queuedAt = stateQueue, ex.w.cfg.Clock.Now()
-	ex.hold()
-	ex.timer.Reset(ex.w.cfg.Timeouts.Connect)
+	a.w.leave(was)
 }
 
-// unserved answers a request that no server is there for.
-func (ex *Exchange) unserved() {
-	if ex.refused > 0 {
-		ex.answer(503, ex.unreached())
-		return
+// expired is the timer of a Relay: it is for the queue alone.
+func (a *attempts) expired() {
+	was, heeded := a.enter(eventTimer)
+	if heeded {
+		a.stillWaiting()
 	}
-	ex.answer(503, ReasonNoEndpoint)
+	a.w.leave(was)
 }
 
-// called is posted by whoever frees a server for the waiter, and may come late: when
-// the exchange, or another one in its memory, has left the queue it means nothing.
-func (ex *Exchange) called() {
-	ex.w.current = ex
-	if ex.state != stateQueue {
-		return
+// look finds out what came of the wait.
+func (a *attempts) look() {
+	now := a.w.cfg.Clock.Now()
+	lease, ok := a.waiter.Take(now)
+	if !ok && a.waiter.Waiting() {
+		return // it was called at an earlier time in the queue
 	}
-	now := ex.w.cfg.Clock.Now()
-	lease, ok := ex.waiter.Take(now)
-	if !ok && ex.waiter.Waiting() {
-		return // of an earlier time in the queue
-	}
-	ex.queued += now - ex.queuedAt
-	ex.lastUp, ex.lastDown = now, now
-	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, ex.w.cfg.Timeouts.Client))
+	a.leaveQueue(now)
 	if !ok {
-		ex.state = stateHead
-		ex.unserved()
+		a.self.unserved(a.unreached())
 		return
 	}
-	ex.lease, ex.leased = lease, true
-	ex.connect(false)
+	a.self.dequeue(now)
+	a.use(lease)
 }
 
-// stillWaiting looks, when the timer fires, whether the exchange has waited for as long
-// as it may.
-func (ex *Exchange) stillWaiting() {
-	if ex.called(); ex.state != stateQueue { // a server is free, and the news of it on its way
+// stillWaiting looks, when the timer fires, whether it has waited for as long as it may.
+func (a *attempts) stillWaiting() {
+	if a.look(); a.state != stateQueue { // a server is free, and the news of it on its way
 		return
 	}
-	waited := ex.w.cfg.Clock.Now() - ex.queuedAt
-	if left := ex.w.cfg.Timeouts.Connect - time.Duration(waited); left > 0 {
-		ex.timer.Reset(left)
+	now := a.w.cfg.Clock.Now()
+	if left := a.w.cfg.Timeouts.Connect - time.Duration(now-a.queuedAt); left > 0 {
+		a.timer.Reset(left)
 		return
 	}
-	ex.waiter.Leave()
-	ex.queued += waited
-	ex.answer(503, ReasonQueueTimeout)
+	a.leaveQueue(now)
+	a.self.unserved(ReasonQueueTimeout)
 }
 
-// DownstreamEnded tells that the client ended its sending after the whole request: it
-// may wait for the answer, or be gone. True: the exchange was given up, because no
-// endpoint has seen the request and Config.AbortOnClose says so.
-func (ex *Exchange) DownstreamEnded() bool {
-	if !ex.w.cfg.AbortOnClose || ex.state != stateQueue && ex.state != stateConnect {
-		return false
-	}
-	ex.DownstreamGone(FaultReset)
-	return true
+// leaveQueue ends the wait, whatever came of it.
+func (a *attempts) leaveQueue(now int64) {
+	a.waiter.Leave()
+	a.timer.Stop()
+	a.queued += now - a.queuedAt
+	a.state = stateChoose
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Record is what one finished exchange tells the access log. It is handed over
-// once, by the single exit of the pipeline (Exchange.finish).
+// once, by the single exit of the pipeline (attempts.finish).
 //
 // The byte slices are views into the exchange's own memory: they are valid for
 // the call only, and a log that keeps them copies them. Durations are -1 when the

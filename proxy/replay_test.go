@@ -15,13 +15,13 @@ func TestKeptBodiesAllocateNothing(t *testing.T) {
 	w := &Worker{}
 	var all []*Exchange
 	for range 50 {
-		all = append(all, &Exchange{w: w})
+		all = append(all, &Exchange{attempts: attempts{w: w}})
 	}
 	head := &Head{ContentLength: -1}
 	p := []byte(strings.Repeat("x", 1500))
 	once := func() {
 		for i, ex := range all {
-			ex.attemptState = attemptState{up: refuser{}, state: stateSend, req: head}
+			ex.exchangeState = exchangeState{up: refuser{}, req: head}
 			for range 1 + i%20 { // up to 30,000 bytes: some grow twice
 				ex.keep(p)
 			}

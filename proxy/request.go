@@ -23,7 +23,7 @@ import (
 // It returns the sticky cookie's value, nil without one, and why the exchange cannot go on, ReasonOK if it can:
 // ReasonRewrite when the request would have grown too large, ReasonLoop when it has been here too often, ReasonInternal after a panic.
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
-	defer ex.contain(&failed)
+	defer ex.recoverRules(&failed)
 	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)

@@ -37,7 +37,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 // the pod or a route says can touch the router's own cookie; one of its name by anybody else is removed. It returns why the answer
 // cannot be used, ReasonOK if it can, as requestPolicy does.
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
-	defer ex.contain(&failed)
+	defer ex.recoverRules(&failed)
 	pol, cfg := ex.route.Policy(), &ex.w.cfg
 	if cfg.AccessLog != nil {
 		ex.headOut = answerHeadSize(h)

@@ -78,11 +78,11 @@ type Clock interface {
 	Now() int64
 	// Wall is the time of day, for logs.
 	Wall() time.Time
-	// NewTimer makes a stopped timer that calls fn on the loop. If fn panics, whoever contains that
-	// calls Worker.Interrupted, and ends the connections that fn may have written to.
+	// NewTimer makes a stopped timer that calls fn on the loop. If fn panics, the loop recovers that, has
+	// Worker.Interrupted called, and ends the connections that fn may have written to.
 	NewTimer(fn func()) Timer
 	// Post calls fn on the loop, soon. Any goroutine may call it. False: the loop has
-	// ended, and fn is not called. A panic of fn is contained as that of a timer.
+	// ended, and fn is not called. A panic of fn is recovered as that of a timer.
 	Post(fn func()) bool
 }
 

@@ -42,13 +42,8 @@ func (t Timeouts) Validate() error {
 	return nil
 }
 
-// expire is the one timer of an exchange. Who is waited for decides what it means. It
-// is not stopped when an exchange ends: moving it on for the next one costs less.
-func (ex *Exchange) expire() {
-	ex.w.current = ex
-	if ex.down == nil || ex.state == stateTunnel {
-		return
-	}
+// timeout looks who is waited for, and what that means.
+func (ex *Exchange) timeout() {
 	if ex.state == stateQueue {
 		ex.stillWaiting()
 		return

@@ -119,7 +119,6 @@ const tunnelsPerIteration = 64
 
 // expire ends tunnels of routes that were gone for long enough.
 func (t *tunnels) expire() {
-	t.w.current = nil
 	now, left := t.w.cfg.Clock.Now(), tunnelsPerIteration
 	for _, g := range t.groups {
 		if !g.gone || now-g.since < int64(t.w.cfg.CloseTunnels) {

@@ -22,30 +22,31 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	}
 	ex.status = h.Status
 	up := ex.up
-	ex.up, ex.state, ex.tunnelled = nil, stateTunnel, true
-	add(&ex.w.counts.tunnels, 1)
-	moved := func(in, out uint64) {
-		ex.tunnelIn, ex.tunnelOut = ex.tunnelIn+in, ex.tunnelOut+out
-		ex.w.moved(ex.route, in, out)
-	}
-	ended := func() {
-		ex.w.tunnels.leave(ex.tunnel)
-		if ex.state != stateTunnel { // it was given up, see Interrupted
-			return
-		}
-		ex.account(ReasonTunnelClosed)
-		ex.w.release(ex)
-	}
+	ex.up = nil
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()
-	end := t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, moved, ended)
-	if end == nil {
+	joined := ex.join(func() (end func()) {
+		return t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ex.moved, ex.tunnelEnded)
+	})
+	if !joined {
 		up.Abort()
-		ex.state, ex.tunnelled = stateSend, false
 		ex.answer(502, ReasonUpstreamHead)
-		return
 	}
-	ex.tunnel = ex.w.tunnels.enter(ex.route, end)
+}
+
+// join makes it a tunnel, which tunnel begins and the function it returns ends at once. False: tunnel returned nil.
+func (a *attempts) join(tunnel func() (end func())) bool {
+	a.state, a.tunnelled = stateTunnel, true
+	end := tunnel()
+	if end == nil {
+		a.state, a.tunnelled = stateSend, false
+		return false
+	}
+	add(&a.w.counts.tunnels, 1)
+	if a.state == stateTunnel { // it may have ended
+		a.opened = a.w.tunnels.enter(a.route, end)
+	}
+	return true
 }
 
 // extended says that the upgrade is an extended CONNECT of HTTP/2 (RFC 8441): the client takes every 2xx for the tunnel it

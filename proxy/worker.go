@@ -72,7 +72,7 @@ type Worker struct {
 	cfg      Config
 	free     spare.List[Exchange]
 	large    spare.List[field.Block] // memory of exchanges that need much
-	current  *Exchange               // the one whose event came last; maybe a free one
+	current  *attempts               // at work now, nil = none; see attempts.enter
 	rng      rand.PCG
 	draining bool
 	counts   counters
@@ -136,19 +136,21 @@ func (w *Worker) Drain() { w.draining = true }
 func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 	ex := w.free.Get()
 	if ex == nil {
-		ex = &Exchange{w: w, scratch: field.Arena{Large: &w.large}}
+		ex = &Exchange{scratch: field.Arena{Large: &w.large}}
+		ex.w, ex.self = w, ex
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
 		if w.cfg.Captures != nil {
 			ex.captured = make([][]byte, w.cfg.Captures.count())
 		}
 	}
-	ex.down, ex.client, ex.state = down, *client, stateHead
+	ex.down, ex.client, ex.state = down, *client, stateChoose
 	return ex
 }
 
 func (w *Worker) release(ex *Exchange) {
 	ex.scratch.Reset()
-	ex.attemptState = attemptState{}
+	ex.attemptsState = attemptsState{}
+	ex.exchangeState = exchangeState{}
 	w.free.Put(ex)
 }
 
@@ -192,7 +194,7 @@ type Totals struct {
 	Handshakes      uint64    // TLS handshakes completed with clients
 	HandshakeErrors uint64
 	HeaderErrors    uint64 // connections closed for want of a PROXY header
-	Panics          uint64 // that were contained
+	Panics          uint64 // that were recovered
 }
 
 // Totals adds the worker's counts to t. Safe from any goroutine.

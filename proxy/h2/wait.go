@@ -74,7 +74,7 @@ func (p *pool) serve() {
 // hand gives out the streams there are.
 func (p *pool) hand() {
 	p.serving = true
-	defer func() { p.serving = false }() // a panic is contained elsewhere
+	defer func() { p.serving = false }() // a panic is recovered elsewhere
 	var none [2]bool                     // for requests without and with a body: no connection will do, whatever its serial
 	for w := p.first; w != nil && !(none[0] && none[1]); {
 		var cc *clientConn

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"errors"
 
+	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/proxy"
 	"turnout/routing"
@@ -18,59 +19,48 @@ type Passthrough struct {
 // Accept takes a client connection. What it has received so far stays unconsumed in
 // the connection: it is the first that the endpoint gets.
 func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName string) reactor.Handler {
-	client := proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: true}
-	w := &waiting{p: p, client: c, relay: p.Worker.Relay(r, client, serverName)}
+	w := &waiting{p: p, client: c}
+	w.relay = p.Worker.Relay(w, r, proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: true}, serverName)
 	if !w.relay.Admit() {
-		w.done = true
-		c.CloseNow(false)
 		return w
 	}
 	c.Establish()
 	c.PauseUntilFailure() // until the endpoint stands
-	w.try()
+	w.relay.Connect()
 	return w
 }
 
-// waiting is a client whose endpoint is being connected.
+// waiting is a client whose endpoint is being connected. It implements proxy.Through, and reactor.Handler for the client's
+// connection.
 type waiting struct {
 	p      *Passthrough
 	client *reactor.Conn
 	relay  *proxy.Relay
-	dialed *dialing
-	done   bool
+	dialed *reactor.Conn // that of the last Dial, nil before
 }
 
-// try connects the next endpoint, waits for one, or gives the client up.
-func (w *waiting) try() {
-	w.dialed = nil
-	e, wait := w.relay.Next(w.again)
-	if wait {
-		return
-	}
-	if e == nil {
-		w.giveUp()
-		return
-	}
-	w.dialed = &dialing{w: w}
-	w.dialed.c = w.p.Loop.Dial(e.Addr(), w.dialed, w.p.Worker.Timeouts().Connect)
+// Dial implements proxy.Through.
+func (w *waiting) Dial(e *balancer.Endpoint) {
+	w.dialed = w.p.Loop.Dial(e.Addr(), &dialing{w}, w.p.Worker.Timeouts().Connect)
 }
 
-// again is try, called by the loop.
-func (w *waiting) again() {
-	defer w.client.Contain()
-	w.try()
+// Join implements proxy.Through.
+func (w *waiting) Join() (end func()) {
+	r, limits := w.relay, w.p.Worker.Timeouts()
+	return Join(w.client, w.dialed, Config{
+		Idle: r.Idle(), Opening: r.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Stall: limits.Client,
+		Cut: r.Cut, Moved: r.Moved, Done: r.Ended,
+	}).Close
 }
 
-// giveUp closes the client's connection: there is no endpoint for it.
-func (w *waiting) giveUp() {
-	w.finish(w.relay.Failure())
-	w.client.CloseNow(false)
-}
+// Close implements proxy.Through.
+func (w *waiting) Close() { w.client.CloseNow(false) }
 
-func (w *waiting) finish(r proxy.Reason) {
-	if !w.done {
-		w.done = true
-		w.relay.Done(r)
+// Reset implements proxy.Through.
+func (w *waiting) Reset() {
+	w.client.CloseNow(true)
+	if w.dialed != nil {
+		w.dialed.CloseNow(true)
 	}
 }
 
@@ -81,44 +71,24 @@ func (w *waiting) Connected(*reactor.Conn) {}
 func (w *waiting) Data(*reactor.Conn, []byte) int { return 0 }
 
 // EOF implements reactor.Handler.
-func (w *waiting) EOF(c *reactor.Conn) {}
+func (w *waiting) EOF(*reactor.Conn) {}
 
 // Drained implements reactor.Handler.
 func (w *waiting) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler: the client left before an endpoint stood.
 func (w *waiting) Closed(*reactor.Conn, error) {
-	if w.done {
-		return
-	}
-	w.finish(proxy.ReasonClientGone)
+	w.relay.Gone()
 	if w.dialed != nil {
-		w.dialed.c.CloseNow(false)
+		w.dialed.CloseNow(false)
 	}
 }
 
 // dialing is the connection to an endpoint until it stands.
-type dialing struct {
-	w *waiting
-	c *reactor.Conn
-}
+type dialing struct{ w *waiting }
 
 // Connected implements reactor.Handler.
-func (d *dialing) Connected(c *reactor.Conn) {
-	w := d.w
-	if w.done {
-		c.CloseNow(false)
-		return
-	}
-	w.done = true
-	relay := w.relay
-	relay.Connected()
-	limits := w.p.Worker.Timeouts()
-	t := Join(w.client, c, Config{Idle: relay.Idle(), Opening: relay.Opening(), ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Stall: limits.Client, Cut: relay.Cut, Moved: relay.Moved, Done: func() {
-		relay.Done(proxy.ReasonTunnelClosed)
-	}})
-	relay.Joined(t.Close)
-}
+func (d *dialing) Connected(*reactor.Conn) { d.w.relay.Connected() }
 
 // Data implements reactor.Handler: a server that speaks first waits for the tunnel.
 func (d *dialing) Data(*reactor.Conn, []byte) int { return 0 }
@@ -129,18 +99,14 @@ func (d *dialing) EOF(*reactor.Conn) {}
 // Drained implements reactor.Handler.
 func (d *dialing) Drained(*reactor.Conn) {}
 
-// Closed implements reactor.Handler: the attempt failed.
+// Closed implements reactor.Handler: the attempt failed, or the client is gone.
 func (d *dialing) Closed(_ *reactor.Conn, why error) {
+	f := proxy.FaultConnect
 	switch {
-	case errors.Is(why, reactor.ErrPanicked): // perhaps the tunnel is half made
-		d.w.client.CloseNow(true)
-		d.w.done = true
-		d.w.relay.Done(proxy.ReasonInternal)
-	case d.w.done:
+	case errors.Is(why, reactor.ErrPanicked):
+		f = proxy.FaultInternal
 	case reactor.Exhausted(why):
-		d.w.relay.Exhausted()
-		d.w.giveUp()
-	default:
-		d.w.try()
+		f = proxy.FaultExhausted
 	}
+	d.w.relay.Failed(f)
 }

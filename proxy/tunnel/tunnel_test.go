@@ -33,7 +33,8 @@ func (c clock) Now() int64 {
 }
 
 func (clock) Wall() time.Time                                                  { return time.Unix(1, 0) }
-func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewTimer(fn) }
+func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewContainedTimer(fn) }
+func (c clock) Post(fn func()) bool                                            { return c.Loop.PostContained(fn) }
 func (clock) Acquire(*balancer.Endpoint, *proxy.Exchange, bool) proxy.Upstream { return nil }
 func (clock) Cancel(*proxy.Exchange)                                           {}
 
@@ -203,7 +204,9 @@ func TestPassthroughWithoutEndpoint(t *testing.T) {
 	if !c.EOF() && !c.ResetSeen() {
 		t.Fatal("the client was left waiting")
 	}
-	r.wantEnded(proxy.ReasonConnect)
+	if rec := r.wantEnded(proxy.ReasonConnect); rec.Endpoint != podA { // the log names the one that could not be connected
+		t.Errorf("logged endpoint %v, want %v", rec.Endpoint, podA)
+	}
 	var sums proxy.Totals
 	if r.worker.Totals(&sums); sums.Retries != 0 {
 		t.Errorf("%d retries of the only endpoint", sums.Retries)

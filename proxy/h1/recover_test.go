@@ -22,12 +22,12 @@ func (l *badLog) Log(r *proxy.Record) {
 // badClock panics once while it is to.
 type badClock struct {
 	proxy.Clock
-	bad bool
+	bad *bool
 }
 
 func (c *badClock) Now() int64 {
-	if c.bad {
-		c.bad = false
+	if *c.bad {
+		*c.bad = false
 		panic("a mistake")
 	}
 	return c.Clock.Now()
@@ -44,7 +44,7 @@ func TestPanicsOutsideOfConnections(t *testing.T) {
 		cause func(r *rig, p *pod, clock *badClock)
 	}{
 		"timer, before it is accounted for": {proxy.ReasonMonitor, get, "", func(r *rig, _ *pod, clock *badClock) {
-			clock.bad = true
+			*clock.bad = true
 			r.net.Advance(31 * time.Second)
 		}},
 		"timer of a request": {proxy.ReasonServerTimeout, get, "", func(r *rig, _ *pod, _ *badClock) { r.net.Advance(31 * time.Second) }},
@@ -72,7 +72,7 @@ func TestPanicsOutsideOfConnections(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			log, clock, panics := &badLog{x.over}, &badClock{}, 0
+			log, clock, panics := &badLog{x.over}, &badClock{bad: new(bool)}, 0
 			var r *rig
 			compression := proxy.NewCompression("text/html")
 			r = newRigWith(t, reactor.NewNetwork(1), rigConfig{

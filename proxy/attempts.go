@@ -1,0 +1,202 @@
+package proxy
+
+import (
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/ratelimit"
+	"turnout/routing"
+)
+
+// attempts are those of one request, or of one connection passed through, to reach an endpoint of its route: the server it has,
+// those that could not be connected, what the budget of the pool still allows, the place in the queue; and what is counted,
+// logged and given back at the end. Exchange and Relay embed it: what they do differently is in party.
+type attempts struct {
+	// Kept from one request to the next.
+	w      *Worker
+	self   party
+	client Client
+	timer  Timer            // a Relay's is nil until it waits
+	waiter *balancer.Waiter // nil until the first wait
+
+	attemptsState
+}
+
+// attemptsState is wiped when its exchange is released.
+type attemptsState struct {
+	state state
+
+	leased   bool // lease is held
+	shares   bool // counts in Stats.Open of the route
+	over     bool // it is counted
+	replayed bool // an endpoint took the request and did not answer it; it was sent to another one
+
+	route       *routing.Route
+	ticket      ratelimit.Ticket
+	lease       balancer.Lease
+	tried       [balancer.MaxExclude]*balancer.Server // could not be connected
+	refused     int                                   // how many of tried
+	made        int                                   // attempts so far
+	unprocessed int                                   // of those: that an endpoint said it did not process
+
+	// What is remembered for the log.
+	status            int
+	detail            string
+	began             time.Time
+	start             int64                    // ns of the loop's clock
+	connectedAt       int64                    // -1 = not reached
+	queuedAt, queued  int64                    // when it went into the queue last, and how long it was there in all
+	bytesIn, bytesOut uint64                   // of bodies
+	opened            *openTunnel              // nil = it is no tunnel
+	tunnelled         bool                     // it became one
+	passed            struct{ in, out uint64 } // bytes of the tunnel from and to the client, counted already
+}
+
+// party is whose attempts they are: an Exchange or a Relay.
+type party interface {
+	// connect begins an attempt at the server of the lease; fresh: a pooled connection will not do.
+	connect(fresh bool)
+	// queue: every server that may be chosen has all the requests it may have. dequeue: the wait is over, and connect follows.
+	queue()
+	dequeue(now int64)
+	// unserved ends it, because there is no server that can be chosen.
+	unserved(r Reason)
+	// abandon gives up whatever runs towards the endpoint.
+	abandon()
+	// log hands the record to the access log.
+	log(r Reason)
+	// reset ends the client's connection or stream, and what only it uses, after a panic.
+	reset()
+}
+
+// admit asks the allow-list and the limits of the route for the source address; http: see guard. ReasonOK: it is let in.
+func (a *attempts) admit(http bool) (refused Reason) {
+	a.ticket, refused = guard(a.route, a.client.Addr.Addr(), a.start, http)
+	return refused
+}
+
+// pick is what the choice of a server depends on.
+func (a *attempts) pick(cookie []byte) balancer.Pick {
+	return balancer.Pick{Source: a.client.Addr.Addr(), Cookie: cookie, Rand: a.w.rng.Uint64(), Exclude: a.tried[:a.refused]}
+}
+
+// choose chooses a server and begins an attempt at it, or waits for one.
+func (a *attempts) choose(cookie []byte) {
+	pool, in := a.route.Pool(), a.pick(cookie)
+	lease, ok := pool.Pick(in)
+	if !ok {
+		lease, ok = pool.Wait(in, a.place(), a.w.cfg.Clock.Now())
+	}
+	switch {
+	case ok:
+		a.use(lease)
+	case a.waiter.Waiting():
+		a.state, a.queuedAt = stateQueue, a.w.cfg.Clock.Now()
+		a.timer.Reset(a.w.cfg.Timeouts.Connect)
+		a.self.queue()
+	default:
+		a.self.unserved(a.unreached())
+	}
+}
+
+func (a *attempts) use(l balancer.Lease) {
+	a.lease, a.leased = l, true
+	a.begin(false)
+}
+
+// begin begins an attempt at the server of the lease.
+func (a *attempts) begin(fresh bool) {
+	if a.made++; a.made > 1 {
+		add(&a.w.counts.retries, 1)
+	}
+	a.state = stateConnect
+	a.self.connect(fresh)
+}
+
+// unreached is why no endpoint was reached: what stood in the way of the last attempt, or that there was none.
+func (a *attempts) unreached() Reason {
+	switch {
+	case a.made == 0:
+		return ReasonNoEndpoint
+	case a.detail != "":
+		return ReasonUpstreamTLS
+	}
+	return ReasonConnect
+}
+
+// retry begins another attempt after a fault where that is legal: nothing was sent, or the connection ended without an answer
+// under a request that may be replayed (RFC 9110 section 9.2.2); and where the pool's budget allows it. The first other endpoint
+// after one that could not be connected is free: the request reaches one endpoint, as it would have without the bad one. So is, up
+// to a bound, what an endpoint says that it did not process. sent: what was sent of the body cannot be sent again.
+func (a *attempts) retry(f Fault, sent, replayable bool) bool {
+	unconnected := f == FaultConnect || f == FaultTLS
+	if unconnected {
+		a.lease.Server().CountFailure()
+	}
+	if f == FaultUnprocessed && !sent && a.unprocessed < maxUnprocessed { // legal for every method
+		a.unprocessed++
+		a.begin(false)
+		return true
+	}
+	if a.made-a.unprocessed >= maxAttempts || sent {
+		return false
+	}
+	replay := f == FaultStale || (f == FaultUnanswered || f == FaultSilent) && !a.replayed
+	if !unconnected && !(replay && replayable) {
+		return false
+	}
+	if !(unconnected && a.refused == 0) && !a.route.Pool().Retry(a.w.cfg.Clock.Now()) {
+		add(&a.w.counts.unretried, 1)
+		return false
+	}
+	switch f {
+	case FaultConnect, FaultTLS:
+		a.exclude()
+		a.lease.Release()
+		a.leased = false
+		a.choose(nil)
+		return true
+	case FaultStale:
+		a.begin(true)
+		return true
+	}
+	return a.elsewhere()
+}
+
+// exclude keeps the server of the lease out of the choices that follow.
+func (a *attempts) exclude() {
+	a.tried[a.refused] = a.lease.Server()
+	a.refused++
+}
+
+// elsewhere sends a request that an endpoint took and did not answer to another one, if
+// there is one. That happens when a pod stops with connections in its backlog. It happens
+// once to a request: should it be the request that ends pods, it ends no more than two.
+func (a *attempts) elsewhere() bool {
+	a.exclude()
+	lease, ok := a.route.Pool().Pick(a.pick(nil))
+	if !ok {
+		return false
+	}
+	a.replayed = true
+	a.lease.Release()
+	a.use(lease)
+	return true
+}
+
+// verdict is what the client is answered, and what is logged, when a fault of the endpoint ends it.
+func (a *attempts) verdict(f Fault) (status int, reason Reason) {
+	switch f {
+	case FaultConnect, FaultTLS:
+		return 503, a.unreached()
+	case FaultExhausted:
+		return 503, ReasonOverload
+	case FaultMalformed:
+		return 502, ReasonUpstreamHead
+	case FaultTimeout, FaultSilent:
+		return 504, ReasonServerTimeout
+	case FaultInternal:
+		return 500, ReasonInternal
+	}
+	return 502, ReasonUpstreamReset
+}

@@ -1,0 +1,99 @@
+package proxy
+
+import "errors"
+
+// idempotent methods may be sent again when a pooled connection turned out to be
+// dead (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+func idempotent(method []byte) bool {
+	switch string(method) {
+	case "GET", "HEAD", "OPTIONS", "PUT", "DELETE":
+		return true
+	}
+	return false
+}
+
+// Replayable says that the whole request may be sent again should the connection turn
+// out to be dead: it has a method that allows it, and no body, or one of which all that has been handed over is kept.
+func (ex *Exchange) Replayable() bool {
+	return ex.idemp && !ex.bodySent && (ex.reqEnd || ex.body != nil)
+}
+
+// connect implements party.
+func (ex *Exchange) connect(fresh bool) {
+	if up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh); up != nil {
+		ex.send(up)
+		return
+	}
+	ex.hold()
+}
+
+// queue implements party.
+func (ex *Exchange) queue() { ex.hold() }
+
+// dequeue implements party: from now on the endpoint and the client have their time.
+func (ex *Exchange) dequeue(now int64) {
+	ex.lastUp, ex.lastDown = now, now
+	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, ex.w.cfg.Timeouts.Client))
+}
+
+// unserved implements party.
+func (ex *Exchange) unserved(r Reason) { ex.answer(503, r) }
+
+// hold lets the request body wait for an endpoint.
+func (ex *Exchange) hold() {
+	if !ex.reqEnd && !ex.held {
+		ex.held = true
+		ex.down.Pause()
+	}
+}
+
+// send sends the request, and what is kept of its body.
+func (ex *Exchange) send(up Upstream) {
+	now := ex.w.cfg.Clock.Now()
+	ex.up, ex.state = up, stateSend
+	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
+	ex.detail = "" // of an attempt before
+	held := ex.held
+	ex.held = false
+	up.Head(ex.req, ex.reqEnd && ex.body == nil)
+	full := false
+	if ex.body != nil && ex.up == up {
+		full = ex.repeat(up)
+	}
+	switch {
+	case ex.up != up:
+	case full && !ex.reqEnd:
+		ex.upFull = true
+		ex.noteProgress(up)
+		if !held {
+			ex.down.Pause()
+		}
+	case held:
+		ex.down.Resume()
+	}
+}
+
+func (ex *Exchange) upstreamFault(f Fault) {
+	ex.up = nil
+	if ex.upFull { // the client waits; from now on for another attempt
+		ex.upFull, ex.held = false, true
+	}
+	switch {
+	case ex.state == stateBody:
+		ex.breakOff(f, ReasonUpstreamReset)
+	case ex.retry(f, ex.bodySent, ex.Replayable()):
+	case f == FaultCanceled && ex.grpc(): // a deadline, most often, which the client knows as well
+		ex.breakOff(f, ReasonUpstreamReset)
+	default:
+		ex.answer(ex.verdict(f))
+	}
+}
+
+func (ex *Exchange) upstreamInsecure(err error) {
+	ex.detail = "tls"
+	var worded interface{ Detail() string }
+	if errors.As(err, &worded) {
+		ex.detail = worded.Detail()
+	}
+	ex.upstreamFault(FaultTLS)
+}
