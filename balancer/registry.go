@@ -132,6 +132,34 @@ func (r *Registry) Pool(key string) *Pool {
 	return p
 }
 
+// Draft returns the pool of a key if there is one, and otherwise an empty one that the registry
+// does not know, and so nobody sees, until Pool.Enter.
+func (r *Registry) Draft(key string) *Pool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pools[key]; p != nil {
+		return p
+	}
+	return newPool(r, key)
+}
+
+// Enter makes p the pool of its key and returns it. If the key has another pool by now, it returns that one;
+// if p was dropped by a Sweep, a new one.
+func (p *Pool) Enter() *Pool {
+	r := p.registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.pools[p.key]
+	if known != nil {
+		return known
+	}
+	if p.dropped {
+		p = newPool(r, p.key)
+	}
+	r.pools[p.key] = p
+	return p
+}
+
 // Sweep drops the pools whose key is not live, and retires the endpoints that no
 // pool uses and no lease holds. The number of a retired endpoint is given away
 // again from the following Sweep on, so that holders of connections have the time

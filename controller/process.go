@@ -159,17 +159,11 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
 	}
-	if r.served && before != nil && sameRoute(&before.Spec, &r.result.Spec) && r.result.ChoosesAs(before) {
+	if r.served && before != nil && before.Spec.SameRoute(&r.result.Spec) && r.result.ChoosesAs(before) {
 		s.refill(r)
 		return
 	}
 	p.upserts = append(p.upserts, r)
-}
-
-// sameRoute reports whether two specs are the same but for what concerns the pool alone.
-func sameRoute(a, b *routing.RouteSpec) bool {
-	return a.RouteKey == b.RouteKey && a.Host == b.Host && a.Path == b.Path && a.Wildcard == b.Wildcard &&
-		a.Termination == b.Termination && a.Insecure == b.Insecure && a.Policy == b.Policy && a.Certificate.Equal(b.Certificate)
 }
 
 // refill tells the pool of a route its servers; no table is made.

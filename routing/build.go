@@ -19,6 +19,9 @@ type builder struct {
 	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
 	gone        map[*Route]struct{} // routes to be taken out of the groups
 	empty       []*group            // groups whose last route has gone
+	before      *plan               // of the table it began with
+	changes     []change            // of pools, in the order of the specs
+	again       bool                // some of changes may be overtaken by others, or by a rejection
 }
 
 // newBuilder begins with nothing.
@@ -47,6 +50,7 @@ func (t *Table) builder() *builder {
 		order:   t.order,
 		open:    make(map[*group]int),
 		gone:    make(map[*Route]struct{}),
+		before:  t.plan.pending(),
 	}
 }
 
@@ -58,10 +62,13 @@ func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
 	c, err := b.parse(spec, prev)
 	if err != nil {
 		b.delete(spec.RouteKey)
+		b.again = true
 		return &Rejection{Key: spec.RouteKey, Reason: ReasonCertificate, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
 	}
 	r := b.route(spec, old, c)
 	current, there := b.keyed(spec.RouteKey)
+	b.changes = append(b.changes, change{r, spec.Pool(), spec.Targets})
+	b.again = b.again || there
 	if there && current.route == r {
 		return nil
 	}
@@ -77,19 +84,16 @@ func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
 }
 
 // route returns old if it is what spec asks for, and otherwise a new route with the
-// pool and counters of old. The pool gets the targets in any case.
+// pool and counters of old. What the pool is to be like stands in changes.
 func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
 	r := old
 	_, gone := b.gone[old]
 	if old == nil || gone || !old.is(spec, c) {
-		r = &Route{
-			key: spec.RouteKey, host: spec.Host, path: spec.Path, wildcard: spec.Wildcard,
-			termination: spec.Termination, insecure: spec.Insecure, policy: spec.Policy, certificate: c,
-		}
+		r = &Route{served: spec.served(), certificate: c}
 		if old != nil {
 			r.pool, r.stats = old.pool, old.stats
 		} else {
-			r.pool, r.stats = b.options.Registry.Pool(spec.RouteKey.String()), new(Stats)
+			r.pool, r.stats = b.options.Registry.Draft(spec.RouteKey.String()), new(Stats)
 		}
 		if spec.Policy.Rates.Any() {
 			if old != nil {
@@ -100,7 +104,6 @@ func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
 			}
 		}
 	}
-	r.pool.Update(spec.Pool(), spec.Targets)
 	return r
 }
 
@@ -224,6 +227,7 @@ func (b *builder) table() *Table {
 		certs:   b.certs.result(),
 		options: b.options,
 		order:   b.order,
+		plan:    &plan{before: b.before, changes: b.last()},
 	}
 }
 

@@ -4,6 +4,7 @@
 // Compile builds a Table from all routes, Apply makes the next one from a few
 // changes at a cost that does not depend on the size of the table. A Store
 // publishes tables; requests load the current one once and keep it to their end.
+// Compile and Apply are pure: pools change when a table is published, by the plan it carries.
 //
 // How a route is found:
 //

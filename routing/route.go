@@ -56,6 +56,17 @@ func (s *Stats) Requests() uint64 {
 // Route is one route of a Table. It is immutable; only the pool and the counters
 // it leads to change.
 type Route struct {
+	served
+	pool        *balancer.Pool
+	stats       *Stats
+	rates       *ratelimit.Table // nil = nothing is limited
+	certificate *certificate     // nil = default certificate
+	published   bool             // a table with it is, or was; only plan.execute reads and writes it
+}
+
+// served is what a route serves and how, but for its certificate and its pool: all of a RouteSpec that makes another route of it.
+// Two routes are compared as a whole, so that no field can be forgotten.
+type served struct {
 	key         RouteKey
 	host        string
 	path        string
@@ -63,10 +74,6 @@ type Route struct {
 	termination Termination
 	insecure    InsecurePolicy
 	policy      Policy
-	pool        *balancer.Pool
-	stats       *Stats
-	rates       *ratelimit.Table // nil = nothing is limited
-	certificate *certificate     // nil = default certificate
 }
 
 // Key returns the identity of the route.
@@ -99,7 +106,8 @@ func (r *Route) Policy() *Policy { return &r.policy }
 // CookieName returns the name of the sticky cookie, "" when there is none.
 func (r *Route) CookieName() string { return r.policy.CookieName }
 
-// Pool returns the servers of the route.
+// Pool returns the servers of the route. Before its table is published, a new route has a pool without servers, which may
+// be another one afterwards.
 func (r *Route) Pool() *balancer.Pool { return r.pool }
 
 // Stats returns the counters of the route.
@@ -117,9 +125,8 @@ func (r *Route) Certificate() *tls.Certificate {
 	return r.certificate.parsed
 }
 
-// is reports whether r is what spec and its certificate ask for. Targets are not
+// is reports whether r is what spec and its certificate ask for. What concerns the pool is not
 // part of a route.
 func (r *Route) is(spec *RouteSpec, c *certificate) bool {
-	return r.key == spec.RouteKey && r.host == spec.Host && r.path == spec.Path && r.wildcard == spec.Wildcard &&
-		r.termination == spec.Termination && r.insecure == spec.Insecure && r.policy == spec.Policy && r.certificate == c
+	return r.served == spec.served() && r.certificate == c
 }

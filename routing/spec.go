@@ -134,6 +134,19 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
+// served returns what makes a route of its own of s.
+func (s *RouteSpec) served() served {
+	return served{
+		key: s.RouteKey, host: s.Host, path: s.Path, wildcard: s.Wildcard,
+		termination: s.Termination, insecure: s.Insecure, policy: s.Policy,
+	}
+}
+
+// SameRoute reports whether two specs ask for the same but for what concerns the pool: its targets, and what Pool returns.
+func (s *RouteSpec) SameRoute(o *RouteSpec) bool {
+	return s.served() == o.served() && s.Certificate.Equal(o.Certificate)
+}
+
 // Pool returns how the pool of the route chooses.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	return balancer.PoolConfig{

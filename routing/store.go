@@ -27,8 +27,9 @@ func NewStore() *Store {
 func (s *Store) Load() *Table { return s.table.Load() }
 
 // Publish makes t the published table and returns its generation, one more than
-// that of the table before. The store takes t over: nobody else may publish it. A
-// table that was published before may be published again.
+// that of the table before. Just before requests find t, the pools of the routes that were compiled for it,
+// and for tables it was made from that were not published, get what their specs ask for: once, so that publishing
+// a table again, which is allowed, leaves the pools as they are. The store takes t over: nobody else may publish it.
 func (s *Store) Publish(t *Table) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,6 +39,7 @@ func (s *Store) Publish(t *Table) uint64 {
 		t = &again
 	}
 	t.generation = generation
+	t.plan.execute()
 	s.table.Store(t)
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -18,7 +18,8 @@ type Options struct {
 
 // Table is all routes at one point of time. It is immutable and made by Compile and
 // Apply only; what it leads to that changes are the pools and counters of its
-// routes. Any goroutine may read it.
+// routes. Any goroutine may read it. A table that is never published has changed nothing:
+// its new routes have pools without servers that no registry lists.
 type Table struct {
 	hosts      hosts
 	keys       cow[keyed]
@@ -26,6 +27,7 @@ type Table struct {
 	options    Options
 	generation uint64
 	order      uint64 // place in the spec for the next new route
+	plan       *plan  // what publishing it changes
 }
 
 // keyed is a route and its place in the spec.
@@ -37,8 +39,8 @@ type keyed struct {
 // Compile makes a table of all routes of spec, and says which of them cannot be
 // served. Of several specs with one key the last counts. prev, which may be nil, is
 // the table before: routes that did not change are taken from it, and so are
-// counters, pools and parsed certificates. The pools of the routes are updated to
-// the targets at once, not when the table is published.
+// counters, pools and parsed certificates. Compile changes nothing: the pools get their targets,
+// algorithms, limits and checks when the table is published.
 func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejection) {
 	switch {
 	case options.Registry != nil:
@@ -55,6 +57,7 @@ func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejectio
 		options.Rates = ratelimit.NewMemory(0)
 	}
 	b := newBuilder(options)
+	b.changes = make([]change, 0, len(spec))
 	var rejections []Rejection
 	for i := range spec {
 		s := &spec[i]
@@ -71,8 +74,8 @@ func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejectio
 
 // Apply makes the table that follows t: without the routes of deletes, then with
 // those of upserts added or replaced. Its cost depends on the number of changes and
-// of other paths on the same hosts, not on the size of the table. t is unchanged.
-// The pools of the routes are updated to the targets at once.
+// of other paths on the same hosts, not on the size of the table. t is unchanged, and so are
+// all pools until the table is published; what a t that is not published would have changed in them is changed then too.
 //
 // A route that is rejected is not in the new table, even if it is in t.
 func (t *Table) Apply(upserts []RouteSpec, deletes []RouteKey) (*Table, []Rejection) {

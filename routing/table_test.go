@@ -111,6 +111,7 @@ func TestRegistryIsKept(t *testing.T) {
 	table, _ := Compile(Options{Registry: registry}, nil, nil)
 	table, _ = Compile(Options{}, table, []RouteSpec{route("1", "a.test", "")})
 	table, _ = table.Apply([]RouteSpec{route("2", "b.test", "")}, nil)
+	NewStore().Publish(table)
 	if pools, _ := registry.Len(); pools != 2 || table.Len() != 2 {
 		t.Errorf("%d pools in the registry of the first table", pools)
 	}
@@ -144,12 +145,14 @@ func TestChangedRouteKeepsPoolAndStats(t *testing.T) {
 }
 
 func TestTargetsChangeUnderTheTable(t *testing.T) {
-	first := compile(t, route("1", "a.test", ""))
+	store, first := NewStore(), compile(t, route("1", "a.test", ""))
+	store.Publish(first)
 	spec := route("1", "a.test", "", func(s *RouteSpec) {
 		s.Balance = balancer.LeastConn
 		s.Targets = append(s.Targets, balancer.Target{ID: "more", Addr: netip.MustParseAddrPort("10.0.0.2:80"), Weight: 1})
 	})
 	next, _ := first.Apply([]RouteSpec{spec}, nil)
+	store.Publish(next)
 	r := next.Route(spec.RouteKey)
 	if r != first.Route(spec.RouteKey) {
 		t.Error("new endpoints made a new route")
@@ -159,14 +162,16 @@ func TestTargetsChangeUnderTheTable(t *testing.T) {
 	}
 	// Endpoints that came by the fast road meanwhile give way to those of the spec.
 	r.Pool().Update(balancer.PoolConfig{}, nil)
-	if Compile(next.options, next, []RouteSpec{spec}); r.Pool().Len() != 2 {
-		t.Error("Compile left other targets in the pool")
+	again, _ := Compile(next.options, next, []RouteSpec{spec})
+	if store.Publish(again); r.Pool().Len() != 2 {
+		t.Error("publishing left other targets in the pool")
 	}
 }
 
 func TestSweepKeepsPoolsOfTheTable(t *testing.T) {
 	registry := balancer.NewRegistry()
 	table, _ := Compile(Options{Registry: registry}, nil, []RouteSpec{route("1", "a.test", ""), route("2", "b.test", "")})
+	NewStore().Publish(table)
 	one := table.Route(route("1", "", "").RouteKey).Pool()
 	table, _ = table.Apply(nil, []RouteKey{route("2", "", "").RouteKey})
 	registry.Sweep(table.HasPool)

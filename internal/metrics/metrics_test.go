@@ -54,6 +54,7 @@ func fixture(t *testing.T) *routing.Table {
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
+	routing.NewStore().Publish(table)
 	return table
 }
 
@@ -247,6 +248,7 @@ func TestServersOfTheSameNameShareASeries(t *testing.T) {
 			{ID: balancer.ServerID("p", "s", "b", addr.Addr().String(), addr.Port()), Addr: addr, Weight: 2, Pod: "p", Service: "s"},
 		},
 	}})
+	routing.NewStore().Publish(table)
 	cfg := config(t)
 	cfg.Table = func() *routing.Table { return table }
 	name := "haproxy_server_weight{namespace=ns,pod=p,route=r,server=2001:db8::1:80,service=s}"

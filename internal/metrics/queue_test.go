@@ -22,6 +22,7 @@ func TestQueueSeries(t *testing.T) {
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
+	routing.NewStore().Publish(table)
 	cfg.Table = func() *routing.Table { return table }
 	pool := table.Route(spec.RouteKey).Pool()
 	lease, _ := pool.Pick(balancer.Pick{})
