@@ -64,7 +64,7 @@ bin/golangci-lint:
 fmt: ## format the code
 	gofmt -w .
 
-reliability: ## no request is lost: print the numbers of docs/reliability.md (IDLE=1s: endpoints that close after 1 to 5 s)
+reliability: ## no request is lost: print the numbers of docs/lab/reliability.md (IDLE=1s: endpoints that close after 1 to 5 s)
 	$(GO) test -count 1 -timeout 20m -v -run 'TestIdleCloseLosesNoRequest|TestRetriesKeepToTheBudget' ./proxy/h1 -args -idle-from $(IDLE)
 	$(GO) test -count 1 -race -v -run 'TestLimitUnderLoad|TestRealQueue' ./balancer ./proxy/h1
 

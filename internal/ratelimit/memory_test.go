@@ -39,7 +39,7 @@ func flood(n int) int {
 // bytesPerAddress is what one may cost at most, with its part of the index.
 const bytesPerAddress = 160
 
-// TestAMillionAddresses prints what docs/reliability.md says of them.
+// TestAMillionAddresses prints what docs/lab/reliability.md says of them.
 func TestAMillionAddresses(t *testing.T) {
 	m, l := NewMemory(0), Limits{Concurrent: on(10), TCP: on(100), HTTP: on(100)}
 	before, at := heap(), int64(time.Hour)
