@@ -24,6 +24,7 @@ import (
 	"turnout/proxy/h2"
 	"turnout/proxy/identity"
 	"turnout/proxy/tunnel"
+	"turnout/proxy/upstream"
 	"turnout/routing"
 	"turnout/tlsmux"
 )
@@ -174,13 +175,13 @@ func (d *dataplane) newLane(loop *reactor.Loop, client *tlsmux.Client) (*lane, e
 		return nil, err
 	}
 	ln.pools2, err = h2.NewPools(h2.PoolsConfig{
-		Loop: loop, HTTP1: ln.pools, Secure: client.Negotiate, ConnectTimeout: d.cfg.Timeouts.Connect, Bounds: d.cfg.Bounds,
+		Loop: loop, Adopt: ln.pools.Adopt, Secure: client.Negotiate, ConnectTimeout: d.cfg.Timeouts.Connect, Bounds: d.cfg.Bounds,
 	})
 	if err != nil {
 		return nil, err
 	}
 	config := proxy.Config{
-		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: ln.pools2, AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts, Bounds: d.cfg.Bounds,
+		Store: d.cfg.Store, Clock: h1.Clock{Loop: loop}, Upstreams: upstream.New(ln.pools, ln.pools2), AccessLog: d.cfg.AccessLog, Timeouts: d.cfg.Timeouts, Bounds: d.cfg.Bounds,
 	}
 	config.Panicked, config.Overloaded = d.messagePanicked, d.guard.Refusing()
 	d.cfg.Headers.configure(&config, d.cfg.UniqueID)

@@ -34,6 +34,7 @@ var direction = []struct {
 	{"internal/wire/h2frame", []string{"internal/wire/field", "internal/wire/http1"}, "a codec; what it lets through must be sayable in HTTP/1.1, so it checks with that codec's tables"},
 	{"internal/wire/h2session", []string{"internal/wire/field", "internal/wire/h2frame"}, "a codec is bytes in, events out; it has never heard of routes, pools or sockets"},
 	{"proxy/h2", []string{"proxy", "internal/wire", "balancer", "internal/spare", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
+	{"proxy/upstream", []string{"proxy", "balancer", "internal/wire/protocol"}, "it chooses between protocols by what they can be asked, so that none of them knows another"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/bound", "internal/reactor"}, "a tunnel copies between two connections"},
 	{"proxy", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/shared", "internal/spare", "routing", "internal/wire/field", "internal/wire/protocol", "proxy/logformat"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "internal/bound", "routing", "internal/reactor", "internal/opensslkey", "internal/strictpem", "internal/wire/protocol"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},

@@ -10,6 +10,7 @@ import (
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
 	"turnout/proxy/tunnel"
+	"turnout/proxy/upstream"
 	"turnout/routing"
 )
 
@@ -42,10 +43,10 @@ func NewLane(t testing.TB, cfg LaneConfig) *Lane {
 	if l.Pools, err = h1.NewPools(h1.PoolsConfig{Loop: cfg.Loop, Secure: cfg.Secure}); err != nil {
 		t.Fatal(err)
 	}
-	if l.Pools2, err = h2.NewPools(h2.PoolsConfig{Loop: cfg.Loop, HTTP1: l.Pools, Secure: cfg.Negotiate}); err != nil {
+	if l.Pools2, err = h2.NewPools(h2.PoolsConfig{Loop: cfg.Loop, Adopt: l.Pools.Adopt, Secure: cfg.Negotiate}); err != nil {
 		t.Fatal(err)
 	}
-	worker := proxy.Config{Store: cfg.Store, Clock: h1.Clock{Loop: cfg.Loop}, Upstreams: l.Pools2, AccessLog: cfg.Log, Timeouts: proxy.DefaultTimeouts()}
+	worker := proxy.Config{Store: cfg.Store, Clock: h1.Clock{Loop: cfg.Loop}, Upstreams: upstream.New(l.Pools, l.Pools2), AccessLog: cfg.Log, Timeouts: proxy.DefaultTimeouts()}
 	for _, c := range cfg.Change {
 		c(&worker)
 	}

@@ -1,6 +1,6 @@
 // Package h1 hosts HTTP/1.1 on the event loop: it turns the bytes of client
 // connections into exchanges of package proxy, and exchanges into bytes for
-// endpoints and back. The grammar is in h1/wire; routing and policy are in proxy;
+// endpoints and back. The grammar is in internal/wire/http1; routing and policy are in proxy;
 // sockets are in internal/reactor. What is left here is the life of a connection:
 // when a head is complete, whose turn it is, and whether the connection may carry
 // another message.

@@ -84,7 +84,7 @@ func (cc *clientConn) handOver() {
 		first = w.ex
 		p.leave(w)
 	}
-	cc.ps.cfg.HTTP1.Adopt(cc.c, p.endpoint, first)
+	cc.ps.cfg.Adopt(cc.c, p.endpoint, first)
 	p.serve()
 }
 

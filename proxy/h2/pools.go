@@ -13,14 +13,15 @@ import (
 	"turnout/proxy"
 )
 
-// PoolsConfig is what Pools need; Loop and HTTP1 are required.
+// PoolsConfig is what Pools need; Loop is required, Adopt with Secure.
 type PoolsConfig struct {
 	Loop *reactor.Loop
-	// HTTP1 gives the upstreams of endpoints that do not speak HTTP/2, and of requests that it cannot carry.
-	HTTP1 HTTP1
 	// Secure starts TLS on a fresh connection to an endpoint that may select HTTP/2 and calls done on the loop, once, with
 	// the protocol it selected. nil: such endpoints cannot be reached.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
+	// Adopt takes over a connection whose endpoint selected HTTP/1.1, on which nothing was sent yet, and answers ex's Await of it;
+	// a nil ex: nobody waits for it any more. It is h1.Pools.Adopt.
+	Adopt func(c *reactor.Conn, e *balancer.Endpoint, ex *proxy.Exchange)
 	// ConnectTimeout bounds one attempt to connect, and then TLS. Default 5 s.
 	ConnectTimeout time.Duration
 	// IdleTimeout closes a connection without streams. Default 60 s.
@@ -33,17 +34,8 @@ type PoolsConfig struct {
 	Bounds   *bound.Counts // counts bounds that are reached; nil: nobody does
 }
 
-// HTTP1 are the HTTP/1.1 connections of the same loop: h1.Pools.
-type HTTP1 interface {
-	proxy.Upstreams
-	// Reuse is Acquire of an idle connection, nil without one.
-	Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream
-	// Adopt takes over a connection whose endpoint selected HTTP/1.1 and answers ex's Acquire; nil: nobody waits for it.
-	Adopt(c *reactor.Conn, e *balancer.Endpoint, ex *proxy.Exchange)
-}
-
 // Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.Endpoint.Protocol) or select it in
-// the TLS handshake (balancer.TLS.ALPN). They implement proxy.Upstreams; all methods are called on the loop.
+// the TLS handshake (balancer.TLS.ALPN). Which endpoints those are is decided by package upstream. All methods are called on the loop.
 //
 // What an endpoint will select is known only after its handshake, and may change with its next version. Each connection is
 // what it turned out to be; what the last one turned out to be only says how many to open for requests that come together:
@@ -75,8 +67,8 @@ type pool struct {
 
 // NewPools checks the configuration and makes empty pools.
 func NewPools(cfg PoolsConfig) (*Pools, error) {
-	if cfg.Loop == nil || cfg.HTTP1 == nil {
-		return nil, errors.New("cannot make HTTP/2 upstream pools: Loop and HTTP1 are required")
+	if cfg.Loop == nil || cfg.Secure != nil && cfg.Adopt == nil {
+		return nil, errors.New("cannot make HTTP/2 upstream pools: Loop is required, and Adopt with Secure")
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
@@ -97,37 +89,30 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	return ps, nil
 }
 
-// Acquire implements proxy.Upstreams. fresh asks for a connection that no request has used.
-func (ps *Pools) Acquire(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) proxy.Upstream {
-	if ex.Upgrades() || e.Protocol() != protocol.HTTP2 && !e.TLS().Offers(protocol.HTTP2) {
-		return ps.cfg.HTTP1.Acquire(e, ex, fresh)
-	}
+// Reuse is a stream for ex of a connection that stands, nil without one that takes more.
+func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream {
 	p := ps.pool(e)
-	if !fresh {
-		if cc := p.pick(0, ex.Uploads()); cc != nil {
-			if cc.session.Streams() >= fullStreams && p.opening() == 0 && p.mayDial() {
-				p.dial()
-			}
-			return ps.stream(cc, ex)
-		}
-		if p.negotiates {
-			if up := ps.cfg.HTTP1.Reuse(e, ex); up != nil {
-				return up
-			}
-		}
+	cc := p.pick(0, ex.Uploads())
+	if cc == nil {
+		return nil
 	}
-	p.wait(ex, fresh)
-	return nil
+	if cc.session.Streams() >= fullStreams && p.opening() == 0 && p.mayDial() {
+		p.dial()
+	}
+	return ps.stream(cc, ex)
 }
 
-// Cancel implements proxy.Upstreams. What was opened for it is kept for the next request.
+// Await has ex wait for a connection, and opens one if none is coming. ex.UpstreamReady or ex.UpstreamFault follows, never
+// inside Await, or PoolsConfig.Adopt gets the connection with ex. fresh asks for a connection that no request has used.
+func (ps *Pools) Await(e *balancer.Endpoint, ex *proxy.Exchange, fresh bool) {
+	ps.pool(e).wait(ex, fresh)
+}
+
+// Cancel forgets an Await that has not been answered, if there is one. What was opened for it is kept for the next request.
 func (ps *Pools) Cancel(ex *proxy.Exchange) {
-	w := ps.waiting[ex]
-	if w == nil {
-		ps.cfg.HTTP1.Cancel(ex)
-		return
+	if w := ps.waiting[ex]; w != nil {
+		w.p.leave(w)
 	}
-	w.p.leave(w)
 }
 
 // pool finds the pool of an endpoint. An ID that went to another endpoint lets the old one's connections end with

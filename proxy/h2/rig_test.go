@@ -11,6 +11,7 @@ import (
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/proxy/h1"
+	"turnout/proxy/upstream"
 	"turnout/routing"
 )
 
@@ -48,10 +49,10 @@ func newRigWith(t *testing.T, n *reactor.Network, loop reactor.Config, change ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, HTTP1: pools, Secure: r.negotiate, Bounds: &r.bounds}); err != nil {
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adopt: pools.Adopt, Secure: r.negotiate, Bounds: &r.bounds}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: r.pools, AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: upstream.New(pools, r.pools), AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}
 	for _, c := range change {
 		c(&cfg)
 	}
