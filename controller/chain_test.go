@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"turnout/internal/bound"
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 // TestLongChainsAreRefused: a route whose certificates together are longer than is served to clients is rejected alone, wherever they

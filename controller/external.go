@@ -14,7 +14,7 @@ import (
 	"turnout/controller/admit"
 	"turnout/controller/source"
 	"turnout/internal/bound"
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 // tlsState is what was found out about the TLS settings of a route. It is kept, because

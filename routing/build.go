@@ -4,7 +4,7 @@ import (
 	"errors"
 	"hash/maphash"
 
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 // builder makes one table. What it shares with the table it began with is copied

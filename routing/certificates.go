@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"turnout/internal/keypair"
 	"turnout/internal/opensslkey"
-	"turnout/routing/keypair"
 )
 
 // certificateSum is the identity of the content of a CertificateSpec.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
+	"turnout/internal/keypair"
 	"turnout/internal/reactor"
-	"turnout/routing/keypair"
 )
 
 // Reasons for the end of a handshake besides the errors of crypto/tls and of the connection.

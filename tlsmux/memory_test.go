@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/keypair"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
-	"turnout/routing/keypair"
 	"turnout/tlsmux/clientcert"
 )
 

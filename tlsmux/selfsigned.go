@@ -7,17 +7,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
 	"time"
 
+	"turnout/internal/keypair"
 	"turnout/internal/opensslkey"
-	"turnout/internal/strictpem"
-	"turnout/routing/keypair"
 )
 
 // SelfSigned makes a certificate for `*.domain`, or for localhost if domain is empty, with a new ECDSA P-256 key. It is
@@ -97,7 +94,7 @@ func loadDir(dir string) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read default certificate: %w", err)
 	}
-	if !hasKey(text) {
+	if !keypair.HasKey(text) {
 		key, err := os.ReadFile(filepath.Join(dir, "tls.key"))
 		if err != nil {
 			return nil, fmt.Errorf("cannot read key of default certificate: %w", err)
@@ -110,51 +107,11 @@ func loadDir(dir string) (*tls.Certificate, error) {
 	return parseCertificate(path, text)
 }
 
-// isKeyBlock tells whether a block counts as a private key. Those with headers, encrypted the old way, do not.
-func isKeyBlock(b *pem.Block) bool {
-	switch b.Type {
-	case "RSA PRIVATE KEY", "PRIVATE KEY", "ANY PRIVATE KEY", "DSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "EC PRIVATE KEY":
-		return len(b.Headers) == 0
-	}
-	return false
-}
-
-func hasKey(text []byte) bool {
-	for {
-		var b *pem.Block
-		if b, text = pem.Decode(text); b == nil {
-			return false
-		}
-		if isKeyBlock(b) {
-			return true
-		}
-	}
-}
-
-// parseCertificate reads PEM text that holds certificates, the leaf first, and a key, in any order. Nothing of the text gets
-// into errors.
+// parseCertificate reads what keypair.ParseBundle does, and says where it comes from.
 func parseCertificate(from string, text []byte) (*tls.Certificate, error) {
-	blocks, err := strictpem.Decode(text)
-	var certs, key []byte
-	for _, b := range blocks {
-		switch {
-		case b.Type == "CERTIFICATE" || b.Type == "X509 CERTIFICATE":
-			certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Bytes})...)
-		case key == nil && isKeyBlock(b):
-			key = pem.EncodeToMemory(b)
-		}
+	cert, err := keypair.ParseBundle(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use default certificate from %s: %w", from, err)
 	}
-	switch {
-	case err != nil:
-	case certs == nil:
-		err = errors.New("no certificate in it")
-	case key == nil:
-		err = errors.New("no private key in it")
-	default:
-		var cert tls.Certificate
-		if cert, err = keypair.Parse(certs, key); err == nil {
-			return &cert, nil
-		}
-	}
-	return nil, fmt.Errorf("cannot use default certificate from %s: %w", from, err)
+	return &cert, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	routev1 "github.com/openshift/api/route/v1"
 
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 // sameAsText checks that what was read is what is written in the settings to be used.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 const certificateBlock = "CERTIFICATE"
@@ -40,13 +40,7 @@ func (t *pemText) parse() error {
 // readPEM reads a field. Data after the last block that can be recognised is dropped.
 func readPEM(text string) pemText {
 	var out pemText
-	rest := []byte(text)
-	for {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		if block == nil {
-			return out
-		}
+	for block := range keypair.Blocks([]byte(text)) {
 		at := &out.err
 		if block.Type == certificateBlock {
 			at = &out.bad
@@ -55,6 +49,7 @@ func readPEM(text string) pemText {
 			*at = err
 		}
 	}
+	return out
 }
 
 // addBlock takes one block over.

@@ -11,7 +11,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"turnout/routing/keypair"
+	"turnout/internal/keypair"
 )
 
 // TLS judges the tls section of a route, nil included, and returns it as it is to be

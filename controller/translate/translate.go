@@ -14,7 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
-	"turnout/internal/strictpem"
+	"turnout/internal/keypair"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -71,7 +71,7 @@ func New(options Options) (*Translator, error) {
 
 // CheckDestinationCA fails when pem is torn, or holds no certificate that endpoints could be verified against.
 func CheckDestinationCA(pem []byte) error {
-	_, err := strictpem.Decode(pem)
+	_, err := keypair.Decode(pem)
 	if err == nil {
 		_, err = balancer.NewTLS(balancer.TLSConfig{CA: string(pem), Verify: true})
 	}

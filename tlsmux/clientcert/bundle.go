@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"turnout/internal/strictpem"
+	"turnout/internal/keypair"
 )
 
 // Bundle is a set of authorities. It is read-only once made.
@@ -27,7 +27,7 @@ type Bundle struct {
 // error, and so is a bundle of which nothing is left.
 func ParseBundle(text []byte) (*Bundle, error) {
 	b := &Bundle{anchors: x509.NewCertPool(), roots: x509.NewCertPool(), subject: map[string][]*x509.Certificate{}}
-	blocks, err := strictpem.Decode(text)
+	blocks, err := keypair.Decode(text)
 	if err != nil {
 		return nil, err
 	}

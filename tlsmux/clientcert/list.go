@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"turnout/internal/strictpem"
+	"turnout/internal/keypair"
 )
 
 // List is a certificate revocation list (RFC 5280 section 5). Nobody changes it once it is read; what it remembers of
@@ -52,7 +52,7 @@ func ParseLists(data []byte) ([]*List, error) {
 		}
 		return []*List{l}, nil
 	}
-	blocks, err := strictpem.Decode(data)
+	blocks, err := keypair.Decode(data)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package keypair reads certificates with their private keys for a process that has tens of thousands of them and uses
-// few.
+// Package keypair reads PEM text: strictly what has to be complete, and certificates with their private keys for a process that has
+// tens of thousands of them and uses few.
 //
 // Making a usable RSA key costs crypto/rsa about 0.2 ms and 8 KB, nearly all of what a certificate costs. A Parse
 // therefore checks such a key, completely, and leaves making it to the first signature. What is not plainly in order is
@@ -64,6 +64,31 @@ func Parse(certificates, key []byte) (tls.Certificate, error) {
 	return pair, nil
 }
 
+// ParseBundle reads text that holds certificates, the leaf first, and a key, in any order, and that has to be complete: see Decode.
+// The certificate is what Parse makes of them. Nothing of the text gets into errors.
+func ParseBundle(text []byte) (tls.Certificate, error) {
+	blocks, err := Decode(text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	var certs, key []byte
+	for _, b := range blocks {
+		switch {
+		case b.Type == "CERTIFICATE" || b.Type == "X509 CERTIFICATE":
+			certs = append(certs, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.Bytes})...)
+		case key == nil && isKey(b):
+			key = pem.EncodeToMemory(b)
+		}
+	}
+	switch {
+	case certs == nil:
+		return tls.Certificate{}, errors.New("no certificate in it")
+	case key == nil:
+		return tls.Certificate{}, errors.New("no private key in it")
+	}
+	return Parse(certs, key)
+}
+
 // Bounds of RSA keys in bits. With shorter ones crypto/rsa does not sign; a signature by a longer one takes more than a
 // second, which other handshakes would wait for, and many clients do not verify it.
 const (
@@ -113,11 +138,7 @@ func parseRSA(certificates, key []byte) (tls.Certificate, bool) {
 		return tls.Certificate{}, false
 	}
 	var pair tls.Certificate
-	for {
-		var block *pem.Block
-		if block, certificates = pem.Decode(certificates); block == nil {
-			break
-		}
+	for block := range Blocks(certificates) {
 		if block.Type == "CERTIFICATE" {
 			pair.Certificate = append(pair.Certificate, block.Bytes)
 		}
@@ -135,13 +156,10 @@ func parseRSA(certificates, key []byte) (tls.Certificate, bool) {
 
 // keyBlock returns the content of the first private key, as crypto/tls finds it, unless it says that it is none of RSA.
 func keyBlock(text []byte) ([]byte, bool) {
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			return nil, false
-		}
+	for block := range Blocks(text) {
 		if block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY") {
 			return block.Bytes, block.Type != "EC PRIVATE KEY"
 		}
 	}
+	return nil, false
 }
