@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"turnout/internal/testkit/testhttp"
 )
 
 // attack is one way to harm others.
@@ -102,17 +104,8 @@ func held(ctx context.Context, c net.Conn) {
 func get(ctx context.Context, url, host string, patience time.Duration) (int, error) {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return 0, fmt.Errorf("cannot make request: %w", err)
-	}
-	q.Host, q.Close = host, true
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return 0, fmt.Errorf("cannot ask: %w", err)
-	}
-	a.Body.Close()
-	return a.StatusCode, nil
+	status, _, err := testhttp.Get(ctx, &http.Transport{DisableKeepAlives: true}, url, host)
+	return status, err
 }
 
 // patienceForSockets is how long after an attack the router may have descriptors that belong to it.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"turnout/bench/site"
+	"turnout/internal/testkit/testhttp"
 )
 
 // slowAttacks are ways to be slow: arguments of slowhttptest, and the page that is asked for.
@@ -161,7 +162,7 @@ func slowedClients(ctx context.Context, url string, d time.Duration) (site.Laten
 		if n%perConnection == 0 {
 			lines[i].CloseIdleConnections()
 		}
-		return site.Ask(context.Background(), &lines[i], url, "")
+		return testhttp.Ask(context.Background(), &lines[i], url, "")
 	})
 	l := site.LatencyOf(site.Joined(times))
 	if err == nil && l.Max == 0 {

@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -65,4 +66,14 @@ addressType: IPv4
 ports: [{name: http, port: %[3]d}]
 endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 `, namespace, service, port)
+}
+
+// WriteZeros writes n bytes, a piece at a time, until that fails: the reader notices what is missing.
+func WriteZeros(w io.Writer, n int64) {
+	chunk := make([]byte, 256<<10)
+	for ; n > 0; n -= int64(len(chunk)) {
+		if _, err := w.Write(chunk[:min(n, int64(len(chunk)))]); err != nil {
+			return
+		}
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"turnout/internal/testkit/testhttp"
 )
 
 // Config says which router to start. Only Program is required.
@@ -160,7 +162,7 @@ func (r *Router) Metrics(ctx context.Context, names ...string) ([]float64, error
 
 // Samples asks the router for all metrics, by name and labels as they are written: name{label="value"}.
 func (r *Router) Samples(ctx context.Context) (map[string]float64, error) {
-	status, text, err := Get(ctx, nil, "http://"+r.Admin+"/metrics", "")
+	status, text, err := testhttp.Get(ctx, nil, "http://"+r.Admin+"/metrics", "")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("status %d", status)
 	}

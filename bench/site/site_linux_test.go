@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/testkit/testhttp"
 )
 
 // standIn tells this program, started again, to be a router of which only the outside is there. Its value is how it behaves.
@@ -116,16 +118,8 @@ func wantFile(t *testing.T, path, want string) {
 
 func get(t *testing.T, url string) string {
 	t.Helper()
-	a, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	_, body := testhttp.Page(t, url, "")
+	return body
 }
 
 func TestRouterThatDoesNotStart(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit/testhttp"
 )
 
 // TestMain lets the test binary be turnout: tests of exit statuses, signals and
@@ -131,22 +133,7 @@ func statusOf(t *testing.T, err error) int {
 // get sends a GET with the given Host and returns status and body.
 func get(t *testing.T, url, host string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = host
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return testhttp.Page(t, url, host)
 }
 
 func TestOneLineAndAStatus(t *testing.T) {

@@ -76,7 +76,7 @@ var external = []struct {
 	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
 	{"golang.org/x/sys", []string{"internal/reactor", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch"}, nil, "folders of manifests are watched by their source, others by one package"},
-	{"net/http", []string{"internal/metrics", "internal/admin", "tlsmux/clientcert", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},
+	{"net/http", []string{"internal/metrics", "internal/admin", "internal/testkit/testhttp", "tlsmux/clientcert", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},
 	{"flag", []string{"cmd", "bench"}, []string{"."}, "flags are read in cmd only"},
 	{"log", []string{"internal/admin"}, nil, "logs are zap's JSON lines; net/http is given one that writes nothing"},
 	{"log/slog", nil, nil, "logs are zap's JSON lines"},

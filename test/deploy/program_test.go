@@ -3,7 +3,6 @@ package deploy
 import (
 	"bufio"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"turnout/internal/testkit/testhttp"
 )
 
 // options are the variables of the table in docs/options.md; a test next to the
@@ -184,13 +185,6 @@ func start(t *testing.T, program, file string, container corev1.Container, until
 // get returns the status of a GET of the admin server.
 func get(t *testing.T, admin, path string) int {
 	t.Helper()
-	resp, err := http.Get("http://" + admin + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode
+	status, _ := testhttp.Page(t, "http://"+admin+path, "")
+	return status
 }

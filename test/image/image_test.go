@@ -22,6 +22,7 @@ import (
 	"testing"
 
 	"turnout/deploy/examples"
+	"turnout/internal/testkit/testhttp"
 )
 
 // maxSize of the image in bytes. The binary is all there is.
@@ -115,21 +116,7 @@ endpoints: [{addresses: [127.0.0.1]}]
 // get returns status and body of a GET for host at addr.
 func get(t *testing.T, addr any, host, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(limited(t), http.MethodGet, fmt.Sprintf("http://%v%s", addr, path), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = host
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return testhttp.Page(t, fmt.Sprintf("http://%v%s", addr, path), host)
 }
 
 // TestPage runs the image on ports of the system's choice and gets a page of a

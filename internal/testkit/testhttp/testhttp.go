@@ -1,10 +1,13 @@
-package site
+// Package testhttp asks for pages, in tests and benchmarks.
+package testhttp
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"testing"
+	"time"
 )
 
 // Get asks for a page of a host, "" = that of the URL, over t, nil = that of net/http, and returns the answer's status and body.
@@ -40,12 +43,14 @@ func Ask(ctx context.Context, t http.RoundTripper, url, host string) error {
 	return err
 }
 
-// WriteZeros writes n bytes, a piece at a time, until that fails: the reader notices what is missing.
-func WriteZeros(w io.Writer, n int64) {
-	chunk := make([]byte, 256<<10)
-	for ; n > 0; n -= int64(len(chunk)) {
-		if _, err := w.Write(chunk[:min(n, int64(len(chunk)))]); err != nil {
-			return
-		}
+// Page is Get over a connection of its own, within a minute; what fails fails the test.
+func Page(t testing.TB, url, host string) (status int, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t's own has ended when its cleanups run
+	defer cancel()
+	status, text, err := Get(ctx, &http.Transport{DisableKeepAlives: true}, url, host)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return status, string(text)
 }
