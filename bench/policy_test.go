@@ -44,21 +44,25 @@ func (e *endpoint) Head(*proxy.Head, bool) {
 	e.response = proxy.Head{Status: 200, Minor: 1, ContentLength: 0, Fields: append(e.response.Fields[:0], e.answer...)}
 	e.ex.ResponseHead(&e.response, true)
 }
-func (*endpoint) Body([]byte) bool  { return false }
-func (*endpoint) End([]field.Field) {}
-func (*endpoint) Abort()            {}
-func (*endpoint) Pause()            {}
-func (*endpoint) Resume()           {}
+func (*endpoint) Body([]byte) bool             { return false }
+func (*endpoint) End([]field.Field)            {}
+func (*endpoint) Abort(proxy.Fault)            {}
+func (*endpoint) Progress() (uint64, int)      { return 0, 0 }
+func (*endpoint) MayRefuse() (may, asked bool) { return false, true }
+func (*endpoint) Pause()                       {}
+func (*endpoint) Resume()                      {}
 
 type reader instant
 
-func (r *reader) Head(h *proxy.Head, _ bool) { r.fields = len(h.Fields) }
-func (*reader) Informational(*proxy.Head)    {}
-func (*reader) Body([]byte) bool             { return false }
-func (*reader) End([]field.Field)            {}
-func (*reader) Abort(proxy.Fault)            {}
-func (*reader) Pause()                       {}
-func (*reader) Resume()                      {}
+func (r *reader) Head(h *proxy.Head, _ bool)                     { r.fields = len(h.Fields) }
+func (*reader) Informational(*proxy.Head)                        {}
+func (*reader) Body([]byte) bool                                 { return false }
+func (*reader) End([]field.Field)                                {}
+func (*reader) Abort(proxy.Fault)                                {}
+func (*reader) Progress() (uint64, int)                          { return 0, 0 }
+func (*reader) Upgrade(*proxy.Head, proxy.Upstream) proxy.Joiner { return nil }
+func (*reader) Pause()                                           {}
+func (*reader) Resume()                                          {}
 
 func list(pairs ...string) []field.Field {
 	var out []field.Field

@@ -44,6 +44,6 @@
 // Every event comes in by attempts.enter (events.go), which has the table of the events that mean something in each state, and
 // notes what is at work: should it panic, Worker.Interrupted gives up that exchange and no other.
 //
-// Upgrades leave as a tunnel: see Tunneler. Passthrough connections never become an exchange but a Relay. Both are attempts: what
+// Upgrades leave as a tunnel: see Downstream.Upgrade. Passthrough connections never become an exchange but a Relay. Both are attempts: what
 // chooses a server, waits for one, tries again within the budget, counts, logs and gives back is the same.
 package proxy

@@ -216,7 +216,7 @@ func (ex *Exchange) UpstreamReady(up Upstream) {
 	if heeded {
 		ex.send(up)
 	} else {
-		up.Abort()
+		up.Abort(FaultCanceled)
 	}
 	ex.w.leave(was)
 }

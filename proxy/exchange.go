@@ -236,7 +236,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 		ex.account(ReasonOK)
 		ex.down.Head(h, true)
 		if up != nil {
-			up.Abort() // not before: h is its memory
+			up.Abort(FaultCanceled) // not before: h is its memory
 		}
 		ex.w.release(ex)
 		return
@@ -279,7 +279,7 @@ func (ex *Exchange) responseEnd(trailers []Field) {
 	ex.account(ReasonOK)
 	ex.down.End(trailers)
 	if up != nil {
-		up.Abort() // not before: the trailers are its memory
+		up.Abort(FaultCanceled) // not before: the trailers are its memory
 	}
 	ex.w.release(ex)
 }
@@ -318,9 +318,14 @@ func (ex *Exchange) abandon() {
 	case stateConnect:
 		ex.w.cfg.Upstreams.Cancel(ex)
 	}
-	if ex.up != nil {
-		ex.up.Abort()
+	ex.drop(FaultCanceled)
+}
+
+// drop gives up the upstream, if there is one; f: see Upstream.Abort.
+func (ex *Exchange) drop(f Fault) {
+	if up := ex.up; up != nil {
 		ex.up = nil
+		up.Abort(f)
 	}
 }
 

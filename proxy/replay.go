@@ -26,13 +26,6 @@ func bodySize(n int) (step, size int) {
 	return 2, refusedBody
 }
 
-// Refuser is implemented by an Upstream whose peer can say that it did nothing with a request (FaultUnprocessed), though some of
-// its body has been sent.
-type Refuser interface {
-	// MayRefuse says that it still can. asked: it has asked for more of the body, so that it hardly will.
-	MayRefuse() (may, asked bool)
-}
-
 // keptBody is what was handed over of the body of a request whose answer has not begun.
 type keptBody struct {
 	b            []byte // its capacity is one of bodySize
@@ -105,10 +98,7 @@ func (s *bodies) trim() {
 // keep remembers body bytes that are about to be handed over. It is not called any more once that was too much, or of no use.
 func (ex *Exchange) keep(p []byte) {
 	s, k := &ex.w.bodies, ex.body
-	may, asked := false, true
-	if r, ok := ex.up.(Refuser); ok {
-		may, asked = r.MayRefuse()
-	}
+	may, asked := ex.up.MayRefuse()
 	most := refusedBody
 	if asked {
 		most = largeBody

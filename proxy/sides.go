@@ -9,10 +9,21 @@ import (
 	"turnout/proxy/identity"
 )
 
+// Half is what both halves of an exchange have.
+type Half interface {
+	// Pause and Resume stop and continue the body that the peer sends.
+	Pause()
+	Resume()
+	// Progress is how many bytes the peer has taken so far, and how many it has yet to: a peer
+	// that takes them slowly is waited for, one that takes none is not.
+	Progress() (taken uint64, left int)
+}
+
 // Downstream is the client's half of one exchange as the pipeline drives it: an
 // HTTP/1.1 connection or an HTTP/2 stream. Calls never block and never fail; what
 // goes wrong arrives as Exchange.DownstreamGone.
 type Downstream interface {
+	Half
 	// Informational sends a 1xx head other than 101.
 	Informational(h *Head)
 	// Head starts the response; end means that no body follows.
@@ -24,13 +35,18 @@ type Downstream interface {
 	End(trailers []Field)
 	// Abort gives up: the client sees its connection or stream broken off.
 	Abort(f Fault)
-	// Pause and Resume stop and continue the request body.
-	Pause()
-	Resume()
+	// Upgrade judges a 101 as it came from u, beyond the name of the protocol. nil: the client cannot agree to it, or its
+	// connection cannot be joined with that of u.
+	Upgrade(h *Head, u Upstream) Joiner
 }
+
+// Joiner sends the head of a 101 and joins the two connections that Downstream.Upgrade spoke of; from then on it owns both. moved
+// is called for bytes from and to the client as they go, done at the end, later. end ends the tunnel at once.
+type Joiner func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func())
 
 // Upstream is the endpoint's half of one attempt.
 type Upstream interface {
+	Half
 	// Head sends the request head; end means that no body follows.
 	Head(h *Head, end bool)
 	// Body sends body bytes, valid for the call only. True asks the pipeline to
@@ -38,11 +54,12 @@ type Upstream interface {
 	Body(p []byte) (congested bool)
 	// End completes the request.
 	End(trailers []Field)
-	// Abort gives the attempt up; no event of it follows.
-	Abort()
-	// Pause and Resume stop and continue the response body.
-	Pause()
-	Resume()
+	// Abort gives the attempt up; no event of it follows. f is why: FaultTimeout, the endpoint did not answer in time, which
+	// says something of a connection that others share; FaultCanceled, its answer is not wanted any more.
+	Abort(f Fault)
+	// MayRefuse says that the endpoint can still say that it did nothing with the request (FaultUnprocessed), though some of
+	// its body has been sent. asked: it has asked for more of the body, so that it hardly will.
+	MayRefuse() (may, asked bool)
 }
 
 // Upstreams gives the pipeline upstreams of its loop.
@@ -53,16 +70,6 @@ type Upstreams interface {
 	Acquire(e *balancer.Endpoint, ex *Exchange, fresh bool) Upstream
 	// Cancel forgets an Acquire that has not been answered.
 	Cancel(ex *Exchange)
-}
-
-// Tunneler is a Downstream that can join its connection with that of an Upstream
-// after a 101. It sends the head and from then on owns both; moved is told of bytes from
-// and to the client as they go, done of the end, later. The function it returns ends the tunnel at once; nil: not with this
-// Upstream.
-type Tunneler interface {
-	// Agrees judges a 101 as it came from the endpoint, beyond the name of the protocol.
-	Agrees(h *Head) bool
-	Tunnel(h *Head, u Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func())
 }
 
 // Timer is a one-shot timer of a loop. Reset replaces the deadline; a stopped

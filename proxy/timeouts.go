@@ -81,11 +81,10 @@ func (ex *Exchange) timeout() {
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
 	case ex.state == stateSend:
-		ex.timedOut()
-		ex.abandon()
+		ex.drop(FaultTimeout)
 		ex.answer(504, ReasonServerTimeout)
 	case ex.state == stateBody:
-		ex.timedOut()
+		ex.drop(FaultTimeout)
 		ex.breakOff(FaultTimeout, ReasonServerTimeout)
 	}
 }

@@ -6,8 +6,11 @@ import (
 
 // switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
 func (ex *Exchange) switchProtocols(h *Head) {
-	t, ok := ex.down.(Tunneler)
-	if !ok || ex.req.Upgrade == nil || !ex.reqEnd || h.Upgrade == nil || !sameToken(h.Upgrade, ex.req.Upgrade) || !t.Agrees(h) {
+	var join Joiner
+	if ex.req.Upgrade != nil && ex.reqEnd && h.Upgrade != nil && sameToken(h.Upgrade, ex.req.Upgrade) {
+		join = ex.down.Upgrade(h, ex.up)
+	}
+	if join == nil {
 		ex.abandon()
 		ex.answer(502, ReasonUpstreamHead)
 		return
@@ -21,32 +24,21 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		return
 	}
 	ex.status = h.Status
-	up := ex.up
 	ex.up = nil
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()
-	joined := ex.join(func() (end func()) {
-		return t.Tunnel(h, up, ex.route.Policy().TunnelTimeout, ex.moved, ex.tunnelEnded)
+	ex.join(func() (end func()) {
+		return join(h, ex.route.Policy().TunnelTimeout, ex.moved, ex.tunnelEnded)
 	})
-	if !joined {
-		up.Abort()
-		ex.answer(502, ReasonUpstreamHead)
-	}
 }
 
-// join makes it a tunnel, which tunnel begins and the function it returns ends at once. False: tunnel returned nil.
-func (a *attempts) join(tunnel func() (end func())) bool {
+// join makes it a tunnel, which tunnel begins and the function it returns ends at once.
+func (a *attempts) join(tunnel func() (end func())) {
 	a.state, a.tunnelled = stateTunnel, true
-	end := tunnel()
-	if end == nil {
-		a.state, a.tunnelled = stateSend, false
-		return false
-	}
 	add(&a.w.counts.tunnels, 1)
-	if a.state == stateTunnel { // it may have ended
+	if end := tunnel(); a.state == stateTunnel { // it may have ended
 		a.opened = a.w.tunnels.enter(a.route, end)
 	}
-	return true
 }
 
 // extended says that the upgrade is an extended CONNECT of HTTP/2 (RFC 8441): the client takes every 2xx for the tunnel it

@@ -57,20 +57,23 @@ func (cc *clientConn) End(trailers []proxy.Field) {
 }
 
 // Abort implements proxy.Upstream.
-func (cc *clientConn) Abort() {
+func (cc *clientConn) Abort(proxy.Fault) {
 	if cc.state == clientGone {
 		return
 	}
 	cc.shut()
 }
 
-// Pause implements proxy.Upstream.
+// MayRefuse implements proxy.Upstream: a server of HTTP/1.1 never says that it did nothing.
+func (cc *clientConn) MayRefuse() (may, asked bool) { return false, true }
+
+// Pause implements proxy.Half.
 func (cc *clientConn) Pause() {
 	cc.paused = true
 	cc.c.Pause()
 }
 
-// Resume implements proxy.Upstream.
+// Resume implements proxy.Half.
 func (cc *clientConn) Resume() {
 	if cc.paused {
 		cc.paused = false

@@ -1,7 +1,7 @@
 package h1
 
-// Progress implements proxy.Progress.
+// Progress implements proxy.Half.
 func (sc *serverConn) Progress() (taken uint64, left int) { return sc.c.BytesWritten(), sc.c.Pending() }
 
-// Progress implements proxy.Progress.
+// Progress implements proxy.Half.
 func (cc *clientConn) Progress() (taken uint64, left int) { return cc.c.BytesWritten(), cc.c.Pending() }

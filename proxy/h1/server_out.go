@@ -83,13 +83,13 @@ func (sc *serverConn) Abort(f proxy.Fault) {
 	sc.c.Close()
 }
 
-// Pause implements proxy.Downstream.
+// Pause implements proxy.Half.
 func (sc *serverConn) Pause() {
 	sc.paused = true
 	sc.c.Pause()
 }
 
-// Resume implements proxy.Downstream.
+// Resume implements proxy.Half.
 func (sc *serverConn) Resume() {
 	if sc.paused {
 		sc.paused = false
@@ -97,15 +97,20 @@ func (sc *serverConn) Resume() {
 	}
 }
 
-// Agrees implements proxy.Tunneler: keys and what proves that they were understood are between client and endpoint.
-func (sc *serverConn) Agrees(*proxy.Head) bool { return true }
-
-// Tunnel implements proxy.Tunneler for upgrades between two HTTP/1.1 connections.
-func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+// Upgrade implements proxy.Downstream for two HTTP/1.1 connections: keys and what proves that they were understood are between
+// client and endpoint.
+func (sc *serverConn) Upgrade(_ *proxy.Head, u proxy.Upstream) proxy.Joiner {
 	cc, ok := u.(*clientConn)
 	if !ok {
 		return nil
 	}
+	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+		return sc.tunnel(cc, h, tunnel.Config{Idle: idle, Moved: moved, Done: done})
+	}
+}
+
+// tunnel sends the head of a 101 and joins the two connections.
+func (sc *serverConn) tunnel(cc *clientConn, h *proxy.Head, cfg tunnel.Config) (end func()) {
 	b := http1.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	b = http1.AppendField(b, nameConnection, valueUpgrade, sc.s.adjust)
@@ -115,9 +120,9 @@ func (sc *serverConn) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration
 	sc.recycle()
 	sc.s.conns.Remove(sc, sc.client.Secure)
 	limits, worker := sc.s.timeouts, sc.s.worker
-	t := tunnel.Join(sc.c, cc.Detach(), tunnel.Config{Idle: idle, ClientFin: limits.ClientFin, ServerFin: limits.ServerFin, Stall: limits.Client, Moved: moved, Done: done,
-		Cut: func() { worker.Reached(bound.TunnelFin) }})
-	return t.Close
+	cfg.ClientFin, cfg.ServerFin, cfg.Stall = limits.ClientFin, limits.ServerFin, limits.Client
+	cfg.Cut = func() { worker.Reached(bound.TunnelFin) }
+	return tunnel.Join(sc.c, cc.Detach(), cfg).Close
 }
 
 // reject answers a head that is no request.

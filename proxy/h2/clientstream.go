@@ -12,8 +12,8 @@ import (
 // maxInformational bounds the 1xx heads before one final response.
 const maxInformational = 16
 
-// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and h2session.Sink towards the session; Pause
-// and Resume are those of the embedded Stream.
+// clientStream is one attempt. It implements proxy.Upstream towards the pipeline and h2session.Sink towards the session; Pause,
+// Resume and Progress are those of the embedded Stream.
 type clientStream struct {
 	h2session.Stream
 	cc       *clientConn
@@ -65,20 +65,16 @@ func (st *clientStream) Body(p []byte) bool {
 func (st *clientStream) End(trailers []proxy.Field) { st.SendEnd(trailers) }
 
 // Abort implements proxy.Upstream.
-func (st *clientStream) Abort() {
+func (st *clientStream) Abort(f proxy.Fault) {
 	st.ex = nil
 	if !st.Stream.Open() { // nothing was sent
 		st.cc.ps.recycle(st)
 		return
 	}
-	st.reset(h2frame.Cancel)
-}
-
-// TimedOut implements proxy.Timed.
-func (st *clientStream) TimedOut() {
-	if st.Stream.Open() {
+	if f == proxy.FaultTimeout {
 		st.cc.late = true
 	}
+	st.reset(h2frame.Cancel)
 }
 
 // reset is Reset, counted.

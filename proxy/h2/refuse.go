@@ -1,9 +1,5 @@
 package h2
 
-import "turnout/proxy"
-
-var _ proxy.Refuser = (*clientStream)(nil)
-
-// MayRefuse implements proxy.Refuser: by RST_STREAM with REFUSED_STREAM, or by a GOAWAY that does not name the stream (RFC 9113
+// MayRefuse implements proxy.Upstream: by RST_STREAM with REFUSED_STREAM, or by a GOAWAY that does not name the stream (RFC 9113
 // section 8.7). One that has opened the window of the stream works on it.
 func (st *clientStream) MayRefuse() (may, asked bool) { return !st.answered, st.Granted() }

@@ -8,7 +8,7 @@ import (
 )
 
 // serverStream is one request of a client connection and its answer. It implements h2session.Sink towards the session and
-// proxy.Downstream towards the pipeline; Pause and Resume are those of the embedded Stream.
+// proxy.Downstream towards the pipeline; Pause, Resume and Progress are those of the embedded Stream.
 type serverStream struct {
 	h2session.Stream
 	sc   *serverConn

@@ -64,8 +64,19 @@ func isWebSocket(p []byte) bool {
 	return true
 }
 
-// Agrees implements proxy.Tunneler: the endpoint understood the key (RFC 6455 section 4.2.2).
-func (st *serverStream) Agrees(h *proxy.Head) bool {
+// Upgrade implements proxy.Downstream.
+func (st *serverStream) Upgrade(h *proxy.Head, u proxy.Upstream) proxy.Joiner {
+	d, ok := u.(detacher)
+	if !ok || !st.understood(h) {
+		return nil
+	}
+	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+		return st.join(d, h, idle, &streamTunnel{moved: moved, done: done})
+	}
+}
+
+// understood says that the endpoint understood the key (RFC 6455 section 4.2.2).
+func (st *serverStream) understood(h *proxy.Head) bool {
 	if st.up == nil {
 		return false
 	}
@@ -86,12 +97,8 @@ func (st *serverStream) Agrees(h *proxy.Head) bool {
 // detacher is an Upstream that can give its connection away.
 type detacher interface{ Detach() *reactor.Conn }
 
-// Tunnel implements proxy.Tunneler: from now on the stream is joined with the endpoint's connection.
-func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
-	d, ok := u.(detacher)
-	if !ok {
-		return nil
-	}
+// join sends the head of the answer; from now on the stream is joined with the endpoint's connection.
+func (st *serverStream) join(d detacher, h *proxy.Head, idle time.Duration, t *streamTunnel) (end func()) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		if string(f.Name) != acceptName {
@@ -102,7 +109,7 @@ func (st *serverStream) Tunnel(h *proxy.Head, u proxy.Upstream, idle time.Durati
 	st.EndHead(appendHead(st.BeginHead(), h), false)
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
-	t := &streamTunnel{st: st, c: d.Detach(), moved: moved, done: done, clientFin: limits.ClientFin, serverFin: limits.ServerFin, reached: st.sc.s.worker.Reached}
+	t.st, t.c, t.clientFin, t.serverFin, t.reached = st, d.Detach(), limits.ClientFin, limits.ServerFin, st.sc.s.worker.Reached
 	t.watch = tunnel.NewWatch(st.sc.c, idle, t.bytes, t.expire)
 	t.watch.SetStall(limits.Client, t.owed)
 	st.tunnel = t

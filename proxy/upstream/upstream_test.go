@@ -30,7 +30,7 @@ type (
 
 func (taken) Head(*proxy.Head, bool) {}
 func (taken) End([]proxy.Field)      {}
-func (taken) Abort()                 {}
+func (taken) Abort(proxy.Fault)      {}
 func (a *asked) note(call string)    { a.calls = append(a.calls, call) }
 func (a *asked) take(call string) proxy.Upstream {
 	a.note(call)
