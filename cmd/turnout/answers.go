@@ -14,16 +14,14 @@ import (
 	"turnout/proxy/h1"
 )
 
-// answerOptions are the options about the router's own answers and about bodies.
+// answerOptions are the options about the router's own answers and about bodies that are not in the configuration of the request path
+// as they are.
 type answerOptions struct {
 	unavailableFile, notFoundFile string
 	compress                      bool
 	compressTypes                 string
 	metricsType                   string        // haproxy: the monitor path is served
-	ignoreProbes, dontLogNull     bool          // connections without a byte
 	hardStop                      time.Duration // 0: only --max-shutdown-timeout counts
-	abortOnClose                  bool          // a client that ended its sending is gone
-	keepIdle                      bool          // idle connections get one more answer when the router stops
 }
 
 // monitorPath is what load balancers of the router we replace ask on the plain port.
@@ -34,13 +32,13 @@ func answerSettings(o *options) []setting {
 	return []setting{
 		{flag: "metrics-type", env: "ROUTER_METRICS_TYPE", value: "TYPE", envStops: true, set: words(&a.metricsType, "haproxy"),
 			help: "haproxy: answer probes of " + monitorPath + " on the plain port; metrics are there without it"},
-		{flag: "http-ignore-probes", env: "ROUTER_HTTP_IGNORE_PROBES", def: "false", isBool: true, set: into(&a.ignoreProbes, parseBool),
+		{flag: "http-ignore-probes", env: "ROUTER_HTTP_IGNORE_PROBES", def: "false", isBool: true, set: into(&o.server.IgnoreProbes, parseBool),
 			help: "close connections that never sent a byte without an answer and a line in the log"},
-		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&a.dontLogNull, parseBool),
+		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&o.server.DontLogNull, parseBool),
 			help: "leave connections that never sent a byte out of the access log"},
-		{flag: "abort-on-close", env: "ROUTER_ABORT_ON_CLOSE", def: "false", isBool: true, set: into(&a.abortOnClose, parseBool),
+		{flag: "abort-on-close", env: "ROUTER_ABORT_ON_CLOSE", def: "false", isBool: true, set: into(&o.server.Proxy.AbortOnClose, parseBool),
 			help: "drop requests that wait for a pod, in the queue or for a connection, when their client has ended its sending"},
-		{flag: "idle-close-on-response", env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", def: "false", isBool: true, set: into(&a.keepIdle, parseBool),
+		{flag: "idle-close-on-response", env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", def: "false", isBool: true, set: into(&o.server.KeepIdle, parseBool),
 			help: "when the router stops, close idle connections after one more answer instead of at once"},
 		{flag: "hard-stop-after", env: "ROUTER_HARD_STOP_AFTER", value: "TIME", set: into(&a.hardStop, parseTimespec),
 			help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
@@ -84,46 +82,32 @@ func parseTypes(s string) (string, error) {
 	return strings.Join(types, " "), nil
 }
 
-// drainTime is how long running requests have when the router stops.
-func (o *options) drainTime() time.Duration {
-	if stop := o.answers.hardStop; stop > 0 {
-		return min(stop, o.drain)
+// complete gives the request path what follows from several options.
+func (a *answerOptions) complete(o *options) {
+	if a.hardStop > 0 {
+		o.server.Proxy.Timeouts.Drain = min(a.hardStop, o.server.Proxy.Timeouts.Drain)
 	}
-	return o.drain
-}
-
-// answers is what of answerOptions the workers need.
-type answers struct {
-	unavailable, notFound *proxy.ErrorPage
-	compression           *proxy.Compression
-	monitor               string
-	ignoreProbes          bool
-	dontLogNull           bool
-	keepIdle              bool
-	abortOnClose          bool
+	if a.compress {
+		o.server.Proxy.Compression = proxy.NewCompression(a.compressTypes)
+	}
+	if a.metricsType == "haproxy" {
+		o.server.Proxy.MonitorPath = monitorPath
+	}
 }
 
 // load reads the error files. One that cannot be used is logged, and the router's own
 // page stands in: a router without a fancy page serves better than none.
-func (a *answerOptions) load(log *zap.Logger) answers {
-	out := answers{ignoreProbes: a.ignoreProbes, dontLogNull: a.dontLogNull, keepIdle: a.keepIdle, abortOnClose: a.abortOnClose}
-	if a.compress {
-		out.compression = proxy.NewCompression(a.compressTypes)
-	}
-	if a.metricsType == "haproxy" {
-		out.monitor = monitorPath
-	}
+func (a *answerOptions) load(c *proxy.Config, log *zap.Logger) {
 	var err error
-	if out.unavailable, err = loadPage(a.unavailableFile); err != nil {
+	if c.Unavailable, err = loadPage(a.unavailableFile); err != nil {
 		log.Error("error page", zap.Int("status", 503), zap.String("file", a.unavailableFile), zap.Error(err))
 	}
 	if a.notFoundFile != "" {
-		if out.notFound, err = loadPage(a.notFoundFile); err != nil {
+		if c.NotFound, err = loadPage(a.notFoundFile); err != nil {
 			log.Error("error page", zap.Int("status", 404), zap.String("file", a.notFoundFile), zap.Error(err))
-			out.notFound = proxy.DefaultNotFound()
+			c.NotFound = proxy.DefaultNotFound()
 		}
 	}
-	return out
 }
 
 // loadPage reads an error file, nil without a name.
@@ -136,9 +120,4 @@ func loadPage(name string) (*proxy.ErrorPage, error) {
 		return nil, fmt.Errorf("cannot read error file: %w", err)
 	}
 	return h1.ParseErrorFile(raw)
-}
-
-func (a *answers) configure(c *proxy.Config) {
-	c.Unavailable, c.NotFound, c.Compression = a.unavailable, a.notFound, a.compression
-	c.MonitorPath, c.AbortOnClose = a.monitor, a.abortOnClose
 }

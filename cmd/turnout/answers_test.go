@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/proxy"
 )
 
 func TestErrorFilesAndCompression(t *testing.T) {
@@ -57,8 +59,9 @@ func TestErrorFilesAndCompression(t *testing.T) {
 func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	var log strings.Builder
 	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
-	got := a.load(newLogger(&log, parse(t, envOf()).logLevel))
-	if got.unavailable != nil || got.notFound == nil || got.notFound.Status != 404 || got.compression != nil {
+	var got proxy.Config
+	a.load(&got, newLogger(&log, parse(t, envOf()).logLevel))
+	if got.Unavailable != nil || got.NotFound == nil || got.NotFound.Status != 404 || got.Compression != nil {
 		t.Errorf("%+v", got)
 	}
 	if text := log.String(); strings.Count(text, `"level":"error"`) != 2 || !strings.Contains(text, "cannot read error file") || !strings.Contains(text, `"status":404`) {
@@ -90,7 +93,7 @@ func TestHardStop(t *testing.T) {
 		30 * time.Second: envOf(), 5 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "5s"),
 		20 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "1h", "ROUTER_MAX_SHUTDOWN_TIMEOUT", "20"),
 	} {
-		if got := parse(t, env).timeouts().Drain; got != want {
+		if got := parse(t, env).server.Proxy.Timeouts.Drain; got != want {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}

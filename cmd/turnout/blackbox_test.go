@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/server"
 )
 
 // boxRoute is a route of the service secure to a host, with a tls section.
@@ -91,7 +92,7 @@ func TestBlackBoxTLS(t *testing.T) {
 			}
 			dir := t.TempDir()
 			write(t, dir, "all.yaml", []byte(routes+boxPod(t, ca, tc.pod)))
-			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)}, func(c *dataplaneConfig) { c.StrictSNI = tc.strict })
+			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(tc.defaultCA)}, func(c *server.Config) { c.StrictSNI = tc.strict })
 			status, body, shown, protocol, err := overTLS(plane.HTTPS().String(), tc.sni, tc.host)
 			if tc.status == 0 {
 				if err == nil || !strings.Contains(err.Error(), tc.shows) {

@@ -130,7 +130,7 @@ func TestOperatorEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.useCluster(env); !o.cluster || o.name != "default" || o.routeLabels != "type=public" || o.httpAddr != ":80" {
+	if o.useCluster(env); !o.cluster || o.name != "default" || o.routeLabels != "type=public" || o.server.HTTPAddr != ":80" {
 		t.Errorf("%+v", o)
 	}
 	for _, w := range warnings {

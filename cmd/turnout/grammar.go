@@ -27,6 +27,14 @@ func parseBool(s string) (bool, error) {
 	return false, errors.New("allowed: true or false")
 }
 
+// not is a parser of the opposite.
+func not(parse func(string) (bool, error)) func(string) (bool, error) {
+	return func(s string) (bool, error) {
+		yes, err := parse(s)
+		return !yes, err
+	}
+}
+
 // maxTimespec is where longer times are cut: 2147483647 ms, about 24.8 days.
 const maxTimespec = math.MaxInt32 * time.Millisecond
 

@@ -60,8 +60,8 @@ ports: [{name: http, port: %d, protocol: TCP}]
 endpoints: [{addresses: [%q], conditions: {ready: true}}]
 `, addr.Port, addr.IP))
 	plane, _ := startInProcess(t, dir, controller.Options{})
-	only, err := plane.group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler {
-		return plane.lanes[c.Loop()].server2.AcceptFrom(c, proxy.Client{})
+	only, err := plane.ListenWith("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler {
+		return plane.PerLoop(c.Loop()).HTTP2.AcceptFrom(c, proxy.Client{})
 	})
 	if err != nil {
 		t.Fatal(err)

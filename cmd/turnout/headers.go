@@ -14,32 +14,27 @@ import (
 	"turnout/routing/header"
 )
 
-// headerOptions are the options about header fields of messages.
+// headerOptions are the options about header fields of messages that are not in the configuration of the request path as they are.
 type headerOptions struct {
-	requestActions, responseActions *header.Actions
-	adjust                          http1.AdjustName
-	captures                        proxy.Captures
-	uniqueFormat, uniqueHeader      string
-	identityFilter                  bool
-	maxRewrite                      int
-	loopID                          string // "" = made of the router's name
+	captures                   proxy.Captures
+	uniqueFormat, uniqueHeader string
 }
 
 func headerSettings(o *options) []setting {
-	h := &o.headers
+	h, p := &o.headers, &o.server.Proxy
 	return []setting{
 		{flag: "set-delete-http-request-header", env: "ROUTER_HTTP_REQUEST_HEADERS", value: "LIST", envStops: true,
-			set: into(&h.requestActions, parseActions(header.Request)), help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
+			set: into(&p.RequestActions, parseActions(header.Request)), help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
 		{flag: "set-delete-http-response-header", env: "ROUTER_HTTP_RESPONSE_HEADERS", value: "LIST", envStops: true,
-			set: into(&h.responseActions, parseActions(header.Response)), help: "the same on every response of a pod"},
-		{flag: "max-rewrite-size", env: "ROUTER_MAX_REWRITE_SIZE", def: "8192", value: "BYTES", set: into(&h.maxRewrite, parseBytes),
+			set: into(&p.ResponseActions, parseActions(header.Response)), help: "the same on every response of a pod"},
+		{flag: "max-rewrite-size", env: "ROUTER_MAX_REWRITE_SIZE", def: "8192", value: "BYTES", set: into(&p.MaxRewrite, parseBytes),
 			help: "how much header actions and rewrite-target may add to a message"},
-		{flag: "loop-id", env: "TURNOUT_LOOP_ID", value: "ID", set: into(&h.loopID, parseHeaderName),
+		{flag: "loop-id", env: "TURNOUT_LOOP_ID", value: "ID", set: into(&p.LoopID, parseHeaderName),
 			help: "what is added to CDN-Loop of requests, so that loops end; the default is turnout- and --name"},
 		{flag: "http-header-name-case-adjustments", env: "ROUTER_H1_CASE_ADJUST", value: "LIST", envStops: true,
-			set: into(&h.adjust, parseAdjust), help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
+			set: into(&o.server.Adjust, parseAdjust), help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
 		{flag: "mutual-tls-header-filter", env: "ROUTER_MUTUAL_TLS_HEADER_FILTER", def: "true", isBool: true,
-			set: into(&h.identityFilter, parseBool), help: "remove X-SSL-* headers that clients send"},
+			set: into(&p.KeepClientIdentity, not(parseBool)), help: "remove X-SSL-* headers that clients send"},
 		{flag: "unique-id-format", env: "ROUTER_UNIQUE_ID_FORMAT", value: "FORMAT", set: into(&h.uniqueFormat, parseUniqueFormat),
 			help: "format of an id that each request gets; needs --unique-id-header-name"},
 		{flag: "unique-id-header-name", env: "ROUTER_UNIQUE_ID_HEADER_NAME", value: "NAME", set: into(&h.uniqueHeader, parseHeaderName),
@@ -53,25 +48,20 @@ func headerSettings(o *options) []setting {
 	}
 }
 
-// name sets the loop id of a router that was given none: that of all replicas, which have the same name.
-func (h *headerOptions) name(router string) {
-	if h.loopID != "" {
+// complete gives the request path what follows from several options. A router without a loop id has that of all replicas, which
+// have the same name.
+func (h *headerOptions) complete(o *options) {
+	o.server.Proxy.Captures = h.captured()
+	if o.server.Proxy.LoopID != "" {
 		return
 	}
-	id := []byte("turnout-" + router)
+	id := []byte("turnout-" + o.name)
 	for i, c := range id {
 		if !header.IsName(string(c)) {
 			id[i] = '-'
 		}
 	}
-	h.loopID = string(id)
-}
-
-// configure gives the options to a worker. The id is shared by all workers.
-func (h *headerOptions) configure(c *proxy.Config, id *proxy.UniqueID) {
-	c.RequestActions, c.ResponseActions, c.MaxRewrite = h.requestActions, h.responseActions, h.maxRewrite
-	c.KeepClientIdentity, c.UniqueID = !h.identityFilter, id
-	c.Captures, c.LoopID = h.captured(), h.loopID
+	o.server.Proxy.LoopID = string(id)
 }
 
 // captured is what is captured, nil for nothing.

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"turnout/proxy"
 )
 
 // TestHeaderOptionMistakes: what the HAProxy router does not start with stops
@@ -35,7 +33,7 @@ func TestHeaderOptionMistakes(t *testing.T) {
 		}
 	}
 	o, warnings, err := parseOptions(nil, envOf("ROUTER_UNIQUE_ID_FORMAT", "%", "ROUTER_UNIQUE_ID_HEADER_NAME", "a b", "ROUTER_MAX_REWRITE_SIZE", "lots"))
-	if err != nil || len(warnings) != 3 || o.headers.uniqueFormat+o.headers.uniqueHeader != "" || o.headers.maxRewrite != 8192 {
+	if err != nil || len(warnings) != 3 || o.headers.uniqueFormat+o.headers.uniqueHeader != "" || o.server.Proxy.MaxRewrite != 8192 {
 		t.Errorf("%v %v %+v", err, warnings, o.headers)
 	}
 }
@@ -44,7 +42,7 @@ func TestHeaderOptions(t *testing.T) {
 	o := parse(t, envOf("ROUTER_UNIQUE_ID_FORMAT", `"%{+X}o %ci:%cp \"x\""`, "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "Host:20, User-Agent:100",
 		"ROUTER_CAPTURE_HTTP_COOKIE", "session=:40", "ROUTER_MUTUAL_TLS_HEADER_FILTER", "false"))
 	h := &o.headers
-	if h.uniqueFormat != `%{+X}o %ci:%cp "x"` || h.identityFilter {
+	if h.uniqueFormat != `%{+X}o %ci:%cp "x"` || !o.server.Proxy.KeepClientIdentity || parse(t, envOf()).server.Proxy.KeepClientIdentity {
 		t.Errorf("%+v", h)
 	}
 	if got := fmt.Sprint(h.captures); got != "{[{host 20} {user-agent 100}] [] {session= 40}}" {
@@ -66,10 +64,8 @@ func TestLoopID(t *testing.T) {
 		{[]string{"--name", "a b,\u00fc"}, "turnout-a-b---"},
 		{[]string{"--name", "a", "--loop-id", "edge.example.com"}, "edge.example.com"},
 	} {
-		o := parse(t, envOf(), c.args...)
-		var config proxy.Config
-		if o.headers.configure(&config, nil); config.LoopID != c.want {
-			t.Errorf("%q: %q, want %q", c.args, config.LoopID, c.want)
+		if got := parse(t, envOf(), c.args...).server.Proxy.LoopID; got != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
 		}
 	}
 	if _, _, err := parseOptions([]string{"--loop-id", "a b"}, envOf()); err == nil {

@@ -70,22 +70,3 @@ func TestHeldBodies(t *testing.T) {
 	}
 	p.awaits(`turnout_memory_held_bytes{what="bodies"} 0`)
 }
-
-func TestHeldBytes(t *testing.T) {
-	for _, x := range []struct {
-		set   int
-		limit uint64
-		loops int
-		want  int
-	}{
-		{0, 0, 2, 128 << 20},
-		{0, 256 << 20, 2, 32 << 20},
-		{0, 16 << 20, 4, 4 << 20}, // never less: one loop has work to do
-		{64 << 20, 256 << 20, 1, 64 << 20},
-		{64 << 20, 0, 0, 64 << 20},
-	} {
-		if got := (&limitOptions{held: x.set}).heldBytes(x.limit, x.loops); got != x.want {
-			t.Errorf("%d of %d bytes for %d loops: %d each, want %d", x.set, x.limit, x.loops, got, x.want)
-		}
-	}
-}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/server"
 	"turnout/routing"
 )
 
@@ -35,7 +36,7 @@ type swapRig struct {
 	t     *testing.T
 	dir   string
 	store *routing.Store
-	plane *dataplane
+	plane *server.Server
 	pods  []*httptest.Server
 	step  [hotSteps]chan struct{} // closed one by one: every download sends its next piece
 }

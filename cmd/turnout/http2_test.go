@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/controller"
+	"turnout/internal/server"
 )
 
 // TestHTTP2OverTLS: ALPN offers it on every host that TLS ends for, whatever its certificate, unless it is disabled; a
@@ -30,7 +31,7 @@ func TestHTTP2OverTLS(t *testing.T) {
 		tlsRoute("own", "edge", "certificate", ownPEM, "key", keyPEM(t, ownKey))+tlsRoute("plain", "edge")+tlsRoute("through", "passthrough")+
 			slice("secure", pod.Listener.Addr())))
 	for _, disabled := range []bool{false, true} {
-		plane, _ := startInProcess(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.TLS.DisableHTTP2 = disabled })
+		plane, _ := startInProcess(t, dir, controller.Options{}, func(c *server.Config) { c.TLS.DisableHTTP2 = disabled })
 		for _, name := range []string{"own.test", "plain.test"} {
 			conn, err := tls.Dial("tcp", plane.HTTPS().String(), &tls.Config{ServerName: name, InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 			if err != nil {

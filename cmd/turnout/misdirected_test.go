@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/controller"
+	"turnout/internal/server"
 )
 
 // TestMisdirected sends the request of each row of the table in docs/http2.md.
@@ -67,7 +68,7 @@ func TestMisdirected(t *testing.T) {
 }
 
 // answerTo sends one request on a connection of its own.
-func answerTo(t *testing.T, plane *dataplane, protocol, server, host string) int {
+func answerTo(t *testing.T, plane *server.Server, protocol, server, host string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

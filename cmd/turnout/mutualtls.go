@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
+	"turnout/internal/server"
 	"turnout/proxy/identity"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
@@ -80,7 +80,7 @@ func newClientRooms(o *mutualOptions, log *zap.Logger) (r clientRooms, err error
 	return r, err
 }
 
-func (r *clientRooms) configure(data *dataplaneConfig, o *mutualOptions) {
+func (r *clientRooms) configure(data *server.Config, o *mutualOptions) {
 	if r.trust != nil {
 		data.TLS.ClientAuth, data.TLS.Trust, data.Identities.Filter = o.mode, r.trust.first, o.filter
 	}
@@ -110,17 +110,6 @@ func (r *clientRooms) run(ctx context.Context) error {
 	all.Wait()
 	<-ctx.Done()
 	return nil
-}
-
-// identity says who the client of a TLS connection is, nil if clients are not asked.
-func (d *dataplane) identity(cert *x509.Certificate) *identity.Identity {
-	switch {
-	case d.cfg.TLS.ClientAuth == clientcert.None:
-		return nil
-	case cert == nil:
-		return d.anonymous
-	}
-	return d.cfg.Identities.Of(cert)
 }
 
 // systemAuthorities are where systems keep the authorities they trust, the place of the router we replace first.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap/zapcore"
 
+	"turnout/internal/server"
 	"turnout/tlsmux"
 )
 
@@ -20,7 +20,8 @@ import (
 // defaults have been put together. It is plain data: run.go hands the parts to
 // the packages.
 type options struct {
-	httpAddr, httpsAddr, adminAddr string // host:port
+	server    server.Config // of the request path; what is not in an option is set by router.go
+	adminAddr string        // host:port
 
 	manifests, kubeconfig string
 	cluster               bool // objects come from a cluster
@@ -32,13 +33,10 @@ type options struct {
 	logs         logOptions
 	logLevel     zapcore.Level
 	logLevelFile string // "" = none
-	threads      int    // 0: one loop per processor
 
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int
 	listenAddr, ipMode             string
-	proxyProtocol                  bool
-	proxyTrusted                   []netip.Prefix
 
 	adminPort adminOptions
 	headers   headerOptions
@@ -46,8 +44,6 @@ type options struct {
 
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
-	strictSNI         bool
-	tls               tlsmux.PolicyConfig
 	suitesLeftOut     []string // of a set or keyword of cipher suites that --ciphers names
 	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
@@ -63,14 +59,11 @@ type options struct {
 	upgradeValidation, forceUnservable       bool
 	cookieName, balance, tcpBalance, forward string
 
-	connectTimeout, clientTimeout, serverTimeout, tunnelTimeout time.Duration
-	clientFin                                                   time.Duration
-	limits                                                      limitOptions
-	checkInterval                                               time.Duration
-	headTimeout, keepAlive, inspectDelay                        time.Duration
-	bindAfterSync                                               bool
-	handoverSocket                                              string
-	shutdownDelay, drain                                        time.Duration // a delay below 0 is not given
+	serverTimeout, tunnelTimeout time.Duration
+	checkInterval                time.Duration
+	bindAfterSync                bool
+	handoverSocket               string
+	shutdownDelay                time.Duration // below 0: not given
 }
 
 // selection is which objects of a cluster are served.
@@ -175,7 +168,8 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 	}
 	warnings = append(warnings, foreignWarnings(given, table)...)
 	o.resolveAddresses()
-	o.headers.name(o.name)
+	o.headers.complete(o)
+	o.answers.complete(o)
 	return o, warnings, o.check(given, env)
 }
 
@@ -214,11 +208,11 @@ func parseFlags(table []setting, args []string) (map[string]string, error) {
 // resolveAddresses fills the addresses that were not given whole from ports.
 func (o *options) resolveAddresses() {
 	host := map[string]string{"v4": "0.0.0.0", "v6": "::", "v4v6": ""}[o.ipMode]
-	if o.httpAddr == "" {
-		o.httpAddr = net.JoinHostPort(host, strconv.Itoa(o.httpPort))
+	if o.server.HTTPAddr == "" {
+		o.server.HTTPAddr = net.JoinHostPort(host, strconv.Itoa(o.httpPort))
 	}
-	if o.httpsAddr == "" {
-		o.httpsAddr = net.JoinHostPort(host, strconv.Itoa(o.httpsPort))
+	if o.server.HTTPSAddr == "" {
+		o.server.HTTPSAddr = net.JoinHostPort(host, strconv.Itoa(o.httpsPort))
 	}
 	if o.adminAddr == "" {
 		o.adminAddr = o.listenAddr
@@ -244,7 +238,7 @@ func (o *options) useCluster(env environment) {
 func (o *options) check(given map[string]string, env environment) error {
 	_, nameFlag := given["name"]
 	switch {
-	case o.tls.MaxVersion != 0 && o.tls.MaxVersion < o.tls.MinVersion:
+	case o.server.TLS.MaxVersion != 0 && o.server.TLS.MaxVersion < o.server.TLS.MinVersion:
 		return usagef("--ssl-max-version (SSL_MAX_VERSION) is below --ssl-min-version (SSL_MIN_VERSION)")
 	case o.hostnameTemplate == "" && o.overrideHostname:
 		return usagef("--override-hostname (ROUTER_OVERRIDE_HOSTNAME) requires --hostname-template (ROUTER_SUBDOMAIN)")

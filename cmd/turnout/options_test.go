@@ -36,13 +36,13 @@ func parse(t *testing.T, env environment, args ...string) *options {
 
 func TestDefaults(t *testing.T) {
 	o := parse(t, envOf())
-	if o.httpAddr != "0.0.0.0:80" || o.httpsAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
-		t.Errorf("addresses %s %s %s", o.httpAddr, o.httpsAddr, o.adminAddr)
+	if o.server.HTTPAddr != "0.0.0.0:80" || o.server.HTTPSAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
+		t.Errorf("addresses %s %s %s", o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	}
-	if o.name != "public" || o.logs.access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.threads != 0 {
+	if o.name != "public" || o.logs.access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.server.Loops != 0 {
 		t.Errorf("%+v", o)
 	}
-	timeouts := o.timeouts()
+	timeouts := o.server.Proxy.Timeouts
 	if err := timeouts.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -55,11 +55,11 @@ func TestFlagsWinOverEnvironment(t *testing.T) {
 	env := envOf("ROUTER_SERVICE_HTTP_PORT", "8080", "ROUTER_DOMAIN", "env.example.com", "ROUTER_DEFAULT_SERVER_TIMEOUT", "1m",
 		"ROUTER_STRICT_SNI", "true", "ROUTER_DENIED_DOMAINS", "a.test, b.test")
 	o := parse(t, env)
-	if o.httpAddr != "0.0.0.0:8080" || o.domain != "env.example.com" || o.serverTimeout != time.Minute || !o.strictSNI || len(o.deniedDomains) != 2 {
+	if o.server.HTTPAddr != "0.0.0.0:8080" || o.domain != "env.example.com" || o.serverTimeout != time.Minute || !o.server.StrictSNI || len(o.deniedDomains) != 2 {
 		t.Errorf("environment: %+v", o)
 	}
 	o = parse(t, env, "--service-http-port", "81", "-router-domain=flag.example.com", "--default-server-timeout=2500", "--strict-sni=false", "--denied-domains=")
-	if o.httpAddr != "0.0.0.0:81" || o.domain != "flag.example.com" || o.serverTimeout != 2500*time.Millisecond || o.strictSNI || len(o.deniedDomains) != 0 {
+	if o.server.HTTPAddr != "0.0.0.0:81" || o.domain != "flag.example.com" || o.serverTimeout != 2500*time.Millisecond || o.server.StrictSNI || len(o.deniedDomains) != 0 {
 		t.Errorf("flags: %+v", o)
 	}
 }
@@ -67,8 +67,8 @@ func TestFlagsWinOverEnvironment(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	f := func(wantHTTP, wantAdmin string, env environment, args ...string) {
 		t.Helper()
-		if o := parse(t, env, args...); o.httpAddr != wantHTTP || o.adminAddr != wantAdmin {
-			t.Errorf("http %s admin %s, want %s %s", o.httpAddr, o.adminAddr, wantHTTP, wantAdmin)
+		if o := parse(t, env, args...); o.server.HTTPAddr != wantHTTP || o.adminAddr != wantAdmin {
+			t.Errorf("http %s admin %s, want %s %s", o.server.HTTPAddr, o.adminAddr, wantHTTP, wantAdmin)
 		}
 	}
 	f(":80", "0.0.0.0:1936", envOf("ROUTER_IP_V4_V6_MODE", "v4v6"))
@@ -121,7 +121,7 @@ func TestWhereObjectsComeFrom(t *testing.T) {
 
 func TestEmptyVariableIsUnset(t *testing.T) {
 	o := parse(t, envOf("ROUTER_SERVICE_HTTP_PORT", "", "EXTENDED_VALIDATION", "", "ROUTER_SERVICE_NAME", "", "ROUTER_MUTUAL_TLS_AUTH", ""))
-	if o.httpAddr != "0.0.0.0:80" || !o.extendedValidation || o.name != "public" {
+	if o.server.HTTPAddr != "0.0.0.0:80" || !o.extendedValidation || o.name != "public" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -171,7 +171,7 @@ func TestBadEnvironmentIsIgnoredWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.strictSNI || o.clientTimeout != 30*time.Second || o.balance != "" || o.cookieName != "" {
+	if o.server.StrictSNI || o.server.Proxy.Timeouts.Client != 30*time.Second || o.balance != "" || o.cookieName != "" {
 		t.Errorf("%+v", o)
 	}
 	all := strings.Join(warnings, "\n")
@@ -229,7 +229,7 @@ func TestOptionsAreDocumented(t *testing.T) {
 
 func TestDefaultsOfSubcommand(t *testing.T) {
 	o, _, err := parseOptions([]string{"--https-addr=127.0.0.1:1"}, envOf(), "http-addr", "127.0.0.1:8080", "https-addr", "127.0.0.1:8443")
-	if err != nil || o.httpAddr != "127.0.0.1:8080" || o.httpsAddr != "127.0.0.1:1" {
+	if err != nil || o.server.HTTPAddr != "127.0.0.1:8080" || o.server.HTTPSAddr != "127.0.0.1:1" {
 		t.Errorf("%v %+v", err, o)
 	}
 }

@@ -16,7 +16,7 @@ const ownEvery = 10 * time.Second
 
 // listening is where the router listens, or will: ports that the system is still to choose are not known.
 func (r *router) listening() (all []netip.AddrPort) {
-	for _, addr := range []string{r.o.httpAddr, r.o.httpsAddr, r.o.adminAddr} {
+	for _, addr := range []string{r.o.server.HTTPAddr, r.o.server.HTTPSAddr, r.o.adminAddr} {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil {
 			continue // who listens there says so

@@ -17,6 +17,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/internal/server"
 	"turnout/internal/testkit/testcert"
 	"turnout/proxy"
 	"turnout/routing"
@@ -30,9 +31,9 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		}
 	})
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, _ := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
-		c.Log, c.AccessLog = zap.New(core), noLog{}
-		c.Headers.captures = proxy.Captures{Response: []proxy.Capture{{Name: "x-bad", Max: -1}}}
+	plane, _ := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
+		c.Log, c.Proxy.AccessLog = zap.New(core), noLog{}
+		c.Proxy.Captures = &proxy.Captures{Response: []proxy.Capture{{Name: "x-bad", Max: -1}}}
 	})
 	for range 3 {
 		for path, status := range map[string]int{"/bad": 500, "/good": 200} {
@@ -75,8 +76,8 @@ func (brokenLog) Log(r *proxy.Record) {
 func TestPanicEndsOneConnection(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
-		c.Log, c.AccessLog, c.Loops = zap.New(core), brokenLog{}, 1
+	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
+		c.Log, c.Proxy.AccessLog, c.Loops = zap.New(core), brokenLog{}, 1
 	})
 	const rounds = 3
 	for _, h2 := range []bool{false, true} {
@@ -122,8 +123,8 @@ func TestPanicEndsOneConnection(t *testing.T) {
 // TestPanicInTimer: a panic in the timer of an exchange, which belongs to no connection, ends that exchange.
 func TestPanicInTimer(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
-	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *dataplaneConfig) {
-		c.AccessLog, c.Loops, c.Timeouts.Client = brokenLog{}, 1, 50*time.Millisecond
+	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
+		c.Proxy.AccessLog, c.Loops, c.Proxy.Timeouts.Client = brokenLog{}, 1, 50*time.Millisecond
 	})
 	const rounds = 10
 	for range rounds {
@@ -152,7 +153,7 @@ func (brokenKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) { pa
 // TestPanicInHandshake: a panic in TLS handshakes ends these, is told, and the router serves on.
 func TestPanicInHandshake(t *testing.T) {
 	core, logged := observer.New(zap.ErrorLevel)
-	plane, store := startInProcess(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *dataplaneConfig) {
+	plane, store := startInProcess(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *server.Config) {
 		c.Log = zap.New(core)
 	})
 	dial := func() error {

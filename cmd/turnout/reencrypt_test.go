@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/server"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
@@ -219,7 +220,7 @@ func TestReencryptVerification(t *testing.T) {
 			write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", fields...)+slice("secure", p.Listener.Addr())))
 			records := &lastRecord{}
 			plane, _ := startInProcess(t, dir, controller.Options{DefaultDestinationCA: []byte(c.router), UpstreamALPN: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
-				func(d *dataplaneConfig) { d.AccessLog = records })
+				func(d *server.Config) { d.Proxy.AccessLog = records })
 			resp, err := browser(t, plane.HTTPS().String(), "http/1.1").Get("https://app.test/")
 			if err != nil {
 				t.Fatal(err)

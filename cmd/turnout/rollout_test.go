@@ -14,6 +14,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/internal/server"
 	"turnout/routing"
 )
 
@@ -163,7 +164,7 @@ func rollOut(t *testing.T, length time.Duration, protocol string) {
 		r.pods = append(r.pods, startPod(t))
 	}
 	r.write()
-	var plane *dataplane
+	var plane *server.Server
 	plane, r.store = startInProcess(t, r.dir, controller.Options{})
 	load := &clientLoad{t: t, plain: plane.HTTP().String(), secure: plane.HTTPS().String(), stop: make(chan struct{})}
 	load.start()

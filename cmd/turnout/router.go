@@ -20,10 +20,11 @@ import (
 	"turnout/internal/admin"
 	"turnout/internal/bound"
 	"turnout/internal/handover"
+	"turnout/internal/memory"
 	"turnout/internal/metrics"
 	"turnout/internal/ratelimit"
+	"turnout/internal/server"
 	"turnout/internal/wire/protocol"
-	"turnout/proxy"
 	"turnout/routing"
 )
 
@@ -36,7 +37,7 @@ type router struct {
 	feeder   feeder
 	status   *status.Writer // nil = status is only shown
 	complete chan struct{}  // closed when the first complete table is served
-	data     *dataplane
+	data     *server.Server
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
 	closeLog func()
@@ -90,7 +91,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		}
 	}
 	registry := balancer.NewRegistry()
-	registry.SetClock(systemClock{})
+	registry.SetClock(server.SystemClock{})
 	registry.SetBounds(&r.bounds)
 	config, err := o.controllerOptions()
 	if err != nil {
@@ -113,28 +114,28 @@ func (r *router) furnish(stdout io.Writer) error {
 	if r.access, r.closeLog, err = o.logs.open(logOutlet{stdout: stdout, log: log, captures: o.headers.captured(), open: r.connections}); err != nil {
 		return err
 	}
-	data := dataplaneConfig{
-		HTTPAddr: o.httpAddr, HTTPSAddr: o.httpsAddr, Loops: o.threads, Store: r.store, Registry: registry,
-		Limits: o.limits, StrictSNI: o.strictSNI, ProxyProtocol: o.proxyProtocol, ProxyTrusted: o.proxyTrusted, TLS: o.tls, Log: log, Timeouts: o.timeouts(), Headers: o.headers, Answers: o.answers.load(log),
-	}
-	if data.UniqueID, err = o.headers.uniqueID(log); err != nil {
+	data := o.server
+	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, log, &r.bounds
+	data.OwnsProcess, data.MemoryLimit, data.Inherit = true, memory.SetLimit(), r.inherit()
+	o.answers.load(&data.Proxy, log)
+	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
 		return err
 	}
 	if r.access != nil { // a nil *Log in the interface would not be nil
-		data.AccessLog = r.access
+		data.Proxy.AccessLog = r.access
 	}
 	if r.visitors, err = o.adminPort.visitors(r.review, log); err != nil {
 		r.closeLog()
 		return err
 	}
-	data.Bounds = &r.bounds
-	data.Late, data.Inherit = r.late, r.inherit()
-	data.Rates, data.MemoryLimit = rates, limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 	r.clients.configure(&data, &o.mutual)
 	r.enter(openingPorts)
-	if r.data, err = newDataplane(data); err == nil {
-		err = r.clients.attach(r.data.policy)
+	if r.data, err = server.New(data); err == nil {
+		err = r.clients.attach(r.data.Policy())
+	}
+	if err == nil && !r.late {
+		err = r.data.Listen()
 	}
 	if err == nil && r.predecessor == nil {
 		err = r.startAdmin()
@@ -157,7 +158,7 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.mux.Load, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds, Tunnels: r.data.Tunnels}
+	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds, Tunnels: r.data.Tunnels}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}
@@ -178,8 +179,8 @@ func (r *router) startAdmin() error {
 		Addr:     r.o.adminAddr,
 		Listener: listener,
 		Ready:    r.control.Ready(),
-		Serving:  r.data.pulse.Serving,
-		Alive:    r.data.pulse.Alive,
+		Serving:  r.data.Serving,
+		Alive:    r.data.Alive,
 		Routes:   listing(r.control.ListRoutes),
 		Notes:    listing(r.control.Explanations),
 		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
@@ -215,7 +216,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		select {
 		case <-ready:
 			ready = nil
-			<-r.data.group.Started() // they are being started; whoever is told "ready" is not to wait for them
+			<-r.data.Started() // they are being started; whoever is told "ready" is not to wait for them
 			close(r.complete)
 			go debug.FreeOSMemory() // the first reading needs about twice what stays
 			r.enter(takingOver)
@@ -248,7 +249,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	}
 	r.enter(stopping)
 	// Running requests see changes of endpoints to their end; status is the business of those that serve on.
-	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.data.cfg.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
+	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.o.server.Proxy.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
 	r.closeHandover()
 	r.closeLog()
 	if r.admin != nil {
@@ -298,8 +299,6 @@ func (r *router) startControl(control *crew) {
 	control.start("controller", r.control.Run)
 	control.start("source of objects", r.feeder.run)
 	control.start("client certificates", r.clients.run)
-	go returnMemory(control.ctx)
-	paceCollector(control.ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: r.data.cfg.MemoryLimit})
 }
 
 // linger serves on for the shutdown delay, or until a successor does.
@@ -319,21 +318,6 @@ func (r *router) linger(failed <-chan error) error {
 	}
 }
 
-// timeouts are those of the request path.
-func (o *options) timeouts() proxy.Timeouts {
-	return proxy.Timeouts{
-		RequestHead: o.headTimeout, KeepAlive: o.keepAlive, Client: o.clientTimeout, Connect: o.connectTimeout,
-		ClientHello: o.inspectDelay, ClientFin: o.clientFin, ServerFin: o.limits.serverFin, Drain: o.drainTime(),
-	}
-}
-
-// systemClock implements balancer.Clock.
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
-
-func (systemClock) AfterFunc(d time.Duration, fn func()) { time.AfterFunc(d, fn) }
-
 // controllerOptions are those of admission and translation.
 func (o *options) controllerOptions() (controller.Options, error) {
 	c := controller.Options{
@@ -341,13 +325,13 @@ func (o *options) controllerOptions() (controller.Options, error) {
 		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
 		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
 		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
-		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.connectTimeout, CheckInterval: o.checkInterval,
+		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.server.Proxy.Timeouts.Connect, CheckInterval: o.checkInterval,
 		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
 		SkipUpgradeValidation: !o.upgradeValidation, ForceUnservable: o.forceUnservable,
 		AllowLoopback:    !o.cluster, // a laptop has no pods
 		SelectNamespaces: o.cluster && o.namespaces() != "",
 	}
-	if !o.tls.DisableHTTP2 {
+	if !o.server.TLS.DisableHTTP2 {
 		c.UpstreamALPN = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	}
 	if o.destinationCAPath == "" {

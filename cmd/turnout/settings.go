@@ -28,9 +28,9 @@ func settings(o *options) []setting {
 
 func listenSettings(o *options) []setting {
 	return []setting{
-		{flag: "http-addr", value: "HOST:PORT", set: into(&o.httpAddr, parseListenAddr),
+		{flag: "http-addr", value: "HOST:PORT", set: into(&o.server.HTTPAddr, parseListenAddr),
 			help: "where plain HTTP is served; wins over --service-http-port"},
-		{flag: "https-addr", value: "HOST:PORT", set: into(&o.httpsAddr, parseListenAddr),
+		{flag: "https-addr", value: "HOST:PORT", set: into(&o.server.HTTPSAddr, parseListenAddr),
 			help: "where TLS is served; wins over --service-https-port"},
 		{flag: "admin-addr", value: "HOST:PORT", set: into(&o.adminAddr, parseListenAddr),
 			help: "where /healthz, /metrics and /routes are served; wins over --listen-addr and --stats-port"},
@@ -41,16 +41,16 @@ func listenSettings(o *options) []setting {
 		{flag: "ip-v4-v6-mode", env: "ROUTER_IP_V4_V6_MODE", def: "v4", value: "MODE",
 			set:  words(&o.ipMode, "v4", "v6", "v4v6"),
 			help: "addresses the two ports listen on: v4, v6 or v4v6"},
-		{flag: "use-proxy-protocol", env: "ROUTER_USE_PROXY_PROTOCOL", def: "false", isBool: true, set: into(&o.proxyProtocol, parseBool),
+		{flag: "use-proxy-protocol", env: "ROUTER_USE_PROXY_PROTOCOL", def: "false", isBool: true, set: into(&o.server.ProxyProtocol, parseBool),
 			help: "both ports require a PROXY protocol header, version 1 or 2, on every connection"},
 		{flag: "proxy-protocol-trusted-source", env: "ROUTER_PROXY_PROTOCOL_TRUSTED_SOURCE", value: "LIST", envStops: true,
-			set:  into(&o.proxyTrusted, parsePrefixes),
+			set:  into(&o.server.ProxyTrusted, parsePrefixes),
 			help: "addresses and CIDRs of the proxies whose PROXY header is believed; connections of others are closed; without it, all are believed"},
 		{flag: "listen-addr", env: "ROUTER_LISTEN_ADDR", value: "HOST:PORT", envStops: true,
 			set: into(&o.listenAddr, parseListenAddr), help: "the older name of --admin-addr; wins over --stats-port"},
 		{flag: "stats-port", env: "STATS_PORT", def: "1936", value: "PORT", envStops: true,
 			set: into(&o.statsPort, parsePort), help: "port of the admin server; 0 means 1936"},
-		{flag: "threads", env: "ROUTER_THREADS", def: "0", value: "N", set: into(&o.threads, parseThreads),
+		{flag: "threads", env: "ROUTER_THREADS", def: "0", value: "N", set: into(&o.server.Loops, parseThreads),
 			help: "event loops; 0 means one per processor"},
 		{flag: "bind-ports-after-sync", env: "ROUTER_BIND_PORTS_AFTER_SYNC", def: "false", isBool: true, set: into(&o.bindAfterSync, parseBool),
 			help: "open the two ports when the first complete table is there, not at start"},
@@ -105,9 +105,9 @@ func certificateSettings(o *options) []setting {
 			help: "the same from tls.crt and tls.key in a folder; used when neither of the others is given"},
 		{flag: "default-destination-ca-path", env: "DEFAULT_DESTINATION_CA_PATH", value: "FILE", set: into(&o.destinationCAPath, parseText),
 			help: "authorities that re-encrypt routes without destinationCACertificate verify pods against; watched"},
-		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.strictSNI, parseBool),
+		{flag: "strict-sni", env: "ROUTER_STRICT_SNI", def: "false", isBool: true, set: into(&o.server.StrictSNI, parseBool),
 			help: "refuse TLS clients whose server name no certificate covers"},
-		{flag: "disable-http2", env: "ROUTER_DISABLE_HTTP2", def: "false", isBool: true, set: into(&o.tls.DisableHTTP2, parseBool),
+		{flag: "disable-http2", env: "ROUTER_DISABLE_HTTP2", def: "false", isBool: true, set: into(&o.server.TLS.DisableHTTP2, parseBool),
 			help: "do not offer HTTP/2 to TLS clients and to the endpoints of re-encrypt routes; clients that begin with it unasked are still served"},
 	}
 }
@@ -121,14 +121,14 @@ func tlsSettings(o *options) []setting {
 	}
 	return []setting{
 		{flag: "ssl-min-version", env: "SSL_MIN_VERSION", def: "TLSv1.2", value: "VERSION", envStops: true,
-			set: into(&o.tls.MinVersion, tlsmux.ParseVersion), help: "oldest version of TLS for clients: TLSv1.0, TLSv1.1, TLSv1.2 or TLSv1.3"},
+			set: into(&o.server.TLS.MinVersion, tlsmux.ParseVersion), help: "oldest version of TLS for clients: TLSv1.0, TLSv1.1, TLSv1.2 or TLSv1.3"},
 		{flag: "ssl-max-version", env: "SSL_MAX_VERSION", value: "VERSION", envStops: true,
-			set: into(&o.tls.MaxVersion, tlsmux.ParseVersion), help: "newest version of TLS for clients"},
+			set: into(&o.server.TLS.MaxVersion, tlsmux.ParseVersion), help: "newest version of TLS for clients"},
 		{flag: "ciphers", env: "ROUTER_CIPHERS", def: "intermediate", value: "LIST", envStops: true,
 			help: "cipher suites of TLS 1.2 and before: modern, intermediate, old, or a cipher list of OpenSSL",
 			set: func(s string) (err error) {
 				var unknown []string
-				o.tls.CipherSuites, unknown, err = tlsmux.ParseCiphers(s)
+				o.server.TLS.CipherSuites, unknown, err = tlsmux.ParseCiphers(s)
 				o.suitesLeftOut = tlsmux.CiphersLacking(s)
 				note("--ciphers (ROUTER_CIPHERS) names what Go does not have", unknown)
 				return err
@@ -145,7 +145,7 @@ func tlsSettings(o *options) []setting {
 			help: "key exchange groups separated by colons, such as X25519MLKEM768:X25519:secp256r1",
 			set: func(s string) (err error) {
 				var unknown []string
-				o.tls.Curves, unknown, err = tlsmux.ParseGroups(s)
+				o.server.TLS.Curves, unknown, err = tlsmux.ParseGroups(s)
 				note("--curves (ROUTER_CURVES) names groups that Go does not have", unknown)
 				return err
 			}},
@@ -207,19 +207,19 @@ func timeoutSettings(o *options) []setting {
 		return setting{flag: flag, env: env, def: def, value: "TIME", set: into(to, parseTimespec), help: help}
 	}
 	return []setting{
-		timeout(&o.connectTimeout, "default-connect-timeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT", "5s", "one attempt to connect a pod"),
-		timeout(&o.clientTimeout, "default-client-timeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "30s", "a client that neither sends nor reads"),
+		timeout(&o.server.Proxy.Timeouts.Connect, "default-connect-timeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT", "5s", "one attempt to connect a pod"),
+		timeout(&o.server.Proxy.Timeouts.Client, "default-client-timeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "30s", "a client that neither sends nor reads"),
 		timeout(&o.serverTimeout, "default-server-timeout", "ROUTER_DEFAULT_SERVER_TIMEOUT", "30s", "a pod that is silent"),
 		timeout(&o.tunnelTimeout, "default-tunnel-timeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "1h", "an idle WebSocket or passthrough connection"),
-		timeout(&o.clientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel whose client has closed its half"),
-		timeout(&o.headTimeout, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
-		timeout(&o.keepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
+		timeout(&o.server.Proxy.Timeouts.ClientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel whose client has closed its half"),
+		timeout(&o.server.Proxy.Timeouts.RequestHead, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
+		timeout(&o.server.Proxy.Timeouts.KeepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
 		timeout(&o.checkInterval, "backend-check-interval", "ROUTER_BACKEND_CHECK_INTERVAL", "5s", "between two health checks of a pod; routes with one pod have none"),
-		timeout(&o.inspectDelay, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
+		timeout(&o.server.Proxy.Timeouts.ClientHello, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
 		{flag: "graceful-shutdown-delay", env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", value: "DURATION",
 			set: into(&o.shutdownDelay, parseDelay), help: "serving on after SIGTERM, not ready, before connections are closed"},
 		{flag: "max-shutdown-timeout", env: "ROUTER_MAX_SHUTDOWN_TIMEOUT", def: "30", value: "SECONDS",
-			set: into(&o.drain, parseSeconds), help: "finishing running requests after that"},
+			set: into(&o.server.Proxy.Timeouts.Drain, parseSeconds), help: "finishing running requests after that"},
 	}
 }
 

@@ -5,45 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 
 	"go.uber.org/zap"
 
 	"turnout/internal/handover"
+	"turnout/internal/server"
 )
 
-// Roles of listening sockets. A socket goes to a successor only if both were given the
-// same address for the role.
-const (
-	plainSocket = "http"
-	tlsSocket   = "https"
-	adminSocket = "admin"
-)
-
-func socketName(role, addr string) string { return role + " " + addr }
-
-// sockets are copies of the listening sockets of the request path.
-func (d *dataplane) sockets() ([]handover.Listener, error) {
-	var all []handover.Listener
-	for _, s := range []struct {
-		role, addr string
-		bound      netip.AddrPort
-	}{{plainSocket, d.cfg.HTTPAddr, d.http}, {tlsSocket, d.cfg.HTTPSAddr, d.https}} {
-		fds, err := d.group.Descriptors(s.bound)
-		all = append(all, handover.Listener{Name: socketName(s.role, s.addr), Sockets: fds})
-		if err != nil {
-			return all, err
-		}
-	}
-	return all, nil
-}
-
-// HandOver stops accepting: another process does.
-func (d *dataplane) HandOver() {
-	d.handedOver.Store(true)
-	d.group.StopListening()
-}
+// adminSocket is the role of the admin port's listening socket, for server.SocketName.
+const adminSocket = "admin"
 
 // meetPredecessor asks for the sockets of the process that runs already, if there is one.
 func (r *router) meetPredecessor() (err error) {
@@ -67,7 +38,7 @@ func (r *router) adminListener() (net.Listener, error) {
 	if r.predecessor == nil {
 		return nil, nil
 	}
-	fds := r.predecessor.Take(socketName(adminSocket, r.o.adminAddr))
+	fds := r.predecessor.Take(server.SocketName(adminSocket, r.o.adminAddr))
 	if len(fds) == 0 {
 		return nil, nil
 	}
@@ -83,7 +54,7 @@ func (r *router) adminListener() (net.Listener, error) {
 // ends, without an error.
 func (r *router) succeed(ctx context.Context) error {
 	if r.late {
-		if err := r.data.Open(); err != nil {
+		if err := r.data.Listen(); err != nil {
 			return err
 		}
 	}
@@ -117,7 +88,7 @@ func (r *router) offer() (err error) {
 	r.handover, err = handover.Serve(handover.Config{
 		Path: r.o.handoverSocket,
 		Listeners: func() ([]handover.Listener, error) {
-			all, err := r.data.sockets()
+			all, err := r.data.Sockets()
 			if err != nil {
 				return all, err
 			}
@@ -125,7 +96,7 @@ func (r *router) offer() (err error) {
 			if err != nil {
 				return all, err
 			}
-			return append(all, handover.Listener{Name: socketName(adminSocket, r.o.adminAddr), Sockets: []int{fd}}), nil
+			return append(all, handover.Listener{Name: server.SocketName(adminSocket, r.o.adminAddr), Sockets: []int{fd}}), nil
 		},
 		Release: func() {
 			r.data.HandOver()

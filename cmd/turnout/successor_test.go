@@ -162,11 +162,12 @@ func TestSuccessorFails(t *testing.T) {
 
 // TestBindPortsAfterSync: nothing listens before the first table is complete.
 func TestBindPortsAfterSync(t *testing.T) {
-	plane, store := startInProcess(t, upgradeSite(t), controller.Options{}, func(c *dataplaneConfig) { c.Late = true })
-	if plane.HTTP().IsValid() || plane.HTTPS().IsValid() || store.Load().Len() == 0 {
-		t.Errorf("listens on %v and %v before Open, with %d routes", plane.HTTP(), plane.HTTPS(), store.Load().Len())
+	plane := newInProcess(t)
+	runInProcess(t, plane, upgradeSite(t), controller.Options{})
+	if plane.HTTP().IsValid() || plane.HTTPS().IsValid() || plane.Store().Load().Len() == 0 {
+		t.Errorf("listens on %v and %v before Open, with %d routes", plane.HTTP(), plane.HTTPS(), plane.Store().Load().Len())
 	}
-	if err := plane.Open(); err != nil {
+	if err := plane.Listen(); err != nil {
 		t.Fatal(err)
 	}
 	p := startRouter(t, []string{"ROUTER_BIND_PORTS_AFTER_SYNC=true"}, "run", "--manifests", upgradeSite(t))

@@ -17,12 +17,13 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnout/controller"
+	"turnout/internal/server"
 )
 
 func TestTLSOptions(t *testing.T) {
 	o := parse(t, envOf())
-	if o.tls.MinVersion != tls.VersionTLS12 || o.tls.MaxVersion != 0 || len(o.tls.CipherSuites) < 8 || o.tls.Curves != nil {
-		t.Errorf("defaults: %+v", o.tls)
+	if o.server.TLS.MinVersion != tls.VersionTLS12 || o.server.TLS.MaxVersion != 0 || len(o.server.TLS.CipherSuites) < 8 || o.server.TLS.Curves != nil {
+		t.Errorf("defaults: %+v", o.server.TLS)
 	}
 	o, warnings, err := parseOptions(nil, envOf(
 		"SSL_MIN_VERSION", "TLSv1.1", "SSL_MAX_VERSION", "TLSv1.3", "ROUTER_CIPHERS", "ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256",
@@ -37,10 +38,10 @@ func TestTLSOptions(t *testing.T) {
 	if !slices.Equal(warnings, want) {
 		t.Errorf("warnings %q", warnings)
 	}
-	if o.tls.MinVersion != tls.VersionTLS11 || o.tls.MaxVersion != tls.VersionTLS13 ||
-		!slices.Equal(o.tls.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) ||
-		!slices.Equal(o.tls.Curves, []tls.CurveID{tls.X25519MLKEM768, tls.X25519}) {
-		t.Errorf("%+v", o.tls)
+	if o.server.TLS.MinVersion != tls.VersionTLS11 || o.server.TLS.MaxVersion != tls.VersionTLS13 ||
+		!slices.Equal(o.server.TLS.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) ||
+		!slices.Equal(o.server.TLS.Curves, []tls.CurveID{tls.X25519MLKEM768, tls.X25519}) {
+		t.Errorf("%+v", o.server.TLS)
 	}
 	for _, c := range []struct {
 		env  environment
@@ -61,7 +62,7 @@ func TestTLSOptions(t *testing.T) {
 // TestTLSOptionsReachClients: versions, suites and groups are those of the options.
 func TestTLSOptionsReachClients(t *testing.T) {
 	o := parse(t, envOf("SSL_MIN_VERSION", "TLSv1.2", "SSL_MAX_VERSION", "TLSv1.2", "ROUTER_CIPHERS", "ECDHE-ECDSA-AES256-GCM-SHA384", "ROUTER_CURVES", "secp384r1"))
-	plane, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *dataplaneConfig) { c.TLS = o.tls })
+	plane, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *server.Config) { c.TLS = o.server.TLS })
 	for _, c := range []struct {
 		name   string
 		client *tls.Config
@@ -151,7 +152,7 @@ func TestPoliciesOfVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plane, _ := startInProcess(t, dir, controller.Options{}, func(d *dataplaneConfig) { d.TLS = o.tls })
+		plane, _ := startInProcess(t, dir, controller.Options{}, func(d *server.Config) { d.TLS = o.server.TLS })
 		for i, v := range c.visits {
 			cfg := v.client.Clone()
 			cfg.ServerName, cfg.InsecureSkipVerify = "rsa.test", true

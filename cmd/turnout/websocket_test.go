@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/server"
 )
 
 // TestWebSocketOverHTTP2: a client that knows RFC 8441 (golang.org/x/net's) talks to an endpoint of HTTP/1.1 through a stream,
@@ -99,7 +100,7 @@ func TestTunnelsOfADeletedRoute(t *testing.T) {
 	t.Cleanup(pod.Close)
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(tlsRoute("chat", "edge")+slice("secure", pod.Listener.Addr())))
-	plane, _ := startInProcess(t, dir, controller.Options{}, func(c *dataplaneConfig) { c.Limits.closeTunnels = 50 * time.Millisecond })
+	plane, _ := startInProcess(t, dir, controller.Options{}, func(c *server.Config) { c.Proxy.CloseTunnels = 50 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	body, messages := io.Pipe()

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"turnout/balancer"
 	"turnout/controller"
 	"turnout/controller/source/folder"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -20,28 +20,40 @@ import (
 // system's choice. It returns when the first table is published and ends with the test.
 //
 // with changes how the request path is built.
-func startInProcess(t *testing.T, dir string, opts controller.Options, with ...func(*dataplaneConfig)) (*dataplane, *routing.Store) {
+func startInProcess(t *testing.T, dir string, opts controller.Options, with ...func(*server.Config)) (*server.Server, *routing.Store) {
 	t.Helper()
-	store, registry := routing.NewStore(), balancer.NewRegistry()
-	registry.SetClock(systemClock{})
-	certificate, err := tlsmux.SelfSigned("", time.Now())
-	if err != nil {
+	plane := newInProcess(t, with...)
+	if err := plane.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	data := dataplaneConfig{
-		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Store: store, Registry: registry,
-		Timeouts: proxy.DefaultTimeouts(),
-	}
+	runInProcess(t, plane, dir, opts)
+	return plane, plane.Store()
+}
+
+// newInProcess builds the request path of a router in this process.
+func newInProcess(t *testing.T, with ...func(*server.Config)) *server.Server {
+	t.Helper()
+	data := server.Config{HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2, Proxy: proxy.Config{Timeouts: proxy.DefaultTimeouts()}}
 	for _, change := range with {
 		change(&data)
 	}
-	plane, err := newDataplane(data)
+	plane, err := server.New(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plane
+}
+
+// runInProcess feeds a request path from a folder and runs both until the test ends. It returns when the first table is published.
+func runInProcess(t *testing.T, plane *server.Server, dir string, opts controller.Options) {
+	t.Helper()
+	certificate, err := tlsmux.SelfSigned("", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	opts.AllowLoopback = true
 	ctl, err := controller.New(controller.Config{
-		Store: store, Routing: routing.Options{Registry: registry, DefaultCertificate: certificate},
+		Store: plane.Store(), Routing: routing.Options{Registry: plane.Registry(), DefaultCertificate: certificate},
 		Options: opts, HoldOff: time.Millisecond,
 	})
 	if err != nil {
@@ -63,19 +75,18 @@ func startInProcess(t *testing.T, dir string, opts controller.Options, with ...f
 	t.Cleanup(func() {
 		cancel()
 		running.Wait()
-		if n := plane.panics.Load(); n > 0 && !strings.HasPrefix(t.Name(), "TestPanic") {
-			t.Errorf("%d panics were contained", n)
+		if n := plane.Stats().Panics; n > 0 && !strings.HasPrefix(t.Name(), "TestPanic") {
+			t.Errorf("%d panics were recovered from", n)
 		}
 	})
 	<-ctl.Ready()
-	return plane, store
 }
 
 // TestSchedulerSlots: while the request path runs, the Go scheduler has a slot for each loop and one for everything else.
 func TestSchedulerSlots(t *testing.T) {
 	const loops = 3
-	data, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *dataplaneConfig) { c.Loops = loops })
-	<-data.group.Started()
+	data, _ := startInProcess(t, t.TempDir(), controller.Options{}, func(c *server.Config) { c.Loops, c.OwnsProcess = loops, true })
+	<-data.Started()
 	if got := runtime.GOMAXPROCS(0); got != loops+1 {
 		t.Errorf("%d slots for %d loops, want one more", got, loops)
 	}

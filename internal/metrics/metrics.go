@@ -16,8 +16,7 @@ import (
 
 	"turnout/internal/accesslog"
 	"turnout/internal/bound"
-	"turnout/internal/overload"
-	"turnout/internal/reactor"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -33,8 +32,8 @@ type Config struct {
 	Log     func() accesslog.Stats // nil: no access log
 	Source  func() Source          // nil: no source counts
 	Status  func() Status          // nil: route status is not written
-	Health  func() Health          // nil: endpoints are not checked
-	Load    func() Load            // nil: nobody knows whether there is too much to do
+	Health  func() server.Health   // nil: endpoints are not checked
+	Load    func() server.Load     // nil: nobody knows whether there is too much to do
 	Bounds  *bound.Counts          // nil: none was ever reached
 
 	// Tunnels are those that are open, by route; nil: none ever are.
@@ -51,22 +50,6 @@ type Source struct {
 	Rejected int // routes that are not admitted
 	// Changed is when the table was published last; zero = there is none.
 	Changed time.Time
-}
-
-// Health is what is counted about endpoints that fail.
-type Health struct {
-	Checks    uint64 // checks that have ended
-	Failed    uint64 // those of them that failed
-	Downs     uint64 // endpoints that went down
-	Ejections uint64 // servers that were ejected because of requests that failed
-}
-
-// Load is what is counted about having too much to do.
-type Load struct {
-	Reasons   [overload.Reasons]overload.Stat
-	Waiting   [2]int               // connections that wait to be accepted, on the plain and on the TLS port
-	Held      [reactor.Helds]int64 // bytes that event loops hold, by what for
-	Addresses int64                // source addresses for which limits of routes have memory
 }
 
 // Status is what the writer of route status counts.
@@ -104,8 +87,8 @@ type collector struct {
 	log     families[accesslog.Stats]
 	source  families[Source]
 	status  families[Status]
-	health  families[Health]
-	load    families[Load]
+	health  families[server.Health]
+	load    families[server.Load]
 	tunnels families[map[proxy.TunnelRoute]int]
 	table   families[tableSums]
 	route   families[backend]

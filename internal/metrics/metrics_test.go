@@ -22,6 +22,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/accesslog"
 	"turnout/internal/overload"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -87,8 +88,8 @@ func config(t *testing.T) Config {
 		Source: func() Source {
 			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500)}
 		},
-		Load: func() Load {
-			l := Load{Waiting: [2]int{41, 42}, Addresses: 43}
+		Load: func() server.Load {
+			l := server.Load{Waiting: [2]int{41, 42}, Addresses: 43}
 			l.Reasons[overload.Memory] = overload.Stat{Now: true, Times: 44, Time: 2500 * time.Millisecond}
 			return l
 		},

@@ -5,6 +5,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/overload"
 	"turnout/internal/reactor"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
@@ -155,51 +156,51 @@ func tlsFamilies() families[tlsmux.Load] {
 	}
 }
 
-func loadFamilies() families[Load] {
-	return families[Load]{
+func loadFamilies() families[server.Load] {
+	return families[server.Load]{
 		gauge("turnout_overload", "Whether new work waits or is refused, by reason.",
-			func(l Load, send send) {
+			func(l server.Load, send send) {
 				for r, stat := range l.Reasons {
 					send(flag(stat.Now), overload.Reason(r).String())
 				}
 			}, "reason"),
 		counter("turnout_overload_begun_total", "How often new work began to wait or to be refused, by reason.",
-			func(l Load, send send) {
+			func(l server.Load, send send) {
 				for r, stat := range l.Reasons {
 					send(float64(stat.Times), overload.Reason(r).String())
 				}
 			}, "reason"),
 		counter("turnout_overload_seconds_total", "How long new work waited or was refused, by reason.",
-			func(l Load, send send) {
+			func(l server.Load, send send) {
 				for r, stat := range l.Reasons {
 					send(stat.Time.Seconds(), overload.Reason(r).String())
 				}
 			}, "reason"),
 		gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.",
-			func(l Load, send send) {
+			func(l server.Load, send send) {
 				for i, port := range ports {
 					send(float64(l.Waiting[i]), port.own)
 				}
 			}, "port"),
 		gauge("turnout_memory_held_bytes", "Bytes that event loops hold: for peers that did not take or complete them, and spare buffers.",
-			func(l Load, send send) {
+			func(l server.Load, send send) {
 				for what := range reactor.Helds {
 					send(float64(l.Held[what]), what.String())
 				}
 			}, "what"),
-		gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory.", number(func(l Load) int64 { return l.Addresses })),
+		gauge("turnout_rate_limit_addresses", "Source addresses for which the limits of routes have memory.", number(func(l server.Load) int64 { return l.Addresses })),
 	}
 }
 
-func healthFamilies() families[Health] {
-	return families[Health]{
+func healthFamilies() families[server.Health] {
+	return families[server.Health]{
 		counter("turnout_health_checks_total", "Health checks of endpoints, by outcome.",
-			func(h Health, send send) {
+			func(h server.Health, send send) {
 				send(float64(h.Checks-h.Failed), "ok")
 				send(float64(h.Failed), "failed")
 			}, "outcome"),
-		counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed.", number(func(h Health) uint64 { return h.Downs })),
-		counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed.", number(func(h Health) uint64 { return h.Ejections })),
+		counter("turnout_endpoints_down_total", "Endpoints that went down because their checks failed.", number(func(h server.Health) uint64 { return h.Downs })),
+		counter("turnout_servers_ejected_total", "Servers that got no requests for a while because requests to them failed.", number(func(h server.Health) uint64 { return h.Ejections })),
 	}
 }
 

@@ -11,14 +11,13 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
-	"turnout/internal/wire/protocol"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
 )
 
-// Router is the request path on real sockets: loops, pools, servers, HTTP/2 by ALPN and by
-// prior knowledge. It stops with the test.
+// Router is a server.Server on loopback with HTTP/2 by ALPN and by prior knowledge. It stops with the test.
 type Router struct {
 	Addr        netip.AddrPort // where plain HTTP is served
 	SecureAddr  netip.AddrPort // where TLS is served, with Certificate for hosts without their own
@@ -28,34 +27,42 @@ type Router struct {
 	Workers     []*proxy.Worker
 	Client      proxy.Client // what is known of clients without TLS; set before the first one connects
 	loops       []*reactor.Loop
-	client      *tlsmux.Client
 }
 
+// drain is how long requests may go on when a test is over.
+const drain = 100 * time.Millisecond
+
 // StartRouter starts a router on loopback with the given number of event loops. log
-// may be nil; change alters the configuration of each loop's worker.
+// may be nil; change alters what exchanges go by.
 func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*proxy.Config)) *Router {
 	t.Helper()
-	r := &Router{Store: routing.NewStore(), Registry: balancer.NewRegistry()}
-	group, err := reactor.NewGroup(loops, reactor.Config{})
+	cfg := server.Config{HTTPSAddr: "127.0.0.1:0", Loops: loops, Proxy: proxy.Config{AccessLog: log, Timeouts: proxy.DefaultTimeouts()}}
+	cfg.Proxy.Timeouts.Drain = drain
+	cfg.Panicked = func(where string, v any, stack []byte) { t.Errorf("%s: %v\n%s", where, v, stack) }
+	for _, c := range change {
+		c(&cfg.Proxy)
+	}
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.loops = group.Loops()
-	if r.client, err = tlsmux.NewClient(tlsmux.ClientConfig{}); err != nil {
-		t.Fatal(err)
-	}
-	byLoop := map[*reactor.Loop]*Lane{}
+	r := &Router{Store: s.Store(), Registry: s.Registry(), loops: s.Loops()}
 	for _, loop := range r.loops {
-		byLoop[loop] = r.serve(t, loop, log, change)
+		r.Workers = append(r.Workers, s.PerLoop(loop).Worker)
 	}
-	r.Addr, err = group.Listen("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return byLoop[c.Loop()].Server.AcceptFrom(c, &r.Client) })
-	if err != nil {
+	if r.Certificate, err = tlsmux.SelfSigned("", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r.listenTLS(t, group, byLoop)
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	r.SecureAddr = s.HTTPS()
+	if r.Addr, err = s.ListenWith("127.0.0.1:0", func(c *reactor.Conn) reactor.Handler { return s.PerLoop(c.Loop()).HTTP1.AcceptFrom(c, &r.Client) }); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- group.Run(ctx) }()
+	go func() { done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -63,42 +70,6 @@ func StartRouter(t testing.TB, loops int, log proxy.AccessLog, change ...func(*p
 		}
 	})
 	return r
-}
-
-// listenTLS opens the TLS port. Nothing is passed through.
-func (r *Router) listenTLS(t testing.TB, group *reactor.Group, byLoop map[*reactor.Loop]*Lane) {
-	t.Helper()
-	var err error
-	if r.Certificate, err = tlsmux.SelfSigned("", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	policy, err := tlsmux.NewPolicy(tlsmux.PolicyConfig{Protocols: []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux, err := tlsmux.NewMux(tlsmux.Config{
-		Store: r.Store, Policy: policy,
-		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			if info.Protocol == protocol.HTTP2 {
-				return byLoop[c.Loop()].Server2.AcceptFrom(c, proxy.Client{Secure: true, Agreed: info.Protocol})
-			}
-			return byLoop[c.Loop()].Server.Accept(c, true)
-		},
-		Passthrough: func(*reactor.Conn, *routing.Route, tlsmux.Info, []byte) reactor.Handler { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.SecureAddr, err = group.Listen("127.0.0.1:0", mux.Accept); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (r *Router) serve(t testing.TB, loop *reactor.Loop, log proxy.AccessLog, change []func(*proxy.Config)) *Lane {
-	t.Helper()
-	lane := NewLane(t, LaneConfig{Loop: loop, Store: r.Store, Log: log, Secure: r.client.Secure, Negotiate: r.client.Negotiate, Change: change})
-	r.Workers = append(r.Workers, lane.Worker)
-	return lane
 }
 
 // Spec is a plain route of a host to addresses with the router's defaults.

@@ -21,20 +21,21 @@ func (w *world) settle() {
 		}
 	}
 	var sums proxy.Totals
-	for i, lane := range w.lanes {
-		lane.Worker.Totals(&sums)
-		open1, open2 := lane.Server.Open(false), lane.Server2.Open(false)
-		buffers, conns := lane.Loop.Stats().Buffers, lane.Loop.Conns()
-		if open1+open2 != 0 || lane.Pools.Idle() != 0 || lane.Pools2.Open() != 0 || conns != 0 {
-			w.failf("loop %d: %d connections are open: %d of HTTP/1.1 and %d of HTTP/2 of clients, %d and %d idle to pods", i, conns, open1, open2, lane.Pools.Idle(), lane.Pools2.Open())
+	for i, l := range w.path.Loops() {
+		perLoop := w.path.PerLoop(l)
+		perLoop.Worker.Totals(&sums)
+		open1, open2 := perLoop.HTTP1.Open(false), perLoop.HTTP2.Open(false)
+		buffers, conns := l.Stats().Buffers, l.Conns()
+		if open1+open2 != 0 || perLoop.Pools1.Idle() != 0 || perLoop.Pools2.Open() != 0 || conns != 0 {
+			w.failf("loop %d: %d connections are open: %d of HTTP/1.1 and %d of HTTP/2 of clients, %d and %d idle to pods", i, conns, open1, open2, perLoop.Pools1.Idle(), perLoop.Pools2.Open())
 		}
-		if kept := lane.Worker.Kept(); buffers != 0 || lane.Worker.Compressing() != 0 || kept != 0 {
-			w.failf("loop %d: %d buffers, %d compressors and %d bytes of bodies were not given back", i, buffers, lane.Worker.Compressing(), kept)
+		if kept := perLoop.Worker.Kept(); buffers != 0 || perLoop.Worker.Compressing() != 0 || kept != 0 {
+			w.failf("loop %d: %d buffers, %d compressors and %d bytes of bodies were not given back", i, buffers, perLoop.Worker.Compressing(), kept)
 		}
 	}
-	for i, lane := range w.lanes {
+	for i, l := range w.path.Loops() {
 		for what := range reactor.Helds {
-			if n := lane.Loop.HeldBytes(what); n != 0 && what != reactor.HeldSpare {
+			if n := l.HeldBytes(what); n != 0 && what != reactor.HeldSpare {
 				w.failf("loop %d: %d bytes are held for %v", i, n, what)
 			}
 		}

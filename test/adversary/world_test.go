@@ -12,7 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
-	"turnout/internal/testkit"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -29,7 +29,7 @@ type world struct {
 	seed     uint64
 	rng      *rand.Rand
 	net      *reactor.Network
-	lanes    []*testkit.Lane
+	path     *server.RequestPath
 	store    *routing.Store
 	registry *balancer.Registry
 	routes   map[string]*routing.RouteSpec // by host
@@ -53,9 +53,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 	}
 	w.began = w.net.Now()
 	w.registry.SetClock(clock{w.net})
-	for range 1 + w.n(2) {
-		w.lanes = append(w.lanes, w.newLane(len(w.lanes)))
-	}
+	w.assemble(1 + w.n(2))
 	if w.chance(25) {
 		w.net.SplitRandom(1 + w.n(4000))
 	}
@@ -70,28 +68,38 @@ func newWorld(t testing.TB, seed uint64) *world {
 // clock gives the balancer virtual time.
 type clock struct{ net *reactor.Network }
 
-func (w *world) newLane(i int) *testkit.Lane {
-	loop := w.net.NewLoop(reactor.Config{})
-	lane := testkit.NewLane(w.t, testkit.LaneConfig{Loop: loop, Store: w.store, Log: story{w}, Change: []func(*proxy.Config){func(c *proxy.Config) {
-		c.Seed = w.seed<<1 + uint64(i) + 1
-		c.Compression = proxy.NewCompression("text/compressible")
-	}}})
-	accept := func(c *reactor.Conn) reactor.Handler { return lane.Server.Accept(c, false) }
+// assemble makes the router on so many loops of the network, and its ports.
+func (w *world) assemble(loops int) {
+	var err error
+	w.path, err = server.NewRequestPath(server.Config{
+		Loops: loops, Store: w.store, Registry: w.registry,
+		Panicked: func(where string, v any, stack []byte) { w.failf("%s: %v\n%s", where, v, stack) },
+		Proxy:    proxy.Config{AccessLog: story{w}, Seed: w.seed<<1 + 1, Compression: proxy.NewCompression("text/compressible")},
+	}, func(loops int, cfg reactor.Config) (made []*reactor.Loop, _ error) {
+		for range loops {
+			made = append(made, w.net.NewLoop(cfg))
+		}
+		return made, nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	pass := func(host string) func(*reactor.Conn) reactor.Handler {
 		return func(c *reactor.Conn) reactor.Handler {
 			if d := w.store.Load().SNI(host); d.Passthrough != nil {
-				return lane.Passthrough.Accept(c, d.Passthrough, host)
+				return w.path.PerLoop(c.Loop()).Passthrough.Accept(c, d.Passthrough, host)
 			}
-			return lane.Server.Accept(c, false)
+			return w.path.AcceptHTTP(c)
 		}
 	}
 	ports := []netip.AddrPort{plainPort, tlsPort, evilPort} // in this order each time
-	for i, fn := range []func(*reactor.Conn) reactor.Handler{accept, pass("pass.test"), pass("evilpass.test")} {
-		if _, err := loop.Listen(ports[i], fn); err != nil {
-			w.t.Fatal(err)
+	for _, loop := range w.path.Loops() {
+		for i, fn := range []func(*reactor.Conn) reactor.Handler{w.path.AcceptHTTP, pass("pass.test"), pass("evilpass.test")} {
+			if _, err := loop.Listen(ports[i], fn); err != nil {
+				w.t.Fatal(err)
+			}
 		}
 	}
-	return lane
 }
 
 // n is a number below k.

@@ -12,6 +12,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
 	"turnout/internal/reactor"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -31,7 +32,7 @@ type ending struct {
 	send    string
 	replies []reply
 	wait    time.Duration
-	worker  func(*proxy.Config)
+	worker  func(*server.Config)
 	policy  func(*routing.Policy)
 	before  func(*rig)
 	leave   bool // the client does
@@ -52,7 +53,7 @@ func endings(t *testing.T) []ending {
 		{reason: "ok", status: 200, send: request},
 		{reason: "redirect", status: 302, send: strings.Replace(request, "app", "secure", 1)},
 		{reason: "no-route", status: 503, send: strings.Replace(request, "app", "other", 1)},
-		{reason: "no-route", status: 404, send: strings.Replace(request, "app", "other", 1), worker: func(c *proxy.Config) { c.NotFound = proxy.DefaultNotFound() }},
+		{reason: "no-route", status: 404, send: strings.Replace(request, "app", "other", 1), worker: func(c *server.Config) { c.Proxy.NotFound = proxy.DefaultNotFound() }},
 		{reason: "no-endpoint", status: 503, send: request, before: func(r *rig) { r.republish(t, func(*routing.Policy) {}, []balancer.Target{}...) }},
 		{reason: "bad-request", status: 400, send: "GET\r\n\r\n"},
 		{reason: "refused", status: 405, send: "CONNECT app.test:443 HTTP/1.1\r\nHost: app.test\r\n\r\n"},
@@ -74,7 +75,7 @@ func endings(t *testing.T) []ending {
 		{reason: "loop", status: 508, send: head("Content-Length: 0\r\n" + strings.Repeat("CDN-Loop: turnout\r\n", 8))},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, false)},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, true)},
-		{reason: "monitor", status: 200, send: "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", worker: func(c *proxy.Config) { c.MonitorPath = "/alive" }, quiet: true},
+		{reason: "monitor", status: 200, send: "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", worker: func(c *server.Config) { c.Proxy.MonitorPath = "/alive" }, quiet: true},
 		{reason: "target-too-long", status: 414, send: "GET /" + strings.Repeat("a", 30000)},
 		{reason: "head-too-large", status: 431, send: head(strings.Repeat("X: y\r\n", 200))},
 		{reason: "content-too-large", status: 413, send: chunked + strings.Repeat("1;a="+strings.Repeat("b", 120)+"\r\nx\r\n", 200)},
@@ -85,28 +86,28 @@ func endings(t *testing.T) []ending {
 }
 
 // broken makes the rules for requests, or for answers, panic.
-func broken(t *testing.T, answers bool) func(*proxy.Config) {
-	return func(c *proxy.Config) {
-		told := false
-		c.Panicked = func(v any, stack []byte) {
-			if told || v == nil || !strings.Contains(string(stack), "Policy") {
-				t.Errorf("told %v about %v at %s", told, v, stack)
+func broken(t *testing.T, answers bool) func(*server.Config) {
+	return func(c *server.Config) {
+		notified := false
+		c.Panicked = func(where string, v any, stack []byte) {
+			if notified || v == nil || !strings.Contains(where, "one message") || !strings.Contains(string(stack), "Policy") {
+				t.Errorf("notified %v of %s: %v at %s", notified, where, v, stack)
 			}
-			told = true
+			notified = true
 		}
 		if answers {
-			c.Captures = &proxy.Captures{Response: []proxy.Capture{{Name: "content-length", Max: -1}}}
+			c.Proxy.Captures = &proxy.Captures{Response: []proxy.Capture{{Name: "content-length", Max: -1}}}
 			return
 		}
 		id, warnings, err := proxy.NewUniqueID(proxy.UniqueIDConfig{Format: "%Ts", Header: "x-id"})
 		if err != nil || len(warnings) > 0 {
 			t.Fatal(err, warnings)
 		}
-		c.UniqueID, c.Clock = id, &brokenClock{Clock: c.Clock}
+		c.Proxy.UniqueID, c.Proxy.Clock = id, &brokenClock{}
 	}
 }
 
-// brokenClock tells the time of day once.
+// brokenClock tells the time of day once. The rig gives it the clock of its loop.
 type brokenClock struct {
 	proxy.Clock
 	told bool
@@ -182,7 +183,7 @@ func documentedAnswers(t *testing.T) map[string]bool {
 
 func (e *ending) run(t *testing.T) {
 	n := reactor.NewNetwork(1)
-	var change []func(*proxy.Config)
+	var change []func(*server.Config)
 	if e.worker != nil {
 		change = append(change, e.worker)
 	}
@@ -217,8 +218,8 @@ func (e *ending) run(t *testing.T) {
 	if len(r.log) != 1 || r.log[0].Reason.String() != e.reason || r.log[0].Status != e.status {
 		t.Errorf("want %s with %d, logged %+v", e.reason, e.status, r.log)
 	}
-	if e.status >= 400 && e.reason != "no-endpoint" && r.lane.pools.Idle() != 0 {
-		t.Errorf("%d connections to the pod are kept", r.lane.pools.Idle())
+	if e.status >= 400 && e.reason != "no-endpoint" && r.perLoop.Pools1.Idle() != 0 {
+		t.Errorf("%d connections to the pod are kept", r.perLoop.Pools1.Idle())
 	}
 	// Whatever it was, the router serves on.
 	if !e.stop && e.worker == nil && e.policy == nil && e.before == nil {

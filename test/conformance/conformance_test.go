@@ -152,7 +152,7 @@ func (o *outcome) check(e expectation) error {
 	case "upstreams":
 		return want(len(pod.conns))
 	case "pooled":
-		return want(o.rig.lane.pools.Idle())
+		return want(o.rig.perLoop.Pools1.Idle())
 	case "reason":
 		return want(last.Reason)
 	case "detail":
@@ -190,7 +190,7 @@ func (o *outcome) invariants() error {
 		flying += s.InFlight()
 	}
 	var sums proxy.Totals
-	o.rig.lane.worker.Totals(&sums)
+	o.rig.perLoop.Worker.Totals(&sums)
 	if sums.Active != 0 || flying != 0 {
 		return fmt.Errorf("%d exchanges and %d leases are left", sums.Active, flying)
 	}

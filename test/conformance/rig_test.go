@@ -13,6 +13,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/server"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -26,36 +27,6 @@ var (
 	waryPort  = netip.MustParseAddrPort("192.0.2.1:8081") // PROXY headers of 203.0.113.0/24 only
 	podAddr   = netip.MustParseAddrPort("198.51.100.1:8080")
 )
-
-// lane is the request path of one loop, as the router assembles it.
-type lane struct {
-	pools  *h1.Pools
-	worker *proxy.Worker
-	server *h1.Server
-}
-
-// newLane assembles the packages of a loop.
-func newLane(t testing.TB, loop *reactor.Loop, store *routing.Store, log proxy.AccessLog, change []func(*proxy.Config)) *lane {
-	t.Helper()
-	l := &lane{}
-	var err error
-	if l.pools, err = h1.NewPools(h1.PoolsConfig{Loop: loop}); err != nil {
-		t.Fatal(err)
-	}
-	cfg := proxy.Config{Store: store, Clock: h1.Clock{Loop: loop}, Upstreams: l.pools, AccessLog: log, Timeouts: proxy.DefaultTimeouts()}
-	for _, c := range change {
-		c(&cfg)
-	}
-	if l.worker, err = proxy.NewWorker(cfg); err != nil {
-		t.Fatal(err)
-	}
-	if l.server, err = h1.NewServer(h1.ServerConfig{Loop: loop, Worker: l.worker}); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func (l *lane) accept(c *reactor.Conn) reactor.Handler { return l.server.Accept(c, false) }
 
 // republish publishes app.test, after change, and with other servers than the pod where there are any, and secure.test, whose plain requests are redirected.
 func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...balancer.Target) {
@@ -85,17 +56,36 @@ type rig struct {
 	net      *reactor.Network
 	registry *balancer.Registry
 	store    *routing.Store
-	lane     *lane
+	path     *server.RequestPath
+	perLoop  *server.PerLoop // of path
 	pod      *pod
 	log      testrig.Log
 }
 
-// newRig assembles a router; change alters the configuration of its worker.
-func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*proxy.Config)) *rig {
+// newRig assembles a router; change alters its configuration.
+func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*server.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore()}
-	loop := n.NewLoop(reactor.Config{})
-	r.lane = newLane(t, loop, r.store, &r.log, change)
+	cfg := server.Config{
+		Loops: 1, Store: r.store, Registry: r.registry, Proxy: proxy.Config{AccessLog: &r.log, Timeouts: proxy.DefaultTimeouts()},
+		Panicked: func(where string, v any, stack []byte) { t.Errorf("%s: %v\n%s", where, v, stack) },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	r.path, err = server.NewRequestPath(cfg, func(_ int, config reactor.Config) ([]*reactor.Loop, error) {
+		loop := n.NewLoop(config)
+		if c, ok := cfg.Proxy.Clock.(*brokenClock); ok {
+			c.Clock = h1.Clock{Loop: loop}
+		}
+		return []*reactor.Loop{loop}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := r.path.Loops()[0]
+	r.perLoop = r.path.PerLoop(loop)
 	front, err := tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +95,7 @@ func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*p
 		t.Fatal(err)
 	}
 	for port, accept := range map[netip.AddrPort]func(*reactor.Conn) reactor.Handler{
-		plainPort: r.lane.accept, proxyPort: front.Accept(r.lane.accept), waryPort: wary.Accept(r.lane.accept),
+		plainPort: r.path.AcceptHTTP, proxyPort: front.Accept(r.path.AcceptHTTP), waryPort: wary.Accept(r.path.AcceptHTTP),
 	} {
 		if _, err := loop.Listen(port, accept); err != nil {
 			t.Fatal(err)

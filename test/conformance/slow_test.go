@@ -112,10 +112,10 @@ func TestStoppedReaderIsCutOff(t *testing.T) {
 	}
 	n.Advance(5 * time.Second)
 	r.reason(t, proxy.ReasonClientTimeout)
-	if r.lane.pools.Idle() != 0 {
+	if r.perLoop.Pools1.Idle() != 0 {
 		t.Error("the pod's connection was pooled")
 	}
-	if r.lane.server.Open(false) != 0 {
+	if r.perLoop.HTTP1.Open(false) != 0 {
 		t.Error("the client's connection is kept")
 	}
 }
@@ -131,11 +131,11 @@ func TestStoppedReaderOfTheRest(t *testing.T) {
 	c.Write([]byte(request))
 	n.Advance(20 * time.Second)
 	r.reason(t, proxy.ReasonOK)
-	if r.lane.pools.Idle() != 0 || r.lane.server.Open(false) != 1 {
-		t.Logf("%d pooled, %d open", r.lane.pools.Idle(), r.lane.server.Open(false))
+	if r.perLoop.Pools1.Idle() != 0 || r.perLoop.HTTP1.Open(false) != 1 {
+		t.Logf("%d pooled, %d open", r.perLoop.Pools1.Idle(), r.perLoop.HTTP1.Open(false))
 	}
 	n.Advance(60 * time.Second)
-	if r.lane.server.Open(false) != 0 {
+	if r.perLoop.HTTP1.Open(false) != 0 {
 		t.Error("a client that reads nothing is kept")
 	}
 }

@@ -147,7 +147,7 @@ func (w *wait) run(t *testing.T) {
 	if last != w.reason {
 		t.Errorf("logged %q, want %q", last, w.reason)
 	}
-	if w.reason != proxy.ReasonOK.String() && r.lane.pools.Idle() != 0 && w.status != "408" {
-		t.Errorf("%d connections to the pod are kept", r.lane.pools.Idle())
+	if w.reason != proxy.ReasonOK.String() && r.perLoop.Pools1.Idle() != 0 && w.status != "408" {
+		t.Errorf("%d connections to the pod are kept", r.perLoop.Pools1.Idle())
 	}
 }

@@ -1,7 +1,8 @@
-package conformance
+package h1_test
 
 import (
 	"bytes"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // TestPoolIdentity: routes to one and the same address share a connection only if
 // everything about how it is reached is the same.
 func TestPoolIdentity(t *testing.T) {
+	front, pod := netip.MustParseAddrPort("192.0.2.1:80"), netip.MustParseAddrPort("198.51.100.1:8080")
 	n := reactor.NewNetwork(1)
 	loop := n.NewLoop(reactor.Config{})
 	store, registry := routing.NewStore(), balancer.NewRegistry()
@@ -35,7 +37,7 @@ func TestPoolIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loop.Listen(plainPort, func(c *reactor.Conn) reactor.Handler { return s.Accept(c, false) }); err != nil {
+	if _, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler { return s.Accept(c, false) }); err != nil {
 		t.Fatal(err)
 	}
 	identities := map[string]*balancer.TLS{"plain.test": nil, "same.test": nil, "tenant.test": nil}
@@ -55,7 +57,7 @@ func TestPoolIdentity(t *testing.T) {
 		specs = append(specs, routing.RouteSpec{
 			RouteKey: routing.RouteKey{Namespace: namespace, Name: host, UID: host}, Host: host,
 			Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-			Targets: []balancer.Target{{ID: "ept:" + host, Addr: podAddr, Weight: 1, TLS: id}},
+			Targets: []balancer.Target{{ID: "ept:" + host, Addr: pod, Weight: 1, TLS: id}},
 		})
 	}
 	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, specs)
@@ -64,7 +66,7 @@ func TestPoolIdentity(t *testing.T) {
 	}
 	store.Publish(table)
 	hosts := make([]map[string]bool, 0) // that each connection carried
-	n.Accept(podAddr, func(p *reactor.Peer) {
+	n.Accept(pod, func(p *reactor.Peer) {
 		seen := map[string]bool{}
 		hosts = append(hosts, seen)
 		p.OnData = func(p *reactor.Peer) {
@@ -78,7 +80,7 @@ func TestPoolIdentity(t *testing.T) {
 	})
 	for range 3 {
 		for host := range identities {
-			c := n.Connect(plainPort)
+			c := n.Connect(front)
 			c.Write([]byte("GET / HTTP/1.1\r\nHost: " + host + "\r\n\r\n"))
 			n.Run()
 			if !bytes.HasPrefix(c.Received(), []byte("HTTP/1.1 200 ")) {

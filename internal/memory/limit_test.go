@@ -1,4 +1,4 @@
-package main
+package memory
 
 import (
 	"math"
@@ -50,14 +50,6 @@ func TestLimitMemory(t *testing.T) {
 		}
 		if got > 0 && uint64(now) != got {
 			t.Errorf("%s: %d is set, %d returned", name, now, got)
-		}
-	}
-}
-
-func TestBudgetLeavesDescriptors(t *testing.T) {
-	for files, want := range map[int]int{0: 0, 256: 128, 100: 50, 1000: 872, 1 << 20: 1<<20 - 128} {
-		if got := connectionFiles(files); got != want {
-			t.Errorf("of %d descriptors %d are for connections, want %d", files, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -7,10 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"turnout/internal/metrics"
+	"turnout/internal/memory"
 	"turnout/internal/overload"
 	"turnout/internal/ratelimit"
-	"turnout/internal/reactor"
 )
 
 const (
@@ -19,8 +18,8 @@ const (
 	loadStale  = 2 * time.Second        // what was in use so long ago is found out anew before more is refused
 )
 
-// watchLoad looks after the router, which has too much to do at times, until ctx is done.
-func (d *dataplane) watchLoad(ctx context.Context) {
+// watchLoad looks after the server, which has too much to do at times, until ctx is done.
+func (s *Server) watchLoad(ctx context.Context) {
 	ticker := time.NewTicker(loadPeriod)
 	defer ticker.Stop()
 	var logged [overload.Reasons]time.Time
@@ -32,18 +31,18 @@ func (d *dataplane) watchLoad(ctx context.Context) {
 			return
 		case now = <-ticker.C:
 		}
-		if d.cfg.Rates != nil && look%int(ratelimit.SweepPeriod/loadPeriod) == 0 {
-			d.cfg.Rates.Sweep()
+		if s.cfg.Rates != nil && look%int(ratelimit.SweepPeriod/loadPeriod) == 0 {
+			s.cfg.Rates.Sweep()
 		}
-		hold, began := d.guard.Look(now, d.sample())
-		d.budget.Hold(hold)
-		if collected.due(now, d.guard.Stats()[overload.Memory].Now) {
+		hold, began := s.guard.Look(now, s.sample())
+		s.budget.Hold(hold)
+		if collected.due(now, s.guard.Stats()[overload.Memory].Now) {
 			runtime.GC()
 		}
 		for _, reason := range began {
 			if now.Sub(logged[reason]) >= loadQuiet {
 				logged[reason] = now
-				d.cfg.Log.Warn("too much to do: new work waits or is refused", zap.Stringer("reason", reason))
+				s.cfg.Log.Warn("too much to do: new work waits or is refused", zap.Stringer("reason", reason))
 			}
 		}
 	}
@@ -63,24 +62,10 @@ func (c *collections) due(now time.Time, refusing bool) bool {
 }
 
 // sample is how the router is now.
-func (d *dataplane) sample() overload.Sample {
-	s := overload.Sample{Full: d.budget.Full(), Short: d.budget.Short(), Failures: d.budget.Failures(), Late: d.group.Late(), MemoryLimit: d.cfg.MemoryLimit}
-	if s.MemoryLimit > 0 {
-		s.Memory = readMemory().inUse()
+func (s *Server) sample() overload.Sample {
+	now := overload.Sample{Full: s.budget.Full(), Short: s.budget.Short(), Failures: s.budget.Failures(), Late: s.group.Late(), MemoryLimit: s.cfg.MemoryLimit}
+	if now.MemoryLimit > 0 {
+		now.Memory = memory.InUse()
 	}
-	return s
-}
-
-// Load is what is counted about having too much to do. Any goroutine may call it.
-func (d *dataplane) Load() metrics.Load {
-	l := metrics.Load{Reasons: d.guard.Stats(), Waiting: [2]int{d.group.Waiting(d.http.Port()), d.group.Waiting(d.https.Port())}}
-	if d.cfg.Rates != nil {
-		l.Addresses = d.cfg.Rates.Addresses()
-	}
-	for _, loop := range d.group.Loops() {
-		for what := range reactor.Helds {
-			l.Held[what] += loop.HeldBytes(what)
-		}
-	}
-	return l
+	return now
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"sync/atomic"
@@ -31,13 +31,13 @@ func (r *refusals) next(now time.Time) (untold int64, tell bool) {
 }
 
 // handshakeFailed tells of clients whose certificate was refused. Every loop calls it.
-func (d *dataplane) handshakeFailed(c *reactor.Conn, info tlsmux.Info, err error) {
+func (p *RequestPath) handshakeFailed(c *reactor.Conn, info tlsmux.Info, err error) {
 	reason, ok := clientcert.ReasonOf(err)
 	if !ok {
 		return
 	}
-	if untold, tell := d.refused.next(time.Now()); tell {
-		d.cfg.Log.Warn("client certificate is refused", zap.Stringer("reason", reason), zap.Stringer("client", c.RemoteAddr()),
+	if untold, tell := p.refused.next(time.Now()); tell {
+		p.cfg.Log.Warn("client certificate is refused", zap.Stringer("reason", reason), zap.Stringer("client", c.RemoteAddr()),
 			zap.String("server_name", info.ServerName), zap.Error(err), zap.Int64("more_since_the_last_line", untold))
 	}
 }

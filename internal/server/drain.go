@@ -1,0 +1,53 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// drain ends idle connections and waits for the others, as long as they may take.
+func (s *Server) drain() {
+	deadline := time.NewTimer(s.cfg.Proxy.Timeouts.Drain)
+	defer deadline.Stop()
+	var left sync.WaitGroup
+	for loop, ln := range s.loops {
+		left.Add(2)
+		if !loop.Post(func() {
+			ln.Worker.Drain()
+			ln.HTTP1.Drain(s.cfg.KeepIdle || s.handedOver.Load(), left.Done)
+			ln.HTTP2.Drain(left.Done)
+		}) {
+			left.Add(-2)
+		}
+	}
+	drained := make(chan struct{})
+	go func() { left.Wait(); close(drained) }()
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	connections := true
+	for quiet := 0; quiet < 2; { // a connection that passes from a handshake to a server is in neither count for a moment
+		select {
+		case <-drained:
+			connections, drained = false, nil
+		case <-look.C: // nobody tells when the last handshake or tunnel ends
+			if quiet++; connections || s.busy() {
+				quiet = 0
+			}
+		case <-deadline.C:
+			s.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", s.cfg.Proxy.Timeouts.Drain))
+			return
+		}
+	}
+}
+
+// busy says that connections remain of which Drain does not tell: tunnels, and those that
+// were accepted before it began and had not finished their handshake.
+func (s *Server) busy() bool {
+	t := s.Stats()
+	return t.Active > 0 || s.mux.Pending() > 0 || t.Open[0]+t.Open[1] > 0
+}
+
+// drainLook is how often a router that stops looks whether anything is left.
+const drainLook = 20 * time.Millisecond

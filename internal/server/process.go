@@ -1,0 +1,37 @@
+package server
+
+import (
+	"context"
+	"runtime"
+
+	"go.uber.org/zap"
+
+	"turnout/internal/memory"
+	"turnout/internal/reactor"
+)
+
+// reservedDescriptors is for how many descriptors there is room from the beginning: half a MiB of the kernel's memory.
+const reservedDescriptors = 1 << 16
+
+// prepareProcess makes room for descriptors.
+func (s *Server) prepareProcess() {
+	if err := reactor.ReserveDescriptors(min(descriptorLimit(), reservedDescriptors)); err != nil {
+		s.cfg.Log.Warn("many new connections will hold up others now and then", zap.Error(err))
+	}
+}
+
+// manageProcess has the scheduler and the garbage collector of the process work for the event loops until ctx is done.
+func (s *Server) manageProcess(ctx context.Context) (undo func()) {
+	before := runtime.GOMAXPROCS(schedulerSlots(len(s.loops)))
+	go memory.Manage(ctx, s.cfg.MemoryLimit)
+	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// handshakes is how many TLS handshakes compute at the same time beside so many loops. More
+// than half of the cores would leave none free for a loop that wakes up.
+func handshakes(loops int) int { return (loops + 1) / 2 }
+
+// schedulerSlots is GOMAXPROCS for so many loops: one for each, and one for everything else, so that logs, the controller
+// and handshakes on threads need not wait for a busy loop, which keeps its own for 10 ms at a time. The collector of garbage has no
+// more workers than that.
+func schedulerSlots(loops int) int { return loops + 1 }
