@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/internal/accesslog"
+	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/tlsmux"
 )
@@ -24,6 +25,20 @@ func newLogger(w io.Writer, level zapcore.LevelEnabler) *zap.Logger {
 	encoding.EncodeTime = zapcore.TimeEncoderOfLayout(logTime)
 	encoding.EncodeDuration = zapcore.StringDurationEncoder
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), level))
+}
+
+// serverLog writes what the request path logs.
+func serverLog(log *zap.Logger) server.Logger {
+	levels := map[server.Level]zapcore.Level{server.Info: zapcore.InfoLevel, server.Warning: zapcore.WarnLevel, server.Error: zapcore.ErrorLevel}
+	return func(level server.Level, text string, fields ...server.Field) {
+		if entry := log.Check(levels[level], text); entry != nil {
+			all := make([]zap.Field, len(fields))
+			for i, f := range fields {
+				all[i] = zap.Any(f.Key, f.Value)
+			}
+			entry.Write(all...)
+		}
+	}
 }
 
 // logOptions are where lines about requests go.

@@ -115,7 +115,7 @@ func (r *router) furnish(stdout io.Writer) error {
 		return err
 	}
 	data := o.server
-	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, log, &r.bounds
+	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
 	data.OwnsProcess, data.MemoryLimit, data.Inherit = true, memory.SetLimit(), r.inherit()
 	o.answers.load(&data.Proxy, log)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {

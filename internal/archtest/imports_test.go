@@ -74,7 +74,7 @@ var external = []struct {
 	{"github.com/prometheus/", []string{"internal/metrics", "test/kube"}, nil, "packages keep plain counters; one package translates them"},
 	{"github.com/valyala/fasthttp", []string{"internal/demo"}, []string{"internal/wire", "proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy"}, []string{"."}, "answers are compressed by the pipeline and nowhere else"},
-	{"go.uber.org/zap", []string{"cmd", "controller", "internal/server"}, nil, "the packages of the data plane count and return errors; logging happens where they are put together"},
+	{"go.uber.org/zap", []string{"cmd", "controller"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
 	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
 	{"golang.org/x/sys", []string{"internal/reactor", "bench"}, nil, "system calls are the reactor's"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch"}, nil, "folders of manifests are watched by their source, others by one package"},

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/ratelimit"
@@ -54,7 +52,7 @@ type Config struct {
 
 	Inherit func(name string) []int // listening sockets of the process before this one, by SocketName; nil = none
 	Bounds  *bound.Counts           // counts bounds that are reached; nil = nobody does
-	Log     *zap.Logger             // nil = nothing is logged
+	Log     Logger                  // nil = nothing is logged
 	// Panicked is called about each panic that the server recovered from, by any goroutine; nil = one in a second is logged.
 	Panicked func(where string, v any, stack []byte)
 }
@@ -73,7 +71,7 @@ type Limits struct {
 // complete returns cfg with defaults in the place of zero values.
 func (cfg Config) complete() Config {
 	if cfg.Log == nil {
-		cfg.Log = zap.NewNop()
+		cfg.Log = func(Level, string, ...Field) {}
 	}
 	if cfg.Loops <= 0 {
 		cfg.Loops = runtime.GOMAXPROCS(0)

@@ -3,8 +3,6 @@ package server
 import (
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // drain ends idle connections and waits for the others, as long as they may take.
@@ -36,7 +34,7 @@ func (s *Server) drain() {
 				quiet = 0
 			}
 		case <-deadline.C:
-			s.cfg.Log.Warn("requests were still running when the drain time was over", zap.Duration("drain", s.cfg.Proxy.Timeouts.Drain))
+			s.cfg.Log(Warning, "requests were still running when the drain time was over", Field{"drain", s.cfg.Proxy.Timeouts.Drain})
 			return
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"runtime"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnout/internal/memory"
 	"turnout/internal/overload"
 	"turnout/internal/ratelimit"
@@ -42,7 +40,7 @@ func (s *Server) watchLoad(ctx context.Context) {
 		for _, reason := range began {
 			if now.Sub(logged[reason]) >= loadQuiet {
 				logged[reason] = now
-				s.cfg.Log.Warn("too much to do: new work waits or is refused", zap.Stringer("reason", reason))
+				s.cfg.Log(Warning, "too much to do: new work waits or is refused", Field{"reason", reason})
 			}
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnout/internal/reactor"
 )
 
@@ -52,5 +50,5 @@ func (p *RequestPath) panicked(what string, v any, stack []byte) {
 	if last := p.panics.logged.Load(); now-last < int64(panicPause) || !p.panics.logged.CompareAndSwap(last, now) {
 		return
 	}
-	p.cfg.Log.Error(what, zap.Any("panic", v), zap.ByteString("stack", stack))
+	p.cfg.Log(Error, what, Field{"panic", v}, Field{"stack", string(stack)})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"runtime"
 
-	"go.uber.org/zap"
-
 	"turnout/internal/memory"
 	"turnout/internal/reactor"
 )
@@ -16,7 +14,7 @@ const reservedDescriptors = 1 << 16
 // prepareProcess makes room for descriptors.
 func (s *Server) prepareProcess() {
 	if err := reactor.ReserveDescriptors(min(descriptorLimit(), reservedDescriptors)); err != nil {
-		s.cfg.Log.Warn("many new connections will hold up others now and then", zap.Error(err))
+		s.cfg.Log(Warning, "many new connections will hold up others now and then", Field{"error", err})
 	}
 }
 

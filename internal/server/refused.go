@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnout/internal/reactor"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
@@ -37,7 +35,7 @@ func (p *RequestPath) handshakeFailed(c *reactor.Conn, info tlsmux.Info, err err
 		return
 	}
 	if untold, tell := p.refused.next(time.Now()); tell {
-		p.cfg.Log.Warn("client certificate is refused", zap.Stringer("reason", reason), zap.Stringer("client", c.RemoteAddr()),
-			zap.String("server_name", info.ServerName), zap.Error(err), zap.Int64("more_since_the_last_line", untold))
+		p.cfg.Log(Warning, "client certificate is refused", Field{"reason", reason}, Field{"client", c.RemoteAddr()},
+			Field{"server_name", info.ServerName}, Field{"error", err}, Field{"more_since_the_last_line", untold})
 	}
 }

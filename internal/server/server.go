@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"go.uber.org/zap"
-
 	"turnout/balancer"
 	"turnout/internal/health"
 	"turnout/internal/pulse"
@@ -152,17 +150,17 @@ func (s *Server) watchRoutes(ctx context.Context) {
 
 // checked logs what health checks found. With a request it names that: other routes may see the endpoint otherwise.
 func (p *RequestPath) checked(c *balancer.Check, up bool, why health.Result) {
-	fields := []zap.Field{zap.Stringer("address", c.Endpoint().Addr()), zap.Stringer("result", why.Outcome)}
+	fields := []Field{{"address", c.Endpoint().Addr()}, {"result", why.Outcome}}
 	if c.HTTP().Asks() {
 		h := c.HTTP().Request()
-		fields = append(fields, zap.String("path", h.Path), zap.String("host", h.Host))
+		fields = append(fields, Field{"path", h.Path}, Field{"host", h.Host})
 	}
 	if why.Status != 0 {
-		fields = append(fields, zap.Int("status", why.Status))
+		fields = append(fields, Field{"status", why.Status})
 	}
 	if up {
-		p.cfg.Log.Info("endpoint is up", fields...)
+		p.cfg.Log(Info, "endpoint is up", fields...)
 		return
 	}
-	p.cfg.Log.Warn("endpoint is down: its health checks fail", fields...)
+	p.cfg.Log(Warning, "endpoint is down: its health checks fail", fields...)
 }

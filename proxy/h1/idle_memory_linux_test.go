@@ -29,6 +29,12 @@ func TestIdleConnectionMemory(t *testing.T) {
 		}
 	}
 	use(open[:conns]) // what the first ones bring into being stays for all
+	for _, fd := range open[:conns] {
+		sendOnce(t, fd) // and so does what many of them bring into being at the same time
+	}
+	for _, fd := range open[:conns] {
+		receiveOnce(t, fd)
+	}
 	before := heapInUse()
 	use(open[conns:])
 	each := (heapInUse() - before) / conns
@@ -43,21 +49,31 @@ func askOnce(t *testing.T, port int) (fd int) {
 	if err == nil {
 		err = syscall.Connect(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	}
-	if err == nil {
-		_, err = syscall.Write(fd, []byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"))
+	if err != nil {
+		t.Fatalf("cannot open a connection: %v", err)
 	}
+	sendOnce(t, fd)
+	receiveOnce(t, fd)
+	return fd
+}
+
+// sendOnce sends a request.
+func sendOnce(t *testing.T, fd int) {
+	if _, err := syscall.Write(fd, []byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n")); err != nil {
+		t.Fatalf("cannot use a connection: %v", err)
+	}
+}
+
+// receiveOnce reads its answer.
+func receiveOnce(t *testing.T, fd int) {
 	var p [1 << 10]byte
-	for n := 0; err == nil && !bytes.HasSuffix(p[:n], []byte("\r\n\r\nok")); {
-		var k int
-		if k, err = syscall.Read(fd, p[n:]); k == 0 {
+	for n := 0; !bytes.HasSuffix(p[:n], []byte("\r\n\r\nok")); {
+		k, err := syscall.Read(fd, p[n:])
+		if k <= 0 || err != nil {
 			t.Fatalf("cannot use a connection: it ended, %v", err)
 		}
 		n += k
 	}
-	if err != nil {
-		t.Fatalf("cannot use a connection: %v", err)
-	}
-	return fd
 }
 
 // heapInUse is how many bytes are in use.
