@@ -109,7 +109,7 @@ storm: build ## floods of TLS handshakes, and what open connections notice of th
 	$(GO) run ./bench/run storm
 
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
-	$(GO) run ./bench/peer
+	$(GO) run ./bench/run peer
 
 .PHONY: bench-streams
 bench-streams: build ## HTTP/2: a long download next to HTTP/1.1, and many streams at once (a minute)

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
+
+	"turnout/bench/site"
+	"turnout/internal/testkit/testhttp"
 )
 
 // pipeline sends requests and reads nothing.
@@ -38,56 +40,35 @@ func pipeline(host, path string) func(context.Context, *targets) {
 	}
 }
 
-// streams2 is a client of HTTP/2 that does what it likes.
-type streams2 struct {
-	c   net.Conn
-	fr  *http2.Framer
-	enc *hpack.Encoder
-	b   strings.Builder
-	id  uint32
-}
-
-func newStreams2(t *targets, settings ...http2.Setting) *streams2 {
+// newStreams is a connection of HTTP/2 that acknowledges settings before they come; nil when there is none.
+func newStreams(t *targets, settings ...http2.Setting) *site.H2 {
 	c := dialed(t.HTTP)
 	if c == nil {
 		return nil
 	}
-	s := &streams2{c: c, fr: http2.NewFramer(c, c), id: 1}
-	s.enc = hpack.NewEncoder(&s.b)
-	_, err := io.WriteString(c, http2.ClientPreface)
-	if err != nil || s.fr.WriteSettings(settings...) != nil || s.fr.WriteSettingsAck() != nil {
-		c.Close()
-		return nil
-	}
-	return s
+	h := site.NewH2(c, 64<<10, settings...)
+	_ = h.WriteSettingsAck()
+	return h
 }
 
-// get opens a stream.
-func (s *streams2) get(host, path string) (uint32, error) {
-	s.b.Reset()
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", host}, {":path", path}} {
-		_ = s.enc.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-	}
-	id := s.id
-	s.id += 2
-	_ = s.c.SetWriteDeadline(time.Now().Add(5 * time.Second))
-	err := s.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(s.b.String()), EndStream: true, EndHeaders: true})
-	return id, err //nolint:wrapcheck // only that there was one counts
+// sent asks once, and reports whether that was taken within 5 s.
+func sent(h *site.H2, host, path string) (uint32, bool) {
+	_ = h.SetWriteDeadline(time.Now().Add(5 * time.Second))
+	id := h.Get(host, path)
+	return id, h.Flush() == nil
 }
 
 // openStreams opens streams and reads nothing.
 func openStreams(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
-		s := newStreams2(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
-		if s == nil {
+		h := newStreams(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
+		if h == nil {
 			return
 		}
-		defer s.c.Close()
-		_ = s.fr.WriteWindowUpdate(0, 1<<30)
-		for ctx.Err() == nil {
-			if _, err := s.get(host, path); err != nil {
-				return
-			}
+		defer h.Close()
+		_ = h.WriteWindowUpdate(0, 1<<30)
+		for ok := true; ok && ctx.Err() == nil; {
+			_, ok = sent(h, host, path)
 		}
 	}
 }
@@ -95,43 +76,42 @@ func openStreams(host, path string) func(context.Context, *targets) {
 // shutWindows opens streams whose windows stay shut, and reads.
 func shutWindows(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
-		s := newStreams2(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		if s == nil {
+		h := newStreams(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if h == nil {
 			return
 		}
-		defer s.c.Close()
+		defer h.Close()
 		for range 20 {
-			if _, err := s.get(host, path); err != nil {
-				return
-			}
+			h.Get(host, path)
 		}
-		go func() { _, _ = io.Copy(io.Discard, s.c) }()
-		held(ctx, s.c)
+		if h.Flush() == nil {
+			go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
+			held(ctx, h.Conn)
+		}
 	}
 }
 
 // leaveEvents opens event streams and gives them up, again and again.
 func leaveEvents(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
-		s := newStreams2(t)
-		if s == nil {
+		h := newStreams(t)
+		if h == nil {
 			return
 		}
-		defer s.c.Close()
-		go func() { _, _ = io.Copy(io.Discard, s.c) }()
-		for n := 0; ctx.Err() == nil && n < 15; n++ { // a connection gives up so many streams as it may
+		defer h.Close()
+		go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
+		for n := 0; n < 15; n++ { // a connection gives up so many streams as it may
 			var ids []uint32
 			for range 10 {
-				id, err := s.get(host, path)
-				if err != nil {
-					return
-				}
-				ids = append(ids, id)
+				ids = append(ids, h.Get(host, path))
 			}
-			pause(ctx, 58*time.Millisecond)
+			if h.Flush() != nil || site.Pause(ctx, 58*time.Millisecond) != nil {
+				return
+			}
 			for _, id := range ids {
-				_ = s.fr.WriteRSTStream(id, http2.ErrCodeCancel)
+				_ = h.WriteRSTStream(id, http2.ErrCodeCancel)
 			}
+			_ = h.Flush()
 		}
 	}
 }
@@ -169,50 +149,38 @@ func tinyRequests(host string) func(context.Context, *targets) {
 	}
 }
 
-// tinyStreams keeps as many streams open as a connection may have, with the smallest requests there are, and reads the answers.
+// tinyStreams keeps as many streams open as the router lets a connection have, with the smallest requests there are, and reads the
+// answers.
 func tinyStreams(host string) func(context.Context, *targets) {
+	const mostStreams = 100
 	return func(ctx context.Context, t *targets) {
-		s := newStreams2(t)
-		if s == nil {
+		h := newStreams(t)
+		if h == nil {
 			return
 		}
-		defer s.c.Close()
-		stop := context.AfterFunc(ctx, func() { s.c.Close() })
+		defer h.Close()
+		stop := context.AfterFunc(ctx, func() { h.Close() })
 		defer stop()
-		in, out := bufio.NewReaderSize(s.c, 64<<10), bufio.NewWriterSize(s.c, 64<<10)
-		s.fr = http2.NewFramer(out, in)
 		for open := 0; ; {
-			for ; open < mostStreams && s.id < 1<<30; open++ {
-				if _, err := s.get(host, "/"); err != nil {
-					return
-				}
+			for ; open < mostStreams && h.ID < 1<<30; open++ {
+				h.Get(host, "/")
 			}
-			if in.Buffered() == 0 && out.Flush() != nil {
+			if h.Buffered() == 0 && h.Flush() != nil {
 				return
 			}
-			f, err := s.fr.ReadFrame()
+			f, err := h.Next()
 			if err != nil {
 				return
 			}
-			switch f := f.(type) {
-			case *http2.HeadersFrame:
-				if f.StreamEnded() {
-					open--
-				}
-			case *http2.DataFrame:
-				_ = s.fr.WriteWindowUpdate(0, max(f.Length, 1))
-				if f.StreamEnded() {
-					open--
-				}
-			case *http2.RSTStreamFrame:
+			if f.Type == http2.FrameData {
+				_ = h.WriteWindowUpdate(0, max(f.Length, 1))
+			}
+			if site.Ends(f) || f.Type == http2.FrameRSTStream {
 				open--
 			}
 		}
 	}
 }
-
-// mostStreams is how many streams the router lets a connection have.
-const mostStreams = 100
 
 // deafHandshake begins a TLS handshake and does not read.
 func deafHandshake(host string) func(context.Context, *targets) {
@@ -239,8 +207,10 @@ func (writeOnly) Read([]byte) (int, error) { return 0, io.EOF }
 // askLoop sends a request that goes round for ever.
 func askLoop(host string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
-		_, _ = get(ctx, "http://"+t.HTTP+"/", host, 5*time.Second)
-		pause(ctx, 200*time.Millisecond)
+		patient, end := context.WithTimeout(ctx, 5*time.Second)
+		defer end()
+		_, _, _ = testhttp.Get(patient, &http.Transport{DisableKeepAlives: true}, "http://"+t.HTTP+"/", host)
+		_ = site.Pause(ctx, 200*time.Millisecond)
 	}
 }
 

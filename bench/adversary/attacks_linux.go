@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"turnout/bench/site"
 	"turnout/internal/testkit/testhttp"
 )
 
@@ -22,7 +23,7 @@ type attack struct {
 	// meanwhile looks at what else was promised while the attack goes on, and may take part in it; nil: nothing.
 	meanwhile func(ctx context.Context, r *rig, length time.Duration) (wrong []string)
 	// after does the same when it is over; before is the number of descriptors that the router had.
-	after func(ctx context.Context, r *rig, before int) (wrong []string)
+	after func(r *rig, before int) (wrong []string)
 }
 
 // attacks are made one after the other.
@@ -72,18 +73,10 @@ func crowd(n int, act func(ctx context.Context, t *targets)) func(context.Contex
 			all.Go(func() {
 				for ctx.Err() == nil {
 					act(ctx, t)
-					pause(ctx, 20*time.Millisecond)
+					_ = site.Pause(ctx, 20*time.Millisecond)
 				}
 			})
 		}
-	}
-}
-
-// pause waits, unless ctx is done before.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 
@@ -92,7 +85,7 @@ func held(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	var b [1]byte
 	for ctx.Err() == nil {
-		pause(ctx, 100*time.Millisecond)
+		_ = site.Pause(ctx, 100*time.Millisecond)
 		_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 		if _, err := c.Write(b[:0]); err != nil {
 			return
@@ -100,107 +93,84 @@ func held(ctx context.Context, c net.Conn) {
 	}
 }
 
-// get asks for a page on a connection of its own and returns the status.
-func get(ctx context.Context, url, host string, patience time.Duration) (int, error) {
-	ctx, end := context.WithTimeout(ctx, patience)
-	defer end()
-	status, _, err := testhttp.Get(ctx, &http.Transport{DisableKeepAlives: true}, url, host)
-	return status, err
+// descriptorsGone waits for the descriptors that an attack left. Some may be more than before it: connections to pods that are kept,
+// those of bystanders that end.
+func descriptorsGone(r *rig, before int) []string {
+	const patience, leftOver = 15 * time.Second, 40
+	n := 0
+	if r.Until(patience, 100*time.Millisecond, func() bool { n = site.Must(r.router.Descriptors()); return n <= before+leftOver }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%v after the attack the router has %d descriptors, %d before it", patience, n, before)}
 }
 
-// patienceForSockets is how long after an attack the router may have descriptors that belong to it.
-const patienceForSockets = 15 * time.Second
+// tries counts what failed, and keeps the first error.
+type tries struct {
+	mu          sync.Mutex
+	all, failed int
+	first       error
+}
 
-// leftOver is how many descriptors may be more than before an attack: connections to pods that are kept, those of bystanders that end.
-const leftOver = 40
-
-// descriptorsGone waits for the descriptors that an attack left.
-func descriptorsGone(ctx context.Context, r *rig, before int) []string {
-	for began := time.Now(); ; pause(ctx, 100*time.Millisecond) {
-		n, err := r.router.Descriptors()
-		switch {
-		case err != nil:
-			return []string{err.Error()}
-		case n <= before+leftOver:
-			return nil
-		case time.Since(began) > patienceForSockets || ctx.Err() != nil:
-			return []string{fmt.Sprintf("%v after the attack the router has %d descriptors, %d before it", patienceForSockets, n, before)}
+func (t *tries) add(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all++; err != nil {
+		if t.failed++; t.first == nil {
+			t.first = err
 		}
 	}
+}
+
+// wrong is what is wrong if any of them failed, whatever they are.
+func (t *tries) wrong(what string) []string {
+	if t.failed == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d %s failed, first: %v", t.failed, t.all, what, t.first)}
 }
 
 // probesAnswer asks for health as the kubelet does.
 func probesAnswer(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
-	failed, asked, first := 0, 0, ""
-	for began := time.Now(); time.Since(began) < length; pause(ctx, 100*time.Millisecond) {
+	var probes tries
+	for began := time.Now(); time.Since(began) < length; _ = site.Pause(ctx, 100*time.Millisecond) {
 		for _, path := range []string{"/healthz", "/healthz/ready"} {
-			asked++
-			if status, err := get(ctx, "http://"+r.router.Admin+path, "", time.Second); err != nil || status != http.StatusOK {
-				if failed++; first == "" {
-					first = fmt.Sprintf("%s: status %d, %v", path, status, err)
-				}
-			}
+			patient, end := context.WithTimeout(ctx, time.Second)
+			probes.add(testhttp.Ask(patient, &http.Transport{DisableKeepAlives: true}, "http://"+r.router.Admin+path, ""))
+			end()
 		}
 	}
-	if failed > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %d probes failed, first: %s", failed, asked, first))
-	}
-	return wrong
+	return probes.wrong("probes")
 }
 
 // freezePod has a pod vanish under load. Requests that came before may fail after the server timeout of 2 s; a while later
 // none does any more.
-func freezePod(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
+func freezePod(ctx context.Context, r *rig, length time.Duration) []string {
 	const noticed = 10 * time.Second
 	b := newBystander(r.router.HTTP, "freeze.test", true, false)
-	defer b.client.CloseIdleConnections()
 	if err := b.ask(ctx); err != nil {
 		return []string{fmt.Sprintf("before the pod vanished: %v", err)}
 	}
 	r.frozen.freeze()
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	failed, late, first := 0, 0, ""
-	began := time.Now()
-	for ; time.Since(began) < length-3*time.Second; pause(ctx, 200*time.Millisecond) {
-		asked.Go(func() {
-			when := time.Since(began)
-			err := b.ask(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				return
-			}
-			if failed++; when > noticed {
-				if late++; first == "" {
-					first = err.Error()
-				}
-			}
-		})
-	}
-	asked.Wait()
-	r.frozen.thaw()
-	if late > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d requests failed that came more than %v after a pod vanished (%d in all), first: %s", late, noticed, failed, first))
-	}
-	return wrong
+	defer r.frozen.thaw()
+	vanished := time.Now()
+	ctx, end := context.WithTimeout(ctx, length-3*time.Second)
+	defer end()
+	var late tries
+	b.askSteadily(ctx, 200*time.Millisecond, func(began time.Time, err error) {
+		if began.Sub(vanished) > noticed {
+			late.add(err)
+		}
+	})
+	return late.wrong(fmt.Sprintf("requests that came more than %v after a pod vanished", noticed))
 }
 
 // askDropping asks a pod that ends its connections with requests in its hands, one request after the other.
-func askDropping(ctx context.Context, r *rig, length time.Duration) (wrong []string) {
+func askDropping(ctx context.Context, r *rig, length time.Duration) []string {
 	b := newBystander(r.router.HTTP, "drop.test", true, false)
-	defer b.client.CloseIdleConnections()
-	asked, failed, first := 0, 0, ""
-	for began := time.Now(); time.Since(began) < length; pause(ctx, 20*time.Millisecond) {
-		asked++
-		if err := b.ask(ctx); err != nil {
-			if failed++; first == "" {
-				first = err.Error()
-			}
-		}
+	defer b.CloseIdleConnections()
+	var asked tries
+	for began := time.Now(); time.Since(began) < length; _ = site.Pause(ctx, 20*time.Millisecond) {
+		asked.add(b.ask(ctx))
 	}
-	if failed > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %d requests to a pod that drops one of %d failed, first: %s", failed, asked, dropEach, first))
-	}
-	return wrong
+	return asked.wrong(fmt.Sprintf("requests to a pod that drops one of %d", dropEach))
 }

@@ -1,10 +1,12 @@
-package main
+package peer
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -246,19 +248,21 @@ func TestChildRunsOnItsCore(t *testing.T) {
 	}
 }
 
-func TestParseOptionsRefuses(t *testing.T) {
+func TestRefusals(t *testing.T) {
+	scenario := Scenario()
 	for _, args := range [][]string{
-		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"},
+		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"}, {"-cases", "nosuch"},
 	} {
-		if _, err := parseOptions(args); err == nil {
-			t.Errorf("%q was accepted", args)
-		}
-		if code := run(t.Context(), args); code != 2 {
-			t.Errorf("%q: exit code %d, want 2", args, code)
+		if code, err := scenario.Run(t.Context(), args, io.Discard); code != 2 || err == nil {
+			t.Errorf("%q: exit code %d, %v; want 2", args, code, err)
 		}
 	}
-	if o, err := parseOptions(nil); err != nil || o.pairs != 5 || o.seconds != 4 || o.conns != 64 || o.cases != "all" {
-		t.Errorf("defaults are %+v, %v", o, err)
+	f := flag.NewFlagSet("", flag.ContinueOnError)
+	scenario.Flags(f)
+	for name, want := range map[string]string{"pairs": "5", "seconds": "4", "conns": "64", "cases": "all"} {
+		if got := f.Lookup(name).DefValue; got != want {
+			t.Errorf("-%s is %s, want %s", name, got, want)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package peer
 
 import (
 	"crypto/md5" //nolint:gosec // the sticky cookie's name and value are MD5 sums by definition

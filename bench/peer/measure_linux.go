@@ -1,4 +1,4 @@
-package main
+package peer
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 	bulkStreams = 4
 )
 
-// harness runs cases. Its fields are set once by main.
+// harness runs cases. Its fields are set once, most of them by flags.
 type harness struct {
 	turnout, haproxy    string // binaries
 	against             string // another Turnout that is measured instead of the peers; "" = the peers

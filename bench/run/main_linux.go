@@ -13,6 +13,7 @@ import (
 
 	"turnout/bench/adversary"
 	"turnout/bench/chaos"
+	"turnout/bench/peer"
 	"turnout/bench/site"
 	"turnout/bench/soak"
 )
@@ -25,6 +26,7 @@ func scenarios() []site.Scenario {
 		{Name: "idle", About: "memory of idle connections: plain, TLS 1.3, TLS 1.2, HTTP/2", Flags: idle},
 		{Name: "passthrough", About: "connections that are passed through, all open at the same time", Flags: passthrough},
 		{Name: "slow", About: "slow attackers (slowhttptest), and what others notice of them", Flags: slow},
+		peer.Scenario(),
 		soak.Scenario(),
 		{Name: "storm", About: "floods of TLS handshakes, and what open connections notice of them", Flags: storm},
 		{Name: "streams", About: "HTTP/2: a long download next to HTTP/1.1, and many streams at once", Flags: streams},

@@ -1,10 +1,13 @@
 package site
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"time"
 )
 
@@ -14,20 +17,48 @@ type Backend struct {
 	server   *http.Server // nil = raw connections
 }
 
-// ServeHTTP starts a backend that answers requests.
-func ServeHTTP(h http.Handler) (*Backend, error) {
-	b := &Backend{server: &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}}
-	return b, b.listen(func() { _ = b.server.Serve(b.listener) })
+// ServeHTTP starts a backend that answers requests of HTTP/1.1 and, to who begins so, HTTP/2 without TLS.
+func ServeHTTP(h http.Handler) (*Backend, error) { return ServeHTTPAt(netip.AddrPort{}, h) }
+
+// ServeHTTPAt is the same at an address; port 0 lets the system choose, the zero value is a port of 127.0.0.1.
+func ServeHTTPAt(addr netip.AddrPort, h http.Handler) (*Backend, error) {
+	if !addr.IsValid() {
+		addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+	}
+	b := &Backend{server: newServer(h)}
+	return b, b.listen(addr, func() { _ = b.server.Serve(b.listener) })
+}
+
+func newServer(h http.Handler) *http.Server {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 250}}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	return s
+}
+
+// ServeInherited is ServeHTTP on the listener that this process inherited as its first file, until ctx is done.
+func ServeInherited(ctx context.Context, h http.Handler) error {
+	const inherited = 3
+	l, err := net.FileListener(os.NewFile(inherited, "listener"))
+	if err != nil {
+		return fmt.Errorf("cannot take the listener over: %w", err)
+	}
+	s := newServer(h)
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	if err := s.Serve(l); ctx.Err() == nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	return nil
 }
 
 // ServeConns starts a backend that gives each connection to serve, on a goroutine of its own. It is serve that closes it.
 func ServeConns(serve func(net.Conn)) (*Backend, error) {
 	b := &Backend{}
-	return b, b.listen(func() { b.accept(serve) })
+	return b, b.listen(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0), func() { b.accept(serve) })
 }
 
-func (b *Backend) listen(serve func()) (err error) {
-	if b.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+func (b *Backend) listen(addr netip.AddrPort, serve func()) (err error) {
+	if b.listener, err = net.Listen("tcp", addr.String()); err != nil {
 		return fmt.Errorf("cannot start the backend: %w", err)
 	}
 	go serve()
@@ -45,7 +76,10 @@ func (b *Backend) accept(serve func(net.Conn)) {
 }
 
 // Port is where it listens.
-func (b *Backend) Port() int { return b.listener.Addr().(*net.TCPAddr).Port }
+func (b *Backend) Port() int { return int(b.Addr().Port()) }
+
+// Addr is the same with the address.
+func (b *Backend) Addr() netip.AddrPort { return b.listener.Addr().(*net.TCPAddr).AddrPort() }
 
 // Close stops listening. Connections of ServeHTTP are closed, those of ServeConns are left alone.
 func (b *Backend) Close() {
@@ -55,17 +89,12 @@ func (b *Backend) Close() {
 	_ = b.listener.Close()
 }
 
-// Endpoints is the manifest of an EndpointSlice, to be put behind others: the service has a pod at this port of loopback.
-// Called for several ports, each is one more pod of the service.
-func Endpoints(namespace, service string, port int) string {
-	return fmt.Sprintf(`---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: %[2]s-%[3]d, namespace: %[1]s, labels: {kubernetes.io/service-name: %[2]s}}
-addressType: IPv4
-ports: [{name: http, port: %[3]d}]
-endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
-`, namespace, service, port)
+// Shutdown closes a backend of ServeHTTP once it has answered what it has, within 30 s.
+func (b *Backend) Shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_ = b.server.Shutdown(ctx)
+	b.Close()
 }
 
 // WriteZeros writes n bytes, a piece at a time, until that fails: the reader notices what is missing.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"sigs.k8s.io/yaml"
 
 	"turnout/internal/testkit/testhttp"
 )
@@ -261,15 +262,47 @@ func TestBackends(t *testing.T) {
 	}
 }
 
-func TestEndpoints(t *testing.T) {
-	a, b := Endpoints("bench", "pods", 1234), Endpoints("bench", "pods", 1235)
-	for _, want := range []string{"---\n", "name: pods-1234, namespace: bench", "service-name: pods}", "port: 1234}"} {
-		if !strings.Contains(a, want) {
-			t.Errorf("%s lacks %q", a, want)
+// TestManifests: what is written is one document after the other, each with a name of its own.
+func TestManifests(t *testing.T) {
+	pair, err := NewKeyPair("a.test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Route{Host: "a.test", Service: "pods", Annotations: NoCookies, TLS: pair.EdgeTLS(), Alternates: "{kind: Service, name: other, weight: 10}"}.String() +
+		Service{Name: "pods", Port: 1234}.String() + Service{Name: "pods", Port: 1235, Protocol: "h2c"}.String()
+	names := map[string]bool{}
+	for doc := range strings.SplitSeq(strings.TrimPrefix(text, "---\n"), "\n---\n") {
+		var object struct {
+			Kind     string
+			Metadata struct {
+				Name, Namespace     string
+				Labels, Annotations map[string]string
+			}
+			Spec struct {
+				Host              string
+				TLS               struct{ Termination, Certificate, Key string }
+				AlternateBackends []any
+			}
+			Ports     []struct{ Port int }
+			Endpoints []struct{ Addresses []string }
+		}
+		if err := yaml.Unmarshal([]byte(doc), &object); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		names[object.Kind+" "+object.Metadata.Name] = true
+		switch object.Kind {
+		case "Route":
+			if s := object.Spec; s.Host != "a.test" || s.TLS.Certificate != pair.Certificate || s.TLS.Key != pair.Key || len(s.AlternateBackends) != 1 || len(object.Metadata.Annotations) != 1 {
+				t.Errorf("got %+v", object)
+			}
+		case "EndpointSlice":
+			if object.Metadata.Labels["kubernetes.io/service-name"] != "pods" || object.Ports[0].Port/10 != 123 || object.Endpoints[0].Addresses[0] != "127.0.0.1" || object.Metadata.Namespace != "bench" {
+				t.Errorf("got %+v", object)
+			}
 		}
 	}
-	if !strings.Contains(b, "name: pods-1235,") {
-		t.Error("two pods have one name")
+	if len(names) != 3 {
+		t.Errorf("got %v", names)
 	}
 }
 
