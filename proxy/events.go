@@ -50,7 +50,7 @@ const (
 // heeds says which events mean something in a state. All others come late, of something that has ended meanwhile, and change
 // nothing; an endpoint that is ready too late is given up.
 var heeds = [stateCount]eventSet{
-	stateChoose:  1<<eventBegin | 1<<eventDownGone,
+	stateChoose:  1 << eventBegin,
 	stateQueue:   fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
 	stateConnect: fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
 	stateSend:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventInformational | 1<<eventHead,

@@ -30,7 +30,7 @@ func (a *attempts) called() {
 
 // expired is the timer of a Relay: it is for the queue alone.
 func (a *attempts) expired() {
-	was, heeded := a.enter(eventTimer)
+	was, heeded := a.enter(eventCalled)
 	if heeded {
 		a.stillWaiting()
 	}
