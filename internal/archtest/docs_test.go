@@ -148,3 +148,22 @@ func TestHackingListsEveryTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestRecipesNameRealTests: each test that docs/hacking.md says fails when a place is forgotten exists.
+func TestRecipesNameRealTests(t *testing.T) {
+	exists := map[string]bool{}
+	for name := range testFuncs(t) {
+		_, name, _ = strings.Cut(name, ": ")
+		exists[name] = true
+	}
+	_, recipes, _ := strings.Cut(readDoc(t, "hacking.md"), "## Recipes")
+	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+`).FindAllString(recipes, -1)
+	if len(named) < 8 {
+		t.Errorf("%d tests are named", len(named))
+	}
+	for _, name := range named {
+		if !exists[name] {
+			t.Errorf("docs/hacking.md names %s, which does not exist", name)
+		}
+	}
+}
