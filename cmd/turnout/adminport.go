@@ -8,12 +8,11 @@ import (
 	"iter"
 	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
 	"turnout/internal/admin"
+	"turnout/internal/follow"
 	"turnout/tlsmux"
 )
 
@@ -168,46 +167,12 @@ func (a *adminOptions) tls(failed func(error)) (*tls.Config, error) {
 	if a.certFile == "" {
 		return nil, nil
 	}
-	pair := &filePair{cert: a.certFile, key: a.keyFile, failed: failed}
-	if err := pair.read(); err != nil {
+	pair, err := follow.NewPair(a.certFile, a.keyFile, func(err error) { failed(fmt.Errorf("cannot renew the certificate of the admin port: %w", err)) })
+	if err != nil {
 		return nil, fmt.Errorf("cannot serve TLS on the admin port: %w", err)
 	}
 	return &tls.Config{
 		MinVersion: a.minVersion, CipherSuites: a.suites, CurvePreferences: a.groups, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.current(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Current(), nil },
 	}, nil
-}
-
-// pairPause is how long a certificate of the admin port is used before its files are read again.
-const pairPause = 30 * time.Second
-
-// filePair is a certificate in files that somebody rotates. While they cannot be used the last good one is.
-type filePair struct {
-	cert, key string
-	failed    func(error)
-
-	mu   sync.Mutex
-	pair *tls.Certificate // guarded by mu
-	when time.Time        // of the last reading; guarded by mu
-}
-
-func (p *filePair) read() error {
-	p.when = time.Now()
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err != nil {
-		return err
-	}
-	p.pair = &pair
-	return nil
-}
-
-func (p *filePair) current() *tls.Certificate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.when) >= pairPause {
-		if err := p.read(); err != nil {
-			p.failed(fmt.Errorf("cannot renew the certificate of the admin port: %w", err))
-		}
-	}
-	return p.pair
 }

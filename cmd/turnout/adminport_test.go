@@ -91,35 +91,6 @@ func TestAdminPortMistakes(t *testing.T) {
 	}
 }
 
-// TestAdminCertificateRotates: new files are used, broken ones are not.
-func TestAdminCertificateRotates(t *testing.T) {
-	dir := t.TempDir()
-	put := func(cert, key []byte) (string, string) {
-		return write(t, dir, "tls.crt", cert), write(t, dir, "tls.key", key)
-	}
-	failures := 0
-	p := &filePair{failed: func(error) { failures++ }}
-	p.cert, p.key = put(pemPair(t))
-	if err := p.read(); err != nil {
-		t.Fatal(err)
-	}
-	first := p.current()
-	put(pemPair(t))
-	if p.current() != first {
-		t.Error("the files are read before their time")
-	}
-	p.when = p.when.Add(-pairPause)
-	second := p.current()
-	if second == first || failures != 0 {
-		t.Errorf("the new certificate is not used, %d failures", failures)
-	}
-	put([]byte("broken"), nil)
-	p.when = p.when.Add(-pairPause)
-	if p.current() != second || failures != 1 {
-		t.Errorf("a broken file replaced a good one, %d failures", failures)
-	}
-}
-
 // TestAdminOpen is who is asked for a login.
 func TestAdminOpen(t *testing.T) {
 	yes, no := true, false

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/logging"
 	"turnout/proxy"
 )
 
@@ -60,7 +61,7 @@ func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	var log strings.Builder
 	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
 	var got proxy.Config
-	a.load(&got, newLogger(&log, parse(t, envOf()).logLevel))
+	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel))
 	if got.Unavailable != nil || got.NotFound == nil || got.NotFound.Status != 404 || got.Compression != nil {
 		t.Errorf("%+v", got)
 	}

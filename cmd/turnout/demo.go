@@ -9,6 +9,7 @@ import (
 
 	"turnout/deploy/examples"
 	"turnout/internal/demo"
+	"turnout/internal/logging"
 )
 
 // runDemo is the demo subcommand: examples and pods in a temporary folder, and a
@@ -28,7 +29,7 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 	if o.manifests != "" || o.kubeconfig != "" {
 		return usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
 	}
-	log, level := newLog(stderr, o)
+	log, level := logging.NewLevel(stderr, o.logLevel, o.logLevelFile)
 	for _, w := range warnings {
 		log.Warn(w)
 	}
@@ -37,7 +38,7 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 		return fmt.Errorf("cannot make a folder for the examples: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	go signals.hangUps(level.again)
+	go signals.hangUps(level.Reread)
 	ctx = signals.obey(ctx, log, func() { _ = os.RemoveAll(dir) }) // the process ends without another word
 	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"turnout/internal/logging"
 )
 
 func TestParseTimespec(t *testing.T) {
@@ -119,7 +121,7 @@ func TestParseSmallThings(t *testing.T) {
 		_, err := parseDelay(in)
 		refused("delay", in, err)
 	}
-	if _, err := parseLevel("fatal"); err == nil {
+	if _, err := logging.ParseLevel("fatal"); err == nil {
 		t.Error("level fatal accepted")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"turnout/internal/logging"
 )
 
 // TestHeaderOptionMistakes: what the HAProxy router does not start with stops
@@ -48,7 +50,7 @@ func TestHeaderOptions(t *testing.T) {
 	if got := fmt.Sprint(h.captures); got != "{[{host 20} {user-agent 100}] [] {session= 40}}" {
 		t.Error(got)
 	}
-	if id, err := h.uniqueID(newLogger(io.Discard, o.logLevel)); id != nil || err != nil {
+	if id, err := h.uniqueID(logging.New(io.Discard, o.logLevel)); id != nil || err != nil {
 		t.Error("an id without a header name", err)
 	}
 }

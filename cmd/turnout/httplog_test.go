@@ -500,8 +500,8 @@ func TestSyslogFormat(t *testing.T) {
 	if err != nil || fmt.Sprint(warnings) != "[--syslog-format (ROUTER_SYSLOG_FORMAT): %bi is not known here and stands as - --syslog-format (ROUTER_SYSLOG_FORMAT): %[capture.req.hdr(3)] is not known here and stands as -]" {
 		t.Error(warnings, err)
 	}
-	if o, warnings, err := parseOptions(nil, envOf("ROUTER_SYSLOG_FORMAT", `"%["`)); err != nil || len(warnings) != 1 || o.logs.format != "" {
-		t.Error(o.logs.format, warnings, err)
+	if o, warnings, err := parseOptions(nil, envOf("ROUTER_SYSLOG_FORMAT", `"%["`)); err != nil || len(warnings) != 1 || o.logs.Format != "" {
+		t.Error(o.logs.Format, warnings, err)
 	}
 	_, warnings, err = parseOptions([]string{"--syslog-encoding", "json"}, envOf("ROUTER_SYSLOG_FORMAT", "%ci"))
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "has no effect") {

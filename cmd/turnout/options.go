@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"turnout/internal/logging"
 	"turnout/internal/server"
 	"turnout/tlsmux"
 )
@@ -30,7 +31,7 @@ type options struct {
 	resync                   time.Duration
 	updateStatus, clearStale bool
 
-	logs         logOptions
+	logs         logging.RequestsConfig
 	logLevel     zapcore.Level
 	logLevelFile string // "" = none
 
@@ -156,8 +157,10 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 			warnings = append(warnings, fmt.Sprintf("%s=%q is ignored; %v", s.env, v, err))
 		}
 	}
-	warnings = append(append(warnings, o.notes...), o.mutual.idle()...)
-	warnings = append(warnings, o.logs.doubts(o.headers.captured())...)
+	o.headers.complete(o)
+	o.answers.complete(o)
+	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
+	warnings = append(warnings, formatDoubts(&o.logs, o.server.Proxy.Captures)...)
 	for _, name := range laterVariables() {
 		if env.get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")
@@ -168,8 +171,6 @@ func parseOptions(args []string, env environment, defaults ...string) (o *option
 	}
 	warnings = append(warnings, foreignWarnings(given, table)...)
 	o.resolveAddresses()
-	o.headers.complete(o)
-	o.answers.complete(o)
 	return o, warnings, o.check(given, env)
 }
 

@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 	if o.server.HTTPAddr != "0.0.0.0:80" || o.server.HTTPSAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
 		t.Errorf("addresses %s %s %s", o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	}
-	if o.name != "public" || o.logs.access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.server.Loops != 0 {
+	if o.name != "public" || o.logs.Access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.server.Loops != 0 {
 		t.Errorf("%+v", o)
 	}
 	timeouts := o.server.Proxy.Timeouts
@@ -102,10 +102,7 @@ func TestWhereObjectsComeFrom(t *testing.T) {
 		t.Helper()
 		o := parse(t, env, args...)
 		o.useCluster(env)
-		config, err := o.controllerOptions()
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := o.controllerOptions()
 		if o.cluster != cluster || max(o.shutdownDelay, 0) != delay || config.AllowLoopback == cluster {
 			t.Errorf("%v: cluster %v, delay %v, loopback %v", args, o.cluster, o.shutdownDelay, config.AllowLoopback)
 		}

@@ -101,10 +101,7 @@ func TestReencryptProtocols(t *testing.T) {
 					dir := t.TempDir()
 					write(t, dir, "all.yaml", []byte(tlsRoute("app", "reencrypt", "destinationCACertificate", ca.pem)+slice("secure", p.Listener.Addr())))
 					o := parse(t, envOf("ROUTER_DISABLE_HTTP2", disabled))
-					opts, err := o.controllerOptions()
-					if err != nil {
-						t.Fatal(err)
-					}
+					opts := o.controllerOptions()
 					plane, _ := startInProcess(t, dir, opts)
 					client := browser(t, plane.HTTPS().String(), front)
 					want, offer := pod.want, "h2,http/1.1"

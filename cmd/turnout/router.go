@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"os"
 	"runtime/debug"
 	"time"
 
@@ -19,7 +17,10 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
 	"turnout/internal/bound"
+	"turnout/internal/crew"
+	"turnout/internal/follow"
 	"turnout/internal/handover"
+	"turnout/internal/logging"
 	"turnout/internal/memory"
 	"turnout/internal/metrics"
 	"turnout/internal/ratelimit"
@@ -42,9 +43,9 @@ type router struct {
 	access   *accesslog.Log // nil when off
 	closeLog func()
 	bounds   bound.Counts
-	rotation *rotation // of the default certificate
-	podCA    *podCA    // nil = there is none
-	clients  clientRooms
+	rotation *follow.Certificate // the default one
+	podCA    *follow.File        // the default authorities of pods; nil = there are none
+	clients  clientFiles
 	visitors visitors // of the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, source, token, method, path string) (status int, text string)
@@ -79,31 +80,29 @@ func (r *router) furnish(stdout io.Writer) error {
 	source := o.certificate
 	source.Domain = o.domain
 	var err error
-	if r.rotation, err = newRotation(source, log); err != nil {
+	if r.rotation, err = follow.NewCertificate(source, log); err != nil {
 		return err
 	}
-	if r.clients, err = newClientRooms(&o.mutual, log); err != nil {
+	data := o.server
+	if r.clients, err = newClientFiles(&o.mutual, &data, log); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {
-		if r.podCA, err = watchPodCA(o.destinationCAPath, log); err != nil {
+		if r.podCA, err = follow.NewFile(o.destinationCAPath, "default destination CA", log); err != nil {
 			return err
 		}
 	}
 	registry := balancer.NewRegistry()
 	registry.SetClock(server.SystemClock{})
 	registry.SetBounds(&r.bounds)
-	config, err := o.controllerOptions()
-	if err != nil {
-		return err
-	}
+	config := o.controllerOptions()
 	if r.podCA != nil {
-		r.podCA.current = config.DefaultDestinationCA
+		config.DefaultDestinationCA = r.podCA.Current()
 	}
 	rates := ratelimit.NewMemory(0)
 	control := controller.Config{
 		Store:   r.store,
-		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.current, Rates: rates},
+		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.Current(), Rates: rates},
 		Options: config,
 		Log:     log,
 		Bounds:  &r.bounds,
@@ -111,10 +110,11 @@ func (r *router) furnish(stdout io.Writer) error {
 	if err := r.makeControl(control); err != nil {
 		return err
 	}
-	if r.access, r.closeLog, err = o.logs.open(logOutlet{stdout: stdout, log: log, captures: o.headers.captured(), open: r.connections}); err != nil {
+	lines := o.logs
+	lines.Stdout, lines.Log, lines.Captures, lines.Connected = stdout, log, data.Proxy.Captures, r.connections
+	if r.access, r.closeLog, err = logging.OpenRequests(lines); err != nil {
 		return err
 	}
-	data := o.server
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
 	data.OwnsProcess, data.MemoryLimit, data.Inherit = true, memory.SetLimit(), r.inherit()
 	o.answers.load(&data.Proxy, log)
@@ -129,10 +129,9 @@ func (r *router) furnish(stdout io.Writer) error {
 		r.closeLog()
 		return err
 	}
-	r.clients.configure(&data, &o.mutual)
 	r.enter(openingPorts)
 	if r.data, err = server.New(data); err == nil {
-		err = r.clients.attach(r.data.Policy())
+		err = r.clients.attach(r.data)
 	}
 	if err == nil && !r.late {
 		err = r.data.Listen()
@@ -202,12 +201,12 @@ func (r *router) sourceCounts() metrics.Source {
 // the rest. started, unless nil, is called once the first complete table is served.
 func (r *router) run(ctx context.Context, started func() error) error {
 	failed := make(chan error, 1)
-	control, data, writer := newCrew(failed), newCrew(failed), newCrew(failed)
+	control, data, writer := crew.New(failed), crew.New(failed), crew.New(failed)
 	r.enter(readingObjects)
 	r.startControl(control)
-	data.start("event loops", r.data.Run)
+	data.Start("event loops", r.data.Run)
 	if r.status != nil {
-		writer.start("status", r.status.Run)
+		writer.Start("status", r.status.Run)
 	}
 
 	var err error
@@ -263,8 +262,8 @@ func (r *router) run(ctx context.Context, started func() error) error {
 const stopPatience = 3 * time.Second
 
 // stop ends a crew.
-func (r *router) stop(c *crew, patience time.Duration) error {
-	left, err := c.stop(patience)
+func (r *router) stop(c *crew.Crew, patience time.Duration) error {
+	left, err := c.Stop(patience)
 	if len(left) > 0 {
 		r.log.Warn("the process ends without waiting any longer", zap.Strings("for", left))
 	}
@@ -272,33 +271,31 @@ func (r *router) stop(c *crew, patience time.Duration) error {
 }
 
 // startControl starts what follows objects and files.
-func (r *router) startControl(control *crew) {
-	control.start("default certificate", func(ctx context.Context) error {
-		r.rotation.run(ctx, func(next *tls.Certificate) {
+func (r *router) startControl(control *crew.Crew) {
+	control.Start("default certificate", func(ctx context.Context) error {
+		r.rotation.Run(ctx, func(next *tls.Certificate) {
 			r.control.SetDefaultCertificate(next)
 			_ = r.control.Wait(ctx) // an error means that the router ends
 		})
-		<-ctx.Done()
 		return nil
 	})
 	if r.podCA != nil {
-		control.start("default destination CA", func(ctx context.Context) error {
-			r.podCA.run(ctx, r.control)
-			<-ctx.Done()
+		control.Start("default destination CA", func(ctx context.Context) error {
+			r.podCA.Run(ctx, r.control.SetDefaultDestinationCA, r.control.Wait)
 			return nil
 		})
 	}
 	here := &ownWatch{listening: r.listening(), interfaces: net.InterfaceAddrs}
 	here.look(r.control.SetOwn, r.log) // before the first table
-	control.start("addresses of this machine", func(ctx context.Context) error {
+	control.Start("addresses of this machine", func(ctx context.Context) error {
 		every := time.NewTicker(ownEvery)
 		defer every.Stop()
 		r.watchOwn(ctx, here, every.C)
 		return nil
 	})
-	control.start("controller", r.control.Run)
-	control.start("source of objects", r.feeder.run)
-	control.start("client certificates", r.clients.run)
+	control.Start("controller", r.control.Run)
+	control.Start("source of objects", r.feeder.run)
+	control.Start("client certificates", func(ctx context.Context) error { return r.clients.run(ctx, r.data) })
 }
 
 // linger serves on for the shutdown delay, or until a successor does.
@@ -319,7 +316,7 @@ func (r *router) linger(failed <-chan error) error {
 }
 
 // controllerOptions are those of admission and translation.
-func (o *options) controllerOptions() (controller.Options, error) {
+func (o *options) controllerOptions() controller.Options {
 	c := controller.Options{
 		RouterName: o.name, CanonicalHostname: o.canonicalHostname, Domain: o.domain,
 		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
@@ -334,12 +331,5 @@ func (o *options) controllerOptions() (controller.Options, error) {
 	if !o.server.TLS.DisableHTTP2 {
 		c.UpstreamALPN = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	}
-	if o.destinationCAPath == "" {
-		return c, nil
-	}
-	var err error
-	if c.DefaultDestinationCA, err = os.ReadFile(o.destinationCAPath); err != nil {
-		return c, fmt.Errorf("cannot load default destination CA: %w", err)
-	}
-	return c, nil
+	return c
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os/signal"
 	"syscall"
+
+	"turnout/internal/logging"
 )
 
 // errNoSource is all that a router without objects can say.
@@ -23,15 +25,15 @@ func runRouter(ctx context.Context, args []string, env environment, stdout, stde
 		return errNoSource
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever read the log has gone; that is no reason to go too
-	queue := newLogQueue(stderr, logRoom)
-	defer queue.close(logPatience)
-	log, level := newLog(queue, o)
+	queue := logging.NewQueue(stderr, logging.Room)
+	defer queue.Close(logging.Patience)
+	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile)
 	for _, w := range warnings {
 		log.Warn(w)
 	}
 	logTLS(log, o)
-	go signals.hangUps(level.again)
-	ctx = signals.obey(ctx, log, func() { queue.close(hurriedPatience) })
+	go signals.hangUps(level.Reread)
+	ctx = signals.obey(ctx, log, func() { queue.Close(hurriedPatience) })
 	r, err := signals.start(ctx, o, log, stdout)
 	if err != nil || r == nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
 	"turnout/controller/source/cluster"
+	"turnout/internal/logging"
 	"turnout/tlsmux"
 )
 
@@ -65,7 +64,7 @@ func sourceSettings(o *options) []setting {
 			help: "folder of YAML and JSON manifests to serve; watched"},
 		{flag: "kubeconfig", value: "FILE", set: into(&o.kubeconfig, parseText),
 			help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
-		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, parseLevel),
+		{flag: "log-level", def: "info", value: "LEVEL", set: into(&o.logLevel, logging.ParseLevel),
 			help: "least important level that is logged: debug, info, warn or error"},
 		{flag: "log-level-file", value: "FILE", set: into(&o.logLevelFile, parseText),
 			help: "file with one of those words, which wins; read again at SIGHUP"},
@@ -263,14 +262,6 @@ func parseProjectLabels(s string) error {
 }
 
 func parseText(s string) (string, error) { return s, nil }
-
-func parseLevel(s string) (zapcore.Level, error) {
-	switch s {
-	case "debug", "info", "warn", "error":
-		return zapcore.ParseLevel(s)
-	}
-	return 0, errors.New("allowed: debug, info, warn, error")
-}
 
 // parseDelay reads a Go duration that is not negative.
 func parseDelay(s string) (time.Duration, error) {

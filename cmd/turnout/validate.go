@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"turnout/controller"
 )
@@ -22,9 +23,11 @@ func runValidate(args []string, env environment, stdout io.Writer) error {
 	if len(paths) == 0 {
 		return usagef("validate needs a folder or file; usage: turnout validate DIR|FILE...")
 	}
-	config, err := o.controllerOptions()
-	if err != nil {
-		return err
+	config := o.controllerOptions()
+	if o.destinationCAPath != "" {
+		if config.DefaultDestinationCA, err = os.ReadFile(o.destinationCAPath); err != nil {
+			return fmt.Errorf("cannot load default destination CA: %w", err)
+		}
 	}
 	report, err := controller.Validate(config, paths...)
 	if err != nil {

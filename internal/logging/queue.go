@@ -1,25 +1,27 @@
-package main
+package logging
 
 import (
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"turnout/internal/crew"
 )
 
-// logRoom is how many bytes of lines may wait for whoever reads the log.
-const logRoom = 1 << 20
+// Room is how many bytes of lines may wait for whoever reads the log.
+const Room = 1 << 20
 
-// logPatience is how long the end of the process waits for whoever reads a log.
-const logPatience = time.Second
+// Patience is how long the end of the process waits for whoever reads a log.
+const Patience = time.Second
 
-// logQueue writes lines on a goroutine of its own, so that whoever logs does not wait for whoever reads: a log collector that
+// Queue writes lines on a goroutine of its own, so that whoever logs does not wait for whoever reads: a log collector that
 // hangs must hold up neither changes of routes nor the end of the process. Lines that find no room are lost, and a line says
 // how many once there is room again.
-type logQueue struct {
+type Queue struct {
 	w    io.Writer
 	room int
-	wake chan struct{} // one slot; closed by close
+	wake chan struct{} // one slot; closed by Close
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
@@ -28,15 +30,15 @@ type logQueue struct {
 	ended   bool
 }
 
-// newLogQueue starts the goroutine, which close ends. room is in bytes.
-func newLogQueue(w io.Writer, room int) *logQueue {
-	q := &logQueue{w: w, room: room, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// NewQueue starts the goroutine, which Close ends. room is in bytes.
+func NewQueue(w io.Writer, room int) *Queue {
+	q := &Queue{w: w, room: room, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
 	return q
 }
 
 // Write takes whole lines. It never waits and never fails.
-func (q *logQueue) Write(p []byte) (int, error) {
+func (q *Queue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended || len(q.waiting)+len(p) > q.room {
@@ -51,7 +53,7 @@ func (q *logQueue) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (q *logQueue) run() {
+func (q *Queue) run() {
 	defer close(q.done)
 	var batch []byte
 	for range q.wake {
@@ -61,7 +63,7 @@ func (q *logQueue) run() {
 }
 
 // drain writes all that waits. It uses the memory of batch and returns memory for the next one.
-func (q *logQueue) drain(batch []byte) []byte {
+func (q *Queue) drain(batch []byte) []byte {
 	for {
 		q.mu.Lock()
 		lost := q.lost
@@ -70,35 +72,23 @@ func (q *logQueue) drain(batch []byte) []byte {
 		q.mu.Unlock()
 		if lost > 0 { // they are behind those that waited
 			batch = fmt.Appendf(batch, `{"level":"warn","ts":%q,"msg":"lines of this log were lost because nobody read it","lines":%d}`+"\n",
-				time.Now().UTC().Format(logTime), lost)
+				time.Now().UTC().Format(timeLayout), lost)
 		}
 		if len(batch) == 0 {
 			return batch
 		}
-		_, _ = q.w.Write(batch) // there is no other log to tell of it
+		_, _ = q.w.Write(batch) // there is no other log to say so
 	}
 }
 
-// close writes what waits and ends the goroutine. It gives up after patience. Lines that come later are lost. Any
+// Close writes what waits and ends the goroutine. It gives up after patience. Lines that come later are lost. Any
 // goroutine may call it, also more than once.
-func (q *logQueue) close(patience time.Duration) {
+func (q *Queue) Close(patience time.Duration) {
 	q.mu.Lock()
 	if !q.ended {
 		q.ended = true
 		close(q.wake)
 	}
 	q.mu.Unlock()
-	within(patience, q.done)
-}
-
-// within waits for done, but no longer than d, and says whether it came.
-func within(d time.Duration, done <-chan struct{}) bool {
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-done:
-		return true
-	case <-late.C:
-		return false
-	}
+	crew.Within(patience, q.done)
 }

@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"bytes"
@@ -15,31 +15,27 @@ import (
 	"turnout/tlsmux"
 )
 
-// ticketKeys follows the folder of secrets that routers share.
-type ticketKeys struct {
+// Tickets follows the folder of the secrets that routers share, to resume each other's TLS sessions. Its methods are for one
+// goroutine.
+type Tickets struct {
 	dir     string
 	log     *zap.Logger
 	watcher *filewatch.Watcher
-	policy  *tlsmux.Policy
 	secrets [][]byte
-	failed  string
 }
 
-// newTicketKeys reads the folder. nil = no secrets are shared.
-func newTicketKeys(dir string, log *zap.Logger) (*ticketKeys, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	k := &ticketKeys{dir: dir, log: log}
+// NewTickets reads the folder: the file current makes new tickets, all others count.
+func NewTickets(dir string, log *zap.Logger) (*Tickets, error) {
+	k := &Tickets{dir: dir, log: log}
 	var err error
 	if k.watcher, err = filewatch.New(filewatch.Config{Dir: dir}); err == nil {
 		k.secrets, err = readSecrets(dir)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--tls-ticket-keys-dir (TURNOUT_TLS_TICKET_KEYS_DIR)=%q is not valid: %w; allowed: a folder with a file current and others, of 32 random bytes or more each", dir, err)
-	}
-	return k, nil
+	return k, err
 }
+
+// Secrets are those that were read last, the one that makes new tickets first.
+func (k *Tickets) Secrets() [][]byte { return k.secrets }
 
 // currentSecret is the file whose secret makes new tickets.
 const currentSecret = "current"
@@ -74,25 +70,19 @@ func readSecrets(dir string) ([][]byte, error) {
 	return secrets, nil
 }
 
-// run gives changed secrets to the policy until ctx is done. A folder that cannot be used leaves those there were.
-func (k *ticketKeys) run(ctx context.Context) {
+// Run gives changed secrets to share until ctx is done.
+func (k *Tickets) Run(ctx context.Context, share func(secrets [][]byte) error) {
+	keep := keeper{log: k.log, text: "keys of session tickets stay as they were"}
 	k.watcher.Run(ctx, func() {
 		secrets, err := readSecrets(k.dir)
-		if err == nil && slices.EqualFunc(secrets, k.secrets, bytes.Equal) {
-			k.failed = ""
+		same := err == nil && slices.EqualFunc(secrets, k.secrets, bytes.Equal)
+		if err == nil && !same {
+			err = share(secrets)
+		}
+		if !keep.keep(err) || same {
 			return
 		}
-		if err == nil {
-			err = k.policy.ShareTickets(secrets)
-		}
-		if err != nil {
-			if err.Error() != k.failed { // the folder is looked at from time to time
-				k.failed = err.Error()
-				k.log.Error("keys of session tickets stay as they were", zap.Error(err))
-			}
-			return
-		}
-		k.secrets, k.failed = secrets, ""
+		k.secrets = secrets
 		k.log.Info("keys of session tickets changed", zap.Int("secrets", len(secrets)))
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"errors"
@@ -11,27 +11,36 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// levelControl is the level of the log while the process runs. A file can say another one than the option: one word, read at the start
-// and at each SIGHUP.
-type levelControl struct {
+// Level is the level of the log while the process runs. A file can say another one than the option: one word, read at the start
+// and whenever Reread is called. Any goroutine may use it.
+type Level struct {
 	file  string // "" = none
 	level zap.AtomicLevel
 	say   *zap.Logger // to the same log, whatever the level
 }
 
-// newLog returns the log that o asks for, which writes to w, and its level.
-func newLog(w io.Writer, o *options) (*zap.Logger, *levelControl) {
-	c := &levelControl{file: o.logLevelFile, level: zap.NewAtomicLevelAt(o.logLevel), say: newLogger(w, zapcore.DebugLevel)}
+// NewLevel returns a log that writes to w and its level, which is that of the file if there is one; no file = "".
+func NewLevel(w io.Writer, level zapcore.Level, file string) (*zap.Logger, *Level) {
+	c := &Level{file: file, level: zap.NewAtomicLevelAt(level), say: New(w, zapcore.DebugLevel)}
 	if c.file != "" {
 		if err := c.read(); err != nil {
 			c.say.Warn("the log level stays", zap.Stringer("at", c.level), zap.Error(err))
 		}
 	}
-	return newLogger(w, c.level), c
+	return New(w, c.level), c
 }
 
-// again reads the file, because of a SIGHUP, and says what comes of it.
-func (c *levelControl) again() {
+// ParseLevel reads the word for a level. The error says which are allowed.
+func ParseLevel(s string) (zapcore.Level, error) {
+	switch s {
+	case "debug", "info", "warn", "error":
+		return zapcore.ParseLevel(s)
+	}
+	return 0, errors.New("allowed: debug, info, warn, error")
+}
+
+// Reread reads the file, because of a SIGHUP, and logs what comes of it.
+func (c *Level) Reread() {
 	before := c.level.Level()
 	err := errors.New("--log-level-file is not given")
 	if c.file != "" {
@@ -48,7 +57,7 @@ func (c *levelControl) again() {
 const mostLevel = 64
 
 // read takes the level of the file.
-func (c *levelControl) read() error {
+func (c *Level) read() error {
 	info, err := os.Stat(c.file)
 	if err != nil {
 		return fmt.Errorf("cannot read the log level: %w", err)
@@ -65,7 +74,7 @@ func (c *levelControl) read() error {
 		return fmt.Errorf("cannot read the log level: %w", err)
 	}
 	word := strings.TrimSpace(string(text))
-	level, err := parseLevel(word)
+	level, err := ParseLevel(word)
 	if err != nil {
 		return fmt.Errorf("cannot use %q in %s as a log level; %w", word, c.file, err)
 	}

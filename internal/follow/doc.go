@@ -1,0 +1,25 @@
+// Package follow keeps what the router was given in files up to date while somebody rotates them: the default certificate, the
+// authorities of pods, the secrets of session tickets, what client certificates are judged by. What cannot be used is logged,
+// once, and what was there before stays in use.
+package follow
+
+import "go.uber.org/zap"
+
+// keeper logs why what there was stays in use.
+type keeper struct {
+	log    *zap.Logger
+	text   string
+	failed string // logged last; "" = nothing has failed since the last success
+}
+
+// keep logs err, unless it is the one that was logged last: folders are looked at from time to time. It reports whether err is nil.
+func (k *keeper) keep(err error) (ok bool) {
+	switch {
+	case err == nil:
+		k.failed = ""
+	case err.Error() != k.failed:
+		k.failed = err.Error()
+		k.log.Error(k.text, zap.Error(err))
+	}
+	return err == nil
+}

@@ -1,0 +1,181 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"turnout/internal/filewatch"
+	"turnout/tlsmux/clientcert"
+)
+
+// TrustConfig is what certificates of clients are judged by.
+type TrustConfig struct {
+	// Authorities is a file of certificates in PEM; "" = the one of the system. Lists is a file of revocation lists in PEM, or of one
+	// in DER; "" = those that Authorities names are fetched, for those of the system none are.
+	Authorities, Lists string
+	// AuthoritiesName and ListsName are what messages call the two files.
+	AuthoritiesName, ListsName string
+	// HTTPProxy is what revocation lists are fetched through, NoProxy the hosts they are fetched from directly, see
+	// clientcert.Downloader.
+	HTTPProxy, NoProxy string
+	Log                *zap.Logger // required
+}
+
+// systemAuthorities are where systems keep the authorities they trust, the place of the HAProxy router first.
+func systemAuthorities() []string {
+	return []string{
+		"/etc/ssl/certs/ca-bundle.trust.crt", "/etc/pki/tls/certs/ca-bundle.trust.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem",
+	}
+}
+
+// Trust follows the files that client certificates are judged by.
+type Trust struct {
+	cfg      TrustConfig
+	watchers []*filewatch.Watcher
+	updater  *clientcert.Updater           // nil = lists are not fetched
+	use      func(*clientcert.Trust) error // nil until Use; then first is not used any more
+	first    *clientcert.Trust
+
+	mu     sync.Mutex
+	bundle *clientcert.Bundle
+	crl    []byte
+	keep   keeper
+}
+
+// NewTrust reads the files for the first time.
+func NewTrust(cfg TrustConfig) (*Trust, error) {
+	c := &Trust{cfg: cfg, keep: keeper{log: cfg.Log, text: "client certificates are judged as before"}}
+	if cfg.Authorities == "" {
+		places := systemAuthorities()
+		i := slices.IndexFunc(places, func(p string) bool { _, err := os.Stat(p); return err == nil })
+		if i < 0 {
+			return nil, fmt.Errorf("cannot find authorities of client certificates: this system has none, %s has to name a file of certificates in PEM", cfg.AuthoritiesName)
+		}
+		c.cfg.Authorities = places[i]
+	}
+	// Watching comes first: what changes from here on is seen.
+	for _, file := range []string{c.cfg.Authorities, c.cfg.Lists} {
+		if file == "" {
+			continue
+		}
+		w, err := filewatch.New(filewatch.Config{Dir: filepath.Dir(file)})
+		if err != nil {
+			return nil, fmt.Errorf("cannot use %s for client certificates: %w", file, err)
+		}
+		c.watchers = append(c.watchers, w)
+	}
+	var err error
+	if c.bundle, err = readBundle(c.cfg.Authorities); err != nil {
+		return nil, fmt.Errorf("%s=%q is not valid: %w; allowed: a file of certificates in PEM", cfg.AuthoritiesName, c.cfg.Authorities, err)
+	}
+	switch {
+	case cfg.Lists != "":
+		if c.crl, err = os.ReadFile(cfg.Lists); err == nil {
+			c.first, err = withLists(c.bundle, c.crl)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s=%q is not valid: %w; allowed: a file of revocation lists in PEM, or one in DER", cfg.ListsName, cfg.Lists, err)
+		}
+	case cfg.Authorities == "":
+		c.first = clientcert.NewTrust(c.bundle, nil)
+	default:
+		c.updater, err = clientcert.NewUpdater(c.bundle, clientcert.UpdaterConfig{
+			Fetch: clientcert.Downloader(cfg.HTTPProxy, cfg.NoProxy), Changed: c.serve,
+			Failed: func(err error) {
+				cfg.Log.Error("revocation lists of client certificates stay as they were", zap.Error(err))
+			},
+		})
+	}
+	return c, err
+}
+
+// First is what certificates are judged by to begin with.
+func (c *Trust) First() *clientcert.Trust { return c.first }
+
+// Use says who is given what comes after First. It is called once, before Run.
+func (c *Trust) Use(use func(*clientcert.Trust) error) { c.use = use }
+
+func readBundle(file string) (*clientcert.Bundle, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return clientcert.ParseBundle(text)
+}
+
+func withLists(b *clientcert.Bundle, crl []byte) (*clientcert.Trust, error) {
+	lists, err := clientcert.ParseLists(crl)
+	if err != nil {
+		return nil, err
+	}
+	return clientcert.NewTrust(b, lists), nil
+}
+
+// serve puts t to use.
+func (c *Trust) serve(t *clientcert.Trust) {
+	if c.use == nil {
+		c.first = t
+		return
+	}
+	if err := c.use(t); err != nil {
+		c.cfg.Log.Error("client certificates are judged as before", zap.Error(err))
+		return
+	}
+	c.cfg.Log.Info("client certificates are judged anew", zap.Int("authorities", t.Bundle().Certificates()), zap.Int("revocation_lists", t.Lists()))
+}
+
+// Run follows the files until ctx is done.
+func (c *Trust) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, w := range c.watchers {
+		all.Go(func() { w.Run(ctx, c.reread) })
+	}
+	if c.updater != nil {
+		all.Go(func() { c.updater.Run(ctx) })
+	}
+	all.Wait()
+}
+
+// reread looks whether the files have changed. What cannot be used leaves what there was.
+func (c *Trust) reread() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep.keep(c.reload())
+}
+
+func (c *Trust) reload() error {
+	bundle, err := readBundle(c.cfg.Authorities)
+	if err != nil {
+		return fmt.Errorf("cannot use authorities in %s: %w", c.cfg.Authorities, err)
+	}
+	var crl []byte
+	if c.cfg.Lists != "" {
+		if crl, err = os.ReadFile(c.cfg.Lists); err != nil {
+			return fmt.Errorf("cannot use revocation lists: %w", err)
+		}
+	}
+	if bundle.Digest() == c.bundle.Digest() && bytes.Equal(crl, c.crl) {
+		return nil
+	}
+	t := clientcert.NewTrust(bundle, nil)
+	if c.cfg.Lists != "" {
+		if t, err = withLists(bundle, crl); err != nil {
+			return fmt.Errorf("cannot use revocation lists in %s: %w", c.cfg.Lists, err)
+		}
+	}
+	c.bundle, c.crl = bundle, crl
+	if c.updater != nil {
+		c.updater.SetBundle(bundle)
+		return nil
+	}
+	c.serve(t)
+	return nil
+}
