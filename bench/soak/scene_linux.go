@@ -1,14 +1,21 @@
 package soak
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"crypto/sha1" //nolint:gosec // RFC 6455 wants it
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"turnout/bench/site"
@@ -24,8 +31,8 @@ const (
 
 // scene is a router in a process of its own, before pods in this one, and what is being changed about them.
 type scene struct {
-	o      *options
-	out    io.Writer
+	*site.T
+	o      options
 	router *site.Router
 	tally  tally
 
@@ -49,57 +56,26 @@ const (
 )
 
 // startScene starts a router that has nothing to serve, and pods.
-func startScene(ctx context.Context, o *options, out io.Writer) (*scene, error) {
-	s := &scene{o: o, out: out, weight: 10, extra: [2]int{0, extraRoutes}}
-	files, err := site.OpenFiles(uint64(4*o.sockets + 1000))
-	if err != nil {
-		return nil, err
-	}
-	if files < uint64(4*o.sockets+1000) {
-		return nil, fmt.Errorf("cannot open %d WebSockets: a process may open %d files (ulimit -Hn)", o.sockets, files)
-	}
-	if err := s.start(ctx); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *scene) start(ctx context.Context) (err error) {
-	var errs []error
-	start := func() *pod {
-		p, err := s.newPod()
-		errs = append(errs, err)
-		return p
-	}
+func startScene(t *site.T, o options) *scene {
+	s := &scene{T: t, o: o, weight: 10, extra: [2]int{0, extraRoutes}, keys: site.Must(site.NewKeyPair(hostWeb, false))}
+	t.Cleanup(s.stopPods)
 	for range webPods {
-		s.web = append(s.web, start())
+		s.web = append(s.web, site.Must(s.newPod()))
 	}
 	for range streamPods {
-		s.stream = append(s.stream, start())
+		s.stream = append(s.stream, site.Must(s.newPod()))
 	}
-	s.canary = start()
-	s.sockets = []*pod{start()}
-	if s.keys, err = site.NewKeyPair(hostWeb, false); err != nil {
-		return err
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	s.router, err = site.Start(ctx, site.Config{Program: s.o.turnout})
-	return err
+	s.canary, s.sockets = site.Must(s.newPod()), []*pod{site.Must(s.newPod())}
+	s.router = t.Start(site.Config{})
+	return s
 }
 
 // furnish gives the router its routes and waits until they are served.
-func (s *scene) furnish(ctx context.Context) error {
-	if err := s.router.Write("site.yaml", s.manifests()); err != nil {
-		return err
+func (s *scene) furnish() {
+	site.Check(s.router.Write("site.yaml", s.manifests()))
+	if !s.Until(patience, 5*time.Millisecond, func() bool { return s.status(hostWeb) == 200 && s.status(hostStream) == 200 }) {
+		site.Check(fmt.Errorf("cannot go on, the routes are not served: %s", s.router.Tail()))
 	}
-	err := until(ctx, func() bool { return s.status(hostWeb) == http.StatusOK && s.status(hostStream) == http.StatusOK })
-	if err != nil {
-		return fmt.Errorf("cannot go on, the routes are not served: %w, %s", err, s.router.Tail())
-	}
-	return nil
 }
 
 // newPod starts the next pod.
@@ -108,56 +84,39 @@ func (s *scene) newPod() (*pod, error) {
 	return newPod(s.pods)
 }
 
-func (s *scene) close() {
-	if s.router != nil {
-		s.router.Stop()
-	}
-	s.stopPods()
-}
-
 // stopPods ends all of them.
 func (s *scene) stopPods() {
 	s.retiring.Wait()
 	for _, p := range slices.Concat(s.web, s.stream, s.sockets, []*pod{s.canary}) {
 		if p != nil {
-			_ = p.server.Close()
+			p.Close()
 		}
 	}
 }
 
 // manifests describes the scene as it is.
 func (s *scene) manifests() string {
+	const plain = "termination: edge, insecureEdgeTerminationPolicy: Allow"
 	var b strings.Builder
-	route := func(name, host, service, annotations, rest string) {
-		fmt.Fprintf(&b, "---\napiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: %s, namespace: soak, annotations: {%s}}\nspec:\n"+
-			"  host: %s\n  to: {kind: Service, name: %s, weight: 100}\n%s", name, annotations, host, service, rest)
+	for _, r := range []site.Route{
+		{Host: hostWeb, Service: "web", Annotations: site.NoCookies, TLS: s.keys.EdgeTLS(), Alternates: fmt.Sprintf("{kind: Service, name: canary, weight: %d}", s.weight)},
+		{Name: "sticky", Host: hostSticky, Service: "web", TLS: plain},
+		{Host: hostStream, Service: "stream", Annotations: site.NoCookies, TLS: plain},
+		{Host: hostSocket, Service: "socket", Annotations: site.NoCookies + ", haproxy.router.openshift.io/timeout-tunnel: 5d", TLS: plain},
+	} {
+		b.WriteString(r.String())
 	}
-	slice := func(name, protocol string, pods []*pod) {
-		for _, p := range pods {
-			fmt.Fprintf(&b, "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"+
-				"metadata: {name: \"%[1]s-%[2]d\", namespace: soak, labels: {kubernetes.io/service-name: %[1]s}}\naddressType: IPv4\n"+
-				"ports: [{name: p, port: %[2]d%[3]s}]\nendpoints: [{addresses: [%[4]s], conditions: {ready: true}}]\n",
-				name, p.addr.Port(), protocol, p.addr.Addr())
+	for i := s.extra[0]; i < s.extra[1]; i++ {
+		b.WriteString(site.Route{Name: fmt.Sprint("extra-", i), Host: extraHost(i), Service: "canary", Annotations: site.NoCookies}.String())
+	}
+	for _, service := range []struct {
+		name, protocol string
+		pods           []*pod
+	}{{"web", "", s.web}, {"canary", "", []*pod{s.canary}}, {"stream", "h2c", s.stream}, {"socket", "", s.sockets}} {
+		for _, p := range service.pods {
+			b.WriteString(site.Service{Name: service.name, Protocol: service.protocol, Port: p.Port(), Addrs: []netip.Addr{p.Addr().Addr()}}.String())
 		}
 	}
-	const (
-		plain   = "  tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}\n"
-		without = "haproxy.router.openshift.io/disable_cookies: \"true\""
-	)
-	indent := func(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      ") }
-	route("web", hostWeb, "web", without, fmt.Sprintf("  alternateBackends: [{kind: Service, name: canary, weight: %d}]\n"+
-		"  tls:\n    termination: edge\n    insecureEdgeTerminationPolicy: Allow\n    certificate: |\n      %s\n    key: |\n      %s\n",
-		s.weight, indent(s.keys.Certificate), indent(s.keys.Key)))
-	route("sticky", hostSticky, "web", "", plain)
-	route("stream", hostStream, "stream", without, plain)
-	route("socket", hostSocket, "socket", without+", haproxy.router.openshift.io/timeout-tunnel: 5d", plain)
-	for i := s.extra[0]; i < s.extra[1]; i++ {
-		route(fmt.Sprint("extra-", i), extraHost(i), "canary", without, "")
-	}
-	slice("web", "", s.web)
-	slice("canary", "", []*pod{s.canary})
-	slice("stream", ", appProtocol: h2c", s.stream)
-	slice("socket", "", s.sockets)
 	return b.String()
 }
 
@@ -167,13 +126,295 @@ func extraHost(n int) string { return fmt.Sprintf("extra-%d.soak.test", n) }
 func (s *scene) serves(addr string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.web, func(p *pod) bool { return p.addr.String() == addr })
+	return slices.ContainsFunc(s.web, func(p *pod) bool { return p.name() == addr })
 }
 
-// retirement is how long a pod goes on after it was taken out of its service.
-const retirement = 5 * time.Second
+// tally is what became of the changes.
+type tally struct {
+	changes atomic.Int64
 
-// retire lets a pod go that was taken out.
+	mu      sync.Mutex
+	slowest time.Duration // until a change was in force
+	checked int
+	wrong   []string // at most someWrong
+}
+
+// someWrong is how many errors of a kind are kept.
+const someWrong = 5
+
+func (t *tally) failf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.wrong) < someWrong {
+		t.wrong = append(t.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+func (t *tally) print(out io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(out, "%d changes; of routes and certificates %d were looked for, and the last of them seen after %v\n",
+		t.changes.Load(), t.checked, t.slowest.Round(time.Millisecond))
+}
+
+func (t *tally) judge() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changes.Load() == 0 {
+		return append(t.wrong, "nothing was changed")
+	}
+	return t.wrong
+}
+
+// change changes something each time, one thing after the other, until ctx is done.
+func (s *scene) change(ctx context.Context) {
+	changes := []func(context.Context) (seen func() bool, err error){
+		s.addPod, s.swapRoutes, s.removePod, s.renew, s.reweigh, s.replaceStreamPod, s.toggleSocketPod,
+	}
+	tick := time.NewTicker(s.o.update)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		seen, err := changes[n%len(changes)](ctx)
+		text := s.manifests()
+		s.mu.Unlock()
+		if err == nil {
+			err = s.router.Write("site.yaml", text)
+		}
+		if err != nil {
+			s.tally.failf("change %d: %v", n, err)
+			continue
+		}
+		s.tally.changes.Add(1)
+		if seen != nil {
+			s.await(ctx, n, seen)
+		}
+	}
+}
+
+// await looks for a change until it is seen.
+func (s *scene) await(ctx context.Context, n int, seen func() bool) {
+	began := time.Now()
+	for !seen() {
+		if time.Since(began) > patience {
+			s.tally.failf("change %d is not in force after %v", n, patience)
+			return
+		}
+		if site.Pause(ctx, 5*time.Millisecond) != nil {
+			return
+		}
+	}
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	s.tally.checked++
+	s.tally.slowest = max(s.tally.slowest, time.Since(began))
+}
+
+func (s *scene) addPod(context.Context) (func() bool, error) {
+	p, err := s.newPod()
+	if err == nil {
+		s.web = append(s.web, p)
+	}
+	return nil, err
+}
+
+// removePod removes the oldest one.
+func (s *scene) removePod(ctx context.Context) (func() bool, error) {
+	if len(s.web) <= webPods { // none could be added
+		return nil, nil
+	}
+	old := s.web[0]
+	s.web = slices.Clone(s.web[1:])
+	if old.requests.Load() == 0 {
+		s.tally.failf("pod %v got no request", old.name())
+	}
+	s.retire(ctx, old)
+	return nil, nil
+}
+
+func (s *scene) replaceStreamPod(ctx context.Context) (func() bool, error) {
+	p, err := s.newPod()
+	if err != nil {
+		return nil, err
+	}
+	s.retire(ctx, s.stream[0])
+	s.stream = append(slices.Clone(s.stream[1:]), p)
+	return nil, nil
+}
+
+// toggleSocketPod adds a second pod or takes it away; the first has the WebSockets.
+func (s *scene) toggleSocketPod(ctx context.Context) (func() bool, error) {
+	if len(s.sockets) > 1 {
+		s.retire(ctx, s.sockets[1])
+		s.sockets = s.sockets[:1:1]
+		return nil, nil
+	}
+	p, err := s.newPod()
+	if err == nil {
+		s.sockets = append(s.sockets, p)
+	}
+	return nil, err
+}
+
+func (s *scene) reweigh(context.Context) (func() bool, error) {
+	s.weight = (s.weight + 30) % 100
+	return nil, nil
+}
+
+// swapRoutes adds a route and takes the oldest away.
+func (s *scene) swapRoutes(context.Context) (func() bool, error) {
+	gone, come := s.extra[0], s.extra[1]
+	s.extra[0]++
+	s.extra[1]++
+	return func() bool { return s.status(extraHost(come)) == 200 && s.status(extraHost(gone)) == 503 }, nil
+}
+
+// status asks once for the page of a host; 0 = there was no answer.
+func (s *scene) status(host string) int {
+	l := &lane{s: s, host: host, most: 1}
+	defer l.drop()
+	status, _, _ := l.ask("GET / HTTP/1.1\r\nConnection: close\r\n", nil, io.Discard)
+	return status
+}
+
+// renew replaces the certificate of the web.
+func (s *scene) renew(context.Context) (func() bool, error) {
+	next, err := site.NewKeyPair(hostWeb, false)
+	if err != nil {
+		return nil, err
+	}
+	s.keys = next
+	block, _ := pem.Decode([]byte(next.Certificate))
+	return func() bool {
+		c, err := dial(s.router.HTTPS, clientTLS(hostWeb))
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		return bytes.Equal(c.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, block.Bytes)
+	}, nil
+}
+
+// retire stops a pod that was taken out of its service as Kubernetes does: it goes on for a while, and then finishes what it has.
 func (s *scene) retire(ctx context.Context, p *pod) {
-	s.retiring.Go(func() { p.retire(ctx, retirement) })
+	s.retiring.Go(func() {
+		_ = site.Pause(ctx, 5*time.Second)
+		p.Shutdown()
+	})
+}
+
+// largeSize is the length of a download, in bytes.
+const largeSize = 4 << 20
+
+// recycleAfter is how many pages a pod serves between two connections of HTTP/2 that it asks to be replaced.
+const recycleAfter = 500
+
+// pod is a backend in this process, with an address that no other pod ever had.
+type pod struct {
+	*site.Backend
+	requests atomic.Int64
+}
+
+// newPod starts pod number n.
+func newPod(n int) (p *pod, err error) {
+	p = &pod{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", p.page)
+	mux.HandleFunc("/echo", echo)
+	mux.HandleFunc("/large", large)
+	mux.HandleFunc("/stream", stream)
+	mux.HandleFunc("/socket", socketPage)
+	ip := netip.AddrFrom4([4]byte{127, byte(1 + n>>16), byte(n >> 8), byte(n)})
+	p.Backend, err = site.ServeHTTPAt(netip.AddrPortFrom(ip, 0), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		p.requests.Add(1)
+		mux.ServeHTTP(w, q)
+	}))
+	return p, err
+}
+
+func (p *pod) name() string {
+	if p.Backend == nil {
+		return ""
+	}
+	return p.Addr().String()
+}
+
+func (p *pod) page(w http.ResponseWriter, q *http.Request) {
+	if q.ProtoMajor == 2 && p.requests.Load()%recycleAfter == 0 {
+		w.Header().Set("Connection", "close") // GOAWAY
+	}
+	_, _ = io.WriteString(w, p.name())
+}
+
+// echo answers with the length and the sum of the body.
+func echo(w http.ResponseWriter, q *http.Request) {
+	sum := crc32.NewIEEE()
+	n, err := io.Copy(sum, q.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	fmt.Fprintf(w, "%d %08x", n, sum.Sum32())
+}
+
+func large(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", fmt.Sprint(largeSize))
+	site.WriteZeros(w, largeSize)
+}
+
+// stream sends back each piece at once, and at the end how it went, as gRPC does.
+func stream(w http.ResponseWriter, q *http.Request) {
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Trailer", "Grpc-Status")
+	w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(w)
+	_ = flush.Flush()
+	var piece [4 << 10]byte
+	for {
+		n, err := q.Body.Read(piece[:])
+		if _, werr := w.Write(piece[:n]); werr != nil || flush.Flush() != nil {
+			return
+		}
+		if err == io.EOF {
+			w.Header().Set("Grpc-Status", "0")
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// socketAnswer is what a server makes of the key of a client (RFC 6455 section 4.2.2).
+func socketAnswer(key string) string {
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // RFC 6455 wants it
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// socketPage is a WebSocket that sends back short messages.
+func socketPage(w http.ResponseWriter, q *http.Request) {
+	w.Header().Set("Connection", "Upgrade")
+	w.Header().Set("Upgrade", "websocket")
+	w.Header().Set("Sec-WebSocket-Accept", socketAnswer(q.Header.Get("Sec-WebSocket-Key")))
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	c, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	_ = buffered.Flush()
+	go func() {
+		defer c.Close()
+		for {
+			text, err := readMessage(buffered.Reader)
+			if err != nil {
+				return
+			}
+			if _, err := c.Write(append([]byte{0x81, byte(len(text))}, text...)); err != nil {
+				return
+			}
+		}
+	}()
 }

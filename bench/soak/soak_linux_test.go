@@ -21,17 +21,11 @@ func TestSoak(t *testing.T) {
 	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "turnout/cmd/turnout").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
-	o := options{
-		turnout: program, duration: 5 * time.Second, settle: 2 * time.Second, window: time.Second, sample: 100 * time.Millisecond,
-		report: time.Second, update: 150 * time.Millisecond, sockets: 100, growth: 300,
-	}
 	var out bytes.Buffer
-	wrong, err := run(t.Context(), o, &out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range wrong {
-		t.Error(w)
+	scenario := Scenario()
+	args := "-turnout " + program + " -duration 5s -settle 2s -window 1s -sample 100ms -report 1s -update 150ms -sockets 100 -growth 300"
+	if code, err := scenario.Run(t.Context(), strings.Fields(args), &out); code != 0 || err != nil {
+		t.Errorf("exit code %d, %v", code, err)
 	}
 	for _, want := range []string{"WebSockets: 100 of 100 echoed a message", "| 0 | 100 |", "sessions resumed", "resident memory: "} {
 		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, want) {
@@ -123,13 +117,15 @@ func TestFailuresCount(t *testing.T) {
 		}
 	}()
 	s := &scene{router: &site.Router{HTTP: ln.Addr().String()}}
-	c := &counter{kind: kind{name: "test", every: time.Millisecond}}
+	c := &counter{kind: kind{name: "test", every: time.Millisecond, lane: lane{host: hostWeb, most: 1}, client: always(lastPage)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan struct{})
-	go func() { defer close(done); c.run(ctx, &pages{lane{s: s, host: hostWeb, most: 1}}) }()
-	if err := until(ctx, func() bool { return c.requests.Load() >= 30 }); err != nil {
-		t.Fatal(err)
+	go func() { defer close(done); c.run(ctx, s) }()
+	for c.requests.Load() < 30 {
+		if err := site.Pause(ctx, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cancel()
 	<-done
@@ -151,21 +147,21 @@ func TestStickyNoticesAnotherPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.server.Close()
-	s := &scene{router: &site.Router{HTTP: one.addr.String()}, web: []*pod{one}}
-	k := &sticky{lane: lane{s: s, host: hostSticky, most: 1}}
-	defer k.drop()
-	if _, err := k.turn(); err == nil || !strings.Contains(err.Error(), "0 cookies") {
+	defer one.Close()
+	s := &scene{router: &site.Router{HTTP: one.name()}, web: []*pod{one}}
+	k, l := &session{}, &lane{s: s, host: hostSticky, most: 1}
+	defer l.drop()
+	if err := k.page(l); err == nil || !strings.Contains(err.Error(), "0 cookies") {
 		t.Errorf("no cookie came: %v", err)
 	}
-	k.cookie, k.pod = "a=b", one.addr.String()
-	if _, err := k.turn(); err != nil {
+	k.cookie, k.pod = "a=b", one.name()
+	if err := k.page(l); err != nil {
 		t.Errorf("the same pod: %v", err)
 	}
 	other := &pod{}
 	s.web = append(s.web, other)
-	k.pod = other.addr.String()
-	if _, err := k.turn(); err == nil || !strings.Contains(err.Error(), "led to") {
+	k.pod = other.name()
+	if err := k.page(l); err == nil || !strings.Contains(err.Error(), "led to") {
 		t.Errorf("another pod: %v", err)
 	}
 }
@@ -176,10 +172,10 @@ func TestDeadWebSocketsCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.server.Close()
+	defer p.Close()
 	s := &sockets{}
 	for range 2 {
-		k, err := s.open(p.addr.String(), "", false)
+		k, err := s.open(p.name(), "", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +190,7 @@ func TestDeadWebSocketsCount(t *testing.T) {
 		t.Errorf("one is closed: %d silent, %d alive", n, s.alive())
 	}
 	s.close()
-	if _, err := s.open(p.addr.String(), "", true); err == nil {
+	if _, err := s.open(p.name(), "", true); err == nil {
 		t.Error("a WebSocket was opened where nobody listens")
 	}
 	refuses := &http.Server{Handler: http.NotFoundHandler()}

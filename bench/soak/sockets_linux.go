@@ -3,14 +3,14 @@ package soak
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // socket is a WebSocket of a client. A goroutine reads.
@@ -29,18 +29,16 @@ type sockets struct {
 // openSockets opens n of them, every second over TLS.
 func openSockets(plain, secure string, n int) (*sockets, error) {
 	s := &sockets{all: make([]*socket, n)}
-	const parallel = 16
-	errs := make([]error, parallel)
-	var all sync.WaitGroup
-	for w := range parallel {
-		all.Go(func() {
-			for i := w; i < n && errs[w] == nil; i += parallel {
-				s.all[i], errs[w] = s.open(plain, secure, i%2 == 1)
+	workers := make([]func() (struct{}, error), 16)
+	for w := range workers {
+		workers[w] = func() (_ struct{}, err error) {
+			for i := w; i < n && err == nil; i += len(workers) {
+				s.all[i], err = s.open(plain, secure, i%2 == 1)
 			}
-		})
+			return struct{}{}, err
+		}
 	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if _, err := site.AtOnce(workers); err != nil {
 		s.close()
 		return nil, fmt.Errorf("cannot open WebSockets: %w", err)
 	}
@@ -49,7 +47,11 @@ func openSockets(plain, secure string, n int) (*sockets, error) {
 
 func (s *sockets) open(plain, secure string, overTLS bool) (*socket, error) {
 	const key = "dGhlIHNhbXBsZSBub25jZQ=="
-	c, err := dial(plain, secure, overTLS, &tls.Config{ServerName: hostSocket, InsecureSkipVerify: true}) //nolint:gosec // its own certificate
+	addr, cfg := plain, (*tls.Config)(nil)
+	if overTLS {
+		addr, cfg = secure, clientTLS(hostSocket)
+	}
+	c, err := dial(addr, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -133,28 +135,26 @@ func (s *sockets) close() {
 	}
 }
 
-// patience is how long a client waits for anything.
-const patience = 30 * time.Second
-
-// dial connects to one of the ports of the router.
-func dial(plain, secure string, overTLS bool, cfg *tls.Config) (net.Conn, error) {
-	addr := plain
-	if overTLS {
-		addr = secure
+// readMessage reads a text message of at most 125 bytes in one frame (RFC 6455 section 5.2).
+func readMessage(r *bufio.Reader) ([]byte, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
 	}
-	c, err := net.DialTimeout("tcp", addr, patience)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
+	length := int(head[1] & 0x7f)
+	if head[0] != 0x81 || length > 125 {
+		return nil, fmt.Errorf("cannot take a frame that begins with %x", head)
 	}
-	if !overTLS {
-		return c, nil
+	var mask [4]byte
+	if head[1]&0x80 != 0 {
+		if _, err := io.ReadFull(r, mask[:]); err != nil {
+			return nil, err
+		}
 	}
-	t := tls.Client(c, cfg)
-	_ = c.SetDeadline(time.Now().Add(patience))
-	if err := t.Handshake(); err != nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("cannot finish the handshake: %w", err)
+	text := make([]byte, length)
+	_, err := io.ReadFull(r, text)
+	for i := range text {
+		text[i] ^= mask[i%4]
 	}
-	_ = c.SetDeadline(time.Time{})
-	return t, nil
+	return text, err
 }
