@@ -102,7 +102,7 @@ func BenchmarkHostLookup(b *testing.B) {
 			b.ReportAllocs()
 			i, found := 0, 0
 			for b.Loop() {
-				if again.Match(false, q.host(), path).Kind == routing.Serve {
+				if again.Match(&routing.View{Host: q.host(), Path: path}).Kind == routing.Serve {
 					found++
 				}
 				i++
@@ -181,7 +181,7 @@ func BenchmarkManyPaths(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				i := random.IntN(n)
-				if d := t.Match(false, host, paths[i]); d.Route == nil || d.Route.Path() != specs[i].Path {
+				if d := t.Match(&routing.View{Host: host, Path: paths[i]}); d.Route == nil || d.Route.Path() != specs[i].Path {
 					b.Fatalf("%s is served by %v", paths[i], d.Route)
 				}
 			}

@@ -105,7 +105,7 @@ func aSlice(name, service string, addresses ...string) source.Event {
 
 // serves returns the name of the route that serves a plain request, "" for none.
 func (r *rig) serves(host, path string) string {
-	d := r.store.Load().Match(false, []byte(host), []byte(path))
+	d := r.store.Load().Match(&routing.View{Host: []byte(host), Path: []byte(path)})
 	if d.Kind != routing.Serve {
 		return ""
 	}
@@ -483,7 +483,7 @@ func TestWithoutTermination(t *testing.T) {
 			t.Errorf("%+v: %s", row, got)
 		}
 		for secure, want := range map[bool]routing.DecisionKind{false: row.plain, true: row.secure} {
-			if got := r.store.Load().Match(secure, []byte("h.test"), []byte("/")); got.Kind != want {
+			if got := r.store.Load().Match(&routing.View{Secure: secure, Host: []byte("h.test"), Path: []byte("/")}); got.Kind != want {
 				t.Errorf("%+v: over TLS %t: %v", row, secure, got.Kind)
 			}
 		}

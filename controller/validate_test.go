@@ -115,7 +115,7 @@ func TestFolderToTable(t *testing.T) {
 		}
 	}()
 	<-c.Ready()
-	if d := store.Load().Match(false, []byte("good.test"), []byte("/p")); d.Kind != routing.Serve || d.Route.Pool().Len() != 1 {
+	if d := store.Load().Match(&routing.View{Host: []byte("good.test"), Path: []byte("/p")}); d.Kind != routing.Serve || d.Route.Pool().Len() != 1 {
 		t.Fatalf("decision %+v", d)
 	}
 	generation := store.Load().Generation()
@@ -123,7 +123,7 @@ func TestFolderToTable(t *testing.T) {
 	if err := store.Wait(ctx, generation+1); err != nil {
 		t.Fatal(err)
 	}
-	if d := store.Load().Match(false, []byte("better.test"), []byte("/p/x")); d.Kind != routing.Serve {
+	if d := store.Load().Match(&routing.View{Host: []byte("better.test"), Path: []byte("/p/x")}); d.Kind != routing.Serve {
 		t.Errorf("decision after a change %+v", d)
 	}
 }

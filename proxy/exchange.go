@@ -99,7 +99,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.answer(405, ReasonRefused)
 		return
 	}
-	d := ex.table.Match(ex.client.Secure, h.Authority, h.Path)
+	d := ex.match(h)
 	switch d.Kind {
 	case routing.Serve:
 		if ex.misdirected(d.Kind) {
@@ -139,6 +139,13 @@ func (ex *Exchange) request(h *Head, end bool) {
 	}
 	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
 	ex.choose(cookie)
+}
+
+// match asks the table what becomes of the request.
+func (ex *Exchange) match(h *Head) routing.Decision {
+	return ex.table.Match(&routing.View{
+		Secure: ex.client.Secure, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,
+	})
 }
 
 func (ex *Exchange) requestData(p []byte) {

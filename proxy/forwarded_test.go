@@ -20,7 +20,7 @@ func forwardedBy(t *testing.T, policy routing.ForwardedPolicy, client Client, se
 		t.Fatal(rejected)
 	}
 	ex := &Exchange{attempts: attempts{w: &Worker{cfg: Config{Clock: at(0), MaxRewrite: DefaultMaxRewrite}}}}
-	ex.client, ex.route = client, table.Match(false, []byte("app.test"), []byte("/")).Route
+	ex.client, ex.route = client, table.Match(&routing.View{Host: []byte("app.test"), Path: []byte("/")}).Route
 	ex.req = &Head{Method: []byte("GET"), Authority: []byte("app.test:81"), Path: []byte("/"), Minor: 1}
 	if len(sent) > 0 && strings.HasPrefix(sent[0], "host: ") {
 		ex.req.Authority = []byte(strings.TrimPrefix(sent[0], "host: "))

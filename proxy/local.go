@@ -48,7 +48,7 @@ func (ex *Exchange) monitored(h *Head) bool {
 // confirm answers the router itself: what answers clients answers it, up to the choice of a route. No tenant's route has a say in it.
 func (ex *Exchange) confirm(h *Head) {
 	ex.table = ex.w.cfg.Store.Load()
-	_ = ex.table.Match(false, h.Authority, h.Path)
+	_ = ex.match(h)
 	ex.serving()
 }
 

@@ -58,16 +58,18 @@ func (b *builder) keyed(key RouteKey) (keyed, bool) { return lookup(&b.keys.cow,
 
 // upsert puts the route of spec into the table. old is the route of its key to take
 // over from, nil if there is none; prev is another table to take certificates from.
-func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
+func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 	c, err := b.parse(spec, prev)
 	if err != nil {
-		b.delete(spec.RouteKey)
-		b.again = true
-		return &Rejection{Key: spec.RouteKey, Reason: ReasonCertificate, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
+		return b.reject(spec, ReasonCertificate, err)
 	}
-	r := b.route(spec, old, c)
+	asked, err := spec.Match.conditions()
+	if err != nil {
+		return b.reject(spec, ReasonMatch, err)
+	}
+	r := b.route(spec, old, c, asked)
 	current, there := b.keyed(spec.RouteKey)
-	b.changes = append(b.changes, change{r, spec.Pool(), spec.Targets})
+	b.changes = append(b.changes, change{r, spec.Pool, spec.Targets})
 	b.again = b.again || there
 	if there && current.route == r {
 		return nil
@@ -83,13 +85,20 @@ func (b *builder) upsert(spec *RouteSpec, old *Route, prev *Table) *Rejection {
 	return nil
 }
 
+// reject takes the route of spec out of the table and says why.
+func (b *builder) reject(spec *RuleSpec, reason string, err error) *Rejection {
+	b.delete(spec.RouteKey)
+	b.again = true
+	return &Rejection{Key: spec.RouteKey, Reason: reason, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
+}
+
 // route returns old if it is what spec asks for, and otherwise a new route with the
 // pool and counters of old. What the pool is to be like stands in changes.
-func (b *builder) route(spec *RouteSpec, old *Route, c *certificate) *Route {
+func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, asked *conditions) *Route {
 	r := old
 	_, gone := b.gone[old]
 	if old == nil || gone || !old.is(spec, c) {
-		r = &Route{served: spec.served(), certificate: c}
+		r = &Route{served: spec.served(), certificate: c, conditions: asked}
 		if old != nil {
 			r.pool, r.stats = old.pool, old.stats
 		} else {
@@ -188,7 +197,7 @@ func (b *builder) use(c *certificate, n int) {
 
 // parse returns the certificate of spec, nil if it uses the default one. A content
 // that was parsed for this table or prev is not parsed again.
-func (b *builder) parse(spec *RouteSpec, prev *Table) (*certificate, error) {
+func (b *builder) parse(spec *RuleSpec, prev *Table) (*certificate, error) {
 	if spec.Certificate == nil || !spec.Termination.terminates() {
 		return nil, nil
 	}

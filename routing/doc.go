@@ -1,6 +1,9 @@
 // Package routing turns plain data into an immutable table that says which route
 // serves a request.
 //
+// The table is made of rules: requests of a host that match go to the servers of a pool. RuleSpec is a rule of any kind of
+// object, RouteSpec an OpenShift Route, which is a rule with a path only.
+//
 // Compile builds a Table from all routes, Apply makes the next one from a few
 // changes at a cost that does not depend on the size of the table. A Store
 // publishes tables; requests load the current one once and keep it to their end.
@@ -18,6 +21,10 @@
 //   - Routes of one host with paths that mean the same (such as "" and "/") are
 //     tried in the order of the spec: Apply keeps the place of a route it replaces,
 //     and puts a new one last.
+//
+// Where rules of a host ask for more than a stored path, exact paths come first, then expressions, then the longest path, and of
+// equal paths the rule with a method, with more headers, with more query parameters: see Match. Such a host is searched by
+// its own code, so that hosts without such rules pay nothing for them.
 //
 // A plain request is answered with a redirect if the route found among all routes
 // asks for it; otherwise it is looked for among the routes that serve plain HTTP.

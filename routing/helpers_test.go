@@ -42,7 +42,7 @@ func compile(t testing.TB, specs ...RouteSpec) *Table {
 
 // answer returns what Match says as text: "503", "302 NAME" or NAME.
 func answer(t *Table, secure bool, host, path string) string {
-	d := t.Match(secure, []byte(host), []byte(path))
+	d := t.Match(&View{Secure: secure, Host: []byte(host), Path: []byte(path)})
 	switch d.Kind {
 	case Serve:
 		return d.Route.Name()

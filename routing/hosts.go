@@ -27,7 +27,15 @@ type group struct {
 
 // paths is what there is to know about a group without a sole route.
 type paths struct {
-	entries     []entry
+	entries     []entry // in the order of compare
+	expressions []entry // in the order they are tried in
+	special     bool    // a path alone does not decide: see pick
+	tls         hostTLS
+}
+
+// hostTLS is the record of a host for TLS connections, before there is a request: all that depends on the server name of
+// the ClientHello. What clients have to show of themselves belongs here too, once it differs from host to host.
+type hostTLS struct {
 	passthrough *Route       // takes connections by SNI
 	certificate *certificate // of the host, nil = none of its routes has one
 	terminates  bool         // some route terminates TLS
@@ -72,7 +80,7 @@ func (g *group) reopen(order func(*Route) uint64) (*group, int) {
 	if g.sole != nil {
 		c.more.entries = []entry{newEntry(g.sole, order(g.sole))}
 	} else {
-		c.more.entries = slices.Clone(g.more.entries)
+		c.more.entries, c.more.expressions = slices.Clone(g.more.entries), slices.Clone(g.more.expressions)
 	}
 	return c, len(c.more.entries)
 }
@@ -81,27 +89,36 @@ func (g *group) reopen(order func(*Route) uint64) (*group, int) {
 // routes have gone. It returns the number of entries that are left.
 func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 	m := g.more
+	m.takeExpressions(sorted, gone)
 	m.entries = arrange(m.entries, sorted, gone)
-	if len(m.entries) == 1 && m.entries[0].path == "" {
+	if len(m.entries) == 1 && len(m.expressions) == 0 && m.entries[0].path == "" && m.entries[0].tables&special == 0 {
 		g.sole, g.tables, g.more = m.entries[0].route, m.entries[0].tables, nil
 		return 1
 	}
+	m.record()
+	return len(m.entries) + len(m.expressions)
+}
+
+// record makes the record of the host for TLS.
+func (m *paths) record() {
 	var order uint64
 	var owner *Route
-	for i := range m.entries {
-		e := &m.entries[i]
-		r := e.route
-		if e.tables&inSwitch != 0 && (m.passthrough == nil || e.order < order) {
-			m.passthrough, order = r, e.order
-		}
-		if e.tables&inSecure != 0 {
-			m.terminates = true
-			if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
-				owner, m.certificate = r, r.certificate
+	for _, list := range [...][]entry{m.entries, m.expressions} {
+		for i := range list {
+			e := &list[i]
+			r := e.route
+			m.special = m.special || e.tables&special != 0
+			if e.tables&inSwitch != 0 && (m.tls.passthrough == nil || e.order < order) {
+				m.tls.passthrough, order = r, e.order
+			}
+			if e.tables&inSecure != 0 {
+				m.tls.terminates = true
+				if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
+					owner, m.tls.certificate = r, r.certificate
+				}
 			}
 		}
 	}
-	return len(m.entries)
 }
 
 // passthrough returns the route of g, which may be nil, that takes connections by
@@ -111,7 +128,7 @@ func (g *group) passthrough() *Route {
 	case g == nil:
 		return nil
 	case g.sole == nil:
-		return g.more.passthrough
+		return g.more.tls.passthrough
 	case g.tables&inSwitch != 0:
 		return g.sole
 	}
@@ -120,7 +137,7 @@ func (g *group) passthrough() *Route {
 
 // terminates reports whether a route of g, which may be nil, terminates TLS.
 func (g *group) terminates() bool {
-	return g != nil && (g.tables&inSecure != 0 || g.sole == nil && g.more.terminates)
+	return g != nil && (g.tables&inSecure != 0 || g.sole == nil && g.more.tls.terminates)
 }
 
 // certificate returns the certificate of g, which may be nil, or nil.
@@ -129,7 +146,7 @@ func (g *group) certificate() *certificate {
 	case g == nil:
 		return nil
 	case g.sole == nil:
-		return g.more.certificate
+		return g.more.tls.certificate
 	}
 	return g.sole.certificate
 }

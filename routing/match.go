@@ -18,50 +18,47 @@ type Decision struct {
 	Route *Route
 }
 
-// Match returns what becomes of a request. host is the Host header or :authority as
-// received: upper case, a port in digits and one trailing dot are allowed for. path
-// is the request path without the query, as received; it is not decoded. secure is
-// true for requests over terminated TLS. Match keeps neither slice and does not
-// allocate.
-func (t *Table) Match(secure bool, host, path []byte) Decision {
-	name, ok := bare(host)
+// Match returns what becomes of a request. It keeps nothing of the view, and does not allocate unless an
+// expression or a long encoded query parameter makes it.
+func (t *Table) Match(v *View) Decision {
+	name, ok := bare(v.Host)
 	if !ok {
 		return Decision{}
 	}
 	if hasUpper(name) {
-		return t.matchFolded(secure, name, path)
+		return t.matchFolded(v, name)
 	}
-	return t.match(secure, name, path)
+	return t.match(v, name)
 }
 
-func (t *Table) matchFolded(secure bool, host, path []byte) Decision {
+func (t *Table) matchFolded(v *View, host []byte) Decision {
 	var folded [maxHost]byte
 	name := folded[:len(host)]
 	lower(name, host)
-	return t.match(secure, name, path)
+	return t.match(v, name)
 }
 
 // match is Match for a bare name in lower case.
-func (t *Table) match(secure bool, name, path []byte) Decision {
+func (t *Table) match(v *View, name []byte) Decision {
 	g := t.hosts.find(name)
-	if secure {
-		if d := g.serve(path, inSecure); d.Route != nil {
+	if v.Secure {
+		if d := g.serve(v, inSecure); d.Route != nil {
 			return d
 		}
-		return t.hosts.findWild(name).serve(path, inSecure)
+		return t.hosts.findWild(name).serve(v, inSecure)
 	}
-	if d, found := g.plain(path); d.Route != nil {
+	if d, found := g.plain(v); d.Route != nil {
 		return d
 	} else if found {
 		// The exact host has decided that there is no redirect.
-		return t.hosts.findWild(name).serve(path, inPlain)
+		return t.hosts.findWild(name).serve(v, inPlain)
 	}
-	d, _ := t.hosts.findWild(name).plain(path)
+	d, _ := t.hosts.findWild(name).plain(v)
 	return d
 }
 
-// serve returns the route of g, which may be nil, that serves a path in a table.
-func (g *group) serve(path []byte, table uint8) Decision {
+// serve returns the route of g, which may be nil, that serves a request in a table.
+func (g *group) serve(v *View, table uint8) Decision {
 	if g == nil {
 		return Decision{}
 	}
@@ -71,15 +68,18 @@ func (g *group) serve(path []byte, table uint8) Decision {
 		}
 		return Decision{Serve, g.sole}
 	}
-	if i := g.more.search(path, table); i >= 0 {
+	if g.more.special {
+		return g.more.servePicked(v, table)
+	}
+	if i := g.more.search(v.Path, table); i >= 0 {
 		return Decision{Serve, g.more.entries[i].route}
 	}
 	return Decision{}
 }
 
 // plain returns what g, which may be nil, makes of a plain request. found says that
-// some route of g covers the path, whether it serves plain requests or not.
-func (g *group) plain(path []byte) (d Decision, found bool) {
+// some route of g takes the request, whether it serves plain requests or not.
+func (g *group) plain(v *View) (d Decision, found bool) {
 	if g == nil {
 		return Decision{}, false
 	}
@@ -87,10 +87,13 @@ func (g *group) plain(path []byte) (d Decision, found bool) {
 		if g.tables&redirects != 0 {
 			return Decision{Redirect, g.sole}, true
 		}
-		return g.serve(path, inPlain), true
+		return g.serve(v, inPlain), true
 	}
 	m := g.more
-	i := m.search(path, inAny)
+	if m.special {
+		return m.plainPicked(v)
+	}
+	i := m.search(v.Path, inAny)
 	if i < 0 {
 		return Decision{}, false
 	}
@@ -98,7 +101,7 @@ func (g *group) plain(path []byte) (d Decision, found bool) {
 		return Decision{Redirect, e.route}, true
 	}
 	// The longest path of all is the longest of the plain ones too, if it is one.
-	if i = m.climb(i, path, inPlain); i >= 0 {
+	if i = m.climb(i, v.Path, inPlain); i >= 0 {
 		return Decision{Serve, m.entries[i].route}, true
 	}
 	return Decision{}, true

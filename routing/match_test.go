@@ -341,8 +341,8 @@ func TestMatchAllocatesNothing(t *testing.T) {
 	for _, host := range []string{"a.long-name.apps.example.test", "A.LONG-NAME.apps.example.test.:8080", "q.wild.test", "Q.Wild.Test:1", "unknown.test", "bad:"} {
 		raw := []byte(host)
 		if n := testing.AllocsPerRun(100, func() {
-			table.Match(false, raw, path)
-			table.Match(true, raw, path)
+			table.Match(&View{Host: raw, Path: path})
+			table.Match(&View{Secure: true, Host: raw, Path: path})
 			table.SNI(host)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", host, n)

@@ -8,11 +8,16 @@ import (
 
 // The tables a route is in, as bits of an entry.
 const (
-	inAny     uint8 = 1 << iota // every route with a host: decides about redirects
-	inPlain                     // serves plain HTTP
-	inSecure                    // serves HTTP over TLS
-	inSwitch                    // takes the connection by SNI
-	redirects                   // plain HTTP is redirected
+	inAny      uint8 = 1 << iota // every route with a host: decides about redirects
+	inPlain                      // serves plain HTTP
+	inSecure                     // serves HTTP over TLS
+	inSwitch                     // takes the connection by SNI
+	redirects                    // plain HTTP is redirected
+	asks                         // there are conditions besides the path
+	exact                        // the path is the whole one
+	expression                   // the path is an expression: that of the conditions
+
+	special = asks | exact | expression // what OpenShift Routes never are
 )
 
 // tables returns the tables a route is in.
@@ -20,7 +25,7 @@ func (r *Route) tables() uint8 {
 	in := inAny
 	switch {
 	case r.termination == TermPassthrough:
-		if r.path == "" {
+		if r.path == "" && r.conditions == nil {
 			in |= inSwitch
 		}
 	case r.termination.terminates():
@@ -33,6 +38,15 @@ func (r *Route) tables() uint8 {
 	}
 	if r.insecure == InsecureRedirect {
 		in |= redirects
+	}
+	if r.conditions.asks() {
+		in |= asks
+	}
+	switch r.kind {
+	case PathExact:
+		in |= exact
+	case PathExpression:
+		in |= expression
 	}
 	return in
 }
@@ -48,17 +62,26 @@ type entry struct {
 
 func newEntry(r *Route, order uint64) entry {
 	path := r.path
-	if strings.Trim(path, "/") == "" {
+	switch {
+	case r.kind == PathExact:
+	case r.kind == PathExpression, strings.Trim(path, "/") == "":
 		path = ""
+	case r.kind == PathPrefix:
+		path = strings.TrimRight(path, "/")
 	}
 	return entry{path: path, route: r, order: order, parent: -1, tables: r.tables()}
 }
 
-// compare sorts by path, and of equal paths the one earlier in the spec behind, so
+// compare sorts by path, of equal paths those that ask for more behind, and of those the one earlier in the spec behind, so
 // that a search, which goes from back to front, tries it first.
 func (e entry) compare(o entry) int {
 	if c := strings.Compare(e.path, o.path); c != 0 {
 		return c
+	}
+	if (e.tables|o.tables)&asks != 0 {
+		if c := e.route.conditions.compare(o.route.conditions); c != 0 {
+			return c
+		}
 	}
 	return cmp.Compare(o.order, e.order)
 }
@@ -95,6 +118,11 @@ func (m *paths) search(path []byte, table uint8) int {
 		}
 		return -1
 	}
+	return m.climb(m.last(path), path, table)
+}
+
+// last returns the index of the last entry not after a path, -1 if there is none.
+func (m *paths) last(path []byte) int {
 	low, high := 0, len(m.entries)
 	for low < high {
 		middle := int(uint(low+high) >> 1)
@@ -104,7 +132,7 @@ func (m *paths) search(path []byte, table uint8) int {
 			high = middle
 		}
 	}
-	return m.climb(low-1, path, table)
+	return low - 1
 }
 
 // climb is search for the entry i and its chain of parents.

@@ -3,6 +3,7 @@ package routing
 import (
 	"crypto/tls"
 	"sync/atomic"
+	"unique"
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
@@ -53,7 +54,7 @@ func (s *Stats) Requests() uint64 {
 	return n
 }
 
-// Route is one route of a Table. It is immutable; only the pool and the counters
+// Route is one route of a Table: a rule. It is immutable; only the pool and the counters
 // it leads to change.
 type Route struct {
 	served
@@ -61,18 +62,21 @@ type Route struct {
 	stats       *Stats
 	rates       *ratelimit.Table // nil = nothing is limited
 	certificate *certificate     // nil = default certificate
+	conditions  *conditions      // nil = none but the path
 	published   bool             // a table with it is, or was; only plan.execute reads and writes it
 }
 
-// served is what a route serves and how, but for its certificate and its pool: all of a RouteSpec that makes another route of it.
+// served is what a route serves and how, but for its certificate and its pool: all of a RuleSpec that makes another route of it.
 // Two routes are compared as a whole, so that no field can be forgotten.
 type served struct {
 	key         RouteKey
 	host        string
 	path        string
+	kind        PathKind
 	wildcard    bool
 	termination Termination
 	insecure    InsecurePolicy
+	asked       unique.Handle[string] // of a request besides the path, see Match.asked
 	policy      Policy
 }
 
@@ -88,7 +92,7 @@ func (r *Route) Name() string { return r.key.Name }
 // Host returns the host of the spec. With Wildcard its first label stands for any.
 func (r *Route) Host() string { return r.host }
 
-// Path returns the path of the spec.
+// Path returns the path of the spec, whatever its kind.
 func (r *Route) Path() string { return r.path }
 
 // Wildcard reports that the route covers all hosts of the domain of its host.
@@ -127,6 +131,6 @@ func (r *Route) Certificate() *tls.Certificate {
 
 // is reports whether r is what spec and its certificate ask for. What concerns the pool is not
 // part of a route.
-func (r *Route) is(spec *RouteSpec, c *certificate) bool {
+func (r *Route) is(spec *RuleSpec, c *certificate) bool {
 	return r.served == spec.served() && r.certificate == c
 }

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"crypto/tls"
+	"strconv"
 	"time"
 
 	"turnout/balancer"
@@ -104,16 +105,23 @@ func (p ForwardedPolicy) String() string {
 	return "unknown"
 }
 
-// RouteKey is the identity of a route. A route that is deleted and made again has
-// another UID and is another route.
+// RouteKey is the identity of a route. An object that is deleted and made again has
+// another UID and makes other routes.
 type RouteKey struct {
 	Namespace, Name, UID string
+	Rule                 int // among the rules of the object, from 0 on; an OpenShift Route has one
 }
 
-// String returns "namespace/name/uid", the key of the pool of the route.
-func (k RouteKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.UID }
+// String returns "namespace/name/uid", with "/rule" behind it for all rules but the first: the key of the pool of the route.
+func (k RouteKey) String() string {
+	s := k.Namespace + "/" + k.Name + "/" + k.UID
+	if k.Rule > 0 {
+		s += "/" + strconv.Itoa(k.Rule)
+	}
+	return s
+}
 
-// RouteSpec is one route as the configuration wants it. Nobody may change its slices once Compile or Apply
+// RouteSpec is one OpenShift Route as the configuration wants it; the table has it as a rule, see RuleSpec. Nobody may change its slices once Compile or Apply
 // has them: routes may share them, see balancer.Pool.Update.
 type RouteSpec struct {
 	RouteKey
@@ -134,17 +142,10 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
-// served returns what makes a route of its own of s.
-func (s *RouteSpec) served() served {
-	return served{
-		key: s.RouteKey, host: s.Host, path: s.Path, wildcard: s.Wildcard,
-		termination: s.Termination, insecure: s.Insecure, policy: s.Policy,
-	}
-}
-
 // SameRoute reports whether two specs ask for the same but for what concerns the pool: its targets, and what Pool returns.
 func (s *RouteSpec) SameRoute(o *RouteSpec) bool {
-	return s.served() == o.served() && s.Certificate.Equal(o.Certificate)
+	a, b := s.rule(), o.rule()
+	return a.served() == b.served() && s.Certificate.Equal(o.Certificate)
 }
 
 // Pool returns how the pool of the route chooses.
@@ -207,3 +208,6 @@ type Rejection struct {
 // ReasonCertificate is the reason of a Rejection for a certificate or key that
 // cannot be used.
 const ReasonCertificate = "ExtendedValidationFailed"
+
+// ReasonMatch is the reason of a Rejection for an expression that cannot be used.
+const ReasonMatch = "UnsupportedValue"

@@ -3,6 +3,7 @@ package routing
 import (
 	"crypto/tls"
 	"hash/maphash"
+	"strconv"
 	"strings"
 
 	"turnout/balancer"
@@ -42,6 +43,18 @@ type keyed struct {
 // counters, pools and parsed certificates. Compile changes nothing: the pools get their targets,
 // algorithms, limits and checks when the table is published.
 func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejection) {
+	return compileAll(options, prev, spec, (*RouteSpec).rule)
+}
+
+// CompileRules is Compile for rules of any kinds of objects.
+func CompileRules(options Options, prev *Table, spec []RuleSpec) (*Table, []Rejection) {
+	return compileAll(options, prev, spec, itself)
+}
+
+// itself is the rule of a rule.
+func itself(s *RuleSpec) RuleSpec { return *s }
+
+func compileAll[S any](options Options, prev *Table, spec []S, rule func(*S) RuleSpec) (*Table, []Rejection) {
 	switch {
 	case options.Registry != nil:
 	case prev != nil:
@@ -60,12 +73,12 @@ func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejectio
 	b.changes = make([]change, 0, len(spec))
 	var rejections []Rejection
 	for i := range spec {
-		s := &spec[i]
+		s := rule(&spec[i])
 		old, there := b.keyed(s.RouteKey)
 		if !there {
 			old, _ = prev.keyed(s.RouteKey)
 		}
-		if r := b.upsert(s, old.route, prev); r != nil {
+		if r := b.upsert(&s, old.route, prev); r != nil {
 			rejections = append(rejections, *r)
 		}
 	}
@@ -79,15 +92,24 @@ func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejectio
 //
 // A route that is rejected is not in the new table, even if it is in t.
 func (t *Table) Apply(upserts []RouteSpec, deletes []RouteKey) (*Table, []Rejection) {
+	return apply(t, upserts, deletes, (*RouteSpec).rule)
+}
+
+// ApplyRules is Apply for rules of any kinds of objects; those of OpenShift Routes in the table stay as they are.
+func (t *Table) ApplyRules(upserts []RuleSpec, deletes []RouteKey) (*Table, []Rejection) {
+	return apply(t, upserts, deletes, itself)
+}
+
+func apply[S any](t *Table, upserts []S, deletes []RouteKey, rule func(*S) RuleSpec) (*Table, []Rejection) {
 	b := t.builder()
 	for _, key := range deletes {
 		b.delete(key)
 	}
 	var rejections []Rejection
 	for i := range upserts {
-		s := &upserts[i]
+		s := rule(&upserts[i])
 		old, _ := b.keyed(s.RouteKey)
-		if r := b.upsert(s, old.route, nil); r != nil {
+		if r := b.upsert(&s, old.route, nil); r != nil {
 			rejections = append(rejections, *r)
 		}
 	}
@@ -129,7 +151,17 @@ func (t *Table) Route(key RouteKey) *Route {
 func (t *Table) HasPool(key string) bool {
 	namespace, rest, _ := strings.Cut(key, "/")
 	name, uid, _ := strings.Cut(rest, "/")
-	return t.Route(RouteKey{namespace, name, uid}) != nil
+	k := RouteKey{Namespace: namespace, Name: name, UID: uid}
+	if t.Route(k) != nil {
+		return true
+	}
+	i := strings.LastIndexByte(uid, '/')
+	n, err := strconv.Atoi(uid[i+1:])
+	if i < 0 || err != nil {
+		return false
+	}
+	k.UID, k.Rule = uid[:i], n
+	return n > 0 && t.Route(k) != nil
 }
 
 // keyed returns the route of a key and its place. t may be nil.

@@ -80,7 +80,7 @@ func (r *rollout) write() {
 
 // server is what the router has for p, nil when no request may go there.
 func (r *rollout) server(p *rolloutPod) *balancer.Server {
-	route := r.store.Load().Match(false, []byte("app.test"), []byte("/")).Route
+	route := r.store.Load().Match(&routing.View{Host: []byte("app.test"), Path: []byte("/")}).Route
 	if route == nil {
 		return nil
 	}

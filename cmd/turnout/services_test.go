@@ -41,7 +41,7 @@ func endpointSlice(service, family, address, ports string) string {
 
 // serversOf are the addresses of the servers of a route, in order.
 func serversOf(store *routing.Store, host string) []string {
-	route := store.Load().Match(false, []byte(host), []byte("/")).Route
+	route := store.Load().Match(&routing.View{Host: []byte(host), Path: []byte("/")}).Route
 	if route == nil {
 		return nil
 	}

@@ -1,0 +1,47 @@
+package h1
+
+import (
+	"strings"
+	"testing"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// TestRulesChooseByTheWholeRequest: the pipeline shows the table method, fields and query of a request, not only host and path.
+func TestRulesChooseByTheWholeRequest(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("route")))
+	r.route("app", "app.test", nil, p.Addr)
+	matches := map[string]routing.Match{
+		"method": {Method: "PUT"},
+		"header": {Headers: []routing.ValueMatch{{Name: "X-Version", Value: "two"}}},
+		"query":  {Query: []routing.ValueMatch{{Name: "q", Value: "a b"}}},
+		"path":   {Path: routing.PathMatch{Kind: routing.PathExpression, Value: "/v[0-9]+"}},
+	}
+	table, n := r.Store.Load(), 1
+	for name, m := range matches {
+		n++
+		pod := r.pod(n, always(ok("rule by "+name)))
+		table, _ = table.ApplyRules([]routing.RuleSpec{{
+			RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: n}, Host: "app.test", Match: m, Policy: r.Specs[0].Policy,
+			Targets: []balancer.Target{{ID: name, Addr: pod.Addr, Weight: 1}},
+		}}, nil)
+	}
+	r.Store.Publish(table)
+	for request, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: app.test\r\n\r\n":                            "route",
+		"PUT / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 0\r\n\r\n":       "rule by method",
+		"GET /a HTTP/1.1\r\nHost: app.test\r\nX-VERSION: two\r\n\r\n":         "rule by header",
+		"GET /a?q=a%20b HTTP/1.1\r\nHost: App.Test:8080\r\n\r\n":              "rule by query",
+		"GET /v12 HTTP/1.1\r\nHost: app.test\r\n\r\n":                         "rule by path",
+		"GET /v12/x?q=b HTTP/1.1\r\nHost: app.test\r\nX-Version: one\r\n\r\n": "route",
+	} {
+		c := r.say(request)
+		r.wantStatus(c, 200)
+		if got := string(c.Received()); !strings.HasSuffix(got, "\r\n\r\n"+want) {
+			t.Errorf("%q is answered %q, want %q", request, got, want)
+		}
+	}
+	r.wantQuiet()
+}

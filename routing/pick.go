@@ -1,0 +1,76 @@
+package routing
+
+import "slices"
+
+// pick returns the entry that takes a request among those in a table, nil if there is none. It is search for groups
+// in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
+// only if its conditions hold.
+func (m *paths) pick(v *View, table uint8) *entry {
+	last := m.last(v.Path)
+	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); i = int(m.entries[i].parent) {
+		if e := &m.entries[i]; e.tables&exact != 0 && e.path == string(v.Path) && e.takes(v, table) {
+			return e
+		}
+	}
+	for i := range m.expressions {
+		if e := &m.expressions[i]; e.takes(v, table) && e.route.conditions.path.Match(v.Path) {
+			return e
+		}
+	}
+	for i := last; i >= 0; i = int(m.entries[i].parent) {
+		if e := &m.entries[i]; e.tables&exact == 0 && e.covers(v.Path) && e.takes(v, table) {
+			return e
+		}
+	}
+	return nil
+}
+
+// takes reports whether e, whose path is another question, takes a request in a table.
+func (e *entry) takes(v *View, table uint8) bool {
+	return e.tables&table != 0 && (e.tables&asks == 0 || e.route.conditions.hold(v))
+}
+
+// servePicked is group.serve for such a group.
+func (m *paths) servePicked(v *View, table uint8) Decision {
+	if e := m.pick(v, table); e != nil {
+		return Decision{Serve, e.route}
+	}
+	return Decision{}
+}
+
+// plainPicked is group.plain for such a group.
+func (m *paths) plainPicked(v *View) (d Decision, found bool) {
+	e := m.pick(v, inAny)
+	switch {
+	case e == nil:
+		return Decision{}, false
+	case e.tables&redirects != 0:
+		return Decision{Redirect, e.route}, true
+	}
+	return m.servePicked(v, inPlain), true
+}
+
+// takeExpressions moves entries with expressions to their own list, in the order they are tried in, and leaves those of routes
+// in gone out. The first sorted entries have no expression.
+func (m *paths) takeExpressions(sorted int, gone map[*Route]struct{}) {
+	for i := sorted; i < len(m.entries); i++ {
+		if m.entries[i].tables&expression != 0 {
+			m.expressions = append(m.expressions, m.entries[i])
+		}
+	}
+	if len(m.expressions) == 0 {
+		return
+	}
+	added := slices.DeleteFunc(m.entries[sorted:], func(e entry) bool { return e.tables&expression != 0 })
+	m.entries = m.entries[:sorted+len(added)]
+	m.expressions = slices.DeleteFunc(m.expressions, func(e entry) bool {
+		_, out := gone[e.route]
+		return out
+	})
+	slices.SortFunc(m.expressions, func(a, b entry) int {
+		if n := len(b.route.path) - len(a.route.path); n != 0 {
+			return n
+		}
+		return b.compare(a)
+	})
+}

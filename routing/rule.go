@@ -1,0 +1,102 @@
+package routing
+
+import (
+	"strings"
+	"unique"
+
+	"turnout/balancer"
+)
+
+// RuleSpec is one rule as plain data: the requests of a host that match go to these targets, treated by this policy. The table
+// is made of rules, whatever kinds of object they come from. One object may have many, told apart by RouteKey.Rule; an OpenShift Route is
+// one, see RouteSpec. Nobody may change its slices once Compile or Apply has them.
+type RuleSpec struct {
+	RouteKey
+	Host        string // lower case; "" = the rule is known but serves nothing
+	Wildcard    bool   // the rule covers all hosts of the domain of Host (the part after its first dot)
+	Match       Match
+	Termination Termination // of the TLS of clients: with Insecure, on which ports the rule is served
+	Insecure    InsecurePolicy
+	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
+	Policy      Policy           // what is done to requests and responses
+	Pool        balancer.PoolConfig
+	Targets     []balancer.Target
+}
+
+// Match says which requests of a host a rule takes: those of a path for which all conditions hold. The zero value takes all.
+//
+// Of several rules that take a request one with an exact path comes first, then one with an expression, then the one with the
+// longest path; of equal paths one with a method, then the one with most headers, then most query parameters, then
+// the one earlier in the spec. A rule that the conditions exclude leaves the request to the next one.
+type Match struct {
+	Path    PathMatch
+	Method  string       // "" = any; letter case matters (RFC 9110 section 9.1)
+	Headers []ValueMatch // of fields; names ignore letter case. Of several lines of a name one must hold
+	Query   []ValueMatch // of parameters; names are exact. Of several of a name the first counts
+}
+
+// PathMatch is a path of the kind it says. The zero value takes all paths.
+type PathMatch struct {
+	Kind  PathKind
+	Value string
+}
+
+// PathKind is how a path is compared with that of a request, which is not decoded. The zero value is PathStored.
+type PathKind uint8
+
+// The kinds.
+const (
+	PathStored     PathKind = iota // as OpenShift Routes have it: "/p" takes "/p" and what is below it, "/p/" what begins with these bytes
+	PathPrefix                     // by segments; slashes at the end do not matter
+	PathExact                      // the same bytes
+	PathExpression                 // a regular expression (RE2) for the whole path
+)
+
+// ValueMatch is a condition on the value of a field or parameter, which must be there. Of several conditions on
+// one name the first counts.
+type ValueMatch struct {
+	Name       string
+	Value      string
+	Expression bool // Value is a regular expression (RE2) for the whole value; otherwise the values are the same bytes
+}
+
+// rule returns the rule of an OpenShift Route.
+func (s *RouteSpec) rule() RuleSpec {
+	return RuleSpec{
+		RouteKey: s.RouteKey, Host: s.Host, Wildcard: s.Wildcard, Match: Match{Path: PathMatch{Value: s.Path}},
+		Termination: s.Termination, Insecure: s.Insecure, Certificate: s.Certificate, Policy: s.Policy, Pool: s.Pool(), Targets: s.Targets,
+	}
+}
+
+// served returns what makes a route of its own of s.
+func (s *RuleSpec) served() served {
+	return served{
+		key: s.RouteKey, host: s.Host, path: s.Match.Path.Value, kind: s.Match.Path.Kind, wildcard: s.Wildcard,
+		termination: s.Termination, insecure: s.Insecure, asked: s.Match.asked(), policy: s.Policy,
+	}
+}
+
+// asked returns what a match asks of a request besides a path, as a text that two matches have in common if they ask the same in
+// the same order; the zero value if it asks nothing.
+func (m *Match) asked() unique.Handle[string] {
+	if m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 {
+		return unique.Handle[string]{}
+	}
+	var b strings.Builder
+	write := func(s string) {
+		b.WriteString(s)
+		b.WriteByte(0)
+	}
+	write(m.Method)
+	for i, list := range [...][]ValueMatch{m.Headers, m.Query} {
+		for _, v := range list {
+			b.WriteByte('h' + byte(i))
+			if v.Expression {
+				b.WriteByte('~')
+			}
+			write(v.Name)
+			write(v.Value)
+		}
+	}
+	return unique.Make(b.String())
+}
