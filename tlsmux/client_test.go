@@ -18,6 +18,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testcert"
 	"turnout/internal/wire/protocol"
 )
@@ -288,10 +289,10 @@ func TestResumedSessionExpires(t *testing.T) {
 }
 
 // clientMemory runs client handshakes against a scripted endpoint.
-func clientMemory(t *testing.T, cfg ClientConfig, script func(p *reactor.Peer)) (*reactor.Network, *reactor.Loop, *reactor.Conn, chan error, *Client) {
+func clientMemory(t *testing.T, cfg ClientConfig, script func(p *memnet.Peer)) (*memnet.Network, *reactor.Loop, *reactor.Conn, chan error, *Client) {
 	t.Helper()
-	n, cl := reactor.NewNetwork(0), newClient(t, cfg)
-	l := n.NewLoop(reactor.Config{})
+	n, cl := memnet.New(0), newClient(t, cfg)
+	l := reactor.NewOn(n, reactor.Config{})
 	t.Cleanup(n.Close)
 	acc := n.Accept(anyPort, script)
 	result := make(chan error, 2)
@@ -304,18 +305,18 @@ func clientMemory(t *testing.T, cfg ClientConfig, script func(p *reactor.Peer)) 
 
 func TestClientHandshakeFails(t *testing.T) {
 	tests := map[string]struct {
-		script func(p *reactor.Peer)
+		script func(p *memnet.Peer)
 		want   error
 		after  time.Duration
 	}{
-		"silence": {func(*reactor.Peer) {}, ErrHandshakeTimeout, 3 * time.Second},
-		"http": {func(p *reactor.Peer) {
-			p.OnData = func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }
+		"silence": {func(*memnet.Peer) {}, ErrHandshakeTimeout, 3 * time.Second},
+		"http": {func(p *memnet.Peer) {
+			p.OnData = func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }
 		}, nil, 0},
-		"reset":     {func(p *reactor.Peer) { p.OnData = func(p *reactor.Peer) { p.Reset() } }, nil, 0},
-		"fin":       {func(p *reactor.Peer) { p.OnData = func(p *reactor.Peer) { p.Close() } }, io.EOF, 0},
-		"alert":     {func(p *reactor.Peer) { p.OnData = func(p *reactor.Peer) { p.Write(Alert(40).record()) } }, nil, 0},
-		"early fin": {func(p *reactor.Peer) { p.CloseWrite() }, io.EOF, 0},
+		"reset":     {func(p *memnet.Peer) { p.OnData = func(p *memnet.Peer) { p.Reset() } }, nil, 0},
+		"fin":       {func(p *memnet.Peer) { p.OnData = func(p *memnet.Peer) { p.Close() } }, io.EOF, 0},
+		"alert":     {func(p *memnet.Peer) { p.OnData = func(p *memnet.Peer) { p.Write(Alert(40).record()) } }, nil, 0},
+		"early fin": {func(p *memnet.Peer) { p.CloseWrite() }, io.EOF, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

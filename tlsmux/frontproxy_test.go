@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // recorder is a handler that remembers what it is given.
@@ -26,13 +27,13 @@ func (*recorder) Closed(*reactor.Conn, error) {}
 
 // frontRig is a port behind another proxy on an in-memory network.
 type frontRig struct {
-	net   *reactor.Network
+	net   *memnet.Network
 	front *FrontProxy
 	port  netip.AddrPort
 	given []*recorder
 }
 
-func newFrontRig(t *testing.T, n *reactor.Network) *frontRig {
+func newFrontRig(t *testing.T, n *memnet.Network) *frontRig {
 	t.Helper()
 	r := &frontRig{net: n, port: netip.MustParseAddrPort("192.0.2.1:8080")}
 	var err error
@@ -43,7 +44,7 @@ func newFrontRig(t *testing.T, n *reactor.Network) *frontRig {
 		r.given = append(r.given, h)
 		return h
 	}
-	_, err = n.NewLoop(reactor.Config{}).Listen(r.port, r.front.Accept(next))
+	_, err = reactor.NewOn(n, reactor.Config{}).Listen(r.port, r.front.Accept(next))
 	must(t, err)
 	return r
 }
@@ -55,7 +56,7 @@ func TestFrontProxyHandsOnAddressesAndRest(t *testing.T) {
 		"local": {proxyV2(0x20, 0x00, ""), "", "192.0.2.1:8080"},
 	} {
 		for _, split := range []int{0, 1, 3} {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			n.Split(split)
 			r := newFrontRig(t, n)
 			c := n.Connect(r.port)
@@ -88,7 +89,7 @@ func TestFrontProxyRefuses(t *testing.T) {
 		"TLVs only": proxyV2(0x21, 0x11, body4+tlv(0xea, string(make([]byte, 5000)))),
 	} {
 		for _, leaves := range []bool{false, true} {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			r := newFrontRig(t, n)
 			c := n.Connect(r.port)
 			c.Write([]byte(send))

@@ -16,6 +16,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/routing"
 )
 
@@ -373,7 +374,7 @@ func (b *bridge) SetWriteDeadline(time.Time) error { return nil }
 func (b *bridge) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
 // move carries bytes both ways.
-func (b *bridge) move(p *reactor.Peer) {
+func (b *bridge) move(p *memnet.Peer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.Connected() && len(b.out) > 0 {
@@ -388,13 +389,13 @@ func (b *bridge) move(p *reactor.Peer) {
 // memory is a service on a network in memory.
 type memory struct {
 	*service
-	net *reactor.Network
+	net *memnet.Network
 }
 
 func serveMemory(t testing.TB, cfg Config) *memory {
 	t.Helper()
-	m := &memory{service: newService(t, cfg), net: reactor.NewNetwork(0)}
-	m.loop = m.net.NewLoop(reactor.Config{})
+	m := &memory{service: newService(t, cfg), net: memnet.New(0)}
+	m.loop = reactor.NewOn(m.net, reactor.Config{})
 	ln, err := m.loop.Listen(anyPort, m.mux.Accept)
 	must(t, err)
 	m.addr = ln.Addr()
@@ -411,7 +412,7 @@ func (m *memory) await(t testing.TB, what string, ok func() bool) {
 }
 
 // halfOpen is a client that sent its ClientHello, got the server's answer and says nothing more.
-func (m *memory) halfOpen(t testing.TB) *reactor.Peer {
+func (m *memory) halfOpen(t testing.TB) *memnet.Peer {
 	t.Helper()
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 func TestGarbage(t *testing.T) {
@@ -128,13 +129,13 @@ func TestHandshakeTimeout(t *testing.T) {
 // TestClientGoesAway ends connections before and in the middle of the handshake.
 func TestClientGoesAway(t *testing.T) {
 	hello := clientHello(t, &tls.Config{ServerName: "shared.test"})
-	ends := map[string]func(p *reactor.Peer){
-		"reset": func(p *reactor.Peer) { p.Reset() },
-		"close": func(p *reactor.Peer) { p.Close() },
-		"fin":   func(p *reactor.Peer) { p.CloseWrite() },
-		"error": func(p *reactor.Peer) { p.FailRead(0, syscall.ETIMEDOUT) },
-		"alert": func(p *reactor.Peer) { p.Write(Alert(80).record()) },
-		"noise": func(p *reactor.Peer) { p.Write([]byte("no record at all, rather some text")) },
+	ends := map[string]func(p *memnet.Peer){
+		"reset": func(p *memnet.Peer) { p.Reset() },
+		"close": func(p *memnet.Peer) { p.Close() },
+		"fin":   func(p *memnet.Peer) { p.CloseWrite() },
+		"error": func(p *memnet.Peer) { p.FailRead(0, syscall.ETIMEDOUT) },
+		"alert": func(p *memnet.Peer) { p.Write(Alert(80).record()) },
+		"noise": func(p *memnet.Peer) { p.Write([]byte("no record at all, rather some text")) },
 	}
 	for name, end := range ends {
 		for _, stage := range []string{"connected", "half a hello", "half open", "half open on a thread"} {
@@ -143,7 +144,7 @@ func TestClientGoesAway(t *testing.T) {
 				if stage == "half open on a thread" {
 					m.onThreads(t)
 				}
-				var p *reactor.Peer
+				var p *memnet.Peer
 				if strings.HasPrefix(stage, "half open") {
 					p = m.halfOpen(t)
 				} else {
@@ -175,7 +176,7 @@ func TestClientGoesAway(t *testing.T) {
 // TestResetInTheMiddle resets a conversation after each of many numbers of bytes of the client, and of the server: it either
 // got through its handshake or failed, once, and leaves nothing behind.
 func TestResetInTheMiddle(t *testing.T) {
-	for _, plan := range []func(p *reactor.Peer, k int){(*reactor.Peer).ResetAfterSent, (*reactor.Peer).ResetAfterReceived} {
+	for _, plan := range []func(p *memnet.Peer, k int){(*memnet.Peer).ResetAfterSent, (*memnet.Peer).ResetAfterReceived} {
 		for k := 1; k < 3000; k += 131 {
 			m := serveMemory(t, Config{})
 			if k%2 == 0 {
@@ -233,7 +234,7 @@ func TestOldestIsShed(t *testing.T) {
 	second := m.net.Connect(m.addr)
 	m.net.Run()
 	third := m.halfOpen(t)
-	closed := func(p *reactor.Peer) bool { return p.EOF() || p.ResetSeen() }
+	closed := func(p *memnet.Peer) bool { return p.EOF() || p.ResetSeen() }
 	if closed(first) || m.mux.Pending() != 3 {
 		t.Fatalf("%d pending", m.mux.Pending())
 	}
@@ -256,7 +257,7 @@ func TestOldestIsShed(t *testing.T) {
 // TestRefusedWhenOthersAreFull refuses a connection when the bound is reached by another loop.
 func TestRefusedWhenOthersAreFull(t *testing.T) {
 	m := serveMemory(t, Config{MaxPending: 1})
-	other := m.net.NewLoop(reactor.Config{})
+	other := reactor.NewOn(m.net, reactor.Config{})
 	ln, err := other.Listen(anyPort, m.mux.Accept)
 	must(t, err)
 	first := m.net.Connect(m.addr)

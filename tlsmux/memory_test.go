@@ -15,6 +15,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/keypair"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 	"turnout/tlsmux/clientcert"
@@ -39,7 +40,7 @@ func certificateMessage(size, record int) []byte {
 }
 
 // say has a client begin a handshake, wait for the server's flight and go on with more.
-func (m *memory) say(t *testing.T, hello, more []byte) *reactor.Peer {
+func (m *memory) say(t *testing.T, hello, more []byte) *memnet.Peer {
 	t.Helper()
 	p := m.net.Connect(m.addr)
 	p.Write(hello)
@@ -111,7 +112,7 @@ func TestHandshakeMemoryIsBounded(t *testing.T) {
 	m := asking(t, Config{HandshakeMemory: most, Bounds: &bounds, HandshakeTimeout: time.Hour})
 	hello := clientHello(t, &tls.Config{ServerName: "shared.test", MaxVersion: tls.VersionTLS12})
 	flight := certificateMessage(40<<10, maxRecord)
-	var clients []*reactor.Peer
+	var clients []*memnet.Peer
 	for range 100 {
 		clients = append(clients, m.say(t, hello, flight))
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -226,10 +227,10 @@ func TestFloodGoesToThreads(t *testing.T) {
 func TestStepsOfALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(t, WorkersConfig{})
-		net := reactor.NewNetwork(0)
-		loop := net.NewLoop(reactor.Config{})
+		net := memnet.New(0)
+		loop := reactor.NewOn(net, reactor.Config{})
 		steps := w.stepsOf(loop)
-		if w.stepsOf(loop) != steps || w.stepsOf(net.NewLoop(reactor.Config{})) == steps {
+		if w.stepsOf(loop) != steps || w.stepsOf(reactor.NewOn(net, reactor.Config{})) == steps {
 			t.Fatal("not one for each loop")
 		}
 		var order []string

@@ -39,6 +39,8 @@ var direction = []struct {
 	{"tlsmux", []string{"balancer", "internal/bound", "routing", "internal/reactor", "internal/opensslkey", "internal/keypair", "internal/wire/protocol"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/keypair"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
 	{"controller", []string{"balancer", "internal/bound", "internal/ratelimit", "internal/keypair", "routing", "internal/wire/protocol"}, "the control plane meets the data plane in the table and nowhere else"},
+	{"internal/reactor/engine", nil, "what a loop needs to wait for sockets; it knows neither loops nor systems"},
+	{"internal/reactor/memnet", []string{"internal/reactor/engine"}, "a network for tests; it must be usable by the reactor's own"},
 	{"internal/reactor", nil, "the reactor moves bytes; it must not know whose"},
 	{"internal/accesslog", []string{"proxy", "balancer", "internal/wire/protocol"}, "it writes the pipeline's records, and how busy a pool is beside them"},
 	{"internal/health", []string{"balancer", "internal/bound", "internal/reactor", "internal/wire/http1", "internal/wire/protocol"}, "it connects, asks and tells; who is chosen is the balancer's business"},

@@ -11,6 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 const second = time.Second
@@ -18,7 +19,7 @@ const second = time.Second
 // rig is a checker in virtual time and the endpoints of a registry.
 type rig struct {
 	t       *testing.T
-	net     *reactor.Network
+	net     *memnet.Network
 	k       *Checker
 	reg     *balancer.Registry
 	pool    *balancer.Pool
@@ -28,11 +29,11 @@ type rig struct {
 }
 
 func newRig(t *testing.T, change ...func(*Config)) *rig {
-	r := &rig{t: t, net: reactor.NewNetwork(1), reg: balancer.NewRegistry()}
+	r := &rig{t: t, net: memnet.New(1), reg: balancer.NewRegistry()}
 	t.Cleanup(r.net.Close)
 	r.pool = r.reg.Pool("ns/app")
 	r.targets = []balancer.Target{{ID: "another", Addr: netip.MustParseAddrPort("10.255.0.1:8080"), Weight: 1}} // a single one is not checked
-	cfg := Config{Loop: r.net.NewLoop(reactor.Config{}), Seed: 7, Changed: func(c *balancer.Check, up bool, why Result) {
+	cfg := Config{Loop: reactor.NewOn(r.net, reactor.Config{}), Seed: 7, Changed: func(c *balancer.Check, up bool, why Result) {
 		r.changes = append(r.changes, fmt.Sprint(c.Endpoint().Addr().Addr(), " ", up, " ", why.Outcome))
 	}}
 	for _, c := range change {

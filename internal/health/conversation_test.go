@@ -11,6 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/http1"
 )
 
@@ -22,10 +23,10 @@ func asking(t *testing.T, change ...func(*Config)) *rig {
 }
 
 // pod is the check of the n-th endpoint, which does what script says when it has the whole request.
-func (r *rig) pod(n int, script func(p *reactor.Peer)) *balancer.Check {
+func (r *rig) pod(n int, script func(p *memnet.Peer)) *balancer.Check {
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), 8080)
-	r.net.Accept(addr, func(p *reactor.Peer) {
-		p.OnData = func(p *reactor.Peer) {
+	r.net.Accept(addr, func(p *memnet.Peer) {
+		p.OnData = func(p *memnet.Peer) {
 			if p.TakeThrough("\r\n\r\n") != nil {
 				script(p)
 			}
@@ -34,13 +35,13 @@ func (r *rig) pod(n int, script func(p *reactor.Peer)) *balancer.Check {
 	return r.check(addr, nil)
 }
 
-func says(text string) func(*reactor.Peer) {
-	return func(p *reactor.Peer) { p.Write([]byte(text)) }
+func says(text string) func(*memnet.Peer) {
+	return func(p *memnet.Peer) { p.Write([]byte(text)) }
 }
 
 // drips sends a byte of text every tenth of a second, and begins anew when it has none left.
-func (r *rig) drips(first, text string) func(*reactor.Peer) {
-	return func(p *reactor.Peer) {
+func (r *rig) drips(first, text string) func(*memnet.Peer) {
+	return func(p *memnet.Peer) {
 		p.Write([]byte(first))
 		i := 0
 		var next func()
@@ -62,7 +63,7 @@ func TestAnswers(t *testing.T) {
 	line := "X-Long: " + strings.Repeat("x", 100) + "\r\n"
 	short := func(c *Config) { c.Answer = http1.Limits{HeadBytes: 1500} }
 	for _, split := range []int{0, 1, 7} {
-		f := func(name, want string, script func(r *rig) func(*reactor.Peer), change ...func(*Config)) {
+		f := func(name, want string, script func(r *rig) func(*memnet.Peer), change ...func(*Config)) {
 			t.Run(fmt.Sprint(name, " by ", split), func(t *testing.T) {
 				var results []Result
 				r := asking(t, change...)
@@ -82,11 +83,11 @@ func TestAnswers(t *testing.T) {
 				}
 			})
 		}
-		text := func(s string) func(*rig) func(*reactor.Peer) {
-			return func(*rig) func(*reactor.Peer) { return says(s) }
+		text := func(s string) func(*rig) func(*memnet.Peer) {
+			return func(*rig) func(*memnet.Peer) { return says(s) }
 		}
-		do := func(fn func(p *reactor.Peer)) func(*rig) func(*reactor.Peer) {
-			return func(*rig) func(*reactor.Peer) { return fn }
+		do := func(fn func(p *memnet.Peer)) func(*rig) func(*memnet.Peer) {
+			return func(*rig) func(*memnet.Peer) { return fn }
 		}
 		f("200", "", text(ok))
 		f("no reason", "", text("HTTP/1.1 200\r\n\r\n"))
@@ -95,25 +96,25 @@ func TestAnswers(t *testing.T) {
 		f("399", "", text("HTTP/1.1 399 ?\r\n\r\n"))
 		f("more to come, and then 200", "", text("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"+ok))
 		f("200 and a long body", "", text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n"+strings.Repeat("x", 0x4000)))
-		f("200 and then an end", "", do(func(p *reactor.Peer) { p.Write([]byte(ok)); p.Close() }))
+		f("200 and then an end", "", do(func(p *memnet.Peer) { p.Write([]byte(ok)); p.Close() }))
 		f("404", "L7STS404", text("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
 		f("500", "L7STS500", text("HTTP/1.1 500 Oops\r\n\r\n"))
 		f("503", "L7STS503", text("HTTP/1.1 503 Service Unavailable\r\n\r\n"))
 		f("another protocol", "L7STS101", text("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"))
 		f("garbage that never ends", "L7TOUT0", text("SSH-2.0-OpenSSH_9.9\r\n"))
 		f("garbage with an end", "L7RSP0", text("220 mail.test ESMTP\r\n\r\n"))
-		f("half a line and an end", "L7RSP0", do(func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 2")); p.Close() }))
-		f("an end", "L7RSP0", do((*reactor.Peer).Close))
-		f("a reset", "L7RSP0", do((*reactor.Peer).Reset))
-		f("an end before the empty line", "L7RSP0", do(func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 200 OK\r\nA: b\r\n")); p.Close() }))
+		f("half a line and an end", "L7RSP0", do(func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 2")); p.Close() }))
+		f("an end", "L7RSP0", do((*memnet.Peer).Close))
+		f("a reset", "L7RSP0", do((*memnet.Peer).Reset))
+		f("an end before the empty line", "L7RSP0", do(func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 200 OK\r\nA: b\r\n")); p.Close() }))
 		f("two lengths", "L7RSP0", text("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok"))
 		f("a huge head", "L7RSP0", text("HTTP/1.1 200 OK\r\n"+strings.Repeat(line, 30)+"\r\n"), short)
 		f("a head that is not too long", "", text("HTTP/1.1 200 OK\r\n"+strings.Repeat(line, 12)+"\r\n"), short)
 		f("a line without end", "L7RSP0", text("HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<16)), short)
 		f("always more to come", "L7RSP0", text(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 1000)))
-		f("nothing", "L7TOUT0", do(func(*reactor.Peer) {}))
-		f("drops", "L7TOUT0", func(r *rig) func(*reactor.Peer) { return r.drips("HTTP/1.1 200 OK\r\n", "X: y\r\n") })
-		f("drops of hints", "L7TOUT0", func(r *rig) func(*reactor.Peer) {
+		f("nothing", "L7TOUT0", do(func(*memnet.Peer) {}))
+		f("drops", "L7TOUT0", func(r *rig) func(*memnet.Peer) { return r.drips("HTTP/1.1 200 OK\r\n", "X: y\r\n") })
+		f("drops of hints", "L7TOUT0", func(r *rig) func(*memnet.Peer) {
 			return r.drips("HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n")
 		})
 	}
@@ -123,11 +124,11 @@ func TestAnswers(t *testing.T) {
 func TestRequest(t *testing.T) {
 	r := asking(t)
 	var got []string
-	var peers []*reactor.Peer
+	var peers []*memnet.Peer
 	addr := netip.MustParseAddrPort("10.0.0.1:8080")
-	r.net.Accept(addr, func(p *reactor.Peer) {
+	r.net.Accept(addr, func(p *memnet.Peer) {
 		peers = append(peers, p)
-		p.OnData = func(p *reactor.Peer) {
+		p.OnData = func(p *memnet.Peer) {
 			got = append(got, string(p.Take()))
 			p.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"))
 		}
@@ -160,10 +161,10 @@ func TestPatience(t *testing.T) {
 	})
 	addr := netip.MustParseAddrPort("10.0.0.1:8080")
 	delay := 1900 * second / 1000
-	var peers []*reactor.Peer
-	r.net.Accept(addr, func(p *reactor.Peer) {
+	var peers []*memnet.Peer
+	r.net.Accept(addr, func(p *memnet.Peer) {
 		peers = append(peers, p)
-		p.OnData = func(p *reactor.Peer) {
+		p.OnData = func(p *memnet.Peer) {
 			p.Take()
 			r.net.After(delay, func() { p.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")) })
 		}
@@ -196,7 +197,7 @@ func TestRiseByAnswers(t *testing.T) {
 	r := asking(t)
 	answer := "HTTP/1.1 500 Oops\r\n\r\n"
 	n := 0
-	check := r.pod(1, func(p *reactor.Peer) {
+	check := r.pod(1, func(p *memnet.Peer) {
 		n++
 		p.Write([]byte(answer))
 	})
@@ -225,10 +226,10 @@ func TestRiseByAnswers(t *testing.T) {
 func TestSlowPodsKeepNobodyWaiting(t *testing.T) {
 	r := asking(t, func(c *Config) { c.MaxRunning = 4 })
 	for i := range 100 {
-		r.k.Check(r.pod(i+2, func(*reactor.Peer) {}), second)
+		r.k.Check(r.pod(i+2, func(*memnet.Peer) {}), second)
 	}
 	n := 0
-	r.k.Check(r.pod(1, func(p *reactor.Peer) {
+	r.k.Check(r.pod(1, func(p *memnet.Peer) {
 		n++
 		p.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
 	}), second)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"turnout/balancer"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/http1"
 )
 
@@ -28,7 +28,7 @@ func FuzzAnswer(f *testing.F) {
 			r := asking(t, func(c *Config) { c.Fall, c.Rise, c.Answer = 1, 1, http1.Limits{HeadBytes: 1000} })
 			r.k.cfg.Changed = func(_ *balancer.Check, _ bool, why Result) { got = append(got, why) }
 			r.net.Split(split)
-			check := r.pod(1, func(p *reactor.Peer) {
+			check := r.pod(1, func(p *memnet.Peer) {
 				p.Write(answer)
 				p.Close()
 			})

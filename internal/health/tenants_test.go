@@ -8,7 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // tenant is endpoints of a namespace, and when each was checked.
@@ -29,7 +29,7 @@ func (r *rig) tenant(number byte, n, perService int) *tenant {
 		for i := first; i < min(first+perService, n); i++ {
 			addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, number, byte(i >> 8), byte(i)}), 8080)
 			list = append(list, balancer.Target{ID: addr.String(), Addr: addr, Weight: 1, Service: service})
-			r.net.Accept(addr, func(*reactor.Peer) { w.checked(i) })
+			r.net.Accept(addr, func(*memnet.Peer) { w.checked(i) })
 		}
 		p := r.reg.Pool(fmt.Sprint(number, "/", service))
 		p.Update(balancer.PoolConfig{Namespace: fmt.Sprint("tenant-", number), Check: time.Hour}, list)
@@ -103,7 +103,7 @@ func TestServicesTakeTurns(t *testing.T) {
 	many, few := r.tenant(1, n, n), r.tenant(1+100, 0, 1)
 	addr := netip.MustParseAddrPort("10.200.0.1:8080")
 	few.last = make([]int64, 1)
-	r.net.Accept(addr, func(*reactor.Peer) { few.checked(0) })
+	r.net.Accept(addr, func(*memnet.Peer) { few.checked(0) })
 	p := r.reg.Pool("few")
 	p.Update(balancer.PoolConfig{Namespace: "tenant-1", Check: time.Hour}, []balancer.Target{
 		{ID: "one", Addr: addr, Weight: 1, Service: "few"}, {ID: "two", Addr: netip.MustParseAddrPort("10.200.0.2:8080"), Weight: 1, Service: "few"},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+
+	"turnout/internal/reactor/memnet"
 )
 
 func TestArenaClasses(t *testing.T) {
@@ -70,8 +72,8 @@ func TestQueue(t *testing.T) {
 
 // TestBufferFor: what is known to be long gets its room at once, in front and behind what is queued already.
 func TestBufferFor(t *testing.T) {
-	n := NewNetwork(1)
-	loop := n.NewLoop(Config{})
+	n := memnet.New(1)
+	loop := NewOn(n, Config{})
 	addr := netip.MustParseAddrPort("192.0.2.1:80")
 	var conn *Conn
 	if _, err := loop.Listen(addr, func(c *Conn) Handler { conn = c; return &hooks{} }); err != nil {

@@ -6,19 +6,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // budgeted is two loops that share an address and a Budget on a memory network.
-func budgeted(n *Network, most int) (*Budget, netip.AddrPort, *[]*Conn) {
+func budgeted(n *memnet.Network, most int) (*Budget, netip.AddrPort, *[]*Conn, []*Loop) {
 	b, at := NewBudget(BudgetConfig{Connections: most}), netip.MustParseAddrPort("192.0.2.1:80")
 	accepted := &[]*Conn{}
-	for range 2 {
-		l := n.NewLoop(Config{Budget: b})
+	loops := []*Loop{NewOn(n, Config{Budget: b}), NewOn(n, Config{Budget: b})}
+	for _, l := range loops {
 		if _, err := l.Listen(at, func(c *Conn) Handler { *accepted = append(*accepted, c); return ignore{} }); err != nil {
 			panic(err)
 		}
 	}
-	return b, at, accepted
+	return b, at, accepted, loops
 }
 
 // ignore takes everything and does nothing.
@@ -32,9 +34,9 @@ func (ignore) Closed(*Conn, error)        {}
 
 func TestBudget(t *testing.T) {
 	for seed := range uint64(5) {
-		n := NewNetwork(seed)
-		b, at, accepted := budgeted(n, 10)
-		var peers []*Peer
+		n := memnet.New(seed)
+		b, at, accepted, _ := budgeted(n, 10)
+		var peers []*memnet.Peer
 		for range 30 {
 			peers = append(peers, n.Connect(at))
 		}
@@ -62,10 +64,10 @@ func TestBudget(t *testing.T) {
 }
 
 func TestBudgetCountsOnlyAccepted(t *testing.T) {
-	n := NewNetwork(1)
-	b, at, _ := budgeted(n, 2)
+	n := memnet.New(1)
+	b, at, _, loops := budgeted(n, 2)
 	pod := n.Accept(netip.MustParseAddrPort("198.51.100.1:80"), nil)
-	n.loops[0].Dial(pod.Addr(), ignore{}, 0)
+	loops[0].Dial(pod.Addr(), ignore{}, 0)
 	n.Connect(at)
 	n.Run()
 	if b.Open() != 1 {
@@ -78,12 +80,12 @@ func TestBudgetCountsOnlyAccepted(t *testing.T) {
 }
 
 func TestBudgetBoundsLaterListeners(t *testing.T) {
-	n := NewNetwork(1)
-	_, at, accepted := budgeted(n, 1)
+	n := memnet.New(1)
+	_, at, accepted, loops := budgeted(n, 1)
 	n.Connect(at)
 	n.Run()
 	later := netip.MustParseAddrPort("192.0.2.1:443")
-	for _, l := range n.loops {
+	for _, l := range loops {
 		if !l.full {
 			continue
 		}
@@ -99,8 +101,8 @@ func TestBudgetBoundsLaterListeners(t *testing.T) {
 }
 
 func TestBudgetHold(t *testing.T) {
-	n := NewNetwork(1)
-	b, at, accepted := budgeted(n, 0)
+	n := memnet.New(1)
+	b, at, accepted, _ := budgeted(n, 0)
 	n.Connect(at)
 	n.Run()
 	b.Hold(true)
@@ -121,13 +123,13 @@ func TestBudgetHold(t *testing.T) {
 
 // TestBudgetOfDescriptors: what was accepted can still be served when no more is accepted, and the rest of the process keeps its own.
 func TestBudgetOfDescriptors(t *testing.T) {
-	n := NewNetwork(1)
+	n := memnet.New(1)
 	b, at := NewBudget(BudgetConfig{Descriptors: 16}), netip.MustParseAddrPort("192.0.2.1:80")
-	l := n.NewLoop(Config{Budget: b})
+	l := NewOn(n, Config{Budget: b})
 	if _, err := l.Listen(at, func(*Conn) Handler { return ignore{} }); err != nil {
 		t.Fatal(err)
 	}
-	var peers []*Peer
+	var peers []*memnet.Peer
 	for range 20 {
 		peers = append(peers, n.Connect(at))
 	}
@@ -173,11 +175,11 @@ func TestBudgetOfDescriptors(t *testing.T) {
 // may need some still has them.
 func TestBudgetOfSettled(t *testing.T) {
 	const most = 1600
-	n := NewNetwork(1)
+	n := memnet.New(1)
 	b, at := NewBudget(BudgetConfig{Descriptors: most}), netip.MustParseAddrPort("192.0.2.1:80")
 	pod := n.Accept(netip.MustParseAddrPort("198.51.100.1:80"), nil)
 	var accepted []*Conn
-	l := n.NewLoop(Config{Budget: b})
+	l := NewOn(n, Config{Budget: b})
 	if _, err := l.Listen(at, func(c *Conn) Handler { accepted = append(accepted, c); return ignore{} }); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package reactor
 import (
 	"net/netip"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
@@ -83,7 +85,7 @@ const (
 // Most Conns are idle most of the time: what an idle one without a layer has no use for is in layered and seldom.
 type Conn struct {
 	loop  *Loop
-	sock  socket
+	sock  engine.Socket
 	h     Handler
 	layer *layered // nil: bytes are those of the wire
 
@@ -99,9 +101,9 @@ type Conn struct {
 	budget          int32  // bytes left to read in this iteration
 	flags           flags
 	state           state
-	early           int8   // what was read ahead: one more than its place in Loop.early; 0 = nothing
-	reach           uint8  // how much one read takes: firstRead << reach
-	later           events // of a newcomer that waits for its turn
+	early           int8          // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	reach           uint8         // how much one read takes: firstRead << reach
+	later           engine.Events // of a newcomer that waits for its turn
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.
@@ -151,7 +153,7 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	if c.said != nil {
 		return c.said.local
 	}
-	return c.sock.local()
+	return c.sock.Local()
 }
 
 // RemoteAddr is the peer's address, for a dialled Conn the one that was dialled; it has no zone.
@@ -159,7 +161,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	if c.said != nil {
 		return c.said.remote
 	}
-	return c.sock.remote()
+	return c.sock.Remote()
 }
 
 // BytesRead counts the bytes received from the wire so far.
@@ -171,8 +173,8 @@ func (c *Conn) BytesWritten() uint64 { return c.nwritten }
 // BytesTaken counts those of BytesWritten that the peer's system has acknowledged, as far as this system says; it costs a
 // system call.
 func (c *Conn) BytesTaken() uint64 {
-	if s, ok := c.sock.(interface{ unacknowledged() int }); ok && c.state != stateDead && c.state != stateConnecting {
-		return c.nwritten - min(c.nwritten, uint64(max(s.unacknowledged(), 0)))
+	if s, ok := c.sock.(engine.Unacknowledger); ok && c.state != stateDead && c.state != stateConnecting {
+		return c.nwritten - min(c.nwritten, uint64(max(s.Unacknowledged(), 0)))
 	}
 	return c.nwritten
 }
@@ -269,24 +271,24 @@ func (c *Conn) wake() {
 }
 
 // event takes note of what the engine saw and acts on it.
-func (c *Conn) event(ev events) {
+func (c *Conn) event(ev engine.Events) {
 	if c.state == stateConnecting {
 		c.connected()
 		if c.state != stateOpen {
 			return
 		}
 	}
-	leaves := ev&(evHup|evErr) != 0 && c.flags&(flagHup|flagFailed) == 0
-	if ev&(evIn|evHup|evErr) != 0 {
+	leaves := ev&(engine.Hup|engine.Err) != 0 && c.flags&(flagHup|flagFailed) == 0
+	if ev&(engine.In|engine.Hup|engine.Err) != 0 {
 		c.flags |= flagReadable
-		if ev&evHup != 0 {
+		if ev&engine.Hup != 0 {
 			c.flags |= flagHup
 		}
-		if ev&evErr != 0 {
+		if ev&engine.Err != 0 {
 			c.flags |= flagFailed
 		}
 	}
-	if ev&evOut != 0 && c.flags&flagWritable == 0 {
+	if ev&engine.Out != 0 && c.flags&flagWritable == 0 {
 		c.flags |= flagWritable
 		if c.Pending() > 0 {
 			c.markDirty()

@@ -3,6 +3,8 @@ package reactor
 import (
 	"io"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 const (
@@ -83,7 +85,7 @@ func (c *Conn) kill(err error, reset bool) {
 	c.endSplices(reasonOr(err, ErrClosed))
 	c.loop.unlink(c)
 	c.disarm()
-	c.sock.close(reset)
+	c.sock.Close(reset)
 	c.bury(err)
 }
 
@@ -116,7 +118,7 @@ func (c *Conn) shutdownWrite() {
 	}
 	if c.flags&flagFIN == 0 {
 		c.flags |= flagFIN
-		if err := c.sock.closeWrite(); err != nil {
+		if err := c.sock.CloseWrite(); err != nil {
 			c.fail(err)
 			return
 		}
@@ -144,7 +146,7 @@ func (c *Conn) drain() {
 		s.discard -= int64(n)
 		s.heard = c.loop.Now()
 		switch {
-		case err == errAgain:
+		case err == engine.ErrAgain:
 			return
 		case err == io.EOF && c.state == stateFlushing:
 			c.flags |= flagEnded

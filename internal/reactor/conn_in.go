@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+
+	"turnout/internal/reactor/engine"
 )
 
 // serve does what input, or its end, is there to be done.
@@ -65,7 +67,7 @@ func (c *Conn) receive(p []byte) (int, error) {
 		_, n = c.takeEarly() // into p
 	} else {
 		c.loop.stats.Reads++
-		n, err = c.sock.read(p)
+		n, err = c.sock.Read(p)
 	}
 	c.nread += uint64(n)
 	switch {
@@ -91,7 +93,7 @@ func (c *Conn) receiveIteration(p []byte) (n int, ok bool) {
 		return n, true
 	case c.flags&flagBroken != 0:
 		c.fail(c.why()) // nothing that came before the failure is left
-	case err == errAgain:
+	case err == engine.ErrAgain:
 	case err == io.EOF:
 		c.flags |= flagEnded
 		return 0, true
@@ -331,7 +333,7 @@ func (c *Conn) findFailure() {
 	case n > 0 && c.flags&flagTold == 0:
 		c.in = append(c.loop.arena.get(HeldInput, n), buf[:n]...)
 		c.flags |= flagAgain
-	case err == errAgain:
+	case err == engine.ErrAgain:
 		c.flags &^= flagFailed
 	case err == io.EOF:
 		c.fail(syscall.ECONNRESET)
@@ -345,7 +347,7 @@ func (c *Conn) failInHaste() {
 	for c.state == stateOpen {
 		switch _, err := c.receive(c.loop.recv); err {
 		case nil:
-		case io.EOF, errAgain: // the error was reported with the event
+		case io.EOF, engine.ErrAgain: // the error was reported with the event
 			c.fail(syscall.ECONNRESET)
 		default:
 			c.fail(err)

@@ -1,5 +1,9 @@
 package reactor
 
+import (
+	"turnout/internal/reactor/engine"
+)
+
 const (
 	// directWrite: output of more bytes than this is sent at once instead of at the end of the iteration.
 	directWrite = 16 << 10
@@ -58,11 +62,11 @@ func (c *Conn) writeThrough(p []byte) {
 	var n int
 	var err error
 	if queued == 0 {
-		n, err = c.sock.write(p)
+		n, err = c.sock.Write(p)
 	} else {
-		n, err = c.sock.writev(c.out.bytes(), p)
+		n, err = c.sock.Writev(c.out.bytes(), p)
 	}
-	if err != nil && err != errAgain {
+	if err != nil && err != engine.ErrAgain {
 		c.sendFailed(err)
 		return
 	}
@@ -230,8 +234,8 @@ func (c *Conn) flush() {
 // sendQueued gives the queue to the socket. false = it did not take everything.
 func (c *Conn) sendQueued(q *queue) bool {
 	c.loop.stats.Writes++
-	n, err := c.sock.write(q.bytes())
-	if err != nil && err != errAgain {
+	n, err := c.sock.Write(q.bytes())
+	if err != nil && err != engine.ErrAgain {
 		c.sendFailed(err)
 		return false
 	}

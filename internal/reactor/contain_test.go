@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // bad is what handlers of these tests panic with.
@@ -52,8 +54,8 @@ func TestPanicEndsItsConn(t *testing.T) {
 	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
 			var panics told
-			n := NewNetwork(0)
-			l := n.NewLoop(panics.config())
+			n := memnet.New(0)
+			l := NewOn(n, panics.config())
 			first := true
 			var ends []error
 			ln := listen(t, l, memAddr, func(c *Conn) Handler {
@@ -97,8 +99,8 @@ func TestPanicEndsItsConn(t *testing.T) {
 // TestPanicEndsWhatItMayHaveChanged: a message that was being written when something panicked is never completed.
 func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
 	var panics told
-	n := NewNetwork(0)
-	l := n.NewLoop(panics.config())
+	n := memnet.New(0)
+	l := NewOn(n, panics.config())
 	var conns []*Conn
 	var ends []error
 	ln := listen(t, l, memAddr, func(c *Conn) Handler {
@@ -116,7 +118,7 @@ func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
 		}
 		return h
 	})
-	var peers []*Peer
+	var peers []*memnet.Peer
 	for range 4 {
 		peers = append(peers, n.Connect(ln.Addr()))
 		n.Run()
@@ -151,8 +153,8 @@ func TestPanicsEndTheProcess(t *testing.T) {
 	}
 	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
-			n := NewNetwork(0)
-			l := n.NewLoop(x.config)
+			n := memnet.New(0)
+			l := NewOn(n, x.config)
 			defer func() {
 				if v := recover(); v != bad || len(panics.values) > 0 {
 					t.Errorf("panic %v, told %q", v, panics)
@@ -228,11 +230,11 @@ func TestContainedPanics(t *testing.T) {
 // TestContainOneOfMany: what is done for many Conns in one call goes on behind the one over which it panicked.
 func TestContainOneOfMany(t *testing.T) {
 	var panics told
-	n := NewNetwork(0)
-	l := n.NewLoop(panics.config())
+	n := memnet.New(0)
+	l := NewOn(n, panics.config())
 	var conns []*Conn
 	ln := listen(t, l, memAddr, func(c *Conn) Handler { conns = append(conns, c); return echo() })
-	var peers []*Peer
+	var peers []*memnet.Peer
 	for range 3 {
 		peers = append(peers, n.Connect(ln.Addr()))
 		n.Run()

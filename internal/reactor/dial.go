@@ -3,6 +3,8 @@ package reactor
 import (
 	"net/netip"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // Dial starts to connect to addr. h.Connected follows, or h.Closed with the reason, ErrDialTimeout
@@ -26,7 +28,7 @@ func (l *Loop) Dial(addr netip.AddrPort, h Handler, timeout time.Duration) *Conn
 }
 
 // dial makes the socket of c within the budget.
-func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
+func (l *Loop) dial(addr netip.AddrPort, c *Conn) (engine.Socket, error) {
 	if l.ended {
 		return nil, ErrClosed
 	}
@@ -34,10 +36,10 @@ func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
 	if b != nil && !b.spend(1) {
 		return nil, ErrExhausted
 	}
-	s, err := l.eng.dial(addr)
+	s, err := l.eng.Dial(addr)
 	if err == nil {
-		if err = l.eng.register(s, c); err != nil {
-			s.close(true)
+		if err = l.eng.Register(s, c); err != nil {
+			s.Close(true)
 		}
 	}
 	switch {
@@ -55,7 +57,7 @@ func (l *Loop) dial(addr netip.AddrPort, c *Conn) (socket, error) {
 
 // connected ends the connecting state.
 func (c *Conn) connected() {
-	if err := c.sock.(dialer).connectError(); err != nil {
+	if err := c.sock.(engine.Dialer).ConnectError(); err != nil {
 		c.kill(err, false)
 		return
 	}
@@ -72,10 +74,10 @@ func (c *Conn) connected() {
 // noSocket stands in for the socket of a Conn that could not be dialled.
 type noSocket struct{ peer netip.AddrPort }
 
-func (noSocket) read([]byte) (int, error)        { return 0, ErrClosed }
-func (noSocket) write([]byte) (int, error)       { return 0, ErrClosed }
-func (noSocket) writev(a, b []byte) (int, error) { return 0, ErrClosed }
-func (noSocket) closeWrite() error               { return ErrClosed }
-func (noSocket) close(bool)                      {}
-func (noSocket) local() netip.AddrPort           { return netip.AddrPort{} }
-func (s noSocket) remote() netip.AddrPort        { return s.peer }
+func (noSocket) Read([]byte) (int, error)        { return 0, ErrClosed }
+func (noSocket) Write([]byte) (int, error)       { return 0, ErrClosed }
+func (noSocket) Writev(a, b []byte) (int, error) { return 0, ErrClosed }
+func (noSocket) CloseWrite() error               { return ErrClosed }
+func (noSocket) Close(bool)                      {}
+func (noSocket) Local() netip.AddrPort           { return netip.AddrPort{} }
+func (s noSocket) Remote() netip.AddrPort        { return s.peer }

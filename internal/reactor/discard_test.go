@@ -5,13 +5,15 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // discarding is a peer in the middle of sending to a Conn that answered and was closed by CloseDiscarding.
-func discarding(t *testing.T, most int64) (n *Network, p *Peer, c *Conn, ended func() (error, bool)) {
+func discarding(t *testing.T, most int64) (n *memnet.Network, p *memnet.Peer, c *Conn, ended func() (error, bool)) {
 	t.Helper()
-	n = NewNetwork(1)
-	l := n.NewLoop(Config{})
+	n = memnet.New(1)
+	l := NewOn(n, Config{})
 	var why error
 	over := false
 	ln, err := l.Listen(netip.MustParseAddrPort("192.0.2.1:80"), func(conn *Conn) Handler {
@@ -53,9 +55,9 @@ func TestCloseDiscarding(t *testing.T) {
 func TestCloseDiscardingIsBounded(t *testing.T) {
 	const most = 1 << 20
 	n, p, c, ended := discarding(t, most)
-	p.Write(make([]byte, most+memWindow))
+	p.Write(make([]byte, most+memnet.Window))
 	n.Run()
-	if err, over := ended(); !errors.Is(err, ErrUnread) || !over || c.BytesRead() < most || c.BytesRead() > most+2*memWindow {
+	if err, over := ended(); !errors.Is(err, ErrUnread) || !over || c.BytesRead() < most || c.BytesRead() > most+2*memnet.Window {
 		t.Errorf("too many bytes: ended %v, %v after %d", over, err, c.BytesRead())
 	}
 
@@ -90,8 +92,8 @@ func TestCloseDiscardingIsBounded(t *testing.T) {
 // ended is not waited for.
 func TestCloseDiscardingWhileAnswering(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		n := NewNetwork(1)
-		l := n.NewLoop(Config{})
+		n := memnet.New(1)
+		l := NewOn(n, Config{})
 		over := false
 		ln, err := l.Listen(netip.MustParseAddrPort("192.0.2.1:80"), func(c *Conn) Handler {
 			return &hooks{
@@ -123,7 +125,7 @@ func TestCloseDiscardingWhileAnswering(t *testing.T) {
 // TestCloseDiscardingLeavesIterations: a peer that sends fast has no more of an iteration than others have.
 func TestCloseDiscardingLeavesIterations(t *testing.T) {
 	n, p, c, _ := discarding(t, 64<<20)
-	p.end.other.window = 4 << 20
+	p.SendWindow(4 << 20)
 	p.Write(make([]byte, 4<<20))
 	before := c.loop.Iteration()
 	n.Run()

@@ -64,5 +64,5 @@
 // # Engines
 //
 // epoll on Linux; a goroutine-fed one anywhere else (NewPortable); one in memory, with virtual time
-// and faults, for tests (Network). They implement the interfaces of engine.go.
+// and faults, for tests (package memnet). They implement the interfaces of package engine.
 package reactor

@@ -33,7 +33,7 @@ func (c *Conn) readEarly() {
 		e.buf = make([]byte, earlyConns*e.part)
 	}
 	c.loop.stats.Reads++
-	n, err := c.sock.read(e.buffer(e.used))
+	n, err := c.sock.Read(e.buffer(e.used))
 	if n == 0 || err != nil {
 		return
 	}

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 const (
@@ -50,7 +52,7 @@ type slot struct {
 	gen uint32
 }
 
-func platformEngine(cfg Config) (engine, error) {
+func platformEngine(cfg Config) (engine.Engine, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -64,15 +66,15 @@ func platformEngine(cfg Config) (engine, error) {
 	// Edge-triggered: each write is an event and nobody need read.
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET&math.MaxUint32, Fd: wakeTag}
 	if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, wake, &ev); err != nil {
-		e.close()
+		e.Close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *epollEngine) now() int64 { return int64(time.Since(e.base)) }
+func (e *epollEngine) Now() int64 { return int64(time.Since(e.base)) }
 
-func (e *epollEngine) wake() {
+func (e *epollEngine) Wake() {
 	e.wakeMu.Lock()
 	defer e.wakeMu.Unlock()
 	if e.wakeFD >= 0 {
@@ -81,7 +83,7 @@ func (e *epollEngine) wake() {
 	}
 }
 
-func (e *epollEngine) wait(timeout time.Duration, deliver func(c *Conn, ev events)) error {
+func (e *epollEngine) Wait(timeout time.Duration, deliver func(owner any, ev engine.Events)) error {
 	n, err := e.poll(timeout)
 	if err != nil {
 		return err
@@ -154,21 +156,21 @@ func (e *epollEngine) poll(timeout time.Duration) (int, error) {
 	return 0, errno
 }
 
-func translate(bits uint32) (ev events) {
+func translate(bits uint32) (ev engine.Events) {
 	if bits&(unix.EPOLLIN|unix.EPOLLPRI) != 0 {
-		ev |= evIn
+		ev |= engine.In
 	}
 	if bits&unix.EPOLLOUT != 0 {
-		ev |= evOut
+		ev |= engine.Out
 	}
 	if bits&unix.EPOLLRDHUP != 0 {
-		ev |= evHup
+		ev |= engine.Hup
 	}
 	if bits&unix.EPOLLHUP != 0 { // both directions ended: reading and writing say so at once
-		ev |= evHup | evOut
+		ev |= engine.Hup | engine.Out
 	}
 	if bits&unix.EPOLLERR != 0 {
-		ev |= evErr | evOut
+		ev |= engine.Err | engine.Out
 	}
 	return ev
 }
@@ -185,7 +187,7 @@ func (e *epollEngine) deliverOther(tag int32) {
 	}
 }
 
-func (e *epollEngine) accept() {
+func (e *epollEngine) Accept() {
 	for _, ln := range e.knocking {
 		ln.acceptSome()
 	}
@@ -194,12 +196,12 @@ func (e *epollEngine) accept() {
 
 func (e *epollEngine) onWake(fn func()) { e.woken = fn }
 
-func (e *epollEngine) register(s socket, c *Conn) error {
+func (e *epollEngine) Register(s engine.Socket, owner any) error {
 	fd := int(s.(*epollSocket).fd)
 	for fd >= len(e.slots) {
 		e.slots = append(e.slots, slot{})
 	}
-	e.slots[fd].c = c
+	e.slots[fd].c = owner.(*Conn)
 	ev := e.interest(int32(fd))
 	return unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev)
 }
@@ -221,7 +223,7 @@ func (e *epollEngine) forget(fd int) {
 	}
 }
 
-func (e *epollEngine) close() {
+func (e *epollEngine) Close() {
 	e.wakeMu.Lock()
 	closeFD(e.wakeFD)
 	e.wakeFD = -1
@@ -243,12 +245,12 @@ type epollListener struct {
 	mu       sync.Mutex
 	closed   bool // guarded by mu: fd may be somebody else's
 	bounded  bool // see boundKernel
-	accepted func(s socket, err error)
+	accepted func(s engine.Socket, err error)
 	sa       unix.RawSockaddrAny
 	salen    uint32
 }
 
-func (e *epollEngine) listen(addr netip.AddrPort, accepted func(s socket, err error)) (engineListener, error) {
+func (e *epollEngine) Listen(addr netip.AddrPort, accepted func(s engine.Socket, err error)) (engine.Listener, error) {
 	fd, err := bindListener(addr)
 	if err != nil {
 		return nil, err
@@ -260,7 +262,7 @@ func (e *epollEngine) listen(addr netip.AddrPort, accepted func(s socket, err er
 	return ln, err
 }
 
-func (e *epollEngine) inherit(fd int, accepted func(s socket, err error)) (engineListener, error) {
+func (e *epollEngine) inherit(fd int, accepted func(s engine.Socket, err error)) (engine.Listener, error) {
 	ln := &epollListener{eng: e, fd: fd, bound: boundAddr(fd), accepted: accepted, tag: int32(-len(e.listeners) - 2)}
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: ln.tag}
 	if err := unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
@@ -307,10 +309,10 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (ln *epollListener) addr() netip.AddrPort { return ln.bound }
+func (ln *epollListener) Addr() netip.AddrPort { return ln.bound }
 
 func (ln *epollListener) acceptSome() {
-	for i := 0; i < acceptShare && !ln.idle; i++ {
+	for i := 0; i < engine.AcceptShare && !ln.idle; i++ {
 		s, err := ln.accept()
 		switch err {
 		case nil:
@@ -363,17 +365,17 @@ func (ln *epollListener) watch(events uint32) {
 	_ = unix.EpollCtl(ln.eng.fd, unix.EPOLL_CTL_MOD, ln.fd, &ev) // cannot fail for a registered descriptor
 }
 
-func (ln *epollListener) pause() {
+func (ln *epollListener) Pause() {
 	ln.idle = true
 	ln.watch(0)
 }
 
-func (ln *epollListener) resume() {
+func (ln *epollListener) Resume() {
 	ln.idle = false
 	ln.watch(unix.EPOLLIN)
 }
 
-func (ln *epollListener) close() {
+func (ln *epollListener) Close() {
 	ln.eng.listeners[int(-ln.tag)-2] = nil // tags are not used again: a batch may still hold this one
 	// Another process may have a descriptor of the same socket, and then closing this one ends no events.
 	_ = unix.EpollCtl(ln.eng.fd, unix.EPOLL_CTL_DEL, ln.fd, nil)

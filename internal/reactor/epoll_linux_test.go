@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 // rawClient is a blocking socket without Go's poller, for counting what the loop alone does.
@@ -159,12 +161,12 @@ func TestDescriptorReuseInBatch(t *testing.T) {
 	send(t, pa, "x")
 	send(t, pb, "x")
 	batches, stale := 0, 0
-	l.deliver = func(c *Conn, ev events) {
+	l.deliver = func(owner any, ev engine.Events) {
 		batches++
-		if c == fresh {
+		if owner == any(fresh) {
 			stale++
 		}
-		l.event(c, ev)
+		l.event(owner, ev)
 	}
 	if err := l.iterate(time.Second); err != nil {
 		t.Fatal(err)
@@ -190,7 +192,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 		}
 		el := ln.el.(*epollListener)
 		next := el.accepted
-		el.accepted = func(s socket, err error) {
+		el.accepted = func(s engine.Socket, err error) {
 			next(s, err)
 			if err != nil {
 				starved <- err

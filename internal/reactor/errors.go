@@ -3,11 +3,13 @@ package reactor
 import (
 	"errors"
 	"syscall"
+
+	"turnout/internal/reactor/engine"
 )
 
 var (
 	// ErrAgain is returned by Layer.Read when it needs more bytes from the wire. It is no failure.
-	ErrAgain = errors.New("no data for now")
+	ErrAgain = engine.ErrAgain
 	// ErrInputFull closes a Conn whose handler consumed nothing of a full input buffer.
 	ErrInputFull = errors.New("input buffer full and nothing consumed")
 	// ErrDialTimeout closes a dialled Conn that was not connected in time.
@@ -44,6 +46,3 @@ func Exhausted(err error) bool {
 	}
 	return false
 }
-
-// errAgain is what sockets return for "would block".
-var errAgain = ErrAgain

@@ -6,25 +6,27 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // heldEngine is an engine of a process that is stopped when a wait has ended without events.
 type heldEngine struct {
-	engine
+	engine.Engine
 	late time.Duration // of the clock
 	stop func()        // once: what happens while the process does not run
 }
 
-func (e *heldEngine) now() int64 { return e.engine.now() + int64(e.late) }
+func (e *heldEngine) Now() int64 { return e.Engine.Now() + int64(e.late) }
 
-func (e *heldEngine) wait(timeout time.Duration, deliver func(*Conn, events)) error {
+func (e *heldEngine) Wait(timeout time.Duration, deliver func(any, engine.Events)) error {
 	if stop := e.stop; stop != nil {
 		e.stop = nil
 		stop()
 		e.late += time.Hour
 		return nil
 	}
-	return e.engine.wait(timeout, deliver)
+	return e.Engine.Wait(timeout, deliver)
 }
 
 // TestHeldUp: after the process was stopped, bytes that came meanwhile are seen before the timers that say that none came, on
@@ -40,7 +42,7 @@ func heldUp(t *testing.T, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eng := &heldEngine{engine: inner}
+	eng := &heldEngine{Engine: inner}
 	l, err := newLoop(Config{}, eng)
 	if err != nil {
 		t.Fatal(err)

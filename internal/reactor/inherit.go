@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+
+	"turnout/internal/reactor/engine"
 )
 
 // heir is an engine that can listen on a descriptor of another process.
 type heir interface {
 	// inherit is listen on a descriptor that listens already. The descriptor is the engine's, unless an error is returned.
-	inherit(fd int, accepted func(s socket, err error)) (engineListener, error)
+	inherit(fd int, accepted func(s engine.Socket, err error)) (engine.Listener, error)
 }
 
 // bequeather is a listener of a heir.
@@ -91,7 +93,7 @@ func (g *Group) Inherit(fds []int, accept func(c *Conn) Handler) (netip.AddrPort
 func (g *Group) inheritOn(l *Loop, fd int, accept func(c *Conn) Handler) (ln *Listener, err error) {
 	err = ErrClosed
 	g.do(l, func() {
-		ln, err = l.newListener(accept, func(accepted func(s socket, err error)) (engineListener, error) {
+		ln, err = l.newListener(accept, func(accepted func(s engine.Socket, err error)) (engine.Listener, error) {
 			if h, ok := l.eng.(heir); ok {
 				return h.inherit(fd, accepted)
 			}

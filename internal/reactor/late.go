@@ -21,19 +21,19 @@ func (l *Loop) Late() time.Duration {
 	if _, ok := l.eng.(prober); !ok {
 		return 0
 	}
-	now := l.eng.now()
+	now := l.eng.Now()
 	if asked := l.lateness.asked.Load(); asked != 0 {
 		return time.Duration(max(now-asked, l.lateness.took.Load()))
 	}
 	l.lateness.asked.Store(max(now, 1))
-	l.eng.wake()
+	l.eng.Wake()
 	return time.Duration(l.lateness.took.Load())
 }
 
 // woken is called when a wake has its turn.
 func (l *Loop) woken() {
 	if asked := l.lateness.asked.Load(); asked != 0 {
-		l.lateness.took.Store(l.eng.now() - asked)
+		l.lateness.took.Store(l.eng.Now() - asked)
 		l.lateness.asked.Store(0)
 	}
 }

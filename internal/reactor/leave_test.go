@@ -1,6 +1,10 @@
 package reactor
 
-import "testing"
+import (
+	"testing"
+
+	"turnout/internal/reactor/memnet"
+)
 
 // leaver is a Handler that is told of a peer that leaves.
 type leaver struct {
@@ -14,17 +18,17 @@ func (h *leaver) Left(*Conn) { h.left++ }
 func TestLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pause bool
-		leave func(p *Peer)
+		leave func(p *memnet.Peer)
 		left  int
 	}{
-		"FIN":         {false, (*Peer).CloseWrite, 0},
-		"RST":         {false, (*Peer).Reset, 0},
-		"FIN, paused": {true, (*Peer).CloseWrite, 1},
-		"RST, paused": {true, (*Peer).Reset, 1},
+		"FIN":         {false, (*memnet.Peer).CloseWrite, 0},
+		"RST":         {false, (*memnet.Peer).Reset, 0},
+		"FIN, paused": {true, (*memnet.Peer).CloseWrite, 1},
+		"RST, paused": {true, (*memnet.Peer).Reset, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := NewNetwork(1)
-			l := n.NewLoop(Config{})
+			n := memnet.New(1)
+			l := NewOn(n, Config{})
 			h := &leaver{}
 			var conn *Conn
 			_, err := l.Listen(memAddr, func(c *Conn) Handler { conn = c; return h })
@@ -58,8 +62,8 @@ func TestLeft(t *testing.T) {
 
 // TestBytesTaken: what was written counts when the peer has it.
 func TestBytesTaken(t *testing.T) {
-	n := NewNetwork(1)
-	l := n.NewLoop(Config{})
+	n := memnet.New(1)
+	l := NewOn(n, Config{})
 	var conn *Conn
 	_, err := l.Listen(memAddr, func(c *Conn) Handler { conn = c; return &logHandler{} })
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // hoarder answers each byte with many and consumes nothing of what follows a zero.
@@ -30,15 +32,15 @@ func (h *hoarder) Closed(_ *Conn, err error) { *h.ended = append(*h.ended, err) 
 func TestHeldMemoryIsBounded(t *testing.T) {
 	const most = 2 << 20
 	shed := 0
-	nw := NewNetwork(1)
+	nw := memnet.New(1)
 	defer nw.Close()
-	l := nw.NewLoop(Config{HeldBytes: most, Shed: func() { shed++ }})
+	l := NewOn(nw, Config{HeldBytes: most, Shed: func() { shed++ }})
 	var ended []error
 	addr := netip.MustParseAddrPort("10.0.0.1:80")
 	if _, err := l.Listen(addr, func(*Conn) Handler { return &hoarder{pattern(200 << 10), &ended} }); err != nil {
 		t.Fatal(err)
 	}
-	connect := func(from string) *Peer {
+	connect := func(from string) *memnet.Peer {
 		p := nw.ConnectFrom(netip.MustParseAddr(from), addr)
 		p.StopReading()
 		p.Write([]byte{1})
@@ -71,9 +73,9 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 
 // TestHeldMemoryIsCounted: what is held for peers is known by kind, and nothing is when they are served or gone.
 func TestHeldMemoryIsCounted(t *testing.T) {
-	nw := NewNetwork(1)
+	nw := memnet.New(1)
 	defer nw.Close()
-	l := nw.NewLoop(Config{})
+	l := NewOn(nw, Config{})
 	var ended []error
 	addr := netip.MustParseAddrPort("10.0.0.1:80")
 	if _, err := l.Listen(addr, func(*Conn) Handler { return &hoarder{pattern(1 << 20), &ended} }); err != nil {
@@ -100,9 +102,9 @@ func TestHeldMemoryIsCounted(t *testing.T) {
 // TestSpareBuffersAreGivenUp: what a flood needed is kept for ten seconds after it is not needed any more, and what is needed
 // all the time stays.
 func TestSpareBuffersAreGivenUp(t *testing.T) {
-	nw := NewNetwork(1)
+	nw := memnet.New(1)
 	defer nw.Close()
-	l := nw.NewLoop(Config{})
+	l := NewOn(nw, Config{})
 	trims := 0
 	l.OnTrim(func() { trims++ })
 	var ended []error
@@ -110,7 +112,7 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 	if _, err := l.Listen(addr, func(*Conn) Handler { return &hoarder{pattern(16 << 10), &ended} }); err != nil {
 		t.Fatal(err)
 	}
-	var peers []*Peer
+	var peers []*memnet.Peer
 	for range 200 {
 		p := nw.Connect(addr)
 		p.ReadWindow(1)
@@ -141,8 +143,8 @@ func TestSpareBuffersAreGivenUp(t *testing.T) {
 // TestIterationsAreSliced: however many Conns have something to say at once, only some of them hold a buffer at a time.
 func TestIterationsAreSliced(t *testing.T) {
 	for _, n := range []int{1, 64, 512, 4096} {
-		nw := NewNetwork(1)
-		l := nw.NewLoop(Config{})
+		nw := memnet.New(1)
+		l := NewOn(nw, Config{})
 		most := 0
 		addr := netip.MustParseAddrPort("10.0.0.1:80")
 		if _, err := l.Listen(addr, func(*Conn) Handler {
@@ -150,7 +152,7 @@ func TestIterationsAreSliced(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		peers := make([]*Peer, n)
+		peers := make([]*memnet.Peer, n)
 		for i := range peers {
 			peers[i] = nw.Connect(addr)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // starvedPause is how long a listener rests when the system has no descriptors or memory left.
@@ -16,7 +18,7 @@ const starvedPause = 100 * time.Millisecond
 // Listener accepts connections for one loop.
 type Listener struct {
 	loop    *Loop
-	el      engineListener
+	el      engine.Listener
 	accept  func(c *Conn) Handler
 	timer   *Timer // runs while starved
 	paused  bool
@@ -30,7 +32,9 @@ type Listener struct {
 // (SO_REUSEPORT). accept is called for each connection and returns its handler; it may write to it
 // and set its layer already. nil closes the connection and no Closed is called for it.
 func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Listener, error) {
-	ln, err := l.newListener(accept, func(accepted func(s socket, err error)) (engineListener, error) { return l.eng.listen(addr, accepted) })
+	ln, err := l.newListener(accept, func(accepted func(s engine.Socket, err error)) (engine.Listener, error) {
+		return l.eng.Listen(addr, accepted)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, bareError(err))
 	}
@@ -53,7 +57,7 @@ func (l *Loop) ListenOwn(accept func(c *Conn) Handler) (*Listener, error) {
 }
 
 // newListener makes a Listener of what open returns.
-func (l *Loop) newListener(accept func(c *Conn) Handler, open func(accepted func(s socket, err error)) (engineListener, error)) (*Listener, error) {
+func (l *Loop) newListener(accept func(c *Conn) Handler, open func(accepted func(s engine.Socket, err error)) (engine.Listener, error)) (*Listener, error) {
 	if l.ended {
 		return nil, ErrClosed
 	}
@@ -81,7 +85,7 @@ func bareError(err error) error {
 	return err
 }
 
-func (ln *Listener) accepted(s socket, err error) {
+func (ln *Listener) accepted(s engine.Socket, err error) {
 	l := ln.loop
 	l.begin()
 	if err != nil {
@@ -93,8 +97,8 @@ func (ln *Listener) accepted(s socket, err error) {
 		return
 	}
 	c := &Conn{loop: l, sock: s, state: stateOpen, flags: flagWritable | flagNew}
-	if err := l.eng.register(s, c); err != nil {
-		s.close(true)
+	if err := l.eng.Register(s, c); err != nil {
+		s.Close(true)
 		return
 	}
 	l.stats.Accepted++
@@ -122,7 +126,7 @@ func (c *Conn) welcome(accept func(c *Conn) Handler) {
 }
 
 // Addr is the address in use, with the port that was chosen.
-func (ln *Listener) Addr() netip.AddrPort { return ln.el.addr() }
+func (ln *Listener) Addr() netip.AddrPort { return ln.el.Addr() }
 
 // Pause stops accepting; new connections wait in the system's backlog.
 func (ln *Listener) Pause() {
@@ -141,9 +145,9 @@ func (ln *Listener) settle() {
 	if rest := ln.paused || ln.loop.full && !ln.own || ln.timer.Active(); !ln.closed && rest != ln.resting {
 		ln.resting = rest
 		if rest {
-			ln.el.pause()
+			ln.el.Pause()
 		} else {
-			ln.el.resume()
+			ln.el.Resume()
 		}
 	}
 }
@@ -156,7 +160,7 @@ func (ln *Listener) Close() {
 	}
 	ln.closed = true
 	ln.timer.Stop()
-	ln.el.close()
+	ln.el.Close()
 	l := ln.loop
 	l.listeners = slices.DeleteFunc(l.listeners, func(other *Listener) bool { return other == ln })
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // Config of a Loop. The zero value means the defaults.
@@ -96,10 +98,10 @@ type Stats struct {
 // other methods may be called by the goroutine that made the loop.
 type Loop struct {
 	cfg        Config
-	eng        engine
-	deliver    func(*Conn, events) // l.event, made once: an iteration allocates nothing
-	between    func()              // l.slice, the same
-	clock      int64               // Now
+	eng        engine.Engine
+	deliver    func(any, engine.Events) // l.event, made once: an iteration allocates nothing
+	between    func()                   // l.slice, the same
+	clock      int64                    // Now
 	running    bool
 	ended      bool
 	iterations uint32
@@ -150,9 +152,9 @@ func New(cfg Config) (*Loop, error) {
 }
 
 // newLoop owns eng, also when it fails.
-func newLoop(cfg Config, eng engine) (*Loop, error) {
+func newLoop(cfg Config, eng engine.Engine) (*Loop, error) {
 	if err := cfg.complete(); err != nil {
-		eng.close()
+		eng.Close()
 		return nil, err
 	}
 	l := &Loop{cfg: cfg, eng: eng}
@@ -162,7 +164,7 @@ func newLoop(cfg Config, eng engine) (*Loop, error) {
 		p.onWake(l.woken)
 	}
 	l.recv = make([]byte, cfg.ReadBuffer)
-	l.clock = eng.now()
+	l.clock = eng.Now()
 	l.wheel.init(l.clock)
 	l.trim.timer = l.NewTimer(l.trimSpare)
 	return l, nil
@@ -186,7 +188,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // Stop ends Run after the current iteration. Any goroutine; more than once is fine.
 func (l *Loop) Stop() {
 	l.stopped.Store(true)
-	l.eng.wake()
+	l.eng.Wake()
 }
 
 // Post runs fn on the loop, in the order of the calls, and wakes the loop. Any goroutine. It says
@@ -196,7 +198,7 @@ func (l *Loop) Post(fn func()) bool { return l.self.Post(fn) }
 func (l *Loop) post(k call) bool {
 	ok, wake := l.mail.put(k)
 	if wake {
-		l.eng.wake()
+		l.eng.Wake()
 	}
 	return ok
 }
@@ -204,7 +206,7 @@ func (l *Loop) post(k call) bool {
 // Now is the monotonic time in nanoseconds at which the current iteration began. It has no meaning outside this loop.
 func (l *Loop) Now() int64 {
 	if !l.running {
-		l.clock = l.eng.now()
+		l.clock = l.eng.Now()
 	}
 	return l.clock
 }
@@ -226,7 +228,7 @@ func (l *Loop) iterate(limit time.Duration) error {
 		timeout = 0
 	}
 	before, yielded := l.clock, l.yielded.len()
-	err := l.eng.wait(timeout, l.deliver)
+	err := l.eng.Wait(timeout, l.deliver)
 	l.mail.awake()
 	if err != nil {
 		return err
@@ -241,7 +243,7 @@ func (l *Loop) iterate(limit time.Duration) error {
 	l.wheel.advance(l.clock, l.between)
 	l.serveReady()
 	l.finish()
-	l.eng.accept()
+	l.eng.Accept()
 	l.serveYielded(yielded)
 	l.serveLowPriority()
 	l.finish()
@@ -262,7 +264,7 @@ const catchUps = 64
 func (l *Loop) catchUp() error {
 	for range catchUps {
 		before := l.events
-		if err := l.eng.wait(0, l.deliver); err != nil {
+		if err := l.eng.Wait(0, l.deliver); err != nil {
 			return err
 		}
 		for l.low.newcomers.len() > 0 {
@@ -289,7 +291,7 @@ func (l *Loop) sleepTime(limit time.Duration) time.Duration {
 		return 0
 	}
 	if at, ok := l.nextTimer(); ok {
-		d := time.Duration(max(at-l.eng.now(), 0))
+		d := time.Duration(max(at-l.eng.Now(), 0))
 		if limit < 0 || d < limit {
 			return d
 		}
@@ -304,12 +306,13 @@ func (l *Loop) begin() {
 		l.iterations++
 		l.stats.Iterations++
 		l.served = 0
-		l.clock = l.eng.now()
+		l.clock = l.eng.Now()
 	}
 }
 
 // event is what the engine calls for each socket that something happened to.
-func (l *Loop) event(c *Conn, ev events) {
+func (l *Loop) event(owner any, ev engine.Events) {
+	c := owner.(*Conn)
 	l.begin()
 	l.events++
 	l.served++
@@ -322,7 +325,7 @@ func (l *Loop) event(c *Conn, ev events) {
 }
 
 // serve has a Conn act on what happened to its socket.
-func (l *Loop) serve(c *Conn, ev events) {
+func (l *Loop) serve(c *Conn, ev engine.Events) {
 	defer c.Contain()
 	if c.early != 0 && !c.presentsPlain() {
 		c.keepEarly()
@@ -472,5 +475,5 @@ func (l *Loop) shutdown() {
 		}
 	}
 	l.running = false
-	l.eng.close()
+	l.eng.Close()
 }

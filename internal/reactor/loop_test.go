@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"turnout/internal/reactor/memnet"
 )
 
 func TestConfigIsChecked(t *testing.T) {
@@ -119,7 +121,7 @@ func TestNowIsTheIterations(t *testing.T) {
 }
 
 func BenchmarkPost(b *testing.B) {
-	l := NewNetwork(0).NewLoop(Config{})
+	l := NewOn(memnet.New(0), Config{})
 	fn := func() {}
 	for b.Loop() {
 		l.Post(fn)

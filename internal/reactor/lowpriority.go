@@ -1,6 +1,10 @@
 package reactor
 
-import "time"
+import (
+	"time"
+
+	"turnout/internal/reactor/engine"
+)
 
 // What is done for those who were there before has the loop first. Then, in a share of each iteration, come those who have
 // only just connected and work of low priority: a flood of new connections, or of what they want computed, does not hold
@@ -10,8 +14,6 @@ const (
 	// lowPriorityShare is how long an iteration serves newcomers or does work of low priority. What begins within it is not interrupted.
 	// Looking at the sockets in between costs a fiftieth of that.
 	lowPriorityShare = int64(50 * time.Microsecond)
-	// acceptShare is how many connections a listener accepts in an iteration, each of some 15 microseconds, the close included.
-	acceptShare = 2
 )
 
 // lowPriority is what comes after everything else of an iteration.
@@ -60,7 +62,7 @@ func (l *Loop) RunLowPriority(fn func()) bool {
 }
 
 // arrive has a newcomer served when it has its turn.
-func (l *Loop) arrive(c *Conn, ev events) {
+func (l *Loop) arrive(c *Conn, ev engine.Events) {
 	if c.later == 0 {
 		l.low.newcomers.push(c)
 	}
@@ -75,12 +77,12 @@ func (b *lowPriority) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
 func (l *Loop) serveLowPriority() {
 	b := &l.low
 	b.theirs = b.newcomers.len() > 0 && (!b.theirs || b.fns.len() == 0)
-	began := l.eng.now()
-	for b.theirs && b.newcomers.len() > 0 && l.eng.now()-began < lowPriorityShare {
+	began := l.eng.Now()
+	for b.theirs && b.newcomers.len() > 0 && l.eng.Now()-began < lowPriorityShare {
 		l.serveNewcomer()
 		l.slice()
 	}
-	for !b.theirs && b.fns.len() > 0 && l.eng.now()-began < lowPriorityShare {
+	for !b.theirs && b.fns.len() > 0 && l.eng.Now()-began < lowPriorityShare {
 		b.fns.pop()()
 		l.slice()
 	}

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 // slowly lets as much time pass on the loop as an iteration has for work of low priority.
 func slowly(l *Loop) {
-	for began := l.eng.now(); l.eng.now()-began < lowPriorityShare; {
+	for began := l.eng.Now(); l.eng.Now()-began < lowPriorityShare; {
 		continue
 	}
 }
@@ -149,14 +151,14 @@ func TestAcceptsAFewAtATime(t *testing.T) {
 	if err := l.iterate(time.Second); err != nil || old == nil { // its first "writable"
 		t.Fatal(err)
 	}
-	for range 2*acceptShare + 1 {
+	for range 2*engine.AcceptShare + 1 {
 		rawClient(t, ln.Addr())
 	}
 	if _, err := unix.Write(first, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	order = nil
-	for _, want := range []int{1 + acceptShare, 1 + 2*acceptShare, 2 + 2*acceptShare} {
+	for _, want := range []int{1 + engine.AcceptShare, 1 + 2*engine.AcceptShare, 2 + 2*engine.AcceptShare} {
 		if err := l.iterate(0); err != nil || accepted != want {
 			t.Fatalf("%d accepted, want %d, %v", accepted, want, err)
 		}

@@ -1,11 +1,15 @@
 package reactor
 
-import "testing"
+import (
+	"testing"
+
+	"turnout/internal/reactor/memnet"
+)
 
 // TestNewcomerThatEnds: one that is gone when its turn comes is left alone.
 func TestNewcomerThatEnds(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	var conns []*Conn
 	ended := 0
 	ln := listen(t, l, memAddr, func(c *Conn) Handler {
@@ -27,8 +31,8 @@ func TestNewcomerThatEnds(t *testing.T) {
 
 // TestRunLowPriorityEndedLoop: what nobody would run is refused.
 func TestRunLowPriorityEndedLoop(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	n.Close()
 	if l.RunLowPriority(func() { t.Error("run") }) {
 		t.Error("taken")

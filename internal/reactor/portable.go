@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // NewPortable makes a loop on the engine that needs nothing but package net: goroutines do the
@@ -40,7 +42,7 @@ type portableEngine struct {
 	ready []*portableSocket // with events to deliver; taken after the socket's own lock
 }
 
-func newPortableEngine(cfg Config) (engine, error) {
+func newPortableEngine(cfg Config) (engine.Engine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -50,18 +52,18 @@ func newPortableEngine(cfg Config) (engine, error) {
 	return e, nil
 }
 
-func (e *portableEngine) now() int64 { return int64(time.Since(e.base)) }
+func (e *portableEngine) Now() int64 { return int64(time.Since(e.base)) }
 
-func (e *portableEngine) wake() {
+func (e *portableEngine) Wake() {
 	select {
 	case e.signal <- struct{}{}:
 	default: // the token that is there does it
 	}
 }
 
-func (e *portableEngine) close() { e.timer.Stop() }
+func (e *portableEngine) Close() { e.timer.Stop() }
 
-func (e *portableEngine) wait(timeout time.Duration, deliver func(c *Conn, ev events)) error {
+func (e *portableEngine) Wait(timeout time.Duration, deliver func(owner any, ev engine.Events)) error {
 	e.sleep(timeout)
 	e.mu.Lock()
 	batch := e.ready
@@ -77,7 +79,7 @@ func (e *portableEngine) wait(timeout time.Duration, deliver func(c *Conn, ev ev
 	return nil
 }
 
-func (e *portableEngine) accept() {
+func (e *portableEngine) Accept() {
 	for _, ln := range slices.Clone(e.listeners) {
 		ln.deliver()
 	}
@@ -108,15 +110,15 @@ func (e *portableEngine) report(s *portableSocket) {
 	e.mu.Lock()
 	e.ready = append(e.ready, s)
 	e.mu.Unlock()
-	e.wake()
+	e.Wake()
 }
 
-func (e *portableEngine) register(s socket, c *Conn) error {
-	s.(*portableSocket).register(c)
+func (e *portableEngine) Register(s engine.Socket, owner any) error {
+	s.(*portableSocket).register(owner.(*Conn))
 	return nil
 }
 
-func (e *portableEngine) dial(addr netip.AddrPort) (socket, error) {
+func (e *portableEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
 	s := newPortableSocket(e, nil)
 	s.there = addr
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,7 +127,7 @@ func (e *portableEngine) dial(addr netip.AddrPort) (socket, error) {
 	return s, nil
 }
 
-func (e *portableEngine) listen(addr netip.AddrPort, accepted func(s socket, err error)) (engineListener, error) {
+func (e *portableEngine) Listen(addr netip.AddrPort, accepted func(s engine.Socket, err error)) (engine.Listener, error) {
 	lc := net.ListenConfig{Control: sharePort, KeepAlive: -1}
 	lc.SetMultipathTCP(false)
 	nl, err := lc.Listen(context.Background(), listenNetwork(addr.Addr()), addr.String())
@@ -167,7 +169,7 @@ type portableListener struct {
 	eng      *portableEngine
 	ln       net.Listener
 	bound    netip.AddrPort
-	accepted func(s socket, err error)
+	accepted func(s engine.Socket, err error)
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -200,7 +202,7 @@ func (ln *portableListener) acceptLoop() {
 			ln.err = bareError(err)
 		}
 		if !ln.closed {
-			ln.eng.wake()
+			ln.eng.Wake()
 		}
 	}
 }
@@ -239,23 +241,23 @@ func (ln *portableListener) take() (nc net.Conn, err error) {
 	return nc, err
 }
 
-func (ln *portableListener) addr() netip.AddrPort { return ln.bound }
+func (ln *portableListener) Addr() netip.AddrPort { return ln.bound }
 
-func (ln *portableListener) pause() {
+func (ln *portableListener) Pause() {
 	ln.mu.Lock()
 	ln.idle = true
 	ln.mu.Unlock()
 }
 
-func (ln *portableListener) resume() {
+func (ln *portableListener) Resume() {
 	ln.mu.Lock()
 	ln.idle = false
 	ln.changed.Signal()
 	ln.mu.Unlock()
-	ln.eng.wake()
+	ln.eng.Wake()
 }
 
-func (ln *portableListener) close() {
+func (ln *portableListener) Close() {
 	ln.mu.Lock()
 	ln.closed = true
 	ln.changed.Signal()

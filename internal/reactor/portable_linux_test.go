@@ -1,27 +1,31 @@
 package reactor
 
-import "testing"
+import (
+	"testing"
+
+	"turnout/internal/reactor/engine"
+)
 
 // TestPortableDialGivenUp: closing a socket ends a dial that nobody answers.
 func TestPortableDialGivenUp(t *testing.T) {
 	addr := deaf(t)
 	eng := portableTestEngine(t, Config{})
-	var socks []socket
+	var socks []engine.Socket
 	for range 8 {
-		s, err := eng.dial(addr)
+		s, err := eng.Dial(addr)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := eng.register(s, &Conn{}); err != nil {
+		if err := eng.Register(s, &Conn{}); err != nil {
 			t.Fatal(err)
 		}
 		socks = append(socks, s)
 	}
 	for connected := false; !connected; { // one is through, those behind it hang
-		_ = eng.wait(patience, func(*Conn, events) { connected = true })
+		_ = eng.Wait(patience, func(any, engine.Events) { connected = true })
 	}
 	for _, s := range socks {
-		s.close(true)
+		s.Close(true)
 	}
 	gone := make(chan struct{})
 	go func() { eng.running.Wait(); close(gone) }()

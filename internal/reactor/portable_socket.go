@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 // portableBuffer is how many bytes wait between a socket's goroutine and the loop, per direction.
@@ -33,12 +35,12 @@ type portableSocket struct {
 	in, out ring
 	inErr   error // after in was read; io.EOF
 	outErr  error
-	short   bool // a write was cut short: evOut is owed
+	short   bool // a write was cut short: engine.Out is owed
 	shut    bool // FIN follows out
 	closed  bool
 
 	conn    *Conn // once registered
-	pending events
+	pending engine.Events
 	queued  bool // in engine.ready
 }
 
@@ -63,13 +65,13 @@ func (s *portableSocket) connect(ctx context.Context) {
 	switch {
 	case err != nil:
 		s.dialErr = bareError(err)
-		s.post(evOut | evErr)
+		s.post(engine.Out | engine.Err)
 	case s.closed:
 		abort(tc)
 	default:
 		s.nc = tc
 		s.start()
-		s.post(evOut)
+		s.post(engine.Out)
 	}
 }
 
@@ -89,7 +91,7 @@ func (s *portableSocket) register(c *Conn) {
 }
 
 // post reports ev to the loop; s.mu is held.
-func (s *portableSocket) post(ev events) {
+func (s *portableSocket) post(ev engine.Events) {
 	s.pending |= ev
 	if s.pending != 0 && s.conn != nil && !s.queued && !s.closed {
 		s.queued = true
@@ -98,7 +100,7 @@ func (s *portableSocket) post(ev events) {
 }
 
 // takeEvents is what the loop has to be told about s now.
-func (s *portableSocket) takeEvents() (*Conn, events) {
+func (s *portableSocket) takeEvents() (*Conn, engine.Events) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ev := s.pending
@@ -130,16 +132,16 @@ func (s *portableSocket) readLoop() {
 			return
 		case n > 0:
 			s.in.added(n)
-			s.post(evIn)
+			s.post(engine.In)
 		}
 		switch {
 		case err == io.EOF:
 			s.inErr = err
-			s.post(evIn | evHup)
+			s.post(engine.In | engine.Hup)
 			return
 		case err != nil:
 			s.inErr = bareError(err)
-			s.post(evIn | evOut | evErr)
+			s.post(engine.In | engine.Out | engine.Err)
 			return
 		}
 	}
@@ -182,7 +184,7 @@ func (s *portableSocket) writeSome() {
 		s.sendFailed(err)
 	} else if s.short && s.out.n <= portableBuffer/2 {
 		s.short = false
-		s.post(evOut)
+		s.post(engine.Out)
 	}
 }
 
@@ -203,16 +205,16 @@ func (s *portableSocket) finish() {
 func (s *portableSocket) sendFailed(err error) {
 	s.outErr = bareError(err)
 	s.out = ring{}
-	s.post(evIn | evOut | evErr)
+	s.post(engine.In | engine.Out | engine.Err)
 }
 
-func (s *portableSocket) connectError() error {
+func (s *portableSocket) ConnectError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dialErr
 }
 
-func (s *portableSocket) read(p []byte) (int, error) {
+func (s *portableSocket) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := s.in.take(p); {
@@ -224,12 +226,12 @@ func (s *portableSocket) read(p []byte) (int, error) {
 	case s.inErr != nil:
 		return 0, s.inErr
 	}
-	return 0, errAgain
+	return 0, engine.ErrAgain
 }
 
-func (s *portableSocket) write(p []byte) (int, error) { return s.writev(p, nil) }
+func (s *portableSocket) Write(p []byte) (int, error) { return s.Writev(p, nil) }
 
-func (s *portableSocket) writev(a, b []byte) (int, error) {
+func (s *portableSocket) Writev(a, b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -239,7 +241,7 @@ func (s *portableSocket) writev(a, b []byte) (int, error) {
 		return 0, syscall.EPIPE
 	case s.nc == nil:
 		s.short = true
-		return 0, errAgain
+		return 0, engine.ErrAgain
 	}
 	n := s.out.put(a)
 	if n == len(a) {
@@ -247,13 +249,13 @@ func (s *portableSocket) writev(a, b []byte) (int, error) {
 	}
 	s.short = n < len(a)+len(b)
 	if n == 0 {
-		return 0, errAgain
+		return 0, engine.ErrAgain
 	}
 	s.canWrite.Signal()
 	return n, nil
 }
 
-func (s *portableSocket) closeWrite() error {
+func (s *portableSocket) CloseWrite() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outErr != nil {
@@ -264,7 +266,7 @@ func (s *portableSocket) closeWrite() error {
 	return nil
 }
 
-func (s *portableSocket) close(reset bool) {
+func (s *portableSocket) Close(reset bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -286,9 +288,9 @@ func (s *portableSocket) close(reset bool) {
 	s.canWrite.Signal()
 }
 
-func (s *portableSocket) remote() netip.AddrPort { return s.there }
+func (s *portableSocket) Remote() netip.AddrPort { return s.there }
 
-func (s *portableSocket) local() netip.AddrPort {
+func (s *portableSocket) Local() netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nc == nil {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
 
 func portableTestEngine(t *testing.T, cfg Config) *portableEngine {
@@ -31,11 +33,11 @@ func pipeSocket(t *testing.T, cfg Config) (*portableSocket, net.Conn) {
 	return s, far
 }
 
-func waitFor(t *testing.T, s *portableSocket, want events) {
+func waitFor(t *testing.T, s *portableSocket, want engine.Events) {
 	t.Helper()
-	var got events
+	var got engine.Events
 	for got&want != want {
-		if err := s.eng.wait(patience, func(_ *Conn, ev events) { got |= ev }); err != nil {
+		if err := s.eng.Wait(patience, func(_ any, ev engine.Events) { got |= ev }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,46 +53,46 @@ func TestPortableReadsNoMoreThanItsBuffer(t *testing.T) {
 	if n, err := far.Write(make([]byte, 1)); n != 0 || !os.IsTimeout(err) {
 		t.Fatalf("a full buffer took %d more, %v", n, err)
 	}
-	waitFor(t, s, evIn)
-	if n, err := s.read(make([]byte, 100<<10)); n != portableBuffer || err != nil {
+	waitFor(t, s, engine.In)
+	if n, err := s.Read(make([]byte, 100<<10)); n != portableBuffer || err != nil {
 		t.Fatalf("read %d, %v", n, err)
 	}
 	_ = far.SetWriteDeadline(time.Now().Add(patience))
 	if n, err := far.Write(make([]byte, 1)); n != 1 || err != nil {
 		t.Fatalf("an emptied buffer took %d, %v", n, err)
 	}
-	waitFor(t, s, evIn)
-	s.close(true)
+	waitFor(t, s, engine.In)
+	s.Close(true)
 	s.eng.running.Wait()
 }
 
 // TestPortableWritesNoMoreThanItsBuffer: a write takes what fits, and one event follows when there is room.
 func TestPortableWritesNoMoreThanItsBuffer(t *testing.T) {
 	s, far := pipeSocket(t, Config{})
-	if n, err := s.writev(make([]byte, 1000), make([]byte, portableBuffer)); n != portableBuffer || err != nil {
+	if n, err := s.Writev(make([]byte, 1000), make([]byte, portableBuffer)); n != portableBuffer || err != nil {
 		t.Fatalf("wrote %d, %v", n, err)
 	}
-	if n, err := s.write([]byte("x")); n != 0 || err != errAgain {
+	if n, err := s.Write([]byte("x")); n != 0 || err != engine.ErrAgain {
 		t.Fatalf("wrote %d to a full buffer, %v", n, err)
 	}
 	if _, err := io.ReadFull(far, make([]byte, portableBuffer)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, s, evOut)
-	if n, err := s.write([]byte("x")); n != 1 || err != nil {
+	waitFor(t, s, engine.Out)
+	if n, err := s.Write([]byte("x")); n != 1 || err != nil {
 		t.Fatalf("wrote %d, %v", n, err)
 	}
-	s.close(true)
+	s.Close(true)
 	s.eng.running.Wait()
 }
 
 // TestPortableCloseSendsTheRest: what was written before an orderly close arrives.
 func TestPortableCloseSendsTheRest(t *testing.T) {
 	s, far := pipeSocket(t, Config{})
-	if n, err := s.write([]byte(numbered(50000))); n != 50000 || err != nil {
+	if n, err := s.Write([]byte(numbered(50000))); n != 50000 || err != nil {
 		t.Fatalf("wrote %d, %v", n, err)
 	}
-	s.close(false)
+	s.Close(false)
 	got, err := io.ReadAll(far)
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +104,10 @@ func TestPortableCloseSendsTheRest(t *testing.T) {
 // TestPortableCloseIsBounded: a peer that takes nothing holds the goroutines for FlushTimeout only.
 func TestPortableCloseIsBounded(t *testing.T) {
 	s, _ := pipeSocket(t, Config{FlushTimeout: 10 * time.Millisecond})
-	if _, err := s.write([]byte("nobody reads this")); err != nil {
+	if _, err := s.Write([]byte("nobody reads this")); err != nil {
 		t.Fatal(err)
 	}
-	s.close(false)
+	s.Close(false)
 	s.eng.running.Wait()
 }
 
@@ -173,8 +175,8 @@ func TestPortableCloseUnread(t *testing.T) {
 	if _, err := far.Write([]byte("unread")); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, s, evIn)
-	s.close(false)
+	waitFor(t, s, engine.In)
+	s.Close(false)
 	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the peer reads %v", err)
 	}
@@ -197,10 +199,10 @@ func TestPortableClosedInBatch(t *testing.T) {
 		eng.mu.Unlock()
 	}
 	delivered := 0
-	_ = eng.wait(0, func(*Conn, events) {
+	_ = eng.Wait(0, func(any, engine.Events) {
 		delivered++
 		for _, s := range socks {
-			s.close(false)
+			s.Close(false)
 		}
 	})
 	if delivered != 1 {
@@ -218,15 +220,15 @@ func TestPortableRegisterLate(t *testing.T) {
 	}
 	addr := tcpAddr(ln.Addr())
 	ln.Close()
-	sock, err := eng.dial(addr)
+	sock, err := eng.Dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	eng.running.Wait() // the refusal is known
 	s := sock.(*portableSocket)
 	s.register(&Conn{})
-	waitFor(t, s, evErr)
-	if err := s.connectError(); err != syscall.ECONNREFUSED {
+	waitFor(t, s, engine.Err)
+	if err := s.ConnectError(); err != syscall.ECONNREFUSED {
 		t.Errorf("connect ended with %v", err)
 	}
 }
@@ -234,29 +236,29 @@ func TestPortableRegisterLate(t *testing.T) {
 // TestPortableListenerResume: what was accepted before a pause took hold is delivered by resume.
 func TestPortableListenerResume(t *testing.T) {
 	eng := portableTestEngine(t, Config{})
-	var socks []socket
-	el, err := eng.listen(anyPort, func(s socket, _ error) { socks = append(socks, s) })
+	var socks []engine.Socket
+	el, err := eng.Listen(anyPort, func(s engine.Socket, _ error) { socks = append(socks, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	ln := el.(*portableListener)
-	ln.pause()
+	ln.Pause()
 	near, far := net.Pipe()
 	defer far.Close()
 	ln.mu.Lock()
 	ln.waiting = append(ln.waiting, near) // as acceptLoop does when the pause came while it accepted
 	ln.mu.Unlock()
-	if eng.accept(); len(socks) > 0 {
+	if eng.Accept(); len(socks) > 0 {
 		t.Fatal("accepted while paused")
 	}
-	ln.resume()
+	ln.Resume()
 	begin := time.Now()
-	_ = eng.wait(patience, nil)
-	if eng.accept(); len(socks) != 1 || time.Since(begin) >= patience {
+	_ = eng.Wait(patience, nil)
+	if eng.Accept(); len(socks) != 1 || time.Since(begin) >= patience {
 		t.Fatalf("accepted %d after %v", len(socks), time.Since(begin))
 	}
-	socks[0].close(true)
-	ln.close()
+	socks[0].Close(true)
+	ln.Close()
 	eng.running.Wait()
 }
 

@@ -1,5 +1,9 @@
 package reactor
 
+import (
+	"turnout/internal/reactor/engine"
+)
+
 // Quiet says that the peer has sent nothing that was not presented yet: no byte, no part of what its Layer puts together, no FIN,
 // no reset. It asks the system, so it knows what the loop will be told of later. A Conn that is not quiet cannot be used any more
 // but to be closed: what was found is lost.
@@ -8,8 +12,8 @@ func (c *Conn) Quiet() bool {
 		return false
 	}
 	c.loop.stats.Reads++
-	_, err := c.sock.read(c.loop.probe[:])
-	return err == errAgain
+	_, err := c.sock.Read(c.loop.probe[:])
+	return err == engine.ErrAgain
 }
 
 // QuietSoFar is Quiet as of the moment when the loop last asked the system about all its sockets, if it has served only a few Conns

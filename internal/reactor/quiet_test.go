@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"turnout/internal/reactor/memnet"
 )
 
 func TestQuiet(t *testing.T) {
@@ -40,8 +42,8 @@ func (x *xorLayer) Partial() bool { return len(x.own)+len(x.fed) > 0 }
 func TestQuietLayers(t *testing.T) {
 	for name, wire := range map[string][]byte{"bytes": xorEncode([]byte("unasked")), "end": {0, 0}} {
 		for cut := range len(wire) + 1 {
-			n := NewNetwork(1)
-			l := n.NewLoop(Config{})
+			n := memnet.New(1)
+			l := NewOn(n, Config{})
 			var c *Conn
 			a := n.Accept(netip.MustParseAddrPort("192.0.2.1:80"), nil)
 			c = l.Dial(a.Addr(), &hooks{connected: func(c *Conn) { c.SetLayer(&xorLayer{c: c}) }, data: func(*Conn, []byte) int { return 0 }}, 0)

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 // epollSocket is one non-blocking TCP socket of an epollEngine. Its system calls cannot block and so
@@ -78,7 +80,7 @@ func (s *epollSocket) widen() bool {
 	return boundKernel(int(s.fd), notSentBulk)
 }
 
-func (s *epollSocket) read(p []byte) (int, error) {
+func (s *epollSocket) Read(p []byte) (int, error) {
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), 0, 0, 0)
 		switch {
@@ -88,14 +90,14 @@ func (s *epollSocket) read(p []byte) (int, error) {
 			return int(n), nil
 		case e == unix.EINTR:
 		case e == unix.EAGAIN:
-			return 0, errAgain
+			return 0, engine.ErrAgain
 		default:
 			return 0, e
 		}
 	}
 }
 
-func (s *epollSocket) write(p []byte) (int, error) {
+func (s *epollSocket) Write(p []byte) (int, error) {
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 		switch e {
@@ -107,16 +109,16 @@ func (s *epollSocket) write(p []byte) (int, error) {
 		case unix.EINTR:
 		case unix.EAGAIN:
 			s.refused()
-			return 0, errAgain
+			return 0, engine.ErrAgain
 		default:
 			return 0, e
 		}
 	}
 }
 
-func (s *epollSocket) writev(a, b []byte) (int, error) {
+func (s *epollSocket) Writev(a, b []byte) (int, error) {
 	if len(b) == 0 {
-		return s.write(a)
+		return s.Write(a)
 	}
 	v := &s.eng.vec // on the heap once: an iteration allocates nothing
 	v.iov[0].Base = unsafe.SliceData(a)
@@ -141,15 +143,15 @@ func (s *epollSocket) sendmsg(m *unix.Msghdr) (int, error) {
 			return int(n), nil
 		case unix.EINTR:
 		case unix.EAGAIN:
-			return 0, errAgain
+			return 0, engine.ErrAgain
 		default:
 			return 0, e
 		}
 	}
 }
 
-// unacknowledged is how many bytes were written that the peer has not acknowledged; a FIN counts as one.
-func (s *epollSocket) unacknowledged() int {
+// Unacknowledged is how many bytes were written that the peer has not acknowledged; a FIN counts as one.
+func (s *epollSocket) Unacknowledged() int {
 	n, err := unix.IoctlGetInt(int(s.fd), unix.SIOCOUTQ)
 	if err != nil {
 		return 0
@@ -157,7 +159,7 @@ func (s *epollSocket) unacknowledged() int {
 	return n
 }
 
-func (s *epollSocket) closeWrite() error {
+func (s *epollSocket) CloseWrite() error {
 	_, _, e := syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(s.fd), unix.SHUT_WR, 0)
 	if e != 0 {
 		return e
@@ -165,7 +167,7 @@ func (s *epollSocket) closeWrite() error {
 	return nil
 }
 
-func (s *epollSocket) close(reset bool) {
+func (s *epollSocket) Close(reset bool) {
 	if s.fd < 0 {
 		return
 	}
@@ -181,9 +183,9 @@ func (s *epollSocket) close(reset bool) {
 // closeFD closes a descriptor that cannot block. It is not called again after EINTR: Linux has closed it then.
 func closeFD(fd int) { _, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-func (s *epollSocket) remote() netip.AddrPort { return s.there.unpack() }
+func (s *epollSocket) Remote() netip.AddrPort { return s.there.unpack() }
 
-func (s *epollSocket) local() netip.AddrPort {
+func (s *epollSocket) Local() netip.AddrPort {
 	if s.here == nil {
 		a := boundAddr(int(s.fd))
 		if !a.IsValid() {
@@ -204,7 +206,7 @@ func (e *epollEngine) share(a netip.AddrPort) *netip.AddrPort {
 }
 
 // connectError reads how the connect ended.
-func (s *epollSocket) connectError() error {
+func (s *epollSocket) ConnectError() error {
 	n, err := unix.GetsockoptInt(int(s.fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
 		return err
@@ -251,7 +253,7 @@ func newSocket(family int) (int, error) {
 	return fd, nil
 }
 
-func (e *epollEngine) dial(addr netip.AddrPort) (socket, error) {
+func (e *epollEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
 	sa, family := sockaddr(addr)
 	fd, err := newSocket(family)
 	if err != nil {

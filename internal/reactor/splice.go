@@ -1,6 +1,10 @@
 package reactor
 
-import "io"
+import (
+	"io"
+
+	"turnout/internal/reactor/engine"
+)
 
 const (
 	// pipeSize is what one splice may move; a pipe smaller than that costs half of the gain.
@@ -15,13 +19,13 @@ type splicer interface {
 	getPipe() (*pipe, error)
 	// putPipe gives it back; held bytes are lost.
 	putPipe(p *pipe, held int)
-	// fill moves up to pipeSize bytes from s: errAgain, io.EOF as socket.read.
-	fill(p *pipe, s socket) (int, error)
-	// drain moves up to n bytes to s: errAgain as socket.write.
-	drain(p *pipe, s socket, n int) (int, error)
-	// heed says whether evIn is delivered for s. It is delivered again, for what came meanwhile too, once it is heeded again;
-	// evHup and evErr always are.
-	heed(s socket, on bool)
+	// fill moves up to pipeSize bytes from s: engine.ErrAgain, io.EOF as engine.Socket.Read.
+	fill(p *pipe, s engine.Socket) (int, error)
+	// drain moves up to n bytes to s: engine.ErrAgain as engine.Socket.Write.
+	drain(p *pipe, s engine.Socket, n int) (int, error)
+	// heed says whether engine.In is delivered for s. It is delivered again, for what came meanwhile too, once it is heeded again;
+	// engine.Hup and engine.Err always are.
+	heed(s engine.Socket, on bool)
 }
 
 // Splice is a running copy inside the kernel from one Conn to another. Bytes do not pass through the handlers.
@@ -33,7 +37,7 @@ type Splice struct {
 	held     int   // bytes in the pipe
 	bytes    uint64
 	err      error
-	deaf     bool // src's evIn is not heeded
+	deaf     bool // src's engine.In is not heeded
 }
 
 // Splice copies what src receives to dst, in the kernel, until src ends or one of the two fails.
@@ -144,7 +148,7 @@ func (s *Splice) drain(eng splicer) (int, bool) {
 	dst := s.dst
 	dst.loop.stats.Writes++
 	n, err := eng.drain(s.pipe, dst.sock, s.held)
-	if err == errAgain {
+	if err == engine.ErrAgain {
 		dst.flags &^= flagWritable
 		return 0, false
 	}
@@ -187,7 +191,7 @@ func (s *Splice) fill(eng splicer) bool {
 func (s *Splice) copyOnce() bool {
 	src, buf := s.src, s.src.loop.recv
 	src.loop.stats.Reads++
-	n, err := src.sock.read(buf)
+	n, err := src.sock.Read(buf)
 	if n > 0 {
 		s.gave(n)
 		s.dst.Write(buf[:n])
@@ -208,7 +212,7 @@ func (s *Splice) received(n int, err error) bool {
 	switch {
 	case src.flags&flagBroken != 0:
 		src.fail(src.why())
-	case err == errAgain:
+	case err == engine.ErrAgain:
 		s.setDeaf(false)
 	case err == io.EOF:
 		s.finish(nil)

@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 // pipesKept bounds the pool of one loop. The system limits the memory of all pipes of a user
@@ -55,7 +57,7 @@ func (e *epollEngine) closePipe(p *pipe) {
 }
 
 // fill is called with an empty pipe only, so that "again" is about the socket and not about the pipe.
-func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
+func (e *epollEngine) fill(p *pipe, s engine.Socket) (int, error) {
 	n, err := splice(int(s.(*epollSocket).fd), p.w, pipeSize)
 	if n == 0 && err == nil {
 		return 0, io.EOF
@@ -63,17 +65,17 @@ func (e *epollEngine) fill(p *pipe, s socket) (int, error) {
 	return n, err
 }
 
-func (e *epollEngine) drain(p *pipe, s socket, n int) (int, error) {
+func (e *epollEngine) drain(p *pipe, s engine.Socket, n int) (int, error) {
 	sock := s.(*epollSocket)
 	sent, err := splice(p.r, int(sock.fd), n)
-	if err == errAgain && sock.widen() {
+	if err == engine.ErrAgain && sock.widen() {
 		sent, err = splice(p.r, int(sock.fd), n)
 	}
 	return sent, err
 }
 
 // heed implements splicer.
-func (e *epollEngine) heed(s socket, on bool) {
+func (e *epollEngine) heed(s engine.Socket, on bool) {
 	fd := s.(*epollSocket).fd
 	ev := e.interest(fd)
 	if !on {
@@ -92,7 +94,7 @@ func splice(from, to, n int) (int, error) {
 			return int(r), nil
 		case unix.EINTR:
 		case unix.EAGAIN:
-			return 0, errAgain
+			return 0, engine.ErrAgain
 		default:
 			return 0, e
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/internal/reactor/engine"
 )
 
 // tunnel is two peers with spliced Conns between them.
@@ -290,11 +292,11 @@ func TestSpliceBlockedIsNotWoken(t *testing.T) {
 	woken := 0
 	on(t, tn.l, func() {
 		deliver := tn.l.deliver
-		tn.l.deliver = func(c *Conn, ev events) {
-			if c == tn.a && ev&evIn != 0 {
+		tn.l.deliver = func(owner any, ev engine.Events) {
+			if owner == any(tn.a) && ev&engine.In != 0 {
 				woken++
 			}
-			deliver(c, ev)
+			deliver(owner, ev)
 		}
 	})
 	for range 20 {

@@ -25,8 +25,8 @@ func (l *Loop) serveYielded(count int) {
 	if count == 0 {
 		return
 	}
-	began := l.eng.now()
-	for n := 0; n < count && (n == 0 || l.eng.now()-began < yieldShare); n++ {
+	began := l.eng.Now()
+	for n := 0; n < count && (n == 0 || l.eng.Now()-began < yieldShare); n++ {
 		c := l.yielded.pop()
 		if c.flags &^= flagYielded; c.state != stateOpen {
 			continue

@@ -3,14 +3,16 @@ package reactor
 import (
 	"net/netip"
 	"testing"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // TestYield: a handler that yields is called once in an iteration, gets everything in order, the end included, and what others have
 // comes in between.
 func TestYield(t *testing.T) {
 	for seed := range uint64(20) {
-		n := NewNetwork(seed)
-		l := n.NewLoop(Config{})
+		n := memnet.New(seed)
+		l := NewOn(n, Config{})
 		type share struct {
 			turn  uint32
 			calls int

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
 	"turnout/routing"
@@ -34,7 +34,7 @@ func compiled(t *testing.T, side header.Side, list ...string) *header.Actions {
 }
 
 func with(t *testing.T, change func(*proxy.Config)) *rig {
-	return newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: change})
+	return newRigWith(t, memnet.New(1), rigConfig{worker: change})
 }
 
 // TestOrderOfActions: the router's own request actions run first and its response
@@ -196,7 +196,7 @@ func TestAdjustCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, on := range []bool{true, false} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{adjust: adjust})
+		r := newRigWith(t, memnet.New(1), rigConfig{adjust: adjust})
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nx-other: content-length\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: t\r\n\r\n"))
 		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.AdjustCase = on }, p.Addr)
 		c := r.say("POST / HTTP/1.1\r\nhost: app.test\r\ncontent-length: 2\r\nConnection: close\r\n\r\nhi")

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -65,7 +65,7 @@ func TestBlackBox(t *testing.T) {
 		{"C962", "GET /_______internal_router_healthz?x HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"x-pod"}, []string{"GET /_______internal_router_healthz?x "}},
 		{"C974", "GET / HTTP/1.1\r\nHost: plain.test\r\nX-SSL-Client-CN: root\r\n\r\n", 200, nil, []string{"!x-ssl"}},
 	} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/_______internal_router_healthz" }})
+		r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/_______internal_router_healthz" }})
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Pod: Mixed Case\r\nContent-Length: 1\r\n\r\na"))
 		cookie := func(s *routing.RouteSpec) {
 			s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
@@ -123,7 +123,7 @@ func TestOnlyTLS(t *testing.T) {
 		{"no HSTS of the router's own pages", "empty.test", true, 503, []string{"!strict-transport"}},
 		{"the monitor is on the plain port only", "x.test", true, 503, nil},
 	} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/monitor" }})
+		r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/monitor" }})
 		p := r.pod(1, always(ok("a")))
 		r.route("plain", "plain.test", nil, p.Addr)
 		r.route("pt", "pt.apps.test", func(s *routing.RouteSpec) { s.Termination = routing.TermPassthrough }, p.Addr)
@@ -246,7 +246,7 @@ func TestSilentConnections(t *testing.T) {
 		{"silent, ignored", "", true, false, "", 0},
 		{"half a head", "GET / HTTP/1.1\r\n", true, true, "HTTP/1.1 408 ", 1},
 	} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{ignoreProbes: tc.ignore, dontLogNull: tc.quiet})
+		r := newRigWith(t, memnet.New(1), rigConfig{ignoreProbes: tc.ignore, dontLogNull: tc.quiet})
 		c := r.net.Connect(frontAddr)
 		c.Write([]byte(tc.sent))
 		r.net.Run()
@@ -261,7 +261,7 @@ func TestSilentConnections(t *testing.T) {
 // router stops, or after one more answer.
 func TestIdleConnectionsAtTheEnd(t *testing.T) {
 	for _, keep := range []bool{false, true} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{})
+		r := newRigWith(t, memnet.New(1), rigConfig{})
 		p := r.pod(1, always(ok("a")))
 		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(get)

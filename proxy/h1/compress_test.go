@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -44,7 +44,7 @@ func unzip(t *testing.T, body string) string {
 }
 
 func compressing(t *testing.T) *rig {
-	return newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) {
+	return newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) {
 		c.Compression = proxy.NewCompression("text/html  Text/Plain")
 	}})
 }
@@ -85,7 +85,7 @@ func TestCompression(t *testing.T) {
 		r := compressing(t)
 		p := r.pod(1, always(tc.answer))
 		if tc.name == "until close" {
-			p.After = func(p *reactor.Peer, _ int) { p.Close() }
+			p.After = func(p *memnet.Peer, _ int) { p.Close() }
 		}
 		r.route("app", "app.test", nil, p.Addr)
 		version, accept := "HTTP/1.1", "Accept-Encoding: deflate, gzip\r\n"

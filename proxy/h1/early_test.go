@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -29,11 +29,11 @@ func TestEarlyAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			addr := addrPort("198.51.100.3:80")
-			r.net.Accept(addr, func(p *reactor.Peer) {
-				p.OnData = func(*reactor.Peer) {
+			r.net.Accept(addr, func(p *memnet.Peer) {
+				p.OnData = func(*memnet.Peer) {
 					p.Take()
 					p.Write([]byte("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"))
-					p.OnData = func(*reactor.Peer) { p.Take() }
+					p.OnData = func(*memnet.Peer) { p.Take() }
 				}
 			})
 			silent := addrPort("198.51.100.4:80")
@@ -67,7 +67,7 @@ func TestEarlyAnswers(t *testing.T) {
 // TestEarlyAnswerIsBounded: what is sent after an early answer is not read without end; what was announced is.
 func TestEarlyAnswerIsBounded(t *testing.T) {
 	var counts bound.Counts
-	r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
+	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
 	chunked := "POST / HTTP/1.1\r\nHost: nowhere.test\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
 	announced := "POST / HTTP/1.1\r\nHost: nowhere.test\r\nContent-Length: 100000000\r\n\r\n"
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -62,7 +62,7 @@ func TestErrorPages(t *testing.T) {
 		{"503 stays", proxy.DefaultNotFound(), "GET / HTTP/1.1\r\nHost: app.test\r\n\r\n", 503, []string{"<html>custom"}, ""},
 		{"other page", nil, "CONNECT a.test:1 HTTP/1.1\r\nHost: a.test:1\r\n\r\n", 405, nil, "custom"},
 	} {
-		r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.Unavailable, c.NotFound = unavailable, tc.notFound }})
+		r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.Unavailable, c.NotFound = unavailable, tc.notFound }})
 		r.route("app", "app.test", nil)
 		c := r.say(tc.request)
 		r.wantStatus(c, tc.status)

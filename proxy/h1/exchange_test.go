@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -93,7 +93,7 @@ func TestResponseBodies(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
 			if strings.HasPrefix(name, "until") {
-				p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+				p.After = func(peer *memnet.Peer, _ int) { peer.CloseWrite() }
 			}
 			r.route("app", "app.test", nil, p.Addr)
 			c := r.say("GET / HTTP/1." + tc.minor + "\r\nHost: app.test\r\n\r\n")
@@ -140,8 +140,8 @@ func TestExpectContinueGoesThrough(t *testing.T) {
 	r := newRig(t)
 	var seen []string
 	addr := addrPort("198.51.100.2:80")
-	r.net.Accept(addr, func(p *reactor.Peer) {
-		p.OnData = func(*reactor.Peer) {
+	r.net.Accept(addr, func(p *memnet.Peer) {
+		p.OnData = func(*memnet.Peer) {
 			seen = append(seen, string(p.Take()))
 			if len(seen) == 1 {
 				p.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -43,7 +43,7 @@ func TestStaleConnection(t *testing.T) {
 	setup := func(t *testing.T) (*rig, *pod) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
-		p.After = func(peer *reactor.Peer, n int) {
+		p.After = func(peer *memnet.Peer, n int) {
 			if n == 1 {
 				p.Answer = func(n int, _ string) string {
 					if n == 2 {
@@ -156,7 +156,7 @@ func TestBrokenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
-			p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+			p.After = func(peer *memnet.Peer, _ int) { peer.CloseWrite() }
 			r.route("app", "app.test", nil, p.Addr)
 			c := r.say(get)
 			r.wantStatus(c, tc.status)
@@ -216,11 +216,11 @@ func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 func TestEarlyAnswerEndsTheConnection(t *testing.T) {
 	r := newRig(t)
 	addr := addrPort("198.51.100.3:80")
-	r.net.Accept(addr, func(p *reactor.Peer) {
-		p.OnData = func(*reactor.Peer) {
+	r.net.Accept(addr, func(p *memnet.Peer) {
+		p.OnData = func(*memnet.Peer) {
 			p.Take()
 			p.Write([]byte("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"))
-			p.OnData = func(*reactor.Peer) { p.Take() }
+			p.OnData = func(*memnet.Peer) { p.Take() }
 		}
 	})
 	r.route("app", "app.test", nil, addr)
@@ -378,7 +378,7 @@ func TestSplitsAndResets(t *testing.T) {
 		t.Fatalf("without faults %q", want)
 	}
 	for _, k := range []int{1, 2, 3, 7} {
-		n := reactor.NewNetwork(uint64(k))
+		n := memnet.New(uint64(k))
 		n.Split(k)
 		n.WriteLimit(k)
 		r := newRigOn(t, n)
@@ -392,7 +392,7 @@ func TestSplitsAndResets(t *testing.T) {
 	for cut := range len(answer) {
 		r := newRig(t)
 		p := r.pod(1, always(answer[:cut]))
-		p.After = func(peer *reactor.Peer, _ int) { peer.Reset() }
+		p.After = func(peer *memnet.Peer, _ int) { peer.Reset() }
 		r.route("app", "app.test", nil, p.Addr)
 		c := r.say(request)
 		got := string(c.Received())

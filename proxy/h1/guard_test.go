@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"turnout/internal/ratelimit"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -30,7 +30,7 @@ func rates(l ratelimit.Limits) func(*routing.RouteSpec) {
 func limit(n int) ratelimit.Limit { return ratelimit.Limit{On: true, N: n} }
 
 // wantRefused checks that the client's connection ended without a byte more than had.
-func (r *rig) wantRefused(c *reactor.Peer, had int, reason proxy.Reason) {
+func (r *rig) wantRefused(c *memnet.Peer, had int, reason proxy.Reason) {
 	r.t.Helper()
 	if !c.EOF() && !c.ResetSeen() || c.Total() != had {
 		r.t.Errorf("ended %v, %d bytes, want %d: %q", c.EOF(), c.Total(), had, c.Received())

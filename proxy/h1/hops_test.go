@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -14,9 +14,9 @@ import (
 // forwarder is an endpoint that sends what it gets to the router, as a proxy does that a route leads to.
 func (r *rig) forwarder(n int, change func(request string) string) *pod {
 	p := r.pod(n, func(int, string) string { return "" })
-	p.After = func(from *reactor.Peer, i int) {
+	p.After = func(from *memnet.Peer, i int) {
 		to := r.net.Connect(frontAddr)
-		to.OnData = func(to *reactor.Peer) { from.Write(to.Take()) }
+		to.OnData = func(to *memnet.Peer) { from.Write(to.Take()) }
 		to.Write([]byte(change(p.Requests[i-1])))
 	}
 	return p

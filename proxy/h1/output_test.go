@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -26,7 +26,7 @@ func TestUnreadAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var counts bound.Counts
-			r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(cfg *proxy.Config) {
+			r := newRigWith(t, memnet.New(1), rigConfig{worker: func(cfg *proxy.Config) {
 				cfg.Bounds, cfg.MonitorPath = &counts, "/monitor"
 			}})
 			p := r.pod(1, always(ok("x")))
@@ -95,13 +95,13 @@ func TestRequestsOfAnIteration(t *testing.T) {
 	const floods, requests = 4, 2000
 	for seed := range uint64(5) {
 		var counts bound.Counts
-		r := newRigWith(t, reactor.NewNetwork(seed), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
+		r := newRigWith(t, memnet.New(seed), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
 		p := r.pod(1, always(ok("x")))
 		r.route("app", "app.test", nil, p.Addr)
 		r.route("moved", "moved.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect })
 		other := r.say(get)
 		other.Take()
-		var flood []*reactor.Peer
+		var flood []*memnet.Peer
 		for range floods {
 			c := r.net.Connect(frontAddr)
 			flood = append(flood, c)

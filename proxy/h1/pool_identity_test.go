@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -18,8 +19,8 @@ import (
 // everything about how it is reached is the same.
 func TestPoolIdentity(t *testing.T) {
 	front, pod := netip.MustParseAddrPort("192.0.2.1:80"), netip.MustParseAddrPort("198.51.100.1:8080")
-	n := reactor.NewNetwork(1)
-	loop := n.NewLoop(reactor.Config{})
+	n := memnet.New(1)
+	loop := reactor.NewOn(n, reactor.Config{})
 	store, registry := routing.NewStore(), balancer.NewRegistry()
 	secured := map[string]int{} // connections by TLS identity
 	pools, err := h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: func(_ *reactor.Conn, id *balancer.TLS, done func(error)) {
@@ -66,10 +67,10 @@ func TestPoolIdentity(t *testing.T) {
 	}
 	store.Publish(table)
 	hosts := make([]map[string]bool, 0) // that each connection carried
-	n.Accept(pod, func(p *reactor.Peer) {
+	n.Accept(pod, func(p *memnet.Peer) {
 		seen := map[string]bool{}
 		hosts = append(hosts, seen)
-		p.OnData = func(p *reactor.Peer) {
+		p.OnData = func(p *memnet.Peer) {
 			for request := p.TakeThrough("\r\n\r\n"); request != nil; request = p.TakeThrough("\r\n\r\n") {
 				_, after, _ := bytes.Cut(request, []byte("host: "))
 				host, _, _ := bytes.Cut(after, []byte("\r\n"))

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -32,7 +32,7 @@ func TestExcessRequestsQueue(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
 	r.route("app", "app.test", atMost(2), p.Addr)
-	var clients []*reactor.Peer
+	var clients []*memnet.Peer
 	for range 5 {
 		clients = append(clients, r.say(get))
 	}
@@ -90,7 +90,7 @@ func TestQueueTimeout(t *testing.T) {
 }
 
 // sayAnswered is one more request, of a pod that answers from now on.
-func (r *rig) sayAnswered(p *pod) *reactor.Peer {
+func (r *rig) sayAnswered(p *pod) *memnet.Peer {
 	p.Answer = always(ok("again"))
 	return r.say(get)
 }
@@ -114,9 +114,9 @@ func TestQueuedBodyArrivesWhole(t *testing.T) {
 }
 
 func TestClientsLeaveTheQueue(t *testing.T) {
-	f := func(name string, abortOnClose bool, leave func(*reactor.Peer), gone bool) {
+	f := func(name string, abortOnClose bool, leave func(*memnet.Peer), gone bool) {
 		t.Run(name, func(t *testing.T) {
-			r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.AbortOnClose = abortOnClose }})
+			r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.AbortOnClose = abortOnClose }})
 			p := r.pod(1, always(""))
 			r.route("app", "app.test", atMost(1), p.Addr)
 			r.say(get)
@@ -139,9 +139,9 @@ func TestClientsLeaveTheQueue(t *testing.T) {
 			r.wantQuiet()
 		})
 	}
-	f("reset", false, (*reactor.Peer).Reset, true)
-	f("end of sending", false, (*reactor.Peer).CloseWrite, false)
-	f("end of sending, abort on close", true, (*reactor.Peer).CloseWrite, true)
+	f("reset", false, (*memnet.Peer).Reset, true)
+	f("end of sending", false, (*memnet.Peer).CloseWrite, false)
+	f("end of sending, abort on close", true, (*memnet.Peer).CloseWrite, true)
 }
 
 func TestStickyRequestsQueueForTheirPod(t *testing.T) {
@@ -175,7 +175,7 @@ func TestStickyRequestsQueueForTheirPod(t *testing.T) {
 }
 
 func TestChangesWhileRequestsQueue(t *testing.T) {
-	setup := func(t *testing.T) (*rig, *pod, *pod, *reactor.Peer) {
+	setup := func(t *testing.T) (*rig, *pod, *pod, *memnet.Peer) {
 		r := newRig(t)
 		p, other := r.pod(1, always("")), r.pod(2, always(ok("other")))
 		r.route("app", "app.test", atMost(1), p.Addr)
@@ -249,7 +249,7 @@ func TestRefusedAndFull(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always(""))
 	r.route("app", "app.test", atMost(1), p.Addr, addrPort("198.51.100.98:80"))
-	var clients []*reactor.Peer
+	var clients []*memnet.Peer
 	for range 4 {
 		clients = append(clients, r.say(get))
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"turnout/balancer"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -19,7 +19,7 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.UniqueID = id }})
+	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.UniqueID = id }})
 	a := r.pod(1, func(_ int, request string) string {
 		if strings.HasPrefix(request, "GET /chunks") {
 			return "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: value\r\n\r\n"

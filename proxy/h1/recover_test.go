@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -75,7 +76,7 @@ func TestPanicsOutsideOfConnections(t *testing.T) {
 			log, clock, panics := &badLog{x.over}, &badClock{bad: new(bool)}, 0
 			var r *rig
 			compression := proxy.NewCompression("text/html")
-			r = newRigWith(t, reactor.NewNetwork(1), rigConfig{
+			r = newRigWith(t, memnet.New(1), rigConfig{
 				worker: func(c *proxy.Config) {
 					clock.Clock = c.Clock
 					c.AccessLog, c.Compression, c.Clock = log, compression, clock

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -76,19 +77,19 @@ func TestBodiesOverHTTP1(t *testing.T) {
 // TestKeptBodiesGoWithTheirRequests: however a request ends, nothing of its body is left.
 func TestKeptBodiesGoWithTheirRequests(t *testing.T) {
 	bad := false
-	for name, end := range map[string]func(r *rig, client, pod *reactor.Peer){
-		"the client leaves": func(_ *rig, client, _ *reactor.Peer) { client.Reset() },
-		"the pod breaks it": func(_ *rig, _, pod *reactor.Peer) { pod.Write([]byte("nonsense\r\n\r\n")) },
-		"it is answered":    func(_ *rig, _, pod *reactor.Peer) { pod.Write([]byte(ok("x"))) },
-		"an answer begins":  func(_ *rig, _, pod *reactor.Peer) { pod.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")) },
-		"the pod is silent": func(r *rig, _, _ *reactor.Peer) { r.net.Advance(31e9) },
-		"a panic": func(r *rig, _, _ *reactor.Peer) {
+	for name, end := range map[string]func(r *rig, client, pod *memnet.Peer){
+		"the client leaves": func(_ *rig, client, _ *memnet.Peer) { client.Reset() },
+		"the pod breaks it": func(_ *rig, _, pod *memnet.Peer) { pod.Write([]byte("nonsense\r\n\r\n")) },
+		"it is answered":    func(_ *rig, _, pod *memnet.Peer) { pod.Write([]byte(ok("x"))) },
+		"an answer begins":  func(_ *rig, _, pod *memnet.Peer) { pod.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")) },
+		"the pod is silent": func(r *rig, _, _ *memnet.Peer) { r.net.Advance(31e9) },
+		"a panic": func(r *rig, _, _ *memnet.Peer) {
 			bad = true
 			r.net.Advance(31e9)
 		},
 	} {
 		var r *rig
-		r = newRigWith(t, reactor.NewNetwork(1), rigConfig{
+		r = newRigWith(t, memnet.New(1), rigConfig{
 			worker: func(c *proxy.Config) { c.Clock = &badClock{c.Clock, &bad} },
 			loop:   reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { r.worker.Interrupted() }},
 		})

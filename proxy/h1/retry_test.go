@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -27,7 +27,7 @@ func TestEveryEndpointIsTriedOnce(t *testing.T) {
 func TestIPv6Endpoint(t *testing.T) {
 	r := newRig(t)
 	at := addrPort("[2001:db8::1]:80")
-	r.net.Accept(at, func(p *reactor.Peer) { p.OnData = func(p *reactor.Peer) { p.Write([]byte(ok("six"))) } })
+	r.net.Accept(at, func(p *memnet.Peer) { p.OnData = func(p *memnet.Peer) { p.Write([]byte(ok("six"))) } })
 	r.route("app", "app.test", atMost(1), at, addrPort("[2001:db8::2]:80"))
 	for range 10 {
 		r.wantStatus(r.say(get), 200)
@@ -60,8 +60,8 @@ func TestRetriesKeepToTheBudget(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, nil)
 	p.Answer = func(int, string) string { return ok("x") }
-	served := map[*reactor.Peer]int{}
-	p.After = func(peer *reactor.Peer, _ int) { served[peer]++ }
+	served := map[*memnet.Peer]int{}
+	p.After = func(peer *memnet.Peer, _ int) { served[peer]++ }
 	p.Answer = func(int, string) string {
 		last := p.Conns[len(p.Conns)-1]
 		if served[last] > 0 {
@@ -154,13 +154,13 @@ func TestIdleTimeIsLearned(t *testing.T) {
 // TestDeadConnectionsAreNoticedBeforeReuse: the end of a pooled connection and a
 // request that cannot be repeated arrive in the same iteration.
 func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
-	for name, end := range map[string]func(*reactor.Peer){
-		"end":   (*reactor.Peer).CloseWrite,
-		"reset": (*reactor.Peer).Reset,
-		"bytes": func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")) },
+	for name, end := range map[string]func(*memnet.Peer){
+		"end":   (*memnet.Peer).CloseWrite,
+		"reset": (*memnet.Peer).Reset,
+		"bytes": func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")) },
 	} {
 		for seed := range uint64(10) { // the order of events within an iteration
-			r := newRigOn(t, reactor.NewNetwork(seed))
+			r := newRigOn(t, memnet.New(seed))
 			p := r.pod(1, always(ok("x")))
 			r.route("app", "app.test", nil, p.Addr)
 			c := r.net.Connect(frontAddr)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testrig"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
@@ -23,18 +24,18 @@ type rig struct {
 	*testrig.Routes
 
 	t      *testing.T
-	net    *reactor.Network
+	net    *memnet.Network
 	loop   *reactor.Loop
 	pools  *Pools
 	worker *proxy.Worker
 	server *Server
 	logged testrig.Log
-	floods *reactor.Acceptor // an endpoint that a test scripts
+	floods *memnet.Acceptor // an endpoint that a test scripts
 }
 
-func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
+func newRig(t *testing.T) *rig { return newRigOn(t, memnet.New(1)) }
 
-func newRigOn(t *testing.T, n *reactor.Network) *rig { return newRigWith(t, n, rigConfig{}) }
+func newRigOn(t *testing.T, n *memnet.Network) *rig { return newRigWith(t, n, rigConfig{}) }
 
 // rigConfig is what of a router is not the same for all tests.
 type rigConfig struct {
@@ -46,10 +47,10 @@ type rigConfig struct {
 	loop reactor.Config
 }
 
-func newRigWith(t *testing.T, n *reactor.Network, change rigConfig) *rig {
+func newRigWith(t *testing.T, n *memnet.Network, change rigConfig) *rig {
 	t.Helper()
 	r := &rig{Routes: testrig.NewRoutes(), t: t, net: n}
-	r.loop = n.NewLoop(change.loop)
+	r.loop = reactor.NewOn(n, change.loop)
 	var err error
 	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adjust: change.adjust}); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func (r *rig) pod(n int, answer func(n int, request string) string) *pod {
 }
 
 // say connects a client, sends what it says and returns it after everything settled.
-func (r *rig) say(request string) *reactor.Peer {
+func (r *rig) say(request string) *memnet.Peer {
 	c := r.net.Connect(frontAddr)
 	c.Write([]byte(request))
 	r.net.Run()
@@ -101,7 +102,7 @@ func ok(body string) string { return testrig.OK(body) }
 
 func always(answer string) func(int, string) string { return testrig.Always(answer) }
 
-func (r *rig) wantStatus(c *reactor.Peer, status int) {
+func (r *rig) wantStatus(c *memnet.Peer, status int) {
 	r.t.Helper()
 	if !strings.HasPrefix(string(c.Received()), fmt.Sprintf("HTTP/1.1 %d ", status)) {
 		r.t.Fatalf("want status %d, got %q", status, c.Received())

@@ -7,6 +7,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -15,15 +16,15 @@ import (
 func TestSmallChunks(t *testing.T) {
 	const chunks = 20000
 	body := strings.Repeat("1\r\nx\r\n", chunks) + "0\r\n\r\n"
-	for name, flood := range map[string]func(r *rig, c *reactor.Peer) (arrived func() int){
-		"upload": func(r *rig, c *reactor.Peer) func() int {
+	for name, flood := range map[string]func(r *rig, c *memnet.Peer) (arrived func() int){
+		"upload": func(r *rig, c *memnet.Peer) func() int {
 			c.Write([]byte("POST / HTTP/1.1\r\nHost: flood.test\r\nTransfer-Encoding: chunked\r\n\r\n"))
 			r.net.Run()
 			sink := r.floods.Peers()[0]
 			c.Write([]byte(body))
 			return sink.Total
 		},
-		"download": func(r *rig, c *reactor.Peer) func() int {
+		"download": func(r *rig, c *memnet.Peer) func() int {
 			c.Write([]byte("GET / HTTP/1.1\r\nHost: flood.test\r\n\r\n"))
 			r.net.Run()
 			r.floods.Peers()[0].Write([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body))
@@ -33,7 +34,7 @@ func TestSmallChunks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(5) {
 				var counts bound.Counts
-				r := newRigWith(t, reactor.NewNetwork(seed), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
+				r := newRigWith(t, memnet.New(seed), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
 				at := addrPort("198.51.100.9:80")
 				r.floods = r.net.Accept(at, nil)
 				p := r.pod(1, nil)
@@ -66,9 +67,9 @@ func TestSmallChunks(t *testing.T) {
 func TestUnreadRequests(t *testing.T) {
 	const clients = 20
 	var counts bound.Counts
-	r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
+	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(cfg *proxy.Config) { cfg.Bounds = &counts }})
 	at := addrPort("198.51.100.9:80")
-	r.net.Accept(at, func(p *reactor.Peer) {
+	r.net.Accept(at, func(p *memnet.Peer) {
 		p.ReadWindow(1)
 		p.StopReading()
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -15,14 +15,14 @@ func TestRouteHasItsShare(t *testing.T) {
 	const most = 3
 	var bounds bound.Counts
 	crowded := false
-	r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) {
+	r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) {
 		c.RouteConnections, c.Crowded, c.Bounds = most, func() bool { return crowded }, &bounds
 	}})
 	slow := r.pod(1, func(int, string) string { return "" })
 	r.route("slow", "slow.test", nil, slow.Addr)
 	r.route("app", "app.test", nil, r.pod(2, always(ok("fine"))).Addr)
 	ask := "GET / HTTP/1.1\r\nHost: slow.test\r\n\r\n"
-	var clients []*reactor.Peer
+	var clients []*memnet.Peer
 	for range most + 2 { // there is room
 		clients = append(clients, r.say(ask))
 	}

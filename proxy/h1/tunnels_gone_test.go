@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -19,11 +19,11 @@ const (
 // tunnelRig has routes a and b, with tunnels of both.
 type tunnelRig struct {
 	*rig
-	a, b []*reactor.Peer
+	a, b []*memnet.Peer
 }
 
 func newTunnelRig(t *testing.T, closeAfter time.Duration, each int) *tunnelRig {
-	r := &tunnelRig{rig: newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.CloseTunnels = closeAfter }})}
+	r := &tunnelRig{rig: newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.CloseTunnels = closeAfter }})}
 	for i, name := range []string{"a", "b"} {
 		p := r.pod(i+1, always(yesUpgrade))
 		r.route(name, name+".test", nil, p.Addr)
@@ -44,7 +44,7 @@ func (r *tunnelRig) change(change func(specs []routing.RouteSpec) []routing.Rout
 }
 
 // ended counts those of the clients that have.
-func ended(clients []*reactor.Peer) (n int) {
+func ended(clients []*memnet.Peer) (n int) {
 	for _, c := range clients {
 		if c.EOF() || c.ResetSeen() {
 			n++
@@ -141,11 +141,11 @@ func TestTunnelBegunAfterItsRoute(t *testing.T) {
 	p.Conns[0].Write([]byte(yesUpgrade))
 	r.net.Advance(59 * time.Second)
 	r.wantStatus(c, 101)
-	if ended([]*reactor.Peer{c}) != 0 {
+	if ended([]*memnet.Peer{c}) != 0 {
 		t.Fatal("ended before its time")
 	}
 	r.net.Advance(2 * time.Second)
-	if ended([]*reactor.Peer{c}) != 1 {
+	if ended([]*memnet.Peer{c}) != 1 {
 		t.Error("the tunnel is kept")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 const (
@@ -33,7 +33,7 @@ func TestUnaskedAnswers(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for seed := range uint64(4) {
 			for cut := range len(askedFor + unasked) {
-				r := newRigOn(t, reactor.NewNetwork(seed))
+				r := newRigOn(t, memnet.New(seed))
 				p := r.pod(1, func(n int, request string) string {
 					if n == 1 {
 						return (askedFor + unasked)[:cut]
@@ -79,17 +79,17 @@ func bodies(s string) string {
 // TestEndsOfPooledConnections: a pooled connection that ends together with the next request, in whatever way, costs that request
 // nothing, whatever its method.
 func TestEndsOfPooledConnections(t *testing.T) {
-	for name, end := range map[string]func(*reactor.Peer){
-		"end":             (*reactor.Peer).CloseWrite,
-		"reset":           (*reactor.Peer).Reset,
-		"timeout and end": func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")); p.CloseWrite() },
-		"half an answer":  func(p *reactor.Peer) { p.Write([]byte("HTT")) },
-		"line ends":       func(p *reactor.Peer) { p.Write([]byte("\r\n")) },
-		"interim answer":  func(p *reactor.Peer) { p.Write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n")) },
+	for name, end := range map[string]func(*memnet.Peer){
+		"end":             (*memnet.Peer).CloseWrite,
+		"reset":           (*memnet.Peer).Reset,
+		"timeout and end": func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 408 Request Timeout\r\n\r\n")); p.CloseWrite() },
+		"half an answer":  func(p *memnet.Peer) { p.Write([]byte("HTT")) },
+		"line ends":       func(p *memnet.Peer) { p.Write([]byte("\r\n")) },
+		"interim answer":  func(p *memnet.Peer) { p.Write([]byte("HTTP/1.1 103 Early Hints\r\n\r\n")) },
 	} {
 		for _, method := range []string{"GET", "POST", "PATCH"} {
 			for seed := range uint64(10) {
-				r := newRigOn(t, reactor.NewNetwork(seed))
+				r := newRigOn(t, memnet.New(seed))
 				p := r.pod(1, echoing)
 				r.route("app", "app.test", nil, p.Addr)
 				c := r.net.Connect(frontAddr)
@@ -112,10 +112,10 @@ func TestEndsOfPooledConnections(t *testing.T) {
 func TestManyEventsInOneIteration(t *testing.T) {
 	const clients = 100
 	for seed := range uint64(4) {
-		r := newRigOn(t, reactor.NewNetwork(seed))
+		r := newRigOn(t, memnet.New(seed))
 		p := r.pod(1, echoing)
 		r.route("app", "app.test", nil, p.Addr)
-		var all []*reactor.Peer
+		var all []*memnet.Peer
 		for n := range clients {
 			c := r.net.Connect(frontAddr)
 			c.Write(asks("GET", fmt.Sprint("/", n)))

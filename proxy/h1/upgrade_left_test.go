@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -23,10 +23,10 @@ func TestUpgradeOfClientsThatLeft(t *testing.T) {
 	}{"silent": {}, "early bytes": {early: "ping"}, "the pod speaks first": {first: "hello"}} {
 		t.Run(name, func(t *testing.T) {
 			var bounds bound.Counts
-			r := newRigWith(t, reactor.NewNetwork(1), rigConfig{worker: func(c *proxy.Config) { c.Bounds = &bounds }})
+			r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.Bounds = &bounds }})
 			p := r.pod(1, func(int, string) string { return "" })
 			r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit = clients }, p.Addr)
-			var all []*reactor.Peer
+			var all []*memnet.Peer
 			for range clients {
 				c := r.net.Connect(frontAddr)
 				c.Write([]byte(ask + tc.early))

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -72,9 +72,9 @@ func TestUnreadAnswers(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, func(_ int, q string) string { return ok(strings.Repeat("x", 1<<20)) })
 	r.route("app", "app.test", nil, p.Addr)
-	var quiet *reactor.Peer
+	var quiet *memnet.Peer
 	stuck := addr("198.51.100.9:80")
-	r.net.Accept(stuck, func(p *reactor.Peer) { quiet = p })
+	r.net.Accept(stuck, func(p *memnet.Peer) { quiet = p })
 	r.route("stuck", "stuck.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 10 * time.Hour }, stuck)
 	c := r.connect()
 	_ = c.fr.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // client is a scripted HTTP/2 client: what it writes is golang.org/x/net's, which checks nothing here.
 type client struct {
 	t    *testing.T
 	r    *rig
-	peer *reactor.Peer
+	peer *memnet.Peer
 	out  bytes.Buffer
 	fr   *http2.Framer
 	enc  *hpack.Encoder
@@ -66,7 +66,7 @@ func (r *rig) begin(c *client) *client {
 // bare begins a connection on which nothing is sent.
 func (r *rig) bare() *client { return r.on(r.net.Connect(frontAddr)) }
 
-func (r *rig) on(peer *reactor.Peer) *client {
+func (r *rig) on(peer *memnet.Peer) *client {
 	c := &client{t: r.t, r: r, peer: peer, streams: map[uint32]*answer{}, windows: map[uint32]uint32{}}
 	c.fr = http2.NewFramer(&c.out, nil)
 	c.fr.AllowIllegalWrites = true

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
 
 // early is a router whose endpoint answers 413 to the head of each request.
 func early(t *testing.T, counts *bound.Counts) (*rig, *client) {
-	r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
+	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
 	refuses := addr("198.51.100.9:80")
-	r.net.Accept(refuses, func(p *reactor.Peer) {
-		p.OnData = func(*reactor.Peer) {
+	r.net.Accept(refuses, func(p *memnet.Peer) {
+		p.OnData = func(*memnet.Peer) {
 			if strings.Contains(string(p.Take()), "POST") {
 				p.Write([]byte("HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nno\n"))
 			}

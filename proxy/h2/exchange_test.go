@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -54,8 +54,8 @@ func TestStreamsAreAnsweredIndependently(t *testing.T) {
 		}
 		return ok(strings.Fields(q)[1])
 	})
-	var slow *reactor.Peer
-	p.After = func(peer *reactor.Peer, i int) {
+	var slow *memnet.Peer
+	p.After = func(peer *memnet.Peer, i int) {
 		if strings.HasPrefix(p.Requests[i-1], "GET /slow") {
 			slow = peer
 		}
@@ -141,7 +141,7 @@ func TestResponses(t *testing.T) {
 			r := newRig(t)
 			p := r.pod(1, always(tc.answer))
 			if tc.closes {
-				p.After = func(peer *reactor.Peer, _ int) { peer.CloseWrite() }
+				p.After = func(peer *memnet.Peer, _ int) { peer.CloseWrite() }
 			}
 			r.route("app", "app.test", nil, p.Addr)
 			c := r.connect()
@@ -263,7 +263,7 @@ func TestClientReset(t *testing.T) {
 func TestUpstreamBreaksOff(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"))
-	p.After = func(peer *reactor.Peer, _ int) { peer.Close() }
+	p.After = func(peer *memnet.Peer, _ int) { peer.Close() }
 	r.route("app", "app.test", nil, p.Addr)
 	c := r.connect()
 	c.get(1, "/")

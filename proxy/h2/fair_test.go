@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // TestStreamsGetTheirTurn: 1,000 streams on 10 connections, each followed by the next, are served in order. How long a
@@ -31,7 +31,7 @@ func TestStreamsGetTheirTurn(t *testing.T) {
 			c.peer.Write(bytes.Clone(c.out.Bytes()))
 			c.out.Reset()
 		}
-		c.peer.OnData = func(*reactor.Peer) {
+		c.peer.OnData = func(*memnet.Peer) {
 			c.in = append(c.in, c.peer.Take()...)
 			c.parse()
 			var ended []uint32

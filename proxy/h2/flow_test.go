@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 func TestDownloadFollowsTheWindows(t *testing.T) {
@@ -93,8 +93,8 @@ func TestStreamsShareTheConnection(t *testing.T) {
 func TestUploadFollowsTheEndpoint(t *testing.T) {
 	r := newRig(t)
 	deaf := addr("198.51.100.9:80")
-	var stuck *reactor.Peer
-	r.net.Accept(deaf, func(p *reactor.Peer) { stuck = p; p.StopReading() })
+	var stuck *memnet.Peer
+	r.net.Accept(deaf, func(p *memnet.Peer) { stuck = p; p.StopReading() })
 	p := r.pod(1, always(ok("fine")))
 	r.route("deaf", "deaf.test", nil, deaf)
 	r.route("app", "app.test", nil, p.Addr)
@@ -123,7 +123,7 @@ func TestUploadFollowsTheEndpoint(t *testing.T) {
 	c.want(3, 200, "fine")
 	// The endpoint reads again: so does the client's window open.
 	got := 0
-	stuck.OnData = func(*reactor.Peer) { got += len(stuck.Take()) }
+	stuck.OnData = func(*memnet.Peer) { got += len(stuck.Take()) }
 	stuck.StartReading()
 	c.run()
 	if c.windows[1] == spent {
@@ -144,7 +144,7 @@ func TestWindowGrows(t *testing.T) {
 	r := newRig(t)
 	size := 0
 	sink := addr("198.51.100.9:80")
-	r.net.Accept(sink, func(p *reactor.Peer) { p.OnData = func(*reactor.Peer) { size += len(p.Take()) } })
+	r.net.Accept(sink, func(p *memnet.Peer) { p.OnData = func(*memnet.Peer) { size += len(p.Take()) } })
 	r.route("app", "app.test", nil, sink)
 	c := r.connect()
 	c.request(1, false, "POST", "/")
@@ -166,7 +166,7 @@ func TestWindowGrows(t *testing.T) {
 func TestExceededWindows(t *testing.T) {
 	r := newRig(t)
 	deaf := addr("198.51.100.9:80")
-	r.net.Accept(deaf, func(p *reactor.Peer) { p.StopReading(); p.ReadWindow(1) })
+	r.net.Accept(deaf, func(p *memnet.Peer) { p.StopReading(); p.ReadWindow(1) })
 	r.route("app", "app.test", nil, deaf)
 	c := r.connect()
 	c.request(1, false, "POST", "/")
@@ -183,7 +183,7 @@ func TestExceededWindows(t *testing.T) {
 // TestEverySplit: whatever the pieces in which bytes arrive, the outcome is the same.
 func TestEverySplit(t *testing.T) {
 	body := strings.Repeat("0123456789", 600)
-	scenario := func(t *testing.T, n *reactor.Network, back string) {
+	scenario := func(t *testing.T, n *memnet.Network, back string) {
 		r := newRigOn(t, n)
 		if back == "h2" {
 			p := r.pod2(1, func(c *podConn, q *podRequest) { c.say(q.id, "200", string(q.body)) })
@@ -211,13 +211,13 @@ func TestEverySplit(t *testing.T) {
 	for _, back := range []string{"h1", "h2"} {
 		for _, k := range []int{1, 2, 3, 7, 8, 9, 10, 17, 100, 1000} {
 			t.Run(fmt.Sprint(back, " ", k), func(t *testing.T) {
-				n := reactor.NewNetwork(uint64(k))
+				n := memnet.New(uint64(k))
 				n.Split(k)
 				scenario(t, n, back)
 			})
 		}
 		for seed := range uint64(20) {
-			n := reactor.NewNetwork(seed)
+			n := memnet.New(seed)
 			n.SplitRandom(2000)
 			n.WriteLimitRandom(3000)
 			scenario(t, n, back)

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // TestMemoryOfStreamsIsBounded: clients whose windows let nothing out lose their connections when the loop holds too much for
 // them; another client is served, and what was held is free in the end.
 func TestMemoryOfStreamsIsBounded(t *testing.T) {
 	const most = 2 << 20
-	r := newRigWith(t, reactor.NewNetwork(1), reactor.Config{HeldBytes: most})
+	r := newRigWith(t, memnet.New(1), reactor.Config{HeldBytes: most})
 	p := r.pod(1, always(ok(strings.Repeat("x", 30<<10))))
 	r.route("app", "app.test", nil, p.Addr)
 	good := r.connect()

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/routing"
 )
 
@@ -90,7 +90,7 @@ func (x *cross) start(serve func(q message) message) {
 		}
 		return appendAnswer(keep(message{method: q.Method, path: q.URL.RequestURI(), body: string(body), fields: headerPairs(q.Header), trailers: headerPairs(q.Trailer)}), q.Method)
 	})
-	p.After = func(peer *reactor.Peer, _ int) {
+	p.After = func(peer *memnet.Peer, _ int) {
 		if serve(x.got[len(x.got)-1]).broken {
 			peer.Close()
 		}

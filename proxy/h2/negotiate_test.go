@@ -12,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -94,7 +95,7 @@ func (r *rig) both(n int, protocol string) *both {
 		c.say(q.id, "200", "h2")
 	}}
 	b.old = &pod{Addr: b.addr, Answer: always(ok("h1"))}
-	r.net.Accept(b.addr, func(peer *reactor.Peer) {
+	r.net.Accept(b.addr, func(peer *memnet.Peer) {
 		if b.protocol == "h2" {
 			b.greet(peer)
 		} else {

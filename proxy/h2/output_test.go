@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -69,7 +69,7 @@ func TestUnreadOutput(t *testing.T) {
 		for _, then := range []string{"reads", "does not", "is gone"} {
 			t.Run(name+", "+then, func(t *testing.T) {
 				var counts bound.Counts
-				r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = &counts })
+				r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = &counts })
 				p := r.pod(1, func(_ int, q string) string {
 					if strings.Contains(q, "/small") {
 						return ok(strings.Repeat("x", 200))
@@ -79,7 +79,7 @@ func TestUnreadOutput(t *testing.T) {
 				r.route("app", "app.test", nil, p.Addr)
 				r.redirects()
 				sink := addr("198.51.100.9:80")
-				r.net.Accept(sink, func(*reactor.Peer) {})
+				r.net.Accept(sink, func(*memnet.Peer) {})
 				r.route("sink", "sink.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = time.Hour }, sink)
 				other := r.connect()
 				c := r.connect()
@@ -204,7 +204,7 @@ func TestStreamsOfAnIteration(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			var counts bound.Counts
-			r := newRigOn(t, reactor.NewNetwork(seed), func(cfg *proxy.Config) { cfg.Bounds = &counts })
+			r := newRigOn(t, memnet.New(seed), func(cfg *proxy.Config) { cfg.Bounds = &counts })
 			p := r.pod(1, always(ok("x")))
 			r.route("app", "app.test", nil, p.Addr)
 			r.redirects()

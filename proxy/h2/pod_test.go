@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -37,7 +37,7 @@ type podRequest struct {
 // podConn is one connection of it.
 type podConn struct {
 	p        *pod2
-	peer     *reactor.Peer
+	peer     *memnet.Peer
 	in       []byte
 	out      bytes.Buffer
 	fr       *http2.Framer
@@ -61,7 +61,7 @@ func (r *rig) pod2(n int, serve func(c *podConn, q *podRequest)) *pod2 {
 	return p
 }
 
-func (p *pod2) greet(peer *reactor.Peer) {
+func (p *pod2) greet(peer *memnet.Peer) {
 	c := &podConn{p: p, peer: peer, requests: map[uint32]*podRequest{}, granted: map[uint32]uint32{}}
 	c.fr = http2.NewFramer(&c.out, nil)
 	c.fr.AllowIllegalWrites = true
@@ -74,7 +74,7 @@ func (p *pod2) greet(peer *reactor.Peer) {
 	}
 	_ = c.fr.WriteSettings(p.accept...)
 	c.flush()
-	peer.OnData = func(*reactor.Peer) { c.data(peer.Take()) }
+	peer.OnData = func(*memnet.Peer) { c.data(peer.Take()) }
 }
 
 // h2c makes the servers of a route speak HTTP/2 by prior knowledge.

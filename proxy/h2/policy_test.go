@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -24,7 +24,7 @@ func TestPoliciesOverHTTP2(t *testing.T) {
 		}
 		return a
 	}
-	r := newRigOn(t, reactor.NewNetwork(1), func(c *proxy.Config) {
+	r := newRigOn(t, memnet.New(1), func(c *proxy.Config) {
 		c.RequestActions = compile(header.Request, "X-Router", "%[req.hdr(host)]")
 		c.ResponseActions = compile(header.Response, "X-Router", "yes")
 		c.Compression = proxy.NewCompression("text/plain")

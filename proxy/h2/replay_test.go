@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -41,7 +41,7 @@ func TestBodiesAreSentAgain(t *testing.T) {
 		for how, refuse := range refusals {
 			t.Run(name+", "+how, func(t *testing.T) {
 				counts := new(bound.Counts)
-				r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
+				r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
 				var got []string
 				p := r.pod2(1, func(pc *podConn, q *podRequest) {
 					if got = append(got, string(q.body)); len(got) < 3 {
@@ -172,7 +172,7 @@ func TestAnAnswerEndsTheKeeping(t *testing.T) {
 func TestKeptBodiesAreBounded(t *testing.T) {
 	const most, each, clients, streams = 4 << 20, 16 << 10, 3, 90
 	counts := new(bound.Counts)
-	r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
+	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
 	p := r.pod2(1, func(*podConn, *podRequest) {})
 	p.accept = []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 20}}
 	r.route("app", "app.test", h2c, p.addr)
@@ -280,7 +280,7 @@ func TestBodyComesWhileThereIsNoPod(t *testing.T) {
 				r.route("app", "app.test", h2c, pods[0].addr, pods[1].addr)
 				var send func(p string)
 				var cl *client
-				var peer *reactor.Peer
+				var peer *memnet.Peer
 				if old {
 					peer = r.net.Connect(frontAddr)
 					peer.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nTransfer-Encoding: chunked\r\n\r\n"))
@@ -349,7 +349,7 @@ func TestUploadsTheEndpointHasNotTaken(t *testing.T) {
 	} {
 		for how, refuse := range refusals {
 			counts := new(bound.Counts)
-			r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
+			r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
 			p := r.pod2(1, nil)
 			p.accept = []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 20}}
 			p.early = func(pc *podConn, _ *podRequest) {

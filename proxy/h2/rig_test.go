@@ -8,6 +8,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -23,7 +24,7 @@ type rig struct {
 	*testrig.Routes
 
 	t      *testing.T
-	net    *reactor.Network
+	net    *memnet.Network
 	loop   *reactor.Loop
 	worker *proxy.Worker
 	server *Server
@@ -34,17 +35,17 @@ type rig struct {
 	bounds bound.Counts
 }
 
-func newRig(t *testing.T) *rig { return newRigOn(t, reactor.NewNetwork(1)) }
+func newRig(t *testing.T) *rig { return newRigOn(t, memnet.New(1)) }
 
-func newRigOn(t *testing.T, n *reactor.Network, change ...func(*proxy.Config)) *rig {
+func newRigOn(t *testing.T, n *memnet.Network, change ...func(*proxy.Config)) *rig {
 	t.Helper()
 	return newRigWith(t, n, reactor.Config{}, change...)
 }
 
-func newRigWith(t *testing.T, n *reactor.Network, loop reactor.Config, change ...func(*proxy.Config)) *rig {
+func newRigWith(t *testing.T, n *memnet.Network, loop reactor.Config, change ...func(*proxy.Config)) *rig {
 	t.Helper()
 	r := &rig{Routes: testrig.NewRoutes(), t: t, net: n}
-	r.loop = n.NewLoop(loop)
+	r.loop = reactor.NewOn(n, loop)
 	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop, Secure: r.secure})
 	if err != nil {
 		t.Fatal(err)

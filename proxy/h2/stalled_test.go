@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/routing"
 )
 
@@ -15,7 +15,7 @@ func TestStalledUploadsBesideOthers(t *testing.T) {
 	const chunk = 8 << 10
 	r := newRig(t)
 	deaf := addr("198.51.100.9:80")
-	r.net.Accept(deaf, func(p *reactor.Peer) { p.StopReading() })
+	r.net.Accept(deaf, func(p *memnet.Peer) { p.StopReading() })
 	r.route("deaf", "deaf.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = time.Hour }, deaf)
 	good := r.pod(1, always(ok("done")))
 	r.route("app", "app.test", nil, good.Addr)

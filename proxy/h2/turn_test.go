@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/h2session"
 	"turnout/proxy"
 )
@@ -14,7 +14,7 @@ import (
 func TestAnswersOfAnIteration(t *testing.T) {
 	const streams = 100
 	for seed := range uint64(5) {
-		r := newRigOn(t, reactor.NewNetwork(seed))
+		r := newRigOn(t, memnet.New(seed))
 		held := r.pod2(1, func(*podConn, *podRequest) {})
 		p := r.pod(2, always(ok("x")))
 		r.route("held", "held.test", h2c, held.addr)
@@ -88,7 +88,7 @@ func TestFramesOfAnIteration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(5) {
 				var counts bound.Counts
-				r := newRigOn(t, reactor.NewNetwork(seed), func(cfg *proxy.Config) { cfg.Bounds = &counts })
+				r := newRigOn(t, memnet.New(seed), func(cfg *proxy.Config) { cfg.Bounds = &counts })
 				p := r.pod(2, nil)
 				r.route("app", "app.test", nil, p.Addr)
 				other := r.connect()

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/bound"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
 // TestWebSocketEndedBeforeTheAnswer: END_STREAM that comes before the endpoint agrees reaches it, and the tunnel has ClientFin.
 func TestWebSocketEndedBeforeTheAnswer(t *testing.T) {
 	var bounds bound.Counts
-	r := newRigOn(t, reactor.NewNetwork(1), func(c *proxy.Config) { c.Bounds = &bounds })
+	r := newRigOn(t, memnet.New(1), func(c *proxy.Config) { c.Bounds = &bounds })
 	var accept string
 	p := r.socketPod(1, func(a string) string { accept = a; return "" })
 	r.route("app", "app.test", nil, p.addr)
@@ -111,7 +111,7 @@ func TestWebSocketSlowPeers(t *testing.T) {
 
 // TestWebSocketPodLeavesWithBytesUnderWay: a pod that sent more than the client takes and left does not keep the tunnel.
 func TestWebSocketPodLeavesWithBytesUnderWay(t *testing.T) {
-	for name, leave := range map[string]func(p *reactor.Peer){"RST": (*reactor.Peer).Reset, "close": (*reactor.Peer).Close} {
+	for name, leave := range map[string]func(p *memnet.Peer){"RST": (*memnet.Peer).Reset, "close": (*memnet.Peer).Close} {
 		r := newRig(t)
 		c, pod := r.open()
 		c.grant = false

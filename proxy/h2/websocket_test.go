@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -21,7 +21,7 @@ import (
 type socketPod struct {
 	addr   netip.AddrPort
 	heads  []string
-	peers  []*reactor.Peer
+	peers  []*memnet.Peer
 	answer func(accept string) string
 }
 
@@ -32,10 +32,10 @@ func agree(accept string) string {
 
 func (r *rig) socketPod(n int, answer func(accept string) string) *socketPod {
 	p := &socketPod{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), answer: answer}
-	r.net.Accept(p.addr, func(peer *reactor.Peer) {
+	r.net.Accept(p.addr, func(peer *memnet.Peer) {
 		p.peers = append(p.peers, peer)
 		told := false
-		peer.OnData = func(*reactor.Peer) {
+		peer.OnData = func(*memnet.Peer) {
 			if told || !strings.Contains(string(peer.Received()), "\r\n\r\n") {
 				return
 			}
@@ -60,7 +60,7 @@ func (c *client) socket(id uint32, end bool, pairs ...string) {
 }
 
 // open opens a tunnel on stream 1.
-func (r *rig) open() (*client, *reactor.Peer) {
+func (r *rig) open() (*client, *memnet.Peer) {
 	r.t.Helper()
 	p := r.socketPod(1, agree)
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
@@ -203,7 +203,7 @@ func TestWebSocketRefused(t *testing.T) {
 
 // TestWebSocketLocalAnswers: nothing the router says by itself is a 2xx.
 func TestWebSocketLocalAnswers(t *testing.T) {
-	r := newRigOn(t, reactor.NewNetwork(1), func(cfg *proxy.Config) {
+	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) {
 		cfg.MonitorPath = "/healthy"
 		cfg.Unavailable = &proxy.ErrorPage{Status: 200, Body: []byte("sorry")}
 	})
@@ -220,22 +220,22 @@ func TestWebSocketLocalAnswers(t *testing.T) {
 // TestWebSocketEnds: how one side ends is how the other is told.
 func TestWebSocketEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
-		do            func(r *rig, c *client, pod *reactor.Peer)
+		do            func(r *rig, c *client, pod *memnet.Peer)
 		reset         bool
 		code          http2.ErrCode
 		ended, podEOF bool
 	}{
-		"client resets":     {func(_ *rig, c *client, _ *reactor.Peer) { _ = c.fr.WriteRSTStream(1, http2.ErrCodeCancel) }, false, 0, false, true},
-		"client leaves":     {func(_ *rig, c *client, _ *reactor.Peer) { c.peer.Close() }, false, 0, false, true},
-		"client is reset":   {func(_ *rig, c *client, _ *reactor.Peer) { c.peer.Reset() }, false, 0, false, true},
-		"client breaks":     {func(_ *rig, c *client, _ *reactor.Peer) { c.data(0, false, "x") }, false, 0, false, true},
-		"trailers":          {func(_ *rig, c *client, _ *reactor.Peer) { c.headers(1, true, "x-a", "b") }, true, http2.ErrCodeProtocol, false, true},
-		"pod resets":        {func(_ *rig, _ *client, pod *reactor.Peer) { pod.Reset() }, true, http2.ErrCodeCancel, false, false},
-		"pod closes":        {func(_ *rig, _ *client, pod *reactor.Peer) { pod.Close() }, true, http2.ErrCodeNo, true, false},
-		"silence":           {func(r *rig, _ *client, _ *reactor.Peer) { r.net.Advance(10 * time.Minute) }, true, http2.ErrCodeCancel, false, true},
-		"pod ends":          {func(r *rig, _ *client, pod *reactor.Peer) { pod.CloseWrite() }, true, http2.ErrCodeNo, true, true},
-		"client ends":       {func(r *rig, c *client, _ *reactor.Peer) { c.data(1, true, "") }, true, http2.ErrCodeCancel, false, true},
-		"both, client last": {func(r *rig, c *client, pod *reactor.Peer) { pod.CloseWrite(); c.run(); c.data(1, true, "") }, false, 0, true, true},
+		"client resets":     {func(_ *rig, c *client, _ *memnet.Peer) { _ = c.fr.WriteRSTStream(1, http2.ErrCodeCancel) }, false, 0, false, true},
+		"client leaves":     {func(_ *rig, c *client, _ *memnet.Peer) { c.peer.Close() }, false, 0, false, true},
+		"client is reset":   {func(_ *rig, c *client, _ *memnet.Peer) { c.peer.Reset() }, false, 0, false, true},
+		"client breaks":     {func(_ *rig, c *client, _ *memnet.Peer) { c.data(0, false, "x") }, false, 0, false, true},
+		"trailers":          {func(_ *rig, c *client, _ *memnet.Peer) { c.headers(1, true, "x-a", "b") }, true, http2.ErrCodeProtocol, false, true},
+		"pod resets":        {func(_ *rig, _ *client, pod *memnet.Peer) { pod.Reset() }, true, http2.ErrCodeCancel, false, false},
+		"pod closes":        {func(_ *rig, _ *client, pod *memnet.Peer) { pod.Close() }, true, http2.ErrCodeNo, true, false},
+		"silence":           {func(r *rig, _ *client, _ *memnet.Peer) { r.net.Advance(10 * time.Minute) }, true, http2.ErrCodeCancel, false, true},
+		"pod ends":          {func(r *rig, _ *client, pod *memnet.Peer) { pod.CloseWrite() }, true, http2.ErrCodeNo, true, true},
+		"client ends":       {func(r *rig, c *client, _ *memnet.Peer) { c.data(1, true, "") }, true, http2.ErrCodeCancel, false, true},
+		"both, client last": {func(r *rig, c *client, pod *memnet.Peer) { pod.CloseWrite(); c.run(); c.data(1, true, "") }, false, 0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -297,7 +297,7 @@ func TestWebSocketHalfOpenAtOnce(t *testing.T) {
 func TestWebSocketBulk(t *testing.T) {
 	for _, split := range []int{0, 1000} {
 		t.Run(fmt.Sprint(split), func(t *testing.T) {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			r := newRigOn(t, n)
 			c, pod := r.open()
 			n.Split(split)

@@ -8,6 +8,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -42,8 +43,8 @@ func (s *shifted) CloseWrite() error    { s.c.WireWrite([]byte{0}); return nil }
 
 // joined is a tunnel between a client and a pod, behind no pipeline.
 type joined struct {
-	net         *reactor.Network
-	client, pod *reactor.Peer
+	net         *memnet.Network
+	client, pod *memnet.Peer
 	ended       bool
 	cuts        int
 }
@@ -51,8 +52,8 @@ type joined struct {
 // join makes a tunnel with fin timeouts of a second; layered has the client speak shifted.
 func join(t *testing.T, layered bool) *joined {
 	t.Helper()
-	j := &joined{net: reactor.NewNetwork(1)}
-	loop := j.net.NewLoop(reactor.Config{})
+	j := &joined{net: memnet.New(1)}
+	loop := reactor.NewOn(j.net, reactor.Config{})
 	acceptor := j.net.Accept(podA, nil)
 	cfg := Config{Idle: time.Hour, ClientFin: time.Second, ServerFin: time.Second, Stall: 10 * time.Second, Done: func() { j.ended = true }, Cut: func() { j.cuts++ }}
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler {
@@ -146,8 +147,8 @@ func TestSlowPodGetsEverything(t *testing.T) {
 // TestWhoLeavesWithBytesUnderWay: neither side keeps a tunnel by sending more than the other takes before it leaves: nobody can
 // read the end of what it sent.
 func TestWhoLeavesWithBytesUnderWay(t *testing.T) {
-	for name, leave := range map[string]func(p *reactor.Peer){
-		"FIN": (*reactor.Peer).CloseWrite, "RST": (*reactor.Peer).Reset, "close": (*reactor.Peer).Close,
+	for name, leave := range map[string]func(p *memnet.Peer){
+		"FIN": (*memnet.Peer).CloseWrite, "RST": (*memnet.Peer).Reset, "close": (*memnet.Peer).Close,
 	} {
 		for _, podLeaves := range []bool{false, true} {
 			for _, size := range []int{40 << 10, 120 << 10, 1 << 20} {
@@ -182,8 +183,8 @@ func TestWhoLeavesWithBytesUnderWay(t *testing.T) {
 
 // TestEndedBeforeTheTunnel: the end of a side's sending that came before the tunnel began counts.
 func TestEndedBeforeTheTunnel(t *testing.T) {
-	n := reactor.NewNetwork(1)
-	loop := n.NewLoop(reactor.Config{})
+	n := memnet.New(1)
+	loop := reactor.NewOn(n, reactor.Config{})
 	pods := n.Accept(podA, nil)
 	var client, pod *reactor.Conn
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler { client = c; return &ignore{} })
@@ -217,7 +218,7 @@ func (*ignore) Data(_ *reactor.Conn, p []byte) int { return len(p) }
 // TestPassthroughOfClientsThatLeft: a FIN that comes before the endpoint stands counts, and all that is bounded is given back.
 func TestPassthroughOfClientsThatLeft(t *testing.T) {
 	const clients = 100
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
 	n.Accept(podA, nil)
 	for range clients {

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
 
 // TestPassthroughOfARouteThatIsGone ends when it is time, spliced or not, and is counted until then.
 func TestPassthroughOfARouteThatIsGone(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := &rig{t: t, net: n, closeTunnels: time.Minute}
-	loop := n.NewLoop(reactor.Config{})
+	loop := reactor.NewOn(n, reactor.Config{})
 	r.listen(loop, front, func(*routing.Policy) {}, podA)
-	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	c := r.say()
 	counted := func() int {
 		sum := map[proxy.TunnelRoute]int{}

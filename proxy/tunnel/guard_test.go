@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"turnout/internal/ratelimit"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
 
 func TestPassthroughIsGuarded(t *testing.T) {
 	t.Run("allow-list", func(t *testing.T) {
-		n := reactor.NewNetwork(1)
+		n := memnet.New(1)
 		r := newRigWith(t, n, func(p *routing.Policy) {
 			p.Allow = routing.NewAllowList([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 		}, podA)
@@ -28,13 +28,13 @@ func TestPassthroughIsGuarded(t *testing.T) {
 		r.wantEnded(proxy.ReasonDenied)
 	})
 	t.Run("open connections", func(t *testing.T) {
-		n := reactor.NewNetwork(1)
+		n := memnet.New(1)
 		r := newRigWith(t, n, func(p *routing.Policy) {
 			p.Rates.Concurrent = ratelimit.Limit{On: true, N: 3}
 			p.Rates.HTTP = ratelimit.Limit{On: true, N: 1} // means nothing here
 		}, podA)
-		n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
-		var open []*reactor.Peer
+		n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
+		var open []*memnet.Peer
 		for range 3 {
 			c := n.Connect(front)
 			c.Write([]byte("hello"))
@@ -66,9 +66,9 @@ func (r *rig) wantReason(reason proxy.Reason) {
 
 // TestPassthroughWhenThereIsTooMuchToDo: new connections are closed, those that are relayed go on.
 func TestPassthroughWhenThereIsTooMuchToDo(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
-	pods := n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	pods := n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	old := n.Connect(front)
 	old.Write([]byte("hello"))
 	n.Run()
@@ -89,7 +89,7 @@ func TestPassthroughWhenThereIsTooMuchToDo(t *testing.T) {
 
 // TestPassthroughExhausted: want of descriptors is not the endpoint's fault, and no other would do better.
 func TestPassthroughExhausted(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA, netip.MustParseAddrPort("198.51.100.7:443"))
 	for _, s := range r.pool.Servers() {
 		n.RefuseDial(s.Endpoint().Addr(), syscall.EMFILE)

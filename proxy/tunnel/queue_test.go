@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"turnout/balancer"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
 
 // say opens a client connection and sends its first bytes.
-func (r *rig) say() *reactor.Peer {
+func (r *rig) say() *memnet.Peer {
 	c := r.net.Connect(front)
 	c.Write([]byte("hello"))
 	r.net.Run()
@@ -28,9 +28,9 @@ func (r *rig) ended(i int) proxy.Reason {
 
 // newLimited is a rig whose pods may have one connection each.
 func newLimited(t *testing.T) *rig {
-	r := newRig(t, reactor.NewNetwork(1), podA)
+	r := newRig(t, memnet.New(1), podA)
 	r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:a", Addr: podA, Weight: 1, Protocol: protocol.TCP}})
-	r.net.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	r.net.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -27,14 +28,14 @@ func (l badLog) Log(*proxy.Record) { panicOnce(l.bad) }
 func TestPanicsOverPassthrough(t *testing.T) {
 	const rounds = 50
 	onlyA := []balancer.Target{{ID: "ept:a", Addr: podA, Weight: 1, Protocol: protocol.TCP}}
-	for name, cause := range map[string]func(r *rig, logs *bool) *reactor.Peer{
-		"timer of the queue": func(r *rig, logs *bool) *reactor.Peer {
+	for name, cause := range map[string]func(r *rig, logs *bool) *memnet.Peer{
+		"timer of the queue": func(r *rig, logs *bool) *memnet.Peer {
 			c := r.say()
 			*logs = true
 			r.net.Advance(6 * time.Second)
 			return c
 		},
-		"mail": func(r *rig, logs *bool) *reactor.Peer {
+		"mail": func(r *rig, logs *bool) *memnet.Peer {
 			c := r.say()
 			*logs = true
 			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, nil)
@@ -42,7 +43,7 @@ func TestPanicsOverPassthrough(t *testing.T) {
 			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, onlyA)
 			return c
 		},
-		"endpoint connected": func(r *rig, _ *bool) *reactor.Peer {
+		"endpoint connected": func(r *rig, _ *bool) *memnet.Peer {
 			c := r.say()
 			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:b", Addr: podB, Weight: 1, Protocol: protocol.TCP}})
 			r.net.Run()
@@ -52,12 +53,12 @@ func TestPanicsOverPassthrough(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			panics, logs, clockIsBad := 0, false, false
-			r := &rig{t: t, net: reactor.NewNetwork(1), log: badLog{&logs}, bad: &clockIsBad}
-			loop := r.net.NewLoop(reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++; r.worker.Interrupted() }})
+			r := &rig{t: t, net: memnet.New(1), log: badLog{&logs}, bad: &clockIsBad}
+			loop := reactor.NewOn(r.net, reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++; r.worker.Interrupted() }})
 			r.listen(loop, front, func(*routing.Policy) {}, podA)
 			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, onlyA)
-			r.net.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
-			r.net.Accept(podB, func(*reactor.Peer) { clockIsBad = true })
+			r.net.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
+			r.net.Accept(podB, func(*memnet.Peer) { clockIsBad = true })
 			for i := range rounds {
 				holder := r.say()
 				if c := cause(r, &logs); panics != i+1 || !c.EOF() && !c.ResetSeen() {
@@ -87,8 +88,8 @@ func TestPanicsOverPassthrough(t *testing.T) {
 // TestPanicOfWatch ends the tunnel.
 func TestPanicOfWatch(t *testing.T) {
 	panics, bad := 0, false
-	n := reactor.NewNetwork(1)
-	loop := n.NewLoop(reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++ }})
+	n := memnet.New(1)
+	loop := reactor.NewOn(n, reactor.Config{Panicked: func(*reactor.Loop, any, []byte) { panics++ }})
 	_, err := loop.Listen(front, func(c *reactor.Conn) reactor.Handler {
 		NewWatch(c, time.Second, func() uint64 { return 0 }, func(bool) { bad = true; panicOnce(&bad) })
 		return &looker{}

@@ -7,6 +7,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -14,24 +15,24 @@ import (
 // TestPassthroughLoopLeavesOthersTheirs: a route whose pods lead back to the router does not take the connections of others.
 func TestPassthroughLoopLeavesOthersTheirs(t *testing.T) {
 	const most = 1600
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	b := reactor.NewBudget(reactor.BudgetConfig{Descriptors: most})
-	loop := n.NewLoop(reactor.Config{Budget: b})
+	loop := reactor.NewOn(n, reactor.Config{Budget: b})
 	forwarder, other := netip.MustParseAddrPort("198.51.100.9:8443"), netip.MustParseAddrPort("192.0.2.1:8444")
 	bad := &rig{t: t, net: n, routeConnections: most / 2 / 4, crowded: b.Crowded}
 	bad.listen(loop, front, func(*routing.Policy) {}, forwarder)
-	n.Accept(forwarder, func(p *reactor.Peer) { // a pod that connects to the router for each connection it gets
+	n.Accept(forwarder, func(p *memnet.Peer) { // a pod that connects to the router for each connection it gets
 		next := n.Connect(front)
-		next.OnData = func(*reactor.Peer) { p.Write(next.Take()) }
-		next.OnEOF = func(*reactor.Peer) { p.Close() }
+		next.OnData = func(*memnet.Peer) { p.Write(next.Take()) }
+		next.OnEOF = func(*memnet.Peer) { p.Close() }
 		next.OnReset = next.OnEOF
-		p.OnData = func(*reactor.Peer) { next.Write(p.Take()) }
-		p.OnEOF = func(*reactor.Peer) { next.Close() }
+		p.OnData = func(*memnet.Peer) { next.Write(p.Take()) }
+		p.OnEOF = func(*memnet.Peer) { next.Close() }
 		p.OnReset = p.OnEOF
 	})
 	good := &rig{t: t, net: n, routeConnections: most / 2 / 4, crowded: b.Crowded}
 	good.listen(loop, other, func(*routing.Policy) {}, podA)
-	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	for range 5 {
 		c := n.Connect(front)
 		c.Write([]byte("hello"))

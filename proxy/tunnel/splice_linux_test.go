@@ -11,6 +11,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -158,8 +159,8 @@ func TestSplicedHalfClose(t *testing.T) {
 
 // TestWatchReadsCounts: a tunnel whose count grows is in use, whoever moves its bytes.
 func TestWatchReadsCounts(t *testing.T) {
-	n := reactor.NewNetwork(1)
-	loop := n.NewLoop(reactor.Config{})
+	n := memnet.New(1)
+	loop := reactor.NewOn(n, reactor.Config{})
 	count, ended := uint64(0), false
 	NewWatch(loop.Dial(podA, &looker{}, 0), 8*time.Second, func() uint64 { return count }, func(bool) { ended = true })
 	for range 20 {

@@ -10,6 +10,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testrig"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
@@ -40,7 +41,7 @@ func (clock) Cancel(*proxy.Exchange)                                           {
 
 type rig struct {
 	t      *testing.T
-	net    *reactor.Network
+	net    *memnet.Network
 	worker *proxy.Worker
 	route  *routing.Route
 	pool   *balancer.Pool
@@ -62,15 +63,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newRig(t *testing.T, n *reactor.Network, pods ...netip.AddrPort) *rig {
+func newRig(t *testing.T, n *memnet.Network, pods ...netip.AddrPort) *rig {
 	t.Helper()
 	return newRigWith(t, n, func(*routing.Policy) {}, pods...)
 }
 
-func newRigWith(t *testing.T, n *reactor.Network, change func(*routing.Policy), pods ...netip.AddrPort) *rig {
+func newRigWith(t *testing.T, n *memnet.Network, change func(*routing.Policy), pods ...netip.AddrPort) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n}
-	r.listen(n.NewLoop(reactor.Config{}), front, change, pods...)
+	r.listen(reactor.NewOn(n, reactor.Config{}), front, change, pods...)
 	return r
 }
 
@@ -140,13 +141,13 @@ func (r *rig) wantEnded(reason proxy.Reason) proxy.Record {
 
 func TestPassthroughRelaysEveryByte(t *testing.T) {
 	hello, answer := strings.Repeat("client hello ", 100), strings.Repeat("server hello ", 300)
-	reactor.Sweep(t, func(t *testing.T, n *reactor.Network) {
+	memnet.Sweep(t, func(t *testing.T, n *memnet.Network) {
 		r := newRig(t, n, podA)
-		var pod *reactor.Peer
-		n.Accept(podA, func(p *reactor.Peer) {
+		var pod *memnet.Peer
+		n.Accept(podA, func(p *memnet.Peer) {
 			pod = p
 			p.Write([]byte(answer))
-			p.OnEOF = func(p *reactor.Peer) { p.CloseWrite() }
+			p.OnEOF = func(p *memnet.Peer) { p.CloseWrite() }
 		})
 		c := n.Connect(front)
 		c.Write([]byte(hello))
@@ -181,9 +182,9 @@ func TestPassthroughRelaysEveryByte(t *testing.T) {
 
 func TestPassthroughTriesAnotherEndpoint(t *testing.T) {
 	for range 8 {
-		n := reactor.NewNetwork(1)
+		n := memnet.New(1)
 		r := newRig(t, n, podA, podB)
-		n.Accept(podB, func(p *reactor.Peer) { p.Write([]byte("b")); p.Close() })
+		n.Accept(podB, func(p *memnet.Peer) { p.Write([]byte("b")); p.Close() })
 		c := n.Connect(front)
 		c.Write([]byte("hello"))
 		n.Run()
@@ -196,7 +197,7 @@ func TestPassthroughTriesAnotherEndpoint(t *testing.T) {
 }
 
 func TestPassthroughWithoutEndpoint(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
 	c := n.Connect(front)
 	c.Write([]byte("hello"))
@@ -214,7 +215,7 @@ func TestPassthroughWithoutEndpoint(t *testing.T) {
 }
 
 func TestPassthroughClientLeavesBeforeTheEndpointStands(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
 	n.HangDial(podA)
 	c := n.Connect(front)
@@ -226,9 +227,9 @@ func TestPassthroughClientLeavesBeforeTheEndpointStands(t *testing.T) {
 }
 
 func TestSilentTunnelEnds(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
-	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	c := n.Connect(front)
 	c.Write([]byte("hello"))
 	n.Advance(50 * time.Second)
@@ -259,9 +260,9 @@ func TestOpeningTunnelEnds(t *testing.T) {
 		"both, short tunnels":           {10 * time.Second, true, 9 * time.Second, 13 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			r := newRigWith(t, n, func(p *routing.Policy) { p.TunnelTimeout = tc.tunnel }, podA)
-			n.Accept(podA, func(p *reactor.Peer) {
+			n.Accept(podA, func(p *memnet.Peer) {
 				if tc.podSpeaks {
 					p.Write([]byte("x"))
 				}
@@ -290,7 +291,7 @@ func TestEachSideHasItsFinTimeout(t *testing.T) {
 		"server": {20 * time.Second, 2 * time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			r := newRig(t, n, podA)
 			r.worker.Timeouts().ClientFin, r.worker.Timeouts().ServerFin = tc.client, tc.server
 			pods := n.Accept(podA, nil)
@@ -313,9 +314,9 @@ func TestEachSideHasItsFinTimeout(t *testing.T) {
 }
 
 func TestHalfClosedTunnelEnds(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, podA)
-	n.Accept(podA, func(p *reactor.Peer) { p.Write([]byte("x")) })
+	n.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	c := n.Connect(front)
 	c.Write([]byte("hello"))
 	n.Run()
@@ -330,11 +331,11 @@ func TestHalfClosedTunnelEnds(t *testing.T) {
 // Tunnels need no descriptors but their own two, so none of the eighth that is for connections to pods is kept for them.
 func TestTunnelsUseAllDescriptors(t *testing.T) {
 	const most = 1600
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	pod := n.Accept(podA, nil)
 	r := &rig{t: t, net: n}
 	b := reactor.NewBudget(reactor.BudgetConfig{Descriptors: most})
-	r.listen(n.NewLoop(reactor.Config{Budget: b}), front, func(*routing.Policy) {}, pod.Addr())
+	r.listen(reactor.NewOn(n, reactor.Config{Budget: b}), front, func(*routing.Policy) {}, pod.Addr())
 	for range most {
 		c := n.Connect(front)
 		c.Write([]byte("hello"))

@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testrig"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
@@ -100,8 +101,8 @@ func TestChoice(t *testing.T) {
 		{name: "upgrade where the endpoint selects", target: balancer.Target{TLS: offer(protocol.HTTP2)}, upgrade: "websocket", want: "1 acquire"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := reactor.NewNetwork(0)
-			loop := n.NewLoop(reactor.Config{})
+			n := memnet.New(0)
+			loop := reactor.NewOn(n, reactor.Config{})
 			defer n.Close()
 			a := &asked{idle: map[string]bool{tt.idle: true}}
 			routes := testrig.NewRoutes()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // startBystander starts one that goes on until the end of the run.
@@ -35,7 +35,7 @@ type bystander1 struct {
 	w    *world
 	name string
 	host string
-	peer *reactor.Peer
+	peer *memnet.Peer
 	r    *reader1
 	left []*ask // that wait for their answers
 	ends bool   // the router said that it closes
@@ -124,21 +124,21 @@ func (b *bystander1) connect() {
 		}
 	}
 	b.r = r
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		if err := r.feed(peer.Take()); err != nil {
 			b.w.failf("%s: cannot read the answer: %v", b.name, err)
 			peer.Reset()
 			b.gone("unreadable")
 		}
 	}
-	peer.OnEOF = func(*reactor.Peer) {
+	peer.OnEOF = func(*memnet.Peer) {
 		if err := r.eof(); err != nil {
 			b.w.failf("%s: %v", b.name, err)
 		}
 		peer.Close()
 		b.gone("FIN")
 	}
-	peer.OnReset = func(*reactor.Peer) { b.gone("RST") }
+	peer.OnReset = func(*memnet.Peer) { b.gone("RST") }
 }
 
 func (b *bystander1) gone(how string) {
@@ -270,7 +270,7 @@ func (e *echoer) next() {
 		peer.Write([]byte("GET / HTTP/1.1\r\nHost: " + oneOf(w, "shared1.test", "shared2.test") +
 			"\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	}
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		if !upgraded {
 			head := peer.TakeThrough("\r\n\r\n")
 			if upgraded = head != nil; upgraded && !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
@@ -281,7 +281,7 @@ func (e *echoer) next() {
 			got = append(got, peer.Take()...)
 		}
 	}
-	peer.OnEOF = func(*reactor.Peer) {
+	peer.OnEOF = func(*memnet.Peer) {
 		done = true
 		peer.Close()
 		switch {
@@ -291,7 +291,7 @@ func (e *echoer) next() {
 			w.answered++
 		}
 	}
-	peer.OnReset = func(*reactor.Peer) {
+	peer.OnReset = func(*memnet.Peer) {
 		if !done {
 			w.failf("%s: the tunnel begun at %v was reset", e.name, began)
 		}

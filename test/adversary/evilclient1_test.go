@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // evil1 is a client that speaks HTTP/1.1 as far as it likes. What it gets has to be HTTP all the same, and the answers
 // have to be those to its requests, in their order.
 type evil1 struct {
 	w       *world
-	peer    *reactor.Peer
+	peer    *memnet.Peer
 	r       reader1
 	methods []string // of the requests that were not answered yet
 	tokens  []string // "": whatever comes is right
@@ -47,13 +47,13 @@ func (w *world) startEvil1() {
 		}
 		return e.methods[0]
 	}}
-	e.peer.OnData = func(*reactor.Peer) {
+	e.peer.OnData = func(*memnet.Peer) {
 		if err := e.r.feed(e.peer.Take()); err != nil && !e.gone && e.legal {
 			e.gone = true
 			w.failf("adversary (HTTP/1.1): cannot read the answer: %v", err)
 		}
 	}
-	e.peer.OnEOF = func(*reactor.Peer) {
+	e.peer.OnEOF = func(*memnet.Peer) {
 		_ = e.r.eof() // the router may break off an answer to whoever breaks the rules
 		if w.chance(70) {
 			e.peer.Close()

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // evilPod1 is a pod that speaks HTTP/1.1 as far as it likes on each connection whose first request is of the namespace evil.
 // On others it keeps the rules: what one tenant's traffic did to a connection must not reach another's, so that nobody else may
 // ever come on a connection of the adversary.
-func (w *world) evilPod1(peer *reactor.Peer) {
+func (w *world) evilPod1(peer *memnet.Peer) {
 	w.goodPod1(peer)
 	good := peer.OnData
 	var c *evilConn1
 	known := false
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		if !known {
 			head, _, whole := bytes.Cut(peer.Received(), []byte("\r\n\r\n"))
 			if !whole {
@@ -38,7 +38,7 @@ func (w *world) evilPod1(peer *reactor.Peer) {
 
 type evilConn1 struct {
 	w    *world
-	peer *reactor.Peer
+	peer *memnet.Peer
 	r    reader1
 	h    *head1
 	all  []byte // that came
@@ -48,7 +48,7 @@ type evilConn1 struct {
 func (c *evilConn1) start() {
 	w := c.w
 	c.r = reader1{onHead: c.head, onBody: func([]byte) {}, onEnd: c.end, tunnel: func([]byte) { w.tunnelAct(c.peer) }}
-	c.peer.OnEOF = func(*reactor.Peer) {
+	c.peer.OnEOF = func(*memnet.Peer) {
 		if w.chance(80) {
 			c.peer.Close()
 		}
@@ -153,7 +153,7 @@ func (c *evilConn1) answer() {
 }
 
 // drip writes at once, or in pieces with time between them.
-func (w *world) drip(peer *reactor.Peer, b []byte) {
+func (w *world) drip(peer *memnet.Peer, b []byte) {
 	if w.chance(60) {
 		peer.Write(b)
 		return

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // evilConn2 is a connection of a pod that speaks HTTP/2 as far as it likes once a request of the namespace evil came on it.
@@ -19,7 +19,7 @@ type evilConn2 struct {
 	steps int
 }
 
-func (w *world) evilPod2(peer *reactor.Peer) {
+func (w *world) evilPod2(peer *memnet.Peer) {
 	g := w.goodPod2(peer, habits{})
 	c := &evilConn2{side: g.side, good: g, steps: 2 + w.n(10)}
 	head, data := g.onHead, g.onData

@@ -3,7 +3,7 @@ package adversary
 import (
 	"bytes"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // startEvilTunnel opens a connection that is passed through, and does with it what it likes.
@@ -14,7 +14,7 @@ func (w *world) startEvilTunnel() {
 	}
 }
 
-func (w *world) tunnelAct(peer *reactor.Peer) {
+func (w *world) tunnelAct(peer *memnet.Peer) {
 	switch w.n(8) {
 	case 0, 1, 2:
 		peer.Write(bytes.Repeat([]byte("t"), w.n(300000)))
@@ -32,7 +32,7 @@ func (w *world) tunnelAct(peer *reactor.Peer) {
 }
 
 // evilPass is a pod of tunnels that does what it likes.
-func (w *world) evilPass(peer *reactor.Peer) {
+func (w *world) evilPass(peer *memnet.Peer) {
 	if w.chance(50) {
 		echo(peer)
 	}

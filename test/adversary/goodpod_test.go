@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // unzip returns what was compressed, nil if nothing was.
@@ -39,7 +39,7 @@ func webSocketAccept(key string) string {
 // goodConn1 is a connection of a pod that keeps the rules of HTTP/1.1.
 type goodConn1 struct {
 	w    *world
-	peer *reactor.Peer
+	peer *memnet.Peer
 	r    reader1
 	p    plan
 	h    *head1
@@ -47,16 +47,16 @@ type goodConn1 struct {
 }
 
 // goodPod1 serves a connection as plans say. It may be told that a connection has ended by closing it.
-func (w *world) goodPod1(peer *reactor.Peer) {
+func (w *world) goodPod1(peer *memnet.Peer) {
 	c := &goodConn1{w: w, peer: peer}
 	c.r = reader1{onHead: c.head, onBody: func(p []byte) { c.body = append(c.body, p...) }, onEnd: c.end, tunnel: func(p []byte) { peer.Write(p) }}
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		if err := c.r.feed(peer.Take()); err != nil {
 			w.failf("a pod cannot read what the router sends: %v", err)
 			peer.Reset()
 		}
 	}
-	peer.OnEOF = func(*reactor.Peer) { peer.CloseWrite() }
+	peer.OnEOF = func(*memnet.Peer) { peer.CloseWrite() }
 }
 
 func (c *goodConn1) head(h *head1) {
@@ -152,7 +152,7 @@ type call struct {
 }
 
 // goodPod2 serves a connection of HTTP/2 as plans say, or one of HTTP/1.1 if that is what comes: so upgrades do.
-func (w *world) goodPod2(peer *reactor.Peer, h habits) *goodConn2 {
+func (w *world) goodPod2(peer *memnet.Peer, h habits) *goodConn2 {
 	c := &goodConn2{side: newSide(w, "pod", peer, false), habits: h}
 	c.onHead, c.onData = c.head, c.data
 	c.onReset = func(*flow, http2.ErrCode) { c.over() }
@@ -162,7 +162,7 @@ func (w *world) goodPod2(peer *reactor.Peer, h habits) *goodConn2 {
 		c.greet()
 	}
 	speaks2 := peer.OnData
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		switch got := string(peer.Received()); {
 		case len(got) < 3:
 			return

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"turnout/balancer"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -48,13 +48,13 @@ const podsOfKind = 3
 
 // startPods starts all pods there may be. Which of them a route has changes.
 func (w *world) startPods() {
-	kinds := map[int]func(*reactor.Peer){
+	kinds := map[int]func(*memnet.Peer){
 		ownPod1: w.goodPod1, sharedPod1: w.goodPod1, queuePod: w.goodPod1,
-		ownPod2:     func(p *reactor.Peer) { w.goodPod2(p, habits{}) },
-		sharedPod2:  func(p *reactor.Peer) { w.goodPod2(p, habits{most: 100}) },
-		recyclePod:  func(p *reactor.Peer) { w.goodPod2(p, habits{recycle: 5 + w.n(20)}) },
-		fewPod:      func(p *reactor.Peer) { w.goodPod2(p, habits{most: 5}) },
-		dropPod:     func(p *reactor.Peer) { w.goodPod2(p, habits{drops: true}) },
+		ownPod2:     func(p *memnet.Peer) { w.goodPod2(p, habits{}) },
+		sharedPod2:  func(p *memnet.Peer) { w.goodPod2(p, habits{most: 100}) },
+		recyclePod:  func(p *memnet.Peer) { w.goodPod2(p, habits{recycle: 5 + w.n(20)}) },
+		fewPod:      func(p *memnet.Peer) { w.goodPod2(p, habits{most: 5}) },
+		dropPod:     func(p *memnet.Peer) { w.goodPod2(p, habits{drops: true}) },
 		evilPod1:    w.evilPod1,
 		evilPod2:    w.evilPod2,
 		passPod:     echo,
@@ -191,7 +191,7 @@ func (w *world) remake(host string) {
 }
 
 // echo is a pod whose connections bring back what they get.
-func echo(peer *reactor.Peer) {
-	peer.OnData = func(*reactor.Peer) { peer.Write(peer.Take()) }
-	peer.OnEOF = func(*reactor.Peer) { peer.CloseWrite() }
+func echo(peer *memnet.Peer) {
+	peer.OnData = func(*memnet.Peer) { peer.Write(peer.Take()) }
+	peer.OnEOF = func(*memnet.Peer) { peer.CloseWrite() }
 }

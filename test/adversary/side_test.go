@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // flow is one stream at a side.
@@ -39,7 +39,7 @@ func (f *flow) closed() bool {
 type side struct {
 	w      *world
 	who    string
-	peer   *reactor.Peer
+	peer   *memnet.Peer
 	client bool
 	mute   bool // grants no windows on its own
 	wrong  bool // this side broke the rules: nothing more is checked
@@ -87,7 +87,7 @@ type terms struct {
 const firstWindow = 65535
 
 // newSide makes a side of peer; the caller sets the functions and calls greet.
-func newSide(w *world, who string, peer *reactor.Peer, client bool) *side {
+func newSide(w *world, who string, peer *memnet.Peer, client bool) *side {
 	s := &side{
 		w: w, who: who, peer: peer, client: client, flows: map[uint32]*flow{},
 		window: firstWindow, granted: firstWindow, initial: firstWindow, own: firstWindow, room: 100, most: -1,
@@ -98,9 +98,9 @@ func newSide(w *world, who string, peer *reactor.Peer, client bool) *side {
 	s.enc = hpack.NewEncoder(&s.block)
 	s.dec = hpack.NewDecoder(4096, nil)
 	s.greeted = client
-	peer.OnData = func(*reactor.Peer) { s.receive(peer.Take()) }
-	peer.OnEOF = func(*reactor.Peer) { s.ended("FIN") }
-	peer.OnReset = func(*reactor.Peer) { s.ended("RST") }
+	peer.OnData = func(*memnet.Peer) { s.receive(peer.Take()) }
+	peer.OnEOF = func(*memnet.Peer) { s.ended("FIN") }
+	peer.OnReset = func(*memnet.Peer) { s.ended("RST") }
 	return s
 }
 

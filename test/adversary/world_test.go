@@ -12,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
@@ -28,7 +29,7 @@ type world struct {
 	t        testing.TB
 	seed     uint64
 	rng      *rand.Rand
-	net      *reactor.Network
+	net      *memnet.Network
 	path     *server.RequestPath
 	store    *routing.Store
 	registry *balancer.Registry
@@ -48,7 +49,7 @@ type world struct {
 // newWorld assembles the router and everybody around it.
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x616476)), net: reactor.NewNetwork(seed),
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x616476)), net: memnet.New(seed),
 		store: routing.NewStore(), registry: balancer.NewRegistry(), routes: map[string]*routing.RouteSpec{}, keys: map[string]bool{}, refused: map[string]int{},
 	}
 	w.began = w.net.Now()
@@ -66,7 +67,7 @@ func newWorld(t testing.TB, seed uint64) *world {
 }
 
 // clock gives the balancer virtual time.
-type clock struct{ net *reactor.Network }
+type clock struct{ net *memnet.Network }
 
 // assemble makes the router on so many loops of the network, and its ports.
 func (w *world) assemble(loops int) {
@@ -77,7 +78,7 @@ func (w *world) assemble(loops int) {
 		Proxy:    proxy.Config{AccessLog: story{w}, Seed: w.seed<<1 + 1, Compression: proxy.NewCompression("text/compressible")},
 	}, func(loops int, cfg reactor.Config) (made []*reactor.Loop, _ error) {
 		for range loops {
-			made = append(made, w.net.NewLoop(cfg))
+			made = append(made, reactor.NewOn(w.net, cfg))
 		}
 		return made, nil
 	})

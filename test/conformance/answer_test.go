@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 )
 
@@ -42,7 +42,7 @@ const secondAnswer = "HTTP/1.1 200 OK\r\nx-second: 1\r\ncontent-length: 2\r\n\r\
 // the pod said, the client can tell where each answer ends: to net/http they are what the pod said to the first and, as long as
 // the connection lives, what it said to the second.
 func answered(t *testing.T, raw []byte, method string, fin bool, split int) error {
-	n := reactor.NewNetwork(uint64(split))
+	n := memnet.New(uint64(split))
 	n.Split(split)
 	first := reply{data: raw, silent: len(raw) == 0 && !fin}
 	if fin {

@@ -11,7 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
@@ -182,7 +182,7 @@ func documentedAnswers(t *testing.T) map[string]bool {
 }
 
 func (e *ending) run(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	var change []func(*server.Config)
 	if e.worker != nil {
 		change = append(change, e.worker)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -19,7 +19,7 @@ func TestConversations(t *testing.T) {
 		for _, c := range cases {
 			t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
 				for _, split := range c.splits() {
-					n := reactor.NewNetwork(uint64(split))
+					n := memnet.New(uint64(split))
 					n.Split(split)
 					if err := c.run(t, n); err != nil {
 						t.Errorf("split at %d: %v", split, err)
@@ -50,12 +50,12 @@ type outcome struct {
 
 // client is one connection of a client and what it sent.
 type client struct {
-	*reactor.Peer
+	*memnet.Peer
 	sent []byte
 }
 
 // run has the conversation and checks what is expected.
-func (c *conversation) run(t *testing.T, n *reactor.Network) error {
+func (c *conversation) run(t *testing.T, n *memnet.Network) error {
 	o := &outcome{rig: newRig(t, n, c.replies), seen: map[string]int{}}
 	port := plainPort
 	connect := func() *client {

@@ -13,14 +13,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 )
 
 // forwarded sends raw as one client connection and checks what every conversation
 // owes, whatever it says: what reached the pod is whole requests, of which net/http
 // finds the same and fasthttp no more, and as many as the client got answers.
 func forwarded(t *testing.T, raw []byte, split int) error {
-	n := reactor.NewNetwork(uint64(split))
+	n := memnet.New(uint64(split))
 	n.Split(split)
 	r := newRig(t, n, nil)
 	c := &client{Peer: n.Connect(plainPort), sent: raw}

@@ -13,6 +13,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/internal/server"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
@@ -53,7 +54,7 @@ func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...b
 // rig is a router of one loop on an in-memory network in virtual time.
 type rig struct {
 	t        *testing.T
-	net      *reactor.Network
+	net      *memnet.Network
 	registry *balancer.Registry
 	store    *routing.Store
 	path     *server.RequestPath
@@ -63,7 +64,7 @@ type rig struct {
 }
 
 // newRig assembles a router; change alters its configuration.
-func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*server.Config)) *rig {
+func newRig(t *testing.T, n *memnet.Network, replies []reply, change ...func(*server.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore()}
 	cfg := server.Config{
@@ -75,7 +76,7 @@ func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*s
 	}
 	var err error
 	r.path, err = server.NewRequestPath(cfg, func(_ int, config reactor.Config) ([]*reactor.Loop, error) {
-		loop := n.NewLoop(config)
+		loop := reactor.NewOn(n, config)
 		if c, ok := cfg.Proxy.Clock.(*brokenClock); ok {
 			c.Clock = h1.Clock{Loop: loop}
 		}
@@ -110,17 +111,17 @@ func newRig(t *testing.T, n *reactor.Network, replies []reply, change ...func(*s
 // pod is an endpoint that reads with net/http and answers what the script says.
 type pod struct {
 	replies  []reply
-	conns    []*reactor.Peer
+	conns    []*memnet.Peer
 	got      bytes.Buffer // all bytes of all connections
 	requests int
 	bad      error // net/http could not read what was forwarded
 }
 
-func (p *pod) connect(peer *reactor.Peer) {
+func (p *pod) connect(peer *memnet.Peer) {
 	p.conns = append(p.conns, peer)
 	var pending []byte
 	answered, tunnel := false, false // the request pending begins with was answered early; no HTTP any more
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		data := peer.Take()
 		p.got.Write(data)
 		pending = append(pending, data...)
@@ -154,7 +155,7 @@ func (p *pod) reply() reply {
 	return reply{data: []byte("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"), early: early}
 }
 
-func (p *pod) answer(peer *reactor.Peer, r reply) {
+func (p *pod) answer(peer *memnet.Peer, r reply) {
 	if r.silent {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -42,7 +42,7 @@ func TestSlowReaderIsServed(t *testing.T) {
 
 func slowReader(t *testing.T, server time.Duration) {
 	const size = 1 << 20
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, large(size))
 	r.republish(t, func(p *routing.Policy) { p.ServerTimeout = server })
 	c := n.Connect(plainPort)
@@ -71,10 +71,10 @@ func TestSlowReaderHoldsLittle(t *testing.T) {
 	chunks := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 4096)+"\r\n", size/4096) + "0\r\n\r\n"
 	for name, replies := range map[string][]reply{"length": large(size), "chunked": {{data: []byte(chunks)}}} {
 		for fast, bound := range map[int]int{0: 64 << 10, 1 << 20: 128 << 10} {
-			n := reactor.NewNetwork(1)
+			n := memnet.New(1)
 			r := newRig(t, n, replies)
 			c := n.Connect(plainPort)
-			c.OnData = func(p *reactor.Peer) {
+			c.OnData = func(p *memnet.Peer) {
 				if p.Total() >= fast {
 					p.StopReading()
 					p.ReadWindow(1 << 10)
@@ -101,7 +101,7 @@ func TestSlowReaderHoldsLittle(t *testing.T) {
 // TestStoppedReaderIsCutOff: whoever takes none is cut off after the client timeout,
 // and the pod is not held up for longer.
 func TestStoppedReaderIsCutOff(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, large(4<<20))
 	c := n.Connect(plainPort)
 	c.StopReading()
@@ -123,7 +123,7 @@ func TestStoppedReaderIsCutOff(t *testing.T) {
 // TestStoppedReaderOfTheRest: an answer that fits into the queue is complete for the
 // pod; the client that never takes it is not kept for the whole keep-alive time.
 func TestStoppedReaderOfTheRest(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, large(40<<10))
 	c := n.Connect(plainPort)
 	c.StopReading()
@@ -142,7 +142,7 @@ func TestStoppedReaderOfTheRest(t *testing.T) {
 
 // TestSlowWriter: a body may come slowly, and the pod may take it slowly.
 func TestSlowWriter(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, nil)
 	c := n.Connect(plainPort)
 	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 20\r\n\r\n"))
@@ -159,7 +159,7 @@ func TestSlowWriter(t *testing.T) {
 
 func TestSlowPodTakesABody(t *testing.T) {
 	const size = 2 << 20
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, nil)
 	c := n.Connect(plainPort)
 	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: " + itoa(size) + "\r\n\r\n"))
@@ -183,7 +183,7 @@ func TestSlowPodTakesABody(t *testing.T) {
 
 func TestStoppedPodEndsABody(t *testing.T) {
 	const size = 2 << 20
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, nil)
 	c := n.Connect(plainPort)
 	c.Write([]byte("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: " + itoa(size) + "\r\n\r\n"))
@@ -199,7 +199,7 @@ func TestStoppedPodEndsABody(t *testing.T) {
 
 // TestPodThatCannotBeConnected: the connect timeout ends the attempt, not the server's.
 func TestPodThatCannotBeConnected(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, nil)
 	n.HangDial(podAddr)
 	c := n.Connect(plainPort)
@@ -219,7 +219,7 @@ func TestPodThatCannotBeConnected(t *testing.T) {
 func TestRouteHasItsOwnTimeouts(t *testing.T) {
 	own := func(p *routing.Policy) { p.ServerTimeout, p.TunnelTimeout = 2*time.Second, 8*time.Second }
 	t.Run("server", func(t *testing.T) {
-		n := reactor.NewNetwork(1)
+		n := memnet.New(1)
 		r := newRig(t, n, []reply{{silent: true}})
 		r.republish(t, own)
 		c := n.Connect(plainPort)
@@ -231,7 +231,7 @@ func TestRouteHasItsOwnTimeouts(t *testing.T) {
 		r.reason(t, proxy.ReasonServerTimeout)
 	})
 	t.Run("tunnel", func(t *testing.T) {
-		n := reactor.NewNetwork(1)
+		n := memnet.New(1)
 		r := newRig(t, n, []reply{{data: []byte("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")}})
 		r.republish(t, own)
 		c := n.Connect(plainPort)

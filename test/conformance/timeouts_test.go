@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -24,10 +24,10 @@ type wait struct {
 	replies []reply
 	policy  func(*routing.Policy)
 	before  func(*rig)
-	after   func(*rig, *reactor.Peer) // what happens before the time begins
-	status  string                    // of the last answer, "-" = not a byte, "cut" = broken off
-	reason  string                    // of the last line of the log, "" = none
-	slack   time.Duration             // beyond limit, 0 = a second
+	after   func(*rig, *memnet.Peer) // what happens before the time begins
+	status  string                   // of the last answer, "-" = not a byte, "cut" = broken off
+	reason  string                   // of the last line of the log, "" = none
+	slack   time.Duration            // beyond limit, 0 = a second
 }
 
 var (
@@ -53,13 +53,13 @@ func waits() []wait {
 			status: "cut", reason: "client-timeout", slack: 6 * time.Second},
 		{name: "somebody to read the answer, after a pod that may take an hour", option: "default-client-timeout", limit: 30 * time.Second, say: []string{request}, replies: isSilent,
 			policy: func(p *routing.Policy) { p.ServerTimeout = time.Hour },
-			after: func(r *rig, c *reactor.Peer) {
+			after: func(r *rig, c *memnet.Peer) {
 				c.StopReading()
 				r.net.Advance(31 * time.Second)
 				r.pod.conns[0].Write(large(4 << 20)[0].data)
 			}, status: "cut", reason: "client-timeout", slack: 6 * time.Second},
 		{name: "an answer, after a client that took its time", option: "default-server-timeout", limit: 2 * time.Second, say: []string{halfBody}, replies: isSilent, policy: own,
-			after: func(r *rig, c *reactor.Peer) {
+			after: func(r *rig, c *memnet.Peer) {
 				r.net.Advance(3 * time.Second)
 				c.Write([]byte(" body"))
 			}, status: "504", reason: "server-timeout"},
@@ -72,9 +72,9 @@ func waits() []wait {
 		{name: "a byte in a tunnel", option: "default-tunnel-timeout", limit: time.Hour, say: []string{upgrade}, replies: upgraded, status: "101", reason: "tunnel-closed", slack: 8 * time.Minute},
 		{name: "a byte in a tunnel, of the route", option: "default-tunnel-timeout", limit: 8 * time.Second, say: []string{upgrade}, replies: upgraded, policy: own, status: "101", reason: "tunnel-closed", slack: 2 * time.Second},
 		{name: "the end of a tunnel, its client has ended", option: "client-fin-timeout", limit: time.Second, say: []string{upgrade}, replies: upgraded,
-			after: func(_ *rig, c *reactor.Peer) { c.CloseWrite() }, status: "101", reason: "tunnel-closed", slack: 2 * time.Second},
+			after: func(_ *rig, c *memnet.Peer) { c.CloseWrite() }, status: "101", reason: "tunnel-closed", slack: 2 * time.Second},
 		{name: "the end of a tunnel, its pod has ended", option: "default-server-fin-timeout", limit: time.Second, say: []string{upgrade}, replies: upgraded,
-			after: func(r *rig, _ *reactor.Peer) { r.pod.conns[0].CloseWrite() }, status: "101", reason: "tunnel-closed", slack: 2 * time.Second},
+			after: func(r *rig, _ *memnet.Peer) { r.pod.conns[0].CloseWrite() }, status: "101", reason: "tunnel-closed", slack: 2 * time.Second},
 	}
 }
 
@@ -97,7 +97,7 @@ func TestWaits(t *testing.T) {
 }
 
 func (w *wait) run(t *testing.T) {
-	n := reactor.NewNetwork(1)
+	n := memnet.New(1)
 	r := newRig(t, n, w.replies)
 	if w.policy != nil {
 		r.republish(t, w.policy)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"turnout/balancer"
-	"turnout/internal/reactor"
+	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -104,24 +104,24 @@ func (r *Routes) WantIdle(t testing.TB, w *proxy.Worker) {
 // Pod is a scripted HTTP/1.1 endpoint.
 type Pod struct {
 	Addr     netip.AddrPort
-	Conns    []*reactor.Peer
-	Requests []string                              // all that are complete
-	Answer   func(n int, request string) string    // to the n-th request, from 1 on; empty = silence
-	After    func(connection *reactor.Peer, n int) // called when it was answered; nil = nothing
+	Conns    []*memnet.Peer
+	Requests []string                             // all that are complete
+	Answer   func(n int, request string) string   // to the n-th request, from 1 on; empty = silence
+	After    func(connection *memnet.Peer, n int) // called when it was answered; nil = nothing
 }
 
 // StartPod starts an endpoint at 198.51.100.n:80.
-func StartPod(net *reactor.Network, n int, answer func(n int, request string) string) *Pod {
+func StartPod(net *memnet.Network, n int, answer func(n int, request string) string) *Pod {
 	p := &Pod{Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), Answer: answer}
 	net.Accept(p.Addr, p.Accept)
 	return p
 }
 
 // Accept serves a connection.
-func (p *Pod) Accept(peer *reactor.Peer) {
+func (p *Pod) Accept(peer *memnet.Peer) {
 	p.Conns = append(p.Conns, peer)
 	var got []byte
-	peer.OnData = func(*reactor.Peer) {
+	peer.OnData = func(*memnet.Peer) {
 		got = append(got, peer.Take()...)
 		for {
 			end := requestEnd(got)

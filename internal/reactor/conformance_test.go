@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // TestConformance runs one table of behaviours on all engines: what holds for one holds for all.
@@ -64,13 +66,13 @@ type remote interface {
 
 // memRig is a rig in memory.
 type memRig struct {
-	n *Network
+	n *memnet.Network
 	l *Loop
 }
 
 func newMemRig(cfg Config, seed uint64) *memRig {
-	n := NewNetwork(seed)
-	return &memRig{n: n, l: n.NewLoop(cfg)}
+	n := memnet.New(seed)
+	return &memRig{n: n, l: NewOn(n, cfg)}
 }
 
 func (r *memRig) loop() *Loop { return r.l }
@@ -108,7 +110,7 @@ func (r *memRig) serve(*testing.T) (netip.AddrPort, func() []remote) {
 
 func (r *memRig) deadAddr(*testing.T) netip.AddrPort { return netip.MustParseAddrPort("10.0.0.9:9") }
 
-type memRemote struct{ p *Peer }
+type memRemote struct{ p *memnet.Peer }
 
 func (m memRemote) write(p string)   { m.p.Write([]byte(p)) }
 func (m memRemote) closeWrite()      { m.p.CloseWrite() }

@@ -1,4 +1,4 @@
-package reactor
+package memnet
 
 import (
 	"fmt"
@@ -80,13 +80,13 @@ func (n *Network) HangDial(addr netip.AddrPort) { n.dialFault[addr] = nil }
 func (n *Network) AllowDial(addr netip.AddrPort) { delete(n.dialFault, addr) }
 
 // plan applies the network's plan to an end that has just been connected.
-func (e *memEnd) plan() {
+func (e *end) plan() {
 	if f := e.net.plan; f.Kind != FaultNone && f.Conn == e.index && f.Down != e.server {
 		e.faultAfter(f.At, f.Kind, nil)
 	}
 }
 
-func (e *memEnd) faultAfter(k int, kind FaultKind, err error) {
+func (e *end) faultAfter(k int, kind FaultKind, err error) {
 	e.faultAt, e.fault, e.faultErr = e.total+k, kind, err
 	e.net.move(e)
 }
@@ -136,7 +136,7 @@ type Sweeper[T any] interface {
 // taken for a whole one, every Closed told once, nothing left after the timeouts.
 func Sweep[T Sweeper[T]](t T, scenario func(t T, n *Network)) {
 	t.Helper()
-	plain := NewNetwork(0)
+	plain := New(0)
 	scenario(t, plain)
 	if t.Failed() {
 		return // the rest would only repeat it
@@ -144,7 +144,7 @@ func Sweep[T Sweeper[T]](t T, scenario func(t T, n *Network)) {
 	run := func(name string, seed uint64, set func(n *Network)) {
 		t.Run(name, func(t T) {
 			t.Helper()
-			n := NewNetwork(seed)
+			n := New(seed)
 			set(n)
 			scenario(t, n)
 		})

@@ -6,15 +6,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 // TestSweepEcho is a proxy of two connections under every fault: the answer is whole, or the client
 // does not get to believe that it is.
 func TestSweepEcho(t *testing.T) {
-	Sweep(t, func(t *testing.T, n *Network) {
-		l := n.NewLoop(Config{})
-		server := n.Accept(netip.MustParseAddrPort("10.1.0.1:8080"), func(p *Peer) {
-			p.OnData = func(p *Peer) {
+	memnet.Sweep(t, func(t *testing.T, n *memnet.Network) {
+		l := NewOn(n, Config{})
+		server := n.Accept(netip.MustParseAddrPort("10.1.0.1:8080"), func(p *memnet.Peer) {
+			p.OnData = func(p *memnet.Peer) {
 				if q := p.TakeThrough("\n"); q != nil {
 					p.Write([]byte("answer to " + string(q)))
 					p.Close()
@@ -79,25 +81,25 @@ func TestNetworkDial(t *testing.T) {
 	target := netip.MustParseAddrPort("10.9.9.9:99")
 	for _, tc := range []struct {
 		name string
-		set  func(n *Network)
+		set  func(n *memnet.Network)
 		want error
 		log  string
 	}{
-		{"nobody", func(*Network) {}, syscall.ECONNREFUSED, "closed"},
-		{"unreachable", func(n *Network) { n.RefuseDial(target, syscall.EHOSTUNREACH) }, syscall.EHOSTUNREACH, "closed"},
-		{"hangs", func(n *Network) { n.HangDial(target) }, ErrDialTimeout, "closed"},
-		{"server", func(n *Network) { n.Accept(target, func(p *Peer) { p.Write([]byte("x")); p.Close() }) }, nil, "connected eof closed"},
-		{"allowed again", func(n *Network) {
+		{"nobody", func(*memnet.Network) {}, syscall.ECONNREFUSED, "closed"},
+		{"unreachable", func(n *memnet.Network) { n.RefuseDial(target, syscall.EHOSTUNREACH) }, syscall.EHOSTUNREACH, "closed"},
+		{"hangs", func(n *memnet.Network) { n.HangDial(target) }, ErrDialTimeout, "closed"},
+		{"server", func(n *memnet.Network) { n.Accept(target, func(p *memnet.Peer) { p.Write([]byte("x")); p.Close() }) }, nil, "connected eof closed"},
+		{"allowed again", func(n *memnet.Network) {
 			n.HangDial(target)
 			n.AllowDial(target)
-			n.Accept(target, func(p *Peer) { p.Close() })
+			n.Accept(target, func(p *memnet.Peer) { p.Close() })
 		}, nil, "connected eof closed"},
-		{"closed server", func(n *Network) { n.Accept(target, nil).Close() }, syscall.ECONNREFUSED, "closed"},
+		{"closed server", func(n *memnet.Network) { n.Accept(target, nil).Close() }, syscall.ECONNREFUSED, "closed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := NewNetwork(0)
+			n := memnet.New(0)
 			tc.set(n)
-			l := n.NewLoop(Config{})
+			l := NewOn(n, Config{})
 			h := echo()
 			h.data = nil
 			l.Dial(target, h, 3*time.Second)
@@ -116,26 +118,30 @@ func TestNetworkDial(t *testing.T) {
 func TestNetworkReset(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		act    func(n *Network, p *Peer)
+		act    func(n *memnet.Network, p *memnet.Peer)
 		input  string
 		want   error
 		events string
 	}{
-		{"peer resets", func(_ *Network, p *Peer) { p.Write([]byte("abcdef")); p.Reset() }, "abcdef", syscall.ECONNRESET, "closed"},
-		{"reset after 4", func(_ *Network, p *Peer) { p.ResetAfterSent(4); p.Write([]byte("abcdef")) }, "abcd", syscall.ECONNRESET, "closed"},
-		{"read error after 2", func(_ *Network, p *Peer) { p.FailRead(2, syscall.ETIMEDOUT); p.Write([]byte("abcdef")) }, "ab", syscall.ETIMEDOUT, "closed"},
-		{"stall after 5", func(_ *Network, p *Peer) { p.StallAfterSent(5); p.Write([]byte("abcdef")) }, "abcde", nil, ""},
-		{"stall released", func(n *Network, p *Peer) {
+		{"peer resets", func(_ *memnet.Network, p *memnet.Peer) { p.Write([]byte("abcdef")); p.Reset() }, "abcdef", syscall.ECONNRESET, "closed"},
+		{"reset after 4", func(_ *memnet.Network, p *memnet.Peer) { p.ResetAfterSent(4); p.Write([]byte("abcdef")) }, "abcd", syscall.ECONNRESET, "closed"},
+		{"read error after 2", func(_ *memnet.Network, p *memnet.Peer) { p.FailRead(2, syscall.ETIMEDOUT); p.Write([]byte("abcdef")) }, "ab", syscall.ETIMEDOUT, "closed"},
+		{"stall after 5", func(_ *memnet.Network, p *memnet.Peer) { p.StallAfterSent(5); p.Write([]byte("abcdef")) }, "abcde", nil, ""},
+		{"stall released", func(n *memnet.Network, p *memnet.Peer) {
 			p.StallAfterSent(5)
 			p.Write([]byte("abcdef"))
 			n.After(time.Second, p.Release)
 		}, "abcdef", nil, ""},
-		{"stalled", func(_ *Network, p *Peer) { p.Stall(); p.Write([]byte("abcdef")); p.CloseWrite() }, "", nil, ""},
-		{"half-close, then reset", func(n *Network, p *Peer) { p.Write([]byte("ab")); p.CloseWrite(); n.After(time.Second, p.Reset) }, "ab", syscall.EPIPE, "eof closed"},
+		{"stalled", func(_ *memnet.Network, p *memnet.Peer) { p.Stall(); p.Write([]byte("abcdef")); p.CloseWrite() }, "", nil, ""},
+		{"half-close, then reset", func(n *memnet.Network, p *memnet.Peer) {
+			p.Write([]byte("ab"))
+			p.CloseWrite()
+			n.After(time.Second, p.Reset)
+		}, "ab", syscall.EPIPE, "eof closed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := NewNetwork(0)
-			l := n.NewLoop(Config{})
+			n := memnet.New(0)
+			l := NewOn(n, Config{})
 			h := &logHandler{}
 			listen(t, l, memAddr, func(c *Conn) Handler { return h })
 			p := n.Connect(memAddr)
@@ -151,8 +157,8 @@ func TestNetworkReset(t *testing.T) {
 
 func TestNetworkFailWrite(t *testing.T) {
 	for _, k := range []int{0, 1, 5} {
-		n := NewNetwork(0)
-		l := n.NewLoop(Config{})
+		n := memnet.New(0)
+		l := NewOn(n, Config{})
 		var conn *Conn
 		h := &logHandler{}
 		listen(t, l, memAddr, func(c *Conn) Handler { conn = c; return h })
@@ -173,8 +179,8 @@ func TestNetworkFailWrite(t *testing.T) {
 // TestNetworkCloseUnread: as on a real system, closing with unread input resets the peer, and so do
 // bytes that come after a close.
 func TestNetworkCloseUnread(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	var conns []*Conn
 	listen(t, l, memAddr, func(c *Conn) Handler { c.Pause(); conns = append(conns, c); return echo() })
 	a, b, c := n.Connect(memAddr), n.Connect(memAddr), n.Connect(memAddr)

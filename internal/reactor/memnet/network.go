@@ -1,4 +1,7 @@
-package reactor
+// Package memnet is a network in memory and in virtual time, for tests of what runs on loops of package reactor. It implements
+// their engine and iterates them; it knows of a loop what package engine says, so that reactor's own tests can use it. Nothing of it
+// is part of the router.
+package memnet
 
 import (
 	"container/heap"
@@ -8,16 +11,20 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"turnout/internal/reactor/engine"
 )
+
+// Window is how many bytes of one direction can be on their way and unread, unless Peer.ReadWindow says otherwise.
+const Window = 64 << 10
 
 const (
-	memWindow   = 64 << 10 // bytes on their way and unread, per direction
-	memPorts    = 40000    // first port that is chosen for port 0 and for clients
-	memMaxSteps = 1 << 22  // steps at one virtual time after which Run gives up
-	memPatience = 10 * time.Second
+	firstPort = 40000   // first port that is chosen for port 0 and for clients
+	maxSteps  = 1 << 22 // steps at one virtual time after which Run gives up
+	patience  = 10 * time.Second
 )
 
-// Network is a network in memory and in virtual time, for tests: loops made by NewLoop, scripted
+// Network is a network in memory and in virtual time, for tests: loops made on it by reactor.NewOn, scripted
 // peers and what happens between them. Everything runs on the goroutine that calls Run or Advance,
 // in an order that depends on the seed alone. Nothing happens outside these two calls: what a test
 // writes or closes takes effect when it runs the network.
@@ -27,8 +34,8 @@ const (
 // that arrived before a reset can still be read; closing with unread input, and bytes that arrive
 // after a close, cause a reset.
 //
-//	n := reactor.NewNetwork(1)
-//	l := n.NewLoop(reactor.Config{})
+//	n := memnet.New(1)
+//	l := reactor.NewOn(n, reactor.Config{})
 //	ln, _ := l.Listen(addr, accept)
 //	p := n.Connect(ln.Addr())
 //	p.Write([]byte("GET / HTTP/1.1\r\n..."))
@@ -40,15 +47,15 @@ type Network struct {
 	clock  int64
 	port   uint16
 
-	loops     []*Loop
-	listeners []*memListener
+	loops     []driven
+	listeners []*listener
 	acceptors map[netip.AddrPort]*Acceptor
 	dialFault map[netip.AddrPort]error // nil = the answer never comes
 
-	ends    []*memEnd // the dialling ends, in the order of the dials
-	moving  []*memEnd // something arrives at these, or may
-	late    []*memEnd // what was held back arrives at these once everything else has settled
-	timers  memTimers
+	ends    []*end // the dialling ends, in the order of the dials
+	moving  []*end // something arrives at these, or may
+	late    []*end // what was held back arrives at these once everything else has settled
+	timers  timers
 	timerNo uint64 // timers so far
 	turnRot int
 
@@ -58,36 +65,39 @@ type Network struct {
 	woken              chan struct{} // a Post came from another goroutine
 }
 
-// NewNetwork makes an empty network. Seed 0 is the plain case: everything in order and no event more
+// New makes an empty network. Seed 0 is the plain case: everything in order and no event more
 // than a socket owes. Other seeds shuffle what is unordered in the real world and add the superfluous
 // events that a kernel may deliver; the same seed always gives the same course.
-func NewNetwork(seed uint64) *Network {
+func New(seed uint64) *Network {
 	return &Network{
 		rng:       rand.New(rand.NewPCG(seed, 0x7475726e6f7574)),
 		strict:    seed == 0,
-		clock:     int64(time.Hour) + int64(seed%(1<<tickShift)),
-		port:      memPorts,
+		clock:     int64(time.Hour) + int64(seed%(1<<22)),
+		port:      firstPort,
 		acceptors: map[netip.AddrPort]*Acceptor{},
 		dialFault: map[netip.AddrPort]error{},
 		woken:     make(chan struct{}, 1),
 	}
 }
 
-// NewLoop makes a loop that the network runs; its Run must not be called. It panics on a bad Config.
-// Close ends it.
-func (n *Network) NewLoop(cfg Config) *Loop {
-	l, err := newLoop(cfg, &memEngine{net: n})
-	if err != nil {
-		panic(err)
-	}
-	n.loops = append(n.loops, l)
-	return l
+// driven is a loop and its engine.
+type driven struct {
+	engine.Loop
+	eng *networkEngine
+}
+
+// NewEngine implements engine.Driver.
+func (n *Network) NewEngine() engine.Engine { return &networkEngine{net: n} }
+
+// Drive implements engine.Driver: the network runs the loop until Close.
+func (n *Network) Drive(l engine.Loop, e engine.Engine) {
+	n.loops = append(n.loops, driven{l, e.(*networkEngine)})
 }
 
 // Close ends all loops, as Run does at its end: everything open is closed with ErrClosed.
 func (n *Network) Close() {
 	for _, l := range n.loops {
-		l.shutdown()
+		l.Shutdown()
 	}
 	n.loops = nil
 	n.Run()
@@ -99,12 +109,12 @@ func (n *Network) Now() int64 { return n.clock }
 // Run lets everything happen that happens at the current virtual time: bytes travel, loops iterate,
 // scripts answer, until nothing is left to do. It panics when that never comes.
 func (n *Network) Run() {
-	for range memMaxSteps {
+	for range maxSteps {
 		if !n.step() && !n.releaseLate() {
 			return
 		}
 	}
-	panic("reactor: the memory network does not come to rest: " + n.describe())
+	panic("memnet: the memory network does not come to rest: " + n.describe())
 }
 
 // Advance moves the virtual clock by d; timers on the way fire in their order, each at its time.
@@ -126,7 +136,7 @@ func (n *Network) Advance(d time.Duration) {
 // Await runs the network until ok says true, and waits meanwhile for what other goroutines post to
 // the loops (handshake workers, say). False: it did not become true within ten seconds of real time.
 func (n *Network) Await(ok func() bool) bool {
-	deadline := time.NewTimer(memPatience)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	for {
 		n.Run()
@@ -149,7 +159,7 @@ func (n *Network) Await(ok func() bool) bool {
 func (n *Network) listenForMail() bool {
 	empty := true
 	for _, l := range n.loops {
-		empty = l.mail.sleep() && empty
+		empty = l.Sleep() && empty
 	}
 	return empty
 }
@@ -157,7 +167,7 @@ func (n *Network) listenForMail() bool {
 // After calls fn d from now, while Advance (or Run, for 0) is running: for scripts that act late.
 func (n *Network) After(d time.Duration, fn func()) {
 	n.timerNo++
-	heap.Push(&n.timers, memTimer{n.clock + int64(d), n.timerNo, fn})
+	heap.Push(&n.timers, timer{n.clock + int64(d), n.timerNo, fn})
 }
 
 // Conns counts the connections that were dialled so far, by peers and by loops.
@@ -178,7 +188,7 @@ func (n *Network) next() (at int64, ok bool) {
 		at, ok = n.timers[0].at, true
 	}
 	for _, l := range n.loops {
-		if t, has := l.nextTimer(); has && (!ok || t < at) {
+		if t, has := l.NextTimer(); has && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}
@@ -207,7 +217,7 @@ func (n *Network) step() bool {
 	for i := range n.loops {
 		l := n.loops[(first+i)%len(n.loops)]
 		if n.hasWork(l) {
-			if err := l.iterate(0); err != nil {
+			if err := l.Iterate(0); err != nil {
 				panic(err)
 			}
 			busy = true
@@ -216,11 +226,11 @@ func (n *Network) step() bool {
 	return busy
 }
 
-func (n *Network) hasWork(l *Loop) bool {
-	if !l.idle() || l.eng.(*memEngine).hasWork() {
+func (n *Network) hasWork(l driven) bool {
+	if !l.Idle() || l.eng.hasWork() {
 		return true
 	}
-	at, ok := l.nextTimer()
+	at, ok := l.NextTimer()
 	return ok && at <= n.clock
 }
 
@@ -243,7 +253,7 @@ func (n *Network) shuffle(k int, swap func(i, j int)) {
 }
 
 // move has arrive called for e in the next step.
-func (n *Network) move(e *memEnd) {
+func (n *Network) move(e *end) {
 	if !e.queued {
 		e.queued = true
 		n.moving = append(n.moving, e)
@@ -253,7 +263,7 @@ func (n *Network) move(e *memEnd) {
 func (n *Network) describe() string {
 	s := "t=" + time.Duration(n.clock).String()
 	for i, l := range n.loops {
-		s += fmt.Sprintf(" loop %d: idle %v, %d conns;", i, l.idle(), l.Conns())
+		s += fmt.Sprintf(" loop %d: idle %v, %d conns;", i, l.Idle(), l.Conns())
 	}
 	for i, e := range n.ends {
 		s += fmt.Sprintf(" conn %d: %s", i, e.describe())
@@ -267,18 +277,18 @@ func (n *Network) choosePort() uint16 {
 	return n.port
 }
 
-func (n *Network) connectEnds(a, b *memEnd) {
+func (n *Network) connectEnds(a, b *end) {
 	a.other, b.other = b, a
 	b.here, b.there = a.there, a.here
 }
 
 // newDial makes the dialling end of a connection to addr; its fate is decided in a later step.
-func (n *Network) newDial(addr netip.AddrPort) *memEnd {
+func (n *Network) newDial(addr netip.AddrPort) *end {
 	ip := netip.IPv6Loopback()
 	if addr.Addr().Is4() {
 		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	e := &memEnd{net: n, index: len(n.ends), window: memWindow, connecting: true,
+	e := &end{net: n, index: len(n.ends), window: Window, connecting: true,
 		here: netip.AddrPortFrom(ip, n.choosePort()), there: addr, faultAt: noFault, failWrite: noFault}
 	n.ends = append(n.ends, e)
 	n.move(e)
@@ -286,14 +296,14 @@ func (n *Network) newDial(addr netip.AddrPort) *memEnd {
 }
 
 // answer decides what becomes of a dial.
-func (n *Network) answer(e *memEnd) {
+func (n *Network) answer(e *end) {
 	if err, ok := n.dialFault[e.there]; ok {
 		if err != nil {
 			e.refuse(err)
 		}
 		return // else the answer never comes
 	}
-	far := &memEnd{net: n, index: e.index, server: true, window: memWindow, faultAt: noFault, failWrite: noFault}
+	far := &end{net: n, index: e.index, server: true, window: Window, faultAt: noFault, failWrite: noFault}
 	if a := n.acceptors[e.there]; a != nil {
 		n.connectEnds(e, far)
 		e.established()
@@ -311,8 +321,8 @@ func (n *Network) answer(e *memEnd) {
 }
 
 // findListener picks one of those that share an address, in turn.
-func (n *Network) findListener(addr netip.AddrPort) *memListener {
-	var found []*memListener
+func (n *Network) findListener(addr netip.AddrPort) *listener {
+	var found []*listener
 	for _, ln := range n.listeners {
 		if ln.bound == addr || (ln.bound.Port() == addr.Port() && ln.bound.Addr().IsUnspecified()) {
 			found = append(found, ln)
@@ -344,7 +354,7 @@ func (n *Network) pick(fixed, random int) int {
 	return k
 }
 
-func (e *memEnd) describe() string {
+func (e *end) describe() string {
 	far := e.other
 	if far == nil {
 		return e.there.String() + " not connected;"

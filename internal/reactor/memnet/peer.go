@@ -1,4 +1,4 @@
-package reactor
+package memnet
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ type Peer struct {
 	// OnReset: the other side, or a fault, reset the connection.
 	OnReset func(p *Peer)
 
-	end        *memEnd
+	end        *end
 	in, out    []byte
 	received   int
 	deaf       bool
@@ -64,9 +64,9 @@ func (n *Network) Accept(addr netip.AddrPort, onConnect func(p *Peer)) *Acceptor
 	if addr.Port() == 0 {
 		addr = netip.AddrPortFrom(addr.Addr(), n.choosePort())
 	}
-	taken := slices.ContainsFunc(n.listeners, func(ln *memListener) bool { return ln.bound == addr })
+	taken := slices.ContainsFunc(n.listeners, func(ln *listener) bool { return ln.bound == addr })
 	if n.free(addr) != nil || taken {
-		panic("reactor: cannot accept on " + addr.String() + ": address already in use")
+		panic("memnet: cannot accept on " + addr.String() + ": address already in use")
 	}
 	a := &Acceptor{net: n, addr: addr, onConnect: onConnect}
 	n.acceptors[addr] = a
@@ -82,7 +82,7 @@ func (a *Acceptor) Peers() []*Peer { return a.peers }
 // Close stops accepting: later dials are refused. Connections live on.
 func (a *Acceptor) Close() { delete(a.net.acceptors, a.addr) }
 
-func (a *Acceptor) accept(e *memEnd) {
+func (a *Acceptor) accept(e *end) {
 	p := &Peer{end: e, connected: true}
 	e.peer = p
 	a.peers = append(a.peers, p)
@@ -189,7 +189,7 @@ func (p *Peer) Close() {
 	case e.connecting || e.closed: // look does it once the connection stands
 	case len(e.arrived) > 0:
 		p.out = nil
-		e.close(false)
+		e.Close(false)
 	default:
 		e.closed = true
 		p.send()
@@ -219,7 +219,7 @@ func (p *Peer) StartReading() {
 	p.look()
 }
 
-// ReadWindow sets how many bytes (default 64 KiB) the other side may have sent that this peer has not
+// ReadWindow sets how many bytes (default Window) the other side may have sent that this peer has not
 // read; it may be below what is out already.
 func (p *Peer) ReadWindow(n int) {
 	p.end.window = max(n, 1)
@@ -227,6 +227,10 @@ func (p *Peer) ReadWindow(n int) {
 		p.end.other.spaceChanged()
 	}
 }
+
+// SendWindow sets how many bytes (default Window) the peer may have sent that the other side has not read. It needs a connection
+// that stands.
+func (p *Peer) SendWindow(n int) { p.end.other.window = max(n, 1) }
 
 // Stall stops everything between the two ends, FIN included, until Release. Writes fill the window.
 func (p *Peer) Stall() {
@@ -238,7 +242,7 @@ func (p *Peer) Stall() {
 
 // Release undoes Stall and a stall of StallAfter and FaultStall.
 func (p *Peer) Release() {
-	for _, e := range []*memEnd{p.end, p.end.other} {
+	for _, e := range []*end{p.end, p.end.other} {
 		if e != nil {
 			e.stalled = false
 			e.net.move(e)

@@ -1,20 +1,22 @@
-package reactor
+package memnet
 
 import (
 	"io"
 	"net/netip"
 	"syscall"
+
+	"turnout/internal/reactor/engine"
 )
 
 const noFault = -1
 
-// memEnd is one end of a connection in memory: the socket of a loop, or what a Peer holds. Each end
+// end is one end of a connection in memory: the socket of a loop, or what a Peer holds. Each end
 // has what was sent to it: flight is on its way, arrived can be read.
-type memEnd struct {
+type end struct {
 	net         *Network
-	other       *memEnd // nil while connecting
-	index       int     // of the connection
-	server      bool    // the accepting end
+	other       *end // nil while connecting
+	index       int  // of the connection
+	server      bool // the accepting end
 	here, there netip.AddrPort
 
 	flight, arrived []byte
@@ -34,7 +36,7 @@ type memEnd struct {
 	queued    bool // in Network.moving
 	held      bool // FaultLate holds the rest back
 	stalled   bool // nothing arrives until it is released
-	triggered bool // in memEngine.ready
+	triggered bool // in networkEngine.ready
 
 	faultAt   int // total at which fault happens to what arrives here; noFault
 	fault     FaultKind
@@ -42,33 +44,33 @@ type memEnd struct {
 	failWrite int // bytes this end may still send before writes fail with writeErr; noFault
 	writeErr  error
 
-	eng  *memEngine
-	conn *Conn // once registered
-	peer *Peer
+	eng   *networkEngine
+	owner any // once registered
+	peer  *Peer
 }
 
 // level is what epoll would report about the socket now.
-func (e *memEnd) level() (ev events) {
+func (e *end) level() (ev engine.Events) {
 	if e.connecting {
 		return 0
 	}
 	if len(e.arrived) > 0 || e.finArrived || e.err != nil || e.dead {
-		ev |= evIn
+		ev |= engine.In
 	}
 	if e.space() > 0 || e.dead || e.shut {
-		ev |= evOut
+		ev |= engine.Out
 	}
 	if e.finArrived || e.dead {
-		ev |= evHup
+		ev |= engine.Hup
 	}
 	if e.err != nil || e.connectErr != nil {
-		ev |= evErr | evOut
+		ev |= engine.Err | engine.Out
 	}
 	return ev
 }
 
 // space is how many bytes the other end takes.
-func (e *memEnd) space() int {
+func (e *end) space() int {
 	if e.other == nil {
 		return 0
 	}
@@ -76,15 +78,15 @@ func (e *memEnd) space() int {
 }
 
 // trigger makes an event for the loop, with whatever is true when it is delivered.
-func (e *memEnd) trigger() {
-	if e.conn != nil && !e.closed && !e.triggered {
+func (e *end) trigger() {
+	if e.owner != nil && !e.closed && !e.triggered {
 		e.triggered = true
 		e.eng.ready = append(e.eng.ready, e)
 	}
 }
 
 // changed tells the owner that there is something new to see.
-func (e *memEnd) changed() {
+func (e *end) changed() {
 	if e.peer != nil {
 		e.peer.look()
 		return
@@ -93,7 +95,7 @@ func (e *memEnd) changed() {
 }
 
 // arrive moves the next piece of what is in flight to where it can be read, then the FIN.
-func (e *memEnd) arrive() {
+func (e *end) arrive() {
 	switch {
 	case e.connecting:
 		if !e.closed && e.connectErr == nil {
@@ -137,7 +139,7 @@ func (e *memEnd) arrive() {
 }
 
 // piece is how many bytes of the flight arrive next: as Split says, and not beyond a planned fault.
-func (e *memEnd) piece() int {
+func (e *end) piece() int {
 	k := len(e.flight)
 	if e.net.splitting() {
 		if len(e.arrived) > 0 {
@@ -152,7 +154,7 @@ func (e *memEnd) piece() int {
 }
 
 // hitFault does to the connection what is planned for the bytes that came in so far.
-func (e *memEnd) hitFault() bool {
+func (e *end) hitFault() bool {
 	if e.faultAt == noFault || e.total < e.faultAt || e.closed {
 		return false
 	}
@@ -177,7 +179,7 @@ func (e *memEnd) hitFault() bool {
 }
 
 // resetBy is the arrival of an RST. drop = what was still in flight is lost.
-func (e *memEnd) resetBy(drop bool) {
+func (e *end) resetBy(drop bool) {
 	if e.closed || e.dead {
 		e.dead = true
 		return
@@ -194,7 +196,7 @@ func (e *memEnd) resetBy(drop bool) {
 }
 
 // die ends both directions; err, if any, is what this end is told.
-func (e *memEnd) die(err error) {
+func (e *end) die(err error) {
 	e.dead, e.err = true, err
 	e.flight = nil
 	if err != nil {
@@ -202,7 +204,7 @@ func (e *memEnd) die(err error) {
 	}
 }
 
-func (e *memEnd) established() {
+func (e *end) established() {
 	e.connecting = false
 	e.plan()
 	e.other.plan()
@@ -212,7 +214,7 @@ func (e *memEnd) established() {
 	e.trigger()
 }
 
-func (e *memEnd) refuse(err error) {
+func (e *end) refuse(err error) {
 	e.connecting = false
 	e.connectErr, e.dead = err, true
 	if e.peer != nil {
@@ -221,12 +223,12 @@ func (e *memEnd) refuse(err error) {
 	e.trigger()
 }
 
-func (e *memEnd) connectError() error { return e.connectErr }
+func (e *end) ConnectError() error { return e.connectErr }
 
-func (e *memEnd) local() netip.AddrPort  { return e.here }
-func (e *memEnd) remote() netip.AddrPort { return e.there }
+func (e *end) Local() netip.AddrPort  { return e.here }
+func (e *end) Remote() netip.AddrPort { return e.there }
 
-func (e *memEnd) read(p []byte) (int, error) {
+func (e *end) Read(p []byte) (int, error) {
 	switch {
 	case e.closed:
 		return 0, syscall.EBADF
@@ -238,13 +240,13 @@ func (e *memEnd) read(p []byte) (int, error) {
 	case e.finArrived || e.dead:
 		return 0, io.EOF
 	default:
-		return 0, errAgain
+		return 0, engine.ErrAgain
 	}
 	return e.take(p), nil
 }
 
 // take reads what has arrived and lets the other end send more.
-func (e *memEnd) take(p []byte) int {
+func (e *end) take(p []byte) int {
 	k := copy(p, e.arrived)
 	e.arrived = e.arrived[k:]
 	if len(e.arrived) == 0 {
@@ -258,7 +260,7 @@ func (e *memEnd) take(p []byte) int {
 }
 
 // spaceChanged owes an evOut to who was cut short once a third of the window is free, as TCP does.
-func (e *memEnd) spaceChanged() {
+func (e *end) spaceChanged() {
 	if e.dead || e.closed && e.peer == nil {
 		return
 	}
@@ -270,24 +272,24 @@ func (e *memEnd) spaceChanged() {
 	}
 }
 
-// unacknowledged is what the other end has not read.
-func (e *memEnd) unacknowledged() int {
+// Unacknowledged is what the other end has not read.
+func (e *end) Unacknowledged() int {
 	if e.other == nil || e.dead {
 		return 0
 	}
 	return len(e.other.flight) + len(e.other.arrived)
 }
 
-func (e *memEnd) write(p []byte) (int, error) { return e.writev(p, nil) }
+func (e *end) Write(p []byte) (int, error) { return e.Writev(p, nil) }
 
-func (e *memEnd) writev(a, b []byte) (int, error) {
+func (e *end) Writev(a, b []byte) (int, error) {
 	want := len(a) + len(b)
 	switch {
 	case e.closed:
 		return 0, syscall.EBADF
 	case e.connecting:
 		e.noSpace = true
-		return 0, errAgain
+		return 0, engine.ErrAgain
 	case e.err != nil:
 		err := e.err
 		e.err = nil
@@ -321,14 +323,14 @@ func (e *memEnd) writev(a, b []byte) (int, error) {
 		}
 	}
 	if k == 0 {
-		return 0, errAgain
+		return 0, engine.ErrAgain
 	}
 	e.other.flight = append(append(e.other.flight, a[:min(k, len(a))]...), b[:max(k-len(a), 0)]...)
 	e.net.move(e.other)
 	return k, nil
 }
 
-func (e *memEnd) closeWrite() error {
+func (e *end) CloseWrite() error {
 	if e.dead || e.connecting {
 		return syscall.ENOTCONN
 	}
@@ -337,7 +339,7 @@ func (e *memEnd) closeWrite() error {
 }
 
 // finish sends the FIN.
-func (e *memEnd) finish() {
+func (e *end) finish() {
 	if !e.shut {
 		e.shut = true
 		e.other.finSent = true
@@ -345,7 +347,7 @@ func (e *memEnd) finish() {
 	}
 }
 
-func (e *memEnd) close(reset bool) {
+func (e *end) Close(reset bool) {
 	if e.closed {
 		return
 	}

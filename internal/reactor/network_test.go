@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/reactor/memnet"
 )
 
 var memAddr = netip.MustParseAddrPort("10.0.0.1:80")
@@ -83,8 +83,8 @@ func listen(t *testing.T, l *Loop, addr netip.AddrPort, accept func(c *Conn) Han
 
 // TestNetworkEcho shows how a test of a pipeline looks.
 func TestNetworkEcho(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	closed := 0
 	ln := listen(t, l, memAddr, func(c *Conn) Handler {
 		h := &idleEcho{closed: &closed}
@@ -125,10 +125,10 @@ func (h *idleEcho) Closed(*Conn, error)        { h.timer.Stop(); *h.closed++ }
 
 func TestNetworkSameSeedSameCourse(t *testing.T) {
 	course := func(seed uint64) string {
-		n := NewNetwork(seed)
+		n := memnet.New(seed)
 		n.SplitRandom(8)
 		n.WriteLimitRandom(8)
-		l := n.NewLoop(Config{})
+		l := NewOn(n, Config{})
 		var b strings.Builder
 		listen(t, l, memAddr, func(c *Conn) Handler {
 			h := echo()
@@ -155,9 +155,9 @@ func TestNetworkSameSeedSameCourse(t *testing.T) {
 
 func TestNetworkSplit(t *testing.T) {
 	for _, k := range []int{1, 3} {
-		n := NewNetwork(0)
+		n := memnet.New(0)
 		n.Split(k)
-		l := n.NewLoop(Config{})
+		l := NewOn(n, Config{})
 		longest, calls := 0, 0
 		listen(t, l, memAddr, func(*Conn) Handler {
 			h := echo()
@@ -182,9 +182,9 @@ func TestNetworkSplit(t *testing.T) {
 }
 
 func TestNetworkWriteLimit(t *testing.T) {
-	n := NewNetwork(0)
+	n := memnet.New(0)
 	n.WriteLimit(3)
-	l := n.NewLoop(Config{})
+	l := NewOn(n, Config{})
 	listen(t, l, memAddr, func(c *Conn) Handler { c.Write([]byte("0123456789")); return echo() })
 	p := n.Connect(memAddr)
 	n.Run()
@@ -199,8 +199,8 @@ func TestNetworkWriteLimit(t *testing.T) {
 // TestNetworkWindow: a peer that does not read stops the loop's writes at its window, and the one
 // edge that follows moves them on.
 func TestNetworkWindow(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	var conn *Conn
 	h := echo()
 	listen(t, l, memAddr, func(c *Conn) Handler { conn = c; return h })
@@ -227,8 +227,8 @@ func TestNetworkWindow(t *testing.T) {
 }
 
 func TestNetworkPeerWindow(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	var conn *Conn
 	h := echo()
 	h.data = nil
@@ -237,7 +237,7 @@ func TestNetworkPeerWindow(t *testing.T) {
 	p.Write(make([]byte, 200<<10))
 	p.CloseWrite()
 	n.Run()
-	if want := 200<<10 - memWindow; p.Unsent() != want {
+	if want := 200<<10 - memnet.Window; p.Unsent() != want {
 		t.Fatalf("%d bytes unsent to a paused connection, want %d", p.Unsent(), want)
 	}
 	conn.Resume()
@@ -248,7 +248,7 @@ func TestNetworkPeerWindow(t *testing.T) {
 }
 
 func TestNetworkRefusedPeer(t *testing.T) {
-	n := NewNetwork(0)
+	n := memnet.New(0)
 	p := n.Connect(memAddr)
 	n.Run()
 	if p.Refused() != syscall.ECONNREFUSED || p.Connected() {
@@ -256,114 +256,11 @@ func TestNetworkRefusedPeer(t *testing.T) {
 	}
 }
 
-// TestNetworkEdges: no event without a change, and the levels of the moment in each.
-func TestNetworkEdges(t *testing.T) {
-	n := NewNetwork(0)
-	eng := &memEngine{net: n}
-	n.loops = nil
-	var got []events
-	var sock socket
-	ln, err := eng.listen(memAddr, func(s socket, _ error) {
-		sock = s
-		if err := eng.register(s, &Conn{}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait := func() []events {
-		got = nil
-		n.Run()
-		for eng.hasWork() {
-			_ = eng.wait(0, func(_ *Conn, ev events) { got = append(got, ev) })
-			eng.accept()
-			n.Run()
-		}
-		return got
-	}
-	p := n.Connect(ln.addr())
-	p.StopReading()
-	p.ReadWindow(9)
-	expect := func(what string, want ...events) {
-		t.Helper()
-		if !slices.Equal(wait(), want) {
-			t.Errorf("%s: events %b, want %b", what, got, want)
-		}
-	}
-	expect("accepted", evOut)
-	p.Write([]byte("abc"))
-	expect("bytes", evIn|evOut)
-	p.Write([]byte("def"))
-	expect("more bytes while readable")
-	buf := make([]byte, 10)
-	if k, err := sock.read(buf); k != 6 || err != nil {
-		t.Fatalf("read %d, %v", k, err)
-	}
-	if _, err := sock.read(buf); err != errAgain {
-		t.Fatalf("read of nothing: %v", err)
-	}
-	p.Write([]byte("g"))
-	expect("readable again", evIn|evOut)
-	if k, err := sock.writev(make([]byte, 6), make([]byte, 6)); k != 9 || err != nil {
-		t.Fatalf("wrote %d, %v", k, err)
-	}
-	expect("full")
-	p.StartReading()
-	expect("writable again", evIn|evOut)
-	if k, err := sock.read(buf); k != 1 || err != nil {
-		t.Fatalf("read %d, %v", k, err)
-	}
-	p.CloseWrite()
-	expect("half-close", evIn|evOut|evHup)
-	if _, err := sock.read(buf); err != io.EOF {
-		t.Fatalf("read at the end: %v", err)
-	}
-	p.Reset()
-	expect("reset", evIn|evOut|evHup|evErr)
-	sock.close(false)
-	if _, err := sock.read(buf); err != syscall.EBADF {
-		t.Errorf("read after close: %v", err)
-	}
-	expect("closed")
-}
-
-// TestNetworkClosedInBatch: no event for a socket that was closed earlier in the same batch.
-func TestNetworkClosedInBatch(t *testing.T) {
-	n := NewNetwork(0)
-	eng := &memEngine{net: n}
-	var socks []socket
-	ln, err := eng.listen(memAddr, func(s socket, _ error) {
-		socks = append(socks, s)
-		if err := eng.register(s, &Conn{}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		n.Connect(ln.addr())
-	}
-	n.Run()
-	eng.accept()
-	delivered := 0
-	_ = eng.wait(0, func(*Conn, events) {
-		delivered++
-		for _, s := range socks {
-			s.close(false)
-		}
-	})
-	if delivered != 1 {
-		t.Errorf("%d events, want 1", delivered)
-	}
-}
-
 func TestNetworkSharedAddress(t *testing.T) {
-	n := NewNetwork(0)
+	n := memnet.New(0)
 	var accepted [2]int
 	for i := range 2 {
-		listen(t, n.NewLoop(Config{}), memAddr, func(*Conn) Handler { accepted[i]++; return echo() })
+		listen(t, NewOn(n, Config{}), memAddr, func(*Conn) Handler { accepted[i]++; return echo() })
 	}
 	for range 10 {
 		n.Connect(memAddr)
@@ -375,8 +272,8 @@ func TestNetworkSharedAddress(t *testing.T) {
 }
 
 func TestNetworkListenerClose(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	ln := listen(t, l, netip.AddrPortFrom(netip.IPv4Unspecified(), 0), func(*Conn) Handler { return echo() })
 	addr := netip.AddrPortFrom(memAddr.Addr(), ln.Addr().Port())
 	ln.Pause()
@@ -394,8 +291,8 @@ func TestNetworkListenerClose(t *testing.T) {
 }
 
 func TestNetworkLoopToLoop(t *testing.T) {
-	n := NewNetwork(3)
-	a, b := n.NewLoop(Config{}), n.NewLoop(Config{})
+	n := memnet.New(3)
+	a, b := NewOn(n, Config{}), NewOn(n, Config{})
 	listen(t, a, memAddr, func(*Conn) Handler { return echo() })
 	h := &logHandler{connect: func(c *Conn) { c.Write([]byte("over")); c.CloseWrite() }, eof: func(c *Conn) { c.Close() }}
 	b.Dial(memAddr, h, time.Second)
@@ -406,8 +303,8 @@ func TestNetworkLoopToLoop(t *testing.T) {
 }
 
 func TestNetworkAwait(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	done := false
 	go func() {
 		for !l.mail.asleep.Load() { // until the network waits
@@ -421,8 +318,8 @@ func TestNetworkAwait(t *testing.T) {
 }
 
 func TestNetworkClose(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	h := echo()
 	listen(t, l, memAddr, func(*Conn) Handler { return h })
 	p := n.Connect(memAddr)
@@ -434,8 +331,8 @@ func TestNetworkClose(t *testing.T) {
 }
 
 func TestNetworkLivelock(t *testing.T) {
-	n := NewNetwork(0)
-	l := n.NewLoop(Config{})
+	n := memnet.New(0)
+	l := NewOn(n, Config{})
 	var again func()
 	again = func() { l.Post(again) }
 	l.Post(again)

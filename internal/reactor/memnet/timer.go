@@ -1,44 +1,44 @@
-package reactor
+package memnet
 
 import "container/heap"
 
-// memTimer is a function that a Network calls.
-type memTimer struct {
+// timer is a function that a Network calls.
+type timer struct {
 	at  int64
 	seq uint64 // of those due at the same time, the first that was asked for comes first
 	fn  func()
 }
 
-// memTimers is a heap, the next on top.
-type memTimers []memTimer
+// timers is a heap, the next on top.
+type timers []timer
 
 // Len implements heap.Interface.
-func (t memTimers) Len() int { return len(t) }
+func (t timers) Len() int { return len(t) }
 
 // Less implements heap.Interface.
-func (t memTimers) Less(i, j int) bool {
+func (t timers) Less(i, j int) bool {
 	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].seq < t[j].seq
 }
 
 // Swap implements heap.Interface.
-func (t memTimers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
 
 // Push implements heap.Interface.
-func (t *memTimers) Push(x any) { *t = append(*t, x.(memTimer)) }
+func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }
 
 // Pop implements heap.Interface.
-func (t *memTimers) Pop() any {
+func (t *timers) Pop() any {
 	old := *t
 	last := old[len(old)-1]
-	old[len(old)-1] = memTimer{}
+	old[len(old)-1] = timer{}
 	*t = old[:len(old)-1]
 	return last
 }
 
 // due takes the next function off that is due, nil without one.
-func (t *memTimers) due(now int64) func() {
+func (t *timers) due(now int64) func() {
 	if len(*t) == 0 || (*t)[0].at > now {
 		return nil
 	}
-	return heap.Pop(t).(memTimer).fn
+	return heap.Pop(t).(timer).fn
 }

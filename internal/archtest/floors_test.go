@@ -1,0 +1,113 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floors are all packages of the module from the ground up: a package imports only what is named before it, on a lower floor or to
+// its left. An entry that ends with "/..." is a folder of programs, or of what they share, which may import each other.
+var floors = []struct {
+	name     string
+	packages string
+}{
+	{"what knows nothing else", "internal/bound internal/spare internal/shared internal/memory internal/filewatch internal/handover internal/overload"},
+	{"bytes, sockets and keys", "internal/opensslkey internal/keypair internal/wire/protocol internal/wire/field internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
+	{"who gets a request", "balancer internal/ratelimit routing/header routing/rewrite routing"},
+	{"TLS", "tlsmux/clientcert tlsmux"},
+	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy"},
+	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
+	{"beside the requests", "internal/pulse internal/health internal/accesslog"},
+	{"the request path", "internal/server"},
+	{"where routes come from", "controller/source controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller controller/source/cluster"},
+	{"what people see", "internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},
+	{"programs", "deploy/... cmd/turnout"},
+	{"what measures and tests them", "internal/testkit/... internal/archtest bench/... test/..."},
+}
+
+// place is where a package stands among all, from the bottom; -1: nowhere. tree is the entry that it stands there by.
+func place(pkg string) (at int, tree string) {
+	n := 0
+	for _, floor := range floors {
+		for _, entry := range strings.Fields(floor.packages) {
+			tree, folder := strings.CutSuffix(entry, "/...")
+			if pkg == tree || folder && within(pkg, tree) {
+				return n, tree
+			}
+			n++
+		}
+	}
+	return -1, ""
+}
+
+// TestImportsRunDownwards: what the lists of directions permit one by one does not lead up the floors either.
+func TestImportsRunDownwards(t *testing.T) {
+	m := theModule(t)
+	for f := range m.production {
+		from, tree := place(f.pkg)
+		if from < 0 {
+			t.Errorf("%s: package %s has no place; give it one among the floors", f.path, f.pkg)
+			continue
+		}
+		for _, imported := range f.imports {
+			target, ok := strings.CutPrefix(imported, "turnout/")
+			if !ok {
+				continue
+			}
+			if to, other := place(target); to > from || to < 0 || to == from && other != tree {
+				t.Errorf("%s imports %s, which stands above %s", f.path, imported, f.pkg)
+			}
+		}
+	}
+}
+
+// TestFloorsExist: each package is named once, and none that is gone.
+func TestFloorsExist(t *testing.T) {
+	seen := map[string]bool{}
+	for _, floor := range floors {
+		for _, entry := range strings.Fields(floor.packages) {
+			tree, folder := strings.CutSuffix(entry, "/...")
+			if seen[tree] {
+				t.Errorf("%s is named twice", tree)
+			}
+			seen[tree] = true
+			if !slices.ContainsFunc(theModule(t).files, func(f source) bool {
+				return !f.test && (f.pkg == tree || folder && within(f.pkg, tree)) || folder && within(f.pkg, tree)
+			}) {
+				t.Errorf("there is no %s", tree)
+			}
+		}
+	}
+}
+
+// TestNothingOfTests: the program contains no package that is there for tests, however it would come by it.
+func TestNothingOfTests(t *testing.T) {
+	imports := map[string][]string{}
+	for f := range theModule(t).production {
+		imports[f.pkg] = append(imports[f.pkg], f.imports...)
+	}
+	linked := map[string]string{"cmd/turnout": ""} // package: who imports it
+	for next := []string{"cmd/turnout"}; len(next) > 0; next = next[1:] {
+		for _, imported := range imports[next[0]] {
+			target, ours := strings.CutPrefix(imported, "turnout/")
+			if _, known := linked[target]; ours && !known {
+				linked[target] = next[0]
+				next = append(next, target)
+			}
+			if imported == "testing" {
+				t.Errorf("%s imports testing, and cmd/turnout contains it", next[0])
+			}
+		}
+	}
+	if _, ok := linked["internal/reactor/engine"]; !ok {
+		t.Fatalf("the program has no event loops: %v", linked)
+	}
+	for pkg, by := range linked {
+		for _, tree := range []string{"internal/reactor/memnet", "internal/testkit", "internal/archtest", "bench", "test"} {
+			if within(pkg, tree) {
+				t.Errorf("cmd/turnout contains %s, imported by %s: it is for tests", pkg, by)
+			}
+		}
+	}
+}
