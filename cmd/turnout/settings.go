@@ -50,7 +50,7 @@ func listenSettings(o *options) []setting {
 		{flag: "stats-port", env: "STATS_PORT", def: "1936", value: "PORT", envStops: true,
 			set: into(&o.statsPort, parsePort), help: "port of the admin server; 0 means 1936"},
 		{flag: "threads", env: "ROUTER_THREADS", def: "0", value: "N", set: into(&o.server.Loops, parseThreads),
-			help: "event loops; 0 means one per processor"},
+			help: "event loops; 0 means one per processor, or per processor of the CPU limit, rounded up"},
 		{flag: "bind-ports-after-sync", env: "ROUTER_BIND_PORTS_AFTER_SYNC", def: "false", isBool: true, set: into(&o.bindAfterSync, parseBool),
 			help: "open the two ports when the first complete table is there, not at start"},
 		{flag: "handover-socket", value: "FILE", set: into(&o.handoverSocket, parseText),

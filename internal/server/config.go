@@ -2,11 +2,13 @@ package server
 
 import (
 	"net/netip"
+	"os"
 	"runtime"
 	"time"
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/cgroup"
 	"turnout/internal/ratelimit"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
@@ -20,7 +22,7 @@ type Config struct {
 	// HTTPAddr is where plain HTTP is served, HTTPSAddr where TLS is: host:port, port 0 for one of the system's choice; "" = such
 	// a port is not opened.
 	HTTPAddr, HTTPSAddr string
-	Loops               int // event loops; 0 = one per processor
+	Loops               int // event loops; 0 = one per processor that the process may use by the CPU limit of its control group
 
 	Store    *routing.Store     // whose table is served; nil = a new one, see RequestPath.Store
 	Registry *balancer.Registry // that of the store's tables, whose endpoints are checked; nil = a new one, see RequestPath.Registry
@@ -74,7 +76,7 @@ func (cfg Config) complete() Config {
 		cfg.Log = func(Level, string, ...Field) {}
 	}
 	if cfg.Loops <= 0 {
-		cfg.Loops = runtime.GOMAXPROCS(0)
+		cfg.Loops = defaultLoops(runtime.GOMAXPROCS(0), cgroup.Processors(os.DirFS("/")))
 	}
 	if cfg.Store == nil {
 		cfg.Store = routing.NewStore()

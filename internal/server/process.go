@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"runtime"
 
 	"turnout/internal/memory"
@@ -23,6 +24,15 @@ func (s *Server) manageProcess(ctx context.Context) (undo func()) {
 	before := runtime.GOMAXPROCS(schedulerSlots(len(s.loops)))
 	go memory.Manage(ctx, s.cfg.MemoryLimit)
 	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// defaultLoops is how many event loops are made where the Go runtime finds so many processors and the control group may use so many,
+// 0 = any number. The runtime goes by that limit too, but no further down than two.
+func defaultLoops(processors int, limit float64) int {
+	if limit <= 0 {
+		return processors
+	}
+	return min(processors, int(math.Ceil(limit)))
 }
 
 // handshakes is how many TLS handshakes compute at the same time beside so many loops. More
