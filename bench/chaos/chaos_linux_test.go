@@ -1,12 +1,15 @@
 package chaos
 
 import (
+	"flag"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // TestFaults makes the faults that need no namespaces, for a moment each. Those that need them, which lose packets and fill
@@ -21,8 +24,10 @@ func TestFaults(t *testing.T) {
 		return f.root || f.timeout > 0 || testing.Short() && !slices.Contains([]string{"resets", "manifests gone"}, f.name)
 	})
 	var said strings.Builder
-	ok, err := perform(t.Context(), &said, program, t.TempDir(), chosen, 300*time.Millisecond, 10)
-	if err != nil || !ok {
+	s := site.Scenario{Name: "faults", Flags: func(*flag.FlagSet) func(*site.T) {
+		return func(s *site.T) { perform(s, t.TempDir(), chosen, 300*time.Millisecond, 10) }
+	}}
+	if code, err := s.Run(t.Context(), []string{"-turnout", program}, &said); code != 0 {
 		t.Errorf("%v\n%s", err, said.String())
 	}
 }
@@ -46,9 +51,9 @@ func TestJudge(t *testing.T) {
 		{"nobody asked", func(r *result) { r.victims = summary{asked: 0, outcomes: nil} }},
 		{"4 requests: 504", func(r *result) { r.victims.outcomes = map[string]int{fine: 6, "504": 4} }},
 		{"40 % of the requests were served", func(r *result) { r.victims.outcomes = map[string]int{fine: 4, "502": 6} }},
-		{"the slowest request took 1.5s", func(r *result) { r.victims.max = 1500 * time.Millisecond }},
+		{"the slowest request took 1.5s", func(r *result) { r.victims.Max = 1500 * time.Millisecond }},
 		{"1 requests of the other route failed: 9 200, 1 503", func(r *result) { r.neighbors.outcomes = map[string]int{fine: 9, "503": 1} }},
-		{"the slowest request of the other route took 2.0s", func(r *result) { r.neighbors.max = 2 * time.Second }},
+		{"the slowest request of the other route took 2.0s", func(r *result) { r.neighbors.Max = 2 * time.Second }},
 		{"recovered 3.0s after the end", func(r *result) { r.recovered = 3 * time.Second }},
 		{"got no request within 1s", func(r *result) { r.returned = -1 }},
 		{"was not served within 2s while x", func(r *result) { r.changed = -1 }},

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,14 +108,14 @@ func (r *result) judge(present bool, slack int) {
 	if share := float64(r.victims.outcomes[fine]) / float64(max(r.victims.asked, 1)); share < want.served {
 		r.complainf("%.0f %% of the requests were served, at least %.0f %% are wanted", 100*share, 100*want.served)
 	}
-	if bound := time.Duration(slack) * orElse(want.slowest, usual); r.victims.max > bound {
-		r.complainf("the slowest request took %s, more than %s", short(r.victims.max), bound)
+	if bound := time.Duration(slack) * orElse(want.slowest, usual); r.victims.Max > bound {
+		r.complainf("the slowest request took %s, more than %s", short(r.victims.Max), bound)
 	}
 	if n := r.neighbors.failed(); n > 0 {
 		r.complainf("%d requests of the other route failed: %s", n, r.neighbors.String())
 	}
-	if bound := time.Duration(slack) * orElse(want.neighbor, usual); r.neighbors.max > bound {
-		r.complainf("the slowest request of the other route took %s, more than %s", short(r.neighbors.max), bound)
+	if bound := time.Duration(slack) * orElse(want.neighbor, usual); r.neighbors.Max > bound {
+		r.complainf("the slowest request of the other route took %s, more than %s", short(r.neighbors.Max), bound)
 	}
 	if bound := time.Duration(slack) * orElse(want.recovers, usual); r.recovered > bound {
 		r.complainf("recovered %s after the end, later than %s", short(r.recovered), bound)
@@ -150,9 +149,4 @@ func (f *fault) host() string {
 		}
 		return '-'
 	}, strings.ToLower(f.name)) + ".example"
-}
-
-// errInterrupted is what ends a suite that was told to.
-func errInterrupted(ctx context.Context) error {
-	return fmt.Errorf("interrupted: %w", context.Cause(ctx))
 }

@@ -3,6 +3,7 @@ package chaos
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -76,7 +77,10 @@ func podFaults() []*fault {
 	}
 	return append(list, &fault{name: "killed", pods: 2, lasts: 4 * time.Second, begin: func(s *stage) error {
 		s.pods[0].down()
-		s.notes.refusal = dialOnce(s.pods[0].addr)
+		c, err := net.DialTimeout("tcp4", s.pods[0].addr.String(), time.Second)
+		if s.notes.refusal = err; err == nil {
+			c.Close()
+		}
 		return nil
 	}, end: func(s *stage) error { return s.pods[0].up(s.pods[0].addr) }, present: func(s *stage) (string, bool) {
 		return fmt.Sprintf("refused, %.0f retries", s.delta("turnout_retries_total")), errors.Is(s.notes.refusal, syscall.ECONNREFUSED)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/bench/site"
 )
 
 // hostFaults are those of the machine that the router runs on, and of its clients.
@@ -47,7 +49,7 @@ func hostFaults() []*fault {
 		{name: "manifests gone", pods: 1, begin: func(s *stage) error {
 			return rename(s.router.manifests, s.router.manifests+"-away")
 		}, end: func(s *stage) error {
-			m, err := s.router.Samples(s.ctx)
+			m, err := s.router.Samples(s.Context)
 			s.notes.problems = m["turnout_source_problems"]
 			return errors.Join(err, rename(s.router.manifests+"-away", s.router.manifests))
 		}, want: bounds{changes: true, served: 1}, present: func(s *stage) (string, bool) {
@@ -77,7 +79,9 @@ func rename(from, to string) error {
 
 // undo ends what the beginning of a fault left behind.
 func undo(s *stage) error {
-	s.notes.undo()
+	if s.notes.undo != nil { // else there was no beginning
+		s.notes.undo()
+	}
 	return nil
 }
 
@@ -132,7 +136,7 @@ const lorises = 200
 // slowLoris sends a byte of a head now and then over each of many connections, and counts those that are told to stop.
 func slowLoris(s *stage) error {
 	var conns []net.Conn
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Context)
 	var all sync.WaitGroup
 	s.notes.undo = func() {
 		cancel()
@@ -165,7 +169,7 @@ func drip(ctx context.Context, c net.Conn, host string) {
 	if _, err := fmt.Fprintf(c, text, host); err != nil {
 		return
 	}
-	for pause(ctx, 100*time.Millisecond) == nil {
+	for site.Pause(ctx, 100*time.Millisecond) == nil {
 		if _, err := io.WriteString(c, "x"); err != nil {
 			return
 		}
@@ -194,11 +198,11 @@ func noDescriptors(s *stage) error {
 	if err := unix.Prlimit(s.router.PID(), unix.RLIMIT_NOFILE, &low, nil); err != nil {
 		return fmt.Errorf("cannot lower the limit of the router: %w", err)
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Context)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		for pause(ctx, 20*time.Millisecond) == nil {
+		for site.Pause(ctx, 20*time.Millisecond) == nil {
 			s.watchBacklog()
 		}
 	}()

@@ -23,7 +23,6 @@ import (
 )
 
 type options struct {
-	turnout string
 	only    string
 	seconds float64
 	clock   bool
@@ -37,11 +36,10 @@ func Scenario() site.Scenario {
 		f.Float64Var(&o.seconds, "seconds", 3, "how long each fault lasts, at least")
 		f.BoolVar(&o.clock, "clock", false, "also set the clock of this machine forward and back by an hour, a few seconds each; nobody else should be using it")
 		return func(t *site.T) {
-			o.turnout = t.Program
 			if os.Getenv(marker) == "" {
 				outside(t, o)
-			} else if !site.Must(inside(t.Context, o)) {
-				t.Failf("not all faults were borne")
+			} else {
+				inside(t, o)
 			}
 		}
 	}}
@@ -89,84 +87,58 @@ func choose(o options) ([]*fault, error) {
 	return some, nil
 }
 
-// inside makes all faults and reports whether the router bore them as it should.
-func inside(ctx context.Context, o options) (bool, error) {
+// inside makes all faults.
+func inside(t *site.T, o options) {
 	chosen, err := choose(o)
-	if err == nil {
-		_, err = site.OpenFiles(openFiles)
-	}
-	if err != nil {
-		return false, err
-	}
-	dir, err := furnish(ctx)
-	if err != nil {
-		return false, err
-	}
-	return perform(ctx, os.Stdout, o.turnout, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
+	site.Refuse(err)
+	site.Must(site.OpenFiles(8192)) // more than pods, clients and the router need
+	dir := site.Must(furnish(t.Context))
+	perform(t, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
 }
 
 // perform makes faults around a router over dir, and prints what came of them. Times that are allowed count slack times.
-func perform(ctx context.Context, w io.Writer, program, dir string, chosen []*fault, lasts time.Duration, slack int) (bool, error) {
-	s, err := newSuite(ctx, program, dir, chosen, lasts, slack)
-	if err != nil {
-		return false, err
-	}
-	defer s.close()
-	if err := s.warm(ctx); err != nil {
-		return false, err
-	}
-	if err := pause(ctx, idleTime); err != nil {
-		return false, err
-	}
-	first, err := s.router.vitals(ctx)
-	if err != nil {
-		return false, err
-	}
+func perform(t *site.T, dir string, chosen []*fault, lasts time.Duration, slack int) {
+	s := newSuite(t, dir, chosen, lasts, slack)
 	var results []*result
+	s.warm()
+	t.Wait(idleTime)
+	first := s.vitals()
+	printed := false
+	defer func() { // what came until it cannot go on is of interest, and why it cannot
+		if !printed {
+			printAll(t.Out, results)
+			s.explain()
+		}
+	}()
 	before := first
 	for _, f := range chosen {
 		base := first // so that nothing grows by a little each time
 		base.resident = before.resident
-		r, err := s.perform(ctx, f, base)
-		if err != nil {
-			printAll(w, results)
-			return false, fmt.Errorf("%s: %w", f.name, s.why(ctx, err))
-		}
+		r := s.perform(f, base)
 		results, before = append(results, r), r.after
 	}
-	if before, err = s.settle(ctx, first, quietPeriod, 10*time.Second); err != nil {
-		return false, err
-	}
-	ended, err := s.router.stop()
-	printAll(w, results)
-	fmt.Fprintf(w, "\none process bore it all: goroutines %d, then %d; descriptors %d, %d; MiB %.0f, %.0f; it ended %s after SIGTERM\n",
-		first.goroutines, before.goroutines, first.descriptors, before.descriptors, float64(first.resident)/(1<<20), float64(before.resident)/(1<<20), short(ended))
-	passed := err == nil
+	before = s.settle(first, quietPeriod, 10*time.Second)
+	ended := s.router.stop()
+	printAll(t.Out, results)
+	printed = true
+	t.Printf("\none process bore it all: goroutines %d, then %d; descriptors %d, %d; MiB %.0f, %.0f; it ended %s after SIGTERM\n",
+		first.goroutines, before.goroutines, first.descriptors, before.descriptors, site.MiB(first.resident), site.MiB(before.resident), short(ended))
 	if !before.near(first) {
-		passed = false
-		fmt.Fprintf(w, "FAILED not given back in all: %+v before, %+v after\n", first, before)
+		t.Failf("not given back in all: %+v before, %+v after", first, before)
 	}
 	for _, r := range results {
 		for _, c := range r.complaints {
-			passed = false
-			fmt.Fprintf(w, "FAILED %s: %s\n", r.fault.name, c)
+			t.Failf("%s: %s", r.fault.name, c)
 		}
 	}
-	return passed, err
 }
 
-// why prefers the end of the suite or of the router, if that is what an error is about.
-func (s *suite) why(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errInterrupted(ctx)
-	}
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
+// explain says whether the router has ended: that is what another error is about.
+func (s *suite) explain() {
 	select {
 	case <-s.router.Exited():
-		return s.router.died()
-	case <-late.C:
-		return err
+		s.Printf("%v\n", s.router.died())
+	case <-time.After(time.Second):
 	}
 }
 
@@ -178,9 +150,6 @@ func printAll(w io.Writer, results []*result) {
 	fmt.Fprintln(w)
 	printRouter(w, results)
 }
-
-// openFiles is more than pods, clients and the router need.
-const openFiles = 8192
 
 // idleTime is after how long the router has closed the connections to pods that it does not need.
 const idleTime = 5 * time.Second

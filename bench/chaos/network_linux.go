@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // networkFaults lose packets.
@@ -126,18 +128,10 @@ const gaveUp = `turnout_exchanges_total{reason="client-timeout"}`
 
 // clientsGone waits until the router should have given up all that have vanished.
 func clientsGone(s *stage) error {
-	for late := time.Now().Add(clientTimeout + 5*usual); time.Now().Before(late); {
-		m, err := s.router.Samples(s.ctx)
-		if err == nil && m[gaveUp]-s.counts[0][gaveUp] < leaving {
-			err = pause(s.ctx, 50*time.Millisecond)
-		} else {
-			late = time.Now()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s.notes.undo()
+	s.Until(clientTimeout+5*usual, 50*time.Millisecond, func() bool {
+		return site.Must(s.router.Samples(s.Context))[gaveUp]-s.counts[0][gaveUp] >= leaving
+	})
+	_ = undo(s)
 	return found(s)
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"turnout/bench/site"
 )
 
 // body is what every pod answers; anything else is a wrong answer.
@@ -75,7 +77,7 @@ func (p *pod) down() {
 	p.ln.Close()
 	p.ln = nil
 	for c := range p.conns {
-		reset(c)
+		site.Reset(c)
 	}
 }
 
@@ -87,7 +89,7 @@ func (p *pod) accept(ln net.Listener) {
 		}
 		p.mu.Lock()
 		if p.ln != ln {
-			reset(c)
+			site.Reset(c)
 		} else {
 			p.conns[c] = struct{}{}
 			go p.serve(c)
@@ -183,7 +185,7 @@ func (p *pod) answer(c net.Conn, r io.Reader, how behaviour, n int64) error {
 		_, err = io.WriteString(c, whole)
 		return err
 	case resets:
-		reset(c)
+		site.Reset(c)
 	case hangs:
 		_, _ = io.Copy(io.Discard, r) // until the router gives up
 	case halves:
@@ -192,7 +194,7 @@ func (p *pod) answer(c net.Conn, r io.Reader, how behaviour, n int64) error {
 			_, err = io.WriteString(c, whole[:len(whole)-len(body)/2])
 		case 1:
 			_, err = io.WriteString(c, whole[:len(whole)-len(body)/2])
-			reset(c)
+			site.Reset(c)
 		case 2:
 			_, err = fmt.Fprintf(c, "%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", head, len(body), body)
 		}
@@ -212,12 +214,4 @@ func (p *pod) answer(c net.Conn, r io.Reader, how behaviour, n int64) error {
 		return err
 	}
 	return errors.Join(errEnd, err)
-}
-
-// reset ends a connection with RST.
-func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails on what is closed already
-	}
-	c.Close()
 }

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -112,21 +111,18 @@ const (
 	otherTimeout   = 10 * time.Second
 )
 
-// startRouter starts program over dir and returns when it serves the manifests.
-func startRouter(ctx context.Context, program, dir, manifests string) (*router, error) {
+// startRouter starts the router over dir and returns when it serves the manifests.
+func startRouter(t *site.T, dir, manifests string) *router {
 	r := &router{manifests: filepath.Join(dir, "manifests"), accessLog: filepath.Join(dir, "log", "access.log")}
-	if err := errors.Join(os.MkdirAll(r.manifests, 0o755), os.MkdirAll(filepath.Dir(r.accessLog), 0o755)); err != nil {
-		return nil, fmt.Errorf("cannot make folders: %w", err)
-	}
+	site.Check(errors.Join(os.MkdirAll(r.manifests, 0o755), os.MkdirAll(filepath.Dir(r.accessLog), 0o755)))
 	var ends [2]*os.File
 	defer func() {
 		for _, f := range ends {
 			f.Close() // the router has its own
 		}
 	}()
-	var err error
-	r.Router, err = site.Start(ctx, site.Config{
-		Program: program, Dir: r.manifests, Manifests: manifests,
+	r.Router = site.Must(site.Start(t.Context, site.Config{
+		Program: t.Program, Dir: r.manifests, Manifests: manifests,
 		Args: []string{
 			"--slowloris-timeout", headTimeout.String(), "--default-client-timeout", clientTimeout.String(), "--default-connect-timeout", connectTimeout.String(),
 			"--access-log", r.accessLog, "--syslog-address", "stdout", "--syslog-level", "info",
@@ -138,46 +134,38 @@ func startRouter(ctx context.Context, program, dir, manifests string) (*router, 
 			cmd.Stdout, cmd.Stderr = ends[0], ends[1]
 			return err
 		},
-	})
-	return r, err
+	}))
+	return r
 }
 
 // died is the error of a router that has ended.
 func (r *router) died() error { return fmt.Errorf("%w: %s", r.Died(), r.err.last()) }
 
-// stop ends the router as an orchestrator does and says how long that took.
-func (r *router) stop() (time.Duration, error) {
+// stop ends the router as an orchestrator does and returns how long that took.
+func (r *router) stop() time.Duration {
 	began := time.Now()
-	if err := r.Signal(syscall.SIGTERM); err != nil {
-		return 0, err
-	}
+	site.Check(r.Signal(syscall.SIGTERM))
 	late := time.NewTimer(20 * time.Second)
 	defer late.Stop()
 	select {
 	case <-r.Exited():
 	case <-late.C:
-		return 0, errors.New("the router did not end 20 s after SIGTERM")
+		site.Check(errors.New("the router did not end 20 s after SIGTERM"))
 	}
 	if r.ExitCode() != 0 {
-		return 0, r.died()
+		site.Check(r.died())
 	}
-	return time.Since(began), nil
+	return time.Since(began)
 }
 
 // vitals looks at the process.
-func (r *router) vitals(ctx context.Context) (v vitals, err error) {
-	n, err := r.Metric(ctx, "go_goroutines")
-	v.goroutines = int(n)
-	if err == nil {
-		v.descriptors, err = r.Descriptors()
-	}
-	if err == nil {
-		v.resident, err = r.Resident()
-	}
-	if err == nil {
-		v.upstream, _, err = r.sockets()
-	}
-	return v, err
+func (s *suite) vitals() (v vitals) {
+	v.goroutines = int(site.Must(s.router.Metric(s.Context, "go_goroutines")))
+	v.descriptors, v.resident = site.Must(s.router.Descriptors()), site.Must(s.router.Resident())
+	upstream, _, err := s.router.sockets()
+	site.Check(err)
+	v.upstream = upstream
+	return v
 }
 
 // sockets counts, in the router's network namespace, connections to pods that a process holds, and connections to the

@@ -3,11 +3,12 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // clientAddress is where the clients of a fault's route come from, 127.2.0.N.
@@ -24,6 +25,7 @@ func (a clientAddress) addr() netip.Addr { return netip.AddrFrom4([4]byte{127, 2
 
 // suite is one router and everything around it.
 type suite struct {
+	*site.T
 	router    *router
 	neighbors []*pod
 	routes    map[*fault][]*pod
@@ -38,124 +40,87 @@ func podAddress(i, n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 1, by
 const neighborHost = "neighbor.example"
 
 // newSuite starts pods and the router. dir is a folder of its own; in it log may be a file system of its own.
-func newSuite(ctx context.Context, program, dir string, faults []*fault, lasts time.Duration, slack int) (*suite, error) {
-	s := &suite{routes: make(map[*fault][]*pod), lasts: lasts, slack: slack}
+func newSuite(t *site.T, dir string, faults []*fault, lasts time.Duration, slack int) *suite {
+	s := &suite{T: t, routes: make(map[*fault][]*pod), lasts: lasts, slack: slack}
 	var text strings.Builder
-	var err error
-	if s.neighbors, err = route(&text, 0, neighborHost, 2, 0, false); err != nil {
-		return nil, err
-	}
+	s.neighbors = s.route(&text, 0, neighborHost, 2, 0, false)
 	for i, f := range faults {
-		if s.routes[f], err = route(&text, i+1, f.host(), f.pods, f.timeout, f.http2); err != nil {
-			return nil, err
-		}
+		s.routes[f] = s.route(&text, i+1, f.host(), f.pods, f.timeout, f.http2)
 	}
-	s.router, err = startRouter(ctx, program, dir, text.String())
-	return s, err
+	s.router = startRouter(t, dir, text.String())
+	t.Cleanup(func() {
+		select {
+		case <-s.router.Exited():
+		default:
+			s.router.Kill()
+		}
+	})
+	return s
 }
 
 // route starts pods and appends the manifests of their route.
-func route(text *strings.Builder, i int, host string, n int, timeout time.Duration, http2 bool) ([]*pod, error) {
-	name := strings.TrimSuffix(host, ".example")
-	fmt.Fprintf(text, routeText, name, orElse(timeout, otherTimeout), host, name)
+func (s *suite) route(text *strings.Builder, i int, host string, n int, timeout time.Duration, http2 bool) (pods []*pod) {
+	text.WriteString(routeText(host, strings.TrimSuffix(host, ".example"), timeout))
 	protocol := "http"
 	if http2 {
 		protocol = "kubernetes.io/h2c"
 	}
-	var pods []*pod
 	for k := range n {
-		p, err := startPod(podAddress(i, k), http2)
-		if err != nil {
-			return nil, err
-		}
+		p := site.Must(startPod(podAddress(i, k), http2))
+		s.Cleanup(p.down)
 		pods = append(pods, p)
-		fmt.Fprintf(text, sliceText, name, k, name, p.addr.Port(), protocol, p.addr.Addr())
+		text.WriteString(site.Service{Name: strings.TrimSuffix(host, ".example"), Protocol: protocol, Port: int(p.addr.Port()), Addrs: []netip.Addr{p.addr.Addr()}}.String())
 	}
-	return pods, nil
+	return pods
 }
 
-const routeText = `---
-apiVersion: route.openshift.io/v1
-kind: Route
-metadata:
-  name: %s
-  namespace: chaos
-  annotations:
-    haproxy.router.openshift.io/disable_cookies: "true"
-    haproxy.router.openshift.io/balance: roundrobin
-    router.openshift.io/haproxy.health.check.interval: 1s
-    haproxy.router.openshift.io/timeout: %s
-spec: {host: %s, to: {kind: Service, name: %s}}
-`
-
-const sliceText = `---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: %s-%d, namespace: chaos, labels: {kubernetes.io/service-name: %s}}
-addressType: IPv4
-ports: [{name: http, port: %d, appProtocol: %s}]
-endpoints: [{addresses: [%s], conditions: {ready: true}}]
-`
+// routeText is the manifest of a route; timeout 0 is otherTimeout.
+func routeText(host, service string, timeout time.Duration) string {
+	return site.Route{Name: strings.TrimSuffix(host, ".example"), Host: host, Service: service, Annotations: site.NoCookies +
+		", haproxy.router.openshift.io/balance: roundrobin, router.openshift.io/haproxy.health.check.interval: 1s" +
+		fmt.Sprintf(", haproxy.router.openshift.io/timeout: %s", orElse(timeout, otherTimeout))}.String()
+}
 
 // change makes a route that was not there and returns how long it takes until it is served; -1 is too long.
-func (s *suite) change(ctx context.Context) (time.Duration, error) {
+func (s *suite) change() time.Duration {
 	s.changes++
 	host := fmt.Sprintf("change-%d.example", s.changes)
 	began := time.Now()
-	if err := s.router.Write("change.yaml", fmt.Sprintf(routeText, "change", otherTimeout, host, "neighbor")); err != nil {
-		return -1, err
-	}
+	site.Check(s.router.Write("change.yaml", routeText(host, "neighbor", 0)))
 	t := traffic{addr: s.router.HTTP, from: neighborClients.addr(), host: host, method: http.MethodGet}
-	for time.Since(began) < 2*changeBound*time.Duration(s.slack) {
-		if c, _ := t.dial(); c != nil {
-			outcome := c.ask(&t)
+	if s.Until(2*changeBound*time.Duration(s.slack), 5*time.Millisecond, func() bool {
+		c, outcome := t.dial()
+		if c != nil {
+			outcome = c.ask(&t)
 			c.close()
-			if outcome == fine {
-				return time.Since(began), nil
-			}
 		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return -1, err
-		}
+		return outcome == fine
+	}) {
+		return time.Since(began)
 	}
-	return -1, nil
-}
-
-// pause waits, or returns an error when the suite is interrupted.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return errInterrupted(ctx)
-	}
+	return -1
 }
 
 // warm lets the router do everything once, so that its memory is what it will be: the ring of the access log alone keeps
 // what it was filled with.
-func (s *suite) warm(ctx context.Context) error {
+func (s *suite) warm() {
 	const requests = 10000
 	for asked := 0; asked < requests; {
-		warming, cancel := context.WithTimeout(ctx, time.Second)
+		warming, cancel := context.WithTimeout(s.Context, time.Second)
 		t := traffic{addr: s.router.HTTP, from: neighborClients.addr(), host: neighborHost, method: http.MethodGet, clients: 32}
 		seen, wait := t.start(warming)
 		wait()
 		cancel()
 		sum := summarize(seen.all())
 		if asked += sum.asked; sum.asked == 0 || sum.failed() > 0 {
-			return fmt.Errorf("cannot begin: the router does not serve: %s", sum.String())
+			site.Check(fmt.Errorf("cannot begin: the router does not serve: %s", sum.String()))
 		}
 	}
-	return ctx.Err() //nolint:wrapcheck // interrupted
 }
 
 // stage is one fault on its way.
 type stage struct {
-	ctx     context.Context
-	suite   *suite
-	router  *router
+	*suite
 	fault   *fault
 	pods    []*pod
 	lasts   time.Duration
@@ -194,16 +159,13 @@ const (
 )
 
 // perform makes one fault and looks at what comes of it.
-func (s *suite) perform(ctx context.Context, f *fault, before vitals) (*result, error) {
-	g := &stage{ctx: ctx, suite: s, router: s.router, fault: f, pods: s.routes[f], lasts: max(f.lasts, s.lasts)}
+func (s *suite) perform(f *fault, before vitals) *result {
+	g := &stage{suite: s, fault: f, pods: s.routes[f], lasts: max(f.lasts, s.lasts)}
 	r := &result{fault: f, before: before, changed: -1, changedNext: -1, returned: -1}
-	var err error
-	if g.counts[0], err = s.router.Samples(ctx); err != nil {
-		return nil, err
-	}
+	g.counts[0] = site.Must(s.router.Samples(s.Context))
 	g.asked[0] = g.sum()
-	asking, stop := context.WithCancel(ctx)
-	defer stop()
+	asking, stop := context.WithCancel(s.Context)
+	s.Cleanup(stop)
 	method := f.asks.method
 	if method == "" {
 		method = http.MethodGet
@@ -214,59 +176,33 @@ func (s *suite) perform(ctx context.Context, f *fault, before vitals) (*result, 
 	theirs, waitTheirs := neighbors.start(asking)
 	var waitOurs func()
 	g.victims, waitOurs = victims.start(asking)
-	err = g.run(r)
+	g.run(r)
 	stop()
 	waitOurs()
 	waitTheirs()
-	if err != nil {
-		return nil, err
-	}
 	g.asked[1] = g.sum()
 	r.victims, r.neighbors = summarize(g.victims.during(g.began, g.ended)), summarize(theirs.all())
 	r.recovered = g.recovery()
-	if g.counts[1], err = s.router.Samples(ctx); err != nil {
-		return nil, err
-	}
+	g.counts[1] = site.Must(s.router.Samples(s.Context))
 	r.reasons = reasons(g)
 	var present bool
 	r.evidence, present = f.present(g)
-	if r.changedNext, err = s.change(ctx); err != nil {
-		return nil, err
-	}
-	if r.after, err = s.settle(ctx, before, settlePeriod, 200*time.Millisecond); err != nil {
-		return nil, err
-	}
+	r.changedNext = s.change()
+	r.after = s.settle(before, settlePeriod, 200*time.Millisecond)
 	r.judge(present, s.slack)
 	if f.want.check != nil {
 		if err := f.want.check(g); err != nil {
 			r.complainf("%v", err)
 		}
 	}
-	return r, nil
+	return r
 }
 
 // run has the fault begin and end while clients ask, and returns when all is well again, or never will be.
-func (s *stage) run(r *result) error {
-	if err := pause(s.ctx, calm); err != nil {
-		return err
-	}
+func (s *stage) run(r *result) {
+	s.Wait(calm)
 	s.began = time.Now()
-	err := s.fault.begin(s)
-	if err == nil && !s.fault.want.changes {
-		if err = pause(s.ctx, s.lasts/2); err == nil {
-			r.changed, err = s.suite.change(s.ctx)
-		}
-	}
-	if err == nil {
-		err = pause(s.ctx, time.Until(s.began.Add(s.lasts)))
-	}
-	s.ended = time.Now()
-	if undo := s.fault.end(s); err == nil {
-		err = undo
-	}
-	if err != nil {
-		return err
-	}
+	s.underFault(r)
 	asked := s.pods[0].asked.Load()
 	for time.Since(s.ended) < giveUp {
 		if r.returned < 0 && s.pods[0].asked.Load() > asked {
@@ -275,11 +211,22 @@ func (s *stage) run(r *result) error {
 		if time.Since(s.ended)-s.recovery() > quiet && (r.returned >= 0 || s.fault.want.returns == 0) {
 			break
 		}
-		if err := pause(s.ctx, 10*time.Millisecond); err != nil {
-			return err
-		}
+		s.Wait(10 * time.Millisecond)
 	}
-	return nil
+}
+
+// underFault is the time of the fault, which ends even when the run does.
+func (s *stage) underFault(r *result) {
+	defer func() {
+		s.ended = time.Now()
+		site.Check(s.fault.end(s))
+	}()
+	site.Check(s.fault.begin(s))
+	if !s.fault.want.changes {
+		s.Wait(s.lasts / 2)
+		r.changed = s.change()
+	}
+	s.Wait(time.Until(s.began.Add(s.lasts)))
 }
 
 // recovery is how long after its end the fault was felt: a request failed, or took unusually long.
@@ -293,16 +240,9 @@ func (s *stage) recovery() (last time.Duration) {
 }
 
 // settle waits until the router has given back what it took, and looks every so often.
-func (s *suite) settle(ctx context.Context, before vitals, period, often time.Duration) (v vitals, err error) {
-	for began := time.Now(); time.Since(began) < period; {
-		if v, err = s.router.vitals(ctx); err != nil || v.near(before) {
-			return v, err
-		}
-		if err := pause(ctx, often); err != nil {
-			return v, err
-		}
-	}
-	return v, nil
+func (s *suite) settle(before vitals, period, often time.Duration) (v vitals) {
+	s.Until(period, often, func() bool { v = s.vitals(); return v.near(before) })
+	return v
 }
 
 // reasons are those of the requests that did not go well, by the router's own account.
@@ -316,29 +256,4 @@ func reasons(s *stage) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// dialOnce tells how a connection to addr fails; nil if it does not.
-func dialOnce(addr netip.AddrPort) error {
-	c, err := net.DialTimeout("tcp4", addr.String(), time.Second)
-	if err == nil {
-		c.Close()
-	}
-	return err
-}
-
-func (s *suite) close() {
-	select {
-	case <-s.router.Exited():
-	default:
-		s.router.Kill()
-	}
-	for _, pods := range s.routes {
-		for _, p := range pods {
-			p.down()
-		}
-	}
-	for _, p := range s.neighbors {
-		p.down()
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // short is a time in milliseconds or seconds.
@@ -31,7 +33,7 @@ func printClients(w io.Writer, all []*result) {
 			back = short(r.returned)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", r.fault.name, r.evidence, r.victims.String(), r.why(),
-			short(r.victims.p50), short(r.victims.p99), short(r.recovered), back, r.neighbors.asked, r.neighbors.failed(), short(r.neighbors.p99))
+			short(r.victims.P50), short(r.victims.P99), short(r.recovered), back, r.neighbors.asked, r.neighbors.failed(), short(r.neighbors.P99))
 	}
 	_ = t.Flush() // of what is printed nobody learns that it was not
 }
@@ -59,7 +61,7 @@ func printRouter(w io.Writer, all []*result) {
 			verdict = "FAILED"
 		}
 		fmt.Fprintf(t, "%s\t%d %d\t%d %d\t%.0f %.0f\t%d %d\t%s\t%s\t%s\t\n", r.fault.name, a.goroutines, b.goroutines, a.descriptors, b.descriptors,
-			float64(a.resident)/(1<<20), float64(b.resident)/(1<<20), a.upstream, b.upstream, short(r.changed), short(r.changedNext), verdict)
+			site.MiB(a.resident), site.MiB(b.resident), a.upstream, b.upstream, short(r.changed), short(r.changedNext), verdict)
 	}
 	_ = t.Flush() // of what is printed nobody learns that it was not
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // Outcomes of a request that has no status, or no whole answer. Others are the status.
@@ -91,43 +94,36 @@ func (t *tally) all() []sample {
 // start lets the clients ask until ctx is done. wait returns when the last of them has its answer.
 func (t *traffic) start(ctx context.Context) (seen *tally, wait func()) {
 	seen = &tally{}
-	var all sync.WaitGroup
-	for i := range t.clients {
-		apart := t.pace * time.Duration(i) / time.Duration(t.clients) // not all at the same moment
-		all.Go(func() {
-			if pause(ctx, apart) == nil {
-				t.client(ctx, seen)
-			}
+	callers, done := make([]*caller, t.clients), make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = site.Paced(ctx, t.clients, max(t.pace, time.Microsecond), func(i, _ int) error { // what fails is a sample
+			callers[i] = t.once(callers[i], seen)
+			return nil
 		})
-	}
-	return seen, all.Wait
+		for _, c := range callers {
+			c.close()
+		}
+	}()
+	return seen, func() { <-done }
 }
 
-func (t *traffic) client(ctx context.Context, seen *tally) {
-	var c *caller
-	defer func() { c.close() }()
-	tick := time.NewTicker(max(t.pace, time.Microsecond))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		s := sample{began: time.Now()}
-		if c == nil {
-			c, s.outcome = t.dial()
-		}
-		if c != nil {
-			s.outcome = c.ask(t)
-		}
-		s.took = time.Since(s.began)
-		seen.add(s)
-		if s.outcome != fine && !c.kept() || t.fresh {
-			c.close()
-			c = nil
-		}
+// once asks, over a new connection if there is none, and returns the connection if it can be used again.
+func (t *traffic) once(c *caller, seen *tally) *caller {
+	s := sample{began: time.Now()}
+	if c == nil {
+		c, s.outcome = t.dial()
 	}
+	if c != nil {
+		s.outcome = c.ask(t)
+	}
+	s.took = time.Since(s.began)
+	seen.add(s)
+	if s.outcome != fine && !c.kept() || t.fresh {
+		c.close()
+		return nil
+	}
+	return c
 }
 
 // caller is one connection of a client.
@@ -204,9 +200,9 @@ func before(err error) string {
 
 // summary is what a number of samples have in common.
 type summary struct {
-	asked         int
-	outcomes      map[string]int
-	p50, p99, max time.Duration
+	site.Latency
+	asked    int
+	outcomes map[string]int
 }
 
 func summarize(samples []sample) summary {
@@ -216,12 +212,7 @@ func summarize(samples []sample) summary {
 		s.outcomes[one.outcome]++
 		times = append(times, one.took)
 	}
-	if len(times) == 0 {
-		return s
-	}
-	slices.Sort(times)
-	at := func(part float64) time.Duration { return times[int(part*float64(len(times)-1))] }
-	s.p50, s.p99, s.max = at(0.5), at(0.99), at(1)
+	s.Latency = site.LatencyOf(times)
 	return s
 }
 
@@ -229,13 +220,8 @@ func (s *summary) failed() int { return s.asked - s.outcomes[fine] }
 
 // String lists the outcomes, the good one first.
 func (s *summary) String() string {
-	kinds := make([]string, 0, len(s.outcomes))
-	for k := range s.outcomes {
-		kinds = append(kinds, k)
-	}
-	slices.Sort(kinds)
-	out := make([]string, 0, len(kinds))
-	for _, k := range kinds {
+	out := make([]string, 0, len(s.outcomes))
+	for _, k := range slices.Sorted(maps.Keys(s.outcomes)) {
 		out = append(out, fmt.Sprintf("%d %s", s.outcomes[k], k))
 	}
 	return strings.Join(out, ", ")
