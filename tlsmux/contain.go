@@ -8,17 +8,14 @@ import (
 // ErrPanicked: something panicked that was computed for this connection alone, see WorkersConfig.Panicked.
 var ErrPanicked = errors.New("panic in a TLS handshake")
 
-// contained returns what f returns, or ErrPanicked if it panics. f computes something for one connection and changes nothing
-// that others share, but under locks of their own.
-func (w *Workers) contained(f func() error) (err error) {
+// recovered makes ErrPanicked of a panic, if that is wanted. It is deferred by functions that compute something for one
+// connection and change nothing that others share, but under locks of their own.
+func (w *Workers) recovered(err *error) {
 	if w.panicked == nil {
-		return f()
+		return
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			err = ErrPanicked
-			w.panicked(v, debug.Stack())
-		}
-	}()
-	return f()
+	if v := recover(); v != nil {
+		*err = ErrPanicked
+		w.panicked(v, debug.Stack())
+	}
 }

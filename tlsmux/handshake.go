@@ -63,12 +63,12 @@ type handshake struct {
 	// The loop's own.
 	timer    *reactor.Timer
 	deadline int64       // of loop.Now
-	done     func(error) // called once
+	entry    *entry      // whose it is; nil = an endpoint's
+	done     func(error) // of an endpoint's; called once
 	busy     bool        // submitted
 	begun    bool        // the first step was made
 	over     bool        // done was called
-	held     int         // bytes that are counted as held
-	holds    func(delta int)
+	held     int         // bytes that entry counts as held
 }
 
 // handshakeConfig is what a handshake is about.
@@ -81,19 +81,19 @@ type handshakeConfig struct {
 	timeout time.Duration
 	first   []byte // what was read already; copied
 	most    int    // bytes that the peer may send behind first; more is ErrLongFlight
-	// holds is told on the loop by how many bytes what is held for the handshake has changed; it may fail the handshake.
-	// nil = nobody is told.
-	holds func(delta int)
-	// done is called on the loop, not before startHandshake has returned: with nil after the layer was set, and then sets
-	// the handler; else with the reason, and the connection is closed or closing.
+	// entry is that of a client. entry.holds is called on the loop with how many bytes what is held for the handshake has
+	// changed by; it may fail the handshake. nil = it is one with an endpoint, and nobody counts.
+	entry *entry
+	// done, or entry.established, is called on the loop, not before startHandshake has returned: with nil after the layer was
+	// set, and then sets the handler; else with the reason, and the connection is closed or closing.
 	done func(error)
 }
 
 // startHandshake runs the handshake of cfg.layer.tls.
 func startHandshake(cfg handshakeConfig) *handshake {
 	h := &handshake{
-		workers: cfg.workers, steps: cfg.steps, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, done: cfg.done,
-		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first), holds: cfg.holds,
+		workers: cfg.workers, steps: cfg.steps, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, entry: cfg.entry, done: cfg.done,
+		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first),
 	}
 	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
 	h.layer.wire.hs = h
@@ -117,7 +117,7 @@ const smallFlight = 16 << 10
 
 // count counts what is held for the handshake. It is called on the loop, while nothing is being computed.
 func (h *handshake) count() {
-	if h.holds == nil {
+	if h.entry == nil {
 		return
 	}
 	n := 0
@@ -132,7 +132,7 @@ func (h *handshake) count() {
 	}
 	if delta := n - h.held; delta != 0 {
 		h.held = n
-		h.holds(delta)
+		h.entry.holds(delta)
 	}
 }
 
@@ -201,8 +201,13 @@ func (h *handshake) giveUp(rs *routines) {
 
 // compute is what the coroutine does.
 func (h *handshake) compute() {
-	h.err = h.workers.contained(h.layer.tls.Handshake)
+	h.err = h.computed()
 	h.ended = true
+}
+
+func (h *handshake) computed() (err error) {
+	defer h.workers.recovered(&err)
+	return h.layer.tls.Handshake()
 }
 
 // await has the coroutine wait for what the next step brings. false: there is none.
@@ -325,7 +330,11 @@ func (h *handshake) end(err error) {
 	h.timer.Stop()
 	h.count()
 	h.dispose()
-	h.done(err)
+	if h.entry != nil {
+		h.entry.established(err)
+	} else {
+		h.done(err)
+	}
 }
 
 // dispose ends the coroutine of a handshake that is over, as soon as that can be.

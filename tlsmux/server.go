@@ -317,15 +317,7 @@ func (e *entry) Data(c *reactor.Conn, p []byte) int {
 	if e.over {
 		return len(p)
 	}
-	var hello Hello
-	var d decision
-	done := false
-	err := e.mux.cfg.Workers.contained(func() (err error) {
-		if done, err = e.parser.Parse(p, &hello); done {
-			d = e.decide(&hello)
-		}
-		return err
-	})
+	d, done, err := e.read(p)
 	var bad *HelloError
 	switch {
 	case errors.As(err, &bad):
@@ -339,6 +331,16 @@ func (e *entry) Data(c *reactor.Conn, p []byte) int {
 		return 0
 	}
 	return e.act(&d, p)
+}
+
+// read reads what has come so far, and decides once the ClientHello is complete.
+func (e *entry) read(p []byte) (d decision, done bool, err error) {
+	defer e.mux.cfg.Workers.recovered(&err)
+	var hello Hello
+	if done, err = e.parser.Parse(p, &hello); done {
+		d = e.decide(&hello)
+	}
+	return d, done, err
 }
 
 // decision is what a ClientHello leads to.
@@ -392,7 +394,7 @@ func (e *entry) act(d *decision, p []byte) int {
 	layer.wire.certificate = e.info.Certificate
 	h := handshakeConfig{
 		workers: cfg.Workers, work: workOf(e.info.Certificate), conn: e.conn, layer: layer,
-		timeout: cfg.HandshakeTimeout, first: p, most: maxClientFlight, holds: e.holds, done: e.established,
+		timeout: cfg.HandshakeTimeout, first: p, most: maxClientFlight, entry: e,
 	}
 	if d.resumes {
 		h.work = WorkResumed

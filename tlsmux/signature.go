@@ -78,11 +78,14 @@ func (h *handshake) elsewhere(work Work, use func() ([]byte, error)) ([]byte, er
 
 // step implements task.
 func (s *signature) step(*thread) {
-	s.err = s.h.workers.contained(func() (err error) {
-		s.result, err = s.make()
-		return err
-	})
+	s.result, s.err = s.use()
 	s.h.conn.Post(s.signed)
+}
+
+// use uses the key.
+func (s *signature) use() (result []byte, err error) {
+	defer s.h.workers.recovered(&err)
+	return s.make()
 }
 
 // signed goes on with the handshake, unless that is over.

@@ -145,21 +145,26 @@ func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 	return tlsmux.NewMux(tlsmux.Config{
 		Store: p.cfg.Store, Workers: workers, Policy: p.policy, InspectDelay: p.cfg.Proxy.Timeouts.ClientHello, StrictSNI: p.cfg.StrictSNI, Bounds: p.cfg.Bounds,
 		HandshakeMemory: p.cfg.Limits.heldBytes(p.cfg.MemoryLimit, 1) / 2,
-		Terminated: func(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
-			ln, client := p.loops[c.Loop()], &proxy.Client{Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, Identity: p.identity(info.Client)}
-			if client.ServerName = info.ServerName; info.Certificate != nil && info.Certificate.Leaf != nil {
-				client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
-			}
-			if client.Agreed == protocol.HTTP2 {
-				return ln.HTTP2.AcceptFrom(c, *client)
-			}
-			return ln.HTTP1.AcceptFrom(c, client)
-		},
-		Failed: p.handshakeFailed,
+		Terminated:      p.acceptSecure,
+		Failed:          p.handshakeFailed,
 		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
 			return p.loops[c.Loop()].Passthrough.Accept(c, r, info.ServerName)
 		},
 	})
+}
+
+// acceptSecure serves a connection of which TLS has ended here, in the protocol that was agreed on.
+func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
+	ln, client := p.loops[c.Loop()], proxy.Client{
+		Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(info.Client),
+	}
+	if info.Certificate != nil && info.Certificate.Leaf != nil {
+		client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
+	}
+	if info.Protocol == protocol.HTTP2 {
+		return ln.HTTP2.AcceptFrom(c, client)
+	}
+	return ln.HTTP1.AcceptFrom(c, &client)
 }
 
 // identity says who the client of a TLS connection is, nil if clients are not asked.
