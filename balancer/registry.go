@@ -121,16 +121,7 @@ func (r *Registry) SetClock(c Clock) { r.clock = c }
 
 // Pool returns the pool of a key, the identity of a route. It is made, empty, at
 // the first call and stays the same until a Sweep drops it.
-func (r *Registry) Pool(key string) *Pool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.pools[key]
-	if p == nil {
-		p = newPool(r, key)
-		r.pools[key] = p
-	}
-	return p
-}
+func (r *Registry) Pool(key string) *Pool { return r.Draft(key).Enter() }
 
 // Draft returns the pool of a key if there is one, and otherwise an empty one that the registry
 // does not know, and so nobody sees, until Pool.Enter.

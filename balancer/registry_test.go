@@ -195,3 +195,20 @@ func TestSweepSparesLeased(t *testing.T) {
 		t.Error("a retired endpoint came back")
 	}
 }
+
+// TestDraftsAreUnseen: a pool that was not entered is nobody's, and of several drafts of a key one is entered.
+func TestDraftsAreUnseen(t *testing.T) {
+	r := NewRegistry()
+	one, two := r.Draft("a"), r.Draft("a")
+	if pools, _ := r.Len(); pools != 0 || one.Len() != 0 {
+		t.Errorf("%d pools after a draft", pools)
+	}
+	if one.Enter() != one || two.Enter() != one || one.Enter() != one || r.Draft("a") != one || r.Pool("a") != one {
+		t.Error("a key has several pools")
+	}
+	r.Sweep(func(string) bool { return false })
+	next := one.Enter()
+	if next == one || r.Pool("a") != next {
+		t.Error("a dropped pool came back")
+	}
+}

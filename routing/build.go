@@ -63,7 +63,7 @@ func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 	if err != nil {
 		return b.reject(spec, ReasonCertificate, err)
 	}
-	asked, err := spec.Match.conditions()
+	asked, err := spec.conditions()
 	if err != nil {
 		return b.reject(spec, ReasonMatch, err)
 	}

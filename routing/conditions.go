@@ -2,6 +2,7 @@ package routing
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,9 +23,10 @@ type View struct {
 	Fields []field.Field // names in lower case
 }
 
-// conditions are what the match of a rule asks of a request besides a stored, prefix or exact path. They are immutable; nil is
+// conditions are what a rule asks of a request besides a stored, prefix or exact path, and its age. They are immutable; nil is
 // none.
 type conditions struct {
+	created int64          // see RuleSpec.created
 	path    *regexp.Regexp // nil = the path is no expression
 	method  string
 	headers []valueCondition // names in lower case
@@ -37,12 +39,13 @@ type valueCondition struct {
 	expression  *regexp.Regexp // nil = the value is compared
 }
 
-// conditions compiles what m asks; nil if it asks nothing.
-func (m *Match) conditions() (*conditions, error) {
-	if m.Path.Kind != PathExpression && m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 {
+// conditions compiles what s asks; nil if it asks nothing and has no age.
+func (s *RuleSpec) conditions() (*conditions, error) {
+	m := &s.Match
+	if m.Path.Kind != PathExpression && m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && s.Created.IsZero() {
 		return nil, nil
 	}
-	c := &conditions{method: m.Method}
+	c := &conditions{created: s.created(), method: m.Method}
 	var err error
 	if m.Path.Kind == PathExpression {
 		if c.path, err = whole(m.Path.Value); err != nil {
@@ -85,6 +88,9 @@ func (c *conditions) asks() bool {
 	return c != nil && (c.method != "" || len(c.headers) > 0 || len(c.query) > 0)
 }
 
+// dated reports whether the age is known. c may be nil.
+func (c *conditions) dated() bool { return c != nil && c.created != 0 }
+
 // compare says which of two conditions of equal paths is tried first: negative = c behind o. Both may be nil.
 func (c *conditions) compare(o *conditions) int {
 	var none conditions
@@ -103,7 +109,10 @@ func (c *conditions) compare(o *conditions) int {
 	if n := len(c.headers) - len(o.headers); n != 0 {
 		return n
 	}
-	return len(c.query) - len(o.query)
+	if n := len(c.query) - len(o.query); n != 0 {
+		return n
+	}
+	return cmp.Compare(o.created, c.created)
 }
 
 // hold reports whether the request is one that c, which asks for something, lets pass.

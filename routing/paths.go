@@ -25,7 +25,7 @@ func (r *Route) tables() uint8 {
 	in := inAny
 	switch {
 	case r.termination == TermPassthrough:
-		if r.path == "" && r.conditions == nil {
+		if r.path == "" && r.kind != PathExpression && !r.conditions.asks() {
 			in |= inSwitch
 		}
 	case r.termination.terminates():
@@ -72,15 +72,18 @@ func newEntry(r *Route, order uint64) entry {
 	return entry{path: path, route: r, order: order, parent: -1, tables: r.tables()}
 }
 
-// compare sorts by path, of equal paths those that ask for more behind, and of those the one earlier in the spec behind, so
+// compare sorts by path, of equal paths those that ask for more or are older behind, and of those the one earlier in the spec behind, so
 // that a search, which goes from back to front, tries it first.
 func (e entry) compare(o entry) int {
 	if c := strings.Compare(e.path, o.path); c != 0 {
 		return c
 	}
-	if (e.tables|o.tables)&asks != 0 {
-		if c := e.route.conditions.compare(o.route.conditions); c != 0 {
+	if a, b := e.route.conditions, o.route.conditions; a != nil || b != nil {
+		if c := a.compare(b); c != 0 {
 			return c
+		}
+		if a.dated() {
+			return o.route.key.compare(e.route.key)
 		}
 	}
 	return cmp.Compare(o.order, e.order)

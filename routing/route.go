@@ -62,7 +62,7 @@ type Route struct {
 	stats       *Stats
 	rates       *ratelimit.Table // nil = nothing is limited
 	certificate *certificate     // nil = default certificate
-	conditions  *conditions      // nil = none but the path
+	conditions  *conditions      // nil = none but the path, and no age
 	published   bool             // a table with it is, or was; only plan.execute reads and writes it
 }
 
@@ -76,7 +76,7 @@ type served struct {
 	wildcard    bool
 	termination Termination
 	insecure    InsecurePolicy
-	asked       unique.Handle[string] // of a request besides the path, see Match.asked
+	asked       unique.Handle[string] // of a request besides the path, see RuleSpec.asked
 	policy      Policy
 }
 

@@ -1,7 +1,9 @@
 package routing
 
 import (
+	"strconv"
 	"strings"
+	"time"
 	"unique"
 
 	"turnout/balancer"
@@ -21,13 +23,17 @@ type RuleSpec struct {
 	Policy      Policy           // what is done to requests and responses
 	Pool        balancer.PoolConfig
 	Targets     []balancer.Target
+
+	// Created is when the object was made, which decides between rules that match alike, see Match. The zero value comes before all others.
+	Created time.Time
 }
 
 // Match says which requests of a host a rule takes: those of a path for which all conditions hold. The zero value takes all.
 //
 // Of several rules that take a request one with an exact path comes first, then one with an expression, then the one with the
-// longest path; of equal paths one with a method, then the one with most headers, then most query parameters, then
-// the one earlier in the spec. A rule that the conditions exclude leaves the request to the next one.
+// longest path; of equal paths one with a method, then the one with most headers, then most query parameters. Then the
+// oldest object comes first, of equally old ones the first by namespace, name and rule. Rules without a time of creation, as those of OpenShift
+// Routes, are in the order of the spec. A rule that the conditions exclude leaves the request to the next one.
 type Match struct {
 	Path    PathMatch
 	Method  string       // "" = any; letter case matters (RFC 9110 section 9.1)
@@ -72,14 +78,15 @@ func (s *RouteSpec) rule() RuleSpec {
 func (s *RuleSpec) served() served {
 	return served{
 		key: s.RouteKey, host: s.Host, path: s.Match.Path.Value, kind: s.Match.Path.Kind, wildcard: s.Wildcard,
-		termination: s.Termination, insecure: s.Insecure, asked: s.Match.asked(), policy: s.Policy,
+		termination: s.Termination, insecure: s.Insecure, asked: s.asked(), policy: s.Policy,
 	}
 }
 
-// asked returns what a match asks of a request besides a path, as a text that two matches have in common if they ask the same in
-// the same order; the zero value if it asks nothing.
-func (m *Match) asked() unique.Handle[string] {
-	if m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 {
+// asked returns what a rule asks of a request besides a path, and its age, as a text that two rules have in common if they ask
+// the same in the same order; the zero value if there is nothing of it.
+func (s *RuleSpec) asked() unique.Handle[string] {
+	m := &s.Match
+	if m.Method == "" && len(m.Headers) == 0 && len(m.Query) == 0 && s.Created.IsZero() {
 		return unique.Handle[string]{}
 	}
 	var b strings.Builder
@@ -88,6 +95,7 @@ func (m *Match) asked() unique.Handle[string] {
 		b.WriteByte(0)
 	}
 	write(m.Method)
+	write(strconv.FormatInt(s.created(), 36))
 	for i, list := range [...][]ValueMatch{m.Headers, m.Query} {
 		for _, v := range list {
 			b.WriteByte('h' + byte(i))
@@ -99,4 +107,12 @@ func (m *Match) asked() unique.Handle[string] {
 		}
 	}
 	return unique.Make(b.String())
+}
+
+// created returns a number that is greater for younger objects, 0 if nothing is known.
+func (s *RuleSpec) created() int64 {
+	if s.Created.IsZero() {
+		return 0
+	}
+	return max(s.Created.UnixNano(), 1)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"turnout/internal/wire/field"
 )
@@ -224,6 +225,42 @@ func TestRulesBesideRoutes(t *testing.T) {
 	before, _ := table.Apply(nil, []RouteKey{rule.RouteKey, to.RouteKey})
 	if g := before.hosts.find([]byte("h.test")); g.more.special {
 		t.Error("a host that has only routes again is still asked for more than paths")
+	}
+}
+
+// TestAgeDecidesBetweenEqualMatches, whatever the order in which the rules came.
+func TestAgeDecidesBetweenEqualMatches(t *testing.T) {
+	day := time.Unix(1e9, 0)
+	named := func(namespace, name string, n int, created time.Time, path PathMatch) RuleSpec {
+		s := ruleOf(n, Match{Path: path})
+		s.Namespace, s.Name, s.UID, s.Created = namespace, name, namespace+name, created
+		return s
+	}
+	for what, path := range map[string]PathMatch{"prefix": begins("/p"), "all": {}, "exact": exactly("/p"), "expression": matching("/p")} {
+		first := []RuleSpec{ // in the order they are tried in
+			named("z", "z", 1, time.Time{}, path), named("y", "y", 0, time.Time{}, path), // in the order of the spec
+			named("x", "x", 0, day, path), named("a", "a", 2, day.Add(1), path), named("a", "b", 0, day.Add(1), path), named("a", "b", 1, day.Add(1), path),
+			named("b", "a", 0, day.Add(1), path), named("a", "a", 0, day.Add(2), path),
+		}
+		for seed := range uint64(10) {
+			specs, random := slices.Clone(first), rand.New(rand.NewPCG(seed, 5))
+			random.Shuffle(6, func(i, j int) { specs[i+2], specs[j+2] = specs[j+2], specs[i+2] })
+			table, _ := Compile(Options{}, nil, nil)
+			for i := range specs {
+				table, _ = table.ApplyRules(specs[i:i+1], nil)
+			}
+			for i := range first {
+				if d := table.Match(request("GET /p")); d.Route == nil || d.Route.Key() != first[i].RouteKey {
+					t.Fatalf("%s, seed %d: %v comes after %d others", what, seed, d.Route, i)
+				}
+				table, _ = table.Apply(nil, []RouteKey{first[i].RouteKey})
+			}
+		}
+	}
+	old, young := named("a", "a", 0, day, PathMatch{}), named("a", "a", 0, day.Add(1), PathMatch{})
+	table, _ := CompileRules(Options{}, nil, []RuleSpec{old})
+	if next, _ := table.ApplyRules([]RuleSpec{young}, nil); next.Route(old.RouteKey) == table.Route(old.RouteKey) {
+		t.Error("a younger object is the one before")
 	}
 }
 

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"crypto/tls"
 	"strconv"
 	"time"
@@ -119,6 +120,11 @@ func (k RouteKey) String() string {
 		s += "/" + strconv.Itoa(k.Rule)
 	}
 	return s
+}
+
+// compare orders by namespace, name, UID and rule.
+func (k RouteKey) compare(o RouteKey) int {
+	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name), cmp.Compare(k.UID, o.UID), cmp.Compare(k.Rule, o.Rule))
 }
 
 // RouteSpec is one OpenShift Route as the configuration wants it; the table has it as a rule, see RuleSpec. Nobody may change its slices once Compile or Apply
