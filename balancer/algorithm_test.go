@@ -21,15 +21,15 @@ func TestChoice(t *testing.T) {
 		in   Choice
 		want Algorithm
 	}{
-		{"C692", Choice{Active: 1}, Random},
-		{"C693", Choice{Active: 2}, RoundRobin},
-		{"C694", Choice{Active: 2}, RoundRobin}, // one of them without endpoints
-		{"C696", Choice{Active: 2, Default: "leastconn", Annotation: "source"}, Source},
-		{"C697", Choice{Active: 1, Default: "bogus"}, Random},
-		{"C698", Choice{Active: 1, Annotation: "Source"}, Random},
-		{"C699", Choice{Passthrough: true, Active: 1}, SourceConsistent},
-		{"C701", Choice{Passthrough: true, Active: 1, Default: "leastconn", TCPDefault: "roundrobin"}, RoundRobin},
-		{"C702", Choice{Passthrough: true, Active: 2, Default: "leastconn", TCPDefault: "source"}, RoundRobin},
+		{"edge, 1 active service: random", Choice{Active: 1}, Random},
+		{"edge, 2 active services: roundrobin", Choice{Active: 2}, RoundRobin},
+		{"edge, 2 (one without endpoints) active services: roundrobin", Choice{Active: 2}, RoundRobin}, // one of them without endpoints
+		{"edge, 2 active services, default leastconn, annotation source: source", Choice{Active: 2, Default: "leastconn", Annotation: "source"}, Source},
+		{"edge, 1 active service, default bogus: random", Choice{Active: 1, Default: "bogus"}, Random},
+		{"edge, 1 active service, annotation Source: random", Choice{Active: 1, Annotation: "Source"}, Random},
+		{"passthrough, 1 active service: source", Choice{Passthrough: true, Active: 1}, SourceConsistent},
+		{"passthrough, 1 active service, default leastconn, TCP default roundrobin: roundrobin", Choice{Passthrough: true, Active: 1, Default: "leastconn", TCPDefault: "roundrobin"}, RoundRobin},
+		{"passthrough, 2 active services, default leastconn, TCP default source: roundrobin", Choice{Passthrough: true, Active: 2, Default: "leastconn", TCPDefault: "source"}, RoundRobin},
 		{"default", Choice{Active: 1, Default: "leastconn", TCPDefault: "roundrobin"}, LeastConn},
 		{"passthrough falls back to the general default", Choice{Passthrough: true, Active: 1, Default: "leastconn", TCPDefault: "bogus"}, LeastConn},
 		{"passthrough with the annotation", Choice{Passthrough: true, Active: 2, Annotation: "source"}, SourceConsistent},

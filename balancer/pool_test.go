@@ -57,21 +57,21 @@ func TestTwelveRequests(t *testing.T) {
 		return got
 	}
 	if got := count(pool(RoundRobin, targets(256, 256))); got["s0"] != 6 || got["s1"] != 6 {
-		t.Errorf("C703: %v", got)
+		t.Errorf("two services equal weight: 6 and 6: %v", got)
 	}
 	for _, a := range allAlgorithms {
 		if got := count(pool(a, targets(0, 1))); got["s1"] != 12 {
-			t.Errorf("C704, %v: %v", a, got)
+			t.Errorf("weight 0 and 1: all to the second, %v: %v", a, got)
 		}
 		p := pool(a, targets(0))
 		if got := count(p); got[""] != 12 {
-			t.Errorf("C706, %v, without cookie: %v", a, got)
+			t.Errorf("single service weight 0: 503; with its cookie 200, %v, without cookie: %v", a, got)
 		}
 		if got := pick(p, Pick{Cookie: []byte(CookieValue("s0"))}); got != "s0" {
-			t.Errorf("C706, %v, with cookie: %q", a, got)
+			t.Errorf("single service weight 0: 503; with its cookie 200, %v, with cookie: %q", a, got)
 		}
 		if got := count(pool(a, nil)); got[""] != 12 {
-			t.Errorf("C707, %v: %v", a, got)
+			t.Errorf("service without endpoints: 503, %v: %v", a, got)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestUpdateReplacesServerOfOtherEndpoint(t *testing.T) {
 }
 
 func TestUpdateTakesFirstOfEqualIDs(t *testing.T) {
-	twice := targets(1, 2) // C647
+	twice := targets(1, 2) // the same address and port twice: one server
 	twice[1].ID = twice[0].ID
 	p := pool(Random, twice)
 	if p.Len() != 1 || p.Servers()[0].Weight() != 1 {

@@ -11,11 +11,11 @@ func TestServerID(t *testing.T) {
 	for _, row := range []struct {
 		id, pod, service, port, addr, want string
 	}{
-		{"C641", "pod-1", "test", "port", "2.2.2.2:8080", "pod:pod-1:test:port:2.2.2.2:8080"},
-		{"C642", "pod-1", "test", "tcp", "1.1.1.1:345", "pod:pod-1:test:tcp:1.1.1.1:345"},
-		{"C643", "", "test", "tcp", "2.2.2.2:8080", "ept:test:tcp:2.2.2.2:8080"},
-		{"C644", "", "test", "", "2.2.2.2:8080", "ept:test::2.2.2.2:8080"},
-		{"C646", "", "test", "http", "[2001:db8::1]:80", "ept:test:http:2001:db8::1:80"},
+		{"2.2.2.2 port 8080 port, Pod pod-1 with UDP: pod:pod-1:test:port:2.2.2.2:8080", "pod-1", "test", "port", "2.2.2.2:8080", "pod:pod-1:test:port:2.2.2.2:8080"},
+		{"1.1.1.1 TCP 345 tcp, UDP 346 udp, Pod pod-1: pod:pod-1:test:tcp:1.1.1.1:345", "pod-1", "test", "tcp", "1.1.1.1:345", "pod:pod-1:test:tcp:1.1.1.1:345"},
+		{"2.2.2.2 TCP 8080, UDP 8081, no ref: ept:test:tcp:2.2.2.2:8080", "", "test", "tcp", "2.2.2.2:8080", "ept:test:tcp:2.2.2.2:8080"},
+		{"targetRef kind Node: ept:... form", "", "test", "", "2.2.2.2:8080", "ept:test::2.2.2.2:8080"},
+		{"2001:db8::1 port 80: id without brackets, dial address [2001:db8::1]:80", "", "test", "http", "[2001:db8::1]:80", "ept:test:http:2001:db8::1:80"},
 	} {
 		addr := netip.MustParseAddrPort(row.addr)
 		if got := ServerID(row.pod, row.service, row.port, addr.Addr().String(), addr.Port()); got != row.want {
@@ -26,8 +26,8 @@ func TestServerID(t *testing.T) {
 
 func TestCookieValue(t *testing.T) {
 	for id, c := range map[string][2]string{
-		"C712": {"pod:pod-a-0:a:http:127.0.0.1:20001", "57557b53ff525de33780c89ab90ac8ca"},
-		"C713": {"pod:pod-b-0:b:http:127.0.0.1:20002", "13ed5626ce5997f71c35a4ac9dfcf95f"},
+		"pod:pod-a-0:a:http:127.0.0.1:20001: value 57557b53ff525de33780c89ab90ac8ca": {"pod:pod-a-0:a:http:127.0.0.1:20001", "57557b53ff525de33780c89ab90ac8ca"},
+		"pod:pod-b-0:b:http:127.0.0.1:20002: value 13ed5626ce5997f71c35a4ac9dfcf95f": {"pod:pod-b-0:b:http:127.0.0.1:20002", "13ed5626ce5997f71c35a4ac9dfcf95f"},
 	} {
 		if got := CookieValue(c[0]); got != c[1] {
 			t.Errorf("%s: %q: sessions of the HAProxy router are lost", id, got)

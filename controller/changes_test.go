@@ -8,7 +8,7 @@ import (
 	"turnout/controller/source"
 )
 
-// TestWhatIsAChange is section O of the acceptance cases, "state-change detection". Where the HAProxy router writes
+// TestWhatIsAChange: which events change what is served. Where the HAProxy router writes
 // its configuration anew, this one publishes a table or gives a pool other servers; where it does nothing, this one neither
 // publishes nor translates a route again.
 func TestWhatIsAChange(t *testing.T) {
@@ -19,13 +19,13 @@ func TestWhatIsAChange(t *testing.T) {
 		event  source.Event
 		change bool
 	}{
-		{"C658", []source.Event{aRoute("a", "a.test", 0)}, aSlice("x-1", "unused", "10.0.0.9"), false},
-		{"C659", []source.Event{aRoute("a", "a.test", 0)}, aSlice("s-1", "s", "10.0.0.1"), true},
-		{"C661", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1", "10.0.0.2")}, aSlice("s-1", "s", "10.0.0.1", "10.0.0.3"), true},
-		{"C662", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, gone(source.EndpointSlice, "s-1"), true},
-		{"C663", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, aRoute("a", "a.test", 0), false},
-		{"C664", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, aRoute("a", "a.test", 0, path), true},
-		{"C666", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, selected("ns"), false},
+		{"endpoints of a service used by no route: nothing to do", []source.Event{aRoute("a", "a.test", 0)}, aSlice("x-1", "unused", "10.0.0.9"), false},
+		{"first endpoints of a used service: something to do", []source.Event{aRoute("a", "a.test", 0)}, aSlice("s-1", "s", "10.0.0.1"), true},
+		{"one endpoint replaced: something to do", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1", "10.0.0.2")}, aSlice("s-1", "s", "10.0.0.1", "10.0.0.3"), true},
+		{"delete endpoints: something to do", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, gone(source.EndpointSlice, "s-1"), true},
+		{"same route again: nothing to do", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, aRoute("a", "a.test", 0), false},
+		{"route with changed path: something to do", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, aRoute("a", "a.test", 0, path), true},
+		{"namespace filter keeping all: nothing to do", []source.Event{aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1")}, selected("ns"), false},
 	} {
 		translated := 0
 		r := newRig(t, Options{SelectNamespaces: true}, func(c *Config) { c.translating = func(*routev1.Route) { translated++ } })
@@ -41,7 +41,7 @@ func TestWhatIsAChange(t *testing.T) {
 	}
 }
 
-// TestEndpointsOfUnusedServicesAreKept: what C658 does not act upon is there when a route comes to use it.
+// TestEndpointsOfUnusedServicesAreKept: a change of endpoints that nothing follows from, because no route uses the service, is there when a route comes to use it.
 func TestEndpointsOfUnusedServicesAreKept(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(aSlice("s-1", "s", "10.0.0.9"))

@@ -197,7 +197,7 @@ func TestRouteToTable(t *testing.T) {
 }
 
 // TestEndpointsMakeNoTable is the fast road. Restricted addresses are left out whatever
-// is not validated (C639); an event that a slice is gone carries none (C637).
+// is not validated; an event that a slice is gone carries none.
 func TestEndpointsMakeNoTable(t *testing.T) {
 	r := newRig(t, Options{SkipExtendedValidation: true})
 	r.do(aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1"))
@@ -210,8 +210,8 @@ func TestEndpointsMakeNoTable(t *testing.T) {
 		{aSlice("s-2", "s", "10.0.0.4"), "10.0.0.3:8080 10.0.0.4:8080"},
 		{aSlice("s-1", "other", "10.0.0.3"), "10.0.0.4:8080"},
 		{gone(source.EndpointSlice, "s-2"), ""},
-		{aSlice("s-1", "", "10.0.0.3"), ""},     // C887
-		{gone(source.EndpointSlice, "s-1"), ""}, // C886
+		{aSlice("s-1", "", "10.0.0.3"), ""},     // without a service
+		{gone(source.EndpointSlice, "s-1"), ""}, // the last slice of the service
 		{aSlice("s-1", "s", "127.0.0.1"), ""},
 		{event(source.Service, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Annotations: map[string]string{"idling.alpha.openshift.io/idled-at": "x"}},

@@ -49,7 +49,7 @@ func (r *rig) wantServed(step, want string) {
 
 func wildcard(o *routev1.Route) { o.Spec.WildcardPolicy = "Subdomain" }
 
-// TestNamespaceRows is section J.6, K.7 and the rows of K.1 about filters.
+// TestNamespaceRows is about routes outside of the namespaces that are served.
 func TestNamespaceRows(t *testing.T) {
 	host := func(ns string, age int) source.Event { return of(ns, aRoute("r", "test.com", age)) }
 	for _, c := range []struct {
@@ -60,20 +60,20 @@ func TestNamespaceRows(t *testing.T) {
 		want   string
 		told   int // routes that are shown
 	}{
-		{"C461", []string{"ns1", "ns2", "nsx"}, []source.Event{of("updatemenot", aRoute("r", "no-update.expected.test", 0))}, nil, "", 0},
-		{"C462 to C464", []string{"ns1", "ns2", "nsx"}, []source.Event{
+		{"updatemenot no-update.expected.test: no", []string{"ns1", "ns2", "nsx"}, []source.Event{of("updatemenot", aRoute("r", "no-update.expected.test", 0))}, nil, "", 0},
+		{"ns1 update.wild.expected.test [W]: yes to nsx host.third.wild.expected.test [W]: yes", []string{"ns1", "ns2", "nsx"}, []source.Event{
 			of("ns1", aRoute("a", "update.wild.expected.test", 0, wildcard)),
 			of("nsx", aRoute("b", "second.wild.expected.test", 1, wildcard)),
 			of("nsx", aRoute("c", "host.third.wild.expected.test", 2, wildcard)),
 		}, nil, "ns1/a nsx/c", 3},
-		{"C481", []string{"n1", "n2", "n3", "n4", "n5"}, []source.Event{
+		{"filter keep {5,2} of 3@test,2@test,1@test,4@t4,5@t5: active 2@test, 5@t5", []string{"n1", "n2", "n3", "n4", "n5"}, []source.Event{
 			host("n3", 3), host("n2", 2), host("n1", 1), of("n4", aRoute("r", "t4", 4)), of("n5", aRoute("r", "t5", 5)),
 		}, []string{"n5", "n2"}, "n2/r n5/r", 2},
-		{"C482", []string{"n1", "n2", "n3"}, []source.Event{host("n3", 3), host("n2", 2), host("n1", 1)}, []string{"n1"}, "n1/r", 1},
-		{"C517", nil, []source.Event{host("foo", 0), host("foo", 0)}, nil, "", 0},
-		{"C518", []string{"bar"}, []source.Event{host("foo", 0), host("foo", 0)}, nil, "", 0},
-		{"C519", []string{"foo", "bar"}, []source.Event{host("foo", 0)}, nil, "foo/r", 1},
-		{"C521", []string{"bar"}, []source.Event{host("foo", 0)}, nil, "", 0},
+		{"filter keep {1} of 3,2,1: active 1", []string{"n1", "n2", "n3"}, []source.Event{host("n3", 3), host("n2", 2), host("n1", 1)}, []string{"n1"}, "n1/r", 1},
+		{"allowed set {}, event add/modify/delete foo/test: result ignored", nil, []source.Event{host("foo", 0), host("foo", 0)}, nil, "", 0},
+		{"allowed set {bar}, event add/modify/delete foo/test: result ignored", []string{"bar"}, []source.Event{host("foo", 0), host("foo", 0)}, nil, "", 0},
+		{"allowed set {foo, bar}, event add: result tracked", []string{"foo", "bar"}, []source.Event{host("foo", 0)}, nil, "foo/r", 1},
+		{"allowed set {bar}, event modify / add: result ignored", []string{"bar"}, []source.Event{host("foo", 0)}, nil, "", 0},
 		{"replayed", nil, []source.Event{host("foo", 1), host("bar", 0)}, []string{"foo", "bar"}, "bar/r", 2},
 	} {
 		r := newRig(t, Options{SelectNamespaces: true, AllowWildcard: true})

@@ -44,7 +44,7 @@ func TestPace(t *testing.T) {
 
 		elapse(time.Hour)
 		sink.Event(aRoute("a", "a.test", 0))
-		took("C917", 0)
+		took("none for a long time, then 1: immediate", 0)
 
 		elapse(time.Hour / 2)
 		during = func(o *routev1.Route) {
@@ -58,17 +58,17 @@ func TestPace(t *testing.T) {
 		sink.Event(aRoute("b", "b.test", 0))
 		synctest.Wait()
 		if !slices.Equal(handled, []string{"b"}) || store.Load().Generation() != before+1 {
-			t.Errorf("C916: %v are handled at once, generation %d after %d", handled, store.Load().Generation(), before)
+			t.Errorf("change during a running handler: one more run after it, not before interval since start: %v are handled at once, generation %d after %d", handled, store.Load().Generation(), before)
 		}
-		took("C916", interval)
+		took("change during a running handler: one more run after it, not before interval since start", interval)
 		slices.Sort(handled)
 		if !slices.Equal(handled, []string{"b", "c", "d"}) || store.Load().Generation() != before+2 {
-			t.Errorf("C916: %v are handled, generation %d after %d", handled, store.Load().Generation(), before)
+			t.Errorf("change during a running handler: one more run after it, not before interval since start: %v are handled, generation %d after %d", handled, store.Load().Generation(), before)
 		}
 		elapse(10 * interval)
 		synctest.Wait()
 		if store.Load().Generation() != before+2 {
-			t.Errorf("C916: generation %d after %d, and nothing has changed", store.Load().Generation(), before)
+			t.Errorf("change during a running handler: one more run after it, not before interval since start: generation %d after %d, and nothing has changed", store.Load().Generation(), before)
 		}
 	})
 }
@@ -81,12 +81,12 @@ func TestAppProtocol(t *testing.T) {
 		want                         protocol.Protocol
 		alpn                         []protocol.Protocol // offered over TLS; nil = there is none
 	}{
-		{"C741", "unknown-value", "", protocol.HTTP1, nil},
-		{"C742", "h2c", "", protocol.HTTP2, nil},
-		{"C743", "kubernetes.io/h2c", "", protocol.HTTP2, nil},
-		{"C744", "H2C", "", protocol.HTTP1, nil},
+		{"appProtocol unknown-value, termination none: HTTP/1.1", "unknown-value", "", protocol.HTTP1, nil},
+		{"appProtocol h2c, termination none: h2c", "h2c", "", protocol.HTTP2, nil},
+		{"appProtocol kubernetes.io/h2c, termination none: h2c", "kubernetes.io/h2c", "", protocol.HTTP2, nil},
+		{"appProtocol H2C, termination none: HTTP/1.1", "H2C", "", protocol.HTTP1, nil},
 		{"edge", "h2c", "edge", protocol.HTTP2, nil},
-		{"C746", "h2c", "reencrypt", protocol.HTTP1, []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
+		{"appProtocol h2c, termination reencrypt: TLS, ALPN negotiated", "h2c", "reencrypt", protocol.HTTP1, []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}},
 		{"passthrough", "h2c", "passthrough", protocol.TCP, nil},
 	} {
 		t.Run(fmt.Sprint(tt.id, " ", tt.termination), func(t *testing.T) {

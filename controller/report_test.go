@@ -90,8 +90,8 @@ func admittedBy(router, host string) func(*routev1.Route) {
 	}
 }
 
-// TestUnservable is section M.3: nothing is known to be refused by later versions. A
-// SHA1 certificate (C608) is rejected as garbage is (C606).
+// TestUnservable: nothing is known to be refused by later versions. A
+// SHA1 certificate is rejected as garbage is.
 func TestUnservable(t *testing.T) {
 	cert, key := keyPair(t, "h.test")
 	before := func(o *routev1.Route) {
@@ -108,11 +108,11 @@ func TestUnservable(t *testing.T) {
 		change  []func(*routev1.Route)
 		want    string // reason of the condition, "" for none
 	}{
-		{"C604", Options{}, nil, ""},
-		{"C604 set before", Options{}, []func(*routev1.Route){before}, ""},
-		{"C606", Options{}, []func(*routev1.Route){garbage}, ""},
-		{"C606 set before", Options{}, []func(*routev1.Route){before, garbage}, "UpgradeRouteValidationFailed"},
-		{"C607", Options{}, []func(*routev1.Route){edge(cert, key)}, ""},
+		{"no tls: absent", Options{}, nil, ""},
+		{"no tls: absent set before", Options{}, []func(*routev1.Route){before}, ""},
+		{"garbage reencrypt: absent", Options{}, []func(*routev1.Route){garbage}, ""},
+		{"garbage reencrypt: absent set before", Options{}, []func(*routev1.Route){before, garbage}, "UpgradeRouteValidationFailed"},
+		{"expired edge: absent", Options{}, []func(*routev1.Route){edge(cert, key)}, ""},
 		{"forced", Options{ForceUnservable: true}, nil, "ForceUpgradeValidationCondition"},
 		{"forced, rejected", Options{ForceUnservable: true}, []func(*routev1.Route){garbage}, ""},
 		{"forced, set before", Options{ForceUnservable: true}, []func(*routev1.Route){before}, "ForceUpgradeValidationCondition"},
@@ -120,7 +120,7 @@ func TestUnservable(t *testing.T) {
 	} {
 		c.options.RouterName = "mine"
 		r := newRig(t, c.options)
-		r.now = time.Now().AddDate(1, 0, 0) // the certificate has expired (C607)
+		r.now = time.Now().AddDate(1, 0, 0) // the certificate has expired
 		r.do(aRoute("a", "h.test", 0, c.change...))
 		r.do(aRoute("a", "h.test", 0, c.change...))
 		shown, _ := r.c.Route("ns", "a")

@@ -105,11 +105,11 @@ const (
 	rejectedBy   = "False ExternalCertificateValidationFailed: "
 )
 
-// TestExternalRows is section V: what a route with and without a reference becomes with
+// TestExternalRows: what a route with and without a reference becomes with
 // what is known about the secret. Differences: a route the reference router admits and
 // then marks as ExternalCertificateSecretUpdated, Deleted or Recreated, so that it looks
-// again, simply is what its secret makes it (C849 to C853). Asking for a secret cannot
-// fail (C834).
+// again, simply is what its secret makes it. Asking for a secret cannot
+// fail.
 func TestExternalRows(t *testing.T) {
 	cert, key := keyPair(t, "c.test")
 	other, otherKey := keyPair(t, "d.test")
@@ -124,29 +124,29 @@ func TestExternalRows(t *testing.T) {
 		leaf      string // of what is served
 		asked     string // of the secrets
 	}{
-		{"C831", []source.Event{route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
-		{"C832", []source.Event{route("c"), missing}, rejectedBy + missingWords, "", "+c"},
-		{"C833", []source.Event{route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
-		{"C836", []source.Event{route("")}, "True", "default", ""},
-		{"C837 denied", []source.Event{route(""), route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
-		{"C837 missing", []source.Event{route(""), route("c"), missing}, rejectedBy + missingWords, "", "+c"},
-		{"C837 opaque", []source.Event{route(""), route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
-		{"C838", []source.Event{route(""), route("c"), good}, "True", "c.test", "+c"},
-		{"C838 until it is known", []source.Event{route(""), route("c")}, "True", "default", "+c"},
-		{"C839 denied", []source.Event{route("c"), good, route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
-		{"C839 missing", []source.Event{route("c"), good, route("c"), missing}, rejectedBy + missingWords, "", "+c"},
-		{"C839 opaque", []source.Event{route("c"), good, route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
-		{"C841", []source.Event{route("c"), good, route("c"), aSecret("c", corev1.SecretTypeTLS, other, otherKey)}, "True", "d.test", "+c"},
-		{"C842", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c"), denied}, rejectedBy + deniedWords, "", "+b +c -b"},
-		{"C843", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c"), good}, "True", "c.test", "+b +c -b"},
-		{"C843 until it is known", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c")}, "True", "d.test", "+b +c -b"},
-		{"C844", []source.Event{route("c"), good, route("")}, "True", "default", "+c -c"},
-		{"C846", []source.Event{route(""), route("")}, "True", "default", ""},
-		{"C847", []source.Event{route("c"), good, gone(source.Route, "e")}, "no route", "", "+c -c"},
-		{"C848", []source.Event{route(""), gone(source.Route, "e")}, "no route", "", ""},
-		{"C852", []source.Event{route("c"), good, missing}, rejectedBy + missingWords, "", "+c"},
-		{"C853", []source.Event{route("c"), good, missing, good}, "True", "c.test", "+c"},
-		{"C854", []source.Event{route("c"), missing, good}, "True", "c.test", "+c"},
+		{"add, denied: rejected", []source.Event{route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
+		{"add, secret missing: rejected", []source.Event{route("c"), missing}, rejectedBy + missingWords, "", "+c"},
+		{"add, secret type Opaque: rejected", []source.Event{route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
+		{"add without reference: forwarded unchanged", []source.Event{route("")}, "True", "default", ""},
+		{"modify, reference added, before none, denied / missing / wrong type: rejected [ValidationFailed] denied", []source.Event{route(""), route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
+		{"modify, reference added, before none, denied / missing / wrong type: rejected [ValidationFailed] missing", []source.Event{route(""), route("c"), missing}, rejectedBy + missingWords, "", "+c"},
+		{"modify, reference added, before none, denied / missing / wrong type: rejected [ValidationFailed] opaque", []source.Event{route(""), route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
+		{"modify, reference added, before none, ok: forwarded, registered", []source.Event{route(""), route("c"), good}, "True", "c.test", "+c"},
+		{"modify, reference added, before none, ok: forwarded, registered until it is known", []source.Event{route(""), route("c")}, "True", "default", "+c"},
+		{"modify, same reference, before registered, denied / missing / wrong type: rejected [ValidationFailed] denied", []source.Event{route("c"), good, route("c"), denied}, rejectedBy + deniedWords, "", "+c"},
+		{"modify, same reference, before registered, denied / missing / wrong type: rejected [ValidationFailed] missing", []source.Event{route("c"), good, route("c"), missing}, rejectedBy + missingWords, "", "+c"},
+		{"modify, same reference, before registered, denied / missing / wrong type: rejected [ValidationFailed] opaque", []source.Event{route("c"), good, route("c"), opaque}, rejectedBy + opaqueWords, "", "+c"},
+		{"modify, same reference, before registered, ok: forwarded with current data", []source.Event{route("c"), good, route("c"), aSecret("c", corev1.SecretTypeTLS, other, otherKey)}, "True", "d.test", "+c"},
+		{"modify, other reference, before registered, denied: old monitor removed, rejected", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c"), denied}, rejectedBy + deniedWords, "", "+b +c -b"},
+		{"modify, other reference, before registered, ok: re-registered, forwarded", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c"), good}, "True", "c.test", "+b +c -b"},
+		{"modify, other reference, before registered, ok: re-registered, forwarded until it is known", []source.Event{route("b"), aSecret("b", corev1.SecretTypeTLS, other, otherKey), route("c")}, "True", "d.test", "+b +c -b"},
+		{"modify, reference removed, before registered: unregistered, forwarded", []source.Event{route("c"), good, route("")}, "True", "default", "+c -c"},
+		{"modify, none before and after: forwarded", []source.Event{route(""), route("")}, "True", "default", ""},
+		{"delete, before registered: unregistered, forwarded", []source.Event{route("c"), good, gone(source.Route, "e")}, "no route", "", "+c -c"},
+		{"delete, before not registered: forwarded", []source.Event{route(""), gone(source.Route, "e")}, "no route", "", ""},
+		{"secret deleted, before registered: rejection [ExternalCertificateSecretDeleted]", []source.Event{route("c"), good, missing}, rejectedBy + missingWords, "", "+c"},
+		{"secret re-created after deletion, before registered: rejection [ExternalCertificateSecretRecreated], then re-evaluation", []source.Event{route("c"), good, missing, good}, "True", "c.test", "+c"},
+		{"secret created first time: nothing", []source.Event{route("c"), missing, good}, "True", "c.test", "+c"},
 		{"failure at first", []source.Event{route("c"), failed("c", errors.New("cannot read: x"))}, "False ExternalCertificateGetFailed: cannot read: x", "", "+c"},
 		{"failure later", []source.Event{route("c"), good, failed("c", errors.New("cannot read: x"))},
 			`True ExternalCertificateGetFailed: the last good certificate of secret "c" is served: cannot read: x`, "c.test", "+c"},

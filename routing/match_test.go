@@ -14,33 +14,33 @@ func TestHostAndPath(t *testing.T) {
 		key            string
 		match          bool
 	}{
-		{"C174", "ex.test", "", false, "ex.test", true},
-		{"C176", "ex.test", "", false, "ex.test:80", true},
-		{"C177", "ex.test", "", false, "ex.test.:80", true},
-		{"C178", "ex.test", "", false, "ex.test/", true},
-		{"C179", "ex.test", "", false, "ex.test./sub/", true},
-		{"C181", "ex.test", "", false, "ex.test:", false},
-		{"C182", "ex.test", "", false, "ex.test:abc", false},
-		{"C183", "ex.test", "", false, "ex.test..", false},
-		{"C184", "ex.test", "/", false, "ex.test", true},
-		{"C186", "ex.test", "//", false, "ex.test/sub", true},
-		{"C187", "ex.test", "/sub/", false, "ex.test/sub/", true},
-		{"C188", "ex.test", "/sub/", false, "ex.test/sub/subsub", true},
-		{"C189", "ex.test", "/sub/", false, "ex.test/sub", false},
-		{"C191", "ex.test", "/sub/", false, "ex.test", false},
-		{"C192", "ex.test", "/sub", false, "ex.test/sub", true},
-		{"C193", "ex.test", "/sub", false, "ex.test/sub/", true},
-		{"C194", "ex.test", "/sub", false, "ex.test/sub/subsub", true},
-		{"C196", "ex.test", "/sub", false, "ex.test/", false},
-		{"C197", "ex.test", "/sub", false, "ex.test:80/sub", true},
-		{"C198", "www.ex.test", "/", true, "www.ex.test", true},
-		{"C199", "www.ex.test", "/", true, "foo.ex.test:80/sub/", true},
-		{"C201", "www.ex.test", "/", true, "foo.bar.ex.test", false},
-		{"C202", "www.ex.test", "/", true, "ex.test", false},
-		{"C203", "www.ex.test", "/", true, ".ex.test", true},
-		{"C204", "www.ex.test", "/", false, "foo.ex.test", false},
-		{"C206", "www.ex.test", "/a", true, "x.ex.test/ab", false},
-		{"C207", "com", "", true, "com", true},
+		{"host ex.test matches ex.test", "ex.test", "", false, "ex.test", true},
+		{"host ex.test matches ex.test:80", "ex.test", "", false, "ex.test:80", true},
+		{"host ex.test matches ex.test.:80", "ex.test", "", false, "ex.test.:80", true},
+		{"host ex.test matches ex.test/", "ex.test", "", false, "ex.test/", true},
+		{"host ex.test matches ex.test./sub/", "ex.test", "", false, "ex.test./sub/", true},
+		{"host ex.test does not match ex.test:", "ex.test", "", false, "ex.test:", false},
+		{"host ex.test does not match ex.test:abc", "ex.test", "", false, "ex.test:abc", false},
+		{"host ex.test does not match ex.test..", "ex.test", "", false, "ex.test..", false},
+		{"host ex.test, path / matches ex.test", "ex.test", "/", false, "ex.test", true},
+		{"host ex.test, path // matches ex.test/sub", "ex.test", "//", false, "ex.test/sub", true},
+		{"host ex.test, path /sub/ matches ex.test/sub/", "ex.test", "/sub/", false, "ex.test/sub/", true},
+		{"host ex.test, path /sub/ matches ex.test/sub/subsub", "ex.test", "/sub/", false, "ex.test/sub/subsub", true},
+		{"host ex.test, path /sub/ does not match ex.test/sub", "ex.test", "/sub/", false, "ex.test/sub", false},
+		{"host ex.test, path /sub/ does not match ex.test", "ex.test", "/sub/", false, "ex.test", false},
+		{"host ex.test, path /sub matches ex.test/sub", "ex.test", "/sub", false, "ex.test/sub", true},
+		{"host ex.test, path /sub matches ex.test/sub/", "ex.test", "/sub", false, "ex.test/sub/", true},
+		{"host ex.test, path /sub matches ex.test/sub/subsub", "ex.test", "/sub", false, "ex.test/sub/subsub", true},
+		{"host ex.test, path /sub does not match ex.test/", "ex.test", "/sub", false, "ex.test/", false},
+		{"host ex.test, path /sub matches ex.test:80/sub", "ex.test", "/sub", false, "ex.test:80/sub", true},
+		{"host www.ex.test, path / with a wildcard matches www.ex.test", "www.ex.test", "/", true, "www.ex.test", true},
+		{"host www.ex.test, path / with a wildcard matches foo.ex.test:80/sub/", "www.ex.test", "/", true, "foo.ex.test:80/sub/", true},
+		{"host www.ex.test, path / with a wildcard does not match foo.bar.ex.test", "www.ex.test", "/", true, "foo.bar.ex.test", false},
+		{"host www.ex.test, path / with a wildcard does not match ex.test", "www.ex.test", "/", true, "ex.test", false},
+		{"host www.ex.test, path / with a wildcard matches .ex.test", "www.ex.test", "/", true, ".ex.test", true},
+		{"host www.ex.test, path / does not match foo.ex.test", "www.ex.test", "/", false, "foo.ex.test", false},
+		{"host www.ex.test, path /a with a wildcard does not match x.ex.test/ab", "www.ex.test", "/a", true, "x.ex.test/ab", false},
+		{"host com with a wildcard matches com", "com", "", true, "com", true},
 
 		{"section 6", "www.ex.test", "", false, "WWW.EX.TEST/x", true},
 		{"section 6", "www.ex.test", "", false, "www.ex.test:99999/", true},
@@ -99,13 +99,13 @@ func TestPatternText(t *testing.T) {
 		wild           bool
 		pattern        string
 	}{
-		{"C216", "www.ex.test", "/x/y/z", false, `^www\.ex\.test\.?(:[0-9]+)?/x/y/z(/.*)?$`},
-		{"C217", "www.ex.test", "/x/", false, `^www\.ex\.test\.?(:[0-9]+)?/x/(.*)?$`},
-		{"C218", "www.wild.test", "", true, `^[^\.]*\.wild\.test\.?(:[0-9]+)?(/.*)?$`},
-		{"C219", "p.aces.wild.test", "/p", true, `^[^\.]*\.aces\.wild\.test\.?(:[0-9]+)?/p(/.*)?$`},
-		{"C221", "www.ex.test", "/a\tb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\tb(/.*)?$`},
-		{"C222", "www.ex.test", "/a\rb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\rb(/.*)?$`},
-		{"C223", "www.ex.test", "/a\nb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\nb(/.*)?$`},
+		{"HAProxy's pattern of host www.ex.test, path /x/y/z", "www.ex.test", "/x/y/z", false, `^www\.ex\.test\.?(:[0-9]+)?/x/y/z(/.*)?$`},
+		{"HAProxy's pattern of host www.ex.test, path /x/", "www.ex.test", "/x/", false, `^www\.ex\.test\.?(:[0-9]+)?/x/(.*)?$`},
+		{"HAProxy's pattern of host www.wild.test with a wildcard", "www.wild.test", "", true, `^[^\.]*\.wild\.test\.?(:[0-9]+)?(/.*)?$`},
+		{"HAProxy's pattern of host p.aces.wild.test, path /p with a wildcard", "p.aces.wild.test", "/p", true, `^[^\.]*\.aces\.wild\.test\.?(:[0-9]+)?/p(/.*)?$`},
+		{"HAProxy's pattern of host www.ex.test, path /a TAB b", "www.ex.test", "/a\tb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\tb(/.*)?$`},
+		{"HAProxy's pattern of host www.ex.test, path /a CR b", "www.ex.test", "/a\rb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\rb(/.*)?$`},
+		{"HAProxy's pattern of host www.ex.test, path /a LF b", "www.ex.test", "/a\nb", false, `^www\.ex\.test\.?(:[0-9]+)?/a\nb(/.*)?$`},
 	} {
 		table := compile(t, route("r", row.host, row.path, func(s *RouteSpec) { s.Wildcard = row.wild }))
 		pattern, matches := regexp.MustCompile("(?s)"+row.pattern), 0
@@ -128,8 +128,8 @@ func TestPatternText(t *testing.T) {
 
 func TestDomain(t *testing.T) {
 	for _, row := range [][3]string{
-		{"C232", "www.host.test", "host.test"}, {"C233", "one.test", "test"}, {"C234", "www.mail.edge.acme.test", "mail.edge.acme.test"},
-		{"C236", "test", ""}, {"C237", "w1.d2.g3.d4.c5.ak.test", "d2.g3.d4.c5.ak.test"},
+		{"domain of www.host.test is host.test", "www.host.test", "host.test"}, {"domain of one.test is test", "one.test", "test"}, {"domain of www.mail.edge.acme.test is mail.edge.acme.test", "www.mail.edge.acme.test", "mail.edge.acme.test"},
+		{"domain of test is \"\"", "test", ""}, {"domain of w1.d2.g3.d4.c5.ak.test is d2.g3.d4.c5.ak.test", "w1.d2.g3.d4.c5.ak.test", "d2.g3.d4.c5.ak.test"},
 	} {
 		if got, _ := domain(row[1]); got != row[2] {
 			t.Errorf("%s: %q", row[0], got)
@@ -143,8 +143,8 @@ func TestWords(t *testing.T) {
 		term          Termination
 		name, backend string
 	}{
-		{"C238", TermNone, "http", "be_http"}, {"C239", TermEdge, "edge", "be_edge_http"}, {"C241", TermPassthrough, "passthrough", "be_tcp"},
-		{"C242", 99, "unknown", "be_http"}, {"section 3", TermReencrypt, "reencrypt", "be_secure"},
+		{"backend prefix of termination none is be_http", TermNone, "http", "be_http"}, {"backend prefix of termination edge is be_edge_http", TermEdge, "edge", "be_edge_http"}, {"backend prefix of termination passthrough is be_tcp", TermPassthrough, "passthrough", "be_tcp"},
+		{"backend prefix of termination foo (unknown) is be_http", 99, "unknown", "be_http"}, {"section 3", TermReencrypt, "reencrypt", "be_secure"},
 	} {
 		if row.term.String() != row.name || row.term.Backend() != row.backend {
 			t.Errorf("%s: %q, %q", row.id, row.term, row.term.Backend())
@@ -166,32 +166,32 @@ func TestMembership(t *testing.T) {
 		id, term, policy, path             string
 		plain, secure, redirects, bySwitch bool
 	}{
-		{"C243", "none", "", "", true, false, false, false},
-		{"C244", "none", "", "/p", true, false, false, false},
-		{"C246", "edge", "", "", false, true, false, false},
-		{"C247", "edge", "", "/p", false, true, false, false},
-		{"C248", "edge", "None", "", false, true, false, false},
-		{"C249", "edge", "None", "/p", false, true, false, false},
-		{"C251", "edge", "Allow", "/p", true, true, false, false},
-		{"C252", "edge", "Redirect", "", false, true, true, false},
-		{"C253", "edge", "Redirect", "/p", false, true, true, false},
-		{"C254", "edge", "hsts", "", false, true, false, false},
-		{"C256", "reencrypt", "", "", false, true, false, false},
-		{"C257", "reencrypt", "", "/p", false, true, false, false},
-		{"C258", "reencrypt", "None", "", false, true, false, false},
-		{"C259", "reencrypt", "None", "/p", false, true, false, false},
-		{"C261", "reencrypt", "Allow", "/p", true, true, false, false},
-		{"C262", "reencrypt", "Redirect", "", false, true, true, false},
-		{"C263", "reencrypt", "Redirect", "/p", false, true, true, false},
-		{"C264", "reencrypt", "hsts", "", false, true, false, false},
-		{"C266", "passthrough", "", "", false, false, false, true},
-		{"C267", "passthrough", "", "/p", false, false, false, false},
-		{"C268", "passthrough", "None", "", false, false, false, true},
-		{"C269", "passthrough", "None", "/p", false, false, false, false},
-		{"C271", "passthrough", "Allow", "/p", false, false, false, false},
-		{"C272", "passthrough", "Redirect", "", false, false, true, true},
-		{"C273", "passthrough", "Redirect", "/p", false, false, true, false},
-		{"C274", "passthrough", "hsts", "", false, false, false, true},
+		{"none, policy empty, no path: HTTP yes, edge or re-encrypt no, redirect 0, server names no, TCP no", "none", "", "", true, false, false, false},
+		{"none, policy empty, a path: HTTP yes, edge or re-encrypt no, redirect 0, server names no, TCP no", "none", "", "/p", true, false, false, false},
+		{"edge, policy empty, no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "", "", false, true, false, false},
+		{"edge, policy empty, a path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "", "/p", false, true, false, false},
+		{"edge, policy None, no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "None", "", false, true, false, false},
+		{"edge, policy None, a path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "None", "/p", false, true, false, false},
+		{"edge, policy Allow, a path: HTTP yes, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "Allow", "/p", true, true, false, false},
+		{"edge, policy Redirect, no path: HTTP no, edge or re-encrypt yes, redirect 1, server names no, TCP no", "edge", "Redirect", "", false, true, true, false},
+		{"edge, policy Redirect, a path: HTTP no, edge or re-encrypt yes, redirect 1, server names no, TCP no", "edge", "Redirect", "/p", false, true, true, false},
+		{"edge, policy hsts (unknown), no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "edge", "hsts", "", false, true, false, false},
+		{"reencrypt, policy empty, no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP yes", "reencrypt", "", "", false, true, false, false},
+		{"reencrypt, policy empty, a path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "reencrypt", "", "/p", false, true, false, false},
+		{"reencrypt, policy None, no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP yes", "reencrypt", "None", "", false, true, false, false},
+		{"reencrypt, policy None, a path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP no", "reencrypt", "None", "/p", false, true, false, false},
+		{"reencrypt, policy Allow, a path: HTTP yes, edge or re-encrypt yes, redirect 0, server names no, TCP no", "reencrypt", "Allow", "/p", true, true, false, false},
+		{"reencrypt, policy Redirect, no path: HTTP no, edge or re-encrypt yes, redirect 1, server names no, TCP yes", "reencrypt", "Redirect", "", false, true, true, false},
+		{"reencrypt, policy Redirect, a path: HTTP no, edge or re-encrypt yes, redirect 1, server names no, TCP no", "reencrypt", "Redirect", "/p", false, true, true, false},
+		{"reencrypt, policy hsts (unknown), no path: HTTP no, edge or re-encrypt yes, redirect 0, server names no, TCP yes", "reencrypt", "hsts", "", false, true, false, false},
+		{"passthrough, policy empty, no path: HTTP no, edge or re-encrypt no, redirect 0, server names yes, TCP yes", "passthrough", "", "", false, false, false, true},
+		{"passthrough, policy empty, a path: HTTP no, edge or re-encrypt no, redirect 0, server names no, TCP no", "passthrough", "", "/p", false, false, false, false},
+		{"passthrough, policy None, no path: HTTP no, edge or re-encrypt no, redirect 0, server names yes, TCP yes", "passthrough", "None", "", false, false, false, true},
+		{"passthrough, policy None, a path: HTTP no, edge or re-encrypt no, redirect 0, server names no, TCP no", "passthrough", "None", "/p", false, false, false, false},
+		{"passthrough, policy Allow, a path: HTTP no, edge or re-encrypt no, redirect 0, server names no, TCP no", "passthrough", "Allow", "/p", false, false, false, false},
+		{"passthrough, policy Redirect, no path: HTTP no, edge or re-encrypt no, redirect 1, server names yes, TCP yes", "passthrough", "Redirect", "", false, false, true, true},
+		{"passthrough, policy Redirect, a path: HTTP no, edge or re-encrypt no, redirect 1, server names no, TCP no", "passthrough", "Redirect", "/p", false, false, true, false},
+		{"passthrough, policy hsts (unknown), no path: HTTP no, edge or re-encrypt no, redirect 0, server names yes, TCP yes", "passthrough", "hsts", "", false, false, false, true},
 		{"a policy without a termination", "none", "Redirect", "", true, false, true, false},
 		{"a policy without a termination, and a path", "none", "Redirect", "/p", true, false, true, false},
 		{"nothing to allow", "none", "Allow", "", true, false, false, false},
@@ -229,7 +229,7 @@ func TestRouteWithoutHostServesNothing(t *testing.T) {
 	}
 }
 
-// The rows of section G about the order of lines have no lines here; what the order
+// TestOrder: the HAProxy router writes lines in an order, and here there are none; what the order
 // is for is asked instead.
 func TestOrder(t *testing.T) {
 	wc := []RouteSpec{route("w", "x.wc", "/", wildcard), route("wfoo", "x.wc", "/foo", wildcard), route("sp", "sp.wc", "/")}
@@ -239,22 +239,22 @@ func TestOrder(t *testing.T) {
 		key    string
 		want   string
 	}{
-		{"C294", []RouteSpec{route("a", "a.test.org", ""), route("w", "x.test.org", "", wildcard)}, "a.test.org/", "a"},
-		{"C294", []RouteSpec{route("a", "a.test.org", ""), route("w", "x.test.org", "", wildcard)}, "g.test.org/", "w"},
-		{"C298", []RouteSpec{route("root", "api-prod.test", ""), route("xyz", "api-prod.test", "/x/y/z")}, "api-prod.test/x/y/z", "xyz"},
-		{"C299", []RouteSpec{route("/", "a.test", "/"), route("/foo", "a.test", "/foo"), route("/foo/bar", "a.test", "/foo/bar")}, "a.test/foo/bar/x", "/foo/bar"},
-		{"C301", []RouteSpec{route("/", "a.test", "/"), route("/foo", "a.test", "/foo")}, "a.test/foobar", "/"},
-		{"C302", []RouteSpec{route("/foo", "a.test", "/foo"), route("/foo/", "a.test", "/foo/")}, "a.test/foo/x", "/foo/"},
-		{"C303", []RouteSpec{route("/foo", "a.test", "/foo"), route("/foo/", "a.test", "/foo/")}, "a.test/foo", "/foo"},
-		{"C304, longest instead", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/!x", "a.test", "/foo/!x")}, "a.test/foo/!x", "/foo/!x"},
-		{"C306", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/$x", "a.test", "/foo/$x")}, "a.test/foo/$x", "/foo/$x"},
-		{"C307", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/x", "a.test", "/foo/x")}, "a.test/foo/x", "/foo/x"},
-		{"C308", wc, "y.wc/foo", "wfoo"},
-		{"C309", wc, "y.wc/", "w"},
-		{"C311", wc, "x.wc:99/foo/z", "wfoo"},
-		{"C312", wc, "wc/", "503"},
-		{"C313", wc, "a.b.wc/", "503"},
-		{"C314", wc, "-.wc/", "w"},
+		{"keys a..f plus wildcard of test.org, wildcard prefix rule wildcard last: order f e d c b a *.test.org", []RouteSpec{route("a", "a.test.org", ""), route("w", "x.test.org", "", wildcard)}, "a.test.org/", "a"},
+		{"keys a..f plus wildcard of test.org, wildcard prefix rule wildcard last: order f e d c b a *.test.org", []RouteSpec{route("a", "a.test.org", ""), route("w", "x.test.org", "", wildcard)}, "g.test.org/", "w"},
+		{"keys host api-prod with path /x/y/z and without: order path line first", []RouteSpec{route("root", "api-prod.test", ""), route("xyz", "api-prod.test", "/x/y/z")}, "api-prod.test/x/y/z", "xyz"},
+		{"routes / and /foo and /foo/bar: /foo/bar/x is served by /foo/bar", []RouteSpec{route("/", "a.test", "/"), route("/foo", "a.test", "/foo"), route("/foo/bar", "a.test", "/foo/bar")}, "a.test/foo/bar/x", "/foo/bar"},
+		{"routes / and /foo: /foobar is served by /", []RouteSpec{route("/", "a.test", "/"), route("/foo", "a.test", "/foo")}, "a.test/foobar", "/"},
+		{"routes /foo and /foo/: /foo/x is served by /foo/ route", []RouteSpec{route("/foo", "a.test", "/foo"), route("/foo/", "a.test", "/foo/")}, "a.test/foo/x", "/foo/"},
+		{"routes /foo and /foo/: /foo is served by /foo route", []RouteSpec{route("/foo", "a.test", "/foo"), route("/foo/", "a.test", "/foo/")}, "a.test/foo", "/foo"},
+		{"routes /foo/ and /foo/!x: /foo/!x is served by /foo/ (quirk), longest instead", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/!x", "a.test", "/foo/!x")}, "a.test/foo/!x", "/foo/!x"},
+		{"routes /foo/ and /foo/$x: /foo/$x is served by /foo/$x", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/$x", "a.test", "/foo/$x")}, "a.test/foo/$x", "/foo/$x"},
+		{"routes /foo/ and /foo/x: /foo/x is served by /foo/x", []RouteSpec{route("/foo/", "a.test", "/foo/"), route("/foo/x", "a.test", "/foo/x")}, "a.test/foo/x", "/foo/x"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: y.wc/foo is served by wildcard /foo", wc, "y.wc/foo", "wfoo"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: y.wc/ is served by wildcard /", wc, "y.wc/", "w"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: x.wc:99/foo/z is served by wildcard /foo", wc, "x.wc:99/foo/z", "wfoo"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: wc/ is served by 503", wc, "wc/", "503"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: a.b.wc/ is served by 503", wc, "a.b.wc/", "503"},
+		{"routes wildcard *.wc /, wildcard *.wc /foo, exact sp.wc /: -.wc/ is served by wildcard /", wc, "-.wc/", "w"},
 		{"exact before a longer wildcard path", wc, "sp.wc/foo", "sp"},
 		{"wildcard when no exact path matches", []RouteSpec{route("w", "x.wc", "/foo", wildcard), route("sp", "sp.wc", "/bar")}, "sp.wc/foo", "w"},
 		{"equal paths in the order of the spec", []RouteSpec{route("1", "a.test", ""), route("2", "a.test", "/"), route("3", "a.test", "//")}, "a.test/x", "1"},

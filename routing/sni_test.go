@@ -12,12 +12,12 @@ func TestSNIPattern(t *testing.T) {
 		sni      string
 		match    bool
 	}{
-		{"C208", "pt.test", false, "pt.test", true},
-		{"C209", "pt.test", false, "PT.Test", true},
-		{"C211", "pt.test", false, "pt.test:443", false},
-		{"C212", "x.pt.test", true, "a.pt.test", true},
-		{"C213", "x.pt.test", true, "a.b.pt.test", false},
-		{"C214", "x.pt.test", true, "pt.test", false},
+		{"host pt.test matches the server name pt.test", "pt.test", false, "pt.test", true},
+		{"host pt.test matches the server name PT.Test", "pt.test", false, "PT.Test", true},
+		{"host pt.test does not match the server name pt.test:443", "pt.test", false, "pt.test:443", false},
+		{"host x.pt.test with a wildcard matches the server name a.pt.test", "x.pt.test", true, "a.pt.test", true},
+		{"host x.pt.test with a wildcard does not match the server name a.b.pt.test", "x.pt.test", true, "a.b.pt.test", false},
+		{"host x.pt.test with a wildcard does not match the server name pt.test", "x.pt.test", true, "pt.test", false},
 		{"section 9, trailing dot", "pt.test", false, "pt.test.", false},
 		{"section 9, no SNI", "pt.test", false, "", false},
 	} {
@@ -63,19 +63,19 @@ func TestCertificateList(t *testing.T) {
 		cert, wild bool
 		exact, any bool // which server names get the certificate
 	}{
-		{"C276", "none", false, false, false, false},
-		{"C277", "none", false, true, false, false},
-		{"C278", "none", true, false, false, false},
-		{"C279", "none", true, true, false, false},
-		{"C281", "edge", false, true, false, false},
-		{"C282", "edge", true, false, true, false},
-		{"C283", "edge", true, true, true, true},
-		{"C284", "reencrypt", false, false, false, false},
-		{"C286", "reencrypt", true, false, true, false},
-		{"C287", "reencrypt", true, true, true, true},
-		{"C288", "passthrough", false, false, false, false},
-		{"C289", "passthrough", false, true, false, false},
-		{"C291", "passthrough", true, true, false, false},
+		{"none, no certificate: no entry", "none", false, false, false, false},
+		{"none, no certificate with a wildcard: no entry", "none", false, true, false, false},
+		{"none, its own certificate: no entry", "none", true, false, false, false},
+		{"none, its own certificate with a wildcard: no entry", "none", true, true, false, false},
+		{"edge, no certificate with a wildcard: no entry", "edge", false, true, false, false},
+		{"edge, its own certificate: entry www.wild.test", "edge", true, false, true, false},
+		{"edge, its own certificate with a wildcard: entry *.wild.test", "edge", true, true, true, true},
+		{"reencrypt, no certificate: no entry", "reencrypt", false, false, false, false},
+		{"reencrypt, its own certificate: entry www.wild.test", "reencrypt", true, false, true, false},
+		{"reencrypt, its own certificate with a wildcard: entry *.wild.test", "reencrypt", true, true, true, true},
+		{"passthrough, no certificate: no entry", "passthrough", false, false, false, false},
+		{"passthrough, no certificate with a wildcard: no entry", "passthrough", false, true, false, false},
+		{"passthrough, its own certificate with a wildcard: no entry", "passthrough", true, true, false, false},
 	} {
 		table := compile(t, route("r", "www.wild.test", "", terms[row.term], func(s *RouteSpec) {
 			s.Wildcard = row.wild
@@ -99,12 +99,12 @@ func TestCertificateName(t *testing.T) {
 		wild     bool
 		yes, no  string
 	}{
-		{"C224", "www.ex.test", false, "www.ex.test", "ww.ex.test"},
-		{"C226", "ex.test", false, "ex.test", "a.test"},
-		{"C227", "ex.test", true, "a.test", "test"},
-		{"C228", "com", false, "com", "a.com"},
-		{"C229", "com", true, "com", "a.com"},
-		{"C231", "www.sub.org.loc.test", true, "q.sub.org.loc.test", "sub.org.loc.test"},
+		{"certificate name of host www.ex.test is www.ex.test", "www.ex.test", false, "www.ex.test", "ww.ex.test"},
+		{"certificate name of host ex.test is ex.test", "ex.test", false, "ex.test", "a.test"},
+		{"certificate name of host ex.test with a wildcard is *.test", "ex.test", true, "a.test", "test"},
+		{"certificate name of host com is com", "com", false, "com", "a.com"},
+		{"certificate name of host com with a wildcard is com", "com", true, "com", "a.com"},
+		{"certificate name of host www.sub.org.loc.test with a wildcard is *.sub.org.loc.test", "www.sub.org.loc.test", true, "q.sub.org.loc.test", "sub.org.loc.test"},
 	} {
 		table := compile(t, route("r", row.host, "", edge, with(c), func(s *RouteSpec) { s.Wildcard = row.wild }))
 		if !table.SNI(row.yes).Own || table.SNI(row.no).Own {

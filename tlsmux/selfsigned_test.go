@@ -94,9 +94,9 @@ func TestLoadDefaultCertificate(t *testing.T) {
 		{"encrypted key skipped", "*.one", "", DefaultCertificate{Content: encrypted + cert + key}},
 		{"path", "*.one", "", DefaultCertificate{Path: file, Dir: "nowhere"}},
 		{"dir with both in tls.crt", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "both")}},
-		{"C903 dir", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "whole")}},
-		{"C904 dir without final newlines", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "apart")}},
-		{"C902 dir of empty files", "", "no certificate", DefaultCertificate{Dir: filepath.Join(dir, "empty")}}, // there HAProxy refuses it
+		{"tls.crt and tls.key ending in newline: concatenation dir", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "whole")}},
+		{"both without final newline: newline inserted after each dir without final newlines", "*.one", "", DefaultCertificate{Dir: filepath.Join(dir, "apart")}},
+		{"secret dir: empty tls.crt and tls.key: empty PEM, no error dir of empty files", "", "no certificate", DefaultCertificate{Dir: filepath.Join(dir, "empty")}}, // there HAProxy refuses it
 		{"made", "*.three", "", DefaultCertificate{Domain: "three"}},
 		{"no certificate", "", "no certificate", DefaultCertificate{Content: key}},
 		{"no key", "", "no private key", DefaultCertificate{Content: cert}},

@@ -10,13 +10,13 @@ import (
 	"turnout/internal/admin"
 )
 
-// TestMetricsCurves is section T.4.
+// TestMetricsCurves: lists of curves of the admin port.
 func TestMetricsCurves(t *testing.T) {
 	for _, c := range []struct{ id, in, want string }{
-		{"C781", "secp384r1:secp521r1", "[CurveP384 CurveP521]"},
-		{"C782", "  X25519 , secp256r1 : secp384r1  ", "[X25519 CurveP256 CurveP384]"},
-		{"C783", "X25519,InvalidCurve", "are not supported: [InvalidCurve]"},
-		{"C784", "  ,  :  ", "no valid curves found"},
+		{"list secp384r1:secp521r1: both", "secp384r1:secp521r1", "[CurveP384 CurveP521]"},
+		{"list X25519 , secp256r1 : secp384r1: three", "  X25519 , secp256r1 : secp384r1  ", "[X25519 CurveP256 CurveP384]"},
+		{"list X25519,InvalidCurve: InvalidCurve is not supported", "X25519,InvalidCurve", "are not supported: [InvalidCurve]"},
+		{"list of separators: no valid curves", "  ,  :  ", "no valid curves found"},
 		{"none given", "", "[]"},
 	} {
 		got, err := parseMetricsCurves(c.in)

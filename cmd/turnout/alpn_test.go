@@ -19,8 +19,8 @@ func TestALPNOfCertificates(t *testing.T) {
 			tlsRoute("n1", "edge", "certificate", same, "key", keyPEM(t, sameKey))+tlsRoute("n2", "edge", "certificate", same, "key", keyPEM(t, sameKey))+
 			tlsRoute("o", "edge", "certificate", whole)+tlsRoute("none", "edge")))
 	for disabled, rows := range map[string]map[string][]string{ // hosts by the row they are
-		"false": {"C736": {"n1.test", "n2.test"}, "C737": {"o.test"}, "C739": {"none.test"}, "own certificate": {"own.test"}, "no route": {"nobody.test"}, "no name": {""}},
-		"true":  {"C738": {"own.test"}, "C739, off": {"none.test"}},
+		"false": {"n1, n2 with identical certificate text: ALPN none on both": {"n1.test", "n2.test"}, "o whose certificate field equals the full DEFAULT_CERTIFICATE text, key included (validation off): ALPN none": {"o.test"}, "no certificate: ALPN none": {"none.test"}, "own certificate": {"own.test"}, "no route": {"nobody.test"}, "no name": {""}},
+		"true":  {"own certificate, ROUTER_DISABLE_HTTP2=true: ALPN none": {"own.test"}, "no certificate: ALPN none, off": {"none.test"}},
 	} {
 		p := startRouter(t, []string{"DEFAULT_CERTIFICATE=" + whole, "EXTENDED_VALIDATION=false", "ROUTER_DISABLE_HTTP2=" + disabled}, "run", "--manifests", dir)
 		want := map[string]string{"false": "h2", "true": "http/1.1"}[disabled]

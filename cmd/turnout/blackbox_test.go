@@ -73,18 +73,18 @@ func TestBlackBoxTLS(t *testing.T) {
 		shows      string // common name of the certificate, or the alert
 		answersPod bool
 	}{
-		{id: "C946", sni: "one.custom.test", host: "one.custom.test", status: 200, shows: "one.custom.test"},
-		{id: "C951", sni: "", host: "one.custom.test", status: 200, shows: router},
-		{id: "C952", sni: "PT.apps.test", host: "pt.apps.test", status: 200, shows: "any.name"},
-		{id: "C953", sni: "pt.apps.test", host: "one.custom.test", status: 200, shows: "any.name"},
-		{id: "C954", strict: true, sni: "nosuch.test", host: "nosuch.test", shows: alert},
-		{id: "C956", strict: true, sni: "edge.apps.test", host: "edge.apps.test", shows: alert},
+		{id: "TLS sni one.custom.test: 200, own certificate, ALPN h2 if offered", sni: "one.custom.test", host: "one.custom.test", status: 200, shows: "one.custom.test"},
+		{id: "TLS without SNI Host one.custom.test: 200, default certificate", sni: "", host: "one.custom.test", status: 200, shows: router},
+		{id: "TLS sni PT.apps.test: passthrough", sni: "PT.apps.test", host: "pt.apps.test", status: 200, shows: "any.name"},
+		{id: "TLS sni pt.apps.test Host one.custom.test: reaches the passthrough pod", sni: "pt.apps.test", host: "one.custom.test", status: 200, shows: "any.name"},
+		{id: "strict SNI, sni nosuch.test: alert unrecognized_name", strict: true, sni: "nosuch.test", host: "nosuch.test", shows: alert},
+		{id: "strict SNI, sni edge.apps.test not in default cert: alert", strict: true, sni: "edge.apps.test", host: "edge.apps.test", shows: alert},
 		{id: "strict, with a certificate", strict: true, sni: "one.custom.test", host: "one.custom.test", status: 200, shows: "one.custom.test"},
 		{id: "strict, without a name", strict: true, sni: "", host: "edge.apps.test", status: 200, shows: router},
-		{id: "C976", sni: "edge.apps.test", host: "edge.apps.test", status: 200, shows: router},
-		{id: "C977", sni: "wrong.test", host: "wrong.test", status: 503, shows: router},
-		{id: "C978", pod: "secure.default.svc", defaultCA: ca.pem, sni: "default.test", host: "default.test", status: 200, shows: router},
-		{id: "C979", pod: "other.default.svc", defaultCA: ca.pem, sni: "default.test", host: "default.test", status: 503, shows: router},
+		{id: "destination CA correct CA, default CA any, pod certificate signed by it, any name: 200", sni: "edge.apps.test", host: "edge.apps.test", status: 200, shows: router},
+		{id: "destination CA wrong CA, default CA any: 503", sni: "wrong.test", host: "wrong.test", status: 503, shows: router},
+		{id: "destination CA none, default CA correct, cert name svc.ns.svc: 200", pod: "secure.default.svc", defaultCA: ca.pem, sni: "default.test", host: "default.test", status: 200, shows: router},
+		{id: "destination CA none, default CA correct, other name: 503", pod: "other.default.svc", defaultCA: ca.pem, sni: "default.test", host: "default.test", status: 503, shows: router},
 	} {
 		t.Run(tc.id, func(t *testing.T) {
 			if tc.pod == "" {
@@ -121,9 +121,9 @@ func TestBlackBoxOtherProtocol(t *testing.T) {
 		begins string // what comes back, "" = nothing
 		stays  bool   // the connection goes on
 	}{
-		{"C957", plane.HTTPS().String(), []byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"), "", false},
-		{"C958", plane.HTTP().String(), hello, "HTTP/1.1 400 Bad Request\r\n", false},
-		{"C959", plane.HTTP().String(), []byte(preface), "\x00\x00", true},
+		{"plain HTTP to 443: closed, no bytes", plane.HTTPS().String(), []byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"), "", false},
+		{"TLS to 80: 400 in clear text", plane.HTTP().String(), hello, "HTTP/1.1 400 Bad Request\r\n", false},
+		{"h2 preface on 80: SETTINGS frame", plane.HTTP().String(), []byte(preface), "\x00\x00", true},
 	} {
 		c, err := net.Dial("tcp", tc.to)
 		if err != nil {

@@ -170,7 +170,8 @@ func onlyVersion(v uint16) func(*tls.Config) {
 	return func(c *tls.Config) { c.MinVersion, c.MaxVersion = v, v }
 }
 
-// TestClientCertificates: C967 to C974, over both versions of TLS, with and without a server name.
+// TestClientCertificates: who gets in without a certificate, with a good one and with one that the filter does not let in, for each mode,
+// over both versions of TLS, with and without a server name.
 func TestClientCertificates(t *testing.T) {
 	ca, stranger := issue(t, nil, "O=Org CN=clients"), issue(t, nil, "O=Org CN=strangers")
 	between := issue(t, ca, "O=Org CN=between", authorities)
@@ -203,8 +204,8 @@ func TestClientCertificates(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"C967 none", nil, needed12 + "|" + needed13, 0, ""},
-			{"C968 valid", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
+			{"client certificate required, none given: handshake failure none", nil, needed12 + "|" + needed13, 0, ""},
+			{"client certificate required, valid given: 200, X-SSL 1, Verify 0, subject /C=.../CN=... valid", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
 			{"by an authority in between", deep.tls(between), "", 200, fields(deep, "/O=Org/CN=between")},
 			{"untrusted", foreign.tls(), unknown, 0, ""},
 			{"chain not sent", deep.tls(), unknown, 0, ""},
@@ -219,7 +220,7 @@ func TestClientCertificates(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"C969 none", nil, "", 200, fields(nil, "")},
+			{"client certificate optional, none given: 200, X-SSL headers present and empty except X-SSL 1 and Verify 0 none", nil, "", 200, fields(nil, "")},
 			{"valid", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
 			{"untrusted", foreign.tls(), unknown, 0, ""},
 			{"expired", old.tls(), expired, 0, ""},
@@ -231,9 +232,9 @@ func TestClientCertificates(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"C971 none", nil, "", 403, ""},
-			{"C972 CN ok", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
-			{"C973 CN other", other.tls(), "", 403, ""},
+			{"client certificate optional, none given, filter CN=ok: 403 none", nil, "", 403, ""},
+			{"client certificate optional, valid, CN ok given, filter CN=ok: 200 CN ok", ok.tls(), "", 200, fields(ok, "/O=Org/CN=clients")},
+			{"client certificate optional, valid, CN other given, filter CN=ok: 403 CN other", other.tls(), "", 403, ""},
 			{"the subject counts, not who signed it", foreign.tls(), unknown, 0, ""},
 		}},
 		{"none", "CN=ok", []struct {
@@ -243,7 +244,7 @@ func TestClientCertificates(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"C974 none", nil, "", 200, ""},
+			{"client certificates not asked for, a client sends X-SSL-Client-CN: removed", nil, "", 200, ""},
 			{"not asked for", foreign.tls(), "", 200, ""},
 		}},
 	} {

@@ -195,15 +195,15 @@ func TestReencryptVerification(t *testing.T) {
 		status          int
 		detail          string
 	}{
-		{"C976", ca.pem, "", ca, "any.name", 200, ""},
-		{"C976, another CA of the router", ca.pem, other.pem, ca, "any.name", 200, ""},
-		{"C976, one of two CAs", other.pem + ca.pem, "", ca, "any.name", 200, ""},
-		{"C977", other.pem, "", ca, "secure.default.svc", 503, "tls-untrusted"},
-		{"C977, the CA of the router would do", other.pem, ca.pem, ca, "secure.default.svc", 503, "tls-untrusted"},
-		{"C978", "", ca.pem, ca, "secure.default.svc", 200, ""},
-		{"C979", "", ca.pem, ca, "other.default.svc", 503, "tls-name"},
-		{"C979, name of another namespace", "", ca.pem, ca, "secure.other.svc", 503, "tls-name"},
-		{"C979, the route's host", "", ca.pem, ca, "app.test", 503, "tls-name"},
+		{"destination CA correct CA, default CA any, pod certificate signed by it, any name: 200", ca.pem, "", ca, "any.name", 200, ""},
+		{"destination CA correct CA, default CA any, pod certificate signed by it, any name: 200, another CA of the router", ca.pem, other.pem, ca, "any.name", 200, ""},
+		{"destination CA correct CA, default CA any, pod certificate signed by it, any name: 200, one of two CAs", other.pem + ca.pem, "", ca, "any.name", 200, ""},
+		{"destination CA wrong CA, default CA any: 503", other.pem, "", ca, "secure.default.svc", 503, "tls-untrusted"},
+		{"destination CA wrong CA, default CA any: 503, the CA of the router would do", other.pem, ca.pem, ca, "secure.default.svc", 503, "tls-untrusted"},
+		{"destination CA none, default CA correct, cert name svc.ns.svc: 200", "", ca.pem, ca, "secure.default.svc", 200, ""},
+		{"destination CA none, default CA correct, other name: 503", "", ca.pem, ca, "other.default.svc", 503, "tls-name"},
+		{"destination CA none, default CA correct, other name: 503, name of another namespace", "", ca.pem, ca, "secure.other.svc", 503, "tls-name"},
+		{"destination CA none, default CA correct, other name: 503, the route's host", "", ca.pem, ca, "app.test", 503, "tls-name"},
 		{"CA of the router, pod of another", "", other.pem, ca, "secure.default.svc", 503, "tls-untrusted"},
 		{"neither", "", "", ca, "any.name", 200, ""},
 	} {

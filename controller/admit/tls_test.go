@@ -99,7 +99,7 @@ func issue(t testing.TB, h how, issuer *identity) identity {
 	return identity{cert: cert, pem: block("CERTIFICATE", der), key: key}
 }
 
-// chains is what the rows of section M are made of.
+// chains is what the rows are made of.
 type chains struct {
 	ca, otherCA, weakRoot, weakMiddle, middle                               identity
 	good, other, expired, early, unrelated, self, weak, weakSelf, viaMiddle identity
@@ -133,7 +133,7 @@ func tlsErrors(config *routev1.TLSConfig) int {
 	return len(errs)
 }
 
-// TestTLSErrors is section M.1: the number of things wrong.
+// TestTLSErrors counts the things wrong.
 func TestTLSErrors(t *testing.T) {
 	c := makeChains(t)
 	good, goodKey, ca := c.good.pem, c.good.keyPEM(t), c.ca.pem
@@ -147,57 +147,57 @@ func TestTLSErrors(t *testing.T) {
 		cert, key, cas, destination string
 		errors                      int
 	}{
-		{"C536", "", "", "", "", "", 1},
-		{"C537", "invalid", "", "", "", "", 1},
-		{"C538", "passthrough", "", "", "", "", 0},
-		{"C539", "passthrough", "test", "", "", "", 3},
-		{"C541", "passthrough", "", "", "test", "", 2},
-		{"C542", "passthrough", "", "", "", "test", 2},
-		{"C543", "reencrypt", good, goodKey, ca, ca, 0},
-		{"C544", "reencrypt", "def", "ghi", "jkl", "abc", 4},
-		{"C546", "reencrypt", "", "", "", ca, 0},
-		{"C547", "reencrypt", "", "", "", "abc", 1},
-		{"C548", "reencrypt", good, goodKey, ca, "", 0},
-		{"C549", "edge", good, goodKey, ca, "", 0},
+		{"\"\" (tls present): 1 error", "", "", "", "", "", 1},
+		{"invalid: 1 error", "invalid", "", "", "", "", 1},
+		{"passthrough: accepted", "passthrough", "", "", "", "", 0},
+		{"passthrough, certificate test: 3 errors", "passthrough", "test", "", "", "", 3},
+		{"passthrough, caCertificate test: 2 errors", "passthrough", "", "", "test", "", 2},
+		{"passthrough, destinationCACertificate test: 2 errors", "passthrough", "", "", "", "test", 2},
+		{"reencrypt, certificate good, key good, caCertificate CA, destinationCACertificate CA: accepted", "reencrypt", good, goodKey, ca, ca, 0},
+		{"reencrypt, certificate def, key ghi, caCertificate jkl, destinationCACertificate abc: 4 errors", "reencrypt", "def", "ghi", "jkl", "abc", 4},
+		{"reencrypt, destinationCACertificate CA: accepted", "reencrypt", "", "", "", ca, 0},
+		{"reencrypt, destinationCACertificate abc: 1 error", "reencrypt", "", "", "", "abc", 1},
+		{"reencrypt, certificate good, key good, caCertificate CA: accepted", "reencrypt", good, goodKey, ca, "", 0},
+		{"edge, certificate good, key good, caCertificate CA: accepted", "edge", good, goodKey, ca, "", 0},
 		{"edge with destination CA", "edge", good, goodKey, ca, ca, 1},
-		{"C551", "edge", "abc", "abc", "abc", "", 3},
-		{"C552", "edge", good, c.other.keyPEM(t), ca, "", 1},
-		{"C553", "edge", good, goodKey, "", "", 0},
-		{"C554", "edge", c.expired.pem, c.expired.keyPEM(t), "", "", 0},
-		{"C556", "edge", c.unrelated.pem, c.other.keyPEM(t), ca, "", 2},
-		{"C557", "edge", c.expired.pem, c.expired.keyPEM(t), c.otherCA.pem, "", 0},
-		{"C558", "edge", "", "", "", "", 0},
-		{"C559", "edge", "", "", "", "", 0},
-		{"C561", "edge", c.expired.pem, c.expired.keyPEM(t), ca, "", 0},
-		{"C562", "reencrypt", c.expired.pem, c.expired.keyPEM(t), ca, ca, 0},
-		{"C563", "edge", c.expired.pem, "", "", "", 1},
-		{"C564", "edge", c.expired.pem, c.other.keyPEM(t), "", "", 1},
-		{"C566", "reencrypt", c.self.pem, c.self.keyPEM(t), "", c.self.pem, 0},
-		{"C567", "edge", c.self.pem, c.self.keyPEM(t), "", "", 0},
-		{"C568", "edge", c.early.pem, c.early.keyPEM(t), "", "", 0},
-		{"C569", "edge", spaced(c.early.pem), spaced(c.early.keyPEM(t)), "", "", 0},
-		{"C571", "edge", c.viaMiddle.pem, c.viaMiddle.keyPEM(t), c.middle.pem + ca, "", 0},
-		{"C572", "edge", good, goodKey, request, "", 2},
-		{"C573", "edge", good, goodKey, goodKey, "", 2},
-		{"C574", "edge", good, goodKey, malformed, "", 2},
-		{"C576", "reencrypt", c.self.pem, c.self.keyPEM(t), "", malformed, 1},
-		{"C577", "reencrypt", "", "", "", spaced(c.middle.pem + ca), 0},
-		{"C579", "edge", c.weak.pem, c.weak.keyPEM(t), "", "", 1},
-		{"C581", "edge", c.weakSelf.pem, c.weakSelf.keyPEM(t), "", "", 0},
-		{"C583", "edge", c.weakLike.pem, c.weakLike.keyPEM(t), "", "", 1},
-		{"C584", "reencrypt", "", "", "", c.weakRoot.pem + c.weakMiddle.pem, 1},
-		{"C586", "edge", good, goodKey, ca + c.weakRoot.pem, "", 0},
-		{"C587", "edge", good, goodKey, ca + c.weakRoot.pem + c.weakMiddle.pem, "", 1},
-		{"C588", "edge", "Bag Attributes\n  x: y\n" + good + "subject=x\n" + ca, "Bag Attributes\n" + goodKey, "", "", 0},
-		{"C589", "edge", ca + good, goodKey, "", "", 1},
-		{"C591", "edge", goodKey + good, "", "", "", 0},
-		{"C592", "edge", good, goodKey + c.other.keyPEM(t), "", "", 0},
-		{"C593", "edge", good, c.other.keyPEM(t) + goodKey, "", "", 1},
-		{"C594", "edge", good + ca, strings.ReplaceAll(goodKey, "EC PRIVATE", "XYZ PRIVATE"), "", "", 3},
-		{"C596", "edge", "", block("UNRECOGNIZED", []byte("x")), "", "", 1},
-		{"C597", "edge", "", strings.Replace(goodKey, "END", "ENDE", 1), "", "", 0},
-		{"C598", "edge", "", block("EC PARAMETERS", []byte("x")), "", "", 0},
-		{"C599", "edge", "", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "", "", 1},
+		{"edge, certificate abc, key abc, caCertificate abc: 3 errors", "edge", "abc", "abc", "abc", "", 3},
+		{"edge, certificate good, key key of another cert, caCertificate CA: 1 error", "edge", good, c.other.keyPEM(t), ca, "", 1},
+		{"edge, certificate good, key good: accepted", "edge", good, goodKey, "", "", 0},
+		{"edge, other host, certificate expired, key its key: accepted", "edge", c.expired.pem, c.expired.keyPEM(t), "", "", 0},
+		{"edge, certificate cert of unrelated CA, key other key, caCertificate CA: 2 errors", "edge", c.unrelated.pem, c.other.keyPEM(t), ca, "", 2},
+		{"edge, certificate expired, other issuer, key its key, caCertificate CA: accepted", "edge", c.expired.pem, c.expired.keyPEM(t), c.otherCA.pem, "", 0},
+		{"edge: accepted", "edge", "", "", "", "", 0},
+		{"edge, certificate \"\", key \"\": accepted", "edge", "", "", "", "", 0},
+		{"edge, certificate expired, key its key, caCertificate its CA: accepted", "edge", c.expired.pem, c.expired.keyPEM(t), ca, "", 0},
+		{"reencrypt, certificate expired, key its key, caCertificate its CA, destinationCACertificate CA: accepted", "reencrypt", c.expired.pem, c.expired.keyPEM(t), ca, ca, 0},
+		{"edge, certificate expired, no key anywhere: 1 error", "edge", c.expired.pem, "", "", "", 1},
+		{"edge, certificate expired, key key of another cert: 1 error", "edge", c.expired.pem, c.other.keyPEM(t), "", "", 1},
+		{"reencrypt, certificate self-signed, key its key, destinationCACertificate same cert: accepted", "reencrypt", c.self.pem, c.self.keyPEM(t), "", c.self.pem, 0},
+		{"edge, other host, certificate self-signed, key its key: accepted", "edge", c.self.pem, c.self.keyPEM(t), "", "", 0},
+		{"edge, certificate not yet valid, key its key: accepted", "edge", c.early.pem, c.early.keyPEM(t), "", "", 0},
+		{"edge, certificate not yet valid, extra whitespace in PEM, key its key: accepted", "edge", spaced(c.early.pem), spaced(c.early.keyPEM(t)), "", "", 0},
+		{"edge, certificate expired via intermediate, key its key, caCertificate chain: accepted", "edge", c.viaMiddle.pem, c.viaMiddle.keyPEM(t), c.middle.pem + ca, "", 0},
+		{"edge, certificate good, key good, caCertificate CSR block instead of cert: 2 errors", "edge", good, goodKey, request, "", 2},
+		{"edge, certificate good, key good, caCertificate private key instead of cert: 2 errors", "edge", good, goodKey, goodKey, "", 2},
+		{"edge, certificate good, key good, caCertificate malformed certificate: 2 errors", "edge", good, goodKey, malformed, "", 2},
+		{"reencrypt, certificate self-signed, key its key, destinationCACertificate malformed: 1 error", "reencrypt", c.self.pem, c.self.keyPEM(t), "", malformed, 1},
+		{"reencrypt, destinationCACertificate chain with whitespace: accepted", "reencrypt", "", "", "", spaced(c.middle.pem + ca), 0},
+		{"edge, certificate SHA1 RSA, CA-signed, key its key: 1 error", "edge", c.weak.pem, c.weak.keyPEM(t), "", "", 1},
+		{"edge, certificate SHA1 self-signed, key its key: accepted", "edge", c.weakSelf.pem, c.weakSelf.keyPEM(t), "", "", 0},
+		{"edge, certificate SHA1, subject equals issuer but CA-signed, key its key: 1 error", "edge", c.weakLike.pem, c.weakLike.keyPEM(t), "", "", 1},
+		{"reencrypt, destinationCACertificate SHA1 self-signed root + SHA1 intermediate: 1 error", "reencrypt", "", "", "", c.weakRoot.pem + c.weakMiddle.pem, 1},
+		{"edge, certificate SHA256, key its key, caCertificate SHA1 self-signed root: accepted", "edge", good, goodKey, ca + c.weakRoot.pem, "", 0},
+		{"edge, certificate SHA256, key its key, caCertificate SHA1 root + SHA1 intermediate: 1 error", "edge", good, goodKey, ca + c.weakRoot.pem + c.weakMiddle.pem, "", 1},
+		{"edge, certificate leaf + chain with bag attributes, key key with bag attributes: accepted", "edge", "Bag Attributes\n  x: y\n" + good + "subject=x\n" + ca, "Bag Attributes\n" + goodKey, "", "", 0},
+		{"edge, certificate chain before leaf, key leaf key: 1 error", "edge", ca + good, goodKey, "", "", 1},
+		{"edge, certificate key + leaf in one field: accepted", "edge", goodKey + good, "", "", "", 0},
+		{"edge, certificate leaf, key leaf key + second key: accepted", "edge", good, goodKey + c.other.keyPEM(t), "", "", 0},
+		{"edge, certificate leaf, key second key + leaf key: 1 error", "edge", good, c.other.keyPEM(t) + goodKey, "", "", 1},
+		{"edge, certificate leaf + chain, key key with header word XYZ: 3 errors", "edge", good + ca, strings.ReplaceAll(goodKey, "EC PRIVATE", "XYZ PRIVATE"), "", "", 3},
+		{"key = one UNRECOGNIZED block: error unrecognized PEM block UNRECOGNIZED, 1 error", "edge", "", block("UNRECOGNIZED", []byte("x")), "", "", 1},
+		{"key = block with malformed END line: dropped silently, key empty, 0 errors", "edge", "", strings.Replace(goodKey, "END", "ENDE", 1), "", "", 0},
+		{"key = EC PARAMETERS block only: dropped, key empty, 0 errors", "edge", "", block("EC PARAMETERS", []byte("x")), "", "", 0},
+		{"key = CERTIFICATE block with empty body: 1 error", "edge", "", "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "", "", 1},
 	} {
 		config := &routev1.TLSConfig{
 			Termination: routev1.TLSTerminationType(r.termination), Certificate: r.cert, Key: r.key,
@@ -253,7 +253,7 @@ func TestTLSMessages(t *testing.T) {
 	}
 }
 
-// TestTLSCleaned is section M.2.
+// TestTLSCleaned: what is kept of keys and certificates.
 func TestTLSCleaned(t *testing.T) {
 	c := makeChains(t)
 	clean := func(config routev1.TLSConfig) *routev1.TLSConfig {
@@ -272,11 +272,11 @@ func TestTLSCleaned(t *testing.T) {
 	keyA, keyB := c.good.keyPEM(t), c.other.keyPEM(t)
 	out := clean(routev1.TLSConfig{Termination: "edge", Certificate: c.good.pem + keyA, Key: keyB})
 	if out.Key != keyA+keyB || out.Certificate != c.good.pem {
-		t.Error("C601: the key of the certificate field does not stand before the key")
+		t.Error("certificate = cert + key A, key = key B: key = key A followed by key B, accepted: the key of the certificate field does not stand before the key")
 	}
 	out = clean(routev1.TLSConfig{Termination: "reencrypt", DestinationCACertificate: "\nx\n" + c.ca.pem + "\n\n" + c.middle.pem + "y"})
 	if out.DestinationCACertificate != c.ca.pem+c.middle.pem {
-		t.Error("C602: the destination CA is not clean")
+		t.Error("destination CA chain with whitespace: canonical PEM: the destination CA is not clean")
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(c.weakSelf.key)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestTLSCleaned(t *testing.T) {
 	}
 	out = clean(routev1.TLSConfig{Termination: "edge", Certificate: c.weakSelf.pem, Key: block("PRIVATE KEY", der)})
 	if out.Key != c.weakSelf.keyPEM(t) {
-		t.Error("C603: the key is not encoded as PKCS#1")
+		t.Error("key PKCS#8 RSA: re-encoded PKCS#1 RSA PRIVATE KEY: the key is not encoded as PKCS#1")
 	}
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -308,11 +308,11 @@ func TestWeakHash(t *testing.T) {
 	} {
 		signed := &x509.Certificate{SignatureAlgorithm: algorithm, RawIssuer: []byte("a"), RawSubject: []byte("b"), PublicKeyAlgorithm: x509.RSA}
 		if got := weakSigner([]*x509.Certificate{signed}); got != want {
-			t.Errorf("C578: %v signed by a CA: %q, want %q", algorithm, got, want)
+			t.Errorf("edge, certificate MD5, CA-signed, key its key: 1 error: %v signed by a CA: %q, want %q", algorithm, got, want)
 		}
 	}
 	self := &x509.Certificate{SignatureAlgorithm: x509.MD5WithRSA, PublicKeyAlgorithm: x509.RSA}
 	if got := weakSigner([]*x509.Certificate{self}); got != "" {
-		t.Errorf("C582: self-signed: %q", got)
+		t.Errorf("edge, certificate MD5 self-signed, key its key: accepted: self-signed: %q", got)
 	}
 }

@@ -13,34 +13,34 @@ import (
 	"turnout/internal/wire/protocol"
 )
 
-// TestUsable is section N. with is the result when loopback is allowed.
+// TestUsable: which addresses may be servers. with is the result when loopback is allowed.
 func TestUsable(t *testing.T) {
 	for _, c := range []struct {
 		id, address string
 		want, with  bool
 	}{
-		{"C609", "1.2.3.4", true, true},
-		{"C611", "23.206.60.92", true, true},
-		{"C612", "127.0.0.1", false, true},
-		{"C613", "127.127.127.222", false, true},
-		{"C614", "::1", false, true},
-		{"C616", "169.254.1.1", false, false},
-		{"C617", "168.63.129.16", false, false},
-		{"C618", "2001:db8::1", true, true},
-		{"C619", "fe80::1", false, false},
-		{"C621", "::", false, false},
+		{"address 1.2.3.4 is kept", "1.2.3.4", true, true},
+		{"address 23.206.60.92 is kept", "23.206.60.92", true, true},
+		{"address 127.0.0.1 is left out", "127.0.0.1", false, true},
+		{"address 127.127.127.222 is left out", "127.127.127.222", false, true},
+		{"address ::1 is left out", "::1", false, true},
+		{"address 169.254.1.1 is left out", "169.254.1.1", false, false},
+		{"address 168.63.129.16 is left out", "168.63.129.16", false, false},
+		{"address 2001:db8::1 is kept", "2001:db8::1", true, true},
+		{"address fe80::1 is left out", "fe80::1", false, false},
+		{"address :: is left out", "::", false, false},
 		{"unspecified", "0.0.0.0", false, false},
-		{"C622", "fd00:ec2::254", false, false},
-		{"C623", "ff02::1", false, false},
-		{"C624", "224.0.0.1", false, false},
-		{"C626", "::ffff:127.0.0.1", false, true},
-		{"C627", "::ffff:169.254.169.254", false, false},
-		{"C628", "::a9fe:a9fe", false, false},
-		{"C629", "::169.254.169.254", false, false},
-		{"C631", "::7f00:1", false, true},
-		{"C632", "::127.172.127.172", false, true},
-		{"C633", "evil.example.com", false, false},
-		{"C634", "", false, false},
+		{"address fd00:ec2::254 is left out", "fd00:ec2::254", false, false},
+		{"address ff02::1 is left out", "ff02::1", false, false},
+		{"address 224.0.0.1 is left out", "224.0.0.1", false, false},
+		{"address ::ffff:127.0.0.1 is left out", "::ffff:127.0.0.1", false, true},
+		{"address ::ffff:169.254.169.254 is left out", "::ffff:169.254.169.254", false, false},
+		{"address ::a9fe:a9fe is left out", "::a9fe:a9fe", false, false},
+		{"address ::169.254.169.254 is left out", "::169.254.169.254", false, false},
+		{"address ::7f00:1 is left out", "::7f00:1", false, true},
+		{"address ::127.172.127.172 is left out", "::127.172.127.172", false, true},
+		{"address evil.example.com is left out", "evil.example.com", false, false},
+		{"address \"\" is left out", "", false, false},
 		{"zone", "fe80::1%eth0", false, false},
 	} {
 		for allow, want := range map[bool]bool{false: c.want, true: c.with} {
@@ -96,7 +96,7 @@ func ids(list []Endpoint) []string {
 	return out
 }
 
-// TestService is the server identities of section O and the order of section X.
+// TestService is about the identities of servers and their order.
 func TestService(t *testing.T) {
 	fqdn := slice("b", "10.0.0.9", "80")
 	fqdn.AddressType = discoveryv1.AddressTypeFQDN
@@ -114,42 +114,42 @@ func TestService(t *testing.T) {
 		slices []*discoveryv1.EndpointSlice
 		want   []string
 	}{
-		{"C641", true, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2@pod-1", "8080/port")}, []string{"pod:pod-1:test:port:2.2.2.2:8080"}},
-		{"C642", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1@pod-1", "345/tcp 346/udp/UDP")}, []string{"pod:pod-1:test:tcp:1.1.1.1:345"}},
-		{"C642 with UDP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/udp/UDP")}, []string{"ept:test:udp:1.1.1.1:346"}},
+		{"2.2.2.2 port 8080 port, Pod pod-1 with UDP: pod:pod-1:test:port:2.2.2.2:8080", true, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2@pod-1", "8080/port")}, []string{"pod:pod-1:test:port:2.2.2.2:8080"}},
+		{"1.1.1.1 TCP 345 tcp, UDP 346 udp, Pod pod-1: pod:pod-1:test:tcp:1.1.1.1:345", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1@pod-1", "345/tcp 346/udp/UDP")}, []string{"pod:pod-1:test:tcp:1.1.1.1:345"}},
+		{"1.1.1.1 TCP 345 tcp, UDP 346 udp, Pod pod-1: pod:pod-1:test:tcp:1.1.1.1:345 with UDP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/udp/UDP")}, []string{"ept:test:udp:1.1.1.1:346"}},
 		{"SCTP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "346/x/SCTP 80/http")}, []string{"ept:test:http:1.1.1.1:80"}},
-		{"C643", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "8080/tcp 8081/udp/UDP")}, []string{"ept:test:tcp:2.2.2.2:8080"}},
-		{"C644", false, []*discoveryv1.EndpointSlice{node}, []string{"ept:test:port:2.2.2.2:8080"}},
-		{"C646", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")}, []string{"ept:test::2001:db8::1:80"}},
-		{"C647", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2 2.2.2.2", "80"), slice("b", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
-		{"C651", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}, nil},
-		{"C873", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
-		{"C874", false, []*discoveryv1.EndpointSlice{ready}, []string{"ept:test::2.2.2.2:80"}},
+		{"2.2.2.2 TCP 8080, UDP 8081, no ref: ept:test:tcp:2.2.2.2:8080", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "8080/tcp 8081/udp/UDP")}, []string{"ept:test:tcp:2.2.2.2:8080"}},
+		{"targetRef kind Node: ept:... form", false, []*discoveryv1.EndpointSlice{node}, []string{"ept:test:port:2.2.2.2:8080"}},
+		{"2001:db8::1 port 80: id without brackets, dial address [2001:db8::1]:80", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")}, []string{"ept:test::2001:db8::1:80"}},
+		{"same address and port twice: one server", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2 2.2.2.2", "80"), slice("b", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
+		{"not-ready only: none", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}, nil},
+		{"ready unset: address ready", false, []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}, []string{"ept:test::2.2.2.2:80"}},
+		{"ready true: ready", false, []*discoveryv1.EndpointSlice{ready}, []string{"ept:test::2.2.2.2:80"}},
 		{"terminating", false, []*discoveryv1.EndpointSlice{terminating}, []string{"ept:test::2.2.2.3:80"}},
-		{"C876", false, []*discoveryv1.EndpointSlice{fqdn}, nil},
-		{"C877", false, []*discoveryv1.EndpointSlice{unknown}, nil},
-		{"C878", false, []*discoveryv1.EndpointSlice{untyped}, nil},
-		{"C879", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "443")}, []string{"ept:test::2001:db8::1:443"}},
-		{"C881", false, []*discoveryv1.EndpointSlice{slice("d", "2001:db8::1", "1"), fqdn, slice("a", "1.1.1.1", "1")}, []string{"ept:test::1.1.1.1:1", "ept:test::2001:db8::1:1"}},
-		{"C888", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1 192.168.0.1 10.0.0.1", "1")},
+		{"type FQDN: slice skipped", false, []*discoveryv1.EndpointSlice{fqdn}, nil},
+		{"type Unknown: skipped", false, []*discoveryv1.EndpointSlice{unknown}, nil},
+		{"type empty: skipped", false, []*discoveryv1.EndpointSlice{untyped}, nil},
+		{"type IPv6 2001:db8::1 port 443: converted", false, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "443")}, []string{"ept:test::2001:db8::1:443"}},
+		{"FQDN, Unknown, IPv4, IPv6 slices mixed: two subsets, IPv4 then IPv6 by slice order", false, []*discoveryv1.EndpointSlice{slice("d", "2001:db8::1", "1"), fqdn, slice("a", "1.1.1.1", "1")}, []string{"ept:test::1.1.1.1:1", "ept:test::2001:db8::1:1"}},
+		{"addresses 172.16.0.1, 192.168.0.1, 10.0.0.1: 10.0.0.1, 172.16.0.1, 192.168.0.1", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1 192.168.0.1 10.0.0.1", "1")},
 			[]string{"ept:test::10.0.0.1:1", "ept:test::172.16.0.1:1", "ept:test::192.168.0.1:1"}},
-		{"C889", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1/b@b 172.16.0.1/a@a 10.0.0.1/a", "1")},
+		{"172.16.0.1/b, 172.16.0.1/a, 10.0.0.1/a (host name): 10.0.0.1/a, 172.16.0.1/a, 172.16.0.1/b", false, []*discoveryv1.EndpointSlice{slice("a", "172.16.0.1/b@b 172.16.0.1/a@a 10.0.0.1/a", "1")},
 			[]string{"ept:test::10.0.0.1:1", "pod:a:test::172.16.0.1:1", "pod:b:test::172.16.0.1:1"}},
-		{"C891", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/b 3/a 2/a")},
+		{"ports 3/b, 3/a, 2/a: 2/a, 3/a, 3/b", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/b 3/a 2/a")},
 			[]string{"ept:test:a:1.1.1.1:2", "ept:test:a:1.1.1.1:3", "ept:test:b:1.1.1.1:3"}},
-		{"C892", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/a/UDP 4/a/UDP 4/b/TCP")},
+		{"ports 3/a/UDP, 3/a/TCP: TCP, UDP", true, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1", "3/a/UDP 4/a/UDP 4/b/TCP")},
 			[]string{"ept:test:a:1.1.1.1:3", "ept:test:b:1.1.1.1:4", "ept:test:a:1.1.1.1:4"}},
-		{"C882", false, []*discoveryv1.EndpointSlice{slice("slice-1", "192.168.0.1 10.0.0.1 172.17.10.8", "8080 443/https 80/http")}, []string{
+		{"slice-1 (3 addresses, 3 ports) of service-a: one subset, addresses by IP 10.0.0.1, 172.17.10.8, 192.168.0.1; ports http 80, https 443, 8080", false, []*discoveryv1.EndpointSlice{slice("slice-1", "192.168.0.1 10.0.0.1 172.17.10.8", "8080 443/https 80/http")}, []string{
 			"ept:test:http:10.0.0.1:80", "ept:test:http:172.17.10.8:80", "ept:test:http:192.168.0.1:80",
 			"ept:test:https:10.0.0.1:443", "ept:test:https:172.17.10.8:443", "ept:test:https:192.168.0.1:443",
 			"ept:test::10.0.0.1:8080", "ept:test::172.17.10.8:8080", "ept:test::192.168.0.1:8080",
 		}},
-		{"C883", false, []*discoveryv1.EndpointSlice{slice("slice-2", "10.0.0.1", "80"), slice("slice-1", "10.0.0.2", "80")},
+		{"slice-2 added: second subset, event Modified", false, []*discoveryv1.EndpointSlice{slice("slice-2", "10.0.0.1", "80"), slice("slice-1", "10.0.0.2", "80")},
 			[]string{"ept:test::10.0.0.2:80", "ept:test::10.0.0.1:80"}},
-		{"C884", false, []*discoveryv1.EndpointSlice{slice("a", "", "")}, nil},
+		{"empty slice for service-b: one empty subset, event Modified", false, []*discoveryv1.EndpointSlice{slice("a", "", "")}, nil},
 		{"ports before addresses", false, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1 2.2.2.2", "8 9")},
 			[]string{"ept:test::1.1.1.1:8", "ept:test::2.2.2.2:8", "ept:test::1.1.1.1:9", "ept:test::2.2.2.2:9"}},
-		{"C612, C636", false, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1 1.1.1.1 169.254.169.254!", "8")}, []string{"ept:test::1.1.1.1:8"}},
+		{"address 127.0.0.1 is left out, address not-ready 169.254.169.254 is left out", false, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1 1.1.1.1 169.254.169.254!", "8")}, []string{"ept:test::1.1.1.1:8"}},
 	} {
 		var before []*discoveryv1.EndpointSlice
 		for _, s := range c.slices {
@@ -160,12 +160,12 @@ func TestService(t *testing.T) {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
 		}
 		if diff := cmp.Diff(before, c.slices); diff != "" {
-			t.Errorf("C638: %s: the input was changed:\n%s", c.id, diff)
+			t.Errorf("the input object is not modified: %s: the input was changed:\n%s", c.id, diff)
 		}
 	}
 	set := Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")})
 	if got := set.Endpoints[0].Addr.String(); got != "[2001:db8::1]:80" {
-		t.Errorf("C646: dial address %s", got)
+		t.Errorf("2001:db8::1 port 80: id without brackets, dial address [2001:db8::1]:80: dial address %s", got)
 	}
 	set = Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1", "80")})
 	if len(set.Notes) != 2 || !strings.Contains(set.Notes[0], "127.0.0.1 is not used: it is a loopback address") {
@@ -190,15 +190,15 @@ func TestIdled(t *testing.T) {
 		{ID: "ept:test:https:172.30.0.5:443", Addr: netip.MustParseAddrPort("172.30.0.5:443"), Port: "https", Fallback: true},
 	}
 	if diff := cmp.Diff(want, set.Endpoints, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
-		t.Errorf("C648: (-want +got):\n%s", diff)
+		t.Errorf("none ready, service idled, clusterIP 172.30.0.5, ports http 80, https 443: ept:test:http:172.30.0.5:80, ept:test:https:172.30.0.5:443, no checks: (-want +got):\n%s", diff)
 	}
 	targets := Targets(Kind{H2C: true}, []Weighted{{Set: set, Weight: 100}})
 	if !targets[0].NoCheck || targets[0].Protocol != protocol.HTTP2 || targets[1].Protocol != protocol.HTTP1 {
-		t.Errorf("C648: targets %+v", targets)
+		t.Errorf("none ready, service idled, clusterIP 172.30.0.5, ports http 80, https 443: ept:test:http:172.30.0.5:80, ept:test:https:172.30.0.5:443, no checks: targets %+v", targets)
 	}
 	for _, ip := range []string{"None", "", "169.254.169.254"} {
 		if set := Service(Options{}, "foo", "test", idled(ip), none); len(set.Endpoints) != 0 {
-			t.Errorf("C649: cluster IP %q: %v", ip, ids(set.Endpoints))
+			t.Errorf("none ready, idled, clusterIP None: none: cluster IP %q: %v", ip, ids(set.Endpoints))
 		}
 	}
 	if set := Service(Options{}, "foo", "test", idled("172.30.0.5"), []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
@@ -218,8 +218,8 @@ func TestPorts(t *testing.T) {
 		id, port string
 		want     []string
 	}{
-		{"C652", "foo", []string{e1, e2}}, {"C653", "bar", []string{e3}}, {"C654", "", []string{e1, e2, e3}},
-		{"C656", "8081", []string{e3}}, {"by number", "8080", []string{e1, e2}}, {"C657", "9090", nil}, {"zero", "0", nil},
+		{"targetPort foo: servers ep1 ep2 (order kept)", "foo", []string{e1, e2}}, {"targetPort bar: servers ep3", "bar", []string{e3}}, {"targetPort absent: servers ep1 ep2 ep3", "", []string{e1, e2, e3}},
+		{"targetPort port: servers kept", "8081", []string{e3}}, {"by number", "8080", []string{e1, e2}}, {"targetPort 9090: servers none", "9090", nil}, {"zero", "0", nil},
 	} {
 		if diff := cmp.Diff(c.want, ids(set.Matching(c.port))); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
@@ -227,7 +227,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestWeights is section P: weights of servers; -1 = the service has none.
+// TestWeights: weights of servers; -1 = the service has none.
 func TestWeights(t *testing.T) {
 	type service struct{ weight, e8080, e8081 int }
 	for _, c := range []struct {
@@ -235,21 +235,21 @@ func TestWeights(t *testing.T) {
 		services []service
 		want     []int
 	}{
-		{"C667", "8080", []service{{50, 1, 0}, {50, 1, 0}}, []int{256, 256}},
-		{"C668", "8080", []service{{25, 1, 0}, {75, 1, 0}}, []int{85, 256}},
-		{"C669", "8080", []service{{50, 2, 0}, {50, 1, 0}}, []int{128, 256}},
-		{"C671", "8080", []service{{50, 1, 0}}, []int{1}},
-		{"C672", "8080", []service{{50, 2, 0}}, []int{1}},
-		{"C673", "9090", []service{{50, 2, 0}}, []int{-1}},
-		{"C674", "8080", []service{{50, 1, 1}, {50, 1, 0}}, []int{256, 256}},
-		{"C676", "", []service{{50, 1, 1}, {50, 1, 0}}, []int{128, 256}},
-		{"C677", "", []service{{3, 5, 0}, {256, 1, 0}}, []int{1, 256}},
-		{"C679", "port", []service{{100, 0, 0}}, []int{-1}},
-		{"C681", "port", []service{{50, 2, 0}, {0, 1, 0}}, []int{1, 0}},
-		{"C682", "port", []service{{0, 2, 0}, {0, 1, 0}}, []int{0, 0}},
-		{"C683", "port", []service{{0, 2, 0}, {100, 1, 0}, {0, 1, 0}}, []int{0, 1, 0}},
-		{"C684", "port", []service{{100, 0, 0}, {100, 1, 0}}, []int{-1, 1}},
-		{"C686", "port", []service{{20, 2, 0}, {10, 4, 0}}, []int{256, 64}},
+		{"port 8080, services 50; 1 and 50; 1: weights 256 and 256", "8080", []service{{50, 1, 0}, {50, 1, 0}}, []int{256, 256}},
+		{"port 8080, services 25; 1 and 75; 1: weights 85 and 256", "8080", []service{{25, 1, 0}, {75, 1, 0}}, []int{85, 256}},
+		{"port 8080, services 50; 2 and 50; 1: weights 128 and 256", "8080", []service{{50, 2, 0}, {50, 1, 0}}, []int{128, 256}},
+		{"port 8080, services 50; 1: weights 1", "8080", []service{{50, 1, 0}}, []int{1}},
+		{"port 8080, services 50; 2: weights 1", "8080", []service{{50, 2, 0}}, []int{1}},
+		{"port 9090 (no match), services 50; 2: weights -", "9090", []service{{50, 2, 0}}, []int{-1}},
+		{"port 8080, services 50; e8080+e8081 and 50; 1: weights 256 and 256", "8080", []service{{50, 1, 1}, {50, 1, 0}}, []int{256, 256}},
+		{"port absent, services 50; e8080+e8081 and 50; 1: weights 128 and 256", "", []service{{50, 1, 1}, {50, 1, 0}}, []int{128, 256}},
+		{"port absent, services 3; 5 and 256; 1: weights 1 and 256", "", []service{{3, 5, 0}, {256, 1, 0}}, []int{1, 256}},
+		{"port port, services 100; 0: weights -", "port", []service{{100, 0, 0}}, []int{-1}},
+		{"port 8080, services 50; 2 and 0; 1: weights 1 and 0", "port", []service{{50, 2, 0}, {0, 1, 0}}, []int{1, 0}},
+		{"port 8080, services 0; 2 and 0; 1: weights 0 and 0", "port", []service{{0, 2, 0}, {0, 1, 0}}, []int{0, 0}},
+		{"port 8080, services 0; 2 and 100; 1 and 0; 1: weights 0 and 1 and 0", "port", []service{{0, 2, 0}, {100, 1, 0}, {0, 1, 0}}, []int{0, 1, 0}},
+		{"port 8080, services 100; 0 and 100; 1: weights - and 1", "port", []service{{100, 0, 0}, {100, 1, 0}}, []int{-1, 1}},
+		{"port 8080, services 20; 2 and 10; 4: weights 256 and 64", "port", []service{{20, 2, 0}, {10, 4, 0}}, []int{256, 64}},
 	} {
 		var list []Weighted
 		for i, s := range c.services {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestSameOpinion is section U.3: changes of this router's entry by somebody else.
+// TestSameOpinion is about changes of this router's entry by somebody else.
 func TestSameOpinion(t *testing.T) {
 	no := admitted("False", "R", "m", earlier)
 	extra := routev1.RouteIngressCondition{Type: unservable, Status: "True"}
@@ -19,16 +19,16 @@ func TestSameOpinion(t *testing.T) {
 		a, b *routev1.RouteIngress
 		same bool
 	}{
-		{"C806", entry("h", no), entry("h", no), true},
-		{"C807", entry("h", no), entry("h", no, extra), false},
-		{"C808", entry("h", no, extra), entry("h", no), false},
-		{"C809", entry("h", no), entry("h", routev1.RouteIngressCondition{Type: "Other", Status: "False", Reason: "R", Message: "m"}), false},
-		{"C811", entry("h", bare), entry("h", admitted("True", "", "", earlier)), false},
-		{"C812", entry("h", no), entry("h", admitted("False", "S", "m", earlier)), false},
-		{"C813", entry("h", no), entry("h", admitted("False", "R", "n", earlier)), false},
-		{"C814", entry("h", no), entry("h", admitted("False", "R", "m", atNow)), true},
-		{"C816", entry("h", no), entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), true},
-		{"C816 other side", entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), entry("h", no), true},
+		{"none is not contended", entry("h", no), entry("h", no), true},
+		{"condition added is contended", entry("h", no), entry("h", no, extra), false},
+		{"condition removed is contended", entry("h", no, extra), entry("h", no), false},
+		{"type changed is contended", entry("h", no), entry("h", routev1.RouteIngressCondition{Type: "Other", Status: "False", Reason: "R", Message: "m"}), false},
+		{"status changed, empty reason and message is contended", entry("h", bare), entry("h", admitted("True", "", "", earlier)), false},
+		{"reason changed is contended", entry("h", no), entry("h", admitted("False", "S", "m", earlier)), false},
+		{"message changed is contended", entry("h", no), entry("h", admitted("False", "R", "n", earlier)), false},
+		{"only time changed is not contended", entry("h", no), entry("h", admitted("False", "R", "m", atNow)), true},
+		{"reason is ExternalCertificateSecretUpdated on either side is not contended", entry("h", no), entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), true},
+		{"reason is ExternalCertificateSecretUpdated on either side is not contended other side", entry("h", admitted("True", "ExternalCertificateSecretUpdated", "", earlier)), entry("h", no), true},
 		{"could not be got", entry("h", no), entry("h", admitted("False", "ExternalCertificateGetFailed", "", earlier)), false},
 		{"host", entry("h", no), entry("i", no), false},
 		{"none", nil, nil, true},
@@ -40,7 +40,7 @@ func TestSameOpinion(t *testing.T) {
 	}
 }
 
-// TestContention is section U.4.
+// TestContention: changes by somebody else, one after the other.
 func TestContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
@@ -57,27 +57,27 @@ func TestContention(t *testing.T) {
 			}
 		}
 		w.Report(api.put(aRoute("a")), mine)
-		step("C817", 2*time.Second, 1, "mine")
+		step("first own write: written", 2*time.Second, 1, "mine")
 		w.Report(api.get("a"), mine)
-		step("C818", 2*time.Second, 1, "mine")
+		step("first own write, again: nothing", 2*time.Second, 1, "mine")
 		w.Observe(foreign("x"))
-		step("C819, C820", 2*time.Second, 2, "mine")
+		step("someone changes the host, informer not involved: written back, informer reports one foreign change: candidate, still writes", 2*time.Second, 2, "mine")
 		w.Observe(api.get("a"))
-		step("C821", 2*time.Second, 2, "mine")
+		step("informer reports our own value: not contended", 2*time.Second, 2, "mine")
 		w.Observe(foreign("y"))
-		step("C822", 2*time.Second, 2, "y")
+		step("informer reports a second, different value: contended, no write", 2*time.Second, 2, "y")
 		w.Observe(foreign("z"))
-		step("C823", 40*time.Second, 2, "z")
+		step("further foreign change plus flush inside the interval: still contended", 40*time.Second, 2, "z")
 		if s := w.Stats(); s.Contended == 0 || s.Pending != 0 {
-			t.Errorf("C823: %+v", s)
+			t.Errorf("further foreign change plus flush inside the interval: still contended: %+v", s)
 		}
 		pass(3 * time.Minute)
 		w.Observe(api.get("a"))
-		step("C824", time.Second, 3, "mine")
+		step("3 minutes later, flush: writes again", time.Second, 3, "mine")
 	})
 }
 
-// TestOwnChanges is C825: a router that changes its mind does not contend with itself.
+// TestOwnChanges: a router that changes its mind does not contend with itself.
 func TestOwnChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()

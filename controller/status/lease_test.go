@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestLease is section U.5 and the states of a lease.
+// TestLease is about the states of a lease.
 func TestLease(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {
@@ -16,9 +16,9 @@ func TestLease(t *testing.T) {
 		most  time.Duration
 	}{
 		{"none", "", election, 0, 0},
-		{"C826", "w", leader, 0, 0},
-		{"C827", "lllllw", leader, 0, 0},
-		{"C828", "lllll", follower, 20 * 256 * time.Millisecond, leaseFor},
+		{"first work returns Extend: leader", "w", leader, 0, 0},
+		{"Extend after 5 retries: leader, 5 calls", "lllllw", leader, 0, 0},
+		{"Release after 5 retries: follower, 5 calls", "lllll", follower, 20 * 256 * time.Millisecond, leaseFor},
 		{"lost at once", "l", follower, 20 * time.Millisecond, 20 * time.Millisecond},
 		{"leader loses", "wl", follower, 20 * time.Millisecond, 20 * time.Millisecond},
 		{"seen once", "lf", follower, 80 * time.Millisecond, 120 * time.Millisecond},

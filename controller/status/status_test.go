@@ -33,7 +33,7 @@ func admitted(status, reason, message string, at metav1.Time) routev1.RouteIngre
 	return c
 }
 
-// TestEntry is section U.1, but that the time of a condition changes only with the
+// TestEntry: what becomes of an entry; the time of a condition changes only with the
 // condition.
 func TestEntry(t *testing.T) {
 	unservable := routev1.RouteIngressCondition{Type: "UnservableInFutureVersions", Status: "True"}
@@ -44,15 +44,15 @@ func TestEntry(t *testing.T) {
 		want    *routev1.RouteIngress
 		changed bool
 	}{
-		{"C786", entry("h", admitted("True", "", "", earlier)), yes, entry("h", admitted("True", "", "", earlier)), false},
-		{"C787", entry("other", admitted("True", "", "", earlier)), yes, entry("h", admitted("True", "", "", earlier)), true},
-		{"C788", nil, failed, entry("h", admitted("False", "Failed", "generic error", atNow)), true},
-		{"C789", entry("h", admitted("False", "Failed", "generic error", earlier)), failed, entry("h", admitted("False", "Failed", "generic error", earlier)), false},
-		{"C791", entry("other", admitted("False", "", "", earlier)), failed, entry("h", admitted("False", "Failed", "generic error", atNow)), true},
+		{"entry host/canonical equal, Admitted True; admit: none", entry("h", admitted("True", "", "", earlier)), yes, entry("h", admitted("True", "", "", earlier)), false},
+		{"entry with other host, Admitted True; admit: host reset, time = now", entry("other", admitted("True", "", "", earlier)), yes, entry("h", admitted("True", "", "", earlier)), true},
+		{"none; reject Failed/generic error: entry created, False", nil, failed, entry("h", admitted("False", "Failed", "generic error", atNow)), true},
+		{"identical rejection present; same rejection: none", entry("h", admitted("False", "Failed", "generic error", earlier)), failed, entry("h", admitted("False", "Failed", "generic error", earlier)), false},
+		{"other host, Admitted False without reason; reject: updated", entry("other", admitted("False", "", "", earlier)), failed, entry("h", admitted("False", "Failed", "generic error", atNow)), true},
 		{"message changed", entry("h", admitted("False", "Failed", "other", earlier)), failed, entry("h", admitted("False", "Failed", "generic error", atNow)), true},
 		{"first", nil, yes, entry("h", admitted("True", "", "", atNow)), true},
-		{"C796", entry("h"), yes, entry("h", admitted("True", "", "", atNow)), true},
-		{"C798", entry("h", unservable), yes, entry("h", unservable, admitted("True", "", "", atNow)), true},
+		{"entry without conditions; condition: condition appended, not \"created\"", entry("h"), yes, entry("h", admitted("True", "", "", atNow)), true},
+		{"entry has UnservableInFutureVersions, Admitted added; : both kept", entry("h", unservable), yes, entry("h", unservable, admitted("True", "", "", atNow)), true},
 	} {
 		before := c.old.DeepCopy()
 		got, changed := Entry(options, c.old, "h", "None", c.verdict, now)
@@ -73,8 +73,8 @@ func TestPut(t *testing.T) {
 		id        string
 		old, want []routev1.RouteIngress
 	}{
-		{"C794", []routev1.RouteIngress{other, mine}, []routev1.RouteIngress{other, *changed}},
-		{"C797", []routev1.RouteIngress{other}, []routev1.RouteIngress{other, *changed}},
+		{"entries of routers test1, test2; router test2 admits; : only test2's entry changes", []routev1.RouteIngress{other, mine}, []routev1.RouteIngress{other, *changed}},
+		{"only another router's entry; condition: second entry appended", []routev1.RouteIngress{other}, []routev1.RouteIngress{other, *changed}},
 		{"none", nil, []routev1.RouteIngress{*changed}},
 		{"twice", []routev1.RouteIngress{mine, mine}, []routev1.RouteIngress{*changed, mine}},
 	} {

@@ -7,7 +7,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 )
 
-// TestUpgrade is section U.2. C803, a correct condition in an entry with a wrong host,
+// TestUpgrade is about the condition UnservableInFutureVersions. A correct condition in an entry with a wrong host,
 // does not arise: the entry is made whole by Entry first.
 func TestUpgrade(t *testing.T) {
 	forced := routev1.RouteIngressCondition{
@@ -24,12 +24,12 @@ func TestUpgrade(t *testing.T) {
 		want    *routev1.RouteIngress
 		changed bool
 	}{
-		{"C799", UpgradeSafe, entry("h", yes), entry("h", yes), false},
-		{"C801", UpgradeSafe, entry("h", yes, forced), entry("h", yes), true},
-		{"C801 the other way round", UpgradeSafe, entry("h", other, yes), entry("h", yes), true},
-		{"C802", UpgradeForced, entry("h", yes, other), entry("h", yes, forced), true},
-		{"C803", UpgradeForced, entry("wrong", yes, long), entry("wrong", yes, long), false},
-		{"C804", UpgradeSafe, entry("h", forced, yes, forced), entry("h", yes), true},
+		{"condition none, clear: none", UpgradeSafe, entry("h", yes), entry("h", yes), false},
+		{"condition set, clear: removed, others kept", UpgradeSafe, entry("h", yes, forced), entry("h", yes), true},
+		{"condition set, clear: removed, others kept the other way round", UpgradeSafe, entry("h", other, yes), entry("h", yes), true},
+		{"condition set with wrong reason, set: replaced", UpgradeForced, entry("h", yes, other), entry("h", yes, forced), true},
+		{"condition correct condition but wrong host, set: none (only the condition is compared)", UpgradeForced, entry("wrong", yes, long), entry("wrong", yes, long), false},
+		{"condition duplicates of the condition, clear: all removed", UpgradeSafe, entry("h", forced, yes, forced), entry("h", yes), true},
 		{"set", UpgradeForced, entry("h", yes), entry("h", yes, forced), true},
 		{"set twice", UpgradeForced, entry("h", long, yes, long), entry("h", yes, forced), true},
 		{"nothing said", UpgradeUnsaid, entry("h", yes, other), entry("h", yes, other), false},

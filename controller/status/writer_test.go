@@ -26,7 +26,7 @@ func TestNewWriterRefuses(t *testing.T) {
 // want is an entry as the controller reports it.
 func want(host string, c routev1.RouteIngressCondition) *routev1.RouteIngress { return entry(host, c) }
 
-// TestWrite is section U.1: what is written where something stands already.
+// TestWrite is about what is written where something stands already.
 func TestWrite(t *testing.T) {
 	yes := admitted("True", "", "", atNow)
 	no := admitted("False", "Failed", "generic error", atNow)
@@ -38,14 +38,14 @@ func TestWrite(t *testing.T) {
 		writes int
 		want   string
 	}{
-		{"C786", []*routev1.RouteIngress{entry("h", admitted("True", "", "", earlier))}, want("h", yes), 0, "h True"},
-		{"C787", []*routev1.RouteIngress{entry("other", admitted("True", "", "", earlier))}, want("h", yes), 1, "h True"},
-		{"C788", nil, want("h", no), 1, "h False Failed generic error"},
-		{"C789", []*routev1.RouteIngress{entry("h", admitted("False", "Failed", "generic error", earlier))}, want("h", no), 0, "h False Failed generic error"},
-		{"C791", []*routev1.RouteIngress{entry("other", admitted("False", "", "", earlier))}, want("h", no), 1, "h False Failed generic error"},
-		{"C794", []*routev1.RouteIngress{other("test2", entry("old", yes)), entry("old", yes)}, want("h", yes), 1, "h True"},
-		{"C796", []*routev1.RouteIngress{entry("h")}, want("h", yes), 1, "h True"},
-		{"C797", []*routev1.RouteIngress{other("test2", entry("old", yes))}, want("h", yes), 1, "h True"},
+		{"entry host/canonical equal, Admitted True; admit: none", []*routev1.RouteIngress{entry("h", admitted("True", "", "", earlier))}, want("h", yes), 0, "h True"},
+		{"entry with other host, Admitted True; admit: host reset, time = now", []*routev1.RouteIngress{entry("other", admitted("True", "", "", earlier))}, want("h", yes), 1, "h True"},
+		{"none; reject Failed/generic error: entry created, False", nil, want("h", no), 1, "h False Failed generic error"},
+		{"identical rejection present; same rejection: none", []*routev1.RouteIngress{entry("h", admitted("False", "Failed", "generic error", earlier))}, want("h", no), 0, "h False Failed generic error"},
+		{"other host, Admitted False without reason; reject: updated", []*routev1.RouteIngress{entry("other", admitted("False", "", "", earlier))}, want("h", no), 1, "h False Failed generic error"},
+		{"entries of routers test1, test2; router test2 admits; : only test2's entry changes", []*routev1.RouteIngress{other("test2", entry("old", yes)), entry("old", yes)}, want("h", yes), 1, "h True"},
+		{"entry without conditions; condition: condition appended, not \"created\"", []*routev1.RouteIngress{entry("h")}, want("h", yes), 1, "h True"},
+		{"only another router's entry; condition: second entry appended", []*routev1.RouteIngress{other("test2", entry("old", yes))}, want("h", yes), 1, "h True"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			api := newFakeAPI()
@@ -115,10 +115,10 @@ func TestMerged(t *testing.T) {
 	}{
 		{"foreign stays", rules{}, entry("h", foreign, no), entry("h", yes), entry("h", foreign, yes)},
 		{"foreign does not count", rules{}, entry("h", foreign, yes), entry("h", yes), nil},
-		{"C799", rules{}, entry("h", yes), entry("h", yes), nil},
-		{"C801", rules{}, entry("h", future, yes), entry("h", yes), entry("h", yes)},
-		{"C802", rules{}, entry("h", yes, routev1.RouteIngressCondition{Type: unservable, Status: "True", Reason: "wrong"}), entry("h", yes, future), entry("h", yes, future)},
-		{"C804", rules{}, entry("h", future, yes, future), entry("h", yes), entry("h", yes)},
+		{"condition none, clear: none", rules{}, entry("h", yes), entry("h", yes), nil},
+		{"condition set, clear: removed, others kept", rules{}, entry("h", future, yes), entry("h", yes), entry("h", yes)},
+		{"condition set with wrong reason, set: replaced", rules{}, entry("h", yes, routev1.RouteIngressCondition{Type: unservable, Status: "True", Reason: "wrong"}), entry("h", yes, future), entry("h", yes, future)},
+		{"condition duplicates of the condition, clear: all removed", rules{}, entry("h", future, yes, future), entry("h", yes), entry("h", yes)},
 		{"rejected: left", rules{}, entry("h", future, no), entry("h", no), nil},
 		{"not ours: left", rules{keepUnservable: true}, entry("h", future, yes), entry("h", yes), nil},
 		{"doubles", rules{}, entry("h", yes, yes), entry("h", yes), entry("h", yes)},
@@ -139,7 +139,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestConflict is C793: the write is refused, then made of the newer object.
+// TestConflict: the write is refused, then made of the newer object.
 func TestConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
@@ -244,7 +244,7 @@ func TestDropped(t *testing.T) {
 	})
 }
 
-// TestRefused is C792: one attempt now, the next ones later and later; other routes do
+// TestRefused: one attempt now, the next ones later and later; other routes do
 // not wait for it.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,17 +8,17 @@ import (
 	"turnout/routing"
 )
 
-// TestFirstValidValue is section B: the annotation if it is valid, then the router's
+// TestFirstValidValue: the annotation if it is valid, then the router's
 // option if it is, then the default.
 func TestFirstValidValue(t *testing.T) {
 	for _, c := range []struct {
 		id, annotation, option string
 		balance                balancer.Algorithm
 	}{
-		{"C064, part of the value is not the value", "123source", "leastconn", balancer.LeastConn},
-		{"C064, the same at its end", "source456", "leastconn", balancer.LeastConn},
-		{"C066, C067, neither is a word of ours", "anything", "", balancer.Random},
-		{"C069", "RoundRobin", "leastconn", balancer.LeastConn},
+		{"pattern asd chooses asd from 123asd123, asd456, 123asd, asd, part of the value is not the value", "123source", "leastconn", balancer.LeastConn},
+		{"pattern asd chooses asd from 123asd123, asd456, 123asd, asd, the same at its end", "source456", "leastconn", balancer.LeastConn},
+		{"pattern |asd chooses none from anything, pattern asd| chooses none from anything, neither is a word of ours", "anything", "", balancer.Random},
+		{"pattern balance pattern chooses leastconn from RoundRobin, leastconn", "RoundRobin", "leastconn", balancer.LeastConn},
 		{"both", "source", "leastconn", balancer.Source},
 		{"none", "static-rr", "hdr(host)", balancer.Random},
 		{"part of the value", "source ", "leastconn\n", balancer.Random},
@@ -32,8 +32,8 @@ func TestFirstValidValue(t *testing.T) {
 		id, annotation, option string
 		want                   routing.ForwardedPolicy
 	}{
-		{"C071", "Append", "never", routing.ForwardedNever},
-		{"C068", "append\nreplace", "never", routing.ForwardedNever},
+		{"pattern append|replace|if-none|never chooses never from Append, never", "Append", "never", routing.ForwardedNever},
+		{"pattern asd with multi-line flag chooses none from asd LF 123", "append\nreplace", "never", routing.ForwardedNever},
 		{"none", "Append", "Never", routing.ForwardedAppend},
 	} {
 		got := translated(t, Options{Defaults: Defaults{Forwarded: c.option}}, terminated("edge", "", annotationForwarded, c.annotation))
@@ -49,14 +49,14 @@ func TestFirstValidValue(t *testing.T) {
 	}
 }
 
-// TestBooleans is the other half of section B: what is not true is false, and what is neither has a note.
+// TestBooleans is about words: what is not true is false, and what is neither has a note.
 func TestBooleans(t *testing.T) {
 	for _, c := range []struct {
 		id, value   string
 		want, noted bool
 	}{
-		{"C072", "true", true, false}, {"C073", "True", true, false}, {"C074", "TRUE", true, false}, {"C076", "1", true, false},
-		{"C077", "tRuE", false, true}, {"C078", "yes", false, true}, {"C079", "on", false, true}, {"C081", " true", false, true},
+		{"boolean true is true", "true", true, false}, {"boolean True is true", "True", true, false}, {"boolean TRUE is true", "TRUE", true, false}, {"boolean 1 is true", "1", true, false},
+		{"boolean tRuE is false", "tRuE", false, true}, {"boolean yes is false", "yes", false, true}, {"boolean on is false", "on", false, true}, {"boolean true after a blank is false", " true", false, true},
 		{"false", "F", false, false}, {"empty", "", false, true},
 	} {
 		got := translated(t, Options{}, terminated("edge", "", annotationDisableCookies, c.value))
@@ -66,7 +66,7 @@ func TestBooleans(t *testing.T) {
 	}
 }
 
-// TestCheckInterval is section A.3.
+// TestCheckInterval: the annotation, within its bounds.
 func TestCheckInterval(t *testing.T) {
 	for _, c := range []struct {
 		id, termination string
@@ -74,10 +74,10 @@ func TestCheckInterval(t *testing.T) {
 		want            time.Duration
 		notes           int
 	}{
-		{"C059", "", nil, 5 * time.Second, 0},
-		{"C061", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 1},
-		{"C062", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 1},
-		{"C063", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 1},
+		{"check interval absent on a route, termination none, is 5000ms", "", nil, 5 * time.Second, 0},
+		{"check interval 5000d on a route, termination none, is 2147483647ms", "", []string{annotationCheckInterval, "5000d"}, MaxTimespec, 1},
+		{"check interval abc on a route, termination none, is 5000ms", "", []string{annotationCheckInterval, "abc"}, 5 * time.Second, 1},
+		{"check interval 9000d on a route, termination passthrough, is 2147483647ms", "passthrough", []string{annotationCheckInterval, "9000d"}, MaxTimespec, 1},
 		{"a good one", "edge", []string{annotationCheckInterval, "2500ms"}, 2500 * time.Millisecond, 0},
 		{"the shortest", "edge", []string{annotationCheckInterval, "1s"}, time.Second, 0},
 		{"too often", "edge", []string{annotationCheckInterval, "250ms"}, time.Second, 1},

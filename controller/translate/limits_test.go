@@ -33,7 +33,7 @@ func newTranslator(t *testing.T) *Translator {
 	return tr
 }
 
-// Section C.1 of the cases. Where the reference lets everybody in by accident, what
+// Where the HAProxy router lets everybody in by accident, what
 // was meant counts here, or nobody.
 func TestAllowListText(t *testing.T) {
 	f := func(id, text, want string) {
@@ -47,23 +47,23 @@ func TestAllowListText(t *testing.T) {
 			t.Errorf("%s: %q gives %q, want %q", id, text, got, want)
 		}
 	}
-	f("C082", "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370:7334 172.16.14.10/24 2001:0db8:85a3::8a2e:370:10/64 64:ff9b::192.168.0.1 2600:14a0::/40",
+	f("allow-list 192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370:7334 172.16.14.10/24 2001:0db8:85a3::8a2e:370:10/64 64:ff9b::192.168.0.1 2600:14a0::/40 is effective as all six", "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370:7334 172.16.14.10/24 2001:0db8:85a3::8a2e:370:10/64 64:ff9b::192.168.0.1 2600:14a0::/40",
 		"192.168.1.0 2001:db8:85a3::8a2e:370:7334 172.16.14.0/24 2001:db8:85a3::/64 64:ff9b::c0a8:1 2600:14a0::/40")
-	f("C083", "192.168.1.0 64:ff9b::192.168.0.1 172.16.14.10", "192.168.1.0 64:ff9b::c0a8:1 172.16.14.10")
-	f("C084", "192.168.1.0/16 172.16.14.10/24 2600:14a0::/40", "192.168.0.0/16 172.16.14.0/24 2600:14a0::/40")
-	f("C086", "192.168.10.10 10.168.12.10/8 8.8.8.8 172.16.0.0/24", "192.168.10.10 10.0.0.0/8 8.8.8.8 172.16.0.0/24")
-	f("C087", "192.168.15.15", "192.168.15.15")
-	f("C088, meant", " 192.168.10.10  ", "192.168.10.10")
-	f("C089", "   ", "")
-	f("C091", "192.168.", "")
-	f("C092", "2001:0db8:", "")
-	f("C093", "192.168.10.5/64", "")
-	f("C094", "2600:14a0::/256", "")
-	f("C096", "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 10.", "192.168.1.0 172.16.14.0/24")
-	f("C097", "2001:0db8:85a3:0000:8a2e:0370:7334 2001:db8::2:1 ::ffff:192.168.0.1 :/40", "2001:db8::2:1 ::ffff:192.168.0.1")
-	f("C098", "192.168.1 172.16.14.10/24 2600:14a0::/40", "172.16.14.0/24 2600:14a0::/40")
-	f("C099", "192.168.1./16 2600:14a0::/40", "2600:14a0::/40")
-	f("C101, meant", "10.0.0.1,10.0.0.2", "10.0.0.1 10.0.0.2")
+	f("allow-list 192.168.1.0 64:ff9b::192.168.0.1 172.16.14.10 is effective as all", "192.168.1.0 64:ff9b::192.168.0.1 172.16.14.10", "192.168.1.0 64:ff9b::c0a8:1 172.16.14.10")
+	f("allow-list 192.168.1.0/16 172.16.14.10/24 2600:14a0::/40 is effective as all", "192.168.1.0/16 172.16.14.10/24 2600:14a0::/40", "192.168.0.0/16 172.16.14.0/24 2600:14a0::/40")
+	f("allow-list 192.168.10.10 10.168.12.10/8 8.8.8.8 172.16.0.0/24 is effective as all", "192.168.10.10 10.168.12.10/8 8.8.8.8 172.16.0.0/24", "192.168.10.10 10.0.0.0/8 8.8.8.8 172.16.0.0/24")
+	f("allow-list 192.168.15.15 is effective as one", "192.168.15.15", "192.168.15.15")
+	f("allow-list with blanks around an address is effective as none, meant", " 192.168.10.10  ", "192.168.10.10")
+	f("allow-list of blanks is effective as none", "   ", "")
+	f("allow-list 192.168. is effective as none", "192.168.", "")
+	f("allow-list 2001:0db8: is effective as none", "2001:0db8:", "")
+	f("allow-list 192.168.10.5/64 is effective as none", "192.168.10.5/64", "")
+	f("allow-list 2600:14a0::/256 is effective as none", "2600:14a0::/256", "")
+	f("allow-list 192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 10. is effective as 192.168.1.0 172.16.14.10/24", "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 10.", "192.168.1.0 172.16.14.0/24")
+	f("allow-list 2001:0db8:85a3:0000:8a2e:0370:7334 2001:db8::2:1 ::ffff:192.168.0.1 :/40 is effective as 2001:db8::2:1 ::ffff:192.168.0.1", "2001:0db8:85a3:0000:8a2e:0370:7334 2001:db8::2:1 ::ffff:192.168.0.1 :/40", "2001:db8::2:1 ::ffff:192.168.0.1")
+	f("allow-list 192.168.1 172.16.14.10/24 2600:14a0::/40 is effective as last two", "192.168.1 172.16.14.10/24 2600:14a0::/40", "172.16.14.0/24 2600:14a0::/40")
+	f("allow-list 192.168.1./16 2600:14a0::/40 is effective as 2600:14a0::/40", "192.168.1./16 2600:14a0::/40", "2600:14a0::/40")
+	f("allow-list 10.0.0.1,10.0.0.2 is effective as none, meant", "10.0.0.1,10.0.0.2", "10.0.0.1 10.0.0.2")
 	f("commas and blanks", "10.0.0.1, 10.0.0.2 ,,\t10.0.0.3\n10.0.0.4", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4")
 	f("words", "localhost 999.1.1.1 1.2.3.4/33 192.168.1.1-192.168.1.5 fe80::1%eth0 1.2.3.4/ /8 1.2.3.4/08", "")
 }
@@ -89,16 +89,16 @@ func TestAllowList(t *testing.T) {
 	}
 	f("absent", true, false, false)
 	f("empty", true, false, false, "ip_allowlist", "")
-	f("C089", true, false, false, "ip_allowlist", "   ")
-	f("C102", false, true, false, "ip_whitelist", "10.0.0.1")
+	f("allow-list of blanks is effective as none", true, false, false, "ip_allowlist", "   ")
+	f("allow-list allowlist absent, whitelist 10.0.0.1 is effective as 10.0.0.1", false, true, false, "ip_whitelist", "10.0.0.1")
 	f("empty, old name", false, true, false, "ip_allowlist", "", "ip_whitelist", "10.0.0.1")
 	f("blank, old name", false, true, false, "ip_allowlist", " ", "ip_whitelist", "10.0.0.1")
-	f("C103", false, true, false, "ip_allowlist", "10.0.0.1", "ip_whitelist", "10.0.0.2")
-	f("C104, denied", false, false, false, "ip_allowlist", "bad", "ip_whitelist", "10.0.0.2")
-	f("C117, meant", false, true, false, "ip_allowlist", " 10.0.0.1")
+	f("allow-list allowlist 10.0.0.1, whitelist 10.0.0.2 is effective as 10.0.0.1", false, true, false, "ip_allowlist", "10.0.0.1", "ip_whitelist", "10.0.0.2")
+	f("allow-list allowlist bad, whitelist 10.0.0.2 is effective as none, denied", false, false, false, "ip_allowlist", "bad", "ip_whitelist", "10.0.0.2")
+	f("allow-list 127.0.0.9, GET: 200, meant", false, true, false, "ip_allowlist", " 10.0.0.1")
 	f("new line, meant", false, true, true, "ip_allowlist", "10.0.0.1\n10.0.0.2")
 	f("each twice", false, true, true, "ip_allowlist", "10.0.0.2 10.0.0.1 10.0.0.2,10.0.0.1")
-	r := f("C118, denied", false, false, false, "ip_allowlist", "nonsense")
+	r := f("allow-list nonsense, GET: 200, denied", false, false, false, "ip_allowlist", "nonsense")
 	want := []string{
 		`annotation haproxy.router.openshift.io/ip_allowlist: "nonsense" is not an address or CIDR; it is left out`,
 		`annotation haproxy.router.openshift.io/ip_allowlist: no valid entry; nobody may connect`,
@@ -112,10 +112,10 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// TestAllowListsOfAnySize is section C.2. There a long list goes to a file of its own; all that can be seen of it is that
+// TestAllowListsOfAnySize: in the HAProxy router a long list goes to a file of its own; all that can be seen of it is that
 // every entry counts.
 func TestAllowListsOfAnySize(t *testing.T) {
-	for id, entries := range map[string]int{"C106": 0, "C107": 60, "C108": 61, "C109": 62, "C111": 64, "C112": 256, "C113": 1024} {
+	for id, entries := range map[string]int{"an allow-list of 0 entries": 0, "an allow-list of 60 entries": 60, "an allow-list of 61 entries": 61, "an allow-list of 62 entries": 62, "an allow-list of 64 entries": 64, "an allow-list of 256 entries": 256, "an allow-list of 1024 entries": 1024} {
 		var words []string
 		for i := range entries {
 			words = append(words, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}).String())

@@ -21,24 +21,24 @@ import (
 	"turnout/routing"
 )
 
-// TestParseTimespec is section A.1.
+// TestParseTimespec: times as they are written.
 func TestParseTimespec(t *testing.T) {
 	for _, c := range []struct {
 		id, in string
 		want   time.Duration
 		err    error
 	}{
-		{"C001", " 1m", 0, ErrTimespecSyntax}, {"C002", "1m ", 0, ErrTimespecSyntax}, {"C003", "1 m", 0, ErrTimespecSyntax},
-		{"C004", "0", 0, ErrTimespecSyntax}, {"C006", "", 0, ErrTimespecSyntax}, {"C007", "+100", 0, ErrTimespecSyntax},
-		{"C008", "-100", 0, ErrTimespecSyntax}, {"C009", "-1us", 0, ErrTimespecSyntax}, {"C011", "123ns", 0, ErrTimespecSyntax},
-		{"C012", "invalid", 0, ErrTimespecSyntax}, {"C013", "1", time.Millisecond, nil}, {"C014", "1us", time.Microsecond, nil},
-		{"C016", "1s", time.Second, nil}, {"C017", "1m", time.Minute, nil}, {"C018", "1h", time.Hour, nil},
-		{"C019", "1d", 24 * time.Hour, nil}, {"C021", "9223372036854ms", 9223372036854 * time.Millisecond, nil},
-		{"C022", "9223372036s", 9223372036 * time.Second, nil}, {"C023", "153722867m", 153722867 * time.Minute, nil},
-		{"C024", "2562047h", 2562047 * time.Hour, nil}, {"C026", "9223372036854776us", 0, ErrTimespecRange},
-		{"C027", "9223372036855ms", 0, ErrTimespecRange}, {"C028", "9223372037s", 0, ErrTimespecRange},
-		{"C029", "153722868m", 0, ErrTimespecRange}, {"C031", "106752d", 0, ErrTimespecRange},
-		{"C032", "18446744073709551615us", 0, ErrTimespecRange}, {"leading zero", "01s", 0, ErrTimespecSyntax},
+		{"time 1m (leading blank) is an error of syntax", " 1m", 0, ErrTimespecSyntax}, {"time 1m (trailing blank) is an error of syntax", "1m ", 0, ErrTimespecSyntax}, {"time 1 m is an error of syntax", "1 m", 0, ErrTimespecSyntax},
+		{"time 0 is an error of syntax", "0", 0, ErrTimespecSyntax}, {"time \"\" is an error of syntax", "", 0, ErrTimespecSyntax}, {"time +100 is an error of syntax", "+100", 0, ErrTimespecSyntax},
+		{"time -100 is an error of syntax", "-100", 0, ErrTimespecSyntax}, {"time -1us is an error of syntax", "-1us", 0, ErrTimespecSyntax}, {"time 123ns is an error of syntax", "123ns", 0, ErrTimespecSyntax},
+		{"time invalid is an error of syntax", "invalid", 0, ErrTimespecSyntax}, {"time 1 is 1 ms", "1", time.Millisecond, nil}, {"time 1us is 1 us", "1us", time.Microsecond, nil},
+		{"time 1s is 1 s", "1s", time.Second, nil}, {"time 1m is 60 s", "1m", time.Minute, nil}, {"time 1h is 3600 s", "1h", time.Hour, nil},
+		{"time 1d is 86400 s", "1d", 24 * time.Hour, nil}, {"time 9223372036854ms is valid", "9223372036854ms", 9223372036854 * time.Millisecond, nil},
+		{"time 9223372036s is valid", "9223372036s", 9223372036 * time.Second, nil}, {"time 153722867m is valid", "153722867m", 153722867 * time.Minute, nil},
+		{"time 2562047h is valid", "2562047h", 2562047 * time.Hour, nil}, {"time 9223372036854776us is an overflow", "9223372036854776us", 0, ErrTimespecRange},
+		{"time 9223372036855ms is an overflow", "9223372036855ms", 0, ErrTimespecRange}, {"time 9223372037s is an overflow", "9223372037s", 0, ErrTimespecRange},
+		{"time 153722868m is an overflow", "153722868m", 0, ErrTimespecRange}, {"time 106752d is an overflow", "106752d", 0, ErrTimespecRange},
+		{"time 18446744073709551615us is an overflow", "18446744073709551615us", 0, ErrTimespecRange}, {"leading zero", "01s", 0, ErrTimespecSyntax},
 	} {
 		if got, err := ParseTimespec(c.in); got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: ParseTimespec(%q) = %v, %v, want %v, %v", c.id, c.in, got, err, c.want, c.err)
@@ -46,19 +46,19 @@ func TestParseTimespec(t *testing.T) {
 	}
 }
 
-// TestClipTimespec is section A.2; 0 = not a time.
+// TestClipTimespec: times as they are used; 0 = not a time.
 func TestClipTimespec(t *testing.T) {
 	day := 24 * time.Hour
 	for _, c := range []struct {
 		id, in string
 		want   time.Duration
 	}{
-		{"C033", "", 0}, {"C034", "s", 0}, {"C036", "01s", 0}, {"C037", "1.5.8.9", 0}, {"C038", "1.5s", 0}, {"C039", "+-+", 0},
-		{"C041", "1d12h", 0}, {"C042", "foo", 0}, {"C043", "2562047.99h", 0}, {"C044", "10", 10 * time.Millisecond},
-		{"C046", "10d", 10 * day}, {"C047", "24d", 24 * day}, {"C048", "2147483647ms", MaxTimespec}, {"C049", "25d", MaxTimespec},
-		{"C051", "1000h", MaxTimespec}, {"C052", "2147483648", MaxTimespec}, {"C053", "9223372036855ms", MaxTimespec},
-		{"C054", "9223372036854776us", MaxTimespec}, {"C056", "922337203685477581ms", MaxTimespec},
-		{"C057", "9223372036854775807", MaxTimespec}, {"C058", "9999999999999999", MaxTimespec},
+		{"time \"\" is none", "", 0}, {"time s is none", "s", 0}, {"time 01s is none", "01s", 0}, {"time 1.5.8.9 is none", "1.5.8.9", 0}, {"time 1.5s is none", "1.5s", 0}, {"time +-+ is none", "+-+", 0},
+		{"time 1d12h is none", "1d12h", 0}, {"time foo is none", "foo", 0}, {"time 2562047.99h is none", "2562047.99h", 0}, {"time 10 is 10 ms", "10", 10 * time.Millisecond},
+		{"time 10d is used as it is", "10d", 10 * day}, {"time 24d is used as it is", "24d", 24 * day}, {"time 2147483647ms is used as it is", "2147483647ms", MaxTimespec}, {"time 25d is cut to 2147483647ms", "25d", MaxTimespec},
+		{"time 1000h is cut to 2147483647ms", "1000h", MaxTimespec}, {"time 2147483648 is cut to 2147483647ms", "2147483648", MaxTimespec}, {"time 9223372036855ms is cut to 2147483647ms", "9223372036855ms", MaxTimespec},
+		{"time 9223372036854776us is cut to 2147483647ms", "9223372036854776us", MaxTimespec}, {"time 922337203685477581ms is cut to 2147483647ms", "922337203685477581ms", MaxTimespec},
+		{"time 9223372036854775807 is cut to 2147483647ms", "9223372036854775807", MaxTimespec}, {"time 9999999999999999 is cut to 2147483647ms", "9999999999999999", MaxTimespec},
 	} {
 		if got, ok := ClipTimespec(c.in); got != c.want || ok != (c.want != 0) {
 			t.Errorf("%s: ClipTimespec(%q) = %v, %v, want %v", c.id, c.in, got, ok, c.want)
@@ -66,7 +66,7 @@ func TestClipTimespec(t *testing.T) {
 	}
 }
 
-// TestHSTS is section R and the table of the annotation.
+// TestHSTS is the table of the annotation.
 func TestHSTS(t *testing.T) {
 	for value, want := range map[string]bool{
 		"max-age=99999;includeSubDomains": true, "max-age=99999 ;  includesubdomains;  PREload": true, `max-age="99999"`: true,
@@ -86,8 +86,8 @@ func TestHSTS(t *testing.T) {
 
 func TestCookieName(t *testing.T) {
 	for id, c := range map[string][3]string{
-		"C709": {"ns1", "plain", "93e7b2b447b1e4262f3ceab034ef62c9"},
-		"C711": {"ns1", "rw", "0faa8e455f815c400bff5790a925c125"},
+		"route ns1:plain: cookie name 93e7b2b447b1e4262f3ceab034ef62c9": {"ns1", "plain", "93e7b2b447b1e4262f3ceab034ef62c9"},
+		"route ns1:rw: cookie name 0faa8e455f815c400bff5790a925c125":    {"ns1", "rw", "0faa8e455f815c400bff5790a925c125"},
 	} {
 		if got := CookieName(c[0], c[1]); got != c[2] {
 			t.Errorf("%s: %s", id, got)
@@ -143,14 +143,14 @@ func TestBalance(t *testing.T) {
 		want            balancer.Algorithm
 		notes           int
 	}{
-		{"C692", "edge", 1, "", "", "", balancer.Random, 0},
-		{"C693", "edge", 2, "", "", "", balancer.RoundRobin, 0},
-		{"C696", "edge", 2, "leastconn", "", "source", balancer.Source, 0},
-		{"C697", "edge", 1, "bogus", "", "", balancer.Random, 0},
-		{"C698", "edge", 1, "", "", "Source", balancer.Random, 1},
-		{"C699", "passthrough", 1, "", "", "", balancer.SourceConsistent, 0},
-		{"C701", "passthrough", 1, "leastconn", "roundrobin", "", balancer.RoundRobin, 0},
-		{"C702", "passthrough", 2, "leastconn", "source", "", balancer.RoundRobin, 0},
+		{"edge, 1 active service: random", "edge", 1, "", "", "", balancer.Random, 0},
+		{"edge, 2 active services: roundrobin", "edge", 2, "", "", "", balancer.RoundRobin, 0},
+		{"edge, 2 active services, default leastconn, annotation source: source", "edge", 2, "leastconn", "", "source", balancer.Source, 0},
+		{"edge, 1 active service, default bogus: random", "edge", 1, "bogus", "", "", balancer.Random, 0},
+		{"edge, 1 active service, annotation Source: random", "edge", 1, "", "", "Source", balancer.Random, 1},
+		{"passthrough, 1 active service: source", "passthrough", 1, "", "", "", balancer.SourceConsistent, 0},
+		{"passthrough, 1 active service, default leastconn, TCP default roundrobin: roundrobin", "passthrough", 1, "leastconn", "roundrobin", "", balancer.RoundRobin, 0},
+		{"passthrough, 2 active services, default leastconn, TCP default source: roundrobin", "passthrough", 2, "leastconn", "source", "", balancer.RoundRobin, 0},
 	} {
 		r := terminated(c.termination, "")
 		if c.value != "" {
@@ -175,11 +175,11 @@ func TestCookies(t *testing.T) {
 		wantName, wantAttributes                string
 		notes                                   int
 	}{
-		{"C714", "", "", "Strict", "", hash, plain, 1},
-		{"C716", "edge", "Redirect", "Lax", "", hash, plain + "; Secure; SameSite=Lax", 0},
-		{"C717", "reencrypt", "", "Strict", "", hash, plain + "; Secure; SameSite=Strict", 0},
-		{"C718", "edge", "None", "lax", "", hash, plain + "; Secure; SameSite=None", 1},
-		{"C719", "edge", "Allow", "Strict", "", hash, plain, 1},
+		{"none, same-site Strict: none", "", "", "Strict", "", hash, plain, 1},
+		{"edge Redirect, same-site Lax: Secure; SameSite=Lax", "edge", "Redirect", "Lax", "", hash, plain + "; Secure; SameSite=Lax", 0},
+		{"reencrypt \"\", same-site Strict: Secure; SameSite=Strict", "reencrypt", "", "Strict", "", hash, plain + "; Secure; SameSite=Strict", 0},
+		{"edge None, same-site lax: Secure; SameSite=None", "edge", "None", "lax", "", hash, plain + "; Secure; SameSite=None", 1},
+		{"edge Allow, same-site Strict: none", "edge", "Allow", "Strict", "", hash, plain, 1},
 		{"name", "edge", "", "", "my_cookie-1", "my_cookie-1", plain + "; Secure; SameSite=None", 0},
 		{"bad name", "edge", "", "", "my cookie", hash, plain + "; Secure; SameSite=None", 1},
 		{"passthrough", "passthrough", "", "Lax", "x", "", "", 2},
@@ -252,14 +252,14 @@ func TestForwardedAndHSTS(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ id, termination, value, want string }{
-		{"C726", "edge", "max-age=99999;includeSubDomains", "max-age=99999;includeSubDomains"},
-		{"C727", "edge", "max-age=99999 ;  includesubdomains;  PREload", "max-age=99999 ;  includesubdomains;  PREload"},
-		{"C728", "reencrypt", `max-age="99999"`, `max-age="99999"`},
-		{"C729", "edge", `max-age  =  "99999"`, `max-age  =  "99999"`},
-		{"C731", "edge", "max-age=99999;includesubdomains;preload;wrongdirective", ""},
-		{"C732", "reencrypt", "max-age=99999;includesubdomain", ""},
-		{"C733", "reencrypt", "max-age=1;", ""},
-		{"C734", "", "max-age=1", ""},
+		{"HSTS max-age=99999;includeSubDomains: verbatim", "edge", "max-age=99999;includeSubDomains", "max-age=99999;includeSubDomains"},
+		{"HSTS max-age=99999 ; includesubdomains; PREload: verbatim", "edge", "max-age=99999 ;  includesubdomains;  PREload", "max-age=99999 ;  includesubdomains;  PREload"},
+		{"HSTS max-age=\"99999\": verbatim with quotes", "reencrypt", `max-age="99999"`, `max-age="99999"`},
+		{"HSTS max-age = \"99999\": verbatim", "edge", `max-age  =  "99999"`, `max-age  =  "99999"`},
+		{"HSTS max-age=99999;includesubdomains;preload;wrongdirective: none", "edge", "max-age=99999;includesubdomains;preload;wrongdirective", ""},
+		{"HSTS max-age=99999;includesubdomain: none", "reencrypt", "max-age=99999;includesubdomain", ""},
+		{"HSTS max-age=1;: none", "reencrypt", "max-age=1;", ""},
+		{"HSTS valid value on http route: none", "", "max-age=1", ""},
 		{"passthrough", "passthrough", "max-age=1", ""},
 	} {
 		got := translated(t, Options{}, terminated(c.termination, "", annotationHSTS, c.value))
@@ -334,7 +334,7 @@ func TestServices(t *testing.T) {
 		weight *int32
 		want   int
 	}{
-		{"C687", nil, 1}, {"C688", weight(0), 0}, {"C689", weight(-5), 0}, {"C691", weight(1000), 256},
+		{"weight missing counts as 1", nil, 1}, {"weight 0 counts as 0", weight(0), 0}, {"weight -5 counts as 0", weight(-5), 0}, {"weight 1000 counts as 256", weight(1000), 256},
 	} {
 		r := terminated("", "")
 		r.Spec.To.Weight = c.weight

@@ -70,7 +70,7 @@ func TestOrderOfActions(t *testing.T) {
 	lines(p.Requests[0], "x-a: route\r\n", "x-b: router\r\n", "x-was: router\r\n", "x-seen: b\r\n", "!x-in", "host: pod.test\r\n", "!host: app.test",
 		"x-cookie: c=d\r\n", "x-fwd: app.test:81\r\n", "!x-forwarded-for: 9.9.9.9", "x-for: \r\n", "x-forwarded-host: app.test:81\r\n")
 	if !strings.HasSuffix(p.Requests[0], "\r\nx-forwarded-for: "+c.Local().Addr().String()+"\r\n\r\n") {
-		t.Errorf("C779: the router's own X-Forwarded-For is not last: %q", p.Requests[0])
+		t.Errorf("Delete x-forwarded-for: client lines removed; router's own still present: the router's own X-Forwarded-For is not last: %q", p.Requests[0])
 	}
 	lines(string(c.Received()), "x-a: router\r\n", "x-b: router\r\n", "x-pod: mixed\r\n", "x-cookie: pod=1\r\n", "x-hsts: max-age=1\r\n",
 		"strict-transport-security: max-age=1\r\n", "set-cookie: stick=", "!set-cookie: pod")

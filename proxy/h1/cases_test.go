@@ -24,46 +24,46 @@ func TestBlackBox(t *testing.T) {
 		has         []string // of the answer
 		pod         []string // of the request the pod gets
 	}{
-		{"C918", get("plain.test"), 200, []string{"\r\nset-cookie: stick=", "; path=/; HttpOnly\r\n", "\r\nx-pod: Mixed Case\r\n"}, nil},
-		{"C919", get("PLAIN.TEST"), 200, nil, []string{"\r\nhost: plain.test\r\n"}},
-		{"C921", get("plain.test.:80"), 200, nil, []string{"\r\nhost: plain.test.:80\r\n"}},
-		{"C922", get("plain.test:"), 503, nil, nil},
-		{"C923", get("plain.test:abc"), 503, nil, nil},
-		{"C924", get("plain.test.."), 503, nil, nil},
-		{"C926 refused", get("evil.test,plain.test"), 400, nil, nil},
-		{"C927 refused", get("plain.test,evil.test"), 400, nil, nil},
-		{"C928", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: plain.test\r\n\r\n", 200, nil, nil},
-		{"C929", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: evil.test\r\n\r\n", 400, nil, nil},
-		{"C931", "GET / HTTP/1.0\r\nHost: plain.test\r\n\r\n", 200, []string{"HTTP/1.1 200 ", "\r\nconnection: close\r\n"}, nil},
-		{"C932", "GET /\r\n\r\n", 400, nil, nil},
-		{"C933", "garbage\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
-		{"C934 refused", "POST / HTTP/1.1\r\nHost: plain.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
-		{"C936", path("/foo"), 200, nil, nil},
-		{"C936", path("/foo/"), 200, nil, nil},
-		{"C936", path("/foo//"), 200, nil, []string{"GET /foo// "}},
-		{"C936", path("/foo?x"), 200, nil, []string{"GET /foo?x "}},
-		{"C936", path("/foo/%2e%2e/x"), 200, nil, []string{"GET /foo/%2e%2e/x "}},
-		{"C153", "GET /app/x?y=/app HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 200, nil, []string{"GET /x?y=/app HTTP/1.1\r\n"}},
-		{"C154", "GET /apple HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 503, nil, nil},
-		{"C157", "GET /app/x?q HTTP/1.1\r\nHost: v2.test\r\n\r\n", 200, nil, []string{"GET /v2/x?q HTTP/1.1\r\n"}},
-		{"C937", path("/foobar"), 503, nil, nil},
-		{"C937", path("/foo;x"), 503, nil, nil},
-		{"C937", path("/FOO"), 503, nil, nil},
-		{"C938", path("/foo#a"), 400, nil, nil},
-		{"C939", get("unknown.test"), 503, []string{"HTTP/1.1 503 Service Unavailable\r\n", "cache-control: private, max-age=0, no-cache, no-store\r\n", "Application is not available"}, nil},
-		{"C941", get("none.test"), 503, nil, nil},
-		{"C942", "GET /r?q=1 HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/r?q=1\r\n", "\r\ncontent-length: 0\r\n", "\r\ncache-control: no-cache\r\n"}, nil},
-		{"C943", get("One.custom.test:8080"), 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
-		{"C944", "POST / HTTP/1.1\r\nHost: one.custom.test\r\nContent-Length: 0\r\n\r\n", 302, nil, nil},
+		{"GET / Host plain.test: 200, headers in lower case and the sticky cookie", get("plain.test"), 200, []string{"\r\nset-cookie: stick=", "; path=/; HttpOnly\r\n", "\r\nx-pod: Mixed Case\r\n"}, nil},
+		{"GET / Host PLAIN.TEST: 200, pod sees host plain.test", get("PLAIN.TEST"), 200, nil, []string{"\r\nhost: plain.test\r\n"}},
+		{"GET / Host plain.test.:80: 200", get("plain.test.:80"), 200, nil, []string{"\r\nhost: plain.test.:80\r\n"}},
+		{"GET / Host plain.test:: 503", get("plain.test:"), 503, nil, nil},
+		{"GET / Host plain.test:abc: 503", get("plain.test:abc"), 503, nil, nil},
+		{"GET / Host plain.test..: 503", get("plain.test.."), 503, nil, nil},
+		{"GET / Host evil.test,plain.test: 200 as plain.test refused", get("evil.test,plain.test"), 400, nil, nil},
+		{"GET / Host plain.test,evil.test: 503 refused", get("plain.test,evil.test"), 400, nil, nil},
+		{"two identical Host headers: 200", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: plain.test\r\n\r\n", 200, nil, nil},
+		{"two different Host headers: 400", "GET / HTTP/1.1\r\nHost: plain.test\r\nHost: evil.test\r\n\r\n", 400, nil, nil},
+		{"HTTP/1.0 with Host: 200 with HTTP/1.1 status line, connection: close", "GET / HTTP/1.0\r\nHost: plain.test\r\n\r\n", 200, []string{"HTTP/1.1 200 ", "\r\nconnection: close\r\n"}, nil},
+		{"GET / without version: 400", "GET /\r\n\r\n", 400, nil, nil},
+		{"garbage line: 400, mixed-case header names", "garbage\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
+		{"POST with chunked and Content-Length: 200, pod sees chunked only, connection: close refused", "POST / HTTP/1.1\r\nHost: plain.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, []string{"connection: close\r\n"}, nil},
+		{"GET /foo, /foo/, /foo//, /foo?x, /foo/%2e%2e/x on foo.test: 200", path("/foo"), 200, nil, nil},
+		{"GET /foo, /foo/, /foo//, /foo?x, /foo/%2e%2e/x on foo.test: 200", path("/foo/"), 200, nil, nil},
+		{"GET /foo, /foo/, /foo//, /foo?x, /foo/%2e%2e/x on foo.test: 200", path("/foo//"), 200, nil, []string{"GET /foo// "}},
+		{"GET /foo, /foo/, /foo//, /foo?x, /foo/%2e%2e/x on foo.test: 200", path("/foo?x"), 200, nil, []string{"GET /foo?x "}},
+		{"GET /foo, /foo/, /foo//, /foo?x, /foo/%2e%2e/x on foo.test: 200", path("/foo/%2e%2e/x"), 200, nil, []string{"GET /foo/%2e%2e/x "}},
+		{"path /app with target / makes /x?y=/app of /app/x?y=/app", "GET /app/x?y=/app HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 200, nil, []string{"GET /x?y=/app HTTP/1.1\r\n"}},
+		{"path /app with target / makes 503 (no route) of /apple", "GET /apple HTTP/1.1\r\nHost: rewritten.test\r\n\r\n", 503, nil, nil},
+		{"path /app with target /v2 makes /v2/x?q of /app/x?q", "GET /app/x?q HTTP/1.1\r\nHost: v2.test\r\n\r\n", 200, nil, []string{"GET /v2/x?q HTTP/1.1\r\n"}},
+		{"GET /foobar, /foo;x, /FOO on foo.test: 503", path("/foobar"), 503, nil, nil},
+		{"GET /foobar, /foo;x, /FOO on foo.test: 503", path("/foo;x"), 503, nil, nil},
+		{"GET /foobar, /foo;x, /FOO on foo.test: 503", path("/FOO"), 503, nil, nil},
+		{"GET /foo#a on foo.test: 400 (2.8: 503)", path("/foo#a"), 400, nil, nil},
+		{"unknown host: 503, status line HTTP/1.0 503 Service Unavailable, no content-length, closed", get("unknown.test"), 503, []string{"HTTP/1.1 503 Service Unavailable\r\n", "cache-control: private, max-age=0, no-cache, no-store\r\n", "Application is not available"}, nil},
+		{"HTTP to edge route policy None: 503", get("none.test"), 503, nil, nil},
+		{"HTTP to edge route policy Redirect, /r?q=1: 302 location https://one.custom.test/r?q=1, content-length 0, cache-control no-cache", "GET /r?q=1 HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/r?q=1\r\n", "\r\ncontent-length: 0\r\n", "\r\ncache-control: no-cache\r\n"}, nil},
+		{"HTTP to edge route policy Redirect, Host with :8080: port dropped in location", get("One.custom.test:8080"), 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
+		{"POST to Redirect route: 302", "POST / HTTP/1.1\r\nHost: one.custom.test\r\nContent-Length: 0\r\n\r\n", 302, nil, nil},
 		{"redirect of a trailing dot", get("one.custom.test.:80"), 302, []string{"\r\nlocation: https://one.custom.test./\r\n"}, nil},
 		{"redirect of absolute-form", "GET http://one.custom.test:81/r?q HTTP/1.1\r\nHost: one.custom.test:81\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/r?q\r\n"}, nil},
 		{"redirect of a bare authority", "GET http://one.custom.test HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
 		{"redirect of *", "OPTIONS * HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test/\r\n"}, nil},
 		{"redirect of a double slash", "GET //evil.test/ HTTP/1.1\r\nHost: one.custom.test\r\n\r\n", 302, []string{"\r\nlocation: https://one.custom.test//evil.test/\r\n"}, nil},
-		{"C961", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: any.test\r\n\r\n", 200, []string{"Service ready."}, nil},
-		{"C961", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"Service ready."}, nil},
-		{"C962", "GET /_______internal_router_healthz?x HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"x-pod"}, []string{"GET /_______internal_router_healthz?x "}},
-		{"C974", "GET / HTTP/1.1\r\nHost: plain.test\r\nX-SSL-Client-CN: root\r\n\r\n", 200, nil, []string{"!x-ssl"}},
+		{"/_______internal_router_healthz, any Host: 200 (only metrics-type haproxy)", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: any.test\r\n\r\n", 200, []string{"Service ready."}, nil},
+		{"/_______internal_router_healthz, any Host: 200 (only metrics-type haproxy)", "GET /_______internal_router_healthz HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"Service ready."}, nil},
+		{"/_______internal_router_healthz with ?x: routed normally", "GET /_______internal_router_healthz?x HTTP/1.1\r\nHost: plain.test\r\n\r\n", 200, []string{"x-pod"}, []string{"GET /_______internal_router_healthz?x "}},
+		{"client certificates not asked for, a client sends X-SSL-Client-CN: removed", "GET / HTTP/1.1\r\nHost: plain.test\r\nX-SSL-Client-CN: root\r\n\r\n", 200, nil, []string{"!x-ssl"}},
 	} {
 		r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/_______internal_router_healthz" }})
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Pod: Mixed Case\r\nContent-Length: 1\r\n\r\na"))
@@ -89,7 +89,7 @@ func TestBlackBox(t *testing.T) {
 		if len(tc.pod) > 0 {
 			wantIn(t, tc.id, p.Requests[0], tc.pod)
 		}
-		if strings.HasPrefix(tc.id, "C961") && len(r.logged) > 0 {
+		if strings.HasPrefix(tc.id, "/_______internal_router_healthz, any Host: 200 (only metrics-type haproxy)") && len(r.logged) > 0 {
 			t.Errorf("%s: the probe is logged", tc.id)
 		}
 	}
@@ -115,9 +115,9 @@ func TestOnlyTLS(t *testing.T) {
 		status   int
 		has      []string
 	}{
-		{"C947", "one.custom.test", true, 200, nil},
-		{"C948", "plain.test", true, 503, nil},
-		{"C949", "pt.apps.test", true, 503, nil},
+		{"TLS sni edge.apps.test Host one.custom.test: 200 from one.custom.test", "one.custom.test", true, 200, nil},
+		{"TLS sni one.custom.test Host plain.test: 503", "plain.test", true, 503, nil},
+		{"TLS sni one.custom.test Host pt.apps.test: 503", "pt.apps.test", true, 503, nil},
 		{"HSTS over TLS", "allow.test", true, 200, []string{"strict-transport-security: max-age=1\r\n"}},
 		{"HSTS with Allow", "allow.test", false, 200, []string{"strict-transport-security: max-age=1\r\n"}},
 		{"no HSTS of the router's own pages", "empty.test", true, 503, []string{"!strict-transport"}},
@@ -152,16 +152,16 @@ func TestOnlyTLS(t *testing.T) {
 	}
 }
 
-// TestCookiesOfRequests is the last table of section Q.
+// TestCookiesOfRequests is about the cookie that endpoints and clients get.
 func TestCookiesOfRequests(t *testing.T) {
 	for _, tc := range []struct {
 		id, sent, forwarded string
 		disabled, set       bool
 	}{
-		{"C721", "stick=VALID; foo=1; bar=2", "cookie: foo=1; bar=2\r\n", false, false},
-		{"C722", "stick=unknown; foo=1", "cookie: foo=1\r\n", false, true},
-		{"C723", "stick=VALID", "", false, false},
-		{"C724", "stick=VALID; foo=1", "cookie: stick=VALID; foo=1\r\n", true, false},
+		{"cookies valid sticky + foo=1; bar=2: forwarded foo=1; bar=2, sets none", "stick=VALID; foo=1; bar=2", "cookie: foo=1; bar=2\r\n", false, false},
+		{"cookies unknown value + foo=1: forwarded foo=1, sets one", "stick=unknown; foo=1", "cookie: foo=1\r\n", false, true},
+		{"cookies sticky only, valid: forwarded no Cookie header, sets none", "stick=VALID", "", false, false},
+		{"cookies disable_cookies true, any: forwarded unchanged, sets none", "stick=VALID; foo=1", "cookie: stick=VALID; foo=1\r\n", true, false},
 		{"none", "foo=1", "cookie: foo=1\r\n", false, true},
 	} {
 		r := newRig(t)

@@ -242,7 +242,7 @@ func TestTimeouts(t *testing.T) {
 			t.Fatalf("want a silent close, got %q, ended %v", c.Received(), c.EOF())
 		}
 	})
-	t.Run("C966, server silent", func(t *testing.T) {
+	t.Run("pod answers after server timeout: 504, server silent", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(""))
 		r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.ServerTimeout = 7 * time.Second }, p.Addr)

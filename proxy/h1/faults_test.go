@@ -30,11 +30,11 @@ func TestDeadSingleEndpoint(t *testing.T) {
 	began := r.loop.Now()
 	r.wantStatus(r.say(get), 503)
 	if took := time.Duration(r.loop.Now() - began); took > time.Second {
-		t.Errorf("C708: 503 after %v", took)
+		t.Errorf("dead single endpoint: 503 after about 3 s: 503 after %v", took)
 	}
 	r.wantReason(proxy.ReasonConnect)
 	if retries := r.logged[len(r.logged)-1].Retries; retries != 0 {
-		t.Errorf("C708: %d retries of the only endpoint", retries)
+		t.Errorf("dead single endpoint: 503 after about 3 s: %d retries of the only endpoint", retries)
 	}
 	r.wantQuiet()
 }

@@ -41,16 +41,16 @@ func (r *rig) wantRefused(c *memnet.Peer, had int, reason proxy.Reason) {
 	}
 }
 
-// Section C.3 of the cases; the client's address is 127.0.0.1.
+// The client's address is 127.0.0.1.
 func TestAllowList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		list []string
 		in   bool
 	}{
-		"C114":    {[]string{"10.0.0.1/32"}, false},
-		"C116":    {[]string{"127.0.0.0/8"}, true},
-		"several": {[]string{"10.0.0.0/8", "127.0.0.1/32", "2001:db8::/32"}, true},
-		"nobody":  {nil, false},
+		"allow-list 10.0.0.1, GET over HTTP: connection closed, zero bytes": {[]string{"10.0.0.1/32"}, false},
+		"allow-list 127.0.0.0/8, GET: 200":                                  {[]string{"127.0.0.0/8"}, true},
+		"several":                                                           {[]string{"10.0.0.0/8", "127.0.0.1/32", "2001:db8::/32"}, true},
+		"nobody":                                                            {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -68,7 +68,7 @@ func TestAllowList(t *testing.T) {
 			r.wantQuiet()
 		})
 	}
-	t.Run("C119: a redirect comes first", func(t *testing.T) {
+	t.Run("allow-list 10.0.0.1, edge with policy Redirect, GET over HTTP: 302: a redirect comes first", func(t *testing.T) {
 		r := newRig(t)
 		r.route("app", "app.test", func(s *routing.RouteSpec) {
 			s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect
@@ -111,8 +111,8 @@ func TestRateLimits(t *testing.T) {
 		l    ratelimit.Limits
 		want int
 	}{
-		"C963": {ratelimit.Limits{TCP: limit(3)}, 2},
-		"C964": {ratelimit.Limits{HTTP: limit(3)}, 3},
+		"rate-tcp 3: six quick requests: 200 200 then closed":      {ratelimit.Limits{TCP: limit(3)}, 2},
+		"rate-http 3: six quick requests: 200 200 200 then closed": {ratelimit.Limits{HTTP: limit(3)}, 3},
 		"zero": {ratelimit.Limits{Concurrent: limit(0)}, 0},
 		"off":  {ratelimit.Limits{}, 6},
 	} {

@@ -164,8 +164,8 @@ func TestFilter(t *testing.T) {
 		cert    *x509.Certificate
 		refused bool
 	}{
-		{"CN=ok", nil, true}, // C971
-		{"CN=ok", ok, false}, // C972
+		{"CN=ok", nil, true}, // none given
+		{"CN=ok", ok, false}, // the filter matches
 		{"CN=ok", other, true},
 		{"", nil, false},
 		{"", other, false},

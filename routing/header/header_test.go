@@ -48,16 +48,16 @@ func apply(t *testing.T, side Side, m *Message, list ...Action) string {
 	return show(m.Fields)
 }
 
-// TestExpressions is section T.3 and the table of evaluation.
+// TestExpressions is the table of evaluation.
 func TestExpressions(t *testing.T) {
 	der := []byte("\x30\x82\x00\x0a\xff]")
 	for _, c := range []struct{ id, value, want string }{
-		{"C771", "%{+Q}[req.hdr(X-In)]", "b"},
-		{"C772", "%{+E}[req.hdr(X-In2)]", `q\"\\\]z`},
-		{"C773", "%[req.hdr(host)]", "plain.test:80"},
-		{"C774", "[%[req.hdr(x-forwarded-for)]]", "[8.8.8.8]"},
-		{"C776", "%[req.hdr(Missing)]", ""},
-		{"C778", "100%%", "100%"},
+		{"%{+Q}[req.hdr(X-In)]: b", "%{+Q}[req.hdr(X-In)]", "b"},
+		{"%{+E}[req.hdr(X-In2)]: q\\\"\\\\\\]z", "%{+E}[req.hdr(X-In2)]", `q\"\\\]z`},
+		{"%[req.hdr(host)]: lower-cased host", "%[req.hdr(host)]", "plain.test:80"},
+		{"[%[req.hdr(x-forwarded-for)]]: [8.8.8.8]", "[%[req.hdr(x-forwarded-for)]]", "[8.8.8.8]"},
+		{"%[req.hdr(Missing)]: empty value", "%[req.hdr(Missing)]", ""},
+		{"100%%: 100%", "100%%", "100%"},
 		{"text", `"quoted" 'single' \ back # $x ${y}`, `"quoted" 'single' \ back # $x ${y}`},
 		{"blanks", "  a  ", "a"},
 		{"lower", "%[req.hdr(x-mixed),lower]", "abc"},
@@ -81,7 +81,7 @@ func TestExpressions(t *testing.T) {
 	}
 	m := &Message{Fields: fields("content-type: Text/HTML")}
 	if got := apply(t, Response, m, Action{Name: "x", Value: "%[res.hdr(Content-Type),lower]"}); !strings.Contains(got, "x: text/html\n") {
-		t.Errorf("C777: %s", got)
+		t.Errorf("%%[res.hdr(Content-Type),lower] (response): lower-cased content type: %s", got)
 	}
 	m = &Message{Fields: fields("a: b")}
 	if got := apply(t, Request, m, Action{Name: "x", Value: "%[ssl_c_der,base64]"}); !strings.HasSuffix(got, "x: \n") {
@@ -169,26 +169,26 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestParseList is section T.1.
+// TestParseList: the actions of the whole router as a variable has them.
 func TestParseList(t *testing.T) {
 	for _, c := range []struct {
 		id, in string
 		want   []Action
 		err    string
 	}{
-		{"C747", "Accept:text%2Fplain%2C+text%2Fhtml:Set", []Action{{Name: "Accept", Value: "text/plain, text/html"}}, ""},
-		{"C748", "Content-Location%3A%252Fmy-first-blog-post%3ASet", nil, "invalid HTTP header input specification: Content-Location%3A%252Fmy-first-blog-post%3ASet"},
-		{"C749", "X-Frame-Options:DENY:Set,X-XSS-Protection:1%3Bmode%3Dblock:Set,x-forwarded-client-cert:%25%7B%2BQ%7D%5Bssl_c_der%2Cbase64%5D:Set",
+		{"list Accept:text%2Fplain%2C+text%2Fhtml:Set sets text/plain, text/html", "Accept:text%2Fplain%2C+text%2Fhtml:Set", []Action{{Name: "Accept", Value: "text/plain, text/html"}}, ""},
+		{"list Content-Location%3A%252Fmy-first-blog-post%3ASet is no list", "Content-Location%3A%252Fmy-first-blog-post%3ASet", nil, "invalid HTTP header input specification: Content-Location%3A%252Fmy-first-blog-post%3ASet"},
+		{"list of three Sets with percent-encoded values", "X-Frame-Options:DENY:Set,X-XSS-Protection:1%3Bmode%3Dblock:Set,x-forwarded-client-cert:%25%7B%2BQ%7D%5Bssl_c_der%2Cbase64%5D:Set",
 			[]Action{{Name: "X-Frame-Options", Value: "DENY"}, {Name: "X-XSS-Protection", Value: "1;mode=block"}, {Name: "x-forwarded-client-cert", Value: "%{+Q}[ssl_c_der,base64]"}}, ""},
-		{"C751", "X-Frame-Options:DENY:Set", []Action{{Name: "X-Frame-Options", Value: "DENY"}}, ""},
-		{"C752", "X-Frame-Options:DE%5:Set", nil, "failed to decode percent encoding: DE%5"},
-		{"C753", "Accept-Encoding:Delete%2", nil, "failed to decode percent encoding: Delete%2"},
-		{"C754", "X-Frame-Options:DENY:Delete%2", nil, "failed to decode percent encoding: Delete%2"},
-		{"C756", "X-Frame-Options:Bad", nil, "invalid action: Bad"},
-		{"C757", "X-Frame-Options", nil, "invalid HTTP header input specification: X-Frame-Options"},
-		{"C758", "", nil, "encoded header string not present"},
-		{"C759", "X-Frame-Options**!=:DENY:Set", nil, "invalid HTTP header name: X-Frame-Options**!="},
-		{"C761", "X-Frame-Options:DENY:Set:Invalid", nil, "invalid HTTP header input specification: X-Frame-Options:DENY:Set:Invalid"},
+		{"list X-Frame-Options:DENY:Set: Set", "X-Frame-Options:DENY:Set", []Action{{Name: "X-Frame-Options", Value: "DENY"}}, ""},
+		{"list with a broken escape cannot be decoded", "X-Frame-Options:DE%5:Set", nil, "failed to decode percent encoding: DE%5"},
+		{"list Accept-Encoding:Delete%2 cannot be decoded", "Accept-Encoding:Delete%2", nil, "failed to decode percent encoding: Delete%2"},
+		{"list X-Frame-Options:DENY:Delete%2 cannot be decoded", "X-Frame-Options:DENY:Delete%2", nil, "failed to decode percent encoding: Delete%2"},
+		{"list X-Frame-Options:Bad: invalid action: Bad", "X-Frame-Options:Bad", nil, "invalid action: Bad"},
+		{"list X-Frame-Options is no list", "X-Frame-Options", nil, "invalid HTTP header input specification: X-Frame-Options"},
+		{"an empty list passed to the parser is an error", "", nil, "encoded header string not present"},
+		{"list X-Frame-Options!=:DENY:Set: invalid HTTP header name: X-Frame-Options!=", "X-Frame-Options**!=:DENY:Set", nil, "invalid HTTP header name: X-Frame-Options**!="},
+		{"list X-Frame-Options:DENY:Set:Invalid is no list", "X-Frame-Options:DENY:Set:Invalid", nil, "invalid HTTP header input specification: X-Frame-Options:DENY:Set:Invalid"},
 		{"delete", "a:Delete,b:x:Delete", []Action{{Name: "a", Delete: true}, {Name: "b", Delete: true}}, ""},
 		{"set nothing", "a:Set", []Action{{Name: "a"}}, ""},
 		{"case", "a:b:set", nil, "invalid action: set"},

@@ -8,21 +8,21 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// TestSanitize is section D.1. A single quote that is kept is written '\” there, for
+// TestSanitize: what a target replaces by. A single quote that is kept is written '\” there, for
 // the configuration file.
 func TestSanitize(t *testing.T) {
 	for _, c := range []struct{ id, in, want string }{
-		{"C121", `%%foo`, `%%foo\1`},
-		{"C122", `%%%foo`, `%%%%%%foo\1`},
-		{"C123", `%%%%foo`, `%%%%foo\1`},
-		{"C124", `'foo'foo\'`, `foofoo'\''\1`},
-		{"C126", `\\foo\\`, `\foo\\1`},
-		{"C127", `\\\foo\\\`, `\\foo\\\1`},
-		{"C128", `\\\\foo\\\\`, `\\foo\\\1`},
-		{"C129", `# foo # foo`, ``},
-		{"C131", `foo # foo`, `foo `},
-		{"C132", `"foo"foo\"`, `foofoo"\1`},
-		{"C133", `\\foo\"foo"\#foo\foo'foo\'#foo`, `\foo"foo#foofoofoo'\''`},
+		{"target %%foo replaces by %%foo\\1", `%%foo`, `%%foo\1`},
+		{"target %%%foo replaces by %%%%%%foo\\1", `%%%foo`, `%%%%%%foo\1`},
+		{"target %%%%foo replaces by %%%%foo\\1", `%%%%foo`, `%%%%foo\1`},
+		{"target 'foo'foo\\' replaces by foofoo'\\''\\1", `'foo'foo\'`, `foofoo'\''\1`},
+		{"target \\\\foo\\\\ replaces by \\foo\\\\1", `\\foo\\`, `\foo\\1`},
+		{"target \\\\\\foo\\\\\\ replaces by \\\\foo\\\\\\1", `\\\foo\\\`, `\\foo\\\1`},
+		{"target \\\\\\\\foo\\\\\\\\ replaces by \\\\foo\\\\\\1", `\\\\foo\\\\`, `\\foo\\\1`},
+		{"target # foo # foo replaces by \"\"", `# foo # foo`, ``},
+		{"target foo # foo replaces by foo", `foo # foo`, `foo `},
+		{"target \"foo\"foo\\\" replaces by foofoo\"\\1", `"foo"foo\"`, `foofoo"\1`},
+		{"target \\\\foo\\\"foo\"\\#foo\\foo'foo\\'#foo replaces by \\foo\"foo#foofoofoo'\\''", `\\foo\"foo"\#foo\foo'foo\'#foo`, `\foo"foo#foofoofoo'\''`},
 	} {
 		want := strings.ReplaceAll(c.want, `'\''`, `'`)
 		if got := Sanitize(c.in); got != want {
@@ -31,43 +31,43 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// TestRewrite is section D.4 with the table of results, and what the paths of D.2 mean.
+// TestRewrite is the table of results, and what odd paths mean.
 // Where the reference sends a request line that nobody can read, the target is
 // percent-encoded.
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct{ id, path, target, request, want string }{
-		{"C151", "/app", "/", "/app/", "/"},
-		{"C151", "/app", "/", "/app", "/"},
-		{"C152", "/app", "/", "/app/x", "/x"},
-		{"C156", "/app", "/v2", "/app/", "/v2/"},
+		{"path /app with target / makes / of /app/", "/app", "/", "/app/", "/"},
+		{"path /app with target / makes / of /app/", "/app", "/", "/app", "/"},
+		{"path /app with target / makes /x of /app/x", "/app", "/", "/app/x", "/x"},
+		{"path /app with target /v2 makes /v2/ of /app/", "/app", "/v2", "/app/", "/v2/"},
 		{"", "/app", "/v2", "/app", "/v2"},
-		{"C157", "/app", "/v2", "/app/x", "/v2/x"},
-		{"C158", "/app/", "/v2/", "/app/x", "/v2/x"},
-		{"C159", "/app", "/v2/", "/app/x", "/v2//x"},
-		{"C161", "", "/x", "/", "/x/"},
-		{"C162", "", "/x", "/foo", "/x/foo"},
-		{"C163", "/app", "/v2 # c", "/app/x", "/v2%20"},
-		{"C164", "/app", `/a"b"`, "/app/x", "/ab/x"},
-		{"C167", "/a.b", "/q", "/a.b/c", "/q/c"},
-		{"C168", "/app", "/$1-0", "/app/x", "/$1-0/x"},
-		{"C169", "/app", "/a b", "/app/x", "/a%20b/x"},
-		{"C171", "/", "/z", "/foo", "/zfoo"},
+		{"path /app with target /v2 makes /v2/x?q of /app/x?q", "/app", "/v2", "/app/x", "/v2/x"},
+		{"path /app/ with target /v2/ makes /v2/x of /app/x", "/app/", "/v2/", "/app/x", "/v2/x"},
+		{"path /app with target /v2/ makes /v2//x of /app/x", "/app", "/v2/", "/app/x", "/v2//x"},
+		{"path \"\" with target /x makes /x/ of /", "", "/x", "/", "/x/"},
+		{"path \"\" with target /x makes /x/foo of /foo", "", "/x", "/foo", "/x/foo"},
+		{"path /app with target /v2 # c makes /v2 of /app/x", "/app", "/v2 # c", "/app/x", "/v2%20"},
+		{"path /app with target /a\"b\" makes /ab/x of /app/x", "/app", `/a"b"`, "/app/x", "/ab/x"},
+		{"path /a.b with target /q makes /q/c of /a.b/c", "/a.b", "/q", "/a.b/c", "/q/c"},
+		{"path /app with target /$1-0 makes /$1-0/x of /app/x", "/app", "/$1-0", "/app/x", "/$1-0/x"},
+		{"path /app with target /a b makes /a b/x (invalid request line sent) of /app/x", "/app", "/a b", "/app/x", "/a%20b/x"},
+		{"path / with target /z makes /zfoo of /foo", "/", "/z", "/foo", "/zfoo"},
 		{"", "/", "/z", "/", "/z"},
 		{"", "/", "/", "/foo", "/foo"},
-		{"C172", "/app", "//", "/app/x", "///x"},
-		{"C173", "/app", `/v2\\1`, "/app/x", "/v2/x/x"},
+		{"path /app with target // makes ///x of /app/x", "/app", "//", "/app/x", "///x"},
+		{"path /app with target /v2\\\\1 makes /v2/x/x of /app/x", "/app", `/v2\\1`, "/app/x", "/v2/x/x"},
 		{"", "/app", "/100%", "/app/x", "/100%/x"},
 		{"", "/app", `/a"b"c`, "/app", "/abc"},
-		{"C134", "/foo", "/n", "/foo/x", "/n/x"},
-		{"C136", "/it's", "/n", "/it's/x", "/n/x"},
-		{"C141", "/foo\r\nbar", "/n", "/foobar/x", "/n/x"},
-		{"C137", "/'", "/n", "/'/x", "/n/x"},
-		{"C138", "/''", "/n", "/''/x", "/n/x"},
-		{"C139", "/foo\nbar", "/n", "/foobar/x", "/n/x"},
-		{"C142", "/it's\r\n", "/n", "/it's/x", "/n/x"},
-		{"C143", "/foo\n\n\nbar", "/n", "/foobar/x", "/n/x"},
-		{"C144", "\r\n", "/n", "/x", "/n/x"},
-		{"C147", "/foo'", "/", "/foo'/x", "/x"},
+		{"path /foo is matched as /foo", "/foo", "/n", "/foo/x", "/n/x"},
+		{"path /it's is matched as /it'\\''s", "/it's", "/n", "/it's/x", "/n/x"},
+		{"path /foo CR LF bar is matched as /foobar", "/foo\r\nbar", "/n", "/foobar/x", "/n/x"},
+		{"path ' is matched as '\\''", "/'", "/n", "/'/x", "/n/x"},
+		{"path '' is matched as '\\'''\\''", "/''", "/n", "/''/x", "/n/x"},
+		{"path /foo LF bar is matched as /foobar", "/foo\nbar", "/n", "/foobar/x", "/n/x"},
+		{"path /it's CR LF is matched as /it'\\''s", "/it's\r\n", "/n", "/it's/x", "/n/x"},
+		{"path /foo LF LF LF bar is matched as /foobar", "/foo\n\n\nbar", "/n", "/foobar/x", "/n/x"},
+		{"path CR LF is matched as \"\"", "\r\n", "/n", "/x", "/n/x"},
+		{"path /foo' with target / is ^/foo'/?(.*)$ -> /\\1", "/foo'", "/", "/foo'/x", "/x"},
 		{"whole", "/app", `/v2\\0`, "/app/x", "/v2/app/x/x"},
 		{"no group", "/app", `/v2\\7`, "/app/x", "/v2/x"},
 		{"hash", "/app", `/a\#b`, "/app", "/a%23b"},
@@ -84,7 +84,7 @@ func TestRewrite(t *testing.T) {
 	for target, want := range map[string]bool{"/": true, "/v2": true, "v2": false, "": false, "http://x/": false, "/a\nb": false,
 		"/" + strings.Repeat("a", MaxTarget-1): true, "/" + strings.Repeat("a", MaxTarget): false} {
 		if IsTarget(target) != want {
-			t.Errorf("IsTarget(%q) is not %v (C149, C166)", target, want)
+			t.Errorf("IsTarget(%q) is not %v (path /app with target v2 is annotation ignored, path /app with target nope makes /app/x of /app/x)", target, want)
 		}
 	}
 }
