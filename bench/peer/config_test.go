@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	routev1 "github.com/openshift/api/route/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
@@ -121,7 +120,7 @@ func TestPassedThroughIsInTheTCPStage(t *testing.T) {
 		if strings.Contains(text, " ssl ") {
 			t.Errorf("%s: TLS is terminated:\n%s", k, text)
 		}
-		routes, _, _ := objects(t, s)
+		routes, _ := objects(t, s)
 		if tls := routes[0].Spec.TLS; tls == nil || tls.Termination != routev1.TLSTerminationPassthrough || tls.Certificate != "" {
 			t.Errorf("route has %+v", tls)
 		}
@@ -175,20 +174,15 @@ func TestTemplateDoesTheRoutersWork(t *testing.T) {
 }
 
 // objects decodes the documents of the manifests strictly and returns them by kind.
-func objects(t *testing.T, l *layout) (routes []routev1.Route, services []corev1.Service, slices []discoveryv1.EndpointSlice) {
+func objects(t *testing.T, l *layout) (routes []routev1.Route, slices []discoveryv1.EndpointSlice) {
 	t.Helper()
-	for doc := range strings.SplitSeq("\n"+l.manifests(), "\n---\n") {
+	for doc := range strings.SplitSeq(strings.TrimPrefix(l.manifests(), "---\n"), "\n---\n") {
 		var err error
-		switch {
-		case strings.Contains(doc, "kind: Route\n"):
+		if strings.Contains(doc, "kind: Route\n") {
 			var r routev1.Route
 			err = yaml.UnmarshalStrict([]byte(doc), &r)
 			routes = append(routes, r)
-		case strings.Contains(doc, "kind: Service\nmetadata"):
-			var s corev1.Service
-			err = yaml.UnmarshalStrict([]byte(doc), &s)
-			services = append(services, s)
-		case strings.Contains(doc, "kind: EndpointSlice\n"):
+		} else {
 			var s discoveryv1.EndpointSlice
 			err = yaml.UnmarshalStrict([]byte(doc), &s)
 			slices = append(slices, s)
@@ -197,14 +191,14 @@ func objects(t *testing.T, l *layout) (routes []routev1.Route, services []corev1
 			t.Fatalf("%v\n%s", err, doc)
 		}
 	}
-	return routes, services, slices
+	return routes, slices
 }
 
 func TestManifestsAreTheSite(t *testing.T) {
 	s := testSite(t, 1001, true, false)
-	routes, services, slices := objects(t, s)
-	if len(routes) != 1001 || len(services) != 2 || len(slices) != 2 {
-		t.Fatalf("%d routes, %d services, %d slices", len(routes), len(services), len(slices))
+	routes, slices := objects(t, s)
+	if len(routes) != 1001 || len(slices) != 2 {
+		t.Fatalf("%d routes, %d slices", len(routes), len(slices))
 	}
 	r := routes[1000]
 	if r.Name != "r01000" || r.Namespace != "bench" || r.Spec.Host != load.Host(1000) || r.Spec.To.Name != "s00" ||
@@ -220,15 +214,15 @@ func TestManifestsAreTheSite(t *testing.T) {
 		t.Errorf("a site without rules has %+v", r.Spec.HTTPHeaders)
 	}
 	e := slices[1]
-	if e.Labels["kubernetes.io/service-name"] != services[1].Name || e.Endpoints[0].Addresses[0] != "127.0.1.2" || *e.Ports[0].Port != 8001 {
-		t.Errorf("slice is %+v of service %s", e, services[1].Name)
+	if e.Labels["kubernetes.io/service-name"] != serviceName(1) || e.Endpoints[0].Addresses[0] != "127.0.1.2" || *e.Ports[0].Port != 8001 || *e.Ports[0].Name != "http" {
+		t.Errorf("slice is %+v", e)
 	}
 }
 
 func TestManifestsOfASiteWithRules(t *testing.T) {
 	s := testSite(t, 1, false, true)
 	s.rules = true
-	routes, _, _ := objects(t, s)
+	routes, _ := objects(t, s)
 	r := routes[0]
 	if r.Annotations["haproxy.router.openshift.io/hsts_header"] != hsts || r.Spec.TLS == nil || r.Spec.TLS.InsecureEdgeTerminationPolicy != routev1.InsecureEdgeTerminationPolicyAllow ||
 		r.Spec.HTTPHeaders == nil || r.Spec.HTTPHeaders.Actions.Request[0].Action.Set.Value != "%[req.hdr(User-Agent),lower]" || r.Spec.HTTPHeaders.Actions.Response[0].Name != "X-Frame-Options" {
@@ -258,7 +252,7 @@ func TestReencryptedSites(t *testing.T) {
 			t.Errorf("%s: another authority", k)
 		}
 	}
-	routes, _, _ := objects(t, s)
+	routes, _ := objects(t, s)
 	if tls := routes[0].Spec.TLS; tls.Termination != routev1.TLSTerminationReencrypt || tls.DestinationCACertificate != s.pods.Certificate {
 		t.Errorf("route has %+v", tls)
 	}

@@ -51,13 +51,13 @@ func serveStandIn(mode string, args []string) error {
 	var err error
 	if args[0] == "run" {
 		text, err = os.ReadFile(filepath.Join(args[2], "site.yaml"))
-		upstream = regexp.MustCompile(`addresses: \[(\S+)\](?s:.*?)port: (\d+)`)
+		upstream = regexp.MustCompile(`kubernetes.io/service-name: s00(?s:.*?)port: (?P<port>\d+)(?s:.*?)addresses: \[(?P<ip>\S+)\]`)
 		if err == nil {
 			ln, err = net.Listen("tcp", "127.0.0.1:0")
 		}
 	} else {
 		text, err = os.ReadFile(args[2])
-		upstream = regexp.MustCompile(`server s00 (\S+):(\d+)`)
+		upstream = regexp.MustCompile(`server s00 (?P<ip>\S+):(?P<port>\d+)`)
 		if err == nil {
 			ln, err = net.FileListener(os.NewFile(3, "listener"))
 		}
@@ -69,7 +69,7 @@ func serveStandIn(mode string, args []string) error {
 	if m == nil {
 		return errors.New("no upstream found")
 	}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: string(m[1]) + ":" + string(m[2])})
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: string(m[upstream.SubexpIndex("ip")]) + ":" + string(m[upstream.SubexpIndex("port")])})
 	fmt.Printf(`{"level":"info","msg":"listening","http":"%[1]s","https":"%[1]s","admin":"%[1]s"}`+"\n"+`{"msg":"ready"}`+"\n", ln.Addr())
 	return http.Serve(ln, proxy)
 }

@@ -17,7 +17,7 @@ type Route struct {
 	Service     string
 	Annotations string // as they stand between braces
 	TLS         string // the same, termination first; "" = none
-	Alternates  string // as they stand between brackets
+	More        string // of the spec, the same
 }
 
 func orBench(namespace string) string {
@@ -36,8 +36,8 @@ func (r Route) String() string {
 	if r.TLS != "" {
 		rest += ", tls: {" + r.TLS + "}"
 	}
-	if r.Alternates != "" {
-		rest += ", alternateBackends: [" + r.Alternates + "]"
+	if r.More != "" {
+		rest += ", " + r.More
 	}
 	return fmt.Sprintf(`---
 apiVersion: route.openshift.io/v1

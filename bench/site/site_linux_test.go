@@ -268,7 +268,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := Route{Host: "a.test", Service: "pods", Annotations: NoCookies, TLS: pair.EdgeTLS(), Alternates: "{kind: Service, name: other, weight: 10}"}.String() +
+	text := Route{Host: "a.test", Service: "pods", Annotations: NoCookies, TLS: pair.EdgeTLS(), More: "alternateBackends: [{kind: Service, name: other, weight: 10}]"}.String() +
 		Service{Name: "pods", Port: 1234}.String() + Service{Name: "pods", Port: 1235, Protocol: "h2c"}.String()
 	names := map[string]bool{}
 	for doc := range strings.SplitSeq(strings.TrimPrefix(text, "---\n"), "\n---\n") {

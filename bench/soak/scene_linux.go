@@ -99,7 +99,7 @@ func (s *scene) manifests() string {
 	const plain = "termination: edge, insecureEdgeTerminationPolicy: Allow"
 	var b strings.Builder
 	for _, r := range []site.Route{
-		{Host: hostWeb, Service: "web", Annotations: site.NoCookies, TLS: s.keys.EdgeTLS(), Alternates: fmt.Sprintf("{kind: Service, name: canary, weight: %d}", s.weight)},
+		{Host: hostWeb, Service: "web", Annotations: site.NoCookies, TLS: s.keys.EdgeTLS(), More: fmt.Sprintf("alternateBackends: [{kind: Service, name: canary, weight: %d}]", s.weight)},
 		{Name: "sticky", Host: hostSticky, Service: "web", TLS: plain},
 		{Host: hostStream, Service: "stream", Annotations: site.NoCookies, TLS: plain},
 		{Host: hostSocket, Service: "socket", Annotations: site.NoCookies + ", haproxy.router.openshift.io/timeout-tunnel: 5d", TLS: plain},
