@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -15,7 +16,7 @@ import (
 )
 
 // TestConversationsOverSockets has those conversations that the router ends by itself, and those it leaves open to a client that
-// ends them, over real sockets: what the in-memory network believes of them is true.
+// ends them, over real sockets, plain and with TLS: what the in-memory network believes of them is true, and TLS changes none of it.
 func TestConversationsOverSockets(t *testing.T) {
 	router := testkit.StartRouter(t, 1, nil)
 	for file, cases := range readConversations(t) {
@@ -23,13 +24,19 @@ func TestConversationsOverSockets(t *testing.T) {
 			if !c.one() || !c.expected("closed", "yes") && !c.expected("closed", "no") || strings.HasPrefix(file, "proxy-") {
 				continue
 			}
-			t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
-				pod := listenPod(t, c.replies)
-				secure := testkit.Spec("secure.test", pod)
-				secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
-				router.Publish(t, testkit.Spec("app.test", pod), secure)
-				c.runOverSocket(t, router.Addr.String())
-			})
+			for _, over := range []string{"TCP", "TLS"} {
+				if over == "TLS" && slices.ContainsFunc(c.expects, func(e expectation) bool { return e.key == "status" && strings.HasPrefix(e.value, "302") }) {
+					continue // a redirect to TLS
+				}
+				t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name+"/"+over, func(t *testing.T) {
+					pod := listenPod(t, c.replies)
+					app, secure := testkit.Spec("app.test", pod), testkit.Spec("secure.test", pod)
+					app.Termination, app.Insecure = routing.TermEdge, routing.InsecureAllow
+					secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
+					router.Publish(t, app, secure)
+					c.runOverSocket(t, dial(t, router, over))
+				})
+			}
 		}
 	}
 }
@@ -39,20 +46,39 @@ func (c *conversation) expected(key, value string) bool {
 	return slices.ContainsFunc(c.expects, func(e expectation) bool { return e.key == key && e.value == value })
 }
 
-// runOverSocket sends everything at once and reads until the router ends the connection.
-func (c *conversation) runOverSocket(t *testing.T, addr string) {
-	conn, err := net.Dial("tcp", addr)
+// conn is a connection whose sending can be ended.
+type conn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// dial connects to one of the router's ports.
+func dial(t *testing.T, router *testkit.Router, over string) conn {
+	t.Helper()
+	var c net.Conn
+	var err error
+	if over == "TLS" {
+		c, err = tls.Dial("tcp", router.SecureAddr.String(), &tls.Config{ServerName: "app.test", InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	} else {
+		c, err = net.Dial("tcp", router.Addr.String())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c.(conn)
+}
+
+// runOverSocket sends everything at once and reads until the router ends the connection.
+func (c *conversation) runOverSocket(t *testing.T, conn conn) {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	var sent []byte
+	var err error
 	for _, s := range c.steps {
 		if s.verb == "eof" {
-			err = conn.(*net.TCPConn).CloseWrite()
+			err = conn.CloseWrite()
 		} else {
 			sent = append(sent, s.data...)
 			_, err = conn.Write(s.data)
@@ -62,7 +88,7 @@ func (c *conversation) runOverSocket(t *testing.T, addr string) {
 		}
 	}
 	if c.expected("closed", "no") {
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		if err := conn.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
 	}
