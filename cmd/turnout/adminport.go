@@ -13,6 +13,7 @@ import (
 
 	"turnout/internal/admin"
 	"turnout/internal/follow"
+	"turnout/internal/option"
 	"turnout/tlsmux"
 )
 
@@ -27,31 +28,31 @@ type adminOptions struct {
 	open                   *bool // nil = not given
 }
 
-func adminSettings(o *options) []setting {
+func adminSettings(o *options) []option.Option {
 	a := &o.adminPort
-	return []setting{
-		{flag: "stats-user", env: "STATS_USERNAME", value: "NAME", set: into(&a.user, parseText),
-			help: "user who may read /metrics and /routes"},
-		{flag: "stats-password", env: "STATS_PASSWORD", value: "TEXT", set: into(&a.password, parseText), help: "the password of that user"},
-		{flag: "stats-user-file", env: "STATS_USERNAME_FILE", value: "FILE", set: into(&a.userFile, parseText),
-			help: "file with the user, to the last byte; counts together with --stats-password-file only, and wins then"},
-		{flag: "stats-password-file", env: "STATS_PASSWORD_FILE", value: "FILE", set: into(&a.passwordFile, parseText),
-			help: "file with the password, to the last byte"},
-		{flag: "admin-open", isBool: true, set: func(s string) error {
-			open, err := parseBool(s)
+	return []option.Option{
+		{Flag: "stats-user", Env: "STATS_USERNAME", Value: "NAME", Set: option.Into(&a.user, option.ParseText),
+			Help: "user who may read /metrics and /routes"},
+		{Flag: "stats-password", Env: "STATS_PASSWORD", Value: "TEXT", Set: option.Into(&a.password, option.ParseText), Help: "the password of that user"},
+		{Flag: "stats-user-file", Env: "STATS_USERNAME_FILE", Value: "FILE", Set: option.Into(&a.userFile, option.ParseText),
+			Help: "file with the user, to the last byte; counts together with --stats-password-file only, and wins then"},
+		{Flag: "stats-password-file", Env: "STATS_PASSWORD_FILE", Value: "FILE", Set: option.Into(&a.passwordFile, option.ParseText),
+			Help: "file with the password, to the last byte"},
+		{Flag: "admin-open", IsBool: true, Set: func(s string) error {
+			open, err := option.ParseBool(s)
 			a.open = &open
 			return err
-		}, help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password whoever comes from another machine"},
-		{flag: "metrics-tls-cert-file", env: "ROUTER_METRICS_TLS_CERT_FILE", value: "FILE", set: into(&a.certFile, parseText),
-			help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
-		{flag: "metrics-tls-key-file", env: "ROUTER_METRICS_TLS_KEY_FILE", value: "FILE", set: into(&a.keyFile, parseText),
-			help: "the key of that certificate"},
-		{flag: "metrics-tls-min-version", env: "ROUTER_METRICS_TLS_MIN_VERSION", def: "VersionTLS12", value: "VERSION", envStops: true,
-			set: into(&a.minVersion, parseGoVersion), help: "oldest version of TLS there: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"},
-		{flag: "metrics-tls-ciphers", env: "ROUTER_METRICS_TLS_CIPHERS", value: "LIST", envStops: true, set: into(&a.suites, parseMetricsCiphers),
-			help: "cipher suites there, names of OpenSSL or IANA separated by colons"},
-		{flag: "metrics-tls-curves", env: "ROUTER_METRICS_TLS_CURVES", value: "LIST", envStops: true, set: into(&a.groups, parseMetricsCurves),
-			help: "key exchange groups there, separated by colons or commas"},
+		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password whoever comes from another machine"},
+		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&a.certFile, option.ParseText),
+			Help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
+		{Flag: "metrics-tls-key-file", Env: "ROUTER_METRICS_TLS_KEY_FILE", Value: "FILE", Set: option.Into(&a.keyFile, option.ParseText),
+			Help: "the key of that certificate"},
+		{Flag: "metrics-tls-min-version", Env: "ROUTER_METRICS_TLS_MIN_VERSION", Def: "VersionTLS12", Value: "VERSION", EnvStops: true,
+			Set: option.Into(&a.minVersion, parseGoVersion), Help: "oldest version of TLS there: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"},
+		{Flag: "metrics-tls-ciphers", Env: "ROUTER_METRICS_TLS_CIPHERS", Value: "LIST", EnvStops: true, Set: option.Into(&a.suites, parseMetricsCiphers),
+			Help: "cipher suites there, names of OpenSSL or IANA separated by colons"},
+		{Flag: "metrics-tls-curves", Env: "ROUTER_METRICS_TLS_CURVES", Value: "LIST", EnvStops: true, Set: option.Into(&a.groups, parseMetricsCurves),
+			Help: "key exchange groups there, separated by colons or commas"},
 	}
 }
 

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
+	"turnout/internal/option"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 )
@@ -24,62 +22,33 @@ type answerOptions struct {
 	hardStop                      time.Duration // 0: only --max-shutdown-timeout counts
 }
 
-// monitorPath is what load balancers of the router we replace ask on the plain port.
+// monitorPath is what load balancers of the HAProxy router ask on the plain port.
 const monitorPath = "/_______internal_router_healthz"
 
-func answerSettings(o *options) []setting {
+func answerSettings(o *options) []option.Option {
 	a := &o.answers
-	return []setting{
-		{flag: "metrics-type", env: "ROUTER_METRICS_TYPE", value: "TYPE", envStops: true, set: words(&a.metricsType, "haproxy"),
-			help: "haproxy: answer probes of " + monitorPath + " on the plain port; metrics are there without it"},
-		{flag: "http-ignore-probes", env: "ROUTER_HTTP_IGNORE_PROBES", def: "false", isBool: true, set: into(&o.server.IgnoreProbes, parseBool),
-			help: "close connections that never sent a byte without an answer and a line in the log"},
-		{flag: "dont-log-null", env: "ROUTER_DONT_LOG_NULL", def: "false", isBool: true, set: into(&o.server.DontLogNull, parseBool),
-			help: "leave connections that never sent a byte out of the access log"},
-		{flag: "abort-on-close", env: "ROUTER_ABORT_ON_CLOSE", def: "false", isBool: true, set: into(&o.server.Proxy.AbortOnClose, parseBool),
-			help: "drop requests that wait for a pod, in the queue or for a connection, when their client has ended its sending"},
-		{flag: "idle-close-on-response", env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", def: "false", isBool: true, set: into(&o.server.KeepIdle, parseBool),
-			help: "when the router stops, close idle connections after one more answer instead of at once"},
-		{flag: "hard-stop-after", env: "ROUTER_HARD_STOP_AFTER", value: "TIME", set: into(&a.hardStop, parseTimespec),
-			help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
-		{flag: "errorfile-503", env: "ROUTER_ERRORFILE_503", value: "FILE", set: into(&a.unavailableFile, parseText),
-			help: "HTTP response to send instead of the 503 page"},
-		{flag: "errorfile-404", env: "ROUTER_ERRORFILE_404", value: "FILE", set: into(&a.notFoundFile, parseText),
-			help: "HTTP response to send for requests without a route; without it they get the 503 page"},
-		{flag: "enable-compression", env: "ROUTER_ENABLE_COMPRESSION", def: "false", isBool: true, set: into(&a.compress, parseBool),
-			help: "compress responses with gzip"},
-		{flag: "compression-mime", env: "ROUTER_COMPRESSION_MIME", def: "text/html text/plain text/css", value: "TYPES",
-			set: into(&a.compressTypes, parseTypes), help: "types that are compressed, separated by blanks"},
+	return []option.Option{
+		{Flag: "metrics-type", Env: "ROUTER_METRICS_TYPE", Value: "TYPE", EnvStops: true, Set: option.Words(&a.metricsType, "haproxy"),
+			Help: "haproxy: answer probes of " + monitorPath + " on the plain port; metrics are there without it"},
+		{Flag: "http-ignore-probes", Env: "ROUTER_HTTP_IGNORE_PROBES", Def: "false", IsBool: true, Set: option.Into(&o.server.IgnoreProbes, option.ParseBool),
+			Help: "close connections that never sent a byte without an answer and a line in the log"},
+		{Flag: "dont-log-null", Env: "ROUTER_DONT_LOG_NULL", Def: "false", IsBool: true, Set: option.Into(&o.server.DontLogNull, option.ParseBool),
+			Help: "leave connections that never sent a byte out of the access log"},
+		{Flag: "abort-on-close", Env: "ROUTER_ABORT_ON_CLOSE", Def: "false", IsBool: true, Set: option.Into(&o.server.Proxy.AbortOnClose, option.ParseBool),
+			Help: "drop requests that wait for a pod, in the queue or for a connection, when their client has ended its sending"},
+		{Flag: "idle-close-on-response", Env: "ROUTER_IDLE_CLOSE_ON_RESPONSE", Def: "false", IsBool: true, Set: option.Into(&o.server.KeepIdle, option.ParseBool),
+			Help: "when the router stops, close idle connections after one more answer instead of at once"},
+		{Flag: "hard-stop-after", Env: "ROUTER_HARD_STOP_AFTER", Value: "TIME", Set: option.Into(&a.hardStop, option.ParseTimespec),
+			Help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
+		{Flag: "errorfile-503", Env: "ROUTER_ERRORFILE_503", Value: "FILE", Set: option.Into(&a.unavailableFile, option.ParseText),
+			Help: "HTTP response to send instead of the 503 page"},
+		{Flag: "errorfile-404", Env: "ROUTER_ERRORFILE_404", Value: "FILE", Set: option.Into(&a.notFoundFile, option.ParseText),
+			Help: "HTTP response to send for requests without a route; without it they get the 503 page"},
+		{Flag: "enable-compression", Env: "ROUTER_ENABLE_COMPRESSION", Def: "false", IsBool: true, Set: option.Into(&a.compress, option.ParseBool),
+			Help: "compress responses with gzip"},
+		{Flag: "compression-mime", Env: "ROUTER_COMPRESSION_MIME", Def: "text/html text/plain text/css", Value: "TYPES",
+			Set: option.Into(&a.compressTypes, option.ParseTypes), Help: "types that are compressed, separated by blanks"},
 	}
-}
-
-// parseTypes reads media types separated by blanks and returns them without their
-// parameters. One with blanks in it is in double quotes, as the operator writes it.
-func parseTypes(s string) (string, error) {
-	errTypes := errors.New("allowed: media types separated by blanks, such as text/html text/css")
-	var types []string
-	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
-		end := strings.IndexAny(s+" ", " \t")
-		word := s[:end]
-		if s[0] == '"' {
-			quoted, err := strconv.QuotedPrefix(s)
-			if err != nil {
-				return "", errTypes
-			}
-			end = len(quoted)
-			if word, err = strconv.Unquote(quoted); err != nil {
-				return "", errTypes
-			}
-		}
-		s = s[end:]
-		word, _, _ = strings.Cut(word, ";")
-		word = strings.TrimSpace(word)
-		if kind, sub, ok := strings.Cut(word, "/"); !ok || kind == "" || sub == "" || strings.ContainsAny(word, ", \t\"") {
-			return "", errTypes
-		}
-		types = append(types, word)
-	}
-	return strings.Join(types, " "), nil
 }
 
 // complete gives the request path what follows from several options.

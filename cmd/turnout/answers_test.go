@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnout/internal/logging"
+	"turnout/internal/option"
 	"turnout/proxy"
 )
 
@@ -70,27 +71,8 @@ func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	}
 }
 
-func TestParseTypes(t *testing.T) {
-	for text, want := range map[string]string{
-		"text/html":                 "text/html",
-		" text/html\t text/css ":    "text/html text/css",
-		`"text/css; charset=utf-8"`: "text/css",
-		`text/html "application/json; a=\"b c\"" text/css;charset=utf-8`: "text/html application/json text/css",
-		"": "",
-	} {
-		if got, err := parseTypes(text); err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"text/html css", "text/", "/html", "text/html,text/css", `"text/html`, `"text/html"text`, `""`, `text"/html"`} {
-		if got, err := parseTypes(text); err == nil {
-			t.Errorf("%s is taken for %q", text, got)
-		}
-	}
-}
-
 func TestHardStop(t *testing.T) {
-	for want, env := range map[time.Duration]environment{
+	for want, env := range map[time.Duration]option.Environment{
 		30 * time.Second: envOf(), 5 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "5s"),
 		20 * time.Second: envOf("ROUTER_HARD_STOP_AFTER", "1h", "ROUTER_MAX_SHUTDOWN_TIMEOUT", "20"),
 	} {

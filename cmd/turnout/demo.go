@@ -10,11 +10,12 @@ import (
 	"turnout/deploy/examples"
 	"turnout/internal/demo"
 	"turnout/internal/logging"
+	"turnout/internal/option"
 )
 
 // runDemo is the demo subcommand: examples and pods in a temporary folder, and a
 // router that serves them on loopback addresses.
-func runDemo(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) (err error) {
+func runDemo(ctx context.Context, args []string, env option.Environment, stdout, stderr io.Writer) (err error) {
 	signals := catchSignals()
 	defer signals.release()
 	o, warnings, err := parseOptions(args, env,
@@ -27,7 +28,7 @@ func runDemo(ctx context.Context, args []string, env environment, stdout, stderr
 		return err
 	}
 	if o.manifests != "" || o.kubeconfig != "" {
-		return usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
+		return option.Usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
 	}
 	log, level := logging.NewLevel(stderr, o.logLevel, o.logLevelFile)
 	for _, w := range warnings {

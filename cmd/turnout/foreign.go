@@ -1,16 +1,16 @@
 package main
 
 import (
-	"flag"
 	"slices"
 	"strings"
+
+	"turnout/internal/option"
 )
 
-// foreignFlag is a flag of the router we replace that is taken, so that its command
+// foreignFlag is a flag of the HAProxy router that is taken, so that its command
 // line works as it is, and does nothing.
 type foreignFlag struct {
-	name   string
-	isBool bool // may stand without a value
+	option.Ignored
 	// later says that this version does not have what the flag configures; otherwise
 	// there is nothing here that it could configure.
 	later bool
@@ -18,11 +18,11 @@ type foreignFlag struct {
 
 // foreignFlags lists those that table does not have. A flag that becomes a setting
 // leaves this list.
-func foreignFlags(table []setting) []foreignFlag {
+func foreignFlags(table []option.Option) []foreignFlag {
 	var all []foreignFlag
 	add := func(f foreignFlag, names ...string) {
-		for _, f.name = range names {
-			if !slices.ContainsFunc(table, func(s setting) bool { return s.flag == f.name }) {
+		for _, f.Name = range names {
+			if !slices.ContainsFunc(table, func(s option.Option) bool { return s.Flag == f.Name }) {
 				all = append(all, f)
 			}
 		}
@@ -30,39 +30,26 @@ func foreignFlags(table []setting) []foreignFlag {
 	// Logging of the Kubernetes libraries; both spellings are in use.
 	add(foreignFlag{}, "v", "vmodule", "stderrthreshold", "log_backtrace_at", "log-backtrace-at", "log_dir", "log-dir", "log_file", "log-file",
 		"log_file_max_size", "log-file-max-size")
-	add(foreignFlag{isBool: true}, "logtostderr", "alsologtostderr", "add_dir_header", "add-dir-header", "one_output", "one-output",
+	add(foreignFlag{Ignored: option.Ignored{IsBool: true}}, "logtostderr", "alsologtostderr", "add_dir_header", "add-dir-header", "one_output", "one-output",
 		"skip_headers", "skip-headers", "skip_log_headers", "skip-log-headers")
 	// There is no template, no configuration file, no reload and no process to watch.
 	add(foreignFlag{}, "template", "reload", "interval", "working-dir", "commit-interval", "blueprint-route-namespace",
 		"blueprint-route-labels", "blueprint-route-pool-size", "max-dynamic-servers")
-	add(foreignFlag{isBool: true}, "haproxy-config-manager", "enable-ingress", "watch-endpoints")
+	add(foreignFlag{Ignored: option.Ignored{IsBool: true}}, "haproxy-config-manager", "enable-ingress", "watch-endpoints")
 
-	add(foreignFlag{later: true, isBool: true}, "include-udp-endpoints")
+	add(foreignFlag{later: true, Ignored: option.Ignored{IsBool: true}}, "include-udp-endpoints")
 	return all
 }
 
-// addForeign lets set take the flags that table does not have; store is told of
-// each that is given.
-func addForeign(set *flag.FlagSet, table []setting, store func(name string)) {
-	for _, f := range foreignFlags(table) {
-		take := func(string) error { store(f.name); return nil }
-		if f.isBool {
-			set.BoolFunc(f.name, "", take)
-		} else {
-			set.Func(f.name, "", take)
-		}
-	}
-}
-
 // foreignWarnings says in at most two lines which of the given flags do nothing.
-func foreignWarnings(given map[string]string, table []setting) []string {
+func foreignWarnings(given map[string]string, foreign []foreignFlag) []string {
 	var useless, later []string
-	for _, f := range foreignFlags(table) {
-		switch _, ok := given[f.name]; {
+	for _, f := range foreign {
+		switch _, ok := given[f.Name]; {
 		case ok && f.later:
-			later = append(later, "--"+f.name)
+			later = append(later, "--"+f.Name)
 		case ok:
-			useless = append(useless, "--"+f.name)
+			useless = append(useless, "--"+f.Name)
 		}
 	}
 	var warnings []string

@@ -45,10 +45,10 @@ func TestForeignFlagsAreNoSettings(t *testing.T) {
 	all, rest := foreignFlags(nil), foreignFlags(settings(&options{}))
 	for _, f := range all {
 		if !slices.Contains(rest, f) {
-			t.Errorf("--%s is a setting: take it out of foreignFlags", f.name)
+			t.Errorf("--%s is a setting: take it out of foreignFlags", f.Name)
 		}
-		if !strings.Contains(string(text), "`--"+strings.ReplaceAll(f.name, "_", "-")+"`") {
-			t.Errorf("--%s is not in docs/options.md", f.name)
+		if !strings.Contains(string(text), "`--"+strings.ReplaceAll(f.Name, "_", "-")+"`") {
+			t.Errorf("--%s is not in docs/options.md", f.Name)
 		}
 	}
 }

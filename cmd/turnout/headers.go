@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnout/internal/option"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
 	"turnout/routing/header"
@@ -20,31 +21,31 @@ type headerOptions struct {
 	uniqueFormat, uniqueHeader string
 }
 
-func headerSettings(o *options) []setting {
+func headerSettings(o *options) []option.Option {
 	h, p := &o.headers, &o.server.Proxy
-	return []setting{
-		{flag: "set-delete-http-request-header", env: "ROUTER_HTTP_REQUEST_HEADERS", value: "LIST", envStops: true,
-			set: into(&p.RequestActions, parseActions(header.Request)), help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
-		{flag: "set-delete-http-response-header", env: "ROUTER_HTTP_RESPONSE_HEADERS", value: "LIST", envStops: true,
-			set: into(&p.ResponseActions, parseActions(header.Response)), help: "the same on every response of a pod"},
-		{flag: "max-rewrite-size", env: "ROUTER_MAX_REWRITE_SIZE", def: "8192", value: "BYTES", set: into(&p.MaxRewrite, parseBytes),
-			help: "how much header actions and rewrite-target may add to a message"},
-		{flag: "loop-id", env: "TURNOUT_LOOP_ID", value: "ID", set: into(&p.LoopID, parseHeaderName),
-			help: "what is added to CDN-Loop of requests, so that loops end; the default is turnout- and --name"},
-		{flag: "http-header-name-case-adjustments", env: "ROUTER_H1_CASE_ADJUST", value: "LIST", envStops: true,
-			set: into(&o.server.Adjust, parseAdjust), help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
-		{flag: "mutual-tls-header-filter", env: "ROUTER_MUTUAL_TLS_HEADER_FILTER", def: "true", isBool: true,
-			set: into(&p.KeepClientIdentity, not(parseBool)), help: "remove X-SSL-* headers that clients send"},
-		{flag: "unique-id-format", env: "ROUTER_UNIQUE_ID_FORMAT", value: "FORMAT", set: into(&h.uniqueFormat, parseUniqueFormat),
-			help: "format of an id that each request gets; needs --unique-id-header-name"},
-		{flag: "unique-id-header-name", env: "ROUTER_UNIQUE_ID_HEADER_NAME", value: "NAME", set: into(&h.uniqueHeader, parseHeaderName),
-			help: "request header that carries the id; needs --unique-id-format"},
-		{flag: "capture-http-request-headers", env: "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", value: "LIST", envStops: true,
-			set: into(&h.captures.Request, parseCaptures), help: "request headers the access log keeps, each NAME:LENGTH"},
-		{flag: "capture-http-response-headers", env: "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", value: "LIST", envStops: true,
-			set: into(&h.captures.Response, parseCaptures), help: "response headers the access log keeps, each NAME:LENGTH"},
-		{flag: "capture-http-cookie", env: "ROUTER_CAPTURE_HTTP_COOKIE", value: "NAME:LENGTH", envStops: true,
-			set: into(&h.captures.Cookie, parseCookieCapture), help: "cookie the access log keeps: names that begin with NAME, or exactly NAME=:LENGTH"},
+	return []option.Option{
+		{Flag: "set-delete-http-request-header", Env: "ROUTER_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
+			Set: option.Into(&p.RequestActions, parseActions(header.Request)), Help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
+		{Flag: "set-delete-http-response-header", Env: "ROUTER_HTTP_RESPONSE_HEADERS", Value: "LIST", EnvStops: true,
+			Set: option.Into(&p.ResponseActions, parseActions(header.Response)), Help: "the same on every response of a pod"},
+		{Flag: "max-rewrite-size", Env: "ROUTER_MAX_REWRITE_SIZE", Def: "8192", Value: "BYTES", Set: option.Into(&p.MaxRewrite, option.ParseBytes),
+			Help: "how much header actions and rewrite-target may add to a message"},
+		{Flag: "loop-id", Env: "TURNOUT_LOOP_ID", Value: "ID", Set: option.Into(&p.LoopID, parseHeaderName),
+			Help: "what is added to CDN-Loop of requests, so that loops end; the default is turnout- and --name"},
+		{Flag: "http-header-name-case-adjustments", Env: "ROUTER_H1_CASE_ADJUST", Value: "LIST", EnvStops: true,
+			Set: option.Into(&o.server.Adjust, parseAdjust), Help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
+		{Flag: "mutual-tls-header-filter", Env: "ROUTER_MUTUAL_TLS_HEADER_FILTER", Def: "true", IsBool: true,
+			Set: option.Into(&p.KeepClientIdentity, option.Not(option.ParseBool)), Help: "remove X-SSL-* headers that clients send"},
+		{Flag: "unique-id-format", Env: "ROUTER_UNIQUE_ID_FORMAT", Value: "FORMAT", Set: option.Into(&h.uniqueFormat, parseUniqueFormat),
+			Help: "format of an id that each request gets; needs --unique-id-header-name"},
+		{Flag: "unique-id-header-name", Env: "ROUTER_UNIQUE_ID_HEADER_NAME", Value: "NAME", Set: option.Into(&h.uniqueHeader, parseHeaderName),
+			Help: "request header that carries the id; needs --unique-id-format"},
+		{Flag: "capture-http-request-headers", Env: "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
+			Set: option.Into(&h.captures.Request, parseCaptures), Help: "request headers the access log keeps, each NAME:LENGTH"},
+		{Flag: "capture-http-response-headers", Env: "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", Value: "LIST", EnvStops: true,
+			Set: option.Into(&h.captures.Response, parseCaptures), Help: "response headers the access log keeps, each NAME:LENGTH"},
+		{Flag: "capture-http-cookie", Env: "ROUTER_CAPTURE_HTTP_COOKIE", Value: "NAME:LENGTH", EnvStops: true,
+			Set: option.Into(&h.captures.Cookie, parseCookieCapture), Help: "cookie the access log keeps: names that begin with NAME, or exactly NAME=:LENGTH"},
 	}
 }
 
@@ -119,23 +120,11 @@ func parseAdjust(s string) (http1.AdjustName, error) {
 
 // parseUniqueFormat reads a format, which an operator delivers in double quotes.
 func parseUniqueFormat(s string) (string, error) {
-	s, err := unquote(s)
+	s, err := option.Unquote(s)
 	if err == nil {
 		_, _, err = proxy.NewUniqueID(proxy.UniqueIDConfig{Format: s, Header: "x"})
 	}
 	return s, err
-}
-
-// unquote takes the double quotes off that an operator puts around a format.
-func unquote(s string) (string, error) {
-	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
-		return s, nil
-	}
-	plain, err := strconv.Unquote(s)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the quoted text: %w", err)
-	}
-	return plain, nil
 }
 
 func parseHeaderName(s string) (string, error) {
@@ -145,19 +134,10 @@ func parseHeaderName(s string) (string, error) {
 	return s, nil
 }
 
-// parseBytes reads a number of bytes that is kept in memory per message.
-func parseBytes(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil || n == 0 || n > 1<<20 {
-		return 0, errors.New("allowed: a number of bytes from 1 to 1048576")
-	}
-	return int(n), nil
-}
-
 // parseCaptures reads NAME:LENGTH items.
 func parseCaptures(s string) ([]proxy.Capture, error) {
 	var list []proxy.Capture
-	for _, item := range parseList(s) {
+	for _, item := range option.ParseList(s) {
 		name, length, ok := strings.Cut(item, ":")
 		if !ok || strings.Contains(length, ":") {
 			return nil, fmt.Errorf("invalid HTTP header capture specification: %s", item)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"turnout/internal/logging"
+	"turnout/internal/option"
 )
 
 // TestHeaderOptionMistakes: what the HAProxy router does not start with stops
@@ -30,7 +31,7 @@ func TestHeaderOptionMistakes(t *testing.T) {
 		{"ROUTER_CAPTURE_HTTP_COOKIE", "a b:1", "invalid HTTP cookie name: a b"},
 	} {
 		_, _, err := parseOptions(nil, envOf(c[0], c[1]))
-		if !errors.As(err, &usageError{}) || !strings.Contains(err.Error(), c[2]) || !strings.Contains(err.Error(), c[0]) {
+		if !errors.As(err, &option.UsageError{}) || !strings.Contains(err.Error(), c[2]) || !strings.Contains(err.Error(), c[0]) {
 			t.Errorf("%s=%s: %v", c[0], c[1], err)
 		}
 	}

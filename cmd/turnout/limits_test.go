@@ -138,19 +138,6 @@ func TestHeadsAreAsLongAsTheBufferAllows(t *testing.T) {
 	f(8200, 431)
 }
 
-func TestParseConnections(t *testing.T) {
-	for text, want := range map[string]int{"50000": 50000, "0": 0, "-1": 0, "auto": 0, "+7": 7} {
-		if n, err := parseConnections(text); err != nil || n != want {
-			t.Errorf("%q: %d, %v", text, n, err)
-		}
-	}
-	for _, text := range []string{"many", "1.5", "99999999999999999999"} {
-		if _, err := parseConnections(text); err == nil {
-			t.Errorf("%q was accepted", text)
-		}
-	}
-}
-
 // upgrader answers every request with a tunnel that echoes.
 func upgrader(t *testing.T) net.Addr {
 	return backend(t, func(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,7 @@ import (
 
 	"turnout/internal/accesslog"
 	"turnout/internal/logging"
+	"turnout/internal/option"
 	"turnout/internal/server"
 	"turnout/proxy"
 )
@@ -27,24 +28,24 @@ func serverLog(log *zap.Logger) server.Logger {
 	}
 }
 
-func logSettings(o *options) []setting {
+func logSettings(o *options) []option.Option {
 	l := &o.logs
-	return []setting{
-		{flag: "access-log", def: "off", value: "off|stdout|FILE", set: into(&l.Access, parseText),
-			help: "where one line per request goes"},
-		{flag: "syslog-address", env: "ROUTER_SYSLOG_ADDRESS", value: "ADDRESS", set: into(&l.Syslog, parseSyslogAddress),
-			help: "where one message per request goes, besides --access-log: HOST[:PORT], the path of a socket, or stdout"},
-		{flag: "log-facility", env: "ROUTER_LOG_FACILITY", def: "local1", value: "NAME", set: into(&l.Facility, parseFacility),
-			help: "facility of those messages"},
-		{flag: "syslog-level", env: "ROUTER_LOG_LEVEL", def: "warning", value: "LEVEL",
-			set:  words(&l.Level, "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"),
-			help: "least important level that goes there; requests are info, so only info and debug send any"},
-		{flag: "log-max-length", env: "ROUTER_LOG_MAX_LENGTH", def: "1024", value: "BYTES", set: into(&l.MaxLength, parseMessageLength),
-			help: "bytes of one message, beyond which it is cut"},
-		{flag: "syslog-encoding", env: "ROUTER_SYSLOG_ENCODING", def: "httplog", value: "httplog|json", set: words(&l.Encoding, "httplog", "json"),
-			help: "what messages look like: HAProxy's lines, or the JSON of --access-log"},
-		{flag: "syslog-format", env: "ROUTER_SYSLOG_FORMAT", value: "FORMAT", set: into(&l.Format, parseLogFormat),
-			help: "log-format of HAProxy for messages about requests, instead of that of its option httplog"},
+	return []option.Option{
+		{Flag: "access-log", Def: "off", Value: "off|stdout|FILE", Set: option.Into(&l.Access, option.ParseText),
+			Help: "where one line per request goes"},
+		{Flag: "syslog-address", Env: "ROUTER_SYSLOG_ADDRESS", Value: "ADDRESS", Set: option.Into(&l.Syslog, parseSyslogAddress),
+			Help: "where one message per request goes, besides --access-log: HOST[:PORT], the path of a socket, or stdout"},
+		{Flag: "log-facility", Env: "ROUTER_LOG_FACILITY", Def: "local1", Value: "NAME", Set: option.Into(&l.Facility, parseFacility),
+			Help: "facility of those messages"},
+		{Flag: "syslog-level", Env: "ROUTER_LOG_LEVEL", Def: "warning", Value: "LEVEL",
+			Set:  option.Words(&l.Level, "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"),
+			Help: "least important level that goes there; requests are info, so only info and debug send any"},
+		{Flag: "log-max-length", Env: "ROUTER_LOG_MAX_LENGTH", Def: "1024", Value: "BYTES", Set: option.Into(&l.MaxLength, parseMessageLength),
+			Help: "bytes of one message, beyond which it is cut"},
+		{Flag: "syslog-encoding", Env: "ROUTER_SYSLOG_ENCODING", Def: "httplog", Value: "httplog|json", Set: option.Words(&l.Encoding, "httplog", "json"),
+			Help: "what messages look like: HAProxy's lines, or the JSON of --access-log"},
+		{Flag: "syslog-format", Env: "ROUTER_SYSLOG_FORMAT", Value: "FORMAT", Set: option.Into(&l.Format, parseLogFormat),
+			Help: "log-format of HAProxy for messages about requests, instead of that of its option httplog"},
 	}
 }
 
@@ -69,7 +70,7 @@ func parseMessageLength(s string) (int, error) {
 
 // parseLogFormat reads a format, which an operator delivers in double quotes.
 func parseLogFormat(s string) (string, error) {
-	s, err := unquote(s)
+	s, err := option.Unquote(s)
 	if err == nil {
 		_, _, err = accesslog.NewFormat(accesslog.FormatConfig{Format: s})
 	}

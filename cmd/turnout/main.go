@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+
+	"turnout/internal/option"
 )
 
 func main() {
@@ -31,7 +33,7 @@ func main() {
 
 // command runs the subcommand that argv names and returns the exit status: 0, 1
 // for a failure, 2 for a mistake in the command line or environment.
-func command(ctx context.Context, argv []string, env environment, stdout, stderr io.Writer) int {
+func command(ctx context.Context, argv []string, env option.Environment, stdout, stderr io.Writer) int {
 	sub, args := "run", argv[1:]
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		sub, args = args[0], args[1:]
@@ -49,7 +51,7 @@ func command(ctx context.Context, argv []string, env environment, stdout, stderr
 	case "help":
 		err = flag.ErrHelp
 	default:
-		err = usagef("unknown command %q; allowed: run, demo, validate, version, help", sub)
+		err = option.Usagef("unknown command %q; allowed: run, demo, validate, version, help", sub)
 	}
 	return exitStatus(err, filepath.Base(argv[0]), stdout, stderr)
 }
@@ -64,7 +66,7 @@ func exitStatus(err error, program string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", program, strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.As(err, &usageError{}) {
+	if errors.As(err, &option.UsageError{}) {
 		return 2
 	}
 	return 1

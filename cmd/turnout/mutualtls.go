@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/follow"
+	"turnout/internal/option"
 	"turnout/internal/server"
 	"turnout/proxy/identity"
 	"turnout/tlsmux/clientcert"
@@ -25,24 +26,24 @@ const (
 	filterOption      = "--mutual-tls-auth-filter (ROUTER_MUTUAL_TLS_AUTH_FILTER)"
 )
 
-func mutualSettings(o *options) []setting {
+func mutualSettings(o *options) []option.Option {
 	m := &o.mutual.trust
 	m.AuthoritiesName, m.ListsName = authoritiesOption, listsOption
-	return []setting{
-		{flag: "mutual-tls-auth", env: "ROUTER_MUTUAL_TLS_AUTH", def: "none", value: "MODE", envStops: true,
-			set: into(&o.server.TLS.ClientAuth, clientcert.ParseMode), help: "whether TLS clients are asked for a certificate: none, optional or required"},
-		{flag: "mutual-tls-auth-ca", env: "ROUTER_MUTUAL_TLS_AUTH_CA", value: "FILE", set: into(&m.Authorities, parseText),
-			help: "authorities of client certificates in PEM, watched; the default is those of the system"},
-		{flag: "mutual-tls-auth-crl", env: "ROUTER_MUTUAL_TLS_AUTH_CRL", value: "FILE", set: into(&m.Lists, parseText),
-			help: "revocation lists of client certificates, watched; without it those that --mutual-tls-auth-ca names are fetched"},
-		{flag: "mutual-tls-auth-filter", env: "ROUTER_MUTUAL_TLS_AUTH_FILTER", value: "REGEX", envStops: true,
-			set: into(&o.server.Identities.Filter, identity.ParseFilter), help: "what the subject of client certificates, such as /C=US/O=Org/CN=x, has to match"},
-		{flag: "http-proxy", env: "HTTP_PROXY", value: "URL", set: into(&m.HTTPProxy, parseText),
-			help: "proxy that revocation lists are fetched through"},
-		{flag: "no-proxy", env: "NO_PROXY", value: "LIST", set: into(&m.NoProxy, parseText),
-			help: "hosts, domains and addresses that they are fetched from directly"},
-		{flag: "tls-ticket-keys-dir", env: "TURNOUT_TLS_TICKET_KEYS_DIR", value: "DIR", set: into(&o.mutual.ticketDir, parseText),
-			help: "secrets that routers share to resume each other's TLS sessions, watched: the file current makes new tickets, all others count"},
+	return []option.Option{
+		{Flag: "mutual-tls-auth", Env: "ROUTER_MUTUAL_TLS_AUTH", Def: "none", Value: "MODE", EnvStops: true,
+			Set: option.Into(&o.server.TLS.ClientAuth, clientcert.ParseMode), Help: "whether TLS clients are asked for a certificate: none, optional or required"},
+		{Flag: "mutual-tls-auth-ca", Env: "ROUTER_MUTUAL_TLS_AUTH_CA", Value: "FILE", Set: option.Into(&m.Authorities, option.ParseText),
+			Help: "authorities of client certificates in PEM, watched; the default is those of the system"},
+		{Flag: "mutual-tls-auth-crl", Env: "ROUTER_MUTUAL_TLS_AUTH_CRL", Value: "FILE", Set: option.Into(&m.Lists, option.ParseText),
+			Help: "revocation lists of client certificates, watched; without it those that --mutual-tls-auth-ca names are fetched"},
+		{Flag: "mutual-tls-auth-filter", Env: "ROUTER_MUTUAL_TLS_AUTH_FILTER", Value: "REGEX", EnvStops: true,
+			Set: option.Into(&o.server.Identities.Filter, identity.ParseFilter), Help: "what the subject of client certificates, such as /C=US/O=Org/CN=x, has to match"},
+		{Flag: "http-proxy", Env: "HTTP_PROXY", Value: "URL", Set: option.Into(&m.HTTPProxy, option.ParseText),
+			Help: "proxy that revocation lists are fetched through"},
+		{Flag: "no-proxy", Env: "NO_PROXY", Value: "LIST", Set: option.Into(&m.NoProxy, option.ParseText),
+			Help: "hosts, domains and addresses that they are fetched from directly"},
+		{Flag: "tls-ticket-keys-dir", Env: "TURNOUT_TLS_TICKET_KEYS_DIR", Value: "DIR", Set: option.Into(&o.mutual.ticketDir, option.ParseText),
+			Help: "secrets that routers share to resume each other's TLS sessions, watched: the file current makes new tickets, all others count"},
 	}
 }
 

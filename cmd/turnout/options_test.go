@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
+
+	"turnout/internal/option"
 )
 
 // envOf is an environment of name, value pairs.
-func envOf(pairs ...string) environment {
+func envOf(pairs ...string) option.Environment {
 	m := map[string]string{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		m[pairs[i]] = pairs[i+1]
@@ -22,7 +24,7 @@ func envOf(pairs ...string) environment {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
 
-func parse(t *testing.T, env environment, args ...string) *options {
+func parse(t *testing.T, env option.Environment, args ...string) *options {
 	t.Helper()
 	o, warnings, err := parseOptions(args, env)
 	if err != nil {
@@ -65,7 +67,7 @@ func TestFlagsWinOverEnvironment(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	f := func(wantHTTP, wantAdmin string, env environment, args ...string) {
+	f := func(wantHTTP, wantAdmin string, env option.Environment, args ...string) {
 		t.Helper()
 		if o := parse(t, env, args...); o.server.HTTPAddr != wantHTTP || o.adminAddr != wantAdmin {
 			t.Errorf("http %s admin %s, want %s %s", o.server.HTTPAddr, o.adminAddr, wantHTTP, wantAdmin)
@@ -98,7 +100,7 @@ func TestSelection(t *testing.T) {
 
 func TestWhereObjectsComeFrom(t *testing.T) {
 	pod := envOf("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-	f := func(cluster bool, delay time.Duration, env environment, args ...string) {
+	f := func(cluster bool, delay time.Duration, env option.Environment, args ...string) {
 		t.Helper()
 		o := parse(t, env, args...)
 		o.useCluster(env)
@@ -124,10 +126,10 @@ func TestEmptyVariableIsUnset(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	f := func(want string, env environment, args ...string) {
+	f := func(want string, env option.Environment, args ...string) {
 		t.Helper()
 		_, _, err := parseOptions(args, env)
-		if !errors.As(err, &usageError{}) || err.Error() != want || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &option.UsageError{}) || err.Error() != want || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v:\n got %v\nwant %s", args, err, want)
 		}
 	}
@@ -198,18 +200,18 @@ func TestOptionsAreDocumented(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, s := range settings(&options{}) {
-		want := s.env + " " + s.def
-		if documented[s.flag] != want {
-			t.Errorf("--%s: docs/options.md says %q, want %q", s.flag, documented[s.flag], want)
+		want := s.Env + " " + s.Def
+		if documented[s.Flag] != want {
+			t.Errorf("--%s: docs/options.md says %q, want %q", s.Flag, documented[s.Flag], want)
 		}
-		if !strings.Contains(help.String(), "--"+s.flag) {
-			t.Errorf("--%s is not in the help text", s.flag)
+		if !strings.Contains(help.String(), "--"+s.Flag) {
+			t.Errorf("--%s is not in the help text", s.Flag)
 		}
-		if seen[s.flag] || (s.env != "" && seen[s.env]) {
-			t.Errorf("--%s or its variable is there twice", s.flag)
+		if seen[s.Flag] || (s.Env != "" && seen[s.Env]) {
+			t.Errorf("--%s or its variable is there twice", s.Flag)
 		}
-		seen[s.flag], seen[s.env] = true, true
-		delete(documented, s.flag)
+		seen[s.Flag], seen[s.Env] = true, true
+		delete(documented, s.Flag)
 	}
 	for name := range documented {
 		t.Errorf("docs/options.md describes --%s, which does not exist", name)

@@ -8,13 +8,14 @@ import (
 	"syscall"
 
 	"turnout/internal/logging"
+	"turnout/internal/option"
 )
 
 // errNoSource is all that a router without objects can say.
 var errNoSource = errors.New("nothing to serve: give --manifests DIR or --kubeconfig FILE, or run in a pod (KUBERNETES_SERVICE_HOST is not set)")
 
 // runRouter is the run subcommand.
-func runRouter(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
+func runRouter(ctx context.Context, args []string, env option.Environment, stdout, stderr io.Writer) error {
 	signals := catchSignals()
 	defer signals.release()
 	o, warnings, err := parseOptions(args, env)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnout/controller"
+	"turnout/internal/option"
 	"turnout/internal/server"
 )
 
@@ -44,7 +45,7 @@ func TestTLSOptions(t *testing.T) {
 		t.Errorf("%+v", o.server.TLS)
 	}
 	for _, c := range []struct {
-		env  environment
+		env  option.Environment
 		want string
 	}{
 		{envOf("SSL_MIN_VERSION", "TLSv2"), `SSL_MIN_VERSION="TLSv2" is not valid; allowed: TLSv1.0, TLSv1.1, TLSv1.2, TLSv1.3`},

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"turnout/internal/opensslkey"
+	"turnout/internal/option"
 )
 
 // usage prints the help text.
@@ -26,24 +27,7 @@ over the environment variable in brackets; an empty variable is the same as an
 unset one. TIME is a whole number with us, ms, s, m, h or d.
 
 `, program)
-	for _, s := range settings(&options{}) {
-		line := "  --" + s.flag
-		if s.short != "" {
-			line = "  -" + s.short + ", --" + s.flag
-		}
-		if s.value != "" {
-			line += " " + s.value
-		}
-		fmt.Fprintln(w, line)
-		text := s.help
-		if s.def != "" {
-			text += fmt.Sprintf(" (default %s)", s.def)
-		}
-		if s.env != "" {
-			text += fmt.Sprintf(" [%s]", s.env)
-		}
-		fmt.Fprintln(w, "        "+text)
-	}
+	option.Help(w, settings(&options{}))
 }
 
 // release is the version that the makefile gives with the linker's -X main.release,

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"turnout/controller"
+	"turnout/internal/option"
 )
 
 // errInvalid is the outcome of validate when something was found; the report says
@@ -14,14 +15,14 @@ import (
 var errInvalid = errors.New("the manifests have errors")
 
 // runValidate is the validate subcommand: flags first, then folders and files.
-func runValidate(args []string, env environment, stdout io.Writer) error {
-	flags, paths := splitPaths(args)
+func runValidate(args []string, env option.Environment, stdout io.Writer) error {
+	flags, paths := option.SplitPaths(settings(&options{}), args)
 	o, warnings, err := parseOptions(flags, env)
 	if err != nil {
 		return err
 	}
 	if len(paths) == 0 {
-		return usagef("validate needs a folder or file; usage: turnout validate DIR|FILE...")
+		return option.Usagef("validate needs a folder or file; usage: turnout validate DIR|FILE...")
 	}
 	config := o.controllerOptions()
 	if o.destinationCAPath != "" {
@@ -40,28 +41,6 @@ func runValidate(args []string, env environment, stdout io.Writer) error {
 		return errInvalid
 	}
 	return nil
-}
-
-// splitPaths takes the paths from the end of args: everything after the last flag
-// and its value.
-func splitPaths(args []string) (flags, paths []string) {
-	takesValue := map[string]bool{}
-	for _, s := range settings(&options{}) {
-		takesValue["-"+s.flag], takesValue["--"+s.flag] = !s.isBool, !s.isBool
-	}
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case len(a) > 1 && a[0] == '-':
-			flags = append(flags, a)
-			if takesValue[a] && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
-			}
-		default:
-			paths = append(paths, a)
-		}
-	}
-	return flags, paths
 }
 
 // printReport writes what is wrong first, that of flags and variables before that of manifests, then a line per route,

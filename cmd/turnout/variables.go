@@ -1,8 +1,12 @@
 package main
 
+import (
+	"turnout/internal/option"
+)
+
 import "strings"
 
-// laterVariables are variables of the router we replace that change what clients
+// laterVariables are variables of the HAProxy router that change what clients
 // see or who may connect, and that this version does not have yet. Setting one is
 // worth a warning: nobody should believe in a protection that is not there.
 func laterVariables() []string {
@@ -12,7 +16,7 @@ func laterVariables() []string {
 	}
 }
 
-// uselessVariables are variables of the router we replace that have no meaning here:
+// uselessVariables are variables of the HAProxy router that have no meaning here:
 // there is no HAProxy, no template and no reload, or Turnout always does what they
 // ask for. docs/options.md has the reason for each.
 func uselessVariables() []string {
@@ -47,10 +51,10 @@ func uselessVariables() []string {
 
 // uselessWarning is one line about the variables that are set and have no effect, ""
 // without any.
-func uselessWarning(env environment) string {
+func uselessWarning(env option.Environment) string {
 	var names []string
 	for _, name := range uselessVariables() {
-		if env.get(name) != "" {
+		if env.Get(name) != "" {
 			names = append(names, name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// referenceVariables are all variables of the router we replace.
+// referenceVariables are all variables of the HAProxy router.
 func referenceVariables() []string {
 	return []string{
 		"COMMIT_INTERVAL", "DEBUG_UPGRADE_VALIDATION_FORCE_ADD_CONDITION", "DEBUG_UPGRADE_VALIDATION_FORCE_REMOVE_CONDITION",
@@ -44,7 +44,7 @@ func referenceVariables() []string {
 	}
 }
 
-// TestEveryVariableHasAPlace: each variable of the router we replace is an option, or
+// TestEveryVariableHasAPlace: each variable of the HAProxy router is an option, or
 // has no effect for a reason, or is announced as not there; and docs/options.md says which.
 func TestEveryVariableHasAPlace(t *testing.T) {
 	text, err := os.ReadFile("../../docs/options.md")
@@ -53,8 +53,8 @@ func TestEveryVariableHasAPlace(t *testing.T) {
 	}
 	places := map[string]int{"ROUTER_SERVICE_NAMESPACE": 1}
 	for _, s := range settings(&options{}) {
-		if s.env != "" {
-			places[s.env]++
+		if s.Env != "" {
+			places[s.Env]++
 		}
 	}
 	useless, announced, ok := strings.Cut(string(text), "## Variables that are not there yet")

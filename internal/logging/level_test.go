@@ -65,3 +65,16 @@ func TestLogLevelFile(t *testing.T) {
 	c.Reread()
 	said("no file", "SIGHUP: the log level stays", "--log-level-file is not given")
 }
+
+func TestParseLevel(t *testing.T) {
+	for _, word := range []string{"debug", "info", "warn", "error"} {
+		if level, err := ParseLevel(word); err != nil || level.String() != word {
+			t.Errorf("%s: %v, %v", word, level, err)
+		}
+	}
+	for _, word := range []string{"fatal", "", "INFO"} {
+		if level, err := ParseLevel(word); err == nil {
+			t.Errorf("%q is taken for %v", word, level)
+		}
+	}
+}

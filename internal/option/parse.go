@@ -1,0 +1,131 @@
+package option
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Ignored is a flag that is accepted and does nothing.
+type Ignored struct {
+	Name   string
+	IsBool bool // may stand without a value
+}
+
+// Parse puts the defaults of a table, env and args together and sets the options. defaults are pairs of a flag and what counts in the
+// place of its default. given has the flags of args, those of ignored too, with their values; warnings are about values of the
+// environment that were ignored. The error is a UsageError or flag.ErrHelp.
+func Parse(table []Option, ignored []Ignored, args []string, env Environment, defaults ...string) (given map[string]string, warnings []string, err error) {
+	if given, err = parseFlags(table, ignored, args); err != nil {
+		return nil, nil, err
+	}
+	for i := 0; i+1 < len(defaults); i += 2 {
+		for j := range table {
+			if table[j].Flag == defaults[i] {
+				table[j].Def = defaults[i+1]
+			}
+		}
+	}
+	for i := range table {
+		warning, err := table[i].apply(given, env)
+		if err != nil {
+			return nil, nil, err
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return given, warnings, nil
+}
+
+// apply sets one option from where its value comes from.
+func (o *Option) apply(given map[string]string, env Environment) (warning string, err error) {
+	if o.Def != "" {
+		if err := o.Set(o.Def); err != nil {
+			return "", fmt.Errorf("BUG: default of --%s: %w", o.Flag, err)
+		}
+	}
+	if v, ok := given[o.Flag]; ok {
+		if err := o.Set(v); err != nil {
+			return "", Usagef("--%s %q is not valid; %v", o.Flag, v, err)
+		}
+		return "", nil
+	}
+	v := ""
+	if o.Env != "" {
+		v = env.Get(o.Env)
+	}
+	if v == "" {
+		return "", nil
+	}
+	if err := o.Set(v); err != nil {
+		if o.EnvStops {
+			return "", Usagef("%s=%q is not valid; %v", o.Env, v, err)
+		}
+		return fmt.Sprintf("%s=%q is ignored; %v", o.Env, v, err), nil
+	}
+	return "", nil
+}
+
+// parseFlags reads args without judging any value.
+func parseFlags(table []Option, ignored []Ignored, args []string) (map[string]string, error) {
+	given := map[string]string{}
+	set := flag.NewFlagSet("turnout", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, s := range table {
+		store := func(v string) error { given[s.Flag] = v; return nil }
+		if s.IsBool {
+			set.BoolFunc(s.Flag, s.Help, store)
+		} else {
+			set.Func(s.Flag, s.Help, store)
+		}
+		if s.Short != "" {
+			set.Func(s.Short, s.Help, store)
+		}
+	}
+	for _, f := range ignored {
+		store := func(string) error { given[f.Name] = ""; return nil }
+		if f.IsBool {
+			set.BoolFunc(f.Name, "", store)
+		} else {
+			set.Func(f.Name, "", store)
+		}
+	}
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		text := err.Error()
+		text = strings.Replace(text, "flag provided but not defined: -", "unknown flag --", 1)
+		text = strings.Replace(text, "flag needs an argument: -", "no value given for --", 1)
+		return nil, Usagef("%s; see turnout help", text)
+	}
+	if set.NArg() > 0 {
+		return nil, Usagef("unexpected argument %q; see turnout help", set.Arg(0))
+	}
+	return given, nil
+}
+
+// SplitPaths takes the paths from the end of args: everything after the last flag
+// and its value.
+func SplitPaths(table []Option, args []string) (flags, paths []string) {
+	takesValue := map[string]bool{}
+	for _, s := range table {
+		takesValue["-"+s.Flag], takesValue["--"+s.Flag] = !s.IsBool, !s.IsBool
+	}
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case len(a) > 1 && a[0] == '-':
+			flags = append(flags, a)
+			if takesValue[a] && i+1 < len(args) {
+				i++
+				flags = append(flags, args[i])
+			}
+		default:
+			paths = append(paths, a)
+		}
+	}
+	return flags, paths
+}
