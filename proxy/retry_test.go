@@ -88,7 +88,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestUnprocessedIsBounded: an endpoint that says so again and again is asked nine times.
+// TestUnprocessedAttempts: an endpoint that says so again and again is asked nine times.
 func TestUnprocessedAttempts(t *testing.T) {
 	r := newRig(t, nil)
 	r.ask("GET /")

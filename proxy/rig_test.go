@@ -429,3 +429,30 @@ func (r *rig) recovering(fn func()) (panicked bool) {
 	fn()
 	return false
 }
+
+// silent are both halves of exchanges of which nobody wants to know anything.
+type silent struct{}
+
+func (s *silent) Acquire(*balancer.Endpoint, *Exchange, bool) Upstream { return (*silentUp)(s) }
+func (*silent) Cancel(*Exchange)                                       {}
+func (*silent) Informational(*Head)                                    {}
+func (*silent) Head(*Head, bool)                                       {}
+func (*silent) Body([]byte) bool                                       { return false }
+func (*silent) End([]Field)                                            {}
+func (*silent) Abort(Fault)                                            {}
+func (*silent) Upgrade(*Head, Upstream) Joiner                         { return nil }
+func (*silent) Pause()                                                 {}
+func (*silent) Resume()                                                {}
+func (*silent) Progress() (taken uint64, left int)                     { return 0, 0 }
+
+// silentUp is silent towards an endpoint.
+type silentUp silent
+
+func (*silentUp) Head(*Head, bool)                   {}
+func (*silentUp) Body([]byte) bool                   { return false }
+func (*silentUp) End([]Field)                        {}
+func (*silentUp) Abort(Fault)                        {}
+func (*silentUp) MayRefuse() (may, asked bool)       { return false, true }
+func (*silentUp) Pause()                             {}
+func (*silentUp) Resume()                            {}
+func (*silentUp) Progress() (taken uint64, left int) { return 0, 0 }
