@@ -156,6 +156,9 @@ func (c *valueCondition) inQuery(query []byte) bool {
 	for len(rest) > 0 {
 		var pair []byte
 		pair, rest, _ = bytes.Cut(rest, []byte("&"))
+		if len(pair) == 0 {
+			continue
+		}
 		k, v, _ := bytes.Cut(pair, []byte("="))
 		if string(decoded(name[:0], k)) == c.name {
 			return c.holds(decoded(value[:0], v))

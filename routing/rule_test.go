@@ -3,6 +3,7 @@ package routing
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -394,4 +395,24 @@ func rank(m *Match) string {
 		method = 1
 	}
 	return fmt.Sprintf("%d %03d %d %d %d", kind, len(path), method, len(m.Headers), len(m.Query))
+}
+
+// FuzzQuery compares the first parameter of a name with what net/url finds.
+func FuzzQuery(f *testing.F) {
+	for _, query := range []string{"", "a", "a=1&a=2", "b&a=%31", "a=%zz", "%61=x+y", "&&a", "=x", "a==b&", "a;b=1", "b=1&a=" + strings.Repeat("%20", 200)} {
+		f.Add("a", query)
+		f.Add("", query)
+	}
+	f.Fuzz(func(t *testing.T, name, query string) {
+		parsed, err := url.ParseQuery(query)
+		value := ""
+		if values, ok := parsed[name]; ok {
+			value = values[0]
+		}
+		_, there := parsed[name]
+		c := valueCondition{name: name, value: value}
+		if got := c.inQuery([]byte("?" + query)); err == nil && got != there {
+			t.Fatalf("%q in %q: %t, want %t with %q", name, query, got, there, value)
+		}
+	})
 }
