@@ -10,9 +10,22 @@ import (
 	"testing"
 )
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
-// TestLinksOfDocuments: a link to a file of the project leads somewhere.
+// slugs are the fragments that lead to the headings of a document.
+func slugs(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		all[strings.ReplaceAll(notSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return all
+}
+
+// TestLinksOfDocuments: a link to a file of the project leads somewhere, and its fragment to a heading.
 func TestLinksOfDocuments(t *testing.T) {
 	root := filepath.Join("..", "..")
 	documents := 0
@@ -34,8 +47,18 @@ func TestLinksOfDocuments(t *testing.T) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+			to := filepath.Join(filepath.Dir(name), m[1])
+			if m[1] == "" {
+				to = name
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: link to %s: %v", name, m[1], err)
+			}
+			if m[2] == "" || !strings.HasSuffix(to, ".md") {
+				continue
+			}
+			if there, err := os.ReadFile(to); err != nil || !slugs(string(there))[m[2]] {
+				t.Errorf("%s: %s has no heading for #%s", name, m[1], m[2])
 			}
 		}
 		return nil
