@@ -75,8 +75,8 @@ type backlog struct {
 	spent  [Works]time.Duration // what each kind had, counted from when it last began to wait
 }
 
-// put has a job wait.
-func (b *backlog) put(j *job) {
+// putJob has a job wait.
+func (b *backlog) putJob(j *job) {
 	if b.count[j.kind]++; b.count[j.kind] == 1 {
 		b.join(j.kind)
 	}
@@ -87,8 +87,8 @@ func (b *backlog) put(j *job) {
 	}
 }
 
-// take takes a job back. false: it does not wait.
-func (b *backlog) take(j *job) bool {
+// takeBack takes a job back. false: it does not wait.
+func (b *backlog) takeBack(j *job) bool {
 	if j.list == nil {
 		return false
 	}
@@ -97,8 +97,8 @@ func (b *backlog) take(j *job) bool {
 	return true
 }
 
-// next takes the job that is next, also of those that wait for one thread only. nil = there is none.
-func (b *backlog) next(own *job) *job {
+// nextJob takes the job that is next, also of those that wait for one thread only. nil = there is none.
+func (b *backlog) nextJob(own *job) *job {
 	best := own
 	for i := range b.queues {
 		if b.count[i] == 0 || best != nil && b.spent[i] >= b.spent[best.kind] {
@@ -114,7 +114,7 @@ func (b *backlog) next(own *job) *job {
 	if best.home == nil {
 		b.queues[best.kind].turn = (int(best.share) + 1) % shares
 	}
-	b.take(best)
+	b.takeBack(best)
 	return best
 }
 

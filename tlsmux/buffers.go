@@ -16,9 +16,13 @@ const maxSpare = 64 << 10
 // and one request of 16 KiB it would hold 25 KiB for as long as it lives. Here a connection has such a buffer while it
 // reads, and keeps it only while part of a record or plaintext that nobody has taken is in it.
 //
-// That reaches into a tls.Conn, and is the only thing that does. It changes fields in two ways: an empty buffer becomes
-// another empty one, and the certificates of the peer are forgotten when nobody reads them any more. Where a tls.Conn does not have the fields known here, by name and type, nothing is lent and
-// connections keep what they have; a test fails then. See docs/decisions/0008-lent-buffers.md.
+// This is worth 2.0 KiB resident for an idle connection that has sent one small request (TLS 1.3, 3,000 of them), and 20 KiB and more for one
+// that has sent a record of full length. Should it become less than 1 KiB for the former, with another crypto/tls, it has to go.
+//
+// It reaches into a tls.Conn, and this file is the only one that does. It changes fields in two ways: an empty buffer becomes
+// another empty one, and the certificates of the peer are forgotten when nobody reads them any more. Where a tls.Conn does not
+// have the fields known here, by name and type, nothing is lent and connections keep what they have; a test fails then. See
+// docs/decisions/0008-lent-buffers.md.
 type buffers struct {
 	raw, input, hand uintptr // places of the fields in a tls.Conn
 	peers, chains    uintptr

@@ -140,18 +140,18 @@ func (h *handshake) count() {
 func (h *handshake) submit() {
 	h.busy = true
 	if h.steps != nil {
-		h.steps.put(&h.job)
+		h.steps.putJob(&h.job)
 	} else {
-		h.workers.pool.put(&h.job)
+		h.workers.pool.putJob(&h.job)
 	}
 }
 
 // withdraw takes back what submit did. false: it is being computed, and stepped follows.
 func (h *handshake) withdraw() bool {
 	if h.steps != nil {
-		h.busy = !h.steps.take(&h.job)
+		h.busy = !h.steps.takeBack(&h.job)
 	} else {
-		h.busy = !h.workers.pool.take(&h.job)
+		h.busy = !h.workers.pool.takeBack(&h.job)
 	}
 	return !h.busy
 }
@@ -183,11 +183,11 @@ func (h *handshake) stepOnLoop() {
 // resume has the coroutine, one of rs, go on until it waits for something or the handshake has ended.
 func (h *handshake) resume(rs *routines) {
 	if h.routine == nil {
-		h.routine = rs.take(h)
+		h.routine = rs.routineFor(h)
 	}
 	h.routine.next()
 	if h.ended {
-		rs.give(h.routine)
+		rs.giveBack(h.routine)
 		h.routine = nil
 	}
 }
@@ -248,7 +248,7 @@ func (h *handshake) stepped() {
 		h.finish()
 		return
 	case h.asked != nil:
-		h.workers.pool.put(&h.asked.job)
+		h.workers.pool.putJob(&h.asked.job)
 		return
 	}
 	if h.kind != WorkEndpoint {

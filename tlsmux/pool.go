@@ -35,10 +35,10 @@ type thread struct {
 	routines routines      // of tasks that have it as their home
 }
 
-// put has a job done. The pool has it until its step begins.
-func (p *pool) put(j *job) {
+// putJob has a job done. The pool has it until its step begins.
+func (p *pool) putJob(j *job) {
 	p.mu.Lock()
-	p.backlog.put(j)
+	p.backlog.putJob(j)
 	var t *thread
 	if t = j.home; t != nil {
 		if i := slices.Index(p.idle, t); i >= 0 {
@@ -60,11 +60,11 @@ func (p *pool) put(j *job) {
 	}
 }
 
-// take takes a job back. false: it has begun.
-func (p *pool) take(j *job) bool {
+// takeBack takes a job back. false: it has begun.
+func (p *pool) takeBack(j *job) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.backlog.take(j)
+	return p.backlog.takeBack(j)
 }
 
 func (p *pool) waitingOf(kind Work) int {
@@ -91,12 +91,13 @@ func (t *thread) run() {
 	rest := time.NewTimer(threadIdle)
 	defer rest.Stop()
 	for {
-		if j := t.next(); j != nil {
+		if j := t.nextJob(); j != nil {
 			began := time.Now()
 			kind := j.kind
 			j.task.step(t)
 			took := time.Since(began)
 			t.pool.used(kind, took)
+			reactor.YieldCore()
 			if computed += took; computed >= slotTime {
 				computed = 0
 				runtime.Gosched()
@@ -115,12 +116,12 @@ func (t *thread) run() {
 	}
 }
 
-// next takes the job that is next. nil = there is none, and the thread is idle.
-func (t *thread) next() *job {
+// nextJob takes the job that is next. nil = there is none, and the thread is idle.
+func (t *thread) nextJob() *job {
 	p := t.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	j := p.backlog.next(t.own.first)
+	j := p.backlog.nextJob(t.own.first)
 	if j == nil && !slices.Contains(p.idle, t) {
 		p.idle = append(p.idle, t)
 	}

@@ -35,8 +35,8 @@ type routines struct {
 	idle  []*routine
 }
 
-// take returns a routine for h.
-func (rs *routines) take(h *handshake) (r *routine) {
+// routineFor returns a routine for h.
+func (rs *routines) routineFor(h *handshake) (r *routine) {
 	rs.bound++
 	if n := len(rs.idle); n > 0 {
 		r, rs.idle = rs.idle[n-1], rs.idle[:n-1]
@@ -47,8 +47,8 @@ func (rs *routines) take(h *handshake) (r *routine) {
 	return r
 }
 
-// give takes back the routine of a handshake that has ended.
-func (rs *routines) give(r *routine) {
+// giveBack takes back the routine of a handshake that has ended.
+func (rs *routines) giveBack(r *routine) {
 	rs.bound--
 	r.h = nil
 	rs.idle = append(rs.idle, r)

@@ -19,7 +19,7 @@ func failing(t *testing.T) *handshake {
 // TestRoutinesAreUsedAgain while others have a handshake; then they end.
 func TestRoutinesAreUsedAgain(t *testing.T) {
 	var rs routines
-	held := rs.take(failing(t))
+	held := rs.routineFor(failing(t))
 	for range 3 {
 		h := failing(t)
 		h.resume(&rs)
@@ -29,13 +29,13 @@ func TestRoutinesAreUsedAgain(t *testing.T) {
 	}
 	idle := rs.idle[0]
 	h := failing(t)
-	if again := rs.take(h); again != idle || again.h != h {
+	if again := rs.routineFor(h); again != idle || again.h != h {
 		t.Fatal("an idle routine is not used")
 	}
 	idle.next()
-	rs.give(idle)
+	rs.giveBack(idle)
 	held.next()
-	rs.give(held)
+	rs.giveBack(held)
 	for _, r := range []*routine{idle, held} {
 		if _, more := r.next(); more {
 			t.Error("a routine goes on although nobody has a handshake")
@@ -51,17 +51,17 @@ func TestFewIdleRoutines(t *testing.T) {
 	var rs routines
 	var all []*routine
 	for range idleRoutines + 3 {
-		r := rs.take(failing(t))
+		r := rs.routineFor(failing(t))
 		r.next()
 		all = append(all, r)
 	}
 	for _, r := range all[1:] {
-		rs.give(r)
+		rs.giveBack(r)
 	}
 	if len(rs.idle) != idleRoutines || rs.bound != 1 {
 		t.Errorf("%d idle, %d bound", len(rs.idle), rs.bound)
 	}
-	rs.give(all[0])
+	rs.giveBack(all[0])
 	if len(rs.idle) != 0 || rs.bound != 0 {
 		t.Errorf("%d idle, %d bound at the end", len(rs.idle), rs.bound)
 	}

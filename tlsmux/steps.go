@@ -23,13 +23,13 @@ type loopSteps struct {
 	workers  *Workers
 	backlog  backlog
 	wait     atomic.Int64 // how many are in the backlog
-	run      func()       // next, made once
+	run      func()       // runNext, made once
 	routines routines
 }
 
 func newLoopSteps(loop *reactor.Loop, workers *Workers) *loopSteps {
 	t := &loopSteps{loop: loop, workers: workers}
-	t.run = t.next
+	t.run = t.runNext
 	return t
 }
 
@@ -38,27 +38,27 @@ func (t *loopSteps) room(kind Work) bool {
 	return t.wait.Load() < stepsMost && t.workers.pool.waitingOf(kind) == 0
 }
 
-// put has a job done when it has its turn. The backlog has it until its step begins.
-func (t *loopSteps) put(j *job) {
-	t.backlog.put(j)
+// putJob has a job done when it has its turn. The backlog has it until its step begins.
+func (t *loopSteps) putJob(j *job) {
+	t.backlog.putJob(j)
 	t.wait.Add(1)
 	if !t.loop.RunLowPriority(t.run) { // the loop ends, and with it what waits
 		t.run()
 	}
 }
 
-// take takes a job back.
-func (t *loopSteps) take(j *job) bool {
-	if !t.backlog.take(j) {
+// takeBack takes a job back.
+func (t *loopSteps) takeBack(j *job) bool {
+	if !t.backlog.takeBack(j) {
 		return false
 	}
 	t.wait.Add(-1)
 	return true
 }
 
-// next computes one step. It is called as often as something was put; what was taken back leaves calls that find nothing.
-func (t *loopSteps) next() {
-	j := t.backlog.next(nil)
+// runNext computes one step. It is called as often as something was put; what was taken back leaves calls that find nothing.
+func (t *loopSteps) runNext() {
+	j := t.backlog.nextJob(nil)
 	if j == nil {
 		return
 	}

@@ -195,14 +195,14 @@ func TestFloodGoesToThreads(t *testing.T) {
 		}
 		j := &toil{done: func() {}}
 		j.job = job{task: j, kind: WorkECDSA}
-		steps.put(&j.job)
+		steps.putJob(&j.job)
 		held = append(held, j)
 	}
 	if steps.room(WorkECDSA) || steps.room(WorkResumed) {
 		t.Error("room without end")
 	}
 	for _, j := range held {
-		steps.take(&j.job)
+		steps.takeBack(&j.job)
 	}
 	letGo := occupy(t, w)
 	waits := give(w, WorkECDSA, 0, 0, func() {})
@@ -215,7 +215,7 @@ func TestFloodGoesToThreads(t *testing.T) {
 	if w.pool.waitingOf(WorkECDSA) != 2 || p.Total() > 0 {
 		t.Errorf("%d wait for a thread, want 2", w.pool.waitingOf(WorkECDSA))
 	}
-	w.pool.take(&waits.job)
+	w.pool.takeBack(&waits.job)
 	letGo()
 	m.await(t, "the answer", func() bool { return p.Total() > 0 })
 	if !steps.room(WorkECDSA) {
@@ -237,7 +237,7 @@ func TestStepsOfALoop(t *testing.T) {
 		put := func(name string, kind Work, share uint8, cost time.Duration) *toil {
 			j := &toil{cost: cost, done: func() { order = append(order, name) }}
 			j.job = job{task: j, kind: kind, share: share}
-			steps.put(&j.job)
+			steps.putJob(&j.job)
 			return j
 		}
 		for i := range 3 {
@@ -247,7 +247,7 @@ func TestStepsOfALoop(t *testing.T) {
 		put("few", WorkECDSA, 9, 2*time.Millisecond)
 		put("resumed0", WorkResumed, 3, time.Millisecond)
 		put("resumed1", WorkResumed, 3, time.Millisecond)
-		if !steps.take(&gone.job) || steps.take(&gone.job) || w.Waiting() != 6 {
+		if !steps.takeBack(&gone.job) || steps.takeBack(&gone.job) || w.Waiting() != 6 {
 			t.Errorf("taken back never or twice, and %d wait, want 6", w.Waiting())
 		}
 		net.Run()

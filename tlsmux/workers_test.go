@@ -38,7 +38,7 @@ func (w *toil) step(*thread) {
 func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *toil {
 	j := &toil{cost: cost, done: done}
 	j.job = job{task: j, kind: kind, share: share}
-	w.pool.put(&j.job)
+	w.pool.putJob(&j.job)
 	return j
 }
 
@@ -174,7 +174,7 @@ func TestJobsCanBeTakenBack(t *testing.T) {
 	p := w.pool
 	first, second := give(w, WorkRSA, 1, 0, nil), give(w, WorkRSA, 1, 0, nil)
 	for _, j := range []*toil{first, second} {
-		if !p.take(&j.job) || p.take(&j.job) {
+		if !p.takeBack(&j.job) || p.takeBack(&j.job) {
 			t.Error("taken back never, or twice")
 		}
 	}
