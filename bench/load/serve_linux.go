@@ -31,74 +31,51 @@ func (r *Rig) Serve(ctx context.Context, p ServeProfile) (Result, error) {
 	if p.Patience <= 0 {
 		p.Patience = 10 * time.Second
 	}
+	if p.Mark == nil {
+		p.Mark = func(bool) error { return nil }
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := serving{rig: r, profile: p, last: time.Now(), seen: r.backend.served}
-	for !s.over {
+	b := r.backend
+	var res, base Result
+	var first, began time.Time // the first request, the measured part
+	for last, seen, ended := time.Now(), b.served, false; ; {
 		if err := r.loop.turn(20 * time.Millisecond); err != nil {
 			return Result{}, err
 		}
-		if err := s.look(ctx, time.Now()); err != nil {
+		now := time.Now()
+		if b.served != seen {
+			if first.IsZero() {
+				first = now
+			}
+			seen, last = b.served, now
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		case <-p.Done:
+			if !ended {
+				err = errors.New("cannot measure: the client ended too early")
+			}
+			return res, err
+		default:
+		}
+		switch {
+		case now.Sub(last) > p.Patience:
+			err = fmt.Errorf("cannot go on: no request for %v", p.Patience)
+		case began.IsZero() && !first.IsZero() && now.Sub(first) >= p.Warmup:
+			began, base = now, Result{Requests: b.served, Connects: b.accepted}
+			err = p.Mark(false)
+		case !ended && !began.IsZero() && now.Sub(began) >= p.Measure:
+			ended = true
+			res = Result{Requests: b.served - base.Requests, Elapsed: now.Sub(began), Connects: b.accepted - base.Connects}
+			err = p.Mark(true)
+		}
+		if err != nil {
 			return Result{}, err
 		}
 	}
-	return s.result, nil
-}
-
-// serving is the state of one Serve.
-type serving struct {
-	rig      *Rig
-	profile  ServeProfile
-	last     time.Time // of the last progress
-	seen     uint64    // requests at that time
-	first    time.Time // of the first request
-	began    time.Time // of the measured part
-	served   uint64    // requests and connections at that time
-	accepted uint64
-	ended    bool // the measured part is complete
-	over     bool // and so is the client
-	result   Result
-}
-
-// look is what happens between two turns of the loop.
-func (s *serving) look(ctx context.Context, now time.Time) error {
-	b := s.rig.backend
-	if b.served != s.seen {
-		if s.first.IsZero() {
-			s.first = now
-		}
-		s.seen, s.last = b.served, now
-	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.profile.Done:
-		if !s.ended {
-			return errors.New("cannot measure: the client ended too early")
-		}
-		s.over = true
-		return nil
-	default:
-	}
-	switch {
-	case now.Sub(s.last) > s.profile.Patience:
-		return fmt.Errorf("cannot go on: no request for %v", s.profile.Patience)
-	case s.began.IsZero() && !s.first.IsZero() && now.Sub(s.first) >= s.profile.Warmup:
-		s.began, s.served, s.accepted = now, b.served, b.accepted
-		return s.mark(false)
-	case !s.ended && !s.began.IsZero() && now.Sub(s.began) >= s.profile.Measure:
-		s.ended = true
-		s.result = Result{Requests: b.served - s.served, Elapsed: now.Sub(s.began), Connects: b.accepted - s.accepted}
-		return s.mark(true)
-	}
-	return nil
-}
-
-func (s *serving) mark(end bool) error {
-	if s.profile.Mark == nil {
-		return nil
-	}
-	return s.profile.Mark(end)
 }
 
 // Answer is the backend alone, without counting requests, until done is closed. It returns how many connections it

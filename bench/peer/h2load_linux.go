@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +8,10 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
-	"syscall"
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/site"
 )
 
 // multiplex is how an HTTP/2 client spreads its requests. The zero value means HTTP/1.1.
@@ -39,31 +38,23 @@ func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multip
 		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatInt(length.Milliseconds(), 10)+"ms",
 		"--npn-list=h2", "--groups=X25519", "--tls13-ciphers=TLS_AES_128_GCM_SHA256",
 		"--connect-to="+p.addr.String(), "https://"+net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port())))+"/items/0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := load.OnCore(h.loadCore, cmd.Start); err != nil {
-		return load.Result{}, fmt.Errorf("cannot start h2load: %w", err)
+	client, err := site.StartProcess("h2load", cmd, h.loadCore)
+	if err != nil {
+		return load.Result{}, err
 	}
-	done := make(chan struct{})
-	var ended error
-	go func() {
-		ended = cmd.Wait()
-		close(done)
-	}()
 	res, err := rig.Serve(ctx, load.ServeProfile{
-		Warmup: h.warmup, Measure: h.measure, Done: done,
-		Mark: func(end bool) error { return mark(cmd.Process.Pid, end) },
+		Warmup: h.warmup, Measure: h.measure, Done: client.Exited(),
+		Mark: func(end bool) error { return mark(client.PID(), end) },
 	})
 	cancel()
-	<-done
+	<-client.Exited()
+	if err == nil && client.ExitCode() != 0 {
+		err = errors.New("cannot trust h2load")
+	}
 	if err != nil {
-		return res, fmt.Errorf("%w\nh2load said: %s", err, out.Bytes())
+		return res, fmt.Errorf("%w\nh2load said: %s", err, client.Tail())
 	}
-	if ended != nil {
-		return res, fmt.Errorf("cannot trust h2load: %w\nh2load said: %s", ended, out.Bytes())
-	}
-	return readH2load(res, out.String())
+	return readH2load(res, client.Tail())
 }
 
 // readH2load adds to res what h2load counted as failed. It is an error if HTTP/2 was not spoken.

@@ -10,12 +10,15 @@ import (
 )
 
 // CPU is the time that the process has used, all of its threads, the ended ones too.
-func (p *Process) CPU() (time.Duration, error) {
+func (p *Process) CPU() (time.Duration, error) { return CPU(p.PID()) }
+
+// CPU is the time that a process has used, all of its threads, the ended ones too, as the scheduler counts it.
+func CPU(pid int) (time.Duration, error) {
 	// The clock's number is that of clock_getcpuclockid(3): the complement of the process, then the kind of time, 2 for the
 	// scheduler's.
 	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^p.PID()<<3|2), &ts); err != nil {
-		return 0, fmt.Errorf("cannot read the CPU time of %s: %w", p.name, err)
+	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+		return 0, fmt.Errorf("cannot read the CPU time of process %d: %w", pid, err)
 	}
 	return time.Duration(ts.Nano()), nil
 }
