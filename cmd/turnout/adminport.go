@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -48,60 +46,12 @@ func adminSettings(o *options) []option.Option {
 		{Flag: "metrics-tls-key-file", Env: "ROUTER_METRICS_TLS_KEY_FILE", Value: "FILE", Set: option.Into(&a.keyFile, option.ParseText),
 			Help: "the key of that certificate"},
 		{Flag: "metrics-tls-min-version", Env: "ROUTER_METRICS_TLS_MIN_VERSION", Def: "VersionTLS12", Value: "VERSION", EnvStops: true,
-			Set: option.Into(&a.minVersion, parseGoVersion), Help: "oldest version of TLS there: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"},
-		{Flag: "metrics-tls-ciphers", Env: "ROUTER_METRICS_TLS_CIPHERS", Value: "LIST", EnvStops: true, Set: option.Into(&a.suites, parseMetricsCiphers),
+			Set: option.Into(&a.minVersion, tlsmux.ParseGoVersion), Help: "oldest version of TLS there: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13"},
+		{Flag: "metrics-tls-ciphers", Env: "ROUTER_METRICS_TLS_CIPHERS", Value: "LIST", EnvStops: true, Set: option.Into(&a.suites, tlsmux.ParseKnownCiphers),
 			Help: "cipher suites there, names of OpenSSL or IANA separated by colons"},
-		{Flag: "metrics-tls-curves", Env: "ROUTER_METRICS_TLS_CURVES", Value: "LIST", EnvStops: true, Set: option.Into(&a.groups, parseMetricsCurves),
+		{Flag: "metrics-tls-curves", Env: "ROUTER_METRICS_TLS_CURVES", Value: "LIST", EnvStops: true, Set: option.Into(&a.groups, tlsmux.ParseKnownGroups),
 			Help: "key exchange groups there, separated by colons or commas"},
 	}
-}
-
-// parseGoVersion reads a version of TLS as Go calls it.
-func parseGoVersion(s string) (uint16, error) {
-	for name, version := range map[string]uint16{
-		"VersionTLS10": tls.VersionTLS10, "VersionTLS11": tls.VersionTLS11, "VersionTLS12": tls.VersionTLS12, "VersionTLS13": tls.VersionTLS13,
-	} {
-		if s == name {
-			return version, nil
-		}
-	}
-	return 0, errors.New("allowed: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13")
-}
-
-// parseMetricsCiphers reads cipher suites, all of which have to be known. Those of TLS 1.3 are always there.
-func parseMetricsCiphers(s string) ([]uint16, error) {
-	if s == "" {
-		return nil, nil
-	}
-	var older []string
-	for name := range strings.SplitSeq(s, ":") {
-		if _, unknown, err := tlsmux.ParseSuites13(name); err != nil || len(unknown) > 0 {
-			older = append(older, name)
-		}
-	}
-	if len(older) == 0 {
-		return nil, nil
-	}
-	suites, unknown, err := tlsmux.ParseCiphers(strings.Join(older, ":"))
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("cipher suites are not supported: %v", unknown)
-	}
-	return suites, err
-}
-
-// parseMetricsCurves reads key exchange groups, all of which have to be known.
-func parseMetricsCurves(s string) ([]tls.CurveID, error) {
-	if s == "" {
-		return nil, nil
-	}
-	groups, unknown, err := tlsmux.ParseGroups(strings.ReplaceAll(s, ",", ":"))
-	if len(unknown) > 0 {
-		return nil, fmt.Errorf("curves are not supported: %v", unknown)
-	}
-	if err != nil {
-		return nil, errors.New("no valid curves found")
-	}
-	return groups, nil
 }
 
 // visitors is who may read the admin port, and how it speaks TLS to them.

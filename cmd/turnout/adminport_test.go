@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"turnout/internal/admin"
+	"turnout/tlsmux"
 )
 
 // TestMetricsCurves: lists of curves of the admin port.
@@ -19,7 +20,7 @@ func TestMetricsCurves(t *testing.T) {
 		{"list of separators: no valid curves", "  ,  :  ", "no valid curves found"},
 		{"none given", "", "[]"},
 	} {
-		got, err := parseMetricsCurves(c.in)
+		got, err := tlsmux.ParseKnownGroups(c.in)
 		if text := fmt.Sprint(got); text != c.want && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %s, %v", c.id, text, err)
 		}
@@ -28,7 +29,7 @@ func TestMetricsCurves(t *testing.T) {
 		"": "", "ECDHE-RSA-AES128-GCM-SHA256:TLS_AES_128_GCM_SHA256": "[49199]", "TLS_AES_256_GCM_SHA384": "[]",
 		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "[49199]", "NULL-MD5": "are not supported: [NULL-MD5]", ":": "allowed",
 	} {
-		got, err := parseMetricsCiphers(in)
+		got, err := tlsmux.ParseKnownCiphers(in)
 		if text := fmt.Sprint(got); want != "" && text != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %s, %v", in, text, err)
 		}

@@ -11,13 +11,14 @@ import (
 	"turnout/internal/demo"
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/signals"
 )
 
 // runDemo is the demo subcommand: examples and pods in a temporary folder, and a
 // router that serves them on loopback addresses.
 func runDemo(ctx context.Context, args []string, env option.Environment, stdout, stderr io.Writer) (err error) {
-	signals := catchSignals()
-	defer signals.release()
+	caught := signals.Catch(readingOptions)
+	defer caught.Release()
 	o, warnings, err := parseOptions(args, env,
 		"http-addr", "127.0.0.1:8080", "https-addr", "127.0.0.1:8443", "admin-addr", "127.0.0.1:1936",
 		"allow-wildcard-routes", "true", "router-domain", "apps.example.com",
@@ -39,15 +40,15 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 		return fmt.Errorf("cannot make a folder for the examples: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	go signals.hangUps(level.Reread)
-	ctx = signals.obey(ctx, log, func() { _ = os.RemoveAll(dir) }) // the process ends without another word
+	go caught.HangUps(level.Reread)
+	ctx = caught.Obey(ctx, log, func() { _ = os.RemoveAll(dir); os.Exit(1) }) // the process ends without another word
 	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	o.manifests = dir
-	r, err := signals.start(ctx, o, log, stdout)
+	r, err := start(ctx, caught, o, log, stdout)
 	if err != nil || r == nil {
 		return err
 	}

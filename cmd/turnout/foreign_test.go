@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"turnout/internal/option/haproxy"
 )
 
 // TestForeignFlags: command lines of the OpenShift router are taken as they are.
@@ -42,10 +44,10 @@ func TestForeignFlagsAreNoSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, rest := foreignFlags(nil), foreignFlags(settings(&options{}))
+	all, rest := haproxy.Flags(nil), haproxy.Flags(settings(&options{}))
 	for _, f := range all {
 		if !slices.Contains(rest, f) {
-			t.Errorf("--%s is a setting: take it out of foreignFlags", f.Name)
+			t.Errorf("--%s is a setting: take it out of haproxy.Flags", f.Name)
 		}
 		if !strings.Contains(string(text), "`--"+strings.ReplaceAll(f.Name, "_", "-")+"`") {
 			t.Errorf("--%s is not in docs/options.md", f.Name)

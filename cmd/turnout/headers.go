@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -41,11 +40,11 @@ func headerSettings(o *options) []option.Option {
 		{Flag: "unique-id-header-name", Env: "ROUTER_UNIQUE_ID_HEADER_NAME", Value: "NAME", Set: option.Into(&h.uniqueHeader, parseHeaderName),
 			Help: "request header that carries the id; needs --unique-id-format"},
 		{Flag: "capture-http-request-headers", Env: "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
-			Set: option.Into(&h.captures.Request, parseCaptures), Help: "request headers the access log keeps, each NAME:LENGTH"},
+			Set: option.Into(&h.captures.Request, proxy.ParseCaptures), Help: "request headers the access log keeps, each NAME:LENGTH"},
 		{Flag: "capture-http-response-headers", Env: "ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", Value: "LIST", EnvStops: true,
-			Set: option.Into(&h.captures.Response, parseCaptures), Help: "response headers the access log keeps, each NAME:LENGTH"},
+			Set: option.Into(&h.captures.Response, proxy.ParseCaptures), Help: "response headers the access log keeps, each NAME:LENGTH"},
 		{Flag: "capture-http-cookie", Env: "ROUTER_CAPTURE_HTTP_COOKIE", Value: "NAME:LENGTH", EnvStops: true,
-			Set: option.Into(&h.captures.Cookie, parseCookieCapture), Help: "cookie the access log keeps: names that begin with NAME, or exactly NAME=:LENGTH"},
+			Set: option.Into(&h.captures.Cookie, proxy.ParseCookieCapture), Help: "cookie the access log keeps: names that begin with NAME, or exactly NAME=:LENGTH"},
 	}
 }
 
@@ -132,48 +131,4 @@ func parseHeaderName(s string) (string, error) {
 		return "", fmt.Errorf("invalid HTTP header name: %s", s)
 	}
 	return s, nil
-}
-
-// parseCaptures reads NAME:LENGTH items.
-func parseCaptures(s string) ([]proxy.Capture, error) {
-	var list []proxy.Capture
-	for _, item := range option.ParseList(s) {
-		name, length, ok := strings.Cut(item, ":")
-		if !ok || strings.Contains(length, ":") {
-			return nil, fmt.Errorf("invalid HTTP header capture specification: %s", item)
-		}
-		if !header.IsName(name) {
-			return nil, fmt.Errorf("invalid HTTP header name: %s", name)
-		}
-		most, err := parseCaptureLength(length)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, proxy.NewCapture(name, most))
-	}
-	return list, nil
-}
-
-// parseCookieCapture reads NAME:LENGTH, a prefix of cookie names, or NAME=:LENGTH.
-func parseCookieCapture(s string) (proxy.Capture, error) {
-	if s == "" {
-		return proxy.Capture{}, nil
-	}
-	name, length, ok := strings.Cut(s, ":")
-	if !ok || strings.Contains(length, ":") {
-		return proxy.Capture{}, fmt.Errorf("invalid HTTP cookie capture specification: %s", s)
-	}
-	if bare := strings.TrimSuffix(name, "="); !header.IsName(bare) {
-		return proxy.Capture{}, fmt.Errorf("invalid HTTP cookie name: %s", bare)
-	}
-	most, err := parseCaptureLength(length)
-	return proxy.Capture{Name: name, Max: most}, err
-}
-
-func parseCaptureLength(s string) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > 4096 {
-		return 0, fmt.Errorf("invalid capture length %q; allowed: 1 to 4096", s)
-	}
-	return n, nil
 }

@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/signals"
 )
 
 // TestHangUp: SIGHUP ends nothing. It has the level of the log read again, which the log says.
@@ -60,7 +62,7 @@ func TestSameSignalAgain(t *testing.T) {
 	if status, _ := get(t, "http://"+p.admin+"/healthz", ""); status != 200 {
 		t.Errorf("status %d", status)
 	}
-	<-time.After(sameSignal + 100*time.Millisecond)
+	<-time.After(signals.SameSignal + 100*time.Millisecond)
 	send()
 	p.line("second signal: the process ends at once")
 	if got := p.status(); got != 1 {

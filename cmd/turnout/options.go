@@ -9,6 +9,7 @@ import (
 
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/option/haproxy"
 	"turnout/internal/server"
 	"turnout/tlsmux"
 )
@@ -84,7 +85,7 @@ func (s *selection) namespaces() string {
 func parseOptions(args []string, env option.Environment, defaults ...string) (o *options, warnings []string, err error) {
 	o = &options{shutdownDelay: -1}
 	table := settings(o)
-	foreign := foreignFlags(table)
+	foreign := haproxy.Flags(table)
 	ignored := make([]option.Ignored, len(foreign))
 	for i, f := range foreign {
 		ignored[i] = f.Ignored
@@ -97,15 +98,15 @@ func parseOptions(args []string, env option.Environment, defaults ...string) (o 
 	o.answers.complete(o)
 	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
 	warnings = append(warnings, formatDoubts(&o.logs, o.server.Proxy.Captures)...)
-	for _, name := range laterVariables() {
+	for _, name := range haproxy.LaterVariables() {
 		if env.Get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")
 		}
 	}
-	if line := uselessWarning(env); line != "" {
+	if line := haproxy.VariableWarning(env); line != "" {
 		warnings = append(warnings, line)
 	}
-	warnings = append(warnings, foreignWarnings(given, foreign)...)
+	warnings = append(warnings, haproxy.FlagWarnings(given, foreign)...)
 	o.resolveAddresses()
 	return o, warnings, o.check(given, env)
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/internal/option"
+	"turnout/internal/option/haproxy"
 )
 
 // envOf is an environment of name, value pairs.
@@ -216,7 +217,7 @@ func TestOptionsAreDocumented(t *testing.T) {
 	for name := range documented {
 		t.Errorf("docs/options.md describes --%s, which does not exist", name)
 	}
-	for _, name := range laterVariables() {
+	for _, name := range haproxy.LaterVariables() {
 		if seen[name] {
 			t.Errorf("%s is both used and announced as not there", name)
 		}

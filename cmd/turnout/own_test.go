@@ -1,45 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap"
-
-	"turnout/controller/endpoints"
 )
-
-// TestOwnAddressesAreWatched: what interfaces say is told when it changes, and not when they cannot be read.
-func TestOwnAddressesAreWatched(t *testing.T) {
-	var addrs []net.Addr
-	var err error
-	told := 0
-	w := &ownWatch{
-		listening:  []netip.AddrPort{netip.MustParseAddrPort("[::]:80")},
-		interfaces: func() ([]net.Addr, error) { return addrs, err },
-	}
-	look := func(what string, want int) {
-		t.Helper()
-		if w.look(func(*endpoints.Own) { told++ }, zap.NewNop()); told != want {
-			t.Errorf("%s: told %d times, want %d", what, told, want)
-		}
-	}
-	err = errors.New("no")
-	look("unreadable at first: the ports are known", 1)
-	err, addrs = nil, []net.Addr{&net.IPNet{IP: net.IPv4(192, 0, 2, 7), Mask: net.CIDRMask(24, 32)}}
-	look("an address", 2)
-	look("the same", 2)
-	err = errors.New("no")
-	look("unreadable", 2)
-	err, addrs = nil, append(addrs, &net.IPNet{IP: net.ParseIP("2001:db8::7"), Mask: net.CIDRMask(64, 128)})
-	look("another one", 3)
-}
 
 // TestRouterIsNoPod: a route whose endpoints are the router itself has none, says so, and answers 503.
 func TestRouterIsNoPod(t *testing.T) {

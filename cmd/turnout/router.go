@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"runtime/debug"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/controller/endpoints"
 	"turnout/controller/status"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
@@ -25,6 +25,7 @@ import (
 	"turnout/internal/metrics"
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
+	"turnout/internal/signals"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -50,14 +51,14 @@ type router struct {
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, source, token, method, path string) (status int, text string)
 
-	enter       func(stage)           // says what the router does from now on
+	enter       func(signals.Stage)   // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there
 	predecessor *handover.Predecessor // nil = none, or it has let go
 	handover    *handover.Server      // nil = nobody can take over
 }
 
 // newRouter makes the packages from o and listens on the ports that are not opened late. enter is told what is done now.
-func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(stage)) (*router, error) {
+func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
 	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
@@ -285,12 +286,10 @@ func (r *router) startControl(control *crew.Crew) {
 			return nil
 		})
 	}
-	here := &ownWatch{listening: r.listening(), interfaces: net.InterfaceAddrs}
-	here.look(r.control.SetOwn, r.log) // before the first table
+	here := &endpoints.OwnWatch{Listening: r.listening(), Log: r.log}
+	here.Look(r.control.SetOwn) // before the first table
 	control.Start("addresses of this machine", func(ctx context.Context) error {
-		every := time.NewTicker(ownEvery)
-		defer every.Stop()
-		r.watchOwn(ctx, here, every.C)
+		here.Run(ctx, r.control.SetOwn)
 		return nil
 	})
 	control.Start("controller", r.control.Run)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/signals"
 )
 
 // errNoSource is all that a router without objects can say.
@@ -16,8 +18,8 @@ var errNoSource = errors.New("nothing to serve: give --manifests DIR or --kubeco
 
 // runRouter is the run subcommand.
 func runRouter(ctx context.Context, args []string, env option.Environment, stdout, stderr io.Writer) error {
-	signals := catchSignals()
-	defer signals.release()
+	caught := signals.Catch(readingOptions)
+	defer caught.Release()
 	o, warnings, err := parseOptions(args, env)
 	if err != nil {
 		return err
@@ -33,9 +35,9 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 		log.Warn(w)
 	}
 	logTLS(log, o)
-	go signals.hangUps(level.Reread)
-	ctx = signals.obey(ctx, log, func() { queue.Close(hurriedPatience) })
-	r, err := signals.start(ctx, o, log, stdout)
+	go caught.HangUps(level.Reread)
+	ctx = caught.Obey(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
+	r, err := start(ctx, caught, o, log, stdout)
 	if err != nil || r == nil {
 		return err
 	}

@@ -14,14 +14,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"turnout/internal/signals"
 )
 
 // stopBound is how long a router may take to end that has nothing to finish, on a machine that is busy with other things.
 const stopBound = 20 * time.Second
 
-// stopIn sends sig to a router that is in a stage, and wants it to end with status 0 within stopBound, having said last
+// stopIn sends sig to a router that is in a signals.Stage, and wants it to end with status 0 within stopBound, having said last
 // what the end was. It returns the lines of the log from then on.
-func (p *process) stopIn(sig syscall.Signal, in stage, last string) []map[string]any {
+func (p *process) stopIn(sig syscall.Signal, in signals.Stage, last string) []map[string]any {
 	p.t.Helper()
 	begin := time.Now()
 	if err := p.Process.Signal(sig); err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"turnout/internal/option/haproxy"
 )
 
 // referenceVariables are all variables of the HAProxy router.
@@ -66,7 +68,7 @@ func TestEveryVariableHasAPlace(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Z0-9_]+)` \\| .+ \\|$").FindAllStringSubmatch(useless, -1) {
 		inTable[m[1]] = true
 	}
-	for _, name := range uselessVariables() {
+	for _, name := range haproxy.UselessVariables() {
 		places[name]++
 		if !inTable[name] {
 			t.Errorf("%s has no reason in docs/options.md", name)
@@ -76,11 +78,11 @@ func TestEveryVariableHasAPlace(t *testing.T) {
 	for name := range inTable {
 		t.Errorf("docs/options.md says %s has no effect; the code does not", name)
 	}
-	for _, name := range laterVariables() {
+	for _, name := range haproxy.LaterVariables() {
 		places[name]++
 	}
 	for _, m := range regexp.MustCompile("`([A-Z0-9_]+)`").FindAllStringSubmatch(announced, -1) {
-		if !slices.Contains(laterVariables(), m[1]) {
+		if !slices.Contains(haproxy.LaterVariables(), m[1]) {
 			t.Errorf("docs/options.md announces %s; the code does not", m[1])
 		}
 	}

@@ -12,7 +12,7 @@ var floors = []struct {
 	name     string
 	packages string
 }{
-	{"what knows nothing else", "internal/bound internal/option internal/spare internal/shared internal/cgroup internal/memory internal/filewatch internal/handover internal/overload"},
+	{"what knows nothing else", "internal/bound internal/option internal/option/haproxy internal/spare internal/shared internal/cgroup internal/memory internal/filewatch internal/handover internal/overload"},
 	{"bytes, sockets and keys", "internal/opensslkey internal/keypair internal/wire/protocol internal/wire/field internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
 	{"who gets a request", "balancer internal/ratelimit routing/header routing/rewrite routing"},
 	{"TLS", "tlsmux/clientcert tlsmux"},
@@ -21,7 +21,7 @@ var floors = []struct {
 	{"beside the requests", "internal/pulse internal/health internal/accesslog"},
 	{"the request path", "internal/server"},
 	{"where routes come from", "controller/source controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller controller/source/cluster"},
-	{"what people see", "internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},
+	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},
 	{"what measures and tests them", "internal/testkit/... internal/archtest bench/... test/..."},
 }

@@ -1,4 +1,4 @@
-package main
+package haproxy
 
 import (
 	"turnout/internal/option"
@@ -6,20 +6,20 @@ import (
 
 import "strings"
 
-// laterVariables are variables of the HAProxy router that change what clients
+// LaterVariables are variables of the HAProxy router that change what clients
 // see or who may connect, and that this version does not have yet. Setting one is
 // worth a warning: nobody should believe in a protection that is not there.
-func laterVariables() []string {
+func LaterVariables() []string {
 	return []string{
 		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
 		"KUBERNETES_MASTER",
 	}
 }
 
-// uselessVariables are variables of the HAProxy router that have no meaning here:
+// UselessVariables are variables of the HAProxy router that have no meaning here:
 // there is no HAProxy, no template and no reload, or Turnout always does what they
 // ask for. docs/options.md has the reason for each.
-func uselessVariables() []string {
+func UselessVariables() []string {
 	return []string{
 		"TEMPLATE_FILE",
 		"RELOAD_SCRIPT",
@@ -49,11 +49,11 @@ func uselessVariables() []string {
 	}
 }
 
-// uselessWarning is one line about the variables that are set and have no effect, ""
+// VariableWarning is one line about the variables that are set and have no effect, ""
 // without any.
-func uselessWarning(env option.Environment) string {
+func VariableWarning(env option.Environment) string {
 	var names []string
-	for _, name := range uselessVariables() {
+	for _, name := range UselessVariables() {
 		if env.Get(name) != "" {
 			names = append(names, name)
 		}

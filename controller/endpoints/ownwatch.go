@@ -1,0 +1,69 @@
+package endpoints
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ownEvery is how often the addresses of this machine are read: interfaces come and go.
+const ownEvery = 10 * time.Second
+
+// OwnWatch finds out where a router that listens somewhere is reached on this machine. Its methods are for one goroutine.
+type OwnWatch struct {
+	// Listening is where the router listens, or will.
+	Listening []netip.AddrPort
+	// Log gets what cannot be read. Required.
+	Log *zap.Logger
+
+	interfaces func() ([]net.Addr, error) // nil = net.InterfaceAddrs
+	last       *Own                       // nil = never
+}
+
+// own is where a router that listens somewhere is reached on this machine.
+func own(listening []netip.AddrPort, interfaces []net.Addr) *Own {
+	var addrs []netip.Addr
+	for _, a := range interfaces {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				addrs = append(addrs, addr)
+			}
+		}
+	}
+	return NewOwn(listening, addrs)
+}
+
+// Run looks from time to time until ctx is done.
+func (w *OwnWatch) Run(ctx context.Context, changed func(*Own)) {
+	every := time.NewTicker(ownEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			w.Look(changed)
+		}
+	}
+}
+
+// Look reads the addresses of this machine and gives where the router listens to changed, if that has changed.
+func (w *OwnWatch) Look(changed func(*Own)) {
+	if w.interfaces == nil {
+		w.interfaces = net.InterfaceAddrs
+	}
+	addrs, err := w.interfaces()
+	if err != nil && w.last != nil {
+		return // they are as they were
+	}
+	if err != nil {
+		w.Log.Warn("cannot read the addresses of this machine: endpoints may be the router itself", zap.Error(err))
+	}
+	if next := own(w.Listening, addrs); !next.Equal(w.last) {
+		w.last = next
+		changed(next)
+	}
+}
