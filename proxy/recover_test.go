@@ -50,14 +50,40 @@ func TestPanicsInEveryEvent(t *testing.T) {
 				t.Errorf("%d requests have ended", ended)
 			}
 			r.wantNothingLeft()
+			if r.clock.set() != 0 {
+				t.Error("its timer is set")
+			}
 			r.clock.advance(time.Minute)
-			r.over = nil
 			r.want("") // nor does anything come of it later
 			if next := r.w.free.Get(); next == r.ex {
 				t.Error("its memory is used again")
 			}
 		})
 	}
+}
+
+// TestPanicsOfTheCleaning: the place in the queue and a kept body are given back though what gives up the attempt panics as well.
+func TestPanicsOfTheCleaning(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Limit, s.Targets = 1, targets("a") })
+	held, _ := r.pool().Pick(balancer.Pick{})
+	r.ask("GET /")
+	r.clock.bad = 2
+	if !r.recovering(r.ex.expire) {
+		t.Fatal("it did not panic")
+	}
+	held.Release()
+	r.wantNothingLeft()
+
+	r.may = true
+	r.ask("POST / 10")
+	r.ready()
+	r.ex.RequestData([]byte("01234"))
+	if r.w.Kept() == 0 {
+		t.Fatal("nothing is kept")
+	}
+	r.panicAt = "up"
+	r.recovering(func() { r.ex.RequestEnd(nil) })
+	r.wantNothingLeft()
 }
 
 // TestPanicsLeaveOthersAlone: who waits is not at work.

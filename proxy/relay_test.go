@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/ratelimit"
 	"turnout/routing"
 )
 
@@ -242,6 +243,9 @@ func TestRelayQueues(t *testing.T) {
 	held.Release()
 	r.clock.deliver()
 	r.want("dial a")
+	if r.clock.set() != 0 {
+		t.Error("the timer of the queue is set")
+	}
 	r.clock.advance(time.Second)
 	relay.Connected()
 	relay.Gone() // there is a tunnel: it tells
@@ -260,6 +264,40 @@ func TestRelayQueues(t *testing.T) {
 	}
 	if s := r.store.Load().Route(r.specs[0].RouteKey).Stats(); s.BytesIn.Load() != 3 || s.BytesOut.Load() != 4 || s.Errors.Load() != 1 {
 		t.Errorf("the route has %d bytes in, %d out, %d errors", s.BytesIn.Load(), s.BytesOut.Load(), s.Errors.Load())
+	}
+}
+
+// TestRelayLeavesTheQueue with its client.
+func TestRelayLeavesTheQueue(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Limit, s.Targets = 1, targets("a") })
+	held, _ := r.pool().Pick(balancer.Pick{})
+	relay, _ := r.relay()
+	relay.Admit()
+	relay.Connect()
+	r.clock.advance(2 * time.Second)
+	relay.Gone()
+	held.Release()
+	if rec := r.ended(ReasonClientGone, 0); rec.Queue != 2*time.Second || r.clock.set() != 0 {
+		t.Errorf("logged queue %v, %d timers are set", rec.Queue, r.clock.set())
+	}
+}
+
+// TestConnectionsOfAnAddress count until they end.
+func TestConnectionsOfAnAddress(t *testing.T) {
+	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Policy.Rates.Concurrent = ratelimit.Limit{On: true, N: 2} })
+	first, _ := r.relay()
+	if !first.Admit() {
+		t.Fatal("not admitted")
+	}
+	if second, _ := r.relay(); second.Admit() {
+		t.Error("two are admitted")
+	}
+	r.logged = nil
+	first.Connect()
+	first.Gone()
+	r.ended(ReasonClientGone, 0)
+	if third, _ := r.relay(); !third.Admit() {
+		t.Error("the place is lost")
 	}
 }
 

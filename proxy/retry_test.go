@@ -29,6 +29,7 @@ func TestRetries(t *testing.T) {
 			ReasonConnect, 503, 1},
 		"four of five": {"GET /", []Fault{FaultConnect, FaultConnect, FaultConnect, FaultConnect}, "abcde", "acquire a, acquire b, acquire c, acquire d, " + unavailable,
 			ReasonConnect, 503, 3},
+		"TLS":                 {"GET /", []Fault{FaultTLS}, "", "acquire a, acquire b", 0, 0, 1},
 		"TLS of the only one": {"GET /", []Fault{FaultTLS}, "a", "acquire a, " + unavailable, ReasonUpstreamTLS, 503, 0},
 		"no descriptor":       {"GET /", []Fault{FaultExhausted}, "", "acquire a, " + unavailable, ReasonOverload, 503, 0},
 		"stale":               {"GET /", []Fault{FaultStale}, "", "acquire a, up1 head GET / end, acquire a fresh", 0, 0, 1},
@@ -171,12 +172,17 @@ func TestBodiesAreRepeated(t *testing.T) {
 	if !r.ex.Replayable() {
 		t.Error("a PUT whose body is kept may be replayed")
 	}
-	r.ex.UpstreamFault(FaultUnanswered)
 	r.heard()
+	r.ex.UpstreamFault(FaultUnanswered)
+	r.want("acquire a") // the client is paused already
 	r.ready()
 	r.want("up5 head PUT /p, up5 body 01234") // congested: the client stays paused
 	r.ex.UpstreamDrained()
 	r.want("down resume")
+	r.answer(200, false)
+	if r.w.Kept() != 0 {
+		t.Error("the body is kept though the answer has begun")
+	}
 	r.windUp()
 
 	r.congested = false
@@ -242,6 +248,32 @@ func TestRequestsQueue(t *testing.T) {
 	if rec := r.ended(ReasonOK, 200); rec.Queue != 3*time.Second || rec.Connect != time.Second || rec.Response != 19*time.Second {
 		t.Errorf("logged queue %v, connect %v, response %v", rec.Queue, rec.Connect, rec.Response)
 	}
+
+	held, _ = r.pool().Pick(balancer.Pick{})
+	r.ask("POST /p 10")
+	for _, timer := range r.clock.timers { // too early
+		timer.at = r.clock.now + int64(time.Second)
+	}
+	r.clock.advance(3 * time.Second)
+	held.Release()
+	r.clock.deliver()
+	r.ready()
+	r.heard()
+	r.clock.advance(29900 * time.Millisecond) // so has the client
+	r.want("")
+	r.clock.advance(time.Second)
+	if rec := r.ended(ReasonClientTimeout, 408); rec.Queue != 3*time.Second {
+		t.Errorf("logged queue %v", rec.Queue)
+	}
+
+	held, _ = r.pool().Pick(balancer.Pick{})
+	r.ask("POST /p 10")
+	for _, timer := range r.clock.timers { // too early
+		timer.at = r.clock.now + int64(time.Second)
+	}
+	r.clock.advance(6 * time.Second)
+	held.Release()
+	r.ended(ReasonQueueTimeout, 503)
 
 	held, _ = r.pool().Pick(balancer.Pick{})
 	r.ask("GET /")

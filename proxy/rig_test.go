@@ -362,6 +362,7 @@ func (l *fakeLog) Log(rec *Record) {
 
 // virtual is a Clock in virtual time.
 type virtual struct {
+	bad    int // so many more calls of Now panic
 	now    int64
 	timers []*fakeTimer
 	mail   []func()
@@ -374,7 +375,23 @@ type fakeTimer struct {
 	set bool
 }
 
-func (c *virtual) Now() int64      { return c.now }
+func (c *virtual) Now() int64 {
+	if c.bad > 0 {
+		c.bad--
+		panic("a mistake")
+	}
+	return c.now
+}
+
+// set is how many timers are set.
+func (c *virtual) set() (n int) {
+	for _, t := range c.timers {
+		if t.set {
+			n++
+		}
+	}
+	return n
+}
 func (c *virtual) Wall() time.Time { return time.Unix(1_700_000_000, c.now) }
 func (c *virtual) NewTimer(fn func()) Timer {
 	t := &fakeTimer{c: c, fn: fn}

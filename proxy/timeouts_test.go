@@ -21,12 +21,12 @@ func TestTimeoutsOfAnExchange(t *testing.T) {
 		"the client does not send its body": {"POST / 10", nil, 30 * time.Second, "up1 abort canceled, down head 408 close, down body <408 Request Timeout>, down end",
 			ReasonClientTimeout, 408},
 		"the endpoint does not read": {"POST / 10", func(r *rig) {
-			r.congested = true
+			r.congested, r.taken, r.left = true, 1000, 10
 			r.ex.RequestData([]byte("x"))
 		}, 20 * time.Second, "up1 abort timeout, down head 504 close, down body <504 Gateway Timeout>, down end", ReasonServerTimeout, 504},
 		"the client does not read": {"GET /", func(r *rig) {
 			r.answer(200, false)
-			r.congested = true
+			r.congested, r.taken, r.left = true, 1000, 10
 			r.ex.ResponseData([]byte("x"))
 		}, 30 * time.Second, "up1 abort canceled, down abort stalled", ReasonClientTimeout, 200},
 		"the answer stops": {"GET /", func(r *rig) {

@@ -120,7 +120,9 @@ func TestTunnelsOfRoutesThatAreGone(t *testing.T) {
 	r.want("")
 	app.Host = "moved.test"
 	set(app, other)
-	r.clock.advance(9 * time.Second)
+	r.clock.advance(5 * time.Second)
+	set(app, other) // again
+	r.clock.advance(4 * time.Second)
 	r.want("")
 	over[1]() // this one ends by itself
 	r.clock.advance(2 * time.Second)
