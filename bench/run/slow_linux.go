@@ -38,13 +38,14 @@ func slow(f *flag.FlagSet) func(*site.T) {
 	kib := f.Int("kib", 64, "KiB of the router's memory that one slow connection may take")
 	return func(t *site.T) {
 		t.Files(3**connections + 500) // in this process, the router's and the attacker's
-		if !site.Must(site.Apart()) {
+		apart := site.Must(site.Apart())
+		if !apart {
 			t.Printf("one core: the figures are about the attackers too\n")
 		}
 		if !site.Ahead() {
 			t.Printf("no real-time priority (CAP_SYS_NICE): the figures are also about the time that the attackers take from the client\n")
 		}
-		s := newSlowed(t)
+		s := newSlowed(t, apart)
 		length := time.Duration(*seconds) * time.Second
 		measuring := length * 3 / 5
 		s.watch(measuring / 4) // warms up
@@ -88,11 +89,11 @@ type slowed struct {
 	url    string
 }
 
-func newSlowed(t *site.T) *slowed {
+func newSlowed(t *site.T, apart bool) *slowed {
 	backend := t.ServeHTTP(slowPages())
 	router := t.Start(site.Config{
 		Manifests: site.Route{Host: "localhost", Service: "slow", Annotations: site.NoCookies}.String() + site.Service{Name: "slow", Port: backend.Port()}.String(),
-		Alone:     site.Must(site.Apart()),
+		Alone:     apart,
 	})
 	return &slowed{t, router, "http://" + strings.Replace(router.HTTP, "127.0.0.1", "localhost", 1) + "/"}
 }
