@@ -6,8 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"turnout/internal/reactor"
 	"turnout/internal/wire/protocol"
@@ -171,30 +175,49 @@ func TestNoCertificateAtAll(t *testing.T) {
 	}
 }
 
+// stuckConn closes stuck once the system takes nothing more that is written.
+type stuckConn struct {
+	net.Conn
+
+	once  sync.Once
+	stuck chan struct{}
+}
+
+// noProgress is how long a write has to wait until it counts as one that cannot go on.
+const noProgress = 200 * time.Millisecond
+
+func (c *stuckConn) Write(p []byte) (n int, err error) {
+	for {
+		_ = c.SetWriteDeadline(time.Now().Add(noProgress))
+		k, err := c.Conn.Write(p[n:])
+		if n += k; n == len(p) || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		if k == 0 {
+			c.once.Do(func() { close(c.stuck) })
+		}
+	}
+}
+
 // TestLargeBothWays echoes more than all buffers hold to a client that begins to read only when nothing more can be written.
 func TestLargeBothWays(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version uint16) {
 		s := serve(t, Config{})
-		c := s.client(t, &tls.Config{MaxVersion: version})
+		raw := &stuckConn{Conn: s.dial(t), stuck: make(chan struct{})}
+		c := tls.Client(raw, s.trusting(&tls.Config{MaxVersion: version}))
 		data := make([]byte, 24<<20)
 		for i := range data {
 			data[i] = byte(i ^ i>>8 ^ i>>16)
 		}
 		sent := make(chan error, 1)
-		stuck := make(chan struct{})
 		go func() {
-			for i := 0; i < len(data); i += 1 << 20 {
-				if i == 4<<20 {
-					close(stuck)
-				}
-				if _, err := c.Write(data[i : i+1<<20]); err != nil {
-					sent <- err
-					return
-				}
+			if _, err := c.Write(data); err != nil {
+				sent <- err
+				return
 			}
 			sent <- c.CloseWrite()
 		}()
-		get(t, "first 4 MiB", stuck)
+		get(t, "write that cannot go on", raw.stuck)
 		got, err := io.ReadAll(c)
 		must(t, err)
 		must(t, get(t, "end of sending", sent))
