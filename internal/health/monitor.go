@@ -38,9 +38,9 @@ type Stats struct {
 
 // Monitor makes the checks of a registry on the loops of the request path.
 type Monitor struct {
-	cfg   MonitorConfig
-	lanes []*lane
-	stats Stats
+	cfg      MonitorConfig
+	perLoops []*perLoop
+	stats    Stats
 
 	mu      sync.Mutex
 	changes []change
@@ -54,8 +54,8 @@ type change struct {
 	why   Result
 }
 
-// lane is one loop's share.
-type lane struct {
+// perLoop is one loop's share.
+type perLoop struct {
 	loop    *reactor.Loop
 	checker *Checker
 
@@ -76,7 +76,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	}
 	m := &Monitor{cfg: cfg, wake: make(chan struct{}, 1)}
 	for _, loop := range cfg.Loops {
-		ln := &lane{loop: loop}
+		ln := &perLoop{loop: loop}
 		var err error
 		ln.checker, err = NewChecker(Config{
 			Loop: loop, Secure: cfg.Secure, Negotiate: cfg.Negotiate, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer,
@@ -85,7 +85,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
 		}
-		m.lanes = append(m.lanes, ln)
+		m.perLoops = append(m.perLoops, ln)
 	}
 	cfg.Registry.Watch(m.order)
 	return m, nil
@@ -96,7 +96,7 @@ func (m *Monitor) Stats() *Stats { return &m.stats }
 
 // order passes a wish of the registry to the loop that checks the endpoint.
 func (m *Monitor) order(c *balancer.Check, interval time.Duration) {
-	ln := m.lanes[int(c.Endpoint().ID())%len(m.lanes)]
+	ln := m.perLoops[int(c.Endpoint().ID())%len(m.perLoops)]
 	ln.mu.Lock()
 	ln.orders = append(ln.orders, order{c, interval})
 	first := len(ln.orders) == 1
@@ -106,7 +106,7 @@ func (m *Monitor) order(c *balancer.Check, interval time.Duration) {
 	}
 }
 
-func (ln *lane) obey() {
+func (ln *perLoop) obey() {
 	ln.mu.Lock()
 	orders := ln.orders
 	ln.orders = nil
