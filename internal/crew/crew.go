@@ -1,4 +1,4 @@
-// Package crew runs goroutines that are stopped together, and waits for them no longer than it is told to.
+// Package crew runs goroutines that are stopped together, and waits for them for a limited time.
 package crew
 
 import (

@@ -9,13 +9,13 @@ import (
 	"turnout/internal/crew"
 )
 
-// Room is how many bytes of lines may wait for whoever reads the log.
+// Room is how many bytes of lines may wait for the reader of the log.
 const Room = 1 << 20
 
-// Patience is how long the end of the process waits for whoever reads a log.
+// Patience is how long the end of the process waits for the reader of a log.
 const Patience = time.Second
 
-// Queue writes lines on a goroutine of its own, so that whoever logs does not wait for whoever reads: a log collector that
+// Queue writes lines on a goroutine of its own, so that the caller does not wait for the reader: a log collector that
 // hangs must hold up neither changes of routes nor the end of the process. Lines that find no room are lost, and a line says
 // how many once there is room again.
 type Queue struct {

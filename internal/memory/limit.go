@@ -11,7 +11,7 @@ import (
 // buffers on the same account.
 const cgroupShare = 0.9
 
-// limitMemory gives the collector of garbage a limit if whoever runs the process has not (GOMEMLIMIT) and the control group
+// limitMemory gives the collector of garbage a limit if GOMEMLIMIT has not and the control group
 // that it runs in has one. It returns the limit in bytes, 0 for none. set is debug.SetMemoryLimit or a test's, root the
 // file system.
 func limitMemory(root fs.FS, set func(limit int64) int64) uint64 {

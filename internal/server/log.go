@@ -16,5 +16,5 @@ type Field struct {
 	Value any // a number, a string, an error, a time.Duration or a fmt.Stringer
 }
 
-// Logger writes one line. Any goroutine may call it, event loops too: it must not wait for whoever reads the log.
+// Logger writes one line. Any goroutine may call it, event loops too: it must not wait for the reader of the log.
 type Logger func(level Level, text string, fields ...Field)

@@ -7,7 +7,7 @@ import (
 	"turnout/internal/reactor"
 )
 
-// panicPause is how long the log says nothing more of panics after a line about one: whoever knows how to cause them can
+// panicPause is how long the log says nothing more of panics after a line about one: a client that knows how to cause them can
 // cause many.
 const panicPause = time.Second
 

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// TestRefusalsDoNotFillTheLog: of many refused clients one in a second is told, and with the next how many were not.
+// TestRefusalsDoNotFillTheLog: of many refused clients one in a second is logged, and with the next how many were not.
 func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	var r refusals
 	start := time.Now()
 	for _, tt := range []struct {
-		after  time.Duration
-		untold int64
-		tell   bool
+		after    time.Duration
+		unlogged int64
+		log      bool
 	}{
 		{0, 0, true},
 		{0, 0, false},
@@ -22,8 +22,8 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 		{5 * refusalPause, 1, true},
 		{6 * refusalPause, 0, true},
 	} {
-		if untold, tell := r.next(start.Add(tt.after)); untold != tt.untold || tell != tt.tell {
-			t.Errorf("after %v: told %v, %d untold; want %v, %d", tt.after, tell, untold, tt.tell, tt.untold)
+		if unlogged, log := r.refuse(start.Add(tt.after)); unlogged != tt.unlogged || log != tt.log {
+			t.Errorf("after %v: logged %v, %d unlogged; want %v, %d", tt.after, log, unlogged, tt.log, tt.unlogged)
 		}
 	}
 }
