@@ -18,15 +18,15 @@ type fakeThrough struct {
 	join func() // called within Join
 }
 
-func (f *fakeThrough) Dial(e *balancer.Endpoint) { f.r.say("dial %c", e.Addr().Addr().As4()[3]) }
-func (f *fakeThrough) Close()                    { f.r.say("close") }
-func (f *fakeThrough) Reset()                    { f.r.say("reset") }
+func (f *fakeThrough) Dial(e *balancer.Endpoint) { f.r.sayf("dial %c", e.Addr().Addr().As4()[3]) }
+func (f *fakeThrough) Close()                    { f.r.sayf("close") }
+func (f *fakeThrough) Reset()                    { f.r.sayf("reset") }
 func (f *fakeThrough) Join() (end func()) {
-	f.r.say("join")
+	f.r.sayf("join")
 	if f.join != nil {
 		f.join()
 	}
-	return func() { f.r.say("tunnel ends") }
+	return func() { f.r.sayf("tunnel ends") }
 }
 
 // relay makes one whose client asks for app.test.

@@ -88,8 +88,8 @@ func (r *rig) publish() {
 
 func (r *rig) pool() *balancer.Pool { return r.pools.Pool(r.specs[0].RouteKey.String()) }
 
-// say notes what the pipeline asks of a fake.
-func (r *rig) say(format string, args ...any) {
+// sayf notes what the pipeline asks of a fake.
+func (r *rig) sayf(format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	r.said = append(r.said, what)
 	if r.panicAt != "" && strings.HasPrefix(what, r.panicAt) {
@@ -215,14 +215,14 @@ func (f *fakeUpstreams) Acquire(e *balancer.Endpoint, _ *Exchange, fresh bool) U
 	if fresh {
 		how = " fresh"
 	}
-	(*rig)(f).say("acquire %c%s", e.Addr().Addr().As4()[3], how)
+	(*rig)(f).sayf("acquire %c%s", e.Addr().Addr().As4()[3], how)
 	if f.pooled && !fresh {
 		return f.upstream()
 	}
 	return nil
 }
 
-func (f *fakeUpstreams) Cancel(*Exchange) { (*rig)(f).say("cancel") }
+func (f *fakeUpstreams) Cancel(*Exchange) { (*rig)(f).sayf("cancel") }
 
 // fakeUp is the n-th upstream.
 type fakeUp struct {
@@ -239,48 +239,48 @@ func ending(end bool) string {
 
 func (u *fakeUp) Head(h *Head, end bool) {
 	u.r.sent = cloneHead(h)
-	u.r.say("up%d head %s %s%s%s", u.n, h.Method, h.Path, h.Query, ending(end))
+	u.r.sayf("up%d head %s %s%s%s", u.n, h.Method, h.Path, h.Query, ending(end))
 }
 
 func (u *fakeUp) Body(p []byte) bool {
-	u.r.say("up%d body %s", u.n, short(p))
+	u.r.sayf("up%d body %s", u.n, short(p))
 	return u.r.congested
 }
-func (u *fakeUp) End(trailers []Field)            { u.r.say("up%d end%s", u.n, trailing(trailers)) }
-func (u *fakeUp) Abort(f Fault)                   { u.r.say("up%d abort %v", u.n, f) }
-func (u *fakeUp) Pause()                          { u.r.say("up%d pause", u.n) }
-func (u *fakeUp) Resume()                         { u.r.say("up%d resume", u.n) }
+func (u *fakeUp) End(trailers []Field)            { u.r.sayf("up%d end%s", u.n, trailing(trailers)) }
+func (u *fakeUp) Abort(f Fault)                   { u.r.sayf("up%d abort %v", u.n, f) }
+func (u *fakeUp) Pause()                          { u.r.sayf("up%d pause", u.n) }
+func (u *fakeUp) Resume()                         { u.r.sayf("up%d resume", u.n) }
 func (u *fakeUp) Progress() (taken uint64, n int) { return u.r.taken, u.r.left }
 func (u *fakeUp) MayRefuse() (may, asked bool)    { return u.r.may, false }
 
 // fakeDown is the client.
 type fakeDown struct{ r *rig }
 
-func (d *fakeDown) Informational(h *Head) { d.r.say("down %d", h.Status) }
+func (d *fakeDown) Informational(h *Head) { d.r.sayf("down %d", h.Status) }
 func (d *fakeDown) Head(h *Head, end bool) {
 	d.r.head = cloneHead(h)
 	closes := ""
 	if h.Close {
 		closes = " close"
 	}
-	d.r.say("down head %d%s%s", h.Status, closes, ending(end))
+	d.r.sayf("down head %d%s%s", h.Status, closes, ending(end))
 	if end {
 		d.complete()
 	}
 }
 
 func (d *fakeDown) Body(p []byte) bool {
-	d.r.say("down body %s", short(p))
+	d.r.sayf("down body %s", short(p))
 	return d.r.congested
 }
 
 func (d *fakeDown) End(trailers []Field) {
-	d.r.say("down end%s", trailing(trailers))
+	d.r.sayf("down end%s", trailing(trailers))
 	d.complete()
 }
 
 func (d *fakeDown) Abort(f Fault) {
-	d.r.say("down abort %v", f)
+	d.r.sayf("down abort %v", f)
 	d.complete()
 }
 
@@ -289,8 +289,8 @@ func (d *fakeDown) complete() {
 		d.r.onDown()
 	}
 }
-func (d *fakeDown) Pause()                          { d.r.say("down pause") }
-func (d *fakeDown) Resume()                         { d.r.say("down resume") }
+func (d *fakeDown) Pause()                          { d.r.sayf("down pause") }
+func (d *fakeDown) Resume()                         { d.r.sayf("down resume") }
 func (d *fakeDown) Progress() (taken uint64, n int) { return d.r.taken, d.r.left }
 func (d *fakeDown) Upgrade(_ *Head, u Upstream) Joiner {
 	if !d.r.agrees {
@@ -298,8 +298,8 @@ func (d *fakeDown) Upgrade(_ *Head, u Upstream) Joiner {
 	}
 	return func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
 		d.r.head, d.r.moved, d.r.over = cloneHead(h), moved, done
-		d.r.say("join %d up%d idle %v", h.Status, u.(*fakeUp).n, idle)
-		return func() { d.r.say("tunnel ends") }
+		d.r.sayf("join %d up%d idle %v", h.Status, u.(*fakeUp).n, idle)
+		return func() { d.r.sayf("tunnel ends") }
 	}
 }
 

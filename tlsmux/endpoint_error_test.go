@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestSecureOffersHTTP1(t *testing.T) {
 		{[]protocol.Protocol{protocol.HTTP1}, []protocol.Protocol{protocol.HTTP1}},
 	} {
 		c := cl.identity(identity(t, balancer.TLSConfig{Verify: true, CA: ca.text, ALPN: tt.alpn}))
-		if fmt.Sprint(c.http1.NextProtos) != fmt.Sprint(tt.http1) || fmt.Sprint(c.offered.NextProtos) != fmt.Sprint(tt.alpn) {
+		if !slices.Equal(c.http1.NextProtos, protocol.Names(tt.http1)) || !slices.Equal(c.offered.NextProtos, protocol.Names(tt.alpn)) {
 			t.Errorf("%q: offers %q and %q", tt.alpn, c.offered.NextProtos, c.http1.NextProtos)
 		}
 		if c.http1.ClientSessionCache != c.offered.ClientSessionCache || c.http1.VerifyConnection == nil {

@@ -100,7 +100,7 @@ func leaveEvents(host, path string) func(context.Context, *targets) {
 		}
 		defer h.Close()
 		go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
-		for n := 0; n < 15; n++ { // a connection gives up so many streams as it may
+		for range 15 { // a connection gives up so many streams as it may
 			var ids []uint32
 			for range 10 {
 				ids = append(ids, h.Get(host, path))

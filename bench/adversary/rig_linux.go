@@ -94,7 +94,7 @@ func (r *rig) manifests() string {
 // startFloodedPod starts the pod of floods and returns its port.
 func (r *rig) startFloodedPod() int {
 	l := site.Must(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0"))))
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	file := site.Must(l.File())
 	defer file.Close()
 	cmd := site.Behind(site.Self(r.Context, floodedPod))

@@ -1,10 +1,10 @@
 package haproxy
 
 import (
+	"strings"
+
 	"turnout/internal/option"
 )
-
-import "strings"
 
 // LaterVariables are variables of the HAProxy router that change what clients
 // see or who may connect, and that this version does not have yet. Setting one is

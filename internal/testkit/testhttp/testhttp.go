@@ -43,7 +43,7 @@ func Ask(ctx context.Context, t http.RoundTripper, url, host string) error {
 	return err
 }
 
-// Page is Get over a connection of its own, within a minute; what fails fails the test.
+// Page is Get over a connection of its own, within a minute; an error ends the test.
 func Page(t testing.TB, url, host string) (status int, body string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // t's own has ended when its cleanups run
