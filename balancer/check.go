@@ -94,8 +94,8 @@ func (r *Registry) check(g *group, m *member) *Check {
 	return c
 }
 
-// Watch has fn told of every check that is to be made, at which interval, and of each
-// change of it; 0 = not any more. It is told at once of those that are known. fn is called
+// Watch has fn called with every check that is to be made, at which interval, and of each
+// change of it; 0 = not any more. It is called at once with those that are known. fn is called
 // with the registry locked and must not call back into it. There is one fn at a time.
 func (r *Registry) Watch(fn func(c *Check, interval time.Duration)) {
 	r.mu.Lock()

@@ -6,7 +6,7 @@
 // a server and returns a Lease, which is released when the request has ended.
 //
 // Thousands of routes may lead to the same pods. So a set has little of its own: what follows from the targets is a roster, which all
-// pools have in common that were told of equal targets, and what follows from their checks is a group of those pools. A Server, which
+// pools have in common that were given equal targets, and what follows from their checks is a group of those pools. A Server, which
 // has the counters of one target in one pool, is made when it is wanted first.
 //
 // Update replaces the set of a pool. Servers that stay keep their object, their

@@ -96,8 +96,8 @@ func (p *Pool) Config() PoolConfig { return p.set.Load().cfg }
 // Update replaces the servers. A server whose identity and endpoint stay keeps its
 // object and counters, and the round robin goes on where it stands. Of several
 // targets with the same ID the first is taken; weights are clipped to
-// 0..MaxWeight. Pools that are told of equal targets share what is made of them, at the least cost
-// if they are told of the same slice, which must not be changed any more. An update that changes
+// 0..MaxWeight. Pools that are given equal targets share what is made of them, at the least cost
+// if they are given the same slice, which must not be changed any more. An update that changes
 // nothing costs no allocation.
 func (p *Pool) Update(cfg PoolConfig, targets []Target) { call(p.update(cfg, targets)) }
 

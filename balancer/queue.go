@@ -138,7 +138,7 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 }
 
 // behind reports that a newcomer who wants a server, nil = any, has to stand behind
-// somebody. Then no server is free for it: whoever freed one has called the oldest
+// somebody. Then no server is free for it: the caller that freed one has called the oldest
 // waiter or is about to. A waiter who does not take every server is no proof of that.
 func (q *queue) behind(server *Server) bool {
 	if w := q.any.first; w != nil && len(w.pick.Exclude) == 0 {
@@ -165,8 +165,8 @@ func (q *queue) enter(w *Waiter, server *Server) {
 	q.any.push(w)
 }
 
-// Take ends the waiting that Ready told of and gives the lease. The bool is false
-// when w was told that there is no server any more, or still waits: then Waiting
+// Take ends the waiting that Ready announced and gives the lease. The bool is false
+// when w was notified that there is no server any more, or still waits: then Waiting
 // says so. now is the time of the caller in nanoseconds.
 func (w *Waiter) Take(now int64) (Lease, bool) {
 	p := w.pool
@@ -335,7 +335,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 }
 
 // average is a sliding mean over the last averaged requests, most of which did not
-// wait and are not told of one by one.
+// wait and are not announced one by one.
 type average struct {
 	at    uint64 // requests until the last one that waited
 	value float64

@@ -40,7 +40,7 @@ type Endpoint struct {
 
 // ID returns a small dense number, fit to index a slice. It is unique among the
 // endpoints of the registry that are not retired. The number of a retired endpoint
-// is given away again: whoever keeps things by ID compares the *Endpoint too.
+// is given away again: a holder of things by ID compares the *Endpoint too.
 func (e *Endpoint) ID() uint32 { return e.id }
 
 // Addr returns where to connect.
@@ -77,7 +77,7 @@ type Registry struct {
 	next      uint32
 	seed      maphash.Seed
 	rosters   map[uint64]*roster  // that pools have, by their sum
-	lists     map[listed]*roster  // of lists of targets that were told since the last Sweep
+	lists     map[listed]*roster  // of lists of targets that were given since the last Sweep
 	listed    int                 // targets of those lists
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)

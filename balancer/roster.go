@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// member is what the servers of all pools have in common that were told of the same target: all of it but the weight. It does
+// member is what the servers of all pools have in common that were given the same target: all of it but the weight. It does
 // not change.
 type member struct {
 	id       string
@@ -111,7 +111,7 @@ func (ro *roster) has(namespace string, targets []Target) bool {
 	return true
 }
 
-// listed is a list of targets as somebody has it. A list that is told again is known by its place in memory, so that not every
+// listed is a list of targets as somebody has it. A list that is given again is known by its place in memory, so that not every
 // pool has to look at every target.
 type listed struct {
 	first *Target
@@ -142,7 +142,7 @@ func (r *Registry) roster(namespace string, targets []Target) *roster {
 	return ro
 }
 
-// forgetLists lets go of the lists that were told. r.mu is held.
+// forgetLists lets go of the lists that were given. r.mu is held.
 func (r *Registry) forgetLists() {
 	clear(r.lists)
 	r.listed = 0

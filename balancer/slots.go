@@ -9,7 +9,7 @@ import (
 // has used has none: of the servers of a route that many others share the pods with, most never get a request. Sets of one
 // pool with the same roster share it.
 //
-// When another roster takes its place, the servers move to the slots of that. Whoever finds a slot or all of them moved goes
+// When another roster takes its place, the servers move to the slots of that. A caller that finds a slot or all of them moved goes
 // after them, so that a server is never made twice.
 type slots struct {
 	pool   *Pool

@@ -50,7 +50,7 @@ func classify(name []byte) kind {
 	return kindPlain
 }
 
-// classifyTwin is classify for a name with underscores: whoever hands fields on as variables cannot tell it from the one with
+// classifyTwin is classify for a name with underscores: a gateway that hands fields on as variables cannot distinguish it from the one with
 // hyphens (RFC 3875 section 4.1.18), so it is of the same kind where that is about trust.
 func classifyTwin(name []byte) kind {
 	var twin [32]byte

@@ -10,7 +10,7 @@ import (
 // Exchange is one request and its answer. See the package comment for the states.
 //
 // It is owned by its loop; every method is called there. An Exchange goes back to
-// its worker when the response has ended: whoever holds one forgets it when
+// its worker when the response has ended: its holder forgets it when
 // Downstream.End, Downstream.Abort or an ending Head has been called, or when it
 // called DownstreamGone itself.
 type Exchange struct {

@@ -13,7 +13,7 @@ const maxHops = 8
 const DefaultLoopID = "turnout"
 
 // A route may lead, by way of its endpoints, to the router itself, and a request there would go round until the router has
-// no connection left. CDN-Loop (RFC 8586) exists against that: whoever forwards a request adds its id, nobody removes
+// no connection left. CDN-Loop (RFC 8586) exists against that: each intermediary that forwards a request adds its id, nobody removes
 // anybody's, and who finds its own there knows. Via (RFC 9110 section 7.6.3) would do as well, but servers see a proxy in it
 // and compress nothing, for example.
 

@@ -20,7 +20,7 @@ type Relay struct {
 type Through interface {
 	// Dial connects to e. Relay.Connected or Relay.Failed follows, never inside Dial; or neither, when the client left before.
 	Dial(e *balancer.Endpoint)
-	// Join makes a tunnel of the client's connection and the one that Relay.Connected told of; Relay.Ended follows. end
+	// Join makes a tunnel of the client's connection and the one of Relay.Connected; Relay.Ended follows. end
 	// ends it at once.
 	Join() (end func())
 	// Close ends the client's connection, without a byte, because no endpoint is there for it.

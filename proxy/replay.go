@@ -34,7 +34,7 @@ type keptBody struct {
 }
 
 // bodies are the kept bodies of a worker. When they would take too much the oldest goes: its request has waited for longest and is
-// likely to be one that takes its time, so that whoever collects such requests cannot use up what those of others need for
+// likely to be one that takes its time, so that a pod or client that collects such requests cannot use up what those of others need for
 // a moment.
 type bodies struct {
 	held           int // capacity of all

@@ -6,7 +6,7 @@ import (
 )
 
 // Timeouts are the limits that no route can change. A zero field is not a limit
-// but an error of whoever built the value: start from DefaultTimeouts.
+// but an error of the caller that built the value: start from DefaultTimeouts.
 type Timeouts struct {
 	RequestHead time.Duration // first byte of a request to the end of its head
 	KeepAlive   time.Duration // between two requests of a connection
@@ -59,7 +59,7 @@ func (ex *Exchange) timeout() {
 		since, limit = ex.lastDown, client
 	}
 	if left := limit - time.Duration(now-since); left > 0 || ex.state == stateConnect {
-		// Whoever is waited for then may have less time than whoever is now.
+		// The side that is waited for then may have less time than the one that is waited for now.
 		ex.timer.Reset(max(min(left, client, server), time.Millisecond*10))
 		return
 	}

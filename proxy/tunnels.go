@@ -21,14 +21,14 @@ type tunnels struct {
 	w     *Worker
 	timer Timer // for routes that are gone; nil until there is one
 
-	mu     shared.Mutex // of groups and of how many each has: whoever scrapes metrics reads them
+	mu     shared.Mutex // of groups and of how many each has: the scraper of metrics reads them
 	groups map[tunnelRoute]*tunnelGroup
 }
 
 // tunnelGroup has the tunnels of a route.
 type tunnelGroup struct {
 	route tunnelRoute
-	first *openTunnel // those that were not told to end
+	first *openTunnel // those that were not ended
 	open  int         // all
 	gone  bool        // the table has no such route
 	since int64       // when that was found, of the worker's clock
@@ -37,7 +37,7 @@ type tunnelGroup struct {
 // openTunnel is a tunnel in its group. It belongs to the loop.
 type openTunnel struct {
 	group      *tunnelGroup // nil = it has ended
-	end        func()       // ends it at once; nil = it was told to
+	end        func()       // ends it at once; nil = it was ended
 	next, prev *openTunnel
 }
 

@@ -58,7 +58,7 @@ type Config struct {
 	// on. nil: never.
 	Overloaded *atomic.Bool
 
-	// Panicked is told, on the loop, about a panic of the rules for a message; that exchange is answered 500 and the
+	// Panicked is called, on the loop, with a panic of the rules for a message; that exchange is answered 500 and the
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
 }
@@ -131,7 +131,7 @@ func (w *Worker) Compressing() int { return w.compressing }
 // Drain makes every response from now on the last of its connection.
 func (w *Worker) Drain() { w.draining = true }
 
-// Acquire takes an Exchange for a request that is about to arrive on down. It keeps a copy of what it is told of
+// Acquire takes an Exchange for a request that is about to arrive on down. It keeps a copy of what it gets of
 // the client: a connection that waits for its next request need not.
 func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 	ex := w.free.Get()

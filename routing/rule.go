@@ -10,7 +10,7 @@ import (
 )
 
 // RuleSpec is one rule as plain data: the requests of a host that match go to these targets, treated by this policy. The table
-// is made of rules, whatever kinds of object they come from. One object may have many, told apart by RouteKey.Rule; an OpenShift Route is
+// is made of rules, whatever kinds of object they come from. One object may have many, distinguished by RouteKey.Rule; an OpenShift Route is
 // one, see RouteSpec. Nobody may change its slices once Compile or Apply has them.
 type RuleSpec struct {
 	RouteKey

@@ -9,7 +9,7 @@
 // handshake fails should it ever see another name than the parser did.
 //
 // crypto/tls is written for blocking connections. During the handshake it gets one: it runs as a coroutine, and where
-// it would block it gives way to whoever computes it, one of Workers or the loop (docs/decisions/0009). After the
+// it would block it gives way to what computes it, one of Workers or the loop (docs/decisions/0009). After the
 // handshake it runs on the loop itself: reading from the wire then answers a temporary error when there is nothing, which
 // crypto/tls reports without remembering it.
 package tlsmux

@@ -175,7 +175,7 @@ func (h *handshake) step(t *thread) {
 
 // stepOnLoop is a step in an iteration that others share.
 func (h *handshake) stepOnLoop() {
-	defer h.conn.Contain()
+	defer h.conn.Recover()
 	h.resume(&h.steps.routines)
 	h.stepped()
 }
@@ -324,7 +324,7 @@ func (h *handshake) fail(err error) {
 	}
 }
 
-// end tells whoever started the handshake, and sees to the coroutine.
+// end notifies the caller that started the handshake, and sees to the coroutine.
 func (h *handshake) end(err error) {
 	h.over = true
 	h.timer.Stop()
@@ -386,7 +386,7 @@ func (h *handshake) Closed(_ *reactor.Conn, err error) {
 	if h.over {
 		return
 	}
-	if err == nil { // whoever owns the connection closed it
+	if err == nil { // its owner closed the connection
 		err = reactor.ErrClosed
 	}
 	h.end(err)

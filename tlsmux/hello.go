@@ -42,7 +42,7 @@ func (a Alert) record() []byte { return []byte{recordAlert, 3, 3, 0, 2, 2, byte(
 // HelloError says why the first bytes of a connection are no acceptable ClientHello. The parser returns only the values
 // declared in this package, so they can be compared.
 type HelloError struct {
-	// Alert is what the client is told before the connection closes; 0 = close without a byte.
+	// Alert is the alert that the client gets before the connection closes; 0 = close without a byte.
 	Alert  Alert
 	reason string
 }

@@ -46,9 +46,9 @@ type Config struct {
 	Passthrough func(c *reactor.Conn, r *routing.Route, info Info, hello []byte) reactor.Handler
 	// Bounds counts the bounds that connections reach; nil = nobody does.
 	Bounds *bound.Counts
-	// Failed is told why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
+	// Failed is called with the reason why a connection did not get to Terminated or Passthrough: a *HelloError, ErrInspectTimeout,
 	// ErrHandshakeTimeout, ErrShed, ErrStrictSNI, ErrNoHello, ErrPanicked, an error of crypto/tls or of the connection. The
-	// connection is closed or closing. nil = nobody is told.
+	// connection is closed or closing. nil = nobody is notified.
 	Failed func(c *reactor.Conn, info Info, err error)
 }
 

@@ -156,7 +156,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write takes records. It never fails: what becomes of the connection is told to its handler.
+// Write takes records. It never fails: the handler of the connection is notified of its end.
 func (w *wire) Write(p []byte) (int, error) {
 	if w.hs != nil {
 		w.hs.write(p)

@@ -86,7 +86,7 @@ func (s *WorkStats) count(took time.Duration) {
 // use: clients of certificates with RSA keys, which cost several times as much, do not keep those with ECDSA keys waiting, nor endpoints.
 type Workers struct {
 	timeout  time.Duration
-	panicked func(v any, stack []byte) // nil = nothing is contained
+	panicked func(v any, stack []byte) // nil = nothing is recovered
 	running  atomic.Int64
 	buffers  *buffers
 	seed     maphash.Seed

@@ -57,7 +57,7 @@ type router struct {
 	handover    *handover.Server      // nil = nobody can take over
 }
 
-// newRouter makes the packages from o and listens on the ports that are not opened late. enter is told what is done now.
+// newRouter makes the packages from o and listens on the ports that are not opened late. enter is called with what is done now.
 func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
 	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
 	enter(meetingOther)
@@ -216,7 +216,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 		select {
 		case <-ready:
 			ready = nil
-			<-r.data.Started() // they are being started; whoever is told "ready" is not to wait for them
+			<-r.data.Started() // they are being started; a client that reads "ready" is not to wait for them
 			close(r.complete)
 			go debug.FreeOSMemory() // the first reading needs about twice what stays
 			r.enter(takingOver)
@@ -241,7 +241,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			}
 			r.enter(stopping)
 			r.log.Info("stopping")
-			if ready == nil { // else nobody was ever told to send anything here
+			if ready == nil { // else no client was ever sent here
 				err = r.linger(failed)
 			}
 			serve = false

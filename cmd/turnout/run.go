@@ -27,7 +27,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	if o.useCluster(env); o.manifests == "" && !o.cluster {
 		return errNoSource
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever read the log has gone; that is no reason to go too
+	signal.Ignore(syscall.SIGPIPE) // the reader of the log has gone; the router goes on
 	queue := logging.NewQueue(stderr, logging.Room)
 	defer queue.Close(logging.Patience)
 	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile)

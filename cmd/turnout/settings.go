@@ -110,7 +110,7 @@ func certificateSettings(o *options) []option.Option {
 	}
 }
 
-// tlsSettings are what TLS towards clients looks like. What was asked for and crypto/tls does not have is told.
+// tlsSettings are what TLS towards clients looks like. What was asked for and crypto/tls does not have is logged.
 func tlsSettings(o *options) []option.Option {
 	note := func(what string, names []string) {
 		if len(names) > 0 {

@@ -26,7 +26,7 @@ const (
 // up by a file or by another process.
 const startPatience = time.Second
 
-// hurriedPatience is the same for whoever reads the log, after a second signal.
+// hurriedPatience is the same for the reader of the log, after a second signal.
 const hurriedPatience = 100 * time.Millisecond
 
 // start makes a router, whatever newRouter waits for. It returns nil without an error when ctx ends before there is

@@ -16,7 +16,7 @@ import (
 )
 
 // netBindService is the extended attribute security.capability of a file whose
-// process gets CAP_NET_BIND_SERVICE, permitted and effective, whoever starts it:
+// process gets CAP_NET_BIND_SERVICE, permitted and effective, no matter who starts it:
 // struct vfs_ns_cap_data of the kernel in revision 2, words of little endian. Ports
 // 80 and 443 need it, because the image's user is not root and Kubernetes has no
 // ambient capabilities.

@@ -220,7 +220,7 @@ func (s *Server) Close() error {
 
 // serve answers one request. Paths are exact: anything else is 404.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	defer s.contain(r)
+	defer s.recovers(r)
 	runtime.Gosched() // who asks again and again does not come before others
 	if v := visitOfRequest(r); v != nil {
 		v.served++
@@ -252,8 +252,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // mostRequests is how many requests a connection may bring.
 const mostRequests = 100
 
-// contain ends one request because of a bug, not the process.
-func (s *Server) contain(r *http.Request) {
+// recovers ends one request because of a bug, not the process.
+func (s *Server) recovers(r *http.Request) {
 	switch p := recover(); p {
 	case nil:
 	case http.ErrAbortHandler: // net/http compares it so

@@ -422,8 +422,8 @@ func TestListing(t *testing.T) {
 	s.do("HEAD", "/routes", 200, "")
 }
 
-// TestPanicIsContained: a bug ends one answer, and is told.
-func TestPanicIsContained(t *testing.T) {
+// TestPanicIsRecovered: a bug ends one answer, and is logged.
+func TestPanicIsRecovered(t *testing.T) {
 	var told bytes.Buffer
 	var mu sync.Mutex
 	s, _ := startLimited(t, defaults(), func(cfg *Config) {

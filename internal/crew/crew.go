@@ -61,7 +61,7 @@ func (c *Crew) count(name string, n int) {
 	}
 }
 
-// Stop ends all goroutines, waits for them, but no longer than patience, and returns their errors. Whoever is held up
+// Stop ends all goroutines, waits for them, but no longer than patience, and returns their errors. A goroutine that is held up
 // by a file system that does not answer must not hold up the end of the process; left is who that is, by name.
 func (c *Crew) Stop(patience time.Duration) (left []string, err error) {
 	c.cancel()

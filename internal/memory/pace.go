@@ -52,7 +52,7 @@ type pacer struct {
 	last    time.Time
 }
 
-// paceCollector begins to set GOGC, until ctx is done. It does nothing if whoever runs
+// paceCollector begins to set GOGC, until ctx is done. It does nothing if the one who runs
 // the router has set it.
 func paceCollector(ctx context.Context, with pacing) {
 	if configured := with.set(usualPercent); configured != usualPercent {

@@ -183,7 +183,7 @@ func (c *Conn) BytesTaken() uint64 {
 // unconsumed is presented to h in the same iteration, at once if this is called inside Data.
 func (c *Conn) SetHandler(h Handler) {
 	if c.h == nil && c.state == stateDead {
-		return // told its end already
+		return // notified of its end already
 	}
 	c.h = h
 	c.flags |= flagSwapped
@@ -194,7 +194,7 @@ func (c *Conn) SetHandler(h Handler) {
 func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
 
 // Leaving says that the peer is known to have ended its sending side, or the connection to have failed, whether or not the
-// handler was told: for a handler that takes over from another, see Leaver.
+// handler was notified: for a handler that takes over from another, see Leaver.
 func (c *Conn) Leaving() bool { return c.flags&(flagHup|flagFailed|flagEnded|flagTold) != 0 }
 
 // Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the

@@ -65,7 +65,7 @@ func (c *Conn) closeWith(err error) {
 	c.markDirty()
 }
 
-// CloseNow closes without sending what is queued; reset = the peer is told by RST, else by FIN if
+// CloseNow closes without sending what is queued; reset = the peer is notified by RST, else by FIN if
 // nothing it sent is left unread. Closed follows at the end of the iteration.
 func (c *Conn) CloseNow(reset bool) { c.kill(nil, reset) }
 

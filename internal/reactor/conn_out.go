@@ -172,7 +172,7 @@ func (c *Conn) Pending() int {
 }
 
 // Congested says that more than Config.HighWater bytes were queued and they have not fallen to
-// LowWater yet. Whoever produces the output should then stop until Drained; nothing is dropped if not.
+// LowWater yet. The producer of the output should then stop until Drained; nothing is dropped if not.
 func (c *Conn) Congested() bool { return c.flags&flagCongested != 0 }
 
 func (c *Conn) congestion() {

@@ -7,7 +7,7 @@ import (
 )
 
 // ReserveDescriptors has the system make room for n descriptors of this process, 8 bytes each. The system starts with few and
-// doubles them when they are used up; whoever opens the first of the new ones, an accept of an event loop say, waits until all
+// doubles them when they are used up; the thread that opens the first of the new ones, an accept of an event loop say, waits until all
 // processors have gone through a quiet state, 10 to 20 ms. The error is the system's refusal: the room is made when it
 // is needed, as without a call.
 func ReserveDescriptors(n int) error {

@@ -14,7 +14,7 @@
 //	ready     Conns that have more input than one iteration may take, were resumed, got another handler or
 //	          layer, or whose output drained
 //	end       AtIterationEnd functions, then every Conn that was written to is flushed with one send, then
-//	          the ends of connections are told (Closed), and what that caused is flushed
+//	          the ends of connections are reported (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
 //	yielded   Conns that did their share of an iteration before (Conn.Yield), for 20 microseconds
 //	low       events of newcomers or work of low priority (Loop.RunLowPriority), in alternate iterations, for 50

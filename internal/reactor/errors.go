@@ -18,7 +18,7 @@ var (
 	ErrWriteTimeout = errors.New("peer took no bytes before the write timeout")
 	// ErrUnread closes a Conn after CloseDiscarding whose peer goes on sending beyond the bounds of that.
 	ErrUnread = errors.New("peer went on sending what nobody reads")
-	// ErrPanicked closes the Conns that a contained panic may have left in disorder; see Config.Panicked.
+	// ErrPanicked closes the Conns that a recovered panic may have left in disorder; see Config.Panicked.
 	ErrPanicked = errors.New("a handler panicked")
 	// ErrClosed is the reason of Conns that were open when their loop ended, and the answer of calls that come too late.
 	ErrClosed = errors.New("closed")

@@ -134,8 +134,8 @@ func (l *Loop) relieve(target int64) {
 		g.shed.Add(1)
 		h.c.kill(ErrHeld, true)
 		freed += h.held
-		if told := l.cfg.Shed; told != nil {
-			told()
+		if shed := l.cfg.Shed; shed != nil {
+			shed()
 		}
 	}
 	clear(g.stuck)

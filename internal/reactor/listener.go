@@ -114,7 +114,7 @@ func (ln *Listener) accepted(s engine.Socket, err error) {
 
 // welcome gives an accepted Conn its handler.
 func (c *Conn) welcome(accept func(c *Conn) Handler) {
-	defer c.Contain()
+	defer c.Recover()
 	h := accept(c)
 	if c.h == nil {
 		c.h = h

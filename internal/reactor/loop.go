@@ -26,16 +26,16 @@ type Config struct {
 	// FlushTimeout is how long Close waits for a peer that takes no bytes; progress starts it anew. Default 30 s.
 	FlushTimeout time.Duration
 	// HeldBytes bounds the bytes that the loop holds for peers that do not go on, see Held: output that they do not take, input
-	// that is no whole message. Beyond it the Conns of whoever holds most end with ErrHeld. 0 = no bound.
+	// that is no whole message. Beyond it the Conns of the address that holds most end with ErrHeld. 0 = no bound.
 	HeldBytes int
-	// Shed is called on the loop for each Conn that ends with ErrHeld; nil = nobody is told.
+	// Shed is called on the loop for each Conn that ends with ErrHeld; nil = nobody is notified.
 	Shed func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
 	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtIterationEnd
-	// functions. It is told of each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
+	// functions. It is called for each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
 	// AtIterationEnd functions that this iteration has collected and not sent, because nobody knows which of them the panic interrupted. Others go
-	// on. For what is no Conn there are PostContained and NewContainedTimer: there it is Panicked that gives up what fn was
+	// on. For what is no Conn there are PostRecovering and NewRecoveringTimer: there it is Panicked that gives up what fn was
 	// about, besides those Conns. What Post and NewTimer of the loop panic with ends the process, as nobody knows what it may
 	// have broken; so does everything without Panicked.
 	Panicked func(l *Loop, v any, stack []byte)
@@ -119,7 +119,7 @@ type Loop struct {
 
 	presenting *Conn // whose Data is being called
 	self       Conn  // stands for the loop itself where something belongs to a Conn
-	guest      Conn  // and for what is neither, see PostContained
+	guest      Conn  // and for what is neither, see PostRecovering
 
 	wheel wheel
 	mail  mailbox
@@ -326,7 +326,7 @@ func (l *Loop) event(owner any, ev engine.Events) {
 
 // serve has a Conn act on what happened to its socket.
 func (l *Loop) serve(c *Conn, ev engine.Events) {
-	defer c.Contain()
+	defer c.Recover()
 	if c.early != 0 && !c.presentsPlain() {
 		c.keepEarly()
 	}

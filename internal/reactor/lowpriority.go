@@ -53,7 +53,7 @@ func (c *Conn) Establish() { c.flags &^= flagNew }
 
 // RunLowPriority runs fn once, on the loop, after everything else that there is to do, in a small share of each iteration. It is for what
 // takes long, of the order of 100 microseconds, and must be called on the loop. It returns false, and fn is dropped, once the
-// loop has ended. A panic of fn is not contained.
+// loop has ended. A panic of fn is not recovered.
 func (l *Loop) RunLowPriority(fn func()) bool {
 	if !l.ended {
 		l.low.fns.push(fn)

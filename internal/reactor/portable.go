@@ -174,7 +174,7 @@ type portableListener struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	waiting []net.Conn
-	err     error // to be told
+	err     error // to be reported
 	idle    bool
 	closed  bool
 }

@@ -99,7 +99,7 @@ func (s *portableSocket) post(ev engine.Events) {
 	}
 }
 
-// takeEvents is what the loop has to be told about s now.
+// takeEvents is what the loop has to be notified of about s now.
 func (s *portableSocket) takeEvents() (*Conn, engine.Events) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 )
 
 // Quiet says that the peer has sent nothing that was not presented yet: no byte, no part of what its Layer puts together, no FIN,
-// no reset. It asks the system, so it knows what the loop will be told of later. A Conn that is not quiet cannot be used any more
+// no reset. It asks the system, so it knows what the loop will be notified of later. A Conn that is not quiet cannot be used any more
 // but to be closed: what was found is lost.
 func (c *Conn) Quiet() bool {
 	if !c.heardNothing() {

@@ -13,7 +13,7 @@ import (
 )
 
 // epollSocket is one non-blocking TCP socket of an epollEngine. Its system calls cannot block and so
-// are raw: the runtime's scheduler is not told. Go preempts threads by signals: EINTR means once more.
+// are raw: without a call of the scheduler of the runtime. Go preempts threads by signals: EINTR means once more.
 type epollSocket struct {
 	eng     *epollEngine
 	here    *netip.AddrPort // nil = nobody has asked; it is that of other sockets too

@@ -48,7 +48,7 @@ type Splice struct {
 // Closed is called as ever. Pause of src pauses the copy, and it never queues more than a pipe full.
 //
 // ErrNoSplice: the engine cannot, one of the two is not open, has a Layer or is spliced already in
-// this direction, or dst was told to CloseWrite.
+// this direction, or CloseWrite was called on dst.
 func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice, error) {
 	ok := src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
 		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
@@ -256,7 +256,7 @@ func (s *Splice) finish(err error) {
 
 func (s *Splice) tell() {
 	if s.done != nil {
-		defer s.dst.Contain()
+		defer s.dst.Recover()
 		s.done(s, s.err)
 	}
 }

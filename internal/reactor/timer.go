@@ -33,7 +33,7 @@ func (c *Conn) NewTimer(fn func()) *Timer {
 func (t *Timer) Init(c *Conn, fn func()) { *t = Timer{owner: c, fn: fn, slot: noSlot} }
 
 func (t *Timer) fire() {
-	defer t.owner.Contain()
+	defer t.owner.Recover()
 	t.fn()
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Mutex is a sync.Mutex whose Unlock, when it is deferred, ends the process if it finds a panic on its way: what the lock
-// guards may be half changed, and belongs to everybody. Panics outside of such sections are contained by whoever knows what
-// they may have broken (reactor.Config.Panicked), and would go on with it, or leave it locked for good.
+// guards may be half changed, and belongs to everybody. Panics outside of such sections are recovered by code that knows what
+// they may have broken (reactor.Config.Panicked); it would go on with the lock, or leave it locked for good.
 type Mutex struct{ mu sync.Mutex }
 
 // Lock locks.

@@ -90,7 +90,7 @@ func (cc *clientConn) insecure(err error) {
 	}
 }
 
-// ready hands the connection to whoever waits for it, or to the pool.
+// ready hands the connection to an exchange that waits for it, or to the pool.
 func (cc *clientConn) ready() {
 	ex := cc.ex
 	if ex == nil {

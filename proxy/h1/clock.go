@@ -17,7 +17,7 @@ func (c Clock) Now() int64 { return c.Loop.Now() }
 func (c Clock) Wall() time.Time { return time.Now() }
 
 // NewTimer makes a stopped one-shot timer of the loop. A panic of fn is recovered.
-func (c Clock) NewTimer(fn func()) proxy.Timer { return c.Loop.NewContainedTimer(fn) }
+func (c Clock) NewTimer(fn func()) proxy.Timer { return c.Loop.NewRecoveringTimer(fn) }
 
 // Post calls fn on the loop. A panic of fn is recovered.
-func (c Clock) Post(fn func()) bool { return c.Loop.PostContained(fn) }
+func (c Clock) Post(fn func()) bool { return c.Loop.PostRecovering(fn) }

@@ -48,7 +48,7 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 }
 
 // mayBegin says whether a request may be taken from the connection now. It waits while the client does not take the answers it
-// has, whoever made them, and when it had its share of this iteration.
+// has, no matter who made them, and when it had its share of this iteration.
 func (sc *serverConn) mayBegin() bool {
 	if sc.c.Congested() {
 		sc.s.worker.Reached(bound.OutputHTTP1)

@@ -10,7 +10,7 @@ import (
 
 // learned is what earlier connections have shown of an endpoint.
 type learned struct {
-	limit     int   // streams that it lets be open on a connection; unknownLimit = no connection has told
+	limit     int   // streams that it lets be open on a connection; unknownLimit = no connection has shown it
 	life      int   // streams after which it ended two connections, refusing further ones; 0 = it does not
 	lifeUntil int64 // as long as that is believed
 	lastCut   int   // streams after which it did so last

@@ -8,7 +8,7 @@ import (
 	"turnout/internal/wire/h2session"
 )
 
-// Data implements reactor.Handler. What a client makes the router queue, whoever answers it, is bounded: nothing more is taken
+// Data implements reactor.Handler. What a client makes the router queue, whether the router or a pod answers, is bounded: nothing more is taken
 // from a client that does not take its output, and only so many requests in one iteration of the loop.
 func (sc *serverConn) Data(c *reactor.Conn, p []byte) int {
 	if sc.gone {

@@ -126,7 +126,7 @@ func (ps *Pools) pool(e *balancer.Endpoint) *pool {
 	if p == nil || p.endpoint != e {
 		p = &pool{ps: ps, endpoint: e, negotiates: e.TLS() != nil, selected: protocol.HTTP2}
 		p.limit = unknownLimit
-		p.timer = ps.cfg.Loop.NewContainedTimer(p.expire)
+		p.timer = ps.cfg.Loop.NewRecoveringTimer(p.expire)
 		ps.byID[id] = p
 	}
 	return p

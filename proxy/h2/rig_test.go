@@ -53,7 +53,7 @@ func newRigWith(t *testing.T, n *memnet.Network, loop reactor.Config, change ...
 	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adopt: pools.Adopt, Secure: r.negotiate, Bounds: &r.bounds}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: upstream.New(pools, r.pools), AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy}
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: upstream.New(pools, r.pools), AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Seed: 1}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -71,7 +71,7 @@ func (s *Server) Drain(done func()) { s.conns.Drain((*serverConn).leave, done) }
 
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
-	defer sc.c.Contain() // the others are told too
+	defer sc.c.Recover() // the others are notified too
 	sc.session.Shutdown()
 	sc.timer.Reset(goAwayTime)
 }
@@ -118,7 +118,7 @@ type serverConn struct {
 
 	midway  bool // something that was begun is to be ended in time
 	stalled bool // input waits until the client takes its output
-	drained bool // the session is to be told that it did
+	drained bool // the session is to be notified that it did
 	ending  bool // closes with its last stream
 	gone    bool
 	cut     bool // by the end of the loop

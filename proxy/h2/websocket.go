@@ -145,7 +145,7 @@ type streamTunnel struct {
 	behind   uint64 // how many bytes the client's connection will have written when all of these have gone
 	podEnded bool   // the endpoint sends nothing more
 
-	clientEnded bool // the client does not either, and the endpoint was told
+	clientEnded bool // the client does not either, and the endpoint was notified
 	closed      bool // its connection is
 
 	reached func(bound.Name)

@@ -1,5 +1,5 @@
 // Package logformat reads the format language of HAProxy's log lines and unique ids
-// (its configuration manual, section 8.2.6). What the variables mean is up to whoever uses the items.
+// (its configuration manual, section 8.2.6). What the variables mean is up to the user of the items.
 package logformat
 
 import (

@@ -34,8 +34,8 @@ func (c clock) Now() int64 {
 }
 
 func (clock) Wall() time.Time                                                  { return time.Unix(1, 0) }
-func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewContainedTimer(fn) }
-func (c clock) Post(fn func()) bool                                            { return c.Loop.PostContained(fn) }
+func (c clock) NewTimer(fn func()) proxy.Timer                                 { return c.Loop.NewRecoveringTimer(fn) }
+func (c clock) Post(fn func()) bool                                            { return c.Loop.PostRecovering(fn) }
 func (clock) Acquire(*balancer.Endpoint, *proxy.Exchange, bool) proxy.Upstream { return nil }
 func (clock) Cancel(*proxy.Exchange)                                           {}
 

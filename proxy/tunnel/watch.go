@@ -38,7 +38,7 @@ func NewWatch(c *reactor.Conn, idle time.Duration, bytes func() uint64, end func
 }
 
 // SetStall sets how long a tunnel that is half closed may go on without a byte moving while owed says that bytes of who ended are
-// still to be taken: whoever is to take them may have lost a packet, or tell of the room it has in large steps.
+// still to be taken: the receiver may have lost a packet, or open its window in large steps.
 func (w *Watch) SetStall(stall time.Duration, owed func() bool) { w.stall, w.owed = stall, owed }
 
 // SetIdle changes how long both directions may move nothing, from now on.

@@ -6,7 +6,7 @@
 //
 // crypto/tls builds the chains, against Bundle.Pool. Trust.Verify does the rest, in full handshakes and in resumed ones:
 // chains are completed to a root, and with revocation lists every certificate of a chain needs one of its issuer that is
-// current and does not name it. A Trust never changes; whoever holds a newer one publishes it whole.
+// current and does not name it. A Trust never changes; a newer one is published whole.
 //
 // An Updater fetches the lists that the bundle's certificates name, on a goroutine of its own.
 package clientcert

@@ -34,7 +34,7 @@ type scope struct {
 	points         []string // it is for certificates that name one of these; nil = for all
 	onlyUser       bool
 	onlyAuthority  bool
-	unintelligible bool // about none that can be told
+	unintelligible bool // about none that is known
 }
 
 func (s *scope) equal(o *scope) bool {

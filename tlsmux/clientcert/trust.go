@@ -116,7 +116,7 @@ func (t *Trust) complete(cs *tls.ConnectionState, now time.Time) ([][]*x509.Cert
 	})
 }
 
-// revocation looks every certificate of a chain up, the root too: whoever revokes a root says so in its own list.
+// revocation looks every certificate of a chain up, the root too: an authority that revokes a root says so in its own list.
 func (t *Trust) revocation(chain []*x509.Certificate, now time.Time) error {
 	if !t.checked {
 		return nil

@@ -15,11 +15,11 @@ const retryAfter = 5 * time.Minute
 
 // UpdaterConfig configures an Updater. All but Failed is required.
 type UpdaterConfig struct {
-	// Fetch returns what an address holds. It is bounded in time and size by whoever provides it.
+	// Fetch returns what an address holds. It is bounded in time and size by its provider.
 	Fetch func(ctx context.Context, address string) ([]byte, error)
 	// Changed is given what clients are to be judged by from now on.
 	Changed func(*Trust)
-	// Failed is told why an update came to nothing. What was given to Changed stays.
+	// Failed is called with the reason why an update came to nothing. What was given to Changed stays.
 	Failed func(error)
 }
 

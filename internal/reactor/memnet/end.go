@@ -27,7 +27,7 @@ type end struct {
 
 	connecting bool
 	connectErr error
-	err        error // told once, then dead
+	err        error // reported once, then dead
 	dead       bool  // reset: nothing goes in either direction
 	shut       bool  // this end sends no more
 	closed     bool  // this end was closed
@@ -195,7 +195,7 @@ func (e *end) resetBy(drop bool) {
 	e.die(err)
 }
 
-// die ends both directions; err, if any, is what this end is told.
+// die ends both directions; err, if any, is what this end gets.
 func (e *end) die(err error) {
 	e.dead, e.err = true, err
 	e.flight = nil

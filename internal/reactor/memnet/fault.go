@@ -13,7 +13,7 @@ const (
 	FaultNone FaultKind = iota
 	// FaultLate: what follows arrives only after everything else has settled, at the same time. Nothing is lost.
 	FaultLate
-	// FaultStall: from there on nothing arrives in either direction, and nobody is told.
+	// FaultStall: from there on nothing arrives in either direction, and nobody is notified.
 	FaultStall
 	// FaultReset: both ends are reset; what had not arrived is lost.
 	FaultReset
@@ -133,7 +133,7 @@ type Sweeper[T any] interface {
 //
 // The scenario makes the loops, the servers and the clients, runs the network and asserts; when
 // n.Benign() its result must be complete, else whatever it promises under failure: no half answer
-// taken for a whole one, every Closed told once, nothing left after the timeouts.
+// taken for a whole one, every Closed called once, nothing left after the timeouts.
 func Sweep[T Sweeper[T]](t T, scenario func(t T, n *Network)) {
 	t.Helper()
 	plain := New(0)

@@ -3,7 +3,7 @@
 package field
 
 // Field is one field line. Name is lower-case; Value has no surrounding blanks.
-// Both are views into memory of whoever parsed or built the message: who keeps a
+// Both are views into memory of the package that parsed or built the message: who keeps a
 // Field longer than that message copies it. Order and repetition of fields in a
 // list are part of the message.
 type Field struct {

@@ -109,7 +109,7 @@ func AppendPing(b []byte, flags Flags, data []byte) []byte {
 	return append(AppendHeader(b, Header{8, Ping, flags, 0}), data[:8]...)
 }
 
-// AppendGoAway appends a GOAWAY frame; debug is shown to whoever debugs the peer.
+// AppendGoAway appends a GOAWAY frame; debug is for people who debug the peer.
 func AppendGoAway(b []byte, last uint32, code Code, debug string) []byte {
 	b = AppendHeader(b, Header{8 + len(debug), GoAway, 0, 0})
 	b = binary.BigEndian.AppendUint32(b, last)

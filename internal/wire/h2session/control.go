@@ -93,7 +93,7 @@ func (s *Session) rstStream(h h2frame.Header, p []byte) {
 		if st.listed {
 			s.unlist(st)
 		}
-		if st.told {
+		if st.delivered {
 			st.complete()
 		}
 		return
@@ -135,7 +135,7 @@ func (s *Session) ping(h h2frame.Header, p []byte) {
 	}
 }
 
-// goAway takes a GOAWAY frame (RFC 9113 section 6.8): what the peer has not processed and will not is told as refused.
+// goAway takes a GOAWAY frame (RFC 9113 section 6.8): what the peer has not processed and will not is reported as refused.
 func (s *Session) goAway(h h2frame.Header, p []byte) {
 	switch {
 	case h.Stream != 0:

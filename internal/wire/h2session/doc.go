@@ -1,5 +1,5 @@
 // Package h2session is one HTTP/2 connection as a pure state machine: bytes in, events of its streams out; messages in,
-// bytes out. It has no socket, no goroutine and no clock: whoever hosts it feeds it (Session.Receive), lends it a
+// bytes out. It has no socket, no goroutine and no clock: its host feeds it (Session.Receive), lends it a
 // buffer to write to (Output) and tells the time.
 //
 // A Session plays the server's or the client's part; the rules are the same but for who may open streams.
@@ -22,5 +22,5 @@
 // One header list is bounded in bytes and fields, its encoded form by the same number of bytes; streams open at once are
 // bounded; frames that do nothing for a request (PING, SETTINGS, PRIORITY, empty DATA, windows opened in crumbs, ...) spend a budget that time
 // and transferred bytes refill, as do answers to them that are not read, and streams that are reset, by the peer or because of what it sent, spend another (budget.go).
-// Who overspends is told to calm down, by GOAWAY, and the Session is over.
+// A peer that overspends gets a GOAWAY with ENHANCE_YOUR_CALM, and the Session is over.
 package h2session

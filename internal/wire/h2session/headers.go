@@ -213,7 +213,7 @@ func (s *Session) decode(p []byte, to *h2frame.Block, kind h2frame.Kind) bool {
 // head tells a head to the sink.
 func (st *Stream) head(f h2frame.Fault, end bool) {
 	if end {
-		st.recvEnd, st.told = true, true
+		st.recvEnd, st.delivered = true, true
 	}
 	s, id := st.s, st.id
 	st.sink.OnHead(f, end)

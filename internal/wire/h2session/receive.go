@@ -317,7 +317,7 @@ func (st *Stream) finish(trailers *h2frame.Block) {
 
 func (st *Stream) tellEnd(trailers *h2frame.Block) {
 	s, id := st.s, st.id
-	st.told = true
+	st.delivered = true
 	if trailers != nil {
 		st.sink.OnEnd(trailers.Fields)
 	} else {
@@ -337,7 +337,7 @@ func (st *Stream) Resume() {
 		return
 	}
 	st.paused = false
-	if s := st.s; s != nil && !st.resumed && (st.in.len() > 0 || st.recvEnd && !st.told) {
+	if s := st.s; s != nil && !st.resumed && (st.in.len() > 0 || st.recvEnd && !st.delivered) {
 		st.resumed = true
 		s.resumed = append(s.resumed, st)
 		s.host.Wake()
@@ -372,7 +372,7 @@ func (st *Stream) present() {
 		s.hold(-len(p))
 		st.used(len(p))
 	}
-	if st.is(s, id) && !st.paused && st.in.len() == 0 && st.recvEnd && !st.told {
+	if st.is(s, id) && !st.paused && st.in.len() == 0 && st.recvEnd && !st.delivered {
 		st.tellEnd(st.trailers)
 	}
 }

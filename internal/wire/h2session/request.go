@@ -49,7 +49,7 @@ func (s *Session) Request(st *Stream) {
 	st.start(s, s.lastOwn)
 }
 
-// Bodyless says that the message whose head was told has no body, whatever length it declares (RFC 9110 section 6.4.1).
+// Bodyless says that the message whose head was delivered has no body, whatever length it declares (RFC 9110 section 6.4.1).
 func (st *Stream) Bodyless() { st.declared = -1 }
 
 // probe is the PING that asks for a sign of life.

@@ -43,7 +43,7 @@ const (
 	DefaultFields      = 101
 )
 
-// Error is why a Session is over. It is what the GOAWAY said, or was told.
+// Error is why a Session is over. It is what the GOAWAY said that was sent or received.
 type Error struct {
 	Code   h2frame.Code
 	Reason string // stable words for logs
@@ -253,7 +253,7 @@ func (s *Session) end(err *Error) {
 }
 
 // Abandon ends the session because its connection is gone: nothing is written. A client's streams whose exchange is complete but
-// for what waits here for Resume go on until that was presented: an answer that came whole is not lost because whoever gets it
+// for what waits here for Resume go on until that was presented: an answer that came whole is not lost because the client that gets it
 // takes it slowly.
 func (s *Session) Abandon() {
 	if s.over {
@@ -264,7 +264,7 @@ func (s *Session) Abandon() {
 		if i >= len(s.open) { // the end of one stream may have ended others
 			continue
 		}
-		if st := s.open[i]; !(s.cfg.Client && st.sendEnd && st.recvEnd && !st.told) {
+		if st := s.open[i]; !(s.cfg.Client && st.sendEnd && st.recvEnd && !st.delivered) {
 			st.close(h2frame.Cancel, false)
 		}
 	}
@@ -284,7 +284,7 @@ func (s *Session) EOF() {
 	}
 }
 
-// Shutdown begins to end the session in good order: the peer is told to open no more streams, those that are on
+// Shutdown begins to end the session in good order: the peer is asked to open no more streams, those that are on
 // their way are still served until Finish.
 func (s *Session) Shutdown() {
 	if s.over || s.away != awayNot {

@@ -63,16 +63,16 @@ type Stream struct {
 	mark    uint64 // bytes of the connection that are out when all that the stream has queued is
 
 	// Receiving.
-	win      inWindow
-	in       queue // waits for Resume
-	declared int64 // Content-Length, -1 = none
-	received int64
-	trailers *h2frame.Block // that wait behind in
-	recvEnd  bool           // END_STREAM was received
-	told     bool           // OnEnd, or OnHead with end, was called
-	paused   bool
-	resumed  bool // in Session.resumed
-	early    bool // Early.OnEarly was called
+	win       inWindow
+	in        queue // waits for Resume
+	declared  int64 // Content-Length, -1 = none
+	received  int64
+	trailers  *h2frame.Block // that wait behind in
+	recvEnd   bool           // END_STREAM was received
+	delivered bool           // OnEnd, or OnHead with end, was called
+	paused    bool
+	resumed   bool // in Session.resumed
+	early     bool // Early.OnEarly was called
 }
 
 // Bind names the sink, once.
@@ -84,7 +84,7 @@ func (st *Stream) Open() bool { return st.s != nil }
 // Ended says that END_STREAM was sent: the message is complete on this side.
 func (st *Stream) Ended() bool { return st.sendEnd }
 
-// EndReceived says that the peer has ended its side, whether or not OnEnd has told it.
+// EndReceived says that the peer has ended its side, whether or not OnEnd was called.
 func (st *Stream) EndReceived() bool { return st.recvEnd }
 
 // Waiting is the number of bytes that wait to be sent for want of a window.
@@ -124,7 +124,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.win = inWindow{size: firstWindow, left: firstWindow}
 	st.declared, st.received = -1, 0
 	st.sendEnd, st.endOut, st.full, st.granted, st.sent, st.mark = false, false, false, false, 0, 0
-	st.recvEnd, st.told, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
+	st.recvEnd, st.delivered, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
 	s.addStream(st)
 }
 
@@ -303,7 +303,7 @@ func (st *Stream) flushEnd() {
 func (st *Stream) ended() {
 	st.sendEnd = true
 	switch server := !st.s.cfg.Client && !st.Halves; {
-	case st.recvEnd && (st.told || server):
+	case st.recvEnd && (st.delivered || server):
 		st.complete()
 	case server:
 		st.queued()

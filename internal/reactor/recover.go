@@ -2,12 +2,12 @@ package reactor
 
 import "runtime/debug"
 
-// Contain is deferred around what is done for the Conn, see Config.Panicked. The loop does so around whatever it calls; it is
+// Recover is deferred around what is done for the Conn, see Config.Panicked. The loop does so around whatever it calls; it is
 // for those that do something for many Conns in one call and want a panic over one of them to end only that one.
-func (c *Conn) Contain() {
+func (c *Conn) Recover() {
 	l := c.loop
-	told := l.cfg.Panicked
-	if told == nil || c == &l.self {
+	report := l.cfg.Panicked
+	if report == nil || c == &l.self {
 		return
 	}
 	v := recover()
@@ -15,7 +15,7 @@ func (c *Conn) Contain() {
 		return
 	}
 	l.presenting = nil
-	told(l, v, debug.Stack())
+	report(l, v, debug.Stack())
 	if c != &l.guest {
 		c.kill(ErrPanicked, true)
 	}
@@ -30,14 +30,14 @@ func (c *Conn) Contain() {
 	}
 }
 
-// call is a function to be called later for a Conn: for Loop.self nothing is contained, for Loop.guest no Conn is to end.
+// call is a function to be called later for a Conn: for Loop.self nothing is recovered, for Loop.guest no Conn is to end.
 type call struct {
 	c  *Conn
 	fn func()
 }
 
 func (k call) do() {
-	defer k.c.Contain()
+	defer k.c.Recover()
 	k.fn()
 }
 
@@ -49,27 +49,27 @@ func (c *Conn) AtIterationEnd(fn func()) { c.loop.atEnd = append(c.loop.atEnd, c
 // goroutine may call it. The end of the Conn does not keep fn from being run.
 func (c *Conn) Post(fn func()) bool { return c.loop.post(call{c, fn}) }
 
-// PostContained is Post for something that is no Conn and that Config.Panicked gives up when fn panics, with all that fn may
+// PostRecovering is Post for something that is no Conn and that Config.Panicked gives up when fn panics, with all that fn may
 // have left half done. Any goroutine.
-func (l *Loop) PostContained(fn func()) bool { return l.guest.Post(fn) }
+func (l *Loop) PostRecovering(fn func()) bool { return l.guest.Post(fn) }
 
-// NewContainedTimer is NewTimer for such a thing.
-func (l *Loop) NewContainedTimer(fn func()) *Timer { return l.guest.NewTimer(fn) }
+// NewRecoveringTimer is NewTimer for such a thing.
+func (l *Loop) NewRecoveringTimer(fn func()) *Timer { return l.guest.NewTimer(fn) }
 
 func (c *Conn) woken() {
-	defer c.Contain()
+	defer c.Recover()
 	c.wake()
 }
 
 func (c *Conn) flushed() {
-	defer c.Contain()
+	defer c.Recover()
 	c.flush()
 	c.flags &^= flagDirty
 }
 
 // tellClosed delivers the end.
 func (c *Conn) tellClosed() {
-	defer c.Contain()
+	defer c.Recover()
 	if h := c.h; h != nil {
 		c.h = nil
 		h.Closed(c, c.why())

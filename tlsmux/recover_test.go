@@ -64,7 +64,7 @@ type panics struct {
 }
 
 func (p *panics) count(v any, stack []byte) {
-	if v != bad || !strings.Contains(string(stack), "contain_test.go") {
+	if v != bad || !strings.Contains(string(stack), "recover_test.go") {
 		p.t.Errorf("told of %v at %s", v, stack)
 	}
 	p.n.Add(1)

@@ -176,8 +176,8 @@ func TestContainedPanics(t *testing.T) {
 		"memory":   func(_ *testing.T, cfg Config) rig { return newMemRig(cfg, 0) },
 	} {
 		for kind, start := range map[string]func(l *Loop, fn func()){
-			"mail":  func(l *Loop, fn func()) { l.PostContained(fn) },
-			"timer": func(l *Loop, fn func()) { l.NewContainedTimer(fn).Reset(time.Millisecond) },
+			"mail":  func(l *Loop, fn func()) { l.PostRecovering(fn) },
+			"timer": func(l *Loop, fn func()) { l.NewRecoveringTimer(fn).Reset(time.Millisecond) },
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				var panics told
@@ -242,7 +242,7 @@ func TestContainOneOfMany(t *testing.T) {
 	l.Post(func() {
 		for i, c := range conns {
 			func() {
-				defer c.Contain()
+				defer c.Recover()
 				if i == 1 {
 					panic(bad)
 				}
