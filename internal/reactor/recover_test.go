@@ -78,7 +78,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 			n.Advance(5 * time.Second)
 			p.Close()
 			n.Run()
-			if len(panics.values) != 1 || panics.values[0] != bad || !strings.Contains(panics.stacks[0], "contain_test.go") {
+			if len(panics.values) != 1 || panics.values[0] != bad || !strings.Contains(panics.stacks[0], "recover_test.go") {
 				t.Fatalf("told %q", panics)
 			}
 			if !x.closed && (len(ends) != 1 || !errors.Is(ends[0], ErrPanicked)) {
