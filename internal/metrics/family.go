@@ -28,6 +28,15 @@ func number[S any, N int | int64 | uint64 | float64](value func(S) N) func(S, se
 	return func(s S, send send) { send(float64(value(s))) }
 }
 
+// each is read for a family with one label, which has a value for each number below n.
+func each[S any, I ~int | ~uint8](n I, label func(I) string, value func(S, I) float64) func(S, send) {
+	return func(s S, send send) {
+		for i := I(0); i < n; i++ {
+			send(value(s, i), label(i))
+		}
+	}
+}
+
 // families are read from one source.
 type families[S any] []family[S]
 

@@ -31,6 +31,10 @@ func processFamilies() families[Config] {
 // ports are the labels of the two ports, in the order of proxy.Totals, and what the HAProxy router calls their front ends.
 var ports = [2]struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}}
 
+func ownPort(i int) string { return ports[i].own }
+
+func haproxyPort(i int) string { return ports[i].haproxy }
+
 func totalsFamilies() families[proxy.Totals] {
 	return families[proxy.Totals]{
 		counter("turnout_requests_total", "Requests finished.", number(func(t proxy.Totals) uint64 { return t.Requests })),
@@ -48,29 +52,13 @@ func totalsFamilies() families[proxy.Totals] {
 		counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries.",
 			number(func(t proxy.Totals) uint64 { return t.Unretried })),
 		counter("turnout_connections_total", "Client connections accepted, by port.",
-			func(t proxy.Totals, send send) {
-				for i, port := range ports {
-					send(float64(t.Connections[i]), port.own)
-				}
-			}, "port"),
+			each(len(ports), ownPort, func(t proxy.Totals, i int) float64 { return float64(t.Connections[i]) }), "port"),
 		gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.",
-			func(t proxy.Totals, send send) {
-				for i, port := range ports {
-					send(float64(t.Open[i]), port.own)
-				}
-			}, "port"),
+			each(len(ports), ownPort, func(t proxy.Totals, i int) float64 { return float64(t.Open[i]) }), "port"),
 		gauge("haproxy_frontend_connections_total", "Client connections accepted.",
-			func(t proxy.Totals, send send) {
-				for i, port := range ports {
-					send(float64(t.Connections[i]), port.haproxy)
-				}
-			}, "frontend"),
+			each(len(ports), haproxyPort, func(t proxy.Totals, i int) float64 { return float64(t.Connections[i]) }), "frontend"),
 		gauge("haproxy_frontend_current_sessions", "Client connections open.",
-			func(t proxy.Totals, send send) {
-				for i, port := range ports {
-					send(float64(t.Open[i]), port.haproxy)
-				}
-			}, "frontend"),
+			each(len(ports), haproxyPort, func(t proxy.Totals, i int) float64 { return float64(t.Open[i]) }), "frontend"),
 		counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed.", number(func(t proxy.Totals) uint64 { return t.Handshakes })),
 		counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed.", number(func(t proxy.Totals) uint64 { return t.HandshakeErrors })),
 		counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late.",
@@ -122,23 +110,11 @@ func tlsFamilies() families[tlsmux.Load] {
 		gauge("turnout_tls_handshakes_pending", "Client connections whose TLS handshake is not complete.", number(func(l tlsmux.Load) int { return l.Pending })),
 		gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait for their turn to compute.", number(func(l tlsmux.Load) int { return l.Waiting })),
 		counter("turnout_tls_handshake_turns_total", "Times that a TLS handshake computed, by what.",
-			func(l tlsmux.Load, send send) {
-				for w := range tlsmux.Works {
-					send(float64(l.Steps[w]), w.String())
-				}
-			}, "work"),
+			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return float64(l.Steps[w]) }), "work"),
 		counter("turnout_tls_handshake_seconds_total", "Time that TLS handshakes computed, by what.",
-			func(l tlsmux.Load, send send) {
-				for w := range tlsmux.Works {
-					send(l.Time[w].Seconds(), w.String())
-				}
-			}, "work"),
+			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return l.Time[w].Seconds() }), "work"),
 		counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long for their turn to compute, by what.",
-			func(l tlsmux.Load, send send) {
-				for w := range tlsmux.Works {
-					send(float64(l.Refused[w]), w.String())
-				}
-			}, "work"),
+			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return float64(l.Refused[w]) }), "work"),
 		counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.",
 			func(l tlsmux.Load, send send) {
 				for r := range clientcert.Reasons {
@@ -177,11 +153,7 @@ func loadFamilies() families[server.Load] {
 				}
 			}, "reason"),
 		gauge("turnout_connections_waiting", "Client connections that wait in the backlog of the system, by port.",
-			func(l server.Load, send send) {
-				for i, port := range ports {
-					send(float64(l.Waiting[i]), port.own)
-				}
-			}, "port"),
+			each(len(ports), ownPort, func(l server.Load, i int) float64 { return float64(l.Waiting[i]) }), "port"),
 		gauge("turnout_memory_held_bytes", "Bytes that event loops hold: for peers that did not take or complete them, and spare buffers.",
 			func(l server.Load, send send) {
 				for what := range reactor.Helds {
