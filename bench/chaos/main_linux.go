@@ -92,7 +92,7 @@ func inside(t *site.T, o options) {
 	chosen, err := choose(o)
 	site.Refuse(err)
 	site.Must(site.OpenFiles(8192)) // more than pods, clients and the router need
-	dir := site.Must(furnish(t.Context))
+	dir := site.Must(prepare(t.Context))
 	perform(t, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
 }
 

@@ -68,8 +68,8 @@ func enter() int {
 // logSpace is the size of the file system of the access log.
 const logSpace = "size=256m"
 
-// furnish makes the namespaces usable and returns a folder with nothing in it but the file system of the log.
-func furnish(ctx context.Context) (string, error) {
+// prepare makes the namespaces usable and returns a folder with nothing in it but the file system of the log.
+func prepare(ctx context.Context) (string, error) {
 	const dir = "/run"
 	for _, m := range []struct {
 		source, target, kind string

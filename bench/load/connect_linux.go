@@ -146,7 +146,7 @@ func (d *dialer) once(ctx context.Context, resumed bool) error {
 	if err := d.ask(conn); err != nil {
 		return err
 	}
-	// Whoever closes last has seen everything: the tickets behind the handshake, too.
+	// The side that closes last has seen everything: the tickets behind the handshake, too.
 	if err := errors.Join(conn.CloseWrite(), raw.(*net.TCPConn).CloseWrite()); err != nil {
 		return fmt.Errorf("cannot end the connection: %w", err)
 	}

@@ -70,8 +70,8 @@ func startScene(t *site.T, o options) *scene {
 	return s
 }
 
-// furnish gives the router its routes and waits until they are served.
-func (s *scene) furnish() {
+// prepare gives the router its routes and waits until they are served.
+func (s *scene) prepare() {
 	site.Check(s.router.Write("site.yaml", s.manifests()))
 	if !s.Until(patience, 5*time.Millisecond, func() bool { return s.status(hostWeb) == 200 && s.status(hostStream) == 200 }) {
 		site.Check(fmt.Errorf("cannot go on, the routes are not served: %s", s.router.Tail()))

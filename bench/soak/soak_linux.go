@@ -67,7 +67,7 @@ func run(t *site.T, o options) {
 	t.Files(4*o.sockets + 1000)
 	s := startScene(t, o)
 	quiet := s.vitals()
-	s.furnish()
+	s.prepare()
 	t.Printf("without routes: %v\n", &quiet)
 	sockets := site.Must(openSockets(s.router.HTTP, s.router.HTTPS, o.sockets))
 	t.Cleanup(sockets.close)

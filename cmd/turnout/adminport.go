@@ -40,7 +40,7 @@ func adminSettings(o *options) []option.Option {
 			open, err := option.ParseBool(s)
 			a.open = &open
 			return err
-		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password whoever comes from another machine"},
+		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
 		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&a.certFile, option.ParseText),
 			Help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
 		{Flag: "metrics-tls-key-file", Env: "ROUTER_METRICS_TLS_KEY_FILE", Value: "FILE", Set: option.Into(&a.keyFile, option.ParseText),

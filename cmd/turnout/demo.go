@@ -41,7 +41,7 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	go caught.HangUps(level.Reread)
-	ctx = caught.Obey(ctx, log, func() { _ = os.RemoveAll(dir); os.Exit(1) }) // the process ends without another word
+	ctx = caught.Context(ctx, log, func() { _ = os.RemoveAll(dir); os.Exit(1) }) // the process ends without another word
 	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
 	if err != nil {
 		return err

@@ -18,6 +18,6 @@ func limitSettings(o *options) []option.Option {
 		{Flag: "close-tunnels-of-deleted-routes", Value: "DURATION", Set: option.Into(&o.server.Proxy.CloseTunnels, option.ParseDelay),
 			Help: "close tunnels so long after their route was deleted or got another host; 0 or absent: keep them"},
 		{Flag: "held-memory", Def: "0", Value: "MIB", Set: option.Into(&l.HeldBytes, option.ParseMebibytes),
-			Help: "memory for what clients and pods do not take or complete, in MiB; beyond it connections of whoever holds most end; 0: a quarter of the memory limit, 256 without one"},
+			Help: "memory for what clients and pods do not take or complete, in MiB; beyond it connections of the address that holds most end; 0: a quarter of the memory limit, 256 without one"},
 	}
 }

@@ -64,7 +64,7 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(signals
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err
 	}
-	if err := r.furnish(stdout); err != nil {
+	if err := r.assemble(stdout); err != nil {
 		if r.predecessor != nil {
 			r.predecessor.Close()
 		}
@@ -73,8 +73,8 @@ func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(signals
 	return r, nil
 }
 
-// furnish makes the packages.
-func (r *router) furnish(stdout io.Writer) error {
+// assemble makes the packages.
+func (r *router) assemble(stdout io.Writer) error {
 	o, log := r.o, r.log
 	r.late = o.bindAfterSync || r.predecessor != nil
 	r.enter(readingFiles)

@@ -9,7 +9,7 @@ import (
 )
 
 // logTLS says what TLS towards clients looks like, and what of a set of cipher suites is not there: a client that has
-// nothing else is told so by nobody.
+// nothing else cannot connect, and no other line says why.
 func logTLS(log *zap.Logger, o *options) {
 	ciphers := make([]string, len(o.server.TLS.CipherSuites))
 	for i, id := range o.server.TLS.CipherSuites {

@@ -175,20 +175,20 @@ func (s *Claims) keptOut(h *host, c *claim, passed *taken) string {
 }
 
 // claimWords returns why c must give way to by under the rules for wildcards. A route
-// that was served before gets other words than a newcomer.
+// that was served before gets other words than a newer one.
 func (s *Claims) claimWords(c, by *claim) string {
 	if c.Key.Namespace != by.Key.Namespace {
 		return "a route in another namespace holds host " + c.Host
 	}
 	owner := by.Key.Namespace + "/" + by.Key.Name
-	newcomer := "route " + owner + " has host " + by.Host
-	displaced := newcomer + ", blocking " + c.Host
+	newer := "route " + owner + " has host " + by.Host
+	displaced := newer + ", blocking " + c.Host
 	if by.Wildcard {
 		parent, _ := parentOf(by.Host)
-		newcomer = "wildcard route " + owner + " has host *." + parent + ", blocking " + c.Host
+		newer = "wildcard route " + owner + " has host *." + parent + ", blocking " + c.Host
 		displaced = "wildcard route " + owner + " has host *." + parent + " blocking " + c.Host
 	}
-	return c.words(newcomer, displaced)
+	return c.words(newer, displaced)
 }
 
 // holder returns the older route that holds the host so that c cannot have a part of
@@ -201,22 +201,22 @@ func (s *Claims) holder(c *claim, active *taken) *claim {
 }
 
 // hostWords returns why c must give way to by on a host. A route that was served before
-// gets other words than a newcomer.
+// gets other words than a newer one.
 func hostWords(c, by, first *claim) string {
-	newcomer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
+	newer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
 	if by.Key.Namespace != c.Key.Namespace {
-		newcomer = "a route in another namespace holds " + c.Host + " and is older than " + c.Key.Name
+		newer = "a route in another namespace holds " + c.Host + " and is older than " + c.Key.Name
 	}
 	replaced := "replaced by older route " + by.Key.Name
 	owns := "namespace " + by.Key.Namespace + " owns hostname " + c.Host
 	switch {
 	case by.Key.Namespace == c.Key.Namespace || first != by:
-		return c.words(newcomer, replaced)
+		return c.words(newer, replaced)
 	case c.said(owns) || !by.fresh && !c.said(replaced):
 		// The owner was there before: it came to own the host because another went.
-		return c.words(newcomer, owns)
+		return c.words(newer, owns)
 	}
-	return c.words(newcomer, replaced)
+	return c.words(newer, replaced)
 }
 
 // said reports whether message is what was last said about c.
@@ -224,11 +224,11 @@ func (c *claim) said(message string) bool {
 	return !c.verdict.Admitted && c.verdict.Message == message
 }
 
-// words chooses between the words for a newcomer and those for a displaced route. The latter
+// words chooses between the words for a newer route and those for a displaced route. The latter
 // stays as long as its reason does.
-func (c *claim) words(newcomer, displaced string) string {
+func (c *claim) words(newer, displaced string) string {
 	if c.verdict.Admitted || c.said(displaced) {
 		return displaced
 	}
-	return newcomer
+	return newer
 }

@@ -102,11 +102,11 @@ func (m *Monitor) order(c *balancer.Check, interval time.Duration) {
 	first := len(ln.orders) == 1
 	ln.mu.Unlock()
 	if first {
-		ln.loop.Post(ln.obey)
+		ln.loop.Post(ln.applyOrders)
 	}
 }
 
-func (ln *perLoop) obey() {
+func (ln *perLoop) applyOrders() {
 	ln.mu.Lock()
 	orders := ln.orders
 	ln.orders = nil

@@ -103,7 +103,7 @@ type Conn struct {
 	state           state
 	early           int8          // what was read ahead: one more than its place in Loop.early; 0 = nothing
 	reach           uint8         // how much one read takes: firstRead << reach
-	later           engine.Events // of a newcomer that waits for its turn
+	later           engine.Events // of an unestablished Conn that waits for its turn
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.

@@ -8,7 +8,7 @@
 //
 //	wait      the engine sleeps until a socket is ready, somebody posts, or a timer is due
 //	events    for each socket of the batch: read a bounded number of bytes, present them (Data, EOF);
-//	          note that it can be written; those of newcomers (Conn.Establish) are put aside
+//	          note that it can be written; those of unestablished Conns (Conn.Establish) are put aside
 //	mailbox   what other goroutines posted before
 //	timers    what is due
 //	ready     Conns that have more input than one iteration may take, were resumed, got another handler or
@@ -17,7 +17,7 @@
 //	          the ends of connections are reported (Closed), and what that caused is flushed
 //	accept    a few connections of each listener that has some
 //	yielded   Conns that did their share of an iteration before (Conn.Yield), for 20 microseconds
-//	low       events of newcomers or work of low priority (Loop.RunLowPriority), in alternate iterations, for 50
+//	low       events of unestablished Conns or work of low priority (Loop.RunLowPriority), in alternate iterations, for 50
 //	          microseconds; and the iteration end once more for what that caused
 //
 // If anything is left for the next iteration, that does not sleep.

@@ -42,7 +42,7 @@ func (l *Loop) Listen(addr netip.AddrPort, accept func(c *Conn) Handler) (*Liste
 }
 
 // ListenOwn is Listen for connections that this process makes to itself, on a port of a loopback address that the system chooses: no
-// Budget counts them or keeps them waiting, and they are no newcomers. It is how a process finds out whether its loop still accepts
+// Budget counts them or keeps them waiting, and they count as established. It is how a process finds out whether its loop still accepts
 // and serves.
 func (l *Loop) ListenOwn(accept func(c *Conn) Handler) (*Listener, error) {
 	var ln *Listener

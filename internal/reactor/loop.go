@@ -119,7 +119,7 @@ type Loop struct {
 
 	presenting *Conn // whose Data is being called
 	self       Conn  // stands for the loop itself where something belongs to a Conn
-	guest      Conn  // and for what is neither, see PostRecovering
+	recovering Conn  // stands for what is neither loop nor Conn, see PostRecovering
 
 	wheel wheel
 	mail  mailbox
@@ -158,7 +158,7 @@ func newLoop(cfg Config, eng engine.Engine) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{cfg: cfg, eng: eng}
-	l.self.loop, l.guest.loop = l, l
+	l.self.loop, l.recovering.loop = l, l
 	l.deliver, l.between = l.event, l.slice
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
@@ -260,15 +260,15 @@ const held = int64(100 * time.Millisecond)
 // catchUps bounds how many batches catchUp looks at: what is found first may have become ready again.
 const catchUps = 64
 
-// catchUp serves all sockets to which something happened while the loop was held up, newcomers as well.
+// catchUp serves all sockets to which something happened while the loop was held up, unestablished ones as well.
 func (l *Loop) catchUp() error {
 	for range catchUps {
 		before := l.events
 		if err := l.eng.Wait(0, l.deliver); err != nil {
 			return err
 		}
-		for l.low.newcomers.len() > 0 {
-			l.serveNewcomer()
+		for l.low.unestablished.len() > 0 {
+			l.serveUnestablished()
 			l.slice()
 		}
 		if l.events == before {

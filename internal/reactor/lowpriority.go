@@ -11,16 +11,16 @@ import (
 // up the others by more than that share, however large it is. docs/decisions/0011-newcomers.md has the figures.
 
 const (
-	// lowPriorityShare is how long an iteration serves newcomers or does work of low priority. What begins within it is not interrupted.
+	// lowPriorityShare is how long an iteration serves unestablished Conns or does work of low priority. What begins within it is not interrupted.
 	// Looking at the sockets in between costs a fiftieth of that.
 	lowPriorityShare = int64(50 * time.Microsecond)
 )
 
 // lowPriority is what comes after everything else of an iteration.
 type lowPriority struct {
-	newcomers fifo[*Conn] // those with events that are not established
-	fns       fifo[func()]
-	theirs    bool // the last iteration was the newcomers'
+	unestablished fifo[*Conn] // those with events that are not established
+	fns           fifo[func()]
+	theirs        bool // the last iteration was for unestablished Conns
 }
 
 // fifo is a queue that keeps its memory.
@@ -47,7 +47,7 @@ func (q *fifo[T]) pop() (v T) {
 }
 
 // Establish says that the peer of an accepted Conn has shown what it wants: its handshake is complete, or its first request.
-// Until then the Conn is a newcomer: it is served behind all others, in a small share of each iteration. A dialled Conn never
+// Until then the Conn is unestablished: it is served behind all others, in a small share of each iteration. A dialled Conn never
 // is one.
 func (c *Conn) Establish() { c.flags &^= flagNew }
 
@@ -61,25 +61,25 @@ func (l *Loop) RunLowPriority(fn func()) bool {
 	return !l.ended
 }
 
-// arrive has a newcomer served when it has its turn.
+// arrive has an unestablished Conn served when it has its turn.
 func (l *Loop) arrive(c *Conn, ev engine.Events) {
 	if c.later == 0 {
-		l.low.newcomers.push(c)
+		l.low.unestablished.push(c)
 	}
 	c.later |= ev
 }
 
 // empty says that nothing waits.
-func (b *lowPriority) empty() bool { return b.newcomers.len()+b.fns.len() == 0 }
+func (b *lowPriority) empty() bool { return b.unestablished.len()+b.fns.len() == 0 }
 
-// serveLowPriority serves newcomers or does work of low priority, in alternate iterations if there are both, until the share is over and one of
+// serveLowPriority serves unestablished Conns or does work of low priority, in alternate iterations if there are both, until the share is over and one of
 // them at least.
 func (l *Loop) serveLowPriority() {
 	b := &l.low
-	b.theirs = b.newcomers.len() > 0 && (!b.theirs || b.fns.len() == 0)
+	b.theirs = b.unestablished.len() > 0 && (!b.theirs || b.fns.len() == 0)
 	began := l.eng.Now()
-	for b.theirs && b.newcomers.len() > 0 && l.eng.Now()-began < lowPriorityShare {
-		l.serveNewcomer()
+	for b.theirs && b.unestablished.len() > 0 && l.eng.Now()-began < lowPriorityShare {
+		l.serveUnestablished()
 		l.slice()
 	}
 	for !b.theirs && b.fns.len() > 0 && l.eng.Now()-began < lowPriorityShare {
@@ -88,8 +88,8 @@ func (l *Loop) serveLowPriority() {
 	}
 }
 
-func (l *Loop) serveNewcomer() {
-	c := l.low.newcomers.pop()
+func (l *Loop) serveUnestablished() {
+	c := l.low.unestablished.pop()
 	ev := c.later
 	c.later = 0
 	if c.state != stateDead {

@@ -18,9 +18,9 @@ func slowly(l *Loop) {
 	}
 }
 
-// TestNewcomersWait: however many new connections have something to say, one that is established is heard before them in
+// TestUnestablishedWait: however many new connections have something to say, one that is established is heard before them in
 // each iteration, and each of them in its time, in the order of their events.
-func TestNewcomersWait(t *testing.T) {
+func TestUnestablishedWait(t *testing.T) {
 	const clients = 5
 	l := steppedLoop(t, Config{})
 	var conns []*Conn
@@ -56,19 +56,19 @@ func TestNewcomersWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(heard) != 2 {
-			t.Fatalf("iteration %d: %d were heard, want the established one and one newcomer", turn, len(heard))
+			t.Fatalf("iteration %d: %d were heard, want the established one and one that is not", turn, len(heard))
 		}
 		if first, second := <-heard, <-heard; first != fmt.Sprint("new", clients) || second != fmt.Sprint("new", turn) {
 			t.Errorf("iteration %d: heard %s and %s", turn, first, second)
 		}
-		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.low.newcomers.len() != rest {
-			t.Errorf("%d wait, idle %v", l.low.newcomers.len(), l.idle())
+		if rest := clients - 1 - turn; l.idle() != (rest == 0) || l.low.unestablished.len() != rest {
+			t.Errorf("%d wait, idle %v", l.low.unestablished.len(), l.idle())
 		}
 		say(clients)
 	}
 }
 
-// TestRunLowPriority: what is established is first; then, in alternate iterations, come newcomers and work of low priority.
+// TestRunLowPriority: what is established is first; then, in alternate iterations, come unestablished ones and work of low priority.
 func TestRunLowPriority(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	var conns []*Conn

@@ -6,8 +6,8 @@ import (
 	"turnout/internal/reactor/memnet"
 )
 
-// TestNewcomerThatEnds: one that is gone when its turn comes is left alone.
-func TestNewcomerThatEnds(t *testing.T) {
+// TestUnestablishedThatEnds: one that is gone when its turn comes is left alone.
+func TestUnestablishedThatEnds(t *testing.T) {
 	n := memnet.New(0)
 	l := NewOn(n, Config{})
 	var conns []*Conn

@@ -16,7 +16,7 @@ func (c *Conn) Recover() {
 	}
 	l.presenting = nil
 	report(l, v, debug.Stack())
-	if c != &l.guest {
+	if c != &l.recovering {
 		c.kill(ErrPanicked, true)
 	}
 	// Each of them may have been called by what panicked, and be half-way through a message.
@@ -30,7 +30,7 @@ func (c *Conn) Recover() {
 	}
 }
 
-// call is a function to be called later for a Conn: for Loop.self nothing is recovered, for Loop.guest no Conn is to end.
+// call is a function to be called later for a Conn: for Loop.self nothing is recovered, for Loop.recovering no Conn is to end.
 type call struct {
 	c  *Conn
 	fn func()
@@ -51,10 +51,10 @@ func (c *Conn) Post(fn func()) bool { return c.loop.post(call{c, fn}) }
 
 // PostRecovering is Post for something that is no Conn and that Config.Panicked gives up when fn panics, with all that fn may
 // have left half done. Any goroutine.
-func (l *Loop) PostRecovering(fn func()) bool { return l.guest.Post(fn) }
+func (l *Loop) PostRecovering(fn func()) bool { return l.recovering.Post(fn) }
 
 // NewRecoveringTimer is NewTimer for such a thing.
-func (l *Loop) NewRecoveringTimer(fn func()) *Timer { return l.guest.NewTimer(fn) }
+func (l *Loop) NewRecoveringTimer(fn func()) *Timer { return l.recovering.NewTimer(fn) }
 
 func (c *Conn) woken() {
 	defer c.Recover()

@@ -8,7 +8,7 @@ import (
 // Timer is a one-shot timer of a Loop. It never fires early and, on a loop that is not busy, at most
 // about 4 ms late. Timers due within the same 4 ms fire in no particular order.
 type Timer struct {
-	owner      *Conn // &Loop.self or &Loop.guest = none
+	owner      *Conn // &Loop.self or &Loop.recovering = none
 	fn         func()
 	next, prev *Timer // neighbours in the slot
 	when       int64  // the deadline, valid while armed

@@ -12,7 +12,7 @@ const tick = 1 << tickShift
 func testWheel() *Loop {
 	l := &Loop{running: true, clock: 12345}
 	l.wheel.init(l.clock)
-	l.self.loop, l.guest.loop = l, l
+	l.self.loop, l.recovering.loop = l, l
 	return l
 }
 

@@ -1,5 +1,5 @@
 // Package server is the request path of a router as one value: event loops with the servers of HTTP/1.1, HTTP/2 and passthrough
-// connections, TLS towards clients and endpoints, health checks, the watch over overload, and the end of it all in order. Whoever
+// connections, TLS towards clients and endpoints, health checks, the watch over overload, and the end of it all in order. A caller that
 // publishes routing tables in the Store of a Server serves routes; where these come from a Server does not know.
 //
 //	s, err := server.New(server.Config{HTTPAddr: "127.0.0.1:0"}) // zero values are those of the router

@@ -24,7 +24,7 @@ type Catcher struct {
 	at      atomic.Value   // the Stage
 }
 
-// Catch begins to collect signals, which nobody obeys before Obey.
+// Catch begins to collect signals, which have no effect before Context.
 func Catch(first Stage) *Catcher {
 	s := &Catcher{signals: make(chan os.Signal, 2), hung: make(chan os.Signal, 1), ended: make(chan struct{})}
 	s.Enter(first)
@@ -62,9 +62,9 @@ func (s *Catcher) HangUps(again func()) {
 // to a group and to the process, or twice.
 const SameSignal = time.Second
 
-// Obey ends the returned context at the first signal. A second one calls exit, which is to end the process at once. The same one
+// Context returns a context that ends at the first signal. A second one calls exit, which is to end the process at once. The same one
 // again within a second is not a second one.
-func (s *Catcher) Obey(ctx context.Context, log *zap.Logger, exit func()) context.Context {
+func (s *Catcher) Context(ctx context.Context, log *zap.Logger, exit func()) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()

@@ -18,7 +18,7 @@ func TestSignals(t *testing.T) {
 	defer c.Release()
 	hung, exited := make(chan struct{}), make(chan struct{})
 	go c.HangUps(func() { close(hung) })
-	ctx := c.Obey(context.Background(), zap.New(core), func() { close(exited) })
+	ctx := c.Context(context.Background(), zap.New(core), func() { close(exited) })
 	send := func(s syscall.Signal) {
 		t.Helper()
 		if err := syscall.Kill(os.Getpid(), s); err != nil {

@@ -25,7 +25,7 @@ type Sink interface {
 // Early is implemented by the Sink of a server whose streams outlive an answer that is complete before the request is.
 type Early interface {
 	// OnEarly says that END_STREAM is out while the peer goes on. What it still sends is dropped, and the window of the stream
-	// is not opened for it. The stream ends with the request, or when its owner resets it, which a client that is told at
+	// is not opened for it. The stream ends with the request, or when its owner resets it, which a client that is notified at
 	// once may take for the loss of the answer (RFC 9113 section 8.1).
 	OnEarly()
 }

@@ -97,7 +97,7 @@ func (r *Router) Admin(t testing.TB, path string) (int, string) {
 	return r.AdminAs(t, path, "")
 }
 
-// AdminAs is Admin for whoever has the token; "" = nobody.
+// AdminAs is Admin for the holder of the token; "" = nobody.
 func (r *Router) AdminAs(t testing.TB, path, token string) (int, string) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.IP+":1936"+path, http.NoBody)
