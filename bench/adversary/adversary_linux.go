@@ -107,7 +107,7 @@ func (r *rig) withstand(a *attack, quiet *outcome) *outcome {
 	before := site.Must(r.router.Descriptors())
 	attacked, end := context.WithCancel(r.Context)
 	defer end()
-	cmd := site.Behind(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
+	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
 	attackers := site.Must(site.StartProcess("the attackers", cmd, site.AnyCore))
 	defer attackers.Kill()
 	length := time.Duration(max(r.seconds, a.seconds)) * time.Second

@@ -56,7 +56,7 @@ func (r *rig) start() {
 	r.Cleanup(r.frozen.thaw)
 	r.self.Store(&r.router.HTTP)
 	if r.ahead {
-		site.Ahead()
+		site.RealTime()
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *rig) startFloodedPod() int {
 	defer func() { _ = l.Close() }()
 	file := site.Must(l.File())
 	defer file.Close()
-	cmd := site.Behind(site.Self(r.Context, floodedPod))
+	cmd := site.LowPriority(site.Self(r.Context, floodedPod))
 	cmd.ExtraFiles = []*os.File{file}
 	r.Cleanup(site.Must(site.StartProcess("the flooded pod", cmd, site.AnyCore)).Kill)
 	return l.Addr().(*net.TCPAddr).Port

@@ -37,9 +37,9 @@ func PinSelf(core int) error {
 	return nil
 }
 
-// Ahead gives every thread of this process a real-time priority (sched(7), SCHED_RR 1), which threads and children made later
+// RealTime gives every thread of this process a real-time priority (sched(7), SCHED_RR 1), which threads and children made later
 // inherit: the processes that have none run when these do not. It takes CAP_SYS_NICE.
-func Ahead() error {
+func RealTime() error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
 	err := eachThread(func(tid int) error { return unix.SchedSetAttr(tid, &attr, 0) })
 	if err != nil {

@@ -42,7 +42,7 @@ func slow(f *flag.FlagSet) func(*site.T) {
 		if !apart {
 			t.Printf("one core: the figures are about the attackers too\n")
 		}
-		if !site.Ahead() {
+		if !site.RealTime() {
 			t.Printf("no real-time priority (CAP_SYS_NICE): the figures are also about the time that the attackers take from the client\n")
 		}
 		s := newSlowed(t, apart)
@@ -58,7 +58,7 @@ func slow(f *flag.FlagSet) func(*site.T) {
 		for _, a := range slowAttacks {
 			ctx, end := context.WithCancel(t.Context)
 			args := append([]string{"-c", strconv.Itoa(*connections), "-r", strconv.Itoa(*connections), "-l", strconv.Itoa(*seconds), "-p", "3", "-u", s.url + a.page}, strings.Fields(a.args)...)
-			cmd := site.Behind(exec.CommandContext(ctx, "slowhttptest", args...)) // the client's latencies are not to wait for the attackers
+			cmd := site.LowPriority(exec.CommandContext(ctx, "slowhttptest", args...)) // the client's latencies are not to wait for the attackers
 			site.Check(cmd.Start())                                               // a Debian package
 			t.Cleanup(end)
 			t.Wait((length - measuring) * 3 / 4) // most of its connections stand

@@ -2,7 +2,7 @@
 // chooses, before backends in the command's own process.
 //
 //	apart, err := site.Apart()                   // each on a core of its own
-//	ahead := site.Ahead()                        // before those who attack it, which are Behind
+//	ahead := site.RealTime()                        // before those who attack it, which have LowPriority
 //	pods, err := site.ServeHTTP(handler)         // or ServeConns
 //	router, err := site.Start(ctx, site.Config{
 //		Program: "bin/turnout", Alone: apart,

@@ -33,12 +33,12 @@ func Apart() (bool, error) {
 	return true, load.PinSelf(LoadCore)
 }
 
-// Ahead gives this process, and the children it starts from now on, a real-time priority: whatever else runs on the machine,
+// RealTime gives this process, and the children it starts from now on, a real-time priority: whatever else runs on the machine,
 // those who attack a router above all, then does not take their time. It returns false without the permission (CAP_SYS_NICE).
-func Ahead() bool { return load.Ahead() == nil }
+func RealTime() bool { return load.RealTime() == nil }
 
-// Behind is cmd with the time which others leave: no real-time priority, and the lowest of the others.
-func Behind(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--other", "0", "nice", "-n", "19") }
+// LowPriority is cmd with the time which others leave: no real-time priority, and the lowest of the others.
+func LowPriority(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--other", "0", "nice", "-n", "19") }
 
 // Idle is cmd with the time that nobody else wants (sched(7), SCHED_IDLE).
 func Idle(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--idle", "0") }

@@ -145,7 +145,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 
 // Self is this program in a role, in a process of its own.
 func Self(ctx context.Context, role string, args ...string) *exec.Cmd {
-	path, err := os.Executable() // not /proc/self/exe, which Behind and Idle would take for their own
+	path, err := os.Executable() // not /proc/self/exe, which LowPriority and Idle would take for their own
 	cmd := exec.CommandContext(ctx, path, append([]string{role}, args...)...)
 	if err != nil {
 		cmd.Err = err

@@ -41,7 +41,7 @@ func beRouter(how string, args []string) {
 		os.Exit(1)
 	}
 	if how == "ahead" {
-		beAhead()
+		beRealTime()
 		return
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -327,10 +327,10 @@ func TestKeyPair(t *testing.T) {
 	}
 }
 
-// beAhead prints whether it got a real-time priority, how its children are scheduled, and how those that are Behind.
-func beAhead() {
-	fmt.Println(Ahead())
-	for _, cmd := range []*exec.Cmd{exec.Command("cat", "/proc/self/stat"), Behind(exec.Command("cat", "/proc/self/stat"))} {
+// beRealTime prints whether it got a real-time priority, how its children are scheduled, and how those with LowPriority.
+func beRealTime() {
+	fmt.Println(RealTime())
+	for _, cmd := range []*exec.Cmd{exec.Command("cat", "/proc/self/stat"), LowPriority(exec.Command("cat", "/proc/self/stat"))} {
 		stat, err := cmd.Output()
 		if err != nil {
 			panic(err)
