@@ -59,7 +59,7 @@ func slow(f *flag.FlagSet) func(*site.T) {
 			ctx, end := context.WithCancel(t.Context)
 			args := append([]string{"-c", strconv.Itoa(*connections), "-r", strconv.Itoa(*connections), "-l", strconv.Itoa(*seconds), "-p", "3", "-u", s.url + a.page}, strings.Fields(a.args)...)
 			cmd := site.LowPriority(exec.CommandContext(ctx, "slowhttptest", args...)) // the client's latencies are not to wait for the attackers
-			site.Check(cmd.Start())                                               // a Debian package
+			site.Check(cmd.Start())                                                    // a Debian package
 			t.Cleanup(end)
 			t.Wait((length - measuring) * 3 / 4) // most of its connections stand
 			under := s.watch(measuring)
