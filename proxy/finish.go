@@ -15,7 +15,7 @@ func (a *attempts) finish(reason Reason) {
 		a.w.count(reason, a.bytesIn, a.bytesOut)
 	}
 	if a.route != nil {
-		a.route.Stats().Add(a.status, a.bytesIn, a.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
+		a.route.Stats().CountRequest(a.status, a.bytesIn, a.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
 	}
 	if a.w.cfg.AccessLog != nil && reason != ReasonMonitor {
 		a.self.log(reason)

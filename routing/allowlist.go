@@ -31,7 +31,7 @@ const (
 type byteSet [4]uint64
 
 func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
-func (s *byteSet) add(b byte)      { s[b>>6] |= 1 << (b & 63) }
+func (s *byteSet) addByte(b byte)  { s[b>>6] |= 1 << (b & 63) }
 
 // rank is how many values less than b are in the set.
 func (s *byteSet) rank(b byte) int {
@@ -75,7 +75,7 @@ func NewAllowList(prefixes []netip.Prefix) *AllowList {
 		if p.Addr().Is4() {
 			n += 8 * mappedBytes
 		}
-		if left -= root.add(p.Addr().As16(), n); left < 0 {
+		if left -= root.addPrefix(p.Addr().As16(), n); left < 0 {
 			return &AllowList{spans: spans(prefixes)}
 		}
 	}
@@ -92,14 +92,14 @@ type growing struct {
 	child map[byte]*growing
 }
 
-// add puts the addresses into the set that have their first n bits in common with addr. It returns how many bytes of the trie that takes.
-func (g *growing) add(addr [addrBytes]byte, n int) (grown int) {
+// addPrefix puts the addresses into the set that have their first n bits in common with addr. It returns how many bytes of the trie that takes.
+func (g *growing) addPrefix(addr [addrBytes]byte, n int) (grown int) {
 	for depth := 0; ; depth++ {
 		b := addr[depth]
 		if left := n - 8*depth; left <= 8 {
 			free := byte(1<<(8-left) - 1)
 			for v := int(b &^ free); v <= int(b|free); v++ {
-				g.all.add(byte(v))
+				g.all.addByte(byte(v))
 				delete(g.child, byte(v))
 			}
 			return grown
@@ -126,7 +126,7 @@ func (g *growing) add(addr [addrBytes]byte, n int) (grown int) {
 func (l *AllowList) pack(at uint32, g *growing, depth int) {
 	node := trieNode{all: g.all}
 	for b := range g.child {
-		node.some.add(b)
+		node.some.addByte(b)
 	}
 	last := depth == addrBytes-2
 	if last {

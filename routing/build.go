@@ -127,7 +127,7 @@ func (b *builder) delete(key RouteKey) {
 // enter puts r at a place of the spec.
 func (b *builder) enter(r *Route, order uint64) {
 	key := r.key
-	b.keys.put(maphash.Comparable(b.seed, key), &keyed{r, order}, func(k *keyed) bool { return k.route.key == key })
+	b.keys.putItem(maphash.Comparable(b.seed, key), &keyed{r, order}, func(k *keyed) bool { return k.route.key == key })
 	if r.certificate != nil {
 		b.use(r.certificate, 1)
 	}
@@ -158,7 +158,7 @@ func (b *builder) group(r *Route) *group {
 	}
 	hash := maphash.String(b.seed, host)
 	same := func(g *group) bool { return g.host == host }
-	g := index.get(hash, same)
+	g := index.findItem(hash, same)
 	if g != nil {
 		if _, ok := b.open[g]; ok || index.fresh {
 			return g
@@ -172,7 +172,7 @@ func (b *builder) group(r *Route) *group {
 			b.open[g] = 0
 		}
 	}
-	index.put(hash, g, same)
+	index.putItem(hash, g, same)
 	return g
 }
 
@@ -185,14 +185,14 @@ func (b *builder) place(r *Route) uint64 {
 // use counts n more routes with certificate c.
 func (b *builder) use(c *certificate, n int) {
 	same := func(u *certificateUse) bool { return u.has(c.sum) }
-	if u := b.certs.get(c.sum.hash(), same); u != nil {
+	if u := b.certs.findItem(c.sum.hash(), same); u != nil {
 		n += u.routes
 	}
 	if n == 0 {
 		b.certs.remove(c.sum.hash(), same)
 		return
 	}
-	b.certs.put(c.sum.hash(), &certificateUse{c, n}, same)
+	b.certs.putItem(c.sum.hash(), &certificateUse{c, n}, same)
 }
 
 // parse returns the certificate of spec, nil if it uses the default one. A content

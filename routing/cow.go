@@ -64,8 +64,8 @@ func (c *cow[E]) buckets(yield func(*bucket[E]) bool) {
 	}
 }
 
-// get returns the item of a hash for which same is true, nil if there is none.
-func (c *cow[E]) get(hash uint64, same func(*E) bool) *E {
+// findItem returns the item of a hash for which same is true, nil if there is none.
+func (c *cow[E]) findItem(hash uint64, same func(*E) bool) *E {
 	slots := c.at(c.place(hash)).slots
 	for i := hash; ; i++ {
 		s := &slots[i%bucketSlots]
@@ -116,15 +116,15 @@ func (e *edit[E]) result() cow[E] {
 	for b := range e.buckets {
 		for _, s := range b.slots {
 			if s.item != nil {
-				f.put(s.hash, s.item, func(*E) bool { return false })
+				f.putItem(s.hash, s.item, func(*E) bool { return false })
 			}
 		}
 	}
 	return f.cow
 }
 
-// put adds an item, in the place of the one for which same is true.
-func (e *edit[E]) put(hash uint64, item *E, same func(*E) bool) {
+// putItem adds an item, in the place of the one for which same is true.
+func (e *edit[E]) putItem(hash uint64, item *E, same func(*E) bool) {
 	for {
 		b := e.own(hash)
 		i := hash
@@ -138,7 +138,7 @@ func (e *edit[E]) put(hash uint64, item *E, same func(*E) bool) {
 			b.slots[i%bucketSlots] = slot[E]{hash: hash, item: item}
 			b.count++
 			e.count++
-			e.set(hash, b)
+			e.setBucket(hash, b)
 			return
 		}
 		e.split(hash)
@@ -147,18 +147,18 @@ func (e *edit[E]) put(hash uint64, item *E, same func(*E) bool) {
 
 // remove takes the item away for which same is true.
 func (e *edit[E]) remove(hash uint64, same func(*E) bool) {
-	if e.get(hash, same) == nil {
+	if e.findItem(hash, same) == nil {
 		return
 	}
 	old := e.own(hash)
 	b := e.bucket(old.depth)
 	for _, s := range old.slots {
 		if s.item != nil && (s.hash != hash || !same(s.item)) {
-			b.add(s)
+			b.addSlot(s)
 		}
 	}
 	e.count--
-	e.set(hash, b)
+	e.setBucket(hash, b)
 }
 
 // bucket returns a new bucket that the edit may change.
@@ -170,8 +170,8 @@ func (e *edit[E]) bucket(depth uint8) bucket[E] {
 	return b
 }
 
-// add puts s, which is not in b, into b. There is a free slot.
-func (b *bucket[E]) add(s slot[E]) {
+// addSlot puts s, which is not in b, into b. There is a free slot.
+func (b *bucket[E]) addSlot(s slot[E]) {
 	i := s.hash
 	for b.slots[i%bucketSlots].item != nil {
 		i++
@@ -191,12 +191,12 @@ func (e *edit[E]) own(hash uint64) bucket[E] {
 	}
 	n := e.bucket(b.depth)
 	*n.slots, n.count = *b.slots, b.count
-	e.set(hash, n)
+	e.setBucket(hash, n)
 	return n
 }
 
-// set stores b at all places of the directory that belong to it.
-func (e *edit[E]) set(hash uint64, b bucket[E]) {
+// setBucket stores b at all places of the directory that belong to it.
+func (e *edit[E]) setBucket(hash uint64, b bucket[E]) {
 	size := uint64(1) << (e.depth - b.depth)
 	first := e.place(hash) &^ (size - 1)
 	for i := range size {
@@ -233,13 +233,13 @@ func (e *edit[E]) split(hash uint64) {
 		switch {
 		case s.item == nil:
 		case s.hash&bit == 0:
-			low.add(s)
+			low.addSlot(s)
 		default:
-			high.add(s)
+			high.addSlot(s)
 		}
 	}
-	e.set(hash&^bit, low)
-	e.set(hash|bit, high)
+	e.setBucket(hash&^bit, low)
+	e.setBucket(hash|bit, high)
 }
 
 // double gives each bucket twice as many places in the directory.

@@ -28,7 +28,7 @@ func TestCow(t *testing.T) {
 			t.Fatalf("version %d: %d items, %d listed, want %d", version, c.count, len(listed), len(want))
 		}
 		for k := range keys {
-			p := c.get(hash(k), func(p *pair) bool { return p.key == k })
+			p := c.findItem(hash(k), func(p *pair) bool { return p.key == k })
 			if v, there := want[k]; (p != nil) != there || there && p.value != v {
 				t.Fatalf("version %d: key %d is %v, want %d", version, k, p, v)
 			}
@@ -50,7 +50,7 @@ func TestCow(t *testing.T) {
 			same := func(p *pair) bool { return p.key == k }
 			if grow == (r.IntN(8) > 0) {
 				v := r.Int()
-				e.put(hash(k), &pair{k, v}, same)
+				e.putItem(hash(k), &pair{k, v}, same)
 				want[k] = v
 			} else {
 				e.remove(hash(k), same)
@@ -73,7 +73,7 @@ func TestCowShrinks(t *testing.T) {
 	same := func(k int) func(*pair) bool { return func(p *pair) bool { return p.key == k } }
 	const n = 20000
 	for k := range n {
-		f.put(maphash.Comparable(seed, k), &pair{k, k}, same(k))
+		f.putItem(maphash.Comparable(seed, k), &pair{k, k}, same(k))
 	}
 	full := f.result()
 	e := full.edit()
@@ -85,10 +85,10 @@ func TestCowShrinks(t *testing.T) {
 		t.Errorf("%d items with a directory of %d", small.count, small.places())
 	}
 	for k := range n {
-		if got := small.get(maphash.Comparable(seed, k), same(k)) != nil; got != (k < 5) {
+		if got := small.findItem(maphash.Comparable(seed, k), same(k)) != nil; got != (k < 5) {
 			t.Fatalf("key %d is there: %t", k, got)
 		}
-		if full.get(maphash.Comparable(seed, k), same(k)) == nil {
+		if full.findItem(maphash.Comparable(seed, k), same(k)) == nil {
 			t.Fatalf("key %d has gone from the version before", k)
 		}
 	}
@@ -98,11 +98,11 @@ func TestEditSharesWhatItLeaves(t *testing.T) {
 	seed := maphash.MakeSeed()
 	f := freshEdit[pair]()
 	for k := range 12000 {
-		f.put(maphash.Comparable(seed, k), &pair{k, k}, func(p *pair) bool { return p.key == k })
+		f.putItem(maphash.Comparable(seed, k), &pair{k, k}, func(p *pair) bool { return p.key == k })
 	}
 	before := f.result()
 	e := before.edit()
-	e.put(maphash.Comparable(seed, 7), &pair{7, 0}, func(p *pair) bool { return p.key == 7 })
+	e.putItem(maphash.Comparable(seed, 7), &pair{7, 0}, func(p *pair) bool { return p.key == 7 })
 	after, copied := e.result(), 0
 	for place := range after.places() {
 		if after.at(place).slots != before.at(place).slots && (place == 0 || after.at(place).slots != after.at(place-1).slots) {

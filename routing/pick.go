@@ -2,10 +2,10 @@ package routing
 
 import "slices"
 
-// pick returns the entry that takes a request among those in a table, nil if there is none. It is search for groups
+// pickEntry returns the entry that takes a request among those in a table, nil if there is none. It is search for groups
 // in which a path alone does not decide: the exact path, then expressions, then the longest path that covers the request's, each
 // only if its conditions hold.
-func (m *paths) pick(v *View, table uint8) *entry {
+func (m *paths) pickEntry(v *View, table uint8) *entry {
 	last := m.last(v.Path)
 	for i := last; i >= 0 && len(m.entries[i].path) >= len(v.Path); i = int(m.entries[i].parent) {
 		if e := &m.entries[i]; e.tables&exact != 0 && e.path == string(v.Path) && e.takes(v, table) {
@@ -32,7 +32,7 @@ func (e *entry) takes(v *View, table uint8) bool {
 
 // servePicked is group.serve for such a group.
 func (m *paths) servePicked(v *View, table uint8) Decision {
-	if e := m.pick(v, table); e != nil {
+	if e := m.pickEntry(v, table); e != nil {
 		return Decision{Serve, e.route}
 	}
 	return Decision{}
@@ -40,7 +40,7 @@ func (m *paths) servePicked(v *View, table uint8) Decision {
 
 // plainPicked is group.plain for such a group.
 func (m *paths) plainPicked(v *View) (d Decision, found bool) {
-	e := m.pick(v, inAny)
+	e := m.pickEntry(v, inAny)
 	switch {
 	case e == nil:
 		return Decision{}, false

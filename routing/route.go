@@ -20,10 +20,10 @@ type Stats struct {
 	_        [48]byte         // two whole cache lines
 }
 
-// Add counts one request that has ended, or a tunnel: the status answered (0 =
+// CountRequest counts one request that has ended, or a tunnel: the status answered (0 =
 // none), the bytes from and to the client, and whether it failed in the router or at
 // the endpoint.
-func (s *Stats) Add(status int, in, out uint64, failed bool) {
+func (s *Stats) CountRequest(status int, in, out uint64, failed bool) {
 	class := status / 100
 	if class < 0 || class >= len(s.Status) {
 		class = 0

@@ -173,7 +173,7 @@ func (t *Table) keyed(key RouteKey) (keyed, bool) {
 }
 
 func lookup(keys *cow[keyed], seed maphash.Seed, key RouteKey) (keyed, bool) {
-	k := keys.get(maphash.Comparable(seed, key), func(k *keyed) bool { return k.route.key == key })
+	k := keys.findItem(maphash.Comparable(seed, key), func(k *keyed) bool { return k.route.key == key })
 	if k == nil {
 		return keyed{}, false
 	}
@@ -190,7 +190,7 @@ func (t *Table) certificate(sum certificateSum) *certificate {
 }
 
 func certificateOf(certs *cow[certificateUse], sum certificateSum) *certificate {
-	if u := certs.get(sum.hash(), func(u *certificateUse) bool { return u.has(sum) }); u != nil {
+	if u := certs.findItem(sum.hash(), func(u *certificateUse) bool { return u.has(sum) }); u != nil {
 		return u.certificate
 	}
 	return nil

@@ -227,10 +227,10 @@ func TestAccessors(t *testing.T) {
 
 func TestStats(t *testing.T) {
 	var s Stats
-	s.Add(204, 1, 10, false)
-	s.Add(503, 2, 20, true)
-	s.Add(0, 4, 40, false)
-	s.Add(999, 8, 80, false)
+	s.CountRequest(204, 1, 10, false)
+	s.CountRequest(503, 2, 20, true)
+	s.CountRequest(0, 4, 40, false)
+	s.CountRequest(999, 8, 80, false)
 	if s.Requests() != 4 || s.Status[2].Load() != 1 || s.Status[5].Load() != 1 || s.Status[0].Load() != 2 ||
 		s.BytesIn.Load() != 15 || s.BytesOut.Load() != 150 || s.Errors.Load() != 1 {
 		t.Errorf("%+v", &s)

@@ -141,8 +141,8 @@ func TestSeries(t *testing.T) {
 		if r.Name() != "edge-route" {
 			continue
 		}
-		r.Stats().Add(200, 100, 2000, false)
-		r.Stats().Add(503, 1, 2, true)
+		r.Stats().CountRequest(200, 100, 2000, false)
+		r.Stats().CountRequest(503, 1, 2, true)
 		lease, ok := r.Pool().Pick(balancer.Pick{Cookie: []byte(r.Pool().Servers()[1].Cookie())})
 		if !ok {
 			t.Fatal("no server")

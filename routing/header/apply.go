@@ -47,7 +47,7 @@ func (a *Actions) Apply(m *Message) bool {
 		if !ok {
 			return false
 		}
-		m.Fields = set(m.Fields, o.name, value)
+		m.Fields = setField(m.Fields, o.name, value)
 	}
 	return true
 }
@@ -58,8 +58,8 @@ func (b *Budget) spend(n int) bool {
 	return b.Work >= 0
 }
 
-// set makes name occur once, with value: where the first one stood, or at the end.
-func set(fields []field.Field, name, value []byte) []field.Field {
+// setField makes name occur once, with value: where the first one stood, or at the end.
+func setField(fields []field.Field, name, value []byte) []field.Field {
 	for i := range fields {
 		if string(fields[i].Name) == string(name) {
 			fields[i].Value = value
