@@ -172,7 +172,7 @@ func TestDownWakesWaiters(t *testing.T) {
 		t.Fatal("does not wait")
 	}
 	r.SetDown(c, false)
-	l, ok := w.Take(1)
+	l, ok := w.TakeLease(1)
 	if called != 1 || !ok || l.Server().ID() != "s1" {
 		t.Fatalf("called %d times, got %v", called, l.Server())
 	}

@@ -40,7 +40,7 @@ func (p *Pool) choose(s *set, in *Pick) (Lease, bool) {
 			return s.slots.server(at).lease(true), true
 		}
 	}
-	i := s.pick(&p.cursor, in)
+	i := s.pickServer(&p.cursor, in)
 	if i < 0 {
 		return Lease{}, false
 	}
@@ -62,7 +62,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 	n := len(s.active)
 	i := 0
 	for range min(drawings, n) {
-		if i = s.pick(&p.cursor, in); i < 0 { // all are full, or were a moment ago
+		if i = s.pickServer(&p.cursor, in); i < 0 { // all are full, or were a moment ago
 			i = 0
 			break
 		}
@@ -93,7 +93,7 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 	}
 	switch s.cfg.Algorithm {
 	case Source, SourceConsistent:
-		if i := s.pick(nil, in); i >= 0 {
+		if i := s.pickServer(nil, in); i >= 0 {
 			return s.server(i), true
 		}
 		return nil, false
@@ -109,9 +109,9 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 	return nil, false
 }
 
-// pick returns the active server that the algorithm chooses, -1 if all are excluded.
+// pickServer returns the active server that the algorithm chooses, -1 if all are excluded.
 // cursor is not used by the algorithms that hash.
-func (s *set) pick(cursor *atomic.Uint64, in *Pick) int {
+func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
 	skip, n := -1, len(s.active)
 	if len(in.Exclude) > 0 {
 		if e := in.Exclude[0]; e != nil {

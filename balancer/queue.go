@@ -15,7 +15,7 @@ import (
 // all its methods are called by that caller, one at a time.
 type Waiter struct {
 	// Ready is called once for each time of waiting that is over, from any goroutine
-	// and with no lock held. It must not block: it has the caller call Take.
+	// and with no lock held. It must not block: it has the caller call TakeLease.
 	Ready func()
 
 	pool *Pool // waited for, nil = not waiting; the caller's
@@ -33,7 +33,7 @@ type Waiter struct {
 	leased     bool
 }
 
-// Waiting reports that Wait put the waiter into a queue and neither Take nor Leave
+// Waiting reports that Wait put the waiter into a queue and neither TakeLease nor Leave
 // took it out.
 func (w *Waiter) Waiting() bool { return w.pool != nil }
 
@@ -165,10 +165,10 @@ func (q *queue) enter(w *Waiter, server *Server) {
 	q.any.push(w)
 }
 
-// Take ends the waiting that Ready announced and gives the lease. The bool is false
+// TakeLease ends the waiting that Ready announced and gives the lease. The bool is false
 // when w was notified that there is no server any more, or still waits: then Waiting
 // says so. now is the time of the caller in nanoseconds.
-func (w *Waiter) Take(now int64) (Lease, bool) {
+func (w *Waiter) TakeLease(now int64) (Lease, bool) {
 	p := w.pool
 	if p == nil {
 		return Lease{}, false
@@ -180,7 +180,7 @@ func (w *Waiter) Take(now int64) (Lease, bool) {
 	}
 	l, ok := w.lease, w.leased
 	if ok {
-		l.server.waits().delay.add(l.server.Requests(), float64(now-w.since))
+		l.server.waits().delay.addWait(l.server.Requests(), float64(now-w.since))
 	}
 	w.forget()
 	return l, ok
@@ -343,8 +343,8 @@ type average struct {
 
 const averaged = 512
 
-// add tells of a request that waited, the last of so many.
-func (a *average) add(requests uint64, wait float64) {
+// addWait tells of a request that waited, the last of so many.
+func (a *average) addWait(requests uint64, wait float64) {
 	a.value = a.now(requests) + wait/averaged
 	a.at = requests
 }

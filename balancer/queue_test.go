@@ -37,13 +37,13 @@ func (c *caller) ask(p *Pool, in Pick) (l Lease, ok bool) {
 	return l, ok
 }
 
-// take is Take where a lease must be due.
+// take is TakeLease where a lease must be due.
 func (c *caller) take(t *testing.T) Lease {
 	t.Helper()
 	if c.called.Load() == 0 {
 		t.Fatal("the waiter was not called")
 	}
-	l, ok := c.Take(c.now)
+	l, ok := c.TakeLease(c.now)
 	if !ok || c.Waiting() {
 		t.Fatalf("the waiter got no server, waiting: %v", c.Waiting())
 	}
@@ -240,10 +240,10 @@ func TestUpdatesWhileRequestsWait(t *testing.T) {
 		for name, rest := range map[string][]Target{"endpoints gone": nil, "weight 0": targets(0)} {
 			p, anywhere, sticky = setup(a)
 			p.Update(PoolConfig{Algorithm: a, Limit: 1}, rest)
-			if _, ok := anywhere.Take(0); ok || anywhere.Waiting() || anywhere.called.Load() != 1 {
+			if _, ok := anywhere.TakeLease(0); ok || anywhere.Waiting() || anywhere.called.Load() != 1 {
 				t.Errorf("%v, %s: the waiter was not told", a, name)
 			}
-			if _, ok := sticky.Take(0); ok || sticky.Waiting() != (rest != nil) {
+			if _, ok := sticky.TakeLease(0); ok || sticky.Waiting() != (rest != nil) {
 				t.Errorf("%v, %s: the sticky waiter: waiting is %v", a, name, sticky.Waiting())
 			}
 		}
@@ -365,7 +365,7 @@ func work(t *testing.T, p *Pool, n, rounds, limit int) {
 		for !ok && w.Waiting() {
 			select {
 			case <-ready:
-				l, ok = w.Take(0)
+				l, ok = w.TakeLease(0)
 			case <-time.After(20 * time.Second):
 				t.Error("nobody calls")
 				return

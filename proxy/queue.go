@@ -40,7 +40,7 @@ func (a *attempts) expired() {
 // look finds out what came of the wait.
 func (a *attempts) look() {
 	now := a.w.cfg.Clock.Now()
-	lease, ok := a.waiter.Take(now)
+	lease, ok := a.waiter.TakeLease(now)
 	if !ok && a.waiter.Waiting() {
 		return // it was called at an earlier time in the queue
 	}

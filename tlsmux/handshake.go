@@ -223,7 +223,7 @@ func (h *handshake) read(p []byte) (int, error) {
 			return 0, errGivenUp
 		}
 	}
-	n := h.layer.wire.rec.next(h.in, len(p))
+	n := h.layer.wire.rec.takeBytes(h.in, len(p))
 	if h.left -= n; h.left < 0 {
 		return 0, ErrLongFlight
 	}

@@ -226,7 +226,7 @@ type cursor struct {
 	bad bool
 }
 
-func (c *cursor) take(n int) []byte {
+func (c *cursor) takeBytes(n int) []byte {
 	if n > len(c.b) {
 		c.b, c.bad = nil, true
 		return nil
@@ -237,14 +237,14 @@ func (c *cursor) take(n int) []byte {
 }
 
 func (c *cursor) u8() int {
-	if v := c.take(1); v != nil {
+	if v := c.takeBytes(1); v != nil {
 		return int(v[0])
 	}
 	return 0
 }
 
 func (c *cursor) u16() int {
-	if v := c.take(2); v != nil {
+	if v := c.takeBytes(2); v != nil {
 		return int(binary.BigEndian.Uint16(v))
 	}
 	return 0
@@ -255,14 +255,14 @@ func (h *Hello) parse(msg []byte) error {
 	*h = Hello{Size: len(msg)}
 	c := cursor{b: msg[messageHeader:]}
 	h.LegacyVersion = uint16(c.u16())
-	c.take(32) // random
-	if session := c.take(c.u8()); len(session) > 32 {
+	c.takeBytes(32) // random
+	if session := c.takeBytes(c.u8()); len(session) > 32 {
 		return ErrHelloMalformed
 	}
-	if suites := c.take(c.u16()); len(suites) < 2 || len(suites)%2 != 0 {
+	if suites := c.takeBytes(c.u16()); len(suites) < 2 || len(suites)%2 != 0 {
 		return ErrHelloMalformed
 	}
-	if compression := c.take(c.u8()); len(compression) == 0 {
+	if compression := c.takeBytes(c.u8()); len(compression) == 0 {
 		return ErrHelloMalformed
 	}
 	if c.bad {
@@ -271,7 +271,7 @@ func (h *Hello) parse(msg []byte) error {
 	if len(c.b) == 0 { // TLS 1.2 and before: the extensions may be left out altogether
 		return nil
 	}
-	exts := cursor{b: c.take(c.u16())}
+	exts := cursor{b: c.takeBytes(c.u16())}
 	if c.bad || len(c.b) != 0 {
 		return ErrHelloMalformed
 	}
@@ -282,7 +282,7 @@ func (h *Hello) parseExtensions(exts *cursor) error {
 	seenName := false
 	for len(exts.b) > 0 {
 		kind := exts.u16()
-		body := cursor{b: exts.take(exts.u16())}
+		body := cursor{b: exts.takeBytes(exts.u16())}
 		if exts.bad {
 			return ErrHelloMalformed
 		}
@@ -303,8 +303,8 @@ func (h *Hello) parseExtensions(exts *cursor) error {
 				h.ticket = body.b
 			}
 		case extPreSharedKey: // RFC 8446 section 4.2.11; whether it makes sense is for the handshake to say
-			identities := cursor{b: body.take(body.u16())}
-			if ticket := identities.take(identities.u16()); len(ticket) > 0 {
+			identities := cursor{b: body.takeBytes(body.u16())}
+			if ticket := identities.takeBytes(identities.u16()); len(ticket) > 0 {
 				h.ticket = ticket
 			}
 		}
@@ -317,13 +317,13 @@ func (h *Hello) parseExtensions(exts *cursor) error {
 
 // parseServerName reads a ServerNameList (RFC 6066 section 3).
 func (h *Hello) parseServerName(c *cursor) error {
-	list := cursor{b: c.take(c.u16())}
+	list := cursor{b: c.takeBytes(c.u16())}
 	if c.bad || len(c.b) != 0 || len(list.b) == 0 {
 		return ErrHelloMalformed
 	}
 	for len(list.b) > 0 {
 		kind := list.u8()
-		name := list.take(list.u16())
+		name := list.takeBytes(list.u16())
 		if list.bad {
 			return ErrHelloMalformed
 		}
@@ -360,13 +360,13 @@ func (h *Hello) setServerName(name []byte) error {
 
 // parseALPN reads a ProtocolNameList (RFC 7301 section 3.1).
 func (h *Hello) parseALPN(c *cursor) error {
-	list := cursor{b: c.take(c.u16())}
+	list := cursor{b: c.takeBytes(c.u16())}
 	if c.bad || len(c.b) != 0 || len(list.b) == 0 || h.alpn != nil {
 		return ErrHelloMalformed
 	}
 	h.alpn = list.b
 	for len(list.b) > 0 {
-		if name := list.take(list.u8()); len(name) == 0 {
+		if name := list.takeBytes(list.u8()); len(name) == 0 {
 			return ErrHelloMalformed
 		}
 	}
@@ -375,7 +375,7 @@ func (h *Hello) parseALPN(c *cursor) error {
 
 // parseVersions reads the versions of supported_versions (RFC 8446 section 4.2.1).
 func (h *Hello) parseVersions(c *cursor) error {
-	list := c.take(c.u8())
+	list := c.takeBytes(c.u8())
 	if c.bad || len(c.b) != 0 || len(list) < 2 || len(list)%2 != 0 || h.versions != nil {
 		return ErrHelloMalformed
 	}

@@ -381,7 +381,7 @@ func (b *bridge) move(p *memnet.Peer) {
 		p.Write(b.out)
 		b.out = nil
 	}
-	b.in = append(b.in, p.Take()...)
+	b.in = append(b.in, p.TakeReceived()...)
 	b.end = b.end || p.EOF() || p.ResetSeen()
 	b.cond.Broadcast()
 }

@@ -46,7 +46,7 @@ func (m *memory) say(t *testing.T, hello, more []byte) *memnet.Peer {
 	p.Write(hello)
 	if more != nil {
 		m.await(t, "flight of the server", func() bool { return p.Total() > 500 || p.EOF() })
-		p.Take()
+		p.TakeReceived()
 		p.Write(more)
 	}
 	m.net.Run()

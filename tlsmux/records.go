@@ -10,8 +10,8 @@ type recordCursor struct {
 	head [recordHeader]byte
 }
 
-// next takes up to room bytes of avail that belong to one record and returns how many.
-func (r *recordCursor) next(avail []byte, room int) int {
+// takeBytes takes up to room bytes of avail that belong to one record and returns how many.
+func (r *recordCursor) takeBytes(avail []byte, room int) int {
 	if r.left == 0 && r.have == 0 && len(avail) >= recordHeader {
 		r.left = recordHeader + int(binary.BigEndian.Uint16(avail[3:]))
 	}

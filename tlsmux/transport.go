@@ -148,7 +148,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	if len(*src) == 0 {
 		return 0, errNoData
 	}
-	n := w.rec.next(*src, len(p))
+	n := w.rec.takeBytes(*src, len(p))
 	copy(p, (*src)[:n])
 	if *src = (*src)[n:]; len(*src) == 0 {
 		*src = nil

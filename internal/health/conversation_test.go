@@ -129,7 +129,7 @@ func TestRequest(t *testing.T) {
 	r.net.Accept(addr, func(p *memnet.Peer) {
 		peers = append(peers, p)
 		p.OnData = func(p *memnet.Peer) {
-			got = append(got, string(p.Take()))
+			got = append(got, string(p.TakeReceived()))
 			p.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"))
 		}
 	})
@@ -165,7 +165,7 @@ func TestPatience(t *testing.T) {
 	r.net.Accept(addr, func(p *memnet.Peer) {
 		peers = append(peers, p)
 		p.OnData = func(p *memnet.Peer) {
-			p.Take()
+			p.TakeReceived()
 			r.net.After(delay, func() { p.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")) })
 		}
 	})

@@ -22,15 +22,15 @@ type arena struct {
 
 func classSize(class int) int { return 1 << (smallestShift + class) }
 
-// get lends an empty buffer with room for n bytes.
-func (a *arena) get(what Held, n int) []byte {
-	b := a.take(n)
+// lendBuffer lends an empty buffer with room for n bytes.
+func (a *arena) lendBuffer(what Held, n int) []byte {
+	b := a.takeBuffer(n)
 	a.lent++
 	a.held[what] += int64(cap(b))
 	return b
 }
 
-func (a *arena) take(n int) []byte {
+func (a *arena) takeBuffer(n int) []byte {
 	class := 0
 	if n > classSize(0) {
 		class = bits.Len(uint(n-1)) - smallestShift
@@ -49,8 +49,8 @@ func (a *arena) take(n int) []byte {
 	return make([]byte, 0, classSize(class))
 }
 
-// put takes a buffer back; nobody may refer to it any more. nil is nothing.
-func (a *arena) put(what Held, b []byte) {
+// returnBuffer takes a buffer back; nobody may refer to it any more. nil is nothing.
+func (a *arena) returnBuffer(what Held, b []byte) {
 	if b == nil {
 		return
 	}
@@ -97,14 +97,14 @@ func (q *queue) bytes() []byte { return q.b[q.pos:] }
 // append copies p behind what is queued.
 func (q *queue) append(a *arena, p []byte) {
 	if q.b == nil {
-		q.b = a.get(HeldOutput, len(p))
+		q.b = a.lendBuffer(HeldOutput, len(p))
 	}
 	if len(q.b)+len(p) > cap(q.b) {
 		q.compact()
 	}
 	if need := len(q.b) + len(p); need > cap(q.b) {
-		b := append(a.get(HeldOutput, max(need, 2*len(q.b))), q.b...)
-		a.put(HeldOutput, q.b)
+		b := append(a.lendBuffer(HeldOutput, max(need, 2*len(q.b))), q.b...)
+		a.returnBuffer(HeldOutput, q.b)
 		q.b = b
 	}
 	q.b = append(q.b, p...)
@@ -126,7 +126,7 @@ func (q *queue) adopt(a *arena, b []byte) {
 		return
 	}
 	if cap(old) > 0 {
-		a.put(HeldOutput, old)
+		a.returnBuffer(HeldOutput, old)
 	}
 	a.lent++
 	a.held[HeldOutput] += int64(cap(b))
@@ -144,14 +144,14 @@ func (q *queue) advance(a *arena, n int) {
 // shrink moves a small rest that will wait out of a large buffer.
 func (q *queue) shrink(a *arena) {
 	if n := q.len(); n > 0 && n*4 <= cap(q.b) && cap(q.b) > classSize(0) {
-		b := append(a.get(HeldOutput, n), q.bytes()...)
-		a.put(HeldOutput, q.b)
+		b := append(a.lendBuffer(HeldOutput, n), q.bytes()...)
+		a.returnBuffer(HeldOutput, q.b)
 		q.b, q.pos = b, 0
 	}
 }
 
 // release drops everything.
 func (q *queue) release(a *arena) {
-	a.put(HeldOutput, q.b)
+	a.returnBuffer(HeldOutput, q.b)
 	q.b, q.pos = nil, 0
 }

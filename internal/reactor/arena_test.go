@@ -14,17 +14,17 @@ func TestArenaClasses(t *testing.T) {
 		{0, 1 << 10}, {1, 1 << 10}, {1 << 10, 1 << 10}, {1<<10 + 1, 2 << 10}, {4 << 10, 4 << 10}, {4<<10 + 1, 8 << 10},
 		{64 << 10, 64 << 10}, {64<<10 + 1, 128 << 10}, {1 << 20, 1 << 20}, {1<<20 + 1, 1<<20 + 1},
 	} {
-		b := a.get(HeldOutput, c.want)
+		b := a.lendBuffer(HeldOutput, c.want)
 		if len(b) != 0 || cap(b) != c.size {
 			t.Errorf("get(%d): %d, %d; want 0, %d", c.want, len(b), cap(b), c.size)
 		}
-		a.put(HeldOutput, append(b, "x"...))
-		if again := a.get(HeldOutput, c.want); len(again) != 0 || (c.size <= 1<<20 && &again[:1][0] != &b[:1][0]) {
+		a.returnBuffer(HeldOutput, append(b, "x"...))
+		if again := a.lendBuffer(HeldOutput, c.want); len(again) != 0 || (c.size <= 1<<20 && &again[:1][0] != &b[:1][0]) {
 			t.Errorf("get(%d): not the last one put", c.want)
 		}
 	}
-	a.put(HeldOutput, make([]byte, 0, 5<<10)) // foreign: fits a class below
-	if b := a.get(HeldOutput, 4<<10); cap(b) < 4<<10 {
+	a.returnBuffer(HeldOutput, make([]byte, 0, 5<<10)) // foreign: fits a class below
+	if b := a.lendBuffer(HeldOutput, 4<<10); cap(b) < 4<<10 {
 		t.Errorf("cap %d", cap(b))
 	}
 }
@@ -32,7 +32,7 @@ func TestArenaClasses(t *testing.T) {
 func TestArenaKeepsBoundedMemory(t *testing.T) {
 	var a arena
 	for range 100 {
-		a.put(HeldOutput, make([]byte, 0, 1<<20))
+		a.returnBuffer(HeldOutput, make([]byte, 0, 1<<20))
 	}
 	if n := len(a.free[classCount-1]); n != 2 {
 		t.Errorf("%d MiB kept", n)
@@ -96,7 +96,7 @@ func TestBufferFor(t *testing.T) {
 		conn.SetBuffer(b)
 	})
 	n.Run()
-	if got := peer.Take(); len(got) != 4+100<<10 || string(got[:4]) != "head" {
+	if got := peer.TakeReceived(); len(got) != 4+100<<10 || string(got[:4]) != "head" {
 		t.Errorf("%d bytes came", len(got))
 	}
 	conn.CloseNow(false)

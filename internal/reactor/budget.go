@@ -77,8 +77,8 @@ func (b *Budget) Hold(on bool) {
 // stops reports that nothing may be accepted.
 func (b *Budget) stops() bool { return b.held.Load() || b.Full() || b.Short() }
 
-// take counts an accepted connection and has the loop wait when it was the last one.
-func (b *Budget) take(l *Loop) {
+// countAccepted counts an accepted connection and has the loop wait when it was the last one.
+func (b *Budget) countAccepted(l *Loop) {
 	b.accepted.Add(1)
 	if b.stops() {
 		b.wait(l)
@@ -125,8 +125,8 @@ func (b *Budget) wait(l *Loop) {
 	}
 }
 
-// give counts an accepted connection off.
-func (b *Budget) give(settled bool) {
+// countEnded counts an accepted connection off.
+func (b *Budget) countEnded(settled bool) {
 	b.accepted.Add(-1)
 	if settled {
 		b.settled.Add(-1)

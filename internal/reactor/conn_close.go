@@ -100,7 +100,7 @@ func (c *Conn) bury(err error) {
 }
 
 func (c *Conn) dropInput() {
-	c.loop.arena.put(HeldInput, c.in)
+	c.loop.arena.returnBuffer(HeldInput, c.in)
 	c.in = nil
 	c.flags &^= flagAgain | flagUnfed
 }

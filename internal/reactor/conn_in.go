@@ -162,7 +162,7 @@ func (c *Conn) readLayer() {
 			break
 		}
 		if c.flags&flagLayer == 0 && fed != nil {
-			a.put(HeldInput, fed)
+			a.returnBuffer(HeldInput, fed)
 			fed = nil
 		}
 		if n > 0 {
@@ -181,7 +181,7 @@ func (c *Conn) readLayer() {
 		}
 	}
 	if fed != nil {
-		a.put(HeldInput, fed)
+		a.returnBuffer(HeldInput, fed)
 	}
 	c.weigh()
 }
@@ -291,7 +291,7 @@ func (c *Conn) keep(p, rest []byte, kept int) {
 	a := &c.loop.arena
 	switch {
 	case len(rest) == 0:
-		a.put(HeldInput, c.in)
+		a.returnBuffer(HeldInput, c.in)
 		c.in = nil
 		c.flags &^= flagAgain
 		return
@@ -299,8 +299,8 @@ func (c *Conn) keep(p, rest []byte, kept int) {
 		c.in = append(c.in[:kept], p[kept:]...)
 		return
 	case len(rest) > cap(c.in):
-		a.put(HeldInput, c.in)
-		c.in = a.get(HeldInput, len(rest))
+		a.returnBuffer(HeldInput, c.in)
+		c.in = a.lendBuffer(HeldInput, len(rest))
 	}
 	c.in = append(c.in[:0], rest...)
 }
@@ -331,7 +331,7 @@ func (c *Conn) findFailure() {
 		c.weigh()
 		c.flags |= flagLayer
 	case n > 0 && c.flags&flagTold == 0:
-		c.in = append(c.loop.arena.get(HeldInput, n), buf[:n]...)
+		c.in = append(c.loop.arena.lendBuffer(HeldInput, n), buf[:n]...)
 		c.flags |= flagAgain
 	case err == engine.ErrAgain:
 		c.flags &^= flagFailed

@@ -117,7 +117,7 @@ func (c *Conn) Buffer() []byte {
 		return nil
 	}
 	if c.out.b == nil {
-		c.out.b = c.loop.arena.get(HeldOutput, bufferSize)
+		c.out.b = c.loop.arena.lendBuffer(HeldOutput, bufferSize)
 		c.markDirty() // takes it back if nothing comes
 	}
 	c.out.compact()
@@ -130,13 +130,13 @@ func (c *Conn) BufferFor(n int) []byte {
 		return nil
 	}
 	if c.out.b == nil {
-		c.out.b = c.loop.arena.get(HeldOutput, max(n, bufferSize))
+		c.out.b = c.loop.arena.lendBuffer(HeldOutput, max(n, bufferSize))
 		c.markDirty() // takes it back if nothing comes
 	}
 	c.out.compact()
 	if need := len(c.out.b) + n; need > cap(c.out.b) {
-		b := append(c.loop.arena.get(HeldOutput, need), c.out.b...)
-		c.loop.arena.put(HeldOutput, c.out.b)
+		b := append(c.loop.arena.lendBuffer(HeldOutput, need), c.out.b...)
+		c.loop.arena.returnBuffer(HeldOutput, c.out.b)
 		c.out.b = b
 	}
 	return c.out.b

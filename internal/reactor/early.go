@@ -62,7 +62,7 @@ func (c *Conn) keepEarly() {
 	if c.state != stateOpen {
 		return
 	}
-	c.in = append(c.loop.arena.get(HeldInput, n), p[:n]...) // nothing was kept when it was read
+	c.in = append(c.loop.arena.lendBuffer(HeldInput, n), p[:n]...) // nothing was kept when it was read
 	if c.layer != nil {
 		c.flags |= flagUnfed
 	} else {

@@ -107,7 +107,7 @@ func (ln *Listener) accepted(s engine.Socket, err error) {
 		c.Establish()
 	} else if b := l.cfg.Budget; b != nil {
 		c.flags |= flagCounted
-		b.take(l)
+		b.countAccepted(l)
 	}
 	c.welcome(ln.accept)
 }

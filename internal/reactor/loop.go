@@ -196,7 +196,7 @@ func (l *Loop) Stop() {
 func (l *Loop) Post(fn func()) bool { return l.self.Post(fn) }
 
 func (l *Loop) post(k call) bool {
-	ok, wake := l.mail.put(k)
+	ok, wake := l.mail.putCall(k)
 	if wake {
 		l.eng.Wake()
 	}
@@ -284,7 +284,7 @@ func (l *Loop) idle() bool {
 }
 
 // nextTimer is when the wheel wants an iteration at the latest.
-func (l *Loop) nextTimer() (at int64, ok bool) { return l.wheel.next() }
+func (l *Loop) nextTimer() (at int64, ok bool) { return l.wheel.nextAdvance() }
 
 func (l *Loop) sleepTime(limit time.Duration) time.Duration {
 	if limit == 0 || !l.idle() {
@@ -436,7 +436,7 @@ func (l *Loop) unlink(c *Conn) {
 	l.conns--
 	if c.flags&flagCounted != 0 {
 		c.flags &^= flagCounted
-		l.cfg.Budget.give(c.flags&flagSettled != 0)
+		l.cfg.Budget.countEnded(c.flags&flagSettled != 0)
 	}
 	if c.flags&flagDialled != 0 {
 		c.flags &^= flagDialled

@@ -11,11 +11,11 @@ type mailbox struct {
 	queue  []call
 	closed bool
 	spare  []call      // the loop's
-	asleep atomic.Bool // the loop waits, or is about to: the next to put must wake it
+	asleep atomic.Bool // the loop waits, or is about to: the caller that posts next must wake it
 }
 
-// put appends k; wake says that the caller must wake the loop.
-func (m *mailbox) put(k call) (ok, wake bool) {
+// putCall appends k; wake says that the caller must wake the loop.
+func (m *mailbox) putCall(k call) (ok, wake bool) {
 	m.mu.Lock()
 	ok = !m.closed
 	if ok {

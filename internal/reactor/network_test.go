@@ -96,7 +96,7 @@ func TestNetworkEcho(t *testing.T) {
 	p := n.Connect(ln.Addr())
 	p.Write([]byte("hello"))
 	n.Run()
-	if got := string(p.Take()); got != "hello" {
+	if got := string(p.TakeReceived()); got != "hello" {
 		t.Fatalf("received %q", got)
 	}
 	n.Advance(29 * time.Second)

@@ -210,7 +210,7 @@ func (ln *portableListener) acceptLoop() {
 // deliver hands what was accepted to the loop, a bounded number: acceptLoop reports what follows.
 func (ln *portableListener) deliver() {
 	for range portableBacklog {
-		nc, err := ln.take()
+		nc, err := ln.takeAccepted()
 		switch {
 		case err != nil:
 			ln.accepted(nil, err)
@@ -224,7 +224,7 @@ func (ln *portableListener) deliver() {
 	}
 }
 
-func (ln *portableListener) take() (nc net.Conn, err error) {
+func (ln *portableListener) takeAccepted() (nc net.Conn, err error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	switch {

@@ -217,7 +217,7 @@ func (s *portableSocket) ConnectError() error {
 func (s *portableSocket) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch n := s.in.take(p); {
+	switch n := s.in.takeBytes(p); {
 	case n > 0:
 		if s.in.n <= portableBuffer/2 {
 			s.canRead.Signal()
@@ -243,9 +243,9 @@ func (s *portableSocket) Writev(a, b []byte) (int, error) {
 		s.short = true
 		return 0, engine.ErrAgain
 	}
-	n := s.out.put(a)
+	n := s.out.putBytes(a)
 	if n == len(a) {
-		n += s.out.put(b)
+		n += s.out.putBytes(b)
 	}
 	s.short = n < len(a)+len(b)
 	if n == 0 {
@@ -336,8 +336,8 @@ func (r *ring) removed(n int) {
 	}
 }
 
-// put copies as much of p as there is room for.
-func (r *ring) put(p []byte) (total int) {
+// putBytes copies as much of p as there is room for.
+func (r *ring) putBytes(p []byte) (total int) {
 	for len(p) > 0 {
 		n := copy(r.room(), p)
 		if n == 0 {
@@ -350,8 +350,8 @@ func (r *ring) put(p []byte) (total int) {
 	return total
 }
 
-// take moves as much as p takes.
-func (r *ring) take(p []byte) (total int) {
+// takeBytes moves as much as p takes.
+func (r *ring) takeBytes(p []byte) (total int) {
 	for len(p) > 0 && r.n > 0 {
 		n := copy(p, r.filled())
 		r.removed(n)

@@ -268,11 +268,11 @@ func TestRing(t *testing.T) {
 	sent, got := 0, []byte{}
 	buf := make([]byte, 10007)
 	for len(got) < len(data) {
-		sent += r.put([]byte(data[sent:min(sent+30011, len(data))]))
+		sent += r.putBytes([]byte(data[sent:min(sent+30011, len(data))]))
 		if r.n > portableBuffer {
 			t.Fatalf("holds %d bytes", r.n)
 		}
-		got = append(got, buf[:r.take(buf)]...)
+		got = append(got, buf[:r.takeBytes(buf)]...)
 	}
 	wantText(t, "ring", string(got), data)
 }

@@ -72,7 +72,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 			p := n.Connect(ln.Addr())
 			p.Write([]byte("x"))
 			n.Run()
-			p.Take()
+			p.TakeReceived()
 			p.CloseWrite()
 			n.Run()
 			n.Advance(5 * time.Second)
@@ -86,7 +86,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 			}
 			other.Write([]byte("still there"))
 			n.Run()
-			if got := string(other.Take()); got != "still there" {
+			if got := string(other.TakeReceived()); got != "still there" {
 				t.Errorf("the other connection got %q", got)
 			}
 			if l.Conns() != 1 {
@@ -129,13 +129,13 @@ func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
 		if !errors.Is(ends[i], want) || want == nil && ends[i] != nil {
 			t.Errorf("connection %d: ended by %v, want %v", i, ends[i], want)
 		}
-		if got := string(peers[i].Take()); got != "" {
+		if got := string(peers[i].TakeReceived()); got != "" {
 			t.Errorf("connection %d: got %q", i, got)
 		}
 	}
 	peers[2].Write([]byte("x"))
 	n.Run()
-	if got := string(peers[2].Take()); got != "x" || len(panics.values) != 1 {
+	if got := string(peers[2].TakeReceived()); got != "x" || len(panics.values) != 1 {
 		t.Errorf("the one that was not touched got %q; told %q", got, panics)
 	}
 }
@@ -252,7 +252,7 @@ func TestContainOneOfMany(t *testing.T) {
 	})
 	n.Run()
 	for i, want := range []string{"", "", "for you"} { // the first had output when it happened
-		if got := string(peers[i].Take()); got != want || peers[i].ResetSeen() != (want == "") {
+		if got := string(peers[i].TakeReceived()); got != want || peers[i].ResetSeen() != (want == "") {
 			t.Errorf("connection %d: got %q, reset %v", i, got, peers[i].ResetSeen())
 		}
 	}

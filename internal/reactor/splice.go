@@ -132,7 +132,7 @@ func (s *Splice) forwardKept() bool {
 		s.src.in = nil
 		s.gave(len(in))
 		s.dst.Write(in)
-		s.dst.loop.arena.put(HeldInput, in)
+		s.dst.loop.arena.returnBuffer(HeldInput, in)
 	}
 	if s.running() {
 		return true

@@ -137,8 +137,8 @@ func (w *wheel) nextTick() (tick int64, slot int, ok bool) {
 	return 0, 0, false
 }
 
-// next is the time in nanoseconds at which the wheel wants to advance at the latest.
-func (w *wheel) next() (at int64, ok bool) {
+// nextAdvance is the time in nanoseconds at which the wheel wants to advance at the latest.
+func (w *wheel) nextAdvance() (at int64, ok bool) {
 	tick, _, ok := w.nextTick()
 	return tick << tickShift, ok
 }

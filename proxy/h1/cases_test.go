@@ -275,7 +275,7 @@ func TestIdleConnectionsAtTheEnd(t *testing.T) {
 			t.Fatalf("keeping %v: closed %v, drained %v", keep, c.EOF(), drained)
 		}
 		if keep {
-			c.Take()
+			c.TakeReceived()
 			c.Write([]byte(get))
 			r.net.Run()
 			if got := string(c.Received()); !strings.Contains(got, "connection: close\r\n") || !c.EOF() {

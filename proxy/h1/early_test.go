@@ -31,9 +31,9 @@ func TestEarlyAnswers(t *testing.T) {
 			addr := addrPort("198.51.100.3:80")
 			r.net.Accept(addr, func(p *memnet.Peer) {
 				p.OnData = func(*memnet.Peer) {
-					p.Take()
+					p.TakeReceived()
 					p.Write([]byte("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"))
-					p.OnData = func(*memnet.Peer) { p.Take() }
+					p.OnData = func(*memnet.Peer) { p.TakeReceived() }
 				}
 			})
 			silent := addrPort("198.51.100.4:80")

@@ -142,7 +142,7 @@ func TestExpectContinueGoesThrough(t *testing.T) {
 	addr := addrPort("198.51.100.2:80")
 	r.net.Accept(addr, func(p *memnet.Peer) {
 		p.OnData = func(*memnet.Peer) {
-			seen = append(seen, string(p.Take()))
+			seen = append(seen, string(p.TakeReceived()))
 			if len(seen) == 1 {
 				p.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 			} else {

@@ -218,9 +218,9 @@ func TestEarlyAnswerEndsTheConnection(t *testing.T) {
 	addr := addrPort("198.51.100.3:80")
 	r.net.Accept(addr, func(p *memnet.Peer) {
 		p.OnData = func(*memnet.Peer) {
-			p.Take()
+			p.TakeReceived()
 			p.Write([]byte("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig"))
-			p.OnData = func(*memnet.Peer) { p.Take() }
+			p.OnData = func(*memnet.Peer) { p.TakeReceived() }
 		}
 	})
 	r.route("app", "app.test", nil, addr)
@@ -275,7 +275,7 @@ func TestUpgrade(t *testing.T) {
 		p.Conns[0].OnData = nil
 		c.Write([]byte("ping"))
 		r.net.Run()
-		if got := string(p.Conns[0].Take()); !strings.HasSuffix(got, "ping") {
+		if got := string(p.Conns[0].TakeReceived()); !strings.HasSuffix(got, "ping") {
 			t.Fatalf("the pod got %q", got)
 		}
 		p.Conns[0].Write([]byte("pong"))

@@ -16,7 +16,7 @@ func (r *rig) forwarder(n int, change func(request string) string) *pod {
 	p := r.pod(n, func(int, string) string { return "" })
 	p.After = func(from *memnet.Peer, i int) {
 		to := r.net.Connect(frontAddr)
-		to.OnData = func(to *memnet.Peer) { from.Write(to.Take()) }
+		to.OnData = func(to *memnet.Peer) { from.Write(to.TakeReceived()) }
 		to.Write([]byte(change(p.Requests[i-1])))
 	}
 	return p

@@ -100,7 +100,7 @@ func TestRequestsOfAnIteration(t *testing.T) {
 		r.route("app", "app.test", nil, p.Addr)
 		r.route("moved", "moved.test", func(s *routing.RouteSpec) { s.Termination, s.Insecure = routing.TermEdge, routing.InsecureRedirect })
 		other := r.say(get)
-		other.Take()
+		other.TakeReceived()
 		var flood []*memnet.Peer
 		for range floods {
 			c := r.net.Connect(frontAddr)

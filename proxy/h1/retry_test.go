@@ -166,7 +166,7 @@ func TestDeadConnectionsAreNoticedBeforeReuse(t *testing.T) {
 			c := r.net.Connect(frontAddr)
 			c.Write([]byte(get))
 			r.net.Run()
-			c.Take()
+			c.TakeReceived()
 			c.Write([]byte(post))
 			end(p.Conns[0])
 			r.net.Run()

@@ -128,7 +128,7 @@ func TestManyEventsInOneIteration(t *testing.T) {
 			}
 		}
 		for n, c := range all {
-			c.Take()
+			c.TakeReceived()
 			c.Write(asks("GET", fmt.Sprint("/again/", n)))
 		}
 		r.net.Run()

@@ -46,7 +46,7 @@ func TestUpgradeOfClientsThatLeft(t *testing.T) {
 				c.Close()
 			}
 			for i, c := range p.Conns {
-				if got := string(c.Take()); !c.EOF() || !strings.HasSuffix(got, tc.early) {
+				if got := string(c.TakeReceived()); !c.EOF() || !strings.HasSuffix(got, tc.early) {
 					t.Fatalf("pod connection %d got %q, the end: %v", i, got, c.EOF())
 				}
 			}

@@ -83,7 +83,7 @@ func (c *client) run() {
 			c.out.Reset()
 		}
 		c.r.net.Run()
-		c.in = append(c.in, c.peer.Take()...)
+		c.in = append(c.in, c.peer.TakeReceived()...)
 		if !c.parse() {
 			return
 		}

@@ -20,7 +20,7 @@ func early(t *testing.T, counts *bound.Counts) (*rig, *client) {
 	refuses := addr("198.51.100.9:80")
 	r.net.Accept(refuses, func(p *memnet.Peer) {
 		p.OnData = func(*memnet.Peer) {
-			if strings.Contains(string(p.Take()), "POST") {
+			if strings.Contains(string(p.TakeReceived()), "POST") {
 				p.Write([]byte("HTTP/1.1 413 No\r\nContent-Length: 3\r\n\r\nno\n"))
 			}
 		}

@@ -32,7 +32,7 @@ func TestStreamsGetTheirTurn(t *testing.T) {
 			c.out.Reset()
 		}
 		c.peer.OnData = func(*memnet.Peer) {
-			c.in = append(c.in, c.peer.Take()...)
+			c.in = append(c.in, c.peer.TakeReceived()...)
 			c.parse()
 			var ended []uint32
 			for id, a := range c.streams {

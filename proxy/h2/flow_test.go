@@ -123,7 +123,7 @@ func TestUploadFollowsTheEndpoint(t *testing.T) {
 	c.want(3, 200, "fine")
 	// The endpoint reads again: so does the client's window open.
 	got := 0
-	stuck.OnData = func(*memnet.Peer) { got += len(stuck.Take()) }
+	stuck.OnData = func(*memnet.Peer) { got += len(stuck.TakeReceived()) }
 	stuck.StartReading()
 	c.run()
 	if c.windows[1] == spent {
@@ -144,7 +144,7 @@ func TestWindowGrows(t *testing.T) {
 	r := newRig(t)
 	size := 0
 	sink := addr("198.51.100.9:80")
-	r.net.Accept(sink, func(p *memnet.Peer) { p.OnData = func(*memnet.Peer) { size += len(p.Take()) } })
+	r.net.Accept(sink, func(p *memnet.Peer) { p.OnData = func(*memnet.Peer) { size += len(p.TakeReceived()) } })
 	r.route("app", "app.test", nil, sink)
 	c := r.connect()
 	c.request(1, false, "POST", "/")

@@ -74,7 +74,7 @@ func (p *pod2) greet(peer *memnet.Peer) {
 	}
 	_ = c.fr.WriteSettings(p.accept...)
 	c.flush()
-	peer.OnData = func(*memnet.Peer) { c.data(peer.Take()) }
+	peer.OnData = func(*memnet.Peer) { c.data(peer.TakeReceived()) }
 }
 
 // h2c makes the servers of a route speak HTTP/2 by prior knowledge.

@@ -25,7 +25,7 @@ func TestWebSocketEndedBeforeTheAnswer(t *testing.T) {
 	c.run()
 	p.peers[0].Write([]byte(agree(accept)))
 	c.run()
-	if pod := p.peers[0]; !pod.EOF() || string(pod.Take()) != "ping" {
+	if pod := p.peers[0]; !pod.EOF() || string(pod.TakeReceived()) != "ping" {
 		t.Errorf("the pod got %q, the end: %v", pod.Received(), pod.EOF())
 	}
 	r.net.Advance(4 * time.Second)

@@ -103,7 +103,7 @@ func TestWebSocket(t *testing.T) {
 	}
 	c.data(1, false, "ping")
 	c.run()
-	if got := string(pod.Take()); got != "ping" {
+	if got := string(pod.TakeReceived()); got != "ping" {
 		t.Errorf("the pod got %q", got)
 	}
 	pod.Write([]byte("pong"))
@@ -114,7 +114,7 @@ func TestWebSocket(t *testing.T) {
 	// The client's end is not the tunnel's.
 	c.data(1, true, "bye")
 	c.run()
-	if got := string(pod.Take()); got != "bye" || !pod.EOF() {
+	if got := string(pod.TakeReceived()); got != "bye" || !pod.EOF() {
 		t.Errorf("the pod got %q, end %v", got, pod.EOF())
 	}
 	pod.Write([]byte("last"))
@@ -320,7 +320,7 @@ func TestWebSocketBulk(t *testing.T) {
 			pod.CloseWrite()
 			c.run()
 			c.want(1, 200, down)
-			if got := string(pod.Take()); got != down {
+			if got := string(pod.TakeReceived()); got != down {
 				t.Errorf("the pod got %d bytes", len(got))
 			}
 			r.wantTunnel(size, size)
@@ -393,7 +393,7 @@ func TestWebSocketDrain(t *testing.T) {
 	r.net.Advance(5 * time.Second)
 	c.data(1, false, "still here")
 	c.run()
-	if c.goAway == nil || string(pod.Take()) != "still here" || drained {
+	if c.goAway == nil || string(pod.TakeReceived()) != "still here" || drained {
 		t.Fatalf("GOAWAY %v, drained %v", c.goAway, drained)
 	}
 	pod.CloseWrite()

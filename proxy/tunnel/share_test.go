@@ -23,10 +23,10 @@ func TestPassthroughLoopLeavesOthersTheirs(t *testing.T) {
 	bad.listen(loop, front, func(*routing.Policy) {}, forwarder)
 	n.Accept(forwarder, func(p *memnet.Peer) { // a pod that connects to the router for each connection it gets
 		next := n.Connect(front)
-		next.OnData = func(*memnet.Peer) { p.Write(next.Take()) }
+		next.OnData = func(*memnet.Peer) { p.Write(next.TakeReceived()) }
 		next.OnEOF = func(*memnet.Peer) { p.Close() }
 		next.OnReset = next.OnEOF
-		p.OnData = func(*memnet.Peer) { next.Write(p.Take()) }
+		p.OnData = func(*memnet.Peer) { next.Write(p.TakeReceived()) }
 		p.OnEOF = func(*memnet.Peer) { next.Close() }
 		p.OnReset = p.OnEOF
 	})

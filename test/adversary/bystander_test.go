@@ -125,7 +125,7 @@ func (b *bystander1) connect() {
 	}
 	b.r = r
 	peer.OnData = func(*memnet.Peer) {
-		if err := r.feed(peer.Take()); err != nil {
+		if err := r.feed(peer.TakeReceived()); err != nil {
 			b.w.failf("%s: cannot read the answer: %v", b.name, err)
 			peer.Reset()
 			b.gone("unreadable")
@@ -278,7 +278,7 @@ func (e *echoer) next() {
 			}
 		}
 		if upgraded {
-			got = append(got, peer.Take()...)
+			got = append(got, peer.TakeReceived()...)
 		}
 	}
 	peer.OnEOF = func(*memnet.Peer) {

@@ -48,7 +48,7 @@ func (w *world) startEvil1() {
 		return e.methods[0]
 	}}
 	e.peer.OnData = func(*memnet.Peer) {
-		if err := e.r.feed(e.peer.Take()); err != nil && !e.gone && e.legal {
+		if err := e.r.feed(e.peer.TakeReceived()); err != nil && !e.gone && e.legal {
 			e.gone = true
 			w.failf("adversary (HTTP/1.1): cannot read the answer: %v", err)
 		}

@@ -74,7 +74,7 @@ func (c *evilConn1) start() {
 }
 
 func (c *evilConn1) data() {
-	b := c.peer.Take()
+	b := c.peer.TakeReceived()
 	c.all = append(c.all, b...)
 	if err := c.r.feed(b); err != nil {
 		c.w.failf("a pod of the adversary cannot read what the router sends: %v; on its connection came %q", err, c.all)

@@ -51,7 +51,7 @@ func (w *world) goodPod1(peer *memnet.Peer) {
 	c := &goodConn1{w: w, peer: peer}
 	c.r = reader1{onHead: c.head, onBody: func(p []byte) { c.body = append(c.body, p...) }, onEnd: c.end, tunnel: func(p []byte) { peer.Write(p) }}
 	peer.OnData = func(*memnet.Peer) {
-		if err := c.r.feed(peer.Take()); err != nil {
+		if err := c.r.feed(peer.TakeReceived()); err != nil {
 			w.failf("a pod cannot read what the router sends: %v", err)
 			peer.Reset()
 		}

@@ -192,6 +192,6 @@ func (w *world) remake(host string) {
 
 // echo is a pod whose connections bring back what they get.
 func echo(peer *memnet.Peer) {
-	peer.OnData = func(*memnet.Peer) { peer.Write(peer.Take()) }
+	peer.OnData = func(*memnet.Peer) { peer.Write(peer.TakeReceived()) }
 	peer.OnEOF = func(*memnet.Peer) { peer.CloseWrite() }
 }

@@ -98,7 +98,7 @@ func newSide(w *world, who string, peer *memnet.Peer, client bool) *side {
 	s.enc = hpack.NewEncoder(&s.block)
 	s.dec = hpack.NewDecoder(4096, nil)
 	s.greeted = client
-	peer.OnData = func(*memnet.Peer) { s.receive(peer.Take()) }
+	peer.OnData = func(*memnet.Peer) { s.receive(peer.TakeReceived()) }
 	peer.OnEOF = func(*memnet.Peer) { s.ended("FIN") }
 	peer.OnReset = func(*memnet.Peer) { s.ended("RST") }
 	return s

@@ -122,7 +122,7 @@ func (p *pod) connect(peer *memnet.Peer) {
 	var pending []byte
 	answered, tunnel := false, false // the request pending begins with was answered early; no HTTP any more
 	peer.OnData = func(*memnet.Peer) {
-		data := peer.Take()
+		data := peer.TakeReceived()
 		p.got.Write(data)
 		pending = append(pending, data...)
 		for len(pending) > 0 && !tunnel {

@@ -151,7 +151,7 @@ func (u *Updater) fetch(ctx context.Context, b *Bundle, cert *x509.Certificate, 
 		if l := have[address]; l != nil {
 			return l, nil
 		}
-		l, err := u.get(ctx, b, address)
+		l, err := u.fetchList(ctx, b, address)
 		if err == nil {
 			have[address] = l
 			return l, nil
@@ -161,7 +161,7 @@ func (u *Updater) fetch(ctx context.Context, b *Bundle, cert *x509.Certificate, 
 	return nil, failed
 }
 
-func (u *Updater) get(ctx context.Context, b *Bundle, address string) (*List, error) {
+func (u *Updater) fetchList(ctx context.Context, b *Bundle, address string) (*List, error) {
 	data, err := u.cfg.Fetch(ctx, address)
 	if err != nil {
 		return nil, err

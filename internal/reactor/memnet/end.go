@@ -145,7 +145,7 @@ func (e *end) piece() int {
 		if len(e.arrived) > 0 {
 			return 0 // the next piece comes after this one was read
 		}
-		k = min(k, e.net.pick(e.net.split, e.net.randomSplit))
+		k = min(k, e.net.pieceSize(e.net.split, e.net.randomSplit))
 	}
 	if e.faultAt != noFault {
 		k = min(k, e.faultAt-e.total)
@@ -242,11 +242,11 @@ func (e *end) Read(p []byte) (int, error) {
 	default:
 		return 0, engine.ErrAgain
 	}
-	return e.take(p), nil
+	return e.takeArrived(p), nil
 }
 
-// take reads what has arrived and lets the other end send more.
-func (e *end) take(p []byte) int {
+// takeArrived reads what has arrived and lets the other end send more.
+func (e *end) takeArrived(p []byte) int {
 	k := copy(p, e.arrived)
 	e.arrived = e.arrived[k:]
 	if len(e.arrived) == 0 {
@@ -302,7 +302,7 @@ func (e *end) Writev(a, b []byte) (int, error) {
 		return 0, e.writeErr
 	}
 	k := min(want, e.space())
-	if limit := e.net.pick(e.net.limit, e.net.randomLimit); limit > 0 && limit < k {
+	if limit := e.net.pieceSize(e.net.limit, e.net.randomLimit); limit > 0 && limit < k {
 		k = limit
 		e.net.After(0, func() { // as if the system had sent it meanwhile
 			if e.noSpace && e.space() > 0 {

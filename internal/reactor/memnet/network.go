@@ -122,7 +122,7 @@ func (n *Network) Advance(d time.Duration) {
 	end := n.clock + int64(d)
 	n.Run()
 	for {
-		at, ok := n.next()
+		at, ok := n.nextTimer()
 		if !ok || at > end {
 			break
 		}
@@ -182,8 +182,8 @@ func (n *Network) Traffic(i int) (up, down int) {
 	return e.other.total, e.total
 }
 
-// next is when the next timer is due.
-func (n *Network) next() (at int64, ok bool) {
+// nextTimer is when the next timer is due.
+func (n *Network) nextTimer() (at int64, ok bool) {
 	if len(n.timers) > 0 {
 		at, ok = n.timers[0].at, true
 	}
@@ -343,8 +343,8 @@ func (n *Network) free(addr netip.AddrPort) error {
 	return nil
 }
 
-// pick draws the size of a piece: at most fixed bytes, at most a random part of random; 0 = no bound.
-func (n *Network) pick(fixed, random int) int {
+// pieceSize draws the size of a piece: at most fixed bytes, at most a random part of random; 0 = no bound.
+func (n *Network) pieceSize(fixed, random int) int {
 	k := fixed
 	if random > 0 {
 		if r := 1 + n.rng.IntN(random); k == 0 || r < k {

@@ -15,7 +15,7 @@ import (
 type Peer struct {
 	// OnConnect: the connection stands. Called for the peers of Connect only.
 	OnConnect func(p *Peer)
-	// OnData: bytes were added to what Received and Take return.
+	// OnData: bytes were added to what Received and TakeReceived return.
 	OnData func(p *Peer)
 	// OnEOF: the other side ended its sending, once everything before it was read.
 	OnEOF func(p *Peer)
@@ -131,7 +131,7 @@ func (p *Peer) look() {
 	}
 	if k := len(e.arrived); k > 0 && !p.deaf && !e.closed {
 		p.in = slices.Grow(p.in, k)
-		p.in = p.in[:len(p.in)+e.take(p.in[len(p.in):len(p.in)+k])]
+		p.in = p.in[:len(p.in)+e.takeArrived(p.in[len(p.in):len(p.in)+k])]
 		p.received += k
 		if p.OnData != nil {
 			p.OnData(p)
@@ -154,8 +154,8 @@ func (p *Peer) look() {
 // Received is what was read and not taken yet. The slice is the peer's and valid until the network runs.
 func (p *Peer) Received() []byte { return p.in }
 
-// Take returns what was read and forgets it: the caller owns the slice.
-func (p *Peer) Take() []byte {
+// TakeReceived returns what was read and forgets it: the caller owns the slice.
+func (p *Peer) TakeReceived() []byte {
 	b := p.in
 	p.in = nil
 	return b

@@ -122,7 +122,7 @@ func (p *Pod) Accept(peer *memnet.Peer) {
 	p.Conns = append(p.Conns, peer)
 	var got []byte
 	peer.OnData = func(*memnet.Peer) {
-		got = append(got, peer.Take()...)
+		got = append(got, peer.TakeReceived()...)
 		for {
 			end := requestEnd(got)
 			if end == 0 {
