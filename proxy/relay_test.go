@@ -219,6 +219,37 @@ func TestRelayTriesOthers(t *testing.T) {
 	}
 }
 
+// stopped is the clock of servers: one that is ejected stays out.
+type stopped struct{}
+
+func (stopped) Now() time.Time                  { return time.Unix(1_700_000_000, 0) }
+func (stopped) AfterFunc(time.Duration, func()) {}
+
+// TestTunnelsAreAnswers: an endpoint that a tunnel was joined with counts as one that answered. Three connects that fail eject it
+// only if they follow each other.
+func TestTunnelsAreAnswers(t *testing.T) {
+	r := newRig(t, nil)
+	r.pools.SetClock(stopped{})
+	a := r.pool().Servers()[0]
+	a.CountFailure()
+	a.CountFailure()
+	relay, _ := r.relay()
+	relay.Admit()
+	relay.Connect()
+	relay.Connected()
+	r.want("dial a, join")
+	relay.Ended()
+	a.CountFailure()
+	a.CountFailure()
+	if a.Ejected() {
+		t.Error("two connects failed after it had answered, and it is ejected")
+	}
+	a.CountFailure()
+	if !a.Ejected() {
+		t.Error("three connects failed, and it is not ejected")
+	}
+}
+
 // TestRelayQueues: it waits for a place as long as connecting may take.
 func TestRelayQueues(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Limit, s.Targets = 1, targets("a") })
