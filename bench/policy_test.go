@@ -54,15 +54,15 @@ func (*endpoint) Resume()                      {}
 
 type reader instant
 
-func (r *reader) Head(h *proxy.Head, _ bool)                     { r.fields = len(h.Fields) }
-func (*reader) Informational(*proxy.Head)                        {}
-func (*reader) Body([]byte) bool                                 { return false }
-func (*reader) End([]field.Field)                                {}
-func (*reader) Abort(proxy.Fault)                                {}
-func (*reader) Progress() (uint64, int)                          { return 0, 0 }
-func (*reader) Upgrade(*proxy.Head, proxy.Upstream) proxy.Joiner { return nil }
-func (*reader) Pause()                                           {}
-func (*reader) Resume()                                          {}
+func (r *reader) Head(h *proxy.Head, _ bool)     { r.fields = len(h.Fields) }
+func (*reader) Informational(*proxy.Head)        {}
+func (*reader) Body([]byte) bool                 { return false }
+func (*reader) End([]field.Field)                {}
+func (*reader) Abort(proxy.Fault)                {}
+func (*reader) Progress() (uint64, int)          { return 0, 0 }
+func (*reader) Upgrade(*proxy.Head) proxy.Joiner { return nil }
+func (*reader) Pause()                           {}
+func (*reader) Resume()                          {}
 
 func list(pairs ...string) []field.Field {
 	var out []field.Field

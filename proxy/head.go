@@ -3,6 +3,7 @@ package proxy
 import (
 	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
+	"turnout/proxy/detached"
 )
 
 // Field is one header or trailer line. Names are lower-case; values are the
@@ -25,6 +26,9 @@ type Head struct {
 	// Of a response.
 	Status int
 	Reason []byte // reason phrase, may be empty
+	// Detach gives away the connection that a 101 came on; nil = that cannot be joined with another. Afterwards the head is no longer
+	// valid.
+	Detach func() detached.Conn
 
 	Minor  int               // minor version of a sender of HTTP/1.x; 1 of HTTP/2
 	Spoken protocol.Protocol // by the sender: HTTP1 or HTTP2

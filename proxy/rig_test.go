@@ -292,13 +292,14 @@ func (d *fakeDown) complete() {
 func (d *fakeDown) Pause()                          { d.r.sayf("down pause") }
 func (d *fakeDown) Resume()                         { d.r.sayf("down resume") }
 func (d *fakeDown) Progress() (taken uint64, n int) { return d.r.taken, d.r.left }
-func (d *fakeDown) Upgrade(_ *Head, u Upstream) Joiner {
+func (d *fakeDown) Upgrade(*Head) Joiner {
 	if !d.r.agrees {
 		return nil
 	}
 	return func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
 		d.r.head, d.r.moved, d.r.over = cloneHead(h), moved, done
-		d.r.sayf("join %d up%d idle %v", h.Status, u.(*fakeUp).n, idle)
+		d.r.sayf("join %d idle %v", h.Status, idle)
+		h.Detach()
 		return func() { d.r.sayf("tunnel ends") }
 	}
 }
@@ -457,7 +458,7 @@ func (*silent) Head(*Head, bool)                                       {}
 func (*silent) Body([]byte) bool                                       { return false }
 func (*silent) End([]Field)                                            {}
 func (*silent) Abort(Fault)                                            {}
-func (*silent) Upgrade(*Head, Upstream) Joiner                         { return nil }
+func (*silent) Upgrade(*Head) Joiner                                   { return nil }
 func (*silent) Pause()                                                 {}
 func (*silent) Resume()                                                {}
 func (*silent) Progress() (taken uint64, left int)                     { return 0, 0 }

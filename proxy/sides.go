@@ -9,8 +9,20 @@ import (
 	"turnout/proxy/identity"
 )
 
-// Half is what both halves of an exchange have.
+// Half is what both halves of an exchange have: a message is sent by it, and one that comes from its peer is paused. Calls never block
+// and never fail; what goes wrong arrives as an event of the Exchange.
 type Half interface {
+	// Head sends the head of the message; end means that no body follows.
+	Head(h *Head, end bool)
+	// Body sends body bytes, valid for the call only. True asks the pipeline to pause the other half until
+	// Exchange.DownstreamDrained or Exchange.UpstreamDrained.
+	Body(p []byte) (congested bool)
+	// End completes the message. After that of the response the exchange belongs to nobody.
+	End(trailers []Field)
+	// Abort gives up, because of f; no event follows. The client sees its connection or stream broken off. Of an endpoint FaultTimeout
+	// says that it did not answer in time, which says something of a connection that others share; FaultCanceled that its answer is not
+	// wanted any more.
+	Abort(f Fault)
 	// Pause and Resume stop and continue the body that the peer sends.
 	Pause()
 	Resume()
@@ -20,43 +32,22 @@ type Half interface {
 }
 
 // Downstream is the client's half of one exchange as the pipeline drives it: an
-// HTTP/1.1 connection or an HTTP/2 stream. Calls never block and never fail; what
-// goes wrong arrives as Exchange.DownstreamGone.
+// HTTP/1.1 connection or an HTTP/2 stream.
 type Downstream interface {
 	Half
 	// Informational sends a 1xx head other than 101.
 	Informational(h *Head)
-	// Head starts the response; end means that no body follows.
-	Head(h *Head, end bool)
-	// Body sends body bytes, valid for the call only. True asks the pipeline to
-	// pause the source until Exchange.DownstreamDrained.
-	Body(p []byte) (congested bool)
-	// End completes the response. After it the exchange belongs to nobody.
-	End(trailers []Field)
-	// Abort gives up: the client sees its connection or stream broken off.
-	Abort(f Fault)
-	// Upgrade judges a 101 as it came from u, beyond the name of the protocol. nil: the client cannot agree to it, or its
-	// connection cannot be joined with that of u.
-	Upgrade(h *Head, u Upstream) Joiner
+	// Upgrade judges a 101, whose connection can be detached, beyond the name of the protocol. nil: the client cannot agree to it.
+	Upgrade(h *Head) Joiner
 }
 
-// Joiner sends the head of a 101 and joins the two connections that Downstream.Upgrade spoke of; from then on it owns both. moved
-// is called for bytes from and to the client as they go, done at the end, later. end ends the tunnel at once.
+// Joiner sends the head of a 101, detaches its connection and joins the client's with it; from then on it owns both. moved is
+// called for bytes from and to the client as they go, done at the end, later. end ends the tunnel at once.
 type Joiner func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func())
 
 // Upstream is the endpoint's half of one attempt.
 type Upstream interface {
 	Half
-	// Head sends the request head; end means that no body follows.
-	Head(h *Head, end bool)
-	// Body sends body bytes, valid for the call only. True asks the pipeline to
-	// pause the client until Exchange.UpstreamDrained.
-	Body(p []byte) (congested bool)
-	// End completes the request.
-	End(trailers []Field)
-	// Abort gives the attempt up; no event of it follows. f is why: FaultTimeout, the endpoint did not answer in time, which
-	// says something of a connection that others share; FaultCanceled, its answer is not wanted any more.
-	Abort(f Fault)
 	// MayRefuse says that the endpoint can still say that it did nothing with the request (FaultUnprocessed), though some of
 	// its body has been sent. asked: it has asked for more of the body, so that it hardly will.
 	MayRefuse() (may, asked bool)

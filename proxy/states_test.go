@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/proxy/detached"
 	"turnout/routing"
 )
 
@@ -90,7 +91,16 @@ func (r *rig) upgrade() {
 	h.Upgrade = []byte("websocket")
 	r.ex.Request(h, true)
 	r.ready()
-	r.ex.ResponseHead(&Head{Status: 101, Minor: 1, ContentLength: -1, Upgrade: []byte("WebSocket")}, true)
+	r.ex.ResponseHead(r.switching("WebSocket"), true)
+}
+
+// switching is a 101 of the last upstream.
+func (r *rig) switching(protocol string) *Head {
+	up := r.up()
+	return &Head{Status: 101, Minor: 1, ContentLength: -1, Upgrade: []byte(protocol), Detach: func() detached.Conn {
+		r.sayf("up%d detach", up.n)
+		return detached.Conn{}
+	}}
 }
 
 // happen lets an event happen to the exchange of a rig.

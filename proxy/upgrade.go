@@ -7,8 +7,8 @@ import (
 // switchProtocols turns a matching 101 into a tunnel (RFC 9110 section 15.2.2).
 func (ex *Exchange) switchProtocols(h *Head) {
 	var join Joiner
-	if ex.req.Upgrade != nil && ex.reqEnd && h.Upgrade != nil && sameToken(h.Upgrade, ex.req.Upgrade) {
-		join = ex.down.Upgrade(h, ex.up)
+	if ex.req.Upgrade != nil && ex.reqEnd && h.Upgrade != nil && sameToken(h.Upgrade, ex.req.Upgrade) && h.Detach != nil {
+		join = ex.down.Upgrade(h)
 	}
 	if join == nil {
 		ex.abandon()

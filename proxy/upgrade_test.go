@@ -16,14 +16,15 @@ func TestUpgrades(t *testing.T) {
 		line     string
 		asked    string // protocol of the client
 		answered string // of the endpoint
-		status   int
+		status   int    // negative: the connection is shared
 		h2       bool
 		agrees   bool
 		said     string
 		logged   int // status
 	}{
-		"agreed":               {"GET /", "websocket", "WebSocket", 101, false, true, "join 101 up1 idle 1h0m0s", 101},
-		"over HTTP/2":          {"GET /", "websocket", "websocket", 101, true, true, "join 200 up1 idle 1h0m0s", 200},
+		"agreed":               {"GET /", "websocket", "WebSocket", 101, false, true, "join 101 idle 1h0m0s, up1 detach", 101},
+		"over HTTP/2":          {"GET /", "websocket", "websocket", 101, true, true, "join 200 idle 1h0m0s, up1 detach", 200},
+		"not to be detached":   {"GET /", "websocket", "websocket", -101, false, true, refused, 502},
 		"another protocol":     {"GET /", "websocket", "h2c", 101, false, true, refused, 502},
 		"no protocol":          {"GET /", "websocket", "", 101, false, true, refused, 502},
 		"not asked for":        {"GET /", "", "websocket", 101, false, true, "up1 abort canceled, down head 502, down body <502 Bad Gateway>, down end", 502},
@@ -48,9 +49,12 @@ func TestUpgrades(t *testing.T) {
 			}
 			r.ready()
 			r.heard()
-			answer := &Head{Status: x.status, Minor: 1, ContentLength: -1}
-			if x.answered != "" {
-				answer.Upgrade = []byte(x.answered)
+			answer := r.switching(x.answered)
+			if x.answered == "" {
+				answer.Upgrade = nil
+			}
+			if answer.Status = x.status; x.status < 0 {
+				answer.Status, answer.Detach = -x.status, nil
 			}
 			r.ex.ResponseHead(answer, true)
 			r.want(x.said)
@@ -103,7 +107,7 @@ func TestTunnelsOfRoutesThatAreGone(t *testing.T) {
 	h.Authority, h.Upgrade = []byte("other.test"), []byte("websocket")
 	r.ex.Request(h, true)
 	r.ready()
-	r.ex.ResponseHead(&Head{Status: 101, Minor: 1, ContentLength: -1, Upgrade: h.Upgrade}, true)
+	r.ex.ResponseHead(r.switching("websocket"), true)
 	over = append(over, r.over)
 	r.heard()
 
@@ -147,7 +151,7 @@ func TestTunnelsOfRoutesThatAreGone(t *testing.T) {
 	r.publish()
 	r.w.RoutesChanged(r.store.Load())
 	r.ready()
-	r.ex.ResponseHead(&Head{Status: 101, Minor: 1, ContentLength: -1, Upgrade: h.Upgrade}, true)
+	r.ex.ResponseHead(r.switching("websocket"), true)
 	r.heard()
 	r.clock.advance(11 * time.Second)
 	r.want("tunnel ends")

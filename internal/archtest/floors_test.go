@@ -16,7 +16,7 @@ var floors = []struct {
 	{"bytes, sockets and keys", "internal/opensslkey internal/keypair internal/wire/protocol internal/wire/field internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
 	{"who gets a request", "balancer internal/ratelimit routing/header routing/rewrite routing"},
 	{"TLS", "tlsmux/clientcert tlsmux"},
-	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy"},
+	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy/detached proxy"},
 	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
 	{"beside the requests", "internal/pulse internal/health internal/accesslog"},
 	{"the request path", "internal/server"},

@@ -8,6 +8,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 )
 
 type clientState uint8
@@ -234,14 +235,14 @@ func (cc *clientConn) gone() {
 	cc.recycle()
 }
 
-// Detach gives the connection away, to a tunnel.
-func (cc *clientConn) Detach() *reactor.Conn {
+// detach gives the connection away, to a tunnel.
+func (cc *clientConn) detach() detached.Conn {
 	cc.gone()
 	if cc.paused {
 		cc.paused = false
 		cc.c.Resume()
 	}
-	return cc.c
+	return detached.Of(cc.c)
 }
 
 // expire closes an idle connection, or one whose TLS does not come about.

@@ -83,6 +83,7 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 	switch rs.resp.Body {
 	case http1.BodyNone:
 		if rs.head.Status == 101 {
+			rs.head.Detach = cc.detach
 			ex.ResponseHead(&rs.head, true)
 			if cc.state == clientHead { // refused
 				cc.shut()

@@ -6,6 +6,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 	"turnout/proxy/tunnel"
 )
 
@@ -99,18 +100,14 @@ func (sc *serverConn) Resume() {
 
 // Upgrade implements proxy.Downstream for two HTTP/1.1 connections: keys and what proves that they were understood are between
 // client and endpoint.
-func (sc *serverConn) Upgrade(_ *proxy.Head, u proxy.Upstream) proxy.Joiner {
-	cc, ok := u.(*clientConn)
-	if !ok {
-		return nil
-	}
+func (sc *serverConn) Upgrade(*proxy.Head) proxy.Joiner {
 	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
-		return sc.tunnel(cc, h, tunnel.Config{Idle: idle, Moved: moved, Done: done})
+		return sc.tunnel(h, tunnel.Config{Idle: idle, Moved: moved, Done: done})
 	}
 }
 
 // tunnel sends the head of a 101 and joins the two connections.
-func (sc *serverConn) tunnel(cc *clientConn, h *proxy.Head, cfg tunnel.Config) (end func()) {
+func (sc *serverConn) tunnel(h *proxy.Head, cfg tunnel.Config) (end func()) {
 	b := http1.AppendStatusLine(sc.c.Buffer(), 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	b = http1.AppendField(b, nameConnection, valueUpgrade, sc.s.adjust)
@@ -122,7 +119,7 @@ func (sc *serverConn) tunnel(cc *clientConn, h *proxy.Head, cfg tunnel.Config) (
 	limits, worker := sc.s.timeouts, sc.s.worker
 	cfg.ClientFin, cfg.ServerFin, cfg.Stall = limits.ClientFin, limits.ServerFin, limits.Client
 	cfg.Cut = func() { worker.Reached(bound.TunnelFin) }
-	return tunnel.Join(sc.c, cc.Detach(), cfg).Close
+	return tunnel.Join(sc.c, detached.From(h.Detach()), cfg).Close
 }
 
 // reject answers a head that is no request.

@@ -10,6 +10,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/internal/wire/h2frame"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 	"turnout/proxy/tunnel"
 )
 
@@ -65,13 +66,12 @@ func isWebSocket(p []byte) bool {
 }
 
 // Upgrade implements proxy.Downstream.
-func (st *serverStream) Upgrade(h *proxy.Head, u proxy.Upstream) proxy.Joiner {
-	d, ok := u.(detacher)
-	if !ok || !st.understood(h) {
+func (st *serverStream) Upgrade(h *proxy.Head) proxy.Joiner {
+	if !st.understood(h) {
 		return nil
 	}
 	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
-		return st.join(d, h, idle, &streamTunnel{moved: moved, done: done})
+		return st.join(h, idle, &streamTunnel{moved: moved, done: done})
 	}
 }
 
@@ -94,11 +94,8 @@ func (st *serverStream) understood(h *proxy.Head) bool {
 	return found == 1
 }
 
-// detacher is an Upstream that can give its connection away.
-type detacher interface{ Detach() *reactor.Conn }
-
 // join sends the head of the answer; from now on the stream is joined with the endpoint's connection.
-func (st *serverStream) join(d detacher, h *proxy.Head, idle time.Duration, t *streamTunnel) (end func()) {
+func (st *serverStream) join(h *proxy.Head, idle time.Duration, t *streamTunnel) (end func()) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
 		if string(f.Name) != acceptName {
@@ -109,7 +106,7 @@ func (st *serverStream) join(d detacher, h *proxy.Head, idle time.Duration, t *s
 	st.EndHead(appendHead(st.BeginHead(), h), false)
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
-	t.st, t.c, t.clientFin, t.serverFin, t.reached = st, d.Detach(), limits.ClientFin, limits.ServerFin, st.sc.s.worker.Reached
+	t.st, t.c, t.clientFin, t.serverFin, t.reached = st, detached.From(h.Detach()), limits.ClientFin, limits.ServerFin, st.sc.s.worker.Reached
 	t.watch = tunnel.NewWatch(st.sc.c, idle, t.bytes, t.expire)
 	t.watch.SetStall(limits.Client, t.owed)
 	st.tunnel = t
