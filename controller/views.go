@@ -78,7 +78,7 @@ func (v *view) shown(options status.Options) *routev1.Route {
 		out.Spec.HTTPHeaders = withoutSecrets(out.Spec.HTTPHeaders)
 	}
 	if v.status != nil {
-		out.Status.Ingress = status.Put(options, out.Status.Ingress, v.status)
+		out.Status.Ingress = status.WithEntry(options, out.Status.Ingress, v.status)
 	}
 	return &out
 }

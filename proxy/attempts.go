@@ -75,14 +75,14 @@ func (a *attempts) admit(http bool) (refused Reason) {
 	return refused
 }
 
-// pick is what the choice of a server depends on.
-func (a *attempts) pick(cookie []byte) balancer.Pick {
+// choice is what the choice of a server depends on.
+func (a *attempts) choice(cookie []byte) balancer.Pick {
 	return balancer.Pick{Source: a.client.Addr.Addr(), Cookie: cookie, Rand: a.w.rng.Uint64(), Exclude: a.tried[:a.refused]}
 }
 
 // choose chooses a server and begins an attempt at it, or waits for one.
 func (a *attempts) choose(cookie []byte) {
-	pool, in := a.route.Pool(), a.pick(cookie)
+	pool, in := a.route.Pool(), a.choice(cookie)
 	lease, ok := pool.Pick(in)
 	if !ok {
 		lease, ok = pool.Wait(in, a.place(), a.w.cfg.Clock.Now())
@@ -107,7 +107,7 @@ func (a *attempts) use(l balancer.Lease) {
 // begin begins an attempt at the server of the lease.
 func (a *attempts) begin(fresh bool) {
 	if a.made++; a.made > 1 {
-		add(&a.w.counts.retries, 1)
+		increment(&a.w.counts.retries, 1)
 	}
 	a.state = stateConnect
 	a.self.connect(fresh)
@@ -146,7 +146,7 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 		return false
 	}
 	if !(unconnected && a.refused == 0) && !a.route.Pool().Retry(a.w.cfg.Clock.Now()) {
-		add(&a.w.counts.unretried, 1)
+		increment(&a.w.counts.unretried, 1)
 		return false
 	}
 	switch f {
@@ -174,7 +174,7 @@ func (a *attempts) exclude() {
 // once to a request: should it be the request that ends pods, it ends no more than two.
 func (a *attempts) elsewhere() bool {
 	a.exclude()
-	lease, ok := a.route.Pool().Pick(a.pick(nil))
+	lease, ok := a.route.Pool().Pick(a.choice(nil))
 	if !ok {
 		return false
 	}

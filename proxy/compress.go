@@ -111,9 +111,9 @@ func (ex *Exchange) compressHead(h *Head) {
 		return
 	}
 	h.ContentLength = -1
-	h.add("content-encoding", constant("gzip"))
+	h.addField("content-encoding", constant("gzip"))
 	if !vary {
-		h.add("vary", constant("Accept-Encoding"))
+		h.addField("vary", constant("Accept-Encoding"))
 	}
 	if etag >= 0 && h.Fields[etag].Value[0] == '"' { // other bytes, so not the same strong tag (RFC 9110 section 8.8.1)
 		b := ex.scratch.Begin(len(h.Fields[etag].Value) + 2)

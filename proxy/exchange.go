@@ -71,7 +71,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.headIn = requestHeadSize(h, ex.client.Secure)
 	}
 	if !ex.client.Own { // nobody has asked for anything
-		add(&w.counts.requests, 1)
+		increment(&w.counts.requests, 1)
 	}
 	ex.headOnly = string(h.Method) == "HEAD"
 	ex.idemp = idempotent(h.Method)

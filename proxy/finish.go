@@ -49,12 +49,12 @@ func (a *attempts) moved(in, out uint64) {
 
 // count counts what a client asked for and what came of it.
 func (w *Worker) count(reason Reason, in, out uint64) {
-	add(&w.counts.reasons[reason], 1)
+	increment(&w.counts.reasons[reason], 1)
 	if in != 0 {
-		add(&w.counts.bytesIn, in)
+		increment(&w.counts.bytesIn, in)
 	}
 	if out != 0 {
-		add(&w.counts.bytesOut, out)
+		increment(&w.counts.bytesOut, out)
 	}
 }
 

@@ -50,21 +50,21 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip 
 	b = appendIP(b, from)
 	ip = m.End(b)
 	if p == routing.ForwardedReplace {
-		h.add("x-forwarded-for", ip)
+		h.addField("x-forwarded-for", ip)
 	}
 	if always || !seen.host {
-		h.add("x-forwarded-host", h.Authority)
+		h.addField("x-forwarded-host", h.Authority)
 	}
 	if always || !seen.port {
 		b = m.Begin(8)
 		b = strconv.AppendUint(b, uint64(ex.client.Local.Port()), 10)
-		h.add("x-forwarded-port", m.End(b))
+		h.addField("x-forwarded-port", m.End(b))
 	}
 	if always || !seen.proto {
-		h.add("x-forwarded-proto", constant(proto))
+		h.addField("x-forwarded-proto", constant(proto))
 	}
 	if ex.client.Agreed == protocol.HTTP2 && (always || !seen.version) {
-		h.add("x-forwarded-proto-version", constant("h2"))
+		h.addField("x-forwarded-proto-version", constant("h2"))
 	}
 	if always || !seen.forwarded {
 		last := constant(proto)
@@ -82,7 +82,7 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip 
 			b = appendValue(append(b, ";host="...), h.Authority)
 		}
 		b = appendValue(append(b, ";proto="...), last)
-		h.add("forwarded", m.End(b))
+		h.addField("forwarded", m.End(b))
 	}
 	return ip
 }

@@ -23,9 +23,9 @@ func (ex *Exchange) grpc() bool {
 func (ex *Exchange) answerGRPC(status int, reason Reason) {
 	h := &ex.local.head
 	*h = Head{Status: 200, Minor: 1, Spoken: protocol.HTTP2, Fields: h.Fields[:0], Close: true}
-	h.add("content-type", constant("application/grpc"))
-	h.add("grpc-status", constant(grpcCode(status)))
-	h.add("grpc-message", constant(reason.String()))
+	h.addField("content-type", constant("application/grpc"))
+	h.addField("grpc-status", constant(grpcCode(status)))
+	h.addField("grpc-message", constant(reason.String()))
 	ex.reply(reason, nil)
 }
 

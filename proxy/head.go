@@ -41,7 +41,7 @@ type Head struct {
 	Close         bool     // the receiver of this head shall not expect the connection to live on
 }
 
-// add appends one field.
-func (h *Head) add(name string, value []byte) {
+// addField appends one field.
+func (h *Head) addField(name string, value []byte) {
 	h.Fields = append(h.Fields, Field{Name: constant(name), Value: value})
 }

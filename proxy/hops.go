@@ -33,4 +33,4 @@ func (w *Worker) hops(value []byte) int {
 }
 
 // mark adds this router's hop, after all that a route can say about the request.
-func (w *Worker) mark(h *Head) { h.add("cdn-loop", w.loopID) }
+func (w *Worker) mark(h *Head) { h.addField("cdn-loop", w.loopID) }

@@ -29,7 +29,7 @@ func TestOnlyTheRouterSaysWhoTheClientIs(t *testing.T) {
 		h := &Head{}
 		for field := range strings.SplitSeq(sent+", "+other, ", ") {
 			name, value, _ := strings.Cut(field, ": ")
-			h.add(name, []byte(value))
+			h.addField(name, []byte(value))
 		}
 		ex.stripRequest(h)
 		var got []string

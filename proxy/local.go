@@ -56,8 +56,8 @@ func (ex *Exchange) confirm(h *Head) {
 func (ex *Exchange) serving() {
 	out := &ex.local.head
 	*out = Head{Status: 200, Minor: 1, Fields: out.Fields[:0]}
-	out.add("cache-control", constant("no-cache"))
-	out.add("content-type", constant("text/html"))
+	out.addField("cache-control", constant("no-cache"))
+	out.addField("content-type", constant("text/html"))
 	ex.reply(ReasonMonitor, constant(pageServing))
 }
 
@@ -91,15 +91,15 @@ func (ex *Exchange) answer(status int, reason Reason) {
 	*h = Head{Status: status, Minor: 1, Fields: h.Fields[:0]}
 	page := pageFor(status)
 	if status == 503 {
-		h.add("pragma", constant("no-cache"))
-		h.add("cache-control", constant("private, max-age=0, no-cache, no-store"))
+		h.addField("pragma", constant("no-cache"))
+		h.addField("cache-control", constant("private, max-age=0, no-cache, no-store"))
 	} else {
-		h.add("cache-control", constant("no-cache"))
+		h.addField("cache-control", constant("no-cache"))
 	}
-	h.add("content-type", constant("text/html"))
+	h.addField("content-type", constant("text/html"))
 	ex.retryAfter(h, reason)
 	if status == 405 {
-		h.add("allow", constant("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"))
+		h.addField("allow", constant("GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"))
 	}
 	h.Close = !ex.keepsOpen(status)
 	ex.reply(reason, constant(page))
@@ -120,7 +120,7 @@ func (ex *Exchange) keepsOpen(status int) bool {
 // retryAfter tells clients of a router, or route, that has too much to do when to come back (RFC 9110 section 10.2.3), in seconds.
 func (*Exchange) retryAfter(h *Head, reason Reason) {
 	if reason == ReasonOverload || reason == ReasonRouteShare {
-		h.add("retry-after", constant("1"))
+		h.addField("retry-after", constant("1"))
 	}
 }
 

@@ -33,7 +33,7 @@ func (w *Worker) Interrupted() {
 		func() {
 			if a.state = stateDone; !a.over { // else finish has counted it
 				a.over = true
-				add(&w.counts.reasons[ReasonInternal], 1)
+				increment(&w.counts.reasons[ReasonInternal], 1)
 			}
 			a.giveBack()
 		},

@@ -31,7 +31,7 @@ type Through interface {
 
 // Relay begins a passthrough connection that asked for the given server name. Admit follows.
 func (w *Worker) Relay(t Through, r *routing.Route, client Client, serverName string) *Relay {
-	add(&w.counts.requests, 1)
+	increment(&w.counts.requests, 1)
 	relay := &Relay{through: t, name: serverName}
 	relay.w, relay.self, relay.client, relay.route, relay.state = w, relay, client, r, stateChoose
 	relay.start, relay.connectedAt, relay.began = w.cfg.Clock.Now(), -1, w.cfg.Clock.Wall()

@@ -60,10 +60,10 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	}
 	switch pol.Forwarded {
 	case routing.ForwardedAppend:
-		h.add("x-forwarded-for", ip)
+		h.addField("x-forwarded-for", ip)
 	case routing.ForwardedIfNone:
 		if field.Index(h.Fields, "x-forwarded-for") < 0 {
-			h.add("x-forwarded-for", ip)
+			h.addField("x-forwarded-for", ip)
 		}
 	}
 	h.AdjustCase = pol.AdjustCase

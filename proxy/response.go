@@ -46,7 +46,7 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	cookies := ex.stripResponse(h)
 	if pol.HSTS != "" {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
-		h.add("strict-transport-security", constant(pol.HSTS))
+		h.addField("strict-transport-security", constant(pol.HSTS))
 	}
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &left) {
@@ -74,9 +74,9 @@ func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	m := &ex.scratch
 	b := m.Begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
 	b = append(append(append(append(b, pol.CookieName...), '='), value...), pol.CookieAttributes...)
-	h.add("set-cookie", m.End(b))
+	h.addField("set-cookie", m.End(b))
 	if ex.cacheable(h) {
-		h.add("cache-control", constant("private"))
+		h.addField("cache-control", constant("private"))
 	}
 }
 
@@ -118,8 +118,8 @@ func (ex *Exchange) redirect() {
 		b = append(b, '/')
 	}
 	ex.local.head = Head{Status: 302, Reason: constant("Found"), Minor: 1, Fields: ex.local.head.Fields[:0]}
-	ex.local.head.add("location", m.End(b))
-	ex.local.head.add("cache-control", constant("no-cache"))
+	ex.local.head.addField("location", m.End(b))
+	ex.local.head.addField("cache-control", constant("no-cache"))
 	ex.reply(ReasonRedirect, nil)
 }
 

@@ -35,7 +35,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 // join makes it a tunnel, which tunnel begins and the function it returns ends at once.
 func (a *attempts) join(tunnel func() (end func())) {
 	a.state, a.tunnelled = stateTunnel, true
-	add(&a.w.counts.tunnels, 1)
+	increment(&a.w.counts.tunnels, 1)
 	if end := tunnel(); a.state == stateTunnel { // it may have ended
 		a.opened = a.w.tunnels.enter(a.route, end)
 	}

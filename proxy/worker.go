@@ -167,14 +167,14 @@ type counters struct {
 	_         [64]byte
 }
 
-// add is an increment by the only writer: readers need a whole word, nobody needs
+// increment adds n to *p, of which the caller is the only writer: readers need a whole word, nobody needs
 // the bus lock of an atomic add.
-func add(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
+func increment(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
 
 // moved counts bytes of a tunnel from and to the client, while it lasts.
 func (w *Worker) moved(r *routing.Route, in, out uint64) {
-	add(&w.counts.bytesIn, in)
-	add(&w.counts.bytesOut, out)
+	increment(&w.counts.bytesIn, in)
+	increment(&w.counts.bytesOut, out)
 	r.Stats().Moved(in, out)
 }
 
@@ -232,8 +232,8 @@ func (w *Worker) Broken(client *Client, flood bool, detail string) {
 }
 
 func (w *Worker) rejected(client *Client, status int, reason Reason, detail string) {
-	add(&w.counts.requests, 1)
-	add(&w.counts.reasons[reason], 1)
+	increment(&w.counts.requests, 1)
+	increment(&w.counts.reasons[reason], 1)
 	if w.cfg.AccessLog == nil {
 		return
 	}

@@ -30,7 +30,7 @@ func (r *router) inherit() func(name string) []int {
 	if r.predecessor == nil {
 		return nil
 	}
-	return r.predecessor.Take
+	return r.predecessor.TakeSockets
 }
 
 // adminListener is the admin listener of the predecessor, nil without one.
@@ -38,7 +38,7 @@ func (r *router) adminListener() (net.Listener, error) {
 	if r.predecessor == nil {
 		return nil, nil
 	}
-	fds := r.predecessor.Take(server.SocketName(adminSocket, r.o.adminAddr))
+	fds := r.predecessor.TakeSockets(server.SocketName(adminSocket, r.o.adminAddr))
 	if len(fds) == 0 {
 		return nil, nil
 	}

@@ -14,7 +14,7 @@ import (
 // instant is an API that takes every write.
 type instant struct{ version int }
 
-func (a *instant) Get(context.Context, string, string) (*routev1.Route, error) { return nil, nil }
+func (a *instant) GetRoute(context.Context, string, string) (*routev1.Route, error) { return nil, nil }
 
 func (a *instant) WriteStatus(_ context.Context, route *routev1.Route) (*routev1.Route, error) {
 	a.version++

@@ -38,8 +38,8 @@ func NewClient(routes rest.Interface, namespace string) API {
 	return &client{rest: routes, namespace: namespace}
 }
 
-// Get lists one name, because a router may list routes but not get them.
-func (c *client) Get(ctx context.Context, namespace, name string) (*routev1.Route, error) {
+// GetRoute lists one name, because a router may list routes but not get them.
+func (c *client) GetRoute(ctx context.Context, namespace, name string) (*routev1.Route, error) {
 	var list routev1.RouteList
 	err := c.rest.Get().Namespace(namespace).Resource("routes").
 		Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()).Do(ctx).Into(&list)
@@ -111,7 +111,7 @@ func (c *client) patch(ctx context.Context, route *routev1.Route) (*routev1.Rout
 }
 
 func (c *client) update(ctx context.Context, route *routev1.Route) (*routev1.Route, error) {
-	live, err := c.Get(ctx, route.Namespace, route.Name)
+	live, err := c.GetRoute(ctx, route.Namespace, route.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -153,10 +153,10 @@ func TestClient(t *testing.T) {
 	}
 	s.taken()
 
-	if got, err := api.Get(t.Context(), "ns", "a"); err != nil || got.UID != "uid-a" || s.taken() != listA {
+	if got, err := api.GetRoute(t.Context(), "ns", "a"); err != nil || got.UID != "uid-a" || s.taken() != listA {
 		t.Errorf("get: %+v, %v", got, err)
 	}
-	if _, err := api.Get(t.Context(), "ns", "gone"); !apierrors.IsNotFound(err) {
+	if _, err := api.GetRoute(t.Context(), "ns", "gone"); !apierrors.IsNotFound(err) {
 		t.Errorf("get of a route that is gone: %v", err)
 	}
 	s.taken()

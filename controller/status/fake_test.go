@@ -128,7 +128,7 @@ func (f *fakeAPI) begin(ctx context.Context, call, name string) error {
 	return ctx.Err()
 }
 
-func (f *fakeAPI) Get(ctx context.Context, namespace, name string) (*routev1.Route, error) {
+func (f *fakeAPI) GetRoute(ctx context.Context, namespace, name string) (*routev1.Route, error) {
 	if err := f.begin(ctx, "get", name); err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (o *other) write(ctx context.Context, route *routev1.Route, now time.Time) 
 	}
 	next, at := route.DeepCopy(), metav1.NewTime(now.Truncate(time.Second))
 	want.Conditions[0].LastTransitionTime = &at
-	next.Status.Ingress = Put(Options{RouterName: "test1"}, next.Status.Ingress, want)
+	next.Status.Ingress = WithEntry(Options{RouterName: "test1"}, next.Status.Ingress, want)
 	_, err := o.api.WriteStatus(ctx, next)
 	switch {
 	case err == nil:

@@ -71,9 +71,9 @@ func Find(o Options, entries []routev1.RouteIngress) *routev1.RouteIngress {
 	return nil
 }
 
-// Put returns a new list of entries in which this router's entry is entry. Entries of
+// WithEntry returns a new list of entries in which this router's entry is entry. Entries of
 // other routers stay as they are.
-func Put(o Options, entries []routev1.RouteIngress, entry *routev1.RouteIngress) []routev1.RouteIngress {
+func WithEntry(o Options, entries []routev1.RouteIngress, entry *routev1.RouteIngress) []routev1.RouteIngress {
 	out := make([]routev1.RouteIngress, 0, len(entries)+1)
 	put := false
 	for i := range entries {

@@ -78,7 +78,7 @@ func TestPut(t *testing.T) {
 		{"none", nil, []routev1.RouteIngress{*changed}},
 		{"twice", []routev1.RouteIngress{mine, mine}, []routev1.RouteIngress{*changed, mine}},
 	} {
-		if diff := cmp.Diff(c.want, Put(options, c.old, changed)); diff != "" {
+		if diff := cmp.Diff(c.want, WithEntry(options, c.old, changed)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
 		}
 	}

@@ -121,7 +121,7 @@ func (w *Writer) spend(calls int, now time.Time) time.Duration {
 // stillNeeded reports whether a queued route is to be written to. If not, it is out of
 // the queue.
 func (w *Writer) stillNeeded(r *record, now time.Time) bool {
-	if r.left.IsZero() && w.done(r) {
+	if r.left.IsZero() && w.nothingToWrite(r) {
 		w.consider(r, now)
 		return false
 	}
@@ -214,7 +214,7 @@ var errBehind = errors.New("the route has another spec by now")
 func (w *Writer) look(ctx context.Context, r *record) error {
 	var live *routev1.Route
 	err := call(ctx, func(ctx context.Context) (err error) {
-		live, err = w.cfg.API.Get(ctx, r.key.Namespace, r.key.Name)
+		live, err = w.cfg.API.GetRoute(ctx, r.key.Namespace, r.key.Name)
 		return err
 	})
 	if err != nil {
@@ -247,11 +247,11 @@ func (w *Writer) compose(r *record, now time.Time) *routev1.Route {
 		}
 		r.writing = nil
 		out.Status.Ingress = without(w.cfg.RouterName, r.entries)
-	case w.done(r):
+	case w.nothingToWrite(r):
 		return nil
 	default:
 		r.writing = w.rules.merged(live, r.want, now)
-		out.Status.Ingress = Put(Options{RouterName: w.cfg.RouterName}, r.entries, r.writing)
+		out.Status.Ingress = WithEntry(Options{RouterName: w.cfg.RouterName}, r.entries, r.writing)
 	}
 	return out
 }

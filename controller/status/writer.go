@@ -27,9 +27,9 @@ const (
 // API is the cluster as the writer sees it. Errors are those of the Kubernetes client.
 // All methods may be called by one goroutine at a time; what they return is read-only.
 type API interface {
-	// Get returns a route as it is now. Of it namespace, name, UID, resourceVersion and
+	// GetRoute returns a route as it is now. Of it namespace, name, UID, resourceVersion and
 	// status count.
-	Get(ctx context.Context, namespace, name string) (*routev1.Route, error)
+	GetRoute(ctx context.Context, namespace, name string) (*routev1.Route, error)
 	// WriteStatus makes the status of a route that of the given one, of which only
 	// namespace, name, UID, resourceVersion and status count. It fails with a conflict
 	// when the route has another UID or resourceVersion. It returns the route as it is
@@ -302,7 +302,7 @@ func (w *Writer) judge(r *record, now time.Time) {
 // consider queues a route if its entry is to be written, and takes it out of the queue
 // if not.
 func (w *Writer) consider(r *record, now time.Time) {
-	if w.done(r) {
+	if w.nothingToWrite(r) {
 		if r.at >= 0 && lastWriter(r.entries) == w.cfg.RouterName {
 			w.lease.followed(r.key.Namespace, now)
 		}
@@ -313,8 +313,8 @@ func (w *Writer) consider(r *record, now time.Time) {
 	w.enqueue(r, now)
 }
 
-// done reports whether nothing is to be written for a route.
-func (w *Writer) done(r *record) bool {
+// nothingToWrite reports whether nothing is to be written for a route.
+func (w *Writer) nothingToWrite(r *record) bool {
 	if r.want == nil {
 		return true // nothing was said yet
 	}

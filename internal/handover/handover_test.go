@@ -112,8 +112,8 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	p := r.connect()
-	sockets := p.Take("http")
-	if len(sockets) != 2 || p.Take("http") != nil || p.Take("none") != nil || p.Take("other") != nil {
+	sockets := p.TakeSockets("http")
+	if len(sockets) != 2 || p.TakeSockets("http") != nil || p.TakeSockets("none") != nil || p.TakeSockets("other") != nil {
 		t.Fatalf("sockets %v", sockets)
 	}
 	if r.released.Load() != 0 {
@@ -190,7 +190,7 @@ func TestPredecessorRefuses(t *testing.T) {
 func TestPredecessorEnds(t *testing.T) {
 	r := newRig(t)
 	p := r.connect()
-	sockets := p.Take("admin")
+	sockets := p.TakeSockets("admin")
 	r.server.Close()
 	if err := p.Ready(t.Context()); err != nil {
 		t.Error(err)

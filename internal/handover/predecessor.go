@@ -56,8 +56,8 @@ func (p *Predecessor) receive() error {
 	return nil
 }
 
-// Take returns the sockets of a listener, which now are the caller's, or nil when the predecessor has none of that name.
-func (p *Predecessor) Take(name string) []int {
+// TakeSockets returns the sockets of a listener, which now are the caller's, or nil when the predecessor has none of that name.
+func (p *Predecessor) TakeSockets(name string) []int {
 	for i, l := range p.listeners {
 		if l.Name == name {
 			p.listeners[i].Sockets = nil

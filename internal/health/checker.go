@@ -276,7 +276,7 @@ func (ck *check) drop() {
 	c := ck.c
 	ck.c = nil
 	c.CloseNow(true) // the endpoint shall not wait for a connection that says nothing
-	ck.place.turns.done(ck.share)
+	ck.place.turns.endCheck(ck.share)
 }
 
 // conclude counts one result.

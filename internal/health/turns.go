@@ -107,8 +107,8 @@ func (t *turns) run(ck *check) {
 	t.running++
 }
 
-// done gives the place of a check back that has run.
-func (t *turns) done(s *share) {
+// endCheck gives the place of a check back that has run.
+func (t *turns) endCheck(s *share) {
 	t.running--
 	s.running--
 	t.forget(s)

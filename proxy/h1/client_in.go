@@ -137,7 +137,7 @@ func (cc *clientConn) readBody(p []byte) (used int, more bool) {
 				cc.c.Yield()
 				return used, false
 			}
-			data, n, state, err := cc.rs.body.Next(p[used:])
+			data, n, state, err := cc.rs.body.NextData(p[used:])
 			used += n
 			if err != nil {
 				cc.fail(proxy.FaultMalformed)

@@ -149,7 +149,7 @@ func (sc *serverConn) readBody(p []byte) (used int, more bool) {
 			sc.c.Yield()
 			return used, false
 		}
-		data, n, state, err := sc.rq.body.Next(p[used:])
+		data, n, state, err := sc.rq.body.NextData(p[used:])
 		used += n
 		if err != nil {
 			sc.ex.RequestMalformed(verdict(err))

@@ -38,10 +38,10 @@ const (
 	maxBarrenWait = time.Second
 )
 
-// pick is the fullest connection, of those dialled from since on, that takes a stream and is not full; else the one with the
+// pickConn is the fullest connection, of those dialled from since on, that takes a stream and is not full; else the one with the
 // fewest streams: those which load made necessary become idle when it goes. One whose window is shut for
 // the moment comes last, and is none for a body; and one that is not to have more has more if there can be no other.
-func (p *pool) pick(since uint64, body bool) *clientConn {
+func (p *pool) pickConn(since uint64, body bool) *clientConn {
 	var best *clientConn
 	most := 0
 	now := p.ps.cfg.Loop.Now()

@@ -92,7 +92,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 // Reuse is a stream for ex of a connection that stands, nil without one that takes more.
 func (ps *Pools) Reuse(e *balancer.Endpoint, ex *proxy.Exchange) proxy.Upstream {
 	p := ps.pool(e)
-	cc := p.pick(0, ex.Uploads())
+	cc := p.pickConn(0, ex.Uploads())
 	if cc == nil {
 		return nil
 	}

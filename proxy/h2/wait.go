@@ -83,7 +83,7 @@ func (p *pool) hand() {
 			kind = 1
 		}
 		if !none[kind] {
-			cc = p.pick(w.since, w.body)
+			cc = p.pickConn(w.since, w.body)
 		}
 		if cc == nil {
 			none[kind] = none[kind] || w.since == 0

@@ -37,11 +37,11 @@ func attributes(name []byte, each func(a *attribute) bool) {
 	rest, ok := inside(name, asn1.TagSequence)
 	for ok && len(rest) > 0 {
 		var set, seq []byte
-		if set, rest, ok = next(rest, asn1.TagSet); !ok {
+		if set, rest, ok = nextElement(rest, asn1.TagSet); !ok {
 			return
 		}
 		for len(set) > 0 {
-			if seq, set, ok = next(set, asn1.TagSequence); !ok {
+			if seq, set, ok = nextElement(set, asn1.TagSequence); !ok {
 				return
 			}
 			var a attribute
@@ -56,8 +56,8 @@ func attributes(name []byte, each func(a *attribute) bool) {
 	}
 }
 
-// next takes an element of the universal type tag off der and returns what it holds.
-func next(der []byte, tag int) (content, rest []byte, ok bool) {
+// nextElement takes an element of the universal type tag off der and returns what it holds.
+func nextElement(der []byte, tag int) (content, rest []byte, ok bool) {
 	var v asn1.RawValue
 	rest, err := asn1.Unmarshal(der, &v)
 	if err != nil || v.Class != asn1.ClassUniversal || v.Tag != tag || !v.IsCompound {
@@ -67,7 +67,7 @@ func next(der []byte, tag int) (content, rest []byte, ok bool) {
 }
 
 func inside(der []byte, tag int) ([]byte, bool) {
-	content, rest, ok := next(der, tag)
+	content, rest, ok := nextElement(der, tag)
 	return content, ok && len(rest) == 0
 }
 

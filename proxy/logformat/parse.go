@@ -28,7 +28,7 @@ func Parse(format string) ([]Item, error) {
 	var items []Item
 	var standing Item // what %{...}o has set
 	for s := format; s != ""; {
-		item, rest, err := next(s, &standing)
+		item, rest, err := nextItem(s, &standing)
 		if err != nil {
 			return nil, err
 		}
@@ -40,8 +40,8 @@ func Parse(format string) ([]Item, error) {
 	return items, nil
 }
 
-// next cuts one item off a format.
-func next(s string, standing *Item) (item Item, rest string, err error) {
+// nextItem cuts one item off a format.
+func nextItem(s string, standing *Item) (item Item, rest string, err error) {
 	if s[0] != '%' || strings.HasPrefix(s, "%%") {
 		return text(s)
 	}

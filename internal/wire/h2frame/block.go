@@ -109,8 +109,8 @@ func (b *Block) fail(f Fault) {
 // Lend says where memory for long lists comes from; nil is the collector.
 func (b *Block) Lend(from Lender) { b.memory.from = from }
 
-// Add takes the next field, whose strings live as long as the list. Nobody writes to them.
-func (b *Block) Add(name, value []byte) {
+// AddField takes the next field, whose strings live as long as the list. Nobody writes to them.
+func (b *Block) AddField(name, value []byte) {
 	if b.Fault != FaultNone {
 		return
 	}

@@ -32,7 +32,7 @@ func pairs(text string) (list []pair) {
 func judged(b *Block, kind Kind, list []pair, end bool) string {
 	b.Reset(kind, Limits{Bytes: 16 << 10, Fields: 101})
 	for _, p := range list {
-		b.Add([]byte(p.name), []byte(p.value))
+		b.AddField([]byte(p.name), []byte(p.value))
 	}
 	if f := b.Finish(end); f != FaultNone {
 		return f.String()

@@ -91,7 +91,7 @@ func (d *Decoder) indexed(p []byte, to *Block) (rest []byte, ok bool) {
 	if i > uint64(len(static)) { // the table may change before the list is used
 		name, value = to.copy(name), to.copy(value)
 	}
-	to.Add(name, value)
+	to.AddField(name, value)
 	return p, true
 }
 
@@ -134,7 +134,7 @@ func (d *Decoder) literal(p []byte, bits uint8, index bool, to *Block) (rest []b
 		d.table.addField(name, value, TableSize-d.shrunk)
 	}
 	if !unused {
-		to.Add(name, value)
+		to.AddField(name, value)
 	}
 	return p, true
 }

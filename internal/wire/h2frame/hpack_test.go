@@ -68,7 +68,7 @@ func says(list []pair, limits Limits) string {
 	var b Block
 	b.Reset(Request, limits)
 	for _, p := range list {
-		b.Add([]byte(p.name), []byte(p.value))
+		b.AddField([]byte(p.name), []byte(p.value))
 	}
 	return describe(&b)
 }

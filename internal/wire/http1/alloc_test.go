@@ -42,7 +42,7 @@ func TestNoAllocations(t *testing.T) {
 			buf = append(buf[:0], "5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n"...)
 			d.Reset(ChunkLimits{})
 			for p := buf; ; {
-				_, n, state, err := d.Next(p)
+				_, n, state, err := d.NextData(p)
 				p = p[n:]
 				if err != nil || state == ChunkMore {
 					t.Error("not decoded", err)

@@ -89,7 +89,7 @@ func BenchmarkChunkDecoder(b *testing.B) {
 	for b.Loop() {
 		d.Reset(ChunkLimits{})
 		for p := body; ; {
-			_, n, state, err := d.Next(p)
+			_, n, state, err := d.NextData(p)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -97,11 +97,11 @@ func (d *ChunkDecoder) Reset(lim ChunkLimits) {
 // memory of d, valid until Reset.
 func (d *ChunkDecoder) Trailers() []field.Field { return d.fields }
 
-// Next consumes the first n bytes of p. data is a view into p, not empty exactly
+// NextData consumes the first n bytes of p. data is a view into p, not empty exactly
 // when state is ChunkData. It returns ChunkMore only with n == len(p), and after
 // ChunkDone consumes nothing. A non-nil error is an *Error and final: nothing after
 // it can be trusted.
-func (d *ChunkDecoder) Next(p []byte) (data []byte, n int, state ChunkState, err error) {
+func (d *ChunkDecoder) NextData(p []byte) (data []byte, n int, state ChunkState, err error) {
 	i := 0
 	for i < len(p) {
 		switch d.state {

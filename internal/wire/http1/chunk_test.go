@@ -15,7 +15,7 @@ func decode(d *ChunkDecoder, raw []byte, k int) (body []byte, rest int, done boo
 	for fed := 0; fed < len(raw); {
 		end := min(fed+k, len(raw))
 		for p := raw[fed:end]; ; {
-			data, n, state, err := d.Next(p)
+			data, n, state, err := d.NextData(p)
 			body = append(body, data...)
 			if err != nil {
 				return body, 0, false, err
@@ -138,10 +138,10 @@ func TestChunkedRefused(t *testing.T) {
 				t.Errorf("%s in steps of %d: %q refused for %q, not %q", c.name, k, c.raw, got, c.reason)
 				break
 			}
-			if _, _, _, again := d.Next([]byte("0\r\n\r\n")); again != err {
+			if _, _, _, again := d.NextData([]byte("0\r\n\r\n")); again != err {
 				t.Errorf("%s: %v after %v", c.name, again, err)
 			}
-			if _, _, _, again := d.Next(nil); again != err {
+			if _, _, _, again := d.NextData(nil); again != err {
 				t.Errorf("%s: %v after %v", c.name, again, err)
 			}
 		}
@@ -230,11 +230,11 @@ func TestChunkDecoderReset(t *testing.T) {
 
 func TestAfterChunkDoneNothingIsConsumed(t *testing.T) {
 	var d ChunkDecoder
-	if _, n, state, err := d.Next([]byte("0\r\n\r\n")); n != 5 || state != ChunkDone || err != nil {
+	if _, n, state, err := d.NextData([]byte("0\r\n\r\n")); n != 5 || state != ChunkDone || err != nil {
 		t.Fatal(n, state, err)
 	}
 	for _, p := range []string{"", "GET"} {
-		if _, n, state, err := d.Next([]byte(p)); n != 0 || state != ChunkDone || err != nil {
+		if _, n, state, err := d.NextData([]byte(p)); n != 0 || state != ChunkDone || err != nil {
 			t.Errorf("%q: %d consumed, state %d, %v", p, n, state, err)
 		}
 	}
@@ -243,7 +243,7 @@ func TestAfterChunkDoneNothingIsConsumed(t *testing.T) {
 func TestChunkDataIsAView(t *testing.T) {
 	var d ChunkDecoder
 	p := []byte("2\r\nhi\r\n")
-	data, n, _, _ := d.Next(p)
+	data, n, _, _ := d.NextData(p)
 	if !bytes.Equal(data, []byte("hi")) || &data[0] != &p[3] || n != 5 || cap(data) != 2 {
 		t.Errorf("data %q at %d", data, n)
 	}
