@@ -10,47 +10,60 @@ import (
 // builder makes one table. What it shares with the table it began with is copied
 // before it is changed.
 type builder struct {
-	options     Options
-	seed        maphash.Seed
-	exact, wild *edit[group]
-	keys        *edit[keyed]
-	certs       *edit[certificateUse]
-	order       uint64
-	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
-	gone        map[*Route]struct{} // routes to be taken out of the groups
-	empty       []*group            // groups whose last route has gone
-	before      *plan               // of the table it began with
-	changes     []change            // of pools, in the order of the specs
-	again       bool                // some of changes may be overtaken by others, or by a rejection
+	options   Options
+	seed      maphash.Seed
+	pair      hostsEdit // of OpenShift Routes
+	listened  hostsEdit // of listeners
+	listeners *edit[listenerUse]
+	ports     map[string]port
+	numbers   uint64 // of the next new listener
+	guards    int    // see Table
+	keys      *edit[keyed]
+	certs     *edit[content[certificate]]
+	auths     *edit[content[ClientAuth]]
+	order     uint64
+	open      map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
+	gone      map[*Route]struct{} // routes to be taken out of the groups
+	empty     []*group            // groups whose last route has gone
+	before    *plan               // of the table it began with
+	changes   []change            // of pools, in the order of the specs
+	again     bool                // some of changes may be overtaken by others, or by a rejection
 }
 
 // newBuilder begins with nothing.
 func newBuilder(options Options) *builder {
 	return &builder{
-		options: options,
-		seed:    maphash.MakeSeed(),
-		exact:   freshEdit[group](),
-		wild:    freshEdit[group](),
-		keys:    freshEdit[keyed](),
-		certs:   freshEdit[certificateUse](),
-		open:    make(map[*group]int),
-		gone:    make(map[*Route]struct{}),
+		options:   options,
+		seed:      maphash.MakeSeed(),
+		pair:      freshHosts(),
+		listened:  freshHosts(),
+		listeners: freshEdit[listenerUse](),
+		keys:      freshEdit[keyed](),
+		certs:     freshEdit[content[certificate]](),
+		auths:     freshEdit[content[ClientAuth]](),
+		open:      make(map[*group]int),
+		gone:      make(map[*Route]struct{}),
 	}
 }
 
 // builder begins with t.
 func (t *Table) builder() *builder {
 	return &builder{
-		options: t.options,
-		seed:    t.hosts.seed,
-		exact:   t.hosts.exact.edit(),
-		wild:    t.hosts.wild.edit(),
-		keys:    t.keys.edit(),
-		certs:   t.certs.edit(),
-		order:   t.order,
-		open:    make(map[*group]int),
-		gone:    make(map[*Route]struct{}),
-		before:  t.plan.pending(),
+		options:   t.options,
+		seed:      t.hosts.seed,
+		pair:      t.hosts.edit(),
+		listened:  t.listened.edit(),
+		listeners: t.listeners.edit(),
+		ports:     t.ports,
+		numbers:   t.numbers,
+		guards:    t.guards,
+		keys:      t.keys.edit(),
+		certs:     t.certs.edit(),
+		auths:     t.auths.edit(),
+		order:     t.order,
+		open:      make(map[*group]int),
+		gone:      make(map[*Route]struct{}),
+		before:    t.plan.pending(),
 	}
 }
 
@@ -63,11 +76,15 @@ func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 	if err != nil {
 		return b.reject(spec, ReasonCertificate, err)
 	}
+	a, err := b.clientAuth(spec.ClientAuth, prev)
+	if err != nil {
+		return b.reject(spec, ReasonClientAuth, err)
+	}
 	asked, err := spec.conditions()
 	if err != nil {
 		return b.reject(spec, ReasonMatch, err)
 	}
-	r := b.route(spec, old, c, asked)
+	r := b.route(spec, old, c, a, asked)
 	current, there := b.keyed(spec.RouteKey)
 	b.changes = append(b.changes, change{r, spec.Pool, spec.Targets})
 	b.again = b.again || there
@@ -94,11 +111,11 @@ func (b *builder) reject(spec *RuleSpec, reason string, err error) *Rejection {
 
 // route returns old if it is what spec asks for, and otherwise a new route with the
 // pool and counters of old. What the pool is to be like stands in changes.
-func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, asked *conditions) *Route {
+func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAuth, asked *conditions) *Route {
 	r := old
 	_, gone := b.gone[old]
-	if old == nil || gone || !old.is(spec, c) {
-		r = &Route{served: spec.served(), certificate: c, conditions: asked}
+	if old == nil || gone || !old.is(spec, c, a) {
+		r = &Route{served: spec.served(), certificate: c, auth: a, conditions: asked}
 		if old != nil {
 			r.pool, r.stats = old.pool, old.stats
 		} else {
@@ -128,34 +145,30 @@ func (b *builder) delete(key RouteKey) {
 func (b *builder) enter(r *Route, order uint64) {
 	key := r.key
 	b.keys.putItem(maphash.Comparable(b.seed, key), &keyed{r, order}, func(k *keyed) bool { return k.route.key == key })
-	if r.certificate != nil {
-		b.use(r.certificate, 1)
-	}
+	b.use(r, 1)
 	if r.host != "" {
 		g := b.group(r)
 		g.more.entries = append(g.more.entries, newEntry(r, order))
 	}
 }
 
-// leave takes r out of the group of its host and counts its certificate off.
+// leave takes r out of the group of its host and counts what it uses off.
 func (b *builder) leave(r *Route) {
-	if r.certificate != nil {
-		b.use(r.certificate, -1)
-	}
 	if r.host != "" {
 		b.group(r)
 		b.gone[r] = struct{}{}
 	}
+	b.use(r, -1)
 }
 
 // group returns the group r belongs to, open for changes.
 func (b *builder) group(r *Route) *group {
-	index, host := b.exact, r.host
-	if r.wildcard {
-		if d, ok := domain(r.host); ok {
-			index, host = b.wild, d
-		}
+	set, tail := &b.pair, ""
+	if r.listener != "" {
+		set, tail = &b.listened, b.listenerUse(r.listener).tail
 	}
+	index, host := set.index(r)
+	host += tail
 	hash := maphash.String(b.seed, host)
 	same := func(g *group) bool { return g.host == host }
 	g := index.findItem(hash, same)
@@ -182,38 +195,64 @@ func (b *builder) place(r *Route) uint64 {
 	return k.order
 }
 
-// use counts n more routes with certificate c.
-func (b *builder) use(c *certificate, n int) {
-	same := func(u *certificateUse) bool { return u.has(c.sum) }
-	if u := b.certs.findItem(c.sum.hash(), same); u != nil {
-		n += u.routes
+// use counts n more routes with the certificate of r, with what it asks clients for, and of its listener.
+func (b *builder) use(r *Route, n int) {
+	if r.certificate != nil {
+		countContent(b.certs, r.certificate.sum, r.certificate, n)
 	}
-	if n == 0 {
-		b.certs.remove(c.sum.hash(), same)
-		return
+	if r.auth != nil {
+		countContent(b.auths, r.auth.sum, r.auth, n)
+		if r.listener == "" {
+			b.guards += n
+		}
 	}
-	b.certs.putItem(c.sum.hash(), &certificateUse{c, n}, same)
+	if r.listener != "" {
+		b.countRules(r.listener, n)
+	}
 }
 
-// parse returns the certificate of spec, nil if it uses the default one. A content
-// that was parsed for this table or prev is not parsed again.
+// parse returns the certificate of spec, nil if it uses the default one.
 func (b *builder) parse(spec *RuleSpec, prev *Table) (*certificate, error) {
 	if spec.Certificate == nil || !spec.Termination.terminates() {
 		return nil, nil
 	}
-	sum := spec.Certificate.sum()
-	if c := certificateOf(&b.certs.cow, sum); c != nil {
+	return b.certificate(spec.Certificate, prev)
+}
+
+// certificate returns the certificate of spec. A content that was parsed for this table or prev, which may be nil, is not parsed again.
+func (b *builder) certificate(spec *CertificateSpec, prev *Table) (*certificate, error) {
+	sum := spec.sum()
+	if c := contentOf(&b.certs.cow, sum); c != nil {
 		return c, nil
 	}
-	if c := prev.certificate(sum); c != nil {
-		return c, nil
+	if prev != nil {
+		if c := contentOf(&prev.certs, sum); c != nil {
+			return c, nil
+		}
 	}
-	return spec.Certificate.parse(sum)
+	return spec.parse(sum)
+}
+
+// clientAuth is certificate for what clients have to show, nil for none.
+func (b *builder) clientAuth(spec *ClientAuthSpec, prev *Table) (*ClientAuth, error) {
+	if spec == nil {
+		return nil, nil
+	}
+	sum := spec.sum()
+	if a := contentOf(&b.auths.cow, sum); a != nil {
+		return a, nil
+	}
+	if prev != nil {
+		if a := contentOf(&prev.auths, sum); a != nil {
+			return a, nil
+		}
+	}
+	return spec.parse(sum)
 }
 
 // table ends the work. The builder must not be used after it.
 func (b *builder) table() *Table {
-	for _, index := range [...]*edit[group]{b.exact, b.wild} {
+	for _, index := range b.indexes() {
 		if index.fresh {
 			index.each(func(g *group) bool {
 				b.close(g, 0)
@@ -227,17 +266,31 @@ func (b *builder) table() *Table {
 	for _, g := range b.empty {
 		hash := maphash.String(b.seed, g.host)
 		same := func(o *group) bool { return o == g }
-		b.exact.remove(hash, same)
-		b.wild.remove(hash, same)
+		for _, index := range b.indexes() {
+			index.remove(hash, same)
+		}
 	}
 	return &Table{
-		hosts:   hosts{seed: b.seed, exact: b.exact.result(), wild: b.wild.result()},
-		keys:    b.keys.result(),
-		certs:   b.certs.result(),
-		options: b.options,
-		order:   b.order,
-		plan:    &plan{before: b.before, changes: b.last()},
+		hosts:     b.pair.result(b.seed),
+		guarded:   b.guards > 0,
+		guards:    b.guards,
+		listened:  b.listened.result(b.seed),
+		listeners: b.listeners.result(),
+		ports:     b.ports,
+		numbers:   b.numbers,
+		keys:      b.keys.result(),
+		certs:     b.certs.result(),
+		auths:     b.auths.result(),
+		options:   b.options,
+		order:     b.order,
+		plan:      &plan{before: b.before, changes: b.last()},
 	}
+}
+
+// indexes are all that have groups.
+func (b *builder) indexes() [6]*edit[group] {
+	p, l := &b.pair, &b.listened
+	return [...]*edit[group]{p.exact, p.wild, p.deep, l.exact, l.wild, l.deep}
 }
 
 // close completes a group.

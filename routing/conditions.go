@@ -17,6 +17,8 @@ type View struct {
 	Host   []byte // the Host field or :authority as received: upper case, a port in digits and one trailing dot are allowed for
 	Path   []byte // without the query, as received; it is not decoded
 
+	Arrival *Arrival // how the connection came in; nil = by the pair of ports of OpenShift Routes, asked for nothing that a host asks for
+
 	// These are looked at only where a rule of the host asks for them.
 	Method []byte
 	Query  []byte        // from "?" on, or empty

@@ -68,6 +68,13 @@ func newCertificate(t testing.TB, name string) *CertificateSpec {
 	return &CertificateSpec{Certificate: pair.PEM(), Key: pair.KeyPEM(t)}
 }
 
+// newCertificateFor returns a certificate for host names.
+func newCertificateFor(t testing.TB, names ...string) *CertificateSpec {
+	t.Helper()
+	pair := testcert.Sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}, nil)
+	return &CertificateSpec{Certificate: pair.PEM(), Key: pair.KeyPEM(t)}
+}
+
 func with(c *CertificateSpec) func(*RouteSpec) {
 	return func(s *RouteSpec) { s.Certificate = c }
 }

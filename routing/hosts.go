@@ -34,10 +34,11 @@ type paths struct {
 }
 
 // hostTLS is the record of a host for TLS connections, before there is a request: all that depends on the server name of
-// the ClientHello. What clients have to show of themselves belongs here too, once it differs from host to host.
+// the ClientHello.
 type hostTLS struct {
 	passthrough *Route       // takes connections by SNI
 	certificate *certificate // of the host, nil = none of its routes has one
+	auth        *ClientAuth  // what clients have to show, nil = none of its routes says it
 	terminates  bool         // some route terminates TLS
 }
 
@@ -102,7 +103,7 @@ func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 // record makes the record of the host for TLS.
 func (m *paths) record() {
 	var order uint64
-	var owner *Route
+	var owner, asks *Route
 	for _, list := range [...][]entry{m.entries, m.expressions} {
 		for i := range list {
 			e := &list[i]
@@ -115,6 +116,9 @@ func (m *paths) record() {
 				m.tls.terminates = true
 				if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
 					owner, m.tls.certificate = r, r.certificate
+				}
+				if r.auth != nil && (asks == nil || r.ranksAbove(asks)) {
+					asks, m.tls.auth = r, r.auth
 				}
 			}
 		}
@@ -151,8 +155,21 @@ func (g *group) certificate() *certificate {
 	return g.sole.certificate
 }
 
+// clientAuth returns what clients of g, which may be nil, have to show, or nil.
+func (g *group) clientAuth() *ClientAuth {
+	switch {
+	case g == nil:
+		return nil
+	case g.sole == nil:
+		return g.more.tls.auth
+	case g.tables&inSecure != 0:
+		return g.sole.auth
+	}
+	return nil
+}
+
 // ranksAbove compares by the text "namespace:name": of several certificates of one
-// host that of the greatest is served.
+// host that of the greatest is served. Of what several ask clients for, so is that of the greatest.
 func (r *Route) ranksAbove(o *Route) bool {
 	if r.key.Namespace == o.key.Namespace {
 		return r.key.Name > o.key.Name
@@ -167,11 +184,37 @@ func domain(host string) (string, bool) {
 	return d, ok
 }
 
-// hosts finds groups.
+// hosts finds groups. Those of listeners have names with a tail.
 type hosts struct {
 	seed  maphash.Seed
 	exact cow[group]
-	wild  cow[group] // by domain
+	wild  cow[group] // by domain, of hosts with one more label
+	deep  cow[group] // by domain, of hosts with one more label or several; the domain of all is ""
+}
+
+// hostsEdit is hosts that are being changed.
+type hostsEdit struct{ exact, wild, deep *edit[group] }
+
+func freshHosts() hostsEdit {
+	return hostsEdit{freshEdit[group](), freshEdit[group](), freshEdit[group]()}
+}
+
+func (h *hosts) edit() hostsEdit { return hostsEdit{h.exact.edit(), h.wild.edit(), h.deep.edit()} }
+
+func (e *hostsEdit) result(seed maphash.Seed) hosts {
+	return hosts{seed: seed, exact: e.exact.result(), wild: e.wild.result(), deep: e.deep.result()}
+}
+
+// index returns where the group of r is, and under which name.
+func (e *hostsEdit) index(r *Route) (*edit[group], string) {
+	d, ok := domain(r.host)
+	switch {
+	case r.wildcard && r.labels:
+		return e.deep, d
+	case r.wildcard && ok:
+		return e.wild, d
+	}
+	return e.exact, r.host
 }
 
 // find returns the group of a host in lower case, nil if there is none.
@@ -191,6 +234,24 @@ func (h *hosts) findWild(host []byte) *group {
 	}
 	domain := host[dot+1:]
 	return findGroup(&h.wild, maphash.Bytes(h.seed, domain), domain)
+}
+
+// above returns a name without its first label, and at last without all of them; the last tail bytes are no part of it. False:
+// there is nothing to take off.
+func above(name []byte, tail int) ([]byte, bool) {
+	end := len(name) - tail
+	switch i := bytes.IndexByte(name[:end], '.'); {
+	case i >= 0:
+		return name[i+1:], true
+	case end > 0:
+		return name[end:], true
+	}
+	return nil, false
+}
+
+// findDeep returns the group of the rules for a domain and all hosts below it, nil if there is none.
+func (h *hosts) findDeep(domain []byte) *group {
+	return findGroup(&h.deep, maphash.Bytes(h.seed, domain), domain)
 }
 
 // findGroup is cow.get without a function call for each comparison.

@@ -7,12 +7,13 @@ type DecisionKind uint8
 
 // The kinds.
 const (
-	NoRoute  DecisionKind = iota // no route: the router answers that nothing is here
-	Serve                        // the route serves it
-	Redirect                     // the route asks for a redirect to https
+	NoRoute     DecisionKind = iota // no route: the router answers that nothing is here
+	Serve                           // the route serves it
+	Redirect                        // the route asks for a redirect to https
+	Misdirected                     // the connection is not for this host: another one has to be made (RFC 9110 section 15.5.20)
 )
 
-// Decision is the outcome of Match. Route is nil with NoRoute.
+// Decision is the outcome of Match. Route is nil with NoRoute and Misdirected.
 type Decision struct {
 	Kind  DecisionKind
 	Route *Route
@@ -21,6 +22,9 @@ type Decision struct {
 // Match returns what becomes of a request. It keeps nothing of the view, and does not allocate unless an
 // expression or a long encoded query parameter makes it.
 func (t *Table) Match(v *View) Decision {
+	if v.Arrival != nil || t.guarded {
+		return t.matchArrived(v)
+	}
 	name, ok := bare(v.Host)
 	if !ok {
 		return Decision{}
@@ -28,32 +32,110 @@ func (t *Table) Match(v *View) Decision {
 	if hasUpper(name) {
 		return t.matchFolded(v, name)
 	}
-	return t.match(v, name)
+	return t.hosts.match(v, name, 0)
 }
 
 func (t *Table) matchFolded(v *View, host []byte) Decision {
 	var folded [maxHost]byte
 	name := folded[:len(host)]
 	lower(name, host)
-	return t.match(v, name)
+	return t.hosts.match(v, name, 0)
 }
 
-// match is Match for a bare name in lower case.
-func (t *Table) match(v *View, name []byte) Decision {
-	g := t.hosts.find(name)
+// match finds the rule for a bare name in lower case, with a tail of that many bytes.
+func (h *hosts) match(v *View, name []byte, tail int) Decision {
+	g := h.find(name)
 	if v.Secure {
 		if d := g.serve(v, inSecure); d.Route != nil {
 			return d
 		}
-		return t.hosts.findWild(name).serve(v, inSecure)
+		if d := h.findWild(name).serve(v, inSecure); d.Route != nil || h.deep.count == 0 {
+			return d
+		}
+		return h.matchDeep(v, name, tail, true)
 	}
-	if d, found := g.plain(v); d.Route != nil {
+	d, found := g.plain(v)
+	if d.Route != nil {
 		return d
-	} else if found {
-		// The exact host has decided that there is no redirect.
-		return t.hosts.findWild(name).serve(v, inPlain)
 	}
-	d, _ := t.hosts.findWild(name).plain(v)
+	if found {
+		// The exact host has decided that there is no redirect.
+		d = h.findWild(name).serve(v, inPlain)
+	} else {
+		d, found = h.findWild(name).plain(v)
+	}
+	if d.Route != nil || h.deep.count == 0 {
+		return d
+	}
+	return h.matchDeep(v, name, tail, found)
+}
+
+// matchDeep is match for what covers several labels, the longest domain first. decided says that there is no redirect.
+func (h *hosts) matchDeep(v *View, name []byte, tail int, decided bool) Decision {
+	table := inPlain
+	if v.Secure {
+		table = inSecure
+	}
+	rest, ok := above(name, tail)
+	if len(name) == tail {
+		rest, ok = name, true // a request without a host
+	}
+	for ; ok; rest, ok = above(rest, tail) {
+		g := h.findDeep(rest)
+		var d Decision
+		if decided {
+			d = g.serve(v, table)
+		} else {
+			d, decided = g.plain(v)
+		}
+		if d.Route != nil {
+			return d
+		}
+	}
+	return Decision{}
+}
+
+// matchArrived is Match where the connection matters: it came in by a listener, or hosts ask clients for something of their own.
+func (t *Table) matchArrived(v *View) Decision {
+	var at Arrival
+	if v.Arrival != nil {
+		at = *v.Arrival
+	}
+	bareName, ok := bare(v.Host)
+	if !ok && (at.Port == "" || len(v.Host) > 0) {
+		return Decision{}
+	}
+	var buffer [maxHost + tailSize]byte
+	name := buffer[:len(bareName)]
+	lower(name, bareName)
+	if at.Port == "" {
+		return t.hosts.matchAsked(v, name, 0, at.Auth, nil)
+	}
+	l := t.listener(at.Port, v.Secure, name)
+	switch {
+	case l == nil:
+		return Decision{}
+	case v.Secure && l.name != at.Listener:
+		return Decision{Kind: Misdirected}
+	}
+	return t.listened.matchAsked(v, append(name, l.tail...), tailSize, at.Auth, l.auth)
+}
+
+// matchAsked is match for a client that was asked for something; usual is what the hosts of the listener ask for if they do not say.
+func (h *hosts) matchAsked(v *View, name []byte, tail int, asked, usual *ClientAuth) Decision {
+	d := h.match(v, name, tail)
+	if d.Kind != Serve || !v.Secure {
+		return d
+	}
+	want := d.Route.auth
+	if want == nil {
+		if want = h.tls(name, tail).auth; want == nil {
+			want = usual
+		}
+	}
+	if !want.same(asked) {
+		return Decision{Kind: Misdirected}
+	}
 	return d
 }
 
@@ -110,11 +192,12 @@ func (g *group) plain(v *View) (d Decision, found bool) {
 // SNIDecision is what becomes of a TLS connection.
 type SNIDecision struct {
 	Passthrough *Route           // the connection belongs to this route; nil = TLS ends here
-	Certificate *tls.Certificate // to terminate with: of a route, or the default one
-	Own         bool             // Certificate is that of a route
+	Certificate *tls.Certificate // to terminate with: of a route or listener, or the default one; nil = there is none
+	Own         bool             // Certificate is that of a route or a listener
+	Arrival     *Arrival         // for requests that come by the connection, see View; with its Auth the client is to be asked
 }
 
-// SNI returns what becomes of a connection by the server name of its ClientHello
+// SNI returns what becomes of a connection to the TLS port of OpenShift Routes by the server name of its ClientHello
 // (RFC 6066 section 3), "" if there was none. Letter case does not matter; a port
 // or a trailing dot is not part of a server name and matches nothing.
 //
@@ -122,7 +205,7 @@ type SNIDecision struct {
 // connection; otherwise, if it has an edge or re-encrypt route, TLS ends here, even
 // under a wildcard passthrough route. Without any, a wildcard passthrough route
 // takes the connection. The certificate is that of the exact host, else of the
-// wildcard, else the default one.
+// wildcard, else the default one. So is what clients have to show.
 func (t *Table) SNI(name string) SNIDecision {
 	d := SNIDecision{Certificate: t.options.DefaultCertificate}
 	if name == "" || len(name) > maxHost {
@@ -131,16 +214,77 @@ func (t *Table) SNI(name string) SNIDecision {
 	var folded [maxHost]byte
 	host := folded[:copy(folded[:], name)]
 	lower(host, host)
-	g, w := t.hosts.find(host), t.hosts.findWild(host)
-	switch {
-	case g.passthrough() != nil:
-		return SNIDecision{Passthrough: g.passthrough()}
-	case w.passthrough() != nil && !g.terminates():
-		return SNIDecision{Passthrough: w.passthrough()}
-	case g.certificate() != nil:
-		d.Certificate, d.Own = g.certificate().parsed, true
-	case w.certificate() != nil:
-		d.Certificate, d.Own = w.certificate().parsed, true
+	found := t.hosts.tls(host, 0)
+	if d.terminate(&found); found.auth != nil {
+		d.Arrival = &Arrival{Auth: found.auth}
 	}
 	return d
+}
+
+// terminate makes the decision that the records of the hosts lead to.
+func (d *SNIDecision) terminate(found *hostTLS) {
+	switch {
+	case found.passthrough != nil:
+		*d = SNIDecision{Passthrough: found.passthrough}
+	case found.certificate != nil:
+		d.Certificate, d.Own = found.certificate.parsed, true
+	}
+}
+
+// SNIAt is SNI for a connection to a port of listeners; "" is the TLS port of OpenShift Routes. The listener with the most specific host
+// name for the server name has the connection, and none means that there is no certificate.
+func (t *Table) SNIAt(port, name string) (d SNIDecision) {
+	if port == "" {
+		return t.SNI(name)
+	}
+	if len(name) > maxHost {
+		return d
+	}
+	var buffer [maxHost + tailSize]byte
+	host := buffer[:copy(buffer[:], name)]
+	lower(host, host)
+	l := t.listener(port, true, host)
+	if l == nil {
+		return d
+	}
+	d.Arrival = l.arrival
+	if c := l.certificate(host); c != nil {
+		d.Certificate, d.Own = c.parsed, true
+	}
+	found := t.listened.tls(append(host, l.tail...), tailSize)
+	if d.terminate(&found); found.auth != nil && d.Passthrough == nil {
+		d.Arrival = &Arrival{Port: port, Listener: l.name, Auth: found.auth}
+	}
+	return d
+}
+
+// tls puts the records of all groups for a name in lower case together.
+func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
+	if found.add(h.find(name)); found.passthrough != nil {
+		return found
+	}
+	if found.add(h.findWild(name)); h.deep.count == 0 {
+		return found
+	}
+	for rest, ok := above(name, tail); ok && found.passthrough == nil; rest, ok = above(rest, tail) {
+		found.add(h.findDeep(rest))
+	}
+	return found
+}
+
+// add adds what a group that is less specific than those before, and may be nil, says.
+func (r *hostTLS) add(g *group) {
+	if g == nil {
+		return
+	}
+	if !r.terminates {
+		r.passthrough = g.passthrough()
+	}
+	r.terminates = r.terminates || g.terminates()
+	if r.certificate == nil {
+		r.certificate = g.certificate()
+	}
+	if r.auth == nil {
+		r.auth = g.clientAuth()
+	}
 }

@@ -62,11 +62,12 @@ type Route struct {
 	stats       *Stats
 	rates       *ratelimit.Table // nil = nothing is limited
 	certificate *certificate     // nil = default certificate
+	auth        *ClientAuth      // nil = that of the host or the router
 	conditions  *conditions      // nil = none but the path, and no age
 	published   bool             // a table with it is, or was; only plan.execute reads and writes it
 }
 
-// served is what a route serves and how, but for its certificate and its pool: all of a RuleSpec that makes another route of it.
+// served is what a route serves and how, but for its certificate, what clients have to show, and its pool: all of a RuleSpec that makes another route of it.
 // Two routes are compared as a whole, so that no field can be forgotten.
 type served struct {
 	key         RouteKey
@@ -74,6 +75,8 @@ type served struct {
 	path        string
 	kind        PathKind
 	wildcard    bool
+	labels      bool
+	listener    string
 	termination Termination
 	insecure    InsecurePolicy
 	asked       unique.Handle[string] // of a request besides the path, see RuleSpec.asked
@@ -91,6 +94,9 @@ func (r *Route) Name() string { return r.key.Name }
 
 // Host returns the host of the spec. With Wildcard its first label stands for any.
 func (r *Route) Host() string { return r.host }
+
+// Listener returns the name of the listener that the route is served on, "" = the pair of ports of OpenShift Routes.
+func (r *Route) Listener() string { return r.listener }
 
 // Path returns the path of the spec, whatever its kind.
 func (r *Route) Path() string { return r.path }
@@ -129,8 +135,8 @@ func (r *Route) Certificate() *tls.Certificate {
 	return r.certificate.parsed
 }
 
-// is reports whether r is what spec and its certificate ask for. What concerns the pool is not
+// is reports whether r is what spec, its certificate and what clients have to show ask for. What concerns the pool is not
 // part of a route.
-func (r *Route) is(spec *RuleSpec, c *certificate) bool {
-	return r.served == spec.served() && r.certificate == c
+func (r *Route) is(spec *RuleSpec, c *certificate, a *ClientAuth) bool {
+	return r.served == spec.served() && r.certificate == c && r.auth == a
 }

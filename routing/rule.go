@@ -15,11 +15,14 @@ import (
 type RuleSpec struct {
 	RouteKey
 	Host        string // lower case; "" = the rule is known but serves nothing
-	Wildcard    bool   // the rule covers all hosts of the domain of Host (the part after its first dot)
+	Wildcard    bool   // the rule covers all hosts of the domain of Host (the part after its first dot) that have one more label
+	Labels      bool   // with Wildcard: those with one more label or several; a Host without a dot then stands for any host
+	Listener    string // that the rule is served on; "" = the pair of ports of OpenShift Routes
 	Match       Match
 	Termination Termination // of the TLS of clients: with Insecure, on which ports the rule is served
 	Insecure    InsecurePolicy
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
+	ClientAuth  *ClientAuthSpec  // what clients of the host have to show, looked at so too; nil = as the listener, or the router, has it for all
 	Policy      Policy           // what is done to requests and responses
 	Pool        balancer.PoolConfig
 	Targets     []balancer.Target
@@ -77,7 +80,7 @@ func (s *RouteSpec) rule() RuleSpec {
 // served returns what makes a route of its own of s.
 func (s *RuleSpec) served() served {
 	return served{
-		key: s.RouteKey, host: s.Host, path: s.Match.Path.Value, kind: s.Match.Path.Kind, wildcard: s.Wildcard,
+		key: s.RouteKey, host: s.Host, path: s.Match.Path.Value, kind: s.Match.Path.Kind, wildcard: s.Wildcard, labels: s.Labels, listener: s.Listener,
 		termination: s.Termination, insecure: s.Insecure, asked: s.asked(), policy: s.Policy,
 	}
 }

@@ -215,5 +215,8 @@ type Rejection struct {
 // cannot be used.
 const ReasonCertificate = "ExtendedValidationFailed"
 
+// ReasonClientAuth is the reason of a Rejection for authorities or a filter of clients that cannot be used.
+const ReasonClientAuth = "InvalidClientAuth"
+
 // ReasonMatch is the reason of a Rejection for an expression that cannot be used.
 const ReasonMatch = "UnsupportedValue"

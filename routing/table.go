@@ -22,9 +22,16 @@ type Options struct {
 // routes. Any goroutine may read it. A table that is never published has changed nothing:
 // its new routes have pools without servers that no registry lists.
 type Table struct {
-	hosts      hosts
+	hosts      hosts // of the pair of ports of OpenShift Routes
+	guarded    bool  // some host of theirs asks clients for something of its own
+	listened   hosts // of listeners
+	listeners  cow[listenerUse]
+	ports      map[string]port
 	keys       cow[keyed]
-	certs      cow[certificateUse]
+	certs      cow[content[certificate]]
+	auths      cow[content[ClientAuth]]
+	numbers    uint64 // of the next new listener
+	guards     int    // rules of the pair that ask clients for something
 	options    Options
 	generation uint64
 	order      uint64 // place in the spec for the next new route
@@ -37,7 +44,7 @@ type keyed struct {
 	order uint64
 }
 
-// Compile makes a table of all routes of spec, and says which of them cannot be
+// Compile makes a table of all routes of spec and no listener, and says which of them cannot be
 // served. Of several specs with one key the last counts. prev, which may be nil, is
 // the table before: routes that did not change are taken from it, and so are
 // counters, pools and parsed certificates. Compile changes nothing: the pools get their targets,
@@ -178,20 +185,4 @@ func lookup(keys *cow[keyed], seed maphash.Seed, key RouteKey) (keyed, bool) {
 		return keyed{}, false
 	}
 	return *k, true
-}
-
-// certificate returns the parsed certificate of a content, nil if t, which may be
-// nil, has none.
-func (t *Table) certificate(sum certificateSum) *certificate {
-	if t == nil {
-		return nil
-	}
-	return certificateOf(&t.certs, sum)
-}
-
-func certificateOf(certs *cow[certificateUse], sum certificateSum) *certificate {
-	if u := certs.findItem(sum.hash(), func(u *certificateUse) bool { return u.has(sum) }); u != nil {
-		return u.certificate
-	}
-	return nil
 }

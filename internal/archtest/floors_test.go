@@ -14,8 +14,8 @@ var floors = []struct {
 }{
 	{"what knows nothing else", "internal/bound internal/option internal/option/haproxy internal/spare internal/shared internal/cgroup internal/memory internal/filewatch internal/handover internal/overload"},
 	{"bytes, sockets and keys", "internal/opensslkey internal/keypair internal/wire/protocol internal/wire/field internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
-	{"who gets a request", "balancer internal/ratelimit routing/header routing/rewrite routing"},
-	{"TLS", "tlsmux/clientcert tlsmux"},
+	{"who gets a request", "balancer internal/ratelimit tlsmux/clientcert routing/header routing/rewrite routing"},
+	{"TLS", "tlsmux"},
 	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy/detached proxy"},
 	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
 	{"beside the requests", "internal/pulse internal/health internal/accesslog"},

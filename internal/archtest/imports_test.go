@@ -20,7 +20,7 @@ var direction = []struct {
 	{"balancer", []string{"internal/bound", "internal/shared", "internal/wire/protocol"}, "the bottom of the request path: it must be usable by anything"},
 	{"internal/ratelimit", []string{"internal/shared"}, "counters by address; it knows neither routes nor requests"},
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
-	{"routing", []string{"balancer", "internal/keypair", "internal/ratelimit", "internal/opensslkey", "internal/wire/field"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"routing", []string{"balancer", "internal/keypair", "internal/ratelimit", "internal/opensslkey", "internal/wire/field", "tlsmux/clientcert"}, "a table is plain data and pools; it knows nobody who reads it"},
 	{"routing/header", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/rewrite", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"internal/wire/field", []string{"internal/spare"}, "the vocabulary of codecs and pipeline; it has no side"},

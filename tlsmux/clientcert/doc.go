@@ -18,9 +18,10 @@ type Mode uint8
 
 // What becomes of a client without a certificate. One whose certificate is not trusted is refused by Optional and Required.
 const (
-	None     Mode = iota // it is not asked
-	Optional             // it is served
-	Required             // it is refused
+	None       Mode = iota // it is not asked
+	Optional               // it is served
+	Required               // it is refused
+	Unverified             // it is served, and so is one with any certificate: that says nothing of who the client is
 )
 
 // ParseMode reads "none", "optional" or "required"; "" is none.
@@ -36,13 +37,15 @@ func ParseMode(text string) (Mode, error) {
 	return None, errors.New("allowed: none, optional, required")
 }
 
-// String is what ParseMode reads.
+// String is what ParseMode reads, or "unverified", which is no mode for the whole router.
 func (m Mode) String() string {
 	switch m {
 	case Optional:
 		return "optional"
 	case Required:
 		return "required"
+	case Unverified:
+		return "unverified"
 	}
 	return "none"
 }
