@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -23,7 +24,8 @@ type adminOptions struct {
 	minVersion             uint16
 	suites                 []uint16
 	groups                 []tls.CurveID
-	open                   *bool // nil = not given
+	open                   *bool    // nil = not given
+	hosts                  []string // names of this machine
 }
 
 func adminSettings(o *options) []option.Option {
@@ -41,6 +43,8 @@ func adminSettings(o *options) []option.Option {
 			a.open = &open
 			return err
 		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
+		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.hosts, parseHosts),
+			Help: "names by which visitors without a login may call the admin port, besides addresses, names of one label and those of a cluster's services"},
 		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&a.certFile, option.ParseText),
 			Help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
 		{Flag: "metrics-tls-key-file", Env: "ROUTER_METRICS_TLS_KEY_FILE", Value: "FILE", Set: option.Into(&a.keyFile, option.ParseText),
@@ -81,6 +85,14 @@ func (a *adminOptions) asked(cluster bool) admin.Asked {
 		return admin.AskAll
 	}
 	return admin.AskRemote
+}
+
+// parseHosts reads names separated by commas.
+func parseHosts(s string) (hosts []string, err error) {
+	if err := option.List(&hosts)(strings.ToLower(s)); err != nil {
+		return nil, err
+	}
+	return hosts, nil
 }
 
 // listing is a listing of the controller for the admin port.

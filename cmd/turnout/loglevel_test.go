@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -42,6 +44,26 @@ func TestHangUp(t *testing.T) {
 	if got := p.status(); got != 0 {
 		t.Errorf("status %d", got)
 	}
+}
+
+// TestLogLevelByAdminPort: who may look at the port changes the level at run time, and the log says who did what.
+func TestLogLevelByAdminPort(t *testing.T) {
+	dir := t.TempDir()
+	p := startRouter(t, nil, "--manifests", dir)
+	r, err := http.NewRequest(http.MethodPut, "http://"+p.admin+"/debug/log-level", strings.NewReader("debug"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if line := p.line("the log level was set by the admin port"); answer.StatusCode != 200 || line["from"] != "info" || line["to"] != "debug" {
+		t.Errorf("%d, %v", answer.StatusCode, line)
+	}
+	write(t, dir, "a.yaml", []byte("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: a, namespace: default}\nspec: {host: a.example.com, to: {kind: Service, name: a}}\n"))
+	p.line("table published") // which the level of the start leaves out
 }
 
 // TestSameSignalAgain: the signal that asked to stop may come twice; after a second it is a second one.

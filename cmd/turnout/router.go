@@ -34,6 +34,7 @@ import (
 type router struct {
 	o        *options
 	log      *zap.Logger
+	level    *logging.Level // of log
 	store    *routing.Store
 	control  *controller.Controller
 	feeder   feeder
@@ -58,8 +59,8 @@ type router struct {
 }
 
 // newRouter makes the packages from o and listens on the ports that are not opened late. enter is called with what is done now.
-func newRouter(o *options, log *zap.Logger, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
-	r := &router{o: o, log: log, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
+func newRouter(o *options, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
+	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
 	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err
@@ -175,6 +176,8 @@ func (r *router) startAdmin() error {
 	}
 	r.admin, err = admin.New(admin.Config{
 		Login:    r.visitors.login,
+		Hosts:    r.o.adminPort.hosts,
+		LogLevel: r.level,
 		TLS:      r.visitors.tls,
 		Addr:     r.o.adminAddr,
 		Listener: listener,

@@ -37,7 +37,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	logTLS(log, o)
 	go caught.HangUps(level.Reread)
 	ctx = caught.Context(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
-	r, err := start(ctx, caught, o, log, stdout)
+	r, err := start(ctx, caught, o, log, level, stdout)
 	if err != nil || r == nil {
 		return err
 	}

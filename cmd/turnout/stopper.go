@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnout/internal/logging"
 	"turnout/internal/signals"
 )
 
@@ -31,14 +32,14 @@ const hurriedPatience = 100 * time.Millisecond
 
 // start makes a router, whatever newRouter waits for. It returns nil without an error when ctx ends before there is
 // one: then the process has nothing to finish, and the system takes back what is half made.
-func start(ctx context.Context, caught *signals.Catcher, o *options, log *zap.Logger, stdout io.Writer) (*router, error) {
+func start(ctx context.Context, caught *signals.Catcher, o *options, log *zap.Logger, level *logging.Level, stdout io.Writer) (*router, error) {
 	type result struct {
 		r   *router
 		err error
 	}
 	made := make(chan result, 1)
 	go func() {
-		r, err := newRouter(o, log, stdout, caught.Enter)
+		r, err := newRouter(o, log, level, stdout, caught.Enter)
 		made <- result{r, err}
 	}()
 	select {

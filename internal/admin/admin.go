@@ -37,10 +37,22 @@ type Config struct {
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
-	Login   Login         // for everything but /healthz
-	TLS     *tls.Config   // serves TLS too, on the same port; nil = plain HTTP only
-	Bounds  *bound.Counts // counts bounds that visitors reach; nil = nobody does
-	Log     func(error)   // receives errors of the server itself; nil ignores them
+	Login   Login // for everything but /healthz
+	// Hosts are names, lower-case, by which visitors without a login may call this server, besides those that belong to nobody outside.
+	Hosts []string
+	// LogLevel is what /debug/log-level reads and sets; nil = there is no such path.
+	LogLevel LogLevel
+	TLS      *tls.Config   // serves TLS too, on the same port; nil = plain HTTP only
+	Bounds   *bound.Counts // counts bounds that visitors reach; nil = nobody does
+	Log      func(error)   // receives errors of the server itself; nil ignores them
+}
+
+// LogLevel is the level of the log while the process runs. Any goroutine may use it.
+type LogLevel interface {
+	// Word is the level as it is now.
+	Word() string
+	// SetWord sets it. The error says which words are allowed.
+	SetWord(word string) error
 }
 
 // Server answers until Close.
@@ -51,6 +63,7 @@ type Server struct {
 	server   *http.Server
 	listings *answers      // under way, of Routes and Notes
 	scrapes  *answers      // under way, of Metrics
+	profiles *answers      // under way
 	gathers  chan struct{} // one slot: of them, the one that is gathered
 	patience time.Duration // of those that wait for it
 	stopping atomic.Bool
@@ -96,7 +109,8 @@ func newServer(cfg Config, ln net.Listener, l limits) *Server {
 	s := &Server{
 		cfg: cfg, listener: ln, ended: make(chan struct{}),
 		listings: newAnswers(mostListings, listingShare), scrapes: newAnswers(mostScrapes, scrapeShare),
-		gathers: make(chan struct{}, 1), patience: gatherPatience,
+		profiles: newAnswers(mostProfiles, profileShare),
+		gathers:  make(chan struct{}, 1), patience: gatherPatience,
 	}
 	s.gate = newGate(ln, &cfg, l)
 	s.server = &http.Server{
@@ -228,25 +242,42 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			s.cfg.Bounds.Reached(bound.AdminConnections)
 		}
 		if r.ContentLength != 0 || v.served >= mostRequests {
-			w.Header().Set("Connection", "close") // nobody reads a body
+			w.Header().Set("Connection", "close") // at most a few bytes of a body are read
 			r.Close = true
 		}
 		if r.Close {
 			defer v.busy.Store(false) // it is of no use any more, when this is answered
 		}
 	}
+	setAnswerHeaders(w.Header())
 	path := r.URL.Path
 	handler := s.handler(path)
 	switch {
-	case !isHealth(path) && !s.cfg.Login.admit(w, r, sourceOfRequest(r)): // it is answered
+	case !isHealth(path) && !s.letIn(w, r): // it is answered
 	case handler == nil:
 		notFound(w)
+	case r.Method == http.MethodPut && path == logLevelPath:
+		handler(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		say(w, http.StatusMethodNotAllowed, "only GET and HEAD\n")
 	default:
 		handler(w, r)
 	}
+}
+
+// letIn lets a request in, or answers it.
+func (s *Server) letIn(w http.ResponseWriter, r *http.Request) bool {
+	if foreign(r) {
+		say(w, http.StatusForbidden, "Forbidden: a page of another site asks\n")
+		return false
+	}
+	in, known := s.cfg.Login.admit(w, r, sourceOfRequest(r))
+	if in && !known && !knownHost(r.Host, s.cfg.Hosts) {
+		say(w, http.StatusMisdirectedRequest, "this server does not know itself by that name; without a login call it by its address, or by a name of --admin-hosts\n")
+		return false
+	}
+	return in
 }
 
 // mostRequests is how many requests a connection may bring.
@@ -301,6 +332,14 @@ func (s *Server) handler(path string) http.HandlerFunc {
 		return s.listing(s.cfg.Routes)
 	case "/routes/notes":
 		return s.listing(s.cfg.Notes)
+	case logLevelPath:
+		if s.cfg.LogLevel == nil {
+			return nil
+		}
+		return s.logLevel
+	}
+	if name, ok := strings.CutPrefix(path, debugPrefix); ok {
+		return s.profile(name)
 	}
 	if rest, ok := strings.CutPrefix(path, "/routes/"); ok {
 		return s.explanation(rest)

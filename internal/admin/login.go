@@ -46,16 +46,16 @@ func (l *Login) asks(source netip.Prefix) bool {
 	return l.hasUser()
 }
 
-// admit lets a request in, or answers it.
-func (l *Login) admit(w http.ResponseWriter, r *http.Request, source netip.Prefix) bool {
+// admit lets a request in, or answers it. known: it has shown a user and password, or a token, which no page of another site has.
+func (l *Login) admit(w http.ResponseWriter, r *http.Request, source netip.Prefix) (in, known bool) {
 	if !l.asks(source) {
-		return true
+		return true, false
 	}
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	rest = strings.TrimSpace(rest)
 	if strings.EqualFold(scheme, "basic") {
 		if l.matches(rest) {
-			return true
+			return true, true
 		}
 	} else if l.Review != nil {
 		token := ""
@@ -64,17 +64,17 @@ func (l *Login) admit(w http.ResponseWriter, r *http.Request, source netip.Prefi
 		}
 		status, text := l.Review(r.Context(), source.String(), token, r.Method, r.URL.Path)
 		if status == http.StatusOK {
-			return true
+			return true, token != ""
 		}
 		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		}
 		say(w, status, text+"\n")
-		return false
+		return false, false
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="router"`)
 	say(w, http.StatusUnauthorized, "Unauthorized\n")
-	return false
+	return false, false
 }
 
 // matches compares credentials (RFC 7617 section 2). How long that takes does not tell how much of them was right.

@@ -53,6 +53,21 @@ func (c *Level) Reread() {
 	c.say.Info("SIGHUP: the log level was read again", zap.Stringer("from", before), zap.Stringer("to", c.level))
 }
 
+// Word is the level as it is now.
+func (c *Level) Word() string { return c.level.String() }
+
+// SetWord sets the level, because somebody asked for it by the admin port, and logs that. The error says which words are allowed.
+func (c *Level) SetWord(word string) error {
+	level, err := ParseLevel(word)
+	if err != nil {
+		return err
+	}
+	before := c.level.Level()
+	c.level.SetLevel(level)
+	c.say.Info("the log level was set by the admin port", zap.Stringer("from", before), zap.Stringer("to", level))
+	return nil
+}
+
 // mostLevel is more than a file with a level has, in bytes.
 const mostLevel = 64
 

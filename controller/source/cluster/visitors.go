@@ -17,7 +17,7 @@ import (
 )
 
 // Visitors says who may read the admin port of a router, as the API server has it: a token tells who somebody is, and
-// every account that may use "routers" of route.openshift.io by the router's name, "metrics" of it for /metrics, is let in. It is safe
+// every account that may use "routers" of route.openshift.io by the router's name, "metrics" of it for /metrics and "debug" for what is below /debug, is let in. It is safe
 // for concurrent use.
 type Visitors struct {
 	authentication, authorization rest.Interface
@@ -211,8 +211,11 @@ func verbOf(method string) string {
 
 // partOf is the subresource that stands for a path.
 func partOf(path string) string {
-	if path == "/metrics" {
+	switch {
+	case path == "/metrics":
 		return "metrics"
+	case strings.HasPrefix(path, "/debug/"):
+		return "debug"
 	}
 	return ""
 }

@@ -178,3 +178,16 @@ func TestFloodOfTokens(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsAskedFor: paths and methods as the API server is asked about them.
+func TestWhatIsAskedFor(t *testing.T) {
+	for request, want := range map[[2]string]string{
+		{"GET", "/metrics"}: "get metrics", {"HEAD", "/metrics"}: "get metrics", {"GET", "/metrics/x"}: "get ", {"GET", "/routes"}: "get ", {"POST", "/routes"}: "create ",
+		{"GET", "/debug/pprof/heap"}: "get debug", {"PUT", "/debug/log-level"}: "update debug", {"GET", "/debug"}: "get ", {"GET", "/debugger"}: "get ",
+		{"PATCH", "/"}: "patch ", {"DELETE", "/"}: "delete ", {"CONNECT", "/"}: " ",
+	} {
+		if got := verbOf(request[0]) + " " + partOf(request[1]); got != want {
+			t.Errorf("%v: %q, want %q", request, got, want)
+		}
+	}
+}

@@ -100,23 +100,31 @@ func (r *Router) Admin(t testing.TB, path string) (int, string) {
 // AdminAs is Admin for the holder of the token; "" = nobody.
 func (r *Router) AdminAs(t testing.TB, path, token string) (int, string) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.IP+":1936"+path, http.NoBody)
+	return r.AdminWith(t, http.MethodGet, path, "", func(q *http.Request) {
+		if token != "" {
+			q.Header.Set("Authorization", "Bearer "+token)
+		}
+	})
+}
+
+// AdminWith sends the admin server a request with a body, which change may change.
+func (r *Router) AdminWith(t testing.TB, method, path, body string, change func(*http.Request)) (int, string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), method, "http://"+r.IP+":1936"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token != "" {
-		q.Header.Set("Authorization", "Bearer "+token)
-	}
+	change(q)
 	resp, err := r.admin.Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(text)
 }
 
 // Routes returns the routes as the router sees them, with their status.
