@@ -38,6 +38,8 @@ type attemptsState struct {
 	refused     int                                   // how many of tried
 	made        int                                   // attempts so far
 	unprocessed int                                   // of those: that an endpoint said it did not process
+	trace       TraceRef
+	span        *openSpan // nil = it is not sampled
 
 	// What is remembered for the log.
 	status            int
@@ -110,6 +112,9 @@ func (a *attempts) begin(fresh bool) {
 		increment(&a.w.counts.retries, 1)
 	}
 	a.state = stateConnect
+	if a.span != nil {
+		a.span.beginAttempt(a.w.tracer.spanID(), a.lease.Server(), a.w.cfg.Clock.Now())
+	}
 	a.self.connect(fresh)
 }
 
@@ -129,6 +134,9 @@ func (a *attempts) unreached() Reason {
 // after one that could not be connected is free: the request reaches one endpoint, as it would have without the bad one. So is, up
 // to a bound, what an endpoint says that it did not process. sent: what was sent of the body cannot be sent again.
 func (a *attempts) retry(f Fault, sent, replayable bool) bool {
+	if a.span != nil {
+		a.span.failed(f, a.w.cfg.Clock.Now())
+	}
 	unconnected := f == FaultConnect || f == FaultTLS
 	if unconnected {
 		a.lease.Server().CountFailure()

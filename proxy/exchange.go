@@ -58,6 +58,8 @@ type exchangeState struct {
 	cookie          []byte // value of the sticky cookie, nil without one
 	inserted        bool   // the answer sets it
 	uniqueID        []byte
+	traceState      []byte // tracestate of the client, as far as it is passed on
+	traceRandom     bool   // the client says that the id of its trace is random
 }
 
 func (ex *Exchange) request(h *Head, end bool) {
@@ -86,6 +88,9 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.confirm(h)
 		return
 	}
+	if w.tracer.Tracing != nil {
+		ex.openTrace(h)
+	}
 	if w.overloaded() {
 		ex.answer(503, ReasonOverload)
 		return
@@ -100,21 +105,17 @@ func (ex *Exchange) request(h *Head, end bool) {
 		return
 	}
 	d := ex.match(h)
+	if d.Kind != routing.Redirect && ex.misdirected(d.Kind) {
+		ex.answer(421, ReasonMisdirected)
+		return
+	}
 	switch d.Kind {
 	case routing.Serve:
-		if ex.misdirected(d.Kind) {
-			ex.answer(421, ReasonMisdirected)
-			return
-		}
 	case routing.Redirect:
 		ex.route = d.Route
 		ex.redirect()
 		return
 	default:
-		if ex.misdirected(d.Kind) {
-			ex.answer(421, ReasonMisdirected)
-			return
-		}
 		ex.noRoute()
 		return
 	}
@@ -213,6 +214,9 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
 	ex.lease.Server().CountResponse(h.Status >= 500)
+	if ex.span != nil {
+		ex.span.answered(h)
+	}
 	if h.Status == 101 {
 		ex.switchProtocols(h)
 		return

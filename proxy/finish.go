@@ -61,6 +61,7 @@ func (w *Worker) count(reason Reason, in, out uint64) {
 // account is finish for an exchange.
 func (ex *Exchange) account(reason Reason) {
 	ex.letGo()
+	ex.closeSpan(reason)
 	ex.finish(reason)
 }
 
@@ -79,7 +80,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 		Start: a.began, Status: a.status, Reason: reason, Detail: a.detail,
 		BytesIn: a.bytesIn + a.passed.in, BytesOut: a.bytesOut + a.passed.out, Retries: max(a.made-1, 0),
 		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
-		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled,
+		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,
 	}
 	rec.from(&a.client)
 	if a.route != nil {

@@ -52,6 +52,7 @@ type Record struct {
 	Total    time.Duration // request head to the last byte
 	Tunnel   bool          // the exchange ended as a tunnel (101)
 
+	Trace    TraceRef  // zero when requests are not traced, and for what is no request
 	UniqueID []byte    // nil = the request got none
 	Captures *Captures // names of what Captured holds; nil = nothing
 	Captured [][]byte  // values in the order of Captures.Each, nil where there was none

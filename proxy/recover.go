@@ -55,6 +55,7 @@ func (ex *Exchange) reset() {
 		ex.gzip = nil
 		ex.w.compressing-- // it is not used again either
 	}
+	ex.dropSpan()
 	ex.noRepeat()
 	ex.down.Abort(FaultInternal)
 }

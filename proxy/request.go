@@ -17,6 +17,7 @@ import (
 //	rewrite     the path
 //	actions     of the route
 //	CDN-Loop    the router's id is added; no action can touch it
+//	trace       the same of the context of the trace
 //	unique id
 //	X-Forwarded-For, unless it replaced the client's: no action can touch it
 //
@@ -54,6 +55,9 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		return nil, ReasonRewrite
 	}
 	ex.w.mark(h)
+	if ex.w.tracer.Tracing != nil {
+		ex.tellTrace(h)
+	}
 	if cfg.UniqueID != nil {
 		ex.uniqueID = cfg.UniqueID.value(ex)
 		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: ex.uniqueID})

@@ -24,6 +24,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		return
 	}
 	ex.status = h.Status
+	ex.closeSpan(ReasonOK) // nobody waits for a span for days
 	ex.up = nil
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()

@@ -58,6 +58,8 @@ type Config struct {
 	// on. nil: never.
 	Overloaded *atomic.Bool
 
+	Tracing *Tracing // nil: requests are not traced, and what they say of traces is passed on as it is
+
 	// Panicked is called, on the loop, with a panic of the rules for a message; that exchange is answered 500 and the
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
@@ -79,6 +81,7 @@ type Worker struct {
 	tunnels  tunnels
 	loopID   []byte
 	bodies   bodies
+	tracer   tracer
 
 	compressors []*compressor // free ones
 	compressing int           // in use
@@ -101,7 +104,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if !header.IsName(cfg.LoopID) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
-	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID)}
+	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), tracer: newTracer(cfg.Tracing, cfg.Seed)}
 	w.tunnels.w = w
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())
@@ -122,6 +125,7 @@ func (ex *Exchange) Reached(n bound.Name) { ex.w.Reached(n) }
 func (w *Worker) Trim() {
 	w.free.Trim()
 	w.large.Trim()
+	w.tracer.free.Trim()
 	w.bodies.trim()
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"turnout/internal/wire/protocol"
+	"turnout/internal/wire/tracecontext"
 	"turnout/proxy"
 )
 
@@ -67,6 +68,7 @@ func appendLine(b []byte, s *slot) []byte {
 	b = appendMillis(b, `,"connect_ms":`, r.Connect)
 	b = appendMillis(b, `,"response_ms":`, r.Response)
 	b = appendMillis(b, `,"total_ms":`, r.Total)
+	b = appendTrace(b, &r.Trace)
 	b = appendCaptured(b, r)
 	if r.Tunnel {
 		b = append(b, `,"tunnel":true`...)
@@ -75,6 +77,17 @@ func appendLine(b []byte, s *slot) []byte {
 		b = append(b, `,"truncated":true`...)
 	}
 	return append(b, '}', '\n')
+}
+
+// appendTrace appends what connects the line with a trace, nothing for a request that is not traced.
+func appendTrace(b []byte, t *proxy.TraceRef) []byte {
+	if *t == (proxy.TraceRef{}) {
+		return b
+	}
+	b = tracecontext.AppendHex(append(b, `,"trace_id":"`...), t.Trace[:])
+	b = tracecontext.AppendHex(append(b, `","span_id":"`...), t.Span[:])
+	b = append(b, `","trace_sampled":`...)
+	return strconv.AppendBool(b, t.Sampled)
 }
 
 // appendCaptured appends what was captured of messages: two objects by header name, two

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"turnout/internal/wire/tracecontext"
 	"turnout/proxy"
 )
 
@@ -49,6 +50,15 @@ func TestLine(t *testing.T) {
 		`"server":"pod:a:svc:http:10.0.0.1:8080","endpoint":"10.0.0.1:8080","status":200,"reason":"ok","bytes_in":5,` +
 		`"bytes_out":1234,"retries":1,"connect_ms":0.250,"response_ms":3.000,"total_ms":4.500}` + "\n"
 	if got != want {
+		t.Errorf("got  %swant %s", got, want)
+	}
+}
+
+func TestTraceIDs(t *testing.T) {
+	r := sample()
+	r.Trace = proxy.TraceRef{Trace: tracecontext.TraceID{0x4b, 15: 0x36}, Span: tracecontext.SpanID{0xf0, 7: 1}, Sampled: true}
+	want := `"total_ms":4.500,"trace_id":"4b000000000000000000000000000036","span_id":"f000000000000001","trace_sampled":true}` + "\n"
+	if got := one(t, r); !strings.HasSuffix(got, want) {
 		t.Errorf("got  %swant %s", got, want)
 	}
 }
@@ -295,6 +305,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 		documented[m[1]] = true
 	}
 	r := captured()
+	r.Trace.Sampled = true
 	r.Tunnel, r.Detail, r.Queue, r.Target = true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
 	var line map[string]any
 	if err := json.Unmarshal([]byte(one(t, r)), &line); err != nil {

@@ -41,6 +41,8 @@ const (
 	SecretWatches                   // a secret is read from time to time instead of being watched: too many are
 	HeldMemory                      // a connection ended: its loop held too much memory for peers that do not go on
 	LoopTooBusy                     // an event loop did not answer its own request in time
+	ClientSampling                  // a request was not sampled because of its client's word: too many were
+	OpenSpans                       // a request was not sampled: too many that are sampled run
 	count
 )
 
@@ -76,6 +78,8 @@ var names = [count]string{
 	SecretWatches:       "secret-watches",
 	HeldMemory:          "held-memory",
 	LoopTooBusy:         "loop-too-busy",
+	ClientSampling:      "client-sampling",
+	OpenSpans:           "open-spans",
 }
 
 func (n Name) String() string { return names[n] }
