@@ -6,21 +6,25 @@ import "time"
 // the other: who sends many handshakes keeps waiting mostly others of its own.
 const shares = 16
 
-// task is something to compute.
-type task interface {
-	// step is called on t, which it may bind itself to for the steps that follow; t is nil on a loop.
-	step(t *thread)
-}
-
-// job is a task in a queue, or not in any.
+// job is something to compute, in a queue or not in any: a step of a handshake, or the use of a private key.
 type job struct {
-	task  task
+	step  *handshake // whose step it is, else nil
+	use   func()     // what it is else
 	kind  Work
 	share uint8
 	home  *thread // the only thread it may run on; nil = any of the pool
 	list  *jobs   // where it waits
 	next  *job
 	prev  *job
+}
+
+// compute does what there is to do, on the thread t, nil for a loop's.
+func (j *job) compute(t *thread) {
+	if j.step != nil {
+		j.step.compute(t)
+		return
+	}
+	j.use()
 }
 
 // jobs is a list, the oldest first.

@@ -95,7 +95,7 @@ func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientI
 func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientInfo, error)) {
 	layer := newLayer(c, cl.cfg.Workers)
 	layer.tls = tls.Client(&layer.wire, cfg)
-	startHandshake(handshakeConfig{
+	h := startHandshake(handshakeConfig{
 		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: cl.cfg.Timeout, most: maxEndpointFlight,
 		done: func(err error) {
 			if err != nil {
@@ -106,6 +106,7 @@ func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientIn
 			done(ClientInfo{Protocol: protocol.Agreed(cs.NegotiatedProtocol), Version: cs.Version, CipherSuite: cs.CipherSuite, Resumed: cs.DidResume}, nil)
 		},
 	})
+	c.SetHandler(h)
 }
 
 // identity finds or makes what belongs to id.

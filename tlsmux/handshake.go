@@ -32,8 +32,8 @@ var errGivenUp = errors.New("handshake given up")
 const defaultHandshakeTimeout = 10 * time.Second
 
 // handshake runs crypto/tls's handshake of one connection in steps, each from the arrival of bytes until it needs more. It
-// is the connection's handler meanwhile, and nothing is read from the connection but what it waits for: what comes later,
-// the end of the input included, stays with the connection.
+// gets the events of the connection meanwhile, as its handler or, with clients, from entry. Nothing is read from the connection
+// but what it waits for: what comes later, the end of the input included, stays with the connection.
 //
 // crypto/tls does not know of steps: it blocks when it reads. So it runs as a coroutine, a routine, which is
 // no goroutine of its own to the scheduler. All its steps have to be on the same thread, where the first one was: one of
@@ -89,19 +89,18 @@ type handshakeConfig struct {
 	done func(error)
 }
 
-// startHandshake runs the handshake of cfg.layer.tls.
+// startHandshake runs the handshake of cfg.layer.tls. The connection's events are to be given to what it returns from now on.
 func startHandshake(cfg handshakeConfig) *handshake {
 	h := &handshake{
 		workers: cfg.workers, steps: cfg.steps, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, entry: cfg.entry, done: cfg.done,
 		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first),
 	}
-	h.job = job{task: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
+	h.job = job{step: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
 	h.layer.wire.hs = h
 	h.deadline = h.loop.Now() + int64(cfg.timeout)
 	h.timer = h.conn.NewTimer(h.late)
 	h.timer.Reset(min(cfg.timeout, cfg.workers.timeout))
 	h.conn.Pause()
-	h.conn.SetHandler(h)
 	h.workers.running.Add(1)
 	h.count()
 	h.submit()
@@ -156,10 +155,10 @@ func (h *handshake) withdraw() bool {
 	return !h.busy
 }
 
-// step implements task; t is nil on the loop.
-func (h *handshake) step(t *thread) {
+// compute makes a step, which begins on the thread t and stays there; t is nil on the loop.
+func (h *handshake) compute(t *thread) {
 	if t == nil {
-		h.stepOnLoop()
+		h.computeOnLoop()
 		return
 	}
 	if h.routine == nil {
@@ -173,8 +172,8 @@ func (h *handshake) step(t *thread) {
 	h.workers.running.Add(-1)
 }
 
-// stepOnLoop is a step in an iteration that others share.
-func (h *handshake) stepOnLoop() {
+// computeOnLoop makes a step in an iteration that others share.
+func (h *handshake) computeOnLoop() {
 	defer h.conn.Recover()
 	h.resume(&h.steps.routines)
 	h.stepped()
@@ -199,13 +198,13 @@ func (h *handshake) giveUp(rs *routines) {
 	}
 }
 
-// compute is what the coroutine does.
-func (h *handshake) compute() {
-	h.err = h.computed()
+// run is what the coroutine does.
+func (h *handshake) run() {
+	h.err = h.shake()
 	h.ended = true
 }
 
-func (h *handshake) computed() (err error) {
+func (h *handshake) shake() (err error) {
 	defer h.workers.recovered(&err)
 	return h.layer.tls.Handshake()
 }

@@ -32,7 +32,7 @@ type thread struct {
 	pool     *pool
 	own      jobs          // those that have it as their home
 	wake     chan struct{} // capacity 1: there may be a job
-	routines routines      // of tasks that have it as their home
+	routines routines      // of handshakes that have it as their home
 }
 
 // putJob has a job done. The pool has it until its step begins.
@@ -94,7 +94,7 @@ func (t *thread) run() {
 		if j := t.nextJob(); j != nil {
 			began := time.Now()
 			kind := j.kind
-			j.task.step(t)
+			j.compute(t)
 			took := time.Since(began)
 			t.pool.used(kind, took)
 			reactor.YieldCore()

@@ -7,19 +7,6 @@ import (
 	"time"
 )
 
-// busy is a task that computes.
-type busy struct {
-	job
-	done func()
-}
-
-func (b *busy) step(*thread) {
-	for began := time.Now(); time.Since(began) < slotTime; {
-		continue
-	}
-	b.done()
-}
-
 // TestThreadGivesUpItsSlot: where there is one slot of the Go scheduler only, others get it after a millisecond of computing, not
 // after the ten that the scheduler would wait.
 func TestThreadGivesUpItsSlot(t *testing.T) {
@@ -30,16 +17,17 @@ func TestThreadGivesUpItsSlot(t *testing.T) {
 	first, last := make(chan struct{}), make(chan struct{})
 	letGo := occupy(t, w)
 	for range jobs {
-		b := &busy{done: func() {
+		w.pool.putJob(&job{kind: WorkRSA, use: func() {
+			for began := time.Now(); time.Since(began) < slotTime; {
+				continue
+			}
 			switch done.Add(1) {
 			case 1:
 				close(first)
 			case jobs:
 				close(last)
 			}
-		}}
-		b.job = job{task: b, kind: WorkRSA}
-		w.pool.putJob(&b.job)
+		}})
 	}
 	letGo()
 	<-first

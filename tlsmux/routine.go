@@ -21,7 +21,7 @@ func newRoutine() *routine {
 func (r *routine) run(yield func(struct{}) bool) {
 	r.yield = yield
 	for more := true; more; more = yield(struct{}{}) {
-		r.h.compute()
+		r.h.run()
 	}
 }
 

@@ -193,7 +193,8 @@ func (m *Mux) perLoop(loop *reactor.Loop) *perLoop {
 	return ln
 }
 
-// entry is a connection of which it is not known yet what it is. It is its handler until the ClientHello is complete.
+// entry is a connection of which it is not known yet what it is. It is its handler until that is known: until the ClientHello is
+// complete, and to the end of the handshake where TLS ends here.
 type entry struct {
 	mux        *Mux
 	perLoop    *perLoop
@@ -314,6 +315,9 @@ func (e *entry) Connected(*reactor.Conn) {}
 
 // Data implements reactor.Handler.
 func (e *entry) Data(c *reactor.Conn, p []byte) int {
+	if e.hs != nil {
+		return e.hs.Data(c, p)
+	}
 	if e.over {
 		return len(p)
 	}
@@ -447,6 +451,10 @@ func names(cert *tls.Certificate, name string) bool {
 
 // EOF implements reactor.Handler: without a complete ClientHello there is nobody to answer.
 func (e *entry) EOF(c *reactor.Conn) {
+	if e.hs != nil {
+		e.hs.EOF(c)
+		return
+	}
 	c.CloseNow(false)
 	e.fail(ErrNoHello)
 }
@@ -455,7 +463,11 @@ func (e *entry) EOF(c *reactor.Conn) {
 func (e *entry) Drained(*reactor.Conn) {}
 
 // Closed implements reactor.Handler.
-func (e *entry) Closed(_ *reactor.Conn, err error) {
+func (e *entry) Closed(c *reactor.Conn, err error) {
+	if e.hs != nil {
+		e.hs.Closed(c, err)
+		return
+	}
 	if err == nil {
 		err = reactor.ErrClosed
 	}

@@ -69,21 +69,20 @@ type signature struct {
 // elsewhere has workers use a key and waits. Called by the coroutine.
 func (h *handshake) elsewhere(work Work, use func() ([]byte, error)) ([]byte, error) {
 	s := &signature{h: h, make: use}
-	s.job = job{task: s, kind: work, share: h.share}
+	s.job = job{use: s.compute, kind: work, share: h.share}
 	if h.asked = s; !h.await() {
 		return nil, errGivenUp
 	}
 	return s.result, s.err
 }
 
-// step implements task.
-func (s *signature) step(*thread) {
-	s.result, s.err = s.use()
+// compute uses the key.
+func (s *signature) compute() {
+	s.result, s.err = s.computed()
 	s.h.conn.Post(s.signed)
 }
 
-// use uses the key.
-func (s *signature) use() (result []byte, err error) {
+func (s *signature) computed() (result []byte, err error) {
 	defer s.h.workers.recovered(&err)
 	return s.make()
 }

@@ -64,7 +64,7 @@ func (t *loopSteps) runNext() {
 	}
 	t.wait.Add(-1)
 	began, kind := time.Now(), j.kind
-	j.task.step(nil)
+	j.compute(nil)
 	took := time.Since(began)
 	t.workers.stats[kind].count(took)
 	t.backlog.spent[kind] += took

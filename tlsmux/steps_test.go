@@ -188,21 +188,20 @@ func TestFloodGoesToThreads(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	m := serveMemory(t, Config{Workers: w})
 	steps := w.stepsOf(m.loop)
-	var held []*toil
+	var held []*job
 	for range stepsMost {
 		if !steps.room(WorkECDSA) {
 			t.Fatalf("no room behind %d", steps.wait.Load())
 		}
-		j := &toil{done: func() {}}
-		j.job = job{task: j, kind: WorkECDSA}
-		steps.putJob(&j.job)
+		j := toil(WorkECDSA, 0, 0, func() {})
+		steps.putJob(j)
 		held = append(held, j)
 	}
 	if steps.room(WorkECDSA) || steps.room(WorkResumed) {
 		t.Error("room without end")
 	}
 	for _, j := range held {
-		steps.takeBack(&j.job)
+		steps.takeBack(j)
 	}
 	letGo := occupy(t, w)
 	waits := give(w, WorkECDSA, 0, 0, func() {})
@@ -215,7 +214,7 @@ func TestFloodGoesToThreads(t *testing.T) {
 	if w.pool.waitingOf(WorkECDSA) != 2 || p.Total() > 0 {
 		t.Errorf("%d wait for a thread, want 2", w.pool.waitingOf(WorkECDSA))
 	}
-	w.pool.takeBack(&waits.job)
+	w.pool.takeBack(waits)
 	letGo()
 	m.await(t, "the answer", func() bool { return p.Total() > 0 })
 	if !steps.room(WorkECDSA) {
@@ -234,10 +233,9 @@ func TestStepsOfALoop(t *testing.T) {
 			t.Fatal("not one for each loop")
 		}
 		var order []string
-		put := func(name string, kind Work, share uint8, cost time.Duration) *toil {
-			j := &toil{cost: cost, done: func() { order = append(order, name) }}
-			j.job = job{task: j, kind: kind, share: share}
-			steps.putJob(&j.job)
+		put := func(name string, kind Work, share uint8, cost time.Duration) *job {
+			j := toil(kind, share, cost, func() { order = append(order, name) })
+			steps.putJob(j)
 			return j
 		}
 		for i := range 3 {
@@ -247,7 +245,7 @@ func TestStepsOfALoop(t *testing.T) {
 		put("few", WorkECDSA, 9, 2*time.Millisecond)
 		put("resumed0", WorkResumed, 3, time.Millisecond)
 		put("resumed1", WorkResumed, 3, time.Millisecond)
-		if !steps.takeBack(&gone.job) || steps.takeBack(&gone.job) || w.Waiting() != 6 {
+		if !steps.takeBack(gone) || steps.takeBack(gone) || w.Waiting() != 6 {
 			t.Errorf("taken back never or twice, and %d wait, want 6", w.Waiting())
 		}
 		net.Run()

@@ -22,23 +22,18 @@ func newWorkers(t *testing.T, cfg WorkersConfig) *Workers {
 	return w
 }
 
-// toil is a task that takes its time.
-type toil struct {
-	job
-	cost time.Duration
-	done func()
-}
-
-func (w *toil) step(*thread) {
-	elapse(w.cost)
-	w.done()
+// toil is a job that takes its time.
+func toil(kind Work, share uint8, cost time.Duration, done func()) *job {
+	return &job{kind: kind, share: share, use: func() {
+		elapse(cost)
+		done()
+	}}
 }
 
 // give has the workers toil. What done does belongs to their thread.
-func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *toil {
-	j := &toil{cost: cost, done: done}
-	j.job = job{task: j, kind: kind, share: share}
-	w.pool.putJob(&j.job)
+func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *job {
+	j := toil(kind, share, cost, done)
+	w.pool.putJob(j)
 	return j
 }
 
@@ -173,8 +168,8 @@ func TestJobsCanBeTakenBack(t *testing.T) {
 	defer letGo()
 	p := w.pool
 	first, second := give(w, WorkRSA, 1, 0, nil), give(w, WorkRSA, 1, 0, nil)
-	for _, j := range []*toil{first, second} {
-		if !p.takeBack(&j.job) || p.takeBack(&j.job) {
+	for _, j := range []*job{first, second} {
+		if !p.takeBack(j) || p.takeBack(j) {
 			t.Error("taken back never, or twice")
 		}
 	}
