@@ -239,7 +239,7 @@ func TestSpansOfTunnelsEndWithTheHead(t *testing.T) {
 	h, end := request("GET /ws")
 	h.Upgrade = []byte("websocket")
 	r.ex.Request(h, end)
-	r.ex.ResponseHead(&Head{Status: 101, Minor: 1, Upgrade: []byte("websocket")}, false)
+	r.ex.ResponseHead(r.switching("websocket"), false)
 	if len(q.all) != 1 || q.all[0].Status != 101 || q.all[0].Attempts[0].Status != 101 || r.w.tracer.open != 0 {
 		t.Fatalf("spans %+v, %d open", q.all, r.w.tracer.open)
 	}
