@@ -96,7 +96,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 		return
 	}
 	if id := ex.client.Identity; id != nil && id.Refused {
-		ex.answer(403, ReasonSubject)
+		ex.strange(h)
 		return
 	}
 	ex.table = w.cfg.Store.Load()
@@ -145,7 +145,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 // match asks the table what becomes of the request.
 func (ex *Exchange) match(h *Head) routing.Decision {
 	return ex.table.Match(&routing.View{
-		Secure: ex.client.Secure, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,
+		Secure: ex.client.Secure, Arrival: ex.client.Arrival, Host: h.Authority, Path: h.Path, Method: h.Method, Query: h.Query, Fields: h.Fields,
 	})
 }
 

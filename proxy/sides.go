@@ -7,6 +7,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy/identity"
+	"turnout/routing"
 )
 
 // Half is what both halves of an exchange have: a message is sent by it, and one that comes from its peer is paused. Calls never block
@@ -96,6 +97,8 @@ type Client struct {
 	Secure bool              // TLS ends here
 	Agreed protocol.Protocol // on by ALPN; HTTP1 also when nothing was, though a client may speak HTTP/2 by prior knowledge
 	Own    bool              // it is the router itself, which asks whether requests are answered
+
+	Arrival *routing.Arrival // for routing.View; nil = by the pair of ports of OpenShift Routes, asked for nothing that a host asks for
 
 	TLSVersion  uint16 // of the session, such as 0x0304 for TLS 1.3; 0 without TLS
 	CipherSuite uint16 // of the session, as the registry of TLS numbers it; 0 without TLS

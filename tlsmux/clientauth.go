@@ -6,8 +6,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"time"
+	"weak"
 
+	"turnout/routing"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -41,22 +44,45 @@ func (p *Policy) ShareTickets(secrets [][]byte) error {
 func (p *Policy) renewTickets() {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	s := p.current.Load()
-	keys, err := p.tickets.keys(p.fingerprint(s.trust))
+	// What fails keeps its keys: not with secrets that have worked for SHA-256 before.
+	_ = p.setTickets(p.current.Load())
+	p.own.Range(func(_, s any) bool {
+		_ = p.setTickets(s.(*snapshot))
+		return true
+	})
+}
+
+// setTickets has the configurations of s follow the secrets.
+func (p *Policy) setTickets(s *snapshot) error {
+	keys, err := p.tickets.keys(p.fingerprint(s.mode, s.trust))
 	if err != nil {
-		return // not with secrets that have worked for SHA-256 before
+		return err
 	}
 	s.negotiate.SetSessionTicketKeys(keys)
 	s.plain.SetSessionTicketKeys(keys)
+	return nil
 }
 
 // replace makes the configurations for t, nil = clients are not asked for certificates. The caller holds changing, or is
 // alone.
 func (p *Policy) replace(t *clientcert.Trust) error {
+	s := p.newSnapshot(p.mode, t)
+	if err := p.setTickets(s); err != nil {
+		return err
+	}
+	p.current.Store(s)
+	return nil
+}
+
+// newSnapshot makes the configurations for clients that are asked so and judged by t, with secrets of tickets that nobody knows.
+func (p *Policy) newSnapshot(mode clientcert.Mode, t *clientcert.Trust) *snapshot {
 	plain := p.base.Clone()
-	if t != nil {
+	switch {
+	case mode == clientcert.Unverified:
+		plain.ClientAuth = tls.RequestClientCert
+	case t != nil:
 		plain.ClientAuth = tls.VerifyClientCertIfGiven
-		if p.mode == clientcert.Required {
+		if mode == clientcert.Required {
 			plain.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 		plain.ClientCAs = t.Bundle().Pool()
@@ -64,23 +90,35 @@ func (p *Policy) replace(t *clientcert.Trust) error {
 	}
 	negotiate := plain.Clone()
 	negotiate.NextProtos = p.protocols
-	keys, err := p.tickets.keys(p.fingerprint(t))
-	if err != nil {
-		return err
+	s := &snapshot{mode: mode, trust: t, negotiate: negotiate, plain: plain}
+	bindTickets(plain)
+	bindTickets(negotiate)
+	return s
+}
+
+// snapshotOf returns the configurations for hosts that ask clients for auth. They are kept for as long as auth is.
+func (p *Policy) snapshotOf(auth *routing.ClientAuth) *snapshot {
+	key := weak.Make(auth)
+	if s, ok := p.own.Load(key); ok {
+		return s.(*snapshot)
 	}
-	for _, c := range []*tls.Config{plain, negotiate} {
-		c.SetSessionTicketKeys(keys)
-		bindTickets(c)
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if s, ok := p.own.Load(key); ok {
+		return s.(*snapshot)
 	}
-	p.current.Store(&snapshot{trust: t, negotiate: negotiate, plain: plain})
-	return nil
+	s := p.newSnapshot(auth.Mode(), auth.Trust())
+	_ = p.setTickets(s) // as in renewTickets
+	p.own.Store(key, s)
+	runtime.AddCleanup(auth, func(key weak.Pointer[routing.ClientAuth]) { p.own.Delete(key) }, key)
+	return s
 }
 
 // fingerprint names what sessions must have in common to be resumed: whether and by which authorities clients prove who
 // they are, the versions and the cipher suites. Revocation lists are none of it, they are looked at again.
-func (p *Policy) fingerprint(t *clientcert.Trust) string {
+func (p *Policy) fingerprint(mode clientcert.Mode, t *clientcert.Trust) string {
 	h := sha256.New()
-	h.Write([]byte{byte(p.mode)})
+	h.Write([]byte{byte(mode)})
 	if t != nil {
 		digest := t.Bundle().Digest()
 		h.Write(digest[:])

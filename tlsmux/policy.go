@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnout/internal/wire/protocol"
+	"turnout/routing"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -41,13 +42,15 @@ type Policy struct {
 	mode      clientcert.Mode
 	tickets   ticketSource
 
-	changing sync.Mutex // of those who replace current
+	changing sync.Mutex // of those who replace current or add to own
 	current  atomic.Pointer[snapshot]
+	own      sync.Map // of hosts that ask clients for something of their own: *snapshot by weak.Pointer[routing.ClientAuth]
 }
 
 // snapshot is what one handshake goes by.
 type snapshot struct {
-	trust     *clientcert.Trust // nil = clients are not asked for a certificate
+	mode      clientcert.Mode
+	trust     *clientcert.Trust // nil = clients are not asked for a certificate, or it is not judged
 	negotiate *tls.Config       // for clients that offer one of Policy.protocols
 	plain     *tls.Config       // for the others: no ALPN extension is answered
 }
@@ -92,14 +95,17 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 	return p, nil
 }
 
-// config is the tls.Config for a client. crypto/tls would refuse clients that offer unknown protocols only. resumes says
+// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. crypto/tls would refuse clients that offer unknown protocols only. resumes says
 // that the client has a ticket that is good, so that the handshake needs no private key, judges that it needs the judgement of
 // the client's certificate.
-func (p *Policy) config(h *Hello) (c *tls.Config, resumes, judges bool) {
+func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, resumes, judges bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
 	s := p.current.Load()
+	if auth != nil {
+		s = p.snapshotOf(auth)
+	}
 	c = s.plain
 	if slices.ContainsFunc(p.protocols, h.Offers) {
 		c = s.negotiate

@@ -60,13 +60,22 @@ type Info struct {
 	Generation    uint64 // of the table
 
 	Certificate *tls.Certificate  // that was decided for the name; read-only
-	Own         bool              // Certificate is that of a route, not the default one
+	Own         bool              // Certificate is that of a route or listener, not the default one
+	Arrival     *routing.Arrival  // for requests, see routing.View
 	Protocol    protocol.Protocol // agreed on by ALPN; HTTP1 without
 	Version     uint16            // of TLS
 	CipherSuite uint16
 	Resumed     bool // the session was resumed; no certificate was sent
 
 	Client *x509.Certificate // of the client, verified; nil = it showed none, or was not asked
+}
+
+// asked is what the client is asked for to show, nil = what Policy says for all hosts.
+func (i *Info) asked() *routing.ClientAuth {
+	if i.Arrival == nil {
+		return nil
+	}
+	return i.Arrival.Auth
 }
 
 // Stats counts connections to the TLS port. Every connection is counted once, when its fate is known.
@@ -156,8 +165,15 @@ func (m *Mux) Stats() *Stats { return &m.stats }
 // Pending returns the number of connections whose handshake is not complete.
 func (m *Mux) Pending() int { return int(m.pending.Load()) }
 
-// Accept is the accept function of the listeners of the TLS port.
-func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
+// Accept is the accept function of the listeners of the TLS port of OpenShift Routes.
+func (m *Mux) Accept(c *reactor.Conn) reactor.Handler { return m.accept(c, "") }
+
+// AcceptOn returns the accept function of a port of other listeners, see routing.ListenerSpec.
+func (m *Mux) AcceptOn(port string) func(c *reactor.Conn) reactor.Handler {
+	return func(c *reactor.Conn) reactor.Handler { return m.accept(c, port) }
+}
+
+func (m *Mux) accept(c *reactor.Conn, port string) reactor.Handler {
 	ln := m.perLoop(c.Loop())
 	if m.pending.Load() >= int64(m.cfg.MaxPending) {
 		if ln.first == nil {
@@ -169,7 +185,7 @@ func (m *Mux) Accept(c *reactor.Conn) reactor.Handler {
 		}
 		ln.first.shed()
 	}
-	e := &entry{mux: m, perLoop: ln, conn: c}
+	e := &entry{mux: m, perLoop: ln, conn: c, port: port}
 	e.timer = c.NewTimer(e.inspectTimeout)
 	e.timer.Reset(m.cfg.InspectDelay)
 	e.enlist()
@@ -200,6 +216,7 @@ type entry struct {
 	perLoop    *perLoop
 	prev, next *entry
 	conn       *reactor.Conn
+	port       string // see AcceptOn
 	timer      *reactor.Timer
 	parser     HelloParser
 	hs         *handshake // once TLS ends here
@@ -360,15 +377,15 @@ type decision struct {
 func (e *entry) decide(hello *Hello) (d decision) {
 	cfg := &e.mux.cfg
 	table := cfg.Store.Load()
-	found := table.SNI(hello.ServerName)
+	found := table.SNIAt(e.port, hello.ServerName)
 	e.info = Info{ServerName: hello.ServerName, HasServerName: hello.HasServerName, Generation: table.Generation()}
 	if d.passthrough = found.Passthrough; d.passthrough != nil {
 		return d
 	}
-	e.info.Certificate, e.info.Own = found.Certificate, found.Own
+	e.info.Certificate, e.info.Own, e.info.Arrival = found.Certificate, found.Own, found.Arrival
 	d.strict = found.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
 	if !d.strict {
-		d.config, d.resumes, d.judges = cfg.Policy.config(hello)
+		d.config, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked())
 	}
 	return d
 }
@@ -421,7 +438,7 @@ func (e *entry) established(err error) {
 	cs := e.hs.layer.tls.ConnectionState()
 	i := &e.info
 	i.Protocol, i.Version, i.CipherSuite, i.Resumed = protocol.Agreed(cs.NegotiatedProtocol), cs.Version, cs.CipherSuite, cs.DidResume
-	if len(cs.PeerCertificates) > 0 {
+	if len(cs.VerifiedChains) > 0 {
 		i.Client = cs.PeerCertificates[0]
 	}
 	e.hs.layer.buffers.forgetPeer(e.hs.layer.tls)

@@ -22,7 +22,9 @@ type Config struct {
 	// HTTPAddr is where plain HTTP is served, HTTPSAddr where TLS is: host:port, port 0 for one of the system's choice; "" = such
 	// a port is not opened.
 	HTTPAddr, HTTPSAddr string
-	Loops               int // event loops; 0 = one per processor that the process may use by the CPU limit of its control group
+	// Ports are served besides: what they lead to are listeners of the table, see routing.ListenerSpec.
+	Ports []Port
+	Loops int // event loops; 0 = one per processor that the process may use by the CPU limit of its control group
 
 	Store    *routing.Store     // whose table is served; nil = a new one, see RequestPath.Store
 	Registry *balancer.Registry // that of the store's tables, whose endpoints are checked; nil = a new one, see RequestPath.Registry

@@ -1,16 +1,15 @@
 package server
 
-import (
-	"net/netip"
-
-	"turnout/internal/handover"
-)
+import "turnout/internal/handover"
 
 // Roles of listening sockets, for SocketName.
 const (
 	HTTPSocket  = "http"
 	HTTPSSocket = "https"
 )
+
+// portSocket is the role of the socket of one of Config.Ports.
+func portSocket(name string) string { return "port " + name }
 
 // SocketName is how a listening socket is called that goes from one process to the next: that goes on with it only if it was given
 // the same address for the role.
@@ -19,13 +18,7 @@ func SocketName(role, addr string) string { return role + " " + addr }
 // Sockets returns copies of the listening sockets, which are the caller's, also with an error.
 func (s *Server) Sockets() ([]handover.Listener, error) {
 	var all []handover.Listener
-	for _, port := range []struct {
-		role, addr string
-		bound      netip.AddrPort
-	}{{HTTPSocket, s.cfg.HTTPAddr, s.http}, {HTTPSSocket, s.cfg.HTTPSAddr, s.https}} {
-		if !port.bound.IsValid() {
-			continue
-		}
+	for _, port := range s.ports {
 		fds, err := s.group.Descriptors(port.bound)
 		all = append(all, handover.Listener{Name: SocketName(port.role, port.addr), Sockets: fds})
 		if err != nil {

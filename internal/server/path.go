@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/x509"
 	"errors"
 	"sync/atomic"
 
@@ -156,7 +155,7 @@ func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 // acceptSecure serves a connection of which TLS has ended here, in the protocol that was agreed on.
 func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 	ln, client := p.loops[c.Loop()], proxy.Client{
-		Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(info.Client),
+		Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(&info), Arrival: info.Arrival,
 	}
 	if info.Certificate != nil && info.Certificate.Leaf != nil {
 		client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
@@ -168,8 +167,15 @@ func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Ha
 }
 
 // identity says who the client of a TLS connection is, nil if clients are not asked.
-func (p *RequestPath) identity(cert *x509.Certificate) *identity.Identity {
+func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
+	cert := info.Client
 	switch {
+	case info.Arrival != nil && info.Arrival.Auth != nil:
+		if info.Arrival.Auth.Mode() == clientcert.None {
+			return nil
+		}
+		own := identity.Rules{Filter: info.Arrival.Auth.Subjects()}
+		return own.Of(cert)
 	case p.cfg.TLS.ClientAuth == clientcert.None:
 		return nil
 	case cert == nil:

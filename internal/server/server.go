@@ -16,18 +16,21 @@ import (
 // Server is a RequestPath on event loops of its own, with its ports. Any goroutine may call its methods, unless they say otherwise.
 type Server struct {
 	*RequestPath
-	group       *reactor.Group
-	front       *tlsmux.FrontProxy // nil without the PROXY protocol
-	health      *health.Monitor
-	pulse       *pulse.Pulse
-	http, https netip.AddrPort
-	handedOver  atomic.Bool // another process accepts the connections now
+	group      *reactor.Group
+	front      *tlsmux.FrontProxy // nil without the PROXY protocol
+	health     *health.Monitor
+	pulse      *pulse.Pulse
+	ports      []openPort  // by Listen
+	handedOver atomic.Bool // another process accepts the connections now
 }
 
 // New builds a Server, which listens once Listen is called and serves once Run is.
 func New(cfg Config) (*Server, error) {
 	s := &Server{}
-	var err error
+	err := checkPorts(cfg.Ports)
+	if err != nil {
+		return nil, err
+	}
 	s.RequestPath, err = NewRequestPath(cfg, func(loops int, cfg reactor.Config) ([]*reactor.Loop, error) {
 		if s.group, err = reactor.NewGroup(loops, cfg); err != nil {
 			return nil, err
@@ -59,44 +62,10 @@ func New(cfg Config) (*Server, error) {
 	return s, err
 }
 
-// Listen opens the ports: connections wait in the system's backlog until Run serves them. It is called once, before Run or
-// while that runs.
-func (s *Server) Listen() error {
-	plain, secure := s.AcceptHTTP, s.AcceptTLS
-	if s.front != nil {
-		plain, secure = s.front.Accept(plain), s.front.Accept(secure)
-	}
-	var err error
-	if s.http, err = s.listen(HTTPSocket, s.cfg.HTTPAddr, plain); err != nil {
-		return err
-	}
-	s.https, err = s.listen(HTTPSSocket, s.cfg.HTTPSAddr, secure)
-	return err
-}
-
-// listen opens one port, or goes on with the sockets of the process before this one.
-func (s *Server) listen(role, addr string, accept func(c *reactor.Conn) reactor.Handler) (netip.AddrPort, error) {
-	if addr == "" {
-		return netip.AddrPort{}, nil
-	}
-	if s.cfg.Inherit != nil {
-		if sockets := s.cfg.Inherit(SocketName(role, addr)); sockets != nil {
-			return s.group.Inherit(sockets, accept)
-		}
-	}
-	return s.group.Listen(addr, accept)
-}
-
 // ListenWith opens one more port, whose connections accept serves. It is called as Listen is.
 func (s *Server) ListenWith(addr string, accept func(c *reactor.Conn) reactor.Handler) (netip.AddrPort, error) {
 	return s.group.Listen(addr, accept)
 }
-
-// HTTP is the address plain HTTP is served on; not valid before Listen, and without such a port.
-func (s *Server) HTTP() netip.AddrPort { return s.http }
-
-// HTTPS is the address TLS is served on; not valid before Listen, and without such a port.
-func (s *Server) HTTPS() netip.AddrPort { return s.https }
 
 // Started is closed when all event loops run.
 func (s *Server) Started() <-chan struct{} { return s.group.Started() }

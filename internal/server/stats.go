@@ -18,7 +18,7 @@ type Health struct {
 // Load is what is counted about having too much to do.
 type Load struct {
 	Reasons   [overload.Reasons]overload.Stat
-	Waiting   [2]int               // connections that wait to be accepted, on the plain and on the TLS port
+	Waiting   [2]int               // connections that wait to be accepted, on plain ports and on those of TLS
 	Held      [reactor.Helds]int64 // bytes that event loops hold, by what for
 	Addresses int64                // source addresses for which limits of routes have memory
 }
@@ -32,7 +32,10 @@ func (s *Server) Health() Health {
 
 // Load is what is counted about having too much to do. Any goroutine may call it.
 func (s *Server) Load() Load {
-	l := Load{Reasons: s.guard.Stats(), Waiting: [2]int{s.group.Waiting(s.http.Port()), s.group.Waiting(s.https.Port())}}
+	l := Load{Reasons: s.guard.Stats()}
+	for _, p := range s.ports {
+		l.Waiting[p.kind] += s.group.Waiting(p.bound.Port())
+	}
 	if s.cfg.Rates != nil {
 		l.Addresses = s.cfg.Rates.Addresses()
 	}
