@@ -37,7 +37,7 @@ func (p *Pool) Retry(now int64) bool {
 	for _, s := range p.set.Load().slots.each {
 		requests += s.Requests()
 	}
-	b.turn(now/budgetSlot, requests)
+	b.advance(now/budgetSlot, requests)
 	spent := uint64(0)
 	for _, n := range b.spent {
 		spent += n
@@ -50,9 +50,9 @@ func (p *Pool) Retry(now int64) bool {
 	return true
 }
 
-// turn forgets the seconds that are too long ago. In seconds in which nobody asked,
+// advance forgets the seconds that are too long ago. In seconds in which nobody asked,
 // requests are taken to have come evenly.
-func (b *budget) turn(slot int64, requests uint64) {
+func (b *budget) advance(slot int64, requests uint64) {
 	if slot <= b.slot {
 		return
 	}

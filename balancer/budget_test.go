@@ -43,7 +43,7 @@ func TestRetryBudget(t *testing.T) {
 	if n := spend(p, now+9*second); n != 2000-10 {
 		t.Errorf("1000 requests a second: %d retries", n)
 	}
-	if n := spend(p, now-second); n != 0 { // a clock that is behind
+	if n := spend(p, now-second); n != 0 { // a clock that is late
 		t.Errorf("%d more a second before", n)
 	}
 	// Of 1000 requests a second, nobody asking meanwhile, those of ten seconds count.

@@ -23,15 +23,15 @@ func TestChecksOfOneEndpoint(t *testing.T) {
 		return p
 	}
 	plain := pool("plain", checkEvery, HTTPCheck{})
-	r.told("a connect", "0 5s", "1 5s")
+	r.expect("a connect", "0 5s", "1 5s")
 	first := pool("first", checkEvery, asking("/x"))
-	r.told("a request", "0/x 5s", "1/x 5s")
+	r.expect("a request", "0/x 5s", "1/x 5s")
 	same := pool("same", time.Second, asking("/x"))
-	r.told("the same sooner", "0/x 1s", "1/x 1s")
+	r.expect("the same sooner", "0/x 1s", "1/x 1s")
 	other := pool("other", checkEvery, asking("/y"))
-	r.told("another request", "0/y 5s", "1/y 5s")
+	r.expect("another request", "0/y 5s", "1/y 5s")
 	unchecked := pool("unchecked", 0, asking("/z"))
-	r.told("no interval")
+	r.expect("no interval")
 
 	s := func(p *Pool) *Server { return p.Servers()[0] }
 	if s(first).Check() != s(same).Check() || s(first).Check() == s(plain).Check() || s(first).Check() == s(other).Check() || s(unchecked).Check() != nil {
@@ -59,17 +59,17 @@ func TestChecksOfOneEndpoint(t *testing.T) {
 	r.SetDown(s(other).Check(), true)
 	before := s(other)
 	pool("other", checkEvery, asking("/new"))
-	r.told("another path", "0/new 5s", "0/y 0s", "1/new 5s", "1/y 0s")
+	r.expect("another path", "0/new 5s", "0/y 0s", "1/new 5s", "1/y 0s")
 	out("another path", plain)
 	if s(other) != before {
 		t.Error("the server is another one")
 	}
 	pool("same", checkEvery, HTTPCheck{})
-	r.told("the shorter interval goes", "0/x 5s", "1/x 5s")
+	r.expect("the shorter interval goes", "0/x 5s", "1/x 5s")
 	if r.Sweep(func(string) bool { return false }); len(r.checks) != 0 {
 		t.Errorf("%d checks are left", len(r.checks))
 	}
-	r.told("nobody is left", "0 0s", "0/new 0s", "0/x 0s", "1 0s", "1/new 0s", "1/x 0s")
+	r.expect("nobody is left", "0 0s", "0/new 0s", "0/x 0s", "1 0s", "1/new 0s", "1/x 0s")
 }
 
 // TestWhoIsAsked: endpoints that do not speak HTTP/1.1 are connected to, and nothing is asked.
@@ -78,7 +78,7 @@ func TestWhoIsAsked(t *testing.T) {
 	list := targets(1, 1, 1)
 	list[1].Protocol, list[2].Protocol = protocol.HTTP2, protocol.TCP
 	r.Pool("p").Update(PoolConfig{Check: checkEvery, HTTPCheck: asking("/x")}, list)
-	r.told("three protocols", "0/x 5s", "1 5s", "2 5s")
+	r.expect("three protocols", "0/x 5s", "1 5s", "2 5s")
 }
 
 // TestManyRoutesAskOneEndpoint: each route that asks something else of the same endpoints has checks of its own, and their number is no problem.
@@ -93,7 +93,7 @@ func TestManyRoutesAskOneEndpoint(t *testing.T) {
 	n := 0
 	r.Watch(func(*Check, time.Duration) { n++ })
 	if n != 10000 {
-		t.Errorf("a late watcher is told of %d", n)
+		t.Errorf("a late watcher is notified of %d", n)
 	}
 	if p, e := r.Len(); p != 5000 || e != 2 {
 		t.Errorf("%d pools, %d endpoints", p, e)

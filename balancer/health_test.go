@@ -13,7 +13,7 @@ type clockRig struct {
 	t      *testing.T
 	time   time.Time
 	timers []clockTimer
-	orders []string // what the watcher was told since the last call of told
+	orders []string // what the watcher was ordered since the last call of expect
 }
 
 type clockTimer struct {
@@ -57,11 +57,11 @@ func (r *clockRig) advance(d time.Duration) {
 	}
 }
 
-func (r *clockRig) told(what string, want ...string) {
+func (r *clockRig) expect(what string, want ...string) {
 	r.t.Helper()
 	slices.Sort(r.orders)
 	if !slices.Equal(r.orders, want) {
-		r.t.Errorf("%s: told %q, want %q", what, r.orders, want)
+		r.t.Errorf("%s: ordered %q, want %q", what, r.orders, want)
 	}
 	r.orders = nil
 }
@@ -82,29 +82,29 @@ func TestWatch(t *testing.T) {
 	checked := PoolConfig{Check: checkEvery}
 	a, b := r.Pool("a"), r.Pool("b")
 	a.Update(checked, targets(1))
-	r.told("one server needs no checks")
+	r.expect("one server needs no checks")
 	a.Update(checked, targets(1, 1, 0))
-	r.told("two servers, and one without weight", "0 5s", "1 5s", "2 5s")
+	r.expect("two servers, and one without weight", "0 5s", "1 5s", "2 5s")
 	b.Update(PoolConfig{Check: time.Second}, targets(1, 1))
-	r.told("another pool wants two of them sooner", "0 1s", "1 1s")
+	r.expect("another pool wants two of them sooner", "0 1s", "1 1s")
 	b.Update(PoolConfig{}, targets(1, 1))
-	r.told("and wants them no more", "0 5s", "1 5s")
+	r.expect("and wants them no more", "0 5s", "1 5s")
 	idle := targets(1, 1, 1)
 	idle[0].NoCheck = true
 	b.Update(PoolConfig{Check: time.Second}, idle)
-	r.told("an idled service is not checked", "1 1s", "2 1s")
+	r.expect("an idled service is not checked", "1 1s", "2 1s")
 	a.Update(checked, targets(1, 0))
-	r.told("one server with a weight is not enough", "0 0s")
+	r.expect("one server with a weight is not enough", "0 0s")
 	if c := a.Servers()[0].Check(); c != nil {
 		t.Error("says that it is checked")
 	}
 	r.Sweep(func(key string) bool { return key == "a" })
-	r.told("the pool is gone", "1 0s", "2 0s")
+	r.expect("the pool is gone", "1 0s", "2 0s")
 	var known []string
 	a.Update(checked, targets(1, 1))
 	r.Watch(func(_ *Check, interval time.Duration) { known = append(known, fmt.Sprint(interval)) })
 	if len(known) != 2 {
-		t.Errorf("a late watcher is told %q", known)
+		t.Errorf("a late watcher is ordered %q", known)
 	}
 }
 

@@ -66,19 +66,19 @@ func (s *set) dueAmong(position uint64, skip int, most load) (int, uint64) {
 	const walks = 4
 	n := uint64(len(s.active))
 	walk, i := position/n, position%n
-	fallback, behind := -1, position
+	fallback, next := -1, position
 	for range walks * n {
 		if int(i) != skip && !most.less(s.load(int(i))) {
 			if s.uniform || s.isDue(i, walk) {
 				return int(i), walk*n + i + 1
 			}
 			if fallback < 0 {
-				fallback, behind = int(i), walk*n+i+1
+				fallback, next = int(i), walk*n+i+1
 			}
 		}
 		if i++; i == n {
 			walk, i = walk+1, 0
 		}
 	}
-	return fallback, behind
+	return fallback, next
 }

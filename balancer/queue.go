@@ -96,8 +96,8 @@ func (s *Server) waiting() *line {
 // stands in any; one whose cookie or address means one server stands in the line of
 // that server. Tickets say who came first.
 //
-// No wake-up is lost: who queues counts itself first and looks for a free server
-// then, who leaves a server frees it first and looks for waiters then.
+// No wake-up is lost: a waiter counts itself first and looks for a free server
+// then; a request that ends frees its server first and looks for waiters then.
 type queue struct {
 	mu     shared.Mutex
 	any    line
@@ -123,7 +123,7 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 		return Lease{}, false
 	}
 	q.length.Add(1)
-	if !q.behind(server) {
+	if !q.mustQueue(server) {
 		if l, ok := p.chooseLimited(s, &in); ok {
 			q.length.Add(-1)
 			return l, true
@@ -137,10 +137,10 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 	return Lease{}, false
 }
 
-// behind reports that a newcomer who wants a server, nil = any, has to stand behind
-// somebody. Then no server is free for it: the caller that freed one has called the oldest
-// waiter or is about to. A waiter who does not take every server is no proof of that.
-func (q *queue) behind(server *Server) bool {
+// mustQueue reports that a new waiter that wants a server, nil = any, has to wait for
+// others. Then no server is free for it: the caller that freed one has called the oldest
+// waiter or is about to. A waiter that does not take every server is no proof of that.
+func (q *queue) mustQueue(server *Server) bool {
 	if w := q.any.first; w != nil && len(w.pick.Exclude) == 0 {
 		return true
 	}
@@ -322,7 +322,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 		l, ok = server.lease(true), true
 	case next.limit == 0:
 		l, ok = p.choose(next, &w.pick)
-	case !alone: // behind somebody who found nothing
+	case !alone: // one before it found nothing
 	case server != nil:
 		l, ok = server.tryLease(next.limit, w.sticky)
 	default:
@@ -343,7 +343,7 @@ type average struct {
 
 const averaged = 512
 
-// addWait tells of a request that waited, the last of so many.
+// addWait records how long a request waited, the last of so many.
 func (a *average) addWait(requests uint64, wait float64) {
 	a.value = a.now(requests) + wait/averaged
 	a.at = requests

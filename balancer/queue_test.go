@@ -113,14 +113,14 @@ func TestQueueIsFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-func TestNewcomersStandBehindTheQueue(t *testing.T) {
+func TestNewWaitersQueueLast(t *testing.T) {
 	p := limited(RoundRobin, 1, targets(1))
 	l, _ := p.Pick(Pick{})
 	old, young := newCaller(), newCaller()
 	old.ask(p, Pick{})
 	l.Release()
 	if _, ok := young.ask(p, Pick{}); ok {
-		t.Fatal("the newcomer overtook")
+		t.Fatal("the new waiter overtook")
 	}
 	got := old.take(t)
 	got.Release()
@@ -241,7 +241,7 @@ func TestUpdatesWhileRequestsWait(t *testing.T) {
 			p, anywhere, sticky = setup(a)
 			p.Update(PoolConfig{Algorithm: a, Limit: 1}, rest)
 			if _, ok := anywhere.TakeLease(0); ok || anywhere.Waiting() || anywhere.called.Load() != 1 {
-				t.Errorf("%v, %s: the waiter was not told", a, name)
+				t.Errorf("%v, %s: the waiter was not notified", a, name)
 			}
 			if _, ok := sticky.TakeLease(0); ok || sticky.Waiting() != (rest != nil) {
 				t.Errorf("%v, %s: the sticky waiter: waiting is %v", a, name, sticky.Waiting())

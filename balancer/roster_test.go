@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEqualTargetsShareARoster: pools that were told of equal targets share what does not depend on the pool, and nothing else.
+// TestEqualTargetsShareARoster: pools that were given equal targets share what does not depend on the pool, and nothing else.
 func TestEqualTargetsShareARoster(t *testing.T) {
 	r := NewRegistry()
 	a, b, other := r.Pool("a"), r.Pool("b"), r.Pool("other")
@@ -164,11 +164,11 @@ func TestManyRoutesChangeOnePod(t *testing.T) {
 		t.Errorf("%v allocations for two changes of %d pools with %d servers, want at most %v", n, pools, pods, most)
 	}
 	if len(r.orders) != 8 { // one comes and one goes, each time
-		t.Errorf("told %d times: %q", len(r.orders), r.orders)
+		t.Errorf("notified %d times: %q", len(r.orders), r.orders)
 	}
 }
 
-// TestListsAreForgotten: lists of targets that were told are remembered to be known again, but not many.
+// TestListsAreForgotten: lists of targets are remembered to be known again, but not many.
 func TestListsAreForgotten(t *testing.T) {
 	r := NewRegistry()
 	for i := range 1000 {

@@ -20,7 +20,7 @@ func (s *set) roundRobin(cursor *atomic.Uint64, skip int) int {
 }
 
 // due returns the first server at or after a position that is due and not skip,
-// and the position behind it. There is an active server other than skip.
+// and the position after it. There is an active server other than skip.
 func (s *set) due(position uint64, skip int) (int, uint64) {
 	n := uint64(len(s.active))
 	walk, i := position/n, position%n

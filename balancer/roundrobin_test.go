@@ -61,7 +61,7 @@ func TestRoundRobinSpreadsLightServers(t *testing.T) {
 	}
 }
 
-// TestRoundRobinGoesOn changes the servers between picks: the turn goes on behind
+// TestRoundRobinGoesOn changes the servers between picks: the turn goes on after
 // the server picked last.
 func TestRoundRobinGoesOn(t *testing.T) {
 	set := func(names ...string) []Target {

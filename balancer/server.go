@@ -39,7 +39,7 @@ func (s *Server) ID() string { return s.id }
 // Cookie returns the sticky cookie value of the server, see CookieValue.
 func (s *Server) Cookie() string { return s.cookie }
 
-// Pod returns the name of the pod behind the server, "" when it is not a pod.
+// Pod returns the name of the pod that the server is, "" when it is not a pod.
 func (s *Server) Pod() string { return s.pod }
 
 // Service returns the name of the service the server belongs to.

@@ -98,7 +98,7 @@ func (l *slots) each(yield func(at int, s *Server) bool) {
 	}
 }
 
-// move hands the servers over to other slots of the same pool and returns how many requests those had that stay behind.
+// move hands the servers over to other slots of the same pool and returns how many requests those had that are not handed over.
 func (l *slots) move(next *slots) (requests uint64) {
 	l.next.Store(next)
 	if !l.leave() {

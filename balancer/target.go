@@ -77,7 +77,7 @@ type Target struct {
 	Service  string            // name of the service
 }
 
-// key returns the identity of the endpoint behind t for a namespace.
+// key returns the identity of the endpoint of t for a namespace.
 func (t *Target) key(namespace string) endpointKey {
 	k := endpointKey{addr: t.Addr, protocol: t.Protocol, namespace: namespace}
 	if t.TLS != nil {

@@ -230,7 +230,7 @@ func TestEndpointsMakeNoTable(t *testing.T) {
 	if notes := r.c.Notes("ns", "a"); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "127.0.0.1 is not used") }) {
 		t.Errorf("notes %q", notes)
 	}
-	// The route itself says again what the pool was told last.
+	// The route itself says again what the pool was given last.
 	r.do(aSlice("s-1", "s", "10.0.0.9"))
 	r.do(aRoute("a", "a2.test", 0))
 	if got := r.servers("a"); got != "10.0.0.9:8080" {

@@ -88,7 +88,7 @@ func (w *world) secret(name string, pick func(...string) string, final bool) sou
 	return e
 }
 
-// outcome returns what is served, with which servers and certificates, and what is told.
+// outcome returns what is served, with which servers and certificates, and what is reported.
 func (r *rig) outcome() []string {
 	var out []string
 	for route := range r.store.Load().Routes {
@@ -102,7 +102,7 @@ func (r *rig) outcome() []string {
 	for _, route := range r.c.Routes() {
 		for _, entry := range route.Status.Ingress {
 			c := entry.Conditions[0]
-			out = append(out, fmt.Sprintf("%s/%s is told %s %s %s", route.Namespace, route.Name, entry.Host, c.Status, c.Reason))
+			out = append(out, fmt.Sprintf("%s/%s has status %s %s %s", route.Namespace, route.Name, entry.Host, c.Status, c.Reason))
 		}
 	}
 	for _, host := range []string{"h1.test", "h2.test", "h3.d.test", "x.d.test"} {
@@ -233,8 +233,8 @@ func (r *rig) forgetsAll(w *world) {
 	}
 }
 
-// TestClocks looks that wrong clocks, of whoever made an object or of this machine, do no
-// more than order routes and date what is told.
+// TestClocks looks that wrong clocks, of the author of an object or of this machine, do no
+// more than order routes and date what is reported.
 func TestClocks(t *testing.T) {
 	cert, key := keyPair(t, "h.test")
 	r := newRig(t, Options{})
@@ -244,7 +244,7 @@ func TestClocks(t *testing.T) {
 	r.wantCondition("late", "True")
 	r.wantCondition("early", "True")
 	r.wantCondition("later", "False HostAlreadyClaimed: route late already exposes h.test and is older")
-	// A clock that goes back changes nothing that was told.
+	// A clock that goes back changes nothing that was reported.
 	before, _ := r.c.Route("ns", "late")
 	r.now = r.now.AddDate(-50, 0, 0)
 	r.do(aRoute("late", "h.test", century, edge(cert, key), func(o *routev1.Route) { o.Labels = map[string]string{"x": "y"} }))

@@ -26,7 +26,7 @@ func pairFor(t *testing.T, name string) *tls.Certificate {
 	return &pair
 }
 
-// TestExplainCertificate: of every route it is told which certificate its clients see, until when, and what is wrong with it.
+// TestExplainCertificate: of every route it is said which certificate its clients see, until when, and what is wrong with it.
 func TestExplainCertificate(t *testing.T) {
 	def := pairFor(t, "*.apps.test")
 	r := newRig(t, Options{AllowWildcard: true}, func(c *Config) { c.Routing.DefaultCertificate = def })

@@ -69,7 +69,7 @@ func TestFlood(t *testing.T) {
 			}
 		}
 		if n := len(reports.log); n > changes {
-			t.Errorf("Status was told %d times of %d changes", n, changes)
+			t.Errorf("Status was notified %d times of %d changes", n, changes)
 		}
 		r := &rig{T: t, c: c, store: store}
 		last := changes/n - 1

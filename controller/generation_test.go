@@ -7,7 +7,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 )
 
-// TestGenerationGrowsWithRoutes: whatever of a route takes effect, also what its pool alone is told, is a new generation at a time of
+// TestGenerationGrowsWithRoutes: whatever of a route takes effect, also what its pool alone is given, is a new generation at a time of
 // its own; what endpoints do is none.
 func TestGenerationGrowsWithRoutes(t *testing.T) {
 	r := newRig(t, Options{})

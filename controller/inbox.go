@@ -87,7 +87,7 @@ func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
 		events = append(events, e)
 	}
 	if len(b.events) > 1024 {
-		b.events = make(map[object]source.Event) // clear would keep the room of the first read
+		b.events = make(map[object]source.Event) // clear would keep the memory of the first read
 	} else {
 		clear(b.events)
 	}

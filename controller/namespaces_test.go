@@ -58,7 +58,7 @@ func TestNamespaceRows(t *testing.T) {
 		routes []source.Event
 		after  []string // namespaces selected at the end, if others
 		want   string
-		told   int // routes that are shown
+		shown  int // routes that are shown
 	}{
 		{"updatemenot no-update.expected.test: no", []string{"ns1", "ns2", "nsx"}, []source.Event{of("updatemenot", aRoute("r", "no-update.expected.test", 0))}, nil, "", 0},
 		{"ns1 update.wild.expected.test [W]: yes to nsx host.third.wild.expected.test [W]: yes", []string{"ns1", "ns2", "nsx"}, []source.Event{
@@ -94,8 +94,8 @@ func TestNamespaceRows(t *testing.T) {
 			}
 		}
 		r.wantServed(c.id, c.want)
-		if n := len(r.c.Routes()); n != c.told {
-			t.Errorf("%s: %d routes are shown, want %d", c.id, n, c.told)
+		if n := len(r.c.Routes()); n != c.shown {
+			t.Errorf("%s: %d routes are shown, want %d", c.id, n, c.shown)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	r.do(aRoute("a", "a.test", 0, referring("c")), of("other", aRoute("b", "a.test", 1)), aSlice("s-1", "s", "10.0.0.1"), selected("other"))
 	r.wantServed("not selected", "other/b")
 	if got, asked := reports.taken(), secrets.taken(); got != "report b True, observe b" || asked != "" {
-		t.Errorf("not selected: told %q, asked for %q", got, asked)
+		t.Errorf("not selected: shown %q, asked for %q", got, asked)
 	}
 	r.do(selected("ns"))
 	r.do(aSecret("c", corev1.SecretTypeTLS, cert, key))
@@ -122,13 +122,13 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	r.do(unselected("ns"))
 	r.wantServed("no longer selected", "other/b")
 	if got, asked := reports.taken(), secrets.taken(); got != "withdraw a, report b True" || asked != "+c -c" {
-		t.Errorf("no longer selected: told %q, asked for %q", got, asked)
+		t.Errorf("no longer selected: shown %q, asked for %q", got, asked)
 	}
 	// What happens outside is known when the namespace comes back, and says nothing.
 	r.do(aRoute("a", "a.test", 0), gone(source.Route, "x"), aRoute("y", "y.test", 0))
 	r.do(gone(source.Route, "y"), aSlice("s-1", "s", "10.0.0.3"))
 	if got := reports.taken(); got != "" {
-		t.Errorf("outside: told %q", got)
+		t.Errorf("outside: shown %q", got)
 	}
 	r.do(selected("ns"))
 	r.wantServed("selected again", "ns/a")
@@ -137,11 +137,11 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	}
 	if got := reports.taken(); !strings.HasSuffix(got, ", observe a") || !strings.Contains(got, "report a True") ||
 		!strings.Contains(got, "report b False HostAlreadyClaimed") {
-		t.Errorf("selected again: told %q", got)
+		t.Errorf("selected again: shown %q", got)
 	}
 	r.do(selected("ns"))
 	if got := reports.taken(); got != "" {
-		t.Errorf("selected twice: told %q", got)
+		t.Errorf("selected twice: shown %q", got)
 	}
 	r.do(gone(source.Route, "a"), unselected("ns"), gone(source.EndpointSlice, "s-1"), unselected("other"))
 	s := r.c.state

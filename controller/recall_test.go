@@ -11,11 +11,11 @@ import (
 // the same name, about the same host, and still true.
 func TestWordsOutliveTheProcess(t *testing.T) {
 	const replaced = "False HostAlreadyClaimed: replaced by older route old"
-	const newcomer = "False HostAlreadyClaimed: route old already exposes h.test and is older"
+	const displaced = "False HostAlreadyClaimed: route old already exposes h.test and is older"
 	for _, c := range []struct{ host, message, want string }{
 		{"h.test", "replaced by older route old", replaced},
-		{"i.test", "replaced by older route old", newcomer},
-		{"h.test", "replaced by older route another", newcomer},
+		{"i.test", "replaced by older route old", displaced},
+		{"h.test", "replaced by older route another", displaced},
 	} {
 		r := newRig(t, Options{RouterName: "mine"})
 		r.do(aRoute("old", "h.test", 0), aRoute("young", "h.test", 1, func(o *routev1.Route) {

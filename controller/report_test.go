@@ -12,7 +12,7 @@ import (
 	"turnout/controller/status"
 )
 
-// reporter is a status.Reporter that writes down what it is told.
+// reporter is a status.Reporter that writes down what is reported to it.
 type reporter struct {
 	mu   sync.Mutex
 	log  []string
@@ -36,7 +36,7 @@ func (r *reporter) Report(route *routev1.Route, entry *routev1.RouteIngress) {
 	}
 }
 
-// taken returns what was told since the last call.
+// taken returns what was reported since the last call.
 func (r *reporter) taken() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func TestReports(t *testing.T) {
 	reports.hook = func(route *routev1.Route, entry *routev1.RouteIngress) {
 		admitted := entry.Conditions[0].Status == "True"
 		if served := r.serves(entry.Host, "/") == route.Name; served != admitted {
-			t.Errorf("%s: admitted %v is told while served %v", route.Name, admitted, served)
+			t.Errorf("%s: admitted %v is reported while served %v", route.Name, admitted, served)
 		}
 	}
 	for _, step := range []struct {
@@ -75,7 +75,7 @@ func TestReports(t *testing.T) {
 		r.do(step.event)
 		got := strings.ReplaceAll(reports.taken(), "report b True, report a True", "report a True, report b True")
 		if got != step.want {
-			t.Errorf("%s: told %q, want %q", step.id, got, step.want)
+			t.Errorf("%s: reported %q, want %q", step.id, got, step.want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestTwoRouters feeds the same routes to two routers with domains of their own, each
-// seeing what the other has told: hosts differ where spec.subdomain decides, and both
+// seeing what the other has written: hosts differ where spec.subdomain decides, and both
 // entries stand side by side.
 func TestTwoRouters(t *testing.T) {
 	routes := map[string]source.Event{

@@ -258,7 +258,7 @@ func (g *guard) leaf(r *routing.Route) (string, int) {
 	return secret, version
 }
 
-// Report looks that what is told of a route is what is served.
+// Report looks that what is reported of a route is what is served.
 func (g *guard) Report(route *routev1.Route, entry *routev1.RouteIngress) {
 	g.table()
 	want := ""
@@ -271,7 +271,7 @@ func (g *guard) Report(route *routev1.Route, entry *routev1.RouteIngress) {
 			continue
 		}
 		if !admitted || r.Key().UID != string(route.UID) || r.Host() != entry.Host {
-			g.Errorf("%+v is told of route %+v", entry, r.Key())
+			g.Errorf("%+v is reported of route %+v", entry, r.Key())
 		}
 		if secret, _ := g.leaf(r); secret != want {
 			g.Errorf("route %s refers to %q and has %q", route.Name, want, secret)
@@ -279,7 +279,7 @@ func (g *guard) Report(route *routev1.Route, entry *routev1.RouteIngress) {
 		return
 	}
 	if admitted {
-		g.Errorf("route %s is told to be served and is not", route.Name)
+		g.Errorf("route %s is reported as served and is not", route.Name)
 	}
 }
 

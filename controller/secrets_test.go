@@ -262,7 +262,7 @@ func TestSecretThatDoesNotCome(t *testing.T) {
 		if got := r.leaf("h.test"); got != "c.test" {
 			t.Errorf("certificate %q", got)
 		}
-		// A route that is not is told.
+		// A route that is not served is reported.
 		sink.Event(aRoute("n", "n.test", 0, referring("f")))
 		elapse(9 * time.Second)
 		r.wantNoCondition("n")
@@ -359,7 +359,7 @@ func TestChangedRouteAsksAgain(t *testing.T) {
 	r.do(denied)
 	expect("denied", "")
 	r.do(external("a", "a.test", "/x"))
-	expect("told again as it is", "")
+	expect("reported again as it is", "")
 	r.do(external("a", "a.test", "/y"))
 	expect("changed", "again cert")
 	r.do(external("b", "b.test", ""))

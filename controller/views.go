@@ -149,7 +149,7 @@ func withoutKeys(tls *routev1.TLSConfig) *routev1.TLSConfig {
 	return out
 }
 
-// keys returns the keys of all views by namespace and name, those behind after; its zero value is before all.
+// keys returns the keys of all views by namespace and name, those that follow after; its zero value is before all.
 func (v *views) keys(after source.Key) []source.Key {
 	v.mu.RLock()
 	list := make([]source.Key, 0, len(v.routes))
@@ -192,7 +192,7 @@ func (c *Controller) Routes() []*routev1.Route {
 }
 
 // ListRoutes gives routes by namespace and name, with their status as it would be
-// written to the API: those behind after, NAMESPACE/NAME, "" = from the first on, at most limit, 0 = all. next is the last one
+// written to the API: those that follow after, NAMESPACE/NAME, "" = from the first on, at most limit, 0 = all. next is the last one
 // if there are more. Private keys and other secrets are replaced by a word, and annotations that the router does not read are left
 // out. The routes are shared and read-only, and made while they are asked for. Any goroutine may call it.
 func (c *Controller) ListRoutes(after string, limit int) (list iter.Seq[*routev1.Route], next string) {

@@ -91,7 +91,7 @@ func TestEarlyAnswers(t *testing.T) {
 	}
 }
 
-// TestDrainingClosesConnections with their next answer, whoever makes it.
+// TestDrainingClosesConnections with their next answer, whatever makes it.
 func TestDrainingClosesConnections(t *testing.T) {
 	r := newRig(t, nil)
 	r.pooled = true

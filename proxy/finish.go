@@ -99,7 +99,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 
 // log implements party.
 func (ex *Exchange) log(reason Reason) {
-	rec := &ex.rec // a local one would be allocated: the log is behind an interface
+	rec := &ex.rec // a local one would be allocated: the log is an interface
 	ex.record(rec, reason)
 	rec.Host, rec.Response, rec.Captures, rec.Captured = ex.host, span(ex.sent, ex.got), ex.w.cfg.Captures, ex.captured
 	rec.Inserted, rec.HeadIn, rec.HeadOut, rec.UniqueID = ex.inserted, ex.headIn, ex.headOut, ex.uniqueID

@@ -3,7 +3,7 @@ package proxy
 import "runtime/debug"
 
 // recoverRules makes an exchange fail, and it alone, when the rules for its message panic: nothing that others share has been
-// touched by then. A panic elsewhere ends connections (reactor.Config.Panicked), because nobody knows what it left behind.
+// touched by then. A panic elsewhere ends connections (reactor.Config.Panicked), because nobody knows in what state it left things.
 // It is deferred by the functions that carry out rules.
 func (ex *Exchange) recoverRules(failed *Reason) {
 	notify := ex.w.cfg.Panicked

@@ -436,7 +436,7 @@ func (c *virtual) advance(d time.Duration) {
 	}
 }
 
-// recovering is what a loop does around fn: a panic is recovered, and the worker told.
+// recovering is what a loop does around fn: a panic is recovered, and the worker notified.
 func (r *rig) recovering(fn func()) (panicked bool) {
 	defer func() {
 		if v := recover(); v != nil {

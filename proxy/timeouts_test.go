@@ -123,7 +123,7 @@ func TestDrainedPeersHaveTheirTime(t *testing.T) {
 	r.ended(ReasonServerTimeout, 200)
 }
 
-// TestTunnelsHaveNoTimeout here: whoever joined them looks after that.
+// TestTunnelsHaveNoTimeout here: the caller that joined them sees to that.
 func TestTunnelsHaveNoTimeout(t *testing.T) {
 	r := newRig(t, nil)
 	r.upgrade()

@@ -1,7 +1,7 @@
 package proxy
 
 // IterationRequests is how many requests a connection of a client may begin in one iteration of its loop, in either protocol. The rest is
-// begun in the next iteration, behind what others have by then: what a few bytes make the router do is bounded, as bytes are.
+// begun in the next iteration, after what others have by then: what a few bytes make the router do is bounded, as bytes are.
 const IterationRequests = 16
 
 // IterationAnswers is how many heads of answers a connection of a pod may have relayed in one iteration, for the same reason: a pod may

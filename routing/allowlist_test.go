@@ -96,7 +96,7 @@ func TestAllowListSize(t *testing.T) {
 		"far apart":            func(i int) string { return fmt.Sprintf("%x::/128", 0x1000+i) },
 		"pairs":                func(i int) string { return fmt.Sprintf("%x::%x/128", 0x1000+i/2, 1+i%2) },
 		"IPv4, far apart":      func(i int) string { return fmt.Sprintf("%d.%d.%d.1/32", 1+i%223, i/223%256, i%251) },
-		"IPv4, neighbours":     func(i int) string { return fmt.Sprintf("10.0.%d.%d/32", i/128%256, 2*i%256) },
+		"IPv4, adjacent":       func(i int) string { return fmt.Sprintf("10.0.%d.%d/32", i/128%256, 2*i%256) },
 		"networks of all IPv6": func(i int) string { return fmt.Sprintf("%x:%x:%x::/48", 0x2001+i%7, i, i*31%0xffff) },
 	} {
 		var list []netip.Prefix
@@ -116,7 +116,7 @@ func TestAllowListSize(t *testing.T) {
 			t.Errorf("%s: %d bytes, and %d to make them", name, size, made)
 		}
 		for _, p := range list[:1000] {
-			if !l.Contains(p.Addr()) || l.Contains(p.Addr().Next().Next().Next()) && p.IsSingleIP() && name != "IPv4, neighbours" {
+			if !l.Contains(p.Addr()) || l.Contains(p.Addr().Next().Next().Next()) && p.IsSingleIP() && name != "IPv4, adjacent" {
 				t.Fatalf("%s: %v", name, p)
 			}
 		}

@@ -93,7 +93,7 @@ func (c *conditions) asks() bool {
 // dated reports whether the age is known. c may be nil.
 func (c *conditions) dated() bool { return c != nil && c.created != 0 }
 
-// compare says which of two conditions of equal paths is tried first: negative = c behind o. Both may be nil.
+// compare says which of two conditions of equal paths is tried first: negative = o is tried before c. Both may be nil.
 func (c *conditions) compare(o *conditions) int {
 	var none conditions
 	if c == nil {

@@ -8,7 +8,7 @@ import "slices"
 // hashing), so an edit that adds one item does not rebuild it.
 //
 // The upper bits of a hash choose the place in the directory, the lower ones the
-// slot to begin with. Buckets of neighbouring places are the same one as long as it
+// slot to begin with. Buckets of adjacent places are the same one as long as it
 // has not been split. What an edit allocates counts more than what it copies: in a
 // large heap each byte brings the next collection nearer.
 

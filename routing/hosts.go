@@ -86,7 +86,7 @@ func (g *group) reopen(order func(*Route) uint64) (*group, int) {
 	return c, len(c.more.entries)
 }
 
-// close completes an open group after entries were added behind the sorted ones and
+// close completes an open group after entries were added to the end of the sorted ones and
 // routes have gone. It returns the number of entries that are left.
 func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 	m := g.more

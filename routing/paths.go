@@ -72,7 +72,7 @@ func newEntry(r *Route, order uint64) entry {
 	return entry{path: path, route: r, order: order, parent: -1, tables: r.tables()}
 }
 
-// compare sorts by path, of equal paths those that ask for more or are older behind, and of those the one earlier in the spec behind, so
+// compare sorts by path, of equal paths those that ask for more or are older come last, and of those the one earlier in the spec, so
 // that a search, which goes from back to front, tries it first.
 func (e entry) compare(o entry) int {
 	if c := strings.Compare(e.path, o.path); c != 0 {
@@ -110,7 +110,7 @@ const fewPaths = 8
 // request path among those in a table, -1 if there is none.
 //
 // All entries whose path the request path begins with sort at or before it, longer
-// ones behind shorter ones. Each of them is the last entry not after the request
+// ones after shorter ones. Each of them is the last entry not after the request
 // path, or one that entry's path begins with; so the chain of parents has them all.
 func (m *paths) search(path []byte, table uint8) int {
 	if len(m.entries) <= fewPaths {

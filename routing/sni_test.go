@@ -125,7 +125,7 @@ func TestCertificateChoice(t *testing.T) {
 		route("r1", "one.test", "", edge, with(a)), route("r2", "one.test", "/2", edge, with(b)), route("r3", "one.test", "/3", edge),
 		route("bare", "bare.wild.test", "", edge), route("own", "own.wild.test", "", reencrypt, with(a)), route("w", "x.wild.test", "", edge, wildcard, with(w)),
 		route("plain", "plain.test", ""),
-		// "ns-a:" sorts before "ns:", though "ns-a" sorts behind "ns".
+		// "ns-a:" sorts before "ns:", though "ns-a" sorts after "ns".
 		route("x", "dash.test", "/1", edge, with(a), in("ns")), route("x", "dash.test", "/2", edge, with(b), in("ns-a")),
 	})
 	name := func(d SNIDecision) string {

@@ -113,7 +113,7 @@ type RouteKey struct {
 	Rule                 int // among the rules of the object, from 0 on; an OpenShift Route has one
 }
 
-// String returns "namespace/name/uid", with "/rule" behind it for all rules but the first: the key of the pool of the route.
+// String returns "namespace/name/uid", followed by "/rule" for all rules but the first: the key of the pool of the route.
 func (k RouteKey) String() string {
 	s := k.Namespace + "/" + k.Name + "/" + k.UID
 	if k.Rule > 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCipherLists is what exclusions and keywords leave, and what is told.
+// TestCipherLists is what exclusions and keywords leave, and what is reported.
 func TestCipherLists(t *testing.T) {
 	const gcm, cbc = "ECDHE-RSA-AES128-GCM-SHA256", "AES128-SHA"
 	for _, c := range []struct{ text, left, lacking, unknown string }{

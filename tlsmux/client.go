@@ -87,7 +87,7 @@ func (cl *Client) Negotiate(c *reactor.Conn, id *balancer.TLS, done func(spoken 
 // Handshake starts TLS on c, which has just connected and on which nothing was written. It must be called on the loop of c
 // and takes c over until done is called, on the loop, exactly once and not before Handshake has returned. After nil the
 // layer is set and done has to set the handler. After an error, an *EndpointError, c is closed or closing and its handler is
-// told nothing; that includes c being closed by anybody meanwhile, which is how a handshake is given up.
+// not notified; that includes c being closed by anybody meanwhile, which is how a handshake is given up.
 func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientInfo, error)) {
 	cl.handshake(c, cl.identity(id).offered, done)
 }

@@ -265,8 +265,8 @@ func TestResumedSessionExpires(t *testing.T) {
 	ca := newAuthority(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Cert)
-	stranger := x509.NewCertPool()
-	stranger.AddCert(newAuthority(t).Cert)
+	foreign := x509.NewCertPool()
+	foreign.AddCert(newAuthority(t).Cert)
 	for _, tt := range []struct {
 		until   time.Duration
 		resumed bool
@@ -275,8 +275,8 @@ func TestResumedSessionExpires(t *testing.T) {
 	}{
 		{time.Hour, true, roots, true},
 		{-time.Hour, true, roots, false},
-		{time.Hour, false, stranger, false},
-		{time.Hour, true, stranger, true}, // verified when the session began
+		{time.Hour, false, foreign, false},
+		{time.Hour, true, foreign, true}, // verified when the session began
 	} {
 		cs := &tls.ConnectionState{DidResume: tt.resumed, PeerCertificates: []*x509.Certificate{ca.issue(t, "a", time.Now().Add(tt.until)).Leaf}}
 		if err := verifyChain(cs, tt.roots, ""); (err == nil) != tt.ok {

@@ -20,7 +20,7 @@ func (n *Names) Covers(host []byte) bool {
 	return false
 }
 
-// covers compares from behind: names of one domain differ in front.
+// covers compares from the end: names of one domain differ at the start.
 func covers(name string, host []byte) bool {
 	if len(name) > 2 && name[0] == '*' && name[1] == '.' {
 		name = name[1:]

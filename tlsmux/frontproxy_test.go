@@ -25,7 +25,7 @@ func (r *recorder) EOF(*reactor.Conn)         { r.eof = true }
 func (*recorder) Drained(*reactor.Conn)       {}
 func (*recorder) Closed(*reactor.Conn, error) {}
 
-// frontRig is a port behind another proxy on an in-memory network.
+// frontRig is a port to which another proxy connects on an in-memory network.
 type frontRig struct {
 	net   *memnet.Network
 	front *FrontProxy

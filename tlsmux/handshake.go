@@ -19,7 +19,7 @@ var (
 	ErrLongFlight = errors.New("the TLS handshake of the peer is too long")
 )
 
-// Bounds of what peers may send in a handshake, in bytes on the wire: clients behind their ClientHello, that is mostly their
+// Bounds of what peers may send in a handshake, in bytes on the wire: clients after their ClientHello, that is mostly their
 // certificates, and endpoints.
 const (
 	maxClientFlight   = 48 << 10
@@ -80,7 +80,7 @@ type handshakeConfig struct {
 	layer   *Layer // conn has to read and write layer.wire
 	timeout time.Duration
 	first   []byte // what was read already; copied
-	most    int    // bytes that the peer may send behind first; more is ErrLongFlight
+	most    int    // bytes that the peer may send after first; more is ErrLongFlight
 	// entry is that of a client. entry.holds is called on the loop with how many bytes what is held for the handshake has
 	// changed by; it may fail the handshake. nil = it is one with an endpoint, and nobody counts.
 	entry *entry
@@ -305,7 +305,7 @@ func (h *handshake) finish() {
 	}
 	w := &h.layer.wire
 	w.hs = nil
-	if len(h.in) > 0 { // what came behind the last message of the handshake
+	if len(h.in) > 0 { // what came after the last message of the handshake
 		w.held = append([]byte(nil), h.in...)
 	}
 	h.layer.buffers.takeBack(h.layer.tls, nil)

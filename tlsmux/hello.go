@@ -68,7 +68,7 @@ var (
 	ErrHelloName = &HelloError{AlertUnrecognizedName, "bad server name"}
 )
 
-// Hello is what a ClientHello says that matters for routing. The slices behind its methods point into the parsed bytes
+// Hello is what a ClientHello says that matters for routing. The slices that its methods return point into the parsed bytes
 // (or into the parser, for a hello of several records) and are valid as long as those.
 type Hello struct {
 	// ServerName is the host name of the server_name extension in lower case; "" without one.
@@ -142,7 +142,7 @@ func (s *HelloParser) Reset() { *s = HelloParser{joined: s.joined[:0]} }
 
 // Parse looks at p, all bytes of the connection so far: those of the call before and what has come since. It returns true
 // and fills out when the hello is complete, false and nil when more bytes are needed, else one of the *HelloError values
-// of this package. It allocates only the server name, and room to join a hello that was split over several records.
+// of this package. It allocates only the server name, and memory to join a hello that was split over several records.
 func (s *HelloParser) Parse(p []byte, out *Hello) (bool, error) {
 	for {
 		b := p[s.rec:]

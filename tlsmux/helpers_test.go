@@ -153,7 +153,7 @@ type failure struct {
 	err  error
 }
 
-// service is a Mux with an echo behind it.
+// service is a Mux with an echo server.
 type service struct {
 	*site
 	mux    *Mux

@@ -174,7 +174,7 @@ func TestClientGoesAway(t *testing.T) {
 }
 
 // TestResetInTheMiddle resets a conversation after each of many numbers of bytes of the client, and of the server: it either
-// got through its handshake or failed, once, and leaves nothing behind.
+// got through its handshake or failed, once, and leaves nothing open.
 func TestResetInTheMiddle(t *testing.T) {
 	for _, plan := range []func(p *memnet.Peer, k int){(*memnet.Peer).ResetAfterSent, (*memnet.Peer).ResetAfterReceived} {
 		for k := 1; k < 3000; k += 131 {
@@ -203,7 +203,7 @@ func TestResetInTheMiddle(t *testing.T) {
 				}
 			})
 			p.Reset()
-			m.await(t, "fate of the connection", func() bool { return len(m.failed)+len(m.infos) > 0 && m.loop.Conns() == 0 })
+			m.await(t, "end of the connection", func() bool { return len(m.failed)+len(m.infos) > 0 && m.loop.Conns() == 0 })
 			if len(m.failed)+len(m.infos) != 1 || m.mux.Pending() != 0 {
 				t.Fatalf("after %d bytes: %d failed, %d terminated, %d pending", k, len(m.failed), len(m.infos), m.mux.Pending())
 			}
@@ -272,7 +272,7 @@ func TestRefusedWhenOthersAreFull(t *testing.T) {
 	}
 }
 
-// TestLoopEndsWithOpenHandshakes leaves no goroutine behind; the check is serve's cleanup, and here.
+// TestLoopEndsWithOpenHandshakes leaves no goroutine running; the check is serve's cleanup, and here.
 func TestLoopEndsWithOpenHandshakes(t *testing.T) {
 	eachPlace(t, func(t *testing.T, place func(*service)) {
 		s := newService(t, Config{})

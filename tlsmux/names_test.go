@@ -76,7 +76,7 @@ func TestCipherSets(t *testing.T) {
 	}
 }
 
-// TestCiphersLacking: of the suites that a set has in the HAProxy router, each is in the set or is told to be missing.
+// TestCiphersLacking: of the suites that a set has in the HAProxy router, each is in the set or is reported as missing.
 func TestCiphersLacking(t *testing.T) {
 	both := func(names ...string) (all []string) {
 		for _, n := range names {
@@ -97,7 +97,7 @@ func TestCiphersLacking(t *testing.T) {
 		got := CiphersLacking(set)
 		for _, id := range suites {
 			if name := SuiteName(id); slices.Contains(got, name) {
-				t.Errorf("%s: %s is in it and told to be missing", set, name)
+				t.Errorf("%s: %s is in it and reported as missing", set, name)
 			} else {
 				got = append(got, name)
 			}

@@ -10,17 +10,17 @@ type recordCursor struct {
 	head [recordHeader]byte
 }
 
-// takeBytes takes up to room bytes of avail that belong to one record and returns how many.
-func (r *recordCursor) takeBytes(avail []byte, room int) int {
+// takeBytes takes up to most bytes of avail that belong to one record and returns how many.
+func (r *recordCursor) takeBytes(avail []byte, most int) int {
 	if r.left == 0 && r.have == 0 && len(avail) >= recordHeader {
 		r.left = recordHeader + int(binary.BigEndian.Uint16(avail[3:]))
 	}
 	if r.left > 0 {
-		n := min(r.left, len(avail), room)
+		n := min(r.left, len(avail), most)
 		r.left -= n
 		return n
 	}
-	n := min(recordHeader-r.have, len(avail), room)
+	n := min(recordHeader-r.have, len(avail), most)
 	copy(r.head[r.have:], avail[:n])
 	if r.have += n; r.have == recordHeader {
 		r.have = 0

@@ -65,7 +65,7 @@ type panics struct {
 
 func (p *panics) count(v any, stack []byte) {
 	if v != bad || !strings.Contains(string(stack), "recover_test.go") {
-		p.t.Errorf("told of %v at %s", v, stack)
+		p.t.Errorf("notified of %v at %s", v, stack)
 	}
 	p.n.Add(1)
 }
@@ -93,7 +93,7 @@ func wantPanics(t *testing.T, s *service, p *panics, is error, client func() *tl
 		}
 	}
 	if n := p.n.Load(); n != rounds {
-		t.Errorf("told of %d panics, want %d", n, rounds)
+		t.Errorf("notified of %d panics, want %d", n, rounds)
 	}
 	eventually(t, "end of the handshakes", func() bool { return s.mux.Pending() == 0 && s.mux.cfg.Workers.Running() == 0 })
 	if n := s.mux.Stats().Failed.Load(); n != rounds {
@@ -206,7 +206,7 @@ func TestPanicInEndpointHandshake(t *testing.T) {
 		}
 	}
 	if n := p.n.Load(); n != rounds {
-		t.Errorf("told of %d panics, want %d", n, rounds)
+		t.Errorf("notified of %d panics, want %d", n, rounds)
 	}
 	cl.sessions = good
 	if o := dialPod(t, l, cl, server.addr, identity(t, balancer.TLSConfig{SNI: "pod.test"})); o.err != nil || o.text != "welcome ping" {
@@ -241,7 +241,7 @@ func TestPanicAfterHandshake(t *testing.T) {
 		}
 	}
 	if n := p.n.Load(); n != rounds {
-		t.Errorf("told of %d panics, want %d", n, rounds)
+		t.Errorf("notified of %d panics, want %d", n, rounds)
 	}
 	eventually(t, "end of the handshakes", func() bool { return s.mux.Pending() == 0 && s.mux.cfg.Workers.Running() == 0 })
 	active.Store(false)

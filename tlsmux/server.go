@@ -78,7 +78,7 @@ func (i *Info) asked() *routing.ClientAuth {
 	return i.Arrival.Auth
 }
 
-// Stats counts connections to the TLS port. Every connection is counted once, when its fate is known.
+// Stats counts connections to the TLS port. Every connection is counted once, when its outcome is known.
 type Stats struct {
 	Terminated        atomic.Uint64 // handshakes complete
 	Resumed           atomic.Uint64 // of those, with a resumed session
@@ -285,7 +285,7 @@ func (e *entry) fail(err error) {
 	}
 }
 
-// holds counts what is held for the handshake, and makes room.
+// holds counts what is held for the handshake, and ends others where that is too much.
 func (e *entry) holds(delta int) {
 	ln, m := e.perLoop, e.mux
 	most := m.cfg.HandshakeMemory / len(*m.loops.Load())
@@ -420,7 +420,7 @@ func (e *entry) act(d *decision, p []byte) int {
 	if d.resumes {
 		h.work = WorkResumed
 	}
-	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.perLoop.steps.room(h.work) {
+	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.perLoop.steps.hasCapacity(h.work) {
 		h.steps = e.perLoop.steps
 	}
 	layer.tls = tls.Server(&layer.wire, d.config)

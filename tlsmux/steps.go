@@ -33,8 +33,8 @@ func newLoopSteps(loop *reactor.Loop, workers *Workers) *loopSteps {
 	return t
 }
 
-// room says that one more handshake of a kind may be computed on the loop.
-func (t *loopSteps) room(kind Work) bool {
+// hasCapacity says that one more handshake of a kind may be computed on the loop.
+func (t *loopSteps) hasCapacity(kind Work) bool {
 	return t.wait.Load() < stepsMost && t.workers.pool.waitingOf(kind) == 0
 }
 

@@ -159,7 +159,7 @@ func TestLoopLendsHeavyKeys(t *testing.T) {
 	}
 }
 
-// TestClientGoesAwayDuringSignature leaves nothing behind, and what comes too late is of no use.
+// TestClientGoesAwayDuringSignature leaves nothing open, and what comes too late is of no use.
 func TestClientGoesAwayDuringSignature(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1})
 	m := serveMemory(t, Config{Workers: w})
@@ -190,23 +190,23 @@ func TestFloodGoesToThreads(t *testing.T) {
 	steps := w.stepsOf(m.loop)
 	var held []*job
 	for range stepsMost {
-		if !steps.room(WorkECDSA) {
-			t.Fatalf("no room behind %d", steps.wait.Load())
+		if !steps.hasCapacity(WorkECDSA) {
+			t.Fatalf("no capacity after %d", steps.wait.Load())
 		}
-		j := toil(WorkECDSA, 0, 0, func() {})
+		j := timeTaking(WorkECDSA, 0, 0, func() {})
 		steps.putJob(j)
 		held = append(held, j)
 	}
-	if steps.room(WorkECDSA) || steps.room(WorkResumed) {
-		t.Error("room without end")
+	if steps.hasCapacity(WorkECDSA) || steps.hasCapacity(WorkResumed) {
+		t.Error("capacity without end")
 	}
 	for _, j := range held {
 		steps.takeBack(j)
 	}
 	letGo := occupy(t, w)
 	waits := give(w, WorkECDSA, 0, 0, func() {})
-	if steps.room(WorkECDSA) || !steps.room(WorkResumed) {
-		t.Errorf("room %v for those of whom others wait for a thread, %v for others", steps.room(WorkECDSA), steps.room(WorkResumed))
+	if steps.hasCapacity(WorkECDSA) || !steps.hasCapacity(WorkResumed) {
+		t.Errorf("capacity %v for those of whom others wait for a thread, %v for others", steps.hasCapacity(WorkECDSA), steps.hasCapacity(WorkResumed))
 	}
 	p := m.net.Connect(m.addr)
 	p.Write(clientHello(t, &tls.Config{ServerName: "shared.test"}))
@@ -217,8 +217,8 @@ func TestFloodGoesToThreads(t *testing.T) {
 	w.pool.takeBack(waits)
 	letGo()
 	m.await(t, "the answer", func() bool { return p.Total() > 0 })
-	if !steps.room(WorkECDSA) {
-		t.Error("the loop has no room when the flood is over")
+	if !steps.hasCapacity(WorkECDSA) {
+		t.Error("the loop has no capacity when the flood is over")
 	}
 }
 
@@ -234,7 +234,7 @@ func TestStepsOfALoop(t *testing.T) {
 		}
 		var order []string
 		put := func(name string, kind Work, share uint8, cost time.Duration) *job {
-			j := toil(kind, share, cost, func() { order = append(order, name) })
+			j := timeTaking(kind, share, cost, func() { order = append(order, name) })
 			steps.putJob(j)
 			return j
 		}

@@ -27,7 +27,7 @@ type WorkersConfig struct {
 	Handshakes int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
-	// Panicked, if it is set, contains panics of what is computed for one connection: crypto/tls, the choice of a certificate,
+	// Panicked, if it is set, recovers from panics of what is computed for one connection: crypto/tls, the choice of a certificate,
 	// tickets, the judgement of a certificate, a private key. Any goroutine may call it. That handshake fails with ErrPanicked,
 	// its connection is reset, and nothing else. Without it the process ends, as it does in any case when the machinery panics
 	// that handshakes share.

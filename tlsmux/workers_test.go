@@ -22,17 +22,17 @@ func newWorkers(t *testing.T, cfg WorkersConfig) *Workers {
 	return w
 }
 
-// toil is a job that takes its time.
-func toil(kind Work, share uint8, cost time.Duration, done func()) *job {
+// timeTaking is a job that takes its time.
+func timeTaking(kind Work, share uint8, cost time.Duration, done func()) *job {
 	return &job{kind: kind, share: share, use: func() {
 		elapse(cost)
 		done()
 	}}
 }
 
-// give has the workers toil. What done does belongs to their thread.
+// give has the workers compute for a while. What done does belongs to their thread.
 func give(w *Workers, kind Work, share uint8, cost time.Duration, done func()) *job {
-	j := toil(kind, share, cost, done)
+	j := timeTaking(kind, share, cost, done)
 	w.pool.putJob(j)
 	return j
 }
@@ -87,15 +87,15 @@ func TestTurnsInOrder(t *testing.T) {
 		w := newWorkers(t, WorkersConfig{Handshakes: 1})
 		letGo := occupy(t, w)
 		var order []string
-		toil := func(name string, kind Work, share uint8) {
+		compute := func(name string, kind Work, share uint8) {
 			give(w, kind, share, time.Millisecond, func() { order = append(order, name) })
 		}
 		for i := range 5 {
-			toil("many"+strconv.Itoa(i), WorkECDSA, 3)
+			compute("many"+strconv.Itoa(i), WorkECDSA, 3)
 		}
-		toil("few0", WorkECDSA, 9)
-		toil("few1", WorkECDSA, 9)
-		toil("rsa", WorkRSA, 3)
+		compute("few0", WorkECDSA, 9)
+		compute("few1", WorkECDSA, 9)
+		compute("rsa", WorkRSA, 3)
 		if n := w.Waiting(); n != 8 {
 			t.Errorf("%d wait, want 8", n)
 		}
@@ -198,7 +198,7 @@ func TestSharesOfAddresses(t *testing.T) {
 	w.shareOf(netip.Addr{})
 }
 
-// TestQueueTimeoutOfMux: a handshake whose turn does not come is refused, counted and told.
+// TestQueueTimeoutOfMux: a handshake whose turn does not come is refused, counted and reported.
 func TestQueueTimeoutOfMux(t *testing.T) {
 	w := newWorkers(t, WorkersConfig{Handshakes: 1, QueueTimeout: time.Second})
 	letGo := occupy(t, w)
@@ -212,7 +212,7 @@ func TestQueueTimeoutOfMux(t *testing.T) {
 	}
 	m.net.Advance(200 * time.Millisecond)
 	if got := get(t, "failure", m.failed).err; !errors.Is(got, ErrQueued) || m.mux.Stats().Shed.Load() != 1 {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
 	if n := w.Stats(WorkECDSA).Refused.Load(); n != 1 || w.Running() != 0 || w.Waiting() != 0 {
 		t.Errorf("%d refused, %d running, %d wait", n, w.Running(), w.Waiting())

@@ -6,7 +6,7 @@ import (
 )
 
 // TestALPNOfCertificates: HTTP/2 is offered whatever certificate a host has. There it is left out where two hosts have one
-// certificate, so that browsers do not bring requests over a connection made for the other; here they are told 421.
+// certificate, so that browsers do not bring requests over a connection made for the other; here they get 421.
 func TestALPNOfCertificates(t *testing.T) {
 	ca := newAuthority(t, "authority")
 	dir := t.TempDir()

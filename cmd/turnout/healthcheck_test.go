@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// sickPod answers connections always and its health check as it is told. It counts the requests of clients, and of checks by host.
+// sickPod answers connections always and its health check as the test says. It counts the requests of clients, and of checks by host.
 type sickPod struct {
 	*httptest.Server
 	status             atomic.Int32
@@ -50,7 +50,7 @@ func startSickPod(t *testing.T, name string) *sickPod {
 func (p *sickPod) addr() string { return p.Listener.Addr().String() }
 
 // TestHTTPHealthChecks: a pod that accepts connections and answers its check with 500 gets no requests of the routes that ask,
-// goes on with those of a neighbour that does not, and comes back when it answers well again.
+// goes on with those of another pod that does not, and comes back when it answers well again.
 func TestHTTPHealthChecks(t *testing.T) {
 	pods := []*sickPod{startSickPod(t, "well"), startSickPod(t, "sick")}
 	const ask = ", turnout.router/health-check-path: '/healthz?full=1'"
@@ -90,7 +90,7 @@ func TestHTTPHealthChecks(t *testing.T) {
 
 	// One line for each check, whatever the number of routes that share it.
 	hosts := map[string]bool{"app.test": true, "shared.test:8080": true}
-	told := func(msg, result string, status int) {
+	logged := func(msg, result string, status int) {
 		t.Helper()
 		for range len(hosts) {
 			line := p.line(msg)
@@ -99,7 +99,7 @@ func TestHTTPHealthChecks(t *testing.T) {
 			}
 		}
 	}
-	told("endpoint is down: its health checks fail", "L7STS", 500)
+	logged("endpoint is down: its health checks fail", "L7STS", 500)
 	reach := func(host string, want bool) {
 		t.Helper()
 		before := sick.pages.Load()
@@ -151,7 +151,7 @@ func TestHTTPHealthChecks(t *testing.T) {
 	}
 
 	sick.status.Store(204)
-	told("endpoint is up", "L7OK", 204)
+	logged("endpoint is up", "L7OK", 204)
 	for host := range map[string]bool{"app.test": true, "second.test": true, "plain.test": true} {
 		reach(host, true)
 	}

@@ -34,7 +34,7 @@ func throttle(t *testing.T, p *process) (end func()) {
 		defer close(ended)
 		for pulse(syscall.SIGSTOP, 250*time.Millisecond) && pulse(syscall.SIGCONT, 3*time.Millisecond) {
 		}
-		_ = p.Process.Signal(syscall.SIGCONT) // a process that has ended is told by others
+		_ = p.Process.Signal(syscall.SIGCONT) // a process that has ended is reported by others
 	}()
 	end = sync.OnceFunc(func() { close(stop); <-ended })
 	t.Cleanup(end)

@@ -200,7 +200,7 @@ func TestTunnelsAreCutAfterTheDrainTime(t *testing.T) {
 	p.status()
 }
 
-// TestDescriptors: room for descriptors is made before connections come.
+// TestDescriptors: the table of descriptors is allocated before connections come.
 func TestDescriptors(t *testing.T) {
 	p := startRouter(t, nil, "--manifests", t.TempDir())
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))

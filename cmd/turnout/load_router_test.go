@@ -116,7 +116,7 @@ func TestHealthWithoutDescriptors(t *testing.T) {
 	}
 	p.awaits(`turnout_overload{reason="descriptors"} 1`)
 	p.healthy()
-	// All that are open ask at once: as many as there are descriptors for are served, the others are told to come back.
+	// All that are open ask at once: as many as there are descriptors for are served, the others get 503 with Retry-After.
 	for _, c := range served {
 		if _, err := io.WriteString(c, "GET /held HTTP/1.1\r\nHost: front.example.com\r\n\r\n"); err != nil {
 			t.Fatal(err)

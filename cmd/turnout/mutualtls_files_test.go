@@ -265,7 +265,7 @@ func TestRoutersShareSessions(t *testing.T) {
 	resumed(routers[0], true)
 }
 
-// TestRevokedWhileConnected is told as it is: a connection that stands is not judged again, the next one is.
+// TestRevokedWhileConnected shows the behaviour as it is: a connection that stands is not judged again, the next one is.
 func TestRevokedWhileConnected(t *testing.T) {
 	ca := issue(t, nil, "CN=ca")
 	client := issue(t, ca, "CN=client")

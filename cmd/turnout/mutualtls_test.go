@@ -115,7 +115,7 @@ func echoSite(t *testing.T) string {
 	return dir
 }
 
-// fields are what a pod is told of a client, sorted.
+// fields are what a pod is sent about a client, sorted.
 func fields(p *identityPair, issuer string) string {
 	value := func(s string) string { return s }
 	if p == nil {

@@ -23,7 +23,7 @@ import (
 	"turnout/routing"
 )
 
-// TestPanicFailsOneRequest: a panic over a message is answered 500 and told once, with its stack; the router serves on.
+// TestPanicFailsOneRequest: a panic over a message is answered 500 and logged once, with its stack; the router serves on.
 func TestPanicFailsOneRequest(t *testing.T) {
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/bad" {
@@ -71,7 +71,7 @@ func (brokenLog) Log(r *proxy.Record) {
 	}
 }
 
-// TestPanicEndsOneConnection: a panic somewhere between the messages is told, and the router serves on, over HTTP/1.1 and HTTP/2.
+// TestPanicEndsOneConnection: a panic somewhere between the messages is logged, and the router serves on, over HTTP/1.1 and HTTP/2.
 // What was counted for the request is given back.
 func TestPanicEndsOneConnection(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
@@ -150,7 +150,7 @@ type brokenKey struct{ crypto.Signer }
 
 func (brokenKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) { panic("a mistake") }
 
-// TestPanicInHandshake: a panic in TLS handshakes ends these, is told, and the router serves on.
+// TestPanicInHandshake: a panic in TLS handshakes ends these, is logged, and the router serves on.
 func TestPanicInHandshake(t *testing.T) {
 	core, logged := observer.New(zap.ErrorLevel)
 	plane, store := startInProcess(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *server.Config) {

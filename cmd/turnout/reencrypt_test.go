@@ -21,7 +21,7 @@ import (
 	"turnout/proxy"
 )
 
-// securePod is an endpoint behind TLS. It answers with the protocol of the request and whether SNI came, and keeps what
+// securePod is an endpoint that speaks TLS. It answers with the protocol of the request and whether SNI came, and keeps what
 // was offered.
 type securePod struct {
 	*httptest.Server
@@ -165,7 +165,7 @@ func TestReencryptUpgrade(t *testing.T) {
 	}
 }
 
-// lastRecord keeps what the access log was told last.
+// lastRecord keeps what the access log was given last.
 type lastRecord struct {
 	mu  sync.Mutex
 	rec proxy.Record

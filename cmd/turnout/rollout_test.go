@@ -121,7 +121,7 @@ func (r *rollout) awaitRequest(p *rolloutPod) {
 }
 
 // replace puts a new pod in the place of the oldest. A patient pod goes on for a while after
-// it was told to stop, as one with a preStop hook does; others close their port at once.
+// it was asked to stop, as one with a preStop hook does; others close their port at once.
 func (r *rollout) replace(patient bool) {
 	next := startPod(r.t)
 	r.pods = append(r.pods, next)

@@ -28,7 +28,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 		return errNoSource
 	}
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log has gone; the router goes on
-	queue := logging.NewQueue(stderr, logging.Room)
+	queue := logging.NewQueue(stderr, logging.QueueBytes)
 	defer queue.Close(logging.Patience)
 	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile)
 	for _, w := range warnings {

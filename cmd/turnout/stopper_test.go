@@ -171,7 +171,7 @@ func isRead(req *http.Request, plural string) bool {
 }
 
 // TestStopWhileReadingObjects: an API server that hangs, in whatever way, does not hold up the end; nor does the shutdown
-// delay, since no load balancer was ever told to send anything.
+// delay, since no load balancer was ever asked to send anything.
 func TestStopWhileReadingObjects(t *testing.T) {
 	t.Parallel() // it mostly waits
 	drip := make(chan struct{})
@@ -426,7 +426,7 @@ func TestStopWhileASuccessorPrepares(t *testing.T) {
 	}
 }
 
-// TestStopWhatHasHandedOver: the old process finishes what it has, told to stop or not; a second signal ends that, and one
+// TestStopWhatHasHandedOver: the old process finishes what it has, asked to stop or not; a second signal ends that, and one
 // while it serves on for the shutdown delay leaves it to a successor.
 func TestStopWhatHasHandedOver(t *testing.T) {
 	t.Parallel() // it mostly waits

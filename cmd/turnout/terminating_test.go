@@ -15,7 +15,7 @@ import (
 	"turnout/controller"
 )
 
-// TestTerminatingPodFinishes is a pod that is told to stop while it serves a request: it
+// TestTerminatingPodFinishes is a pod that is asked to stop while it serves a request: it
 // gets no new ones, also not as the last of its service, and finishes what it has.
 func TestTerminatingPodFinishes(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})

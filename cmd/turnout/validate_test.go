@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestValidateTellsAll: what is ignored among flags, variables and annotations is told, each with what counts instead.
-func TestValidateTellsAll(t *testing.T) {
+// TestValidateReportsAll: what is ignored among flags, variables and annotations is reported, each with what counts instead.
+func TestValidateReportsAll(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "route.yaml", []byte(`apiVersion: route.openshift.io/v1
 kind: Route

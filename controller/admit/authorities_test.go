@@ -13,7 +13,7 @@ func TestAuthorities(t *testing.T) {
 	ca := issue(t, how{name: "ca", ca: true}, nil)
 	middle := issue(t, how{name: "middle", ca: true}, &ca)
 	lower := issue(t, how{name: "lower", ca: true}, &middle)
-	stranger := issue(t, how{name: "stranger", ca: true}, nil)
+	foreign := issue(t, how{name: "foreign", ca: true}, nil)
 	for name, tt := range map[string]struct {
 		signer identity
 		cas    string
@@ -24,11 +24,11 @@ func TestAuthorities(t *testing.T) {
 		"the other way round":               {middle, ca.pem + middle.pem, true},
 		"signed by two below it":            {lower, ca.pem + lower.pem + middle.pem, true},
 		"one below is trusted on its own":   {middle, middle.pem, true},
-		"two below is trusted on its own":   {lower, lower.pem + stranger.pem, true},
+		"two below is trusted on its own":   {lower, lower.pem + foreign.pem, true},
 		"one below is missing":              {middle, ca.pem, false},
 		"one of two below is missing":       {lower, middle.pem + ca.pem, false},
-		"another":                           {ca, stranger.pem, false},
-		"one below of another is no way in": {ca, stranger.pem + middle.pem, false},
+		"another":                           {ca, foreign.pem, false},
+		"one below of another is no way in": {ca, foreign.pem + middle.pem, false},
 	} {
 		leaf := issue(t, how{name: "www.example.test"}, &tt.signer)
 		config := &routev1.TLSConfig{Termination: "edge", Certificate: leaf.pem, Key: leaf.keyPEM(t), CACertificate: tt.cas}
@@ -39,7 +39,7 @@ func TestAuthorities(t *testing.T) {
 }
 
 // TestAuthoritiesAreShared: routes with the same authorities share what was read of them, and what is wrong with them is
-// told to each.
+// reported to each.
 func TestAuthoritiesAreShared(t *testing.T) {
 	ca := issue(t, how{name: "ca", ca: true}, nil)
 	known := new(Authorities)

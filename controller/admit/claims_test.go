@@ -174,7 +174,7 @@ func TestMessages(t *testing.T) {
 		t.Helper()
 		s.Settle()
 		if got := s.message(t, name); got != message {
-			t.Errorf("%s: %s is told %q, want %q", id, name, got, message)
+			t.Errorf("%s: %s has the message %q, want %q", id, name, got, message)
 		}
 	}
 	s.Set(route(10, "foo/test www.ex.test"))
@@ -220,7 +220,7 @@ func TestPromotion(t *testing.T) {
 	s.Settle()
 	want(t, s, "all created: admitted a b e, rejected c d", "n/a", "n/b", "n/e")
 	s.Remove(source.Key{Namespace: "n", Name: "b"})
-	if keys := s.Settle(); len(keys) != 2 { // c holds the path now, d is told so
+	if keys := s.Settle(); len(keys) != 2 { // c holds the path now, d has a message that says so
 		t.Errorf("delete b: admitted a c e, rejected d: changed %v, want c and d", keys)
 	}
 	want(t, s, "delete b: admitted a c e, rejected d", "n/a", "n/c", "n/e")
@@ -311,7 +311,7 @@ func TestWildcardMessages(t *testing.T) {
 		"owner/b": "route owner/a has host a.namespace.test",
 	} {
 		if got := s.message(t, name); got != message {
-			t.Errorf("%s is told %q, want %q", name, got, message)
+			t.Errorf("%s has the message %q, want %q", name, got, message)
 		}
 	}
 	// An older route of another namespace takes the domain from the wildcard.
@@ -319,7 +319,7 @@ func TestWildcardMessages(t *testing.T) {
 	s.Settle()
 	want(t, s, "bouncer api.namespace.test created T-1h: ok; owner's wildcard route becomes rejected, HostAlreadyClaimed", "bouncer/r", "other/r", "owner/a")
 	if got := s.message(t, "owner/w"); got != "a route in another namespace holds host w.namespace.test" {
-		t.Errorf("bouncer api.namespace.test created T-1h: ok; owner's wildcard route becomes rejected, HostAlreadyClaimed: owner/w is told %q", got)
+		t.Errorf("bouncer api.namespace.test created T-1h: ok; owner's wildcard route becomes rejected, HostAlreadyClaimed: owner/w has the message %q", got)
 	}
 	s.Remove(source.Key{Namespace: "bouncer", Name: "r"})
 	s.Settle()
@@ -327,7 +327,7 @@ func TestWildcardMessages(t *testing.T) {
 	s.Set(route(-1, "owner/z z.namespace.test W"))
 	s.Settle()
 	if got := s.message(t, "owner/w"); got != "wildcard route owner/z has host *.namespace.test blocking w.namespace.test" {
-		t.Errorf("displaced wildcard is told %q", got)
+		t.Errorf("displaced wildcard has the message %q", got)
 	}
 }
 
@@ -386,7 +386,7 @@ func TestHostChanges(t *testing.T) {
 			s.Settle()
 		}
 		if got := s.message(t, "n/r2"); got != c.message {
-			t.Errorf("%s: r2 is told %q, want %q", c.id, got, c.message)
+			t.Errorf("%s: r2 has the message %q, want %q", c.id, got, c.message)
 		}
 		s.Remove(source.Key{Namespace: "n", Name: "r1"})
 		s.Remove(source.Key{Namespace: "n", Name: "r2"})
@@ -496,7 +496,7 @@ func naive(o Options, claims map[source.Key]Claim) []string {
 	return out
 }
 
-// collides reports whether two routes of one host cannot be told apart: equal paths,
+// collides reports whether two routes of one host cannot be distinguished: equal paths,
 // or one takes all of TLS.
 func (c *Claim) collides(d *Claim) bool {
 	return c.Path == d.Path || c.TLS && d.TLS && (c.Passthrough || d.Passthrough)

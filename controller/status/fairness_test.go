@@ -92,7 +92,7 @@ func meddlers() []meddler {
 	}
 }
 
-// TestMeddling: whoever keeps writing to some routes stops what is written of those, and nothing else: neither in other namespaces nor
+// TestMeddling: another writer that keeps writing to some routes stops what is written of those, and nothing else: neither in other namespaces nor
 // of routes of the same one that nobody else touches.
 func TestMeddling(t *testing.T) {
 	for _, m := range meddlers() {
@@ -233,7 +233,7 @@ func TestReplicasOfManyNamespaces(t *testing.T) {
 	})
 }
 
-// TestSweepDoubt: whoever puts entries back in his namespace does not stop the sweep elsewhere.
+// TestSweepDoubt: a writer that puts entries back in its namespace does not stop the sweep elsewhere.
 func TestSweepDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()

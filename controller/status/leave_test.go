@@ -120,7 +120,7 @@ func TestWithdrawWhileWriting(t *testing.T) {
 }
 
 // TestWithdrawReplicas: each replica tells that routes have left; another router of the
-// same name, which has them now by mistake of whoever named it, keeps its entries.
+// same name, which has them now because it was named so by mistake, keeps its entries.
 func TestWithdrawReplicas(t *testing.T) {
 	shard := func(name string) func(*routev1.Route) *routev1.RouteIngress {
 		return func(route *routev1.Route) *routev1.RouteIngress {

@@ -187,7 +187,7 @@ func TestTwoOpinions(t *testing.T) {
 		if first > 3*routes || hour > 30 || day > 600 {
 			t.Errorf("%d writes in the first minute, %d more in an hour, %d in a day", first, hour, day)
 		}
-		if told := lines.FilterField(zap.String("router", "test1")).Len(); told == 0 {
+		if logged := lines.FilterField(zap.String("router", "test1")).Len(); logged == 0 {
 			t.Error("nothing is said of it")
 		}
 	})

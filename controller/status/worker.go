@@ -200,15 +200,15 @@ func (w *Writer) do(ctx context.Context, r *record) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if (look || sent != nil) && !errors.Is(err, errBehind) {
+	if (look || sent != nil) && !errors.Is(err, errStale) {
 		w.heard(err, r.key, now)
 	}
 	w.finish(r, sent, written, err, now)
 }
 
-// errBehind is that a route has changed in a way the source has not delivered yet, so that
+// errStale is that a route has changed in a way the source has not delivered yet, so that
 // it is not known what should be written.
-var errBehind = errors.New("the route has another spec by now")
+var errStale = errors.New("the route has another spec by now")
 
 // look gets the route as it is now. It is not found when it is another one by now.
 func (w *Writer) look(ctx context.Context, r *record) error {
@@ -226,7 +226,7 @@ func (w *Writer) look(ctx context.Context, r *record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.left.IsZero() && r.object != nil && !equality.Semantic.DeepEqual(live.Spec, r.object.Spec) {
-		return errBehind
+		return errStale
 	}
 	r.observe(live)
 	return nil
@@ -269,7 +269,7 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 	case apierrors.IsNotFound(err):
 		w.lease.lost(r.key.Namespace, now)
 		w.forget(r)
-	case errors.Is(err, errBehind):
+	case errors.Is(err, errStale):
 		w.retry(r, now.Add(retryAfter))
 	case apierrors.IsConflict(err) && sent != nil:
 		w.stats.Conflicts++

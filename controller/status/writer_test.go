@@ -188,7 +188,7 @@ func TestConflictBlind(t *testing.T) {
 			w.Report(fresh, want("new", yesNow()))
 			pass(retryAfter + 100*time.Millisecond)
 			if got := said(api.get("a"), "test1"); got != "new True" || api.count("write") > 3 {
-				t.Errorf("%s: told of the newer object: %s", c.id, got)
+				t.Errorf("%s: notified of the newer object: %s", c.id, got)
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func appendURI(b []byte, r *proxy.Record, target []byte) []byte {
 	return appendPlain(b, target, encodeURI)
 }
 
-// pathOf is the path of a target, without what stands before and behind it.
+// pathOf is the path of a target, without what precedes and follows it.
 func pathOf(target []byte) []byte {
 	target, _, _ = bytes.Cut(target, []byte{'?'})
 	if _, after, ok := bytes.Cut(target, []byte("://")); ok && target[0] != '/' {

@@ -90,7 +90,7 @@ func New(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// Log copies r and returns. It never blocks: without room the record is dropped
+// Log copies r and returns. It never blocks: when the ring is full the record is dropped
 // and counted. It keeps none of the memory r points to except its strings.
 func (l *Log) Log(r *proxy.Record) {
 	if !l.ring.putRecord(r) {

@@ -208,8 +208,8 @@ type failing struct{ err error }
 func (w *failing) Write(p []byte) (int, error) { return 0, w.err }
 
 func TestWriteErrorIsCountedAndToldOnce(t *testing.T) {
-	var told []error
-	l, err := New(Config{Writer: &failing{errors.New("disk full")}, Delay: time.Microsecond, OnError: func(err error) { told = append(told, err) }})
+	var reported []error
+	l, err := New(Config{Writer: &failing{errors.New("disk full")}, Delay: time.Microsecond, OnError: func(err error) { reported = append(reported, err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +220,8 @@ func TestWriteErrorIsCountedAndToldOnce(t *testing.T) {
 	if s := l.Stats(); s.Failed != 100 || s.Written != 0 {
 		t.Errorf("stats %+v", s)
 	}
-	if len(told) != 1 || told[0].Error() != "cannot write access log: disk full" {
-		t.Errorf("told %v", told)
+	if len(reported) != 1 || reported[0].Error() != "cannot write access log: disk full" {
+		t.Errorf("reported %v", reported)
 	}
 }
 

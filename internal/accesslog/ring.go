@@ -18,12 +18,12 @@ const (
 // hold more gives it back, so that a burst of long targets is not held for ever.
 const keepText = 1024
 
-// slot is one record, copied. Method, host, target, unique id and what was captured lie behind one
-// another in text.
+// slot is one record, copied. Method, host, target, unique id and what was captured lie one after
+// the other in text.
 type slot struct {
-	// turn says whose the slot is: equal to the position of the put that may
+	// sequence says which of putters and taker owns the slot: equal to the position of the put that may
 	// fill it, one more when it is filled, one ring length more after release.
-	turn atomic.Uint64
+	sequence atomic.Uint64
 
 	rec       proxy.Record // its slices point into text
 	text      []byte
@@ -49,7 +49,7 @@ func (q *ring) init(size int) {
 	q.slots = make([]slot, size)
 	q.mask = uint64(size - 1)
 	for i := range q.slots {
-		q.slots[i].turn.Store(uint64(i))
+		q.slots[i].sequence.Store(uint64(i))
 	}
 }
 
@@ -61,11 +61,11 @@ func (q *ring) putRecord(r *proxy.Record) bool {
 	for {
 		pos := q.tail.Load()
 		s := &q.slots[pos&q.mask]
-		switch turn := s.turn.Load(); {
+		switch turn := s.sequence.Load(); {
 		case turn == pos:
 			if q.tail.CompareAndSwap(pos, pos+1) {
 				s.fill(r)
-				s.turn.Store(pos + 1)
+				s.sequence.Store(pos + 1)
 				return true
 			}
 		case turn < pos: // not released yet
@@ -76,7 +76,7 @@ func (q *ring) putRecord(r *proxy.Record) bool {
 
 // ready says whether take would find a slot. Taker only.
 func (q *ring) ready() bool {
-	return q.slots[q.head&q.mask].turn.Load() == q.head+1
+	return q.slots[q.head&q.mask].sequence.Load() == q.head+1
 }
 
 // takeSlot returns the oldest filled slot, or nil. The caller releases it before the
@@ -95,7 +95,7 @@ func (q *ring) release(s *slot) {
 		clear(s.captured[:cap(s.captured)])
 	}
 	s.rec = proxy.Record{}
-	s.turn.Store(q.head + uint64(len(q.slots)))
+	s.sequence.Store(q.head + uint64(len(q.slots)))
 	q.head++
 }
 

@@ -424,14 +424,14 @@ func TestListing(t *testing.T) {
 
 // TestPanicIsRecovered: a bug ends one answer, and is logged.
 func TestPanicIsRecovered(t *testing.T) {
-	var told bytes.Buffer
+	var logged bytes.Buffer
 	var mu sync.Mutex
 	s, _ := startLimited(t, defaults(), func(cfg *Config) {
 		cfg.Explain = func(string, string) (any, bool) { panic("oops") }
 		cfg.Log = func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			fmt.Fprintln(&told, err)
+			fmt.Fprintln(&logged, err)
 		}
 	})
 	if resp, err := http.Get("http://" + s.Addr().String() + "/routes/a/b"); err == nil {
@@ -441,8 +441,8 @@ func TestPanicIsRecovered(t *testing.T) {
 	s.get("/healthz", 200, "ok\n")
 	mu.Lock()
 	defer mu.Unlock()
-	if !strings.HasPrefix(told.String(), "BUG: panic while /routes/a/b was answered: oops\n") {
-		t.Errorf("told %q", told.String())
+	if !strings.HasPrefix(logged.String(), "BUG: panic while /routes/a/b was answered: oops\n") {
+		t.Errorf("logged %q", logged.String())
 	}
 }
 

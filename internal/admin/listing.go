@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Listing gives values in order of their keys, NAMESPACE/NAME: those behind the key after, "" = from the first on, at most limit, 0 = all.
+// Listing gives values in order of their keys, NAMESPACE/NAME: those that follow the key after, "" = from the first on, at most limit, 0 = all.
 // next is the key of the last one when there are more. Values are made while they are asked for. Any goroutine may call it.
 type Listing func(after string, limit int) (values iter.Seq[any], next string)
 

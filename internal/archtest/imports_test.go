@@ -8,7 +8,7 @@ import (
 )
 
 // direction says which packages of the module a package may import. A package that is not
-// listed fails: whoever adds one decides where it stands.
+// listed fails: the change that adds one decides where it stands.
 var direction = []struct {
 	tree   string
 	may    []string // packages, each with what lies below it
@@ -47,7 +47,7 @@ var direction = []struct {
 	{"internal/accesslog", []string{"proxy", "balancer", "internal/wire/protocol", "internal/wire/tracecontext"}, "it writes the pipeline's records, and how busy a pool is beside them"},
 	{"internal/health", []string{"balancer", "internal/bound", "internal/reactor", "internal/wire/http1", "internal/wire/protocol"}, "it connects, asks and tells; who is chosen is the balancer's business"},
 	{"internal/handover", nil, "it passes descriptors between processes; what they listen on is up to who asked"},
-	{"internal/overload", nil, "it decides by what it is told; measuring and obeying are up to others"},
+	{"internal/overload", nil, "it decides by the samples it is given; measuring and obeying are up to others"},
 	{"internal/keypair", []string{"internal/opensslkey"}, "certificates and keys as they are written; it knows nobody who serves them"},
 	{"internal/filewatch", nil, "it tells that a folder has changed; what that means is up to who asked"},
 	{"internal/pulse", []string{"internal/bound", "internal/reactor"}, "it asks loops; what answers is up to who accepts"},
@@ -55,7 +55,7 @@ var direction = []struct {
 	{"internal/memory", []string{"internal/cgroup"}, "it knows the process and its control group, not what the memory is for"},
 	{"internal/server", []string{"balancer", "routing", "proxy", "tlsmux", "internal/bound", "internal/cgroup", "internal/handover", "internal/health", "internal/memory", "internal/overload", "internal/pulse", "internal/ratelimit", "internal/reactor", "internal/wire/http1", "internal/wire/protocol"}, "the request path, put together once; what feeds it and what shows it are other packages' business"},
 	{"internal/follow", []string{"internal/filewatch", "tlsmux"}, "it reads files; what they are good for is up to who asked"},
-	{"internal/option", nil, "how options are written; what they mean is up to whoever has the table"},
+	{"internal/option", nil, "how options are written; what they mean is up to the package with the table"},
 	{"internal/signals", nil, "what ends a process; what it does until then is up to others"},
 	{"internal/crew", nil, "goroutines; what they do is up to who starts them"},
 	{"internal/logging", []string{"internal/accesslog", "internal/crew", "proxy", "tlsmux"}, "where lines go; what they say is up to who logs"},

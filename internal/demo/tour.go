@@ -110,7 +110,7 @@ func quote(s string) string {
 // Print writes the tour for a reader.
 func (d *Demo) Print(w io.Writer, at Addresses) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nTurnout demo: %d pods behind the manifests in %s\n", len(d.pods), d.dir)
+	fmt.Fprintf(&b, "\nTurnout demo: %d pods for the manifests in %s\n", len(d.pods), d.dir)
 	fmt.Fprintf(&b, "HTTP %s, HTTPS %s, admin http://%s\n", at.HTTP, at.HTTPS, at.Admin)
 	b.WriteString("Edit the manifests: changes are served at once. Ctrl-C ends the demo.\n\nTry, in another terminal:\n\n")
 	for _, s := range Tour(d.dir, at) {

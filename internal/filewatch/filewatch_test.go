@@ -42,7 +42,7 @@ func want(t *testing.T, texts <-chan string, text string) {
 				return
 			}
 		case <-deadline:
-			t.Fatalf("%q is not told", text)
+			t.Fatalf("%q is not reported", text)
 		}
 	}
 }

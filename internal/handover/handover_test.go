@@ -199,7 +199,7 @@ func TestPredecessorEnds(t *testing.T) {
 	serves(t, sockets[0], r.ln.Addr())
 }
 
-// TestPredecessorHangs: whoever waits for a predecessor that says nothing can be told to stop.
+// TestPredecessorHangs: waiting for a predecessor that says nothing can be stopped.
 func TestPredecessorHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "handover")
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
@@ -282,7 +282,7 @@ func TestServeSaysWhatIsWrong(t *testing.T) {
 	if _, err := Serve(Config{}); err == nil {
 		t.Error("an empty configuration is taken")
 	}
-	// What a process left behind that was killed is no obstacle.
+	// What is left of a process that was killed is no obstacle.
 	stale := filepath.Join(t.TempDir(), "stale")
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: stale, Net: "unixpacket"})
 	if err != nil {

@@ -17,7 +17,7 @@ type Predecessor struct {
 }
 
 // Connect takes copies of the listening sockets of the process that serves path. It returns nil without an error when there
-// is none: nothing at path, or what a process left behind that has ended.
+// is none: nothing at path, or what is left of a process that has ended.
 func Connect(path string) (*Predecessor, error) {
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {

@@ -58,7 +58,7 @@ type Checker struct {
 
 // group is checks that share bounds.
 type group struct {
-	turns  turns
+	due    fairQueue
 	credit float64 // how many may begin at once, as of the time since
 	since  int64   // of Loop.Now
 }
@@ -171,14 +171,14 @@ func (k *Checker) random() float64 { return float64(k.rng.Uint64()>>11) / (1 << 
 
 // startNext starts checks of g that wait, as many as may run and begin.
 func (k *Checker) startNext(g *group) {
-	for g.turns.running < k.cfg.MaxRunning && g.turns.waiting() {
+	for g.due.running < k.cfg.MaxRunning && g.due.waiting() {
 		if !k.may(g) {
 			if !k.later.Active() {
 				k.later.Reset(grid)
 			}
 			return
 		}
-		ck := g.turns.takeCheck(k.cfg.MaxRunning)
+		ck := g.due.takeCheck(k.cfg.MaxRunning)
 		if ck == nil {
 			return // until one has ended
 		}
@@ -211,7 +211,7 @@ type check struct {
 	interim  int            // answers with more to come
 	phase    phase          // of the check that runs
 	up       bool
-	waits    bool // in the turns of place
+	waits    bool // in place.due
 }
 
 // phase says how far a check has come.
@@ -231,7 +231,7 @@ func (ck *check) tick() {
 		return
 	}
 	ck.waits, ck.place = true, ck.group()
-	ck.place.turns.addWaiting(ck)
+	ck.place.due.addWaiting(ck)
 	if ck.k.startNext(ck.place); ck.waits {
 		ck.k.cfg.Bounds.Reached(bound.HealthChecks)
 	}
@@ -276,7 +276,7 @@ func (ck *check) drop() {
 	c := ck.c
 	ck.c = nil
 	c.CloseNow(true) // the endpoint shall not wait for a connection that says nothing
-	ck.place.turns.endCheck(ck.share)
+	ck.place.due.endCheck(ck.share)
 }
 
 // conclude counts one result.
@@ -301,7 +301,7 @@ func (ck *check) conclude(r Result) {
 func (ck *check) stop() {
 	if ck.waits {
 		ck.waits = false
-		ck.place.turns.leave(ck)
+		ck.place.due.leave(ck)
 	}
 	ck.timer.Stop()
 	if ck.c != nil {

@@ -25,7 +25,7 @@ type rig struct {
 	pool    *balancer.Pool
 	targets []balancer.Target
 	http    balancer.HTTPCheck
-	changes []string // what Changed was told
+	changes []string // what Changed was called with
 }
 
 func newRig(t *testing.T, change ...func(*Config)) *rig {
@@ -61,11 +61,11 @@ func (r *rig) check(addr netip.AddrPort, tls *balancer.TLS) *balancer.Check {
 	return servers[len(servers)-1].Check()
 }
 
-// told compares what Changed was told since the last call.
-func (r *rig) told(what string, want ...string) {
+// expect compares what Changed was called with since the last call.
+func (r *rig) expect(what string, want ...string) {
 	r.t.Helper()
 	if !slices.Equal(r.changes, want) {
-		r.t.Errorf("%s: told %q, want %q", what, r.changes, want)
+		r.t.Errorf("%s: reported %q, want %q", what, r.changes, want)
 	}
 	r.changes = nil
 }
@@ -75,11 +75,11 @@ func (r *rig) counts() (done, failed uint64) {
 	return r.k.cfg.Stats.Checks.Load(), r.k.cfg.Stats.Failed.Load()
 }
 
-func (r *rig) running() int { return r.k.groups[well].turns.running + r.k.groups[unwell].turns.running }
+func (r *rig) running() int { return r.k.groups[well].due.running + r.k.groups[unwell].due.running }
 
 func (r *rig) waiting() (n int) {
 	for i := range r.k.groups {
-		for _, s := range r.k.groups[i].turns.queue {
+		for _, s := range r.k.groups[i].due.queue {
 			for _, l := range s.queue {
 				n += len(l.checks)
 			}
@@ -90,7 +90,7 @@ func (r *rig) waiting() (n int) {
 
 // idle reports that nothing is remembered of checks that waited or ran.
 func (r *rig) idle() bool {
-	return len(r.k.groups[well].turns.shares)+len(r.k.groups[unwell].turns.shares) == 0
+	return len(r.k.groups[well].due.shares)+len(r.k.groups[unwell].due.shares) == 0
 }
 
 var errRefused = errors.New("connection refused")
@@ -100,24 +100,24 @@ func TestFallAndRise(t *testing.T) {
 	e := r.endpoint(1, nil)
 	r.k.Check(e, 5*second)
 	r.net.Advance(60 * second)
-	r.told("while it answers")
+	r.expect("while it answers")
 	if done, failed := r.counts(); done < 11 || done > 14 || failed != 0 {
 		t.Errorf("%d checks in 60 s, %d failed", done, failed)
 	}
 
 	r.net.RefuseDial(e.Endpoint().Addr(), errRefused)
 	r.net.Advance(9 * second) // at most two checks
-	r.told("after less than three failures")
+	r.expect("after less than three failures")
 	r.net.Advance(8 * second)
-	r.told("after three failures", "10.0.0.1 false L4CON")
+	r.expect("after three failures", "10.0.0.1 false L4CON")
 	r.net.Advance(30 * second)
-	r.told("while it stays down")
+	r.expect("while it stays down")
 
 	r.net.AllowDial(e.Endpoint().Addr())
 	r.net.Advance(4 * second)
-	r.told("after at most one success")
+	r.expect("after at most one success")
 	r.net.Advance(8 * second)
-	r.told("after two successes", "10.0.0.1 true L4OK")
+	r.expect("after two successes", "10.0.0.1 true L4OK")
 }
 
 // TestExhausted: a check for which there is no descriptor says nothing about the endpoint, and the next one comes in its time.
@@ -127,7 +127,7 @@ func TestExhausted(t *testing.T) {
 	r.k.Check(e, 5*second)
 	r.net.RefuseDial(e.Endpoint().Addr(), syscall.EMFILE)
 	r.net.Advance(60 * second)
-	r.told("without descriptors")
+	r.expect("without descriptors")
 	if done, failed := r.counts(); done != 0 || failed != 0 || r.running() != 0 {
 		t.Errorf("%d checks are counted, %d failed, %d run", done, failed, r.running())
 	}
@@ -155,7 +155,7 @@ func TestFlapping(t *testing.T) {
 		r.net.AllowDial(e.Endpoint().Addr())
 		r.net.Advance(6 * second)
 	}
-	r.told("two failures of three, again and again")
+	r.expect("two failures of three, again and again")
 }
 
 func TestHangingConnect(t *testing.T) {
@@ -166,9 +166,9 @@ func TestHangingConnect(t *testing.T) {
 	r.k.Check(slow, 60*second) // the connect timeout of 5 s is shorter
 	r.k.Check(quick, second)   // the interval is
 	r.net.Advance(7 * second)
-	r.told("hanging connects", "10.0.0.2 false L4TOUT")
+	r.expect("hanging connects", "10.0.0.2 false L4TOUT")
 	r.net.Advance(200 * second)
-	r.told("hanging connects, longer", "10.0.0.1 false L4TOUT")
+	r.expect("hanging connects, longer", "10.0.0.1 false L4TOUT")
 }
 
 func TestHandshake(t *testing.T) {
@@ -194,29 +194,29 @@ func TestHandshake(t *testing.T) {
 	outcome = later(nil)
 	r.k.Check(e, 5*second)
 	r.net.Advance(30 * second)
-	r.told("good handshakes")
+	r.expect("good handshakes")
 	if asked < 4 {
 		t.Errorf("%d handshakes", asked)
 	}
 	outcome = later(errors.New("certificate expired"))
 	r.net.Advance(30 * second)
-	r.told("bad handshakes", "10.0.0.1 false L6RSP")
+	r.expect("bad handshakes", "10.0.0.1 false L6RSP")
 	outcome = later(nil)
 	r.net.Advance(30 * second)
-	r.told("good ones again", "10.0.0.1 true L6OK")
+	r.expect("good ones again", "10.0.0.1 true L6OK")
 	var late []func(error)
 	outcome = func(done func(error)) { late = append(late, done) } // no answer
 	r.net.Advance(40 * second)
-	r.told("handshakes that hang", "10.0.0.1 false L6TOUT")
+	r.expect("handshakes that hang", "10.0.0.1 false L6TOUT")
 	for _, done := range late {
 		done(nil) // after the end of patience
 	}
-	r.told("answers that come too late")
+	r.expect("answers that come too late")
 
 	plain := newRig(t)
 	plain.k.Check(plain.endpoint(1, id), second)
 	plain.net.Advance(10 * second)
-	plain.told("TLS without a client", "10.0.0.1 false L6RSP")
+	plain.expect("TLS without a client", "10.0.0.1 false L6RSP")
 }
 
 func TestStop(t *testing.T) {
@@ -228,18 +228,18 @@ func TestStop(t *testing.T) {
 		r.k.Check(e, 4*second)
 	}
 	r.net.Advance(15 * second)
-	r.told("before", "10.0.0.2 false L4CON")
+	r.expect("before", "10.0.0.2 false L4CON")
 	for _, e := range []*balancer.Check{up, down, hanging} {
 		r.k.Check(e, 0)
 		r.k.Check(e, 0)
 	}
-	r.told("what is not checked is up", "10.0.0.2 true UNK")
+	r.expect("what is not checked is up", "10.0.0.2 true UNK")
 	done, _ := r.counts()
 	r.net.Advance(60 * second)
 	if after, _ := r.counts(); after != done || r.k.Len() != 0 || r.running() != 0 {
 		t.Errorf("%d checks after the end, %d endpoints, %d running", after-done, r.k.Len(), r.running())
 	}
-	r.told("after the end")
+	r.expect("after the end")
 }
 
 func TestIntervalChanges(t *testing.T) {
@@ -285,7 +285,7 @@ func TestSpread(t *testing.T) {
 	for i := range n {
 		r.net.AllowDial(r.targets[i+1].Addr)
 	}
-	r.net.Advance(100 * second) // everybody gets a turn, in order
+	r.net.Advance(100 * second) // each is checked, in order
 	if done, _ := r.counts(); done < 10*n-n {
 		t.Errorf("%d checks of %d endpoints in ten intervals", done, n)
 	}
@@ -353,10 +353,10 @@ func TestMostPerSecond(t *testing.T) {
 	}
 	r.net.RefuseDial(endpoints[0].Endpoint().Addr(), errRefused)
 	r.net.Advance(11*second + 2*2*2*second) // until it is its turn, and then three in a row
-	r.told("one fails", "10.0.0.1 false L4CON")
+	r.expect("one fails", "10.0.0.1 false L4CON")
 	r.net.AllowDial(endpoints[0].Endpoint().Addr())
 	r.net.Advance(2 * 3 * second)
-	r.told("it is well again", "10.0.0.1 true L4OK")
+	r.expect("it is well again", "10.0.0.1 true L4OK")
 	for _, e := range endpoints {
 		r.net.RefuseDial(e.Endpoint().Addr(), errRefused)
 	}

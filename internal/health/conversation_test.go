@@ -57,7 +57,7 @@ func (r *rig) drips(first, text string) func(*memnet.Peer) {
 	}
 }
 
-// TestAnswers: which answers pass, and what is told of those that do not. It holds however the bytes come.
+// TestAnswers: which answers pass, and what is reported of those that do not. It holds however the bytes come.
 func TestAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	line := "X-Long: " + strings.Repeat("x", 100) + "\r\n"
@@ -144,7 +144,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("connection %d goes on", i)
 		}
 	}
-	r.told("an answer whose body never comes")
+	r.expect("an answer whose body never comes")
 }
 
 // TestPatience: one time holds for the handshake and the answer together, however the pod spends it.
@@ -171,16 +171,16 @@ func TestPatience(t *testing.T) {
 	})
 	r.k.Check(r.check(addr, id), 10*second)
 	r.net.Advance(60 * second)
-	r.told("4.9 seconds")
+	r.expect("4.9 seconds")
 	if done, failed := r.counts(); done < 4 || failed > 0 {
 		t.Fatalf("%d of %d failed", failed, done)
 	}
 	delay = 2100 * second / 1000
 	r.net.Advance(60 * second)
-	r.told("5.1 seconds", "10.0.0.1 false L7TOUT")
+	r.expect("5.1 seconds", "10.0.0.1 false L7TOUT")
 	delay = second
 	r.net.Advance(60 * second)
-	r.told("4 seconds", "10.0.0.1 true L7OK")
+	r.expect("4 seconds", "10.0.0.1 true L7OK")
 }
 
 // nobody handles a connection during the handshake.
@@ -203,7 +203,7 @@ func TestRiseByAnswers(t *testing.T) {
 	})
 	r.k.Check(check, second)
 	r.net.Advance(10 * second)
-	r.told("500", "10.0.0.1 false L7STS")
+	r.expect("500", "10.0.0.1 false L7STS")
 	answers := func(more int) {
 		for n0 := n; n < n0+more; {
 			r.net.Advance(second / 10)
@@ -215,10 +215,10 @@ func TestRiseByAnswers(t *testing.T) {
 		answer = "HTTP/1.1 500 Oops\r\n\r\n"
 		answers(1)
 	}
-	r.told("now good, now bad")
+	r.expect("now good, now bad")
 	answer = "HTTP/1.1 200 OK\r\n\r\n"
 	answers(2)
-	r.told("two good ones", "10.0.0.1 true L7OK")
+	r.expect("two good ones", "10.0.0.1 true L7OK")
 }
 
 // TestSlowPodsKeepNobodyWaiting: pods that accept and never answer occupy places for as long as a check is patient, but
@@ -239,8 +239,8 @@ func TestSlowPodsKeepNobodyWaiting(t *testing.T) {
 	if n-before < 90 {
 		t.Errorf("a good pod was checked %d times in 100 s, at an interval of 1 s", n-before)
 	}
-	if r.k.groups[unwell].turns.running != 2 || !r.k.groups[unwell].turns.waiting() {
-		t.Errorf("%d run of those that hang, %d wait", r.k.groups[unwell].turns.running, r.waiting())
+	if r.k.groups[unwell].due.running != 2 || !r.k.groups[unwell].due.waiting() {
+		t.Errorf("%d run of those that hang, %d wait", r.k.groups[unwell].due.running, r.waiting())
 	}
 }
 
@@ -251,10 +251,10 @@ func TestUnknownWhileAsked(t *testing.T) {
 	r.net.RefuseDial(check.Endpoint().Addr(), syscall.ENFILE)
 	r.k.Check(check, second)
 	r.net.Advance(30 * second)
-	r.told("no descriptors")
+	r.expect("no descriptors")
 	r.net.RefuseDial(check.Endpoint().Addr(), errors.New("no route"))
 	r.net.Advance(30 * second)
-	r.told("no route", "10.0.0.1 false L4CON")
+	r.expect("no route", "10.0.0.1 false L4CON")
 }
 
 func TestOutcomes(t *testing.T) {

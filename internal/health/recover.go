@@ -29,9 +29,9 @@ func (ck *check) giveUp() {
 	for _, other := range k.checks {
 		switch {
 		case other.c != nil:
-			other.place.turns.run(other)
+			other.place.due.run(other)
 		case other.waits:
-			other.place.turns.addWaiting(other)
+			other.place.due.addWaiting(other)
 		}
 	}
 	if !ck.up {

@@ -70,7 +70,7 @@ func TestPanicGivesOneCheckUp(t *testing.T) {
 				t.Errorf("%d run or wait", n)
 			}
 			if came := len(r.changes) == bad; came != x.changed {
-				t.Errorf("told %q", r.changes)
+				t.Errorf("reported %q", r.changes)
 			}
 		})
 	}

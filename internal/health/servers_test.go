@@ -25,7 +25,7 @@ import (
 	"turnout/tlsmux"
 )
 
-// expect makes the check of a real server, on a real loop and with the TLS of requests, until it is told how one of them
+// expect makes the check of a real server, on a real loop and with the TLS of requests, until it is notified how one of them
 // ended: a success if one is wanted, as if the server had been down, else a failure.
 func expect(t *testing.T, ask balancer.HTTPCheck, addr netip.AddrPort, id *balancer.TLS, want string) {
 	t.Helper()

@@ -129,7 +129,7 @@ func TestHangingChecksLeavePlaces(t *testing.T) {
 	good.every(2 * second)
 	for range 600 {
 		r.net.Advance(second / 20)
-		if n := r.k.groups[well].turns.shares["tenant-1"]; n != nil && n.running > 4 {
+		if n := r.k.groups[well].due.shares["tenant-1"]; n != nil && n.running > 4 {
 			t.Fatalf("%d of 8 places are one tenant's", n.running)
 		}
 	}

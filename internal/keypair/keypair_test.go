@@ -94,7 +94,7 @@ func TestParseJudgesAsCryptoTLS(t *testing.T) {
 		"ECDSA P-384":              {p384Pair().cert, p384Pair().sec1, true},
 		"Ed25519":                  {edPair().cert, edPair().pkcs8, true},
 		"chain":                    {append(bytes.Clone(r.cert), e.cert...), r.pkcs1, true},
-		"key behind parameters":    {r.cert, append(block("EC PARAMETERS", []byte{5, 0}), r.pkcs1...), true},
+		"key after parameters":     {r.cert, append(block("EC PARAMETERS", []byte{5, 0}), r.pkcs1...), true},
 		"key of another":           {r.cert, o.pkcs1, false},
 		"key of another kind":      {r.cert, e.sec1, false},
 		"certificate of another":   {e.cert, r.pkcs1, false},

@@ -9,20 +9,20 @@ import (
 	"turnout/internal/crew"
 )
 
-// Room is how many bytes of lines may wait for the reader of the log.
-const Room = 1 << 20
+// QueueBytes is how many bytes of lines may wait for the reader of the log.
+const QueueBytes = 1 << 20
 
 // Patience is how long the end of the process waits for the reader of a log.
 const Patience = time.Second
 
 // Queue writes lines on a goroutine of its own, so that the caller does not wait for the reader: a log collector that
-// hangs must hold up neither changes of routes nor the end of the process. Lines that find no room are lost, and a line says
-// how many once there is room again.
+// hangs must hold up neither changes of routes nor the end of the process. Lines that do not fit are lost, and a line says
+// how many once lines fit again.
 type Queue struct {
-	w    io.Writer
-	room int
-	wake chan struct{} // one slot; closed by Close
-	done chan struct{} // closed when the goroutine has ended
+	w     io.Writer
+	limit int
+	wake  chan struct{} // one slot; closed by Close
+	done  chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	waiting []byte // whole lines
@@ -30,9 +30,9 @@ type Queue struct {
 	ended   bool
 }
 
-// NewQueue starts the goroutine, which Close ends. room is in bytes.
-func NewQueue(w io.Writer, room int) *Queue {
-	q := &Queue{w: w, room: room, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// NewQueue starts the goroutine, which Close ends. limit is in bytes.
+func NewQueue(w io.Writer, limit int) *Queue {
+	q := &Queue{w: w, limit: limit, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -41,7 +41,7 @@ func NewQueue(w io.Writer, room int) *Queue {
 func (q *Queue) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ended || len(q.waiting)+len(p) > q.room {
+	if q.ended || len(q.waiting)+len(p) > q.limit {
 		q.lost++
 		return len(p), nil
 	}
@@ -70,7 +70,7 @@ func (q *Queue) drain(batch []byte) []byte {
 		q.lost = 0
 		batch, q.waiting = q.waiting, batch[:0]
 		q.mu.Unlock()
-		if lost > 0 { // they are behind those that waited
+		if lost > 0 { // they came after those that waited
 			batch = fmt.Appendf(batch, `{"level":"warn","ts":%q,"msg":"lines of this log were lost because nobody read it","lines":%d}`+"\n",
 				time.Now().UTC().Format(timeLayout), lost)
 		}

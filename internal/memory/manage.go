@@ -1,5 +1,5 @@
 // Package memory keeps what a process has of the machine's memory in proportion to what it needs: it gives the garbage collector
-// the limit of the control group that the process runs in, lets small heaps grow by some room between two collections, and
+// the limit of the control group that the process runs in, lets small heaps grow by some MiB between two collections, and
 // returns memory to the system once what needed it is over. All of it concerns the whole process.
 package memory
 

@@ -10,7 +10,7 @@ import (
 // collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections, unless that
 // is more than mostPercent of what is in use; from headroom on it is usualPercent, as everywhere in Go.
 //
-// Collections in quick succession, as in a flood of handshakes, double that room, up to mostHeadroom, whatever is in use:
+// Collections in quick succession, as in a flood of handshakes, double that headroom, up to mostHeadroom, whatever is in use:
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
 const (
 	headroom     = 24 << 20 // bytes
@@ -18,17 +18,17 @@ const (
 	usualPercent = 100
 	mostPercent  = 400
 
-	hurried   = time.Second // between two collections, and the room doubles
+	hurried   = time.Second // between two collections, and the headroom doubles
 	unhurried = 5 * time.Second
 
 	// limitShare of the memory limit, if there is one, is the most that headroom may become by hurry.
 	limitShare = 8
 )
 
-// percentFor is GOGC for a heap of which live bytes are in use and that may grow by room.
-func percentFor(live, room uint64) int {
-	percent := max(room*100/max(live, 1<<20), usualPercent)
-	if room <= headroom {
+// percentFor is GOGC for a heap of which live bytes are in use and that may grow by growth bytes.
+func percentFor(live, growth uint64) int {
+	percent := max(growth*100/max(live, 1<<20), usualPercent)
+	if growth <= headroom {
 		percent = min(percent, mostPercent)
 	}
 	return int(percent)
@@ -47,8 +47,8 @@ type pacer struct {
 	pacing
 	ctx     context.Context //nolint:containedctx // a cleanup gets its argument when it is made
 	percent int
-	room    uint64 // that the heap may grow by until the next collection, in bytes
-	most    uint64 // that room may become
+	growth  uint64 // that the heap may grow by until the next collection, in bytes
+	most    uint64 // that growth may become
 	last    time.Time
 }
 
@@ -59,12 +59,12 @@ func paceCollector(ctx context.Context, with pacing) {
 		with.set(configured)
 		return
 	}
-	p := &pacer{pacing: with, ctx: ctx, most: mostRoom(with.limit), percent: usualPercent, room: headroom, last: with.clock()}
+	p := &pacer{pacing: with, ctx: ctx, most: mostGrowth(with.limit), percent: usualPercent, growth: headroom, last: with.clock()}
 	p.pace()
 }
 
-// mostRoom is what headroom may become by hurry under a memory limit in bytes, 0 for none.
-func mostRoom(limit uint64) uint64 {
+// mostGrowth is what headroom may become by hurry under a memory limit in bytes, 0 for none.
+func mostGrowth(limit uint64) uint64 {
 	if limit == 0 {
 		return mostHeadroom
 	}
@@ -81,28 +81,28 @@ func (p *pacer) adjust() {
 		p.set(usualPercent)
 		return
 	}
-	p.makeRoom(p.clock())
+	p.setGrowth(p.clock())
 	p.pace()
 }
 
 // pace sets the percentage, if it differs by a tenth, and waits for the next collection.
 func (p *pacer) pace() {
-	if next := percentFor(p.live(), p.room); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
+	if next := percentFor(p.live(), p.growth); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
 		p.set(next)
 		p.percent = next
 	}
 	runtime.AddCleanup(&collection{of: p}, (*pacer).adjust, p)
 }
 
-// makeRoom decides how much the heap may grow until the next collection, now that there was one.
-func (p *pacer) makeRoom(now time.Time) {
+// setGrowth decides how much the heap may grow until the next collection, now that there was one.
+func (p *pacer) setGrowth(now time.Time) {
 	since := now.Sub(p.last)
 	p.last = now
 	switch {
 	case since < hurried:
-		p.room = min(2*p.room, p.most)
+		p.growth = min(2*p.growth, p.most)
 	case since >= unhurried:
-		p.room = max(p.room/2, headroom)
+		p.growth = max(p.growth/2, headroom)
 	}
 }
 

@@ -35,23 +35,23 @@ func TestPacerHurries(t *testing.T) {
 	now := time.Now()
 	f := func(limit uint64, after time.Duration, want ...uint64) {
 		t.Helper()
-		p := &pacer{most: mostRoom(limit), room: headroom, last: now}
+		p := &pacer{most: mostGrowth(limit), growth: headroom, last: now}
 		for i, room := range want {
 			now = now.Add(after)
-			if p.makeRoom(now); p.room != room*headroom {
-				t.Errorf("limit %d, after %v: the room %d is %d times the least, want %d", limit, after, i, p.room/headroom, room)
+			if p.setGrowth(now); p.growth != room*headroom {
+				t.Errorf("limit %d, after %v: the growth %d is %d times the least, want %d", limit, after, i, p.growth/headroom, room)
 			}
 		}
-		for p.room > headroom {
-			had := p.room
+		for p.growth > headroom {
+			had := p.growth
 			now = now.Add(unhurried)
-			if p.makeRoom(now); p.room != max(had/2, headroom) {
-				t.Fatalf("the room is %d after %d", p.room, had)
+			if p.setGrowth(now); p.growth != max(had/2, headroom) {
+				t.Fatalf("the growth is %d after %d", p.growth, had)
 			}
 		}
 		now = now.Add(unhurried)
-		if p.makeRoom(now); p.room != headroom {
-			t.Errorf("the room is %d, less than the least", p.room)
+		if p.setGrowth(now); p.growth != headroom {
+			t.Errorf("the growth is %d, less than the least", p.growth)
 		}
 	}
 	f(0, hurried/2, 2, 2)

@@ -87,12 +87,12 @@ func loadDER(der []byte) (*C.EVP_PKEY, error) {
 
 func release(pkey *C.EVP_PKEY) { C.EVP_PKEY_free(pkey) }
 
-// sign signs the digest that the hash nid made, into at most room bytes. padding and
+// sign signs the digest that the hash nid made, into at most most bytes. padding and
 // salt are those of turnout_key_sign.
-func (h *handle) sign(nid, padding, salt int, digest []byte, room int) ([]byte, error) {
+func (h *handle) sign(nid, padding, salt int, digest []byte, most int) ([]byte, error) {
 	var why [C.TURNOUT_WHY]byte
 	sig := make([]byte, room)
-	size := C.size_t(room)
+	size := C.size_t(most)
 	ok := C.turnout_key_sign(h.pkey, C.int(nid), C.int(padding), C.int(salt), (*C.uchar)(unsafe.SliceData(digest)), C.size_t(len(digest)),
 		(*C.uchar)(unsafe.SliceData(sig)), &size, text(&why))
 	runtime.KeepAlive(h)

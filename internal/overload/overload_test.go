@@ -29,7 +29,7 @@ func TestThresholds(t *testing.T) {
 			{late(time.Second), false, true}, {late(time.Second), false, true}, {late(time.Second), true, true}, {late(250 * time.Millisecond), true, true},
 			{late(0), false, false}, {late(time.Second), false, true},
 		},
-		"whoever counts connections holds them": {{Sample{Full: true, Short: true, Failures: 7}, false, false}},
+		"what counts connections holds them": {{Sample{Full: true, Short: true, Failures: 7}, false, false}},
 	} {
 		g := new(Guard)
 		at := time.Unix(0, 0)

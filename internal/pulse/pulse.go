@@ -54,12 +54,12 @@ func New(cfg Config) (*Pulse, error) {
 	if cfg.Group == nil || cfg.Accept == nil {
 		return nil, errors.New("cannot check event loops: Group and Accept are required")
 	}
-	guests := map[*reactor.Loop]*guests{} // nobody writes to the map any more when loops run
+	recent := map[*reactor.Loop]*recentConns{} // nobody writes to the map any more when loops run
 	for _, l := range cfg.Group.Loops() {
-		guests[l] = newGuests()
+		recent[l] = newRecentConns()
 	}
 	addrs, err := cfg.Group.ListenOwn(func(c *reactor.Conn) reactor.Handler {
-		guests[c.Loop()].addConn(c)
+		recent[c.Loop()].addConn(c)
 		return cfg.Accept(c)
 	})
 	if err != nil {
@@ -155,13 +155,13 @@ func askLoop(addr netip.AddrPort) error {
 	return nil
 }
 
-// guests are the last connections of one loop, the oldest first.
-type guests struct{ conns []*reactor.Conn }
+// recentConns holds the last connections of one loop, the oldest first.
+type recentConns struct{ conns []*reactor.Conn }
 
-func newGuests() *guests { return &guests{make([]*reactor.Conn, 0, visitors)} }
+func newRecentConns() *recentConns { return &recentConns{make([]*reactor.Conn, 0, visitors)} }
 
-// addConn makes room for one more.
-func (g *guests) addConn(c *reactor.Conn) {
+// addConn adds c, and closes the oldest when there are too many.
+func (g *recentConns) addConn(c *reactor.Conn) {
 	if len(g.conns) == visitors {
 		g.conns[0].CloseNow(true)
 		g.conns = append(g.conns[:0], g.conns[1:]...)

@@ -68,7 +68,7 @@ func TestLoopsAnswerSomethingElse(t *testing.T) {
 	}
 }
 
-// TestLoopIsBusy: one loop that does not turn is found, also when the others do, and when it lasts the process is not alive.
+// TestLoopIsBusy: one loop that makes no progress is found, also when the others do, and when it lasts the process is not alive.
 func TestLoopIsBusy(t *testing.T) {
 	group, p, counts := start(t, served, reactor.Config{})
 	now := time.Now()

@@ -31,7 +31,7 @@ type Memory struct {
 }
 
 // NewMemory makes a Memory for so many addresses; 0 = DefaultAddresses. While more tables than that allows for are in
-// use, each has room for a thousand.
+// use, each holds a thousand.
 func NewMemory(addresses int) *Memory {
 	if addresses <= 0 {
 		addresses = DefaultAddresses

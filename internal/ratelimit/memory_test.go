@@ -72,7 +72,7 @@ func TestAMillionAddresses(t *testing.T) {
 	runtime.KeepAlive(many)
 }
 
-// TestAFloodFreesNobody: an address that is refused stays so, whoever else comes. It is not asked before the flood is over, so
+// TestAFloodFreesNobody: an address that is refused stays so, whatever other addresses come. It is not asked before the flood is over, so
 // that nothing keeps it but what it did before.
 func TestAFloodFreesNobody(t *testing.T) {
 	for name, tc := range map[string]struct {

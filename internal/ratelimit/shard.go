@@ -49,7 +49,7 @@ func (s *shard) reset() {
 }
 
 // find returns the entry of addr, now the most recently seen one of its list, made if need be;
-// none when there is no room.
+// none when there is no space.
 func (s *shard) find(t *Table, addr key, at int64) int32 {
 	i, ok := s.index[addr]
 	if ok {
@@ -101,7 +101,7 @@ func (s *shard) takeEntry(t *Table, at int64) int32 {
 	return i
 }
 
-// grow makes room for n more entries, which are taken from memory.
+// grow adds space for n more entries, which is taken from memory.
 func (s *shard) grow(m *Memory, n int) {
 	entries := make([]entry, len(s.entries), len(s.entries)+n)
 	copy(entries, s.entries)

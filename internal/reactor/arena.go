@@ -22,7 +22,7 @@ type arena struct {
 
 func classSize(class int) int { return 1 << (smallestShift + class) }
 
-// lendBuffer lends an empty buffer with room for n bytes.
+// lendBuffer lends an empty buffer of at least n bytes.
 func (a *arena) lendBuffer(what Held, n int) []byte {
 	b := a.takeBuffer(n)
 	a.lent++
@@ -94,7 +94,7 @@ type queue struct {
 func (q *queue) len() int      { return len(q.b) - q.pos }
 func (q *queue) bytes() []byte { return q.b[q.pos:] }
 
-// append copies p behind what is queued.
+// append copies p to the end of what is queued.
 func (q *queue) append(a *arena, p []byte) {
 	if q.b == nil {
 		q.b = a.lendBuffer(HeldOutput, len(p))

@@ -70,7 +70,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestBufferFor: what is known to be long gets its room at once, in front and behind what is queued already.
+// TestBufferFor: what is known to be long gets its space at once, before and after what is queued already.
 func TestBufferFor(t *testing.T) {
 	n := memnet.New(1)
 	loop := NewOn(n, Config{})
@@ -86,7 +86,7 @@ func TestBufferFor(t *testing.T) {
 		conn.SetBuffer(append(b, "head"...))
 		b = conn.BufferFor(100 << 10)
 		if cap(b)-len(b) < 100<<10 || string(b) != "head" {
-			t.Errorf("%d bytes of room behind %q", cap(b)-len(b), b)
+			t.Errorf("%d bytes of space after %q", cap(b)-len(b), b)
 		}
 		at := &b[0]
 		b = append(b, make([]byte, 100<<10)...)

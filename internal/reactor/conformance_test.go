@@ -53,7 +53,7 @@ type rig interface {
 	stop()                                // ends the loop
 }
 
-// remote is the other end of a connection. It reads all the time unless told not to.
+// remote is the other end of a connection. It reads all the time unless the test stops it.
 type remote interface {
 	write(p string) // never blocks
 	closeWrite()    // after what was written
@@ -391,7 +391,7 @@ func accept(t *testing.T, r rig, h *noted) (conn *Conn, m remote) {
 	return conn, m
 }
 
-// numbered is n bytes in which every position can be told from others near it.
+// numbered is n bytes in which every position can be distinguished from others near it.
 func numbered(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {

@@ -130,7 +130,7 @@ func TestCloseNow(t *testing.T) {
 		}
 		on(t, l, func() {})
 		if len(closed) > 0 {
-			t.Error("the replaced handler was told")
+			t.Error("the replaced handler was notified")
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestResetWhilePausedKeepsBytes(t *testing.T) {
 	}
 }
 
-// Who pauses until a failure is told of it although bytes wait, consumed or not.
+// Who pauses until a failure is notified of it although bytes wait, consumed or not.
 func TestResetWhilePausedUntilFailure(t *testing.T) {
 	for _, layer := range []bool{false, true} {
 		l := startLoop(t, Config{})

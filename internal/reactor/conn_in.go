@@ -217,7 +217,7 @@ func (c *Conn) feed() bool {
 	return true
 }
 
-// decode reads plaintext behind the kept rest into Loop.plain until the layer has no more (then
+// decode reads plaintext, appended to the kept rest, into Loop.plain until the layer has no more (then
 // flagLayer goes) or it is full. false = the layer failed.
 func (c *Conn) decode() (n, kept int, ok bool) {
 	l := c.loop

@@ -9,7 +9,7 @@ const (
 	directWrite = 16 << 10
 	// wireBatch: so many bytes made by a layer are sent while it is still writing.
 	wireBatch = 64 << 10
-	// bufferSize is the room Buffer offers at least when nothing is queued.
+	// bufferSize is the space Buffer offers at least when nothing is queued.
 	bufferSize = 16 << 10
 )
 
@@ -80,7 +80,7 @@ func (c *Conn) writeThrough(p []byte) {
 	}
 }
 
-// WireWrite is for the Layer only: p goes to the wire as it is, behind what is queued for it. p is
+// WireWrite is for the Layer only: p goes to the wire as it is, after what is queued for it. p is
 // the layer's again after it.
 func (c *Conn) WireWrite(p []byte) {
 	if len(p) == 0 || c.state > stateFlushing || c.flags&(flagBroken|flagFIN) != 0 {
@@ -124,7 +124,7 @@ func (c *Conn) Buffer() []byte {
 	return c.out.b
 }
 
-// BufferFor is Buffer with room for n bytes at least behind what is queued: what is known to be long is not moved as it grows.
+// BufferFor is Buffer with space for n more bytes at least after what is queued: what is known to be long is not moved as it grows.
 func (c *Conn) BufferFor(n int) []byte {
 	if !c.writing() {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReserveDescriptors has the system make room for n descriptors of this process, 8 bytes each. The system starts with few and
+// ReserveDescriptors has the system allocate its table for n descriptors of this process, 8 bytes each. The system starts with few and
 // doubles them when they are used up; the thread that opens the first of the new ones, an accept of an event loop say, waits until all
-// processors have gone through a quiet state, 10 to 20 ms. The error is the system's refusal: the room is made when it
+// processors have gone through a quiet state, 10 to 20 ms. The error is the system's refusal: the table is allocated when it
 // is needed, as without a call.
 func ReserveDescriptors(n int) error {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// descriptorRoom is for how many descriptors there is room now (proc(5)).
-func descriptorRoom(t *testing.T) int {
+// descriptorTable is how many descriptors the table has now (proc(5)).
+func descriptorTable(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -25,7 +25,7 @@ func descriptorRoom(t *testing.T) int {
 	return n
 }
 
-// TestReserveDescriptors: room is made, no descriptor is left open, and what the system refuses is an error.
+// TestReserveDescriptors: the table grows, no descriptor is left open, and what the system refuses is an error.
 func TestReserveDescriptors(t *testing.T) {
 	open := func() int {
 		names, err := os.ReadDir("/proc/self/fd")
@@ -38,13 +38,13 @@ func TestReserveDescriptors(t *testing.T) {
 	if err := ReserveDescriptors(5000); err != nil {
 		t.Fatal(err)
 	}
-	if room := descriptorRoom(t); room < 5000 {
-		t.Errorf("room for %d", room)
+	if size := descriptorTable(t); size < 5000 {
+		t.Errorf("a table of %d", size)
 	}
 	if after := open(); after != before {
 		t.Errorf("%d descriptors are open, %d were", after, before)
 	}
 	if err := ReserveDescriptors(1 << 31); err == nil {
-		t.Error("room for more than there can be")
+		t.Error("a table for more than there can be")
 	}
 }

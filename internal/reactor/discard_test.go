@@ -36,7 +36,7 @@ func discarding(t *testing.T, most int64) (n *memnet.Network, p *memnet.Peer, c 
 	return n, p, c, func() (error, bool) { return why, over }
 }
 
-// TestCloseDiscarding: whoever is still sending gets the answer, when it has sent.
+// TestCloseDiscarding: a peer that is still sending gets the answer, when it has sent.
 func TestCloseDiscarding(t *testing.T) {
 	n, p, _, ended := discarding(t, 64<<20)
 	p.Write(make([]byte, 8<<20))

@@ -64,7 +64,7 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// TestStopListeningTakesTheBacklog: whoever is connected when listening ends is served.
+// TestStopListeningTakesTheBacklog: what is connected when listening ends is served.
 func TestStopListeningTakesTheBacklog(t *testing.T) {
 	g, err := NewGroup(2, Config{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLate: the event that is made to measure waits behind those of the sockets that were ready before it.
+// TestLate: the event that is made to measure waits for those of the sockets that were ready before it.
 func TestLate(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	const clients = batchSize + 50

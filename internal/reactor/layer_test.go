@@ -240,7 +240,7 @@ func TestLayerPauseInTheMiddle(t *testing.T) {
 			t.Errorf("%d bytes, want %d, the same", len(got), len(want))
 		}
 		if x.stashes == 0 {
-			t.Error("never told to stash")
+			t.Error("never asked to stash")
 		}
 		if held == 0 {
 			t.Error("what the layer held was not counted")
@@ -287,7 +287,7 @@ func TestLayerTruncation(t *testing.T) {
 	wantErr(t, get(t, "Closed", closed), io.ErrUnexpectedEOF)
 }
 
-// The end comes together with bytes over which the handler pauses: it is told once the handler goes on, whether the peer
+// The end comes together with bytes over which the handler pauses: it is reported once the handler goes on, whether the peer
 // says more on the wire or not, and is not taken for a truncation.
 func TestLayerEndWhilePaused(t *testing.T) {
 	for _, fin := range []bool{false, true} {

@@ -6,7 +6,7 @@ import (
 	"turnout/internal/reactor/memnet"
 )
 
-// leaver is a Handler that is told of a peer that leaves.
+// leaver is a Handler that is notified of a peer that leaves.
 type leaver struct {
 	logHandler
 	left int
@@ -14,7 +14,7 @@ type leaver struct {
 
 func (h *leaver) Left(*Conn) { h.left++ }
 
-// TestLeft: who does not present input is told that its peer left all the same, once, and nobody is told twice.
+// TestLeft: who does not present input is notified that its peer left all the same, and nobody twice.
 func TestLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pause bool
@@ -49,12 +49,12 @@ func TestLeft(t *testing.T) {
 			tc.leave(p)
 			n.Run()
 			if h.left != tc.left || tc.pause && !conn.Leaving() {
-				t.Errorf("told %d times, want %d; leaving: %v", h.left, tc.left, conn.Leaving())
+				t.Errorf("notified %d times, want %d; leaving: %v", h.left, tc.left, conn.Leaving())
 			}
 			l.Post(conn.Resume)
 			n.Run()
 			if string(h.input) != "under way" || h.left != tc.left {
-				t.Errorf("got %q, told %d times", h.input, h.left)
+				t.Errorf("got %q, notified %d times", h.input, h.left)
 			}
 		})
 	}

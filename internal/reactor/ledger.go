@@ -145,7 +145,7 @@ func (l *Loop) relieve(target int64) {
 }
 
 // heldForPeer is what a Conn holds because its peer does not go on: output that the system does not take, and input that is no
-// whole message yet or waits behind such output. 0 for those that are served.
+// whole message yet or waits for such output. 0 for those that are served.
 func (c *Conn) heldForPeer() int64 {
 	if c.Pending() > 0 && c.flags&flagWritable != 0 {
 		return 0 // it goes out in this iteration or the next

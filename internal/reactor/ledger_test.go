@@ -56,7 +56,7 @@ func TestHeldMemoryIsBounded(t *testing.T) {
 		}
 	}
 	if shed == 0 || uint64(shed) != l.ShedConns() {
-		t.Errorf("told of %d ends, counted %d", shed, l.ShedConns())
+		t.Errorf("notified of %d ends, counted %d", shed, l.ShedConns())
 	}
 	for _, err := range ended {
 		if !errors.Is(err, ErrHeld) {

@@ -32,7 +32,7 @@ type Config struct {
 	Shed func()
 	// Budget bounds the connections of all loops it is given to; nil = no bound.
 	Budget *Budget
-	// Panicked, if it is set, contains panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtIterationEnd
+	// Panicked, if it is set, recovers from panics of what is done for a Conn: its Handler, its Layer, its timers, mail and AtIterationEnd
 	// functions. It is called for each, on that loop; then the Conn ends with ErrPanicked, and so does every Conn with output or
 	// AtIterationEnd functions that this iteration has collected and not sent, because nobody knows which of them the panic interrupted. Others go
 	// on. For what is no Conn there are PostRecovering and NewRecoveringTimer: there it is Panicked that gives up what fn was

@@ -47,7 +47,7 @@ func (q *fifo[T]) pop() (v T) {
 }
 
 // Establish says that the peer of an accepted Conn has shown what it wants: its handshake is complete, or its first request.
-// Until then the Conn is unestablished: it is served behind all others, in a small share of each iteration. A dialled Conn never
+// Until then the Conn is unestablished: it is served after all others, in a small share of each iteration. A dialled Conn never
 // is one.
 func (c *Conn) Establish() { c.flags &^= flagNew }
 

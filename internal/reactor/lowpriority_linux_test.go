@@ -133,7 +133,7 @@ func TestLowPriorityShare(t *testing.T) {
 	}
 }
 
-// TestAcceptsAFewAtATime: a flood of connections is accepted behind what is established, a few in each iteration.
+// TestAcceptsAFewAtATime: a flood of connections is accepted after what is established is served, a few in each iteration.
 func TestAcceptsAFewAtATime(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	accepted := 0

@@ -114,7 +114,7 @@ func TestNetworkDial(t *testing.T) {
 	}
 }
 
-// TestNetworkReset: bytes that came before the reset are presented before it is told.
+// TestNetworkReset: bytes that came before the reset are presented before it is reported.
 func TestNetworkReset(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -21,7 +21,7 @@ func TestPortableDialGivenUp(t *testing.T) {
 		}
 		socks = append(socks, s)
 	}
-	for connected := false; !connected; { // one is through, those behind it hang
+	for connected := false; !connected; { // one is through, those after it hang
 		_ = eng.Wait(patience, func(any, engine.Events) { connected = true })
 	}
 	for _, s := range socks {

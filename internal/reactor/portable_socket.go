@@ -27,7 +27,7 @@ type portableSocket struct {
 	there  netip.AddrPort
 
 	mu       sync.Mutex
-	canRead  sync.Cond // readLoop waits for room, or the end
+	canRead  sync.Cond // readLoop waits for space, or the end
 	canWrite sync.Cond // writeLoop waits for bytes, or the end
 	nc       net.Conn  // nil while connecting
 	dialErr  error
@@ -116,10 +116,10 @@ func (s *portableSocket) readLoop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		p := s.in.room()
+		p := s.in.free()
 		for len(p) == 0 && !s.closed {
 			s.canRead.Wait()
-			p = s.in.room()
+			p = s.in.free()
 		}
 		if s.closed {
 			return
@@ -307,8 +307,8 @@ type ring struct {
 	n    int // bytes held
 }
 
-// room is a free piece to be filled, empty when there is none; added tells how much was.
-func (r *ring) room() []byte {
+// free is a free piece to be filled, empty when there is none; added tells how much was.
+func (r *ring) free() []byte {
 	if r.buf == nil {
 		r.buf = make([]byte, portableBuffer)
 	}
@@ -336,10 +336,10 @@ func (r *ring) removed(n int) {
 	}
 }
 
-// putBytes copies as much of p as there is room for.
+// putBytes copies as much of p as there is space for.
 func (r *ring) putBytes(p []byte) (total int) {
 	for len(p) > 0 {
-		n := copy(r.room(), p)
+		n := copy(r.free(), p)
 		if n == 0 {
 			break
 		}

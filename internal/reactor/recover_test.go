@@ -12,10 +12,10 @@ import (
 // bad is what handlers of these tests panic with.
 const bad = "a mistake"
 
-// told collects what a loop tells of panics.
-type told struct{ values, stacks []string }
+// panicLog collects what a loop reports of panics.
+type panicLog struct{ values, stacks []string }
 
-func (p *told) config() Config {
+func (p *panicLog) config() Config {
 	return Config{Panicked: func(_ *Loop, v any, stack []byte) {
 		p.values, p.stacks = append(p.values, v.(string)), append(p.stacks, string(stack))
 	}}
@@ -29,7 +29,7 @@ func (mistaken) Read([]byte) (int, error) { panic(bad) }
 func TestPanicEndsItsConn(t *testing.T) {
 	cases := map[string]struct {
 		accept func(c *Conn, h *hooks)
-		closed bool // the handler is not told the end: that is what panics, or it was never there
+		closed bool // the handler is not notified of the end: that is what panics, or it was never there
 	}{
 		"accept":       {accept: func(*Conn, *hooks) { panic(bad) }, closed: true},
 		"data":         {accept: func(_ *Conn, h *hooks) { h.data = func(*Conn, []byte) int { panic(bad) } }},
@@ -53,7 +53,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 	}
 	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
-			var panics told
+			var panics panicLog
 			n := memnet.New(0)
 			l := NewOn(n, panics.config())
 			first := true
@@ -79,7 +79,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 			p.Close()
 			n.Run()
 			if len(panics.values) != 1 || panics.values[0] != bad || !strings.Contains(panics.stacks[0], "recover_test.go") {
-				t.Fatalf("told %q", panics)
+				t.Fatalf("reported %q", panics)
 			}
 			if !x.closed && (len(ends) != 1 || !errors.Is(ends[0], ErrPanicked)) {
 				t.Errorf("ended by %v", ends)
@@ -98,7 +98,7 @@ func TestPanicEndsItsConn(t *testing.T) {
 
 // TestPanicEndsWhatItMayHaveChanged: a message that was being written when something panicked is never completed.
 func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
-	var panics told
+	var panics panicLog
 	n := memnet.New(0)
 	l := NewOn(n, panics.config())
 	var conns []*Conn
@@ -136,20 +136,20 @@ func TestPanicEndsWhatItMayHaveChanged(t *testing.T) {
 	peers[2].Write([]byte("x"))
 	n.Run()
 	if got := string(peers[2].TakeReceived()); got != "x" || len(panics.values) != 1 {
-		t.Errorf("the one that was not touched got %q; told %q", got, panics)
+		t.Errorf("the one that was not touched got %q; reported %q", got, panics)
 	}
 }
 
-// TestPanicsEndTheProcess: what belongs to no Conn, and everything where nobody is told.
+// TestPanicsEndTheProcess: what belongs to no Conn, and everything where nobody is notified.
 func TestPanicsEndTheProcess(t *testing.T) {
-	var panics told
+	var panics panicLog
 	cases := map[string]struct {
 		config Config
 		start  func(l *Loop)
 	}{
-		"mailbox":       {panics.config(), func(l *Loop) { l.Post(func() { panic(bad) }) }},
-		"loop's timer":  {panics.config(), func(l *Loop) { l.NewTimer(func() { panic(bad) }).Reset(0) }},
-		"nobody's told": {Config{}, func(l *Loop) { l.Dial(memAddr, &hooks{closed: func(*Conn, error) { panic(bad) }}, 0) }},
+		"mailbox":            {panics.config(), func(l *Loop) { l.Post(func() { panic(bad) }) }},
+		"loop's timer":       {panics.config(), func(l *Loop) { l.NewTimer(func() { panic(bad) }).Reset(0) }},
+		"nobody's, notified": {Config{}, func(l *Loop) { l.Dial(memAddr, &hooks{closed: func(*Conn, error) { panic(bad) }}, 0) }},
 	}
 	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestPanicsEndTheProcess(t *testing.T) {
 			l := NewOn(n, x.config)
 			defer func() {
 				if v := recover(); v != bad || len(panics.values) > 0 {
-					t.Errorf("panic %v, told %q", v, panics)
+					t.Errorf("panic %v, reported %q", v, panics)
 				}
 			}()
 			x.start(l)
@@ -167,9 +167,9 @@ func TestPanicsEndTheProcess(t *testing.T) {
 	}
 }
 
-// TestContainedPanics: what is done for no Conn and contained ends the Conns that it may have written to, on every engine, and
+// TestRecoveredPanics: what is done for no Conn and recovered from ends the Conns that it may have written to, on every engine, and
 // mail and timers go on as often as it happens.
-func TestContainedPanics(t *testing.T) {
+func TestRecoveredPanics(t *testing.T) {
 	for name, newRig := range map[string]func(t *testing.T, cfg Config) rig{
 		"platform": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, New) },
 		"portable": func(t *testing.T, cfg Config) rig { return newRealRig(t, cfg, NewPortable) },
@@ -180,7 +180,7 @@ func TestContainedPanics(t *testing.T) {
 			"timer": func(l *Loop, fn func()) { l.NewRecoveringTimer(fn).Reset(time.Millisecond) },
 		} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				var panics told
+				var panics panicLog
 				r := newRig(t, panics.config())
 				defer r.stop()
 				var conns []*Conn
@@ -227,9 +227,9 @@ func TestContainedPanics(t *testing.T) {
 	}
 }
 
-// TestContainOneOfMany: what is done for many Conns in one call goes on behind the one over which it panicked.
-func TestContainOneOfMany(t *testing.T) {
-	var panics told
+// TestRecoverOneOfMany: what is done for many Conns in one call goes on after the one over which it panicked.
+func TestRecoverOneOfMany(t *testing.T) {
+	var panics panicLog
 	n := memnet.New(0)
 	l := NewOn(n, panics.config())
 	var conns []*Conn
@@ -257,6 +257,6 @@ func TestContainOneOfMany(t *testing.T) {
 		}
 	}
 	if len(panics.values) != 1 {
-		t.Errorf("told %q", panics)
+		t.Errorf("reported %q", panics)
 	}
 }

@@ -54,7 +54,7 @@ func TestReadsGrowAndShrink(t *testing.T) {
 	}
 }
 
-// The kernel is told not to take megabytes for an endpoint that does not read, once it had to refuse some.
+// The kernel is made not to take megabytes for an endpoint that does not read, once it had to refuse some.
 func TestRefusedWritesBoundTheKernel(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

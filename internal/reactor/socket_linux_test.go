@@ -50,7 +50,7 @@ func TestLocalAddresses(t *testing.T) {
 	}
 }
 
-// TestGiveUpAfter: the system is told how long bytes may stay unacknowledged.
+// TestGiveUpAfter: the system is given how long bytes may stay unacknowledged.
 func TestGiveUpAfter(t *testing.T) {
 	l := steppedLoop(t, Config{})
 	accepted := false

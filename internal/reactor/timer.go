@@ -10,7 +10,7 @@ import (
 type Timer struct {
 	owner      *Conn // &Loop.self or &Loop.recovering = none
 	fn         func()
-	next, prev *Timer // neighbours in the slot
+	next, prev *Timer // of the same slot
 	when       int64  // the deadline, valid while armed
 	tick       int64  // the tick it is filed under; never later than the deadline's
 	slot       int16  // where it is filed, noSlot = nowhere

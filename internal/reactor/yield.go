@@ -6,12 +6,12 @@ import "time"
 // in a few bytes holds up all others by no more than that, or by one Conn's share, per iteration.
 const yieldShare = int64(20 * time.Microsecond)
 
-// Turn numbers the iterations of the loop: what a handler counts per iteration begins anew when it changes. It has no meaning outside this
+// Iteration numbers the iterations of the loop: what a handler counts per iteration begins anew when it changes. It has no meaning outside this
 // loop.
 func (l *Loop) Iteration() uint32 { return l.iterations }
 
 // Yield is called inside Data by a handler that has done its share of this iteration and leaves the rest of the input unconsumed. The
-// rest is presented again in a later iteration, behind what others have by then, and nothing is read for this Conn before. Bytes are
+// rest is presented again in a later iteration, after what others have by then, and nothing is read for this Conn before. Bytes are
 // bounded by Config.IterationBytes; a handler bounds by Yield what few bytes can make it do.
 func (c *Conn) Yield() {
 	if c.flags&flagYielded == 0 && c.state == stateOpen {

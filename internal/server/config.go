@@ -49,7 +49,7 @@ type Config struct {
 	KeepIdle     bool             // idle connections get one more answer when the server stops
 
 	// OwnsProcess says that the process is there for this Server alone, which then has the garbage collector and the scheduler work
-	// for it: GOMAXPROCS, GOGC, memory that is returned, room for descriptors. false = it leaves them as
+	// for it: GOMAXPROCS, GOGC, memory that is returned, a table of descriptors allocated at the start. false = it leaves them as
 	// they are.
 	OwnsProcess bool
 	MemoryLimit uint64 // of the process, in bytes, see memory.SetLimit; 0 = none

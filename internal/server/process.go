@@ -9,10 +9,10 @@ import (
 	"turnout/internal/reactor"
 )
 
-// reservedDescriptors is for how many descriptors there is room from the beginning: half a MiB of the kernel's memory.
+// reservedDescriptors is how many descriptors the system's table has from the beginning: half a MiB of the kernel's memory.
 const reservedDescriptors = 1 << 16
 
-// prepareProcess makes room for descriptors.
+// prepareProcess has the system allocate the table of descriptors.
 func (s *Server) prepareProcess() {
 	if err := reactor.ReserveDescriptors(min(descriptorLimit(), reservedDescriptors)); err != nil {
 		s.cfg.Log(Warning, "many new connections will hold up others now and then", Field{"error", err})

@@ -23,7 +23,7 @@ func (m *Mutex) Unlock() {
 	m.mu.Unlock()
 }
 
-// end ends the process as a panic does that nobody contains, from a goroutine on which nobody can. It does not return.
+// end ends the process as a panic does that nobody recovers from, and is called on a goroutine on which nobody can. It does not return.
 func end(v any, stack []byte) {
 	go fail(fmt.Sprintf("%v, while shared state was locked\n\n%s", v, stack))
 	select {}

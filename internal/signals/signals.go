@@ -1,5 +1,5 @@
 // Package signals is what a process makes of SIGTERM, SIGINT and SIGHUP, from the first moment on: what would end a process that has
-// not said what to do then leaves no line in a log, no status that tells it from a crash, and folders behind.
+// not said what to do then leaves no line in a log, no status that tells it from a crash, and does not remove its folders.
 package signals
 
 import (

@@ -4,7 +4,7 @@ package detached
 
 import "turnout/internal/reactor"
 
-// Conn is such a connection. The zero value is none. Whoever has it last owns the connection.
+// Conn is such a connection. The zero value is none. The last holder owns the connection.
 type Conn struct{ conn *reactor.Conn }
 
 // Of wraps c.

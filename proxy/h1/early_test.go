@@ -11,7 +11,7 @@ import (
 	"turnout/proxy"
 )
 
-// TestEarlyAnswers: whoever answers a large upload before its end, a client that sends everything before it reads gets the
+// TestEarlyAnswers: whether pod or router answers a large upload before its end, a client that sends everything before it reads gets the
 // answer, and its connection is not reset.
 func TestEarlyAnswers(t *testing.T) {
 	const size = 8 << 20

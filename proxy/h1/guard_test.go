@@ -76,7 +76,7 @@ func TestAllowList(t *testing.T) {
 		})
 		r.wantStatus(r.say(get), 302)
 	})
-	t.Run("a body on its way, and a request behind an answer", func(t *testing.T) {
+	t.Run("a body on its way, and a request after an answer", func(t *testing.T) {
 		r := newRig(t)
 		p := r.pod(1, always(ok("x")))
 		r.route("app", "app.test", nil, p.Addr)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnreadAnswers: a client that pipelines requests and does not read has no more answers made than its connection may hold,
-// whoever makes them; it gets all of them when it reads, and its connection ends when it never does.
+// whatever makes them; it gets all of them when it reads, and its connection ends when it never does.
 func TestUnreadAnswers(t *testing.T) {
 	const requests = 20000
 	for name, c := range map[string]struct {
@@ -112,11 +112,11 @@ func TestRequestsOfAnIteration(t *testing.T) {
 			c.Write([]byte(strings.Repeat("GET / HTTP/1.1\r\nHost: moved.test\r\n\r\n", requests)))
 		}
 		other.Write([]byte(get))
-		newcomer := r.net.Connect(frontAddr)
-		newcomer.Write([]byte("GET /new HTTP/1.1\r\nHost: app.test\r\n\r\n"))
+		fresh := r.net.Connect(frontAddr)
+		fresh.Write([]byte("GET /new HTTP/1.1\r\nHost: app.test\r\n\r\n"))
 		r.net.Run()
 		r.wantStatus(other, 200)
-		r.wantStatus(newcomer, 200)
+		r.wantStatus(fresh, 200)
 		for i, rec := range r.logged[before:] {
 			if rec.Reason != proxy.ReasonOK {
 				continue

@@ -20,7 +20,7 @@ type PoolsConfig struct {
 	// lower-case.
 	Adjust http1.AdjustName
 	// Secure starts TLS for HTTP/1.1 on a fresh connection to an endpoint and calls
-	// done on the loop, once. nil: endpoints behind TLS cannot be reached.
+	// done on the loop, once. nil: endpoints that speak TLS cannot be reached.
 	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
 	// ConnectTimeout bounds one attempt, TLS included. Default 5 s.
 	ConnectTimeout time.Duration

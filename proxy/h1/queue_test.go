@@ -130,7 +130,7 @@ func TestClientsLeaveTheQueue(t *testing.T) {
 			r.finish(p, 0)
 			r.finish(p, 0)
 			if got := strings.HasPrefix(string(stays.Received()), "HTTP/1.1 200"); got != gone {
-				t.Errorf("the one behind is answered: %v", got)
+				t.Errorf("the one after it is answered: %v", got)
 			}
 			if !gone {
 				r.finish(p, 0)

@@ -27,7 +27,7 @@ func asks(method, path string) []byte {
 	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: app.test\r\n\r\n", method, path)
 }
 
-// TestUnaskedAnswers: an answer that nobody asked for comes behind another one, cut at every byte, and the rest together with the
+// TestUnaskedAnswers: an answer that nobody asked for comes after another one, cut at every byte, and the rest together with the
 // next request. Nobody gets it, and nobody the answer of somebody else.
 func TestUnaskedAnswers(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {

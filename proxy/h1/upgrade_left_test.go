@@ -18,8 +18,8 @@ func TestUpgradeOfClientsThatLeft(t *testing.T) {
 	const yes = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 	const clients = 400
 	for name, tc := range map[string]struct {
-		early string // sent behind the request
-		first string // sent by the pod behind its head
+		early string // sent after the request
+		first string // sent by the pod after its head
 	}{"silent": {}, "early bytes": {early: "ping"}, "the pod speaks first": {first: "hello"}} {
 		t.Run(name, func(t *testing.T) {
 			var bounds bound.Counts

@@ -12,7 +12,7 @@ import (
 // Streams whose exchange has ended stay for one of two reasons: the client has not taken the whole answer, or it has not
 // completed the request. Both end in time.
 
-// earlyTime is how long the client of a request that was answered early goes on unasked. RST_STREAM directly behind the answer
+// earlyTime is how long the client of a request that was answered early goes on unasked. RST_STREAM directly after the answer
 // makes some clients lose it; meanwhile the window of the stream bounds what they send.
 const earlyTime = time.Second
 

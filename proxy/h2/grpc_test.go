@@ -139,7 +139,7 @@ func TestGRPCLocalAnswers(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestPodTakesTheCallBack: a gRPC client is told CANCEL as it came, which it takes for its deadline if that is over, and
+// TestPodTakesTheCallBack: a gRPC client gets CANCEL as it came, which it takes for its deadline if that is over, and
 // others that there is no good answer.
 func TestPodTakesTheCallBack(t *testing.T) {
 	r := newRig(t)

@@ -34,7 +34,7 @@ type message struct {
 type cross struct {
 	*rig
 	front, back string
-	secure      bool      // the endpoint is behind TLS and selects its protocol
+	secure      bool      // the endpoint speaks TLS and selects its protocol
 	got         []message // at the endpoint
 }
 

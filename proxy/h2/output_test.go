@@ -23,7 +23,7 @@ func (c *client) ask(id uint32, host string) {
 	c.headers(id, true, ":method", "GET", ":scheme", "http", ":authority", host, ":path", "/")
 }
 
-// TestUnreadOutput: what is queued for a client that does not read is bounded, whatever it makes the router say and whoever
+// TestUnreadOutput: what is queued for a client that does not read is bounded, whatever it makes the router say and whatever
 // says it. It is counted; others notice nothing; a client that reads then gets all of it, one that does not is disconnected after
 // its timeout, and one that is gone at once.
 func TestUnreadOutput(t *testing.T) {
@@ -224,16 +224,16 @@ func TestStreamsOfAnIteration(t *testing.T) {
 				c.peer.Write(c.out.Bytes())
 			}
 			other.get(3, "/")
-			newcomer := r.bare()
-			newcomer.peer.Write([]byte(http2.ClientPreface))
-			_ = newcomer.fr.WriteSettings()
-			newcomer.get(1, "/new")
-			newcomer.peer.Write(newcomer.out.Bytes())
-			newcomer.out.Reset()
+			fresh := r.bare()
+			fresh.peer.Write([]byte(http2.ClientPreface))
+			_ = fresh.fr.WriteSettings()
+			fresh.get(1, "/new")
+			fresh.peer.Write(fresh.out.Bytes())
+			fresh.out.Reset()
 			other.run()
-			newcomer.run()
+			fresh.run()
 			other.want(3, 200, "x")
-			newcomer.want(1, 200, "x")
+			fresh.want(1, 200, "x")
 			for i, rec := range r.logged[before:] {
 				// A request takes three iterations, a new connection two more.
 				if most := 6 * floods * proxy.IterationRequests; rec.Reason == proxy.ReasonOK && i > most {

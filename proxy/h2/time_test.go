@@ -158,7 +158,7 @@ func TestDrain(t *testing.T) {
 	if busy.goAway == nil || busy.goAway.LastStreamID != 1 || busy.peer.EOF() {
 		t.Fatalf("busy: %v, ended %v", busy.goAway, busy.peer.EOF())
 	}
-	busy.get(3, "/late") // was told: ignored
+	busy.get(3, "/late") // notified before: ignored
 	busy.run()
 	p.Conns[0].Write([]byte(ok("done")))
 	busy.run()
@@ -166,7 +166,7 @@ func TestDrain(t *testing.T) {
 	if !busy.peer.EOF() || drained {
 		t.Errorf("busy ended %v; drained %v", busy.peer.EOF(), drained)
 	}
-	r.net.Advance(3 * time.Second) // the silent one is told, and its end waited for
+	r.net.Advance(3 * time.Second) // the silent one is notified, and its end waited for
 	if !drained || r.server.Open(false) != 0 {
 		t.Errorf("drained %v, %d open", drained, r.server.Open(false))
 	}
@@ -209,7 +209,7 @@ func TestDrainServesWhoJustCame(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them; who takes none does not.
+// TestSlowReaderIsServed: a client that takes bytes, however slowly, gets all of them; one that takes none does not.
 func TestSlowReaderIsServed(t *testing.T) {
 	const step = 20 * time.Second // of 30 s that a client may be silent
 	body := strings.Repeat("x", 512<<10)

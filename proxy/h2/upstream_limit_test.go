@@ -11,7 +11,7 @@ import (
 	"turnout/proxy"
 )
 
-// limited is a pod that lets n streams be open on a connection and refuses more, and answers when it is told to.
+// limited is a pod that lets n streams be open on a connection and refuses more, and answers when the test asks it to.
 func (r *rig) limited(n int) (p *pod2, answer func()) {
 	open := map[*podConn]int{}
 	p = r.pod2(1, nil)

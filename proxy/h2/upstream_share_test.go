@@ -334,7 +334,7 @@ func TestHeadThatNeverEnds(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestMalformedAnswersEndNoOthers: what a pod breaks is the answer to whoever asked for it.
+// TestMalformedAnswersEndNoOthers: what a pod breaks is the answer to the client that asked for it.
 func TestMalformedAnswersEndNoOthers(t *testing.T) {
 	r := newRig(t)
 	p := r.pod2(1, func(c *podConn, q *podRequest) {

@@ -132,15 +132,15 @@ func (st *serverStream) join(h *proxy.Head, idle time.Duration, t *streamTunnel)
 // a direction, RST_STREAM with CANCEL that of a connection which broke (RFC 8441 section 5). It implements reactor.Handler
 // for the connection.
 type streamTunnel struct {
-	st       *serverStream // nil once the stream is closed
-	c        *reactor.Conn
-	watch    *tunnel.Watch
-	moved    func(in, out uint64)
-	done     func()
-	in, out  uint64 // bytes from and to the client
-	queued   uint64 // bytes that the stream had sent when bytes looked last
-	behind   uint64 // how many bytes the client's connection will have written when all of these have gone
-	podEnded bool   // the endpoint sends nothing more
+	st        *serverStream // nil once the stream is closed
+	c         *reactor.Conn
+	watch     *tunnel.Watch
+	moved     func(in, out uint64)
+	done      func()
+	in, out   uint64 // bytes from and to the client
+	queued    uint64 // bytes that the stream had sent when bytes looked last
+	flushedAt uint64 // how many bytes the client's connection will have written when all of these have gone
+	podEnded  bool   // the endpoint sends nothing more
 
 	clientEnded bool // the client does not either, and the endpoint was notified
 	closed      bool // its connection is
@@ -150,7 +150,7 @@ type streamTunnel struct {
 	clientFin, serverFin time.Duration
 }
 
-// bytes grows with what either side takes: it may be slow. Of what the client's connection takes, that of other streams behind
+// bytes grows with what either side takes: it may be slow. Of what the client's connection takes, that of other streams after
 // the bytes of this one does not count.
 func (t *streamTunnel) bytes() uint64 {
 	n := t.in + t.out + t.c.BytesTaken()
@@ -159,9 +159,9 @@ func (t *streamTunnel) bytes() uint64 {
 	}
 	c, sent := t.st.sc.c, t.st.Sent()
 	if sent != t.queued {
-		t.queued, t.behind = sent, c.BytesWritten()+uint64(c.Pending())
+		t.queued, t.flushedAt = sent, c.BytesWritten()+uint64(c.Pending())
 	}
-	return n + sent + min(c.BytesTaken(), t.behind)
+	return n + sent + min(c.BytesTaken(), t.flushedAt)
 }
 
 // owed says that a side has bytes to take that the other one sent before it ended.
@@ -170,7 +170,7 @@ func (t *streamTunnel) owed() bool {
 		return true
 	}
 	st := t.st
-	return st != nil && (st.Waiting() > 0 || st.EndReceived() && !t.clientEnded || st.sc.c.BytesTaken() < t.behind)
+	return st != nil && (st.Waiting() > 0 || st.EndReceived() && !t.clientEnded || st.sc.c.BytesTaken() < t.flushedAt)
 }
 
 // expire ends a tunnel that has been silent, or half closed, for too long.

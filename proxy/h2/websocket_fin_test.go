@@ -135,7 +135,7 @@ func TestWebSocketPodLeavesWithBytesUnderWay(t *testing.T) {
 	}
 }
 
-// TestWebSocketClientEndsWithBytesUnderWay: neither does a client that sent more than the pod takes, before the answer or behind it, and
+// TestWebSocketClientEndsWithBytesUnderWay: neither does a client that sent more than the pod takes, before the answer or after it, and
 // ended its side.
 func TestWebSocketClientEndsWithBytesUnderWay(t *testing.T) {
 	for _, early := range []bool{false, true} {

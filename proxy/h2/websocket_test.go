@@ -34,12 +34,12 @@ func (r *rig) socketPod(n int, answer func(accept string) string) *socketPod {
 	p := &socketPod{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}), 80), answer: answer}
 	r.net.Accept(p.addr, func(peer *memnet.Peer) {
 		p.peers = append(p.peers, peer)
-		told := false
+		answered := false
 		peer.OnData = func(*memnet.Peer) {
-			if told || !strings.Contains(string(peer.Received()), "\r\n\r\n") {
+			if answered || !strings.Contains(string(peer.Received()), "\r\n\r\n") {
 				return
 			}
-			told = true
+			answered = true
 			head := string(peer.TakeThrough("\r\n\r\n"))
 			p.heads = append(p.heads, head)
 			_, rest, _ := strings.Cut(head, "\r\nsec-websocket-key: ")
@@ -217,7 +217,7 @@ func TestWebSocketLocalAnswers(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestWebSocketEnds: how one side ends is how the other is told.
+// TestWebSocketEnds: how one side ends is how the other is answered.
 func TestWebSocketEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do            func(r *rig, c *client, pod *memnet.Peer)

@@ -57,7 +57,7 @@ func (r *Rules) Of(cert *x509.Certificate) *Identity {
 	return id
 }
 
-// fields puts values behind "1", TLS is spoken, and "0", no error of verification. All values share one piece of memory.
+// fields returns "1", TLS is spoken, "0", no error of verification, and then the values. All values share one piece of memory.
 func fields(values []string) []field.Field {
 	all := make([]field.Field, len(names))
 	memory := []byte(strings.Join(names[:], "") + "10" + strings.Join(values, ""))

@@ -4,7 +4,7 @@ package register
 
 import "sync/atomic"
 
-// Links are what a connection, T, has its neighbours in. They are a field of it; the zero value stands in no Register.
+// Links lead to the connections next to a connection, T, in the list. They are a field of it; the zero value stands in no Register.
 type Links[T any] struct{ next, prev *T }
 
 // Linked is a pointer to a connection.

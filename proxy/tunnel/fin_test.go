@@ -41,7 +41,7 @@ func (s *shifted) Read(p []byte) (int, error) {
 func (s *shifted) Write(p []byte) error { s.c.WireWrite(shift(p, 1)); return nil }
 func (s *shifted) CloseWrite() error    { s.c.WireWrite([]byte{0}); return nil }
 
-// joined is a tunnel between a client and a pod, behind no pipeline.
+// joined is a tunnel between a client and a pod, without a pipeline.
 type joined struct {
 	net         *memnet.Network
 	client, pod *memnet.Peer

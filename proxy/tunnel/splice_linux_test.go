@@ -157,7 +157,7 @@ func TestSplicedHalfClose(t *testing.T) {
 	}
 }
 
-// TestWatchReadsCounts: a tunnel whose count grows is in use, whoever moves its bytes.
+// TestWatchReadsCounts: a tunnel whose count grows is in use, whatever moves its bytes.
 func TestWatchReadsCounts(t *testing.T) {
 	n := memnet.New(1)
 	loop := reactor.NewOn(n, reactor.Config{})

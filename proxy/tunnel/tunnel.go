@@ -53,7 +53,7 @@ type side struct {
 	peer    *side
 	copied  uint64 // bytes read here and written to the peer in user space
 	started bool
-	left    bool // input ends behind what the system has of it
+	left    bool // input ends after what the system has of it
 	ended   bool // input is over
 	closed  bool
 	refused bool // the engine does not splice these two

@@ -111,7 +111,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	return ln.Addr()
 }
 
-// looker stands for whoever reads the server name: it takes the first bytes as that.
+// looker stands for what reads the server name: it takes the first bytes as that.
 type looker struct {
 	p     *Passthrough
 	route *routing.Route

@@ -16,7 +16,7 @@ import (
 )
 
 // asked notes what the connections of both protocols are asked for, and answers nothing but an idle connection where it is
-// told that there is one.
+// notified that there is one.
 type asked struct {
 	calls []string
 	idle  map[string]bool

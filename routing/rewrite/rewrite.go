@@ -205,8 +205,8 @@ func escape(text []byte) []byte {
 
 // Apply returns the path to send for a request's path, made in the arena. A path that
 // does not begin with the route's stays as it is, as does the "*" of OPTIONS. False: the
-// path would grow by more than room bytes.
-func (r *Rule) Apply(path []byte, arena *field.Arena, room int) ([]byte, bool) {
+// path would grow by more than most bytes.
+func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
 	if len(path) == 0 || path[0] != '/' || len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return path, true
 	}
@@ -216,7 +216,7 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, room int) ([]byte, bool) {
 	}
 	need := 0
 	for i := range r.parts {
-		if need += len(r.parts[i].value(path, rest)); need > len(path)+room {
+		if need += len(r.parts[i].value(path, rest)); need > len(path)+most {
 			return path, false
 		}
 	}

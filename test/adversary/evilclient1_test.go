@@ -54,7 +54,7 @@ func (w *world) startEvil1() {
 		}
 	}
 	e.peer.OnEOF = func(*memnet.Peer) {
-		_ = e.r.eof() // the router may break off an answer to whoever breaks the rules
+		_ = e.r.eof() // the router may break off an answer to a client that breaks the rules
 		if w.chance(70) {
 			e.peer.Close()
 		}

@@ -205,7 +205,7 @@ func (s *side) takeData(st *flow, f *http2.DataFrame) {
 	}
 }
 
-// refill is how much of a window a side that keeps the rules waits for before it opens it again. Whoever does it for each frame
+// refill is how much of a window a side that keeps the rules waits for before it opens it again. A side that does it for each frame
 // of a few bytes gets ever smaller ones once a window was used up.
 const refill = 4 << 10
 

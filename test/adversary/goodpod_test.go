@@ -46,7 +46,7 @@ type goodConn1 struct {
 	body []byte
 }
 
-// goodPod1 serves a connection as plans say. It may be told that a connection has ended by closing it.
+// goodPod1 serves a connection as plans say. A connection may have ended, which it learns by closing it.
 func (w *world) goodPod1(peer *memnet.Peer) {
 	c := &goodConn1{w: w, peer: peer}
 	c.r = reader1{onHead: c.head, onBody: func(p []byte) { c.body = append(c.body, p...) }, onEnd: c.end, tunnel: func(p []byte) { peer.Write(p) }}

@@ -87,7 +87,7 @@ func (a *ask) String() string {
 }
 
 // patience is how long after its pod could have answered a request may take at most. Nothing takes time in virtual time but
-// waiting, so that whoever waits for somebody else's connection, window or turn shows.
+// waiting, so that a request that waits for a connection, a window or processor time of another one is found.
 const patience = 100 * time.Millisecond
 
 // keptBody is how long the body of a request may be that a pod declared unprocessed and that is sent again nevertheless.

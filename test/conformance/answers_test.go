@@ -110,14 +110,14 @@ func broken(t *testing.T, answers bool) func(*server.Config) {
 // brokenClock tells the time of day once. The rig gives it the clock of its loop.
 type brokenClock struct {
 	proxy.Clock
-	told bool
+	notified bool
 }
 
 func (c *brokenClock) Wall() time.Time {
-	if c.told {
+	if c.notified {
 		panic("no time")
 	}
-	c.told = true
+	c.notified = true
 	return c.Clock.Wall()
 }
 

@@ -33,7 +33,7 @@ func (r *rig) reason(t *testing.T, want proxy.Reason) {
 	}
 }
 
-// TestSlowReaderIsServed: whoever takes bytes, however slowly, gets all of them, also when pods may take less time than clients.
+// TestSlowReaderIsServed: a client that takes bytes, however slowly, gets all of them, also when pods may take less time than clients.
 func TestSlowReaderIsServed(t *testing.T) {
 	for _, server := range []time.Duration{30 * time.Second, 2 * time.Second} {
 		t.Run(server.String(), func(t *testing.T) { slowReader(t, server) })
@@ -98,7 +98,7 @@ func TestSlowReaderHoldsLittle(t *testing.T) {
 	}
 }
 
-// TestStoppedReaderIsCutOff: whoever takes none is cut off after the client timeout,
+// TestStoppedReaderIsCutOff: a client that takes none is cut off after the client timeout,
 // and the pod is not held up for longer.
 func TestStoppedReaderIsCutOff(t *testing.T) {
 	n := memnet.New(1)

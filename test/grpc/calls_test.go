@@ -147,7 +147,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// TestPickFirstUnary is the case of that name with a server that can be told by its answers. Of two servers behind the router it
+// TestPickFirstUnary is the case of that name with a server that can be recognised by its answers. Of two servers behind the router it
 // would see both: requests are balanced one by one, whatever the client does.
 func TestPickFirstUnary(t *testing.T) {
 	for _, r := range roads {

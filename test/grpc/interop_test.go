@@ -132,7 +132,7 @@ func (s *suite) start(t *testing.T, c *certificate) string {
 	return ""
 }
 
-// balanced has the client give the load reports of answers to the case, as the suite's own client is told to for the orca cases.
+// balanced has the client give the load reports of answers to the case, as the suite's own client does for the orca cases.
 const balanced = `{"loadBalancingConfig":[{"test_backend_metrics_load_balancer":{}}]}`
 
 // left says which cases of the suite's client are not run, and why: each needs an account.

@@ -170,7 +170,7 @@ func (n namespace) get(name string) *routev1.Route {
 	return must[*routev1.Route](n)(shared.routes.RouteV1().Routes(n.name).Get(n.Context(), name, metav1.GetOptions{}))
 }
 
-// change changes a route, whoever else changes it too.
+// change changes a route, whatever else changes it too.
 func (n namespace) change(name string, change func(*routev1.Route)) *routev1.Route {
 	n.Helper()
 	var changed *routev1.Route

@@ -15,7 +15,7 @@ import (
 // root is that of the module.
 const root = "../.."
 
-// insertion is text that comes behind the first line of a file that contains another; a file that is not there is made of it.
+// insertion is text that comes after the first line of a file that contains another; a file that is not there is made of it.
 type insertion struct{ row, file, behind, text string }
 
 // addition is one more of what a recipe is about.

@@ -115,7 +115,7 @@ var (
 	oidAnyUsage   = asn1.ObjectIdentifier{2, 5, 29, 37, 0}
 )
 
-// cutTrust takes off what OpenSSL puts behind a trusted certificate and tells whether that trusts it with TLS clients. What
+// cutTrust takes off what OpenSSL appends to a trusted certificate and tells whether that trusts it with TLS clients. What
 // cannot be read trusts it with nothing.
 func cutTrust(der []byte) (cert []byte, trusted bool) {
 	var whole asn1.RawValue

@@ -16,7 +16,7 @@ import (
 // TestReasonOf: whatever is wrong with a certificate has a word, however the error is wrapped; what is wrong with a handshake
 // otherwise has none.
 func TestReasonOf(t *testing.T) {
-	ca, stranger := issue(t, nil, "ca"), issue(t, nil, "stranger")
+	ca, foreign := issue(t, nil, "ca"), issue(t, nil, "foreign")
 	for _, tt := range []struct {
 		name   string
 		client *pair
@@ -24,7 +24,7 @@ func TestReasonOf(t *testing.T) {
 		want   string  // "" = served
 	}{
 		{"good", issue(t, ca, "a"), nil, ""},
-		{"of a stranger", issue(t, stranger, "a"), nil, "unknown-authority"},
+		{"of another authority", issue(t, foreign, "a"), nil, "unknown-authority"},
 		{"over", issue(t, ca, "a", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), nil, "expired"},
 		{"not yet", issue(t, ca, "a", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), nil, "expired"},
 		{"for servers", issue(t, ca, "a", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), nil, "unusable"},

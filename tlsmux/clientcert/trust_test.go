@@ -84,7 +84,7 @@ func TestOnlyRootsAreTrusted(t *testing.T) {
 	}
 }
 
-// TestTrustedCertificates: what OpenSSL writes behind a certificate says what it is trusted with. The bytes are those of
+// TestTrustedCertificates: what OpenSSL appends to a certificate says what it is trusted with. The bytes are those of
 // openssl x509 -trustout -addtrust, -addreject and -setalias.
 func TestTrustedCertificates(t *testing.T) {
 	const clientAuth, serverAuth, anyUsage = "\x06\x08+\x06\x01\x05\x05\x07\x03\x02", "\x06\x08+\x06\x01\x05\x05\x07\x03\x01", "\x06\x04\x55\x1d\x25\x00"
@@ -95,7 +95,7 @@ func TestTrustedCertificates(t *testing.T) {
 	ca := issue(t, nil, "ca")
 	for _, c := range []struct {
 		what    string
-		behind  string
+		after   string
 		trusted bool
 	}{
 		{"nothing", "", true},
@@ -110,7 +110,7 @@ func TestTrustedCertificates(t *testing.T) {
 		{"for clients, and not", with("\x30", with("\x30", clientAuth), with("\xa0", clientAuth)), false},
 		{"not for servers", with("\x30", with("\xa0", serverAuth)), true},
 	} {
-		text := pemOf("TRUSTED CERTIFICATE", append(ca.Cert.Raw[:len(ca.Cert.Raw):len(ca.Cert.Raw)], c.behind...))
+		text := pemOf("TRUSTED CERTIFICATE", append(ca.Cert.Raw[:len(ca.Cert.Raw):len(ca.Cert.Raw)], c.after...))
 		b, err := ParseBundle(text)
 		if (err == nil) != c.trusted {
 			t.Errorf("%s: %v, %v", c.what, b, err)

@@ -53,8 +53,8 @@ func newFakeSecrets(chance *rand.Rand) *fakeSecrets {
 	return &fakeSecrets{chance: chance, there: map[source.Key]*corev1.Secret{}, watches: map[*fakeWatch]source.Key{}}
 }
 
-// fate returns an error now and then. f.mu is held.
-func (f *fakeSecrets) fate() error {
+// randomError returns an error now and then. f.mu is held.
+func (f *fakeSecrets) randomError() error {
 	if f.chance != nil && f.chance.IntN(20) == 0 {
 		return errors.New("no answer")
 	}
@@ -68,19 +68,19 @@ func (f *fakeSecrets) denied(context.Context, source.Key) ([]string, error) {
 	if f.deny || f.chance != nil && f.chance.IntN(10) == 0 {
 		return []string{"get"}, nil
 	}
-	return nil, f.fate()
+	return nil, f.randomError()
 }
 
 func (f *fakeSecrets) read(_ context.Context, key source.Key) (*corev1.Secret, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.there[key].DeepCopy(), strconv.Itoa(f.version), f.fate()
+	return f.there[key].DeepCopy(), strconv.Itoa(f.version), f.randomError()
 }
 
 func (f *fakeSecrets) watch(_ context.Context, key source.Key, version string) (watch.Interface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.fate(); err != nil {
+	if err := f.randomError(); err != nil {
 		return nil, err
 	}
 	w := &fakeWatch{events: make(chan watch.Event, 1000), owner: f}

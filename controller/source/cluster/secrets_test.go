@@ -49,7 +49,7 @@ func (r *recorder) wantFailure(t *testing.T, name string) error {
 	return err
 }
 
-// wantGone waits until an event told that a secret is not there.
+// wantGone waits until an event says that a secret is not there.
 func (r *recorder) wantGone(t *testing.T, name string) {
 	t.Helper()
 	r.until(t, name+" is gone", func() bool {

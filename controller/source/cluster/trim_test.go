@@ -94,7 +94,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestServicesThatAreNotIdled are told by one object: only that they exist counts.
+// TestServicesThatAreNotIdled are reported by one object: only that they exist counts.
 func TestServicesThatAreNotIdled(t *testing.T) {
 	a := newFakeAPI(t)
 	a.put(serviceOf("ns", "a"))

@@ -64,7 +64,7 @@ func TestVisitors(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := newVisitors(clients.authentication, clients.authorization, "public", nil)
-	v.budget.strangers = rate.NewLimiter(visitRate, 100) // what they cost is another test's
+	v.budget.unknown = rate.NewLimiter(visitRate, 100) // what they cost is another test's
 	now := time.Unix(1000, 0)
 	v.now = func() time.Time { return now }
 	f := func(name, token, method, path string, want int, text string, tokens, rights int64) {
@@ -127,7 +127,7 @@ func TestVisitorsAreForgotten(t *testing.T) {
 }
 
 // TestFloodOfTokens: tokens that are made up, and such that may do nothing here, cost the API server little and keep nobody out who was let in; nor do
-// those of one source keep out a stranger from another one.
+// those of one source keep out one from another.
 func TestFloodOfTokens(t *testing.T) {
 	for name, prefix := range map[string]string{"made up": "x", "of others": "pod-"} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestFloodOfTokens(t *testing.T) {
 				t.Error("nobody counts")
 			}
 			if status := visit("grafana", "alice2"); status != 200 {
-				t.Errorf("a stranger from another source gets %d", status)
+				t.Errorf("one from another source gets %d", status)
 			}
 		})
 	}

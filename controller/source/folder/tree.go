@@ -169,7 +169,7 @@ func (w *walk) folder(path, place string, above []string) {
 	}
 }
 
-// stat returns what a name of a folder is, behind links, and watches the folder a link
+// stat returns what a name of a folder is, links followed, and watches the folder a link
 // leads to.
 func (w *walk) stat(path string, e fs.DirEntry) (fs.FileInfo, error) {
 	info, err := os.Stat(path)

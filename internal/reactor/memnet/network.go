@@ -282,7 +282,7 @@ func (n *Network) connectEnds(a, b *end) {
 	b.here, b.there = a.there, a.here
 }
 
-// newDial makes the dialling end of a connection to addr; its fate is decided in a later step.
+// newDial makes the dialling end of a connection to addr; its outcome is decided in a later step.
 func (n *Network) newDial(addr netip.AddrPort) *end {
 	ip := netip.IPv6Loopback()
 	if addr.Addr().Is4() {

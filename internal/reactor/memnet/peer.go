@@ -8,7 +8,7 @@ import (
 
 // Peer is a scripted end of a connection of a Network: the client of a loop's listener or the server
 // of a loop's dial. It reads on its own unless StopReading says otherwise, and what it writes is sent
-// as far as the window of the other side allows, the rest when there is room.
+// as far as the window of the other side allows, the rest when there is space.
 //
 // The functions, if set, are called while the network runs and may call everything but Run, Advance
 // and Await.
@@ -100,7 +100,7 @@ func (p *Peer) Write(b []byte) {
 	}
 }
 
-// send moves what is queued into the connection as far as there is room, then the FIN if wanted.
+// send moves what is queued into the connection as far as there is space, then the FIN if wanted.
 func (p *Peer) send() {
 	e := p.end
 	if e.connecting || e.dead {
@@ -271,5 +271,5 @@ func (p *Peer) ResetSeen() bool { return p.reset }
 // Total counts the bytes read so far, those taken included.
 func (p *Peer) Total() int { return p.received }
 
-// Unsent counts the bytes written that the other side's window had no room for yet.
+// Unsent counts the bytes written that the other side's window had no space for yet.
 func (p *Peer) Unsent() int { return len(p.out) }

@@ -38,7 +38,7 @@ func (a *Arena) Reset() {
 	}
 }
 
-// Begin makes room for n bytes and returns the block to append to.
+// Begin reserves n bytes and returns the block to append to.
 func (a *Arena) Begin(n int) []byte {
 	if cap(a.block)-len(a.block) < n {
 		a.grow(n)

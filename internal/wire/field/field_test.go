@@ -53,7 +53,7 @@ func TestDeleteKeepsOrder(t *testing.T) {
 		}
 		for _, f := range fields[len(got):] {
 			if f.Name != nil || f.Value != nil {
-				t.Errorf("Delete %s keeps bytes alive behind the list", c.name)
+				t.Errorf("Delete %s keeps bytes alive after the end of the list", c.name)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// The benchmarks behind docs/decisions/0005-http2-codec.md.
+// The benchmarks of docs/decisions/0005-http2-codec.md.
 
 // oneRequest is what an HTTP/2 client sends for one request in the steady state: HEADERS of indexed fields, and two
 // WINDOW_UPDATEs for the answer before.

@@ -237,7 +237,7 @@ func (b *Block) joinCookies() {
 	for _, v := range b.crumbs {
 		n += len("; ") + len(v)
 	}
-	p := append(b.memory.room(n), first...)
+	p := append(b.memory.reserve(n), first...)
 	for _, v := range b.crumbs {
 		p = append(append(p, "; "...), v...)
 	}

@@ -45,7 +45,7 @@ func (d *Decoder) Decode(p []byte, to *Block) error {
 	return nil
 }
 
-// number reads an integer behind a prefix of some bits (RFC 7541 section 5.1).
+// number reads an integer after a prefix of some bits (RFC 7541 section 5.1).
 func number(p []byte, bits uint8) (n uint64, rest []byte, ok bool) {
 	if len(p) == 0 {
 		return 0, nil, false
@@ -196,7 +196,7 @@ func (t text) size() int {
 	return len(t.p)
 }
 
-// appendTo appends what it stands for to a b that has room for it.
+// appendTo appends what it stands for to b, which has the capacity for it.
 func (t text) appendTo(b []byte) ([]byte, bool) {
 	if t.huffman {
 		return appendHuffman(b, t.p)

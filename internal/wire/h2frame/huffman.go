@@ -40,7 +40,7 @@ var huffmanGroups = [...]huffmanGroup{
 // huffmanSize is how many bytes n bytes of Huffman code stand for at most.
 func huffmanSize(n int) int { return n*8/5 + 1 }
 
-// appendHuffman appends what p stands for, to a b that has room for it. False: p is no Huffman code (RFC 7541 section 5.2).
+// appendHuffman appends what p stands for, to b, which has the capacity for it. False: p is no Huffman code (RFC 7541 section 5.2).
 func appendHuffman(b, p []byte) ([]byte, bool) {
 	word, n := uint64(0), 0 // n bits at the bottom of word were not decoded yet
 	for {

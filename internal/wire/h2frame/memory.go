@@ -2,7 +2,7 @@ package h2frame
 
 // Lender lends memory that header lists need beyond what a Block keeps.
 type Lender interface {
-	// Lend returns an empty slice with room for n bytes at least.
+	// Lend returns an empty slice with a capacity of n bytes at least.
 	Lend(n int) []byte
 	// TakeBack takes one back.
 	TakeBack(p []byte)
@@ -18,8 +18,8 @@ type memory struct {
 // ownBytes is what a Block keeps: enough for most lists.
 const ownBytes = 2 << 10
 
-// room is an empty slice with room for n bytes, valid until keep or the next call.
-func (m *memory) room(n int) []byte {
+// reserve returns an empty slice with a capacity of n bytes, valid until keep or the next call.
+func (m *memory) reserve(n int) []byte {
 	last := &m.own
 	if k := len(m.more); k > 0 {
 		last = &m.more[k-1]
@@ -39,7 +39,7 @@ func (m *memory) room(n int) []byte {
 	return p
 }
 
-// keep keeps p, what the result of room was made.
+// keep keeps p, what the result of reserve was made.
 func (m *memory) keep(p []byte) []byte {
 	last := &m.own
 	if k := len(m.more); k > 0 {
@@ -63,7 +63,7 @@ func (m *memory) reset() {
 
 // copy is a copy of p in memory of b.
 func (b *Block) copy(p []byte) []byte {
-	return b.memory.keep(append(b.memory.room(len(p)), p...))
+	return b.memory.keep(append(b.memory.reserve(len(p)), p...))
 }
 
 // decode decodes the strings of a field into memory of b. name is that of an index, nil without; own: it has to be copied.
@@ -72,7 +72,7 @@ func (b *Block) decode(name []byte, own bool, wireName, wireValue text) (n, v []
 	if own {
 		need += len(name)
 	}
-	p := b.memory.room(need)
+	p := b.memory.reserve(need)
 	switch {
 	case name == nil:
 		p, ok = wireName.appendTo(p)

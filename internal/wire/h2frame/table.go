@@ -37,7 +37,7 @@ func (t *table) evict(most int) {
 	}
 }
 
-// addField makes room within most bytes and appends an entry; one that does not fit empties the table (RFC 7541 section 4.4). The
+// addField evicts entries until one more fits into most bytes, and appends it; one that does not fit empties the table (RFC 7541 section 4.4). The
 // strings are not in the table.
 func (t *table) addField(name, value []byte, most int) {
 	e := entry{name: int32(len(name)), value: int32(len(value))}
@@ -59,7 +59,7 @@ func (t *table) addField(name, value []byte, most int) {
 	t.size += e.size()
 }
 
-// compact makes room for need bytes: where those of evicted entries are, or in more memory.
+// compact finds space for need bytes: where those of evicted entries are, or in more memory.
 func (t *table) compact(need int) {
 	live := t.entries[t.first:]
 	from := len(t.b)

@@ -12,7 +12,7 @@
 //
 // # Flow control
 //
-// Towards the peer, a Stream keeps what its window, or that of the connection, has no room for, and says so
+// Towards the peer, a Stream keeps what its window, or that of the connection, does not allow yet, and says so
 // (Stream.SendData); its producer pauses until Sink.OnDrained. From the peer, bytes go to the Sink at once, or wait in the
 // Stream while its sink is paused: at most one window of the stream. Windows are opened again as bytes are used, and
 // double as long as a stream is never paused (window.go).

@@ -14,7 +14,7 @@ type late struct {
 // lateStream is one of them.
 type lateStream struct {
 	id    uint32 // 0 = none
-	left  int32  // bytes of DATA its window has room for
+	left  int32  // bytes of DATA its window allows
 	heads uint8  // header lists that came
 	ended bool   // by the peer too: nothing is on its way any more
 }

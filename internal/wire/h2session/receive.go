@@ -55,7 +55,7 @@ func (s *Session) stops(h h2frame.Header) bool {
 }
 
 // Receive takes bytes of the peer and returns how many it used; the rest is to be presented again with more
-// behind it, or when what Waits says has come. now is a monotonic time in nanoseconds.
+// after it, or when what Waits says has come. now is a monotonic time in nanoseconds.
 func (s *Session) Receive(p []byte, now int64) int {
 	s.waits = WaitNone
 	s.frames.refill(now)

@@ -14,7 +14,7 @@ func (s *Session) Drained() {
 const iterationSize = 64 << 10
 
 // pump sends what waits, one or more frames of each stream in turn, as far as the windows and the output go. A producer that has
-// to wait for the output is notified in its turn, too.
+// to wait for the output is notified when its turn comes, too.
 func (s *Session) pump() {
 	for idle := 0; idle < len(s.waiting) && s.window > 0 && !s.over && !s.out.Congested(); {
 		if s.next >= len(s.waiting) {
@@ -37,7 +37,7 @@ func (s *Session) pump() {
 	}
 }
 
-// flush sends what waits in st, most bytes at the most; false when its window has no room.
+// flush sends what waits in st, most bytes at the most; false when its window is used up.
 func (st *Stream) flush(most int) bool {
 	n := st.write(st.out.bytes(), most)
 	if n == 0 {

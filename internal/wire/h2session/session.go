@@ -6,7 +6,7 @@ import "turnout/internal/wire/h2frame"
 type Output interface {
 	// Buffer lends what is queued; the Session appends and gives it back with SetBuffer.
 	Buffer() []byte
-	// BufferFor is Buffer with room for n bytes more.
+	// BufferFor is Buffer with space for n bytes more.
 	BufferFor(n int) []byte
 	SetBuffer(b []byte)
 	// Congested says that enough is queued for now: DATA waits until Session.Drained.

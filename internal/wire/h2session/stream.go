@@ -59,7 +59,7 @@ type Stream struct {
 	full    bool   // SendData answered true
 	listed  bool   // in Session.waiting
 	granted bool   // the peer opened the window
-	sent    uint64 // bytes of DATA that windows had room for
+	sent    uint64 // bytes of DATA that windows allowed
 	mark    uint64 // bytes of the connection that are out when all that the stream has queued is
 
 	// Receiving.
@@ -67,7 +67,7 @@ type Stream struct {
 	in        queue // waits for Resume
 	declared  int64 // Content-Length, -1 = none
 	received  int64
-	trailers  *h2frame.Block // that wait behind in
+	trailers  *h2frame.Block // that follow what is in in
 	recvEnd   bool           // END_STREAM was received
 	delivered bool           // OnEnd, or OnHead with end, was called
 	paused    bool

@@ -43,11 +43,11 @@ func (w *inWindow) use(n int) bool {
 	return w.used >= w.size/2
 }
 
-// open returns by how much to open the window, which grows by at most room.
-func (w *inWindow) open(room int32) uint32 {
+// open returns by how much to open the window, which grows by most at the most.
+func (w *inWindow) open(most int32) uint32 {
 	more := w.used
-	if !w.paused && room > 0 {
-		grown := min(w.size, room)
+	if !w.paused && most > 0 {
+		grown := min(w.size, most)
 		more += grown
 		w.size += grown
 	}
@@ -78,12 +78,12 @@ func (st *Stream) used(n int) {
 	if st.early || !st.win.use(n) || s == nil || st.recvEnd || !s.mayGrant() {
 		return
 	}
-	room := min(maxWindow-st.win.size, maxGrown-s.grown)
+	most := min(maxWindow-st.win.size, maxGrown-s.grown)
 	if s.cfg.Buffers.waiting() > grownWaiting {
-		room = 0
+		most = 0
 	}
 	before := st.win.size
-	more := st.win.open(room)
+	more := st.win.open(most)
 	s.grown += st.win.size - before
 	s.commit(h2frame.AppendWindowUpdate(s.begin(), st.id, more))
 }

@@ -204,7 +204,7 @@ func (d *ChunkDecoder) addDigit(v byte) fault {
 	return faultNone
 }
 
-// stepLine takes one byte of a size line behind the digits (RFC 9112 section
+// stepLine takes one byte of a size line after the digits (RFC 9112 section
 // 7.1.1): *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] ) CR. BWS
 // right after the digits is refused: nobody sends it, and parsers that cut it off
 // or not disagree about the size.

@@ -10,7 +10,7 @@ import (
 // RFC 9112 section 7.1: the chunked transfer coding.
 
 // decode feeds raw to a decoder in steps of k bytes and returns the body, what is
-// left behind it, the trailers, and whether the end was seen.
+// left after it, the trailers, and whether the end was seen.
 func decode(d *ChunkDecoder, raw []byte, k int) (body []byte, rest int, done bool, err error) {
 	for fed := 0; fed < len(raw); {
 		end := min(fed+k, len(raw))

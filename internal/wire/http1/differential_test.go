@@ -123,7 +123,7 @@ func restDiff(raw []byte, length int64, plain []byte, body io.Reader, in *bufio.
 		return fmt.Errorf("net/http reads the body of %q as %q, %v", raw, got, err)
 	}
 	if rest, _ := io.ReadAll(in); string(rest) != sentinel {
-		return fmt.Errorf("net/http leaves %q behind the body of %q", rest, raw)
+		return fmt.Errorf("net/http leaves %q after the body of %q", rest, raw)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ const (
 )
 
 // controlsIn has the high bit set for bytes of w below 0x20 and for 0x7f. Of two
-// neighbours the more significant may be reported wrongly; the least significant
+// adjacent ones the more significant may be reported wrongly; the least significant
 // report is always right.
 func controlsIn(w uint64) uint64 {
 	del := w ^ 0x7f*lowBits

@@ -62,7 +62,7 @@ func TestResponseRefused(t *testing.T) {
 		{"TE identity", ok("Transfer-Encoding: identity"), "transfer-encoding"},
 		{"TE gzip, chunked", ok("Transfer-Encoding: gzip, chunked"), "transfer-coding-unknown"},
 		{"TE in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "transfer-encoding-1.0"},
-		{"bytes behind", ok() + "x", "empty-line"},
+		{"bytes after it", ok() + "x", "empty-line"},
 	} {
 		_, err := parseResponse(c.raw, "GET")
 		if got := reasonOf(t, err); got != c.reason {

@@ -1,9 +1,9 @@
 package health
 
-// turns is checks that are due and wait for their turn. Namespaces take turns, and within one its services, so that who wants many
+// fairQueue holds checks that are due and wait. Namespaces are served in turn, and within one its services, so that a namespace that wants many
 // checks waits for its own: a namespace that wants less than its share of what may begin does not notice that others want more.
 // The zero value is empty.
-type turns struct {
+type fairQueue struct {
 	shares  map[string]*share // of namespaces with checks that wait or run
 	queue   []*share          // those with checks that wait, whose turn it is first
 	running int
@@ -25,7 +25,7 @@ type line struct {
 }
 
 // share returns that of a namespace, made if there is none.
-func (t *turns) share(namespace string) *share {
+func (t *fairQueue) share(namespace string) *share {
 	s := t.shares[namespace]
 	if s == nil {
 		s = &share{namespace: namespace, lines: make(map[string]*line)}
@@ -38,7 +38,7 @@ func (t *turns) share(namespace string) *share {
 }
 
 // addWaiting has ck wait.
-func (t *turns) addWaiting(ck *check) {
+func (t *fairQueue) addWaiting(ck *check) {
 	s := t.share(ck.of.Endpoint().Namespace())
 	if len(s.queue) == 0 {
 		t.queue = append(t.queue, s)
@@ -56,8 +56,8 @@ func (t *turns) addWaiting(ck *check) {
 
 // takeCheck returns the check whose turn it is, of those whose namespace may have another one running, and nil if there is none. most is
 // how many may run in all: a namespace takes a place only while it leaves as many as it has, so that checks that hang leave
-// room for others'.
-func (t *turns) takeCheck(most int) *check {
+// places for others'.
+func (t *fairQueue) takeCheck(most int) *check {
 	for range len(t.queue) {
 		s := t.queue[0]
 		if s.running >= max(most-t.running, 1) {
@@ -94,28 +94,28 @@ func (s *share) nextCheck() *check {
 	return ck
 }
 
-// rotate has the first share wait behind the others.
-func (t *turns) rotate() {
+// rotate puts the first share at the end of the queue.
+func (t *fairQueue) rotate() {
 	first := t.queue[0]
 	t.queue = append(dropFirst(t.queue), first)
 }
 
 // run notes a check that runs already.
-func (t *turns) run(ck *check) {
+func (t *fairQueue) run(ck *check) {
 	ck.share = t.share(ck.of.Endpoint().Namespace())
 	ck.share.running++
 	t.running++
 }
 
 // endCheck gives the place of a check back that has run.
-func (t *turns) endCheck(s *share) {
+func (t *fairQueue) endCheck(s *share) {
 	t.running--
 	s.running--
 	t.forget(s)
 }
 
 // leave has a check wait no more.
-func (t *turns) leave(ck *check) {
+func (t *fairQueue) leave(ck *check) {
 	s := ck.share
 	l := s.lines[ck.of.Service()]
 	if l.checks = without(l.checks, ck); len(l.checks) == 0 {
@@ -130,14 +130,14 @@ func (t *turns) leave(ck *check) {
 }
 
 // forget drops a share with nothing to remember.
-func (t *turns) forget(s *share) {
+func (t *fairQueue) forget(s *share) {
 	if s.running == 0 && len(s.queue) == 0 {
 		delete(t.shares, s.namespace)
 	}
 }
 
 // waiting reports that some wait.
-func (t *turns) waiting() bool { return len(t.queue) > 0 }
+func (t *fairQueue) waiting() bool { return len(t.queue) > 0 }
 
 // dropFirst returns a queue without its first element. The array goes with the last one.
 func dropFirst[E comparable](queue []E) []E {
