@@ -91,7 +91,7 @@ type collector struct {
 	load    families[server.Load]
 	tunnels families[map[proxy.TunnelRoute]int]
 	table   families[tableSums]
-	route   families[backend]
+	route   families[*backend]
 	server  families[*serverSum]
 }
 

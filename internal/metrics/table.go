@@ -2,10 +2,7 @@ package metrics
 
 import (
 	"crypto/tls"
-	"strconv"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"turnout/balancer"
 	"turnout/routing"
@@ -46,51 +43,43 @@ func sendExpiry(send send, c *tls.Certificate, labels ...string) {
 	}
 }
 
-// backend is a route, with what the HAProxy router calls a backend of its termination.
-type backend struct {
-	*routing.Route
-
-	word string
-}
-
-// value sends a series with the labels of every backend.
-func (b backend) value(send send, v float64) { send(v, b.word, b.Namespace(), b.Name()) }
-
-// queue is that of the pool, false if nothing can wait in it.
-func (b backend) queue() (balancer.QueueStats, bool) {
-	if b.Pool().Limit() == 0 {
-		return balancer.QueueStats{}, false
-	}
-	return b.Pool().Queue(), true
-}
-
 // codes are the labels of the classes that routing.Stats counts.
 var codes = [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-func routeFamilies() families[backend] {
+func routeFamilies() families[*backend] {
 	of := []string{"backend", "namespace", "route"}
-	return append(families[backend]{
+	return append(families[*backend]{
 		gauge("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.",
-			func(b backend, send send) { sendExpiry(send, b.Certificate(), b.Namespace(), b.Name()) }, "namespace", "route"),
+			func(b *backend, send send) { sendExpiry(send, b.certificate(), b.namespace, b.name) }, "namespace", "route"),
 		counter("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.",
-			func(b backend, send send) { send(float64(b.Stats().Errors.Load()), b.Namespace(), b.Name()) }, "namespace", "route"),
+			func(b *backend, send send) {
+				send(b.sum(func(r *routing.Route) uint64 { return r.Stats().Errors.Load() }), b.namespace, b.name)
+			}, "namespace", "route"),
 		gauge("haproxy_backend_connections_total", "Requests of a route.",
-			func(b backend, send send) { b.value(send, float64(b.Stats().Requests())) }, of...),
+			func(b *backend, send send) {
+				b.value(send, b.sum(func(r *routing.Route) uint64 { return r.Stats().Requests() }))
+			}, of...),
 		gauge("haproxy_backend_current_sessions", "Requests of a route being served.",
-			func(b backend, send send) { b.value(send, float64(b.Pool().InFlight())) }, of...),
+			func(b *backend, send send) {
+				b.value(send, b.sum(func(r *routing.Route) uint64 { return uint64(max(r.Pool().InFlight(), 0)) }))
+			}, of...),
 		gauge("haproxy_backend_bytes_in_total", "Bytes from clients of a route.",
-			func(b backend, send send) { b.value(send, float64(b.Stats().BytesIn.Load())) }, of...),
+			func(b *backend, send send) {
+				b.value(send, b.sum(func(r *routing.Route) uint64 { return r.Stats().BytesIn.Load() }))
+			}, of...),
 		gauge("haproxy_backend_bytes_out_total", "Bytes to clients of a route.",
-			func(b backend, send send) { b.value(send, float64(b.Stats().BytesOut.Load())) }, of...),
+			func(b *backend, send send) {
+				b.value(send, b.sum(func(r *routing.Route) uint64 { return r.Stats().BytesOut.Load() }))
+			}, of...),
 		gauge("haproxy_backend_http_responses_total", "Answers of a route by class of the status.",
-			func(b backend, send send) {
+			func(b *backend, send send) {
 				for class, code := range codes {
-					send(float64(b.Stats().Status[class].Load()), b.word, b.Namespace(), b.Name(), code)
+					send(b.sum(func(r *routing.Route) uint64 { return r.Stats().Status[class].Load() }), b.word, b.namespace, b.name, code)
 				}
 			}, append(of[:3:3], "code")...),
 		gauge("haproxy_backend_up", "Whether the route has a server.",
-			func(b backend, send send) { b.value(send, flag(b.Pool().Usable())) }, of...),
-	}, queueFamilies("backend", backend.queue, backend.value, of)...)
+			func(b *backend, send send) { b.value(send, flag(b.usable())) }, of...),
+	}, queueFamilies("backend", (*backend).queue, (*backend).value, of)...)
 }
 
 // queueFamilies are those of what waits for servers that may have no more requests.
@@ -125,7 +114,7 @@ func backendLabel(t routing.Termination) string {
 	return "http"
 }
 
-// serverKey is what tells the series of two servers of a route apart. Two ports of
+// serverKey is what tells the series of two servers of a route apart. Rules of an object send to the same ones, and two ports of
 // a service can have names of their own and the same number: their servers share
 // a series.
 type serverKey struct{ server, pod, service string }
@@ -134,15 +123,16 @@ type serverKey struct{ server, pod, service string }
 type serverSum struct {
 	serverKey
 
-	route                                *routing.Route
-	up                                   bool // any of them may be chosen
+	backend                              *backend
+	first                                *routing.Route // of the rules that have the server
+	up                                   bool           // any of them may be chosen
 	requests, inFlight, failures, weight float64
 	limited                              bool // requests can wait for it
 	waiting                              balancer.QueueStats
 }
 
 func (s *serverSum) value(send send, v float64) {
-	send(v, s.server, s.route.Namespace(), s.route.Name(), s.pod, s.service)
+	send(v, s.server, s.backend.namespace, s.backend.name, s.pod, s.service)
 }
 
 func (s *serverSum) queue() (balancer.QueueStats, bool) { return s.waiting, s.limited }
@@ -156,51 +146,4 @@ func serverFamilies() families[*serverSum] {
 		gauge("haproxy_server_weight", "Weight of a server.", func(s *serverSum, send send) { s.value(send, s.weight) }, of...),
 		gauge("haproxy_server_up", "Whether a server may be chosen: 0 if it is down or ejected.", func(s *serverSum, send send) { s.value(send, flag(s.up)) }, of...),
 	}, queueFamilies("server", (*serverSum).queue, (*serverSum).value, of)...)
-}
-
-// collectTable walks the published table once for the routes and, below the
-// threshold, their servers.
-func (c *collector) collectTable(out chan<- prometheus.Metric) {
-	sums := tableSums{Table: c.cfg.Table(), limit: c.cfg.ServerThreshold}
-	for r := range sums.Routes {
-		if t := int(r.Termination()); t < len(sums.routes) {
-			sums.routes[t]++
-		}
-		sums.servers += r.Pool().Len()
-	}
-	c.table.collect(out, sums)
-	for r := range sums.Routes {
-		c.route.collect(out, backend{r, backendLabel(r.Termination())})
-		if sums.servers <= sums.limit {
-			c.collectServers(out, r)
-		}
-	}
-}
-
-func (c *collector) collectServers(out chan<- prometheus.Metric, r *routing.Route) {
-	servers := r.Pool().Servers()
-	sums := make(map[serverKey]*serverSum, len(servers))
-	for _, s := range servers {
-		addr := s.Endpoint().Addr()
-		key := serverKey{addr.Addr().String() + ":" + strconv.Itoa(int(addr.Port())), s.Pod(), s.Service()}
-		sum := sums[key]
-		if sum == nil {
-			sum = &serverSum{serverKey: key, route: r, limited: r.Pool().Limit() > 0}
-			sums[key] = sum
-		}
-		sum.requests += float64(s.Requests())
-		sum.inFlight += float64(s.InFlight())
-		sum.failures += float64(s.Failures())
-		sum.weight += float64(s.Weight())
-		sum.up = sum.up || s.Usable()
-		if sum.limited {
-			q := r.Pool().ServerQueue(s)
-			sum.waiting.Length += q.Length
-			sum.waiting.Most = max(sum.waiting.Most, q.Most)
-			sum.waiting.Delay = max(sum.waiting.Delay, q.Delay)
-		}
-	}
-	for _, sum := range sums {
-		c.server.collect(out, sum)
-	}
 }

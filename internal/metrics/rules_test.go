@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"net/netip"
+	"testing"
+
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// TestRulesOfAnObjectShareSeries: each series is there once, with the sum of the rules; a scrape with two of one name would fail.
+func TestRulesOfAnObjectShareSeries(t *testing.T) {
+	rule := func(n int, uid, host string, term routing.Termination, c *routing.CertificateSpec, limit int) routing.RuleSpec {
+		return routing.RuleSpec{
+			RouteKey: routing.RouteKey{Namespace: "ns", Name: "object", UID: uid, Rule: n}, Host: host, Termination: term, Certificate: c,
+			Pool:    balancer.PoolConfig{Limit: limit},
+			Targets: []balancer.Target{{ID: "s", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 7, Pod: "pod", Service: "svc"}},
+		}
+	}
+	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{
+		rule(2, "u", "c.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "2", Parsed: expiring(2000)}, 1),
+		rule(1, "u", "b.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "1", Parsed: expiring(1000)}, 0),
+		rule(0, "u", "a.test", routing.TermNone, nil, 0), rule(0, "v", "d.test", routing.TermEdge, nil, 1),
+	})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	routing.NewStore().Publish(table)
+	for r := range table.Routes {
+		r.Stats().CountRequest(200, 10, 100, true)
+		lease, ok := r.Pool().Pick(balancer.Pick{})
+		if !ok {
+			t.Fatal("no server")
+		}
+		lease.Release()
+	}
+	cfg := config(t)
+	cfg.Table = func() *routing.Table { return table }
+	got := scrape(t, cfg)
+	object, server := "backend=http,namespace=ns,route=object", "namespace=ns,pod=pod,route=object,server=10.0.0.1:8080,service=svc"
+	for series, want := range map[string]float64{
+		"haproxy_backend_connections_total{" + object + "}": 4, "haproxy_backend_bytes_in_total{" + object + "}": 40, "haproxy_backend_bytes_out_total{" + object + "}": 400,
+		"haproxy_backend_http_responses_total{backend=http,code=2xx,namespace=ns,route=object}": 4, "haproxy_backend_up{" + object + "}": 1,
+		"haproxy_backend_current_sessions{" + object + "}": 0, "haproxy_backend_current_queue{" + object + "}": 0, "turnout_route_errors_total{namespace=ns,route=object}": 4,
+		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=object}": 1000,
+		"haproxy_server_connections_total{" + server + "}":                        4, "haproxy_server_weight{" + server + "}": 7, "haproxy_server_up{" + server + "}": 1, "haproxy_server_current_queue{" + server + "}": 0,
+		"turnout_routes{termination=http}": 1, "turnout_routes{termination=edge}": 0, "haproxy_exporter_server_threshold{type=current}": 4,
+	} {
+		if v, ok := got[series]; !ok || v != want {
+			t.Errorf("%s is %v (%t), want %v", series, v, ok, want)
+		}
+	}
+}
