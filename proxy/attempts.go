@@ -39,7 +39,9 @@ type attemptsState struct {
 	made        int                                   // attempts so far
 	unprocessed int                                   // of those: that an endpoint said it did not process
 	trace       TraceRef
-	span        *openSpan // nil = it is not sampled
+	span        *openSpan         // nil = it is not sampled
+	fault       Fault             // of the last attempt
+	causes      [maxRetries]Fault // of the attempts after the first, see Record.Causes
 
 	// What is remembered for the log.
 	status            int
@@ -109,6 +111,7 @@ func (a *attempts) use(l balancer.Lease) {
 // begin begins an attempt at the server of the lease.
 func (a *attempts) begin(fresh bool) {
 	if a.made++; a.made > 1 {
+		a.causes[a.made-2] = a.fault
 		increment(&a.w.counts.retries, 1)
 	}
 	a.state = stateConnect
@@ -137,6 +140,7 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	if a.span != nil {
 		a.span.failed(f, a.w.cfg.Clock.Now())
 	}
+	a.fault = f
 	unconnected := f == FaultConnect || f == FaultTLS
 	if unconnected {
 		a.lease.Server().CountFailure()

@@ -72,6 +72,21 @@ func (ex *Exchange) captureRequest(h *Head) {
 	}
 }
 
+// captureSender keeps who sent a request and where from, before anything changes it.
+func (ex *Exchange) captureSender(h *Head) {
+	if ex.w.cfg.AccessLog == nil {
+		return
+	}
+	for i := range h.Fields {
+		switch f := &h.Fields[i]; string(f.Name) {
+		case "user-agent":
+			ex.agent = f.Value
+		case "referer":
+			ex.referer = f.Value
+		}
+	}
+}
+
 // captureResponse keeps what the log wants of an answer, as the endpoint sent it.
 func (ex *Exchange) captureResponse(h *Head) {
 	c := ex.w.cfg.Captures

@@ -3,6 +3,7 @@ package proxy
 import (
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/protocol"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -58,8 +59,11 @@ type exchangeState struct {
 	cookie          []byte // value of the sticky cookie, nil without one
 	inserted        bool   // the answer sets it
 	uniqueID        []byte
-	traceState      []byte // tracestate of the client, as far as it is passed on
-	traceRandom     bool   // the client says that the id of its trace is random
+	traceState      []byte            // tracestate of the client, as far as it is passed on
+	traceRandom     bool              // the client says that the id of its trace is random
+	agent, referer  []byte            // of the request as received
+	gotIn           protocol.Protocol // spoken by the endpoint that answered
+	gotMinor        int
 }
 
 func (ex *Exchange) request(h *Head, end bool) {
@@ -79,6 +83,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 	ex.idemp = idempotent(h.Method)
 	ex.host = h.Authority
 	ex.captureRequest(h)
+	ex.captureSender(h)
 	lower(h.Authority)
 
 	if w.cfg.MonitorPath != "" && ex.monitored(h) {
@@ -213,6 +218,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	ex.noRepeat()
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
+	ex.gotIn, ex.gotMinor = h.Spoken, h.Minor
 	ex.lease.Server().CountResponse(h.Status >= 500)
 	if ex.span != nil {
 		ex.span.answered(h)

@@ -78,7 +78,7 @@ func (ex *Exchange) letGo() {
 func (a *attempts) record(rec *Record, reason Reason) {
 	*rec = Record{
 		Start: a.began, Status: a.status, Reason: reason, Detail: a.detail,
-		BytesIn: a.bytesIn + a.passed.in, BytesOut: a.bytesOut + a.passed.out, Retries: max(a.made-1, 0),
+		BytesIn: a.bytesIn + a.passed.in, BytesOut: a.bytesOut + a.passed.out, Retries: max(a.made-1, 0), Causes: a.causes,
 		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
 		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,
 	}
@@ -102,6 +102,7 @@ func (ex *Exchange) log(reason Reason) {
 	rec := &ex.rec // a local one would be allocated: the log is an interface
 	ex.record(rec, reason)
 	rec.Host, rec.Response, rec.Captures, rec.Captured = ex.host, span(ex.sent, ex.got), ex.w.cfg.Captures, ex.captured
+	rec.UserAgent, rec.Referer, rec.Answered, rec.AnsweredIn, rec.AnsweredMinor = ex.agent, ex.referer, ex.got >= 0, ex.gotIn, ex.gotMinor
 	rec.Inserted, rec.HeadIn, rec.HeadOut, rec.UniqueID = ex.inserted, ex.headIn, ex.headOut, ex.uniqueID
 	if ex.req != nil {
 		rec.Method, rec.Target, rec.Minor, rec.Spoken = ex.req.Method, ex.req.Target, ex.req.Minor, ex.req.Spoken
@@ -115,7 +116,7 @@ func (ex *Exchange) log(reason Reason) {
 // from fills in what is known of the client's connection.
 func (r *Record) from(c *Client) {
 	r.Client, r.Local, r.Secure, r.Frontend = c.Addr, c.Local, c.Secure, c.frontend()
-	r.ServerName, r.TLSVersion, r.CipherSuite = c.ServerName, c.TLSVersion, c.CipherSuite
+	r.ServerName, r.TLSVersion, r.CipherSuite, r.Negotiated, r.Agreed = c.ServerName, c.TLSVersion, c.CipherSuite, c.Negotiated, c.Agreed
 }
 
 // of fills in what is known of the route.

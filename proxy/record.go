@@ -23,10 +23,13 @@ type Record struct {
 	Frontend                string // of the HAProxy router: public, fe_sni, fe_no_sni, or public_ssl for TLS that was passed through
 	ServerName              string // of the client's ClientHello, empty when it named none
 	TLSVersion, CipherSuite uint16 // of the client's session; 0 without TLS, and for TLS that was passed through
+	Negotiated              bool   // the client and the router agreed on Agreed by ALPN
+	Agreed                  protocol.Protocol
 
 	Method, Host, Target []byte            // as received; Host is the routed authority
 	Minor                int               // minor version of a client of HTTP/1.x; of HTTP/2 it means nothing
 	Spoken               protocol.Protocol // by the client: HTTP1 or HTTP2
+	UserAgent, Referer   []byte            // as received; nil = there was none
 
 	Namespace, Route string           // empty when no route matched
 	Backend          string           // what the HAProxy router puts before them, such as be_http; empty when no route matched
@@ -45,6 +48,12 @@ type Record struct {
 	HeadIn   uint64 // size of the request head, see headSize; 0 when it could not be read
 	HeadOut  uint64 // the same of the answer's, as the endpoint or the router made it; 0 when there was none
 	Retries  int    // attempts after the first
+	// Causes says of each of Retries which fault of the attempt before it made it legal.
+	Causes [maxRetries]Fault
+
+	Answered      bool              // the endpoint sent a head that is no interim one; the next two are of it
+	AnsweredIn    protocol.Protocol // spoken by the endpoint
+	AnsweredMinor int               // minor version of an endpoint of HTTP/1.x
 
 	Queue    time.Duration // waiting for an endpoint that may have another request; 0 = none
 	Connect  time.Duration // choosing and connecting; 0 for a pooled connection

@@ -107,7 +107,7 @@ func (r *Relay) Cut() { r.w.Reached(bound.TunnelFin) }
 func (r *Relay) log(reason Reason) {
 	var rec Record
 	r.record(&rec, reason)
-	rec.Host, rec.Frontend, rec.Tunnel = []byte(r.name), frontendPassthrough, true
+	rec.Host, rec.ServerName, rec.Frontend, rec.Tunnel = []byte(r.name), r.name, frontendPassthrough, true
 	r.w.cfg.AccessLog.Log(&rec)
 }
 

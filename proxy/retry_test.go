@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +74,12 @@ func TestRetries(t *testing.T) {
 			if c.status == 0 {
 				r.ready()
 				r.answer(204, true)
-				if rec := r.ended(ReasonOK, 204); rec.Retries != c.retries || rec.Detail != "" {
+				rec := r.ended(ReasonOK, 204)
+				if rec.Retries != c.retries || rec.Detail != "" {
 					t.Errorf("logged %d retries, detail %q", rec.Retries, rec.Detail)
+				}
+				if got := rec.Causes[:rec.Retries]; !slices.Equal(got, c.faults[:c.retries]) {
+					t.Errorf("logged causes %v, want %v", got, c.faults)
 				}
 				return
 			}

@@ -96,7 +96,9 @@ type Client struct {
 	Local  netip.AddrPort    // the router's own address of this connection
 	Secure bool              // TLS ends here
 	Agreed protocol.Protocol // on by ALPN; HTTP1 also when nothing was, though a client may speak HTTP/2 by prior knowledge
-	Own    bool              // it is the router itself, which asks whether requests are answered
+	// Negotiated says that Agreed was agreed on.
+	Negotiated bool
+	Own        bool // it is the router itself, which asks whether requests are answered
 
 	Arrival *routing.Arrival // for routing.View; nil = by the pair of ports of OpenShift Routes, asked for nothing that a host asks for
 

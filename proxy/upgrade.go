@@ -63,6 +63,12 @@ func (ex *Exchange) keepForLog() {
 	r := ex.req
 	ex.req = &Head{Method: clone(r.Method), Target: clone(r.Target), Minor: r.Minor, Spoken: r.Spoken}
 	ex.host = clone(ex.host)
+	if ex.agent != nil {
+		ex.agent = clone(ex.agent)
+	}
+	if ex.referer != nil {
+		ex.referer = clone(ex.referer)
+	}
 	if ex.cookie != nil {
 		ex.cookie = clone(ex.cookie)
 	}

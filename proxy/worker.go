@@ -21,6 +21,9 @@ const maxAttempts = 4
 // maxUnprocessed bounds how often, besides, one request is sent again because an endpoint said that it did not process it.
 const maxUnprocessed = 8
 
+// maxRetries bounds the attempts after the first one of a request.
+const maxRetries = maxAttempts - 1 + maxUnprocessed
+
 // Config is what a Worker needs. Store, Clock and Upstreams are required.
 type Config struct {
 	Store     *routing.Store

@@ -63,6 +63,7 @@ type Info struct {
 	Own         bool              // Certificate is that of a route or listener, not the default one
 	Arrival     *routing.Arrival  // for requests, see routing.View
 	Protocol    protocol.Protocol // agreed on by ALPN; HTTP1 without
+	Negotiated  bool              // it was agreed on
 	Version     uint16            // of TLS
 	CipherSuite uint16
 	Resumed     bool // the session was resumed; no certificate was sent
@@ -437,6 +438,7 @@ func (e *entry) established(err error) {
 	e.leave()
 	cs := e.hs.layer.tls.ConnectionState()
 	i := &e.info
+	i.Negotiated = cs.NegotiatedProtocol != ""
 	i.Protocol, i.Version, i.CipherSuite, i.Resumed = protocol.Agreed(cs.NegotiatedProtocol), cs.Version, cs.CipherSuite, cs.DidResume
 	if len(cs.VerifiedChains) > 0 {
 		i.Client = cs.PeerCertificates[0]

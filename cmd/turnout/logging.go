@@ -33,6 +33,12 @@ func logSettings(o *options) []option.Option {
 	return []option.Option{
 		{Flag: "access-log", Def: "off", Value: "off|stdout|FILE", Set: option.Into(&l.Access, option.ParseText),
 			Help: "where one line per request goes"},
+		{Flag: "access-log-status", Value: "LIST", Set: option.Into(&l.Filter.Statuses, accesslog.ParseStatuses),
+			Help: "log requests with these statuses, such as 5xx,404,500-504; 0 = no answer"},
+		{Flag: "access-log-slow", Value: "TIME", Set: option.Into(&l.Filter.Slow, option.ParseTimespec),
+			Help: "log requests that took as long"},
+		{Flag: "access-log-sample", Value: "SHARE", Set: option.Into(&l.Filter.Sample, accesslog.ParseSample),
+			Help: "log this share, 0 to 1, of the requests that neither --access-log-status nor --access-log-slow names; without it, none of them when one of the two is given, else all"},
 		{Flag: "syslog-address", Env: "ROUTER_SYSLOG_ADDRESS", Value: "ADDRESS", Set: option.Into(&l.Syslog, parseSyslogAddress),
 			Help: "where one message per request goes, besides --access-log: HOST[:PORT], the path of a socket, or stdout"},
 		{Flag: "log-facility", Env: "ROUTER_LOG_FACILITY", Def: "local1", Value: "NAME", Set: option.Into(&l.Facility, parseFacility),

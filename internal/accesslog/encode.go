@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"crypto/tls"
 	"strconv"
 	"time"
 	"unicode"
@@ -14,7 +15,7 @@ import (
 
 // appendLine appends the JSON line of s, newline included. What the client sent
 // can contain any byte; what is appended is one line of printable JSON.
-func appendLine(b []byte, s *slot) []byte {
+func (o *output) appendLine(b []byte, s *slot) []byte {
 	r := &s.rec
 	b = append(b, `{"level":"info","ts":"`...)
 	b = r.Start.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
@@ -24,6 +25,7 @@ func appendLine(b []byte, s *slot) []byte {
 	}
 	b = append(b, `","tls":`...)
 	b = strconv.AppendBool(b, r.Secure)
+	b = o.appendSession(b, r)
 	b = append(b, `,"method":`...)
 	b = appendText(b, r.Method)
 	b = append(b, `,"host":`...)
@@ -31,14 +33,17 @@ func appendLine(b []byte, s *slot) []byte {
 	b = append(b, `,"target":`...)
 	b = appendText(b, r.Target)
 	b = append(b, `,"proto":"`...)
-	switch {
-	case len(r.Method) == 0: // the head was not read
-	case r.Spoken == protocol.HTTP2:
-		b = append(b, "HTTP/2.0"...)
-	default:
-		b = strconv.AppendInt(append(b, "HTTP/1."...), int64(r.Minor), 10)
+	if len(r.Method) > 0 { // else the head was not read
+		b = appendProtocol(b, r.Spoken, r.Minor)
 	}
-	b = append(b, `","namespace":`...)
+	b = append(b, '"')
+	if r.UserAgent != nil {
+		b = appendText(append(b, `,"user_agent":`...), r.UserAgent)
+	}
+	if r.Referer != nil {
+		b = appendText(append(b, `,"referer":`...), r.Referer)
+	}
+	b = append(b, `,"namespace":`...)
 	b = appendText(b, r.Namespace)
 	b = append(b, `,"route":`...)
 	b = appendText(b, r.Route)
@@ -48,7 +53,11 @@ func appendLine(b []byte, s *slot) []byte {
 	if r.Endpoint.IsValid() {
 		b = r.Endpoint.AppendTo(b)
 	}
-	b = append(b, `","status":`...)
+	b = append(b, '"')
+	if r.Answered {
+		b = append(appendProtocol(append(b, `,"upstream_proto":"`...), r.AnsweredIn, r.AnsweredMinor), '"')
+	}
+	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(r.Status), 10)
 	b = append(b, `,"reason":`...)
 	b = appendText(b, r.Reason.String())
@@ -60,8 +69,13 @@ func appendLine(b []byte, s *slot) []byte {
 	b = strconv.AppendUint(b, r.BytesIn, 10)
 	b = append(b, `,"bytes_out":`...)
 	b = strconv.AppendUint(b, r.BytesOut, 10)
+	b = append(b, `,"total_bytes_in":`...)
+	b = strconv.AppendUint(b, r.HeadIn+r.BytesIn, 10)
+	b = append(b, `,"total_bytes_out":`...)
+	b = strconv.AppendUint(b, r.HeadOut+r.BytesOut, 10)
 	b = append(b, `,"retries":`...)
 	b = strconv.AppendInt(b, int64(r.Retries), 10)
+	b = appendCauses(b, r)
 	if r.Queue > 0 {
 		b = appendMillis(b, `,"queue_ms":`, r.Queue)
 	}
@@ -72,6 +86,10 @@ func appendLine(b []byte, s *slot) []byte {
 	b = appendCaptured(b, r)
 	if r.Tunnel {
 		b = append(b, `,"tunnel":true`...)
+	}
+	if o.l.cfg.Filter.sampled(r) {
+		b = append(b, `,"sample":`...)
+		b = strconv.AppendFloat(b, o.l.cfg.Filter.Sample, 'g', -1, 64)
 	}
 	if s.truncated {
 		b = append(b, `,"truncated":true`...)
@@ -88,6 +106,55 @@ func appendTrace(b []byte, t *proxy.TraceRef) []byte {
 	b = tracecontext.AppendHex(append(b, `","span_id":"`...), t.Span[:])
 	b = append(b, `","trace_sampled":`...)
 	return strconv.AppendBool(b, t.Sampled)
+}
+
+// appendSession appends what is known of the client's TLS.
+func (o *output) appendSession(b []byte, r *proxy.Record) []byte {
+	if r.TLSVersion != 0 {
+		b = append(append(append(b, `,"tls_version":"`...), tls.VersionName(r.TLSVersion)...), '"')
+		b = append(append(append(b, `,"tls_cipher":"`...), o.cipher(r.CipherSuite)...), '"')
+	}
+	if r.ServerName != "" {
+		b = appendText(append(b, `,"sni":`...), r.ServerName)
+	}
+	if r.Negotiated {
+		b = append(append(append(b, `,"alpn":"`...), r.Agreed.String()...), '"')
+	}
+	return b
+}
+
+// cipher is the name of a suite. There are few.
+func (o *output) cipher(suite uint16) string {
+	name, ok := o.ciphers[suite]
+	if !ok {
+		if name = tls.CipherSuiteName(suite); o.l.cfg.CipherName != nil {
+			name = o.l.cfg.CipherName(suite)
+		}
+		o.ciphers[suite] = name
+	}
+	return name
+}
+
+func appendProtocol(b []byte, spoken protocol.Protocol, minor int) []byte {
+	if spoken == protocol.HTTP2 {
+		return append(b, "HTTP/2.0"...)
+	}
+	return strconv.AppendInt(append(b, "HTTP/1."...), int64(minor), 10)
+}
+
+// appendCauses appends why there were attempts after the first, in their order.
+func appendCauses(b []byte, r *proxy.Record) []byte {
+	if r.Retries == 0 {
+		return b
+	}
+	b = append(b, `,"retry_causes":[`...)
+	for i, f := range r.Causes[:min(r.Retries, len(r.Causes))] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), f.String()...), '"')
+	}
+	return append(b, ']')
 }
 
 // appendCaptured appends what was captured of messages: two objects by header name, two

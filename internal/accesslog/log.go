@@ -30,6 +30,10 @@ type Config struct {
 	// them. Format is this Log's alone from then on.
 	Messages io.Writer
 	Format   *Format
+	// Filter says which records are written; the zero value is all.
+	Filter Filter
+	// CipherName is the name of a cipher suite of TLS; nil = that of crypto/tls.
+	CipherName func(suite uint16) string
 	// Slots bounds the records waiting to be written, rounded up to a power of
 	// two. Default 8192.
 	Slots int
@@ -47,6 +51,7 @@ type Stats struct {
 	Written uint64 // lines given to the writer without an error
 	Dropped uint64 // records lost because the ring was full or the Log was closed
 	Failed  uint64 // lines lost because the writer failed
+	Skipped uint64 // records that the filter left out
 }
 
 // Log is a proxy.AccessLog. All its methods may be called from any goroutine.
@@ -60,7 +65,7 @@ type Log struct {
 	done   chan struct{} // closed when the writer has ended
 	once   sync.Once
 
-	written, dropped, failed atomic.Uint64
+	written, dropped, failed, skipped atomic.Uint64
 }
 
 var _ proxy.AccessLog = (*Log)(nil)
@@ -72,6 +77,9 @@ func New(cfg Config) (*Log, error) {
 	}
 	if cfg.Slots < 0 || cfg.Delay < 0 {
 		return nil, fmt.Errorf("cannot make an access log: negative slots (%d) or delay (%v)", cfg.Slots, cfg.Delay)
+	}
+	if err := cfg.Filter.check(); err != nil {
+		return nil, err
 	}
 	if cfg.Slots == 0 {
 		cfg.Slots = 8192
@@ -93,6 +101,10 @@ func New(cfg Config) (*Log, error) {
 // Log copies r and returns. It never blocks: when the ring is full the record is dropped
 // and counted. It keeps none of the memory r points to except its strings.
 func (l *Log) Log(r *proxy.Record) {
+	if !l.cfg.Filter.keeps(r) {
+		l.skipped.Add(1)
+		return
+	}
 	if !l.ring.putRecord(r) {
 		l.dropped.Add(1)
 		return
@@ -107,7 +119,7 @@ func (l *Log) Log(r *proxy.Record) {
 
 // Stats returns the counters as they are now.
 func (l *Log) Stats() Stats {
-	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), Failed: l.failed.Load()}
+	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), Failed: l.failed.Load(), Skipped: l.skipped.Load()}
 }
 
 // Close writes what is waiting and ends the writer. Records logged afterwards
@@ -126,7 +138,7 @@ func (l *Log) write() {
 	defer close(l.done)
 	gather := time.NewTimer(l.cfg.Delay)
 	defer gather.Stop()
-	o := output{l: l, healthy: true}
+	o := output{l: l, healthy: true, ciphers: map[uint16]string{}}
 	for {
 		o.drain()
 		l.asleep.Store(true)
@@ -156,9 +168,10 @@ const batchBytes = 64 << 10
 // output is what the writing goroutine has encoded and not yet written.
 type output struct {
 	l               *Log
-	lines, messages []byte // the same records
-	count           uint64 // of these records
-	healthy         bool   // the last write succeeded
+	lines, messages []byte            // the same records
+	count           uint64            // of these records
+	healthy         bool              // the last write succeeded
+	ciphers         map[uint16]string // names of cipher suites that were seen
 }
 
 // drain empties the ring into the writers.
@@ -173,7 +186,7 @@ func (o *output) drain() {
 			break
 		}
 		if cfg.Writer != nil {
-			o.lines = appendLine(o.lines, s)
+			o.lines = o.appendLine(o.lines, s)
 		}
 		if cfg.Format != nil {
 			o.messages = append(cfg.Format.Append(o.messages, &s.rec), '\n')

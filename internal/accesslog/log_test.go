@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"turnout/internal/wire/protocol"
 	"turnout/internal/wire/tracecontext"
 	"turnout/proxy"
 )
@@ -25,8 +27,45 @@ func sample() *proxy.Record {
 		Method: []byte("GET"), Host: []byte("www.example.com"), Target: []byte("/a?b=c"), Minor: 1,
 		Namespace: "shop", Route: "front", Server: "pod:a:svc:http:10.0.0.1:8080",
 		Endpoint: netip.MustParseAddrPort("10.0.0.1:8080"),
-		Status:   200, BytesIn: 5, BytesOut: 1234, Retries: 1,
+		Status:   200, BytesIn: 5, BytesOut: 1234, Retries: 1, Causes: causes(proxy.FaultConnect),
 		Connect: 250 * time.Microsecond, Response: 3 * time.Millisecond, Total: 4500 * time.Microsecond,
+	}
+}
+
+// causes are those of a record.
+func causes(all ...proxy.Fault) (of [len(proxy.Record{}.Causes)]proxy.Fault) {
+	copy(of[:], all)
+	return of
+}
+
+// full is a record with everything that a line can have.
+func full() *proxy.Record {
+	r := captured()
+	r.Tunnel, r.Detail, r.Queue, r.Target = true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
+	r.UserAgent, r.Referer = []byte(`Mozilla "5.0"`), []byte("https://www.example.com/")
+	r.TLSVersion, r.CipherSuite, r.ServerName, r.Negotiated, r.Agreed = tls.VersionTLS13, tls.TLS_AES_128_GCM_SHA256, "www.example.com", true, protocol.HTTP2
+	r.Answered, r.AnsweredIn, r.Retries, r.Causes = true, protocol.HTTP2, 2, causes(proxy.FaultConnect, proxy.FaultStale)
+	r.HeadIn, r.HeadOut, r.Trace.Sampled = 100, 200, true
+	return r
+}
+
+// TestWhatIsKnownOfBothSides: the session of the client, who it says it is, and what was spoken to the endpoint.
+func TestWhatIsKnownOfBothSides(t *testing.T) {
+	got := one(t, full())
+	for _, want := range []string{
+		`"tls":true,"tls_version":"TLS 1.3","tls_cipher":"TLS_AES_128_GCM_SHA256","sni":"www.example.com","alpn":"h2","method":"GET"`,
+		`"proto":"HTTP/1.1","user_agent":"Mozilla \"5.0\"","referer":"https://www.example.com/","namespace"`,
+		`"endpoint":"10.0.0.1:8080","upstream_proto":"HTTP/2.0","status"`,
+		`"bytes_in":5,"bytes_out":1234,"total_bytes_in":105,"total_bytes_out":1434,"retries":2,"retry_causes":["connect","stale"],`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %swant %s", got, want)
+		}
+	}
+	r := full()
+	r.UserAgent, r.Target, r.AnsweredIn, r.AnsweredMinor = bytes.Repeat([]byte("u"), maxSender+1), nil, protocol.HTTP1, 0
+	if got := one(t, r); !strings.Contains(got, `"truncated":true`) || strings.Contains(got, strings.Repeat("u", maxSender+1)) || !strings.Contains(got, `"upstream_proto":"HTTP/1.0"`) {
+		t.Errorf("a long name: %s", got)
 	}
 }
 
@@ -48,7 +87,7 @@ func TestLine(t *testing.T) {
 	want := `{"level":"info","ts":"2026-03-04T05:06:07.891011Z","msg":"request","client":"192.0.2.7:50123","tls":true,` +
 		`"method":"GET","host":"www.example.com","target":"/a?b=c","proto":"HTTP/1.1","namespace":"shop","route":"front",` +
 		`"server":"pod:a:svc:http:10.0.0.1:8080","endpoint":"10.0.0.1:8080","status":200,"reason":"ok","bytes_in":5,` +
-		`"bytes_out":1234,"retries":1,"connect_ms":0.250,"response_ms":3.000,"total_ms":4.500}` + "\n"
+		`"bytes_out":1234,"total_bytes_in":5,"total_bytes_out":1234,"retries":1,"retry_causes":["connect"],"connect_ms":0.250,"response_ms":3.000,"total_ms":4.500}` + "\n"
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -261,12 +300,14 @@ func TestManyLoops(t *testing.T) {
 func TestNoAllocationPerRecord(t *testing.T) {
 	q := ring{}
 	q.init(8)
-	r := captured()
+	r := full()
+	r.Target = r.Target[:100] // what is longer than usual is no memory's that is kept
 	var line []byte
+	o := output{l: &Log{}, ciphers: map[uint16]string{}}
 	step := func() {
 		q.putRecord(r)
 		s := q.takeSlot()
-		line = appendLine(line[:0], s)
+		line = o.appendLine(line[:0], s)
 		q.release(s)
 	}
 	for range 16 {
@@ -304,13 +345,11 @@ func TestFieldsAreDocumented(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(fields, -1) {
 		documented[m[1]] = true
 	}
-	r := captured()
-	r.Trace.Sampled = true
-	r.Tunnel, r.Detail, r.Queue, r.Target = true, "cl-te", time.Second, bytes.Repeat([]byte("x"), maxTarget+1)
 	var line map[string]any
-	if err := json.Unmarshal([]byte(one(t, r)), &line); err != nil {
+	if err := json.Unmarshal([]byte(one(t, full())), &line); err != nil {
 		t.Fatal(err)
 	}
+	line["sample"] = 1 // see TestFilter
 	for k := range line {
 		if !documented[k] {
 			t.Errorf("field %q is not in docs/access-log.md", k)

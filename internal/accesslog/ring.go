@@ -12,14 +12,14 @@ const (
 	maxHost   = 255
 	maxTarget = 4096
 	maxID     = 1024
+	maxSender = 512 // user agent and referer each
 )
 
 // keepText is the text memory a slot keeps between records; a slot that had to
 // hold more gives it back, so that a burst of long targets is not held for ever.
 const keepText = 1024
 
-// slot is one record, copied. Method, host, target, unique id and what was captured lie one after
-// the other in text.
+// slot is one record, copied. What the client and the endpoint sent lies one after the other in text.
 type slot struct {
 	// sequence says which of putters and taker owns the slot: equal to the position of the put that may
 	// fill it, one more when it is filled, one ring length more after release.
@@ -104,32 +104,36 @@ func (q *ring) close() { q.closed.Store(true) }
 // fill copies r, cutting what is longer than a line keeps.
 func (s *slot) fill(r *proxy.Record) {
 	s.rec = *r
-	s.truncated = len(r.Method) > maxMethod || len(r.Host) > maxHost || len(r.Target) > maxTarget
-	method, host, target, id := cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget), cut(r.UniqueID, maxID)
-	need := len(method) + len(host) + len(target) + len(id)
+	s.truncated = len(r.Method) > maxMethod || len(r.Host) > maxHost || len(r.Target) > maxTarget || max(len(r.UserAgent), len(r.Referer)) > maxSender
+	rec := &s.rec
+	rec.Method, rec.Host, rec.Target, rec.UniqueID = cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget), cut(r.UniqueID, maxID)
+	rec.UserAgent, rec.Referer = cut(r.UserAgent, maxSender), cut(r.Referer, maxSender)
+	need := len(rec.Method) + len(rec.Host) + len(rec.Target) + len(rec.UniqueID) + len(rec.UserAgent) + len(rec.Referer)
 	for _, c := range r.Captured {
 		need += len(c)
 	}
 	if cap(s.text) < need {
 		s.text = make([]byte, 0, max(need, 256))
 	}
-	text := append(s.text[:0], method...)
-	text = append(text, host...)
-	text = append(text, target...)
-	text = append(text, id...)
+	s.text = s.text[:0]
+	for _, p := range [...]*[]byte{&rec.Method, &rec.Host, &rec.Target, &rec.UniqueID, &rec.UserAgent, &rec.Referer} {
+		*p = s.keep(*p)
+	}
 	s.captured = s.captured[:0]
 	for _, c := range r.Captured {
-		if c != nil {
-			at := len(text)
-			text = append(text, c...)
-			c = text[at:]
-		}
-		s.captured = append(s.captured, c)
+		s.captured = append(s.captured, s.keep(c))
 	}
-	s.text, s.rec.Captured = text, s.captured
-	a, b := len(method), len(method)+len(host)
-	s.rec.Method, s.rec.Host, s.rec.Target = text[:a], text[a:b], text[b:b+len(target)]
-	s.rec.UniqueID = text[b+len(target) : b+len(target)+len(id)]
+	rec.Captured = s.captured
+}
+
+// keep copies p into text, which has room for it; nil stays nil.
+func (s *slot) keep(p []byte) []byte {
+	if p == nil {
+		return nil
+	}
+	at := len(s.text)
+	s.text = append(s.text, p...)
+	return s.text[at:len(s.text):len(s.text)]
 }
 
 func cut(p []byte, n int) []byte {

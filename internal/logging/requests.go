@@ -17,6 +17,8 @@ import (
 type RequestsConfig struct {
 	Access string // "" or off, stdout or a file name
 
+	Filter accesslog.Filter // which requests lines are about
+
 	Syslog    string // address, "" = none
 	Facility  string
 	Level     string // least important level that goes to syslog
@@ -40,7 +42,7 @@ func OpenRequests(c RequestsConfig) (*accesslog.Log, func(), error) {
 			}
 		}
 	}
-	cfg := accesslog.Config{OnError: func(err error) { c.Log.Error(err.Error()) }}
+	cfg := accesslog.Config{Filter: c.Filter, CipherName: tlsmux.SuiteName, OnError: func(err error) { c.Log.Error(err.Error()) }}
 	var lines everywhere
 	c.Stdout = &wholeLines{w: c.Stdout}
 	onStdout := c.Access == "stdout"

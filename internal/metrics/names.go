@@ -72,6 +72,7 @@ func logFamilies() families[accesslog.Stats] {
 	return families[accesslog.Stats]{
 		counter("turnout_access_log_lines_total", "Access log lines written.", number(func(s accesslog.Stats) uint64 { return s.Written })),
 		counter("turnout_access_log_dropped_total", "Access log records dropped because the log was too slow.", number(func(s accesslog.Stats) uint64 { return s.Dropped })),
+		counter("turnout_access_log_skipped_total", "Access log records that its filter left out.", number(func(s accesslog.Stats) uint64 { return s.Skipped })),
 		counter("turnout_access_log_failed_total", "Access log lines lost to write errors.", number(func(s accesslog.Stats) uint64 { return s.Failed })),
 	}
 }

@@ -155,7 +155,7 @@ func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 // acceptSecure serves a connection of which TLS has ended here, in the protocol that was agreed on.
 func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 	ln, client := p.loops[c.Loop()], proxy.Client{
-		Secure: true, Agreed: info.Protocol, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(&info), Arrival: info.Arrival,
+		Secure: true, Agreed: info.Protocol, Negotiated: info.Negotiated, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(&info), Arrival: info.Arrival,
 	}
 	if info.Certificate != nil && info.Certificate.Leaf != nil {
 		client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)

@@ -28,7 +28,7 @@ func (l *Log) Log(rec *proxy.Record) {
 		kept.Captured = append(kept.Captured, bytes.Clone(v))
 	}
 	kept.Method, kept.Host, kept.Target = bytes.Clone(rec.Method), bytes.Clone(rec.Host), bytes.Clone(rec.Target)
-	kept.UniqueID = bytes.Clone(rec.UniqueID)
+	kept.UniqueID, kept.UserAgent, kept.Referer = bytes.Clone(rec.UniqueID), bytes.Clone(rec.UserAgent), bytes.Clone(rec.Referer)
 	*l = append(*l, kept)
 }
 
