@@ -65,14 +65,7 @@ func (o *output) appendLine(b []byte, s *slot) []byte {
 		b = append(b, `,"detail":`...)
 		b = appendText(b, r.Detail)
 	}
-	b = append(b, `,"bytes_in":`...)
-	b = strconv.AppendUint(b, r.BytesIn, 10)
-	b = append(b, `,"bytes_out":`...)
-	b = strconv.AppendUint(b, r.BytesOut, 10)
-	b = append(b, `,"total_bytes_in":`...)
-	b = strconv.AppendUint(b, r.HeadIn+r.BytesIn, 10)
-	b = append(b, `,"total_bytes_out":`...)
-	b = strconv.AppendUint(b, r.HeadOut+r.BytesOut, 10)
+	b = appendBytes(b, r)
 	b = append(b, `,"retries":`...)
 	b = strconv.AppendInt(b, int64(r.Retries), 10)
 	b = appendCauses(b, r)
@@ -106,6 +99,18 @@ func appendTrace(b []byte, t *proxy.TraceRef) []byte {
 	b = tracecontext.AppendHex(append(b, `","span_id":"`...), t.Span[:])
 	b = append(b, `","trace_sampled":`...)
 	return strconv.AppendBool(b, t.Sampled)
+}
+
+// appendBytes appends sizes, without heads and with them.
+func appendBytes(b []byte, r *proxy.Record) []byte {
+	b = append(b, `,"bytes_in":`...)
+	b = strconv.AppendUint(b, r.BytesIn, 10)
+	b = append(b, `,"bytes_out":`...)
+	b = strconv.AppendUint(b, r.BytesOut, 10)
+	b = append(b, `,"total_bytes_in":`...)
+	b = strconv.AppendUint(b, r.HeadIn+r.BytesIn, 10)
+	b = append(b, `,"total_bytes_out":`...)
+	return strconv.AppendUint(b, r.HeadOut+r.BytesOut, 10)
 }
 
 // appendSession appends what is known of the client's TLS.
