@@ -43,6 +43,7 @@ type Check struct {
 	checkKey
 	service string // of the first target that wanted it
 	down    atomic.Bool
+	results CheckResults
 
 	watches  []watch       // groups that want it; guarded by Registry.mu
 	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
@@ -113,6 +114,9 @@ func (r *Registry) SetDown(c *Check, down bool) {
 	if c.down.Swap(down) == down {
 		r.mu.Unlock()
 		return
+	}
+	if r.clock != nil {
+		c.results.setDown(down, r.clock.Now())
 	}
 	var ready []*Waiter
 	seen := make(map[*group]struct{}, 1)

@@ -14,11 +14,24 @@ const (
 	ejectTimeMax = 30 * time.Second // of any
 )
 
+// EjectReason is why a server was ejected.
+type EjectReason uint8
+
+// The reasons.
+const (
+	EjectedConnect EjectReason = iota // it could not be connected
+	EjectedStatus                     // its answers were 5xx
+	EjectReasons                      // how many there are
+)
+
+// String is the stable word of the reason.
+func (e EjectReason) String() string { return [EjectReasons]string{"connect", "status"}[e] }
+
 // CountFailure notes that the server could not be connected.
 func (s *Server) CountFailure() {
 	s.counters.failures.Add(1)
 	if s.streak.Add(1) >= ejectAfter {
-		s.pool.eject(s)
+		s.pool.eject(s, EjectedConnect)
 	}
 }
 
@@ -38,7 +51,7 @@ func (s *Server) CountResponse(isError bool) {
 		return
 	}
 	if limit := s.pool.set.Load().cfg.EjectAfterErrors; limit > 0 && int(s.errors.Add(1)) >= limit {
-		s.pool.eject(s)
+		s.pool.eject(s, EjectedStatus)
 	}
 }
 
@@ -46,7 +59,7 @@ func (s *Server) CountResponse(isError bool) {
 func (s *Server) Ejected() bool { return s.ejected.Load() }
 
 // eject takes s out of the choice for a while, unless half of the pool is out already.
-func (p *Pool) eject(s *Server) {
+func (p *Pool) eject(s *Server, why EjectReason) {
 	r := p.registry
 	if r.clock == nil {
 		return
@@ -55,6 +68,7 @@ func (p *Pool) eject(s *Server) {
 	if back == 0 {
 		return
 	}
+	p.ejections[why].Add(1)
 	call(ready)
 	r.clock.AfterFunc(back, func() { p.readmit(s) })
 }
@@ -102,6 +116,9 @@ func (p *Pool) readmit(s *Server) {
 	p.registry.mu.Unlock()
 	call(ready)
 }
+
+// Ejections is how often a server of the pool was ejected for a reason.
+func (p *Pool) Ejections(why EjectReason) uint64 { return p.ejections[why].Load() }
 
 // Ejections is how often a server of any pool was ejected.
 func (r *Registry) Ejections() uint64 { return r.ejections.Load() }

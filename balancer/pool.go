@@ -47,6 +47,8 @@ type Pool struct {
 
 	queue  queue
 	budget budget
+
+	ejections [EjectReasons]atomic.Uint64
 }
 
 // set is one immutable generation of a pool. Most of it is shared with other pools.

@@ -1,6 +1,10 @@
 package balancer
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"turnout/internal/traffic"
+)
 
 const cacheLine = 64
 
@@ -9,7 +13,8 @@ type counters struct {
 	inFlight atomic.Int64
 	requests atomic.Uint64
 	failures atomic.Uint64
-	_        [cacheLine - 24]byte
+	most     atomic.Int64 // of inFlight
+	_        [cacheLine - 32]byte
 }
 
 // Server is one target in one Pool. It is made when it is wanted first, lives as long as its identity and endpoint
@@ -25,7 +30,8 @@ type Server struct {
 	errors    atomic.Int32          // 5xx answers in a row
 	ejections atomic.Int32          // since the last good answer
 	ejected   atomic.Bool
-	_         [cacheLine - 48]byte // two cache lines, which is also what is allocated for it
+	traffic   atomic.Pointer[Traffic] // nil = nothing was sent to it yet
+	_         [cacheLine - 56]byte    // two cache lines, which is also what is allocated for it
 }
 
 func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }
@@ -66,9 +72,31 @@ func (s *Server) Requests() uint64 { return s.counters.requests.Load() }
 // Failures returns how often CountFailure was called.
 func (s *Server) Failures() uint64 { return s.counters.failures.Load() }
 
+// MostInFlight returns how many leases were not yet released at most at a time.
+func (s *Server) MostInFlight() int64 { return s.counters.most.Load() }
+
+// Traffic is what a server has done.
+type Traffic struct {
+	traffic.Counts
+	Rate traffic.Rate // of Requests
+	_    [32]byte     // three whole cache lines
+}
+
+// Traffic returns the counters of the server, which are made when they are asked for first.
+func (s *Server) Traffic() *Traffic {
+	if t := s.traffic.Load(); t != nil {
+		return t
+	}
+	s.traffic.CompareAndSwap(nil, new(Traffic))
+	return s.traffic.Load()
+}
+
+// CountLease notes a lease of the server at a time of the caller in nanoseconds.
+func (s *Server) CountLease(now int64) { s.Traffic().Rate.Note(now, s.Requests()-1) }
+
 // lease counts one more request.
 func (s *Server) lease(sticky bool) Lease {
-	s.counters.inFlight.Add(1)
+	traffic.Raise(&s.counters.most, s.counters.inFlight.Add(1))
 	return s.leased(sticky)
 }
 
@@ -91,6 +119,7 @@ func (s *Server) tryLease(limit int64, sticky bool) (Lease, bool) {
 			return Lease{}, false
 		}
 		if s.counters.inFlight.CompareAndSwap(n, n+1) {
+			traffic.Raise(&s.counters.most, n+1)
 			return s.leased(sticky), true
 		}
 	}

@@ -14,4 +14,7 @@ func TestServerIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(counters{}); size != cacheLine {
 		t.Errorf("the counters of a server have %d bytes", size)
 	}
+	if size := unsafe.Sizeof(Traffic{}); size != 3*cacheLine {
+		t.Errorf("what is counted of a server that has requests has %d bytes", size)
+	}
 }

@@ -27,7 +27,8 @@ type attemptsState struct {
 	state state
 
 	leased   bool // lease is held
-	shares   bool // counts in Stats.Open of the route
+	http     bool // it is answered by HTTP
+	session  bool // counts in Stats.Sessions of the route
 	over     bool // it is counted
 	replayed bool // an endpoint took the request and did not answer it; it was sent to another one
 
@@ -49,11 +50,14 @@ type attemptsState struct {
 	began             time.Time
 	start             int64                    // ns of the loop's clock
 	connectedAt       int64                    // -1 = not reached
+	sent, got         int64                    // request and head of the answer, -1 = not reached
 	queuedAt, queued  int64                    // when it went into the queue last, and how long it was there in all
-	bytesIn, bytesOut uint64                   // of bodies
+	headIn, headOut   uint64                   // see headSize
+	bytesIn, bytesOut uint64                   // of bodies and of the tunnel
+	counted           struct{ in, out uint64 } // bytes of all that are counted already
+	among             int64                    // how many requests and tunnels the route had with this one when it began
 	opened            *openTunnel              // nil = it is no tunnel
 	tunnelled         bool                     // it became one
-	passed            struct{ in, out uint64 } // bytes of the tunnel from and to the client, counted already
 }
 
 // party is whose attempts they are: an Exchange or a Relay.
@@ -105,6 +109,10 @@ func (a *attempts) choose(cookie []byte) {
 
 func (a *attempts) use(l balancer.Lease) {
 	a.lease, a.leased = l, true
+	l.Server().CountLease(a.w.cfg.Clock.Now())
+	if a.made > 0 {
+		a.countRetry(true)
+	}
 	a.begin(false)
 }
 
@@ -143,10 +151,11 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	a.fault = f
 	unconnected := f == FaultConnect || f == FaultTLS
 	if unconnected {
-		a.lease.Server().CountFailure()
+		a.countUnconnected()
 	}
 	if f == FaultUnprocessed && !sent && a.unprocessed < maxUnprocessed { // legal for every method
 		a.unprocessed++
+		a.countRetry(false)
 		a.begin(false)
 		return true
 	}
@@ -169,6 +178,7 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 		a.choose(nil)
 		return true
 	case FaultStale:
+		a.countRetry(false)
 		a.begin(true)
 		return true
 	}

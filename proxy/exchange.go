@@ -50,20 +50,18 @@ type exchangeState struct {
 	body  *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
-	sent, got        int64  // ns of the loop's clock, -1 = not reached
 	lastUp, lastDown int64  // when either side last moved
 	taken            uint64 // bytes the congested side had taken when that was last looked at
 
 	// What is remembered for the log.
-	headIn, headOut uint64
-	cookie          []byte // value of the sticky cookie, nil without one
-	inserted        bool   // the answer sets it
-	uniqueID        []byte
-	traceState      []byte            // tracestate of the client, as far as it is passed on
-	traceRandom     bool              // the client says that the id of its trace is random
-	agent, referer  []byte            // of the request as received
-	gotIn           protocol.Protocol // spoken by the endpoint that answered
-	gotMinor        int
+	cookie         []byte // value of the sticky cookie, nil without one
+	inserted       bool   // the answer sets it
+	uniqueID       []byte
+	traceState     []byte            // tracestate of the client, as far as it is passed on
+	traceRandom    bool              // the client says that the id of its trace is random
+	agent, referer []byte            // of the request as received
+	gotIn          protocol.Protocol // spoken by the endpoint that answered
+	gotMinor       int
 }
 
 func (ex *Exchange) request(h *Head, end bool) {
@@ -72,9 +70,9 @@ func (ex *Exchange) request(h *Head, end bool) {
 	ex.start = w.cfg.Clock.Now()
 	ex.lastUp, ex.lastDown = ex.start, ex.start
 	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
+	ex.http, ex.headIn = true, requestHeadSize(h, ex.client.Secure)
 	if w.cfg.AccessLog != nil {
 		ex.began = w.cfg.Clock.Wall()
-		ex.headIn = requestHeadSize(h, ex.client.Secure)
 	}
 	if !ex.client.Own { // nobody has asked for anything
 		increment(&w.counts.requests, 1)
@@ -124,7 +122,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.noRoute()
 		return
 	}
-	ex.route = d.Route
+	ex.open(d.Route)
 	if refused := ex.admit(true); refused != ReasonOK {
 		ex.breakOff(FaultRefused, refused) // without an answer
 		return
@@ -162,6 +160,7 @@ func (ex *Exchange) requestData(p []byte) {
 		ex.keep(p)
 	}
 	ex.bytesIn += uint64(len(p))
+	ex.countLongBody()
 	ex.lastDown = ex.w.cfg.Clock.Now()
 	ex.lastUp = ex.lastDown
 	if ex.up.Body(p) && !ex.upFull {
@@ -228,6 +227,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 		return
 	}
 	if ex.extended() && h.Status < 300 {
+		ex.countBadAnswer()
 		ex.abandon()
 		ex.answer(502, ReasonUpstreamHead)
 		return
@@ -237,7 +237,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 		ex.answer(500, failed)
 		return
 	}
-	ex.status = h.Status
+	ex.answered(h.Status, true)
 	if !ex.reqEnd && (end || h.Status >= 300) {
 		h.Close = true // an early answer: what is left of the request is not read, or of no use
 	}
@@ -274,6 +274,7 @@ func (ex *Exchange) responseData(p []byte) {
 		p = ex.gzip.data(p)
 	}
 	ex.bytesOut += uint64(len(p))
+	ex.countLongBody()
 	if ex.down.Body(p) && !ex.downFull {
 		ex.downFull = true
 		ex.noteProgress(ex.down)

@@ -56,11 +56,11 @@ func TestRequestsAndAnswersWhole(t *testing.T) {
 		string(rec.Target) != "/p?q=1" || string(rec.Host) != "app.test" || rec.Route != "app" || rec.Namespace != "ns" || rec.Server != "a" || rec.Frontend != "public" || rec.Tunnel {
 		t.Errorf("logged %+v", rec)
 	}
-	if n := r.totals(); n.BytesIn != 10 || n.BytesOut != 6 || n.Requests != 1 || n.Reasons[ReasonOK] != 1 {
+	if n := r.totals(); n.Ports[0].BytesIn != rec.HeadIn+10 || n.Ports[0].BytesOut != rec.HeadOut+6 || n.Ports[0].Answers[2] != 1 || n.Requests != 1 || n.Reasons[ReasonOK] != 1 {
 		t.Errorf("counted %+v", n)
 	}
 	stats := r.store.Load().Route(r.specs[0].RouteKey).Stats()
-	if stats.Status[2].Load() != 1 || stats.BytesIn.Load() != 10 || stats.BytesOut.Load() != 6 || stats.Errors.Load() != 0 {
+	if stats.Sessions.Total() != 1 || stats.Answers[2].Load() != 1 || stats.BytesIn.Load() != rec.HeadIn+10 || stats.BytesOut.Load() != rec.HeadOut+6 || stats.Errors.Load() != 0 {
 		t.Error("the route's counters are others")
 	}
 }

@@ -12,10 +12,7 @@ import (
 func (a *attempts) finish(reason Reason) {
 	a.state, a.over = stateDone, true
 	if !a.client.Own {
-		a.w.count(reason, a.bytesIn, a.bytesOut)
-	}
-	if a.route != nil {
-		a.route.Stats().CountRequest(a.status, a.bytesIn, a.bytesOut, reason != ReasonOK && reason != ReasonRedirect && reason != ReasonTunnelClosed)
+		a.count(reason)
 	}
 	if a.w.cfg.AccessLog != nil && reason != ReasonMonitor {
 		a.self.log(reason)
@@ -27,9 +24,9 @@ func (a *attempts) finish(reason Reason) {
 func (a *attempts) giveBack() {
 	a.w.tunnels.leave(a.opened)
 	a.ticket.Leave()
-	if a.shares {
-		a.shares = false
-		a.route.Stats().Open.Add(-1)
+	if a.session {
+		a.session = false
+		a.route.Stats().Sessions.End()
 	}
 	if a.waiter != nil {
 		a.waiter.Leave()
@@ -37,24 +34,6 @@ func (a *attempts) giveBack() {
 	if a.leased {
 		a.leased = false
 		a.lease.Release()
-	}
-}
-
-// moved counts bytes of a tunnel from and to the client while it lasts, which may be days.
-func (a *attempts) moved(in, out uint64) {
-	a.passed.in += in
-	a.passed.out += out
-	a.w.moved(a.route, in, out)
-}
-
-// count counts what a client asked for and what came of it.
-func (w *Worker) count(reason Reason, in, out uint64) {
-	increment(&w.counts.reasons[reason], 1)
-	if in != 0 {
-		increment(&w.counts.bytesIn, in)
-	}
-	if out != 0 {
-		increment(&w.counts.bytesOut, out)
 	}
 }
 
@@ -78,7 +57,7 @@ func (ex *Exchange) letGo() {
 func (a *attempts) record(rec *Record, reason Reason) {
 	*rec = Record{
 		Start: a.began, Status: a.status, Reason: reason, Detail: a.detail,
-		BytesIn: a.bytesIn + a.passed.in, BytesOut: a.bytesOut + a.passed.out, Retries: max(a.made-1, 0), Causes: a.causes,
+		BytesIn: a.bytesIn, BytesOut: a.bytesOut, Retries: max(a.made-1, 0), Causes: a.causes,
 		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
 		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,
 	}

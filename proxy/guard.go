@@ -28,20 +28,14 @@ func guard(r *routing.Route, source netip.Addr, now int64, http bool) (ticket ra
 // overloaded reports that new work is to be refused.
 func (w *Worker) overloaded() bool { return w.cfg.Overloaded != nil && w.cfg.Overloaded.Load() }
 
-// share counts one more request or tunnel of the route that is to have a connection to an endpoint; giveBack undoes it. False: the
-// route has its share of connections, and others need the rest; nothing was counted.
+// share reports whether one more request or tunnel of the route may have a connection to an endpoint. False: the route has its share of
+// connections, and others need the rest.
 func (a *attempts) share() bool {
 	w := a.w
 	most := int64(w.cfg.RouteConnections)
-	if most == 0 {
+	if most == 0 || a.among <= most || w.cfg.Crowded != nil && !w.cfg.Crowded() {
 		return true
 	}
-	open := &a.route.Stats().Open
-	if n := open.Add(1); n <= most || w.cfg.Crowded != nil && !w.cfg.Crowded() {
-		a.shares = true
-		return true
-	}
-	open.Add(-1)
 	w.Reached(bound.RouteConnections)
 	return false
 }

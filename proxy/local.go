@@ -133,11 +133,9 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	if ex.headOnly {
 		body = nil
 	}
-	ex.status = h.Status
+	ex.answered(h.Status, false)
 	ex.bytesOut = uint64(len(body))
-	if ex.w.cfg.AccessLog != nil {
-		ex.headOut = headSize(h, versionSize+3+len(h.Reason)) + lengthSize(len(body))
-	}
+	ex.headOut = headSize(h, versionSize+3+len(h.Reason)) + lengthSize(len(body))
 	ex.account(reason)
 	down := ex.down
 	if len(body) == 0 {

@@ -101,7 +101,7 @@ func TestLocalAnswers(t *testing.T) {
 			if rec.HeadOut == 0 || rec.HeadIn == 0 || string(rec.Method) != strings.Fields(x.line)[0] || rec.Via != nil {
 				t.Errorf("logged %+v", rec)
 			}
-			if n := r.totals(); n.Requests != 1 || n.Reasons[x.reason] != 1 || n.BytesOut != rec.BytesOut {
+			if n := r.totals(); n.Requests != 1 || n.Reasons[x.reason] != 1 || n.Ports[0].BytesOut+n.Ports[1].BytesOut != rec.HeadOut+rec.BytesOut {
 				t.Errorf("counted %+v", n)
 			}
 		})

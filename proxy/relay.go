@@ -33,8 +33,10 @@ type Through interface {
 func (w *Worker) Relay(t Through, r *routing.Route, client Client, serverName string) *Relay {
 	increment(&w.counts.requests, 1)
 	relay := &Relay{through: t, name: serverName}
-	relay.w, relay.self, relay.client, relay.route, relay.state = w, relay, client, r, stateChoose
-	relay.start, relay.connectedAt, relay.began = w.cfg.Clock.Now(), -1, w.cfg.Clock.Wall()
+	relay.w, relay.self, relay.client, relay.state = w, relay, client, stateChoose
+	relay.start, relay.began = w.cfg.Clock.Now(), w.cfg.Clock.Wall()
+	relay.connectedAt, relay.sent, relay.got = -1, -1, -1
+	relay.open(r)
 	return relay
 }
 
@@ -60,7 +62,10 @@ func (r *Relay) judge() (refused Reason) {
 }
 
 // connect implements party.
-func (r *Relay) connect(bool) { r.through.Dial(r.lease.Endpoint()) }
+func (r *Relay) connect(bool) {
+	r.countFresh()
+	r.through.Dial(r.lease.Endpoint())
+}
 
 // queue implements party.
 func (r *Relay) queue() {}

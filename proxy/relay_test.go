@@ -290,7 +290,7 @@ func TestRelayQueues(t *testing.T) {
 		!rec.Tunnel || rec.Frontend != "public_ssl" || string(rec.Host) != "app.test" || rec.Via == nil || rec.Response != -1 {
 		t.Errorf("logged %+v", rec)
 	}
-	if n := r.totals(); n.Tunnels != 1 || n.BytesIn != 3 || n.BytesOut != 4 || n.Requests != 2 || r.bounds.Of(bound.TunnelFin) != 1 {
+	if n := r.totals(); n.Tunnels != 1 || n.Ports[1].BytesIn != 3 || n.Ports[1].BytesOut != 4 || n.Requests != 2 || r.bounds.Of(bound.TunnelFin) != 1 {
 		t.Errorf("counted %+v", n)
 	}
 	if s := r.store.Load().Route(r.specs[0].RouteKey).Stats(); s.BytesIn.Load() != 3 || s.BytesOut.Load() != 4 || s.Errors.Load() != 1 {

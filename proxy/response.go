@@ -39,9 +39,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	defer ex.recoverRules(&failed)
 	pol, cfg := ex.route.Policy(), &ex.w.cfg
-	if cfg.AccessLog != nil {
-		ex.headOut = answerHeadSize(h)
-	}
+	ex.headOut = answerHeadSize(h)
 	ex.captureResponse(h)
 	cookies := ex.stripResponse(h)
 	if pol.HSTS != "" {

@@ -137,8 +137,8 @@ func (r *rig) wantNothingLeft() {
 	if sums.Active != 0 || r.pool().InFlight() != 0 || r.w.Kept() != 0 || r.w.Compressing() != 0 || len(open) != 0 || r.pool().Queue().Length != 0 {
 		r.t.Errorf("left: %d active, %d in flight, %d bytes kept, %d compressing, tunnels %v, %d queued", sums.Active, r.pool().InFlight(), r.w.Kept(), r.w.Compressing(), open, r.pool().Queue().Length)
 	}
-	if route != nil && route.Stats().Open.Load() != 0 {
-		r.t.Errorf("left: %d of the route's share", route.Stats().Open.Load())
+	if route != nil && route.Stats().Sessions.Current() != 0 {
+		r.t.Errorf("left: %d of the route's share", route.Stats().Sessions.Current())
 	}
 	if r.w.current != nil {
 		r.t.Error("something is still at work")

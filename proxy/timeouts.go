@@ -81,9 +81,11 @@ func (ex *Exchange) timeout() {
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
 	case ex.state == stateSend:
+		ex.countBadAnswer()
 		ex.drop(FaultTimeout)
 		ex.answer(504, ReasonServerTimeout)
 	case ex.state == stateBody:
+		ex.countBadAnswer()
 		ex.drop(FaultTimeout)
 		ex.breakOff(FaultTimeout, ReasonServerTimeout)
 	}

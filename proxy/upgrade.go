@@ -11,6 +11,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		join = ex.down.Upgrade(h)
 	}
 	if join == nil {
+		ex.countBadAnswer()
 		ex.abandon()
 		ex.answer(502, ReasonUpstreamHead)
 		return
@@ -23,7 +24,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 		ex.answer(500, failed)
 		return
 	}
-	ex.status = h.Status
+	ex.answered(h.Status, true)
 	ex.closeSpan(ReasonOK) // nobody waits for a span for days
 	ex.up = nil
 	// The head views and the request stay alive with the exchange: the log needs them at the end.

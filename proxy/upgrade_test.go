@@ -74,7 +74,7 @@ func TestUpgrades(t *testing.T) {
 			if rec.BytesIn != 10 || rec.BytesOut != 20 || !rec.Tunnel || rec.Total != time.Minute || string(rec.Method) != "GET" {
 				t.Errorf("logged %+v", rec)
 			}
-			if n := r.totals(); n.BytesIn != 10 || n.BytesOut != 20 {
+			if n := r.totals(); n.Ports[0].BytesIn != rec.HeadIn+10 || n.Ports[0].BytesOut != rec.HeadOut+20 {
 				t.Errorf("counted %+v", n)
 			}
 		})

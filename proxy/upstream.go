@@ -24,6 +24,7 @@ func (ex *Exchange) connect(fresh bool) {
 		ex.send(up)
 		return
 	}
+	ex.countFresh()
 	ex.hold()
 }
 
@@ -77,6 +78,10 @@ func (ex *Exchange) upstreamFault(f Fault) {
 	ex.up = nil
 	if ex.upFull { // the client waits; from now on for another attempt
 		ex.upFull, ex.held = false, true
+	}
+	switch f {
+	case FaultReset, FaultMalformed, FaultTimeout, FaultCanceled, FaultUnanswered, FaultSilent:
+		ex.countBadAnswer()
 	}
 	switch {
 	case ex.state == stateBody:

@@ -9,6 +9,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/spare"
+	"turnout/internal/traffic"
 	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -161,53 +162,44 @@ func (w *Worker) release(ex *Exchange) {
 	w.free.Put(ex)
 }
 
-// counters are written by the loop alone and read by anybody.
-type counters struct {
-	_         [64]byte
-	requests  uint64 // begun; those that ended are the sum of reasons
-	bytesIn   uint64
-	bytesOut  uint64
-	tunnels   uint64
-	retries   uint64
-	unretried uint64
-	reasons   [reasonCount]uint64
-	_         [64]byte
-}
-
-// increment adds n to *p, of which the caller is the only writer: readers need a whole word, nobody needs
-// the bus lock of an atomic add.
-func increment(p *uint64, n uint64) { atomic.StoreUint64(p, *p+n) }
-
-// moved counts bytes of a tunnel from and to the client, while it lasts.
-func (w *Worker) moved(r *routing.Route, in, out uint64) {
-	increment(&w.counts.bytesIn, in)
-	increment(&w.counts.bytesOut, out)
-	r.Stats().Moved(in, out)
-}
-
 // Totals are sums since the start.
 type Totals struct {
 	Active    int64 // exchanges running now
 	Requests  uint64
-	BytesIn   uint64              // body and tunnel bytes from clients
-	BytesOut  uint64              // body and tunnel bytes to clients
 	Tunnels   uint64              // upgrades and passthrough connections begun
 	Retries   uint64              // attempts after the first that were made
 	Unretried uint64              // retries that would have been legal and were beyond the budget of a pool
 	Reasons   [reasonCount]uint64 // by Reason
 
-	Connections     [2]uint64 // accepted on the plain and on the TLS port
-	Open            [2]int64  // of those, open now
-	Handshakes      uint64    // TLS handshakes completed with clients
+	Connections     [2]uint64     // accepted on the plain and on the TLS port
+	Ports           [2]PortTotals // the same ports
+	Open            [2]int64      // connections of clients that carry HTTP and are open now, by port
+	Handshakes      uint64        // TLS handshakes completed with clients
 	HandshakeErrors uint64
 	HeaderErrors    uint64 // connections closed for want of a PROXY header
 	Panics          uint64 // that were recovered
 }
 
+// PortTotals are the sums of one port.
+type PortTotals struct {
+	BytesIn  uint64                  // from clients: heads as the HAProxy router counts them, bodies, tunnels
+	BytesOut uint64                  // to clients, the same
+	Answers  [traffic.Classes]uint64 // by traffic.Class; 0 = requests that ended without one
+	// Malformed is how often a connection was answered, or ended, because of bytes that were no request or did not arrive in time.
+	Malformed uint64
+}
+
 // Totals adds the worker's counts to t. Safe from any goroutine.
 func (w *Worker) Totals(t *Totals) {
-	t.BytesIn += atomic.LoadUint64(&w.counts.bytesIn)
-	t.BytesOut += atomic.LoadUint64(&w.counts.bytesOut)
+	for i := range t.Ports {
+		to, from := &t.Ports[i], &w.counts.ports[i]
+		to.BytesIn += atomic.LoadUint64(&from.bytesIn)
+		to.BytesOut += atomic.LoadUint64(&from.bytesOut)
+		to.Malformed += atomic.LoadUint64(&from.malformed)
+		for class := range to.Answers {
+			to.Answers[class] += atomic.LoadUint64(&from.answers[class])
+		}
+	}
 	t.Tunnels += atomic.LoadUint64(&w.counts.tunnels)
 	t.Retries += atomic.LoadUint64(&w.counts.retries)
 	t.Unretried += atomic.LoadUint64(&w.counts.unretried)
@@ -241,6 +233,9 @@ func (w *Worker) Broken(client *Client, flood bool, detail string) {
 func (w *Worker) rejected(client *Client, status int, reason Reason, detail string) {
 	increment(&w.counts.requests, 1)
 	increment(&w.counts.reasons[reason], 1)
+	port := w.port(client)
+	increment(&port.malformed, 1)
+	increment(&port.answers[traffic.Class(status)], 1)
 	if w.cfg.AccessLog == nil {
 		return
 	}

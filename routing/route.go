@@ -7,51 +7,17 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
+	"turnout/internal/traffic"
 )
 
 // Stats counts what a route has done. It lives as long as the route is in the
-// table, across all changes of it. Its fields may be changed by any goroutine.
+// table, across all changes of it. It may be changed by any goroutine.
 type Stats struct {
-	Status   [6]atomic.Uint64 // answers by class: 1 = 1xx ... 5 = 5xx, 0 = none
-	BytesIn  atomic.Uint64    // bytes from clients
-	BytesOut atomic.Uint64    // bytes to clients
-	Errors   atomic.Uint64    // requests that failed in the router or at the endpoint
-	Open     atomic.Int64     // requests and tunnels that have, or wait for, a connection to an endpoint; counted only where that is bounded
-	_        [48]byte         // two whole cache lines
-}
-
-// CountRequest counts one request that has ended, or a tunnel: the status answered (0 =
-// none), the bytes from and to the client, and whether it failed in the router or at
-// the endpoint.
-func (s *Stats) CountRequest(status int, in, out uint64, failed bool) {
-	class := status / 100
-	if class < 0 || class >= len(s.Status) {
-		class = 0
-	}
-	s.Status[class].Add(1)
-	s.Moved(in, out)
-	if failed {
-		s.Errors.Add(1)
-	}
-}
-
-// Moved counts bytes of something that goes on.
-func (s *Stats) Moved(in, out uint64) {
-	if in != 0 {
-		s.BytesIn.Add(in)
-	}
-	if out != 0 {
-		s.BytesOut.Add(out)
-	}
-}
-
-// Requests returns the number of requests and tunnels that have ended.
-func (s *Stats) Requests() uint64 {
-	n := uint64(0)
-	for i := range s.Status {
-		n += s.Status[i].Load()
-	}
-	return n
+	Sessions traffic.Sessions // requests and tunnels
+	traffic.Counts
+	Errors   atomic.Uint64 // requests that failed in the router or at the endpoint
+	Unserved atomic.Uint64 // requests that ended without an attempt
+	_        [56]byte      // four whole cache lines
 }
 
 // Route is one route of a Table: a rule. It is immutable; only the pool and the counters

@@ -37,6 +37,7 @@ type options struct {
 	listenAddr, ipMode             string
 
 	adminPort adminOptions
+	metrics   metricsOptions
 	headers   headerOptions
 	answers   answerOptions
 

@@ -159,7 +159,11 @@ func (r *router) logListening() {
 }
 
 func (r *router) startAdmin() error {
-	cfg := metrics.Config{Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load, Bounds: &r.bounds, Tunnels: r.data.Tunnels}
+	cfg := metrics.Config{
+		Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load,
+		Bounds: &r.bounds, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections(), Now: r.data.Now,
+		ServerThreshold: r.o.metrics.servers, Columns: r.o.metrics.columns,
+	}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
 	}

@@ -206,6 +206,7 @@ type check struct {
 	c        *reactor.Conn  // of the check that runs; nil = none runs
 	place    *group         // in which it waits or runs
 	share    *share         // of its namespace in place
+	began    int64          // when the one that runs began, of the loop's clock
 	streak   int            // checks in a row that contradict up
 	searched int            // bytes of an incomplete head that were looked at
 	interim  int            // answers with more to come
@@ -239,7 +240,7 @@ func (ck *check) tick() {
 
 func (ck *check) dial() {
 	defer ck.recovers()
-	ck.phase, ck.searched, ck.interim = layer4, 0, 0
+	ck.phase, ck.searched, ck.interim, ck.began = layer4, 0, 0, ck.k.cfg.Loop.Now()
 	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
 }
 
@@ -254,6 +255,7 @@ func (ck *check) end(r Result) {
 	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
 	}
+	ck.of.CountResult(time.Duration(k.cfg.Loop.Now()-ck.began), ck.up && !r.Passed())
 	ck.conclude(r)
 	ck.again()
 }

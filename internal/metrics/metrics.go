@@ -7,16 +7,15 @@ package metrics
 
 import (
 	"errors"
-	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"turnout/internal/accesslog"
 	"turnout/internal/bound"
 	"turnout/internal/server"
+	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -38,9 +37,17 @@ type Config struct {
 
 	// Tunnels are those that are open, by route; nil: none ever are.
 	Tunnels func() map[proxy.TunnelRoute]int
+	// Ports are the sessions of the plain and of the TLS port, MaxConnections how many there may be in all; nil: they are not known.
+	Ports          *[2]traffic.Sessions
+	MaxConnections int
+	// Now is the clock of the event loops, in nanoseconds; nil: nobody knows how much happens in a second.
+	Now func() int64
+
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the HAProxy router.
 	ServerThreshold int
+	// Columns are those of HAProxy's statistics that are exported, see ParseColumns; nil: those that the HAProxy router exports by default.
+	Columns []int
 }
 
 // Source is what the control plane counts.
@@ -63,24 +70,31 @@ type Status struct {
 	Leader    bool   // this process writes before other replicas
 }
 
-// Handler serves all metrics, with those of the Go runtime and the process.
-func Handler(cfg Config) (http.Handler, error) {
-	c, err := newCollector(cfg)
-	if err != nil {
-		return nil, err
+// newCollector checks cfg.
+func newCollector(cfg Config) (*collector, error) {
+	if cfg.Table == nil || cfg.Totals == nil {
+		return nil, errors.New("cannot make metrics: Table and Totals are required")
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorHandling:       promhttp.ContinueOnError, // one odd name must not hide the rest
-		MaxRequestsInFlight: 4,
-	}), nil
+	if cfg.ServerThreshold == 0 {
+		cfg.ServerThreshold = 500
+	}
+	if cfg.Now == nil {
+		cfg.Now = func() int64 { return 0 }
+	}
+	return &collector{
+		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), source: sourceFamilies(),
+		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
+		table: tableFamilies(), haproxy: newHAProxyFamilies(cfg.Columns), route: routeFamilies(),
+	}, nil
 }
 
-// collector reads the packages when Collect is called. It keeps no state.
+// collector reads the packages when Collect is called: it has the families of few series. Those of each route and server are written
+// by write.
 type collector struct {
-	cfg Config
+	cfg     Config
+	scrapes atomic.Uint64
 
+	scrape  families[uint64]
 	process families[Config]
 	totals  families[proxy.Totals]
 	tls     families[tlsmux.Load]
@@ -91,40 +105,23 @@ type collector struct {
 	load    families[server.Load]
 	tunnels families[map[proxy.TunnelRoute]int]
 	table   families[tableSums]
-	route   families[*backend]
-	server  families[*serverSum]
-}
 
-func newCollector(cfg Config) (*collector, error) {
-	if cfg.Table == nil || cfg.Totals == nil {
-		return nil, errors.New("cannot make metrics: Table and Totals are required")
-	}
-	if cfg.ServerThreshold == 0 {
-		cfg.ServerThreshold = 500
-	}
-	return &collector{
-		cfg: cfg, process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), source: sourceFamilies(),
-		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
-		table: tableFamilies(), route: routeFamilies(), server: serverFamilies(),
-	}, nil
+	haproxy haproxyFamilies
+	route   []rowFamily[backend]
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	c.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
-}
-
-// describe passes on every family that there is.
-func (c *collector) describe(each func(*prometheus.Desc, prometheus.ValueType)) {
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table, c.route, c.server} {
-		f.describe(each)
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
+		f.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
+	c.scrape.collect(out, c.scrapes.Add(1))
 	c.process.collect(out, c.cfg)
 	c.totals.collect(out, c.cfg.Totals())
 	collectFrom(out, c.tls, c.cfg.TLS)
@@ -134,7 +131,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	collectFrom(out, c.health, c.cfg.Health)
 	collectFrom(out, c.load, c.cfg.Load)
 	collectFrom(out, c.tunnels, c.cfg.Tunnels)
-	c.collectTable(out)
+	c.table.collect(out, sum(c.cfg.Table(), c.cfg.ServerThreshold))
 }
 
 // collectFrom sends nothing without a source.
@@ -142,4 +139,30 @@ func collectFrom[S any](out chan<- prometheus.Metric, f families[S], source func
 	if source != nil {
 		f.collect(out, source())
 	}
+}
+
+// write writes the families of ports, routes and servers.
+func (c *collector) write(e *exposition) error {
+	at := times{now: c.cfg.Now(), wall: time.Now()}
+	if c.cfg.Ports != nil {
+		totals := c.cfg.Totals()
+		front := make([]port, len(ports))
+		for i := range front {
+			front[i] = port{text: labelText(`frontend="` + ports[i].haproxy + `"`), sessions: &c.cfg.Ports[i], totals: &totals.Ports[i], now: at.now, most: c.cfg.MaxConnections}
+		}
+		for i := range c.haproxy.ports {
+			writeFamily(e, &c.haproxy.ports[i], front)
+		}
+	}
+	rows := makeRows(sum(c.cfg.Table(), c.cfg.ServerThreshold), at)
+	for i := range c.route {
+		writeFamily(e, &c.route[i], rows.backends)
+	}
+	for i := range c.haproxy.backends {
+		writeFamily(e, &c.haproxy.backends[i], rows.backends)
+	}
+	for i := range c.haproxy.servers {
+		writeFamily(e, &c.haproxy.servers[i], rows.servers)
+	}
+	return e.err
 }

@@ -22,6 +22,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/internal/overload"
 	"turnout/internal/server"
+	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -65,11 +66,18 @@ func expiring(at int64) *tls.Certificate {
 
 func config(t *testing.T) Config {
 	table := fixture(t)
+	var ports [2]traffic.Sessions
+	for i := range ports {
+		ports[0].Begin(int64(i))
+	}
+	ports[1].Begin(0)
 	return Config{
+		Ports: &ports, MaxConnections: 50000,
 		Version: "v1.2.3",
 		Table:   func() *routing.Table { return table },
 		Totals: func() proxy.Totals {
 			totals := proxy.Totals{Active: 3, Requests: 10, Connections: [2]uint64{7, 8}, Open: [2]int64{1, 2}}
+			totals.Ports[1].BytesIn, totals.Ports[0].Answers[4] = 51, 52
 			totals.Reasons[proxy.ReasonNoRoute] = 4
 			return totals
 		},
@@ -118,13 +126,13 @@ func scrape(t *testing.T, cfg Config) map[string]float64 {
 	series := map[string]float64{}
 	for name, family := range families {
 		for _, m := range family.Metric {
-			series[name+labelText(m.Label)] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			series[name+labelsOfSeries(m.Label)] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
 	return series
 }
 
-func labelText(labels []*dto.LabelPair) string {
+func labelsOfSeries(labels []*dto.LabelPair) string {
 	if len(labels) == 0 {
 		return ""
 	}
@@ -132,6 +140,7 @@ func labelText(labels []*dto.LabelPair) string {
 	for _, l := range labels {
 		pairs = append(pairs, l.GetName()+"="+l.GetValue())
 	}
+	slices.Sort(pairs)
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
@@ -141,8 +150,14 @@ func TestSeries(t *testing.T) {
 		if r.Name() != "edge-route" {
 			continue
 		}
-		r.Stats().CountRequest(200, 100, 2000, false)
-		r.Stats().CountRequest(503, 1, 2, true)
+		stats := r.Stats()
+		stats.Sessions.Begin(0)
+		stats.Sessions.Begin(0)
+		stats.Sessions.End()
+		stats.Answers[2].Add(1)
+		stats.Answers[5].Add(1)
+		stats.CountBytes(101, 2002)
+		stats.Errors.Add(1)
 		lease, ok := r.Pool().Pick(balancer.Pick{Cookie: []byte(r.Pool().Servers()[1].Cookie())})
 		if !ok {
 			t.Fatal("no server")
@@ -161,8 +176,13 @@ func TestSeries(t *testing.T) {
 		"turnout_exchanges_total{reason=ok}":                                                                               0,
 		"turnout_connections_total{port=https}":                                                                            8,
 		"turnout_connections_open{port=http}":                                                                              1,
-		"haproxy_frontend_connections_total{frontend=public}":                                                              7,
-		"haproxy_frontend_current_sessions{frontend=public_ssl}":                                                           2,
+		"haproxy_frontend_connections_total{frontend=public}":                                                              2,
+		"haproxy_frontend_current_sessions{frontend=public_ssl}":                                                           1,
+		"haproxy_frontend_max_sessions{frontend=public}":                                                                   2,
+		"haproxy_frontend_bytes_in_total{frontend=public_ssl}":                                                             51,
+		"haproxy_frontend_http_responses_total{code=4xx,frontend=public}":                                                  52,
+		"haproxy_max_connections":                                                                                          50000,
+		"haproxy_exporter_total_scrapes":                                                                                   1,
 		"turnout_access_log_lines_total":                                                                                   5,
 		"turnout_access_log_dropped_total":                                                                                 6,
 		"turnout_table_changed_timestamp_seconds":                                                                          1700000000.5,
@@ -295,13 +315,56 @@ var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge)
 
 // TestMetricsAreDocumented compares every name, type and label with docs/metrics.md.
 func TestMetricsAreDocumented(t *testing.T) {
-	c, err := newCollector(config(t))
+	for _, wrong := range misdocumented(declared(t, everyColumn()), metricsPage(t)) {
+		t.Error(wrong)
+	}
+}
+
+// everyColumn are the numbers of all columns.
+func everyColumn() (all []int) {
+	for _, c := range haproxyColumns() {
+		all = append(all, c.number)
+	}
+	return all
+}
+
+// declared is the type and the labels of every family, "gauge a,b", when these columns are exported.
+func declared(t *testing.T, columns []int) map[string]string {
+	t.Helper()
+	cfg := config(t)
+	cfg.Columns = columns
+	c, err := newCollector(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range misdocumented(c, metricsPage(t)) {
-		t.Error(wrong)
+	all := map[string]string{}
+	for _, f := range []interface {
+		describe(each func(*prometheus.Desc, prometheus.ValueType))
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
+		f.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
+			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(of == prometheus.CounterValue, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
+		})
 	}
+	declareRows(all, c.route)
+	declareRows(all, c.haproxy.ports)
+	declareRows(all, c.haproxy.backends)
+	declareRows(all, c.haproxy.servers)
+	return all
+}
+
+func declareRows[R any](all map[string]string, families []rowFamily[R]) {
+	for _, f := range families {
+		all[f.name] = declaration(f.counter, slices.Clone(f.labels))
+	}
+}
+
+func declaration(counter bool, labels []string) string {
+	slices.Sort(labels)
+	kind := "gauge"
+	if counter {
+		kind = "counter"
+	}
+	return kind + " " + strings.Join(labels, ",")
 }
 
 func metricsPage(t *testing.T) string {
@@ -313,25 +376,14 @@ func metricsPage(t *testing.T) string {
 	return string(text)
 }
 
-// misdocumented says in what a page and the metrics of a collector differ.
-func misdocumented(c *collector, page string) (wrong []string) {
+// misdocumented says in what a page and the metrics differ.
+func misdocumented(exported map[string]string, page string) (wrong []string) {
 	documented := map[string]string{}
 	for _, m := range documentedRow.FindAllStringSubmatch(page, -1) {
 		labels := strings.FieldsFunc(m[3], func(r rune) bool { return strings.ContainsRune("`, ", r) })
 		slices.Sort(labels)
 		documented[m[1]] = m[2] + " " + strings.Join(labels, ",")
 	}
-	exported := map[string]string{}
-	c.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
-		name := nameOf.FindStringSubmatch(d.String())[1]
-		labels := strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ",")
-		slices.Sort(labels)
-		kind := "gauge"
-		if of == prometheus.CounterValue {
-			kind = "counter"
-		}
-		exported[name] = kind + " " + strings.Join(labels, ",")
-	})
 	for name, want := range exported {
 		if documented[name] != want {
 			wrong = append(wrong, fmt.Sprintf("%s is %q, docs/metrics.md says %q", name, want, documented[name]))

@@ -19,6 +19,9 @@ func processFamilies() families[Config] {
 		gauge("turnout_build_info", "Always 1; the label is the version of the build.",
 			func(c Config, send send) { send(1, c.Version) }, "version"),
 		gauge("haproxy_up", "Always 1.", number(func(Config) int { return 1 })),
+		gauge("haproxy_max_connections", "Connections of clients that there may be.", number(func(c Config) int { return c.MaxConnections })),
+		gauge("haproxy_exporter_scrape_interval", "Seconds for which scrapes are answered from memory: none are.", number(func(Config) int { return 0 })),
+		counter("haproxy_exporter_csv_parse_failures", "Statistics that could not be read: always 0, there is no second process.", number(func(Config) int { return 0 })),
 		counter("turnout_bound_reached_total", "How often a bound on what clients, endpoints, objects or probes may use was reached.",
 			func(c Config, send send) {
 				for _, n := range bound.All() {
@@ -28,12 +31,17 @@ func processFamilies() families[Config] {
 	}
 }
 
+// scrapeFamilies are read from the number of scrapes.
+func scrapeFamilies() families[uint64] {
+	return families[uint64]{
+		counter("haproxy_exporter_total_scrapes", "Scrapes of this router.", number(func(n uint64) uint64 { return n })),
+	}
+}
+
 // ports are the labels of the two ports, in the order of proxy.Totals, and what the HAProxy router calls their front ends.
 var ports = [2]struct{ own, haproxy string }{{"http", "public"}, {"https", "public_ssl"}}
 
 func ownPort(i int) string { return ports[i].own }
-
-func haproxyPort(i int) string { return ports[i].haproxy }
 
 func totalsFamilies() families[proxy.Totals] {
 	return families[proxy.Totals]{
@@ -45,8 +53,10 @@ func totalsFamilies() families[proxy.Totals] {
 					send(float64(t.Reasons[r]), r.String())
 				}
 			}, "reason"),
-		counter("turnout_bytes_in_total", "Body and tunnel bytes taken from clients.", number(func(t proxy.Totals) uint64 { return t.BytesIn })),
-		counter("turnout_bytes_out_total", "Body and tunnel bytes given to clients.", number(func(t proxy.Totals) uint64 { return t.BytesOut })),
+		counter("turnout_bytes_in_total", "Bytes of heads, bodies and tunnels from clients.",
+			number(func(t proxy.Totals) uint64 { return t.Ports[0].BytesIn + t.Ports[1].BytesIn })),
+		counter("turnout_bytes_out_total", "Bytes of heads, bodies and tunnels to clients.",
+			number(func(t proxy.Totals) uint64 { return t.Ports[0].BytesOut + t.Ports[1].BytesOut })),
 		counter("turnout_tunnels_total", "Upgraded and passthrough connections begun.", number(func(t proxy.Totals) uint64 { return t.Tunnels })),
 		counter("turnout_retries_total", "Attempts after the first of a request.", number(func(t proxy.Totals) uint64 { return t.Retries })),
 		counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries.",
@@ -55,10 +65,6 @@ func totalsFamilies() families[proxy.Totals] {
 			each(len(ports), ownPort, func(t proxy.Totals, i int) float64 { return float64(t.Connections[i]) }), "port"),
 		gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.",
 			each(len(ports), ownPort, func(t proxy.Totals, i int) float64 { return float64(t.Open[i]) }), "port"),
-		gauge("haproxy_frontend_connections_total", "Client connections accepted.",
-			each(len(ports), haproxyPort, func(t proxy.Totals, i int) float64 { return float64(t.Connections[i]) }), "frontend"),
-		gauge("haproxy_frontend_current_sessions", "Client connections open.",
-			each(len(ports), haproxyPort, func(t proxy.Totals, i int) float64 { return float64(t.Open[i]) }), "frontend"),
 		counter("turnout_tls_handshakes_total", "TLS handshakes with clients completed.", number(func(t proxy.Totals) uint64 { return t.Handshakes })),
 		counter("turnout_tls_handshake_errors_total", "TLS handshakes with clients failed.", number(func(t proxy.Totals) uint64 { return t.HandshakeErrors })),
 		counter("turnout_proxy_header_errors_total", "Connections closed because their PROXY header was missing, wrong or late.",

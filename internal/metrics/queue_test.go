@@ -10,7 +10,7 @@ import (
 	"turnout/routing"
 )
 
-// TestQueueSeries: a route with a limit says who waits; others say nothing of queues.
+// TestQueueSeries: a route with a limit says who waits; of others nobody waits.
 func TestQueueSeries(t *testing.T) {
 	cfg := config(t)
 	spec := routing.RouteSpec{
@@ -45,7 +45,7 @@ func TestQueueSeries(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", name, v, ok, want)
 		}
 	}
-	if _, ok := got["haproxy_backend_current_queue{backend=http,namespace=ns,route=http-route}"]; ok {
-		t.Error("a route without a limit has a queue")
+	if n, ok := got["haproxy_backend_current_queue{backend=http,namespace=ns,route=http-route}"]; !ok || n != 0 {
+		t.Error("a route without a limit does not say that nobody waits")
 	}
 }

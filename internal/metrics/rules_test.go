@@ -27,7 +27,12 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 	}
 	routing.NewStore().Publish(table)
 	for r := range table.Routes {
-		r.Stats().CountRequest(200, 10, 100, true)
+		stats := r.Stats()
+		stats.Sessions.Begin(0)
+		stats.Sessions.End()
+		stats.Answers[2].Add(1)
+		stats.CountBytes(10, 100)
+		stats.Errors.Add(1)
 		lease, ok := r.Pool().Pick(balancer.Pick{})
 		if !ok {
 			t.Fatal("no server")

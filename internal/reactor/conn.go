@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor/engine"
+	"turnout/internal/traffic"
 )
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
@@ -101,9 +102,10 @@ type Conn struct {
 	budget          int32  // bytes left to read in this iteration
 	flags           flags
 	state           state
-	early           int8          // what was read ahead: one more than its place in Loop.early; 0 = nothing
-	reach           uint8         // how much one read takes: firstRead << reach
-	later           engine.Events // of an unestablished Conn that waits for its turn
+	early           int8              // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	reach           uint8             // how much one read takes: firstRead << reach
+	counted         *traffic.Sessions // see CountIn; nil = nobody counts it
+	later           engine.Events     // of an unestablished Conn that waits for its turn
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.
@@ -303,4 +305,10 @@ func (c *Conn) event(ev engine.Events) {
 			h.Left(c)
 		}
 	}
+}
+
+// CountIn counts an accepted connection as one of s until it ends. It is called once.
+func (c *Conn) CountIn(s *traffic.Sessions) {
+	s.Begin(c.loop.Now())
+	c.counted = s
 }

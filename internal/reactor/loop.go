@@ -438,6 +438,10 @@ func (l *Loop) unlink(c *Conn) {
 		c.flags &^= flagCounted
 		l.cfg.Budget.countEnded(c.flags&flagSettled != 0)
 	}
+	if c.counted != nil {
+		c.counted.End()
+		c.counted = nil
+	}
 	if c.flags&flagDialled != 0 {
 		c.flags &^= flagDialled
 		l.cfg.Budget.restore(1)

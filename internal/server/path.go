@@ -2,12 +2,13 @@ package server
 
 import (
 	"errors"
-	"sync/atomic"
+	"time"
 
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/overload"
 	"turnout/internal/reactor"
+	"turnout/internal/traffic"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -34,6 +35,8 @@ type RequestPath struct {
 	order     []*reactor.Loop // the same in their order
 	panics    panics
 	refused   refusals
+	sessions  [2]traffic.Sessions // connections of clients, on the plain and on the TLS port
+	began     time.Time           // when the clocks of the event loops began
 }
 
 // PerLoop is the request path of one event loop. Everything in it belongs to that loop.
@@ -45,15 +48,13 @@ type PerLoop struct {
 	HTTP1       *h1.Server // makes way for HTTP2 when a connection begins with the preface of HTTP/2
 	HTTP2       *h2.Server
 	Passthrough *tunnel.Passthrough
-
-	accepted [2]atomic.Uint64 // on the plain and on the TLS port
 }
 
 // NewRequestPath assembles the packages of the request path on event loops that makeLoops makes with the given configuration and
 // that the caller runs, such as those of the in-memory network. Of cfg it leaves aside what is about sockets and the process.
 func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([]*reactor.Loop, error)) (*RequestPath, error) {
 	p := &RequestPath{cfg: cfg.complete(), loops: map[*reactor.Loop]*PerLoop{}}
-	p.budget = p.cfg.Limits.budget(descriptorLimit())
+	p.budget, p.began = p.cfg.Limits.budget(descriptorLimit()), time.Now()
 	loops, err := makeLoops(p.cfg.Loops, p.loopConfig())
 	if err != nil {
 		return nil, err
@@ -187,13 +188,13 @@ func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
 // AcceptHTTP serves a connection of the plain port. It is called on the connection's loop, which is one of the request path's.
 func (p *RequestPath) AcceptHTTP(c *reactor.Conn) reactor.Handler {
 	ln := p.loops[c.Loop()]
-	ln.accepted[0].Add(1)
+	c.CountIn(&p.sessions[0])
 	return ln.HTTP1.Accept(c, false)
 }
 
 // AcceptTLS serves a connection of the TLS port. It is called on the connection's loop, which is one of the request path's.
 func (p *RequestPath) AcceptTLS(c *reactor.Conn) reactor.Handler {
-	p.loops[c.Loop()].accepted[1].Add(1)
+	c.CountIn(&p.sessions[1])
 	return p.mux.Accept(c)
 }
 

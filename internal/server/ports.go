@@ -19,7 +19,7 @@ type Port struct {
 // openPort is a port that the server listens on.
 type openPort struct {
 	role, addr string
-	kind       int // 0 = plain, 1 = TLS, as in PerLoop.accepted
+	kind       int // 0 = plain, 1 = TLS, as in RequestPath.sessions
 	bound      netip.AddrPort
 }
 
@@ -91,7 +91,7 @@ func (p *RequestPath) AcceptHTTPOn(name string) func(c *reactor.Conn) reactor.Ha
 	client := &proxy.Client{Arrival: &routing.Arrival{Port: name}}
 	return func(c *reactor.Conn) reactor.Handler {
 		ln := p.loops[c.Loop()]
-		ln.accepted[0].Add(1)
+		c.CountIn(&p.sessions[0])
 		return ln.HTTP1.AcceptFrom(c, client)
 	}
 }
@@ -100,7 +100,7 @@ func (p *RequestPath) AcceptHTTPOn(name string) func(c *reactor.Conn) reactor.Ha
 func (p *RequestPath) AcceptTLSOn(name string) func(c *reactor.Conn) reactor.Handler {
 	accept := p.mux.AcceptOn(name)
 	return func(c *reactor.Conn) reactor.Handler {
-		p.loops[c.Loop()].accepted[1].Add(1)
+		c.CountIn(&p.sessions[1])
 		return accept(c)
 	}
 }

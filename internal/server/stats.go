@@ -1,8 +1,11 @@
 package server
 
 import (
+	"time"
+
 	"turnout/internal/overload"
 	"turnout/internal/reactor"
+	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/tlsmux"
 )
@@ -62,9 +65,9 @@ func (p *RequestPath) Stats() proxy.Totals {
 	var t proxy.Totals
 	for _, ln := range p.loops {
 		ln.Worker.Totals(&t)
-		for i := range ln.accepted {
-			t.Connections[i] += ln.accepted[i].Load()
-		}
+	}
+	for i := range p.sessions {
+		t.Connections[i] = p.sessions[i].Total()
 	}
 	t.Open[0], t.Open[1] = p.Connected()
 	s := p.mux.Stats()
@@ -81,6 +84,22 @@ func (s *Server) Stats() proxy.Totals {
 		t.HeaderErrors = s.front.Rejected()
 	}
 	return t
+}
+
+// Sessions are the connections of clients to the plain and to the TLS port, tunnels and those whose TLS handshake is not complete among
+// them.
+func (p *RequestPath) Sessions() *[2]traffic.Sessions { return &p.sessions }
+
+// Now is about the time of the event loops, in nanoseconds.
+func (p *RequestPath) Now() int64 { return int64(time.Since(p.began)) }
+
+// MaxConnections is how many connections of clients there may be.
+func (p *RequestPath) MaxConnections() int {
+	files := connectionFiles(descriptorLimit())
+	if most := p.cfg.Limits.Connections; most > 0 && (files <= 0 || most < files) {
+		return most
+	}
+	return files
 }
 
 // Handshakes is what TLS handshakes cost.

@@ -51,7 +51,7 @@ func TestRouteHasItsShare(t *testing.T) {
 	r.wantStatus(c, 200)
 	r.net.Advance(time.Minute)
 	for route := range r.Store.Load().Routes {
-		if n := route.Stats().Open.Load(); n != 0 {
+		if n := route.Stats().Sessions.Current(); n != 0 {
 			t.Errorf("%d of %s are left", n, route.Name())
 		}
 	}

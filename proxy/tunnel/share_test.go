@@ -63,7 +63,7 @@ func TestPassthroughLoopLeavesOthersTheirs(t *testing.T) {
 		t.Error("nobody was refused")
 	}
 	n.Advance(time.Minute)
-	if open := bad.route.Stats().Open.Load() + good.route.Stats().Open.Load(); open != 0 || loop.Conns() != 0 {
+	if open := bad.route.Stats().Sessions.Current() + good.route.Stats().Sessions.Current(); open != 0 || loop.Conns() != 0 {
 		t.Errorf("%d are counted as open, %d connections are", open, loop.Conns())
 	}
 }

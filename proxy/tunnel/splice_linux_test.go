@@ -102,8 +102,8 @@ func TestSplicedBytesCountAtOnce(t *testing.T) {
 		r.spliced() // an iteration after the one in which the last byte left has begun
 		var total proxy.Totals
 		r.worker.Totals(&total)
-		if total.BytesIn != in || total.BytesOut != out {
-			t.Errorf("worker counts %d and %d bytes; want %d and %d", total.BytesIn, total.BytesOut, in, out)
+		if port := total.Ports[1]; port.BytesIn != in || port.BytesOut != out {
+			t.Errorf("worker counts %d and %d bytes; want %d and %d", port.BytesIn, port.BytesOut, in, out)
 		}
 		if s := r.route.Stats(); s.BytesIn.Load() != in || s.BytesOut.Load() != out {
 			t.Errorf("route counts %d and %d bytes; want %d and %d", s.BytesIn.Load(), s.BytesOut.Load(), in, out)

@@ -1,0 +1,236 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/expfmt"
+)
+
+// rowFamily is one metric that each row of a kind has series of.
+type rowFamily[R any] struct {
+	name, help string
+	counter    bool                 // else it is a gauge
+	variants   []variant[R]         // one per series of a row
+	label      string               // that tells variants apart; "" = there is one
+	has        func(r *R) bool      // nil = every row has them
+	text       func(r *R) labelText // labels of a row
+	labels     []string             // their names
+}
+
+// variant is one of the series of a family that a row has.
+type variant[R any] struct {
+	value string // of rowFamily.label
+	read  func(r *R) float64
+}
+
+// exposition writes families whose series are too many to be kept, in one of the formats of Prometheus. Series leave through one
+// buffer. The rest of a scrape is written by expfmt, in the same format and to the same place.
+type exposition struct {
+	out    io.Writer
+	format expfmt.FormatType
+	buf    []byte
+	err    error
+}
+
+// expositionBuffer is how many bytes go out at a time.
+const expositionBuffer = 32 << 10
+
+func newExposition(out io.Writer, format expfmt.Format) *exposition {
+	return &exposition{out: out, format: format.FormatType(), buf: make([]byte, 0, expositionBuffer+4<<10)}
+}
+
+// flush writes what is in the buffer, if there are so many bytes.
+func (e *exposition) flush(from int) {
+	if len(e.buf) >= from && len(e.buf) > 0 {
+		if e.err == nil {
+			_, e.err = e.out.Write(e.buf)
+		}
+		e.buf = e.buf[:0]
+	}
+}
+
+// writeFamily writes the series of all rows. A family without series is left out.
+func writeFamily[R any](e *exposition, f *rowFamily[R], rows []R) {
+	if e.err != nil {
+		return
+	}
+	if e.format == expfmt.TypeProtoDelim {
+		writeProto(e, f, rows)
+	} else {
+		writeText(e, f, rows)
+	}
+	e.flush(0)
+}
+
+func writeText[R any](e *exposition, f *rowFamily[R], rows []R) {
+	begun := false
+	for i := range rows {
+		r := &rows[i]
+		if f.has != nil && !f.has(r) {
+			continue
+		}
+		if !begun {
+			begun = true
+			e.beginText(f.name, f.help, f.counter)
+		}
+		text := f.text(r)
+		for v := range f.variants {
+			e.buf = append(append(append(e.buf, f.name...), '{'), text...)
+			if f.label != "" {
+				e.buf = append(append(append(append(append(e.buf, ','), f.label...), '=', '"'), f.variants[v].value...), '"')
+			}
+			e.buf = append(appendValue(append(e.buf, '}', ' '), f.variants[v].read(r)), '\n')
+		}
+		e.flush(expositionBuffer)
+	}
+}
+
+// beginText writes what comes before the series of a family.
+func (e *exposition) beginText(name, help string, counter bool) {
+	kind, of := "gauge", name
+	if counter {
+		kind = "counter"
+		if e.format == expfmt.TypeOpenMetrics {
+			of = strings.TrimSuffix(name, "_total")
+		}
+	}
+	for _, s := range []string{"# HELP ", of, " ", help, "\n# TYPE ", of, " ", kind, "\n"} {
+		e.buf = append(e.buf, s...)
+	}
+}
+
+// appendValue appends a number; most are whole.
+func appendValue(b []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+// appendEscaped appends the value of a label.
+func appendEscaped(b []byte, value string) []byte {
+	if !utf8.ValidString(value) {
+		value = strings.ToValidUTF8(value, "\uFFFD")
+	}
+	for i := range len(value) {
+		switch c := value[i]; c {
+		case '\\', '"':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// The fields of io.prometheus.client.MetricFamily, Metric, LabelPair, Gauge and Counter, with their wire types.
+const (
+	familyName, familyHelp, familyType, familyMetric = 1<<3 | 2, 2<<3 | 2, 3 << 3, 4<<3 | 2
+	metricLabel, metricGauge, metricCounter          = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2
+	labelName, labelValue                            = 1<<3 | 2, 2<<3 | 2
+	numberValue                                      = 1<<3 | 1
+	typeCounter, typeGauge                           = 0, 1
+)
+
+// writeProto writes the family as a message of Protocol Buffers behind its length, which has to be known first: the series are made twice.
+func writeProto[R any](e *exposition, f *rowFamily[R], rows []R) {
+	head := appendString(appendString(nil, familyName, f.name), familyHelp, f.help)
+	kind, field := byte(typeGauge), byte(metricGauge)
+	if f.counter {
+		kind, field = typeCounter, metricCounter
+	}
+	head = append(head, familyType, kind)
+	size, some := len(head), false
+	var metric []byte
+	series := func(write bool) {
+		for i := range rows {
+			r := &rows[i]
+			if f.has != nil && !f.has(r) {
+				continue
+			}
+			text := f.text(r)
+			for v := range f.variants {
+				metric = metric[:0]
+				metric = appendLabels(metric, text)
+				if f.label != "" {
+					metric = appendPair(metric, f.label, f.variants[v].value)
+				}
+				metric = append(metric, field, 9, numberValue)
+				if !write {
+					size += 1 + varintSize(len(metric)+8) + len(metric) + 8
+					some = true
+					continue
+				}
+				metric = binary.LittleEndian.AppendUint64(metric, math.Float64bits(f.variants[v].read(r)))
+				e.buf = append(binary.AppendUvarint(append(e.buf, familyMetric), uint64(len(metric))), metric...)
+			}
+			e.flush(expositionBuffer)
+		}
+	}
+	if series(false); !some {
+		return
+	}
+	e.buf = append(binary.AppendUvarint(e.buf, uint64(size)), head...)
+	series(true)
+}
+
+func varintSize(n int) int {
+	size := 1
+	for ; n >= 1<<7; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+func appendString[S ~string | ~[]byte](b []byte, field byte, s S) []byte {
+	return append(binary.AppendUvarint(append(b, field), uint64(len(s))), s...)
+}
+
+// appendPair appends one label.
+func appendPair[N, V ~string | ~[]byte](b []byte, name N, value V) []byte {
+	size := 2 + varintSize(len(name)) + len(name) + varintSize(len(value)) + len(value)
+	b = binary.AppendUvarint(append(b, metricLabel), uint64(size))
+	return appendString(appendString(b, labelName, name), labelValue, value)
+}
+
+// appendLabels appends labels that are there as text.
+func appendLabels(b []byte, text labelText) []byte {
+	for len(text) > 0 {
+		equals := bytes.IndexByte(text, '=')
+		name, rest := text[:equals], text[equals+2:]
+		end := closingQuote(rest)
+		if value := rest[:end]; bytes.IndexByte(value, '\\') < 0 {
+			b = appendPair(b, name, value)
+		} else {
+			b = appendPair(b, name, unescaper.Replace(string(value)))
+		}
+		text = bytes.TrimPrefix(rest[end+1:], comma)
+	}
+	return b
+}
+
+var (
+	comma     = []byte{','}
+	unescaper = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+)
+
+// closingQuote is where the value of a label ends.
+func closingQuote(s []byte) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(s)
+}

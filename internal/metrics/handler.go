@@ -1,0 +1,91 @@
+package metrics
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Handler serves all metrics, with those of the Go runtime and the process, in the format and encoding that is asked for. What each
+// route and server has is written as it is read: it is never in memory as a whole.
+func Handler(cfg Config) (http.Handler, error) {
+	c, err := newCollector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		c, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "haproxy"}),
+	)
+	return &handler{c: c, registry: registry}, nil
+}
+
+// handler answers scrapes.
+type handler struct {
+	c        *collector
+	registry *prometheus.Registry
+	zips     sync.Pool // of *gzip.Writer
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
+	switch format.FormatType() {
+	case expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim:
+	default: // the forms of Protocol Buffers that are for people
+		format = expfmt.NewFormat(expfmt.TypeTextPlain)
+	}
+	w.Header().Set("Content-Type", string(format))
+	w.Header().Set("Vary", "Accept-Encoding")
+	if !takesGzip(r) {
+		h.write(w, format)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	zip, ok := h.zips.Get().(*gzip.Writer)
+	if !ok {
+		zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one
+	}
+	defer h.zips.Put(zip)
+	zip.Reset(w)
+	h.write(zip, format)
+	_ = zip.Close() // the client has gone
+}
+
+// takesGzip reports that the client reads gzip (RFC 9110 section 12.5.3).
+func takesGzip(r *http.Request) bool {
+	for _, value := range r.Header.Values("Accept-Encoding") {
+		for item := range strings.SplitSeq(value, ",") {
+			coding, weight, _ := strings.Cut(item, ";")
+			if strings.EqualFold(strings.TrimSpace(coding), "gzip") && strings.TrimSpace(weight) != "q=0" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// write writes all metrics. Nothing is to be done about a client that has gone.
+func (h *handler) write(w io.Writer, format expfmt.Format) {
+	encoder := expfmt.NewEncoder(w, format)
+	few, _ := h.registry.Gather() // one odd name must not hide the rest
+	for _, family := range few {
+		if encoder.Encode(family) != nil {
+			return
+		}
+	}
+	if h.c.write(newExposition(w, format)) != nil {
+		return
+	}
+	if end, ok := encoder.(expfmt.Closer); ok {
+		_ = end.Close()
+	}
+}

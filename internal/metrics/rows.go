@@ -1,0 +1,304 @@
+package metrics
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/traffic"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// A row is what has one series of each family: a front end, a route, a server. Rows are made once per scrape, and what they lead to is
+// read when their series is written.
+
+// port is a port of the router, as a front end of the HAProxy router.
+type port struct {
+	text     labelText
+	sessions *traffic.Sessions
+	totals   *proxy.PortTotals
+	now      int64 // see traffic.Sessions.Begin
+	most     int   // connections that there may be
+}
+
+// backend is a rule of an object, as a backend of the HAProxy router. An OpenShift Route is one rule, others may be many: the series of an
+// object have what its rules come to together, and the word that the HAProxy router has for the termination of the first one.
+type backend struct {
+	text  labelText // backend, namespace, route
+	plain labelText // namespace, route
+	*routing.Route
+	queue balancer.QueueStats
+	now   int64
+	next  *backend // another rule of the object, nil = there is none
+}
+
+// objectKey is what tells the series of two objects apart.
+type objectKey struct{ namespace, name string }
+
+// backends are the objects of a table, each by its first rule.
+func backends(t *routing.Table) []backend {
+	all, at := make([]backend, 0, t.Len()), make(map[objectKey]int, t.Len())
+	for r := range t.Routes {
+		key, b := objectKey{r.Namespace(), r.Name()}, backend{Route: r}
+		i, known := at[key]
+		if !known {
+			at[key] = len(all)
+			all = append(all, b)
+			continue
+		}
+		head := &all[i]
+		if before(r.Key(), head.Key()) {
+			other := *head
+			b.next, *head = &other, b
+			head.next = &other
+		} else {
+			b.next, head.next = head.next, &b
+		}
+	}
+	return all
+}
+
+func before(a, b routing.RouteKey) bool {
+	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.UID, b.UID)) < 0
+}
+
+// http reports that requests of a rule are looked at.
+func (b *backend) http() bool {
+	for ; b != nil; b = b.next {
+		if b.Termination() != routing.TermPassthrough {
+			return true
+		}
+	}
+	return false
+}
+
+// certificate is the one of its own that ends first, nil without any.
+func (b *backend) certificate() (first *tls.Certificate) {
+	for ; b != nil; b = b.next {
+		if c := b.Certificate(); dated(c) && (first == nil || c.Leaf.NotAfter.Before(first.Leaf.NotAfter)) {
+			first = c
+		}
+	}
+	return first
+}
+
+// requests is how many were sent to an endpoint, and attempts how often.
+func (b *backend) requests() uint64 {
+	s := b.Stats()
+	return s.Sessions.Total() - min(s.Sessions.Total(), s.Unserved.Load()+uint64(b.queue.Length))
+}
+
+func (b *backend) attempts() uint64 {
+	return b.requests() + b.Stats().Retries.Load() + b.Stats().Redispatches.Load()
+}
+
+// serverRow is one server of a route.
+type serverRow struct {
+	text    labelText
+	listed  balancer.Listed
+	traffic *balancer.Traffic // of listed.Server; one that is empty if there is none
+	queue   balancer.QueueStats
+	limit   int
+	weight  int  // 0 of one that another rule of the object has: it is not more because more rules send to it
+	http    bool // requests are looked at
+	times   times
+	route   *routing.Route
+	// next is another server with the same labels, or nil: rules of an object send to the same ones, and two ports of a service can have
+	// names of their own and the same number.
+	next *serverRow
+}
+
+// times are what series of servers are reckoned with.
+type times struct {
+	now  int64 // see traffic.Sessions.Begin
+	wall time.Time
+}
+
+func (s *serverRow) requests() uint64 {
+	if s.listed.Server == nil {
+		return 0
+	}
+	return s.listed.Requests()
+}
+
+// attempts is how often a request was sent to it, or was to be.
+func (s *serverRow) attempts() uint64 { return s.requests() + s.traffic.Retries.Load() }
+
+// words are what the HAProxy router calls backends by their termination.
+var words = [...]string{routing.TermNone: "http", routing.TermEdge: "https-edge", routing.TermReencrypt: "https", routing.TermPassthrough: "tcp"}
+
+// tableSums is what the series about the whole table say.
+type tableSums struct {
+	*routing.Table
+
+	backends []backend
+	routes   [len(words)]int // by termination
+	servers  int
+	limit    int // of servers, above which none is listed
+}
+
+// rows are those of one scrape.
+type rows struct {
+	ports    []port
+	backends []backend
+	servers  []serverRow // nil above the threshold
+	texts    texts
+	nothing  balancer.Traffic // of servers that no request has wanted
+}
+
+// sum looks at the whole table.
+func sum(table *routing.Table, limit int) tableSums {
+	sums := tableSums{Table: table, limit: limit, backends: backends(table)}
+	for i := range sums.backends {
+		sums.routes[sums.backends[i].Termination()]++
+		for b := &sums.backends[i]; b != nil; b = b.next {
+			sums.servers += b.Pool().Len()
+		}
+	}
+	return sums
+}
+
+// makeRows makes the rows of a table.
+func makeRows(sums tableSums, at times) *rows {
+	r := &rows{backends: sums.backends}
+	list := sums.servers <= sums.limit
+	if list {
+		r.servers = make([]serverRow, 0, sums.servers)
+	}
+	for i := range r.backends {
+		b := &r.backends[i]
+		r.texts.begin()
+		r.texts.addText("backend=\"").addText(words[b.Termination()]).addText("\",")
+		after := r.texts.here()
+		r.texts.addLabel("namespace", b.Namespace()).addText(",").addLabel("route", b.Name())
+		b.text = r.texts.end()
+		b.plain = b.text.from(after)
+		for rule := b; rule != nil; rule = rule.next {
+			rule.now = at.now
+			if rule.Pool().Limit() > 0 {
+				rule.queue = rule.Pool().Queue()
+			}
+		}
+		if list {
+			r.addServers(b, at)
+		}
+	}
+	return r
+}
+
+// addServers adds rows for the servers of an object. There may be more or fewer of them by now than were counted.
+func (r *rows) addServers(b *backend, at times) {
+	first, n := len(r.servers), 0
+	for rule := b; rule != nil; rule = rule.next {
+		n += rule.Pool().Len()
+	}
+	var known map[string]int // by labels; nil for few servers
+	if n > 16 {
+		known = make(map[string]int, n)
+	}
+	http := b.http()
+	for rule := b; rule != nil; rule = rule.next {
+		pool := rule.Pool()
+		for l := range pool.List {
+			s := serverRow{listed: *l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
+			if l.Server != nil {
+				s.traffic = l.Traffic()
+			}
+			if s.limit > 0 && l.Server != nil {
+				s.queue = pool.ServerQueue(l.Server)
+			}
+			r.texts.begin()
+			r.texts.addText("server=\"").addAddr(l.Addr).addText("\",").addTexts(b.plain).addText(",").
+				addLabel("pod", l.Pod).addText(",").addLabel("service", l.Service)
+			s.text = r.texts.end()
+			r.addServer(s, first, known)
+		}
+	}
+}
+
+// addServer adds a row, or adds it to one with the same labels.
+func (r *rows) addServer(s serverRow, first int, known map[string]int) {
+	if twin := r.twin(first, known, s.text); twin >= 0 {
+		head := &r.servers[twin]
+		if s.route != head.route {
+			s.weight = 0
+		}
+		s.next, head.next = head.next, &s
+		return
+	}
+	if known != nil {
+		known[string(s.text)] = len(r.servers)
+	}
+	r.servers = append(r.servers, s)
+}
+
+// twin returns where a server with these labels stands among those from first on, -1 if there is none.
+func (r *rows) twin(first int, known map[string]int, text labelText) int {
+	if known != nil {
+		if at, ok := known[string(text)]; ok {
+			return at
+		}
+		return -1
+	}
+	for i := first; i < len(r.servers); i++ {
+		if string(r.servers[i].text) == string(text) {
+			return i
+		}
+	}
+	return -1
+}
+
+// labelText is labels as they are written: name="value",name="value".
+type labelText []byte
+
+// from is the labels behind some bytes of it.
+func (t labelText) from(n int) labelText { return t[n:] }
+
+// texts makes the labels of many rows, in few pieces of memory.
+type texts struct {
+	piece []byte
+	start int
+}
+
+// textPiece is how much memory is taken at a time for labels.
+const textPiece = 64 << 10
+
+func (t *texts) begin() {
+	if cap(t.piece)-len(t.piece) < 1<<10 {
+		t.piece = make([]byte, 0, textPiece)
+	}
+	t.start = len(t.piece)
+}
+
+// here is how many bytes were added since begin.
+func (t *texts) here() int { return len(t.piece) - t.start }
+
+// end returns what was added since begin. It stays as it is.
+func (t *texts) end() labelText { return t.piece[t.start:len(t.piece):len(t.piece)] }
+
+func (t *texts) addText(s string) *texts {
+	t.piece = append(t.piece, s...)
+	return t
+}
+
+func (t *texts) addTexts(b []byte) *texts {
+	t.piece = append(t.piece, b...)
+	return t
+}
+
+// addAddr adds IP:PORT, as the ids of servers have it: the address is not in brackets.
+func (t *texts) addAddr(a netip.AddrPort) *texts {
+	t.piece = strconv.AppendUint(append(a.Addr().AppendTo(t.piece), ':'), uint64(a.Port()), 10)
+	return t
+}
+
+// addLabel adds a label whose value is anything.
+func (t *texts) addLabel(name, value string) *texts {
+	t.addText(name).addText("=\"")
+	t.piece = appendEscaped(t.piece, value)
+	return t.addText("\"")
+}
