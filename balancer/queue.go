@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/list"
 	"turnout/internal/shared"
 )
 
@@ -21,16 +22,15 @@ type Waiter struct {
 	pool *Pool // waited for, nil = not waiting; the caller's
 
 	// Guarded by the queue of the pool.
-	pick       Pick
-	exclude    [MaxExclude]*Server // what pick.Exclude says
-	line       *line               // where it stands, nil = it was called, or never stood
-	next, prev *Waiter
-	ticket     uint64 // place among all waiters of the pool
-	since      int64
-	server     *Server // the only one that will do, nil = any
-	sticky     bool    // because of its cookie
-	lease      Lease
-	leased     bool
+	pick    Pick
+	exclude [MaxExclude]*Server // what pick.Exclude says
+	node    list.Node[Waiter]   // in no list: it was called, or never stood
+	ticket  uint64              // place among all waiters of the pool
+	since   int64
+	server  *Server // the only one that will do, nil = any
+	sticky  bool    // because of its cookie
+	lease   Lease
+	leased  bool
 }
 
 // Waiting reports that Wait put the waiter into a queue and neither TakeLease nor Leave
@@ -39,35 +39,13 @@ func (w *Waiter) Waiting() bool { return w.pool != nil }
 
 // line is a queue, the oldest waiter first.
 type line struct {
-	first, last *Waiter
-	n, most     int
+	list.List[Waiter]
+	most int // that stood in it at a time
 }
 
 func (l *line) push(w *Waiter) {
-	w.line, w.prev, w.next = l, l.last, nil
-	if l.last != nil {
-		l.last.next = w
-	} else {
-		l.first = w
-	}
-	l.last = w
-	l.n++
-	l.most = max(l.most, l.n)
-}
-
-func (l *line) remove(w *Waiter) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		l.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		l.last = w.prev
-	}
-	w.line, w.prev, w.next = nil, nil, nil
-	l.n--
+	l.Push(&w.node, w)
+	l.most = max(l.most, l.Len())
 }
 
 // queued is what a server knows of those that have waited for it. Most servers have none.
@@ -86,7 +64,7 @@ func (s *Server) waits() *queued {
 
 // waiting returns who waits for s alone, nil for nobody. The queue of the pool is locked.
 func (s *Server) waiting() *line {
-	if s == nil || s.queued == nil || s.queued.line.n == 0 {
+	if s == nil || s.queued == nil || s.queued.line.Len() == 0 {
 		return nil
 	}
 	return &s.queued.line
@@ -141,7 +119,7 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 // others. Then no server is free for it: the caller that freed one has called the oldest
 // waiter or is about to. A waiter that does not take every server is no proof of that.
 func (q *queue) mustQueue(server *Server) bool {
-	if w := q.any.first; w != nil && len(w.pick.Exclude) == 0 {
+	if w := q.any.First(); w != nil && len(w.pick.Exclude) == 0 {
 		return true
 	}
 	return server.waiting() != nil
@@ -175,7 +153,7 @@ func (w *Waiter) TakeLease(now int64) (Lease, bool) {
 	}
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
-	if w.line != nil {
+	if w.node.Listed() {
 		return Lease{}, false
 	}
 	l, ok := w.lease, w.leased
@@ -201,8 +179,8 @@ func (w *Waiter) Leave() {
 func (q *queue) drop(w *Waiter) (l Lease, leased bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.line != nil {
-		w.line.remove(w)
+	if w.node.Listed() {
+		w.node.Remove()
 		q.length.Add(-1)
 	}
 	l, leased = w.lease, w.leased
@@ -219,7 +197,7 @@ func (w *Waiter) forget() {
 // give ends the waiting of w with a lease, or with none. The lock is held; Ready is
 // for the caller to call without it.
 func (q *queue) give(w *Waiter, l Lease, leased bool) {
-	w.line.remove(w)
+	w.node.Remove()
 	q.length.Add(-1)
 	w.lease, w.leased = l, leased
 }
@@ -244,10 +222,10 @@ func (p *Pool) admit(s *Server) *Waiter {
 	set := p.set.Load()
 	var w *Waiter
 	if l := s.waiting(); l != nil {
-		w = l.first
+		w = l.First()
 	}
 	if set.index(s.member) >= 0 {
-		for v := p.queue.any.first; v != nil && (w == nil || v.ticket < w.ticket); v = v.next {
+		for v := p.queue.any.First(); v != nil && (w == nil || v.ticket < w.ticket); v = v.node.Next() {
 			if !excluded(v.pick.Exclude, s.member) {
 				w = v
 				break
@@ -280,8 +258,8 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 	}
 	var all []*Waiter
 	collect := func(l *line) {
-		for w := l.first; w != nil; w = l.first {
-			l.remove(w)
+		for w := l.First(); w != nil; w = l.First() {
+			w.node.Remove()
 			all = append(all, w)
 		}
 	}
@@ -317,7 +295,7 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	}
 	var l Lease
 	ok := false
-	switch alone := q.any.first == w || server != nil && server.waits().line.first == w; {
+	switch alone := q.any.First() == w || server != nil && server.waits().line.First() == w; {
 	case next.limit == 0 && w.sticky:
 		l, ok = server.lease(true), true
 	case next.limit == 0:
@@ -379,7 +357,7 @@ func (p *Pool) Queue() QueueStats {
 			delay += float64(n) * s.queued.delay.now(n)
 		}
 	}
-	return QueueStats{Length: p.queue.any.n, Most: p.queue.any.most, Delay: time.Duration(delay / max(requests, 1))}
+	return QueueStats{Length: p.queue.any.Len(), Most: p.queue.any.most, Delay: time.Duration(delay / max(requests, 1))}
 }
 
 // ServerQueue returns what waits for one server of the pool because its cookie, or
@@ -391,5 +369,5 @@ func (p *Pool) ServerQueue(s *Server) QueueStats {
 	if q == nil {
 		return QueueStats{}
 	}
-	return QueueStats{Length: q.line.n, Most: q.line.most, Delay: time.Duration(q.delay.now(s.Requests()))}
+	return QueueStats{Length: q.line.Len(), Most: q.line.most, Delay: time.Duration(q.delay.now(s.Requests()))}
 }

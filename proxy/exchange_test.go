@@ -33,16 +33,16 @@ func TestRequestsAndAnswersWhole(t *testing.T) {
 	r.ready()
 	r.ex.RequestData([]byte("0123"))
 	r.ex.RequestData(nil)
-	r.ex.ResponseInformational(&Head{Status: 103, Minor: 1, Fields: list("connection: close", "link: x")})
+	r.ex.ResponseInformational(&Head{Status: 103, Minor: 1, Fields: fieldLines("connection: close", "link: x")})
 	r.ex.RequestData([]byte("456789"))
-	r.ex.RequestEnd(list("sum: 9"))
+	r.ex.RequestEnd(fieldLines("sum: 9"))
 	r.ex.RequestEnd(nil) // only once
 	r.clock.advance(2 * time.Second)
 	r.answer(200, false, "connection: keep-alive", "server: s", "upgrade: h2c", "transfer-encoding: chunked")
 	r.ex.ResponseData([]byte("answer"))
 	r.ex.ResponseData(nil)
 	r.clock.advance(time.Second)
-	r.ex.ResponseEnd(list("sum: 1"))
+	r.ex.ResponseEnd(fieldLines("sum: 1"))
 	r.want("acquire a, down pause, up1 head POST /p?q=1, down resume, up1 body 0123, down 103, up1 body 456789, up1 end sum=9, " +
 		"down head 200, down body answer, down end sum=1")
 	if got := fieldsOf(&r.sent); got != "host: app.test, x-mine: 1, cdn-loop: turnout" {
@@ -288,7 +288,7 @@ func TestCompressedAnswers(t *testing.T) {
 			h, _ := request("GET /", fields...)
 			r.ex.Request(h, true)
 			r.ready()
-			r.ex.ResponseHead(&Head{Status: x.status, Minor: 1, ContentLength: 1000, Fields: list(x.fields...)}, false)
+			r.ex.ResponseHead(&Head{Status: x.status, Minor: 1, ContentLength: 1000, Fields: fieldLines(x.fields...)}, false)
 			for range 10 {
 				r.ex.ResponseData([]byte(strings.Repeat("x", 100)))
 			}
@@ -383,7 +383,7 @@ func TestHeadSizes(t *testing.T) {
 		h.Spoken = x.spoken
 		r.ex.Request(h, true)
 		r.ready()
-		r.ex.ResponseHead(&Head{Status: 200, Reason: []byte("OK"), Minor: 1, ContentLength: -1, Fields: list("server: s", "connection: keep-alive", "transfer-encoding: chunked")}, true)
+		r.ex.ResponseHead(&Head{Status: 200, Reason: []byte("OK"), Minor: 1, ContentLength: -1, Fields: fieldLines("server: s", "connection: keep-alive", "transfer-encoding: chunked")}, true)
 		rec := r.ended(ReasonOK, 200)
 		if rec.HeadIn != x.in || rec.HeadOut != x.out {
 			t.Errorf("%v, TLS %v: %d in and %d out, want %d and %d", x.spoken, x.secure, rec.HeadIn, rec.HeadOut, x.in, x.out)

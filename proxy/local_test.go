@@ -17,11 +17,11 @@ import (
 func TestLocalAnswers(t *testing.T) {
 	var busy atomic.Bool
 	busy.Store(true)
-	page := &ErrorPage{Status: 200, Reason: []byte("Sorry"), Fields: list("x-page: 1"), Body: []byte("sorry")}
+	page := &ErrorPage{Status: 200, Reason: []byte("Sorry"), Fields: fieldLines("x-page: 1"), Body: []byte("sorry")}
 	h2 := func(_ *Client, h *Head) { h.Spoken = protocol.HTTP2 }
 	grpc := func(c *Client, h *Head) {
 		h2(c, h)
-		h.Fields = append(h.Fields, list("content-type: application/grpc+proto")...)
+		h.Fields = append(h.Fields, fieldLines("content-type: application/grpc+proto")...)
 	}
 	extended := func(c *Client, h *Head) {
 		h2(c, h)
@@ -63,7 +63,7 @@ func TestLocalAnswers(t *testing.T) {
 		"monitor": {line: "GET /up", change: func(c *Config, _ *routing.RouteSpec) { c.MonitorPath = "/up" },
 			said: "down head 200, down body <200 OK>, down end", reason: ReasonMonitor, status: 200},
 		"loop": {line: "GET /", client: func(_ *Client, h *Head) {
-			h.Fields = append(h.Fields, list("cdn-loop: turnout, turnout; a=b, other", "cdn-loop: turnout,turnout,turnout, turnout,turnout ,turnout")...)
+			h.Fields = append(h.Fields, fieldLines("cdn-loop: turnout, turnout; a=b, other", "cdn-loop: turnout,turnout,turnout, turnout,turnout ,turnout")...)
 		}, said: "down head 508 close, down body <508 Loop Detected>, down end", reason: ReasonLoop, status: 508},
 		"misdirected": {line: "GET /", change: edge, client: func(c *Client, h *Head) {
 			h2(c, h)

@@ -214,7 +214,7 @@ func TestBodiesAreRepeated(t *testing.T) {
 	r.ask("PUT /p -")
 	r.ready()
 	r.ex.RequestData([]byte("0"))
-	r.ex.RequestEnd(list("checksum: 1"))
+	r.ex.RequestEnd(fieldLines("checksum: 1"))
 	if r.ex.Replayable() || r.w.Kept() != 0 {
 		t.Error("trailers are not kept, so the body is of no use")
 	}

@@ -168,7 +168,7 @@ func (r *rig) ask(line string, fields ...string) {
 func request(line string, fields ...string) (h *Head, end bool) {
 	words := strings.Fields(line)
 	path, query, _ := strings.Cut(words[1], "?")
-	h = &Head{Method: []byte(words[0]), Target: []byte(words[1]), Authority: []byte("app.test"), Path: []byte(path), Minor: 1, Fields: list(fields...)}
+	h = &Head{Method: []byte(words[0]), Target: []byte(words[1]), Authority: []byte("app.test"), Path: []byte(path), Minor: 1, Fields: fieldLines(fields...)}
 	if query != "" {
 		h.Query = []byte("?" + query)
 	}
@@ -181,8 +181,8 @@ func request(line string, fields ...string) (h *Head, end bool) {
 	return h, false
 }
 
-// list are fields as "name: value".
-func list(lines ...string) (fields []Field) {
+// fieldLines returns the fields of lines such as "name: value".
+func fieldLines(lines ...string) (fields []Field) {
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, ": ")
 		fields = append(fields, Field{Name: []byte(name), Value: []byte(value)})
@@ -192,7 +192,7 @@ func list(lines ...string) (fields []Field) {
 
 // answer is the endpoint's head; end: it is all.
 func (r *rig) answer(status int, end bool, fields ...string) {
-	r.ex.ResponseHead(&Head{Status: status, Minor: 1, ContentLength: -1, Fields: list(fields...)}, end)
+	r.ex.ResponseHead(&Head{Status: status, Minor: 1, ContentLength: -1, Fields: fieldLines(fields...)}, end)
 }
 
 // up is the last upstream.

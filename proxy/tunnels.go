@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"turnout/internal/list"
 	"turnout/internal/shared"
 	"turnout/routing"
 )
@@ -27,18 +28,18 @@ type tunnels struct {
 
 // tunnelGroup has the tunnels of a route.
 type tunnelGroup struct {
-	route tunnelRoute
-	first *openTunnel // those that were not ended
-	open  int         // all
-	gone  bool        // the table has no such route
-	since int64       // when that was found, of the worker's clock
+	route   tunnelRoute
+	running list.List[openTunnel] // those that were not ended
+	open    int                   // all
+	gone    bool                  // the table has no such route
+	since   int64                 // when that was found, of the worker's clock
 }
 
 // openTunnel is a tunnel in its group. It belongs to the loop.
 type openTunnel struct {
-	group      *tunnelGroup // nil = it has ended
-	end        func()       // ends it at once; nil = it was ended
-	next, prev *openTunnel
+	group *tunnelGroup // nil = it has ended
+	end   func()       // ends it at once; nil = it was ended
+	node  list.Node[openTunnel]
 }
 
 // enter notes a tunnel that has begun; end ends it at once. leave follows.
@@ -50,15 +51,12 @@ func (t *tunnels) enter(r *routing.Route, end func()) *openTunnel {
 		g = &tunnelGroup{route: route}
 	}
 	o.group = g
-	if o.next = g.first; o.next != nil {
-		o.next.prev = o
-	}
-	g.first = o
+	g.running.Push(&o.node, o)
 	t.count(g, 1)
 	if g.open == 1 && t.w.cfg.CloseTunnels > 0 { // the request may have begun with a table of before
 		t.look(g, t.w.cfg.Store.Load())
 	}
-	if g.gone && g.first.next == nil {
+	if g.gone && g.running.Len() == 1 {
 		t.rest()
 	}
 	return o
@@ -86,22 +84,15 @@ func (t *tunnels) leave(o *openTunnel) {
 	g := o.group
 	o.group = nil
 	if o.end != nil {
-		t.unlink(g, o)
+		o.unlink()
 	}
 	t.count(g, -1)
 }
 
-func (t *tunnels) unlink(g *tunnelGroup, o *openTunnel) {
+// unlink takes a tunnel that ends out of its group.
+func (o *openTunnel) unlink() {
 	o.end = nil
-	if o.prev != nil {
-		o.prev.next = o.next
-	} else {
-		g.first = o.next
-	}
-	if o.next != nil {
-		o.next.prev = o.prev
-	}
-	o.next, o.prev = nil, nil
+	o.node.Remove()
 }
 
 // look finds out whether a table has the route of g; rest follows.
@@ -124,10 +115,10 @@ func (t *tunnels) expire() {
 		if !g.gone || now-g.since < int64(t.w.cfg.CloseTunnels) {
 			continue
 		}
-		for ; g.first != nil && left > 0; left-- {
-			o := g.first
+		for o := g.running.First(); o != nil && left > 0; o = g.running.First() {
+			left--
 			end := o.end
-			t.unlink(g, o)
+			o.unlink()
 			end()
 		}
 	}
@@ -139,7 +130,7 @@ func (t *tunnels) rest() {
 	const none = time.Duration(-1)
 	next, now := none, t.w.cfg.Clock.Now()
 	for _, g := range t.groups {
-		if g.gone && g.first != nil {
+		if g.gone && g.running.Len() > 0 {
 			due := max(t.w.cfg.CloseTunnels-time.Duration(now-g.since), time.Millisecond)
 			if next == none || due < next {
 				next = due

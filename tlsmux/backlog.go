@@ -1,6 +1,10 @@
 package tlsmux
 
-import "time"
+import (
+	"time"
+
+	"turnout/internal/list"
+)
 
 // shares is how many parts each queue has. An address belongs to one of them, and they have their turns one after
 // the other: who sends many handshakes keeps waiting mostly others of its own.
@@ -13,9 +17,7 @@ type job struct {
 	kind  Work
 	share uint8
 	home  *thread // the only thread it may run on; nil = any of the pool
-	list  *jobs   // where it waits
-	next  *job
-	prev  *job
+	node  list.Node[job]
 }
 
 // compute does what there is to do, on the thread t, nil for a loop's.
@@ -27,43 +29,16 @@ func (j *job) compute(t *thread) {
 	j.use()
 }
 
-// jobs is a list, the oldest first.
-type jobs struct{ first, last *job }
-
-func (l *jobs) push(j *job) {
-	j.list = l
-	if j.prev = l.last; j.prev != nil {
-		j.prev.next = j
-	} else {
-		l.first = j
-	}
-	l.last = j
-}
-
-func (l *jobs) remove(j *job) {
-	if j.prev != nil {
-		j.prev.next = j.next
-	} else {
-		l.first = j.next
-	}
-	if j.next != nil {
-		j.next.prev = j.prev
-	} else {
-		l.last = j.prev
-	}
-	j.list, j.prev, j.next = nil, nil, nil
-}
-
 // queue has the jobs of a kind, but those that have a home.
 type queue struct {
-	shares [shares]jobs
-	turn   int // whose turn it is
+	shares [shares]list.List[job] // the oldest first
+	turn   int                    // whose turn it is
 }
 
 // first is who is next, nil = nobody.
 func (q *queue) first() *job {
 	for range shares {
-		if j := q.shares[q.turn].first; j != nil {
+		if j := q.shares[q.turn].First(); j != nil {
 			return j
 		}
 		q.turn = (q.turn + 1) % shares
@@ -85,18 +60,18 @@ func (b *backlog) putJob(j *job) {
 		b.join(j.kind)
 	}
 	if j.home != nil {
-		j.home.own.push(j)
+		j.home.own.Push(&j.node, j)
 	} else {
-		b.queues[j.kind].shares[j.share].push(j)
+		b.queues[j.kind].shares[j.share].Push(&j.node, j)
 	}
 }
 
 // takeBack takes a job back. false: it does not wait.
 func (b *backlog) takeBack(j *job) bool {
-	if j.list == nil {
+	if !j.node.Listed() {
 		return false
 	}
-	j.list.remove(j)
+	j.node.Remove()
 	b.count[j.kind]--
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 )
 
@@ -30,9 +31,9 @@ type pool struct {
 // thread is one of the system, which belongs to a pool.
 type thread struct {
 	pool     *pool
-	own      jobs          // those that have it as their home
-	wake     chan struct{} // capacity 1: there may be a job
-	routines routines      // of handshakes that have it as their home
+	own      list.List[job] // those that have it as their home
+	wake     chan struct{}  // capacity 1: there may be a job
+	routines routines       // of handshakes that have it as their home
 }
 
 // putJob has a job done. The pool has it until its step begins.
@@ -121,7 +122,7 @@ func (t *thread) nextJob() *job {
 	p := t.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	j := p.backlog.nextJob(t.own.first)
+	j := p.backlog.nextJob(t.own.First())
 	if j == nil && !slices.Contains(p.idle, t) {
 		p.idle = append(p.idle, t)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
@@ -117,10 +118,10 @@ type Mux struct {
 
 // perLoop is what belongs to one loop, with the list of its pending connections, the oldest first.
 type perLoop struct {
-	loop        *reactor.Loop
-	steps       *loopSteps
-	first, last *entry
-	held        int // bytes, for handshakes
+	loop    *reactor.Loop
+	steps   *loopSteps
+	entries list.List[entry] // the oldest first
+	held    int              // bytes, for handshakes
 }
 
 // NewMux checks the configuration.
@@ -177,14 +178,14 @@ func (m *Mux) AcceptOn(port string) func(c *reactor.Conn) reactor.Handler {
 func (m *Mux) accept(c *reactor.Conn, port string) reactor.Handler {
 	ln := m.perLoop(c.Loop())
 	if m.pending.Load() >= int64(m.cfg.MaxPending) {
-		if ln.first == nil {
+		if ln.entries.Len() == 0 {
 			m.stats.Shed.Add(1)
 			if m.cfg.Failed != nil {
 				m.cfg.Failed(c, Info{}, ErrShed)
 			}
 			return nil
 		}
-		ln.first.shed()
+		ln.entries.First().shed()
 	}
 	e := &entry{mux: m, perLoop: ln, conn: c, port: port}
 	e.timer = c.NewTimer(e.inspectTimeout)
@@ -213,26 +214,21 @@ func (m *Mux) perLoop(loop *reactor.Loop) *perLoop {
 // entry is a connection of which it is not known yet what it is. It is its handler until that is known: until the ClientHello is
 // complete, and to the end of the handshake where TLS ends here.
 type entry struct {
-	mux        *Mux
-	perLoop    *perLoop
-	prev, next *entry
-	conn       *reactor.Conn
-	port       string // see AcceptOn
-	timer      *reactor.Timer
-	parser     HelloParser
-	hs         *handshake // once TLS ends here
-	info       Info
-	over       bool
+	mux     *Mux
+	perLoop *perLoop
+	node    list.Node[entry]
+	conn    *reactor.Conn
+	port    string // see AcceptOn
+	timer   *reactor.Timer
+	parser  HelloParser
+	hs      *handshake // once TLS ends here
+	info    Info
+	over    bool
 }
 
 func (e *entry) enlist() {
 	e.mux.pending.Add(1)
-	if e.prev = e.perLoop.last; e.prev != nil {
-		e.prev.next = e
-	} else {
-		e.perLoop.first = e
-	}
-	e.perLoop.last = e
+	e.perLoop.entries.Push(&e.node, e)
 }
 
 // leave takes the connection off the list, once.
@@ -243,17 +239,7 @@ func (e *entry) leave() {
 	e.over = true
 	e.timer.Stop()
 	e.mux.pending.Add(-1)
-	if e.prev != nil {
-		e.prev.next = e.next
-	} else {
-		e.perLoop.first = e.next
-	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	} else {
-		e.perLoop.last = e.prev
-	}
-	e.prev, e.next = nil, nil
+	e.node.Remove()
 }
 
 // fail leaves, counts and tells.
@@ -293,8 +279,8 @@ func (e *entry) holds(delta int) {
 	if ln.held += delta; delta <= 0 || ln.held <= most {
 		return
 	}
-	for old := ln.first; old != nil && ln.held > most-most/8; {
-		next := old.next
+	for old := ln.entries.First(); old != nil && ln.held > most-most/8; {
+		next := old.node.Next()
 		if old.hs != nil {
 			m.cfg.Bounds.Reached(bound.HandshakeMemory)
 			old.shed()

@@ -138,7 +138,7 @@ func (p *pool) mayDial() bool {
 
 // grow opens as many connections as those who wait need.
 func (p *pool) grow() {
-	if p.count == 0 {
+	if p.waiters.Len() == 0 {
 		return
 	}
 	opening, share := 0, p.share()
@@ -152,7 +152,7 @@ func (p *pool) grow() {
 			}
 		}
 	}
-	for coming < p.count {
+	for coming < p.waiters.Len() {
 		if !p.mayDial() {
 			p.ps.cfg.Bounds.Reached(bound.UpstreamConnections)
 			return

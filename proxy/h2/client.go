@@ -80,7 +80,7 @@ func (cc *clientConn) handOver() {
 	cc.gone()
 	p := cc.pool
 	var first *proxy.Exchange
-	if w := p.first; w != nil {
+	if w := p.waiters.First(); w != nil {
 		first = w.ex
 		p.leave(w)
 	}
@@ -135,7 +135,7 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 		}
 		cc.idle()
 	}
-	if cc.pool.first != nil {
+	if cc.pool.waiters.Len() > 0 {
 		cc.pool.serve()
 	}
 	return n
@@ -190,7 +190,7 @@ func (cc *clientConn) EOF(*reactor.Conn) {
 func (cc *clientConn) Drained(*reactor.Conn) {
 	if cc.state == clientReady {
 		cc.session.Drained()
-		if cc.pool.first != nil {
+		if cc.pool.waiters.Len() > 0 {
 			cc.pool.serve()
 		}
 	}

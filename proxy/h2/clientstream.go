@@ -187,7 +187,7 @@ func (st *clientStream) OnClosed(code h2frame.Code, refused bool) {
 	if ex != nil {
 		ex.UpstreamFault(f)
 	}
-	if cc.pool.first != nil {
+	if cc.pool.waiters.Len() > 0 {
 		cc.pool.serve()
 	}
 }

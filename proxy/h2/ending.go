@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/h2frame"
 	"turnout/proxy"
@@ -16,47 +17,17 @@ import (
 // makes some clients lose it; meanwhile the window of the stream bounds what they send.
 const earlyTime = time.Second
 
-// endingList are streams of a connection, the one that waits longest first.
-type endingList struct{ first, last *serverStream }
-
-// endingLinks are a stream's place in one.
-type endingLinks struct {
-	in         *endingList // nil = in none
-	next, prev *serverStream
-	since      int64  // when it began to wait, or took something last, of the loop's clock
-	taken      uint64 // what the client had taken then
+// ending is a stream's place among those of its connection that have to end.
+type ending struct {
+	node  list.Node[serverStream]
+	since int64  // when it began to wait, or took something last, of the loop's clock
+	taken uint64 // what the client had taken then
 }
 
-func (l *endingList) push(st *serverStream, now int64) {
-	st.ending.in, st.ending.since, st.ending.prev = l, now, l.last
-	if l.last != nil {
-		l.last.ending.next = st
-	} else {
-		l.first = st
-	}
-	l.last = st
-}
-
-func (l *endingList) remove(st *serverStream) {
-	e := &st.ending
-	if e.prev != nil {
-		e.prev.ending.next = e.next
-	} else {
-		l.first = e.next
-	}
-	if e.next != nil {
-		e.next.ending.prev = e.prev
-	} else {
-		l.last = e.prev
-	}
-	*e = endingLinks{}
-}
-
-// unlist takes a stream out of the list it may be in.
-func (sc *serverConn) unlist(st *serverStream) {
-	if l := st.ending.in; l != nil {
-		l.remove(st)
-	}
+// await lists a stream in slow or early, the one that waits longest first.
+func (st *serverStream) await(in *list.List[serverStream]) {
+	in.Push(&st.ending.node, st)
+	st.ending.since, st.ending.taken = st.sc.s.loop.Now(), 0
 }
 
 // finish sends the end of the answer, or sees to it that it does not wait for its client for ever.
@@ -70,7 +41,7 @@ func (st *serverStream) finish(trailers []proxy.Field) {
 
 // awaitTaken lists a stream whose answer is complete here and waits for the client.
 func (sc *serverConn) awaitTaken(st *serverStream) {
-	sc.slow.push(st, sc.s.loop.Now())
+	st.await(&sc.slow)
 	st.ending.taken, _ = st.Progress()
 	sc.watch()
 }
@@ -78,8 +49,7 @@ func (sc *serverConn) awaitTaken(st *serverStream) {
 // OnEarly implements session.Early.
 func (st *serverStream) OnEarly() {
 	sc := st.sc
-	sc.unlist(st)
-	sc.early.push(st, sc.s.loop.Now())
+	st.await(&sc.early)
 	sc.watch()
 }
 
@@ -89,10 +59,10 @@ func (sc *serverConn) watch() {
 		return
 	}
 	now, next := sc.s.loop.Now(), time.Duration(-1)
-	if st := sc.early.first; st != nil {
+	if st := sc.early.First(); st != nil {
 		next = max(earlyTime-time.Duration(now-st.ending.since), time.Millisecond)
 	}
-	if st := sc.slow.first; st != nil {
+	if st := sc.slow.First(); st != nil {
 		if left := max(sc.s.timeouts.Client-time.Duration(now-st.ending.since), time.Millisecond); next < 0 || left < next {
 			next = left
 		}
@@ -112,18 +82,17 @@ func (sc *serverConn) watch() {
 // endOver resets the streams that have waited too long. A client that takes its answer, however slowly, is waited for.
 func (sc *serverConn) endOver() {
 	now := sc.s.loop.Now()
-	for st := sc.early.first; st != nil && now-st.ending.since >= int64(earlyTime); st = sc.early.first {
+	for st := sc.early.First(); st != nil && now-st.ending.since >= int64(earlyTime); st = sc.early.First() {
 		sc.s.worker.Reached(bound.EarlyAnswer)
 		st.Reset(h2frame.NoError)
 	}
-	for st := sc.slow.first; st != nil && now-st.ending.since >= int64(sc.s.timeouts.Client); st = sc.slow.first {
+	for st := sc.slow.First(); st != nil && now-st.ending.since >= int64(sc.s.timeouts.Client); st = sc.slow.First() {
 		taken, _ := st.Progress()
 		if taken == st.ending.taken {
 			st.Reset(h2frame.Cancel)
 			continue
 		}
-		sc.slow.remove(st)
-		sc.slow.push(st, now)
+		st.await(&sc.slow)
 		st.ending.taken = taken
 	}
 	sc.watch()

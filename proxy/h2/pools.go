@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/internal/wire/h2session"
@@ -56,10 +57,9 @@ type pool struct {
 	negotiates bool              // the endpoint selects the protocol
 	selected   protocol.Protocol // by the endpoint last; HTTP2 as long as it has not
 
-	first, last *waiter
-	count       int // of waiters
-	timer       *reactor.Timer
-	serving     bool
+	waiters list.List[waiter] // for a stream, in the order they came
+	timer   *reactor.Timer
+	serving bool
 
 	dialled uint64 // connections so far
 	learned        // from those that there were

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
 	"turnout/internal/wire/h2session"
@@ -93,7 +94,7 @@ func (s *Server) recycle(st *serverStream) {
 	st.Block.Release()
 	st.head = proxy.Head{}
 	st.sc, st.ex, st.up, st.tunnel = nil, nil, nil, nil
-	st.ending = endingLinks{}
+	st.ending = ending{}
 	s.free.Put(st)
 }
 
@@ -112,9 +113,9 @@ type serverConn struct {
 	output    *reactor.Timer // while input waits for output, nil before it was needed
 	served    uint32         // the last iteration of the loop in which input was taken
 
-	slow  endingList     // answered here, but the client has not taken the answer
-	early endingList     // answered before the request was complete
-	over  *reactor.Timer // of both lists, nil before it was needed
+	slow  list.List[serverStream] // answered here, but the client has not taken the answer
+	early list.List[serverStream] // answered before the request was complete
+	over  *reactor.Timer          // of both lists, nil before it was needed
 
 	midway  bool // something that was begun is to be ended in time
 	stalled bool // input waits until the client takes its output

@@ -18,7 +18,7 @@ type serverStream struct {
 	up     *upgrade      // of an extended CONNECT, else nil
 	tunnel *streamTunnel // once the endpoint has agreed
 
-	ending endingLinks
+	ending ending
 }
 
 // OnHead implements h2session.Sink: a request begins.
@@ -90,7 +90,7 @@ func (st *serverStream) OnDrained() {
 // OnClosed implements h2session.Sink.
 func (st *serverStream) OnClosed(code h2frame.Code, _ bool) {
 	sc := st.sc
-	sc.unlist(st)
+	st.ending.node.Remove()
 	if ex := st.ex; ex != nil {
 		st.ex = nil
 		f := proxy.FaultReset

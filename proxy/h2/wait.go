@@ -4,17 +4,18 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/proxy"
 )
 
 // waiter is a request that waits for a stream, first come first served.
 type waiter struct {
-	p          *pool
-	ex         *proxy.Exchange
-	prev, next *waiter
-	since      uint64 // serial of the first connection that will do
-	body       bool   // the request has one
-	at         int64  // when it began to wait
+	p     *pool
+	ex    *proxy.Exchange
+	node  list.Node[waiter]
+	since uint64 // serial of the first connection that will do
+	body  bool   // the request has one
+	at    int64  // when it began to wait
 }
 
 // wait lets ex wait for a stream. fresh: none of the connections that requests have used will do.
@@ -28,13 +29,7 @@ func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
 			}
 		}
 	}
-	if w.prev = p.last; w.prev != nil {
-		w.prev.next = w
-	} else {
-		p.first = w
-	}
-	p.last = w
-	p.count++
+	p.waiters.Push(&w.node, w)
 	p.ps.waiting[ex] = w
 	for _, cc := range p.conns {
 		if cc.state == clientReady && cc.c.Congested() {
@@ -47,17 +42,7 @@ func (p *pool) wait(ex *proxy.Exchange, fresh bool) {
 }
 
 func (p *pool) leave(w *waiter) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		p.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		p.last = w.prev
-	}
-	p.count--
+	w.node.Remove()
 	delete(p.ps.waiting, w.ex)
 }
 
@@ -76,7 +61,7 @@ func (p *pool) hand() {
 	p.serving = true
 	defer func() { p.serving = false }() // a panic is recovered elsewhere
 	var none [2]bool                     // for requests without and with a body: no connection will do, whatever its serial
-	for w := p.first; w != nil && !(none[0] && none[1]); {
+	for w := p.waiters.First(); w != nil && !(none[0] && none[1]); {
 		var cc *clientConn
 		kind := 0
 		if w.body {
@@ -87,23 +72,23 @@ func (p *pool) hand() {
 		}
 		if cc == nil {
 			none[kind] = none[kind] || w.since == 0
-			w = w.next
+			w = w.node.Next()
 			continue
 		}
 		p.leave(w)
 		w.ex.UpstreamReady(p.ps.stream(cc, w.ex))
-		w = p.first
+		w = p.waiters.First()
 	}
 }
 
 // failed tells those for whom a connection was opened that it did not come about: all, if there is no other.
 func (p *pool) failed(tell func(ex *proxy.Exchange)) {
-	n := p.count
+	n := p.waiters.Len()
 	if len(p.conns) > 0 {
 		n = min(n, p.share())
 	}
 	for range n {
-		w := p.first
+		w := p.waiters.First()
 		if w == nil {
 			return
 		}
@@ -124,11 +109,11 @@ func (p *pool) patience() time.Duration {
 
 // watch sets the timer to when somebody has waited too long, or the next connection may be opened.
 func (p *pool) watch() {
-	if p.first == nil {
+	if p.waiters.Len() == 0 {
 		return // the timer may fire, and finds nobody
 	}
 	now := p.ps.cfg.Loop.Now()
-	at := p.first.at + int64(p.ps.cfg.ConnectTimeout)
+	at := p.waiters.First().at + int64(p.ps.cfg.ConnectTimeout)
 	if at <= now {
 		at = now + int64(p.tick())
 	}
@@ -144,8 +129,7 @@ func (p *pool) tick() time.Duration { return p.ps.cfg.ConnectTimeout / 4 }
 // expire gives up those who have waited too long: as if the endpoint could not be connected.
 func (p *pool) expire() {
 	patience := int64(p.patience())
-	for p.first != nil && p.ps.cfg.Loop.Now()-p.first.at >= patience {
-		w := p.first
+	for w := p.waiters.First(); w != nil && p.ps.cfg.Loop.Now()-w.at >= patience; w = p.waiters.First() {
 		p.leave(w)
 		w.ex.UpstreamFault(proxy.FaultConnect)
 	}
