@@ -13,9 +13,7 @@ func (s *Server) drain() {
 	for loop, ln := range s.loops {
 		left.Add(2)
 		if !loop.Post(func() {
-			ln.Worker.Drain()
-			ln.HTTP1.Drain(s.cfg.KeepIdle || s.handedOver.Load(), left.Done)
-			ln.HTTP2.Drain(left.Done)
+			ln.Drain(s.cfg.KeepIdle || s.handedOver.Load(), left.Done)
 		}) {
 			left.Add(-2)
 		}
@@ -38,6 +36,15 @@ func (s *Server) drain() {
 			return
 		}
 	}
+}
+
+// Drain ends idle connections of HTTP, or with keepIdle leaves those of HTTP/1.1 open until they have had one more answer, and the
+// others after what they are about. done is called for each of the two protocols when it has no connection any more. It is called on
+// the loop, after the listeners have closed.
+func (ln *PerLoop) Drain(keepIdle bool, done func()) {
+	ln.Worker.Drain()
+	ln.HTTP1.Drain(keepIdle, done)
+	ln.HTTP2.Drain(done)
 }
 
 // busy says that connections remain of which Drain does not tell: tunnels, and those that

@@ -2,9 +2,12 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,13 +24,34 @@ func TestConversations(t *testing.T) {
 				for _, split := range c.splits() {
 					n := memnet.New(uint64(split))
 					n.Split(split)
-					if err := c.run(t, n); err != nil {
+					if err := c.run(t, n, "http/1.1"); err != nil {
 						t.Errorf("split at %d: %v", split, err)
 					}
 				}
 			})
 		}
 	}
+}
+
+// TestConversationsOverTLS: TLS changes none of those of HTTP/1.1, in virtual time as well as over sockets.
+func TestConversationsOverTLS(t *testing.T) {
+	for file, cases := range readConversations(t) {
+		for _, c := range cases {
+			if c.overTLS() {
+				t.Run(strings.TrimSuffix(file, ".txt")+"/"+c.name, func(t *testing.T) {
+					if err := c.run(t, memnet.New(1), "tls"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// overTLS reports that a case is one of HTTP/1.1 without the PROXY protocol in which nobody is redirected to TLS.
+func (c *conversation) overTLS() bool {
+	return !slices.ContainsFunc(c.steps, func(s step) bool { return s.verb == "port" || s.verb == "over" }) &&
+		!slices.ContainsFunc(c.expects, func(e expectation) bool { return e.key == "status" && strings.Contains(e.value, "302") })
 }
 
 // splits are the sizes of the pieces a case is run with, 0 being all at once. Long
@@ -51,21 +75,94 @@ type outcome struct {
 // client is one connection of a client and what it sent.
 type client struct {
 	*memnet.Peer
-	sent []byte
+	tls    *session // nil without TLS
+	frames *frames  // nil unless it speaks HTTP/2
+	sent   []byte
+	bad    error // what the client cannot understand
+}
+
+// transports are what a client may speak, by name: over TLS, and HTTP/2.
+var transports = map[string]struct{ tls, http2 bool }{"http/1.1": {}, "h2c": {false, true}, "tls": {true, false}, "h2": {true, true}}
+
+// connect makes a client's connection. The ALPN of HTTP/2 is offered as well as that of HTTP/1.1.
+func (o *outcome) connect(port netip.AddrPort, over string) *client {
+	how := transports[over]
+	scheme := "http"
+	if how.tls {
+		port, scheme = securePort, "https"
+	}
+	c := &client{Peer: o.rig.net.Connect(port)}
+	o.clients = append(o.clients, c)
+	if how.tls {
+		offer := []string{"http/1.1"}
+		if how.http2 {
+			offer = []string{"h2", "http/1.1"}
+		}
+		var stop func()
+		c.tls, stop = secure(c.Peer, &tls.Config{ServerName: "app.test", NextProtos: offer, InsecureSkipVerify: true})
+		o.rig.t.Cleanup(stop)
+		o.rig.net.Run()
+	}
+	if how.http2 {
+		c.frames = speak(scheme, c.say)
+		c.OnData = c.after(c.OnData)
+	}
+	return c
+}
+
+// after has frames received after what is called for bytes.
+func (c *client) after(call func(*memnet.Peer)) func(*memnet.Peer) {
+	return func(p *memnet.Peer) {
+		if call != nil {
+			call(p)
+		}
+		if err := c.frames.receive(c.heard()); err != nil && c.bad == nil {
+			c.bad = err
+		}
+	}
+}
+
+// say sends bytes, encrypted where there is TLS.
+func (c *client) say(b []byte) {
+	if c.tls == nil {
+		c.Write(b)
+	} else if _, err := c.tls.tls.Write(b); err != nil && c.bad == nil {
+		c.bad = err
+	}
+}
+
+// hangUp ends what the client sends.
+func (c *client) hangUp() {
+	if c.tls != nil {
+		_ = c.tls.tls.CloseWrite() // it does not fail: the network takes what it is given
+	}
+	c.CloseWrite()
+}
+
+// heard is all that was received, decrypted.
+func (c *client) heard() []byte {
+	if c.tls != nil {
+		return c.tls.plain
+	}
+	return c.Received()
+}
+
+// text is the same as text: of HTTP/2 the fields and data.
+func (c *client) text() []byte {
+	if c.frames != nil {
+		return c.frames.log
+	}
+	return c.heard()
 }
 
 // run has the conversation and checks what is expected.
-func (c *conversation) run(t *testing.T, n *memnet.Network) error {
+func (c *conversation) run(t *testing.T, n *memnet.Network, over string) error {
 	o := &outcome{rig: newRig(t, n, c.replies), seen: map[string]int{}}
 	port := plainPort
-	connect := func() *client {
-		o.clients = append(o.clients, &client{Peer: n.Connect(port)})
-		return o.clients[len(o.clients)-1]
-	}
 	var now *client
 	for _, s := range c.steps {
-		if now == nil && s.verb != "port" && s.verb != "connect" && s.verb != "forwarding" {
-			now = connect()
+		if now == nil && s.verb != "port" && s.verb != "connect" && s.verb != "forwarding" && s.verb != "over" {
+			now = o.connect(port, over)
 		}
 		switch s.verb {
 		case "port":
@@ -74,12 +171,22 @@ func (c *conversation) run(t *testing.T, n *memnet.Network) error {
 		case "forwarding":
 			o.rig.republish(t, func(p *routing.Policy) { p.Forwarded = policies[string(s.data)] })
 		case "connect":
-			now = connect()
+			now = o.connect(port, over)
+		case "over":
+			over = string(s.data)
+			continue
+		case "frame":
+			words := strings.Fields(string(s.data))
+			if err := now.frames.send(words[0], words[1:]); err != nil {
+				return err
+			}
+		case "drain":
+			o.rig.perLoop.Drain(false, func() {})
 		case "send":
 			now.sent = append(now.sent, s.data...)
-			now.Write(s.data)
+			now.say(s.data)
 		case "eof":
-			now.CloseWrite()
+			now.hangUp()
 		case "reset":
 			now.Reset()
 		case "pod":
@@ -129,22 +236,29 @@ func (o *outcome) check(e expectation) error {
 	}
 	var all bytes.Buffer
 	for _, c := range o.clients {
-		all.Write(c.Received())
+		all.Write(c.text())
 	}
 	last := proxy.Record{}
 	if n := len(o.rig.log); n > 0 {
 		last = o.rig.log[n-1]
 	}
+	if id, ok := strings.CutPrefix(e.key, "stream "); ok {
+		return want(o.clients[len(o.clients)-1].frames.stream(id))
+	}
 	switch e.key {
 	case "status":
-		list := statuses(o.clients[nth].Received(), o.clients[nth].methods())
+		list := statuses(o.clients[nth].heard(), o.clients[nth].methods())
 		if len(list) == 0 {
 			list = []string{"-"}
 		}
 		if err := want(strings.Join(list, " ")); err != nil {
-			return fmt.Errorf("%w: %.300q", err, o.clients[nth].Received())
+			return fmt.Errorf("%w: %.300q", err, o.clients[nth].heard())
 		}
 		return nil
+	case "goaway":
+		return want(cmp.Or(strings.Join(o.clients[nth].frames.goaways, ", "), "-"))
+	case "alpn":
+		return want(cmp.Or(o.clients[nth].tls.tls.ConnectionState().NegotiatedProtocol, "-"))
 	case "closed":
 		return want(map[bool]string{true: "yes", false: "no"}[o.clients[nth].ended()])
 	case "requests":
@@ -180,6 +294,9 @@ func (o *outcome) invariants() error {
 		return fmt.Errorf("net/http cannot read what was forwarded: %w in %q", err, o.rig.pod.got.Bytes())
 	}
 	for _, c := range o.clients {
+		if c.bad != nil {
+			return c.bad
+		}
 		if !c.ended() {
 			c.Reset()
 		}

@@ -3,11 +3,15 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha1" //nolint:gosec // RFC 6455 section 4.2.2
+	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,13 +27,15 @@ import (
 )
 
 var (
-	plainPort = netip.MustParseAddrPort("192.0.2.1:80")
-	proxyPort = netip.MustParseAddrPort("192.0.2.1:8080")
-	waryPort  = netip.MustParseAddrPort("192.0.2.1:8081") // PROXY headers of 203.0.113.0/24 only
-	podAddr   = netip.MustParseAddrPort("198.51.100.1:8080")
+	plainPort  = netip.MustParseAddrPort("192.0.2.1:80")
+	proxyPort  = netip.MustParseAddrPort("192.0.2.1:8080")
+	securePort = netip.MustParseAddrPort("192.0.2.1:443")
+	waryPort   = netip.MustParseAddrPort("192.0.2.1:8081") // PROXY headers of 203.0.113.0/24 only
+	podAddr    = netip.MustParseAddrPort("198.51.100.1:8080")
 )
 
-// republish publishes app.test, after change, and with other servers than the pod where there are any, and secure.test, whose plain requests are redirected.
+// republish publishes app.test, after change, and with other servers than the pod where there are any, secure.test, whose
+// plain requests are redirected, and through.test, whose TLS ends at the pod.
 func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...balancer.Target) {
 	t.Helper()
 	if targets == nil {
@@ -40,11 +46,14 @@ func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...b
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 		Targets: targets,
 	}
-	secure := spec
+	secure, through := spec, spec
+	spec.Termination, spec.Insecure = routing.TermEdge, routing.InsecureAllow
 	secure.RouteKey, secure.Host = routing.RouteKey{Namespace: "ns", Name: "secure", UID: "2"}, "secure.test"
 	secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
+	through.RouteKey, through.Host, through.Termination = routing.RouteKey{Namespace: "ns", Name: "through", UID: "3"}, "through.test", routing.TermPassthrough
 	change(&spec.Policy)
-	table, rejected := routing.Compile(routing.Options{Registry: r.registry}, r.store.Load(), []routing.RouteSpec{spec, secure})
+	options := routing.Options{Registry: r.registry, DefaultCertificate: r.certificate}
+	table, rejected := routing.Compile(options, r.store.Load(), []routing.RouteSpec{spec, secure, through})
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
@@ -61,12 +70,14 @@ type rig struct {
 	perLoop  *server.PerLoop // of path
 	pod      *pod
 	log      testrig.Log
+
+	certificate *tls.Certificate // for *.test
 }
 
 // newRig assembles a router; change alters its configuration.
 func newRig(t *testing.T, n *memnet.Network, replies []reply, change ...func(*server.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore()}
+	r := &rig{t: t, net: n, registry: balancer.NewRegistry(), store: routing.NewStore(), certificate: certificate()}
 	cfg := server.Config{
 		Loops: 1, Store: r.store, Registry: r.registry, Proxy: proxy.Config{AccessLog: &r.log, Timeouts: proxy.DefaultTimeouts()},
 		Panicked: func(where string, v any, stack []byte) { t.Errorf("%s: %v\n%s", where, v, stack) },
@@ -96,7 +107,7 @@ func newRig(t *testing.T, n *memnet.Network, replies []reply, change ...func(*se
 		t.Fatal(err)
 	}
 	for port, accept := range map[netip.AddrPort]func(*reactor.Conn) reactor.Handler{
-		plainPort: r.path.AcceptHTTP, proxyPort: front.Accept(r.path.AcceptHTTP), waryPort: wary.Accept(r.path.AcceptHTTP),
+		plainPort: r.path.AcceptHTTP, proxyPort: front.Accept(r.path.AcceptHTTP), waryPort: wary.Accept(r.path.AcceptHTTP), securePort: r.path.AcceptTLS,
 	} {
 		if _, err := loop.Listen(port, accept); err != nil {
 			t.Fatal(err)
@@ -107,6 +118,15 @@ func newRig(t *testing.T, n *memnet.Network, replies []reply, change ...func(*se
 	n.Accept(podAddr, r.pod.connect)
 	return r
 }
+
+// certificate is the default one of all routers of the tests.
+var certificate = sync.OnceValue(func() *tls.Certificate {
+	c, err := tlsmux.SelfSigned("test", time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
 
 // pod is an endpoint that reads with net/http and answers what the script says.
 type pod struct {
@@ -135,6 +155,7 @@ func (p *pod) connect(peer *memnet.Peer) {
 			if head && !answered && (whole > 0 || r.early) {
 				answered = true
 				tunnel = bytes.HasPrefix(r.data, []byte("HTTP/1.1 101 "))
+				r.data = bytes.ReplaceAll(r.data, []byte("{accept}"), accept(pending))
 				p.answer(peer, r)
 			}
 			if whole == 0 {
@@ -144,6 +165,14 @@ func (p *pod) connect(peer *memnet.Peer) {
 			pending, answered = pending[whole:], false
 		}
 	}
+}
+
+// accept is what proves that the key of a WebSocket's handshake was understood.
+func accept(request []byte) []byte {
+	_, key, _ := bytes.Cut(request, []byte("sec-websocket-key: "))
+	key, _, _ = bytes.Cut(key, []byte("\r\n"))
+	sum := sha1.Sum(append(bytes.Clone(key), "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"...)) //nolint:gosec // see the import
+	return []byte(base64.StdEncoding.EncodeToString(sum[:]))
 }
 
 // reply is what the next complete request gets.

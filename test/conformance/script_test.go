@@ -147,7 +147,14 @@ func (c *conversation) parse(line string, number int) error {
 			return fmt.Errorf("%q is no forwarding policy", rest)
 		}
 		c.steps = append(c.steps, step{verb: verb, data: []byte(rest)})
-	case "eof", "reset", "connect", "port":
+	case "HEADERS", "DATA", "RST_STREAM", "WINDOW_UPDATE", "PING", "GOAWAY", "resets":
+		c.steps = append(c.steps, step{verb: "frame", data: []byte(line)})
+	case "over":
+		if _, ok := transports[rest]; !ok {
+			return fmt.Errorf("%q is nothing that clients speak", rest)
+		}
+		c.steps = append(c.steps, step{verb: verb, data: []byte(rest)})
+	case "eof", "reset", "connect", "port", "drain":
 		c.steps = append(c.steps, step{verb: verb, data: []byte(rest)})
 	default:
 		key, value, ok := strings.Cut(line, ": ")
