@@ -116,7 +116,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 	case routing.Serve:
 	case routing.Redirect:
 		ex.route = d.Route
-		ex.redirect()
+		ex.redirect(toTLS)
 		return
 	default:
 		ex.noRoute()
@@ -127,13 +127,13 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.breakOff(FaultRefused, refused) // without an answer
 		return
 	}
+	if to := ex.route.Policy().Redirect; to != nil {
+		ex.redirect(to)
+		return
+	}
 	cookie, failed := ex.requestPolicy()
 	if failed != ReasonOK {
-		status := 500
-		if failed == ReasonLoop {
-			status = 508
-		}
-		ex.answer(status, failed)
+		ex.answer(failed.statusOfRules(), failed)
 		return
 	}
 	ex.cookie = cookie

@@ -59,3 +59,11 @@ func (ex *Exchange) reset() {
 	ex.noRepeat()
 	ex.down.Abort(FaultInternal)
 }
+
+// statusOfRules is the status of an answer to a request that the rules for messages ended.
+func (r Reason) statusOfRules() int {
+	if r == ReasonLoop {
+		return 508
+	}
+	return 500
+}

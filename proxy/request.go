@@ -5,6 +5,7 @@ import (
 	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/header"
+	"turnout/routing/rewrite"
 )
 
 // requestPolicy turns the client's request into the one the endpoint gets, in the
@@ -14,7 +15,7 @@ import (
 //	actions     of the whole router
 //	settle      the sticky cookie is taken out, forwarded fields of the client are judged
 //	forward     forwarded fields are added
-//	rewrite     the path
+//	rewrite     path and host
 //	actions     of the route
 //	CDN-Loop    the router's id is added; no action can touch it
 //	trace       the same of the context of the trace
@@ -44,12 +45,8 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		cookie = ex.settle(h, pol, &seen)
 	}
 	ip := ex.forward(pol.Forwarded, &seen)
-	if pol.Rewrite != nil {
-		var ok bool
-		if h.Path, ok = pol.Rewrite.Apply(h.Path, &ex.scratch, left.Room); !ok {
-			ex.w.Reached(bound.HeaderActions)
-			return nil, ReasonRewrite
-		}
+	if pol.Rewrite != nil && !ex.rewrite(pol.Rewrite, left.Room) {
+		return nil, ReasonRewrite
 	}
 	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
 		return nil, ReasonRewrite
@@ -174,6 +171,26 @@ func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool 
 		ex.w.Reached(bound.HeaderActions)
 	}
 	return ok
+}
+
+// rewrite carries a rewrite out, with that many bytes that the path may grow by.
+func (ex *Exchange) rewrite(r *rewrite.Rule, most int) bool {
+	h := ex.req
+	var ok bool
+	if h.Path, ok = r.Apply(h.Path, &ex.scratch, most); !ok {
+		ex.w.Reached(bound.HeaderActions)
+		return false
+	}
+	host := r.Host()
+	if host == nil {
+		return true
+	}
+	if i := field.Index(h.Fields, "host"); i >= 0 {
+		h.Fields[i].Value = host
+	} else {
+		h.addField("host", host)
+	}
+	return true
 }
 
 // nominated reports a field that the sender's Connection field makes hop-by-hop

@@ -102,25 +102,6 @@ func (ex *Exchange) cacheable(h *Head) bool {
 	return false
 }
 
-// redirect answers insecureEdgeTerminationPolicy Redirect: 302 to the same target
-// on https, on the standard port, for every method.
-func (ex *Exchange) redirect() {
-	h := ex.req
-	host := withoutPort(h.Authority)
-	m := &ex.scratch
-	b := m.Begin(len("https://") + len(host) + len(h.Path) + len(h.Query))
-	b = append(append(b, "https://"...), host...)
-	if len(h.Path) > 0 && h.Path[0] == '/' {
-		b = append(append(b, h.Path...), h.Query...)
-	} else {
-		b = append(b, '/')
-	}
-	ex.local.head = Head{Status: 302, Reason: constant("Found"), Minor: 1, Fields: ex.local.head.Fields[:0]}
-	ex.local.head.addField("location", m.End(b))
-	ex.local.head.addField("cache-control", constant("no-cache"))
-	ex.reply(ReasonRedirect, nil)
-}
-
 // withoutPort drops ":digits" at the end of an authority.
 func withoutPort(a []byte) []byte {
 	i := len(a)

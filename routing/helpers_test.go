@@ -29,7 +29,7 @@ func edge(s *RouteSpec)        { s.Termination = TermEdge }
 func reencrypt(s *RouteSpec)   { s.Termination = TermReencrypt }
 func passthrough(s *RouteSpec) { s.Termination = TermPassthrough }
 func allow(s *RouteSpec)       { s.Insecure = InsecureAllow }
-func redirect(s *RouteSpec)    { s.Insecure = InsecureRedirect }
+func toHTTPS(s *RouteSpec)     { s.Insecure = InsecureRedirect }
 
 func compile(t testing.TB, specs ...RouteSpec) *Table {
 	t.Helper()

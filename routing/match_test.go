@@ -275,21 +275,21 @@ func TestRedirect(t *testing.T) {
 		key    string
 		want   string
 	}{
-		{"http beside redirect", []RouteSpec{route("e", "a.test", "/", edge, redirect), route("h", "a.test", "/foo")}, false, "a.test/foo", "h"},
-		{"redirect beside http", []RouteSpec{route("e", "a.test", "/", edge, redirect), route("h", "a.test", "/foo")}, false, "a.test/bar", "302 e"},
+		{"http beside redirect", []RouteSpec{route("e", "a.test", "/", edge, toHTTPS), route("h", "a.test", "/foo")}, false, "a.test/foo", "h"},
+		{"redirect beside http", []RouteSpec{route("e", "a.test", "/", edge, toHTTPS), route("h", "a.test", "/foo")}, false, "a.test/bar", "302 e"},
 		{"None below http", []RouteSpec{route("h", "a.test", "/"), route("e", "a.test", "/foo", edge)}, false, "a.test/foo", "h"},
-		{"redirect below http", []RouteSpec{route("h", "a.test", "/"), route("e", "a.test", "/foo", edge, redirect)}, false, "a.test/foo", "302 e"},
-		{"redirect below Allow", []RouteSpec{route("h", "a.test", "/", edge, allow), route("e", "a.test", "/foo", edge, redirect)}, false, "a.test/foo", "302 e"},
+		{"redirect below http", []RouteSpec{route("h", "a.test", "/"), route("e", "a.test", "/foo", edge, toHTTPS)}, false, "a.test/foo", "302 e"},
+		{"redirect below Allow", []RouteSpec{route("h", "a.test", "/", edge, allow), route("e", "a.test", "/foo", edge, toHTTPS)}, false, "a.test/foo", "302 e"},
 		{"TLS outside the only TLS path", []RouteSpec{route("h", "a.test", "/"), route("e", "a.test", "/foo", edge)}, true, "a.test/bar", "503"},
 		{"http is not reached over TLS", []RouteSpec{route("h", "a.test", "/")}, true, "a.test/", "503"},
-		{"no redirect outside the path", []RouteSpec{route("e", "a.test", "/secure", edge, redirect)}, false, "a.test/other", "503"},
-		{"None shields from a shorter redirect", []RouteSpec{route("e", "a.test", "/", edge, redirect), route("n", "a.test", "/foo", edge)}, false, "a.test/foo", "503"},
+		{"no redirect outside the path", []RouteSpec{route("e", "a.test", "/secure", edge, toHTTPS)}, false, "a.test/other", "503"},
+		{"None shields from a shorter redirect", []RouteSpec{route("e", "a.test", "/", edge, toHTTPS), route("n", "a.test", "/foo", edge)}, false, "a.test/foo", "503"},
 		{"passthrough None", []RouteSpec{route("p", "a.test", "", passthrough)}, false, "a.test/", "503"},
 		{"passthrough None, wildcard http", []RouteSpec{route("p", "a.test", "", passthrough), route("h", "x.test", "/", wildcard)}, false, "a.test/", "h"},
-		{"exact None shields from a wildcard redirect", []RouteSpec{route("n", "a.test", "", edge), route("w", "x.test", "", wildcard, edge, redirect)}, false, "a.test/", "503"},
-		{"exact None with a path shields its path", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "", wildcard, edge, redirect)}, false, "a.test/p", "503"},
-		{"exact None with a path shields no other", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "", wildcard, edge, redirect)}, false, "a.test/q", "302 w"},
-		{"exact None, wildcard with paths", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "/p", wildcard), route("w2", "x.test", "/p/q", wildcard, edge, redirect)}, false, "a.test/p/q", "w"},
+		{"exact None shields from a wildcard redirect", []RouteSpec{route("n", "a.test", "", edge), route("w", "x.test", "", wildcard, edge, toHTTPS)}, false, "a.test/", "503"},
+		{"exact None with a path shields its path", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "", wildcard, edge, toHTTPS)}, false, "a.test/p", "503"},
+		{"exact None with a path shields no other", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "", wildcard, edge, toHTTPS)}, false, "a.test/q", "302 w"},
+		{"exact None, wildcard with paths", []RouteSpec{route("n", "a.test", "/p", edge), route("w", "x.test", "/p", wildcard), route("w2", "x.test", "/p/q", wildcard, edge, toHTTPS)}, false, "a.test/p/q", "w"},
 		{"TLS falls to the wildcard", []RouteSpec{route("h", "a.test", ""), route("w", "x.test", "", wildcard, edge)}, true, "a.test/", "w"},
 	} {
 		if got := ask(compile(t, row.routes...), row.secure, row.key); got != row.want {
@@ -336,7 +336,7 @@ func TestManyPaths(t *testing.T) {
 }
 
 func TestMatchAllocatesNothing(t *testing.T) {
-	table := compile(t, route("a", "a.long-name.apps.example.test", "/", edge, redirect), route("w", "x.wild.test", "/p", wildcard))
+	table := compile(t, route("a", "a.long-name.apps.example.test", "/", edge, toHTTPS), route("w", "x.wild.test", "/p", wildcard))
 	path := []byte("/p/x")
 	for _, host := range []string{"a.long-name.apps.example.test", "A.LONG-NAME.apps.example.test.:8080", "q.wild.test", "Q.Wild.Test:1", "unknown.test", "bad:"} {
 		raw := []byte(host)

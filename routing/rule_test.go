@@ -201,7 +201,7 @@ func TestConditionsFallThrough(t *testing.T) {
 
 // TestRulesBesideRoutes: rules and OpenShift Routes of one host are one table. Redirects are decided by rules too.
 func TestRulesBesideRoutes(t *testing.T) {
-	table := compile(t, route("r", "h.test", "/p"), route("s", "h.test", "/q", edge, redirect))
+	table := compile(t, route("r", "h.test", "/p"), route("s", "h.test", "/q", edge, toHTTPS))
 	rule := ruleOf(1, Match{Path: begins("/p"), Headers: valuesOf("x=1")})
 	to := ruleOf(2, Match{Path: begins("/p"), Method: "PUT"})
 	to.Termination, to.Insecure = TermEdge, InsecureRedirect

@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/routing/header"
+	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
 )
 
@@ -28,6 +29,9 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 		return
 	case **rewrite.Rule:
 		*at = new(rewrite.Rule)
+		return
+	case **redirect.Rule:
+		*at = new(redirect.Rule)
 		return
 	case *balancer.HTTPCheck:
 		*at = balancer.NewHTTPCheck(balancer.Request{Path: "/", Least: 200, Most: 299})

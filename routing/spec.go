@@ -9,6 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
 	"turnout/routing/header"
+	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
 )
 
@@ -198,7 +199,8 @@ type Policy struct {
 	// if they are ==.
 	RequestActions  *header.Actions // of the route; nil = none
 	ResponseActions *header.Actions // of the route; nil = none
-	Rewrite         *rewrite.Rule   // of the path; nil = the path stays
+	Rewrite         *rewrite.Rule   // of path and host; nil = they stay
+	Redirect        *redirect.Rule  // requests are answered with it; nil = they are sent to an endpoint
 	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
 }
 

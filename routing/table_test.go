@@ -212,7 +212,7 @@ func TestRoutesAreListed(t *testing.T) {
 
 func TestAccessors(t *testing.T) {
 	c := newCertificate(t, "c")
-	spec := route("r", "w.a.test", "/p", edge, redirect, wildcard, with(c))
+	spec := route("r", "w.a.test", "/p", edge, toHTTPS, wildcard, with(c))
 	spec.Policy = Policy{CookieName: "sid", HSTS: "max-age=1"}
 	table := compile(t, spec, route("plain", "b.test", ""))
 	r := table.Route(spec.RouteKey)

@@ -24,6 +24,7 @@ var direction = []struct {
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
 	{"routing", []string{"balancer", "internal/keypair", "internal/ratelimit", "internal/traffic", "internal/opensslkey", "internal/wire/field", "tlsmux/clientcert"}, "a table is plain data and pools; it knows nobody who reads it"},
 	{"routing/header", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
+	{"routing/redirect", []string{"internal/wire/field", "routing/rewrite"}, "compiled into rules, answered with by the pipeline: it works on paths and knows neither"},
 	{"routing/rewrite", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
 	{"internal/wire/field", []string{"internal/spare"}, "the vocabulary of codecs and pipeline; it has no side"},
 	{"proxy/logformat", nil, "a language; what its variables mean is up to who uses it"},

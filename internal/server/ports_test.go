@@ -22,6 +22,8 @@ import (
 	"turnout/internal/testkit/testcert"
 	"turnout/routing"
 	"turnout/routing/header"
+	"turnout/routing/redirect"
+	"turnout/routing/rewrite"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -47,6 +49,8 @@ func startWeb(t *testing.T) *web {
 	w.authority = testcert.Sign(t, authority("authority"), nil)
 	w.write("ca.pem", w.authority.PEM())
 	backend := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Set("X-Target", r.URL.RequestURI())
+		out.Header().Set("X-Added", "one")
 		fmt.Fprintf(out, "%s %s client=%q", r.Header.Get("X-Rule"), r.Host, r.Header.Get("X-SSL-Client-CN"))
 	}))
 	t.Cleanup(backend.Close)
@@ -273,4 +277,61 @@ func setting(t *testing.T, name, value string) *header.Actions {
 		t.Fatal(errs)
 	}
 	return actions
+}
+
+// TestFilters: what a rule does to requests and answers besides sending them to an endpoint.
+func TestFilters(t *testing.T) {
+	w := startWeb(t)
+	path := func(value string) func(*routing.RuleSpec) {
+		return func(s *routing.RuleSpec) {
+			s.Match.Path = routing.PathMatch{Kind: routing.PathPrefix, Value: value}
+		}
+	}
+	url := func(u rewrite.URL) func(*routing.RuleSpec) {
+		return func(s *routing.RuleSpec) {
+			var err error
+			if s.Policy.Rewrite, err = rewrite.New(u); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	to := func(target redirect.Target) func(*routing.RuleSpec) {
+		return func(s *routing.RuleSpec) {
+			var err error
+			if s.Policy.Redirect, err = redirect.New(target); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	adding := func(s *routing.RuleSpec) {
+		var errs []error
+		if s.Policy.ResponseActions, errs = header.Compile(header.Response, []header.Action{{Name: "X-Added", Value: "two", Add: true}, {Name: "Content-Type", Delete: true}}); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+	}
+	w.publish([]routing.ListenerSpec{{Name: "l", Port: "web"}},
+		w.rule("l", "host", "*", path("/host"), url(rewrite.URL{Host: "other.test:81"})),
+		w.rule("l", "prefix", "*", path("/prefix"), url(rewrite.URL{Host: "p.test", Kind: rewrite.ReplacePrefix, Prefix: "/prefix", Path: "/show"}), adding),
+		w.rule("l", "moved", "*", path("/moved"), to(redirect.Target{Scheme: "https", Port: 8443, Status: 308, URL: rewrite.URL{Host: "new.test", Kind: rewrite.ReplacePrefix, Prefix: "/moved", Path: "/here"}})),
+		w.rule("l", "see", "*", path("/see"), to(redirect.Target{Status: 303})))
+	at := w.Port("web")
+	for _, c := range []struct {
+		url  string
+		args []string
+		want []string
+	}{
+		{"http://a.test/host/x?y", nil, []string{`host other.test:81 client=""`}},
+		{"http://a.test/host/x?y", []string{"--http2-prior-knowledge"}, []string{`host other.test:81 client=""`}},
+		{"http://a.test/prefix/x?y=1", []string{"-i"}, []string{`prefix p.test client=""`, "x-target: /show/x?y=1\r\n", "x-added: one\r\n", "x-added: two\r\n", "-content-type"}},
+		{"http://a.test/moved/x?y=1", []string{"-i", "-w", "\n200 1.1"}, []string{"308 Permanent Redirect\r\n", "location: https://new.test:8443/here/x?y=1\r\n", "-cache-control"}},
+		{"http://a.test/see", []string{"-i", "-X", "POST", "-w", "\n200 1.1"}, []string{"303 See Other\r\n", "location: http://a.test/see\r\n", "cache-control: no-cache\r\n"}},
+	} {
+		got := strings.ToLower(w.ask(at, c.url, c.args...))
+		for _, want := range c.want {
+			absent, not := strings.CutPrefix(want, "-")
+			if strings.Contains(got, strings.ToLower(absent)) == not {
+				t.Errorf("%s %v: %q in it is %t:\n%s", c.url, c.args, absent, not, got)
+			}
+		}
+	}
 }

@@ -47,6 +47,10 @@ func (a *Actions) Apply(m *Message) bool {
 		if !ok {
 			return false
 		}
+		if o.add {
+			m.Fields = append(m.Fields, field.Field{Name: o.name, Value: value})
+			continue
+		}
 		m.Fields = setField(m.Fields, o.name, value)
 	}
 	return true

@@ -42,11 +42,14 @@ func compile(side Side, a Action) (op, error) {
 		}
 		return op{name: []byte(name), remove: true}, nil
 	}
+	if a.Add && side == Request && name == "host" {
+		return op{}, fmt.Errorf("header %s: a request has one", a.Name)
+	}
 	parts, err := parse(side, a.Value)
 	if err != nil {
 		return op{}, fmt.Errorf("header %s: cannot use value %.200q: %w", a.Name, a.Value, err)
 	}
-	return op{name: []byte(name), parts: parts}, nil
+	return op{name: []byte(name), add: a.Add, parts: parts}, nil
 }
 
 // IsName reports whether s is a field name (RFC 9110 section 5.1).

@@ -1,5 +1,5 @@
 // Package header compiles and applies header actions: lists of "set this field to
-// that value" and "delete this field", of routes (spec.httpHeaders.actions) and of
+// that value", "add this field" and "delete this field", of routes (spec.httpHeaders.actions) and of
 // the whole router.
 //
 // A value is text with expressions in it:
@@ -27,8 +27,9 @@ const (
 // Action is one entry of a list as it is configured.
 type Action struct {
 	Name   string
-	Value  string // of a set
+	Value  string // of a set or an addition
 	Delete bool   // else it is a set
+	Add    bool   // without Delete: the value is added to those that are there, as another line (RFC 9110 section 5.3)
 }
 
 // What Compile takes.
@@ -46,6 +47,7 @@ type Actions struct {
 type op struct {
 	name   []byte // lower-case
 	remove bool
+	add    bool
 	parts  []part
 }
 

@@ -209,3 +209,28 @@ func TestLastElement(t *testing.T) {
 		}
 	}
 }
+
+// TestAdd: a value is added behind those that are there, and counts as a set does.
+func TestAdd(t *testing.T) {
+	actions, errs := Compile(Response, []Action{{Name: "X-A", Value: "two", Add: true}, {Name: "X-B", Value: "%[res.hdr(x-a)]", Add: true}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	m := &Message{Fields: []field.Field{{Name: []byte("x-a"), Value: []byte("one")}}, Arena: &field.Arena{}, Budget: Budget{Room: 100, Work: MaxWork}}
+	got := ""
+	if !actions.Apply(m) {
+		t.Fatal("the budget was used up")
+	}
+	for _, f := range m.Fields {
+		got += string(f.Name) + ":" + string(f.Value) + ";"
+	}
+	if got != "x-a:one;x-a:two;x-b:two;" {
+		t.Error(got)
+	}
+	if m.Budget = (Budget{Room: 5, Work: MaxWork}); actions.Apply(m) {
+		t.Error("what is added has no bound")
+	}
+	if _, errs := Compile(Request, []Action{{Name: "Host", Value: "b", Add: true}}); len(errs) != 1 {
+		t.Error("a request gets a second Host")
+	}
+}

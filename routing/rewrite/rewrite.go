@@ -1,7 +1,7 @@
-// Package rewrite compiles and applies rewrite-target: the part of a request's path
-// that a route matched is replaced by another one.
+// Package rewrite compiles and applies what becomes of a request's path and host: the part of the path that a rule matched, or all of it, is
+// replaced by another one, and so may be the host. URL is that as plain data.
 //
-// The replacement is written in a small language that is left over from the
+// The replacement of rewrite-target is written in a small language that is left over from the
 // configuration file the annotation was once pasted into: "#" begins a comment, quotes
 // disappear, "\\" is a backslash, "\1" (written "\\1") stands for what follows the
 // route's path. Sanitize has the rules.
@@ -13,11 +13,14 @@ import (
 	"turnout/internal/wire/field"
 )
 
-// Rule is a compiled rewrite-target. It is immutable and may be shared.
+// Rule is a compiled rewrite-target or URL. It is immutable and may be shared.
 type Rule struct {
-	path  string // what is cut off, literally
-	slash bool   // and one slash after it
-	parts []part
+	host     []byte // instead of the request's; nil = that stays
+	keeps    bool   // the path stays
+	path     string // what is cut off, literally
+	slash    bool   // and one slash after it
+	segments bool   // and only where a segment ends; what is left is never empty
+	parts    []part
 }
 
 // part is text or a reference to what was matched.
@@ -207,10 +210,18 @@ func escape(text []byte) []byte {
 // does not begin with the route's stays as it is, as does the "*" of OPTIONS. False: the
 // path would grow by more than most bytes.
 func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
-	if len(path) == 0 || path[0] != '/' || len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
+	if r.keeps || len(path) == 0 || path[0] != '/' || len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return path, true
 	}
 	rest := path[len(r.path):]
+	if r.segments {
+		if len(rest) > 0 && rest[0] != '/' {
+			return path, true
+		}
+		if len(rest) == 0 && len(r.parts) == 1 {
+			rest = root
+		}
+	}
 	if r.slash && len(rest) > 0 && rest[0] == '/' {
 		rest = rest[1:]
 	}
@@ -226,6 +237,9 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
 	}
 	return arena.End(b), true
 }
+
+// root is the path that has nothing in it.
+var root = []byte("/")
 
 func (p *part) value(path, rest []byte) []byte {
 	switch p.ref {

@@ -1,0 +1,35 @@
+package proxy
+
+import (
+	"turnout/internal/bound"
+	"turnout/routing/redirect"
+)
+
+// toTLS is insecureEdgeTerminationPolicy Redirect: to the same target on https, on the standard port, for every method.
+var toTLS = mustRedirect(redirect.Target{Scheme: "https"})
+
+func mustRedirect(t redirect.Target) *redirect.Rule {
+	r, err := redirect.New(t)
+	if err != nil {
+		panic(err) // the targets of this package are constants
+	}
+	return r
+}
+
+// redirect answers with a redirect.
+func (ex *Exchange) redirect(r *redirect.Rule) {
+	h := ex.req
+	location, ok := r.Location(ex.client.Secure, withoutPort(h.Authority), h.Path, h.Query, &ex.scratch, ex.w.cfg.MaxRewrite)
+	if !ok {
+		ex.w.Reached(bound.HeaderActions)
+		ex.answer(500, ReasonRewrite)
+		return
+	}
+	out := &ex.local.head
+	*out = Head{Status: r.Status(), Minor: 1, Fields: out.Fields[:0]}
+	out.addField("location", location)
+	if !r.Lasting() {
+		out.addField("cache-control", constant("no-cache"))
+	}
+	ex.reply(ReasonRedirect, nil)
+}
