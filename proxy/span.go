@@ -22,7 +22,7 @@ const (
 	spanText      = maxSpanMethod + maxSpanHost + maxSpanTarget + maxSpanPath + maxSpanAgent + tracecontext.MaxState
 )
 
-// Span is what one sampled request tells whoever collects traces: the span of the request, and those of its attempts. Its size is fixed, and it
+// Span is what one sampled request gives to the collector of traces: the span of the request, and those of its attempts. Its size is fixed, and it
 // refers to no memory of the exchange.
 type Span struct {
 	Trace  TraceRef
@@ -97,7 +97,7 @@ func (s *Span) put(pieces [6][]byte) {
 type openSpan struct {
 	parent, link tracecontext.Context
 	agent, state []byte
-	ids          [3][]byte // where endpoints are told the id of the attempt
+	ids          [3][]byte // where endpoints are sent the id of the attempt
 	made         int
 	attempts     [maxSpanAttempts]openAttempt
 }
