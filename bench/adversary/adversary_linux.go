@@ -80,7 +80,7 @@ func (r *rig) run(only string) {
 	}
 	row("quiet", quiet)
 	if quiet.failed > 0 {
-		site.Check(fmt.Errorf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first))
+		site.Stopf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first)
 	}
 	began := time.Now()
 	for i := range attacks {
@@ -104,11 +104,11 @@ func (r *rig) run(only string) {
 
 // withstand makes one attack.
 func (r *rig) withstand(a *attack, quiet *outcome) *outcome {
-	before := site.Must(r.router.Descriptors())
+	before := len(r.router.Descriptors())
 	attacked, end := context.WithCancel(r.Context)
 	defer end()
 	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
-	attackers := site.Must(site.StartProcess("the attackers", cmd, site.AnyCore))
+	attackers := site.StartProcess("the attackers", cmd, site.AnyCore, nil)
 	defer attackers.Kill()
 	length := time.Duration(max(r.seconds, a.seconds)) * time.Second
 	var also []string
@@ -239,12 +239,8 @@ func (r *rig) watch(length time.Duration, names ...string) *outcome {
 		}
 	}
 	for site.Pause(asking, 100*time.Millisecond) == nil {
-		select {
-		case <-r.router.Exited():
-			site.Check(r.router.Died())
-		default:
-			oc.resident = max(oc.resident, site.Must(r.router.Resident()))
-		}
+		site.Check(r.router.Died())
+		oc.resident = max(oc.resident, r.router.Resident())
 	}
 	running.Wait()
 	site.Check(r.Err())

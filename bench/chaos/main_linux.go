@@ -54,12 +54,12 @@ func Roles() []site.Role {
 func outside(t *site.T, o options) {
 	_, err := choose(o)
 	site.Refuse(errors.Join(err, missing()))
-	release := func() error { return nil }
+	release := func() {}
 	if o.clock {
-		release = site.Must(startGuard())
+		release = startGuard()
 	}
 	code := enter()
-	site.Check(release())
+	release()
 	t.Exit(code)
 }
 
@@ -91,8 +91,8 @@ func choose(o options) ([]*fault, error) {
 func inside(t *site.T, o options) {
 	chosen, err := choose(o)
 	site.Refuse(err)
-	site.Must(site.OpenFiles(8192)) // more than pods, clients and the router need
-	dir := site.Must(prepare(t.Context))
+	site.OpenFiles(8192) // more than pods, clients and the router need
+	dir := prepare(t.Context)
 	perform(t, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
 }
 
@@ -135,10 +135,9 @@ func perform(t *site.T, dir string, chosen []*fault, lasts time.Duration, slack 
 
 // explain says whether the router has ended: that is what another error is about.
 func (s *suite) explain() {
-	select {
-	case <-s.router.Exited():
-		s.Printf("%v\n", s.router.died())
-	case <-time.After(time.Second):
+	_ = site.Pause(s.Context, time.Second)
+	if err := s.router.Died(); err != nil {
+		s.Printf("%v\n", err)
 	}
 }
 
