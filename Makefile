@@ -18,16 +18,18 @@ ARCH     ?= $(shell $(GO) env GOARCH)
 BUILDER  ?= $(shell command -v buildah || command -v podman)
 # The version the rules in .golangci.yml were written for.
 GOLANGCI := v2.15.0
+# Without this tag gRPC brings pages of its own and html/template with them, and with that the linker keeps every exported method: 10 MiB.
+TAGS     := grpcnotrace
 H2SPEC   := v2.2.1+incompatible
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/turnout
-	$(GO) build -ldflags '-X main.release=$(VERSION)' -o bin/turnout ./cmd/turnout
+	$(GO) build -tags $(TAGS) -ldflags '-X main.release=$(VERSION)' -o bin/turnout ./cmd/turnout
 
 build-openssl: ## build bin/turnout-openssl, which signs with the system's libcrypto (needs a C compiler and libssl-dev)
-	CGO_ENABLED=1 $(GO) build -tags openssl -ldflags '-X main.release=$(VERSION)' -o bin/turnout-openssl ./cmd/turnout
+	CGO_ENABLED=1 $(GO) build -tags openssl,$(TAGS) -ldflags '-X main.release=$(VERSION)' -o bin/turnout-openssl ./cmd/turnout
 
 test-openssl: ## tests of what the tag openssl changes (needs a C compiler and libssl-dev)
 	$(GO) vet -tags openssl ./internal/opensslkey ./routing ./tlsmux
@@ -201,10 +203,10 @@ image: bin/image/rootfs.tar ## the container image IMAGE:VERSION, with buildah o
 bin/image/rootfs.tar: IMAGE_LDFLAGS := -s -w -X main.release=$(VERSION)
 bin/image/rootfs.tar:
 ifeq ($(SIGNATURES),openssl)
-	CGO_ENABLED=1 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags openssl,netgo,osusergo \
+	CGO_ENABLED=1 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags openssl,netgo,osusergo,$(TAGS) \
 		-ldflags '$(IMAGE_LDFLAGS) -linkmode external -extldflags "-static"' -o bin/image/turnout ./cmd/turnout
 else
-	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags '$(IMAGE_LDFLAGS)' -o bin/image/turnout ./cmd/turnout
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(IMAGE_LDFLAGS)' -o bin/image/turnout ./cmd/turnout
 endif
 	$(GO) run ./deploy/rootfs bin/image/turnout $@
 

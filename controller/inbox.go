@@ -94,51 +94,58 @@ func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
 	return events, b.left, true
 }
 
-// leave puts v into a field of b, in place of what was left there and not taken yet.
-func leave[T any](b *inbox, field *T, v T) {
+// setCertificate leaves the next default certificate.
+func (b *inbox) setCertificate(c *tls.Certificate) {
 	b.mu.Lock()
-	*field = v
+	b.certificate = c
 	b.left++
 	b.mu.Unlock()
 	b.wake()
 }
 
-// takeLeft returns what was left in a field of b, its zero value if nothing was.
-func takeLeft[T any](b *inbox, field *T) (v T) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	v, *field = *field, v
-	return v
-}
-
-// setCertificate leaves the next default certificate.
-func (b *inbox) setCertificate(c *tls.Certificate) {
-	leave(b, &b.certificate, c)
-}
-
 // takeCertificate returns the next default certificate, nil if it stays.
 func (b *inbox) takeCertificate() *tls.Certificate {
-	return takeLeft(b, &b.certificate)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.certificate
+	b.certificate = nil
+	return c
 }
 
 // setDestinationCA leaves the next default destination CA.
 func (b *inbox) setDestinationCA(pem []byte) {
-	leave(b, &b.destination, pem)
+	b.mu.Lock()
+	b.destination = pem
+	b.left++
+	b.mu.Unlock()
+	b.wake()
 }
 
 // takeDestinationCA returns the next default destination CA, nil if it stays.
 func (b *inbox) takeDestinationCA() []byte {
-	return takeLeft(b, &b.destination)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	pem := b.destination
+	b.destination = nil
+	return pem
 }
 
 // setOwn leaves where the router listens next.
 func (b *inbox) setOwn(own *endpoints.Own) {
-	leave(b, &b.own, own)
+	b.mu.Lock()
+	b.own = own
+	b.left++
+	b.mu.Unlock()
+	b.wake()
 }
 
 // takeOwn returns where the router listens next, nil if that stays.
 func (b *inbox) takeOwn() *endpoints.Own {
-	return takeLeft(b, &b.own)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.own
+	b.own = nil
+	return own
 }
 
 // finish says that everything up to a number has been handled.

@@ -22,7 +22,7 @@ const (
 	spanText      = maxSpanMethod + maxSpanHost + maxSpanTarget + maxSpanPath + maxSpanAgent + tracecontext.MaxState
 )
 
-// Span is what one sampled request gives to the collector of traces: the span of the request, and those of its attempts. Its size is fixed, and it
+// Span is what one sampled request tells whoever collects traces: the span of the request, and those of its attempts. Its size is fixed, and it
 // refers to no memory of the exchange.
 type Span struct {
 	Trace  TraceRef
@@ -84,9 +84,9 @@ func (s *Span) State() []byte { return s.piece(5) }
 
 func (s *Span) piece(i int) []byte { return s.text[s.ends[i-1]:s.ends[i]] }
 
-// put puts the pieces of text in.
-func (s *Span) put(pieces [6][]byte) {
-	at := 0
+// PutText puts the pieces of text in, each cut to what a Span keeps of it.
+func (s *Span) PutText(method, host, target, sentPath, agent, state []byte) {
+	at, pieces := 0, [...][]byte{method, host, target, sentPath, agent, state}
 	for i, most := range [...]int{maxSpanMethod, maxSpanHost, maxSpanTarget, maxSpanPath, maxSpanAgent, tracecontext.MaxState} {
 		at += copy(s.text[at:], pieces[i][:min(len(pieces[i]), most)])
 		s.ends[i] = uint16(at)
@@ -97,7 +97,7 @@ func (s *Span) put(pieces [6][]byte) {
 type openSpan struct {
 	parent, link tracecontext.Context
 	agent, state []byte
-	ids          [3][]byte // where endpoints are sent the id of the attempt
+	ids          [3][]byte // where endpoints are told the id of the attempt
 	made         int
 	attempts     [maxSpanAttempts]openAttempt
 }

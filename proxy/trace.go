@@ -143,7 +143,7 @@ func (ex *Exchange) fill(s *Span, o *openSpan, reason Reason) {
 			sent = ex.req.Path
 		}
 	}
-	s.put([6][]byte{ex.req.Method, ex.host, ex.req.Target, sent, o.agent, o.state})
+	s.PutText(ex.req.Method, ex.host, ex.req.Target, sent, o.agent, o.state)
 	s.Made = o.made
 	for i := range o.attempts[:o.made] {
 		a := &o.attempts[i]

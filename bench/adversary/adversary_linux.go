@@ -80,7 +80,7 @@ func (r *rig) run(only string) {
 	}
 	row("quiet", quiet)
 	if quiet.failed > 0 {
-		site.Stopf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first)
+		site.Check(fmt.Errorf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first))
 	}
 	began := time.Now()
 	for i := range attacks {
@@ -104,11 +104,11 @@ func (r *rig) run(only string) {
 
 // withstand makes one attack.
 func (r *rig) withstand(a *attack, quiet *outcome) *outcome {
-	before := len(r.router.Descriptors())
+	before := site.Must(r.router.Descriptors())
 	attacked, end := context.WithCancel(r.Context)
 	defer end()
 	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
-	attackers := site.StartProcess("the attackers", cmd, site.AnyCore, nil)
+	attackers := site.Must(site.StartProcess("the attackers", cmd, site.AnyCore))
 	defer attackers.Kill()
 	length := time.Duration(max(r.seconds, a.seconds)) * time.Second
 	var also []string
@@ -239,8 +239,12 @@ func (r *rig) watch(length time.Duration, names ...string) *outcome {
 		}
 	}
 	for site.Pause(asking, 100*time.Millisecond) == nil {
-		site.Check(r.router.Died())
-		oc.resident = max(oc.resident, r.router.Resident())
+		select {
+		case <-r.router.Exited():
+			site.Check(r.router.Died())
+		default:
+			oc.resident = max(oc.resident, site.Must(r.router.Resident()))
+		}
 	}
 	running.Wait()
 	site.Check(r.Err())

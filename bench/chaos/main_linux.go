@@ -54,12 +54,12 @@ func Roles() []site.Role {
 func outside(t *site.T, o options) {
 	_, err := choose(o)
 	site.Refuse(errors.Join(err, missing()))
-	release := func() {}
+	release := func() error { return nil }
 	if o.clock {
-		release = startGuard()
+		release = site.Must(startGuard())
 	}
 	code := enter()
-	release()
+	site.Check(release())
 	t.Exit(code)
 }
 
@@ -91,8 +91,8 @@ func choose(o options) ([]*fault, error) {
 func inside(t *site.T, o options) {
 	chosen, err := choose(o)
 	site.Refuse(err)
-	site.OpenFiles(8192) // more than pods, clients and the router need
-	dir := prepare(t.Context)
+	site.Must(site.OpenFiles(8192)) // more than pods, clients and the router need
+	dir := site.Must(prepare(t.Context))
 	perform(t, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
 }
 
@@ -135,9 +135,10 @@ func perform(t *site.T, dir string, chosen []*fault, lasts time.Duration, slack 
 
 // explain says whether the router has ended: that is what another error is about.
 func (s *suite) explain() {
-	_ = site.Pause(s.Context, time.Second)
-	if err := s.router.Died(); err != nil {
-		s.Printf("%v\n", err)
+	select {
+	case <-s.router.Exited():
+		s.Printf("%v\n", s.router.died())
+	case <-time.After(time.Second):
 	}
 }
 

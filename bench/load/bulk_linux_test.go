@@ -1,7 +1,6 @@
 package load
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -48,7 +47,10 @@ func TestBulkCountsRightBytes(t *testing.T) {
 		}, "wrong bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := NewBulk("bench.test", 3*MiB)
+			b, err := NewBulk("bench.test", 3*MiB)
+			if err != nil {
+				t.Fatal(err)
+			}
 			defer b.Close()
 			var marks []bool
 			length := 50 * time.Millisecond
@@ -56,8 +58,8 @@ func TestBulkCountsRightBytes(t *testing.T) {
 				length = time.Hour // the failure ends it
 			}
 			res, err := b.Run(t.Context(), BulkProfile{
-				Addr: relay(t, b.Addr(), c.change, c.copyBack), Streams: 2,
-				Span: Span{Measure: length, Mark: func(end bool) { marks = append(marks, end) }},
+				Addr: relay(t, b.Addr(), c.change, c.copyBack), Streams: 2, Measure: length,
+				Mark: func(end bool) error { marks = append(marks, end); return nil },
 			})
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || res.Failures == 0 {
@@ -73,7 +75,10 @@ func TestBulkCountsRightBytes(t *testing.T) {
 }
 
 func TestClientHelloIsOneRecord(t *testing.T) {
-	hello := ClientHello(&tls.Config{ServerName: "bench.test"})
+	hello, err := clientHello("bench.test")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if hello[0] != 22 || hello[5] != 1 || int(hello[3])<<8|int(hello[4]) != len(hello)-5 || !strings.Contains(string(hello), "bench.test") {
 		t.Errorf("hello is %x", hello)
 	}

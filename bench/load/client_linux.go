@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"turnout/bench/site"
+	"golang.org/x/sys/unix"
 )
 
 // maxFailures ends a run: after so many it measures the failures and not the proxy.
@@ -39,15 +39,20 @@ type client struct {
 // open connects the client. It reports a failure to the run and returns false if that does not work.
 func (c *client) open() bool {
 	r := c.run
-	err := site.Try(func() {
-		c.fd, c.rw = dial(r.profile.Addr, r.profile.TLS)
-		r.rig.loop.add(c.fd, c)
-	})
+	fd, rw, err := dial(r.profile.Addr, r.profile.TLS)
+	if err == nil {
+		err = r.rig.loop.add(fd, c)
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}
 	if err != nil {
 		c.fd = -1
 		r.fail(err)
+		return false
 	}
-	return err == nil
+	c.fd, c.rw = fd, rw
+	return true
 }
 
 func (c *client) close() {
@@ -143,12 +148,5 @@ func (r *run) fail(err error) {
 	r.failures++
 	if r.first == nil {
 		r.first = err
-	}
-}
-
-func (r *run) closeAll() {
-	r.stopping = true
-	for _, c := range r.clients {
-		c.close()
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"time"
 
@@ -41,14 +42,14 @@ func idleMemory(t *site.T, kind string, n int, settle time.Duration) (before, af
 	r := startFleet(t, false)
 	defer r.Stop()
 	// What the first connections bring in for good is not theirs.
-	startHolders(t, r, kind, 100).Finish()
-	before = r.Resident()
+	site.Check(startHolders(t, r, kind, 100).close())
+	before = site.Must(r.Resident())
 	all := startHolders(t, r, kind, n)
-	after = r.Resident()
+	after = site.Must(r.Resident())
 	for end := time.Now().Add(settle); time.Now().Before(end); t.Wait(time.Second) {
-		after = min(after, r.Resident())
+		after = min(after, site.Must(r.Resident()))
 	}
-	all.Finish()
+	site.Check(all.close())
 	return before, after
 }
 
@@ -59,11 +60,12 @@ func passthrough(f *flag.FlagSet) func(*site.T) {
 	return func(t *site.T) {
 		n := roomForTunnels(t, *wanted)
 		r := startFleet(t, false)
-		before, files, began := r.Resident(), len(r.Descriptors()), time.Now()
+		before, files, began := site.Must(r.Resident()), site.Must(r.Descriptors()), time.Now()
 		all := startHolders(t, r, "through", n)
 		opened := time.Since(began)
-		after, open := r.Resident(), len(r.Descriptors())
-		all.Finish()
+		after, err1 := r.Resident()
+		open, err2 := r.Descriptors()
+		site.Check(errors.Join(all.close(), err1, err2))
 		t.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB and %.2f descriptors each\n",
 			n, opened.Round(time.Millisecond), float64(after-before)/1024/float64(n), float64(open-files)/float64(n))
 	}

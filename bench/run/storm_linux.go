@@ -9,12 +9,10 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"turnout/bench/load"
 	"turnout/bench/site"
 )
 
@@ -52,7 +50,7 @@ func storm(f *flag.FlagSet) func(*site.T) {
 	urgent := f.Bool("urgent", false, "the generator has the priority of the others, for machines that are never idle")
 	return func(t *site.T) {
 		roomFor(t, 2*stormConns, 2)
-		if !site.Apart() {
+		if !site.Must(site.Apart()) {
 			site.Refuse(errors.New("cannot measure on one core: two are needed"))
 		}
 		if *pairs < 1 {
@@ -117,9 +115,11 @@ func measurePair(t *site.T, r *fleet, g gust, d time.Duration, urgent bool) (p s
 	if !urgent {
 		cmd = site.Idle(cmd)
 	}
-	generator := site.StartProcess("the generator", cmd, site.AnyCore, nil)
+	generator := site.Must(site.StartTalker(cmd))
 	p.during, p.straight = established(t, r, d)
-	p.rate = site.Must(strconv.ParseFloat(generator.Finish(), 64))
+	_ = generator.In.Close()
+	_, err := fmt.Fscan(generator.Out, &p.rate)
+	site.Check(errors.Join(generator.Wait(), err))
 	return p
 }
 
@@ -127,12 +127,12 @@ func measurePair(t *site.T, r *fleet, g gust, d time.Duration, urgent bool) (p s
 // and straight to the pod.
 func established(t *site.T, r *fleet, d time.Duration) (through, straight site.Latency) {
 	const clients, pace = 8, 5 * time.Millisecond
-	open := []func() net.Conn{openers("", r.HTTPS)["tls13"], openers(r.plain.Addr().String(), "")["plain"]}
+	open := []func() (net.Conn, error){openers("", r.HTTPS)["tls13"], openers(fmt.Sprintf("127.0.0.1:%d", r.plain.Port()), "")["plain"]}
 	conns := make([]net.Conn, 2*clients)
 	for i := range conns {
 		var err error
 		for range 100 { // in the storm a connection may be refused
-			if err = site.Try(func() { conns[i] = open[i/clients]() }); err == nil {
+			if conns[i], err = open[i/clients](); err == nil {
 				break
 			}
 		}
@@ -141,7 +141,7 @@ func established(t *site.T, r *fleet, d time.Duration) (through, straight site.L
 	}
 	ctx, cancel := context.WithTimeout(t.Context, d)
 	defer cancel()
-	times := site.Paced(ctx, clients, pace, func(client, n int) { ask1(conns[client+n%2*clients]) })
+	times := site.Must(site.Paced(ctx, clients, pace, func(client, n int) error { return ask1(conns[client+n%2*clients]) }))
 	var by [2][]time.Duration
 	for _, list := range times {
 		for n, took := range list {
@@ -149,8 +149,7 @@ func established(t *site.T, r *fleet, d time.Duration) (through, straight site.L
 		}
 	}
 	if len(by[0]) == 0 || len(by[1]) == 0 {
-		site.Check(t.Err())
-		site.Stopf("cannot measure: no request was answered")
+		site.Check(errors.Join(t.Err(), errors.New("cannot measure: no request was answered")))
 	}
 	return site.LatencyOf(by[0]), site.LatencyOf(by[1])
 }
@@ -160,17 +159,18 @@ const generatorRole = "generate-handshakes"
 
 // generate rages until its input ends and prints the number of connections per second. The arguments are the name of a gust and the
 // address.
-func generate(_ context.Context, args []string) (err error) {
-	defer site.Catch(&err)
+func generate(_ context.Context, args []string) error {
 	i := slices.IndexFunc(gusts, func(g gust) bool { return len(args) == 2 && g.name == args[0] })
 	if i < 0 {
-		site.Stopf("cannot storm with %q", args)
+		return fmt.Errorf("cannot storm with %q", args)
 	}
 	g, addr := gusts[i], args[1]
 	cfg := fleetTLS(g.host, tls.VersionTLS13)
-	said := load.ClientHello(cfg)
+	said := hello(cfg)
 	if g.resume {
-		beginSession(cfg, addr)
+		if err := beginSession(cfg, addr); err != nil {
+			return err
+		}
 	}
 	var made atomic.Int64
 	stop := make(chan struct{})
@@ -214,16 +214,18 @@ func generate(_ context.Context, args []string) (err error) {
 }
 
 // beginSession begins a session that cfg resumes from then on.
-func beginSession(cfg *tls.Config, addr string) {
+func beginSession(cfg *tls.Config, addr string) error {
 	cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	for range 2 { // the second one resumes
 		c, err := tls.Dial("tcp", addr, cfg)
-		site.Checkf(err, "cannot begin a session")
-		ask1(c)
-		_ = c.Close()
-		if c.ConnectionState().DidResume {
-			return
+		if err != nil {
+			return fmt.Errorf("cannot begin a session: %w", err)
+		}
+		err = ask1(c)
+		resumed := c.ConnectionState().DidResume
+		if _ = c.Close(); err != nil || resumed {
+			return err
 		}
 	}
-	site.Stopf("cannot resume a session: the router makes a full handshake of it")
+	return errors.New("cannot resume a session: the router makes a full handshake of it")
 }

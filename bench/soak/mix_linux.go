@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/bench/site"
+	"turnout/internal/testkit/testhttp"
 )
 
 // kind is a sort of client. Each client has a lane of its own, and a function that makes some requests on it, one after the other or
@@ -29,7 +30,7 @@ type kind struct {
 	clients int
 	every   time.Duration // from one round of requests to the next
 	lane    lane
-	client  func() func(l *lane)
+	client  func() func(l *lane) error
 	parts   int // requests of a round; 0 = one
 }
 
@@ -53,13 +54,13 @@ func kinds() []kind {
 		{"slow readers, pods of HTTP/2", 2, seldom, lane{host: hostStream}, always(sip), 0},
 		{"clients that leave", 2, seldom, h2(hostWeb), always(glance), 0},
 		{"leavers, pods of HTTP/2", 2, seldom, h2(hostStream), always(glance), 0},
-		{"sticky cookies", 2, often, lane{host: hostSticky, most: 30}, func() func(*lane) { return new(session).page }, 0},
+		{"sticky cookies", 2, often, lane{host: hostSticky, most: 30}, func() func(*lane) error { return new(session).page }, 0},
 	}
 }
 
 // always is a client that remembers nothing.
-func always(do func(l *lane)) func() func(*lane) {
-	return func() func(*lane) { return do }
+func always(do func(l *lane) error) func() func(*lane) error {
+	return func() func(*lane) error { return do }
 }
 
 // counter is what became of the requests of a kind.
@@ -103,7 +104,7 @@ func (c *counter) run(ctx context.Context, s *scene) {
 			return
 		case <-tick.C:
 		}
-		err := site.Try(func() { do(&l) })
+		err := do(&l)
 		c.requests.Add(int64(max(c.parts, 1)))
 		if err == nil {
 			continue
@@ -175,9 +176,9 @@ func (l *lane) drop() {
 }
 
 // connect opens the connection unless there is one.
-func (l *lane) connect() {
+func (l *lane) connect() (err error) {
 	if l.c != nil {
-		return
+		return nil
 	}
 	addr, cfg := l.s.router.HTTP, (*tls.Config)(nil)
 	if l.tls || l.h2 {
@@ -192,62 +193,69 @@ func (l *lane) connect() {
 		}
 		cfg.ClientSessionCache = l.cache
 	}
-	l.c, l.used = dial(addr, cfg), 0
+	c, err := dial(addr, cfg)
+	if err != nil {
+		return err
+	}
 	if l.h2 {
-		l.streams = site.Must(new(http2.Transport).NewClientConn(l.c))
-	} else if l.r = bufio.NewReader(l.c); l.resume && l.c.(*tls.Conn).ConnectionState().DidResume {
+		if l.streams, err = new(http2.Transport).NewClientConn(c); err != nil {
+			_ = c.Close()
+			return fmt.Errorf("cannot begin with HTTP/2: %w", err)
+		}
+	} else if l.r = bufio.NewReader(c); l.resume && c.(*tls.Conn).ConnectionState().DidResume {
 		l.resumed.Add(1)
 	}
+	l.c, l.used = c, 0
+	return nil
 }
 
-// send sends a request of HTTP/1.1, without its Host and the end of its head.
-func (l *lane) send(head string, body []byte) {
-	l.connect()
+// ask sends a request of HTTP/1.1, without its Host and the end of its head, and writes the body of the answer to sink. An answer
+// other than 200 is an error; its status is returned even so.
+func (l *lane) ask(head string, body []byte, sink io.Writer) (status int, cookies []*http.Cookie, err error) {
+	if err := l.connect(); err != nil {
+		return 0, nil, err
+	}
 	l.used++
 	_ = l.c.SetDeadline(time.Now().Add(patience))
-	_, err := l.c.Write(append([]byte(head+"Host: "+l.host+"\r\n\r\n"), body...))
-	site.Checkf(err, "cannot send request %d of a connection", l.used)
-}
-
-// answer sends a request and writes the body of the answer to sink.
-func (l *lane) answer(head string, body []byte, sink io.Writer) *http.Response {
-	l.send(head, body)
+	if _, err = l.c.Write(append([]byte(head+"Host: "+l.host+"\r\n\r\n"), body...)); err != nil {
+		return 0, nil, fmt.Errorf("cannot send request %d of a connection: %w", l.used, err)
+	}
 	resp, err := http.ReadResponse(l.r, nil)
 	if err == nil {
 		_, err = io.Copy(sink, resp.Body)
 		_ = resp.Body.Close()
 	}
-	site.Checkf(err, "cannot read answer %d of a connection", l.used)
+	if err != nil {
+		return 0, nil, fmt.Errorf("cannot read answer %d of a connection: %w", l.used, err)
+	}
 	if l.used >= l.most || resp.Close {
 		l.drop()
 	}
-	return resp
-}
-
-// ask is answer whose status must be 200, and returns its body.
-func (l *lane) ask(head string, body []byte) (text string, cookies []*http.Cookie) {
-	var b strings.Builder
-	resp := l.answer(head, body, &b)
-	isOK(resp)
-	return b.String(), resp.Cookies()
-}
-
-func isOK(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {
-		site.Stopf("the answer is %s", resp.Status)
+		err = fmt.Errorf("the answer is %s", resp.Status)
 	}
+	return resp.StatusCode, resp.Cookies(), err
 }
 
 // pod asks for the name of a pod.
-func (l *lane) pod(fields string) (name string, cookies []*http.Cookie) {
-	name, cookies = l.ask("GET / HTTP/1.1\r\n"+fields, nil)
-	site.Must(netip.ParseAddrPort(name))
-	return name, cookies
+func (l *lane) pod(fields string) (name string, cookies []*http.Cookie, err error) {
+	var text strings.Builder
+	_, cookies, err = l.ask("GET / HTTP/1.1\r\n"+fields, nil, &text)
+	if err == nil {
+		_, err = netip.ParseAddrPort(text.String())
+	}
+	return text.String(), cookies, err
 }
 
-func page(l *lane) { l.pod("") }
+func page(l *lane) error {
+	_, _, err := l.pod("")
+	return err
+}
 
-func lastPage(l *lane) { l.pod("Connection: close\r\n") }
+func lastPage(l *lane) error {
+	_, _, err := l.pod("Connection: close\r\n")
+	return err
+}
 
 // session is one whose requests stay with a pod as long as that serves.
 type session struct {
@@ -255,7 +263,7 @@ type session struct {
 	requests    int
 }
 
-func (k *session) page(l *lane) {
+func (k *session) page(l *lane) error {
 	const size = 200 // requests of a session
 	if k.requests == size {
 		k.requests, k.cookie = 0, ""
@@ -265,39 +273,48 @@ func (k *session) page(l *lane) {
 	if k.cookie != "" {
 		fields = "Cookie: " + k.cookie + "\r\n"
 	}
-	name, cookies := l.pod(fields)
+	name, cookies, err := l.pod(fields)
+	if err != nil {
+		return err
+	}
 	before := k.pod
 	k.pod = name
 	switch {
 	case k.cookie != "" && name != before && l.s.serves(before):
-		site.Stopf("the cookie of pod %s led to %s", before, name)
+		return fmt.Errorf("the cookie of pod %s led to %s", before, name)
 	case len(cookies) == 1:
 		k.cookie = cookies[0].Name + "=" + cookies[0].Value
 	case k.cookie == "" || name != before:
-		site.Stopf("%d cookies came with pod %s", len(cookies), name)
+		return fmt.Errorf("%d cookies came with pod %s", len(cookies), name)
 	}
+	return nil
 }
 
 // posts sends bodies, with Content-Length and chunked one after the other.
-func posts() func(*lane) {
+func posts() func(*lane) error {
 	const bodySize, chunkSize = 96 << 10, 10_000
 	n := 0
-	return func(l *lane) {
+	return func(l *lane) error {
 		body := bytes.Repeat([]byte{byte(n)}, bodySize-n%1000)
 		want := fmt.Sprintf("%d %08x", len(body), crc32.ChecksumIEEE(body))
 		head := fmt.Sprintf("POST /echo HTTP/1.1\r\nContent-Length: %d\r\n", len(body))
 		if n++; n%2 == 0 {
 			head = "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
 			var b bytes.Buffer
-			for piece := range slices.Chunk(body, chunkSize) {
-				fmt.Fprintf(&b, "%x\r\n%s\r\n", len(piece), piece)
+			for len(body) > 0 {
+				size := min(chunkSize, len(body))
+				fmt.Fprintf(&b, "%x\r\n%s\r\n", size, body[:size])
+				body = body[size:]
 			}
 			b.WriteString("0\r\n\r\n")
 			body = b.Bytes()
 		}
-		if got, _ := l.ask(head, body); got != want {
-			site.Stopf("the pod got %s, want %s", got, want)
+		var got strings.Builder
+		_, _, err := l.ask(head, body, &got)
+		if err == nil && got.String() != want {
+			err = fmt.Errorf("the pod got %s, want %s", got.String(), want)
 		}
+		return err
 	}
 }
 
@@ -309,101 +326,145 @@ func (l *length) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func download(l *lane) {
+func download(l *lane) error {
 	var n length
-	isOK(l.answer("GET /large HTTP/1.1\r\n", nil, &n))
-	if n != largeSize {
-		site.Stopf("a download has %d bytes, want %d", n, largeSize)
+	_, _, err := l.ask("GET /large HTTP/1.1\r\n", nil, &n)
+	if err == nil && n != largeSize {
+		err = fmt.Errorf("a download has %d bytes, want %d", n, largeSize)
 	}
+	return err
 }
 
 // sip reads a part of a download slowly, over a connection of its own, and leaves.
-func sip(l *lane) {
+func sip(l *lane) error {
 	const size, count, pause = 16 << 10, 10, 50 * time.Millisecond
 	l.drop()
+	if err := l.connect(); err != nil {
+		return err
+	}
 	defer l.drop()
-	l.send("GET /large HTTP/1.1\r\n", nil)
+	_ = l.c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(l.c, "GET /large HTTP/1.1\r\nHost: "+l.host+"\r\n\r\n"); err != nil {
+		return fmt.Errorf("cannot ask for a download: %w", err)
+	}
 	b := make([]byte, size)
 	for range count {
-		_, err := io.ReadFull(l.c, b)
-		site.Checkf(err, "cannot read a download slowly")
+		if _, err := io.ReadFull(l.c, b); err != nil {
+			return fmt.Errorf("cannot read a download slowly: %w", err)
+		}
 		<-time.NewTimer(pause).C // that is how slow they are
 	}
+	return nil
 }
 
 // round connects for a round of requests over HTTP/2, which must end within patience.
-func (l *lane) round() (context.Context, context.CancelFunc) {
+func (l *lane) round() (context.Context, context.CancelFunc, error) {
 	if l.used >= l.most {
 		l.drop()
 	}
-	l.connect()
+	err := l.connect()
 	l.used++
-	return context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return ctx, cancel, err
 }
 
 const parallelStreams = 10
 
 // parallelPages asks for pages, several at once. Unlike the client of net/http this one repeats nothing.
-func parallelPages(l *lane) {
-	ctx, cancel := l.round()
+func parallelPages(l *lane) error {
+	ctx, cancel, err := l.round()
 	defer cancel()
-	site.Together(parallelStreams, parallelStreams, func(int) {
-		resp := l.begin(ctx, http.MethodGet, "/", http.NoBody)
-		defer resp.Body.Close()
-		site.Must(netip.ParseAddrPort(string(site.Must(io.ReadAll(resp.Body)))))
-	})
+	if err != nil {
+		return err
+	}
+	all := make([]func() (netip.AddrPort, error), parallelStreams)
+	for i := range all {
+		all[i] = func() (netip.AddrPort, error) {
+			status, text, err := testhttp.Get(ctx, l.streams, "https://"+l.host+"/", "")
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("the answer is %d", status)
+			}
+			if err != nil {
+				return netip.AddrPort{}, err
+			}
+			return netip.ParseAddrPort(string(text))
+		}
+	}
+	_, err = site.AtOnce(all)
+	return err
 }
 
 // begin begins a request over HTTP/2 whose answer must be 200. The caller closes its body.
-func (l *lane) begin(ctx context.Context, method, path string, body io.Reader) *http.Response {
-	q := site.Must(http.NewRequestWithContext(ctx, method, "https://"+l.host+path, body))
+func (l *lane) begin(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, method, "https://"+l.host+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a request: %w", err)
+	}
 	if method == http.MethodPost {
 		q.Header.Set("Content-Type", "application/grpc")
 		q.Header.Set("TE", "trailers")
 	}
 	resp, err := l.streams.RoundTrip(q)
-	site.Checkf(err, "cannot ask for %s", path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask for %s: %w", path, err)
+	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
+		return nil, fmt.Errorf("the answer is %s", resp.Status)
 	}
-	isOK(resp)
-	return resp
+	return resp, nil
 }
 
 // glance begins a download on a stream that is given up after a look at it; the connection is used again.
-func glance(l *lane) {
-	ctx, cancel := l.round()
+func glance(l *lane) error {
+	ctx, cancel, err := l.round()
 	defer cancel()
-	resp := l.begin(ctx, http.MethodGet, "/large", http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := l.begin(ctx, http.MethodGet, "/large", http.NoBody)
+	if err != nil {
+		return err
+	}
 	defer resp.Body.Close() // which resets the stream
-	_, err := io.ReadFull(resp.Body, make([]byte, 1000))
-	site.Checkf(err, "cannot look at a download")
+	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
+		return fmt.Errorf("cannot look at a download: %w", err)
+	}
+	return nil
 }
 
 // call is a stream that goes both ways, as those of gRPC do: each message is answered before the next is sent.
-func call(l *lane) {
-	ctx, cancel := l.round()
+func call(l *lane) error {
+	ctx, cancel, err := l.round()
 	defer cancel()
+	if err != nil {
+		return err
+	}
 	in, out := io.Pipe()
 	defer func() { _ = out.Close() }()
-	resp := l.begin(ctx, http.MethodPost, "/stream", in)
+	resp, err := l.begin(ctx, http.MethodPost, "/stream", in)
+	if err != nil {
+		return err
+	}
 	defer resp.Body.Close()
 	for i := range 10 {
 		message := fmt.Sprintf("message %d", i)
-		_, err := io.WriteString(out, message)
-		site.Checkf(err, "cannot send message %d of a call", i)
+		if _, err := io.WriteString(out, message); err != nil {
+			return fmt.Errorf("cannot send message %d of a call: %w", i, err)
+		}
 		got := make([]byte, len(message))
 		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != message {
-			site.Stopf("message %d of a call came back as %q: %w", i, got, err)
+			return fmt.Errorf("message %d of a call came back as %q: %w", i, got, err)
 		}
 	}
 	_ = out.Close()
 	if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
-		site.Stopf("a call ended with %q: %w", rest, err)
+		return fmt.Errorf("a call ended with %q: %w", rest, err)
 	}
 	if status := resp.Trailer.Get("Grpc-Status"); status != "0" {
-		site.Stopf("the status of a call is %q", status)
+		return fmt.Errorf("the status of a call is %q", status)
 	}
+	return nil
 }
 
 // patience is how long a client waits for anything.
@@ -415,10 +476,18 @@ func clientTLS(host string) *tls.Config {
 }
 
 // dial connects to the router, over TLS unless cfg is nil.
-func dial(addr string, cfg *tls.Config) net.Conn {
-	d := &net.Dialer{Timeout: patience}
-	if cfg == nil {
-		return site.Must(d.Dial("tcp", addr))
+func dial(addr string, cfg *tls.Config) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
-	return site.Must(tls.DialWithDialer(d, "tcp", addr, cfg))
+	if cfg == nil {
+		return c, nil
+	}
+	t := tls.Client(c, cfg)
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if err := t.Handshake(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot finish the handshake: %w", err), c.Close())
+	}
+	return t, c.SetDeadline(time.Time{})
 }

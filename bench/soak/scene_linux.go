@@ -6,6 +6,7 @@ import (
 	"crypto/sha1" //nolint:gosec // RFC 6455 wants it
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -56,29 +57,29 @@ const (
 
 // startScene starts a router that has nothing to serve, and pods.
 func startScene(t *site.T, o options) *scene {
-	s := &scene{T: t, o: o, weight: 10, extra: [2]int{0, extraRoutes}, keys: site.NewKeyPair(hostWeb, false)}
+	s := &scene{T: t, o: o, weight: 10, extra: [2]int{0, extraRoutes}, keys: site.Must(site.NewKeyPair(hostWeb, false))}
 	t.Cleanup(s.stopPods)
 	for range webPods {
-		s.web = append(s.web, s.newPod())
+		s.web = append(s.web, site.Must(s.newPod()))
 	}
 	for range streamPods {
-		s.stream = append(s.stream, s.newPod())
+		s.stream = append(s.stream, site.Must(s.newPod()))
 	}
-	s.canary, s.sockets = s.newPod(), []*pod{s.newPod()}
+	s.canary, s.sockets = site.Must(s.newPod()), []*pod{site.Must(s.newPod())}
 	s.router = t.Start(site.Config{})
 	return s
 }
 
 // prepare gives the router its routes and waits until they are served.
 func (s *scene) prepare() {
-	s.router.Write("site.yaml", s.manifests())
+	site.Check(s.router.Write("site.yaml", s.manifests()))
 	if !s.Until(patience, 5*time.Millisecond, func() bool { return s.status(hostWeb) == 200 && s.status(hostStream) == 200 }) {
-		site.Stopf("cannot go on, the routes are not served: %s", s.router.Tail())
+		site.Check(fmt.Errorf("cannot go on, the routes are not served: %s", s.router.Tail()))
 	}
 }
 
 // newPod starts the next pod.
-func (s *scene) newPod() *pod {
+func (s *scene) newPod() (*pod, error) {
 	s.pods++
 	return newPod(s.pods)
 }
@@ -167,7 +168,7 @@ func (t *tally) judge() []string {
 
 // change changes something each time, one thing after the other, until ctx is done.
 func (s *scene) change(ctx context.Context) {
-	changes := []func(context.Context) (seen func() bool){
+	changes := []func(context.Context) (seen func() bool, err error){
 		s.addPod, s.swapRoutes, s.removePod, s.renew, s.reweigh, s.replaceStreamPod, s.toggleSocketPod,
 	}
 	tick := time.NewTicker(s.o.update)
@@ -178,13 +179,14 @@ func (s *scene) change(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		var seen func() bool
-		if err := site.Try(func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			seen = changes[n%len(changes)](ctx)
-			s.router.Write("site.yaml", s.manifests())
-		}); err != nil {
+		s.mu.Lock()
+		seen, err := changes[n%len(changes)](ctx)
+		text := s.manifests()
+		s.mu.Unlock()
+		if err == nil {
+			err = s.router.Write("site.yaml", text)
+		}
+		if err != nil {
 			s.tally.failf("change %d: %v", n, err)
 			continue
 		}
@@ -213,15 +215,18 @@ func (s *scene) await(ctx context.Context, n int, seen func() bool) {
 	s.tally.slowest = max(s.tally.slowest, time.Since(began))
 }
 
-func (s *scene) addPod(context.Context) func() bool {
-	s.web = append(s.web, s.newPod())
-	return nil
+func (s *scene) addPod(context.Context) (func() bool, error) {
+	p, err := s.newPod()
+	if err == nil {
+		s.web = append(s.web, p)
+	}
+	return nil, err
 }
 
 // removePod removes the oldest one.
-func (s *scene) removePod(ctx context.Context) func() bool {
+func (s *scene) removePod(ctx context.Context) (func() bool, error) {
 	if len(s.web) <= webPods { // none could be added
-		return nil
+		return nil, nil
 	}
 	old := s.web[0]
 	s.web = slices.Clone(s.web[1:])
@@ -229,60 +234,70 @@ func (s *scene) removePod(ctx context.Context) func() bool {
 		s.tally.failf("pod %v got no request", old.name())
 	}
 	s.retire(ctx, old)
-	return nil
+	return nil, nil
 }
 
-func (s *scene) replaceStreamPod(ctx context.Context) func() bool {
-	p := s.newPod()
+func (s *scene) replaceStreamPod(ctx context.Context) (func() bool, error) {
+	p, err := s.newPod()
+	if err != nil {
+		return nil, err
+	}
 	s.retire(ctx, s.stream[0])
 	s.stream = append(slices.Clone(s.stream[1:]), p)
-	return nil
+	return nil, nil
 }
 
 // toggleSocketPod adds a second pod or takes it away; the first has the WebSockets.
-func (s *scene) toggleSocketPod(ctx context.Context) func() bool {
+func (s *scene) toggleSocketPod(ctx context.Context) (func() bool, error) {
 	if len(s.sockets) > 1 {
 		s.retire(ctx, s.sockets[1])
 		s.sockets = s.sockets[:1:1]
-	} else {
-		s.sockets = append(s.sockets, s.newPod())
+		return nil, nil
 	}
-	return nil
+	p, err := s.newPod()
+	if err == nil {
+		s.sockets = append(s.sockets, p)
+	}
+	return nil, err
 }
 
-func (s *scene) reweigh(context.Context) func() bool {
+func (s *scene) reweigh(context.Context) (func() bool, error) {
 	s.weight = (s.weight + 30) % 100
-	return nil
+	return nil, nil
 }
 
 // swapRoutes adds a route and takes the oldest away.
-func (s *scene) swapRoutes(context.Context) func() bool {
+func (s *scene) swapRoutes(context.Context) (func() bool, error) {
 	gone, come := s.extra[0], s.extra[1]
 	s.extra[0]++
 	s.extra[1]++
-	return func() bool { return s.status(extraHost(come)) == 200 && s.status(extraHost(gone)) == 503 }
+	return func() bool { return s.status(extraHost(come)) == 200 && s.status(extraHost(gone)) == 503 }, nil
 }
 
 // status asks once for the page of a host; 0 = there was no answer.
-func (s *scene) status(host string) (status int) {
+func (s *scene) status(host string) int {
 	l := &lane{s: s, host: host, most: 1}
 	defer l.drop()
-	_ = site.Try(func() { status = l.answer("GET / HTTP/1.1\r\nConnection: close\r\n", nil, io.Discard).StatusCode })
+	status, _, _ := l.ask("GET / HTTP/1.1\r\nConnection: close\r\n", nil, io.Discard)
 	return status
 }
 
 // renew replaces the certificate of the web.
-func (s *scene) renew(context.Context) func() bool {
-	s.keys = site.NewKeyPair(hostWeb, false)
-	want := s.keys.DER()
-	return func() (same bool) {
-		_ = site.Try(func() {
-			c := dial(s.router.HTTPS, clientTLS(hostWeb))
-			defer c.Close()
-			same = bytes.Equal(c.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, want)
-		})
-		return same
+func (s *scene) renew(context.Context) (func() bool, error) {
+	next, err := site.NewKeyPair(hostWeb, false)
+	if err != nil {
+		return nil, err
 	}
+	s.keys = next
+	block, _ := pem.Decode([]byte(next.Certificate))
+	return func() bool {
+		c, err := dial(s.router.HTTPS, clientTLS(hostWeb))
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		return bytes.Equal(c.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, block.Bytes)
+	}, nil
 }
 
 // retire stops a pod that was taken out of its service as Kubernetes does: it goes on for a while, and then finishes what it has.
@@ -306,8 +321,8 @@ type pod struct {
 }
 
 // newPod starts pod number n.
-func newPod(n int) *pod {
-	p := &pod{}
+func newPod(n int) (p *pod, err error) {
+	p = &pod{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", p.page)
 	mux.HandleFunc("/echo", echo)
@@ -315,11 +330,11 @@ func newPod(n int) *pod {
 	mux.HandleFunc("/stream", stream)
 	mux.HandleFunc("/socket", socketPage)
 	ip := netip.AddrFrom4([4]byte{127, byte(1 + n>>16), byte(n >> 8), byte(n)})
-	p.Backend = site.ServeHTTP(netip.AddrPortFrom(ip, 0), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	p.Backend, err = site.ServeHTTPAt(netip.AddrPortFrom(ip, 0), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		p.requests.Add(1)
 		mux.ServeHTTP(w, q)
 	}))
-	return p
+	return p, err
 }
 
 func (p *pod) name() string {

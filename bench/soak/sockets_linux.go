@@ -27,40 +27,62 @@ type sockets struct {
 }
 
 // openSockets opens n of them, every second over TLS.
-func openSockets(plain, secure string, n int) *sockets {
+func openSockets(plain, secure string, n int) (*sockets, error) {
 	s := &sockets{all: make([]*socket, n)}
-	if err := site.Try(func() {
-		site.Together(n, 16, func(i int) { s.all[i] = s.open(plain, secure, i%2 == 1) })
-	}); err != nil {
-		s.close()
-		site.Checkf(err, "cannot open WebSockets")
+	workers := make([]func() (struct{}, error), 16)
+	for w := range workers {
+		workers[w] = func() (_ struct{}, err error) {
+			for i := w; i < n && err == nil; i += len(workers) {
+				s.all[i], err = s.open(plain, secure, i%2 == 1)
+			}
+			return struct{}{}, err
+		}
 	}
-	return s
+	if _, err := site.AtOnce(workers); err != nil {
+		s.close()
+		return nil, fmt.Errorf("cannot open WebSockets: %w", err)
+	}
+	return s, nil
 }
 
-func (s *sockets) open(plain, secure string, overTLS bool) *socket {
+func (s *sockets) open(plain, secure string, overTLS bool) (*socket, error) {
 	const key = "dGhlIHNhbXBsZSBub25jZQ=="
 	addr, cfg := plain, (*tls.Config)(nil)
 	if overTLS {
 		addr, cfg = secure, clientTLS(hostSocket)
 	}
-	c := dial(addr, cfg)
-	_ = c.SetDeadline(time.Now().Add(patience))
-	_, err := io.WriteString(c, "GET /socket HTTP/1.1\r\nHost: "+hostSocket+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+key+"\r\n\r\n")
-	site.Checkf(err, "cannot ask for a WebSocket")
+	c, err := dial(addr, cfg)
+	if err != nil {
+		return nil, err
+	}
 	r := bufio.NewReaderSize(c, 512)
-	resp, err := http.ReadResponse(r, nil)
-	site.Checkf(err, "cannot read an answer")
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("Sec-WebSocket-Accept") != socketAnswer(key) {
+	_ = c.SetDeadline(time.Now().Add(patience))
+	_, err = io.WriteString(c, "GET /socket HTTP/1.1\r\nHost: "+hostSocket+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+key+"\r\n\r\n")
+	if err == nil {
+		err = switched(r, key)
+	}
+	if err != nil {
 		_ = c.Close()
-		site.Stopf("the answer is %s", resp.Status)
+		return nil, err
 	}
 	_ = c.SetDeadline(time.Time{})
 	k := &socket{c: c, echoed: make(chan struct{}, 1), dead: make(chan struct{})}
 	go s.read(k, r)
-	return k
+	return k, nil
+}
+
+// switched reads the answer to the handshake.
+func switched(r *bufio.Reader, key string) error {
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return fmt.Errorf("cannot read an answer: %w", err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("Sec-WebSocket-Accept") != socketAnswer(key) {
+		return fmt.Errorf("the answer is %s", resp.Status)
+	}
+	return nil
 }
 
 // read waits for messages until the connection ends.

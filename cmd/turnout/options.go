@@ -38,6 +38,7 @@ type options struct {
 
 	adminPort adminOptions
 	metrics   metricsOptions
+	tracing   tracingOptions
 	headers   headerOptions
 	answers   answerOptions
 
@@ -98,6 +99,7 @@ func parseOptions(args []string, env option.Environment, defaults ...string) (o 
 	o.headers.complete(o)
 	o.answers.complete(o)
 	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
+	warnings = append(warnings, o.tracing.doubts()...)
 	warnings = append(warnings, formatDoubts(&o.logs, o.server.Proxy.Captures)...)
 	for _, name := range haproxy.LaterVariables() {
 		if env.Get(name) != "" {

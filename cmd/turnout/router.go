@@ -26,6 +26,7 @@ import (
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
 	"turnout/internal/signals"
+	"turnout/internal/tracing"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -44,6 +45,7 @@ type router struct {
 	admin    *admin.Server
 	access   *accesslog.Log // nil when off
 	closeLog func()
+	traces   *tracing.Exporter // nil when off
 	bounds   bound.Counts
 	rotation *follow.Certificate // the default one
 	podCA    *follow.File        // the default authorities of pods; nil = there are none
@@ -131,6 +133,10 @@ func (r *router) assemble(stdout io.Writer) error {
 		r.closeLog()
 		return err
 	}
+	if r.traces, data.Proxy.Tracing, err = o.tracing.start(log); err != nil {
+		r.closeLog()
+		return err
+	}
 	r.enter(openingPorts)
 	if r.data, err = server.New(data); err == nil {
 		err = r.clients.attach(r.data)
@@ -142,6 +148,7 @@ func (r *router) assemble(stdout io.Writer) error {
 		err = r.startAdmin()
 	}
 	if err != nil {
+		stopTracing(r.traces, log)
 		r.closeLog()
 		return err
 	}
@@ -166,6 +173,9 @@ func (r *router) startAdmin() error {
 	}
 	if r.access != nil {
 		cfg.Log = r.access.Stats
+	}
+	if r.traces != nil {
+		cfg.Traces = r.traces.Stats
 	}
 	if r.status != nil {
 		cfg.Status = func() metrics.Status { return metrics.Status(r.status.Stats()) }
@@ -258,6 +268,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	// Running requests see changes of endpoints to their end; status is the business of those that serve on.
 	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.o.server.Proxy.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
 	r.closeHandover()
+	stopTracing(r.traces, r.log)
 	r.closeLog()
 	if r.admin != nil {
 		err = errors.Join(err, r.admin.Close())

@@ -16,7 +16,7 @@ import (
 func settings(o *options) []option.Option {
 	var all []option.Option
 	for _, group := range [][]option.Option{
-		listenSettings(o), adminSettings(o), metricsSettings(o), sourceSettings(o), logSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), mutualSettings(o), admissionSettings(o), servingSettings(o),
+		listenSettings(o), adminSettings(o), metricsSettings(o), sourceSettings(o), logSettings(o), tracingSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), mutualSettings(o), admissionSettings(o), servingSettings(o),
 		headerSettings(o), answerSettings(o), timeoutSettings(o), limitSettings(o),
 	} {
 		all = append(all, group...)

@@ -18,7 +18,7 @@ var floors = []struct {
 	{"TLS", "tlsmux"},
 	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy/detached proxy"},
 	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
-	{"beside the requests", "internal/pulse internal/health internal/accesslog"},
+	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
 	{"where routes come from", "controller/source controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller controller/source/cluster"},
 	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},

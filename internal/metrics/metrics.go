@@ -15,6 +15,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/internal/bound"
 	"turnout/internal/server"
+	"turnout/internal/tracing"
 	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
@@ -29,6 +30,7 @@ type Config struct {
 	Totals  func() proxy.Totals    // required: the data plane's sums
 	TLS     func() tlsmux.Load     // nil: no handshakes
 	Log     func() accesslog.Stats // nil: no access log
+	Traces  func() tracing.Stats   // nil: requests are not traced
 	Source  func() Source          // nil: no source counts
 	Status  func() Status          // nil: route status is not written
 	Health  func() server.Health   // nil: endpoints are not checked
@@ -82,7 +84,7 @@ func newCollector(cfg Config) (*collector, error) {
 		cfg.Now = func() int64 { return 0 }
 	}
 	return &collector{
-		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), source: sourceFamilies(),
+		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), traces: traceFamilies(), source: sourceFamilies(),
 		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
 		table: tableFamilies(), haproxy: newHAProxyFamilies(cfg.Columns), route: routeFamilies(),
 	}, nil
@@ -99,6 +101,7 @@ type collector struct {
 	totals  families[proxy.Totals]
 	tls     families[tlsmux.Load]
 	log     families[accesslog.Stats]
+	traces  families[tracing.Stats]
 	source  families[Source]
 	status  families[Status]
 	health  families[server.Health]
@@ -114,7 +117,7 @@ type collector struct {
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.scrape, c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
 		f.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 	}
 }
@@ -126,6 +129,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.totals.collect(out, c.cfg.Totals())
 	collectFrom(out, c.tls, c.cfg.TLS)
 	collectFrom(out, c.log, c.cfg.Log)
+	collectFrom(out, c.traces, c.cfg.Traces)
 	collectFrom(out, c.source, c.cfg.Source)
 	collectFrom(out, c.status, c.cfg.Status)
 	collectFrom(out, c.health, c.cfg.Health)

@@ -22,6 +22,7 @@ import (
 	"turnout/internal/accesslog"
 	"turnout/internal/overload"
 	"turnout/internal/server"
+	"turnout/internal/tracing"
 	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
@@ -91,7 +92,8 @@ func config(t *testing.T) Config {
 		Tunnels: func() map[proxy.TunnelRoute]int {
 			return map[proxy.TunnelRoute]int{{Namespace: "ns", Name: "gone"}: 45}
 		},
-		Log: func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
+		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
+		Traces: func() tracing.Stats { return tracing.Stats{Exported: 51, Failed: 52, Dropped: 53} },
 		Source: func() Source {
 			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500)}
 		},
@@ -207,14 +209,12 @@ func TestSeries(t *testing.T) {
 		"turnout_tls_handshakes_pending":                                                                                   31,
 		"turnout_tls_handshakes_waiting":                                                                                   32,
 		"turnout_tls_handshake_turns_total{work=rsa}":                                                                      33,
-		"turnout_tls_handshake_steps_total{work=rsa}":                                                                      33,
 		"turnout_tls_handshake_seconds_total{work=rsa}":                                                                    1.5,
 		"turnout_tls_handshakes_refused_total{work=rsa}":                                                                   34,
 		"turnout_client_certificates_refused_total{reason=revoked}":                                                        35,
 		"turnout_client_certificates_refused_total{reason=no-list}":                                                        0,
 		"turnout_client_revocation_list_expiry_timestamp_seconds{issuer=CN=ca}":                                            9876,
 		"turnout_tls_handshake_turns_total{work=ecdsa}":                                                                    0,
-		"turnout_tls_handshake_steps_total{work=ecdsa}":                                                                    0,
 		"turnout_certificate_expiry_timestamp_seconds{namespace=ns,route=edge-route}":                                      1234,
 		"turnout_default_certificate_expiry_timestamp_seconds":                                                             5678,
 		"turnout_route_errors_total{namespace=ns,route=edge-route}":                                                        1,
@@ -342,7 +342,7 @@ func declared(t *testing.T, columns []int) map[string]string {
 	all := map[string]string{}
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.scrape, c.process, c.totals, c.tls, c.log, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
 		f.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
 			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(of == prometheus.CounterValue, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
 		})

@@ -1,0 +1,207 @@
+// Package testotlp is a collector for tests: it takes traces by OTLP over gRPC and HTTP, with the messages and the service as OpenTelemetry publishes them.
+package testotlp
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Span is one that the collector took, with what tests look at. Ids are in hexadecimal digits.
+type Span struct {
+	Trace, ID, Parent, State string
+	Name, Kind               string // Kind is SERVER or CLIENT
+	Error                    bool
+	Attributes, Resource     map[string]string
+	Links                    []string // as TRACE-SPAN
+	Start, End               time.Time
+	Remote                   bool // the parent is in another process
+}
+
+// Collector is a collector on both protocols.
+type Collector struct {
+	GRPC, HTTP string // URLs
+
+	collector.UnimplementedTraceServiceServer
+	mu      sync.Mutex
+	spans   []Span
+	changed chan struct{} // closed when spans come
+	frozen  chan struct{} // closed when it is not frozen
+	refuses bool
+	asked   chan struct{} // an export has begun; one slot
+}
+
+// Start starts a Collector that ends with the test.
+func Start(t testing.TB) *Collector {
+	t.Helper()
+	c := &Collector{changed: make(chan struct{}), frozen: make(chan struct{}), asked: make(chan struct{}, 1)}
+	close(c.frozen)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, c)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	web := httptest.NewServer(http.HandlerFunc(c.serveHTTP))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	t.Cleanup(c.Thaw) // before them
+	c.GRPC, c.HTTP = "http://"+listener.Addr().String(), web.URL
+	return c
+}
+
+// Freeze has it answer nobody until Thaw, though it takes connections.
+func (c *Collector) Freeze() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frozen = make(chan struct{})
+}
+
+// Thaw ends Freeze.
+func (c *Collector) Thaw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.frozen:
+	default:
+		close(c.frozen)
+	}
+}
+
+// Refuse has it refuse everything, for good reasons that do not change by themselves.
+func (c *Collector) Refuse(yes bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuses = yes
+}
+
+// Asked gets a value when an export has begun.
+func (c *Collector) Asked() <-chan struct{} { return c.asked }
+
+// Export implements collector.TraceServiceServer.
+func (c *Collector) Export(ctx context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+	c.mu.Lock()
+	frozen, refuses := c.frozen, c.refuses
+	c.mu.Unlock()
+	select {
+	case <-frozen:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if refuses {
+		return nil, status.Error(codes.InvalidArgument, "the test refuses spans")
+	}
+	c.take(request)
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+func (c *Collector) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	request := &collector.ExportTraceServiceRequest{}
+	kind := r.Header.Get("Content-Type")
+	switch {
+	case r.URL.Path != "/v1/traces":
+		http.NotFound(w, r)
+		return
+	case err != nil:
+	case kind == "application/json": // ids are in hexadecimal digits, which protojson does not read: only that it is JSON is looked at
+		err = (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(body, request)
+	default:
+		err = proto.Unmarshal(body, request)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if _, err := c.Export(r.Context(), request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+}
+
+func (c *Collector) take(request *collector.ExportTraceServiceRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, rs := range request.ResourceSpans {
+		resource := attributes(rs.Resource.GetAttributes())
+		for _, ss := range rs.ScopeSpans {
+			for _, s := range ss.Spans {
+				c.spans = append(c.spans, read(s, resource))
+			}
+		}
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func read(s *trace.Span, resource map[string]string) Span {
+	kinds := map[trace.Span_SpanKind]string{trace.Span_SPAN_KIND_SERVER: "SERVER", trace.Span_SPAN_KIND_CLIENT: "CLIENT"}
+	span := Span{
+		Trace: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId), Parent: hex.EncodeToString(s.ParentSpanId), State: s.TraceState, Name: s.Name, Kind: kinds[s.Kind],
+		Error: s.Status.GetCode() == trace.Status_STATUS_CODE_ERROR, Attributes: attributes(s.Attributes), Resource: resource,
+		Start: time.Unix(0, int64(s.StartTimeUnixNano)), End: time.Unix(0, int64(s.EndTimeUnixNano)),
+		Remote: s.Flags&uint32(trace.SpanFlags_SPAN_FLAGS_CONTEXT_IS_REMOTE_MASK) != 0,
+	}
+	for _, l := range s.Links {
+		span.Links = append(span.Links, hex.EncodeToString(l.TraceId)+"-"+hex.EncodeToString(l.SpanId))
+	}
+	return span
+}
+
+func attributes(list []*common.KeyValue) map[string]string {
+	all := map[string]string{}
+	for _, kv := range list {
+		switch v := kv.Value.Value.(type) {
+		case *common.AnyValue_StringValue:
+			all[kv.Key] = v.StringValue
+		case *common.AnyValue_IntValue:
+			all[kv.Key] = strconv.FormatInt(v.IntValue, 10)
+		default:
+			all[kv.Key] = fmt.Sprint(v)
+		}
+	}
+	return all
+}
+
+// Wait returns the spans that came so far once there are n of them.
+func (c *Collector) Wait(t testing.TB, n int) []Span {
+	t.Helper()
+	patience := time.NewTimer(30 * time.Second)
+	defer patience.Stop()
+	for {
+		c.mu.Lock()
+		spans, changed := c.spans, c.changed
+		c.mu.Unlock()
+		if len(spans) >= n {
+			return spans
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			t.Fatalf("%d spans after 30 s, not %d: %+v", len(spans), n, spans)
+		}
+	}
+}
