@@ -14,7 +14,8 @@ import (
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
 const (
 	headroom     = 24 << 20 // bytes
-	mostHeadroom = 2 * headroom
+	mostHeadroom = 64 << 20
+	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
 	mostPercent  = 400
 
@@ -27,7 +28,7 @@ const (
 
 // percentFor is GOGC for a heap of which live bytes are in use and that may grow by growth bytes.
 func percentFor(live, growth uint64) int {
-	percent := max(growth*100/max(live, 1<<20), usualPercent)
+	percent := max(growth*100/max(live, leastHeap), usualPercent)
 	if growth <= headroom {
 		percent = min(percent, mostPercent)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,8 +26,21 @@ func TestPercentForKeepsHeadroom(t *testing.T) {
 	f(24*mib, headroom, 100)
 	f(1000*mib, headroom, 100)
 
-	f(6*mib, mostHeadroom, 800)
+	f(1*mib, mostHeadroom, 1600)
+	f(4*mib, mostHeadroom, 1600)
+	f(8*mib, mostHeadroom, 800)
 	f(1000*mib, mostHeadroom, 100)
+}
+
+// TestGrowthOfASmallHeap: the runtime lets a heap of a MiB grow by no more than that either.
+func TestGrowthOfASmallHeap(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(percentFor(1<<20, mostHeadroom)))
+	runtime.GC()
+	goal := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(goal)
+	if got, live := goal[0].Value.Uint64(), goal[1].Value.Uint64(); live > leastHeap || got > mostHeadroom+2*leastHeap {
+		t.Errorf("the heap may grow to %d bytes with %d in use, want %d at most", got, live, mostHeadroom+2*leastHeap)
+	}
 }
 
 // TestPacerHurries: collections in quick succession have the heap grow by more between them, up to a bound that follows from
@@ -36,10 +50,10 @@ func TestPacerHurries(t *testing.T) {
 	f := func(limit uint64, after time.Duration, want ...uint64) {
 		t.Helper()
 		p := &pacer{most: mostGrowth(limit), growth: headroom, last: now}
-		for i, room := range want {
+		for _, room := range want {
 			now = now.Add(after)
-			if p.setGrowth(now); p.growth != room*headroom {
-				t.Errorf("limit %d, after %v: the growth %d is %d times the least, want %d", limit, after, i, p.growth/headroom, room)
+			if p.setGrowth(now); p.growth != room<<20 {
+				t.Errorf("limit %d, after %v: growth by %d MiB, want %d", limit, after, p.growth>>20, room)
 			}
 		}
 		for p.growth > headroom {
@@ -54,11 +68,11 @@ func TestPacerHurries(t *testing.T) {
 			t.Errorf("the growth is %d, less than the least", p.growth)
 		}
 	}
-	f(0, hurried/2, 2, 2)
-	f(0, hurried, 1, 1)
-	f(0, unhurried-1, 1, 1)
-	f(headroom*limitShare*2, 0, 2, 2)
-	f(headroom, 0, 1, 1)
+	f(0, hurried/2, 48, 64, 64)
+	f(0, hurried, 24, 24)
+	f(0, unhurried-1, 24, 24)
+	f(headroom*limitShare*2, 0, 48, 48)
+	f(headroom, 0, 24, 24)
 }
 
 func TestPacerFollowsTheHeap(t *testing.T) {
