@@ -84,7 +84,7 @@ var bothVersions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 // TestSessionsAreJudgedAgain: what has changed since a session began counts when it is resumed.
 func TestSessionsAreJudgedAgain(t *testing.T) {
 	ca, other := issueClient(t, nil, "ca"), issueClient(t, nil, "other")
-	client, other := issueClient(t, ca, "client"), issueClient(t, ca, "other")
+	client, second := issueClient(t, ca, "client"), issueClient(t, ca, "second")
 	trust := clientcert.NewTrust
 	for _, c := range []struct {
 		what          string
@@ -94,7 +94,7 @@ func TestSessionsAreJudgedAgain(t *testing.T) {
 	}{
 		{"nothing", trust(bundleOf(t, ca), nil), nil, true, ""},
 		{"published again", trust(bundleOf(t, ca), nil), trust(bundleOf(t, ca), nil), true, ""},
-		{"another list", trust(bundleOf(t, ca), revoking(t, ca)), trust(bundleOf(t, ca), revoking(t, ca, other)), true, ""},
+		{"another list", trust(bundleOf(t, ca), revoking(t, ca)), trust(bundleOf(t, ca), revoking(t, ca, second)), true, ""},
 		{"revoked", trust(bundleOf(t, ca), revoking(t, ca)), trust(bundleOf(t, ca), revoking(t, ca, client)), false, "bad certificate"},
 		{"revoked, lists are new", trust(bundleOf(t, ca), nil), trust(bundleOf(t, ca), revoking(t, ca, client)), false, "bad certificate"},
 		{"no lists yet", trust(bundleOf(t, ca), nil), trust(bundleOf(t, ca), []*clientcert.List{}), false, "bad certificate"},
