@@ -7,7 +7,7 @@ import (
 )
 
 // floors are all packages of the module from the ground up: a package imports only what is named before it, on a lower floor or to
-// its left. An entry that ends with "/..." is a folder of programs, or of what they share, which may import each other.
+// its left. An entry that ends with "/..." is a folder whose packages may import each other: files of a deployment, or a module of its own.
 var floors = []struct {
 	name     string
 	packages string
@@ -23,7 +23,9 @@ var floors = []struct {
 	{"where routes come from", "controller/source controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller controller/source/cluster"},
 	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},
-	{"what measures and tests them", "internal/testkit/... internal/archtest bench/... test/..."},
+	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit internal/archtest"},
+	{"what measures the programs", "bench/load bench/site bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},
+	{"what tests them", "test/conformance test/adversary test/deploy test/image test/testssl test/grpc test/kube/..."},
 }
 
 // place is where a package stands among all, from the bottom; -1: nowhere. tree is the entry that it stands there by.
