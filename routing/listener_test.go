@@ -263,7 +263,7 @@ func listenersModel(listeners []ListenerSpec, rules []RuleSpec, port string, sec
 		switch {
 		case !wild && hostname == host:
 			return 1 << 20
-		case wild && labels && ok && (len(host) > len(suffix) || hostname == "*"):
+		case wild && labels && ok: // a label may be empty
 			return 2 + len(suffix)
 		case wild && !labels && ok && !strings.Contains(label, "."):
 			return 1<<10 + len(suffix)
@@ -296,34 +296,51 @@ func listenersModel(listeners []ListenerSpec, rules []RuleSpec, port string, sec
 	return name
 }
 
-// TestListenersAgainstAModel compares listeners × hosts × rules, made at once and step by step, with a model.
-func TestListenersAgainstAModel(t *testing.T) {
+// randomListeners makes listeners of two ports, and rules for them.
+func randomListeners(r *rand.Rand) (listeners []ListenerSpec, rules []RuleSpec) {
 	hostnames := []string{"", "*.a.test", "*.b.a.test", "x.a.test", "c.b.a.test", "*.test"}
 	hosts := []string{"*", "*.a.test", "+.a.test", "*.b.a.test", "x.a.test", "c.b.a.test", "*.test", "+.test"}
 	paths := []string{"/", "/p", "/p/q"}
+	for i, hostname := range hostnames {
+		for _, port := range []string{"1", "2"} {
+			if r.IntN(3) > 0 {
+				listeners = append(listeners, ListenerSpec{Name: fmt.Sprintf("l%d-%s", i, port), Port: port, Hostname: hostname, TLS: r.IntN(4) == 0})
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for range r.IntN(120) {
+		name := fmt.Sprintf("l%d-%d", r.IntN(len(hostnames)), 1+r.IntN(2))
+		host, path, secure := hosts[r.IntN(len(hosts))], paths[r.IntN(len(paths))], r.IntN(3) == 0
+		if key := fmt.Sprint(name, host, path, secure); !seen[key] {
+			seen[key] = true
+			rules = append(rules, heard(name, fmt.Sprint("r", len(rules)), host, path))
+			if secure {
+				rules[len(rules)-1].Termination = TermEdge
+			}
+		}
+	}
+	return listeners, rules
+}
+
+// asked is what a table makes of a request by a connection that is for the listener of its host.
+func asked(table *Table, port string, secure bool, host, path string) string {
+	v := &View{Secure: secure, Host: []byte(host), Path: []byte(path), Arrival: &Arrival{Port: port}}
+	name := []byte(strings.ToLower(host))
+	if l := table.listener(port, secure, name); l != nil {
+		v.Arrival = l.arrival
+	}
+	if d := table.Match(v); d.Route != nil {
+		return d.Route.Name()
+	}
+	return "404"
+}
+
+// TestListenersAgainstAModel compares listeners × hosts × rules, made at once and step by step, with a model.
+func TestListenersAgainstAModel(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		var listeners []ListenerSpec
-		var rules []RuleSpec
-		for i, hostname := range hostnames {
-			for _, port := range []string{"1", "2"} {
-				if r.IntN(3) > 0 {
-					listeners = append(listeners, ListenerSpec{Name: fmt.Sprintf("l%d-%s", i, port), Port: port, Hostname: hostname, TLS: r.IntN(4) == 0})
-				}
-			}
-		}
-		seen := map[string]bool{}
-		for range r.IntN(120) {
-			name := fmt.Sprintf("l%d-%d", r.IntN(len(hostnames)), 1+r.IntN(2))
-			host, path, secure := hosts[r.IntN(len(hosts))], paths[r.IntN(len(paths))], r.IntN(3) == 0
-			if key := fmt.Sprint(name, host, path, secure); !seen[key] {
-				seen[key] = true
-				rules = append(rules, heard(name, fmt.Sprint("r", len(rules)), host, path))
-				if secure {
-					rules[len(rules)-1].Termination = TermEdge
-				}
-			}
-		}
+		listeners, rules := randomListeners(r)
 		atOnce := listening(t, listeners, rules...)
 		step, _ := CompileRules(Options{}, nil, nil)
 		for len(rules) > 0 { // in another order, with things that go again
@@ -348,14 +365,7 @@ func TestListenersAgainstAModel(t *testing.T) {
 					for _, secure := range []bool{false, true} {
 						want := listenersModel(listeners, rules, port, secure, host, path)
 						for how, table := range map[string]*Table{"at once": atOnce, "step by step": step} {
-							v := &View{Secure: secure, Host: []byte(host), Path: []byte(path), Arrival: &Arrival{Port: port}}
-							if l := table.listener(port, secure, []byte(host)); l != nil {
-								v.Arrival = l.arrival
-							}
-							got := "404"
-							if d := table.Match(v); d.Route != nil {
-								got = d.Route.Name()
-							}
+							got := asked(table, port, secure, host, path)
 							if got != want {
 								t.Fatalf("seed %d, %s: port %s, %s%s, TLS %t: %s, the model says %s\n%+v\n%+v", seed, how, port, host, path, secure, got, want, listeners, rules)
 							}
@@ -365,6 +375,29 @@ func TestListenersAgainstAModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzListeners compares hosts and paths that nobody thought of with the model.
+func FuzzListeners(f *testing.F) {
+	for seed, host := range []string{"", "x.a.test", "A.Test", "..a.test", ".test", "c.b.a.test", "\x80.a.test", "[::1]", "1.2.3.4"} {
+		f.Add(uint64(seed), host, "/p/q", seed%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, host, path string, secure bool) {
+		name, ok := bare([]byte(host))
+		if host != "" && (!ok || string(name) != host) || strings.ContainsAny(host, ":*+") || !strings.HasPrefix(path, "/") {
+			return // what is taken off a host, and colons in its first label, are tested elsewhere
+		}
+		folded := []byte(host)
+		lower(folded, folded)
+		host = string(folded)
+		listeners, rules := randomListeners(rand.New(rand.NewPCG(seed, 7)))
+		table := listening(t, listeners, rules...)
+		for _, port := range []string{"1", "2"} {
+			if got, want := asked(table, port, secure, host, path), listenersModel(listeners, rules, port, secure, host, path); got != want {
+				t.Errorf("port %s, %q%q, TLS %t: %s, the model says %s\n%+v\n%+v", port, host, path, secure, got, want, listeners, rules)
+			}
+		}
+	})
 }
 
 // TestListenersAllocateNothing: not even for a name of as many labels as there can be.
