@@ -217,7 +217,7 @@ func TestWebSocketLocalAnswers(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestWebSocketEnds: how one side ends is how the other is answered.
+// TestWebSocketEnds: how one side ends is what the other is notified of.
 func TestWebSocketEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do            func(r *rig, c *client, pod *memnet.Peer)
