@@ -73,6 +73,20 @@ func (c *Check) HTTP() HTTPCheck { return c.http }
 // Down reports that the check fails.
 func (c *Check) Down() bool { return c.down.Load() }
 
+// PoolsOf returns the keys of pools that want a check, at most so many, and how many there are.
+func (r *Registry) PoolsOf(c *Check, most int) (keys []string, all int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range c.watches {
+		for _, p := range w.group.pools {
+			if all++; len(keys) < most {
+				keys = append(keys, p.key)
+			}
+		}
+	}
+	return keys, all
+}
+
 // keyOf is the identity of the check that a group wants of e. Who speaks no HTTP/1.1 is not asked.
 func (g *group) keyOf(e *Endpoint) checkKey {
 	if e.key.protocol != protocol.HTTP1 {

@@ -70,6 +70,9 @@ func (p *Pool) eject(s *Server, why EjectReason) {
 	}
 	p.ejections[why].Add(1)
 	call(ready)
+	if r.ejected != nil {
+		r.ejected(p.key, s, back)
+	}
 	r.clock.AfterFunc(back, func() { p.readmit(s) })
 }
 
@@ -115,6 +118,9 @@ func (p *Pool) readmit(s *Server) {
 	ready := p.rebuild()
 	p.registry.mu.Unlock()
 	call(ready)
+	if fn := p.registry.ejected; fn != nil {
+		fn(p.key, s, 0)
+	}
 }
 
 // Ejections is how often a server of the pool was ejected for a reason.

@@ -82,8 +82,9 @@ type Registry struct {
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
-	clock     Clock          // nil = nothing depends on time
-	bounds    *bound.Counts  // nil = nobody counts
+	clock     Clock         // nil = nothing depends on time
+	bounds    *bound.Counts // nil = nobody counts
+	ejected   func(key string, s *Server, back time.Duration)
 	asking    map[string]int // checks by a request of each namespace
 }
 
@@ -115,6 +116,10 @@ func NewRegistry() *Registry {
 
 // SetBounds has bounds that are reached counted. It is called before the first Pool.
 func (r *Registry) SetBounds(b *bound.Counts) { r.bounds = b }
+
+// OnEject has fn called when a server of the pool of a key is ejected, back being for how long, and, with 0, when it has come back. It is called
+// by any goroutine, event loops among them, and must not wait. It is set before the first Pool.
+func (r *Registry) OnEject(fn func(key string, s *Server, back time.Duration)) { r.ejected = fn }
 
 // SetClock sets the clock. It is called before the first Pool.
 func (r *Registry) SetClock(c Clock) { r.clock = c }

@@ -27,6 +27,7 @@ import (
 	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
+	"turnout/internal/problem"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -80,10 +81,12 @@ type Config struct {
 	Clock   func() time.Time // for the times in route status; nil = time.Now
 	Log     *zap.Logger      // nil = no logs
 	Bounds  *bound.Counts    // counts bounds that objects reach; nil = nobody does
-	Secrets source.Secrets   // brings the secrets routes refer to; nil = secrets come unasked
-	Status  status.Reporter  // takes the status of routes; nil = it is only shown
-	HoldOff time.Duration    // quiet to wait for after a change that is not the first; 0 = 10 ms
-	Ceiling time.Duration    // longest time changes can put off handling; 0 = 250 ms
+	// Problems is told what is wrong with routes; nil = nobody asks.
+	Problems *problem.List
+	Secrets  source.Secrets  // brings the secrets routes refer to; nil = secrets come unasked
+	Status   status.Reporter // takes the status of routes; nil = it is only shown
+	HoldOff  time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
+	Ceiling  time.Duration   // longest time changes can put off handling; 0 = 250 ms
 	// SecretWait is the longest time the first table, and later a route without a
 	// certificate to go on with, waits for a secret; 0 = 10 s.
 	SecretWait time.Duration

@@ -102,6 +102,9 @@ func (s *state) warnExpiry(now time.Time) {
 	var counts [2]int
 	var names []string
 	for _, r := range s.routes {
+		if !r.valid.until.IsZero() {
+			s.tellProblems(r, now)
+		}
 		switch {
 		case !r.served || r.valid.until.IsZero() || r.valid.until.Sub(now) >= soonExpired:
 			continue

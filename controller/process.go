@@ -173,6 +173,10 @@ func (s *state) refill(r *route) {
 	}
 	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
 		in.Pool().Update(r.result.Spec.Pool(), r.result.Spec.Targets)
+		if e := s.cfg.Log.Check(zap.DebugLevel, "servers of a route changed"); e != nil {
+			e.Write(zap.String("namespace", r.key.Namespace), zap.Strings("services", r.result.Services), zap.Stringer("route", r.key),
+				zap.Int("servers", len(r.result.Spec.Targets)))
+		}
 		s.unswept = true
 	}
 }
@@ -216,8 +220,19 @@ func (s *state) publish(p plan) {
 	s.published = true
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
 		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
-			zap.Int("changed", len(specs)), zap.Int("deleted", len(p.deletes)))
+			zap.Int("changed", len(specs)), zap.Int("deleted", len(p.deletes)),
+			zap.Strings("routes_changed", firstRoutes(p.upserts, func(r *route) string { return r.key.String() })),
+			zap.Strings("routes_deleted", firstRoutes(p.deletes, func(k routing.RouteKey) string { return k.Namespace + "/" + k.Name })))
 	}
+}
+
+// firstRoutes names a few of what a table changes.
+func firstRoutes[T any](all []T, name func(T) string) []string {
+	names := []string{}
+	for _, r := range all[:min(len(all), 10)] {
+		names = append(names, name(r))
+	}
+	return names
 }
 
 // setDefaultCertificate publishes a table with another default certificate.

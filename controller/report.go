@@ -12,6 +12,7 @@ func (s *state) reportAll() {
 	for _, r := range s.gone {
 		if s.routes[r.key] == nil {
 			s.views.remove(r.key)
+			s.cfg.Problems.Set("route/" + r.key.String())
 		}
 		if s.cfg.Status != nil {
 			s.cfg.Status.Withdraw(r.object)
@@ -20,6 +21,7 @@ func (s *state) reportAll() {
 	for _, r := range s.shown {
 		if s.routes[r.key] == r {
 			s.views.setRoute(r)
+			s.tellProblems(r, s.cfg.Clock())
 		}
 	}
 	for r := range s.dirty {
@@ -48,6 +50,7 @@ func (s *state) report(r *route) {
 	}
 	if r.waiting {
 		s.views.setRoute(r)
+		s.tellProblems(r, s.cfg.Clock())
 		return
 	}
 	old := r.status
@@ -63,16 +66,17 @@ func (s *state) report(r *route) {
 	first := r.status == nil
 	r.status = entry
 	s.views.setRoute(r)
+	s.tellProblems(r, s.cfg.Clock())
 	if s.cfg.Status != nil && (changed || first) {
 		s.cfg.Status.Report(r.object, entry)
 	}
 	switch {
 	case !changed || r.verdict.Message == "":
 	case r.verdict.Admitted:
-		s.cfg.Log.Warn("route admitted with reserve", zap.Stringer("route", r.key), zap.String("host", r.host),
+		s.cfg.Log.Warn("route admitted with reserve", zap.String("namespace", r.key.Namespace), zap.Stringer("route", r.key), zap.String("host", r.host),
 			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
 	default:
-		s.cfg.Log.Warn("route rejected", zap.Stringer("route", r.key), zap.String("host", r.host),
+		s.cfg.Log.Warn("route rejected", zap.String("namespace", r.key.Namespace), zap.Stringer("route", r.key), zap.String("host", r.host),
 			zap.String("reason", r.verdict.Reason), zap.String("message", r.verdict.Message))
 	}
 }

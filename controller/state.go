@@ -38,6 +38,7 @@ type state struct {
 	outside    map[string]map[string]source.Event // routes of other namespaces, by namespace and name
 
 	expiry expiryWatch
+	notes  noteLog
 	own    *endpoints.Own // where the router listens
 
 	published bool // the first table is

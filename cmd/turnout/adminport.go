@@ -13,6 +13,7 @@ import (
 	"turnout/internal/admin"
 	"turnout/internal/follow"
 	"turnout/internal/option"
+	"turnout/internal/problem"
 	"turnout/tlsmux"
 )
 
@@ -66,13 +67,21 @@ type visitors struct {
 }
 
 // visitors reads the files.
-func (a *adminOptions) visitors(review func(ctx context.Context, source, token, method, path string) (status int, text string), log *zap.Logger) (v visitors, err error) {
+func (a *adminOptions) visitors(review func(ctx context.Context, source, token, method, path string) (status int, text string), log *zap.Logger, problems *problem.List) (v visitors, err error) {
 	v.failed = func(err error) { log.Error(err.Error()) }
 	if v.login, err = a.login(); err != nil {
 		return v, err
 	}
 	v.login.Review, v.login.Asked = review, a.asked(review != nil)
-	v.tls, err = a.tls(v.failed)
+	v.tls, err = a.tls(func(err error) {
+		if err == nil {
+			problems.Set("file/" + a.certFile)
+			return
+		}
+		err = fmt.Errorf("cannot renew the certificate of the admin port: %w", err)
+		problems.Set("file/"+a.certFile, problem.Problem{Kind: problem.File, File: a.certFile, Text: err.Error()})
+		v.failed(err)
+	})
 	return v, err
 }
 
@@ -125,12 +134,12 @@ func (a *adminOptions) login() (admin.Login, error) {
 	return admin.Login{User: string(user), Password: string(password)}, nil
 }
 
-// tls is how the admin port speaks TLS, nil = not at all.
-func (a *adminOptions) tls(failed func(error)) (*tls.Config, error) {
+// tls is how the admin port speaks TLS, nil = not at all. outcome: see follow.NewPair.
+func (a *adminOptions) tls(outcome func(error)) (*tls.Config, error) {
 	if a.certFile == "" {
 		return nil, nil
 	}
-	pair, err := follow.NewPair(a.certFile, a.keyFile, func(err error) { failed(fmt.Errorf("cannot renew the certificate of the admin port: %w", err)) })
+	pair, err := follow.NewPair(a.certFile, a.keyFile, outcome)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve TLS on the admin port: %w", err)
 	}

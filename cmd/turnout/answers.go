@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/option"
+	"turnout/internal/problem"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 )
@@ -66,14 +67,19 @@ func (a *answerOptions) complete(o *options) {
 
 // load reads the error files. One that cannot be used is logged, and the router's own
 // page stands in: a router without a fancy page serves better than none.
-func (a *answerOptions) load(c *proxy.Config, log *zap.Logger) {
+func (a *answerOptions) load(c *proxy.Config, log *zap.Logger, problems *problem.List) {
+	failed := func(status int, file string, err error) {
+		const text = "error page"
+		log.Error(text, zap.Int("status", status), zap.String("file", file), zap.Error(err))
+		problems.Set("file/"+file, problem.Problem{Kind: problem.File, File: file, Text: text + ": " + err.Error()})
+	}
 	var err error
 	if c.Unavailable, err = loadPage(a.unavailableFile); err != nil {
-		log.Error("error page", zap.Int("status", 503), zap.String("file", a.unavailableFile), zap.Error(err))
+		failed(503, a.unavailableFile, err)
 	}
 	if a.notFoundFile != "" {
 		if c.NotFound, err = loadPage(a.notFoundFile); err != nil {
-			log.Error("error page", zap.Int("status", 404), zap.String("file", a.notFoundFile), zap.Error(err))
+			failed(404, a.notFoundFile, err)
 			c.NotFound = proxy.DefaultNotFound()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/problem"
 	"turnout/proxy"
 )
 
@@ -62,7 +63,11 @@ func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	var log strings.Builder
 	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
 	var got proxy.Config
-	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel))
+	problems := problem.NewList()
+	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel), problems)
+	if got := problems.Counts()[problem.File]; got != 2 {
+		t.Errorf("%d problems", got)
+	}
 	if got.Unavailable != nil || got.NotFound == nil || got.NotFound.Status != 404 || got.Compression != nil {
 		t.Errorf("%+v", got)
 	}

@@ -16,7 +16,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	f, err := cluster.New(cluster.Config{
 		Kubeconfig: o.kubeconfig, UserAgent: userAgent(),
 		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
-		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: r.log, Bounds: &r.bounds,
+		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: r.log, Bounds: &r.bounds, Problems: r.problems,
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"turnout/controller"
 	"turnout/controller/source"
 	"turnout/controller/source/folder"
+	"turnout/internal/problem"
 )
 
 // feeder is what brings objects to the controller.
@@ -42,6 +43,7 @@ func (r *router) problem(p source.Problem) {
 	case source.Notice:
 		level = zap.InfoLevel
 	}
+	r.problems.Set("file/"+p.String(), problem.Problem{Kind: problem.File, File: p.File, Object: p.Object, Text: p.Reason})
 	if entry := r.log.Check(level, "manifest"); entry != nil {
 		entry.Write(zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("reason", p.Reason))
 	}
@@ -49,5 +51,6 @@ func (r *router) problem(p source.Problem) {
 
 // cleared logs that a manifest no longer has something wrong.
 func (r *router) cleared(p source.Problem) {
+	r.problems.Set("file/" + p.String())
 	r.log.Info("manifest repaired", zap.String("file", p.File), zap.Int("document", p.Document), zap.String("object", p.Object), zap.String("was", p.Reason))
 }

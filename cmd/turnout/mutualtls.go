@@ -9,6 +9,7 @@ import (
 
 	"turnout/internal/follow"
 	"turnout/internal/option"
+	"turnout/internal/problem"
 	"turnout/internal/server"
 	"turnout/proxy/identity"
 	"turnout/tlsmux/clientcert"
@@ -69,9 +70,9 @@ type clientFiles struct {
 }
 
 // newClientFiles reads the files for the first time and configures the request path by them.
-func newClientFiles(o *mutualOptions, data *server.Config, log *zap.Logger) (f clientFiles, err error) {
+func newClientFiles(o *mutualOptions, data *server.Config, log *zap.Logger, problems *problem.List) (f clientFiles, err error) {
 	if data.TLS.ClientAuth != clientcert.None {
-		o.trust.Log = log
+		o.trust.Log, o.trust.Problems = log, problems
 		if f.trust, err = follow.NewTrust(o.trust); err != nil {
 			return f, err
 		}
@@ -80,7 +81,7 @@ func newClientFiles(o *mutualOptions, data *server.Config, log *zap.Logger) (f c
 	if o.ticketDir == "" {
 		return f, nil
 	}
-	if f.tickets, err = follow.NewTickets(o.ticketDir, log); err != nil {
+	if f.tickets, err = follow.NewTickets(o.ticketDir, log, problems); err != nil {
 		return f, fmt.Errorf("--tls-ticket-keys-dir (TURNOUT_TLS_TICKET_KEYS_DIR)=%q is not valid: %w; allowed: a folder with a file current and others, of 32 random bytes or more each", o.ticketDir, err)
 	}
 	return f, nil

@@ -23,6 +23,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/memory"
 	"turnout/internal/metrics"
+	"turnout/internal/problem"
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
 	"turnout/internal/signals"
@@ -47,6 +48,7 @@ type router struct {
 	closeLog func()
 	traces   *tracing.Exporter // nil when off
 	bounds   bound.Counts
+	problems *problem.List
 	rotation *follow.Certificate // the default one
 	podCA    *follow.File        // the default authorities of pods; nil = there are none
 	clients  clientFiles
@@ -62,7 +64,7 @@ type router struct {
 
 // newRouter makes the packages from o and listens on the ports that are not opened late. enter is called with what is done now.
 func newRouter(o *options, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
-	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter}
+	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter, problems: problem.NewList()}
 	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err
@@ -84,15 +86,15 @@ func (r *router) assemble(stdout io.Writer) error {
 	source := o.certificate
 	source.Domain = o.domain
 	var err error
-	if r.rotation, err = follow.NewCertificate(source, log); err != nil {
+	if r.rotation, err = follow.NewCertificate(source, log, r.problems); err != nil {
 		return err
 	}
 	data := o.server
-	if r.clients, err = newClientFiles(&o.mutual, &data, log); err != nil {
+	if r.clients, err = newClientFiles(&o.mutual, &data, log, r.problems); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {
-		if r.podCA, err = follow.NewFile(o.destinationCAPath, "default destination CA", log); err != nil {
+		if r.podCA, err = follow.NewFile(o.destinationCAPath, "default destination CA", log, r.problems); err != nil {
 			return err
 		}
 	}
@@ -110,6 +112,8 @@ func (r *router) assemble(stdout io.Writer) error {
 		Options: config,
 		Log:     log,
 		Bounds:  &r.bounds,
+
+		Problems: r.problems,
 	}
 	if err := r.makeControl(control); err != nil {
 		return err
@@ -120,8 +124,9 @@ func (r *router) assemble(stdout io.Writer) error {
 		return err
 	}
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
+	data.Problems = r.problems
 	data.OwnsProcess, data.MemoryLimit, data.Inherit = true, memory.SetLimit(), r.inherit()
-	o.answers.load(&data.Proxy, log)
+	o.answers.load(&data.Proxy, log, r.problems)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
 		return err
@@ -129,7 +134,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	if r.access != nil { // a nil *Log in the interface would not be nil
 		data.Proxy.AccessLog = r.access
 	}
-	if r.visitors, err = o.adminPort.visitors(r.review, log); err != nil {
+	if r.visitors, err = o.adminPort.visitors(r.review, log, r.problems); err != nil {
 		r.closeLog()
 		return err
 	}
@@ -168,7 +173,7 @@ func (r *router) logListening() {
 func (r *router) startAdmin() error {
 	cfg := metrics.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load,
-		Bounds: &r.bounds, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections(), Now: r.data.Now,
+		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections(), Now: r.data.Now,
 		ServerThreshold: r.o.metrics.servers, Columns: r.o.metrics.columns,
 	}
 	if r.access != nil {
@@ -190,6 +195,7 @@ func (r *router) startAdmin() error {
 	}
 	r.admin, err = admin.New(admin.Config{
 		Login:    r.visitors.login,
+		Problems: listing(r.problems.All),
 		Hosts:    r.o.adminPort.hosts,
 		LogLevel: r.level,
 		TLS:      r.visitors.tls,

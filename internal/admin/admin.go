@@ -34,6 +34,7 @@ type Config struct {
 	Routes         Listing      // the values of /routes
 	Notes          Listing      // the values of /routes/notes; nil = there is no such path
 	Metrics        http.Handler // answers /metrics
+	Problems       Listing      // the values of /problems; nil = there is no such path
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
@@ -332,6 +333,8 @@ func (s *Server) handler(path string) http.HandlerFunc {
 		return s.listing(s.cfg.Routes)
 	case "/routes/notes":
 		return s.listing(s.cfg.Notes)
+	case "/problems":
+		return s.listing(s.cfg.Problems)
 	case logLevelPath:
 		if s.cfg.LogLevel == nil {
 			return nil

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
+	"turnout/internal/problem"
 	"turnout/tlsmux"
 )
 
@@ -19,11 +21,13 @@ type Certificate struct {
 	watcher *filewatch.Watcher // nil = the certificate comes from no file
 	current *tls.Certificate
 	log     *zap.Logger
+
+	problems *problem.List
 }
 
-// NewCertificate loads the default certificate.
-func NewCertificate(source tlsmux.DefaultCertificate, log *zap.Logger) (*Certificate, error) {
-	c := &Certificate{source: source, log: log}
+// NewCertificate loads the default certificate. problems may be nil.
+func NewCertificate(source tlsmux.DefaultCertificate, log *zap.Logger, problems *problem.List) (*Certificate, error) {
+	c := &Certificate{source: source, log: log, problems: problems}
 	dir := source.Dir
 	if source.Path != "" {
 		dir = filepath.Dir(source.Path)
@@ -47,7 +51,7 @@ func (c *Certificate) Run(ctx context.Context, swap func(*tls.Certificate)) {
 		<-ctx.Done()
 		return
 	}
-	k := keeper{log: c.log, text: "default certificate stays as it was"}
+	k := keeper{log: c.log, problems: c.problems, file: cmp.Or(c.source.Path, c.source.Dir), text: "default certificate stays as it was"}
 	c.watcher.Run(ctx, func() {
 		next, err := tlsmux.LoadDefaultCertificate(c.source)
 		if !k.keep(err) || slices.EqualFunc(c.current.Certificate, next.Certificate, bytes.Equal) {

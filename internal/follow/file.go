@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
+	"turnout/internal/problem"
 )
 
 // File follows what is in one file. Its methods are for one goroutine.
@@ -18,16 +19,17 @@ type File struct {
 	watcher    *filewatch.Watcher
 	current    []byte
 	log        *zap.Logger
+	problems   *problem.List
 }
 
-// NewFile reads path and begins to watch it. what is how the log calls what is in it.
-func NewFile(path, what string, log *zap.Logger) (*File, error) {
+// NewFile reads path and begins to watch it. what is how the log calls what is in it. problems may be nil.
+func NewFile(path, what string, log *zap.Logger, problems *problem.List) (*File, error) {
 	// Watching comes first: what changes from here on is seen.
 	watcher, err := filewatch.New(filewatch.Config{Dir: filepath.Dir(path)})
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, what: what, watcher: watcher, log: log}
+	f := &File{path: path, what: what, watcher: watcher, log: log, problems: problems}
 	if f.current, err = os.ReadFile(path); err != nil {
 		return nil, fmt.Errorf("cannot load %s: %w", what, err)
 	}
@@ -40,7 +42,7 @@ func (f *File) Current() []byte { return f.current }
 // Run gives what the file holds next to use until ctx is done. An error of use says that it cannot be used; it is served once use
 // has returned and served, too.
 func (f *File) Run(ctx context.Context, use func([]byte) error, served func(context.Context) error) {
-	k := keeper{log: f.log, text: f.what + " stays as it was"}
+	k := keeper{log: f.log, problems: f.problems, file: f.path, text: f.what + " stays as it was"}
 	f.watcher.Run(ctx, func() {
 		next, err := os.ReadFile(f.path)
 		same := err == nil && bytes.Equal(next, f.current)

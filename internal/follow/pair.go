@@ -13,16 +13,18 @@ const pairPause = 30 * time.Second
 // one is. Any goroutine may use it.
 type Pair struct {
 	cert, key string
-	failed    func(error)
+	outcome   func(error)
+	failing   bool // guarded by mu
 
 	mu   sync.Mutex
 	pair *tls.Certificate // guarded by mu
 	when time.Time        // of the last reading; guarded by mu
 }
 
-// NewPair reads the files of a certificate and its key. failed is called when they cannot be used later.
-func NewPair(cert, key string, failed func(error)) (*Pair, error) {
-	p := &Pair{cert: cert, key: key, failed: failed}
+// NewPair reads the files of a certificate and its key. outcome is called with an error when they cannot be used later, and with nil when they
+// can be again.
+func NewPair(cert, key string, outcome func(error)) (*Pair, error) {
+	p := &Pair{cert: cert, key: key, outcome: outcome}
 	return p, p.read()
 }
 
@@ -41,9 +43,11 @@ func (p *Pair) Current() *tls.Certificate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.when) >= pairPause {
-		if err := p.read(); err != nil {
-			p.failed(err)
+		err := p.read()
+		if err != nil || p.failing {
+			p.outcome(err)
 		}
+		p.failing = err != nil
 	}
 	return p.pair
 }

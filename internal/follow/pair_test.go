@@ -30,7 +30,11 @@ func TestPairRotates(t *testing.T) {
 	}
 	failures := 0
 	certFile, keyFile := put(pair(t))
-	p, err := NewPair(certFile, keyFile, func(error) { failures++ })
+	p, err := NewPair(certFile, keyFile, func(err error) {
+		if failures++; err == nil {
+			failures = 0
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,5 +52,10 @@ func TestPairRotates(t *testing.T) {
 	p.when = p.when.Add(-pairPause)
 	if p.Current() != second || failures != 1 {
 		t.Errorf("a broken file replaced a good one, %d failures", failures)
+	}
+	put(pair(t))
+	p.when = p.when.Add(-pairPause)
+	if p.Current() == second || failures != 0 {
+		t.Errorf("nobody is told that the files can be used again: %d failures", failures)
 	}
 }

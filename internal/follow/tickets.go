@@ -12,21 +12,23 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
+	"turnout/internal/problem"
 	"turnout/tlsmux"
 )
 
 // Tickets follows the folder of the secrets that routers share, to resume each other's TLS sessions. Its methods are for one
 // goroutine.
 type Tickets struct {
-	dir     string
-	log     *zap.Logger
-	watcher *filewatch.Watcher
-	secrets [][]byte
+	dir      string
+	log      *zap.Logger
+	problems *problem.List
+	watcher  *filewatch.Watcher
+	secrets  [][]byte
 }
 
-// NewTickets reads the folder: the file current makes new tickets, all others count.
-func NewTickets(dir string, log *zap.Logger) (*Tickets, error) {
-	k := &Tickets{dir: dir, log: log}
+// NewTickets reads the folder: the file current makes new tickets, all others count. problems may be nil.
+func NewTickets(dir string, log *zap.Logger, problems *problem.List) (*Tickets, error) {
+	k := &Tickets{dir: dir, log: log, problems: problems}
 	var err error
 	if k.watcher, err = filewatch.New(filewatch.Config{Dir: dir}); err == nil {
 		k.secrets, err = readSecrets(dir)
@@ -72,7 +74,7 @@ func readSecrets(dir string) ([][]byte, error) {
 
 // Run gives changed secrets to share until ctx is done.
 func (k *Tickets) Run(ctx context.Context, share func(secrets [][]byte) error) {
-	keep := keeper{log: k.log, text: "keys of session tickets stay as they were"}
+	keep := keeper{log: k.log, problems: k.problems, file: k.dir, text: "keys of session tickets stay as they were"}
 	k.watcher.Run(ctx, func() {
 		secrets, err := readSecrets(k.dir)
 		same := err == nil && slices.EqualFunc(secrets, k.secrets, bytes.Equal)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
+	"turnout/internal/problem"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -25,7 +26,8 @@ type TrustConfig struct {
 	// HTTPProxy is what revocation lists are fetched through, NoProxy the hosts they are fetched from directly, see
 	// clientcert.Downloader.
 	HTTPProxy, NoProxy string
-	Log                *zap.Logger // required
+	Log                *zap.Logger   // required
+	Problems           *problem.List // says what cannot be used; nil = nobody asks
 }
 
 // systemAuthorities are where systems keep the authorities they trust, the place of the HAProxy router first.
@@ -52,7 +54,7 @@ type Trust struct {
 
 // NewTrust reads the files for the first time.
 func NewTrust(cfg TrustConfig) (*Trust, error) {
-	c := &Trust{cfg: cfg, keep: keeper{log: cfg.Log, text: "client certificates are judged as before"}}
+	c := &Trust{cfg: cfg, keep: keeper{log: cfg.Log, problems: cfg.Problems, text: "client certificates are judged as before"}}
 	if cfg.Authorities == "" {
 		places := systemAuthorities()
 		i := slices.IndexFunc(places, func(p string) bool { _, err := os.Stat(p); return err == nil })
@@ -61,6 +63,7 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 		}
 		c.cfg.Authorities = places[i]
 	}
+	c.keep.file = c.cfg.Authorities
 	// Watching comes first: what changes from here on is seen.
 	for _, file := range []string{c.cfg.Authorities, c.cfg.Lists} {
 		if file == "" {

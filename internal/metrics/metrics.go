@@ -14,6 +14,7 @@ import (
 
 	"turnout/internal/accesslog"
 	"turnout/internal/bound"
+	"turnout/internal/problem"
 	"turnout/internal/server"
 	"turnout/internal/tracing"
 	"turnout/internal/traffic"
@@ -36,6 +37,8 @@ type Config struct {
 	Health  func() server.Health   // nil: endpoints are not checked
 	Load    func() server.Load     // nil: nobody knows whether there is too much to do
 	Bounds  *bound.Counts          // nil: none was ever reached
+	// Problems are those that there are now; nil: none.
+	Problems *problem.List
 
 	// Tunnels are those that are open, by route; nil: none ever are.
 	Tunnels func() map[proxy.TunnelRoute]int

@@ -9,6 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/cgroup"
+	"turnout/internal/problem"
 	"turnout/internal/ratelimit"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
@@ -57,6 +58,8 @@ type Config struct {
 	Inherit func(name string) []int // listening sockets of the process before this one, by SocketName; nil = none
 	Bounds  *bound.Counts           // counts bounds that are reached; nil = nobody does
 	Log     Logger                  // nil = nothing is logged
+	// Problems says which endpoints get no requests; nil = nobody asks.
+	Problems *problem.List
 	// Panicked is called about each panic that the server recovered from, by any goroutine; nil = one in a second is logged.
 	Panicked func(where string, v any, stack []byte)
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"turnout/balancer"
 	"turnout/internal/health"
 	"turnout/internal/pulse"
 	"turnout/internal/reactor"
@@ -48,6 +47,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.cfg.Registry.OnEject(s.ejected)
 	s.health, err = health.NewMonitor(health.MonitorConfig{
 		Registry: s.cfg.Registry, Loops: s.group.Loops(), Secure: s.client.Secure, Negotiate: s.client.Negotiate, ConnectTimeout: s.cfg.Proxy.Timeouts.Connect,
 		Answer: s.cfg.Limits.heads(s.cfg.Proxy.MaxRewrite), Changed: s.checked, Panicked: s.checkPanicked, Bounds: s.cfg.Bounds,
@@ -115,21 +115,4 @@ func (s *Server) watchRoutes(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// checked logs what health checks found. With a request it names that: other routes may see the endpoint otherwise.
-func (p *RequestPath) checked(c *balancer.Check, up bool, why health.Result) {
-	fields := []Field{{"address", c.Endpoint().Addr()}, {"result", why.Outcome}}
-	if c.HTTP().Asks() {
-		h := c.HTTP().Request()
-		fields = append(fields, Field{"path", h.Path}, Field{"host", h.Host})
-	}
-	if why.Status != 0 {
-		fields = append(fields, Field{"status", why.Status})
-	}
-	if up {
-		p.cfg.Log(Info, "endpoint is up", fields...)
-		return
-	}
-	p.cfg.Log(Warning, "endpoint is down: its health checks fail", fields...)
 }

@@ -24,6 +24,7 @@ import (
 
 	"turnout/controller/source"
 	"turnout/internal/bound"
+	"turnout/internal/problem"
 )
 
 // Config is what a Feeder needs.
@@ -46,6 +47,8 @@ type Config struct {
 
 	Log    *zap.Logger   // nil = no logs
 	Bounds *bound.Counts // counts bounds that objects and visitors reach; nil = nobody does
+	// Problems says what cannot be read; nil = nobody asks.
+	Problems *problem.List
 }
 
 // ParseLabels returns why a text is no label selector, nil if it is one. "" selects
@@ -132,11 +135,12 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	}
 	resources := clients.resources(&cfg)
 	h := newHealth(cfg.Log, config.Host, len(resources))
+	h.problems = cfg.Problems
 	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
 	f := &Feeder{routes: clients.route, authentication: clients.authentication, authorization: clients.authorization, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
-		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, retry: retry})
+		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, problems: cfg.Problems, retry: retry})
 	}
 	return f, nil
 }

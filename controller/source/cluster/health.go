@@ -3,21 +3,25 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"turnout/internal/problem"
 )
 
 // health is whether the API server answers the readers. An outage begins when the first
 // of them gets no answer and ends when the last one does again; each end is logged to
 // the log once. While none of them gets an answer, what is many waits instead of trying.
 type health struct {
-	log     *zap.Logger
-	server  string
-	readers int
+	log      *zap.Logger
+	problems *problem.List // nil = nobody asks
+	server   string
+	readers  int
 
 	mu    sync.Mutex
 	away  map[string]struct{} // readers that get no answer now
@@ -38,7 +42,9 @@ func (h *health) failed(reader string, err error) {
 	defer h.mu.Unlock()
 	if len(h.away) == 0 {
 		h.since = time.Now()
-		h.log.Warn("the API server cannot be reached; what is known is served on", zap.String("server", h.server), zap.Error(err))
+		const text = "the API server cannot be reached; what is known is served on"
+		h.log.Warn(text, zap.String("server", h.server), zap.Error(err))
+		h.problems.Set("source/API server", problem.Problem{Kind: problem.Source, Server: h.server, Text: fmt.Sprintf("%s: %v", text, err)})
 	}
 	if _, was := h.away[reader]; was {
 		return
@@ -59,6 +65,7 @@ func (h *health) answered(reader string) {
 		close(h.up)
 	}
 	if delete(h.away, reader); len(h.away) == 0 {
+		h.problems.Set("source/API server")
 		h.log.Info("the API server can be reached again", zap.String("server", h.server), zap.Duration("after", time.Since(h.since).Round(time.Millisecond)))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"turnout/controller/source"
+	"turnout/internal/problem"
 )
 
 // resource is one kind of objects of the API, and which of them are read.
@@ -101,6 +102,7 @@ type reader struct {
 	store    *store
 	health   *health
 	log      *zap.Logger
+	problems *problem.List
 	retry    backoff
 
 	mu      sync.Mutex
@@ -167,6 +169,7 @@ func (r *reader) works() {
 	defer r.mu.Unlock()
 	if r.trouble != "" {
 		r.trouble = ""
+		r.problems.Set("source/" + r.resource.plural)
 		r.log.Info(r.resource.plural + " can be read now")
 	}
 }
@@ -183,6 +186,7 @@ func (r *reader) fails(err error) {
 	defer r.mu.Unlock()
 	if r.trouble != trouble {
 		r.trouble = trouble
+		r.problems.Set("source/"+r.resource.plural, problem.Problem{Kind: problem.Source, Object: r.resource.plural, Text: trouble})
 		r.log.Error(trouble)
 	}
 }
