@@ -101,21 +101,8 @@ func (r *router) assemble(stdout io.Writer) error {
 	registry := balancer.NewRegistry()
 	registry.SetClock(server.SystemClock{})
 	registry.SetBounds(&r.bounds)
-	config := o.controllerOptions()
-	if r.podCA != nil {
-		config.DefaultDestinationCA = r.podCA.Current()
-	}
 	rates := ratelimit.NewMemory(0)
-	control := controller.Config{
-		Store:   r.store,
-		Routing: routing.Options{Registry: registry, DefaultCertificate: r.rotation.Current(), Rates: rates},
-		Options: config,
-		Log:     log,
-		Bounds:  &r.bounds,
-
-		Problems: r.problems,
-	}
-	if err := r.makeControl(control); err != nil {
+	if err := r.makeControl(r.controlConfig(registry, rates)); err != nil {
 		return err
 	}
 	lines := o.logs
@@ -124,8 +111,7 @@ func (r *router) assemble(stdout io.Writer) error {
 		return err
 	}
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
-	data.Problems = r.problems
-	data.OwnsProcess, data.MemoryLimit, data.Inherit = true, memory.SetLimit(), r.inherit()
+	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit = r.problems, true, memory.SetLimit(), r.inherit()
 	o.answers.load(&data.Proxy, log, r.problems)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
@@ -161,6 +147,22 @@ func (r *router) assemble(stdout io.Writer) error {
 		r.logListening()
 	}
 	return nil
+}
+
+// controlConfig is that of the controller, but for what feeds it.
+func (r *router) controlConfig(registry *balancer.Registry, rates *ratelimit.Memory) controller.Config {
+	config := r.o.controllerOptions()
+	if r.podCA != nil {
+		config.DefaultDestinationCA = r.podCA.Current()
+	}
+	return controller.Config{
+		Store:    r.store,
+		Routing:  routing.Options{Registry: registry, DefaultCertificate: r.rotation.Current(), Rates: rates},
+		Options:  config,
+		Log:      r.log,
+		Bounds:   &r.bounds,
+		Problems: r.problems,
+	}
 }
 
 // connections tells how many clients are connected to each port. Nobody asks before the request path runs.
