@@ -62,7 +62,7 @@ func TestSessionsOfAHost(t *testing.T) {
 		}
 		return c
 	}
-	if configOf(policies[0], auths[0]) != configOf(policies[0], auths[0]) {
+	if first := configOf(policies[0], auths[0]); first != configOf(policies[0], auths[0]) {
 		t.Error("the configuration is made for each handshake")
 	}
 	served := testcert.Sign(t, &x509.Certificate{DNSNames: []string{"a.test"}}, authority).TLS()

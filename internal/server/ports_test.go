@@ -51,7 +51,7 @@ func startWeb(t *testing.T) *web {
 	backend := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set("X-Target", r.URL.RequestURI())
 		out.Header().Set("X-Added", "one")
-		fmt.Fprintf(out, "%s %s client=%q", r.Header.Get("X-Rule"), r.Host, r.Header.Get("X-SSL-Client-CN"))
+		fmt.Fprintf(out, "%s %s client=%q", r.Header.Get("X-Rule"), r.Host, r.Header.Get("X-Ssl-Client-Cn"))
 	}))
 	t.Cleanup(backend.Close)
 	w.backend = netip.MustParseAddrPort(backend.Listener.Addr().String())

@@ -56,3 +56,21 @@ func TestLocation(t *testing.T) {
 		t.Error("a path grows beyond the bound")
 	}
 }
+
+// TestLocationAllocatesNothing: what it makes lies in the arena.
+func TestLocationAllocatesNothing(t *testing.T) {
+	r, err := New(Target{Scheme: "https", Port: 8443, URL: rewrite.URL{Host: "b.test", Kind: rewrite.ReplacePrefix, Prefix: "/p", Path: "/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arena, host, path, query := &field.Arena{}, []byte("a.test"), []byte("/p/r"), []byte("?q")
+	r.Location(false, host, path, query, arena, 100)
+	if n := testing.AllocsPerRun(100, func() {
+		arena.Reset()
+		if _, ok := r.Location(false, host, path, query, arena, 100); !ok {
+			t.Error("no location")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
