@@ -28,6 +28,7 @@ type attemptsState struct {
 
 	leased   bool // lease is held
 	http     bool // it is answered by HTTP
+	fresh    bool // a connection was, or is being, made for it
 	session  bool // counts in Stats.Sessions of the route
 	over     bool // it is counted
 	replayed bool // an endpoint took the request and did not answer it; it was sent to another one

@@ -106,6 +106,8 @@ func (a *attempts) count(reason Reason) {
 		a.answered(0, false)
 	}
 	a.countBytes()
+	total := time.Duration(a.w.cfg.Clock.Now() - a.start)
+	a.measure(total)
 	if !a.session {
 		return
 	}
@@ -117,16 +119,16 @@ func (a *attempts) count(reason Reason) {
 		stats.Unserved.Add(1)
 		return
 	}
-	a.countTimes(&stats.Counts)
+	a.countTimes(&stats.Counts, total)
 	if s := a.lease.Server(); s != nil {
-		a.countTimes(&s.Traffic().Counts)
+		a.countTimes(&s.Traffic().Counts, total)
 	}
 }
 
-func (a *attempts) countTimes(c *traffic.Counts) {
+func (a *attempts) countTimes(c *traffic.Counts, total time.Duration) {
 	c.Connect.AddDuration(span(a.start+a.queued, a.connectedAt))
 	c.Response.AddDuration(span(a.sent, a.got))
-	c.Total.AddDuration(time.Duration(a.w.cfg.Clock.Now() - a.start))
+	c.Total.AddDuration(total)
 }
 
 // countRetry counts an attempt after the first; elsewhere: at another server.
@@ -143,6 +145,7 @@ func (a *attempts) countRetry(elsewhere bool) {
 
 // countFresh counts an attempt for which no connection was there.
 func (a *attempts) countFresh() {
+	a.fresh = true
 	a.route.Stats().Fresh.Add(1)
 	a.lease.Server().Traffic().Fresh.Add(1)
 }

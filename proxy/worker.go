@@ -75,17 +75,19 @@ const DefaultMaxRewrite = 8192
 // Worker runs the exchanges of one loop. All its methods but Totals are called on
 // that loop.
 type Worker struct {
-	cfg      Config
-	free     spare.List[Exchange]
-	large    spare.List[field.Block] // memory of exchanges that need much
-	current  *attempts               // at work now, nil = none; see attempts.enter
-	rng      rand.PCG
-	draining bool
-	counts   counters
-	tunnels  tunnels
-	loopID   []byte
-	bodies   bodies
-	tracer   tracer
+	cfg       Config
+	free      spare.List[Exchange]
+	large     spare.List[field.Block] // memory of exchanges that need much
+	current   *attempts               // at work now, nil = none; see attempts.enter
+	rng       rand.PCG
+	draining  bool
+	counts    counters
+	scale     *traffic.Scale
+	latencies Latencies
+	tunnels   tunnels
+	loopID    []byte
+	bodies    bodies
+	tracer    tracer
 
 	compressors []*compressor // free ones
 	compressing int           // in use
@@ -108,7 +110,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if !header.IsName(cfg.LoopID) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
-	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), tracer: newTracer(cfg.Tracing, cfg.Seed)}
+	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed)}
 	w.tunnels.w = w
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"math"
@@ -15,7 +16,7 @@ import (
 // rowFamily is one metric that each row of a kind has series of.
 type rowFamily[R any] struct {
 	name, help string
-	counter    bool                 // else it is a gauge
+	kind       string               // counter, gauge, or summary, whose variants are the sum and the count; "" = gauge
 	variants   []variant[R]         // one per series of a row
 	label      string               // that tells variants apart; "" = there is one
 	has        func(r *R) bool      // nil = every row has them
@@ -25,8 +26,9 @@ type rowFamily[R any] struct {
 
 // variant is one of the series of a family that a row has.
 type variant[R any] struct {
-	value string // of rowFamily.label
-	read  func(r *R) float64
+	value  string // of rowFamily.label
+	suffix string // of the name, for summaries
+	read   func(r *R) float64
 }
 
 // exposition writes families whose series are too many to be kept, in one of the formats of Prometheus. Series leave through one
@@ -44,6 +46,9 @@ const expositionBuffer = 32 << 10
 func newExposition(out io.Writer, format expfmt.Format) *exposition {
 	return &exposition{out: out, format: format.FormatType(), buf: make([]byte, 0, expositionBuffer+4<<10)}
 }
+
+// typed is the type of the family.
+func (f *rowFamily[R]) typed() string { return cmp.Or(f.kind, "gauge") }
 
 // flush writes what is in the buffer, if there are so many bytes.
 func (e *exposition) flush(from int) {
@@ -77,11 +82,11 @@ func writeText[R any](e *exposition, f *rowFamily[R], rows []R) {
 		}
 		if !begun {
 			begun = true
-			e.beginText(f.name, f.help, f.counter)
+			e.beginText(f.name, f.help, f.typed())
 		}
 		text := f.text(r)
 		for v := range f.variants {
-			e.buf = append(append(append(e.buf, f.name...), '{'), text...)
+			e.buf = append(append(append(append(e.buf, f.name...), f.variants[v].suffix...), '{'), text...)
 			if f.label != "" {
 				e.buf = append(append(append(append(append(e.buf, ','), f.label...), '=', '"'), f.variants[v].value...), '"')
 			}
@@ -92,13 +97,10 @@ func writeText[R any](e *exposition, f *rowFamily[R], rows []R) {
 }
 
 // beginText writes what comes before the series of a family.
-func (e *exposition) beginText(name, help string, counter bool) {
-	kind, of := "gauge", name
-	if counter {
-		kind = "counter"
-		if e.format == expfmt.TypeOpenMetrics {
-			of = strings.TrimSuffix(name, "_total")
-		}
+func (e *exposition) beginText(name, help, kind string) {
+	of := name
+	if kind == "counter" && e.format == expfmt.TypeOpenMetrics {
+		of = strings.TrimSuffix(name, "_total")
 	}
 	for _, s := range []string{"# HELP ", of, " ", help, "\n# TYPE ", of, " ", kind, "\n"} {
 		e.buf = append(e.buf, s...)
@@ -135,51 +137,73 @@ func appendEscaped(b []byte, value string) []byte {
 const (
 	familyName, familyHelp, familyType, familyMetric = 1<<3 | 2, 2<<3 | 2, 3 << 3, 4<<3 | 2
 	metricLabel, metricGauge, metricCounter          = 1<<3 | 2, 2<<3 | 2, 3<<3 | 2
+	metricSummary, summaryCount, summarySum          = 4<<3 | 2, 1 << 3, 2<<3 | 1
 	labelName, labelValue                            = 1<<3 | 2, 2<<3 | 2
 	numberValue                                      = 1<<3 | 1
-	typeCounter, typeGauge                           = 0, 1
+	typeCounter, typeGauge, typeSummary              = 0, 1, 2
 )
 
-// writeProto writes the family as a message of Protocol Buffers behind its length, which has to be known first: the series are made twice.
+// writeProto writes the family as a message of Protocol Buffers behind its length, which has to be known first: the series are made twice,
+// with numbers of fixed size, as they may have grown by then.
 func writeProto[R any](e *exposition, f *rowFamily[R], rows []R) {
 	head := appendString(appendString(nil, familyName, f.name), familyHelp, f.help)
-	kind, field := byte(typeGauge), byte(metricGauge)
-	if f.counter {
-		kind, field = typeCounter, metricCounter
-	}
-	head = append(head, familyType, kind)
+	head = append(head, familyType, map[string]byte{"counter": typeCounter, "gauge": typeGauge, "summary": typeSummary}[f.typed()])
 	size, some := len(head), false
 	var metric []byte
-	series := func(write bool) {
+	series := func(each func()) {
 		for i := range rows {
 			r := &rows[i]
 			if f.has != nil && !f.has(r) {
 				continue
 			}
-			text := f.text(r)
 			for v := range f.variants {
-				metric = metric[:0]
-				metric = appendLabels(metric, text)
-				if f.label != "" {
-					metric = appendPair(metric, f.label, f.variants[v].value)
+				if metric = appendLabels(metric[:0], f.text(r)); f.kind == "summary" {
+					metric = f.appendSummary(metric, r)
+				} else {
+					metric = f.appendNumber(metric, r, v)
 				}
-				metric = append(metric, field, 9, numberValue)
-				if !write {
-					size += 1 + varintSize(len(metric)+8) + len(metric) + 8
-					some = true
-					continue
+				if each(); f.kind == "summary" {
+					break
 				}
-				metric = binary.LittleEndian.AppendUint64(metric, math.Float64bits(f.variants[v].read(r)))
-				e.buf = append(binary.AppendUvarint(append(e.buf, familyMetric), uint64(len(metric))), metric...)
 			}
 			e.flush(expositionBuffer)
 		}
 	}
-	if series(false); !some {
+	if series(func() { size, some = size+1+varintSize(len(metric))+len(metric), true }); !some {
 		return
 	}
 	e.buf = append(binary.AppendUvarint(e.buf, uint64(size)), head...)
-	series(true)
+	series(func() {
+		e.buf = append(binary.AppendUvarint(append(e.buf, familyMetric), uint64(len(metric))), metric...)
+	})
+}
+
+// appendNumber appends what is behind the labels of a row: one more label, and the value.
+func (f *rowFamily[R]) appendNumber(b []byte, r *R, v int) []byte {
+	if f.label != "" {
+		b = appendPair(b, f.label, f.variants[v].value)
+	}
+	field := byte(metricGauge)
+	if f.kind == "counter" {
+		field = metricCounter
+	}
+	return appendDouble(append(b, field, 9), numberValue, f.variants[v].read(r))
+}
+
+// appendSummary appends a sum and a count.
+func (f *rowFamily[R]) appendSummary(b []byte, r *R) []byte {
+	b = appendDouble(append(b, metricSummary, 9+1+binary.MaxVarintLen64), summarySum, f.variants[0].read(r))
+	n := uint64(f.variants[1].read(r))
+	b = append(b, summaryCount)
+	for range binary.MaxVarintLen64 - 1 {
+		b = append(b, byte(n)|1<<7)
+		n >>= 7
+	}
+	return append(b, byte(n))
+}
+
+func appendDouble(b []byte, field byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(append(b, field), math.Float64bits(v))
 }
 
 func varintSize(n int) int {

@@ -257,7 +257,7 @@ func addVariant[R any](all []rowFamily[R], f rowFamily[R], code string, read fun
 		all = append(all, f)
 	}
 	to := &all[len(all)-1]
-	to.variants = append(to.variants, variant[R]{code, read})
+	to.variants = append(to.variants, variant[R]{value: code, read: read})
 	return all
 }
 

@@ -7,6 +7,8 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +50,13 @@ type Config struct {
 	// Now is the clock of the event loops, in nanoseconds; nil: nobody knows how much happens in a second.
 	Now func() int64
 
+	// Latencies are what was measured; followed says which numbers of routing.Stats.Followed are still of interest. nil: nothing is measured.
+	Latencies func(followed func(id uint32) bool) *proxy.Latencies
+	// TopRoutes is how many routes have a histogram of their own because they have the most requests, Routes are those, as
+	// NAMESPACE/NAME, that have one in any case.
+	TopRoutes int
+	Routes    []string
+
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the HAProxy router.
 	ServerThreshold int
@@ -86,7 +95,16 @@ func newCollector(cfg Config) (*collector, error) {
 	if cfg.Now == nil {
 		cfg.Now = func() int64 { return 0 }
 	}
+	named := make(map[objectKey]struct{}, len(cfg.Routes))
+	for _, route := range cfg.Routes {
+		namespace, name, ok := strings.Cut(route, "/")
+		if !ok {
+			return nil, fmt.Errorf("cannot make metrics: %q is no route, allowed: NAMESPACE/NAME", route)
+		}
+		named[objectKey{namespace, name}] = struct{}{}
+	}
 	return &collector{
+		follower: follower{most: cfg.TopRoutes, named: named}, latencies: latencyDistributions(),
 		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), traces: traceFamilies(), source: sourceFamilies(),
 		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
 		table: tableFamilies(), haproxy: newHAProxyFamilies(cfg.Columns), route: routeFamilies(),
@@ -96,8 +114,11 @@ func newCollector(cfg Config) (*collector, error) {
 // collector reads the packages when Collect is called: it has the families of few series. Those of each route and server are written
 // by write.
 type collector struct {
-	cfg     Config
-	scrapes atomic.Uint64
+	cfg      Config
+	scrapes  atomic.Uint64
+	follower follower
+
+	latencies distributions[measured]
 
 	scrape  families[uint64]
 	process families[Config]
@@ -123,6 +144,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
 		f.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 	}
+	for _, l := range c.latencies {
+		out <- l.desc
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -138,7 +162,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	collectFrom(out, c.health, c.cfg.Health)
 	collectFrom(out, c.load, c.cfg.Load)
 	collectFrom(out, c.tunnels, c.cfg.Tunnels)
-	c.table.collect(out, sum(c.cfg.Table(), c.cfg.ServerThreshold))
+	sums := sum(c.cfg.Table(), c.cfg.ServerThreshold)
+	c.table.collect(out, sums)
+	if c.cfg.Latencies != nil {
+		list := c.follower.choose(sums.backends, time.Now())
+		c.latencies.collect(out, measured{c.cfg.Latencies(follows(list)), list})
+	}
 }
 
 // collectFrom sends nothing without a source.

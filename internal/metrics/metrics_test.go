@@ -313,7 +313,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge) \\|([^|]*)\\|")
+var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|histogram|summary) \\|([^|]*)\\|")
 
 // TestMetricsAreDocumented compares every name, type and label with docs/metrics.md.
 func TestMetricsAreDocumented(t *testing.T) {
@@ -344,8 +344,15 @@ func declared(t *testing.T, columns []int) map[string]string {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
 	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
 		f.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
-			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(of == prometheus.CounterValue, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
+			kind := "gauge"
+			if of == prometheus.CounterValue {
+				kind = "counter"
+			}
+			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(kind, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
 		})
+	}
+	for _, l := range c.latencies {
+		all[nameOf.FindStringSubmatch(l.desc.String())[1]] = declaration("histogram", strings.Split(labelsOf.FindStringSubmatch(l.desc.String())[1], ","))
 	}
 	declareRows(all, c.route)
 	declareRows(all, c.haproxy.ports)
@@ -356,16 +363,12 @@ func declared(t *testing.T, columns []int) map[string]string {
 
 func declareRows[R any](all map[string]string, families []rowFamily[R]) {
 	for _, f := range families {
-		all[f.name] = declaration(f.counter, slices.Clone(f.labels))
+		all[f.name] = declaration(f.typed(), slices.Clone(f.labels))
 	}
 }
 
-func declaration(counter bool, labels []string) string {
+func declaration(kind string, labels []string) string {
 	slices.Sort(labels)
-	kind := "gauge"
-	if counter {
-		kind = "counter"
-	}
 	return kind + " " + strings.Join(labels, ",")
 }
 

@@ -37,18 +37,23 @@ func expiry(c *tls.Certificate) float64 { return float64(c.Leaf.NotAfter.Unix())
 
 // routeFamilies are those of which each route has a series.
 func routeFamilies() []rowFamily[backend] {
-	expiring := ofRoutes("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", false,
+	expiring := ofRoutes("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "gauge",
 		func(b *backend) float64 { return expiry(b.certificate()) })
 	expiring.has = func(b *backend) bool { return b.certificate() != nil }
 	return []rowFamily[backend]{
 		expiring,
-		ofRoutes("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", true,
+		{name: "turnout_route_request_duration_seconds", help: "Seconds that the requests of a route took; tunnels are not among them.", kind: "summary", labels: []string{"namespace", "route"},
+			text: func(b *backend) labelText { return b.plain }, has: (*backend).http, variants: []variant[backend]{
+				{suffix: "_sum", read: combined(func(b *backend) float64 { return float64(b.Stats().Took.Load()) / 1e9 }, nextRule, false)},
+				{suffix: "_count", read: combined(func(b *backend) float64 { return float64(b.Stats().Ended.Load()) }, nextRule, false)},
+			}},
+		ofRoutes("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "counter",
 			combined(func(b *backend) float64 { return float64(b.Stats().Errors.Load()) }, nextRule, false)),
 	}
 }
 
 // ofRoutes is a family of which each route has one series.
-func ofRoutes(name, help string, counter bool, read func(b *backend) float64) rowFamily[backend] {
-	return rowFamily[backend]{name: name, help: help, counter: counter, labels: []string{"namespace", "route"},
+func ofRoutes(name, help, kind string, read func(b *backend) float64) rowFamily[backend] {
+	return rowFamily[backend]{name: name, help: help, kind: kind, labels: []string{"namespace", "route"},
 		text: func(b *backend) labelText { return b.plain }, variants: []variant[backend]{{read: read}}}
 }

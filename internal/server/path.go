@@ -35,6 +35,7 @@ type RequestPath struct {
 	order     []*reactor.Loop // the same in their order
 	panics    panics
 	refused   refusals
+	latencies latencies
 	sessions  [2]traffic.Sessions // connections of clients, on the plain and on the TLS port
 	began     time.Time           // when the clocks of the event loops began
 }
