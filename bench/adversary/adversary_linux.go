@@ -43,10 +43,12 @@ func Scenario() site.Scenario {
 		f.DurationVar(&r.floor, "floor", 5*time.Millisecond, "p99 of bystanders that is always fast enough")
 		f.BoolVar(&r.ahead, "ahead", true, "router and bystanders go before everything else on the machine, where that is permitted")
 		f.BoolVar(&r.verbose, "v", false, "print what the attackers say")
-		only := f.String("only", "", "make this attack only")
+		only := f.String("only", "all", "names of attacks, separated by commas; all others are left out")
 		return func(t *site.T) {
 			r.T = t
-			r.run(*only)
+			some, err := site.Choose(*only, ",", attacks, func(a attack) string { return a.name })
+			site.Refuse(err)
+			r.run(some)
 		}
 	}}
 }
@@ -71,7 +73,7 @@ type outcome struct {
 	wrong            []string
 }
 
-func (r *rig) run(only string) {
+func (r *rig) run(some []attack) {
 	r.start()
 	quiet := r.watch(time.Duration(r.seconds)*time.Second, "own")
 	r.Printf("%-22s %8s %6s %9s %9s %9s %9s\n", "", "requests", "failed", "p50", "p99", "new p50", "resident")
@@ -80,14 +82,11 @@ func (r *rig) run(only string) {
 	}
 	row("quiet", quiet)
 	if quiet.failed > 0 {
-		site.Check(fmt.Errorf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first))
+		site.Stopf("cannot measure: %d requests failed without an attack, first: %s", quiet.failed, quiet.first)
 	}
 	began := time.Now()
-	for i := range attacks {
-		a := &attacks[i]
-		if only != "" && a.name != only {
-			continue
-		}
+	for i := range some {
+		a := &some[i]
 		oc := r.withstand(a, quiet)
 		for again := 0; oc.slow && len(oc.wrong) == 1 && again < 2 && time.Since(began) < againUntil; again++ {
 			// Others use the machine as well, and may by now do so more than they did.
@@ -104,11 +103,11 @@ func (r *rig) run(only string) {
 
 // withstand makes one attack.
 func (r *rig) withstand(a *attack, quiet *outcome) *outcome {
-	before := site.Must(r.router.Descriptors())
+	before := len(r.router.Descriptors())
 	attacked, end := context.WithCancel(r.Context)
 	defer end()
 	cmd := site.LowPriority(site.Self(attacked, attackersRole, a.name, r.router.HTTP, r.router.HTTPS, r.router.Admin))
-	attackers := site.Must(site.StartProcess("the attackers", cmd, site.AnyCore))
+	attackers := site.StartProcess("the attackers", cmd, site.AnyCore, nil)
 	defer attackers.Kill()
 	length := time.Duration(max(r.seconds, a.seconds)) * time.Second
 	var also []string
@@ -239,12 +238,8 @@ func (r *rig) watch(length time.Duration, names ...string) *outcome {
 		}
 	}
 	for site.Pause(asking, 100*time.Millisecond) == nil {
-		select {
-		case <-r.router.Exited():
-			site.Check(r.router.Died())
-		default:
-			oc.resident = max(oc.resident, site.Must(r.router.Resident()))
-		}
+		site.Check(r.router.Died())
+		oc.resident = max(oc.resident, r.router.Resident())
 	}
 	running.Wait()
 	site.Check(r.Err())

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"turnout/bench/load"
 	"turnout/bench/site"
 	"turnout/internal/testkit/testhttp"
 )
@@ -23,10 +23,7 @@ import (
 func pipeline(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		c := dialed(t.HTTP)
-		if c == nil {
-			return
-		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		many := []byte(strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n", 1000))
 		for ctx.Err() == nil {
 			_ = c.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
@@ -40,35 +37,23 @@ func pipeline(host, path string) func(context.Context, *targets) {
 	}
 }
 
-// newStreams is a connection of HTTP/2 that acknowledges settings before they come; nil when there is none.
+// newStreams is a connection of HTTP/2 that acknowledges settings before they come.
 func newStreams(t *targets, settings ...http2.Setting) *site.H2 {
-	c := dialed(t.HTTP)
-	if c == nil {
-		return nil
-	}
-	h := site.NewH2(c, 64<<10, settings...)
+	h := site.NewH2(dialed(t.HTTP), 64<<10, settings...)
 	_ = h.WriteSettingsAck()
 	return h
-}
-
-// sent asks once, and reports whether that was taken within 5 s.
-func sent(h *site.H2, host, path string) (uint32, bool) {
-	_ = h.SetWriteDeadline(time.Now().Add(5 * time.Second))
-	id := h.Get(host, path)
-	return id, h.Flush() == nil
 }
 
 // openStreams opens streams and reads nothing.
 func openStreams(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		h := newStreams(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30})
-		if h == nil {
-			return
-		}
 		defer h.Close()
 		_ = h.WriteWindowUpdate(0, 1<<30)
-		for ok := true; ok && ctx.Err() == nil; {
-			_, ok = sent(h, host, path)
+		for ctx.Err() == nil {
+			_ = h.SetWriteDeadline(time.Now().Add(5 * time.Second))
+			h.Get(host, path)
+			h.Flush()
 		}
 	}
 }
@@ -77,17 +62,13 @@ func openStreams(host, path string) func(context.Context, *targets) {
 func shutWindows(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		h := newStreams(t, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-		if h == nil {
-			return
-		}
 		defer h.Close()
 		for range 20 {
 			h.Get(host, path)
 		}
-		if h.Flush() == nil {
-			go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
-			held(ctx, h.Conn)
-		}
+		h.Flush()
+		go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
+		held(ctx, h.Conn)
 	}
 }
 
@@ -95,9 +76,6 @@ func shutWindows(host, path string) func(context.Context, *targets) {
 func leaveEvents(host, path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		h := newStreams(t)
-		if h == nil {
-			return
-		}
 		defer h.Close()
 		go func() { _, _ = io.Copy(io.Discard, h.Conn) }()
 		for range 15 { // a connection gives up so many streams as it may
@@ -105,13 +83,12 @@ func leaveEvents(host, path string) func(context.Context, *targets) {
 			for range 10 {
 				ids = append(ids, h.Get(host, path))
 			}
-			if h.Flush() != nil || site.Pause(ctx, 58*time.Millisecond) != nil {
-				return
-			}
+			h.Flush()
+			site.Check(site.Pause(ctx, 58*time.Millisecond))
 			for _, id := range ids {
 				_ = h.WriteRSTStream(id, http2.ErrCodeCancel)
 			}
-			_ = h.Flush()
+			h.Flush()
 		}
 	}
 }
@@ -119,10 +96,7 @@ func leaveEvents(host, path string) func(context.Context, *targets) {
 // leaveTunnels opens tunnels, ends its side before the answer, reads that and leaves.
 func leaveTunnels(host, path string) func(context.Context, *targets) {
 	return func(_ context.Context, t *targets) {
-		c, ok := dialed(t.HTTP).(*net.TCPConn)
-		if !ok {
-			return
-		}
+		c := dialed(t.HTTP)
 		defer func() { _ = c.Close() }()
 		_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", path, host)
 		_ = c.CloseWrite()
@@ -135,16 +109,11 @@ func leaveTunnels(host, path string) func(context.Context, *targets) {
 func tinyRequests(host string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		c := dialed(t.HTTP)
-		if c == nil {
-			return
-		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		go func() { _, _ = io.Copy(io.Discard, c) }()
 		many := []byte(strings.Repeat("GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n", 2000))
 		for ctx.Err() == nil {
-			if _, err := c.Write(many); err != nil {
-				return
-			}
+			site.Must(c.Write(many))
 		}
 	}
 }
@@ -155,9 +124,6 @@ func tinyStreams(host string) func(context.Context, *targets) {
 	const mostStreams = 100
 	return func(ctx context.Context, t *targets) {
 		h := newStreams(t)
-		if h == nil {
-			return
-		}
 		defer h.Close()
 		stop := context.AfterFunc(ctx, func() { h.Close() })
 		defer stop()
@@ -165,13 +131,10 @@ func tinyStreams(host string) func(context.Context, *targets) {
 			for ; open < mostStreams && h.ID < 1<<30; open++ {
 				h.Get(host, "/")
 			}
-			if h.Buffered() == 0 && h.Flush() != nil {
-				return
+			if h.Buffered() == 0 {
+				h.Flush()
 			}
-			f, err := h.Next()
-			if err != nil {
-				return
-			}
+			f := h.Next()
 			if f.Type == http2.FrameData {
 				_ = h.WriteWindowUpdate(0, max(f.Length, 1))
 			}
@@ -186,23 +149,11 @@ func tinyStreams(host string) func(context.Context, *targets) {
 func deafHandshake(host string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		c := dialed(t.HTTPS)
-		if c == nil {
-			return
-		}
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(1024)
-		}
-		hello := &writeOnly{c}
-		_ = tls.Client(hello, &tls.Config{ServerName: host, InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}).HandshakeContext(ctx) //nolint:gosec // nothing is read anyway
+		_ = c.SetReadBuffer(1024)
+		site.Must(c.Write(load.ClientHello(&tls.Config{ServerName: host, InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})))
 		held(ctx, c)
 	}
 }
-
-// writeOnly is a connection from which nothing is read.
-type writeOnly struct{ net.Conn }
-
-// Read implements net.Conn: it fails, so that the handshake stops after its first message.
-func (writeOnly) Read([]byte) (int, error) { return 0, io.EOF }
 
 // askLoop sends a request that goes round for ever.
 func askLoop(host string) func(context.Context, *targets) {
@@ -216,21 +167,14 @@ func askLoop(host string) func(context.Context, *targets) {
 
 // idleAdmin holds a connection to the admin port.
 func idleAdmin(ctx context.Context, t *targets) {
-	if c := dialed(t.Admin); c != nil {
-		held(ctx, c)
-	}
+	held(ctx, dialed(t.Admin))
 }
 
 // deafReader asks the admin port for a long page and does not read it.
 func deafReader(path string) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
 		c := dialed(t.Admin)
-		if c == nil {
-			return
-		}
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(1024)
-		}
+		_ = c.SetReadBuffer(1024)
 		_, _ = io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: admin\r\n\r\n")
 		held(ctx, c)
 	}

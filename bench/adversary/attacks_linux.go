@@ -67,16 +67,12 @@ func beAttackers(ctx context.Context, args []string) error {
 // crowd is so many attackers at once, each of which begins anew when it was thrown out, but not at once.
 func crowd(n int, act func(ctx context.Context, t *targets)) func(context.Context, *targets) {
 	return func(ctx context.Context, t *targets) {
-		var all sync.WaitGroup
-		defer all.Wait()
-		for range n {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					act(ctx, t)
-					_ = site.Pause(ctx, 20*time.Millisecond)
-				}
-			})
-		}
+		site.Together(n, n, func(int) {
+			for ctx.Err() == nil {
+				_ = site.Try(func() { act(ctx, t) })
+				_ = site.Pause(ctx, 20*time.Millisecond)
+			}
+		})
 	}
 }
 
@@ -98,7 +94,7 @@ func held(ctx context.Context, c net.Conn) {
 func descriptorsGone(r *rig, before int) []string {
 	const patience, leftOver = 15 * time.Second, 40
 	n := 0
-	if r.Until(patience, 100*time.Millisecond, func() bool { n = site.Must(r.router.Descriptors()); return n <= before+leftOver }) {
+	if r.Until(patience, 100*time.Millisecond, func() bool { n = len(r.router.Descriptors()); return n <= before+leftOver }) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%v after the attack the router has %d descriptors, %d before it", patience, n, before)}

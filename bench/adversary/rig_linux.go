@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -45,7 +44,7 @@ const routesBeside = 2000
 // start starts pods and the router, and then gives this process a real-time priority. The router gets a high ordinary one: among its
 // own threads event loops go first, which a real-time priority would undo.
 func (r *rig) start() {
-	site.Must(site.OpenFiles(20000))
+	site.OpenFiles(20000)
 	text := r.manifests()
 	runtime.LockOSThread() // a child inherits the priority of the thread that starts it
 	defer runtime.UnlockOSThread()
@@ -93,20 +92,20 @@ func (r *rig) manifests() string {
 
 // startFloodedPod starts the pod of floods and returns its port.
 func (r *rig) startFloodedPod() int {
-	l := site.Must(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0"))))
+	l := site.Must(net.ListenTCP("tcp", net.TCPAddrFromAddrPort(site.Loopback)))
 	defer func() { _ = l.Close() }()
 	file := site.Must(l.File())
 	defer file.Close()
 	cmd := site.LowPriority(site.Self(r.Context, floodedPod))
 	cmd.ExtraFiles = []*os.File{file}
-	r.Cleanup(site.Must(site.StartProcess("the flooded pod", cmd, site.AnyCore)).Kill)
+	r.Cleanup(site.StartProcess("the flooded pod", cmd, site.AnyCore, nil).Kill)
 	return l.Addr().(*net.TCPAddr).Port
 }
 
 // longChain is the TLS of a route with a certificate chain of 48 KiB as text, within what a route may have.
 func longChain(host string) string {
-	authority := site.Must(site.NewKeyPair("authority.test", true)).Certificate
-	own := site.Must(site.NewKeyPair(host, false))
+	authority := site.NewKeyPair("authority.test", true).Certificate
+	own := site.NewKeyPair(host, false)
 	return fmt.Sprintf("termination: edge, certificate: %q, key: %q, caCertificate: %q", own.Certificate, own.Key, strings.Repeat(authority, 48<<10/len(authority)))
 }
 
@@ -223,13 +222,12 @@ func serveDropping(c net.Conn, n *atomic.Int64) {
 
 // lead sends what comes back to the router: a pod that forwards, and lost its way. It says nothing of where a request came from.
 func (r *rig) lead(c net.Conn) {
-	defer c.Close()
 	self := r.self.Load()
 	if self == nil {
 		return
 	}
-	back := dialed(*self)
-	if back == nil {
+	back, err := net.Dial("tcp", *self)
+	if err != nil {
 		return
 	}
 	defer back.Close()
@@ -240,11 +238,5 @@ func (r *rig) lead(c net.Conn) {
 	_, _ = io.Copy(back, c)
 }
 
-// dialed is a connection to an address, nil when there is none.
-func dialed(addr string) net.Conn {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil
-	}
-	return c
-}
+// dialed is a connection to an address; without one the attacker begins anew.
+func dialed(addr string) *net.TCPConn { return site.Must(net.Dial("tcp", addr)).(*net.TCPConn) }

@@ -131,10 +131,10 @@ func TestChoose(t *testing.T) {
 	if err != nil || len(with) != len(all)+2 || len(hosts) != len(with) {
 		t.Errorf("with clock: %d faults, %d hosts, %v", len(with), len(hosts), err)
 	}
-	if some, err := choose(options{only: "hangs; resets"}); err != nil || len(some) != 2 || some[0].name != "hangs" {
+	if some, err := choose(options{only: "hangs; resets"}); err != nil || len(some) != 2 || some[0].name != "resets" || some[1].name != "hangs" {
 		t.Errorf("two of them: %v", err)
 	}
-	if _, err := choose(options{only: "rain"}); err == nil || !strings.Contains(err.Error(), `"rain"; allowed: resets; `) {
+	if _, err := choose(options{only: "rain"}); err == nil || !strings.Contains(err.Error(), `"rain"; allowed: all, or some of resets; `) {
 		t.Errorf("unknown: %v", err)
 	}
 }

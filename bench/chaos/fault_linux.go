@@ -17,8 +17,8 @@ type fault struct {
 	lasts   time.Duration
 	asks    asking
 	timeout time.Duration // of the route; 0 = otherTimeout
-	begin   func(s *stage) error
-	end     func(s *stage) error
+	begin   func(s *stage)
+	end     func(s *stage)
 	// present says by what one can see that the fault took place; false if it did not.
 	present func(s *stage) (string, bool)
 	want    bounds

@@ -16,6 +16,7 @@ import (
 // notes are what faults write down while they last.
 type notes struct {
 	undo     func()       // what the beginning left to do at the end
+	conns    []net.Conn   // closed at the end
 	refusal  error        // of a connection to the pod
 	dropped  int64        // packets
 	answered atomic.Int64 // attackers that were told to stop
@@ -36,10 +37,8 @@ func faults() []*fault {
 }
 
 // badPod has the first pod behave in one way while the fault lasts.
-func badPod(how behaviour) (begin, end func(s *stage) error) {
-	begin = func(s *stage) error { s.pods[0].does.Store(int32(how)); return nil }
-	end = func(s *stage) error { s.pods[0].does.Store(int32(answers)); return nil }
-	return begin, end
+func badPod(how behaviour) (begin, end func(s *stage)) {
+	return func(s *stage) { s.pods[0].does.Store(int32(how)) }, func(s *stage) { s.pods[0].does.Store(int32(answers)) }
 }
 
 // misbehaved says how many requests a pod treated so.
@@ -75,14 +74,13 @@ func podFaults() []*fault {
 	for i, how := range []behaviour{resets, resets, hangs, halves, babbles, trickles} {
 		list[i].begin, list[i].end = badPod(how)
 	}
-	return append(list, &fault{name: "killed", pods: 2, lasts: 4 * time.Second, begin: func(s *stage) error {
-		s.pods[0].down()
-		c, err := net.DialTimeout("tcp4", s.pods[0].addr.String(), time.Second)
+	return append(list, &fault{name: "killed", pods: 2, lasts: 4 * time.Second, begin: func(s *stage) {
+		s.pods[0].Down()
+		c, err := net.DialTimeout("tcp4", s.pods[0].Addr().String(), time.Second)
 		if s.notes.refusal = err; err == nil {
 			c.Close()
 		}
-		return nil
-	}, end: func(s *stage) error { return s.pods[0].up(s.pods[0].addr) }, present: func(s *stage) (string, bool) {
+	}, end: func(s *stage) { s.pods[0].Up() }, present: func(s *stage) (string, bool) {
 		return fmt.Sprintf("refused, %.0f retries", s.delta("turnout_retries_total")), errors.Is(s.notes.refusal, syscall.ECONNREFUSED)
 	}, want: bounds{served: 1, returns: 20 * time.Second}})
 }

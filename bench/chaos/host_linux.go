@@ -11,9 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -39,30 +37,31 @@ func hostFaults() []*fault {
 		{name: "log disk full", pods: 1, root: true, begin: fillDisk, end: emptyDisk, want: bounds{served: 1, check: logGoesOn},
 			present: func(s *stage) (string, bool) {
 				failed := s.delta("turnout_access_log_failed_total")
-				return fmt.Sprintf("%.0f lines lost to ENOSPC", failed), failed > 0 && strings.Contains(s.router.err.last(), "no space left")
+				return fmt.Sprintf("%.0f lines lost to ENOSPC", failed), failed > 0 && strings.Contains(s.router.Err.Tail(), "no space left")
 			}},
 		{name: "log readers hang", pods: 2, lasts: 4 * time.Second, begin: hangReaders, end: wakeReaders, want: bounds{served: 1, returns: 20 * time.Second},
 			present: func(s *stage) (string, bool) {
 				n := &s.notes
 				return fmt.Sprintf("%d and %d bytes unread, %d threads in write", n.waiting[0], n.waiting[1], n.writing), min(n.waiting[0], n.waiting[1]) > 0 && n.writing == 2
 			}},
-		{name: "manifests gone", pods: 1, begin: func(s *stage) error {
-			return rename(s.router.manifests, s.router.manifests+"-away")
-		}, end: func(s *stage) error {
-			m, err := s.router.Samples(s.Context)
-			s.notes.problems = m["turnout_source_problems"]
-			return errors.Join(err, rename(s.router.manifests+"-away", s.router.manifests))
+		{name: "manifests gone", pods: 1, begin: func(s *stage) {
+			rename(s.router.Dir, s.router.Dir+"-away")
+		}, end: func(s *stage) {
+			rename(s.router.Dir+"-away", s.router.Dir)
+			s.notes.problems = s.router.Samples(s.Context)["turnout_source_problems"]
 		}, want: bounds{changes: true, served: 1}, present: func(s *stage) (string, bool) {
 			return fmt.Sprintf("problems of the source: %.0f", s.notes.problems), s.notes.problems > s.counts[0]["turnout_source_problems"]
 		}},
-		{name: "router stopped", pods: 1, timeout: serverTimeout, begin: func(s *stage) error { return s.router.Signal(syscall.SIGSTOP) }, end: func(s *stage) error {
+		{name: "router stopped", pods: 1, timeout: serverTimeout, begin: func(s *stage) { s.router.Signal(syscall.SIGSTOP) }, end: func(s *stage) {
 			s.notes.state = s.router.state()
-			return s.router.Signal(syscall.SIGCONT)
+			s.router.Signal(syscall.SIGCONT)
 		}, want: bounds{changes: true, served: 1, slowest: patience, neighbor: patience}, present: func(s *stage) (string, bool) {
 			return "state " + s.notes.state, s.notes.state == "T"
 		}},
-		{name: "log readers gone", pods: 2, begin: func(s *stage) error {
-			return errors.Join(s.router.out.f.Close(), s.router.err.f.Close(), s.noise())
+		{name: "log readers gone", pods: 2, begin: func(s *stage) {
+			s.router.Out.Close()
+			s.router.Err.Close()
+			s.noise()
 		}, end: hush, want: bounds{served: 1, returns: 20 * time.Second}, present: func(s *stage) (string, bool) {
 			failed := s.delta("turnout_access_log_failed_total")
 			return fmt.Sprintf("%.0f lines lost to EPIPE", failed), failed > 0
@@ -70,28 +69,29 @@ func hostFaults() []*fault {
 	}
 }
 
-func rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("cannot move the manifests: %w", err)
-	}
-	return nil
-}
+func rename(from, to string) { site.Checkf(os.Rename(from, to), "cannot move the manifests") }
 
 // undo ends what the beginning of a fault left behind.
-func undo(s *stage) error {
+func undo(s *stage) {
 	if s.notes.undo != nil { // else there was no beginning
 		s.notes.undo()
 	}
-	return nil
+	for _, c := range s.notes.conns {
+		c.Close()
+	}
+}
+
+// thirdParty is a connection from an address that no other client has. It is closed by undo.
+func (s *stage) thirdParty() *net.TCPConn {
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(thirdParty.addr(), 0)), Timeout: patience}
+	c := site.Must(d.Dial("tcp4", s.router.HTTP)).(*net.TCPConn)
+	s.notes.conns = append(s.notes.conns, c)
+	return c
 }
 
 // state is the letter that the kernel has for what the process does.
 func (r *router) state() string {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.PID()))
-	if err != nil {
-		return err.Error()
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
+	_, rest, _ := strings.Cut(r.Proc("stat"), ") ")
 	return rest[:1]
 }
 
@@ -107,60 +107,47 @@ func (r *router) writing() (n int) {
 }
 
 // noise gives the router much to log: manifests that cannot be used, and a pod that cannot be reached.
-func (s *stage) noise() error {
-	s.pods[0].down()
-	return s.router.Write("noise.yaml", strings.Repeat("---\n{kind: Route, spec: }}\n", 200))
+func (s *stage) noise() {
+	s.pods[0].Down()
+	s.router.Write("noise.yaml", strings.Repeat("---\n{kind: Route, spec: }}\n", 200))
 }
 
 // hush undoes noise.
-func hush(s *stage) error {
-	return errors.Join(os.Remove(filepath.Join(s.router.manifests, "noise.yaml")), s.pods[0].up(s.pods[0].addr))
+func hush(s *stage) {
+	site.Check(os.Remove(filepath.Join(s.router.Dir, "noise.yaml")))
+	s.pods[0].Up()
 }
 
-func hangReaders(s *stage) error {
-	s.router.out.gate.Lock()
-	s.router.err.gate.Lock()
-	return s.noise()
+func hangReaders(s *stage) {
+	s.router.Out.Gate.Lock()
+	s.router.Err.Gate.Lock()
+	s.noise()
 }
 
-func wakeReaders(s *stage) error {
-	s.notes.waiting, s.notes.writing = [2]int{s.router.out.waiting(), s.router.err.waiting()}, s.router.writing()
-	s.router.out.gate.Unlock()
-	s.router.err.gate.Unlock()
-	return hush(s)
+func wakeReaders(s *stage) {
+	s.notes.waiting, s.notes.writing = [2]int{s.router.Out.Waiting(), s.router.Err.Waiting()}, s.router.writing()
+	s.router.Out.Gate.Unlock()
+	s.router.Err.Gate.Unlock()
+	hush(s)
 }
 
 // lorises is how many connections send a head that never ends.
 const lorises = 200
 
 // slowLoris sends a byte of a head now and then over each of many connections, and counts those that are told to stop.
-func slowLoris(s *stage) error {
-	var conns []net.Conn
+func slowLoris(s *stage) {
 	ctx, cancel := context.WithCancel(s.Context)
-	var all sync.WaitGroup
-	s.notes.undo = func() {
-		cancel()
-		for _, c := range conns {
-			c.Close()
-		}
-		all.Wait()
-	}
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(thirdParty.addr(), 0)), Timeout: patience}
+	s.notes.undo = cancel
 	for range lorises {
-		c, err := d.Dial("tcp4", s.router.HTTP)
-		if err != nil {
-			return fmt.Errorf("cannot connect: %w", err)
-		}
-		conns = append(conns, c)
-		all.Go(func() { drip(ctx, c, s.fault.host()) })
-		all.Go(func() {
+		c := s.thirdParty()
+		go drip(ctx, c, s.fault.host())
+		go func() {
 			status := make([]byte, 12)
 			if _, err := io.ReadFull(c, status); err == nil && string(status) == "HTTP/1.1 408" {
 				s.notes.answered.Add(1)
 			}
-		})
+		}()
 	}
-	return nil
 }
 
 // drip sends the beginning of a request a byte at a time.
@@ -180,103 +167,63 @@ func drip(ctx context.Context, c net.Conn, host string) {
 const spare = 2
 
 // noDescriptors lowers the limit of the running router, so that hardly any number is free below it, and watches who waits.
-func noDescriptors(s *stage) error {
-	open, err := s.router.descriptors()
-	if err != nil {
-		return err
-	}
+func noDescriptors(s *stage) {
+	open := s.router.Descriptors()
 	limit, free := 0, 0
 	for ; free < spare; limit++ {
 		if !open[limit] {
 			free++
 		}
 	}
-	if err := unix.Prlimit(s.router.PID(), unix.RLIMIT_NOFILE, nil, &s.notes.limit); err != nil {
-		return fmt.Errorf("cannot read the limit of the router: %w", err)
-	}
+	pid := s.router.PID()
+	site.Checkf(unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &s.notes.limit), "cannot read the limit of the router")
 	low := unix.Rlimit{Cur: uint64(limit), Max: s.notes.limit.Max}
-	if err := unix.Prlimit(s.router.PID(), unix.RLIMIT_NOFILE, &low, nil); err != nil {
-		return fmt.Errorf("cannot lower the limit of the router: %w", err)
-	}
+	site.Checkf(unix.Prlimit(pid, unix.RLIMIT_NOFILE, &low, nil), "cannot lower the limit of the router")
 	ctx, cancel := context.WithCancel(s.Context)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		for site.Pause(ctx, 20*time.Millisecond) == nil {
-			s.watchBacklog()
+			_ = site.Try(s.watchBacklog) // without a process others tell
 		}
 	}()
 	s.notes.undo = func() {
 		cancel()
 		<-watched
-		_ = unix.Prlimit(s.router.PID(), unix.RLIMIT_NOFILE, &s.notes.limit, nil) // if it fails nothing recovers, which is told
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &s.notes.limit, nil) // if it fails nothing recovers, which is told
 	}
-	return nil
 }
 
 // watchBacklog counts the connections that nobody accepts.
 func (s *stage) watchBacklog() {
-	_, backlog, err := s.router.sockets()
-	if err != nil {
-		return // the process is gone, which others tell
-	}
+	_, backlog := s.router.sockets()
 	if s.notes.looks++; backlog > 0 {
 		s.notes.starved++
 		s.notes.backlog = max(s.notes.backlog, backlog)
 	}
 }
 
-// descriptors are the numbers that are in use.
-func (r *router) descriptors() (map[int]bool, error) {
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.PID()))
-	if err != nil {
-		return nil, fmt.Errorf("cannot see descriptors: %w", err)
-	}
-	open := make(map[int]bool, len(list))
-	for _, e := range list {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			open[n] = true
-		}
-	}
-	return open, nil
-}
-
 func (s *stage) filler() string { return filepath.Join(filepath.Dir(s.router.accessLog), "filler") }
 
 // fillDisk leaves the file system of the access log no byte.
-func fillDisk(s *stage) error {
-	f, err := os.Create(s.filler())
-	if err != nil {
-		return fmt.Errorf("cannot fill the disk: %w", err)
-	}
+func fillDisk(s *stage) {
+	f := site.Must(os.Create(s.filler()))
 	defer f.Close()
-	block := make([]byte, 1<<20)
-	for len(block) > 0 {
-		if _, err = f.Write(block); errors.Is(err, syscall.ENOSPC) {
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		_, err := f.Write(block)
+		if errors.Is(err, syscall.ENOSPC) {
 			block, err = block[:len(block)/2], nil
 		}
-		if err != nil {
-			return fmt.Errorf("cannot fill the disk: %w", err)
-		}
+		site.Checkf(err, "cannot fill the disk")
 	}
-	return nil
 }
 
-func emptyDisk(s *stage) error {
-	if err := os.Remove(s.filler()); err != nil {
-		return fmt.Errorf("cannot empty the disk: %w", err)
-	}
-	return nil
-}
+func emptyDisk(s *stage) { site.Checkf(os.Remove(s.filler()), "cannot empty the disk") }
 
 // logGoesOn: lines are written again, and each of them is whole.
 func logGoesOn(s *stage) error {
-	text, err := os.ReadFile(s.router.accessLog)
-	if err != nil {
-		return fmt.Errorf("cannot read the access log: %w", err)
-	}
 	torn, after := 0, 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(site.Must(os.ReadFile(s.router.accessLog))) {
 		var entry struct {
 			TS   time.Time
 			Host string

@@ -9,6 +9,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,7 +17,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"turnout/bench/site"
@@ -54,12 +54,12 @@ func Roles() []site.Role {
 func outside(t *site.T, o options) {
 	_, err := choose(o)
 	site.Refuse(errors.Join(err, missing()))
-	release := func() error { return nil }
+	release := func() {}
 	if o.clock {
-		release = site.Must(startGuard())
+		release = startGuard()
 	}
 	code := enter()
-	site.Check(release())
+	release()
 	t.Exit(code)
 }
 
@@ -69,30 +69,15 @@ func choose(o options) ([]*fault, error) {
 	if !o.clock {
 		all = slices.DeleteFunc(all, func(f *fault) bool { return f.clock })
 	}
-	if o.only == "" {
-		return all, nil
-	}
-	var some []*fault
-	for name := range strings.SplitSeq(o.only, ";") {
-		i := slices.IndexFunc(all, func(f *fault) bool { return f.name == strings.TrimSpace(name) })
-		if i < 0 {
-			var known []string
-			for _, f := range all {
-				known = append(known, f.name)
-			}
-			return nil, fmt.Errorf("-only: no fault is called %q; allowed: %s", name, strings.Join(known, "; "))
-		}
-		some = append(some, all[i])
-	}
-	return some, nil
+	return site.Choose(cmp.Or(o.only, "all"), ";", all, func(f *fault) string { return f.name })
 }
 
 // inside makes all faults.
 func inside(t *site.T, o options) {
 	chosen, err := choose(o)
 	site.Refuse(err)
-	site.Must(site.OpenFiles(8192)) // more than pods, clients and the router need
-	dir := site.Must(prepare(t.Context))
+	site.OpenFiles(8192) // more than pods, clients and the router need
+	dir := prepare(t.Context)
 	perform(t, dir, chosen, time.Duration(o.seconds*float64(time.Second)), 1)
 }
 
@@ -135,10 +120,9 @@ func perform(t *site.T, dir string, chosen []*fault, lasts time.Duration, slack 
 
 // explain says whether the router has ended: that is what another error is about.
 func (s *suite) explain() {
-	select {
-	case <-s.router.Exited():
-		s.Printf("%v\n", s.router.died())
-	case <-time.After(time.Second):
+	_ = site.Pause(s.Context, time.Second)
+	if err := s.router.Died(); err != nil {
+		s.Printf("%v\n", err)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,74 +36,22 @@ const (
 
 // pod is a server on an address of its own.
 type pod struct {
-	addr  netip.AddrPort
+	*site.Backend
+
 	does  atomic.Int32 // a behaviour
 	asked atomic.Int64 // requests that came
 	wrong atomic.Int64 // of them those that were not answered as they should
 	http2 bool         // it speaks HTTP/2, and answers
-
-	mu    sync.Mutex
-	ln    net.Listener // nil while the pod is down
-	conns map[net.Conn]struct{}
 }
 
 // startPod listens on a port of ip.
-func startPod(ip netip.Addr, http2 bool) (*pod, error) {
-	p := &pod{conns: make(map[net.Conn]struct{}), http2: http2}
-	return p, p.up(netip.AddrPortFrom(ip, 0))
-}
-
-// up begins to listen.
-func (p *pod) up(addr netip.AddrPort) error {
-	ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(addr))
-	if err != nil {
-		return fmt.Errorf("cannot start a pod: %w", err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ln, p.addr = ln, ln.Addr().(*net.TCPAddr).AddrPort()
-	go p.accept(ln)
-	return nil
-}
-
-// down refuses connections and resets those that are open, as the kernel does for a process that is killed.
-func (p *pod) down() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ln == nil {
-		return
-	}
-	p.ln.Close()
-	p.ln = nil
-	for c := range p.conns {
-		site.Reset(c)
-	}
-}
-
-func (p *pod) accept(ln net.Listener) {
-	for {
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		if p.ln != ln {
-			site.Reset(c)
-		} else {
-			p.conns[c] = struct{}{}
-			go p.serve(c)
-		}
-		p.mu.Unlock()
-	}
+func startPod(ip netip.Addr, http2 bool) *pod {
+	p := &pod{http2: http2}
+	p.Backend = site.ServeConns(netip.AddrPortFrom(ip, 0), p.serve)
+	return p
 }
 
 func (p *pod) serve(c net.Conn) {
-	defer func() {
-		c.Close()
-		p.mu.Lock()
-		delete(p.conns, c)
-		p.mu.Unlock()
-	}()
 	r := bufio.NewReader(c)
 	if p.http2 {
 		if _, err := r.Peek(1); err == nil { // else it was a health check

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+
+	"turnout/bench/site"
 )
 
 // marker is set in the environment of the process inside.
@@ -69,7 +71,7 @@ func enter() int {
 const logSpace = "size=256m"
 
 // prepare makes the namespaces usable and returns a folder with nothing in it but the file system of the log.
-func prepare(ctx context.Context) (string, error) {
+func prepare(ctx context.Context) string {
 	const dir = "/run"
 	for _, m := range []struct {
 		source, target, kind string
@@ -81,12 +83,10 @@ func prepare(ctx context.Context) (string, error) {
 		{"tmpfs", dir, "tmpfs", 0, ""},
 		{"tmpfs", dir + "/log", "tmpfs", 0, logSpace},
 	} {
-		if err := errors.Join(os.MkdirAll(m.target, 0o755), syscall.Mount(m.source, m.target, m.kind, m.flags, m.data)); err != nil {
-			return "", fmt.Errorf("cannot mount %s on %s: %w", m.source, m.target, err)
-		}
+		err := errors.Join(os.MkdirAll(m.target, 0o755), syscall.Mount(m.source, m.target, m.kind, m.flags, m.data))
+		site.Checkf(err, "cannot mount %s on %s", m.source, m.target)
 	}
-	if out, err := exec.CommandContext(ctx, "ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot run ip link set lo up: %w: %s", err, out)
-	}
-	return dir, nil
+	out, err := exec.CommandContext(ctx, "ip", "link", "set", "lo", "up").CombinedOutput()
+	site.Checkf(err, "cannot run ip link set lo up: %s", out)
+	return dir
 }

@@ -48,13 +48,7 @@ func newSuite(t *site.T, dir string, faults []*fault, lasts time.Duration, slack
 		s.routes[f] = s.route(&text, i+1, f.host(), f.pods, f.timeout, f.http2)
 	}
 	s.router = startRouter(t, dir, text.String())
-	t.Cleanup(func() {
-		select {
-		case <-s.router.Exited():
-		default:
-			s.router.Kill()
-		}
-	})
+	t.Cleanup(s.router.Kill)
 	return s
 }
 
@@ -66,10 +60,10 @@ func (s *suite) route(text *strings.Builder, i int, host string, n int, timeout 
 		protocol = "kubernetes.io/h2c"
 	}
 	for k := range n {
-		p := site.Must(startPod(podAddress(i, k), http2))
-		s.Cleanup(p.down)
+		p := startPod(podAddress(i, k), http2)
+		s.Cleanup(p.Close)
 		pods = append(pods, p)
-		text.WriteString(site.Service{Name: strings.TrimSuffix(host, ".example"), Protocol: protocol, Port: int(p.addr.Port()), Addrs: []netip.Addr{p.addr.Addr()}}.String())
+		text.WriteString(site.Service{Name: strings.TrimSuffix(host, ".example"), Protocol: protocol, Port: p.Port(), Addrs: []netip.Addr{p.Addr().Addr()}}.String())
 	}
 	return pods
 }
@@ -86,7 +80,7 @@ func (s *suite) change() time.Duration {
 	s.changes++
 	host := fmt.Sprintf("change-%d.example", s.changes)
 	began := time.Now()
-	site.Check(s.router.Write("change.yaml", routeText(host, "neighbor", 0)))
+	s.router.Write("change.yaml", routeText(host, "neighbor", 0))
 	t := traffic{addr: s.router.HTTP, from: neighborClients.addr(), host: host, method: http.MethodGet}
 	if s.Until(2*changeBound*time.Duration(s.slack), 5*time.Millisecond, func() bool {
 		c, outcome := t.dial()
@@ -113,7 +107,7 @@ func (s *suite) warm() {
 		cancel()
 		sum := summarize(seen.all())
 		if asked += sum.asked; sum.asked == 0 || sum.failed() > 0 {
-			site.Check(fmt.Errorf("cannot begin: the router does not serve: %s", sum.String()))
+			site.Stopf("cannot begin: the router does not serve: %s", sum.String())
 		}
 	}
 }
@@ -162,7 +156,7 @@ const (
 func (s *suite) perform(f *fault, before vitals) *result {
 	g := &stage{suite: s, fault: f, pods: s.routes[f], lasts: max(f.lasts, s.lasts)}
 	r := &result{fault: f, before: before, changed: -1, changedNext: -1, returned: -1}
-	g.counts[0] = site.Must(s.router.Samples(s.Context))
+	g.counts[0] = s.router.Samples(s.Context)
 	g.asked[0] = g.sum()
 	asking, stop := context.WithCancel(s.Context)
 	s.Cleanup(stop)
@@ -183,7 +177,7 @@ func (s *suite) perform(f *fault, before vitals) *result {
 	g.asked[1] = g.sum()
 	r.victims, r.neighbors = summarize(g.victims.during(g.began, g.ended)), summarize(theirs.all())
 	r.recovered = g.recovery()
-	g.counts[1] = site.Must(s.router.Samples(s.Context))
+	g.counts[1] = s.router.Samples(s.Context)
 	r.reasons = reasons(g)
 	var present bool
 	r.evidence, present = f.present(g)
@@ -219,9 +213,9 @@ func (s *stage) run(r *result) {
 func (s *stage) underFault(r *result) {
 	defer func() {
 		s.ended = time.Now()
-		site.Check(s.fault.end(s))
+		s.fault.end(s)
 	}()
-	site.Check(s.fault.begin(s))
+	s.fault.begin(s)
 	if !s.fault.want.changes {
 		s.Wait(s.lasts / 2)
 		r.changed = s.change()

@@ -97,10 +97,7 @@ func (t *traffic) start(ctx context.Context) (seen *tally, wait func()) {
 	callers, done := make([]*caller, t.clients), make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = site.Paced(ctx, t.clients, max(t.pace, time.Microsecond), func(i, _ int) error { // what fails is a sample
-			callers[i] = t.once(callers[i], seen)
-			return nil
-		})
+		site.Paced(ctx, t.clients, max(t.pace, time.Microsecond), func(i, _ int) { callers[i] = t.once(callers[i], seen) }) // what fails is a sample
 		for _, c := range callers {
 			c.close()
 		}

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/bench/site"
 )
 
 // backend answers every request that ends with its head (a GET) with a fixed 200. It has one listener
@@ -17,7 +20,7 @@ type backend struct {
 	bodies   [][]byte
 	accepted uint64 // connections
 	served   uint64 // requests
-	buffer   []byte // shared read buffer: what is left of a turn is copied to the connection
+	buffer   []byte // shared read buffer: what is left of a step is copied to the connection
 	capture  bool   // keep the last head for Probe
 	head     []byte
 }
@@ -26,26 +29,21 @@ type backend struct {
 func upstreamHost(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 1, byte(n + 1)}) }
 
 // newBackend listens for n upstreams. After an error, closing the loop frees what was opened.
-func newBackend(l *loop, n int) (*backend, error) {
+func newBackend(l *loop, n int) *backend {
 	b := &backend{loop: l, buffer: make([]byte, 64<<10)}
 	port := uint16(0)
 	for i := range n {
-		fd, addr, err := listen(netip.AddrPortFrom(upstreamHost(i), port))
-		if err != nil {
-			return nil, err
-		}
+		ln, err := net.Listen("tcp4", netip.AddrPortFrom(upstreamHost(i), port).String())
+		site.Checkf(err, "cannot listen for upstream %d", i)
+		addr := ln.Addr().(*net.TCPAddr).AddrPort()
 		port = addr.Port()
 		body := Body(i)
-		answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
-			len(body), body)
-		b.addrs = append(b.addrs, addr)
-		b.bodies = append(b.bodies, body)
-		if err := l.add(fd, &backendListener{backend: b, fd: fd, answer: answer}); err != nil {
-			_ = unix.Close(fd)
-			return nil, err
-		}
+		answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		b.addrs, b.bodies = append(b.addrs, addr), append(b.bodies, body)
+		fd := take(ln.(*net.TCPListener))
+		l.add(fd, &backendListener{backend: b, fd: fd, answer: answer})
 	}
-	return b, nil
+	return b
 }
 
 // backendListener accepts the connections of one upstream.
@@ -62,11 +60,7 @@ func (ln *backendListener) ready() {
 			return // nothing left, or the peer has gone already: the next event tells
 		}
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-		c := &backendConn{backend: ln.backend, fd: fd, answer: ln.answer}
-		if err := ln.backend.loop.add(fd, c); err != nil {
-			_ = unix.Close(fd)
-			continue
-		}
+		ln.backend.loop.add(fd, &backendConn{backend: ln.backend, fd: fd, answer: ln.answer})
 		ln.backend.accepted++
 	}
 }
@@ -82,7 +76,7 @@ type backendConn struct {
 func (c *backendConn) ready() {
 	b := c.backend
 	kept := copy(b.buffer, c.rest)
-	n, err := readSocket(c.fd, b.buffer[kept:])
+	n, err := uninterrupted(unix.Read, c.fd, b.buffer[kept:])
 	if errors.Is(err, unix.EAGAIN) {
 		return
 	}
@@ -102,7 +96,7 @@ func (c *backendConn) ready() {
 		}
 		p = p[end+len(headEnd):]
 		// An answer is far smaller than an empty socket buffer; a peer that does not read loses the connection.
-		if n, err := writeSocket(c.fd, c.answer); err != nil || n != len(c.answer) {
+		if n, err := uninterrupted(unix.Write, c.fd, c.answer); err != nil || n != len(c.answer) {
 			b.loop.remove(c.fd)
 			return
 		}

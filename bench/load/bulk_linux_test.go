@@ -1,6 +1,7 @@
 package load
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -47,10 +48,7 @@ func TestBulkCountsRightBytes(t *testing.T) {
 		}, "wrong bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := NewBulk("bench.test", 3*MiB)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := NewBulk("bench.test", 3*MiB)
 			defer b.Close()
 			var marks []bool
 			length := 50 * time.Millisecond
@@ -58,8 +56,8 @@ func TestBulkCountsRightBytes(t *testing.T) {
 				length = time.Hour // the failure ends it
 			}
 			res, err := b.Run(t.Context(), BulkProfile{
-				Addr: relay(t, b.Addr(), c.change, c.copyBack), Streams: 2, Measure: length,
-				Mark: func(end bool) error { marks = append(marks, end); return nil },
+				Addr: relay(t, b.Addr(), c.change, c.copyBack), Streams: 2,
+				Span: Span{Measure: length, Mark: func(end bool) { marks = append(marks, end) }},
 			})
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || res.Failures == 0 {
@@ -75,10 +73,7 @@ func TestBulkCountsRightBytes(t *testing.T) {
 }
 
 func TestClientHelloIsOneRecord(t *testing.T) {
-	hello, err := clientHello("bench.test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hello := ClientHello(&tls.Config{ServerName: "bench.test"})
 	if hello[0] != 22 || hello[5] != 1 || int(hello[3])<<8|int(hello[4]) != len(hello)-5 || !strings.Contains(string(hello), "bench.test") {
 		t.Errorf("hello is %x", hello)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"golang.org/x/sys/unix"
+	"turnout/bench/site"
 )
 
 // maxFailures ends a run: after so many it measures the failures and not the proxy.
@@ -39,20 +39,15 @@ type client struct {
 // open connects the client. It reports a failure to the run and returns false if that does not work.
 func (c *client) open() bool {
 	r := c.run
-	fd, rw, err := dial(r.profile.Addr, r.profile.TLS)
-	if err == nil {
-		err = r.rig.loop.add(fd, c)
-		if err != nil {
-			_ = unix.Close(fd)
-		}
-	}
+	err := site.Try(func() {
+		c.fd, c.rw = dial(r.profile.Addr, r.profile.TLS)
+		r.rig.loop.add(c.fd, c)
+	})
 	if err != nil {
 		c.fd = -1
 		r.fail(err)
-		return false
 	}
-	c.fd, c.rw = fd, rw
-	return true
+	return err == nil
 }
 
 func (c *client) close() {
@@ -148,5 +143,12 @@ func (r *run) fail(err error) {
 	r.failures++
 	if r.first == nil {
 		r.first = err
+	}
+}
+
+func (r *run) closeAll() {
+	r.stopping = true
+	for _, c := range r.clients {
+		c.close()
 	}
 }

@@ -19,7 +19,7 @@ import (
 func connectProfile(addr netip.AddrPort, cfg *tls.Config) ConnectProfile {
 	return ConnectProfile{
 		Addr: addr, TLS: &tls.Config{ServerName: "bench.test"}, Certificate: cfg.Certificates[0].Certificate[0],
-		Dialers: 2, Measure: 30 * time.Millisecond,
+		Dialers: 2, Span: Span{Measure: 30 * time.Millisecond},
 	}
 }
 
@@ -54,7 +54,7 @@ func TestConnectCountsHandshakes(t *testing.T) {
 			p.Request, p.Body = []byte("GET / HTTP/1.1\r\nHost: bench.test\r\n\r\n"), Body(0)
 		}
 		var marks []bool
-		p.Mark = func(end bool) error { marks = append(marks, end); return nil }
+		p.Mark = func(end bool) { marks = append(marks, end) }
 		res, err := Connect(t.Context(), p)
 		if err != nil || res.First != nil || res.Requests == 0 || res.Elapsed < p.Measure {
 			t.Fatalf("resume %v: %+v, %v", resume, res, err)
@@ -121,7 +121,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	p := connectProfile(serve(t, cfg, answerOne), cfg)
 	p.Measure = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
-	p.Mark = func(bool) error { cancel(); return nil }
+	p.Mark = func(bool) { cancel() }
 	if res, err := Connect(ctx, p); err == nil {
 		t.Errorf("got %+v", res)
 	}
@@ -135,13 +135,7 @@ func TestAnswerServesUntilItIsDone(t *testing.T) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	count := ask(t, r, stop)
 	accepted := make(chan uint64)
-	go func() {
-		n, err := r.Answer(done)
-		if err != nil {
-			t.Error(err)
-		}
-		accepted <- n
-	}()
+	go func() { accepted <- r.Answer(done) }()
 	time.AfterFunc(20*time.Millisecond, func() { close(stop) })
 	if n := <-count; n == 0 {
 		t.Error("nothing was answered")

@@ -1,13 +1,18 @@
 package load
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/netip"
-	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"turnout/bench/site"
 )
 
 // socketHandler owns one descriptor of a loop. ready is called when it can be read or has failed.
@@ -22,24 +27,20 @@ type loop struct {
 	events   []unix.EpollEvent
 }
 
-func newLoop() (*loop, error) {
+func newLoop() *loop {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create epoll: %w", err)
-	}
-	return &loop{epoll: epoll, events: make([]unix.EpollEvent, 256)}, nil
+	site.Checkf(err, "cannot create epoll")
+	return &loop{epoll: epoll, events: make([]unix.EpollEvent, 256)}
 }
 
-func (l *loop) add(fd int, h socketHandler) error {
+// add owns fd from now on.
+func (l *loop) add(fd int, h socketHandler) {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
-	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
-		return fmt.Errorf("cannot watch socket: %w", err)
-	}
+	site.Checkf(unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &ev), "cannot watch socket")
 	for len(l.handlers) <= fd {
 		l.handlers = append(l.handlers, nil)
 	}
 	l.handlers[fd] = h
-	return nil
 }
 
 // remove forgets fd and closes it.
@@ -48,22 +49,19 @@ func (l *loop) remove(fd int) {
 	_ = unix.Close(fd)
 }
 
-// turn waits up to timeout for events and hands them out once.
-func (l *loop) turn(timeout time.Duration) error {
+// step waits up to timeout for events and hands them out once.
+func (l *loop) step(timeout time.Duration) {
 	n, err := unix.EpollWait(l.epoll, l.events, int(timeout.Milliseconds()))
 	if errors.Is(err, unix.EINTR) {
-		return nil
+		return
 	}
-	if err != nil {
-		return fmt.Errorf("cannot wait for sockets: %w", err)
-	}
+	site.Checkf(err, "cannot wait for sockets")
 	for i := range n {
 		// A handler may have closed the descriptor of a later event of this batch.
 		if h := l.handlers[l.events[i].Fd]; h != nil {
 			h.ready()
 		}
 	}
-	return nil
 }
 
 // close closes every descriptor of the loop and the loop itself.
@@ -76,93 +74,98 @@ func (l *loop) close() {
 	_ = unix.Close(l.epoll)
 }
 
-// listen opens a non-blocking listener and returns it with the address it got.
-func listen(addr netip.AddrPort) (int, netip.AddrPort, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, netip.AddrPort{}, fmt.Errorf("cannot create socket: %w", err)
-	}
-	bound, err := bindAndListen(fd, addr)
-	if err != nil {
-		_ = unix.Close(fd)
-		return 0, netip.AddrPort{}, fmt.Errorf("cannot listen on %v: %w", addr, err)
-	}
-	return fd, bound, nil
+// take closes a connection or listener of package net and returns its descriptor, which Go's own poller knows no more. It never waits.
+func take(c interface {
+	syscall.Conn
+	io.Closer
+}) (fd int) {
+	raw := site.Must(c.SyscallConn())
+	var failed error
+	site.Check(raw.Control(func(old uintptr) { fd, failed = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }))
+	site.Checkf(errors.Join(failed, c.Close()), "cannot take a socket over")
+	return fd
 }
 
-func bindAndListen(fd int, addr netip.AddrPort) (netip.AddrPort, error) {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		return netip.AddrPort{}, err
-	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())}); err != nil {
-		return netip.AddrPort{}, err
-	}
-	if err := unix.Listen(fd, 4096); err != nil {
-		return netip.AddrPort{}, err
-	}
-	sa, err := unix.Getsockname(fd)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	in4, ok := sa.(*unix.SockaddrInet4)
-	if !ok {
-		return netip.AddrPort{}, errors.New("socket has no IPv4 address")
-	}
-	return netip.AddrPortFrom(addr.Addr(), uint16(in4.Port)), nil
-}
-
-// socketPatience bounds a blocking connect, a TLS handshake step and a write that the peer does not take.
+// socketPatience bounds a connect with its TLS handshake.
 const socketPatience = 5 * time.Second
 
-// connect opens a connection to addr. The socket is blocking, bounded by socketPatience.
-func connect(addr netip.AddrPort) (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, fmt.Errorf("cannot create socket: %w", err)
-	}
-	tv := unix.NsecToTimeval(int64(socketPatience))
-	err = errors.Join(
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv),
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-	)
-	if err == nil {
-		err = os.NewSyscallError("connect", connectRetry(fd, addr))
-	}
-	if err != nil {
-		_ = unix.Close(fd)
-		return 0, fmt.Errorf("cannot connect to %v: %w", addr, err)
-	}
-	return fd, nil
-}
-
-// connectRetry connects and goes on waiting when a signal interrupts the call.
-func connectRetry(fd int, addr netip.AddrPort) error {
-	sa := &unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())}
-	for {
-		err := unix.Connect(fd, sa)
-		switch {
-		case errors.Is(err, unix.EISCONN):
-			return nil
-		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EALREADY):
-			return err
+// dial opens one connection for a loop, with TLS if cfg is not nil. A TLS connection must be TLS 1.3 with AES-128-GCM, so that no side
+// is compared with a cheaper or dearer cipher.
+func dial(addr netip.AddrPort, cfg *tls.Config) (int, io.ReadWriter) {
+	conn, err := net.DialTimeout("tcp4", addr.String(), socketPatience)
+	site.Checkf(err, "cannot open a connection")
+	s := &socket{Conn: conn}
+	var rw io.ReadWriter = s
+	if cfg != nil {
+		t := tls.Client(s, cfg)
+		_ = conn.SetDeadline(time.Now().Add(socketPatience))
+		if err = t.Handshake(); err == nil {
+			err = checkCipher(t.ConnectionState())
 		}
-	}
-}
-
-// readSocket and writeSocket are read(2) and write(2) that ignore interruptions.
-func readSocket(fd int, p []byte) (int, error) {
-	for {
-		n, err := unix.Read(fd, p)
-		if !errors.Is(err, unix.EINTR) {
-			return max(n, 0), err
+		if err != nil {
+			_ = conn.Close()
+			site.Checkf(err, "cannot open a connection to %v", addr)
 		}
+		rw = t
 	}
+	s.fd, s.Conn = take(conn.(*net.TCPConn)), nil
+	return s.fd, rw
 }
 
-func writeSocket(fd int, p []byte) (int, error) {
+func checkCipher(s tls.ConnectionState) error {
+	if s.Version != tls.VersionTLS13 || s.CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
+		return fmt.Errorf("got %s with %s, want TLS 1.3 with TLS_AES_128_GCM_SHA256",
+			tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite))
+	}
+	return nil
+}
+
+// errAgain says that a socket has nothing to read now. crypto/tls does not remember temporary errors, so a read can be tried again.
+var errAgain net.Error = againError{}
+
+type againError struct{}
+
+func (againError) Error() string   { return "nothing to read yet" }
+func (againError) Timeout() bool   { return true }
+func (againError) Temporary() bool { return true }
+
+// socket is the transport of a connection, which may be a tls.Conn's: that of package net until the handshake is over, and then a
+// descriptor of the loop, which closes it.
+type socket struct {
+	net.Conn // nil = it is the loop's
+
+	fd int
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	if s.Conn != nil {
+		return s.Conn.Read(p)
+	}
+	n, err := uninterrupted(unix.Read, s.fd, p)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return 0, errAgain
+	case err == nil && n == 0:
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	if s.Conn != nil {
+		return s.Conn.Write(p)
+	}
+	n, err := uninterrupted(unix.Write, s.fd, p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return n, err
+}
+
+// uninterrupted is read(2) or write(2), which a signal does not end.
+func uninterrupted(call func(int, []byte) (int, error), fd int, p []byte) (int, error) {
 	for {
-		n, err := unix.Write(fd, p)
+		n, err := call(fd, p)
 		if !errors.Is(err, unix.EINTR) {
 			return max(n, 0), err
 		}

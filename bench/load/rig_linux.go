@@ -1,50 +1,38 @@
+// Package load is the client and the backend of Turnout's benchmarks: an HTTP/1.1 load generator and
+// a fixed-answer backend that share one epoll loop on one thread, so that together they cost less than
+// any proxy between them and the proxy is what is measured.
+//
+// A Rig owns the loop and the backend's listeners. Drive runs a closed loop over keep-alive connections
+// (one request at a time on each) and checks every answer: status, framing and each byte of the body.
+// The body names the upstream that sent it, so an answer from the wrong upstream is a failure too.
+// Probe sends one request and shows what the backend received, to confirm that two proxies do the same
+// work before they are compared.
+//
+// Rig works on Linux only; response.go and traffic.go are pure and build everywhere.
 package load
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"runtime"
 	"time"
+
+	"turnout/bench/site"
 )
 
 // MaxUpstreams bounds the upstreams of a Rig.
 const MaxUpstreams = 64
 
 // Rig is a load generator and a backend on one loop. One goroutine at a time may use it. The backend
-// answers only during Drive and Probe; between them its connections wait.
+// answers only during Drive, Serve, Answer and Probe; between them its connections wait.
 type Rig struct {
 	loop    *loop
 	backend *backend
-}
-
-// Profile describes one Drive.
-type Profile struct {
-	Addr    netip.AddrPort // the proxy, IPv4
-	Conns   int            // keep-alive connections, at least 1
-	TLS     *tls.Config    // nil = plain
-	Traffic *Traffic
-	// Requests ends the run after so many; 0 = no limit. With it Warmup must be 0.
-	Requests uint64
-	// Warmup passes before the measured part, Measure is its length. Measure 0 needs Requests. On a busy
-	// machine the measured part lasts until one request has been answered in it.
-	Warmup, Measure time.Duration
-	// Patience is the longest time without a single answer; 0 means 10 s.
-	Patience time.Duration
-	// Mark is called at the start (false) and at the end (true) of the measured part, while requests
-	// are under way. It may be nil. Its error ends the run.
-	Mark func(end bool) error
-}
-
-// Result counts the measured part of a Drive.
-type Result struct {
-	Requests uint64        // answered as expected
-	Failures uint64        // anything else, of the whole run, warm-up included
-	First    error         // the first failure
-	Elapsed  time.Duration // of the measured part
-	Connects uint64        // connections that the backend accepted in the measured part
 }
 
 // NewRig opens the backend's listeners, 1 to MaxUpstreams.
@@ -52,16 +40,15 @@ func NewRig(upstreams int) (*Rig, error) {
 	if upstreams < 1 || upstreams > MaxUpstreams {
 		return nil, fmt.Errorf("cannot make a rig of %d upstreams: want 1 to %d", upstreams, MaxUpstreams)
 	}
-	l, err := newLoop()
-	if err != nil {
-		return nil, err
+	r := &Rig{}
+	err := site.Try(func() {
+		r.loop = newLoop()
+		r.backend = newBackend(r.loop, upstreams)
+	})
+	if err != nil && r.loop != nil {
+		r.loop.close()
 	}
-	b, err := newBackend(l, upstreams)
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return &Rig{loop: l, backend: b}, nil
+	return r, err
 }
 
 // Upstreams returns the addresses of the backend, one per upstream. The caller must not change it.
@@ -69,6 +56,27 @@ func (r *Rig) Upstreams() []netip.AddrPort { return r.backend.addrs }
 
 // Close closes every socket of the rig.
 func (r *Rig) Close() { r.loop.close() }
+
+// until runs the loop on one thread until over.
+func (r *Rig) until(over func() bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for !over() {
+		r.loop.step(20 * time.Millisecond)
+	}
+}
+
+// Profile describes one Drive.
+type Profile struct {
+	Span // Measure 0 needs Requests
+
+	Addr    netip.AddrPort // the proxy, IPv4
+	Conns   int            // keep-alive connections, at least 1
+	TLS     *tls.Config    // nil = plain
+	Traffic *Traffic
+	// Requests ends the run after so many; 0 = no limit. With it Warmup must be 0.
+	Requests uint64
+}
 
 func (p *Profile) check() error {
 	switch {
@@ -89,103 +97,121 @@ func (p *Profile) check() error {
 // Drive opens the connections, sends requests in a closed loop and returns when Requests are answered,
 // the time is over, ctx ends, the proxy stalls or too many requests failed; the last three are errors.
 // Single failures are counted, not returned. It holds its goroutine to one thread.
-func (r *Rig) Drive(ctx context.Context, p Profile) (Result, error) {
+func (r *Rig) Drive(ctx context.Context, p Profile) (res Result, err error) {
 	if err := p.check(); err != nil {
-		return Result{}, err
+		return res, err
 	}
-	if p.Patience <= 0 {
-		p.Patience = 10 * time.Second
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	defer site.Catch(&err)
 	s := &run{rig: r, profile: p}
-	defer s.closeAll()
+	defer func() {
+		s.closeAll()
+		res.Failures, res.First = s.failures, s.first
+	}()
 	for range p.Conns {
 		c := &client{run: s, fd: -1, in: make([]byte, maxHead+BodySize)}
 		s.clients = append(s.clients, c)
 		if !c.open() {
-			return Result{Failures: 1, First: s.first}, s.first
+			site.Check(s.first)
 		}
 		// Connections of a handshake each would overflow the backlog otherwise.
-		if err := r.loop.turn(0); err != nil {
-			return Result{}, err
-		}
+		r.loop.step(0)
 	}
+	m := newMeter(p.Span, 1, func() Result { return Result{Requests: s.answered, Connects: r.backend.accepted} })
+	m.over(ctx) // without warm-up the measured part begins before the first request
 	for _, c := range s.clients {
 		c.send()
 	}
-	return s.loop(ctx)
-}
-
-// loop turns until the run is over. It is the only place that looks at the clock.
-func (r *run) loop(ctx context.Context) (Result, error) {
-	p := &r.profile
-	begin := time.Now()
-	measuring := p.Warmup == 0
-	base := Result{Connects: r.rig.backend.accepted}
-	progress, progressAt := uint64(0), begin
-	if measuring {
-		if err := r.mark(false); err != nil {
-			return Result{}, err
+	r.until(func() bool {
+		if s.failures >= maxFailures {
+			site.Stopf("cannot go on after %d failures, the first: %w", s.failures, s.first)
 		}
+		return m.over(ctx) || p.Requests > 0 && s.sent == p.Requests && s.waiting == 0
+	})
+	return m.end(), nil
+}
+
+// Serve is the backend alone, for a client in a process of its own, and counts the requests that reach it; the span begins with the
+// first of them. It returns when the client has ended, which closes done; one that ends before the measured part does is an error. It
+// holds its goroutine to one thread.
+func (r *Rig) Serve(ctx context.Context, s Span, done <-chan struct{}) (res Result, err error) {
+	defer site.Catch(&err)
+	if s.Measure <= 0 || done == nil {
+		site.Stopf("cannot serve: neither Measure nor done may be missing")
 	}
-	for {
-		if err := r.rig.loop.turn(20 * time.Millisecond); err != nil {
-			return Result{}, err
+	b, before, ended := r.backend, r.backend.served, false
+	m := newMeter(s, 1, func() Result { return Result{Requests: b.served - before, Connects: b.accepted} })
+	m.fromFirst = true
+	r.until(func() bool {
+		if !ended && m.over(ctx) {
+			res, ended = m.end(), true
 		}
-		now := time.Now()
-		if r.answered != progress {
-			progress, progressAt = r.answered, now
+		select {
+		case <-done:
+			return true
+		default:
+			site.Check(context.Cause(ctx))
+			return false
 		}
-		switch {
-		case ctx.Err() != nil:
-			return Result{}, context.Cause(ctx)
-		case r.failures >= maxFailures:
-			return r.since(base, begin, now), fmt.Errorf("cannot go on after %d failures, the first: %w", r.failures, r.first)
-		case now.Sub(progressAt) > p.Patience:
-			return r.since(base, begin, now), fmt.Errorf("cannot go on: no answer for %v", p.Patience)
-		case !measuring && now.Sub(begin) >= p.Warmup:
-			measuring, begin = true, now
-			base = Result{Requests: r.answered, Connects: r.rig.backend.accepted}
-			if err := r.mark(false); err != nil {
-				return Result{}, err
-			}
-		case measuring && r.over(now.Sub(begin), r.answered-base.Requests):
-			res := r.since(base, begin, now)
-			return res, r.mark(true)
+	})
+	if !ended {
+		site.Stopf("cannot measure: the client ended too early")
+	}
+	return res, nil
+}
+
+// Answer is the backend alone, without counting requests, until done is closed. It returns how many connections it
+// accepted. It holds its goroutine to one thread.
+func (r *Rig) Answer(done <-chan struct{}) uint64 {
+	before := r.backend.accepted
+	r.until(func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
 		}
-	}
+	})
+	return r.backend.accepted - before
 }
 
-// over tells whether the measured part, with so many answers yet, is complete.
-func (r *run) over(elapsed time.Duration, answered uint64) bool {
-	p := &r.profile
-	if p.Requests > 0 && r.sent == p.Requests && r.waiting == 0 {
-		return true
-	}
-	return p.Measure > 0 && elapsed >= p.Measure && answered > 0
+// Probe sends one request on a new connection and returns what passed. It waits for an answer with a
+// Content-Length of BodySize, at most until ctx ends. Request is empty if the backend was not asked.
+func (r *Rig) Probe(ctx context.Context, addr netip.AddrPort, cfg *tls.Config, request []byte) (x Exchange, err error) {
+	r.backend.capture, r.backend.head = true, nil
+	defer func() { r.backend.capture = false }()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		err = site.Try(func() { probe(ctx, addr, cfg, request, &x) })
+	}()
+	r.Answer(answered)
+	x.Request = bytes.Clone(r.backend.head)
+	return x, err
 }
 
-func (r *run) since(base Result, begin, now time.Time) Result {
-	return Result{
-		Requests: r.answered - base.Requests,
-		Failures: r.failures,
-		First:    r.first,
-		Elapsed:  now.Sub(begin),
-		Connects: r.rig.backend.accepted - base.Connects,
+func probe(ctx context.Context, addr netip.AddrPort, cfg *tls.Config, request []byte, x *Exchange) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", addr.String())
+	site.Checkf(err, "cannot connect")
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if cfg != nil {
+		t := tls.Client(conn, cfg)
+		site.Checkf(t.HandshakeContext(ctx), "cannot complete the handshake")
+		site.Check(checkCipher(t.ConnectionState()))
+		conn = t
 	}
-}
-
-func (r *run) mark(end bool) error {
-	if r.profile.Mark == nil {
-		return nil
-	}
-	return r.profile.Mark(end)
-}
-
-func (r *run) closeAll() {
-	r.stopping = true
-	for _, c := range r.clients {
-		c.close()
+	_, err = conn.Write(request)
+	site.Checkf(err, "cannot send the probe")
+	for in := make([]byte, 0, maxHead); len(x.Body) < BodySize; {
+		if len(in) == cap(in) {
+			site.Check(ErrHead)
+		}
+		n, err := conn.Read(in[len(in):cap(in)])
+		in = in[:len(in)+n]
+		if x.Answer, x.Body, _ = bytes.Cut(in, headEnd); err != nil && len(x.Body) < BodySize {
+			site.Checkf(context.Cause(ctx), "cannot get an answer to the probe")
+			site.Checkf(err, "cannot read the answer to the probe")
+		}
 	}
 }

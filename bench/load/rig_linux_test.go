@@ -111,16 +111,14 @@ func TestDriveWarmsUpAndMarks(t *testing.T) {
 	start := time.Now()
 	res, err := r.Drive(t.Context(), Profile{
 		Addr: r.Upstreams()[0], Conns: 2, Traffic: traffic(t, TrafficConfig{}),
-		Warmup: 30 * time.Millisecond, Measure: 50 * time.Millisecond,
-		Mark: func(last bool) error {
+		Span: Span{Warmup: 30 * time.Millisecond, Measure: 50 * time.Millisecond, Mark: func(last bool) {
 			marks = append(marks, last)
 			if last {
 				end = time.Now()
 			} else {
 				begin = time.Now()
 			}
-			return nil
-		},
+		}},
 	})
 	if err != nil || res.Requests == 0 || res.Failures != 0 {
 		t.Fatalf("%+v, %v", res, err)
@@ -153,7 +151,7 @@ func TestDriveCountsFailuresAndGoesOn(t *testing.T) {
 func TestDriveEnds(t *testing.T) {
 	silent := serve(t, nil, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	r := newRig(t, 1)
-	p := Profile{Addr: silent, Conns: 1, Requests: 1, Traffic: traffic(t, TrafficConfig{}), Patience: 30 * time.Millisecond}
+	p := Profile{Addr: silent, Conns: 1, Requests: 1, Traffic: traffic(t, TrafficConfig{}), Span: Span{Patience: 30 * time.Millisecond}}
 	if _, err := r.Drive(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no answer for") {
 		t.Errorf("silent proxy: %v", err)
 	}
@@ -192,7 +190,7 @@ func TestDriveRefusesProfiles(t *testing.T) {
 		{Addr: addr, Traffic: tr, Requests: 1},
 		{Addr: addr, Conns: 1, Requests: 1},
 		{Addr: addr, Conns: 1, Traffic: tr},
-		{Addr: addr, Conns: 1, Traffic: tr, Requests: 1, Warmup: 1},
+		{Addr: addr, Conns: 1, Traffic: tr, Requests: 1, Span: Span{Warmup: 1}},
 		{Addr: netip.MustParseAddrPort("[::1]:80"), Conns: 1, Traffic: tr, Requests: 1},
 	} {
 		if _, err := r.Drive(t.Context(), p); err == nil {
@@ -218,14 +216,10 @@ func TestBackendReadsSplitAndPipelinedHeads(t *testing.T) {
 		if _, err := io.WriteString(c, in[i:i+1]); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.loop.turn(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		r.loop.step(time.Second)
 	}
 	for r.backend.served < 2 {
-		if err := r.loop.turn(time.Second); err != nil {
-			t.Fatal(err)
-		}
+		r.loop.step(time.Second)
 	}
 	br := bufio.NewReader(c)
 	for range 2 {

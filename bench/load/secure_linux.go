@@ -1,9 +1,9 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,107 +14,47 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"turnout/bench/site"
 )
 
-// SecureUpstream is the first upstream of a Rig behind TLS, spoken to in the protocol that ALPN selects. Like all upstreams it
-// answers only while the Rig runs, and the Rig counts what it answers.
-type SecureUpstream struct {
-	ln    net.Listener
-	cfg   *tls.Config
-	plain string // the upstream itself
-	group sync.WaitGroup
-
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-}
-
-// Secure listens on loopback. cfg has the certificate and, in NextProtos, the one protocol of the upstream: "h2" or "http/1.1".
-func (r *Rig) Secure(cfg *tls.Config) (*SecureUpstream, error) {
-	ln, err := net.Listen("tcp4", netip.AddrPortFrom(upstreamHost(0), 0).String())
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen: %w", err)
-	}
-	u := &SecureUpstream{ln: ln, cfg: cfg, plain: r.Upstreams()[0].String(), conns: map[net.Conn]struct{}{}}
-	u.group.Go(u.accept)
-	return u, nil
-}
-
-// Addr is where the upstream listens.
-func (u *SecureUpstream) Addr() netip.AddrPort { return u.ln.Addr().(*net.TCPAddr).AddrPort() }
-
-// Close ends the upstream and its connections.
-func (u *SecureUpstream) Close() {
-	_ = u.ln.Close()
-	u.mu.Lock()
-	for c := range u.conns {
-		_ = c.Close()
-	}
-	u.conns = nil
-	u.mu.Unlock()
-	u.group.Wait()
-}
-
-func (u *SecureUpstream) accept() {
-	for {
-		c, err := u.ln.Accept()
+// Secure starts the first upstream of the rig behind TLS, spoken to in the protocol that ALPN selects. cfg has the certificate and, in
+// NextProtos, the one protocol of the upstream: "h2" or "http/1.1". Like all upstreams it answers only while the rig runs, and the rig
+// counts what it answers. A proxy that leaves is no failure: what is missing shows in the answers.
+func (r *Rig) Secure(cfg *tls.Config) *site.Backend {
+	upstream := r.Upstreams()[0].String()
+	return site.ServeConns(netip.AddrPortFrom(upstreamHost(0), 0), func(raw net.Conn) {
+		c := tls.Server(raw, cfg)
+		if c.Handshake() != nil {
+			return
+		}
+		plain, err := net.Dial("tcp4", upstream)
 		if err != nil {
 			return
 		}
-		u.group.Go(func() { u.serve(c) })
-	}
-}
-
-// keep has c closed with the upstream; false when that is over.
-func (u *SecureUpstream) keep(c net.Conn) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.conns == nil {
-		_ = c.Close()
-		return false
-	}
-	u.conns[c] = struct{}{}
-	return true
-}
-
-func (u *SecureUpstream) drop(c net.Conn) {
-	_ = c.Close()
-	u.mu.Lock()
-	delete(u.conns, c)
-	u.mu.Unlock()
-}
-
-// serve joins one connection with one of its own to the upstream. A proxy that leaves is no failure: what is missing shows
-// in the answers.
-func (u *SecureUpstream) serve(raw net.Conn) {
-	if !u.keep(raw) {
-		return
-	}
-	defer u.drop(raw)
-	c := tls.Server(raw, u.cfg)
-	if c.Handshake() != nil {
-		return
-	}
-	plain, err := net.Dial("tcp4", u.plain)
-	if err != nil || !u.keep(plain) {
-		return
-	}
-	defer u.drop(plain)
-	back := make(chan struct{})
-	if c.ConnectionState().NegotiatedProtocol == "h2" {
-		t := newTranslation(c, plain)
-		go func() { defer close(back); t.answers(); _ = raw.Close() }()
-		t.requests()
-	} else {
-		go func() { defer close(back); _, _ = io.Copy(c, plain); _ = raw.Close() }()
-		_, _ = io.Copy(plain, c)
-	}
-	_ = plain.Close()
-	<-back
+		requests := func() { _, _ = io.Copy(plain, c) }
+		answers := func() { _, _ = io.Copy(c, plain) }
+		if c.ConnectionState().NegotiatedProtocol == "h2" {
+			t := newTranslation(c, plain)
+			requests, answers = func() { _ = t.requests() }, func() { _ = t.answers() }
+		}
+		back := make(chan struct{})
+		go func() {
+			defer close(back)
+			answers()
+			_ = raw.Close()
+		}()
+		requests()
+		_ = plain.Close()
+		<-back
+	})
 }
 
 // translation makes the requests of one HTTP/2 connection requests of HTTP/1.1, one behind the other.
 type translation struct {
 	c, plain net.Conn
+	buffered *bufio.Reader // of c
+	frames   *http2.Framer // reads buffered and writes to c
 	dec      *hpack.Decoder
 	first    [3]string    // method, path and authority of the request that is decoded
 	rest     bytes.Buffer // its other fields, as HTTP/1.1 has them
@@ -128,7 +68,9 @@ type translation struct {
 }
 
 func newTranslation(c, plain net.Conn) *translation {
-	t := &translation{c: c, plain: plain, window: 65535}
+	t := &translation{c: c, plain: plain, buffered: bufio.NewReaderSize(c, 64<<10), window: 65535}
+	t.frames = http2.NewFramer(c, t.buffered)
+	t.frames.SetReuseFrames()
 	t.room = sync.NewCond(&t.mu)
 	t.dec = hpack.NewDecoder(4096, t.field)
 	return t
@@ -145,51 +87,37 @@ func (t *translation) field(f hpack.HeaderField) {
 		t.first[2] = f.Value
 	case ":scheme":
 	default:
-		t.rest.WriteString(f.Name)
-		t.rest.WriteString(": ")
-		t.rest.WriteString(f.Value)
-		t.rest.WriteString("\r\n")
+		for _, part := range [...]string{f.Name, ": ", f.Value, "\r\n"} {
+			t.rest.WriteString(part)
+		}
 	}
 }
 
 // requests reads frames until the connection ends.
-func (t *translation) requests() {
+func (t *translation) requests() error {
 	defer func() {
 		t.mu.Lock()
 		t.over = true
 		t.mu.Unlock()
 		t.room.Broadcast()
 	}()
-	buf := make([]byte, 64<<10)
-	if _, err := io.ReadFull(t.c, buf[:len(http2.ClientPreface)]); err != nil {
-		return
+	if _, err := t.buffered.Discard(len(http2.ClientPreface)); err != nil {
+		return err
 	}
-	if _, err := t.c.Write([]byte{0, 0, 0, byte(http2.FrameSettings), 0, 0, 0, 0, 0}); err != nil {
-		return
+	if err := t.frames.WriteSettings(); err != nil {
+		return err
 	}
-	for n := 0; ; {
-		k, err := t.c.Read(buf[n:])
-		if err != nil {
-			return
+	for {
+		f, err := t.frames.ReadFrame()
+		if err == nil {
+			err = t.frame(f)
 		}
-		n += k
-		at := 0
-		for n-at >= 9 {
-			end := at + 9 + int(buf[at])<<16 + int(buf[at+1])<<8 + int(buf[at+2])
-			if n < end {
-				break
-			}
-			if t.frame(buf[at:end]) != nil {
-				return
-			}
-			at = end
-		}
-		n = copy(buf, buf[at:n])
-		if t.head.Len() > 0 {
-			if _, err := t.plain.Write(t.head.Bytes()); err != nil {
-				return
-			}
+		if err == nil && t.buffered.Buffered() == 0 && t.head.Len() > 0 {
+			_, err = t.plain.Write(t.head.Bytes())
 			t.head.Reset()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -197,64 +125,57 @@ func (t *translation) requests() {
 var errForeign = errors.New("a frame that no request without a body needs")
 
 // frame takes one frame.
-func (t *translation) frame(f []byte) error {
-	flags, id, p := http2.Flags(f[4]), binary.BigEndian.Uint32(f[5:])&(1<<31-1), f[9:]
-	switch http2.FrameType(f[3]) {
-	case http2.FrameHeaders:
-		if !flags.Has(http2.FlagHeadersEndHeaders|http2.FlagHeadersEndStream) || flags.Has(http2.FlagHeadersPadded) {
+func (t *translation) frame(f http2.Frame) error {
+	switch f := f.(type) {
+	case *http2.HeadersFrame:
+		if !f.HeadersEnded() || !f.StreamEnded() {
 			return errForeign
 		}
-		if flags.Has(http2.FlagHeadersPriority) {
-			p = p[5:]
-		}
-		if _, err := t.dec.Write(p); err != nil {
+		if _, err := t.dec.Write(f.HeaderBlockFragment()); err != nil {
 			return err
 		}
 		fmt.Fprintf(&t.head, "%s %s HTTP/1.1\r\nhost: %s\r\n%s\r\n", t.first[0], t.first[1], t.first[2], t.rest.Bytes())
 		t.rest.Reset()
 		t.mu.Lock()
-		t.streams = append(t.streams, id)
+		t.streams = append(t.streams, f.StreamID)
 		t.mu.Unlock()
 		return t.dec.Close()
-	case http2.FrameWindowUpdate:
-		if id == 0 {
+	case *http2.WindowUpdateFrame:
+		if f.StreamID == 0 {
 			t.mu.Lock()
-			t.window += int64(binary.BigEndian.Uint32(p))
+			t.window += int64(f.Increment)
 			t.mu.Unlock()
 			t.room.Broadcast()
 		}
-	case http2.FrameSettings, http2.FramePing:
-		if !flags.Has(http2.FlagSettingsAck) {
-			answer := bytes.Clone(f)
-			if answer[4] = byte(http2.FlagSettingsAck); answer[3] == byte(http2.FrameSettings) {
-				answer = answer[:9]
-				answer[0], answer[1], answer[2] = 0, 0, 0
-			}
-			_, err := t.c.Write(answer)
-			return err
+	case *http2.SettingsFrame:
+		if !f.IsAck() {
+			return t.frames.WriteSettingsAck()
 		}
-	case http2.FrameData, http2.FrameRSTStream, http2.FrameContinuation:
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return t.frames.WritePing(true, f.Data)
+		}
+	case *http2.DataFrame, *http2.RSTStreamFrame, *http2.ContinuationFrame:
 		return errForeign
 	}
 	return nil
 }
 
-// answers relays what the upstream says, each answer to the stream whose turn it is.
-func (t *translation) answers() {
+// answers relays what the upstream says, each answer to the stream that waits longest.
+func (t *translation) answers() error {
 	length := strconv.Itoa(BodySize)
-	head := append([]byte{0, 0, 0, byte(http2.FrameHeaders), byte(http2.FlagHeadersEndHeaders), 0, 0, 0, 0, 0x88}, 0x0f, 0x10, 10)
-	head = append(append(head, "text/plain"...), 0x0f, 0x0d, byte(len(length)))
-	head = append(head, length...)
-	head[2] = byte(len(head) - 9)
-	buf, out := make([]byte, 64<<10), []byte(nil)
+	block := append([]byte{0x88, 0x0f, 0x10, 10}, "text/plain"...) // :status 200, content-type, content-length (RFC 7541 section 6)
+	block = append(append(block, 0x0f, 0x0d, byte(len(length))), length...)
+	buf := make([]byte, 64<<10)
+	var out bytes.Buffer
+	frames := http2.NewFramer(&out, nil)
 	for n := 0; ; {
 		k, err := t.plain.Read(buf[n:])
 		if err != nil {
-			return
+			return err
 		}
 		n += k
 		at := 0
-		out = out[:0]
 		for {
 			end := bytes.Index(buf[at:n], headEnd)
 			if end < 0 || n-at < end+len(headEnd)+BodySize {
@@ -263,23 +184,20 @@ func (t *translation) answers() {
 			at += end + len(headEnd)
 			id, ok := t.next(false)
 			if !ok { // what is there makes room
-				if _, err := t.c.Write(out); err != nil {
-					return
+				if _, err := out.WriteTo(t.c); err != nil {
+					return err
 				}
-				out = out[:0]
 				if id, ok = t.next(true); !ok {
-					return
+					return io.EOF
 				}
 			}
-			out = append(out, head...)
-			binary.BigEndian.PutUint32(out[len(out)-len(head)+5:], id)
-			out = append(out, 0, byte(BodySize>>8), byte(BodySize&0xff), byte(http2.FrameData), byte(http2.FlagDataEndStream))
-			out = append(binary.BigEndian.AppendUint32(out, id), buf[at:at+BodySize]...)
+			_ = frames.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true})
+			_ = frames.WriteData(id, true, buf[at:at+BodySize])
 			at += BodySize
 		}
 		n = copy(buf, buf[at:n])
-		if _, err := t.c.Write(out); err != nil {
-			return
+		if _, err := out.WriteTo(t.c); err != nil {
+			return err
 		}
 	}
 }

@@ -54,9 +54,9 @@ func TestServeCountsWhatReachesTheBackend(t *testing.T) {
 	count := ask(t, r, stop)
 	var marks []bool
 	var atStart, atEnd uint64
-	res, err := r.Serve(t.Context(), ServeProfile{
-		Warmup: 20 * time.Millisecond, Measure: 50 * time.Millisecond, Done: done,
-		Mark: func(end bool) error {
+	res, err := r.Serve(t.Context(), Span{
+		Warmup: 20 * time.Millisecond, Measure: 50 * time.Millisecond,
+		Mark: func(end bool) {
 			if end {
 				atEnd = r.backend.served
 				close(stop)
@@ -65,9 +65,8 @@ func TestServeCountsWhatReachesTheBackend(t *testing.T) {
 				atStart = r.backend.served
 			}
 			marks = append(marks, end)
-			return nil
 		},
-	})
+	}, done)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +91,13 @@ func TestServeFails(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		ctx        context.Context
-		profile    ServeProfile
+		span       Span
+		done       chan struct{}
 	}{
-		{"client ends early", "the client ended too early", t.Context(), ServeProfile{Measure: time.Second, Done: ended}},
-		{"no request", "no request for 1ms", t.Context(), ServeProfile{Measure: time.Second, Done: make(chan struct{}), Patience: time.Millisecond}},
-		{"cancelled", "broken", cancelled, ServeProfile{Measure: time.Second, Done: make(chan struct{})}},
-		{"no length", "neither Measure nor Done", t.Context(), ServeProfile{Done: ended}},
+		{"client ends early", "the client ended too early", t.Context(), Span{Measure: time.Second}, ended},
+		{"no request", "no answer for 1ms", t.Context(), Span{Measure: time.Second, Patience: time.Millisecond}, make(chan struct{})},
+		{"cancelled", "broken", cancelled, Span{Measure: time.Second}, make(chan struct{})},
+		{"no length", "neither Measure nor done", t.Context(), Span{}, ended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := NewRig(1)
@@ -105,7 +105,7 @@ func TestServeFails(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			if _, err := r.Serve(c.ctx, c.profile); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := r.Serve(c.ctx, c.span, c.done); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})

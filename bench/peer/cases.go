@@ -1,8 +1,9 @@
 package peer
 
 import (
-	"fmt"
 	"strings"
+
+	"turnout/bench/site"
 )
 
 // kind is a way to configure what Turnout is compared with.
@@ -85,28 +86,7 @@ func allCases() []benchCase {
 // chooseCases returns the cases that a comma-separated list names, in the order of allCases. A name may
 // end in * to mean every case that begins so.
 func chooseCases(list string) ([]benchCase, error) {
-	all := allCases()
-	wanted := make([]bool, len(all))
-	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
-		prefix, isPrefix := strings.CutSuffix(name, "*")
-		found := false
-		for i, c := range all {
-			if name == "all" || c.name == name || (isPrefix && strings.HasPrefix(c.name, prefix)) {
-				wanted[i], found = true, true
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("cannot find case %q: want all or some of %s", name, caseNames())
-		}
-	}
-	var chosen []benchCase
-	for i, c := range all {
-		if wanted[i] {
-			chosen = append(chosen, c)
-		}
-	}
-	return chosen, nil
+	return site.Choose(list, ",", allCases(), func(c benchCase) string { return c.name })
 }
 
 func caseNames() string {

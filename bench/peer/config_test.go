@@ -24,13 +24,7 @@ func testSite(t *testing.T, routes int, tls, cookie bool) *layout {
 		netip.MustParseAddrPort("127.0.1.1:8001"), netip.MustParseAddrPort("127.0.1.2:8001"),
 	}}
 	if tls {
-		var err error
-		if s.pem, err = site.NewKeyPair(load.Host(0), false); err != nil {
-			t.Fatal(err)
-		}
-		if s.fallback, err = site.NewKeyPair("default.bench.test", false); err != nil {
-			t.Fatal(err)
-		}
+		s.pem, s.fallback = site.NewKeyPair(load.Host(0), false), site.NewKeyPair("default.bench.test", false)
 	}
 	return s
 }
@@ -45,7 +39,7 @@ func readText(t *testing.T, path string) string {
 }
 
 func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
-	binary, err := findHAProxy("haproxy")
+	binary, err := find("haproxy", "haproxy")
 	if err != nil {
 		t.Skip("needs HAProxy, which is not installed: nothing else can tell whether it accepts a configuration")
 	}
@@ -60,10 +54,7 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 			}
 			site := testSite(t, routes, c.tls, c.fullWork())
 			site.rules, site.through = c.rules, c.work == workBulk
-			config, err := haproxyConfig(t.TempDir(), site, c.peer, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := peerConfig(t.TempDir(), site, c.peer, "fd@3")
 			ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 			if err != nil {
 				t.Fatal(err)
@@ -84,15 +75,12 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 }
 
 func TestNginxAcceptsItsConfiguration(t *testing.T) {
-	binary, err := findNginx()
+	binary, err := find("nginx", "nginx-light")
 	if err != nil {
 		t.Skip("needs nginx, which is not installed: nothing else can tell whether it accepts a configuration")
 	}
 	dir := t.TempDir()
-	config, err := nginxConfig(dir, testSite(t, 1, true, false), netip.MustParseAddrPort("127.0.0.1:8443"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := peerConfig(dir, testSite(t, 1, true, false), kindNginx, "127.0.0.1:8443")
 	if out, err := exec.Command(binary, "-t", "-q", "-p", dir, "-e", "stderr", "-c", config).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -103,10 +91,7 @@ func TestPassedThroughIsInTheTCPStage(t *testing.T) {
 		dir := t.TempDir()
 		s := testSite(t, 2, false, true)
 		s.through = true
-		config, err := haproxyConfig(dir, s, k, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := peerConfig(dir, s, k, "fd@3")
 		text := readText(t, config)
 		// In the front end and in both backends.
 		if n := strings.Count(text, "option splice-response"); n != options || n != strings.Count(text, "option splice-request") {
@@ -129,9 +114,7 @@ func TestPassedThroughIsInTheTCPStage(t *testing.T) {
 
 func TestTemplateMapsAreInTheRoutersOrder(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := haproxyConfig(dir, testSite(t, 3, false, true), kindTemplate, 3); err != nil {
-		t.Fatal(err)
-	}
+	peerConfig(dir, testSite(t, 3, false, true), kindTemplate, "fd@3")
 	want := `^r00002\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00000
 ^r00001\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00001
 ^r00000\.bench\.test\.?(:[0-9]+)?(/.*)?$ be_http:bench:r00000
@@ -143,10 +126,7 @@ func TestTemplateMapsAreInTheRoutersOrder(t *testing.T) {
 
 func TestTemplateDoesTheRoutersWork(t *testing.T) {
 	for _, tls := range []bool{false, true} {
-		config, err := haproxyConfig(t.TempDir(), testSite(t, 3, tls, true), kindTemplate, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := peerConfig(t.TempDir(), testSite(t, 3, tls, true), kindTemplate, "fd@3")
 		text := readText(t, config)
 		wants := map[string]int{
 			"\nbackend be_http:bench:":          3, // one per route, whatever the maps lead to
@@ -233,16 +213,10 @@ func TestManifestsOfASiteWithRules(t *testing.T) {
 // TestReencryptedSites: both proxies verify the pods against the same authority and offer them both protocols.
 func TestReencryptedSites(t *testing.T) {
 	s := testSite(t, 1, true, true)
-	var err error
-	if s.pods, err = site.NewKeyPair("pods.bench.test", false); err != nil {
-		t.Fatal(err)
-	}
+	s.pods = site.NewKeyPair("pods.bench.test", false)
 	for _, k := range []kind{kindMin, kindTemplate} {
 		dir := t.TempDir()
-		config, err := haproxyConfig(dir, s, k, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := peerConfig(dir, s, k, "fd@3")
 		want := " ssl alpn h2,http/1.1 verify required ca-file " + filepath.Join(dir, "pods.pem") + "\n"
 		servers := regexp.MustCompile(`(?m)^  server (s0|ept:)`)
 		if text := readText(t, config); strings.Count(text, want) == 0 || strings.Count(text, want) != len(servers.FindAllString(text, -1)) {

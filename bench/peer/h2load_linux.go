@@ -26,10 +26,11 @@ func (m multiplex) String() string { return fmt.Sprintf("%dx%d", m.conns, m.stre
 // outside.
 const clientMargin = 500 * time.Millisecond
 
-// driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. mark gets the process of the client.
-func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, mark func(client int, end bool) error) (load.Result, error) {
+// driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. client becomes its process.
+func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, span load.Span, client *int) (res load.Result, err error) {
+	defer site.Catch(&err)
 	if h.h2load == "" {
-		return load.Result{}, errors.New("cannot find h2load, install Debian's nghttp2-client")
+		site.Stopf("cannot find h2load, install Debian's nghttp2-client")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,23 +39,18 @@ func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multip
 		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatInt(length.Milliseconds(), 10)+"ms",
 		"--npn-list=h2", "--groups=X25519", "--tls13-ciphers=TLS_AES_128_GCM_SHA256",
 		"--connect-to="+p.addr.String(), "https://"+net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port())))+"/items/0")
-	client, err := site.StartProcess("h2load", cmd, h.loadCore)
-	if err != nil {
-		return load.Result{}, err
-	}
-	res, err := rig.Serve(ctx, load.ServeProfile{
-		Warmup: h.warmup, Measure: h.measure, Done: client.Exited(),
-		Mark: func(end bool) error { return mark(client.PID(), end) },
-	})
+	process := site.StartProcess("h2load", cmd, h.loadCore, nil)
+	*client = process.PID()
+	res, err = rig.Serve(ctx, span, process.Exited())
 	cancel()
-	<-client.Exited()
-	if err == nil && client.ExitCode() != 0 {
+	<-process.Exited()
+	if err == nil && process.ExitCode() != 0 {
 		err = errors.New("cannot trust h2load")
 	}
 	if err != nil {
-		return res, fmt.Errorf("%w\nh2load said: %s", err, client.Tail())
+		return res, fmt.Errorf("%w\nh2load said: %s", err, process.Tail())
 	}
-	return readH2load(res, client.Tail())
+	return readH2load(res, process.Tail())
 }
 
 // readH2load adds to res what h2load counted as failed. It is an error if HTTP/2 was not spoken.

@@ -46,7 +46,7 @@ func Scenario() site.Scenario {
 			site.Refuse(err)
 			h.proxyCore, h.loadCore, err = chooseCores(h.proxyCore, h.loadCore)
 			site.Refuse(err)
-			h.haproxy, err = findHAProxy(h.haproxy)
+			h.haproxy, err = find(h.haproxy, "haproxy")
 			site.Refuse(err)
 			h.runCases(t, cases)
 		}
@@ -71,8 +71,8 @@ func (h *harness) check() error {
 func (h *harness) runCases(t *site.T, cases []benchCase) {
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	site.Check(h.build(t.Context, dir, cases))
-	site.Check(load.PinSelf(h.loadCore))
+	h.build(t.Context, dir, cases)
+	site.PinSelf(h.loadCore)
 	h.h2load, _ = exec.LookPath("h2load") // without it the cases of HTTP/2 say so
 	var outcomes []outcome
 	for _, c := range cases {
@@ -135,42 +135,36 @@ func haproxyVersion(ctx context.Context, path string) string {
 }
 
 // build completes h with the binaries that the cases need and that were not named.
-func (h *harness) build(ctx context.Context, dir string, cases []benchCase) (err error) {
+func (h *harness) build(ctx context.Context, dir string, cases []benchCase) {
 	signs := func(c benchCase) bool { return c.signer }
 	if h.turnout == "" && slices.ContainsFunc(cases, func(c benchCase) bool { return !signs(c) }) {
-		if h.turnout, err = buildTurnout(ctx, filepath.Join(dir, "turnout")); err != nil {
-			return err
-		}
+		h.turnout = buildTurnout(ctx, filepath.Join(dir, "turnout"))
 	}
 	if !slices.ContainsFunc(cases, signs) {
-		return nil
+		return
 	}
 	if h.signer == "" {
-		if h.signer, err = buildTurnout(ctx, filepath.Join(dir, "turnout-openssl"), "-tags", "openssl"); err != nil {
-			return err
-		}
+		h.signer = buildTurnout(ctx, filepath.Join(dir, "turnout-openssl"), "-tags", "openssl")
 	}
-	return checkSigner(ctx, h.signer)
+	site.Check(checkSigner(ctx, h.signer))
 }
 
 // buildTurnout builds ./cmd/turnout of this module.
-func buildTurnout(ctx context.Context, binary string, flags ...string) (string, error) {
+func buildTurnout(ctx context.Context, binary string, flags ...string) string {
 	args := append(append([]string{"build"}, flags...), "-o", binary, "turnout/cmd/turnout")
 	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("cannot build turnout: %w: %s", err, out)
-	}
-	return binary, nil
+	site.Checkf(err, "cannot build turnout: %s", out)
+	return binary
 }
 
 // checkSigner confirms that a binary signs with libcrypto.
 func checkSigner(ctx context.Context, binary string) error {
 	out, err := exec.CommandContext(ctx, binary, "version").Output()
-	if err != nil {
-		return fmt.Errorf("cannot ask %s for its version: %w", binary, err)
+	if err == nil && !bytes.Contains(out, []byte("signatures by OpenSSL")) {
+		err = fmt.Errorf("it is %q; build it with the tag openssl", out)
 	}
-	if !bytes.Contains(out, []byte("signatures by OpenSSL")) {
-		return fmt.Errorf("cannot compare: %s does not sign with libcrypto, it is %q; build it with the tag openssl", binary, out)
+	if err != nil {
+		return fmt.Errorf("cannot compare, %s does not sign with libcrypto: %w", binary, err)
 	}
 	return nil
 }

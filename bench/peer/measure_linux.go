@@ -38,102 +38,70 @@ type harness struct {
 }
 
 // runCase starts both proxies, checks that they do the same work, and measures them in turn.
-func (h *harness) runCase(ctx context.Context, c benchCase) (outcome, error) {
-	o := outcome{name: c.name, peer: c.peer, unit: c.work.unit(), target: c.target}
-	dir, err := os.MkdirTemp("", "turnout-bench-")
-	if err != nil {
-		return o, fmt.Errorf("cannot make a working directory: %w", err)
-	}
+func (h *harness) runCase(ctx context.Context, c benchCase) (o outcome, err error) {
+	defer site.Catch(&err)
+	o = outcome{name: c.name, peer: c.peer, unit: c.work.unit(), target: c.target}
+	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }()
-	s, err := h.layout(c)
-	if err != nil {
-		return o, err
-	}
-	b, err := openBackend(c, s)
-	if err != nil {
-		return o, err
-	}
+	s := h.layout(c)
+	b := openBackend(c, s)
 	defer b.close()
 	binary := h.turnout
 	if c.signer {
 		binary = h.signer
 	}
-	turnout, err := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore)
-	if err != nil {
-		return o, err
-	}
+	turnout := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore)
 	defer turnout.stop()
-	peer, err := h.startPeer(ctx, dir, s, c.peer)
-	if err != nil {
-		return o, err
-	}
+	peer := h.startPeer(ctx, dir, s, c.peer)
 	defer peer.stop()
-	for _, p := range []*proxy{turnout, peer} {
-		if c.work == workBulk {
-			break // the client sees every byte of it
-		}
-		if err := probe(ctx, b.rig, p, s, c.fullWork()); err != nil {
-			return o, err
-		}
+	if c.work != workBulk { // the client sees every byte of that
+		probe(ctx, b.rig, turnout, s, c.fullWork())
+		probe(ctx, b.rig, peer, s, c.fullWork())
 	}
-	return o, h.runPairs(ctx, c, b, turnout, peer, s, &o)
+	h.runPairs(ctx, c, b, turnout, peer, s, &o)
+	return o, nil
 }
 
-// site is what a case is configured with, without its upstreams.
-func (h *harness) layout(c benchCase) (*layout, error) {
+// layout is what a case is configured with, without its upstreams.
+func (h *harness) layout(c benchCase) *layout {
 	s := &layout{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
 	if c.many {
 		s.routes = h.routes
 	}
-	if !c.tls {
-		return s, nil
-	}
-	var err error
-	if s.pem, err = site.NewKeyPair(load.Host(0), c.rsa); err != nil {
-		return nil, err
-	}
-	if s.fallback, err = site.NewKeyPair("default.bench.test", c.rsa); err != nil {
-		return nil, err
+	if c.tls {
+		s.pem, s.fallback = site.NewKeyPair(load.Host(0), c.rsa), site.NewKeyPair("default.bench.test", c.rsa)
 	}
 	if c.pods != "" {
-		s.pods, err = site.NewKeyPair("pods.bench.test", false)
+		s.pods = site.NewKeyPair("pods.bench.test", false)
 	}
-	return s, err
+	return s
 }
 
 // backend is what stands behind the proxies: a rig, or for what is passed through a source of bytes.
 type backend struct {
 	rig    *load.Rig
 	bulk   *load.Bulk
-	secure *load.SecureUpstream // in front of rig; nil = without TLS
+	secure *site.Backend // in front of rig; nil = without TLS
 }
 
 // openBackend opens what a case needs and tells s where it is.
-func openBackend(c benchCase, s *layout) (b backend, err error) {
+func openBackend(c benchCase, s *layout) (b backend) {
 	if c.work == workBulk {
-		if b.bulk, err = load.NewBulk(load.Host(0), bulkSize); err == nil {
-			s.upstreams = []netip.AddrPort{b.bulk.Addr()}
-		}
-		return b, err
+		b.bulk = load.NewBulk(load.Host(0), bulkSize)
+		s.upstreams = []netip.AddrPort{b.bulk.Addr()}
+		return b
 	}
 	upstreams := 1
 	if c.many {
 		upstreams = manyUpstreams
 	}
-	if b.rig, err = load.NewRig(upstreams); err == nil {
-		s.upstreams = b.rig.Upstreams()
-	}
-	if err != nil || c.pods == "" {
-		return b, err
-	}
-	pair, err := tls.X509KeyPair([]byte(s.pods.Certificate), []byte(s.pods.Key))
-	if err == nil {
-		b.secure, err = b.rig.Secure(&tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{c.pods}, MinVersion: tls.VersionTLS13})
-	}
-	if err == nil {
+	b.rig = site.Must(load.NewRig(upstreams))
+	s.upstreams = b.rig.Upstreams()
+	if c.pods != "" {
+		b.secure = b.rig.Secure(&tls.Config{Certificates: []tls.Certificate{s.pods.TLS()}, NextProtos: []string{c.pods}, MinVersion: tls.VersionTLS13})
 		s.upstreams = []netip.AddrPort{b.secure.Addr()}
 	}
-	return b, err
+	return b
 }
 
 func (b backend) close() {
@@ -149,7 +117,7 @@ func (b backend) close() {
 }
 
 // probe confirms with one request that p does the work that the case compares.
-func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) error {
+func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	go func() {
@@ -160,40 +128,31 @@ func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) e
 		}
 	}()
 	x, err := rig.Probe(ctx, p.addr, s.clientTLS(), probeRequest())
-	select {
-	case <-p.Exited():
-		return p.Died()
-	default:
-	}
+	site.Check(p.Died())
 	if err == nil {
 		err = checkWork(x, s, p.addr, full)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot compare, %s does not do the expected work: %w\nanswer: %q\nlog: %s", p.name, err, x.Answer, p.Tail())
+		site.Stopf("cannot compare, %s does not do the expected work: %w\nanswer: %q\nlog: %s", p.name, err, x.Answer, p.Tail())
 	}
-	return nil
 }
 
 // runPairs measures Turnout, HAProxy, Turnout, HAProxy, … A disturbed pair is measured again, but at most as
 // many times as there are pairs, so that a busy machine gets a result with a warning instead of none.
-func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *layout, o *outcome) error {
+func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *layout, o *outcome) {
 	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh}
 	if c.few {
 		config.Distinct = min(fewURLs, s.routes)
 	}
 	// One Traffic for both: a URL that one proxy has seen is not shown to the other as new either, and none
 	// is repeated.
-	traffic, err := load.NewTraffic(config)
-	if err != nil {
-		return err
-	}
+	traffic := site.Must(load.NewTraffic(config))
 	repeats := h.pairs
 	for len(o.turnout) < h.pairs {
 		var pair [2]sample
 		for j, p := range []*proxy{turnout, peer} {
-			if pair[j], err = h.measureOne(ctx, c, b, p, s, traffic); err != nil {
-				return fmt.Errorf("case %s, pair %d, %s: %w", c.name, len(o.turnout)+1, p.name, err)
-			}
+			err := site.Try(func() { pair[j] = h.measureOne(ctx, c, b, p, s, traffic) })
+			site.Checkf(err, "case %s, pair %d, %s", c.name, len(o.turnout)+1, p.name)
 		}
 		others := max(pair[0].others, pair[1].others)
 		fmt.Fprintf(h.progress, "%s pair %d: turnout %.2f µs, %s %.2f µs, ratio %.3f, others %.0f %%\n",
@@ -206,74 +165,43 @@ func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout,
 		}
 		o.turnout, o.haproxy = append(o.turnout, pair[0]), append(o.haproxy, pair[1])
 	}
-	return nil
-}
-
-// reading is what the kernel has counted at one moment.
-type reading struct {
-	proxy, self cpuTime
-	cores       time.Duration // not idle, both cores
-}
-
-// read counts the CPU time of the process of the client, if there is one, as this process's own.
-func (h *harness) read(p *proxy, client int) (reading, error) {
-	proxy, err1 := readCPU(p.PID())
-	self, err2 := readCPU(os.Getpid())
-	proxyCore, err3 := readCore(h.proxyCore)
-	loadCore, err4 := readCore(h.loadCore)
-	if client != 0 {
-		more, err := readCPU(client)
-		self.total += more.total
-		err2 = errors.Join(err2, err)
-	}
-	return reading{proxy: proxy, self: self, cores: proxyCore + loadCore}, errors.Join(err1, err2, err3, err4)
 }
 
 // measureOne drives one proxy through warm-up and measurement.
-func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *layout, traffic *load.Traffic) (sample, error) {
+func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *layout, traffic *load.Traffic) sample {
 	var begin, end reading
-	mark := func(client int, last bool) error {
-		now := &begin
+	client := 0 // a process of its own
+	span := load.Span{Warmup: h.warmup, Measure: h.measure, Mark: func(last bool) {
 		if last {
-			now = &end
+			end = h.read(p, client)
+		} else {
+			begin = h.read(p, client)
 		}
-		var err error
-		*now, err = h.read(p, client)
-		return err
-	}
-	own := func(last bool) error { return mark(0, last) }
+	}}
 	var res load.Result
 	var err error
 	switch {
 	case c.h2 != (multiplex{}):
-		res, err = h.driveH2(ctx, b.rig, p, c.h2, mark)
+		res, err = h.driveH2(ctx, b.rig, p, c.h2, span, &client)
 	case c.work == workHandshake || c.work == workResumed:
-		res, err = h.driveHandshakes(ctx, b.rig, p, s, c.work == workResumed, own)
+		res, err = driveHandshakes(ctx, b.rig, p, s, c.work == workResumed, span)
 	case c.work == workBulk:
-		res, err = b.bulk.Run(ctx, load.BulkProfile{Addr: p.addr, Streams: bulkStreams, Warmup: h.warmup, Measure: h.measure, Mark: own})
+		res, err = b.bulk.Run(ctx, load.BulkProfile{Span: span, Addr: p.addr, Streams: bulkStreams})
 	default:
-		res, err = b.rig.Drive(ctx, load.Profile{
-			Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic, Warmup: h.warmup, Measure: h.measure, Mark: own,
-		})
+		res, err = b.rig.Drive(ctx, load.Profile{Span: span, Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic})
 	}
-	if err != nil {
-		if ctx.Err() == nil && res.First != nil {
-			err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))
-		}
-		return sample{}, err
+	if err != nil && ctx.Err() == nil && res.First != nil {
+		err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))
 	}
+	site.Check(err)
 	if res.First != nil {
 		fmt.Fprintf(h.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
 	}
 	cpu := end.proxy.sub(begin.proxy)
 	if res.Requests == 0 || cpu.total == 0 {
-		return sample{}, fmt.Errorf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
+		site.Stopf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
 	}
-	resident, err := p.Resident()
-	if err != nil {
-		return sample{}, err
-	}
-	others := end.cores - begin.cores - cpu.total - end.self.sub(begin.self).total
+	others := end.cores - begin.cores - cpu.total - (end.self - begin.self)
 	requests := float64(res.Requests)
 	return sample{
 		micros:   float64(cpu.total.Nanoseconds()) / 1e3 / requests,
@@ -281,8 +209,28 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *pro
 		busy:     cpu.total.Seconds() / res.Elapsed.Seconds(),
 		others:   max(0, others.Seconds()/(2*res.Elapsed.Seconds())),
 		rate:     requests / res.Elapsed.Seconds(),
-		resident: float64(resident) / load.MiB,
+		resident: site.MiB(p.Resident()),
 		connects: 1000 * float64(res.Connects) / requests,
 		failures: res.Failures,
-	}, nil
+	}
+}
+
+// dialers is how many handshakes are under way at the same time.
+const dialers = 16
+
+// driveHandshakes counts connections to p with a handshake each: full ones without a request, or resumed ones with
+// one that the rig answers.
+func driveHandshakes(ctx context.Context, rig *load.Rig, p *proxy, s *layout, resumed bool, span load.Span) (load.Result, error) {
+	profile := load.ConnectProfile{Span: span, Addr: p.addr, TLS: s.clientTLS(), Certificate: s.pem.DER(), Dialers: dialers, Resume: resumed}
+	if !resumed {
+		return load.Connect(ctx, profile)
+	}
+	profile.Request, _ = site.Must(load.NewTraffic(load.TrafficConfig{})).Next(nil)
+	profile.Body = load.Body(0)
+	done, connects := make(chan struct{}), make(chan uint64)
+	go func() { connects <- rig.Answer(done) }()
+	res, err := load.Connect(ctx, profile)
+	close(done)
+	res.Connects = <-connects
+	return res, err
 }

@@ -23,9 +23,8 @@ func checks(f *flag.FlagSet) func(*site.T) {
 	asking := f.Float64("asking", 9, "percent of a core that checks may cost that ask")
 	secure := f.Float64("secure", 40, "percent of a core that checks may cost that ask over TLS")
 	return func(t *site.T) {
-		pair := site.Must(site.NewKeyPair("pod.test", false))
-		certificate := site.Must(tls.X509KeyPair([]byte(pair.Certificate), []byte(pair.Key)))
-		plain, overTLS := checked(t, nil), checked(t, &tls.Config{Certificates: []tls.Certificate{certificate}})
+		pair := site.NewKeyPair("pod.test", false)
+		plain, overTLS := checked(t, nil), checked(t, &tls.Config{Certificates: []tls.Certificate{pair.TLS()}, MinVersion: tls.VersionTLS12})
 		const asks = "turnout.router/health-check-path: /healthz"
 		without := measureChecks(t, checkedSites(*endpoints, plain, "", ""), 24*time.Hour, *seconds)
 		for _, kind := range []struct {
@@ -58,26 +57,17 @@ func checks(f *flag.FlagSet) func(*site.T) {
 
 // checked has all addresses of loopback accept connections, over TLS unless cfg is nil, and answer who asks. It returns the port.
 func checked(t *site.T, cfg *tls.Config) int {
-	l := site.Must(net.Listen("tcp4", "0.0.0.0:0"))
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if cfg != nil {
-				c = tls.Server(c, cfg)
-			}
-			go func() {
-				defer c.Close()
-				if n, err := c.Read(make([]byte, 1024)); n > 0 && err == nil { // else nothing was asked
-					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-				}
-			}()
+	pods := site.ServeConns(netip.MustParseAddrPort("0.0.0.0:0"), func(c net.Conn) {
+		if cfg != nil {
+			c = tls.Server(c, cfg)
 		}
-	}()
-	return l.Addr().(*net.TCPAddr).Port
+		if n, err := c.Read(make([]byte, 1024)); n > 0 && err == nil { // else nothing was asked
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+		}
+		_ = c.Close() // with close_notify
+	})
+	t.Cleanup(pods.Close)
+	return pods.Port()
 }
 
 // checkedSites are routes to services of 100 endpoints each, n in all.
@@ -108,30 +98,30 @@ type checkFigures struct {
 // measureChecks runs a router whose endpoints are checked every interval.
 func measureChecks(t *site.T, manifests string, interval time.Duration, seconds int) (f checkFigures) {
 	const total, looks = "turnout_health_checks_total", 10 // in a second, at descriptors
-	router := site.Must(site.Start(t.Context, site.Config{
+	router := site.Start(t.Context, site.Config{
 		Program: t.Program, Manifests: manifests, Env: []string{fmt.Sprintf("ROUTER_BACKEND_CHECK_INTERVAL=%dms", interval.Milliseconds())},
-	}))
+	})
 	defer router.Stop()
 	settle := 5 * time.Second // after reading the manifests
 	if interval < time.Hour {
 		settle = 10 * interval // until every endpoint was checked
 	}
 	t.Wait(settle)
-	before, began := site.Must(router.Metric(t.Context, total)), site.Must(router.CPU())
+	before, began := router.Metric(t.Context, total), router.CPU()
 	last := before
 	for second := range seconds {
 		for range looks {
 			t.Wait(time.Second / looks)
-			f.descriptors = max(f.descriptors, site.Must(router.Descriptors()))
+			f.descriptors = max(f.descriptors, len(router.Descriptors()))
 		}
-		now := site.Must(router.Metric(t.Context, total))
+		now := router.Metric(t.Context, total)
 		if n := now - last; second == 0 || n < f.least {
 			f.least = n
 		}
 		f.most, last = max(f.most, now-last), now
 	}
-	f.checks, f.cpu = site.Must(router.Metric(t.Context, total))-before, site.Must(router.CPU())-began
-	f.failed = site.Must(router.Samples(t.Context))[total+`{outcome="failed"}`]
+	f.checks, f.cpu = router.Metric(t.Context, total)-before, router.CPU()-began
+	f.failed = router.Samples(t.Context)[total+`{outcome="failed"}`]
 	t.Printf("checked every %v: %.2f s of processor time in %d s\n", interval, f.cpu.Seconds(), seconds)
 	return f
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"turnout/bench/load"
 	"turnout/bench/site"
 )
 
@@ -36,12 +36,11 @@ type fleet struct {
 func startFleet(t *site.T, alone bool) *fleet {
 	plain := t.ServeHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello\n") }))
 	through := t.ServeConns(func(c net.Conn) { // TLS would be the client's matter
-		defer c.Close()
 		_, _ = io.Copy(struct{ io.Writer }{c}, c)
 	})
 	text := site.Route{Host: hostThrough, Service: "through", TLS: "termination: passthrough"}.String()
 	for _, host := range []string{hostECDSA, hostRSA} {
-		pair := site.Must(site.NewKeyPair(host, host == hostRSA))
+		pair := site.NewKeyPair(host, host == hostRSA)
 		name, _, _ := strings.Cut(host, ".")
 		text += site.Route{Name: name, Host: host, Service: "plain", Annotations: site.NoCookies, TLS: pair.EdgeTLS()}.String()
 	}
@@ -68,17 +67,12 @@ func roomForTunnels(t *site.T, n int) int {
 }
 
 func fits(t *site.T, n, need int, fit func(limit int) int) int {
-	limit := int(site.Must(site.OpenFiles(uint64(need))))
+	limit := int(site.OpenFiles(uint64(need)))
 	if limit >= need {
 		return n
 	}
 	t.Printf("%d connections, because a process may open %d files (ulimit -Hn); %d need %d\n", fit(limit), limit, n, need)
 	return fit(limit)
-}
-
-// chosen tells whether a list of names, separated by commas, has one; the empty list has all.
-func chosen(list, name string) bool {
-	return list == "" || slices.Contains(strings.Split(list, ","), name)
 }
 
 // fleetTLS is the client's side. What it checks is not measured.
@@ -89,178 +83,104 @@ func fleetTLS(host string, version uint16, protocols ...string) *tls.Config {
 	}
 }
 
-// holders are a process that holds connections until it is closed.
-type holders struct {
-	in  io.Closer
-	end func() error
-}
-
-// The role of that process, and its line when all connections are open.
+// The role of a process that holds connections until its input ends, and its line when all are open.
 const (
 	holderRole = "hold-connections"
 	holdersAre = "open"
 )
 
 // startHolders waits until n connections of a kind are open.
-func startHolders(t *site.T, r *fleet, kind string, n int) *holders {
-	p := site.Must(site.StartTalker(site.Self(t.Context, holderRole, kind, r.HTTP, r.HTTPS, strconv.Itoa(n))))
-	h := &holders{in: p.In, end: p.Wait}
-	if line, _ := bufio.NewReader(p.Out).ReadString('\n'); line != holdersAre+"\n" {
-		site.Check(errors.Join(errors.New("the clients could not open their connections"), h.close()))
-	}
-	return h
-}
-
-// close ends the clients and returns what they could not do.
-func (h *holders) close() error {
-	_ = h.in.Close()
-	if err := h.end(); err != nil {
-		return fmt.Errorf("the clients failed: %w", err)
-	}
-	return nil
+func startHolders(t *site.T, r *fleet, kind string, n int) *site.Process {
+	cmd := site.Self(t.Context, holderRole, kind, r.HTTP, r.HTTPS, strconv.Itoa(n))
+	p := site.StartProcess("the clients", cmd, site.AnyCore, func(line []byte) bool { return string(line) == holdersAre+"\n" })
+	p.Await(t.Context)
+	return p
 }
 
 // hold opens n connections, sends one request on each, says so, and holds them until its input ends. The arguments are the kind,
 // the addresses of HTTP and of TLS, and n.
-func hold(_ context.Context, args []string) error {
-	if len(args) != 4 {
-		return errors.New("cannot hold connections: four arguments are wanted")
+func hold(_ context.Context, args []string) (err error) {
+	defer site.Catch(&err)
+	if len(args) != 4 || openers(args[1], args[2])[args[0]] == nil {
+		site.Stopf("cannot hold connections: %q", args)
 	}
-	n, err := strconv.Atoi(args[3])
 	open := openers(args[1], args[2])[args[0]]
-	if err != nil || open == nil {
-		return fmt.Errorf("cannot hold connections: %q", args)
-	}
-	conns := make([]net.Conn, n)
-	workers := make([]func() (struct{}, error), 16)
-	for w := range workers {
-		workers[w] = func() (_ struct{}, err error) {
-			for i := w; i < n && err == nil; i += len(workers) {
-				conns[i], err = open()
-			}
-			return struct{}{}, err
-		}
-	}
-	if _, err := site.AtOnce(workers); err != nil {
-		return err
-	}
+	conns := make([]net.Conn, site.Must(strconv.Atoi(args[3])))
+	site.Together(len(conns), 16, func(i int) { conns[i] = open() })
 	fmt.Println(holdersAre)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	var failed error
 	for _, c := range conns {
-		if args[0] == "through" && failed == nil {
-			failed = finishThrough(c)
+		if args[0] == "through" {
+			finishThrough(c)
 		}
 		_ = c.Close()
 	}
-	return failed
+	return nil
 }
 
 // openers open a connection of each kind and use it once.
-func openers(plain, secure string) map[string]func() (net.Conn, error) {
-	opener := func(addr string, cfg *tls.Config, use func(net.Conn) error) func() (net.Conn, error) {
-		return func() (net.Conn, error) {
+func openers(plain, secure string) map[string]func() net.Conn {
+	opener := func(addr string, cfg *tls.Config, use func(net.Conn)) func() net.Conn {
+		return func() net.Conn {
 			c, err := net.DialTimeout("tcp", addr, 10*time.Second)
-			if err != nil {
-				return nil, fmt.Errorf("cannot connect: %w", err)
-			}
+			site.Checkf(err, "cannot connect")
 			if cfg != nil {
 				c = tls.Client(c, cfg)
 			}
-			return c, use(c)
+			use(c)
+			return c
 		}
 	}
-	through := hello(fleetTLS(hostThrough, tls.VersionTLS13))
-	return map[string]func() (net.Conn, error){
+	through := load.ClientHello(fleetTLS(hostThrough, tls.VersionTLS13))
+	return map[string]func() net.Conn{
 		"plain":   opener(plain, nil, ask1),
 		"tls13":   opener(secure, fleetTLS(hostECDSA, tls.VersionTLS13), ask1),
 		"tls12":   opener(secure, fleetTLS(hostECDSA, tls.VersionTLS12), ask1),
 		"h2":      opener(secure, fleetTLS(hostECDSA, tls.VersionTLS13, "h2"), ask2),
-		"through": opener(secure, nil, func(c net.Conn) error { return echoed(c, through) }),
+		"through": opener(secure, nil, func(c net.Conn) { echoed(c, through) }),
 	}
 }
 
 // ask1 sends a request over HTTP/1.1 and reads its answer.
-func ask1(c net.Conn) error {
-	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: "+hostECDSA+"\r\n\r\n"); err != nil {
-		return fmt.Errorf("cannot send a request: %w", err)
-	}
-	return readUntil(c, func(p []byte) bool { return bytes.HasSuffix(p, []byte("hello\n")) })
+func ask1(c net.Conn) {
+	exchanged(c, []byte("GET / HTTP/1.1\r\nHost: "+hostECDSA+"\r\n\r\n"), func(p []byte) bool { return bytes.HasSuffix(p, []byte("hello\n")) })
 }
 
-// readUntil reads until done is satisfied with what has come.
-func readUntil(c net.Conn, done func([]byte) bool) error {
-	var p [2 << 10]byte
+// exchanged sends p and reads until done is satisfied with what has come.
+func exchanged(c net.Conn, p []byte, done func([]byte) bool) {
+	_, err := c.Write(p)
+	site.Checkf(err, "cannot send")
+	var got [2 << 10]byte
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
-	for n := 0; ; {
-		k, err := c.Read(p[n:])
-		if n += k; done(p[:n]) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read an answer: %w, got %q", err, p[:n])
+	for n := 0; !done(got[:n]); {
+		k, err := c.Read(got[n:])
+		if n += k; err != nil && !done(got[:n]) {
+			site.Stopf("cannot read an answer: %w, got %q", err, got[:n])
 		}
 	}
 }
 
 // ask2 sends a request over HTTP/2 and reads its answer.
-func ask2(c net.Conn) error {
+func ask2(c net.Conn) {
 	h := site.NewH2(c, 512)
 	h.Scheme = "https"
 	h.Get(hostECDSA, "/")
+	h.Flush()
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
-	for err := h.Flush(); ; {
-		if err != nil {
-			return err
-		}
-		f, more := h.Next()
-		if site.Ends(f) {
-			return nil
-		}
-		err = more
+	for !site.Ends(h.Next()) {
 	}
 }
 
-// hello returns the ClientHello of a client, its records as they are sent.
-func hello(cfg *tls.Config) []byte {
-	var sent deaf
-	_ = tls.Client(&sent, cfg).Handshake() // it fails once the hello is sent
-	return sent.got
-}
-
-// deaf is a connection that keeps what is sent and answers nothing.
-type deaf struct {
-	net.Conn
-	got []byte
-}
-
-func (d *deaf) Write(p []byte) (int, error) {
-	d.got = append(d.got, p...)
-	return len(p), nil
-}
-
-func (*deaf) Read([]byte) (int, error)         { return 0, io.EOF }
-func (*deaf) Close() error                     { return nil }
-func (*deaf) SetDeadline(time.Time) error      { return nil }
-func (*deaf) SetWriteDeadline(time.Time) error { return nil }
-
-func echoed(c net.Conn, p []byte) error {
-	if _, err := c.Write(p); err != nil {
-		return fmt.Errorf("cannot send: %w", err)
-	}
-	return readUntil(c, func(got []byte) bool { return bytes.Equal(got, p) })
+// echoed has p sent back.
+func echoed(c net.Conn, p []byte) {
+	exchanged(c, p, func(got []byte) bool { return bytes.Equal(got, p) })
 }
 
 // finishThrough uses a connection once more, ends its own direction and waits for the end of the other.
-func finishThrough(c net.Conn) error {
-	if err := echoed(c, slices.Repeat([]byte("x"), 1000)); err != nil {
-		return err
-	}
-	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
-		return fmt.Errorf("cannot end a direction: %w", err)
-	}
+func finishThrough(c net.Conn) {
+	echoed(c, slices.Repeat([]byte("x"), 1000))
+	site.Checkf(c.(*net.TCPConn).CloseWrite(), "cannot end a direction")
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read %d bytes and %w instead of the end", n, err)
+		site.Stopf("read %d bytes and %w instead of the end", n, err)
 	}
-	return nil
 }

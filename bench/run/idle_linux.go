@@ -1,32 +1,32 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"time"
 
 	"turnout/bench/site"
 )
 
-// idleKinds are the kinds of idle connections, and how many KiB one may take; 0 = no bound.
-var idleKinds = []struct {
+// idleKind is a kind of idle connections, and how many KiB one may take; 0 = no bound.
+type idleKind struct {
 	name  string
 	bound float64
-}{{"plain", 0.5}, {"tls13", 8}, {"tls12", 8}, {"h2", 0}}
+}
+
+var idleKinds = []idleKind{{"plain", 0.5}, {"tls13", 8}, {"tls12", 8}, {"h2", 0}}
 
 // idle opens so many connections with one request each and looks at the router's memory once garbage is collected and returned,
 // which the router does in quiet minutes. The router has one loop.
 func idle(f *flag.FlagSet) func(*site.T) {
 	wanted := f.Int("connections", 10_000, "how many connections")
-	kinds := f.String("kinds", "", "which of the cases, separated by commas; all by default")
+	kinds := f.String("kinds", "all", "which of the cases, separated by commas")
 	settle := f.Duration("settle", 150*time.Second, "how long the memory is given to become less")
 	return func(t *site.T) {
+		some, err := site.Choose(*kinds, ",", idleKinds, func(k idleKind) string { return k.name })
+		site.Refuse(err)
 		n := roomFor(t, *wanted, 1)
 		t.Printf("%-8s %11s %11s %11s %9s\n", "", "before MiB", "after MiB", "KiB each", "at most")
-		for _, c := range idleKinds {
-			if !chosen(*kinds, c.name) {
-				continue
-			}
+		for _, c := range some {
 			before, after := idleMemory(t, c.name, n, *settle)
 			each := float64(after-before) / 1024 / float64(n)
 			t.Printf("%-8s %11.1f %11.1f %11.2f %9.1f\n", c.name, site.MiB(before), site.MiB(after), each, c.bound)
@@ -42,14 +42,14 @@ func idleMemory(t *site.T, kind string, n int, settle time.Duration) (before, af
 	r := startFleet(t, false)
 	defer r.Stop()
 	// What the first connections bring in for good is not theirs.
-	site.Check(startHolders(t, r, kind, 100).close())
-	before = site.Must(r.Resident())
+	startHolders(t, r, kind, 100).Finish()
+	before = r.Resident()
 	all := startHolders(t, r, kind, n)
-	after = site.Must(r.Resident())
+	after = r.Resident()
 	for end := time.Now().Add(settle); time.Now().Before(end); t.Wait(time.Second) {
-		after = min(after, site.Must(r.Resident()))
+		after = min(after, r.Resident())
 	}
-	site.Check(all.close())
+	all.Finish()
 	return before, after
 }
 
@@ -60,12 +60,11 @@ func passthrough(f *flag.FlagSet) func(*site.T) {
 	return func(t *site.T) {
 		n := roomForTunnels(t, *wanted)
 		r := startFleet(t, false)
-		before, files, began := site.Must(r.Resident()), site.Must(r.Descriptors()), time.Now()
+		before, files, began := r.Resident(), len(r.Descriptors()), time.Now()
 		all := startHolders(t, r, "through", n)
 		opened := time.Since(began)
-		after, err1 := r.Resident()
-		open, err2 := r.Descriptors()
-		site.Check(errors.Join(all.close(), err1, err2))
+		after, open := r.Resident(), len(r.Descriptors())
+		all.Finish()
 		t.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB and %.2f descriptors each\n",
 			n, opened.Round(time.Millisecond), float64(after-before)/1024/float64(n), float64(open-files)/float64(n))
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ func slow(f *flag.FlagSet) func(*site.T) {
 	kib := f.Int("kib", 64, "KiB of the router's memory that one slow connection may take")
 	return func(t *site.T) {
 		t.Files(3**connections + 500) // in this process, the router's and the attacker's
-		apart := site.Must(site.Apart())
+		apart := site.Apart()
 		if !apart {
 			t.Printf("one core: the figures are about the attackers too\n")
 		}
@@ -75,7 +76,7 @@ func slow(f *flag.FlagSet) func(*site.T) {
 				t.Failf("%s: %.1f MiB more memory, want %d KiB for a connection at most", a.name, site.MiB(more), *kib)
 			}
 			if !t.Until(clientTimeout+grace, time.Second, func() bool { return s.open() == 0 }) {
-				site.Check(fmt.Errorf("%d connections are left after %s", s.open(), a.name))
+				site.Stopf("%d connections are left after %s", s.open(), a.name)
 			}
 		}
 		s.recovers(max(*connections/20, 1), quiet.resident)
@@ -135,14 +136,14 @@ type impact struct {
 func (s *slowed) watch(d time.Duration) (i impact) {
 	const window = 2 * time.Second
 	var p50, p99 []time.Duration
-	weigh := func() { i.resident = max(i.resident, site.Must(s.router.Resident())) }
-	before, began := site.Must(s.router.CPU()), time.Now()
+	weigh := func() { i.resident = max(i.resident, s.router.Resident()) }
+	before, began := s.router.CPU(), time.Now()
 	for n := 0; n == 0 || time.Since(began) < d-window/2; n++ {
 		weigh()
-		l := site.Must(slowedClients(s.Context, s.url, min(window, d)))
+		l := slowedClients(s.Context, s.url, min(window, d))
 		p50, p99, i.Max = append(p50, l.P50), append(p99, l.P99), max(i.Max, l.Max)
 	}
-	i.cpu = time.Duration(float64(site.Must(s.router.CPU())-before) / time.Since(began).Seconds())
+	i.cpu = time.Duration(float64(s.router.CPU()-before) / time.Since(began).Seconds())
 	i.P50, i.P99 = site.Median(p50), site.Median(p99)
 	weigh()
 	return i
@@ -150,7 +151,7 @@ func (s *slowed) watch(d time.Duration) (i impact) {
 
 // slowedClients ask for d at a pace far below what the router can do, with a new connection every so often. A request that fails is
 // an error.
-func slowedClients(ctx context.Context, url string, d time.Duration) (site.Latency, error) {
+func slowedClients(ctx context.Context, url string, d time.Duration) site.Latency {
 	const clients, pace, perConnection = 8, 10 * time.Millisecond, 50
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -159,22 +160,21 @@ func slowedClients(ctx context.Context, url string, d time.Duration) (site.Laten
 		lines[i].MaxIdleConnsPerHost = 1
 		defer lines[i].CloseIdleConnections()
 	}
-	times, err := site.Paced(ctx, clients, pace, func(i, n int) error {
+	l := site.LatencyOf(slices.Concat(site.Paced(ctx, clients, pace, func(i, n int) {
 		if n%perConnection == 0 {
 			lines[i].CloseIdleConnections()
 		}
-		return testhttp.Ask(context.Background(), &lines[i], url, "")
-	})
-	l := site.LatencyOf(site.Joined(times))
-	if err == nil && l.Max == 0 {
-		err = errors.New("no request was answered")
+		site.Check(testhttp.Ask(context.Background(), &lines[i], url, ""))
+	})...))
+	if l.Max == 0 {
+		site.Stopf("no request was answered")
 	}
-	return l, err
+	return l
 }
 
 // open is how many client connections the router has.
 func (s *slowed) open() int {
-	return int(site.Must(s.router.Metric(s.Context, "turnout_connections_open")))
+	return int(s.router.Metric(s.Context, "turnout_connections_open"))
 }
 
 // recovers looks that everybody who stalls is answered or cut off in time, and that memory is given back after that.
@@ -186,7 +186,7 @@ func (s *slowed) recovers(stalling int, resident int64) {
 	s.Printf("stalled clients: all answered or cut off in time\n")
 	const slack, patience = 64 << 20, 3 * time.Minute // a collection, and a minute in which nothing happens
 	now := int64(0)
-	if !s.Until(patience, time.Second, func() bool { now = site.Must(s.router.Resident()); return now <= resident+slack }) {
+	if !s.Until(patience, time.Second, func() bool { now = s.router.Resident(); return now <= resident+slack }) {
 		s.Failf("memory is not given back: %d MiB, quiet %d MiB", now>>20, resident>>20)
 		return
 	}
@@ -217,18 +217,15 @@ var stalls = []stalled{
 
 // stallAll stalls n connections of each kind and says of which kinds one was not answered, or not ended, in time.
 func stallAll(ctx context.Context, addr string, n int) error {
-	errs := make([]error, n*len(stalls))
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() { errs[i] = stalls[i%len(stalls)].wait(ctx, addr) })
-	}
-	all.Wait()
+	var mu sync.Mutex
 	seen := map[string]int{}
-	for _, err := range errs {
-		if err != nil {
+	site.Together(n*len(stalls), n*len(stalls), func(i int) {
+		if err := site.Try(func() { stalls[i%len(stalls)].wait(ctx, addr) }); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
 			seen[err.Error()]++
 		}
-	}
+	})
 	var bad []error
 	for text, times := range seen {
 		bad = append(bad, fmt.Errorf("%s (%d of %d)", text, times, n))
@@ -236,23 +233,18 @@ func stallAll(ctx context.Context, addr string, n int) error {
 	return errors.Join(bad...)
 }
 
-func (s *stalled) wait(ctx context.Context, addr string) error {
+func (s *stalled) wait(ctx context.Context, addr string) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("cannot connect: %w", err)
-	}
+	site.Checkf(err, "cannot connect")
 	defer c.Close()
 	if !s.reads {
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10) // makes it sooner, not different
 	}
-	if _, err := c.Write([]byte(s.sends)); err != nil {
-		return fmt.Errorf("cannot send %s: %w", s.name, err)
-	}
+	_, err = c.Write([]byte(s.sends))
+	site.Checkf(err, "cannot send %s", s.name)
 	over := time.Now().Add(s.within + grace)
 	if !s.reads {
-		if err := site.Pause(ctx, time.Until(over)); err != nil {
-			return err
-		}
+		site.Check(site.Pause(ctx, time.Until(over)))
 		over = over.Add(2 * time.Second)
 	}
 	_ = c.SetReadDeadline(over)
@@ -260,9 +252,8 @@ func (s *stalled) wait(ctx context.Context, addr string) error {
 	_, err = io.Copy(&got, c)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%s: the connection lives after %s", s.name, s.within+grace)
+		site.Stopf("%s: the connection lives after %s", s.name, s.within+grace)
 	case !strings.HasPrefix(got.String(), s.answer):
-		return fmt.Errorf("%s: want %q, got %.60q", s.name, s.answer, got.String())
+		site.Stopf("%s: want %q, got %.60q", s.name, s.answer, got.String())
 	}
-	return nil
 }

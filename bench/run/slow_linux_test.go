@@ -9,19 +9,22 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"turnout/bench/site"
 )
 
 func TestSlowedClients(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer server.Close()
-	l, err := slowedClients(t.Context(), server.URL, time.Second)
+	var l site.Latency
+	err := site.Try(func() { l = slowedClients(t.Context(), server.URL, time.Second) })
 	if err != nil || l.P50 <= 0 || l.P50 > l.P99 || l.P99 > l.Max || asked.Load() == 0 {
 		t.Errorf("%+v after %d requests: %v", l, asked.Load(), err)
 	}
 	refuses := httptest.NewServer(http.NotFoundHandler())
 	defer refuses.Close()
-	if _, err := slowedClients(t.Context(), refuses.URL, time.Second); err == nil || !strings.Contains(err.Error(), "404") {
+	if err := site.Try(func() { slowedClients(t.Context(), refuses.URL, time.Second) }); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("an answer that is none was measured: %v", err)
 	}
 }
@@ -54,7 +57,7 @@ func TestStalled(t *testing.T) {
 		if tc.says != "-" {
 			s.within = time.Minute
 		}
-		err = s.wait(t.Context(), ln.Addr().String())
+		err = site.Try(func() { s.wait(t.Context(), ln.Addr().String()) })
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
 		}

@@ -9,10 +9,12 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"turnout/bench/load"
 	"turnout/bench/site"
 )
 
@@ -43,14 +45,16 @@ const (
 // machine does besides is in both. The router has a core of its own; generator, pod and measuring client share another, of which the
 // generator gets what the others leave. What this does to the measurement is measured too, by requests straight to the pod.
 func storm(f *flag.FlagSet) func(*site.T) {
-	kinds := f.String("kinds", "", "which of the cases, separated by commas; all by default")
+	kinds := f.String("kinds", "all", "which of the cases, separated by commas")
 	seconds := f.Int("seconds", 5, "how long each kind of it goes on, and how long it is quiet before")
 	pairs := f.Int("pairs", 5, "how many times each kind is measured, after as long without it")
 	ratio := f.Float64("ratio", 2, "how many times the quiet 99th percentile that in the storm may be")
 	urgent := f.Bool("urgent", false, "the generator has the priority of the others, for machines that are never idle")
 	return func(t *site.T) {
+		some, err := site.Choose(*kinds, ",", gusts, func(g gust) string { return g.name })
+		site.Refuse(err)
 		roomFor(t, 2*stormConns, 2)
-		if !site.Must(site.Apart()) {
+		if !site.Apart() {
 			site.Refuse(errors.New("cannot measure on one core: two are needed"))
 		}
 		if *pairs < 1 {
@@ -59,10 +63,7 @@ func storm(f *flag.FlagSet) func(*site.T) {
 		r := startFleet(t, true)
 		t.Printf("medians of %d pairs of %d s\n%-16s %22s %30s %12s  %20s %9s\n", *pairs, *seconds, "", "quiet", "in the storm", "straight", "p99 in storm/quiet", "conns/s")
 		t.Printf("%-16s %10s %11s %10s %9s %9s %12s\n", "", "p50", "p99", "p50", "p99", "max", "p99")
-		for _, g := range gusts {
-			if !chosen(*kinds, g.name) {
-				continue
-			}
+		for _, g := range some {
 			var ps stormPairs
 			for range *pairs {
 				ps = append(ps, measurePair(t, r, g, time.Duration(*seconds)*time.Second, *urgent))
@@ -115,11 +116,9 @@ func measurePair(t *site.T, r *fleet, g gust, d time.Duration, urgent bool) (p s
 	if !urgent {
 		cmd = site.Idle(cmd)
 	}
-	generator := site.Must(site.StartTalker(cmd))
+	generator := site.StartProcess("the generator", cmd, site.AnyCore, nil)
 	p.during, p.straight = established(t, r, d)
-	_ = generator.In.Close()
-	_, err := fmt.Fscan(generator.Out, &p.rate)
-	site.Check(errors.Join(generator.Wait(), err))
+	p.rate = site.Must(strconv.ParseFloat(generator.Finish(), 64))
 	return p
 }
 
@@ -127,12 +126,12 @@ func measurePair(t *site.T, r *fleet, g gust, d time.Duration, urgent bool) (p s
 // and straight to the pod.
 func established(t *site.T, r *fleet, d time.Duration) (through, straight site.Latency) {
 	const clients, pace = 8, 5 * time.Millisecond
-	open := []func() (net.Conn, error){openers("", r.HTTPS)["tls13"], openers(fmt.Sprintf("127.0.0.1:%d", r.plain.Port()), "")["plain"]}
+	open := []func() net.Conn{openers("", r.HTTPS)["tls13"], openers(r.plain.Addr().String(), "")["plain"]}
 	conns := make([]net.Conn, 2*clients)
 	for i := range conns {
 		var err error
 		for range 100 { // in the storm a connection may be refused
-			if conns[i], err = open[i/clients](); err == nil {
+			if err = site.Try(func() { conns[i] = open[i/clients]() }); err == nil {
 				break
 			}
 		}
@@ -141,7 +140,7 @@ func established(t *site.T, r *fleet, d time.Duration) (through, straight site.L
 	}
 	ctx, cancel := context.WithTimeout(t.Context, d)
 	defer cancel()
-	times := site.Must(site.Paced(ctx, clients, pace, func(client, n int) error { return ask1(conns[client+n%2*clients]) }))
+	times := site.Paced(ctx, clients, pace, func(client, n int) { ask1(conns[client+n%2*clients]) })
 	var by [2][]time.Duration
 	for _, list := range times {
 		for n, took := range list {
@@ -149,7 +148,8 @@ func established(t *site.T, r *fleet, d time.Duration) (through, straight site.L
 		}
 	}
 	if len(by[0]) == 0 || len(by[1]) == 0 {
-		site.Check(errors.Join(t.Err(), errors.New("cannot measure: no request was answered")))
+		site.Check(t.Err())
+		site.Stopf("cannot measure: no request was answered")
 	}
 	return site.LatencyOf(by[0]), site.LatencyOf(by[1])
 }
@@ -159,18 +159,17 @@ const generatorRole = "generate-handshakes"
 
 // generate rages until its input ends and prints the number of connections per second. The arguments are the name of a gust and the
 // address.
-func generate(_ context.Context, args []string) error {
+func generate(_ context.Context, args []string) (err error) {
+	defer site.Catch(&err)
 	i := slices.IndexFunc(gusts, func(g gust) bool { return len(args) == 2 && g.name == args[0] })
 	if i < 0 {
-		return fmt.Errorf("cannot storm with %q", args)
+		site.Stopf("cannot storm with %q", args)
 	}
 	g, addr := gusts[i], args[1]
 	cfg := fleetTLS(g.host, tls.VersionTLS13)
-	said := hello(cfg)
+	said := load.ClientHello(cfg)
 	if g.resume {
-		if err := beginSession(cfg, addr); err != nil {
-			return err
-		}
+		beginSession(cfg, addr)
 	}
 	var made atomic.Int64
 	stop := make(chan struct{})
@@ -214,18 +213,16 @@ func generate(_ context.Context, args []string) error {
 }
 
 // beginSession begins a session that cfg resumes from then on.
-func beginSession(cfg *tls.Config, addr string) error {
+func beginSession(cfg *tls.Config, addr string) {
 	cfg.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	for range 2 { // the second one resumes
 		c, err := tls.Dial("tcp", addr, cfg)
-		if err != nil {
-			return fmt.Errorf("cannot begin a session: %w", err)
-		}
-		err = ask1(c)
-		resumed := c.ConnectionState().DidResume
-		if _ = c.Close(); err != nil || resumed {
-			return err
+		site.Checkf(err, "cannot begin a session")
+		ask1(c)
+		_ = c.Close()
+		if c.ConnectionState().DidResume {
+			return
 		}
 	}
-	return errors.New("cannot resume a session: the router makes a full handshake of it")
+	site.Stopf("cannot resume a session: the router makes a full handshake of it")
 }

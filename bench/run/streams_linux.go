@@ -3,12 +3,12 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +46,7 @@ func streams(f *flag.FlagSet) func(*site.T) {
 		if *rounds < 1 || *connections < 1 || *count < *connections || *count > 100**connections {
 			site.Refuse(fmt.Errorf("cannot measure %d streams on %d connections in %d rounds", *count, *connections, *rounds))
 		}
-		apart := site.Must(site.Apart())
+		apart := site.Apart()
 		if !apart {
 			t.Printf("one core: the figures are about this client too\n")
 		}
@@ -67,11 +67,9 @@ func streams(f *flag.FlagSet) func(*site.T) {
 			}
 		}
 		if *requests > 0 {
-			all := make([]func() ([]time.Duration, error), *connections)
-			for i := range all {
-				all[i] = func() ([]time.Duration, error) { return s.busy(*count / *connections, *requests / *connections) }
-			}
-			times := site.Joined(site.Must(site.AtOnce(all)))
+			all := make([][]time.Duration, *connections)
+			site.Together(len(all), len(all), func(i int) { all[i] = s.busy(*count / *connections, *requests / *connections) })
+			times := slices.Concat(all...)
 			l := site.LatencyOf(times)
 			times99 := float64(l.P99) / float64(l.P50)
 			t.Printf("%d streams on %d connections, %d requests: median %s, 99th percentile %s, ratio %.2f\n",
@@ -84,17 +82,16 @@ func streams(f *flag.FlagSet) func(*site.T) {
 }
 
 // cost is the router's CPU time for a download.
-func (s *streamed) cost(protocol string, get func() error) time.Duration {
-	before, began := site.Must(s.router.CPU()), time.Now()
-	site.Check(get())
-	cpu := site.Must(s.router.CPU()) - before
+func (s *streamed) cost(protocol string, get func()) time.Duration {
+	before, began := s.router.CPU(), time.Now()
+	get()
+	cpu := s.router.CPU() - before
 	s.Printf("%-8s %5d MiB: %6.1f µs of CPU per MiB, %5.2f s\n", protocol, s.size>>20, float64(cpu.Nanoseconds())/1e3/site.MiB(s.size), time.Since(began).Seconds())
 	return cpu
 }
 
 // answer answers /large with as many bytes as a download has, everything else with 128.
 func (s *streamed) answer(c net.Conn) {
-	defer c.Close()
 	r := bufio.NewReader(c)
 	for {
 		q, err := http.ReadRequest(r)
@@ -116,103 +113,79 @@ func (s *streamed) answer(c net.Conn) {
 }
 
 // dial opens a connection of TLS 1.3 that speaks protocol.
-func (s *streamed) dial(protocol string) (net.Conn, error) {
+func (s *streamed) dial(protocol string) net.Conn {
 	d := tls.Dialer{Config: &tls.Config{ServerName: "localhost", InsecureSkipVerify: true, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS13}}
 	c, err := d.DialContext(s.Context, "tcp", s.router.HTTPS)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
+	site.Checkf(err, "cannot connect")
 	if got := c.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != protocol {
-		_ = c.Close()
-		return nil, fmt.Errorf("cannot speak %s: the router chose %q", protocol, got)
+		site.Stopf("cannot speak %s: the router chose %q", protocol, got)
 	}
-	return c, nil
+	return c
 }
 
-func (s *streamed) downloadHTTP1() error {
-	c, err := s.dial("http/1.1")
-	if err != nil {
-		return err
-	}
+func (s *streamed) downloadHTTP1() {
+	c := s.dial("http/1.1")
 	defer c.Close()
-	if _, err := io.WriteString(c, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-		return fmt.Errorf("cannot ask: %w", err)
-	}
+	_, err := io.WriteString(c, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	site.Checkf(err, "cannot ask")
 	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 256<<10), nil)
-	if err != nil {
-		return fmt.Errorf("cannot read an answer: %w", err)
-	}
+	site.Checkf(err, "cannot read an answer")
 	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, make([]byte, 256<<10))
 	_ = resp.Body.Close()
-	return s.whole(n, err)
+	site.Checkf(err, "cannot read a download")
+	s.whole(n)
 }
 
-func (s *streamed) whole(n int64, err error) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("cannot read a download: %w", err)
-	case n != s.size:
-		return fmt.Errorf("a download has %d bytes, want %d", n, s.size)
+func (s *streamed) whole(n int64) {
+	if n != s.size {
+		site.Stopf("a download has %d bytes, want %d", n, s.size)
 	}
-	return nil
 }
 
 // connect greets, with windows that are open wide.
-func (s *streamed) connect() (*site.H2, error) {
-	c, err := s.dial("h2")
-	if err != nil {
-		return nil, err
-	}
-	h := site.NewH2(c, 256<<10, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
+func (s *streamed) connect() *site.H2 {
+	h := site.NewH2(s.dial("h2"), 256<<10, http2.Setting{ID: http2.SettingInitialWindowSize, Val: streamWindow})
 	h.Literal, h.Scheme = true, "https"
-	return h, h.WriteWindowUpdate(0, connWindow-65535)
+	_ = h.WriteWindowUpdate(0, connWindow-65535)
+	return h
 }
 
 // next reads a frame; the router has no reason to end a stream.
-func next(h *site.H2) (http2.FrameHeader, error) {
-	f, err := h.Next()
+func next(h *site.H2) http2.FrameHeader {
+	f := h.Next()
 	if f.Type == http2.FrameRSTStream || f.Type == http2.FrameGoAway {
-		err = errors.New("the router ended a stream or the connection")
+		site.Stopf("the router ended a stream or the connection")
 	}
-	return f, err
+	return f
 }
 
-func (s *streamed) downloadHTTP2() error {
-	h, err := s.connect()
-	if err != nil {
-		return err
-	}
+func (s *streamed) downloadHTTP2() {
+	h := s.connect()
 	defer h.Close()
 	h.Get("localhost", "/large")
-	for total, owed := int64(0), uint32(0); ; {
-		if err := h.Flush(); err != nil {
-			return err
-		}
-		f, err := next(h)
-		if err != nil {
-			return err
-		}
+	total, owed := int64(0), uint32(0)
+	for {
+		h.Flush()
+		f := next(h)
 		if f.Type != http2.FrameData {
 			continue
 		}
 		total += int64(f.Length)
 		if site.Ends(f) {
-			return s.whole(total, nil)
+			break
 		}
 		if owed += f.Length; owed >= updateAfter {
 			_, _ = h.WriteWindowUpdate(0, owed), h.WriteWindowUpdate(1, owed)
 			owed = 0
 		}
 	}
+	s.whole(total)
 }
 
 // busy keeps so many streams of one connection busy until the requests are answered, and returns how long each took but for the first
 // tenth, which warms up.
-func (s *streamed) busy(streams, requests int) ([]time.Duration, error) {
-	h, err := s.connect()
-	if err != nil {
-		return nil, err
-	}
+func (s *streamed) busy(streams, requests int) []time.Duration {
+	h := s.connect()
 	defer h.Close()
 	began := map[uint32]time.Time{}
 	ask := func() { began[h.Get("localhost", "/small")] = time.Now() }
@@ -222,14 +195,9 @@ func (s *streamed) busy(streams, requests int) ([]time.Duration, error) {
 	times := make([]time.Duration, 0, requests)
 	for done, owed := 0, uint32(0); done < requests; {
 		if h.Buffered() == 0 {
-			if err := h.Flush(); err != nil {
-				return nil, err
-			}
+			h.Flush()
 		}
-		f, err := next(h)
-		if err != nil {
-			return nil, err
-		}
+		f := next(h)
 		if f.Type == http2.FrameData {
 			if owed += f.Length; owed >= updateAfter {
 				_ = h.WriteWindowUpdate(0, owed)
@@ -244,5 +212,5 @@ func (s *streamed) busy(streams, requests int) ([]time.Duration, error) {
 			ask()
 		}
 	}
-	return times, nil
+	return times
 }

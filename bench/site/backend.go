@@ -2,31 +2,42 @@ package site
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
 	"time"
 )
 
-// Backend serves on a port of loopback, in this process. Close must be called.
+// Loopback is a port of 127.0.0.1 that the system chooses.
+var Loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+// Backend serves on an address of loopback, in this process. Close must be called.
 type Backend struct {
-	listener net.Listener
-	server   *http.Server // nil = raw connections
+	addr   netip.AddrPort
+	serve  func(net.Conn)
+	server *http.Server // nil = raw connections
+
+	mu       sync.Mutex
+	listener net.Listener          // nil while it is down
+	conns    map[net.Conn]struct{} // raw ones that are open
+	serving  sync.WaitGroup
 }
 
-// ServeHTTP starts a backend that answers requests of HTTP/1.1 and, to who begins so, HTTP/2 without TLS.
-func ServeHTTP(h http.Handler) (*Backend, error) { return ServeHTTPAt(netip.AddrPort{}, h) }
+// ServeHTTP starts a backend at an address that answers requests of HTTP/1.1 and, to clients that begin so, HTTP/2 without TLS.
+func ServeHTTP(addr netip.AddrPort, h http.Handler) *Backend {
+	b := &Backend{addr: addr, server: newServer(h)}
+	b.Up()
+	return b
+}
 
-// ServeHTTPAt is the same at an address; port 0 lets the system choose, the zero value is a port of 127.0.0.1.
-func ServeHTTPAt(addr netip.AddrPort, h http.Handler) (*Backend, error) {
-	if !addr.IsValid() {
-		addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	}
-	b := &Backend{server: newServer(h)}
-	return b, b.listen(addr, func() { _ = b.server.Serve(b.listener) })
+// ServeConns starts a backend at an address that gives each connection to serve, on a goroutine of its own, and closes it after that.
+func ServeConns(addr netip.AddrPort, serve func(net.Conn)) *Backend {
+	b := &Backend{addr: addr, serve: serve, conns: make(map[net.Conn]struct{})}
+	b.Up()
+	return b
 }
 
 func newServer(h http.Handler) *http.Server {
@@ -36,57 +47,82 @@ func newServer(h http.Handler) *http.Server {
 	return s
 }
 
-// ServeInherited is ServeHTTP on the listener that this process inherited as its first file, until ctx is done.
-func ServeInherited(ctx context.Context, h http.Handler) error {
+// ServeInherited serves requests on the listener that this process inherited as its first file, until ctx is done.
+func ServeInherited(ctx context.Context, h http.Handler) (err error) {
+	defer Catch(&err)
 	const inherited = 3
 	l, err := net.FileListener(os.NewFile(inherited, "listener"))
-	if err != nil {
-		return fmt.Errorf("cannot take the listener over: %w", err)
-	}
+	Checkf(err, "cannot take the listener over")
 	s := newServer(h)
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	if err := s.Serve(l); ctx.Err() == nil {
-		return fmt.Errorf("cannot serve: %w", err)
+		Checkf(err, "cannot serve")
 	}
 	return nil
 }
 
-// ServeConns starts a backend that gives each connection to serve, on a goroutine of its own. It is serve that closes it.
-func ServeConns(serve func(net.Conn)) (*Backend, error) {
-	b := &Backend{}
-	return b, b.listen(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0), func() { b.accept(serve) })
-}
-
-func (b *Backend) listen(addr netip.AddrPort, serve func()) (err error) {
-	if b.listener, err = net.Listen("tcp", addr.String()); err != nil {
-		return fmt.Errorf("cannot start the backend: %w", err)
+// Up begins to listen, after Down at the same address as before.
+func (b *Backend) Up() {
+	l, err := net.Listen("tcp", b.addr.String())
+	Checkf(err, "cannot start a backend")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listener, b.addr = l, l.Addr().(*net.TCPAddr).AddrPort()
+	if b.server != nil {
+		go func() { _ = b.server.Serve(l) }()
+		return
 	}
-	go serve()
-	return nil
+	go b.accept(l)
 }
 
-func (b *Backend) accept(serve func(net.Conn)) {
+func (b *Backend) accept(l net.Listener) {
 	for {
-		c, err := b.listener.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		go serve(c)
+		b.mu.Lock()
+		if b.listener != l {
+			Reset(c)
+		} else {
+			b.conns[c] = struct{}{}
+			b.serving.Go(func() { b.serveOne(c) })
+		}
+		b.mu.Unlock()
 	}
 }
 
-// Port is where it listens.
-func (b *Backend) Port() int { return int(b.Addr().Port()) }
+func (b *Backend) serveOne(c net.Conn) {
+	defer func() {
+		_ = c.Close()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.conns, c)
+	}()
+	b.serve(c)
+}
 
-// Addr is the same with the address.
-func (b *Backend) Addr() netip.AddrPort { return b.listener.Addr().(*net.TCPAddr).AddrPort() }
+// Down refuses connections and resets raw ones that are open, as the kernel does for a process that is killed. It may be down already.
+func (b *Backend) Down() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.listener == nil {
+		return
+	}
+	_ = b.listener.Close()
+	b.listener = nil
+	for c := range b.conns {
+		Reset(c)
+	}
+}
 
-// Close stops listening. Connections of ServeHTTP are closed, those of ServeConns are left alone.
+// Close ends the backend and its connections.
 func (b *Backend) Close() {
 	if b.server != nil {
 		_ = b.server.Close()
 	}
-	_ = b.listener.Close()
+	b.Down()
+	b.serving.Wait()
 }
 
 // Shutdown closes a backend of ServeHTTP once it has answered what it has, within 30 s.
@@ -95,6 +131,20 @@ func (b *Backend) Shutdown() {
 	defer cancel()
 	_ = b.server.Shutdown(ctx)
 	b.Close()
+}
+
+// Addr is where it listens, or did.
+func (b *Backend) Addr() netip.AddrPort { return b.addr }
+
+// Port is that of Addr.
+func (b *Backend) Port() int { return int(b.addr.Port()) }
+
+// Reset closes a connection at once, with RST, so that no port is kept for later.
+func Reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails on what is closed already
+	}
+	_ = c.Close()
 }
 
 // WriteZeros writes n bytes, a piece at a time, until that fails: the reader notices what is missing.

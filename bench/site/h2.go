@@ -3,9 +3,6 @@ package site
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
-	"fmt"
-	"io"
 	"net"
 
 	"golang.org/x/net/http2"
@@ -33,7 +30,8 @@ type H2 struct {
 // NewH2 queues the preface and the settings. What comes is read in pieces of so many bytes.
 func NewH2(c net.Conn, buffer int, settings ...http2.Setting) *H2 {
 	h := &H2{Conn: c, Scheme: "http", ID: 1, in: bufio.NewReaderSize(c, buffer)}
-	h.Framer = http2.NewFramer(&h.out, nil)
+	h.Framer = http2.NewFramer(&h.out, h.in)
+	h.SetReuseFrames()
 	h.enc = hpack.NewEncoder(&h.block)
 	h.out.WriteString(http2.ClientPreface)
 	_ = h.WriteSettings(settings...) // a buffer takes everything
@@ -53,37 +51,27 @@ func (h *H2) Get(host, path string) uint32 {
 }
 
 // Flush sends what is queued.
-func (h *H2) Flush() error {
+func (h *H2) Flush() {
 	if h.out.Len() == 0 {
-		return nil
+		return
 	}
 	_, err := h.Write(h.out.Bytes())
 	h.out.Reset()
-	if err != nil {
-		return fmt.Errorf("cannot send: %w", err)
-	}
-	return nil
+	Checkf(err, "cannot send")
 }
 
 // Buffered is how many bytes can be read without waiting.
 func (h *H2) Buffered() int { return h.in.Buffered() }
 
-// Next reads a frame, drops its payload, and acknowledges SETTINGS.
-func (h *H2) Next() (f http2.FrameHeader, err error) {
-	var b [9]byte
-	if _, err = io.ReadFull(h.in, b[:]); err == nil {
-		f.Length = uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
-		f.Type, f.Flags, f.StreamID = http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:])
-		_, err = h.in.Discard(int(f.Length))
-	}
-	if err != nil {
-		return f, fmt.Errorf("cannot read: %w", err)
-	}
-	if f.Type == http2.FrameSettings && !f.Flags.Has(http2.FlagSettingsAck) {
+// Next reads a frame, which is whole until the next one is read, and acknowledges SETTINGS.
+func (h *H2) Next() http2.FrameHeader {
+	f, err := h.ReadFrame()
+	Checkf(err, "cannot read")
+	if f.Header().Type == http2.FrameSettings && !f.Header().Flags.Has(http2.FlagSettingsAck) {
 		_ = h.WriteSettingsAck()
-		err = h.Flush()
+		h.Flush()
 	}
-	return f, err
+	return f.Header()
 }
 
 // Ends tells whether a frame is the last of an answer.

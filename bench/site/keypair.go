@@ -6,9 +6,9 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"time"
 )
@@ -19,16 +19,10 @@ type KeyPair struct {
 }
 
 // NewKeyPair makes a certificate for host that signs itself, with a key on P-256 or an RSA-2048 one, that is valid for a day.
-func NewKeyPair(host string, withRSA bool) (KeyPair, error) {
-	var key crypto.Signer
-	var err error
+func NewKeyPair(host string, withRSA bool) KeyPair {
+	var key crypto.Signer = Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	if withRSA {
-		key, err = rsa.GenerateKey(rand.Reader, 2048)
-	} else {
-		key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	}
-	if err != nil {
-		return KeyPair{}, fmt.Errorf("cannot make a key: %w", err)
+		key = Must(rsa.GenerateKey(rand.Reader, 2048))
 	}
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
@@ -41,16 +35,17 @@ func NewKeyPair(host string, withRSA bool) (KeyPair, error) {
 		BasicConstraintsValid: true,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	if err != nil {
-		return KeyPair{}, fmt.Errorf("cannot make a certificate: %w", err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return KeyPair{}, fmt.Errorf("cannot encode a key: %w", err)
-	}
+	certificate := Must(x509.CreateCertificate(rand.Reader, form, form, key.Public(), key))
 	return KeyPair{
-		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})),
-	}, nil
+		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})),
+		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: Must(x509.MarshalPKCS8PrivateKey(key))})),
+	}
 }
+
+// TLS is the pair as crypto/tls has it.
+func (k KeyPair) TLS() tls.Certificate {
+	return Must(tls.X509KeyPair([]byte(k.Certificate), []byte(k.Key)))
+}
+
+// DER is the certificate as a client sees it.
+func (k KeyPair) DER() []byte { return k.TLS().Certificate[0] }

@@ -3,9 +3,7 @@ package site
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -35,44 +33,38 @@ func LatencyOf(times []time.Duration) Latency {
 }
 
 // Paced has clients ask at a steady pace, each one request after the other, until ctx is done, and returns how long each request
-// took. They do not ask at the same moment. ask gets the numbers of the client and of its request; an error ends that client and is
-// returned.
-func Paced(ctx context.Context, clients int, pace time.Duration, ask func(client, n int) error) ([][]time.Duration, error) {
-	times, errs := make([][]time.Duration, clients), make([]error, clients)
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			if Pause(ctx, pace*time.Duration(i)/time.Duration(clients)) != nil {
+// took. They do not ask at the same moment. ask gets the numbers of the client and of its request; what ends it ends all that Paced is
+// called from, once the others are done.
+func Paced(ctx context.Context, clients int, pace time.Duration, ask func(client, n int)) [][]time.Duration {
+	times := make([][]time.Duration, clients)
+	Together(clients, clients, func(i int) {
+		if Pause(ctx, pace*time.Duration(i)/time.Duration(clients)) != nil {
+			return
+		}
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ctx.Done():
 				return
+			case <-tick.C:
 			}
-			tick := time.NewTicker(pace)
-			defer tick.Stop()
-			for n := 0; errs[i] == nil; n++ {
-				select {
-				case <-ctx.Done():
-					return
-				case <-tick.C:
-				}
-				began := time.Now()
-				errs[i] = ask(i, n)
-				times[i] = append(times[i], time.Since(began))
-			}
-		})
-	}
-	all.Wait()
-	return times, errors.Join(errs...)
+			began := time.Now()
+			ask(i, n)
+			times[i] = append(times[i], time.Since(began))
+		}
+	})
+	return times
 }
 
-// Joined is all times of Paced.
-func Joined(times [][]time.Duration) []time.Duration { return slices.Concat(times...) }
-
-// AtOnce runs all functions at the same time and returns what they return, in their order.
-func AtOnce[V any](all []func() (V, error)) ([]V, error) {
-	values, errs := make([]V, len(all)), make([]error, len(all))
-	var running sync.WaitGroup
-	for i, f := range all {
-		running.Go(func() { values[i], errs[i] = f() })
+// Pause waits for d; ctx interrupts it, which is an error.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
 	}
-	running.Wait()
-	return values, errors.Join(errs...)
 }

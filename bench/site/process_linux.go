@@ -1,41 +1,28 @@
+// Package site is what a measuring command measures: a router in a process of its own, on ports of loopback that the system
+// chooses, before backends in the command's own process.
+//
+//	apart := site.Apart()                      // each on a core of its own
+//	ahead := site.RealTime()                   // before those that attack it, which have LowPriority
+//	pods := t.ServeHTTP(handler)               // or ServeConns
+//	router := t.Start(site.Config{
+//		Alone:     apart,
+//		Manifests: route.String() + site.Service{Name: "service", Port: pods.Port()}.String(),
+//	})
+//	before := router.CPU()                     // and Resident, Descriptors, Metric
+//
+// A Process is any other child with the same care: it ends with this process, and the end of what it said is kept. A step that
+// cannot be done ends the run: see Check and Try.
 package site
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"turnout/bench/load"
 )
-
-// The cores of a router that has one of its own, and of everything else.
-const (
-	RouterCore = 0
-	LoadCore   = 1
-)
-
-// Apart binds this process, and the children it starts from now on, to LoadCore, which leaves RouterCore to a router that is
-// Alone. On a machine with one core it does nothing and returns false.
-func Apart() (bool, error) {
-	if runtime.NumCPU() < 2 {
-		return false, nil
-	}
-	return true, load.PinSelf(LoadCore)
-}
-
-// RealTime gives this process, and the children it starts from now on, a real-time priority: whatever else runs on the machine,
-// those who attack a router above all, then does not take their time. It returns false without the permission (CAP_SYS_NICE).
-func RealTime() bool { return load.RealTime() == nil }
 
 // LowPriority is cmd with the time which others leave: no real-time priority, and the lowest of the others.
 func LowPriority(cmd *exec.Cmd) *exec.Cmd { return by(cmd, "chrt", "--other", "0", "nice", "-n", "19") }
@@ -53,88 +40,77 @@ func by(cmd *exec.Cmd, starter ...string) *exec.Cmd {
 	return cmd
 }
 
-// Talker is a child of this process that is spoken to through its input and output. Its error output is this process's.
-type Talker struct {
-	In  io.WriteCloser
-	Out io.Reader
-
-	cmd *exec.Cmd
-}
-
-// StartTalker starts cmd. Wait must be called; the child ends with this process at the latest.
-func StartTalker(cmd *exec.Cmd) (*Talker, error) {
-	p := &Talker{cmd: cmd}
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var err1, err2 error
-	p.In, err1 = cmd.StdinPipe()
-	p.Out, err2 = cmd.StdoutPipe()
-	err := errors.Join(err1, err2)
-	if err == nil {
-		err = cmd.Start()
-	}
+// Self is this program in a role, in a process of its own.
+func Self(ctx context.Context, role string, args ...string) *exec.Cmd {
+	path, err := os.Executable() // not /proc/self/exe, which LowPriority and Idle would take for their own
+	cmd := exec.CommandContext(ctx, path, append([]string{role}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", cmd, err)
+		cmd.Err = err
 	}
-	return p, nil
-}
-
-// Wait waits for the end of the child, whose output must have been read by then.
-func (p *Talker) Wait() error {
-	if err := p.cmd.Wait(); err != nil {
-		return fmt.Errorf("%s failed: %w", p.cmd, err)
-	}
-	return nil
-}
-
-// Reset closes a connection at once, with RST, so that no port is kept for later.
-func Reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails on what is closed already
-	}
-	_ = c.Close()
+	return cmd
 }
 
 // AnyCore leaves it to the system where a process runs.
 const AnyCore = -1
 
-// Process is a child of this process, which ends when this process does. Stop or Kill must be called.
+// Process is a child of this process, which ends when this process does. Stop, Kill or Finish must be called.
 type Process struct {
+	In       io.WriteCloser
+	Out, Err *Pipe // the same one unless the router was started with two
+
 	name   string
 	cmd    *exec.Cmd
-	output *output
+	ready  chan struct{}
 	exited chan struct{}
 }
 
-// StartProcess starts cmd on one core, or AnyCore. Name is what errors call it. What it writes is kept, not shown: see Tail.
-func StartProcess(name string, cmd *exec.Cmd, core int) (*Process, error) {
-	return startProcess(name, cmd, core, nil)
+// StartProcess starts cmd on one core, or AnyCore. Name is what errors call it. ready is called with each line of its output until it
+// returns true, see Await, and may not keep the line; nil = it is never ready.
+func StartProcess(name string, cmd *exec.Cmd, core int, ready func(line []byte) bool) *Process {
+	return startProcess(name, cmd, core, ready, false)
 }
 
-// startProcess calls line with each line of output that is not longer than tailSize; it may not keep it. Output that cmd has
-// a place for already is left alone.
-func startProcess(name string, cmd *exec.Cmd, core int, line func([]byte)) (*Process, error) {
-	p := &Process{name: name, cmd: cmd, output: &output{each: line}, exited: make(chan struct{})}
-	if cmd.Stdout == nil && cmd.Stderr == nil {
-		cmd.Stdout, cmd.Stderr = p.output, p.output
+// startProcess has output and error output apart if two is set, in pipes that few lines fill; ready is about the second then.
+func startProcess(name string, cmd *exec.Cmd, core int, ready func([]byte) bool, two bool) *Process {
+	p := &Process{name: name, cmd: cmd, ready: make(chan struct{}), exited: make(chan struct{})}
+	p.In = Must(cmd.StdinPipe())
+	line := func(text []byte) {
+		if ready != nil && ready(text) {
+			ready = nil
+			close(p.ready)
+		}
+	}
+	both, stderr := newPipe(two, line)
+	defer stderr.Close() // the child has its own
+	p.Out, p.Err, cmd.Stdout, cmd.Stderr = both, both, stderr, stderr
+	if two {
+		out, stdout := newPipe(two, nil)
+		defer stdout.Close()
+		p.Out, cmd.Stdout = out, stdout
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second
 	var err error
 	if core == AnyCore {
 		err = cmd.Start()
 	} else {
-		err = load.OnCore(core, cmd.Start)
+		err = OnCore(core, cmd.Start)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", name, err)
-	}
+	Checkf(err, "cannot start %s", name)
 	go p.wait()
-	return p, nil
+	return p
 }
 
+// wait waits for the end of the process, and a second at most for the end of what it said: a child of its own may go on.
 func (p *Process) wait() {
-	_ = p.cmd.Wait() // why it ended is in what it said; that it ended is what counts
+	_ = p.cmd.Wait()
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for _, pipe := range []*Pipe{p.Out, p.Err} {
+		select {
+		case <-pipe.done:
+		case <-late.C:
+		}
+	}
 	close(p.exited)
 }
 
@@ -159,12 +135,20 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Signal sends a signal to the process.
-func (p *Process) Signal(sig os.Signal) error {
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		return fmt.Errorf("cannot signal %s: %w", p.name, err)
+// Finish ends the input of the process, which is how it is told that its work is over, waits for its end, and returns the end of what
+// it said. It ends the run unless the exit code is 0.
+func (p *Process) Finish() string {
+	_ = p.In.Close()
+	<-p.exited
+	if p.ExitCode() != 0 {
+		Check(p.Died())
 	}
-	return nil
+	return p.Tail()
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(sig os.Signal) {
+	Checkf(p.cmd.Process.Signal(sig), "cannot signal %s", p.name)
 }
 
 // ExitCode is that of a process that has ended, -1 if a signal ended it. Call it after Exited only.
@@ -173,70 +157,29 @@ func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Died is the error of a process that should not have ended: how it did, and its last words. Call it after Exited only.
+// Died is the error of a process that should not have ended, nil if it has not: how it did, and its last words.
 func (p *Process) Died() error {
-	return fmt.Errorf("cannot go on: %s ended (%v), its last words: %s", p.name, p.cmd.ProcessState, p.Tail())
+	select {
+	case <-p.exited:
+		return fmt.Errorf("cannot go on: %s ended (%v), its last words: %s", p.name, p.cmd.ProcessState, p.Tail())
+	default:
+		return nil
+	}
 }
 
 // PID is the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Tail is the end of what the process wrote to its output and error output, at most 4 KiB.
-func (p *Process) Tail() string { return p.output.tail() }
+// Tail is the end of what the process wrote to its error output, and to its output unless that is apart, at most 4 KiB.
+func (p *Process) Tail() string { return p.Err.Tail() }
 
-// await returns when done is closed; an error when the process ends, or ctx does, before that.
-func (p *Process) await(ctx context.Context, done <-chan struct{}) error {
+// Await waits until the process is ready, or ends the run: when it ends before, or ctx does.
+func (p *Process) Await(ctx context.Context) {
 	select {
-	case <-done:
-		return nil
+	case <-p.ready:
 	case <-p.exited:
-		return p.Died()
+		Check(p.Died())
 	case <-ctx.Done():
-		return fmt.Errorf("cannot wait for %s: %w: %s", p.name, context.Cause(ctx), p.Tail())
+		Stopf("cannot wait for %s: %w: %s", p.name, context.Cause(ctx), p.Tail())
 	}
-}
-
-// output keeps the end of what is written and hands out its lines.
-type output struct {
-	each func(line []byte) // nil = nobody is interested
-
-	mu   sync.Mutex
-	line []byte // incomplete
-	last []byte
-}
-
-// tailSize is how many bytes are kept.
-const tailSize = 4 << 10
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.last = append(o.last, p...)
-	if extra := len(o.last) - tailSize; extra > 0 {
-		o.last = append(o.last[:0], o.last[extra:]...)
-	}
-	if o.each == nil {
-		return len(p), nil
-	}
-	o.line = append(o.line, p...)
-	rest := o.line
-	for {
-		line, after, ok := bytes.Cut(rest, []byte("\n"))
-		if !ok {
-			break
-		}
-		o.each(line)
-		rest = after
-	}
-	if len(rest) > tailSize {
-		rest = nil
-	}
-	o.line = append(o.line[:0], rest...)
-	return len(p), nil
-}
-
-func (o *output) tail() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return strings.TrimSpace(string(o.last))
 }

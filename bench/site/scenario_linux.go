@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -42,32 +41,6 @@ type T struct {
 	missed   int // bounds
 }
 
-// stop is what a run that ends early panics with.
-type stop struct {
-	err  error // nil = what is wrong has been said
-	code int
-}
-
-// Check ends the run with err, unless that is nil.
-func Check(err error) {
-	if err != nil {
-		panic(stop{err, 1})
-	}
-}
-
-// Must returns v, or ends the run with err.
-func Must[V any](v V, err error) V {
-	Check(err)
-	return v
-}
-
-// Refuse ends the run with exit code 2: the command line or the machine is not what the scenario needs.
-func Refuse(err error) {
-	if err != nil {
-		panic(stop{err, 2})
-	}
-}
-
 // Exit ends the run with the exit code of a process that did its work, unless that is 0.
 func (t *T) Exit(code int) {
 	if code != 0 {
@@ -92,34 +65,31 @@ func (t *T) Start(c Config) *Router {
 	if c.Program == "" {
 		c.Program = t.Program
 	}
-	r := Must(Start(t.Context, c))
+	r := Start(t.Context, c)
 	t.Cleanup(r.Stop)
 	return r
 }
 
 // ServeHTTP starts a backend that answers requests and ends with the run.
-func (t *T) ServeHTTP(h http.Handler) *Backend {
-	b := Must(ServeHTTP(h))
-	t.Cleanup(b.Close)
-	return b
-}
+func (t *T) ServeHTTP(h http.Handler) *Backend { return t.closed(ServeHTTP(Loopback, h)) }
 
-// ServeConns starts a backend as the function does, which ends with the run.
-func (t *T) ServeConns(serve func(net.Conn)) *Backend {
-	b := Must(ServeConns(serve))
+// ServeConns starts a backend of raw connections that ends with the run.
+func (t *T) ServeConns(serve func(net.Conn)) *Backend { return t.closed(ServeConns(Loopback, serve)) }
+
+func (t *T) closed(b *Backend) *Backend {
 	t.Cleanup(b.Close)
 	return b
 }
 
 // Files raises the limit of open files to n, or ends the run.
 func (t *T) Files(n int) {
-	if limit := Must(OpenFiles(uint64(n))); limit < uint64(n) {
-		Check(fmt.Errorf("cannot open %d files: the limit is %d (ulimit -Hn)", n, limit))
+	if limit := OpenFiles(uint64(n)); limit < uint64(n) {
+		Stopf("cannot open %d files: the limit is %d (ulimit -Hn)", n, limit)
 	}
 }
 
 // Wait waits for d. It ends the run when that is interrupted.
-func (t *T) Wait(d time.Duration) { Check(Pause(t.Context, d)) }
+func (t *T) Wait(d time.Duration) { Checkf(Pause(t.Context, d), "interrupted") }
 
 // Until asks every so often whether done, for as long as patience, and returns whether it was.
 func (t *T) Until(patience, every time.Duration, done func() bool) bool {
@@ -129,28 +99,6 @@ func (t *T) Until(patience, every time.Duration, done func() bool) bool {
 		}
 	}
 	return true
-}
-
-// Pause waits for d; ctx interrupts it, which is an error.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	case <-timer.C:
-		return nil
-	}
-}
-
-// Self is this program in a role, in a process of its own.
-func Self(ctx context.Context, role string, args ...string) *exec.Cmd {
-	path, err := os.Executable() // not /proc/self/exe, which LowPriority and Idle would take for their own
-	cmd := exec.CommandContext(ctx, path, append([]string{role}, args...)...)
-	if err != nil {
-		cmd.Err = err
-	}
-	return cmd
 }
 
 // Run runs the scenario and returns the exit code, and what ended or failed it; nil if that has been said, or it passed.

@@ -86,13 +86,42 @@ func TestPaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	bad := errors.New("bad")
-	times, err := Paced(ctx, 2, time.Millisecond, func(client, n int) error {
-		if client == 1 && n == 2 {
-			return bad
-		}
-		return nil
+	var asked [2]int
+	err := Try(func() {
+		Paced(ctx, 2, time.Millisecond, func(client, n int) {
+			asked[client]++
+			if client == 1 && n == 2 {
+				Check(bad)
+			}
+		})
 	})
-	if !errors.Is(err, bad) || len(times) != 2 || len(times[0]) <= 3 || len(times[1]) != 3 {
-		t.Errorf("%v: %v", times, err)
+	if !errors.Is(err, bad) || asked[0] <= 3 || asked[1] != 3 {
+		t.Errorf("%v: %v", asked, err)
+	}
+}
+
+// TestTogether: everything is done once, so many at a time, and what ends one of them is told.
+func TestTogether(t *testing.T) {
+	var all [20]int
+	Together(len(all), 3, func(i int) { all[i]++ })
+	for i, n := range all {
+		if n != 1 {
+			t.Errorf("%d was done %d times", i, n)
+		}
+	}
+	bad := errors.New("bad")
+	err := Try(func() { Together(2, 2, func(i int) { Checkf([]error{nil, bad}[i], "cannot do %d", i) }) })
+	if !errors.Is(err, bad) || err.Error() != "cannot do 1: bad" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all := []string{"one", "two", "three"}
+	for list, want := range map[string]string{"all": "[one two three]", "three, one": "[one three]", "t*": "[two three]", "four": "[]", "": "[]", "one,x*": "[]"} {
+		got, err := Choose(list, ",", all, func(v string) string { return v })
+		if fmt.Sprint(got) != want || (err == nil) != (len(got) > 0) {
+			t.Errorf("%q: %v, %v, want %s", list, got, err, want)
+		}
 	}
 }

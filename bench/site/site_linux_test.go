@@ -2,7 +2,6 @@ package site
 
 import (
 	"bytes"
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -63,15 +62,15 @@ func beRouter(how string, args []string) {
 }
 
 // startStandIn starts this program as a router that behaves in that way.
-func startStandIn(t *testing.T, how string, c Config) (*Router, error) {
+func startStandIn(t *testing.T, how string, c Config) (r *Router, err error) {
 	t.Helper()
+	defer Catch(&err)
 	t.Setenv("TMPDIR", t.TempDir())
-	var err error
 	if c.Program, err = os.Executable(); err != nil {
 		t.Fatal(err)
 	}
 	c.Env = append(c.Env, standIn+"="+how)
-	return Start(t.Context(), c)
+	return Start(t.Context(), c), nil
 }
 
 func TestRouter(t *testing.T) {
@@ -90,13 +89,11 @@ func TestRouter(t *testing.T) {
 		t.Errorf("it runs with %s", args)
 	}
 	wantFile(t, filepath.Join(dir, "site.yaml"), "kind: Route\n")
-	if err := r.Write("more.yaml", "kind: Secret\n"); err != nil {
-		t.Error(err)
-	}
+	r.Write("more.yaml", "kind: Secret\n")
 	wantFile(t, filepath.Join(dir, "more.yaml"), "kind: Secret\n")
 	for name, want := range map[string]float64{"turnout_connections_open": 9, "go_goroutines": 15, "no_such": 0} {
-		if n, err := r.Metric(t.Context(), name); n != want || err != nil {
-			t.Errorf("%s: %v, %v, want %v", name, n, err, want)
+		if n := r.Metric(t.Context(), name); n != want {
+			t.Errorf("%s: %v, want %v", name, n, want)
 		}
 	}
 	r.Stop()
@@ -138,15 +135,15 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Stop()
-	if n, err := r.CPU(); n <= 0 || n > time.Minute || err != nil {
-		t.Errorf("CPU time is %v, %v", n, err)
+	if n := r.CPU(); n <= 0 || n > time.Minute {
+		t.Errorf("CPU time is %v", n)
 	}
-	if n, err := r.Resident(); n < 1<<20 || n > 1<<30 || err != nil {
-		t.Errorf("%d bytes are resident, %v", n, err)
+	if n := r.Resident(); n < 1<<20 || n > 1<<30 {
+		t.Errorf("%d bytes are resident", n)
 	}
-	before, err := r.Descriptors()
-	if err != nil || before < 4 {
-		t.Errorf("%d descriptors, %v", before, err)
+	before := len(r.Descriptors())
+	if before < 4 {
+		t.Errorf("%d descriptors", before)
 	}
 	c, err := net.Dial("tcp", r.Admin)
 	if err != nil {
@@ -154,11 +151,11 @@ func TestUsage(t *testing.T) {
 	}
 	defer c.Close()
 	_ = get(t, "http://"+r.Admin+"/args") // it is accepted after c
-	if after, err := r.Descriptors(); after <= before || err != nil {
-		t.Errorf("%d descriptors with one connection more than at %d, %v", after, before, err)
+	if after := len(r.Descriptors()); after <= before {
+		t.Errorf("%d descriptors with one connection more than at %d", after, before)
 	}
 	r.Kill()
-	if _, err := r.CPU(); err == nil {
+	if err := Try(func() { r.CPU() }); err == nil {
 		t.Error("a process that is gone uses CPU time")
 	}
 }
@@ -182,38 +179,48 @@ func TestProcessOnOneCore(t *testing.T) {
 	}
 }
 
-func TestOutput(t *testing.T) {
-	var lines []string
-	o := &output{each: func(line []byte) { lines = append(lines, string(line)) }}
-	for _, b := range []byte("one\n\ntwo\nthr") {
-		if n, err := o.Write([]byte{b}); n != 1 || err != nil {
-			t.Fatal(n, err)
+// TestPipe: lines are handed out, those that are too long are not, the end is kept, and nobody reads while the gate is closed.
+func TestPipe(t *testing.T) {
+	lines := make(chan string, 10)
+	p, to := newPipe(true, func(line []byte) { lines <- string(line) })
+	for _, b := range []byte("one\n\ntwo\n") {
+		if _, err := to.Write([]byte{b}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if strings.Join(lines, "|") != "one||two" {
-		t.Errorf("lines are %q", lines)
+	for range 10 {
+		if _, err := to.WriteString(strings.Repeat("x", 1000)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for range 100 {
-		_, _ = o.Write([]byte(strings.Repeat("x", 1000)))
+	p.Gate.Lock()
+	_, _ = to.WriteString("y\nthree\n")
+	for p.Waiting() < 2 { // what the reader has read when the gate closes it has, but no more
+		_, _ = to.WriteString("z")
 	}
-	if n := len(o.tail()); n != tailSize {
-		t.Errorf("%d bytes are kept, want %d", n, tailSize)
+	p.Gate.Unlock()
+	to.Close()
+	<-p.done
+	close(lines)
+	var got []string
+	for line := range lines {
+		got = append(got, strings.TrimSpace(line))
 	}
-	if len(o.line) > tailSize {
-		t.Errorf("a line without end is kept: %d bytes", len(o.line))
+	if strings.Join(got, "|") != "one||two|three" {
+		t.Errorf("lines are %q", got)
+	}
+	if tail := p.Tail(); len(tail) > tailSize || !strings.Contains(tail, "y\nthree") || len(tail) < tailSize-3 {
+		t.Errorf("%d bytes are kept: %.20q", len(tail), tail[max(len(tail)-20, 0):])
 	}
 }
 
 func TestProcessThatEnds(t *testing.T) {
-	p, err := StartProcess("echo", exec.Command("echo", "said"), AnyCore)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := StartProcess("echo", exec.Command("echo", "said"), AnyCore, nil)
 	<-p.Exited()
 	if err := p.Died(); !strings.Contains(err.Error(), "echo ended (exit status 0), its last words: said") {
 		t.Error(err)
 	}
-	if _, err := StartProcess("nothing", exec.Command("/no/such/program"), AnyCore); err == nil || !strings.Contains(err.Error(), "cannot start nothing") {
+	if err := Try(func() { StartProcess("nothing", exec.Command("/no/such/program"), AnyCore, nil) }); err == nil || !strings.Contains(err.Error(), "cannot start nothing") {
 		t.Errorf("no program: %v", err)
 	}
 }
@@ -223,27 +230,21 @@ func TestOpenFiles(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := OpenFiles(1); n != now.Cur || err != nil {
-		t.Errorf("the limit went from %d to %d, %v", now.Cur, n, err)
+	if n := OpenFiles(1); n != now.Cur {
+		t.Errorf("the limit went from %d to %d", now.Cur, n)
 	}
-	if n, err := OpenFiles(1 << 60); n < now.Cur || n >= 1<<60 || err != nil {
-		t.Errorf("more than a system allows: %d, %v", n, err)
+	if n := OpenFiles(1 << 60); n < now.Cur || n >= 1<<60 {
+		t.Errorf("more than a system allows: %d", n)
 	}
 }
 
 func TestBackends(t *testing.T) {
-	h, err := ServeHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pod") }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := ServeHTTP(Loopback, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "pod") }))
 	if text := get(t, fmt.Sprintf("http://127.0.0.1:%d/", h.Port())); text != "pod" {
 		t.Errorf("it answers %q", text)
 	}
-	c, err := ServeConns(func(c net.Conn) { _, _ = io.WriteString(c, "raw"); c.Close() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
+	c := ServeConns(Loopback, func(c net.Conn) { _, _ = io.WriteString(c, "raw") })
+	for i := range 2 {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", c.Port()))
 		if err != nil {
 			t.Fatal(err)
@@ -252,6 +253,10 @@ func TestBackends(t *testing.T) {
 			t.Errorf("it says %q, %v", text, err)
 		}
 		conn.Close()
+		if i == 0 { // it comes back where it was
+			c.Down()
+			c.Up()
+		}
 	}
 	for _, b := range []*Backend{h, c} {
 		b.Close()
@@ -264,10 +269,7 @@ func TestBackends(t *testing.T) {
 
 // TestManifests: what is written is one document after the other, each with a name of its own.
 func TestManifests(t *testing.T) {
-	pair, err := NewKeyPair("a.test", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := NewKeyPair("a.test", false)
 	text := Route{Host: "a.test", Service: "pods", Annotations: NoCookies, TLS: pair.EdgeTLS(), More: "alternateBackends: [{kind: Service, name: other, weight: 10}]"}.String() +
 		Service{Name: "pods", Port: 1234}.String() + Service{Name: "pods", Port: 1235, Protocol: "h2c"}.String()
 	names := map[string]bool{}
@@ -308,14 +310,7 @@ func TestManifests(t *testing.T) {
 
 func TestKeyPair(t *testing.T) {
 	for _, withRSA := range []bool{false, true} {
-		p, err := NewKeyPair("a.test", withRSA)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := NewKeyPair("a.test", withRSA).TLS()
 		roots := x509.NewCertPool()
 		roots.AddCert(c.Leaf)
 		if _, err := c.Leaf.Verify(x509.VerifyOptions{DNSName: "a.test", Roots: roots}); err != nil {

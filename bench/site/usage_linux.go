@@ -3,6 +3,7 @@ package site
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -10,58 +11,50 @@ import (
 )
 
 // CPU is the time that the process has used, all of its threads, the ended ones too.
-func (p *Process) CPU() (time.Duration, error) { return CPU(p.PID()) }
+func (p *Process) CPU() time.Duration { return CPU(p.PID()) }
 
 // CPU is the time that a process has used, all of its threads, the ended ones too, as the scheduler counts it.
-func CPU(pid int) (time.Duration, error) {
+func CPU(pid int) time.Duration {
 	// The clock's number is that of clock_getcpuclockid(3): the complement of the process, then the kind of time, 2 for the
 	// scheduler's.
 	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
-		return 0, fmt.Errorf("cannot read the CPU time of process %d: %w", pid, err)
-	}
-	return time.Duration(ts.Nano()), nil
+	Checkf(unix.ClockGettime(int32(^pid<<3|2), &ts), "cannot read the CPU time of process %d", pid)
+	return time.Duration(ts.Nano())
+}
+
+// Proc is a file that the kernel has about the process, by its name below /proc/PID.
+func (p *Process) Proc(name string) string {
+	return string(Must(os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.PID(), name))))
 }
 
 // Resident is the memory of the process, in bytes.
-func (p *Process) Resident() (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("cannot read the memory of %s: %w", p.name, err)
-	}
+func (p *Process) Resident() int64 {
 	var size, pages int64
-	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
-		return 0, fmt.Errorf("cannot read the memory of %s: %w", p.name, err)
-	}
-	return pages * int64(os.Getpagesize()), nil
+	_, err := fmt.Sscan(p.Proc("statm"), &size, &pages)
+	Checkf(err, "cannot read the memory of %s", p.name)
+	return pages * int64(os.Getpagesize())
 }
 
-// Descriptors is the number of files and sockets that the process has open.
-func (p *Process) Descriptors() (int, error) {
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("cannot count the descriptors of %s: %w", p.name, err)
+// Descriptors are the numbers of the files and sockets that the process has open.
+func (p *Process) Descriptors() map[int]bool {
+	open := make(map[int]bool)
+	for _, e := range Must(os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))) {
+		open[Must(strconv.Atoi(e.Name()))] = true
 	}
-	return len(open), nil
+	return open
 }
 
 // OpenFiles raises the limit of open files of this process, and of the children it starts from now on, to n if it is less,
 // and returns what it is then: less than n if the system does not allow more.
-func OpenFiles(n uint64) (uint64, error) {
+func OpenFiles(n uint64) uint64 {
 	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
-		return 0, fmt.Errorf("cannot read the limit of open files: %w", err)
-	}
+	Checkf(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l), "cannot read the limit of open files")
 	if l.Cur >= n {
-		return l.Cur, nil
+		return l.Cur
 	}
-	want := syscall.Rlimit{Cur: n, Max: max(l.Max, n)} // root may raise both
-	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want) == nil {
-		return n, nil
+	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: max(l.Max, n)}) == nil { // root may raise both
+		return n
 	}
-	want = syscall.Rlimit{Cur: l.Max, Max: l.Max}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &want); err != nil {
-		return 0, fmt.Errorf("cannot raise the limit of open files: %w", err)
-	}
-	return l.Max, nil
+	Checkf(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: l.Max, Max: l.Max}), "cannot raise the limit of open files")
+	return l.Max
 }

@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +20,6 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/bench/site"
-	"turnout/internal/testkit/testhttp"
 )
 
 // kind is a sort of client. Each client has a lane of its own, and a function that makes some requests on it, one after the other or
@@ -30,7 +29,7 @@ type kind struct {
 	clients int
 	every   time.Duration // from one round of requests to the next
 	lane    lane
-	client  func() func(l *lane) error
+	client  func() func(l *lane)
 	parts   int // requests of a round; 0 = one
 }
 
@@ -54,13 +53,13 @@ func kinds() []kind {
 		{"slow readers, pods of HTTP/2", 2, seldom, lane{host: hostStream}, always(sip), 0},
 		{"clients that leave", 2, seldom, h2(hostWeb), always(glance), 0},
 		{"leavers, pods of HTTP/2", 2, seldom, h2(hostStream), always(glance), 0},
-		{"sticky cookies", 2, often, lane{host: hostSticky, most: 30}, func() func(*lane) error { return new(session).page }, 0},
+		{"sticky cookies", 2, often, lane{host: hostSticky, most: 30}, func() func(*lane) { return new(session).page }, 0},
 	}
 }
 
 // always is a client that remembers nothing.
-func always(do func(l *lane) error) func() func(*lane) error {
-	return func() func(*lane) error { return do }
+func always(do func(l *lane)) func() func(*lane) {
+	return func() func(*lane) { return do }
 }
 
 // counter is what became of the requests of a kind.
@@ -104,7 +103,7 @@ func (c *counter) run(ctx context.Context, s *scene) {
 			return
 		case <-tick.C:
 		}
-		err := do(&l)
+		err := site.Try(func() { do(&l) })
 		c.requests.Add(int64(max(c.parts, 1)))
 		if err == nil {
 			continue
@@ -176,9 +175,9 @@ func (l *lane) drop() {
 }
 
 // connect opens the connection unless there is one.
-func (l *lane) connect() (err error) {
+func (l *lane) connect() {
 	if l.c != nil {
-		return nil
+		return
 	}
 	addr, cfg := l.s.router.HTTP, (*tls.Config)(nil)
 	if l.tls || l.h2 {
@@ -193,69 +192,62 @@ func (l *lane) connect() (err error) {
 		}
 		cfg.ClientSessionCache = l.cache
 	}
-	c, err := dial(addr, cfg)
-	if err != nil {
-		return err
-	}
+	l.c, l.used = dial(addr, cfg), 0
 	if l.h2 {
-		if l.streams, err = new(http2.Transport).NewClientConn(c); err != nil {
-			_ = c.Close()
-			return fmt.Errorf("cannot begin with HTTP/2: %w", err)
-		}
-	} else if l.r = bufio.NewReader(c); l.resume && c.(*tls.Conn).ConnectionState().DidResume {
+		l.streams = site.Must(new(http2.Transport).NewClientConn(l.c))
+	} else if l.r = bufio.NewReader(l.c); l.resume && l.c.(*tls.Conn).ConnectionState().DidResume {
 		l.resumed.Add(1)
 	}
-	l.c, l.used = c, 0
-	return nil
 }
 
-// ask sends a request of HTTP/1.1, without its Host and the end of its head, and writes the body of the answer to sink. An answer
-// other than 200 is an error; its status is returned even so.
-func (l *lane) ask(head string, body []byte, sink io.Writer) (status int, cookies []*http.Cookie, err error) {
-	if err := l.connect(); err != nil {
-		return 0, nil, err
-	}
+// send sends a request of HTTP/1.1, without its Host and the end of its head.
+func (l *lane) send(head string, body []byte) {
+	l.connect()
 	l.used++
 	_ = l.c.SetDeadline(time.Now().Add(patience))
-	if _, err = l.c.Write(append([]byte(head+"Host: "+l.host+"\r\n\r\n"), body...)); err != nil {
-		return 0, nil, fmt.Errorf("cannot send request %d of a connection: %w", l.used, err)
-	}
+	_, err := l.c.Write(append([]byte(head+"Host: "+l.host+"\r\n\r\n"), body...))
+	site.Checkf(err, "cannot send request %d of a connection", l.used)
+}
+
+// answer sends a request and writes the body of the answer to sink.
+func (l *lane) answer(head string, body []byte, sink io.Writer) *http.Response {
+	l.send(head, body)
 	resp, err := http.ReadResponse(l.r, nil)
 	if err == nil {
 		_, err = io.Copy(sink, resp.Body)
 		_ = resp.Body.Close()
 	}
-	if err != nil {
-		return 0, nil, fmt.Errorf("cannot read answer %d of a connection: %w", l.used, err)
-	}
+	site.Checkf(err, "cannot read answer %d of a connection", l.used)
 	if l.used >= l.most || resp.Close {
 		l.drop()
 	}
+	return resp
+}
+
+// ask is answer whose status must be 200, and returns its body.
+func (l *lane) ask(head string, body []byte) (text string, cookies []*http.Cookie) {
+	var b strings.Builder
+	resp := l.answer(head, body, &b) //nolint:bodyclose // answer closes it
+	isOK(resp)
+	return b.String(), resp.Cookies()
+}
+
+func isOK(resp *http.Response) {
 	if resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the answer is %s", resp.Status)
+		site.Stopf("the answer is %s", resp.Status)
 	}
-	return resp.StatusCode, resp.Cookies(), err
 }
 
 // pod asks for the name of a pod.
-func (l *lane) pod(fields string) (name string, cookies []*http.Cookie, err error) {
-	var text strings.Builder
-	_, cookies, err = l.ask("GET / HTTP/1.1\r\n"+fields, nil, &text)
-	if err == nil {
-		_, err = netip.ParseAddrPort(text.String())
-	}
-	return text.String(), cookies, err
+func (l *lane) pod(fields string) (name string, cookies []*http.Cookie) {
+	name, cookies = l.ask("GET / HTTP/1.1\r\n"+fields, nil)
+	site.Must(netip.ParseAddrPort(name))
+	return name, cookies
 }
 
-func page(l *lane) error {
-	_, _, err := l.pod("")
-	return err
-}
+func page(l *lane) { l.pod("") }
 
-func lastPage(l *lane) error {
-	_, _, err := l.pod("Connection: close\r\n")
-	return err
-}
+func lastPage(l *lane) { l.pod("Connection: close\r\n") }
 
 // session is one whose requests stay with a pod as long as that serves.
 type session struct {
@@ -263,7 +255,7 @@ type session struct {
 	requests    int
 }
 
-func (k *session) page(l *lane) error {
+func (k *session) page(l *lane) {
 	const size = 200 // requests of a session
 	if k.requests == size {
 		k.requests, k.cookie = 0, ""
@@ -273,48 +265,39 @@ func (k *session) page(l *lane) error {
 	if k.cookie != "" {
 		fields = "Cookie: " + k.cookie + "\r\n"
 	}
-	name, cookies, err := l.pod(fields)
-	if err != nil {
-		return err
-	}
+	name, cookies := l.pod(fields)
 	before := k.pod
 	k.pod = name
 	switch {
 	case k.cookie != "" && name != before && l.s.serves(before):
-		return fmt.Errorf("the cookie of pod %s led to %s", before, name)
+		site.Stopf("the cookie of pod %s led to %s", before, name)
 	case len(cookies) == 1:
 		k.cookie = cookies[0].Name + "=" + cookies[0].Value
 	case k.cookie == "" || name != before:
-		return fmt.Errorf("%d cookies came with pod %s", len(cookies), name)
+		site.Stopf("%d cookies came with pod %s", len(cookies), name)
 	}
-	return nil
 }
 
 // posts sends bodies, with Content-Length and chunked one after the other.
-func posts() func(*lane) error {
+func posts() func(*lane) {
 	const bodySize, chunkSize = 96 << 10, 10_000
 	n := 0
-	return func(l *lane) error {
+	return func(l *lane) {
 		body := bytes.Repeat([]byte{byte(n)}, bodySize-n%1000)
 		want := fmt.Sprintf("%d %08x", len(body), crc32.ChecksumIEEE(body))
 		head := fmt.Sprintf("POST /echo HTTP/1.1\r\nContent-Length: %d\r\n", len(body))
 		if n++; n%2 == 0 {
 			head = "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"
 			var b bytes.Buffer
-			for len(body) > 0 {
-				size := min(chunkSize, len(body))
-				fmt.Fprintf(&b, "%x\r\n%s\r\n", size, body[:size])
-				body = body[size:]
+			for piece := range slices.Chunk(body, chunkSize) {
+				fmt.Fprintf(&b, "%x\r\n%s\r\n", len(piece), piece)
 			}
 			b.WriteString("0\r\n\r\n")
 			body = b.Bytes()
 		}
-		var got strings.Builder
-		_, _, err := l.ask(head, body, &got)
-		if err == nil && got.String() != want {
-			err = fmt.Errorf("the pod got %s, want %s", got.String(), want)
+		if got, _ := l.ask(head, body); got != want {
+			site.Stopf("the pod got %s, want %s", got, want)
 		}
-		return err
 	}
 }
 
@@ -326,145 +309,101 @@ func (l *length) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func download(l *lane) error {
+func download(l *lane) {
 	var n length
-	_, _, err := l.ask("GET /large HTTP/1.1\r\n", nil, &n)
-	if err == nil && n != largeSize {
-		err = fmt.Errorf("a download has %d bytes, want %d", n, largeSize)
+	isOK(l.answer("GET /large HTTP/1.1\r\n", nil, &n)) //nolint:bodyclose // answer closes it
+	if n != largeSize {
+		site.Stopf("a download has %d bytes, want %d", n, largeSize)
 	}
-	return err
 }
 
 // sip reads a part of a download slowly, over a connection of its own, and leaves.
-func sip(l *lane) error {
+func sip(l *lane) {
 	const size, count, pause = 16 << 10, 10, 50 * time.Millisecond
 	l.drop()
-	if err := l.connect(); err != nil {
-		return err
-	}
 	defer l.drop()
-	_ = l.c.SetDeadline(time.Now().Add(patience))
-	if _, err := io.WriteString(l.c, "GET /large HTTP/1.1\r\nHost: "+l.host+"\r\n\r\n"); err != nil {
-		return fmt.Errorf("cannot ask for a download: %w", err)
-	}
+	l.send("GET /large HTTP/1.1\r\n", nil)
 	b := make([]byte, size)
 	for range count {
-		if _, err := io.ReadFull(l.c, b); err != nil {
-			return fmt.Errorf("cannot read a download slowly: %w", err)
-		}
+		_, err := io.ReadFull(l.c, b)
+		site.Checkf(err, "cannot read a download slowly")
 		<-time.NewTimer(pause).C // that is how slow they are
 	}
-	return nil
 }
 
 // round connects for a round of requests over HTTP/2, which must end within patience.
-func (l *lane) round() (context.Context, context.CancelFunc, error) {
+func (l *lane) round() (context.Context, context.CancelFunc) {
 	if l.used >= l.most {
 		l.drop()
 	}
-	err := l.connect()
+	l.connect()
 	l.used++
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	return ctx, cancel, err
+	return context.WithTimeout(context.Background(), patience)
 }
 
 const parallelStreams = 10
 
 // parallelPages asks for pages, several at once. Unlike the client of net/http this one repeats nothing.
-func parallelPages(l *lane) error {
-	ctx, cancel, err := l.round()
+func parallelPages(l *lane) {
+	ctx, cancel := l.round()
 	defer cancel()
-	if err != nil {
-		return err
-	}
-	all := make([]func() (netip.AddrPort, error), parallelStreams)
-	for i := range all {
-		all[i] = func() (netip.AddrPort, error) {
-			status, text, err := testhttp.Get(ctx, l.streams, "https://"+l.host+"/", "")
-			if err == nil && status != http.StatusOK {
-				err = fmt.Errorf("the answer is %d", status)
-			}
-			if err != nil {
-				return netip.AddrPort{}, err
-			}
-			return netip.ParseAddrPort(string(text))
-		}
-	}
-	_, err = site.AtOnce(all)
-	return err
+	site.Together(parallelStreams, parallelStreams, func(int) {
+		resp := l.begin(ctx, http.MethodGet, "/", http.NoBody)
+		defer resp.Body.Close()
+		site.Must(netip.ParseAddrPort(string(site.Must(io.ReadAll(resp.Body)))))
+	})
 }
 
 // begin begins a request over HTTP/2 whose answer must be 200. The caller closes its body.
-func (l *lane) begin(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	q, err := http.NewRequestWithContext(ctx, method, "https://"+l.host+path, body)
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a request: %w", err)
-	}
+func (l *lane) begin(ctx context.Context, method, path string, body io.Reader) *http.Response {
+	q := site.Must(http.NewRequestWithContext(ctx, method, "https://"+l.host+path, body))
 	if method == http.MethodPost {
 		q.Header.Set("Content-Type", "application/grpc")
 		q.Header.Set("TE", "trailers")
 	}
 	resp, err := l.streams.RoundTrip(q)
-	if err != nil {
-		return nil, fmt.Errorf("cannot ask for %s: %w", path, err)
-	}
+	site.Checkf(err, "cannot ask for %s", path)
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
-		return nil, fmt.Errorf("the answer is %s", resp.Status)
 	}
-	return resp, nil
+	isOK(resp)
+	return resp
 }
 
 // glance begins a download on a stream that is given up after a look at it; the connection is used again.
-func glance(l *lane) error {
-	ctx, cancel, err := l.round()
+func glance(l *lane) {
+	ctx, cancel := l.round()
 	defer cancel()
-	if err != nil {
-		return err
-	}
-	resp, err := l.begin(ctx, http.MethodGet, "/large", http.NoBody)
-	if err != nil {
-		return err
-	}
+	resp := l.begin(ctx, http.MethodGet, "/large", http.NoBody)
 	defer resp.Body.Close() // which resets the stream
-	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
-		return fmt.Errorf("cannot look at a download: %w", err)
-	}
-	return nil
+	_, err := io.ReadFull(resp.Body, make([]byte, 1000))
+	site.Checkf(err, "cannot look at a download")
 }
 
 // call is a stream that goes both ways, as those of gRPC do: each message is answered before the next is sent.
-func call(l *lane) error {
-	ctx, cancel, err := l.round()
+func call(l *lane) {
+	ctx, cancel := l.round()
 	defer cancel()
-	if err != nil {
-		return err
-	}
 	in, out := io.Pipe()
 	defer func() { _ = out.Close() }()
-	resp, err := l.begin(ctx, http.MethodPost, "/stream", in)
-	if err != nil {
-		return err
-	}
+	resp := l.begin(ctx, http.MethodPost, "/stream", in)
 	defer resp.Body.Close()
 	for i := range 10 {
 		message := fmt.Sprintf("message %d", i)
-		if _, err := io.WriteString(out, message); err != nil {
-			return fmt.Errorf("cannot send message %d of a call: %w", i, err)
-		}
+		_, err := io.WriteString(out, message)
+		site.Checkf(err, "cannot send message %d of a call", i)
 		got := make([]byte, len(message))
 		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != message {
-			return fmt.Errorf("message %d of a call came back as %q: %w", i, got, err)
+			site.Stopf("message %d of a call came back as %q: %w", i, got, err)
 		}
 	}
 	_ = out.Close()
 	if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
-		return fmt.Errorf("a call ended with %q: %w", rest, err)
+		site.Stopf("a call ended with %q: %w", rest, err)
 	}
 	if status := resp.Trailer.Get("Grpc-Status"); status != "0" {
-		return fmt.Errorf("the status of a call is %q", status)
+		site.Stopf("the status of a call is %q", status)
 	}
-	return nil
 }
 
 // patience is how long a client waits for anything.
@@ -476,18 +415,10 @@ func clientTLS(host string) *tls.Config {
 }
 
 // dial connects to the router, over TLS unless cfg is nil.
-func dial(addr string, cfg *tls.Config) (net.Conn, error) {
-	c, err := net.DialTimeout("tcp", addr, patience)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", err)
-	}
+func dial(addr string, cfg *tls.Config) net.Conn {
+	d := &net.Dialer{Timeout: patience}
 	if cfg == nil {
-		return c, nil
+		return site.Must(d.Dial("tcp", addr))
 	}
-	t := tls.Client(c, cfg)
-	_ = c.SetDeadline(time.Now().Add(patience))
-	if err := t.Handshake(); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot finish the handshake: %w", err), c.Close())
-	}
-	return t, c.SetDeadline(time.Time{})
+	return site.Must(tls.DialWithDialer(d, "tcp", addr, cfg))
 }

@@ -3,10 +3,7 @@ package soak
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // RFC 6455 wants it
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -17,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/websocket"
 
 	"turnout/bench/site"
 )
@@ -57,29 +56,29 @@ const (
 
 // startScene starts a router that has nothing to serve, and pods.
 func startScene(t *site.T, o options) *scene {
-	s := &scene{T: t, o: o, weight: 10, extra: [2]int{0, extraRoutes}, keys: site.Must(site.NewKeyPair(hostWeb, false))}
+	s := &scene{T: t, o: o, weight: 10, extra: [2]int{0, extraRoutes}, keys: site.NewKeyPair(hostWeb, false)}
 	t.Cleanup(s.stopPods)
 	for range webPods {
-		s.web = append(s.web, site.Must(s.newPod()))
+		s.web = append(s.web, s.newPod())
 	}
 	for range streamPods {
-		s.stream = append(s.stream, site.Must(s.newPod()))
+		s.stream = append(s.stream, s.newPod())
 	}
-	s.canary, s.sockets = site.Must(s.newPod()), []*pod{site.Must(s.newPod())}
+	s.canary, s.sockets = s.newPod(), []*pod{s.newPod()}
 	s.router = t.Start(site.Config{})
 	return s
 }
 
 // prepare gives the router its routes and waits until they are served.
 func (s *scene) prepare() {
-	site.Check(s.router.Write("site.yaml", s.manifests()))
+	s.router.Write("site.yaml", s.manifests())
 	if !s.Until(patience, 5*time.Millisecond, func() bool { return s.status(hostWeb) == 200 && s.status(hostStream) == 200 }) {
-		site.Check(fmt.Errorf("cannot go on, the routes are not served: %s", s.router.Tail()))
+		site.Stopf("cannot go on, the routes are not served: %s", s.router.Tail())
 	}
 }
 
 // newPod starts the next pod.
-func (s *scene) newPod() (*pod, error) {
+func (s *scene) newPod() *pod {
 	s.pods++
 	return newPod(s.pods)
 }
@@ -168,7 +167,7 @@ func (t *tally) judge() []string {
 
 // change changes something each time, one thing after the other, until ctx is done.
 func (s *scene) change(ctx context.Context) {
-	changes := []func(context.Context) (seen func() bool, err error){
+	changes := []func(context.Context) (seen func() bool){
 		s.addPod, s.swapRoutes, s.removePod, s.renew, s.reweigh, s.replaceStreamPod, s.toggleSocketPod,
 	}
 	tick := time.NewTicker(s.o.update)
@@ -179,14 +178,13 @@ func (s *scene) change(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		s.mu.Lock()
-		seen, err := changes[n%len(changes)](ctx)
-		text := s.manifests()
-		s.mu.Unlock()
-		if err == nil {
-			err = s.router.Write("site.yaml", text)
-		}
-		if err != nil {
+		var seen func() bool
+		if err := site.Try(func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			seen = changes[n%len(changes)](ctx)
+			s.router.Write("site.yaml", s.manifests())
+		}); err != nil {
 			s.tally.failf("change %d: %v", n, err)
 			continue
 		}
@@ -215,18 +213,15 @@ func (s *scene) await(ctx context.Context, n int, seen func() bool) {
 	s.tally.slowest = max(s.tally.slowest, time.Since(began))
 }
 
-func (s *scene) addPod(context.Context) (func() bool, error) {
-	p, err := s.newPod()
-	if err == nil {
-		s.web = append(s.web, p)
-	}
-	return nil, err
+func (s *scene) addPod(context.Context) func() bool {
+	s.web = append(s.web, s.newPod())
+	return nil
 }
 
 // removePod removes the oldest one.
-func (s *scene) removePod(ctx context.Context) (func() bool, error) {
+func (s *scene) removePod(ctx context.Context) func() bool {
 	if len(s.web) <= webPods { // none could be added
-		return nil, nil
+		return nil
 	}
 	old := s.web[0]
 	s.web = slices.Clone(s.web[1:])
@@ -234,70 +229,60 @@ func (s *scene) removePod(ctx context.Context) (func() bool, error) {
 		s.tally.failf("pod %v got no request", old.name())
 	}
 	s.retire(ctx, old)
-	return nil, nil
+	return nil
 }
 
-func (s *scene) replaceStreamPod(ctx context.Context) (func() bool, error) {
-	p, err := s.newPod()
-	if err != nil {
-		return nil, err
-	}
+func (s *scene) replaceStreamPod(ctx context.Context) func() bool {
+	p := s.newPod()
 	s.retire(ctx, s.stream[0])
 	s.stream = append(slices.Clone(s.stream[1:]), p)
-	return nil, nil
+	return nil
 }
 
 // toggleSocketPod adds a second pod or takes it away; the first has the WebSockets.
-func (s *scene) toggleSocketPod(ctx context.Context) (func() bool, error) {
+func (s *scene) toggleSocketPod(ctx context.Context) func() bool {
 	if len(s.sockets) > 1 {
 		s.retire(ctx, s.sockets[1])
 		s.sockets = s.sockets[:1:1]
-		return nil, nil
+	} else {
+		s.sockets = append(s.sockets, s.newPod())
 	}
-	p, err := s.newPod()
-	if err == nil {
-		s.sockets = append(s.sockets, p)
-	}
-	return nil, err
+	return nil
 }
 
-func (s *scene) reweigh(context.Context) (func() bool, error) {
+func (s *scene) reweigh(context.Context) func() bool {
 	s.weight = (s.weight + 30) % 100
-	return nil, nil
+	return nil
 }
 
 // swapRoutes adds a route and takes the oldest away.
-func (s *scene) swapRoutes(context.Context) (func() bool, error) {
+func (s *scene) swapRoutes(context.Context) func() bool {
 	gone, come := s.extra[0], s.extra[1]
 	s.extra[0]++
 	s.extra[1]++
-	return func() bool { return s.status(extraHost(come)) == 200 && s.status(extraHost(gone)) == 503 }, nil
+	return func() bool { return s.status(extraHost(come)) == 200 && s.status(extraHost(gone)) == 503 }
 }
 
 // status asks once for the page of a host; 0 = there was no answer.
-func (s *scene) status(host string) int {
+func (s *scene) status(host string) (status int) {
 	l := &lane{s: s, host: host, most: 1}
 	defer l.drop()
-	status, _, _ := l.ask("GET / HTTP/1.1\r\nConnection: close\r\n", nil, io.Discard)
+	_ = site.Try(func() { status = l.answer("GET / HTTP/1.1\r\nConnection: close\r\n", nil, io.Discard).StatusCode }) //nolint:bodyclose // answer closes it
 	return status
 }
 
 // renew replaces the certificate of the web.
-func (s *scene) renew(context.Context) (func() bool, error) {
-	next, err := site.NewKeyPair(hostWeb, false)
-	if err != nil {
-		return nil, err
+func (s *scene) renew(context.Context) func() bool {
+	s.keys = site.NewKeyPair(hostWeb, false)
+	want := s.keys.DER()
+	return func() (same bool) {
+		_ = site.Try(func() {
+			c := dial(s.router.HTTPS, clientTLS(hostWeb))
+			defer c.Close()
+			same = bytes.Equal(c.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, want)
+		})
+		return same
 	}
-	s.keys = next
-	block, _ := pem.Decode([]byte(next.Certificate))
-	return func() bool {
-		c, err := dial(s.router.HTTPS, clientTLS(hostWeb))
-		if err != nil {
-			return false
-		}
-		defer c.Close()
-		return bytes.Equal(c.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw, block.Bytes)
-	}, nil
 }
 
 // retire stops a pod that was taken out of its service as Kubernetes does: it goes on for a while, and then finishes what it has.
@@ -321,20 +306,24 @@ type pod struct {
 }
 
 // newPod starts pod number n.
-func newPod(n int) (p *pod, err error) {
-	p = &pod{}
+func newPod(n int) *pod {
+	p := &pod{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", p.page)
 	mux.HandleFunc("/echo", echo)
 	mux.HandleFunc("/large", large)
 	mux.HandleFunc("/stream", stream)
-	mux.HandleFunc("/socket", socketPage)
+	mux.Handle("/socket", websocket.Server{Handler: func(c *websocket.Conn) {
+		var text string
+		for websocket.Message.Receive(c, &text) == nil && websocket.Message.Send(c, text) == nil { // it sends back each message
+		}
+	}})
 	ip := netip.AddrFrom4([4]byte{127, byte(1 + n>>16), byte(n >> 8), byte(n)})
-	p.Backend, err = site.ServeHTTPAt(netip.AddrPortFrom(ip, 0), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	p.Backend = site.ServeHTTP(netip.AddrPortFrom(ip, 0), http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		p.requests.Add(1)
 		mux.ServeHTTP(w, q)
 	}))
-	return p, err
+	return p
 }
 
 func (p *pod) name() string {
@@ -386,35 +375,4 @@ func stream(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-}
-
-// socketAnswer is what a server makes of the key of a client (RFC 6455 section 4.2.2).
-func socketAnswer(key string) string {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // RFC 6455 wants it
-	return base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// socketPage is a WebSocket that sends back short messages.
-func socketPage(w http.ResponseWriter, q *http.Request) {
-	w.Header().Set("Connection", "Upgrade")
-	w.Header().Set("Upgrade", "websocket")
-	w.Header().Set("Sec-WebSocket-Accept", socketAnswer(q.Header.Get("Sec-WebSocket-Key")))
-	w.WriteHeader(http.StatusSwitchingProtocols)
-	c, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	_ = buffered.Flush()
-	go func() {
-		defer c.Close()
-		for {
-			text, err := readMessage(buffered.Reader)
-			if err != nil {
-				return
-			}
-			if _, err := c.Write(append([]byte{0x81, byte(len(text))}, text...)); err != nil {
-				return
-			}
-		}
-	}()
 }

@@ -69,7 +69,7 @@ func run(t *site.T, o options) {
 	quiet := s.vitals()
 	s.prepare()
 	t.Printf("without routes: %v\n", &quiet)
-	sockets := site.Must(openSockets(s.router.HTTP, s.router.HTTPS, o.sockets))
+	sockets := openSockets(s.router.HTTP, s.router.HTTPS, o.sockets)
 	t.Cleanup(sockets.close)
 	t.Printf("%d WebSockets are open\n", o.sockets)
 
@@ -119,9 +119,10 @@ func (v *vitals) String() string {
 // vitals reads them.
 func (s *scene) vitals() vitals {
 	// First, so that the connection of this question is always among the descriptors.
-	m := site.Must(s.router.Metrics(s.Context, "go_memstats_heap_alloc_bytes", "go_goroutines", "turnout_table_generation"))
+	m := s.router.Samples(s.Context)
 	return vitals{
-		resident: site.Must(s.router.Resident()), heap: int64(m[0]), descriptors: site.Must(s.router.Descriptors()), goroutines: int(m[1]), generation: int(m[2]),
+		resident: s.router.Resident(), heap: int64(m["go_memstats_heap_alloc_bytes"]), descriptors: len(s.router.Descriptors()),
+		goroutines: int(m["go_goroutines"]), generation: int(m["turnout_table_generation"]),
 	}
 }
 
@@ -134,11 +135,7 @@ func (s *scene) watch(m *mix, sockets *sockets) (first, last vitals) {
 		"|---------:|-------------:|---------:|-----------:|------------:|-----------:|--------:|---------:|-------:|-----------:|\n")
 	for age := time.Duration(0); age < s.o.duration; {
 		s.Wait(s.o.sample)
-		select {
-		case <-s.router.Exited():
-			site.Check(s.router.Died())
-		default:
-		}
+		site.Check(s.router.Died())
 		age = time.Since(began)
 		v := s.vitals()
 		if age >= s.o.settle && age < s.o.settle+s.o.window {
@@ -155,7 +152,7 @@ func (s *scene) watch(m *mix, sockets *sockets) (first, last vitals) {
 		}
 	}
 	if len(early) == 0 || len(late) == 0 {
-		site.Check(fmt.Errorf("cannot compare: %d samples of the first window and %d of the last, the machine is too busy", len(early), len(late)))
+		site.Stopf("cannot compare: %d samples of the first window and %d of the last, the machine is too busy", len(early), len(late))
 	}
 	return summary(early), summary(late)
 }
@@ -210,7 +207,7 @@ func judge(first, last *vitals, percent float64) (wrong []string) {
 // empty takes all routes and pods away, waits until the router has no more than before the load, or has had the time for it,
 // and returns what it has.
 func (s *scene) empty(before *vitals) (v vitals) {
-	site.Check(s.router.Write("site.yaml", ""))
+	s.router.Write("site.yaml", "")
 	s.stopPods()
 	s.Until(patience, s.o.sample, func() bool { v = s.vitals(); return len(v.above(before)) == 0 })
 	return v

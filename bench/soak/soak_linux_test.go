@@ -143,54 +143,44 @@ func TestFailuresCount(t *testing.T) {
 
 // TestStickyNoticesAnotherPod: the cookie of a pod that serves must lead there; that of one that is gone need not.
 func TestStickyNoticesAnotherPod(t *testing.T) {
-	one, err := newPod(250)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := newPod(250)
 	defer one.Close()
 	s := &scene{router: &site.Router{HTTP: one.name()}, web: []*pod{one}}
 	k, l := &session{}, &lane{s: s, host: hostSticky, most: 1}
 	defer l.drop()
-	if err := k.page(l); err == nil || !strings.Contains(err.Error(), "0 cookies") {
+	if err := site.Try(func() { k.page(l) }); err == nil || !strings.Contains(err.Error(), "0 cookies") {
 		t.Errorf("no cookie came: %v", err)
 	}
 	k.cookie, k.pod = "a=b", one.name()
-	if err := k.page(l); err != nil {
+	if err := site.Try(func() { k.page(l) }); err != nil {
 		t.Errorf("the same pod: %v", err)
 	}
 	other := &pod{}
 	s.web = append(s.web, other)
 	k.pod = other.name()
-	if err := k.page(l); err == nil || !strings.Contains(err.Error(), "led to") {
+	if err := site.Try(func() { k.page(l) }); err == nil || !strings.Contains(err.Error(), "led to") {
 		t.Errorf("another pod: %v", err)
 	}
 }
 
 // TestDeadWebSocketsCount: one of two ends before it is asked.
 func TestDeadWebSocketsCount(t *testing.T) {
-	p, err := newPod(251)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newPod(251)
 	defer p.Close()
 	s := &sockets{}
 	for range 2 {
-		k, err := s.open(p.name(), "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.all = append(s.all, k)
+		s.all = append(s.all, s.open(p.name(), "", false))
 	}
 	if n := s.echo(); n != 0 || s.alive() != 2 {
 		t.Errorf("%d silent, %d alive", n, s.alive())
 	}
-	_ = s.all[0].c.Close()
+	_ = s.all[0].Close()
 	<-s.all[0].dead
 	if n := s.echo(); n != 1 || s.alive() != 1 {
 		t.Errorf("one is closed: %d silent, %d alive", n, s.alive())
 	}
 	s.close()
-	if _, err := s.open(p.name(), "", true); err == nil {
+	if err := site.Try(func() { s.open(p.name(), "", true) }); err == nil {
 		t.Error("a WebSocket was opened where nobody listens")
 	}
 	refuses := &http.Server{Handler: http.NotFoundHandler()}
@@ -200,7 +190,7 @@ func TestDeadWebSocketsCount(t *testing.T) {
 	}
 	go func() { _ = refuses.Serve(ln) }()
 	defer refuses.Close()
-	if _, err := s.open(ln.Addr().String(), "", false); err == nil || !strings.Contains(err.Error(), "404") {
+	if err := site.Try(func() { s.open(ln.Addr().String(), "", false) }); err == nil || !strings.Contains(err.Error(), "bad status") {
 		t.Errorf("an answer that is not 101: %v", err)
 	}
 }

@@ -1,0 +1,100 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"time"
+
+	"turnout/bench/site"
+)
+
+// startPatience bounds the time a proxy has until it accepts connections.
+const startPatience = 90 * time.Second
+
+// proxy is a running proxy under test. stop must be called.
+type proxy struct {
+	*site.Process
+
+	name string
+	addr netip.AddrPort
+	stop func()
+}
+
+// startPeer serves the site with what the case compares Turnout with.
+func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) *proxy {
+	switch {
+	case h.against != "":
+		return startTurnout(ctx, h.against, s, h.maxProc, h.proxyCore)
+	case k == kindNginx:
+		return startNginx(ctx, dir, s, h.proxyCore)
+	}
+	return startHAProxy(h.haproxy, dir, s, k, h.proxyCore)
+}
+
+// startHAProxy serves the site with HAProxy configured as k, on a listener that this process opens.
+func startHAProxy(binary, dir string, s *layout, k kind, core int) *proxy {
+	ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(site.Loopback))
+	site.Checkf(err, "cannot listen for haproxy")
+	defer func() { _ = ln.Close() }() // HAProxy has its own descriptor of it
+	file := site.Must(ln.File())
+	defer func() { _ = file.Close() }()
+	cmd := exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3"))
+	cmd.ExtraFiles = []*os.File{file} // 3 is the first of them
+	p := site.StartProcess("haproxy", cmd, core, nil)
+	return &proxy{p, "haproxy", ln.Addr().(*net.TCPAddr).AddrPort(), p.Kill}
+}
+
+// startNginx serves the site with nginx and returns when it listens. As a single process it does not survive
+// listeners that it inherits, so it opens its own, on a port that was free a moment ago.
+func startNginx(ctx context.Context, dir string, s *layout, core int) *proxy {
+	binary := site.Must(find("nginx", "nginx-light"))
+	free := site.ServeConns(site.Loopback, func(net.Conn) {})
+	free.Close()
+	config := peerConfig(dir, s, kindNginx, free.Addr().String())
+	process := site.StartProcess("nginx", exec.Command(binary, "-p", dir, "-e", "stderr", "-c", config), core, nil)
+	p := &proxy{process, "nginx", free.Addr(), process.Kill}
+	if err := site.Try(func() { p.awaitListener(ctx) }); err != nil {
+		p.stop()
+		site.Check(err)
+	}
+	return p
+}
+
+// awaitListener waits until the proxy accepts connections.
+func (p *proxy) awaitListener(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", p.addr.String())
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		site.Check(p.Died())
+		if site.Pause(ctx, 20*time.Millisecond) != nil {
+			site.Stopf("cannot wait for %s: %w: %s", p.name, err, p.Tail())
+		}
+	}
+}
+
+// startTurnout serves the site with Turnout and returns when it says that it is ready. gomaxprocs 0
+// leaves the choice to Turnout.
+func startTurnout(ctx context.Context, binary string, s *layout, gomaxprocs, core int) *proxy {
+	config := site.Config{Program: binary, Manifests: s.manifests(), Alone: true, Core: core}
+	if gomaxprocs > 0 {
+		config.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", gomaxprocs)}
+	}
+	router := site.Start(ctx, config)
+	text := router.HTTP
+	if s.tls || s.through {
+		text = router.HTTPS
+	}
+	return &proxy{router.Process, "turnout", site.Must(netip.ParseAddrPort(text)), func() {
+		router.Kill()
+		router.Stop() // there is nothing left but its manifests
+	}}
+}
