@@ -24,7 +24,7 @@ var floors = []struct {
 	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/admin internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},
 	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp internal/testkit internal/archtest"},
-	{"what measures the programs", "bench/load bench/site bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},
+	{"what measures the programs", "bench/site bench/load bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},
 	{"what tests them", "test/conformance test/adversary test/deploy test/image test/testssl test/grpc test/kube/..."},
 }
 
