@@ -135,11 +135,7 @@ func TestHandshakeMemoryIsBounded(t *testing.T) {
 	for _, p := range clients {
 		p.Reset()
 	}
-	m.net.Run()
-	m.net.Advance(10 * time.Millisecond)
-	if held := m.loop.HeldBytes(reactor.HeldHandshakes); held != 0 || m.mux.Pending() != 0 {
-		t.Errorf("%d bytes are counted for nobody, %d pending", held, m.mux.Pending())
-	}
+	m.await(t, "ends", func() bool { return m.mux.Pending() == 0 && m.loop.HeldBytes(reactor.HeldHandshakes) == 0 })
 }
 
 // TestHandshakeWithoutReader: who does not take the flight of the server is counted with it, and ends at its time.

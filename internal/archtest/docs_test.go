@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -187,6 +188,23 @@ func TestRecipesNameRealTests(t *testing.T) {
 	for _, name := range named {
 		if !exists[name] {
 			t.Errorf("docs/hacking.md names %s, which does not exist", name)
+		}
+	}
+}
+
+// TestDecisionsHaveNumbers: each decision has a number of its own, the one that its heading says, and none is left out.
+func TestDecisionsHaveNumbers(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join("..", "..", "docs", "decisions", "0*.md"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d decisions, %v", len(names), err)
+	}
+	for i, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base := filepath.Base(name); !strings.HasPrefix(base, fmt.Sprintf("%04d-", i+1)) || !strings.HasPrefix(string(text), fmt.Sprintf("# %d. ", i+1)) {
+			t.Errorf("%s is decision %d of those there are, and its first line is %q", base, i+1, text[:min(len(text), 40)])
 		}
 	}
 }

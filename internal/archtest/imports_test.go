@@ -91,7 +91,7 @@ var external = []struct {
 	{"github.com/klauspost/compress", []string{"proxy", "internal/metrics"}, []string{"."}, "answers are compressed by the pipeline and nowhere else, but for scrapes, which are of many megabytes"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/follow", "internal/logging", "internal/signals"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
 	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
-	{"golang.org/x/sys", []string{"internal/reactor", "bench"}, nil, "system calls are the reactor's"},
+	{"golang.org/x/sys", []string{"internal/reactor", "internal/memory", "bench"}, nil, "system calls are the reactor's, but for memory that is given back"},
 	{"go.opentelemetry.io/", []string{"internal/tracing", "internal/testkit/testotlp"}, nil, "the request path fills records; one package makes spans of them"},
 	{"github.com/go-logr/", []string{"internal/tracing"}, nil, "OpenTelemetry logs by it"},
 	{"google.golang.org/grpc", []string{"internal/testkit/testotlp", "test/grpc"}, nil, "gRPC is how a collector may be spoken to; requests of clients are the request path's own"},

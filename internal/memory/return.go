@@ -66,20 +66,24 @@ func (r *returner) due(now memory) bool {
 	return false
 }
 
-// returnMemory gives memory back to the system in quiet periods until ctx is done.
+// returnMemory gives memory back to the system in quiet periods, and what starting took at the first look, until ctx is done.
 func returnMemory(ctx context.Context) {
 	ticker := time.NewTicker(returnPeriod)
 	defer ticker.Stop()
 	r := returner{before: readMemory()}
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if r.due(readMemory()) {
+		due := r.due(readMemory())
+		if due {
 			debug.FreeOSMemory()
 			r.kept = readMemory().held
+		}
+		if due || first {
+			returnCode()
 		}
 	}
 }
