@@ -209,7 +209,7 @@ func TestDecisionsHaveNumbers(t *testing.T) {
 			t.Errorf("%s and %s have the same number", other, base)
 		}
 		of[number] = base
-		if !strings.HasPrefix(string(text), "# "+strings.TrimLeft(number, "0")+". ") {
+		if !regexp.MustCompile(`^# 0*` + strings.TrimLeft(number, "0") + `[.:] `).Match(text) {
 			t.Errorf("%s begins with %q", base, text[:min(len(text), 40)])
 		}
 	}
