@@ -126,6 +126,9 @@ func (*Exchange) retryAfter(h *Head, reason Reason) {
 
 func (ex *Exchange) reply(reason Reason, body []byte) {
 	h := &ex.local.head
+	if ex.w.cfg.ReasonHeader && reason != ReasonMonitor {
+		h.addField(reasonField, constant(reason.String()))
+	}
 	h.ContentLength = int64(len(body))
 	if !ex.reqEnd || ex.w.draining {
 		h.Close = true
@@ -146,6 +149,18 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 		down.End(nil)
 	}
 	ex.w.release(ex)
+}
+
+// reasonField is where answers of the router's own say why they are.
+const reasonField = "x-turnout-reason"
+
+// AnswerReason is name and value of the field that says why an answer with this status was made for a request that never became an exchange; nil
+// names none.
+func (w *Worker) AnswerReason(status int) (name, value []byte) {
+	if !w.cfg.ReasonHeader {
+		return nil, nil
+	}
+	return constant(reasonField), constant(rejection(status).String())
 }
 
 // Page is the body of a locally made answer and its media type. Codecs use it for

@@ -26,10 +26,27 @@ func (ex *Exchange) redirect(r *redirect.Rule) {
 		return
 	}
 	out := &ex.local.head
-	*out = Head{Status: r.Status(), Minor: 1, Fields: out.Fields[:0]}
+	*out = Head{Status: r.Status(), Reason: redirectPhrase(r.Status()), Minor: 1, Fields: out.Fields[:0]}
 	out.addField("location", location)
 	if !r.Lasting() {
 		out.addField("cache-control", constant("no-cache"))
 	}
 	ex.reply(ReasonRedirect, nil)
+}
+
+// redirectPhrase is the reason phrase of a redirect, which the log counts among its bytes as HAProxy does.
+func redirectPhrase(status int) []byte {
+	switch status {
+	case 301:
+		return constant("Moved Permanently")
+	case 302:
+		return constant("Found")
+	case 303:
+		return constant("See Other")
+	case 307:
+		return constant("Temporary Redirect")
+	case 308:
+		return constant("Permanent Redirect")
+	}
+	return nil
 }

@@ -42,6 +42,9 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	ex.headOut = answerHeadSize(h)
 	ex.captureResponse(h)
 	cookies := ex.stripResponse(h)
+	if cfg.ReasonHeader {
+		h.Fields = field.Delete(h.Fields, reasonField)
+	}
 	if pol.HSTS != "" {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.addField("strict-transport-security", constant(pol.HSTS))

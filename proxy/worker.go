@@ -42,6 +42,7 @@ type Config struct {
 	Captures           *Captures       // nil = the access log gets no fields of messages
 	Compression        *Compression    // nil = answers go out as endpoints send them
 	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
+	ReasonHeader       bool            // the router's own answers say their Reason in the field X-Turnout-Reason, which endpoints may not send then
 	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
 	LoopID             string          // what is added to CDN-Loop of requests, a token; routers of one id count each other's; "" = DefaultLoopID
 	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request

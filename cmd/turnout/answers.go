@@ -45,6 +45,8 @@ func answerSettings(o *options) []option.Option {
 			Help: "HTTP response to send instead of the 503 page"},
 		{Flag: "errorfile-404", Env: "ROUTER_ERRORFILE_404", Value: "FILE", Set: option.Into(&a.notFoundFile, option.ParseText),
 			Help: "HTTP response to send for requests without a route; without it they get the 503 page"},
+		{Flag: "reason-header", Def: "false", IsBool: true, Set: option.Into(&o.server.Proxy.ReasonHeader, option.ParseBool),
+			Help: "say why in the header X-Turnout-Reason of the router's own answers, with the words of the access log; pods cannot send it then"},
 		{Flag: "enable-compression", Env: "ROUTER_ENABLE_COMPRESSION", Def: "false", IsBool: true, Set: option.Into(&a.compress, option.ParseBool),
 			Help: "compress responses with gzip"},
 		{Flag: "compression-mime", Env: "ROUTER_COMPRESSION_MIME", Def: "text/html text/plain text/css", Value: "TYPES",

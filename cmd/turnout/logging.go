@@ -33,6 +33,8 @@ func logSettings(o *options) []option.Option {
 	return []option.Option{
 		{Flag: "access-log", Def: "off", Value: "off|stdout|FILE", Set: option.Into(&l.Access, option.ParseText),
 			Help: "where one line per request goes"},
+		{Flag: "access-log-help", Value: "URL", Set: option.Into(&l.Help, accesslog.ParseHelp),
+			Help: "page that explains reasons, such as a copy of docs/troubleshooting.md: JSON lines of requests that failed have a link to their reason there"},
 		{Flag: "access-log-status", Value: "LIST", Set: option.Into(&l.Filter.Statuses, accesslog.ParseStatuses),
 			Help: "log requests with these statuses, such as 5xx,404,500-504; 0 = no answer"},
 		{Flag: "access-log-slow", Value: "TIME", Set: option.Into(&l.Filter.Slow, option.ParseTimespec),

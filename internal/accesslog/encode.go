@@ -61,6 +61,9 @@ func (o *output) appendLine(b []byte, s *slot) []byte {
 	b = strconv.AppendInt(b, int64(r.Status), 10)
 	b = append(b, `,"reason":`...)
 	b = appendText(b, r.Reason.String())
+	if o.links != nil {
+		b = append(b, o.links[r.Reason]...)
+	}
 	if r.Detail != "" {
 		b = append(b, `,"detail":`...)
 		b = appendText(b, r.Detail)

@@ -32,6 +32,8 @@ type Config struct {
 	Format   *Format
 	// Filter says which records are written; the zero value is all.
 	Filter Filter
+	// Help is the page that explains reasons, "" = none: lines of requests that failed have a link to theirs, see ParseHelp.
+	Help string
 	// CipherName is the name of a cipher suite of TLS; nil = that of crypto/tls.
 	CipherName func(suite uint16) string
 	// Slots bounds the records waiting to be written, rounded up to a power of
@@ -138,7 +140,7 @@ func (l *Log) write() {
 	defer close(l.done)
 	gather := time.NewTimer(l.cfg.Delay)
 	defer gather.Stop()
-	o := output{l: l, healthy: true, ciphers: map[uint16]string{}}
+	o := output{l: l, healthy: true, ciphers: map[uint16]string{}, links: links(l.cfg.Help)}
 	for {
 		o.drain()
 		l.asleep.Store(true)
@@ -172,6 +174,7 @@ type output struct {
 	count           uint64            // of these records
 	healthy         bool              // the last write succeeded
 	ciphers         map[uint16]string // names of cipher suites that were seen
+	links           []string          // JSON of the link of each reason, nil = none
 }
 
 // drain empties the ring into the writers.

@@ -18,6 +18,7 @@ type RequestsConfig struct {
 	Access string // "" or off, stdout or a file name
 
 	Filter accesslog.Filter // which requests lines are about
+	Help   string           // see accesslog.Config
 
 	Syslog    string // address, "" = none
 	Facility  string
@@ -42,7 +43,7 @@ func OpenRequests(c RequestsConfig) (*accesslog.Log, func(), error) {
 			}
 		}
 	}
-	cfg := accesslog.Config{Filter: c.Filter, CipherName: tlsmux.SuiteName, OnError: func(err error) { c.Log.Error(err.Error()) }}
+	cfg := accesslog.Config{Filter: c.Filter, Help: c.Help, CipherName: tlsmux.SuiteName, OnError: func(err error) { c.Log.Error(err.Error()) }}
 	var lines everywhere
 	c.Stdout = &wholeLines{w: c.Stdout}
 	onStdout := c.Access == "stdout"

@@ -143,6 +143,9 @@ func (sc *serverConn) local(status int) {
 	b = http1.AppendContentLength(b, int64(len(body)), adjust)
 	b = http1.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
 	b = http1.AppendField(b, []byte("content-type"), []byte(media), adjust)
+	if name, value := sc.s.worker.AnswerReason(status); name != nil {
+		b = http1.AppendField(b, name, value, adjust)
+	}
 	b = http1.AppendField(b, nameConnection, valueClose, adjust)
 	sc.c.SetBuffer(append(http1.AppendHeadEnd(b), body...))
 	sc.finish()

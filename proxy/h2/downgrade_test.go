@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"turnout/internal/reactor/memnet"
+	"turnout/proxy"
 )
 
 // TestNothingReachesTheEndpoint: what HTTP/1.1 could not say, or would say as something else, ends at the router. The
@@ -124,6 +127,22 @@ func TestNothingReachesTheEndpoint(t *testing.T) {
 			c.want(3, 200, "good")
 			r.wantQuiet()
 		})
+	}
+}
+
+// TestReasonWithoutAnExchange: what never becomes an exchange is answered with its reason too, if answers have theirs.
+func TestReasonWithoutAnExchange(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		r := newRigOn(t, memnet.New(1), func(c *proxy.Config) { c.ReasonHeader = on })
+		c := r.connect()
+		c.sendBlock(1, true, c.block(":method", "CONNECT", ":scheme", "http", ":authority", "app.test", ":path", "/", ":protocol", "connect-udp"))
+		c.sendBlock(3, true, c.block(":method", "GET", ":scheme", "http", ":authority", "app.test", ":path", "/"))
+		c.run()
+		for id, want := range map[uint32]string{1: "x-turnout-reason: unsupported\n", 3: "x-turnout-reason: no-route\n"} {
+			if got := c.stream(id).fields; strings.Contains(got, want) != on || strings.Contains(got, "x-turnout-reason") != on {
+				t.Errorf("stream %d, with the option %v: %q", id, on, got)
+			}
+		}
 	}
 }
 

@@ -122,6 +122,9 @@ func (st *serverStream) local(status int) {
 	b = h2frame.AppendContentLength(b, int64(len(body)))
 	b = h2frame.AppendField(b, []byte("cache-control"), []byte("no-cache"))
 	b = h2frame.AppendField(b, []byte("content-type"), []byte(media))
+	if name, value := st.sc.s.worker.AnswerReason(status); name != nil {
+		b = h2frame.AppendField(b, name, value)
+	}
 	if string(st.Block.Method) == "HEAD" {
 		st.EndHead(b, true)
 		return
