@@ -94,58 +94,51 @@ func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
 	return events, b.left, true
 }
 
-// setCertificate leaves the next default certificate.
-func (b *inbox) setCertificate(c *tls.Certificate) {
+// leave puts v into a field of b, in place of what was left there and not taken yet.
+func leave[T any](b *inbox, field *T, v T) {
 	b.mu.Lock()
-	b.certificate = c
+	*field = v
 	b.left++
 	b.mu.Unlock()
 	b.wake()
+}
+
+// takeLeft returns what was left in a field of b, its zero value if nothing was.
+func takeLeft[T any](b *inbox, field *T) (v T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, *field = *field, v
+	return v
+}
+
+// setCertificate leaves the next default certificate.
+func (b *inbox) setCertificate(c *tls.Certificate) {
+	leave(b, &b.certificate, c)
 }
 
 // takeCertificate returns the next default certificate, nil if it stays.
 func (b *inbox) takeCertificate() *tls.Certificate {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.certificate
-	b.certificate = nil
-	return c
+	return takeLeft(b, &b.certificate)
 }
 
 // setDestinationCA leaves the next default destination CA.
 func (b *inbox) setDestinationCA(pem []byte) {
-	b.mu.Lock()
-	b.destination = pem
-	b.left++
-	b.mu.Unlock()
-	b.wake()
+	leave(b, &b.destination, pem)
 }
 
 // takeDestinationCA returns the next default destination CA, nil if it stays.
 func (b *inbox) takeDestinationCA() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	pem := b.destination
-	b.destination = nil
-	return pem
+	return takeLeft(b, &b.destination)
 }
 
 // setOwn leaves where the router listens next.
 func (b *inbox) setOwn(own *endpoints.Own) {
-	b.mu.Lock()
-	b.own = own
-	b.left++
-	b.mu.Unlock()
-	b.wake()
+	leave(b, &b.own, own)
 }
 
 // takeOwn returns where the router listens next, nil if that stays.
 func (b *inbox) takeOwn() *endpoints.Own {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	own := b.own
-	b.own = nil
-	return own
+	return takeLeft(b, &b.own)
 }
 
 // finish says that everything up to a number has been handled.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"turnout/internal/bound"
+	"turnout/internal/list"
 	"turnout/internal/spare"
 )
 
@@ -28,18 +29,18 @@ func bodySize(n int) (step, size int) {
 
 // keptBody is what was handed over of the body of a request whose answer has not begun.
 type keptBody struct {
-	b            []byte // its capacity is one of bodySize
-	ex           *Exchange
-	older, newer *keptBody
+	b    []byte // its capacity is one of bodySize
+	ex   *Exchange
+	node list.Node[keptBody]
 }
 
 // bodies are the kept bodies of a worker. When they would take too much the oldest goes: its request has waited for longest and is
 // likely to be one that takes its time, so that a pod or client that collects such requests cannot use up what those of others need for
 // a moment.
 type bodies struct {
-	held           int // capacity of all
-	oldest, newest *keptBody
-	free           [bodySizes]spare.List[keptBody]
+	held int                 // capacity of all
+	kept list.List[keptBody] // the oldest first
+	free [bodySizes]spare.List[keptBody]
 }
 
 // Kept is how many bytes of memory request bodies take that are kept to be sent again.
@@ -49,36 +50,22 @@ func (w *Worker) Kept() int { return w.bodies.held }
 func (s *bodies) lend(n int) *keptBody {
 	step, size := bodySize(n)
 	for s.held+size > maxBodies {
-		s.oldest.ex.unkeep()
+		s.kept.First().ex.unkeep()
 	}
 	k := s.free[step].Get()
 	if k == nil {
 		k = &keptBody{b: make([]byte, 0, size)}
 	}
 	s.held += size
-	if k.older = s.newest; k.older != nil {
-		k.older.newer = k
-	} else {
-		s.oldest = k
-	}
-	s.newest = k
+	s.kept.Push(&k.node, k)
 	return k
 }
 
 // leave takes a body out; its bytes are there until giveBack.
 func (s *bodies) leave(k *keptBody) {
 	s.held -= cap(k.b)
-	if k.older != nil {
-		k.older.newer = k.newer
-	} else {
-		s.oldest = k.newer
-	}
-	if k.newer != nil {
-		k.newer.older = k.older
-	} else {
-		s.newest = k.older
-	}
-	k.ex, k.older, k.newer = nil, nil, nil
+	k.node.Remove()
+	k.ex = nil
 }
 
 // giveBack ends the use of a body that has left.

@@ -37,7 +37,7 @@ func TestKeptBodiesAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, once); n > 0 {
 		t.Errorf("%v allocations for 50 requests", n)
 	}
-	if w.Kept() != 0 || w.bodies.oldest != nil || w.bodies.newest != nil {
+	if w.Kept() != 0 || w.bodies.kept.Len() != 0 {
 		t.Errorf("%d bytes are kept", w.Kept())
 	}
 	spare := func() (n int) {

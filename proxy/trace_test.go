@@ -56,7 +56,7 @@ func tracedRig(t *testing.T, cfg TracingConfig, change func(c *Config, s *routin
 
 var traceNames = []string{"traceparent", "tracestate", "b3", "x-b3-traceid", "x-b3-spanid", "x-b3-sampled", "x-b3-flags", "x-b3-parentspanid"}
 
-// TestTraceOfEndpoints: what endpoints are told of the trace, by what the client says and how its word counts. T, S are its ids, and t, s others; what
+// TestTraceOfEndpoints: what endpoints are sent of the trace, by what the client says and how its word counts. T, S are its ids, and t, s others; what
 // follows "link" is linked.
 func TestTraceOfEndpoints(t *testing.T) {
 	always, never := TracingConfig{Formats: TraceW3C, Ratio: 1, ParentBased: true}, TracingConfig{Formats: TraceW3C, ParentBased: true}
@@ -156,7 +156,7 @@ func TestUntracedRequestsPass(t *testing.T) {
 	}
 }
 
-// TestActionsDoNotTouchTheTrace: what a route says of its fields is not what endpoints are told.
+// TestActionsDoNotTouchTheTrace: what a route says of its fields is not what endpoints are sent.
 func TestActionsDoNotTouchTheTrace(t *testing.T) {
 	actions, errs := header.Compile(header.Request, []header.Action{{Name: "traceparent", Value: "mine"}, {Name: "x-other", Value: "1"}})
 	if len(errs) > 0 {
@@ -178,13 +178,13 @@ func TestSpansOfAttempts(t *testing.T) {
 	r.ex.UpstreamFault(FaultConnect)
 	r.clock.now += 1e6
 	r.ready()
-	var told []string
-	told = append(told, fieldsOf(&r.sent, "traceparent"))
+	var sent []string
+	sent = append(sent, fieldsOf(&r.sent, "traceparent"))
 	r.clock.now += 1e6
 	r.ex.UpstreamFault(FaultUnprocessed)
 	r.clock.now += 1e6
 	r.ready()
-	told = append(told, fieldsOf(&r.sent, "traceparent"))
+	sent = append(sent, fieldsOf(&r.sent, "traceparent"))
 	r.clock.now += 2e6
 	r.answer(204, true)
 	rec := r.ended(ReasonOK, 204)
@@ -206,9 +206,9 @@ func TestSpansOfAttempts(t *testing.T) {
 	if want := "a 10.0.0.97:80 0s-5ms connect 0, b 10.0.0.98:80 5ms-7ms unprocessed 0, b 10.0.0.98:80 7ms-10ms none 204"; strings.Join(got, ", ") != want {
 		t.Errorf("attempts %s, want %s", strings.Join(got, ", "), want)
 	}
-	for i, field := range told {
+	for i, field := range sent {
 		if want := fmt.Sprintf("traceparent: 00-%x-%x-01", s.Trace.Trace, s.Attempts[i+1].ID); field != want {
-			t.Errorf("the endpoint was told %s, want %s", field, want)
+			t.Errorf("the endpoint was sent %s, want %s", field, want)
 		}
 	}
 	if s.Attempts[0].ID == s.Attempts[1].ID || s.Attempts[1].ID == s.Attempts[2].ID {

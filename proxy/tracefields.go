@@ -65,7 +65,7 @@ type clientTrace struct {
 	state   tracecontext.State // empty without a traceparent
 }
 
-// takeContext takes what the client says of its trace out of a request: the fields of the formats that are in use, each of which is told anew. A
+// takeContext takes what the client says of its trace out of a request: the fields of the formats that are in use, each of which is sent anew. A
 // context that breaks the grammar, or is there twice, is none (Trace Context section 3.2), and then neither is its state (section 3.3). nil: there
 // is no context. What is returned is valid until the next call.
 func (t *tracer) takeContext(h *Head) *clientTrace {

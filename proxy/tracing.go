@@ -28,7 +28,7 @@ const (
 	TraceIgnore                      // it begins a trace
 )
 
-// TraceFormats are fields in which the context of a trace is read from requests and told endpoints. Fields of others are passed on as they are.
+// TraceFormats are fields in which the context of a trace is read from requests and sent to endpoints. Fields of others are passed on as they are.
 type TraceFormats uint8
 
 // The formats. Of several in a request the first of these counts.
@@ -40,7 +40,7 @@ const (
 
 // TracingConfig is what NewTracing needs.
 type TracingConfig struct {
-	Formats       TraceFormats  // 0 = contexts are neither read nor told
+	Formats       TraceFormats  // 0 = contexts are neither read nor sent
 	Plain, Secure TraceContexts // by the port that a client came to
 	Ratio         float64       // of traces that are sampled, 0 to 1
 	ParentBased   bool          // the decision of a client counts, where its context does; Ratio is for traces that begin here

@@ -173,11 +173,11 @@ func onlyVersion(v uint16) func(*tls.Config) {
 // TestClientCertificates: who gets in without a certificate, with a good one and with one that the filter does not let in, for each mode,
 // over both versions of TLS, with and without a server name.
 func TestClientCertificates(t *testing.T) {
-	ca, stranger := issue(t, nil, "O=Org CN=clients"), issue(t, nil, "O=Org CN=strangers")
+	ca, foreignCA := issue(t, nil, "O=Org CN=clients"), issue(t, nil, "O=Org CN=strangers")
 	between := issue(t, ca, "O=Org CN=between", authorities)
 	ok, other := issue(t, ca, "C=US O=Org CN=ok"), issue(t, ca, "C=US O=Org CN=other")
 	deep := issue(t, between, "CN=deep")
-	foreign := issue(t, stranger, "C=US O=Org CN=ok")
+	foreign := issue(t, foreignCA, "C=US O=Org CN=ok")
 	old := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
 	early := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) })
 	server := issue(t, ca, "CN=ok", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })

@@ -10,13 +10,13 @@ import (
 
 // TestClientCertificatesOfTools: what curl and openssl make of it.
 func TestClientCertificatesOfTools(t *testing.T) {
-	ca, stranger := issue(t, nil, "CN=clients"), issue(t, nil, "CN=strangers")
+	ca, foreignCA := issue(t, nil, "CN=clients"), issue(t, nil, "CN=strangers")
 	dir := t.TempDir()
 	files := func(name string, p *identityPair) (cert, key string) {
 		return write(t, dir, name+".crt", []byte(p.pem)), write(t, dir, name+".key", []byte(keyPEM(t, p.Key)))
 	}
 	okCert, okKey := files("ok", issue(t, ca, "C=US CN=ok"))
-	badCert, badKey := files("bad", issue(t, stranger, "CN=ok"))
+	badCert, badKey := files("bad", issue(t, foreignCA, "CN=ok"))
 	p := startRouter(t, []string{"ROUTER_MUTUAL_TLS_AUTH=required", "ROUTER_MUTUAL_TLS_AUTH_CA=" + write(t, dir, "ca.pem", []byte(ca.pem))}, "run", "--manifests", echoSite(t))
 	_, port, _ := net.SplitHostPort(p.https)
 	curl := []string{"curl", "-sSk", "--max-time", "20", "--resolve", "one.test:" + port + ":127.0.0.1", "https://one.test:" + port + "/"}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What browsers are told of every answer: to take it as what it is, to run and load nothing, to show it in nobody's frame, to keep no copy, and to
+// What every answer asks of browsers: to take it as what it is, to run and load nothing, to show it in nobody's frame, to keep no copy, and to
 // give it to no other site. A handler that needs less strict words sets its own.
 var answerHeaders = [...][2]string{
 	{"X-Content-Type-Options", "nosniff"},

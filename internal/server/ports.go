@@ -105,7 +105,7 @@ func (p *RequestPath) AcceptTLSOn(name string) func(c *reactor.Conn) reactor.Han
 	}
 }
 
-// checkPorts says which of the ports cannot be told apart.
+// checkPorts says which of the ports cannot be distinguished.
 func checkPorts(ports []Port) error {
 	seen := make(map[string]bool, len(ports))
 	for _, p := range ports {

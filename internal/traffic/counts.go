@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Classes is how many classes of answers are told apart, see Class.
+// Classes is how many classes of answers are distinguished, see Class.
 const Classes = 6
 
 // Class returns the class of a status: 1 to 5, and 0 for none and for what is no status.
