@@ -14,6 +14,8 @@ type Pick struct {
 	Cookie  []byte     // value of the sticky cookie, nil = none; not kept
 	Rand    uint64     // fresh random bits of the caller, for Random
 	Exclude []*Server  // none of these, at most MaxExclude; not kept
+
+	peek *atomic.Uint64 // a copy of the position of the round robin, for who changes nothing; nil = it goes on. See Pool.Peek
 }
 
 // Pick chooses a server. The bool is false when there is none to choose, or none that
@@ -37,14 +39,14 @@ func (p *Pool) Pick(in Pick) (Lease, bool) {
 func (p *Pool) choose(s *set, in *Pick) (Lease, bool) {
 	if in.Cookie != nil {
 		if at := s.sticky(in); at >= 0 {
-			return s.slots.server(at).lease(true), true
+			return s.slots.server(at).lease(in, true), true
 		}
 	}
-	i := s.pickServer(&p.cursor, in)
+	i := s.pickServer(p.position(in), in)
 	if i < 0 {
 		return Lease{}, false
 	}
-	return s.server(i).lease(false), true
+	return s.server(i).lease(in, false), true
 }
 
 // drawings is how often the algorithm may choose a server that is full before any
@@ -57,16 +59,16 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if !some {
 			return Lease{}, false
 		}
-		return v.tryLease(s.limit, v.cookie == string(in.Cookie))
+		return v.tryLease(in, s.limit, v.cookie == string(in.Cookie))
 	}
 	n := len(s.active)
 	i := 0
 	for range min(drawings, n) {
-		if i = s.pickServer(&p.cursor, in); i < 0 { // all are full, or were a moment ago
+		if i = s.pickServer(p.position(in), in); i < 0 { // all are full, or were a moment ago
 			i = 0
 			break
 		}
-		if l, ok := s.server(i).tryLease(s.limit, false); ok {
+		if l, ok := s.server(i).tryLease(in, s.limit, false); ok {
 			return l, true
 		}
 		in.Rand = mix(in.Rand)
@@ -76,7 +78,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if excluded(in.Exclude, s.member(j)) {
 			continue
 		}
-		if l, ok := s.server(j).tryLease(s.limit, false); ok {
+		if l, ok := s.server(j).tryLease(in, s.limit, false); ok {
 			return l, true
 		}
 	}

@@ -101,11 +101,9 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 		return Lease{}, false
 	}
 	q.length.Add(1)
-	if !q.mustQueue(server) {
-		if l, ok := p.chooseLimited(s, &in); ok {
-			q.length.Add(-1)
-			return l, true
-		}
+	if l, ok := p.chooseUnlessQueued(s, server, &in); ok {
+		q.length.Add(-1)
+		return l, true
 	}
 	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.cookie == string(in.Cookie)
 	w.keep(in)
@@ -113,6 +111,14 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 	w.ticket = q.ticket
 	q.enter(w, server)
 	return Lease{}, false
+}
+
+// chooseUnlessQueued is chooseLimited for a new waiter that wants a server, nil = any. The lock is held.
+func (p *Pool) chooseUnlessQueued(s *set, server *Server, in *Pick) (Lease, bool) {
+	if p.queue.mustQueue(server) {
+		return Lease{}, false
+	}
+	return p.chooseLimited(s, in)
 }
 
 // mustQueue reports that a new waiter that wants a server, nil = any, has to wait for
@@ -235,7 +241,7 @@ func (p *Pool) admit(s *Server) *Waiter {
 	if w == nil {
 		return nil
 	}
-	l, ok := s.tryLease(set.limit, w.sticky)
+	l, ok := s.tryLease(&w.pick, set.limit, w.sticky)
 	if !ok {
 		return nil
 	}
@@ -297,12 +303,12 @@ func (p *Pool) reconsider(next *set, w *Waiter) bool {
 	ok := false
 	switch alone := q.any.First() == w || server != nil && server.waits().line.First() == w; {
 	case next.limit == 0 && w.sticky:
-		l, ok = server.lease(true), true
+		l, ok = server.lease(&w.pick, true), true
 	case next.limit == 0:
 		l, ok = p.choose(next, &w.pick)
 	case !alone: // one before it found nothing
 	case server != nil:
-		l, ok = server.tryLease(next.limit, w.sticky)
+		l, ok = server.tryLease(&w.pick, next.limit, w.sticky)
 	default:
 		l, ok = p.chooseLimited(next, &w.pick)
 	}

@@ -95,7 +95,10 @@ func (s *Server) Traffic() *Traffic {
 func (s *Server) CountLease(now int64) { s.Traffic().Rate.Note(now, s.Requests()-1) }
 
 // lease counts one more request.
-func (s *Server) lease(sticky bool) Lease {
+func (s *Server) lease(in *Pick, sticky bool) Lease {
+	if in.peek != nil {
+		return Lease{server: s, sticky: sticky, uncounted: true}
+	}
 	traffic.Raise(&s.counters.most, s.counters.inFlight.Add(1))
 	return s.leased(sticky)
 }
@@ -109,14 +112,17 @@ func (s *Server) leased(sticky bool) Lease {
 }
 
 // tryLease is lease if the server has fewer than limit requests; 0 = any number.
-func (s *Server) tryLease(limit int64, sticky bool) (Lease, bool) {
+func (s *Server) tryLease(in *Pick, limit int64, sticky bool) (Lease, bool) {
 	if limit == 0 {
-		return s.lease(sticky), true
+		return s.lease(in, sticky), true
 	}
 	for {
 		n := s.counters.inFlight.Load()
 		if n >= limit {
 			return Lease{}, false
+		}
+		if in.peek != nil {
+			return s.lease(in, sticky), true
 		}
 		if s.counters.inFlight.CompareAndSwap(n, n+1) {
 			traffic.Raise(&s.counters.most, n+1)
@@ -128,8 +134,9 @@ func (s *Server) tryLease(limit int64, sticky bool) (Lease, bool) {
 // Lease is the right to send one request to a server. It is a value: keep one copy
 // and release that one. The zero value holds nothing.
 type Lease struct {
-	server *Server
-	sticky bool
+	server    *Server
+	sticky    bool
+	uncounted bool // of Peek
 }
 
 // Server returns the chosen server, nil for the zero value and after Release.
@@ -155,6 +162,9 @@ func (l *Lease) Release() {
 		panic("balancer: lease released twice")
 	}
 	l.server = nil
+	if l.uncounted {
+		return
+	}
 	s.endpoint.inFlight.Add(-1)
 	if s.counters.inFlight.Add(-1) < 0 {
 		panic("balancer: lease released twice")

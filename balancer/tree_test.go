@@ -56,7 +56,7 @@ func TestTreeChoosesTheLeast(t *testing.T) {
 			if least.less(s.load(i)) {
 				t.Fatalf("%d servers: chose load %v, the least is %v", len(weights), s.load(i), least)
 			}
-			held = append(held, s.server(i).lease(false))
+			held = append(held, s.server(i).lease(&Pick{}, false))
 			s.loads().check(t)
 		}
 	}

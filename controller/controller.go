@@ -18,6 +18,7 @@ type Controller struct {
 	state *state
 	views views
 	ready chan struct{}
+	asks  chan func(*state) // the owner calls them
 }
 
 // New returns a controller that has published nothing yet. It fails when cfg cannot be
@@ -27,8 +28,8 @@ func New(cfg Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{})}
-	c.views.routes = make(map[source.Key]view)
+	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{}), asks: make(chan func(*state))}
+	c.views.routes, c.views.outside = make(map[source.Key]view), make(map[source.Key]source.Event)
 	if c.state, err = newState(&c.cfg, &c.views); err != nil {
 		return nil, fmt.Errorf("cannot make controller: %w", err)
 	}
@@ -85,6 +86,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-sweep.C:
 			c.state.sweep()
 			c.state.warnExpiry(c.cfg.Clock())
+			continue
+		case look := <-c.asks:
+			look(c.state)
 			continue
 		case <-overdue.C:
 			c.state.giveUp(time.Now())

@@ -16,6 +16,7 @@ func (s *state) isOutside(e *source.Event) bool {
 	if _, selected := s.selected[namespace]; selected {
 		return false
 	}
+	s.views.setOutside(e)
 	if e.Object == nil {
 		delete(s.outside[namespace], e.Key.Name)
 		if len(s.outside[namespace]) == 0 {
@@ -43,6 +44,7 @@ func (s *state) namespaceEvent(e *source.Event) {
 		events := s.outside[name]
 		delete(s.outside, name)
 		for _, e := range events {
+			s.views.setOutside(&source.Event{Key: e.Key})
 			s.routeEvent(&e)
 		}
 	case e.Object == nil && selected:

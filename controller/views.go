@@ -19,6 +19,7 @@ import (
 type views struct {
 	mu       sync.RWMutex
 	routes   map[source.Key]view
+	outside  map[source.Key]source.Event // routes of namespaces that are not selected
 	rejected int
 	changed  time.Time // when a table was published last; zero = never
 }

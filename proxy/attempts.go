@@ -72,15 +72,15 @@ type party interface {
 	unserved(r Reason)
 	// abandon gives up whatever runs towards the endpoint.
 	abandon()
-	// log hands the record to the access log.
-	log(r Reason)
+	// log hands the record to a log.
+	log(to AccessLog, r Reason)
 	// reset ends the client's connection or stream, and what only it uses, after a panic.
 	reset()
 }
 
 // admit asks the allow-list and the limits of the route for the source address; http: see guard. ReasonOK: it is let in.
 func (a *attempts) admit(http bool) (refused Reason) {
-	a.ticket, refused = guard(a.route, a.client.Addr.Addr(), a.start, http)
+	a.ticket, refused = a.w.guard(a.route, a.client.Addr.Addr(), a.start, http)
 	return refused
 }
 
@@ -92,6 +92,10 @@ func (a *attempts) choice(cookie []byte) balancer.Pick {
 // choose chooses a server and begins an attempt at it, or waits for one.
 func (a *attempts) choose(cookie []byte) {
 	pool, in := a.route.Pool(), a.choice(cookie)
+	if a.w.cfg.Rehearse {
+		a.rehearse(pool.Peek(in))
+		return
+	}
 	lease, ok := pool.Pick(in)
 	if !ok {
 		lease, ok = pool.Wait(in, a.place(), a.w.cfg.Clock.Now())
@@ -110,7 +114,9 @@ func (a *attempts) choose(cookie []byte) {
 
 func (a *attempts) use(l balancer.Lease) {
 	a.lease, a.leased = l, true
-	l.Server().CountLease(a.w.cfg.Clock.Now())
+	if !a.w.cfg.Rehearse {
+		l.Server().CountLease(a.w.cfg.Clock.Now())
+	}
 	if a.made > 0 {
 		a.countRetry(true)
 	}

@@ -40,7 +40,11 @@ func (w *Worker) port(c *Client) *portCounters {
 
 // open counts one more request or tunnel of a route; giveBack counts it off.
 func (a *attempts) open(r *routing.Route) {
-	a.route, a.session = r, true
+	a.route, a.session = r, !a.w.cfg.Rehearse
+	if !a.session {
+		a.among = r.Stats().Sessions.Current() + 1
+		return
+	}
 	a.among = r.Stats().Sessions.Begin(a.start)
 }
 

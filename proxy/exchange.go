@@ -218,7 +218,9 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	now := ex.w.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
 	ex.gotIn, ex.gotMinor = h.Spoken, h.Minor
-	ex.lease.Server().CountResponse(h.Status >= 500)
+	if !ex.w.cfg.Rehearse {
+		ex.lease.Server().CountResponse(h.Status >= 500)
+	}
 	if ex.span != nil {
 		ex.span.answered(h)
 	}

@@ -15,7 +15,10 @@ func (a *attempts) finish(reason Reason) {
 		a.count(reason)
 	}
 	if a.w.cfg.AccessLog != nil && reason != ReasonMonitor {
-		a.self.log(reason)
+		a.self.log(a.w.cfg.AccessLog, reason)
+	}
+	if a.remembered(reason) {
+		a.self.log(a.w.cfg.Recent.Log, reason)
 	}
 	a.giveBack()
 }
@@ -77,7 +80,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 }
 
 // log implements party.
-func (ex *Exchange) log(reason Reason) {
+func (ex *Exchange) log(to AccessLog, reason Reason) {
 	rec := &ex.rec // a local one would be allocated: the log is an interface
 	ex.record(rec, reason)
 	rec.Host, rec.Response, rec.Captures, rec.Captured = ex.host, span(ex.sent, ex.got), ex.w.cfg.Captures, ex.captured
@@ -89,7 +92,7 @@ func (ex *Exchange) log(reason Reason) {
 	if ex.route != nil {
 		rec.Sticky = ex.sticky()
 	}
-	ex.w.cfg.AccessLog.Log(rec)
+	to.Log(rec)
 }
 
 // from fills in what is known of the client's connection.

@@ -11,14 +11,19 @@ import (
 // guard asks whether a source address may use a route: first the allow-list, then
 // the limits of connections and requests. http tells a request from a connection
 // whose bytes are not looked at. The ticket must leave when the exchange ends.
-func guard(r *routing.Route, source netip.Addr, now int64, http bool) (ticket ratelimit.Ticket, refused Reason) {
+func (w *Worker) guard(r *routing.Route, source netip.Addr, now int64, http bool) (ticket ratelimit.Ticket, refused Reason) {
 	policy := r.Policy()
 	if policy.Allow != nil && !policy.Allow.Contains(source) {
 		return ticket, ReasonDenied
 	}
 	if rates := r.Rates(); rates != nil {
 		var ok bool
-		if ticket, ok = rates.Enter(source, now, policy.Rates, http); !ok {
+		if w.cfg.Rehearse {
+			_, ok = rates.Peek(source, now, policy.Rates, http)
+		} else {
+			ticket, ok = rates.Enter(source, now, policy.Rates, http)
+		}
+		if !ok {
 			return ticket, ReasonRateLimited
 		}
 	}

@@ -109,11 +109,11 @@ func (r *Relay) Moved(in, out uint64) { r.moved(in, out) }
 func (r *Relay) Cut() { r.w.Reached(bound.TunnelFin) }
 
 // log implements party.
-func (r *Relay) log(reason Reason) {
+func (r *Relay) log(to AccessLog, reason Reason) {
 	var rec Record
 	r.record(&rec, reason)
 	rec.Host, rec.ServerName, rec.Frontend, rec.Tunnel = []byte(r.name), r.name, frontendPassthrough, true
-	r.w.cfg.AccessLog.Log(&rec)
+	to.Log(&rec)
 }
 
 // Idle is the silence that ends the connection.

@@ -35,7 +35,7 @@ func (ex *Exchange) openTrace(h *Head) {
 	}
 	ref.Span = t.spanID()
 	ex.traceRandom = parent.Random
-	if ref.Sampled = ex.sample(&parent); !ref.Sampled {
+	if ref.Sampled = !ex.w.cfg.Rehearse && ex.sample(&parent); !ref.Sampled {
 		return
 	}
 	if t.open == maxOpenSpans {

@@ -123,7 +123,7 @@ type tracer struct {
 
 // newTracer makes ids from a seed, 0: from another one each time. They are not made by the generator that chooses endpoints: everybody sees
 // ids of traces, and nobody is to know what is chosen next.
-func newTracer(t *Tracing, seed uint64) tracer {
+func newTracer(t *Tracing, seed uint64, rehearse bool) tracer {
 	if t == nil {
 		return tracer{}
 	}
@@ -135,7 +135,11 @@ func newTracer(t *Tracing, seed uint64) tracer {
 		}
 		binary.LittleEndian.PutUint64(key[i:], word)
 	}
-	return tracer{Tracing: t, queue: t.cfg.Open(), rng: rand.NewChaCha8(key)}
+	r := tracer{Tracing: t, rng: rand.NewChaCha8(key)}
+	if !rehearse {
+		r.queue = t.cfg.Open()
+	}
+	return r
 }
 
 // spanID makes the id of a span.

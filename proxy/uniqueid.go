@@ -195,6 +195,9 @@ func (u *UniqueID) append(b []byte, p *idPiece, ex *Exchange) []byte {
 	case idLocalPort:
 		return p.Number(b, uint64(ex.client.Local.Port()), 4)
 	case idCounter:
+		if ex.w.cfg.Rehearse {
+			return p.Number(b, uint64(u.counter.Load()+1), 4)
+		}
 		return p.Number(b, uint64(u.counter.Add(1)), 4)
 	case idPID:
 		return p.Number(b, uint64(u.pid), 4)

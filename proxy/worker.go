@@ -65,6 +65,13 @@ type Config struct {
 
 	Tracing *Tracing // nil: requests are not traced, and what they say of traces is passed on as it is
 
+	Recent *Recent // nil = no exchange is remembered
+
+	// Rehearse has a worker decide about requests and connections without anything that others would notice: no limit counts them, no
+	// server is chosen for them, no queue has them, no counter of a route, a server or the unique ids grows. What Upstreams are asked for
+	// is up to those. It is for finding out what would become of a request.
+	Rehearse bool
+
 	// Panicked is called, on the loop, with a panic of the rules for a message; that exchange is answered 500 and the
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
@@ -102,6 +109,9 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if err := cfg.Timeouts.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot make a proxy worker: %w", err)
 	}
+	if err := cfg.Recent.validate(); err != nil {
+		return nil, err
+	}
 	if cfg.MaxRewrite == 0 {
 		cfg.MaxRewrite = DefaultMaxRewrite
 	}
@@ -111,7 +121,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if !header.IsName(cfg.LoopID) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
-	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed)}
+	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
 	w.tunnels.w = w
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())

@@ -23,6 +23,14 @@ func NewStore() *Store {
 	return s
 }
 
+// Showing returns a store that has t without publishing it: no pool changes, and the generation stays that of t. It is for
+// finding out what a table decides.
+func Showing(t *Table) *Store {
+	s := &Store{changed: make(chan struct{})}
+	s.table.Store(t)
+	return s
+}
+
 // Load returns the published table, never nil.
 func (s *Store) Load() *Table { return s.table.Load() }
 

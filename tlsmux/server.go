@@ -370,11 +370,17 @@ func (e *entry) decide(hello *Hello) (d decision) {
 		return d
 	}
 	e.info.Certificate, e.info.Own, e.info.Arrival = found.Certificate, found.Own, found.Arrival
-	d.strict = found.Certificate == nil || cfg.StrictSNI && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
+	d.strict = Refuses(found, hello, cfg.StrictSNI)
 	if !d.strict {
 		d.config, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked())
 	}
 	return d
+}
+
+// Refuses says that a client is refused for want of a certificate for the name it asks for, though TLS would end here: there is none at all, or strict
+// and none that covers the name.
+func Refuses(found routing.SNIDecision, hello *Hello, strict bool) bool {
+	return found.Certificate == nil || strict && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
 }
 
 // act does what was decided. It returns what Data returns.

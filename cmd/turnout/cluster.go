@@ -4,20 +4,20 @@ import (
 	"context"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"turnout/controller"
 	"turnout/controller/source/cluster"
 	"turnout/controller/status"
+	"turnout/internal/bound"
+	"turnout/internal/problem"
 )
 
 // makeCluster makes the controller, what feeds it from a cluster, and what brings
 // status back.
 func (r *router) makeCluster(cfg controller.Config) error {
 	o := r.o
-	f, err := cluster.New(cluster.Config{
-		Kubeconfig: o.kubeconfig, UserAgent: userAgent(),
-		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
-		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: r.log, Bounds: &r.bounds, Problems: r.problems,
-	})
+	f, err := cluster.New(o.clusterConfig(r.log, &r.bounds, r.problems))
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,29 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	if r.control, err = controller.New(cfg); err != nil {
 		return err
 	}
+	if o.selects() {
+		r.ofHost = f.OfHost
+	}
 	sink := r.control.Sink("cluster")
 	r.feeder = feeder{
 		run:    func(ctx context.Context) error { return f.Run(ctx, sink) },
 		counts: func() (int, int) { return f.Objects(), f.Problems() },
 	}
 	return nil
+}
+
+// clusterConfig is how a cluster is read.
+func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
+	return cluster.Config{
+		Kubeconfig: o.kubeconfig, UserAgent: userAgent(),
+		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
+		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
+	}
+}
+
+// selects reports whether routes of the cluster are left out.
+func (o *options) selects() bool {
+	return o.namespace != "" || o.routeLabels != "" || o.routeFields != "" || o.namespaces() != ""
 }
 
 // userAgent is how the router calls itself when it asks an API server.

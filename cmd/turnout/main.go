@@ -5,6 +5,7 @@
 //	turnout run --manifests DIR    serve a folder of manifests
 //	turnout demo                   everything in one process, with examples
 //	turnout validate DIR|FILE...   check manifests without serving them
+//	turnout explain URL            say what becomes of a request, and why
 //
 // This package wires the packages together and reads flags and environment. It is
 // the only one that does either; what the packages do is in their own packages.
@@ -46,12 +47,14 @@ func command(ctx context.Context, argv []string, env option.Environment, stdout,
 		err = runDemo(ctx, args, env, stdout, stderr)
 	case "validate":
 		err = runValidate(args, env, stdout)
+	case "explain":
+		err = runExplain(ctx, args, env, os.Stdin, stdout)
 	case "version":
 		_, err = fmt.Fprintln(stdout, "turnout", version())
 	case "help":
 		err = flag.ErrHelp
 	default:
-		err = option.Usagef("unknown command %q; allowed: run, demo, validate, version, help", sub)
+		err = option.Usagef("unknown command %q; allowed: run, demo, validate, explain, version, help", sub)
 	}
 	return exitStatus(err, filepath.Base(argv[0]), stdout, stderr)
 }

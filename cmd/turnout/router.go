@@ -18,6 +18,7 @@ import (
 	"turnout/internal/admin"
 	"turnout/internal/bound"
 	"turnout/internal/crew"
+	"turnout/internal/explain"
 	"turnout/internal/follow"
 	"turnout/internal/handover"
 	"turnout/internal/logging"
@@ -55,6 +56,8 @@ type router struct {
 	visitors visitors // of the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, source, token, method, path string) (status int, text string)
+	ofHost ofHost        // routes of a host that are not served here; nil = there are none
+	recent *explain.Ring // of past requests
 
 	enter       func(signals.Stage)   // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there
@@ -65,6 +68,7 @@ type router struct {
 // newRouter makes the packages from o and listens on the ports that are not opened late. enter is called with what is done now.
 func newRouter(o *options, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
 	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter, problems: problem.NewList()}
+	r.recent = explain.NewRing(func() uint64 { return r.store.Load().Generation() }, &r.bounds)
 	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err
@@ -111,7 +115,7 @@ func (r *router) assemble(stdout io.Writer) error {
 		return err
 	}
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
-	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit = r.problems, true, memory.SetLimit(), r.inherit()
+	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit, data.Proxy.Recent = r.problems, true, memory.SetLimit(), r.inherit(), r.recent.Recent()
 	o.answers.load(&data.Proxy, log, r.problems)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
@@ -192,27 +196,32 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
+	explanations, err := r.explanations()
+	if err != nil {
+		return err
+	}
 	listener, err := r.adminListener()
 	if err != nil {
 		return err
 	}
 	r.admin, err = admin.New(admin.Config{
-		Login:    r.visitors.login,
-		Problems: listing(r.problems.All),
-		Hosts:    r.o.adminPort.hosts,
-		LogLevel: r.level,
-		TLS:      r.visitors.tls,
-		Addr:     r.o.adminAddr,
-		Listener: listener,
-		Ready:    r.control.Ready(),
-		Serving:  r.data.Serving,
-		Alive:    r.data.Alive,
-		Routes:   listing(r.control.ListRoutes),
-		Notes:    listing(r.control.Explanations),
-		Explain:  func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
-		Metrics:  handler,
-		Bounds:   &r.bounds,
-		Log:      r.visitors.failed,
+		Login:        r.visitors.login,
+		Problems:     listing(r.problems.All),
+		Hosts:        r.o.adminPort.hosts,
+		LogLevel:     r.level,
+		TLS:          r.visitors.tls,
+		Addr:         r.o.adminAddr,
+		Listener:     listener,
+		Ready:        r.control.Ready(),
+		Serving:      r.data.Serving,
+		Alive:        r.data.Alive,
+		Routes:       listing(r.control.ListRoutes),
+		Notes:        listing(r.control.Explanations),
+		Explain:      func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
+		Explanations: explanations,
+		Metrics:      handler,
+		Bounds:       &r.bounds,
+		Log:          r.visitors.failed,
 	})
 	return err
 }

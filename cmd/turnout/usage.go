@@ -19,6 +19,7 @@ func usage(w io.Writer, program string) {
   %[1]s run --manifests DIR     serve a folder of manifests
   %[1]s demo                    router, examples and small backends in one process
   %[1]s validate DIR|FILE...    check manifests without serving them
+  %[1]s explain URL             say what would become of a request, and why; see docs/explain.md
   %[1]s version                 print the version
   %[1]s help                    print this text
 

@@ -61,6 +61,14 @@ func Entry(o Options, old *routev1.RouteIngress, host string, policy routev1.Wil
 	return entry, true
 }
 
+// Admitted returns the condition of an entry, which may be nil, that says whether the route is admitted; nil without one.
+func Admitted(entry *routev1.RouteIngress) *routev1.RouteIngressCondition {
+	if entry == nil {
+		return nil
+	}
+	return conditionOf(entry, routev1.RouteAdmitted)
+}
+
 // Find returns the entry of this router in a list of entries, nil if there is none.
 func Find(o Options, entries []routev1.RouteIngress) *routev1.RouteIngress {
 	for i := range entries {

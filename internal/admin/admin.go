@@ -38,7 +38,9 @@ type Config struct {
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
-	Login   Login // for everything but /healthz
+	// Explanations answers /explain, with POST too; nil = there is no such path.
+	Explanations http.Handler
+	Login        Login // for everything but /healthz
 	// Hosts are names, lower-case, by which visitors without a login may call this server, besides those that belong to nobody outside.
 	Hosts []string
 	// LogLevel is what /debug/log-level reads and sets; nil = there is no such path.
@@ -58,18 +60,19 @@ type LogLevel interface {
 
 // Server answers until Close.
 type Server struct {
-	cfg      Config
-	listener net.Listener
-	gate     *gate
-	server   *http.Server
-	listings *answers      // under way, of Routes and Notes
-	scrapes  *answers      // under way, of Metrics
-	profiles *answers      // under way
-	gathers  chan struct{} // one slot: of them, the one that is gathered
-	patience time.Duration // of those that wait for it
-	stopping atomic.Bool
-	left     atomic.Bool   // StopListening was called
-	ended    chan struct{} // closed when the serving goroutine has ended
+	cfg       Config
+	listener  net.Listener
+	gate      *gate
+	server    *http.Server
+	listings  *answers      // under way, of Routes and Notes
+	scrapes   *answers      // under way, of Metrics
+	inquiries *answers      // under way, of Explanations
+	profiles  *answers      // under way
+	gathers   chan struct{} // one slot: of them, the one that is gathered
+	patience  time.Duration // of those that wait for it
+	stopping  atomic.Bool
+	left      atomic.Bool   // StopListening was called
+	ended     chan struct{} // closed when the serving goroutine has ended
 }
 
 // New listens at cfg.Addr and serves.
@@ -99,9 +102,13 @@ func defaults() limits {
 
 // How many large answers are under way at a time, in all and for one source.
 const (
-	mostListings, listingShare = 4, 2
-	mostScrapes, scrapeShare   = 4, 2
+	mostListings, listingShare  = 4, 2
+	mostScrapes, scrapeShare    = 4, 2
+	mostInquiries, inquiryShare = 4, 2
 )
+
+// explainPath is where requests are explained.
+const explainPath = "/explain"
 
 // mostHead is how long a request head may be, in bytes: some tokens are long.
 const mostHead = 16 << 10
@@ -109,7 +116,7 @@ const mostHead = 16 << 10
 func newServer(cfg Config, ln net.Listener, l limits) *Server {
 	s := &Server{
 		cfg: cfg, listener: ln, ended: make(chan struct{}),
-		listings: newAnswers(mostListings, listingShare), scrapes: newAnswers(mostScrapes, scrapeShare),
+		listings: newAnswers(mostListings, listingShare), scrapes: newAnswers(mostScrapes, scrapeShare), inquiries: newAnswers(mostInquiries, inquiryShare),
 		profiles: newAnswers(mostProfiles, profileShare),
 		gathers:  make(chan struct{}, 1), patience: gatherPatience,
 	}
@@ -243,7 +250,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			s.cfg.Bounds.Reached(bound.AdminConnections)
 		}
 		if r.ContentLength != 0 || v.served >= mostRequests {
-			w.Header().Set("Connection", "close") // at most a few bytes of a body are read
+			w.Header().Set("Connection", "close") // what comes with a body is the last
 			r.Close = true
 		}
 		if r.Close {
@@ -257,7 +264,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case !isHealth(path) && !s.letIn(w, r): // it is answered
 	case handler == nil:
 		notFound(w)
-	case r.Method == http.MethodPut && path == logLevelPath:
+	case r.Method == http.MethodPut && path == logLevelPath, r.Method == http.MethodPost && path == explainPath:
 		handler(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -335,6 +342,11 @@ func (s *Server) handler(path string) http.HandlerFunc {
 		return s.listing(s.cfg.Notes)
 	case "/problems":
 		return s.listing(s.cfg.Problems)
+	case explainPath:
+		if s.cfg.Explanations == nil {
+			return nil
+		}
+		return s.bounded(s.inquiries, s.cfg.Explanations.ServeHTTP)
 	case logLevelPath:
 		if s.cfg.LogLevel == nil {
 			return nil

@@ -474,3 +474,47 @@ func TestAsked(t *testing.T) {
 		t.Error("an empty user and password are accepted where there are none")
 	}
 }
+
+// TestExplanationsAreBounded: few requests are explained at a time, by GET and POST alike.
+func TestExplanationsAreBounded(t *testing.T) {
+	begun, free := make(chan string, 8), make(chan struct{})
+	s := startWith(t, func(c *Config) {
+		c.Explanations = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			begun <- r.Method
+			<-free
+		})
+	})
+	base := "http://" + s.Addr().String() + "/explain"
+	answers := make(chan int, 8)
+	ask := func(method string) {
+		r, err := http.NewRequest(method, base, strings.NewReader("x"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+		answers <- resp.StatusCode
+	}
+	go ask(http.MethodGet)
+	go ask(http.MethodPost)
+	<-begun
+	<-begun
+	ask(http.MethodGet) // a third one of the same source
+	if status := <-answers; status != http.StatusServiceUnavailable {
+		t.Errorf("a third one is answered %d", status)
+	}
+	close(free)
+	for range 2 {
+		if status := <-answers; status != http.StatusOK {
+			t.Errorf("one of the first is answered %d", status)
+		}
+	}
+	if ask(http.MethodDelete); <-answers != http.StatusMethodNotAllowed {
+		t.Error("DELETE is taken")
+	}
+}

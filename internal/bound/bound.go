@@ -43,6 +43,7 @@ const (
 	LoopTooBusy                     // an event loop did not answer its own request in time
 	ClientSampling                  // a request was not sampled because of its client's word: too many were
 	OpenSpans                       // a request was not sampled: too many that are sampled run
+	RecentRequests                  // a request was not remembered for explanations: others were at the same moment
 	count
 )
 
@@ -80,6 +81,7 @@ var names = [count]string{
 	LoopTooBusy:         "loop-too-busy",
 	ClientSampling:      "client-sampling",
 	OpenSpans:           "open-spans",
+	RecentRequests:      "recent-requests",
 }
 
 func (n Name) String() string { return names[n] }

@@ -31,6 +31,7 @@ type Option struct {
 	// it is ignored with a warning, as the HAProxy router ignores it silently.
 	EnvStops bool
 	IsBool   bool
+	Repeats  bool   // may be given several times: each value is set
 	Value    string // what the help calls the value
 	Help     string
 	Set      func(v string) error // the error says what is allowed

@@ -48,8 +48,14 @@ func (o *Option) apply(given map[string]string, env Environment) (warning string
 		}
 	}
 	if v, ok := given[o.Flag]; ok {
-		if err := o.Set(v); err != nil {
-			return "", Usagef("--%s %q is not valid; %v", o.Flag, v, err)
+		values := []string{v}
+		if o.Repeats {
+			values = strings.Split(v, repeated)
+		}
+		for _, v := range values {
+			if err := o.Set(v); err != nil {
+				return "", Usagef("--%s %q is not valid; %v", o.Flag, v, err)
+			}
 		}
 		return "", nil
 	}
@@ -69,13 +75,47 @@ func (o *Option) apply(given map[string]string, env Environment) (warning string
 	return "", nil
 }
 
+// repeated is between the values of a flag that was given several times. No argument of a program has it.
+const repeated = "\x00"
+
+// Split divides the flags of args, as SplitPaths gives them, into those of a table and others.
+func Split(table []Option, args []string) (own, others []string) {
+	takesValue := map[string]bool{}
+	for _, s := range table {
+		takesValue[s.Flag] = !s.IsBool
+		if s.Short != "" {
+			takesValue[s.Short] = !s.IsBool
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		name, _, whole := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		value, mine := takesValue[name]
+		switch {
+		case !mine || args[i][0] != '-':
+			others = append(others, args[i])
+		case value && !whole && i+1 < len(args):
+			own = append(own, args[i], args[i+1])
+			i++
+		default:
+			own = append(own, args[i])
+		}
+	}
+	return own, others
+}
+
 // parseFlags reads args without judging any value.
 func parseFlags(table []Option, ignored []Ignored, args []string) (map[string]string, error) {
 	given := map[string]string{}
 	set := flag.NewFlagSet("turnout", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, s := range table {
-		store := func(v string) error { given[s.Flag] = v; return nil }
+		store := func(v string) error {
+			if before, again := given[s.Flag]; again && s.Repeats {
+				v = before + repeated + v
+			}
+			given[s.Flag] = v
+			return nil
+		}
 		if s.IsBool {
 			set.BoolFunc(s.Flag, s.Help, store)
 		} else {
@@ -114,6 +154,9 @@ func SplitPaths(table []Option, args []string) (flags, paths []string) {
 	takesValue := map[string]bool{}
 	for _, s := range table {
 		takesValue["-"+s.Flag], takesValue["--"+s.Flag] = !s.IsBool, !s.IsBool
+		if s.Short != "" {
+			takesValue["-"+s.Short], takesValue["--"+s.Short] = !s.IsBool, !s.IsBool
+		}
 	}
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {

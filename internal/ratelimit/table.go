@@ -79,17 +79,8 @@ func (t *Table) Enter(source netip.Addr, now int64, limits Limits, http bool) (T
 	if i != none {
 		e, ticket = &s.entries[i], Ticket{t, addr}
 	}
-	e.open++
-	e.tcp.addEvent(at, tcpPeriod)
-	var connections, requests int64
-	if limits.TCP.On {
-		connections = e.tcp.count(at, tcpPeriod)
-	}
-	if http && limits.HTTP.On {
-		requests = e.http.count(at, httpPeriod)
-	}
-	refused := limits.Concurrent.reached(int64(e.open)) || limits.TCP.reached(connections) || http && limits.HTTP.reached(requests)
-	if i != none && e.list == ordinary && (refused || limits.TCP.near(connections) || limits.HTTP.near(requests)) {
+	c, refused := e.come(at, limits, http)
+	if i != none && e.list == ordinary && (refused || limits.TCP.near(c.Connections) || limits.HTTP.near(c.Requests)) {
 		s.promote(i)
 	}
 	if refused {

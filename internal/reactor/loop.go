@@ -211,6 +211,9 @@ func (l *Loop) Now() int64 {
 	return l.clock
 }
 
+// Elapsed is the time that Now tells, as it is at this moment. Any goroutine may call it, but not of a loop on a network in virtual time.
+func (l *Loop) Elapsed() int64 { return l.eng.Now() }
+
 // Conns counts the connections whose socket is open: accepted, connecting, connected, closing.
 func (l *Loop) Conns() int { return l.conns }
 

@@ -108,12 +108,12 @@ func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error
 	if err != nil {
 		return nil, err
 	}
+	cfg = p.sharing(cfg)
 	cfg.Store, cfg.Upstreams, cfg.Bounds = p.cfg.Store, upstream.New(ln.Pools1, ln.Pools2), p.cfg.Bounds
 	if cfg.Clock == nil {
 		cfg.Clock = h1.Clock{Loop: loop}
 	}
-	cfg.Panicked, cfg.Overloaded = p.messagePanicked, p.guard.Refusing()
-	cfg.RouteConnections, cfg.Crowded = p.cfg.Limits.routeConnections(descriptorLimit()), p.budget.Crowded
+	cfg.Panicked = p.messagePanicked
 	if ln.Worker, err = proxy.NewWorker(cfg); err != nil {
 		return nil, err
 	}
@@ -170,6 +170,11 @@ func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Ha
 
 // identity says who the client of a TLS connection is, nil if clients are not asked.
 func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
+	return p.cfg.identity(info, p.anonymous)
+}
+
+// identity is that of a request path; anonymous is a client without a certificate.
+func (cfg *Config) identity(info *tlsmux.Info, anonymous *identity.Identity) *identity.Identity {
 	cert := info.Client
 	switch {
 	case info.Arrival != nil && info.Arrival.Auth != nil:
@@ -178,12 +183,12 @@ func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
 		}
 		own := identity.Rules{Filter: info.Arrival.Auth.Subjects()}
 		return own.Of(cert)
-	case p.cfg.TLS.ClientAuth == clientcert.None:
+	case cfg.TLS.ClientAuth == clientcert.None:
 		return nil
 	case cert == nil:
-		return p.anonymous
+		return anonymous
 	}
-	return p.cfg.Identities.Of(cert)
+	return cfg.Identities.Of(cert)
 }
 
 // AcceptHTTP serves a connection of the plain port. It is called on the connection's loop, which is one of the request path's.

@@ -74,6 +74,9 @@ func (r *request) parse(p []byte, large *spare.List[largeHead], lim http1.Limits
 	return nil
 }
 
+// bodyless reports that the request is complete with its head.
+func (r *request) bodyless() bool { return r.req.Body == http1.BodyNone }
+
 // parse copies one complete head and parses it as the answer to method.
 func (r *response) parse(p, method []byte, large *spare.List[largeHead], lim http1.Limits) error {
 	if err := http1.ParseResponse(r.bytes.copy(p, large), &r.resp, method, lim); err != nil {

@@ -111,7 +111,7 @@ func (sc *serverConn) EOF(*reactor.Conn) {
 	switch sc.phase {
 	case phaseHead:
 		if sc.partial { // half a request is worth an answer (RFC 9112 section 8)
-			sc.refuse(400, "incomplete-head")
+			sc.refuse(400, incompleteHead)
 			return
 		}
 		sc.phase = phaseGone

@@ -107,7 +107,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	}
 	sc.responded, sc.chunked, sc.untilEnd = false, false, false
 	sc.closing = !rq.req.KeepAlive
-	none := false
+	none := rq.bodyless()
 	switch rq.req.Body {
 	case http1.BodyLength:
 		sc.phase, rq.remaining = phaseBody, rq.req.ContentLength
@@ -115,7 +115,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 		sc.phase = phaseBody
 		rq.body.Reset(http1.ChunkLimits{})
 	default:
-		sc.phase, none = phaseWait, true
+		sc.phase = phaseWait
 	}
 	client := sc.who()
 	sc.ex = s.worker.Acquire(sc, &client)

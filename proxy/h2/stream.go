@@ -30,20 +30,7 @@ func (st *serverStream) OnHead(f h2frame.Fault, end bool) {
 		return
 	}
 	b := &st.Block
-	path, query := b.Path, []byte(nil)
-	for i, c := range path {
-		if c == '?' {
-			path, query = path[:i:i], path[i:]
-			break
-		}
-	}
-	st.head = proxy.Head{
-		Method: b.Method, Target: b.Path, Authority: b.Authority, Path: path, Query: query,
-		Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength,
-	}
-	if end {
-		st.head.ContentLength = 0
-	}
+	st.head = requestHead(b, end)
 	if b.Protocol != nil {
 		if !isWebSocket(b.Protocol) {
 			sc.s.worker.Rejected(&sc.client, 501, "protocol")
@@ -55,6 +42,25 @@ func (st *serverStream) OnHead(f h2frame.Fault, end bool) {
 	}
 	st.ex = sc.s.worker.Acquire(st, &sc.client)
 	st.ex.Request(&st.head, end)
+}
+
+// requestHead is the head of a request as the pipeline has it. It is a view of b.
+func requestHead(b *h2frame.Block, end bool) proxy.Head {
+	path, query := b.Path, []byte(nil)
+	for i, c := range path {
+		if c == '?' {
+			path, query = path[:i:i], path[i:]
+			break
+		}
+	}
+	h := proxy.Head{
+		Method: b.Method, Target: b.Path, Authority: b.Authority, Path: path, Query: query,
+		Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength,
+	}
+	if end {
+		h.ContentLength = 0
+	}
+	return h
 }
 
 // OnData implements h2session.Sink.

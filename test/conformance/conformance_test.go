@@ -157,7 +157,13 @@ func (c *client) text() []byte {
 
 // run has the conversation and checks what is expected.
 func (c *conversation) run(t *testing.T, n *memnet.Network, over string) error {
-	o := &outcome{rig: newRig(t, n, c.replies), seen: map[string]int{}}
+	return c.runWith(newRig(t, n, c.replies), over, func(*client) {})
+}
+
+// runWith is run with a rig; sending is called before each piece of what a client sends.
+func (c *conversation) runWith(r *rig, over string, sending func(*client)) error {
+	t, n := r.t, r.net
+	o := &outcome{rig: r, seen: map[string]int{}}
 	port := plainPort
 	var now *client
 	for _, s := range c.steps {
@@ -184,6 +190,7 @@ func (c *conversation) run(t *testing.T, n *memnet.Network, over string) error {
 			o.rig.perLoop.Drain(false, func() {})
 		case "send":
 			now.sent = append(now.sent, s.data...)
+			sending(now)
 			now.say(s.data)
 		case "eof":
 			now.hangUp()

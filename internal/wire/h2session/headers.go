@@ -68,7 +68,7 @@ func unwrap(h h2frame.Header, p []byte) (rest []byte, itself, ok bool) {
 // continuation takes a CONTINUATION frame (RFC 9113 section 6.10).
 func (s *Session) continuation(h h2frame.Header, p []byte) {
 	b := &s.block
-	if b.frames++; b.frames > maxContinuations || len(b.fragment)+len(p) > s.cfg.limits().Bytes {
+	if b.frames++; b.frames > maxContinuations || len(b.fragment)+len(p) > s.cfg.HeadLimits().Bytes {
 		s.fail(h2frame.EnhanceYourCalm, "header list too large")
 		return
 	}
@@ -201,7 +201,7 @@ func (s *Session) trailers(st *Stream, p []byte) {
 // decode decodes a list into to; false: the session is over (RFC 9113 section 4.3).
 func (s *Session) decode(p []byte, to *h2frame.Block, kind h2frame.Kind) bool {
 	to.Lend(s.cfg.Buffers)
-	to.Reset(kind, s.cfg.limits())
+	to.Reset(kind, s.cfg.HeadLimits())
 	if err := s.dec.Decode(p, to); err != nil {
 		to.Release()
 		s.fail(h2frame.CompressionError, "header list cannot be decoded")

@@ -45,7 +45,7 @@ func (s *Session) Request(st *Stream) {
 	} else {
 		s.lastOwn += 2
 	}
-	st.Block.Reset(h2frame.Response, s.cfg.limits())
+	st.Block.Reset(h2frame.Response, s.cfg.HeadLimits())
 	st.start(s, s.lastOwn)
 }
 

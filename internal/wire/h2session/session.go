@@ -140,7 +140,7 @@ func (s *Session) Start(cfg *Config, host Host, out Output) {
 	} else {
 		b = h2frame.AppendSetting(b, h2frame.MaxConcurrentStreams, uint32(cfg.maxStreams()))
 	}
-	b = h2frame.AppendSetting(b, h2frame.MaxHeaderListSize, uint32(cfg.limits().Bytes))
+	b = h2frame.AppendSetting(b, h2frame.MaxHeaderListSize, uint32(cfg.HeadLimits().Bytes))
 	b = h2frame.AppendSetting(b, h2frame.MaxFrameSize, h2frame.FrameSize)
 	if cfg.Connect {
 		b = h2frame.AppendSetting(b, h2frame.EnableConnectProtocol, 1)
@@ -151,7 +151,8 @@ func (s *Session) Start(cfg *Config, host Host, out Output) {
 	s.commit(b)
 }
 
-func (c *Config) limits() h2frame.Limits {
+// HeadLimits bound a header list: Limits with their defaults.
+func (c *Config) HeadLimits() h2frame.Limits {
 	l := c.Limits
 	if l.Bytes == 0 {
 		l.Bytes = DefaultHeaderBytes

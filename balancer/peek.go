@@ -1,0 +1,49 @@
+package balancer
+
+import "sync/atomic"
+
+// Peek says what Pick, and Wait where that has no server, would do now, and does none of it: no request is counted, the round robin
+// does not go on, nobody waits. The lease need not be released. Without one, waits says that the request would have to wait; otherwise there
+// is no server for it.
+func (p *Pool) Peek(in Pick) (l Lease, waits bool) {
+	in.peek = new(atomic.Uint64)
+	in.peek.Store(p.cursor.Load())
+	l, ok := p.Pick(in)
+	if ok {
+		return l, false
+	}
+	in.peek.Store(p.cursor.Load())
+	q := &p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := p.set.Load()
+	if s.limit == 0 {
+		l, _ = p.choose(s, &in)
+		return l, false
+	}
+	server, some := s.wanted(&in)
+	if !some {
+		return Lease{}, false
+	}
+	l, ok = p.chooseUnlessQueued(s, server, &in)
+	return l, !ok
+}
+
+// position is where the round robin stands.
+func (p *Pool) position(in *Pick) *atomic.Uint64 {
+	if in.peek != nil {
+		return in.peek
+	}
+	return &p.cursor
+}
+
+// Targets returns where the first servers of the pool are and how much they weigh, at most so many of them. No server is made for it.
+func (p *Pool) Targets(most int) []Target {
+	ro := p.set.Load().roster
+	all := make([]Target, min(most, len(ro.members)))
+	for i := range all {
+		m := ro.members[i]
+		all[i] = Target{ID: m.id, Addr: m.endpoint.Addr(), Weight: int(ro.weights[i]), Pod: m.pod, Service: m.service, NoCheck: m.noCheck, Protocol: m.endpoint.Protocol(), TLS: m.endpoint.TLS()}
+	}
+	return all
+}

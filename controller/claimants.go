@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"turnout/controller/admit"
+	"turnout/controller/source"
+	"turnout/controller/status"
+	"turnout/routing"
+)
+
+// ClaimState is what became of a route that wants a host.
+type ClaimState uint8
+
+// The states.
+const (
+	ClaimServed      ClaimState = iota // it is in the table
+	ClaimOlder                         // another route has the host, or host and path, and is older
+	ClaimRejected                      // it is not admitted for another reason
+	ClaimWaiting                       // nothing is decided yet
+	ClaimNotSelected                   // its namespace is not one that is served
+	ClaimOtherShard                    // it has not the labels of routes that are served
+)
+
+// Claimant is a route that wants a host.
+type Claimant struct {
+	Namespace, Name, Host, Path string
+	Termination                 string // as RouteReport has it
+	Wildcard                    bool
+	Created                     time.Time // zero = not known
+	State                       ClaimState
+	Message                     string   // why it does not have the host, for people
+	Notes                       []string // what of it has no effect
+	Origin                      string   // file and document
+}
+
+// Claimants returns the routes that want a host, in lower case, or a wildcard that covers it: those that are served and those that are not, the
+// oldest first. Any goroutine may call it.
+func (c *Controller) Claimants(host string) []Claimant {
+	wildcard := "*."
+	if _, parent, ok := strings.Cut(host, "."); ok {
+		wildcard += parent
+	}
+	wants := func(of string, o *routev1.Route) bool {
+		of = claimed(of, o)
+		return of == host || of == wildcard
+	}
+	now := c.cfg.Clock()
+	var all []Claimant
+	c.views.mu.RLock()
+	for _, v := range c.views.routes {
+		if wants(v.host(), v.object) {
+			all = append(all, v.claimant(now))
+		}
+	}
+	for _, e := range c.views.outside {
+		if o, ok := e.Object.(*routev1.Route); ok && wants(o.Spec.Host, o) {
+			all = append(all, ClaimantOf(e, ClaimNotSelected, "its namespace is not one that this router serves: it has not the labels of --namespace-labels"))
+		}
+	}
+	c.views.mu.RUnlock()
+	slices.SortFunc(all, func(a, b Claimant) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// ClaimantOf is a route that is not served for what its source says of it.
+func ClaimantOf(e source.Event, state ClaimState, message string) Claimant {
+	o, _ := e.Object.(*routev1.Route)
+	c := claimantOf(o, o.Spec.Host)
+	c.State, c.Message, c.Origin = state, message, e.Origin
+	return c
+}
+
+func claimantOf(o *routev1.Route, host string) Claimant {
+	c := Claimant{
+		Namespace: o.Namespace, Name: o.Name, Host: host, Path: o.Spec.Path, Termination: routing.TermNone.String(),
+		Wildcard: o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain, Created: o.CreationTimestamp.Time,
+	}
+	if o.Spec.TLS != nil {
+		c.Termination = string(o.Spec.TLS.Termination)
+	}
+	return c
+}
+
+// claimant is the route of a view.
+func (v *view) claimant(now time.Time) Claimant {
+	c := claimantOf(v.object, v.host())
+	c.Notes, c.Origin = slices.Clone(v.explain(now)), v.origin
+	admitted := status.Admitted(v.status)
+	switch {
+	case admitted == nil:
+		c.State, c.Message = ClaimWaiting, "nothing is decided yet: it waits for its Secret"
+	case admitted.Status == corev1.ConditionTrue:
+		c.State = ClaimServed
+	case admitted.Reason == admit.ReasonClaimed:
+		c.State, c.Message = ClaimOlder, admitted.Message
+	default:
+		c.State, c.Message = ClaimRejected, admitted.Reason+": "+admitted.Message
+	}
+	return c
+}
+
+// claimed is what a route wants: a host, or all of a domain.
+func claimed(host string, o *routev1.Route) string {
+	if o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain {
+		if _, parent, ok := strings.Cut(host, "."); ok {
+			return "*." + parent
+		}
+	}
+	return host
+}
+
+// host is what the route wants to be reached by.
+func (v *view) host() string {
+	if v.status != nil {
+		return v.status.Host
+	}
+	return v.object.Spec.Host
+}
+
+// setOutside notes a route of a namespace that is not selected, or, without an object, that it is gone or in.
+func (v *views) setOutside(e *source.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.Object == nil {
+		delete(v.outside, e.Key)
+		return
+	}
+	v.outside[e.Key] = *e
+}

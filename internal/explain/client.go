@@ -1,0 +1,73 @@
+package explain
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client asks the admin port of a running router. Only Base is required.
+type Client struct {
+	Base           string      // its address, such as http://127.0.0.1:1936
+	User, Password string      // "" = none
+	Token          string      // bearer token; "" = none
+	TLS            *tls.Config // nil = the system's
+}
+
+// mostAnswer is how many bytes of an answer are read.
+const mostAnswer = 64 << 20
+
+// Ask asks /explain and writes the answer to w. manifest is sent with POST, nil = GET.
+func (c *Client) Ask(ctx context.Context, values url.Values, manifest []byte, w io.Writer) error {
+	base := c.Base
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return fmt.Errorf("cannot ask the router: %w", err)
+	}
+	u.Path, u.RawQuery = "/explain", values.Encode()
+	method, body := http.MethodGet, io.Reader(http.NoBody)
+	if manifest != nil {
+		method, body = http.MethodPost, bytes.NewReader(manifest)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return fmt.Errorf("cannot ask the router: %w", err)
+	}
+	if manifest != nil {
+		r.Header.Set("Content-Type", "application/yaml")
+	}
+	switch {
+	case c.Token != "":
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	case c.User != "":
+		r.SetBasicAuth(c.User, c.Password)
+	}
+	transport := &http.Transport{TLSClientConfig: c.TLS, DisableKeepAlives: true}
+	answer, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Do(r)
+	if err != nil {
+		return fmt.Errorf("cannot ask the router: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10)) // what there is of it
+		return fmt.Errorf("the router at %s answers %s: %s", u.Host, answer.Status, strings.TrimSpace(string(text)))
+	}
+	n, err := io.Copy(w, io.LimitReader(answer.Body, mostAnswer+1))
+	if err == nil && n > mostAnswer {
+		err = errors.New("it is too long")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the router's answer: %w", err)
+	}
+	return nil
+}

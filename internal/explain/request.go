@@ -1,0 +1,182 @@
+package explain
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"turnout/internal/wire/field"
+	"turnout/proxy"
+	"turnout/proxy/h1"
+	"turnout/proxy/h2"
+)
+
+// Query is what is asked about a request. URL or Head is required.
+type Query struct {
+	URL     string     // http://HOST[:PORT][/PATH][?QUERY] or https://...; without a scheme it is http
+	Method  string     // "" = GET
+	Header  []string   // fields "Name: value", in their order; "Host: ..." replaces that of URL
+	Cookies []string   // "name=value"
+	Client  netip.Addr // not valid = 127.0.0.1
+	HTTP2   bool       // the client speaks HTTP/2
+	// ServerName is what the client's ClientHello names; "" = the host of URL.
+	ServerName string
+	// Head is a request head of HTTP/1.1 as it is sent, instead of what URL, Method, Header and Cookies make; Secure says that it comes over TLS.
+	Head   []byte
+	Secure bool
+}
+
+// mostQuery bounds a request that is asked about, in bytes.
+const mostQuery = 256 << 10
+
+// received is a Query as the router gets it.
+type received struct {
+	request Request
+	secure  bool
+	http2   bool
+	name    string // server name
+	port    uint16 // that the client connects to; 0 = the usual one
+	client  netip.AddrPort
+	raw     []byte        // of HTTP/1.1
+	fields  []field.Field // of HTTP/2, pseudo-fields first
+	assumed []string
+}
+
+// receive checks a query. Errors name what is wrong with it.
+func (q *Query) receive() (*received, error) {
+	r := &received{secure: q.Secure, http2: q.HTTP2, name: q.ServerName, raw: q.Head}
+	client := q.Client.Unmap()
+	if !client.IsValid() {
+		client = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		r.assumed = append(r.assumed, "the client has the address 127.0.0.1; --client says another one")
+	}
+	r.client = netip.AddrPortFrom(client, 50000)
+	r.request = Request{Method: q.Method, Client: client.String(), Protocol: "HTTP/1.1"}
+	if q.HTTP2 {
+		r.request.Protocol = "HTTP/2"
+	}
+	if q.Head != nil {
+		if len(q.Head) > mostQuery {
+			return nil, fmt.Errorf("the request head has %d bytes; allowed: %d", len(q.Head), mostQuery)
+		}
+		r.request.ServerName = r.name
+		return r, nil
+	}
+	u, err := parseURL(q.URL)
+	if err != nil {
+		return nil, err
+	}
+	r.secure = u.Scheme == "https"
+	if port := u.Port(); port != "" {
+		n, _ := strconv.ParseUint(port, 10, 16) // parseURL has looked
+		r.port = uint16(n)
+	}
+	if r.secure && r.name == "" {
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil {
+			r.name = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		}
+	}
+	r.request.URL, r.request.ServerName = redacted(u.Redacted()), r.name
+	if r.request.Method == "" {
+		r.request.Method = "GET"
+	}
+	return r, r.write(q, u)
+}
+
+// parseURL reads the address that somebody typed.
+func parseURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, errors.New("no URL is given; allowed: http://HOST/PATH or https://HOST/PATH")
+	}
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the URL: %w", errors.Unwrap(err))
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the URL has the scheme %q; allowed: http, https", u.Scheme)
+	}
+	if u.Hostname() == "" {
+		return nil, fmt.Errorf("the URL %q names no host", text)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return nil, fmt.Errorf("the URL has the port %q; allowed: 1 to 65535", port)
+		}
+	}
+	return u, nil
+}
+
+// write makes what the client sends.
+func (r *received) write(q *Query, u *url.URL) error {
+	target, host := u.RequestURI(), u.Host
+	var fields []field.Field
+	for _, line := range q.Header {
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return fmt.Errorf("the header %q has no colon; allowed: 'Name: value'", line)
+		}
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		if name == "host" {
+			host = value
+			continue
+		}
+		fields = append(fields, field.Field{Name: []byte(name), Value: []byte(value)})
+	}
+	if len(q.Cookies) > 0 {
+		fields = append(fields, field.Field{Name: []byte("cookie"), Value: []byte(strings.Join(q.Cookies, "; "))})
+	}
+	size := len(target) + len(host) + len(r.request.Method)
+	for _, f := range fields {
+		size += len(f.Name) + len(f.Value)
+		r.request.Fields = append(r.request.Fields, shown(f))
+	}
+	if size > mostQuery {
+		return fmt.Errorf("the request has %d bytes; allowed: %d", size, mostQuery)
+	}
+	if q.HTTP2 {
+		scheme := u.Scheme
+		r.fields = []field.Field{
+			{Name: []byte(":method"), Value: []byte(r.request.Method)}, {Name: []byte(":scheme"), Value: []byte(scheme)},
+			{Name: []byte(":authority"), Value: []byte(host)}, {Name: []byte(":path"), Value: []byte(target)},
+		}
+		r.fields = append(r.fields, fields...)
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", r.request.Method, target, host)
+	for _, f := range fields {
+		fmt.Fprintf(&b, "%s: %s\r\n", f.Name, f.Value)
+	}
+	b.WriteString("\r\n")
+	r.raw = []byte(b.String())
+	return nil
+}
+
+// refusal is what a request is answered that never becomes an exchange.
+type refusal struct {
+	status int // 0 = its connection or stream ends
+	detail string
+}
+
+// head has the codec read the request. none says that it has no body.
+func (r *received) head(d *Deciding) (h *proxy.Head, none bool, refused *refusal) {
+	var status int
+	var detail string
+	if r.http2 {
+		h, status, detail = h2.ReadHead(r.fields, true)
+		none = true
+	} else {
+		h, none, status, detail = h1.ReadHead(r.raw, d.Heads)
+	}
+	if h == nil {
+		return nil, false, &refusal{status, detail}
+	}
+	return h, none, nil
+}

@@ -1,0 +1,261 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// printer remembers the first error of many writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// line prints a line with a heading, if there is anything to say.
+func (p *printer) line(heading, format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != "" {
+		p.printf("%-15s%s\n", heading, text)
+	}
+}
+
+// list prints lines under a heading.
+func (p *printer) list(mark string, lines []string) {
+	for _, l := range lines {
+		p.line("", "%s %s", mark, l)
+	}
+}
+
+// Text writes the answer for people, in the order of the request.
+func (a *Answer) Text(w io.Writer) error {
+	p := &printer{w: w}
+	a.print(p)
+	if a.Change != nil {
+		p.printf("\nWith the change:\n")
+		if len(a.Difference) == 0 {
+			p.printf("nothing is different for this request\n")
+		}
+		p.list("*", a.Difference)
+		p.printf("\n")
+		a.Change.print(p)
+	}
+	return p.err
+}
+
+func (a *Answer) print(p *printer) {
+	p.line("Request", "%s %s  %s from %s", a.Request.Method, a.Request.URL, a.Request.Protocol, a.Request.Client)
+	p.line("Answer", "%s", a.Outcome.words())
+	for _, f := range a.Findings {
+		p.line("Finding", "%s: %s", f.Reason, f.Text)
+		p.line("", "see %s", f.Help)
+	}
+	p.line("Listener", "%s %s, TLS ends: %s", a.Listener.Scheme, a.Listener.Address, a.Listener.Termination)
+	a.printTLS(p)
+	for i, c := range a.Candidates {
+		heading := ""
+		if i == 0 {
+			heading = "Candidates"
+		}
+		p.line(heading, "%s", c.words())
+	}
+	if a.More > 0 {
+		p.line("", "and %d more", a.More)
+	}
+	a.printRoute(p)
+	a.printHeads(p)
+	a.printEndpoints(p)
+	for _, s := range a.Recent {
+		p.line("Recent", "%s", s.words())
+	}
+	p.list("assumed:", a.Assumed)
+}
+
+func (a *Answer) printTLS(p *printer) {
+	t := a.TLS
+	if t == nil {
+		return
+	}
+	name := t.ServerName
+	if name == "" {
+		name = "(none)"
+	}
+	p.line("Server name", "%s", name)
+	if c := t.Certificate; c != nil {
+		p.line("Certificate", "%s, for %s, until %s", c.Subject, strings.Join(c.Names, " "), c.NotAfter.Format(time.RFC3339))
+	}
+	p.line("", "%s", t.Why)
+}
+
+// words is the outcome as a line.
+func (o *Outcome) words() string {
+	var b strings.Builder
+	switch {
+	case o.By == ByEndpoint:
+		b.WriteString("that of the pod")
+	case o.Status == 0:
+		b.WriteString("none: the connection ends")
+	default:
+		fmt.Fprintf(&b, "%d by the router", o.Status)
+	}
+	fmt.Fprintf(&b, " (%s): %s", o.Reason, o.Text)
+	if o.Location != "" {
+		b.WriteString(", to " + o.Location)
+	}
+	return b.String()
+}
+
+func (c *Candidate) words() string {
+	host := c.Host
+	if c.Wildcard {
+		if _, domain, ok := strings.Cut(host, "."); ok {
+			host = "*." + domain
+		}
+	}
+	line := fmt.Sprintf("%s/%s (%s%s) %s", c.Namespace, c.Name, host, c.Path, c.Termination)
+	if c.Won {
+		return "+ " + line
+	}
+	return fmt.Sprintf("- %s: %s: %s", line, c.Reason, c.Text)
+}
+
+func (a *Answer) printRoute(p *printer) {
+	r := a.Route
+	if r == nil {
+		return
+	}
+	p.line("Route", "%s/%s, %s", r.Namespace, r.Name, r.Termination)
+	if r.Origin != "" {
+		p.line("", "from %s", r.Origin)
+	}
+	p.line("", "timeouts: server %s, tunnel %s, connect %s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect), r.Forwarded)
+	if x := a.Access; x != nil {
+		if x.AllowList {
+			p.line("Allow-list", "%s", map[bool]string{true: "has " + a.Request.Client, false: "does not have " + a.Request.Client}[x.Allowed])
+		}
+		for _, l := range []struct {
+			on   int
+			n    int64
+			what string
+		}{{x.OpenLimit, x.Open, "connections open"}, {x.ConnLimit, x.Connections, "connections within 3 s"}, {x.ReqLimit, x.Requests, "requests within 10 s"}} {
+			if l.on != 0 {
+				p.line("Limit", "%d %s; %d are too many", l.n, l.what, l.on)
+			}
+		}
+	}
+}
+
+func (a *Answer) printHeads(p *printer) {
+	for _, one := range []struct {
+		heading string
+		*HeadChange
+	}{{"To the pod", a.Forwarded}, {"To the client", a.Answered}} {
+		c := one.HeadChange
+		if c == nil {
+			continue
+		}
+		p.line(one.heading, "%s", c.Line)
+		if c.Was != "" {
+			p.line("", "instead of %s", c.Was)
+		}
+		p.list(" ", c.Kept)
+		p.list("-", c.Removed)
+		p.list("+", c.Added)
+	}
+	if k := a.Cookie; k != nil {
+		p.line("Cookie", "%s, used: %t, set by the answer: %t", k.Name, k.Used, k.Sent)
+	}
+}
+
+func (a *Answer) printEndpoints(p *printer) {
+	for i, e := range a.Endpoints {
+		heading, mark := "", "-"
+		if i == 0 {
+			heading = "Endpoints"
+		}
+		if e.Picked {
+			mark = "+"
+		}
+		p.line(heading, "%s %s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
+	}
+	if a.MoreOf > 0 {
+		p.line("", "and %d more", a.MoreOf)
+	}
+	if len(a.Endpoints) > 1 {
+		p.line("", "chosen by %s; + is the one for this request now", a.Algorithm)
+	}
+}
+
+func orNothing(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+func dur(d Duration) string { return time.Duration(d).String() }
+
+// words is a story as a line.
+func (s *Story) words() string {
+	to := s.Endpoint
+	if to == "" {
+		to = "no pod"
+	}
+	status := "no answer"
+	if s.Status != 0 {
+		status = fmt.Sprint(s.Status)
+	}
+	detail := s.Reason
+	if s.Detail != "" {
+		detail += " (" + s.Detail + ")"
+	}
+	return fmt.Sprintf("%s %s %s %s%s -> %s: %s, %s, %s, id %s", s.Start.Format(time.RFC3339), s.Why, s.Method, s.Host, s.Target, to, status, detail, dur(s.Total), s.ID)
+}
+
+// Text writes the story for people.
+func (s *Story) Text(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("Request", "%s %s%s  %s from %s, id %s%s%s", s.Method, s.Host, s.Target, s.Protocol, s.Client, s.ID, orNothing(", unique id ", s.UniqueID), orNothing(", trace ", s.TraceID))
+	p.line("When", "%s, table %d; remembered because it is %s", s.Start.Format(time.RFC3339Nano), s.Generation, s.Why)
+	if s.Route != "" {
+		p.line("Route", "%s/%s", s.Namespace, s.Route)
+	} else {
+		p.line("Route", "none")
+	}
+	if s.Endpoint != "" {
+		p.line("Endpoint", "%s %s, after %d retries", s.Endpoint, s.Pod, s.Retries)
+	}
+	p.line("Answer", "%d, %s%s: %s", s.Status, s.Reason, orNothing(" ", s.Detail), s.Meaning)
+	p.line("", "see %s", help(s.Reason))
+	p.line("Time", "%s in all: %s in the queue, %s to connect, %s to the answer", dur(s.Total), dur(s.Queue), reached(s.Connect), reached(s.Response))
+	p.line("Bytes", "%d in, %d out", s.BytesIn, s.BytesOut)
+	return p.err
+}
+
+func reached(d Duration) string {
+	if d < 0 {
+		return "(never)"
+	}
+	return dur(d)
+}
+
+// Stories are several stories.
+type Stories []Story
+
+// Text writes the stories for people, a line each.
+func (s Stories) Text(w io.Writer) error {
+	p := &printer{w: w}
+	for i := range s {
+		p.printf("%s\n", s[i].words())
+	}
+	if len(s) == 0 {
+		p.printf("no request is remembered\n")
+	}
+	return p.err
+}
