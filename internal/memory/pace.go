@@ -14,7 +14,7 @@ import (
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
 const (
 	headroom     = 24 << 20 // bytes
-	mostHeadroom = 64 << 20
+	mostHeadroom = 2 * headroom
 	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
 	mostPercent  = 400

@@ -26,9 +26,9 @@ func TestPercentForKeepsHeadroom(t *testing.T) {
 	f(24*mib, headroom, 100)
 	f(1000*mib, headroom, 100)
 
-	f(1*mib, mostHeadroom, 1600)
-	f(4*mib, mostHeadroom, 1600)
-	f(8*mib, mostHeadroom, 800)
+	f(1*mib, mostHeadroom, 1200)
+	f(4*mib, mostHeadroom, 1200)
+	f(8*mib, mostHeadroom, 600)
 	f(1000*mib, mostHeadroom, 100)
 }
 
@@ -68,7 +68,7 @@ func TestPacerHurries(t *testing.T) {
 			t.Errorf("the growth is %d, less than the least", p.growth)
 		}
 	}
-	f(0, hurried/2, 48, 64, 64)
+	f(0, hurried/2, 48, 48)
 	f(0, hurried, 24, 24)
 	f(0, unhurried-1, 24, 24)
 	f(headroom*limitShare*2, 0, 48, 48)
