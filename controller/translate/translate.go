@@ -129,6 +129,7 @@ func (t *Translator) Route(in Input) *Result {
 		}
 		out.Services = append(out.Services, f.names[i].name)
 	}
+	a.unread()
 	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
 	out.fleet = f
 	out.own = a.notes

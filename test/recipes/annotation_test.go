@@ -8,7 +8,7 @@ var annotation = addition{
 			"a constant `annotation...` in `controller/translate`", "controller/translate/headers.go", `"haproxy.router.openshift.io/h1-adjust-case"`,
 			"\tannotationThrowaway  = \"turnout.router/throwaway\"",
 		},
-		{"`controller/translate/known.go`", "controller/translate/known.go", "switch key {", "\tcase annotationThrowaway:\n\t\treturn true"},
+		{"`controller/translate/known.go`", "controller/translate/known.go", "var known = []string{", "\tannotationThrowaway,"},
 		{
 			"a method of `annotations`, called in `Translator.Route` or `policy`", "controller/translate/policy.go", "p.Forwarded, _ = parseForwarded(d.Forwarded)",
 			"\ta.throwaway(&p)",

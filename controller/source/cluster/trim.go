@@ -17,7 +17,7 @@ func trim(object runtime.Object) {
 	switch o := object.(type) {
 	case *routev1.Route:
 		o.TypeMeta = metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
-		o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, translate.Reads))
+		o.ObjectMeta = identity(&o.ObjectMeta, translate.Kept(o.Annotations))
 	case *corev1.Service:
 		trimService(o)
 	case *discoveryv1.EndpointSlice:

@@ -32,6 +32,7 @@ func TestTrim(t *testing.T) {
 		"haproxy.router.openshift.io/unknown": "y", "turnout.router/health-check-path": "/",
 	}
 	ours := map[string]string{
+		"haproxy.router.openshift.io/unknown": "",
 		"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "turnout.router/health-check-path": "/",
 	}
 	idled := map[string]string{"idling.alpha.openshift.io/idled-at": "2026"}
