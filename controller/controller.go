@@ -133,7 +133,7 @@ func (c *Controller) quiet(ctx context.Context) bool {
 
 // handle takes what is there and publishes what it leads to.
 func (c *Controller) handle() {
-	events, number, ok := c.inbox.takeEvents()
+	events, number, arrived, ok := c.inbox.takeEvents()
 	if !ok {
 		return
 	}
@@ -146,8 +146,13 @@ func (c *Controller) handle() {
 	if next := c.inbox.takeOwn(); next != nil {
 		c.state.setOwn(next)
 	}
+	later := c.state.published
+	c.state.reached = false
 	if !c.state.apply(events) {
 		return
+	}
+	if later && c.state.reached && !arrived.IsZero() {
+		c.state.timing.propagated(time.Since(arrived))
 	}
 	select {
 	case <-c.ready:

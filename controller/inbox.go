@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"sync"
+	"time"
 
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
@@ -17,6 +18,7 @@ type inbox struct {
 	certificate *tls.Certificate // the next default certificate; nil = as it is
 	destination []byte           // the next default destination CA; nil = as it is
 	own         *endpoints.Own   // where the router listens next; nil = as it is
+	arrived     time.Time        // when the oldest of events was left; zero = there is none
 	waiting     int              // sinks that are not synced
 	left        uint64           // number of deliveries
 	handled     uint64           // deliveries the owner is done with
@@ -59,6 +61,9 @@ func (s *sink) Event(events ...source.Event) {
 		}
 		s.inbox.events[object{e.Kind, e.Key}] = e
 	}
+	if s.inbox.arrived.IsZero() {
+		s.inbox.arrived = time.Now()
+	}
 	s.inbox.left++
 	s.inbox.mu.Unlock()
 	s.inbox.wake()
@@ -74,13 +79,13 @@ func (s *sink) Synced() {
 	})
 }
 
-// takeEvents returns what was left since the last takeEvents, and its number for finish. The bool
+// takeEvents returns what was left since the last takeEvents, its number for finish, and when the first of it was left. The bool
 // is false, and nothing is taken, while a sink is not synced.
-func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
+func (b *inbox) takeEvents() (left []source.Event, number uint64, arrived time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.waiting > 0 {
-		return nil, 0, false
+		return nil, 0, time.Time{}, false
 	}
 	events := make([]source.Event, 0, len(b.events))
 	for _, e := range b.events {
@@ -91,7 +96,8 @@ func (b *inbox) takeEvents() ([]source.Event, uint64, bool) {
 	} else {
 		clear(b.events)
 	}
-	return events, b.left, true
+	arrived, b.arrived = b.arrived, time.Time{}
+	return events, b.left, arrived, true
 }
 
 // leave puts v into a field of b, in place of what was left there and not taken yet.

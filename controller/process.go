@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
@@ -173,6 +174,7 @@ func (s *state) refill(r *route) {
 	}
 	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
 		in.Pool().Update(r.result.Spec.Pool(), r.result.Spec.Targets)
+		s.reached = true
 		if e := s.cfg.Log.Check(zap.DebugLevel, "servers of a route changed"); e != nil {
 			e.Write(zap.String("namespace", r.key.Namespace), zap.Strings("services", r.result.Services), zap.Stringer("route", r.key),
 				zap.Int("servers", len(r.result.Spec.Targets)))
@@ -197,7 +199,7 @@ func (s *state) publish(p plan) {
 	}
 	var table *routing.Table
 	var rejections []routing.Rejection
-	before := s.cfg.Store.Load()
+	before, began := s.cfg.Store.Load(), time.Now()
 	if s.published {
 		table, rejections = before.Apply(specs, p.deletes)
 	} else {
@@ -215,7 +217,10 @@ func (s *state) publish(p plan) {
 	if len(rejections) > 0 {
 		s.reject(p.upserts, rejections)
 	}
+	made := time.Now()
 	generation := s.cfg.Store.Publish(table)
+	s.timing.published(made.Sub(began), time.Since(made))
+	s.reached = true
 	s.views.publishedAt(s.cfg.Clock())
 	s.published = true
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
@@ -239,7 +244,9 @@ func firstRoutes[T any](all []T, name func(T) string) []string {
 func (s *state) setDefaultCertificate(next *tls.Certificate) {
 	s.cfg.Routing.DefaultCertificate = next
 	if s.published {
+		began := time.Now()
 		s.cfg.Store.Publish(s.cfg.Store.Load().WithDefaultCertificate(next))
+		s.timing.published(0, time.Since(began))
 		s.views.publishedAt(s.cfg.Clock())
 	}
 }

@@ -41,7 +41,10 @@ type state struct {
 	notes  noteLog
 	own    *endpoints.Own // where the router listens
 
+	timing timing
+
 	published bool // the first table is
+	reached   bool // what is served is another than before the batch that is handled
 	unswept   bool // something may be left over in the registry
 
 	dirty    map[*route]struct{} // to be judged and translated again

@@ -229,7 +229,11 @@ func (r *router) startAdmin() error {
 func (r *router) sourceCounts() metrics.Source {
 	_, rejected := r.control.Counts()
 	objects, problems := r.feeder.counts()
-	return metrics.Source{Objects: objects, Problems: problems, Rejected: rejected, Changed: r.control.Changed()}
+	timing := r.control.Timing()
+	return metrics.Source{
+		Objects: objects, Problems: problems, Rejected: rejected, Changed: r.control.Changed(),
+		Tables: timing.Tables, Compile: timing.Compile, Publish: timing.Publish, Propagation: &timing.Propagation,
+	}
 }
 
 // run serves until ctx is done, a successor has taken over or a package fails, then stops

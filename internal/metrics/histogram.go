@@ -37,6 +37,22 @@ func (d distributions[S]) collect(out chan<- prometheus.Metric, s S) {
 	}
 }
 
+// summary is a family of sums of seconds with how many they are of.
+type summary[S any] struct {
+	desc *prometheus.Desc
+	read func(s S) (count uint64, sum time.Duration)
+}
+
+// summaries are read from one source.
+type summaries[S any] []summary[S]
+
+func (m summaries[S]) collect(out chan<- prometheus.Metric, s S) {
+	for i := range m {
+		n, sum := m[i].read(s)
+		out <- prometheus.MustNewConstSummary(m[i].desc, n, sum.Seconds(), nil)
+	}
+}
+
 // observed is one histogram as Prometheus takes it. It implements prometheus.Metric.
 type observed struct {
 	desc   *prometheus.Desc

@@ -71,6 +71,11 @@ type Source struct {
 	Rejected int // routes that are not admitted
 	// Changed is when the table was published last; zero = there is none.
 	Changed time.Time
+	// Tables is how many were published. Making them took Compile in sum, and having requests find them Publish.
+	Tables           uint64
+	Compile, Publish time.Duration
+	// Propagation is from the arrival of objects until what follows from them is served; nil: nobody has measured it.
+	Propagation *traffic.Histogram
 }
 
 // Status is what the writer of route status counts.
@@ -104,7 +109,7 @@ func newCollector(cfg Config) (*collector, error) {
 		named[objectKey{namespace, name}] = struct{}{}
 	}
 	return &collector{
-		follower: follower{most: cfg.TopRoutes, named: named}, latencies: latencyDistributions(),
+		follower: follower{most: cfg.TopRoutes, named: named}, latencies: latencyDistributions(), changes: changeDistributions(), reloads: changeSummaries(),
 		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), traces: traceFamilies(), source: sourceFamilies(),
 		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
 		table: tableFamilies(), haproxy: newHAProxyFamilies(cfg.Columns), route: routeFamilies(),
@@ -119,6 +124,8 @@ type collector struct {
 	follower follower
 
 	latencies distributions[measured]
+	changes   distributions[Source]
+	reloads   summaries[Source]
 
 	scrape  families[uint64]
 	process families[Config]
@@ -144,9 +151,23 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
 		f.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 	}
-	for _, l := range c.latencies {
-		out <- l.desc
+	for _, d := range c.described() {
+		out <- d
 	}
+}
+
+// described are the families that are neither counters nor gauges.
+func (c *collector) described() (all []*prometheus.Desc) {
+	for _, l := range c.latencies {
+		all = append(all, l.desc)
+	}
+	for _, l := range c.changes {
+		all = append(all, l.desc)
+	}
+	for _, l := range c.reloads {
+		all = append(all, l.desc)
+	}
+	return all
 }
 
 // Collect implements prometheus.Collector.
@@ -157,7 +178,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	collectFrom(out, c.tls, c.cfg.TLS)
 	collectFrom(out, c.log, c.cfg.Log)
 	collectFrom(out, c.traces, c.cfg.Traces)
-	collectFrom(out, c.source, c.cfg.Source)
+	if c.cfg.Source != nil {
+		source := c.cfg.Source()
+		c.source.collect(out, source)
+		c.changes.collect(out, source)
+		c.reloads.collect(out, source)
+	}
 	collectFrom(out, c.status, c.cfg.Status)
 	collectFrom(out, c.health, c.cfg.Health)
 	collectFrom(out, c.load, c.cfg.Load)

@@ -95,7 +95,7 @@ func config(t *testing.T) Config {
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Traces: func() tracing.Stats { return tracing.Stats{Exported: 51, Failed: 52, Dropped: 53} },
 		Source: func() Source {
-			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500)}
+			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500), Tables: 71, Publish: 1500 * time.Millisecond, Propagation: &traffic.Histogram{}}
 		},
 		Load: func() server.Load {
 			l := server.Load{Waiting: [2]int{41, 42}, Addresses: 43}
@@ -169,27 +169,28 @@ func TestSeries(t *testing.T) {
 	}
 	got := scrape(t, cfg)
 	for name, want := range map[string]float64{
-		"turnout_build_info{version=v1.2.3}":                                                                               1,
-		"turnout_routes{termination=http}":                                                                                 1,
-		"turnout_routes{termination=passthrough}":                                                                          1,
-		"turnout_requests_total":                                                                                           10,
-		"turnout_requests_active":                                                                                          3,
-		"turnout_exchanges_total{reason=no-route}":                                                                         4,
-		"turnout_exchanges_total{reason=ok}":                                                                               0,
-		"turnout_connections_total{port=https}":                                                                            8,
-		"turnout_connections_open{port=http}":                                                                              1,
-		"haproxy_frontend_connections_total{frontend=public}":                                                              2,
-		"haproxy_frontend_current_sessions{frontend=public_ssl}":                                                           1,
-		"haproxy_frontend_max_sessions{frontend=public}":                                                                   2,
-		"haproxy_frontend_bytes_in_total{frontend=public_ssl}":                                                             51,
-		"haproxy_frontend_http_responses_total{code=4xx,frontend=public}":                                                  52,
-		"haproxy_max_connections":                                                                                          50000,
-		"haproxy_exporter_total_scrapes":                                                                                   1,
-		"turnout_access_log_lines_total":                                                                                   5,
-		"turnout_access_log_dropped_total":                                                                                 6,
-		"turnout_table_changed_timestamp_seconds":                                                                          1700000000.5,
-		"turnout_source_objects":                                                                                           11,
-		"turnout_source_problems":                                                                                          1,
+		"turnout_build_info{version=v1.2.3}":                              1,
+		"turnout_routes{termination=http}":                                1,
+		"turnout_routes{termination=passthrough}":                         1,
+		"turnout_requests_total":                                          10,
+		"turnout_requests_active":                                         3,
+		"turnout_exchanges_total{reason=no-route}":                        4,
+		"turnout_exchanges_total{reason=ok}":                              0,
+		"turnout_connections_total{port=https}":                           8,
+		"turnout_connections_open{port=http}":                             1,
+		"haproxy_frontend_connections_total{frontend=public}":             2,
+		"haproxy_frontend_current_sessions{frontend=public_ssl}":          1,
+		"haproxy_frontend_max_sessions{frontend=public}":                  2,
+		"haproxy_frontend_bytes_in_total{frontend=public_ssl}":            51,
+		"haproxy_frontend_http_responses_total{code=4xx,frontend=public}": 52,
+		"haproxy_max_connections":                                         50000,
+		"haproxy_exporter_total_scrapes":                                  1,
+		"turnout_access_log_lines_total":                                  5,
+		"turnout_access_log_dropped_total":                                6,
+		"turnout_table_changed_timestamp_seconds":                         1700000000.5,
+		"turnout_source_objects":                                          11,
+		"turnout_source_problems":                                         1,
+		"turnout_table_changes_total":                                     71, "template_router_reload_failure": 0,
 		"turnout_routes_rejected":                                                                                          2,
 		"turnout_status_writes_total{outcome=written}":                                                                     21,
 		"turnout_status_writes_total{outcome=removed}":                                                                     22,
@@ -351,8 +352,13 @@ func declared(t *testing.T, columns []int) map[string]string {
 			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(kind, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
 		})
 	}
-	for _, l := range c.latencies {
-		all[nameOf.FindStringSubmatch(l.desc.String())[1]] = declaration("histogram", strings.Split(labelsOf.FindStringSubmatch(l.desc.String())[1], ","))
+	for _, d := range c.described() {
+		name := nameOf.FindStringSubmatch(d.String())[1]
+		kind := "histogram"
+		if strings.HasPrefix(name, "template_router_") {
+			kind = "summary"
+		}
+		all[name] = declaration(kind, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
 	}
 	declareRows(all, c.route)
 	declareRows(all, c.haproxy.ports)

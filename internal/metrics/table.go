@@ -3,6 +3,7 @@ package metrics
 import (
 	"crypto/tls"
 
+	"turnout/balancer"
 	"turnout/routing"
 )
 
@@ -47,6 +48,7 @@ func routeFamilies() []rowFamily[backend] {
 				{suffix: "_sum", read: combined(func(b *backend) float64 { return float64(b.Stats().Took.Load()) / 1e9 }, nextRule, false)},
 				{suffix: "_count", read: combined(func(b *backend) float64 { return float64(b.Stats().Ended.Load()) }, nextRule, false)},
 			}},
+		ejections(),
 		ofRoutes("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "counter",
 			combined(func(b *backend) float64 { return float64(b.Stats().Errors.Load()) }, nextRule, false)),
 	}
@@ -56,4 +58,24 @@ func routeFamilies() []rowFamily[backend] {
 func ofRoutes(name, help, kind string, read func(b *backend) float64) rowFamily[backend] {
 	return rowFamily[backend]{name: name, help: help, kind: kind, labels: []string{"namespace", "route"},
 		text: func(b *backend) labelText { return b.plain }, variants: []variant[backend]{{read: read}}}
+}
+
+// ejections is by reason.
+func ejections() rowFamily[backend] {
+	f := ofRoutes("turnout_route_ejections_total", "Servers of a route that got no requests for a while because requests to them failed.", "counter", nil)
+	f.label, f.labels, f.variants = "reason", append(f.labels, "reason"), nil
+	for why := range balancer.EjectReasons {
+		f.variants = append(f.variants, variant[backend]{value: why.String(), read: combined(func(b *backend) float64 { return float64(b.Pool().Ejections(why)) }, nextRule, false)})
+	}
+	f.has = func(b *backend) bool {
+		for why := range balancer.EjectReasons {
+			for rule := b; rule != nil; rule = rule.next {
+				if rule.Pool().Ejections(why) > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return f
 }
