@@ -43,7 +43,7 @@ type Check struct {
 	checkKey
 	service string // of the first target that wanted it
 	down    atomic.Bool
-	results CheckResults
+	results atomic.Pointer[checkResults] // nil = it was not made yet
 
 	watches  []watch       // groups that want it; guarded by Registry.mu
 	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
@@ -130,7 +130,7 @@ func (r *Registry) SetDown(c *Check, down bool) {
 		return
 	}
 	if r.clock != nil {
-		c.results.setDown(down, r.clock.Now())
+		c.counted().setDown(down, r.clock.Now())
 	}
 	var ready []*Waiter
 	seen := make(map[*group]struct{}, 1)

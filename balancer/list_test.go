@@ -42,10 +42,10 @@ func TestCheckResults(t *testing.T) {
 	c.CountResult(time.Millisecond, true)
 	c.CountResult(2*time.Millisecond, false)
 	want("one failed", 0, 1, 2*time.Millisecond, 0)
-	c.results.setDown(true, at(10))
+	c.counted().setDown(true, at(10))
 	want("down", 15, 1, 2*time.Millisecond, 5*time.Second)
-	c.results.setDown(false, at(30))
+	c.counted().setDown(false, at(30))
 	want("up", 100, 1, 2*time.Millisecond, 20*time.Second)
-	c.results.setDown(true, at(200))
+	c.counted().setDown(true, at(200))
 	want("down again", 201, 1, 2*time.Millisecond, 21*time.Second)
 }

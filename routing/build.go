@@ -119,7 +119,7 @@ func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAut
 		if old != nil {
 			r.pool, r.stats = old.pool, old.stats
 		} else {
-			r.pool, r.stats = b.options.Registry.Draft(spec.RouteKey.String()), new(Stats)
+			r.pool, r.stats = b.options.Registry.Draft(spec.RouteKey.String()), new(counted)
 		}
 		if spec.Policy.Rates.Any() {
 			if old != nil {

@@ -29,7 +29,7 @@ type Stats struct {
 type Route struct {
 	served
 	pool        *balancer.Pool
-	stats       *Stats
+	stats       *counted
 	rates       *ratelimit.Table // nil = nothing is limited
 	certificate *certificate     // nil = default certificate
 	auth        *ClientAuth      // nil = that of the host or the router
@@ -90,8 +90,20 @@ func (r *Route) CookieName() string { return r.policy.CookieName }
 // be another one afterwards.
 func (r *Route) Pool() *balancer.Pool { return r.pool }
 
+// counted leads to the counters of a route, which are made when they are asked for first: most routes of a large table have few requests.
+type counted struct{ stats atomic.Pointer[Stats] }
+
 // Stats returns the counters of the route.
-func (r *Route) Stats() *Stats { return r.stats }
+func (r *Route) Stats() *Stats {
+	if s := r.stats.stats.Load(); s != nil {
+		return s
+	}
+	r.stats.stats.CompareAndSwap(nil, new(Stats))
+	return r.stats.stats.Load()
+}
+
+// Counted returns the counters of the route, nil if nothing was counted yet.
+func (r *Route) Counted() *Stats { return r.stats.stats.Load() }
 
 // Rates returns what source addresses have done, nil when the policy limits nothing.
 func (r *Route) Rates() *ratelimit.Table { return r.rates }

@@ -82,7 +82,7 @@ func ownQueries(native bool) []string {
 func TestDashboardsInPrometheus(t *testing.T) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("no prometheus")
+		t.Skip("needs prometheus, which .ci/run installs")
 	}
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -64,7 +64,7 @@ func (f *follower) choose(all []backend, now time.Time) []followed {
 			list = append(list, of)
 		}
 		for b := &all[i]; b != nil; b = b.next {
-			if b.Stats().Followed.Load() != of.id {
+			if b.stats.Followed.Load() != of.id {
 				b.Stats().Followed.Store(of.id)
 			}
 		}
@@ -97,7 +97,7 @@ func (f *follower) chooseBusiest(all []backend, now time.Time) {
 	for i := range all {
 		key, n := all[i].key(), uint64(0)
 		for b := &all[i]; b != nil; b = b.next {
-			n += b.Stats().Sessions.Total()
+			n += b.stats.Sessions.Total()
 		}
 		counts[key] = n
 		if _, named := f.named[key]; named || n == 0 {

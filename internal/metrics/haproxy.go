@@ -47,7 +47,7 @@ func haproxyColumns() []column {
 		latency(61, "total", func(c *traffic.Counts) *traffic.Average { return &c.Total }),
 		{number: 79, suffix: "connections_total", help: "Connections of clients accepted.", port: func(p *port) float64 { return float64(p.sessions.Total()) }},
 		{number: 85, suffix: "connections_reused_total", help: "Attempts for which a connection was open already.",
-			backend: func(b *backend) float64 { return less(b.attempts(), b.Stats().Fresh.Load()) },
+			backend: func(b *backend) float64 { return less(b.attempts(), b.stats.Fresh.Load()) },
 			server:  func(s *serverRow) float64 { return less(s.attempts(), s.traffic.Fresh.Load()) }},
 	}...)
 }
@@ -61,13 +61,13 @@ func countColumns() []column {
 			backend: func(b *backend) float64 { return float64(b.queue.Most) }, server: func(s *serverRow) float64 { return float64(s.queue.Most) }},
 		{number: 4, suffix: "current_sessions", help: "Connections that are open, requests and tunnels that are served.",
 			port:    func(p *port) float64 { return float64(p.sessions.Current()) },
-			backend: func(b *backend) float64 { return float64(b.Stats().Sessions.Current()) },
+			backend: func(b *backend) float64 { return float64(b.stats.Sessions.Current()) },
 			server: func(s *serverRow) float64 {
 				return s.of(func(s *serverRow) float64 { return float64(s.listed.InFlight()) })
 			}},
 		{number: 5, suffix: "max_sessions", help: "Most sessions at a time since the start of the process.", highest: true,
 			port:    func(p *port) float64 { return float64(p.sessions.Most()) },
-			backend: func(b *backend) float64 { return float64(b.Stats().Sessions.Most()) },
+			backend: func(b *backend) float64 { return float64(b.stats.Sessions.Most()) },
 			server: func(s *serverRow) float64 {
 				return s.of(func(s *serverRow) float64 { return float64(s.listed.MostInFlight()) })
 			}},
@@ -75,31 +75,31 @@ func countColumns() []column {
 			port: func(p *port) float64 { return float64(p.most) }, server: func(s *serverRow) float64 { return float64(s.limit) },
 			servers: func(s *serverRow) bool { return s.limit > 0 }},
 		{number: 7, suffix: "connections_total", help: "Requests and tunnels.",
-			backend: func(b *backend) float64 { return float64(b.Stats().Sessions.Total()) },
+			backend: func(b *backend) float64 { return float64(b.stats.Sessions.Total()) },
 			server:  func(s *serverRow) float64 { return float64(s.requests()) }},
 		{number: 8, suffix: "bytes_in_total", help: "Bytes from clients, heads included.",
 			port:    func(p *port) float64 { return float64(p.totals.BytesIn) },
-			backend: func(b *backend) float64 { return float64(b.Stats().BytesIn.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.BytesIn.Load()) },
 			server:  func(s *serverRow) float64 { return float64(s.traffic.BytesIn.Load()) }},
 		{number: 9, suffix: "bytes_out_total", help: "Bytes to clients, heads included.",
 			port:    func(p *port) float64 { return float64(p.totals.BytesOut) },
-			backend: func(b *backend) float64 { return float64(b.Stats().BytesOut.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.BytesOut.Load()) },
 			server:  func(s *serverRow) float64 { return float64(s.traffic.BytesOut.Load()) }},
 		{number: 12, suffix: "request_errors_total", help: "Requests that could not be understood.", unasked: true,
 			port: func(p *port) float64 { return float64(p.totals.Malformed) }},
 		{number: 13, suffix: "connection_errors_total", help: "Attempts that could not be connected.",
-			backend: func(b *backend) float64 { return float64(b.Stats().ConnectErrors.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.ConnectErrors.Load()) },
 			server: func(s *serverRow) float64 {
 				return s.of(func(s *serverRow) float64 { return float64(s.listed.Failures()) })
 			}},
 		{number: 14, suffix: "response_errors_total", help: "Answers that broke off, were invalid or did not come in time.",
-			backend: func(b *backend) float64 { return float64(b.Stats().ResponseErrors.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.ResponseErrors.Load()) },
 			server:  func(s *serverRow) float64 { return float64(s.traffic.ResponseErrors.Load()) }},
 		{number: 15, suffix: "retry_warnings_total", help: "Attempts that followed another one at the same server.", unasked: true,
-			backend: func(b *backend) float64 { return float64(b.Stats().Retries.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.Retries.Load()) },
 			server:  func(s *serverRow) float64 { return float64(s.traffic.Retries.Load()) }},
 		{number: 16, suffix: "redispatch_warnings_total", help: "Attempts that followed another one at another server.", unasked: true,
-			backend: func(b *backend) float64 { return float64(b.Stats().Redispatches.Load()) },
+			backend: func(b *backend) float64 { return float64(b.stats.Redispatches.Load()) },
 			server:  func(s *serverRow) float64 { return float64(s.traffic.Redispatches.Load()) }},
 	}
 }
@@ -118,11 +118,11 @@ func stateColumns() []column {
 			server: ofCheck(func(s *serverRow, c *balancer.Check) float64 { return float64(c.Downtime(s.times.wall) / time.Second) })},
 		{number: 33, suffix: "current_session_rate", help: "Sessions that began in the last full second.",
 			port:    func(p *port) float64 { return first(p.sessions.Rate(p.now)) },
-			backend: func(b *backend) float64 { return first(b.Stats().Sessions.Rate(b.now)) },
+			backend: func(b *backend) float64 { return first(b.stats.Sessions.Rate(b.now)) },
 			server:  func(s *serverRow) float64 { return first(s.traffic.Rate.Read(s.times.now, s.requests())) }},
 		{number: 35, suffix: "max_session_rate", help: "Most sessions that began in a second.", highest: true,
 			port:    func(p *port) float64 { return second(p.sessions.Rate(p.now)) },
-			backend: func(b *backend) float64 { return second(b.Stats().Sessions.Rate(b.now)) },
+			backend: func(b *backend) float64 { return second(b.stats.Sessions.Rate(b.now)) },
 			server:  func(s *serverRow) float64 { return second(s.traffic.Rate.Read(s.times.now, s.requests())) }},
 		{number: 38, suffix: "check_duration_milliseconds", help: "Time that the last health check took.", unasked: true, highest: true, servers: checked,
 			server: ofCheck(func(_ *serverRow, c *balancer.Check) float64 { return milliseconds(c.Took()) })},
@@ -133,7 +133,7 @@ func stateColumns() []column {
 func answers(number int, code string, class int) column {
 	return column{number: number, suffix: "http_responses_total", help: "Answers by class of the status; other: the connection ended without one.", code: code,
 		port:     func(p *port) float64 { return float64(p.totals.Answers[class]) },
-		backend:  func(b *backend) float64 { return float64(b.Stats().Answers[class].Load()) },
+		backend:  func(b *backend) float64 { return float64(b.stats.Answers[class].Load()) },
 		server:   func(s *serverRow) float64 { return float64(s.traffic.Answers[class].Load()) },
 		backends: (*backend).http, servers: func(s *serverRow) bool { return s.http },
 	}
@@ -143,7 +143,7 @@ func answers(number int, code string, class int) column {
 func latency(number int, what string, of func(c *traffic.Counts) *traffic.Average) column {
 	return column{number: number, suffix: "http_average_" + what + "_latency_milliseconds", help: "Mean time of the last requests: " + latencies[what] + ".", highest: true,
 		backend: func(b *backend) float64 {
-			if mean := of(&b.Stats().Counts); mean != nil {
+			if mean := of(&b.stats.Counts); mean != nil {
 				return milliseconds(mean.Mean(b.requests()))
 			}
 			return milliseconds(b.queue.Delay)

@@ -31,6 +31,7 @@ type backend struct {
 	text  labelText // backend, namespace, route
 	plain labelText // namespace, route
 	*routing.Route
+	stats *routing.Stats // empty ones if nothing was counted yet
 	queue balancer.QueueStats
 	now   int64
 	next  *backend // another rule of the object, nil = there is none
@@ -41,9 +42,9 @@ type objectKey struct{ namespace, name string }
 
 // backends are the objects of a table, each by its first rule.
 func backends(t *routing.Table) []backend {
-	all, at := make([]backend, 0, t.Len()), make(map[objectKey]int, t.Len())
+	all, at, nothing := make([]backend, 0, t.Len()), make(map[objectKey]int, t.Len()), new(routing.Stats)
 	for r := range t.Routes {
-		key, b := objectKey{r.Namespace(), r.Name()}, backend{Route: r}
+		key, b := objectKey{r.Namespace(), r.Name()}, backend{Route: r, stats: cmp.Or(r.Counted(), nothing)}
 		i, known := at[key]
 		if !known {
 			at[key] = len(all)
@@ -88,12 +89,12 @@ func (b *backend) certificate() (first *tls.Certificate) {
 
 // requests is how many were sent to an endpoint, and attempts how often.
 func (b *backend) requests() uint64 {
-	s := b.Stats()
+	s := b.stats
 	return s.Sessions.Total() - min(s.Sessions.Total(), s.Unserved.Load()+uint64(b.queue.Length))
 }
 
 func (b *backend) attempts() uint64 {
-	return b.requests() + b.Stats().Retries.Load() + b.Stats().Redispatches.Load()
+	return b.requests() + b.stats.Retries.Load() + b.stats.Redispatches.Load()
 }
 
 // serverRow is one server of a route.

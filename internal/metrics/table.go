@@ -45,12 +45,12 @@ func routeFamilies() []rowFamily[backend] {
 		expiring,
 		{name: "turnout_route_request_duration_seconds", help: "Seconds that the requests of a route took; tunnels are not among them.", kind: "summary", labels: []string{"namespace", "route"},
 			text: func(b *backend) labelText { return b.plain }, has: (*backend).http, variants: []variant[backend]{
-				{suffix: "_sum", read: combined(func(b *backend) float64 { return float64(b.Stats().Took.Load()) / 1e9 }, nextRule, false)},
-				{suffix: "_count", read: combined(func(b *backend) float64 { return float64(b.Stats().Ended.Load()) }, nextRule, false)},
+				{suffix: "_sum", read: combined(func(b *backend) float64 { return float64(b.stats.Took.Load()) / 1e9 }, nextRule, false)},
+				{suffix: "_count", read: combined(func(b *backend) float64 { return float64(b.stats.Ended.Load()) }, nextRule, false)},
 			}},
 		ejections(),
 		ofRoutes("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "counter",
-			combined(func(b *backend) float64 { return float64(b.Stats().Errors.Load()) }, nextRule, false)),
+			combined(func(b *backend) float64 { return float64(b.stats.Errors.Load()) }, nextRule, false)),
 	}
 }
 
