@@ -135,14 +135,15 @@ func statusFamilies() families[Status] {
 }
 
 func tlsFamilies() families[tlsmux.Load] {
+	steps := each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return float64(l.Steps[w]) })
 	return families[tlsmux.Load]{
 		gauge("turnout_tls_handshakes_pending", "Client connections whose TLS handshake is not complete.", number(func(l tlsmux.Load) int { return l.Pending })),
-		gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait for their turn to compute.", number(func(l tlsmux.Load) int { return l.Waiting })),
-		counter("turnout_tls_handshake_turns_total", "Times that a TLS handshake computed, by what.",
-			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return float64(l.Steps[w]) }), "work"),
+		gauge("turnout_tls_handshakes_waiting", "TLS handshakes that wait to be computed.", number(func(l tlsmux.Load) int { return l.Waiting })),
+		counter("turnout_tls_handshake_steps_total", "Steps of TLS handshakes computed, by what.", steps, "work"),
+		counter("turnout_tls_handshake_turns_total", "The older name of turnout_tls_handshake_steps_total.", steps, "work"),
 		counter("turnout_tls_handshake_seconds_total", "Time that TLS handshakes computed, by what.",
 			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return l.Time[w].Seconds() }), "work"),
-		counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long for their turn to compute, by what.",
+		counter("turnout_tls_handshakes_refused_total", "TLS handshakes that waited too long to be computed, by what.",
 			each(tlsmux.Works, tlsmux.Work.String, func(l tlsmux.Load, w tlsmux.Work) float64 { return float64(l.Refused[w]) }), "work"),
 		counter("turnout_client_certificates_refused_total", "TLS handshakes that failed because of the certificate of the client, by reason.",
 			func(l tlsmux.Load, send send) {
