@@ -3,10 +3,12 @@ package proxy
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -380,5 +382,53 @@ func TestTracingMistakes(t *testing.T) {
 		if _, err := NewTracing(cfg); err == nil || !strings.HasPrefix(err.Error(), "cannot trace requests: ") {
 			t.Errorf("%+v: %v", cfg, err)
 		}
+	}
+}
+
+// lastSpan is a queue that keeps one.
+type lastSpan struct{ Span }
+
+func (q *lastSpan) Claim() *Span { return &q.Span }
+func (*lastSpan) Publish()       {}
+
+// BenchmarkTraces is what traces cost a request in the pipeline: off, on and not sampled, sampled.
+func BenchmarkTraces(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		on    bool
+		ratio float64
+	}{{"off", false, 0}, {"not sampled", true, 0}, {"sampled", true, 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			ends := &silent{}
+			cfg := Config{Store: routing.NewStore(), Clock: &virtual{}, Upstreams: ends, Timeouts: DefaultTimeouts()}
+			if c.on {
+				var err error
+				if cfg.Tracing, err = NewTracing(TracingConfig{Formats: TraceW3C, Ratio: c.ratio, ParentBased: true, Open: func() SpanQueue { return &lastSpan{} }}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			table, rejected := routing.Compile(routing.Options{Registry: balancer.NewRegistry()}, nil, []routing.RouteSpec{{
+				RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test", Targets: targets("a"),
+				Policy: routing.Policy{ServerTimeout: time.Second, Forwarded: routing.ForwardedReplace},
+			}})
+			if len(rejected) > 0 {
+				b.Fatal(rejected)
+			}
+			cfg.Store.Publish(table)
+			w, err := NewWorker(cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			client := Client{Addr: netip.MustParseAddrPort("192.0.2.7:4711")}
+			h, _ := request("GET /path?query", "host: app.test", "user-agent: curl/8", "accept: */*", "accept-encoding: gzip", "accept-language: en", "cache-control: no-cache", "cookie: a=b")
+			fields, room := h.Fields, make([]Field, 0, 32)
+			answer := &Head{Status: 200, Minor: 1}
+			for b.Loop() {
+				h.Fields = append(room[:0], fields...)
+				ex := w.Acquire(ends, &client)
+				ex.Request(h, true)
+				ex.ResponseHead(answer, true)
+			}
+		})
 	}
 }

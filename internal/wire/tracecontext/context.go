@@ -2,6 +2,8 @@
 // the W3C (Trace Context, level 2), and the fields of B3. It takes what follows the grammars and nothing else, and allocates nothing.
 package tracecontext
 
+import "slices"
+
 // TraceID names a trace. The zero value is none.
 type TraceID [16]byte
 
@@ -77,12 +79,22 @@ func AppendParent(b []byte, c *Context) []byte {
 	return append(b, '-', '0', flags)
 }
 
-const hexDigits = "0123456789abcdef"
+// hexDigits has the two digits of each byte, so that an id takes one step per byte.
+var hexDigits = func() (digits [256][2]byte) {
+	const hex = "0123456789abcdef"
+	for i := range digits {
+		digits[i] = [2]byte{hex[i>>4], hex[i&15]}
+	}
+	return digits
+}()
 
 // AppendHex appends an id as it is written in fields and logs.
 func AppendHex(b, id []byte) []byte {
-	for _, c := range id {
-		b = append(b, hexDigits[c>>4], hexDigits[c&15])
+	at := len(b)
+	b = slices.Grow(b, 2*len(id))[:at+2*len(id)]
+	to := b[at:]
+	for i, c := range id {
+		*(*[2]byte)(to[2*i:]) = hexDigits[c]
 	}
 	return b
 }
