@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -68,6 +69,22 @@ func TestReasons(t *testing.T) {
 	for _, w := range wanted {
 		if meaning(w) == "" {
 			t.Errorf("%q means nothing", w)
+		}
+	}
+}
+
+// TestFindingsHaveHelp: what a finding leads to is there.
+func TestFindingsHaveHelp(t *testing.T) {
+	text, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range Reasons() {
+		if !strings.Contains(string(text), "\n### "+r+"\n") {
+			t.Errorf("docs/troubleshooting.md has no section %s", r)
+		}
+		if !strings.HasSuffix(help(r), "docs/troubleshooting.md#"+r) {
+			t.Errorf("%s leads to %s", r, help(r))
 		}
 	}
 }
