@@ -125,7 +125,7 @@ func (w *world) readCluster(ctx context.Context, o *options) error {
 	run := crew.New(failed)
 	run.Start("controller", control.Run)
 	run.Start("source of objects", func(ctx context.Context) error { return f.Run(ctx, sink) })
-	defer run.Stop(stopPatience)
+	defer func() { _, _ = run.Stop(stopPatience) }() // what is read is read
 	select {
 	case <-control.Ready():
 	case err := <-failed:

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"strings"
 
 	"turnout/routing"
@@ -103,7 +102,7 @@ func lostWords(l routing.Lost, scheme string, r *routing.Route) (reason, text st
 // bareHost is an authority without port and trailing dot, in lower case.
 func bareHost(authority []byte) string {
 	host := strings.ToLower(string(authority))
-	if k := strings.LastIndexByte(host, ':'); k >= 0 && k > strings.LastIndexByte(host, ']') && bytes.IndexFunc([]byte(host[k+1:]), notDigit) < 0 {
+	if k := strings.LastIndexByte(host, ':'); k >= 0 && k > strings.LastIndexByte(host, ']') && strings.IndexFunc(host[k+1:], notDigit) < 0 {
 		host = host[:k]
 	}
 	return strings.TrimSuffix(host, ".")

@@ -20,9 +20,8 @@ type rehearsal struct {
 	answered  *proxy.Head        // that the client got, nil = none
 	logged    bool
 	record    proxy.Record // its byte slices are of no use
-	detail    string
-	aborted   bool  // the client's connection was broken off
-	failed    error // a panic of the rules
+	aborted   bool         // the client's connection was broken off
+	failed    error        // a panic of the rules
 }
 
 // Now implements proxy.Clock.

@@ -19,8 +19,8 @@ func (p *printer) printf(format string, args ...any) {
 	}
 }
 
-// line prints a line with a heading, if there is anything to say.
-func (p *printer) line(heading, format string, args ...any) {
+// linef prints a line with a heading, if there is anything to say.
+func (p *printer) linef(heading, format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); text != "" {
 		p.printf("%-15s%s\n", heading, text)
 	}
@@ -29,7 +29,7 @@ func (p *printer) line(heading, format string, args ...any) {
 // list prints lines under a heading.
 func (p *printer) list(mark string, lines []string) {
 	for _, l := range lines {
-		p.line("", "%s %s", mark, l)
+		p.linef("", "%s %s", mark, l)
 	}
 }
 
@@ -50,29 +50,29 @@ func (a *Answer) Text(w io.Writer) error {
 }
 
 func (a *Answer) print(p *printer) {
-	p.line("Request", "%s %s  %s from %s", a.Request.Method, a.Request.URL, a.Request.Protocol, a.Request.Client)
-	p.line("Answer", "%s", a.Outcome.words())
+	p.linef("Request", "%s %s  %s from %s", a.Request.Method, a.Request.URL, a.Request.Protocol, a.Request.Client)
+	p.linef("Answer", "%s", a.Outcome.words())
 	for _, f := range a.Findings {
-		p.line("Finding", "%s: %s", f.Reason, f.Text)
-		p.line("", "see %s", f.Help)
+		p.linef("Finding", "%s: %s", f.Reason, f.Text)
+		p.linef("", "see %s", f.Help)
 	}
-	p.line("Listener", "%s %s, TLS ends: %s", a.Listener.Scheme, a.Listener.Address, a.Listener.Termination)
+	p.linef("Listener", "%s %s, TLS ends: %s", a.Listener.Scheme, a.Listener.Address, a.Listener.Termination)
 	a.printTLS(p)
 	for i, c := range a.Candidates {
 		heading := ""
 		if i == 0 {
 			heading = "Candidates"
 		}
-		p.line(heading, "%s", c.words())
+		p.linef(heading, "%s", c.words())
 	}
 	if a.More > 0 {
-		p.line("", "and %d more", a.More)
+		p.linef("", "and %d more", a.More)
 	}
 	a.printRoute(p)
 	a.printHeads(p)
 	a.printEndpoints(p)
 	for _, s := range a.Recent {
-		p.line("Recent", "%s", s.words())
+		p.linef("Recent", "%s", s.words())
 	}
 	p.list("assumed:", a.Assumed)
 }
@@ -86,11 +86,11 @@ func (a *Answer) printTLS(p *printer) {
 	if name == "" {
 		name = "(none)"
 	}
-	p.line("Server name", "%s", name)
+	p.linef("Server name", "%s", name)
 	if c := t.Certificate; c != nil {
-		p.line("Certificate", "%s, for %s, until %s", c.Subject, strings.Join(c.Names, " "), c.NotAfter.Format(time.RFC3339))
+		p.linef("Certificate", "%s, for %s, until %s", c.Subject, strings.Join(c.Names, " "), c.NotAfter.Format(time.RFC3339))
 	}
-	p.line("", "%s", t.Why)
+	p.linef("", "%s", t.Why)
 }
 
 // words is the outcome as a line.
@@ -130,14 +130,14 @@ func (a *Answer) printRoute(p *printer) {
 	if r == nil {
 		return
 	}
-	p.line("Route", "%s/%s, %s", r.Namespace, r.Name, r.Termination)
+	p.linef("Route", "%s/%s, %s", r.Namespace, r.Name, r.Termination)
 	if r.Origin != "" {
-		p.line("", "from %s", r.Origin)
+		p.linef("", "from %s", r.Origin)
 	}
-	p.line("", "timeouts: server %s, tunnel %s, connect %s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect), r.Forwarded)
+	p.linef("", "timeouts: server %s, tunnel %s, connect %s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect), r.Forwarded)
 	if x := a.Access; x != nil {
 		if x.AllowList {
-			p.line("Allow-list", "%s", map[bool]string{true: "has " + a.Request.Client, false: "does not have " + a.Request.Client}[x.Allowed])
+			p.linef("Allow-list", "%s", map[bool]string{true: "has " + a.Request.Client, false: "does not have " + a.Request.Client}[x.Allowed])
 		}
 		for _, l := range []struct {
 			on   int
@@ -145,7 +145,7 @@ func (a *Answer) printRoute(p *printer) {
 			what string
 		}{{x.OpenLimit, x.Open, "connections open"}, {x.ConnLimit, x.Connections, "connections within 3 s"}, {x.ReqLimit, x.Requests, "requests within 10 s"}} {
 			if l.on != 0 {
-				p.line("Limit", "%d %s; %d are too many", l.n, l.what, l.on)
+				p.linef("Limit", "%d %s; %d are too many", l.n, l.what, l.on)
 			}
 		}
 	}
@@ -160,16 +160,16 @@ func (a *Answer) printHeads(p *printer) {
 		if c == nil {
 			continue
 		}
-		p.line(one.heading, "%s", c.Line)
+		p.linef(one.heading, "%s", c.Line)
 		if c.Was != "" {
-			p.line("", "instead of %s", c.Was)
+			p.linef("", "instead of %s", c.Was)
 		}
 		p.list(" ", c.Kept)
 		p.list("-", c.Removed)
 		p.list("+", c.Added)
 	}
 	if k := a.Cookie; k != nil {
-		p.line("Cookie", "%s, used: %t, set by the answer: %t", k.Name, k.Used, k.Sent)
+		p.linef("Cookie", "%s, used: %t, set by the answer: %t", k.Name, k.Used, k.Sent)
 	}
 }
 
@@ -182,13 +182,13 @@ func (a *Answer) printEndpoints(p *printer) {
 		if e.Picked {
 			mark = "+"
 		}
-		p.line(heading, "%s %s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
+		p.linef(heading, "%s %s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
 	}
 	if a.MoreOf > 0 {
-		p.line("", "and %d more", a.MoreOf)
+		p.linef("", "and %d more", a.MoreOf)
 	}
 	if len(a.Endpoints) > 1 {
-		p.line("", "chosen by %s; + is the one for this request now", a.Algorithm)
+		p.linef("", "chosen by %s; + is the one for this request now", a.Algorithm)
 	}
 }
 
@@ -221,20 +221,20 @@ func (s *Story) words() string {
 // Text writes the story for people.
 func (s *Story) Text(w io.Writer) error {
 	p := &printer{w: w}
-	p.line("Request", "%s %s%s  %s from %s, id %s%s%s", s.Method, s.Host, s.Target, s.Protocol, s.Client, s.ID, orNothing(", unique id ", s.UniqueID), orNothing(", trace ", s.TraceID))
-	p.line("When", "%s, table %d; remembered because it is %s", s.Start.Format(time.RFC3339Nano), s.Generation, s.Why)
+	p.linef("Request", "%s %s%s  %s from %s, id %s%s%s", s.Method, s.Host, s.Target, s.Protocol, s.Client, s.ID, orNothing(", unique id ", s.UniqueID), orNothing(", trace ", s.TraceID))
+	p.linef("When", "%s, table %d; remembered because it is %s", s.Start.Format(time.RFC3339Nano), s.Generation, s.Why)
 	if s.Route != "" {
-		p.line("Route", "%s/%s", s.Namespace, s.Route)
+		p.linef("Route", "%s/%s", s.Namespace, s.Route)
 	} else {
-		p.line("Route", "none")
+		p.linef("Route", "none")
 	}
 	if s.Endpoint != "" {
-		p.line("Endpoint", "%s %s, after %d retries", s.Endpoint, s.Pod, s.Retries)
+		p.linef("Endpoint", "%s %s, after %d retries", s.Endpoint, s.Pod, s.Retries)
 	}
-	p.line("Answer", "%d, %s%s: %s", s.Status, s.Reason, orNothing(" ", s.Detail), s.Meaning)
-	p.line("", "see %s", help(s.Reason))
-	p.line("Time", "%s in all: %s in the queue, %s to connect, %s to the answer", dur(s.Total), dur(s.Queue), reached(s.Connect), reached(s.Response))
-	p.line("Bytes", "%d in, %d out", s.BytesIn, s.BytesOut)
+	p.linef("Answer", "%d, %s%s: %s", s.Status, s.Reason, orNothing(" ", s.Detail), s.Meaning)
+	p.linef("", "see %s", help(s.Reason))
+	p.linef("Time", "%s in all: %s in the queue, %s to connect, %s to the answer", dur(s.Total), dur(s.Queue), reached(s.Connect), reached(s.Response))
+	p.linef("Bytes", "%d in, %d out", s.BytesIn, s.BytesOut)
 	return p.err
 }
 
