@@ -86,7 +86,7 @@ func TestTableUsesRatiosWithinPairs(t *testing.T) {
 	o := outcome{
 		name: "one-min", peer: kindMin, unit: "request", target: 0.8,
 		// The second pair ran while the machine was busy: only its ratio counts.
-		turnout: []sample{{micros: 10}, {micros: 40, failures: 2}, {micros: 12}},
+		turnout: []sample{{micros: 10, core: 15}, {micros: 40, core: 44, failures: 2}, {micros: 12, core: 16.5}},
 		haproxy: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}},
 	}
 	var out bytes.Buffer
@@ -97,6 +97,9 @@ func TestTableUsesRatiosWithinPairs(t *testing.T) {
 	want := []string{"one-min", "min", "request", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
 	if !slices.Equal(row, want) {
 		t.Errorf("row is %q, want %q", row, want)
+	}
+	if lines := strings.Split(out.String(), "\n"); !slices.Contains(strings.Fields(lines[4]), "16.50") {
+		t.Errorf("the core's time is missing in %q", lines[4])
 	}
 	if strings.Contains(out.String(), "not quiet") {
 		t.Errorf("a quiet machine is called loud:\n%s", out.String())

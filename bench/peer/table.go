@@ -10,6 +10,7 @@ import (
 // sample is one measured run of one proxy.
 type sample struct {
 	micros   float64 // CPU µs per successful request, handshake or MiB
+	core     float64 // µs per the same for which the proxy's core was not idle: threads of the kernel may work for it there
 	user     float64 // share of user time in it, 0..1
 	busy     float64 // share of its core that the proxy used, 0..1
 	others   float64 // share of both cores that went to other processes, 0..1
@@ -39,6 +40,7 @@ func summary(samples []sample) sample {
 	}
 	m := sample{
 		micros:   field(func(s sample) float64 { return s.micros }),
+		core:     field(func(s sample) float64 { return s.core }),
 		user:     field(func(s sample) float64 { return s.user }),
 		busy:     field(func(s sample) float64 { return s.busy }),
 		others:   field(func(s sample) float64 { return s.others }),
@@ -84,7 +86,7 @@ func printTable(out io.Writer, outcomes []outcome) error {
 			ratio, r[0], r[len(r)-1], verdict(ratio, o.target), t.failures+p.failures)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "case\tproxy\tper second\tcore busy\tothers\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
+	fmt.Fprintln(w, "case\tproxy\tper second\tcore µs\tcore busy\tothers\tuser time\tresident MiB\tconnects per 1,000\tfailures\t")
 	loudest := 0.0
 	for _, o := range outcomes {
 		for _, side := range []struct {
@@ -93,7 +95,7 @@ func printTable(out io.Writer, outcomes []outcome) error {
 		}{{"turnout", o.turnout}, {string(o.peer), o.haproxy}} {
 			s := summary(side.samples)
 			loudest = max(loudest, s.others)
-			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f %%\t%.0f %%\t%.0f %%\t%.0f\t%.2f\t%d\t\n", o.name, side.name, s.rate,
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.2f\t%.0f %%\t%.0f %%\t%.0f %%\t%.0f\t%.2f\t%d\t\n", o.name, side.name, s.rate, s.core,
 				100*s.busy, 100*s.others, 100*s.user, s.resident, s.connects, s.failures)
 		}
 	}

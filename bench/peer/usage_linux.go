@@ -83,12 +83,14 @@ func parseCore(text string, core int) (busy time.Duration) {
 type reading struct {
 	proxy cpuTime
 	self  time.Duration // of this process and the client's, if it has one of its own
-	cores time.Duration // not idle, both cores
+	core  time.Duration // of the proxy, not idle
+	cores time.Duration // the same of both cores
 }
 
 // read counts the CPU time of the client's process as this process's own; 0 = there is none.
 func (h *harness) read(p *proxy, client int) reading {
-	r := reading{proxy: readCPU(p.PID()), self: site.CPU(os.Getpid()), cores: readCore(h.proxyCore) + readCore(h.loadCore)}
+	r := reading{proxy: readCPU(p.PID()), self: site.CPU(os.Getpid()), core: readCore(h.proxyCore)}
+	r.cores = r.core + readCore(h.loadCore)
 	if client != 0 {
 		r.self += site.CPU(client)
 	}
