@@ -205,7 +205,7 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *pro
 	requests := float64(res.Requests)
 	return sample{
 		micros:   float64(cpu.total.Nanoseconds()) / 1e3 / requests,
-		core:     float64((end.core-begin.core).Nanoseconds()) / 1e3 / requests,
+		core:     float64((end.core - begin.core).Nanoseconds()) / 1e3 / requests,
 		user:     cpu.userShare(),
 		busy:     cpu.total.Seconds() / res.Elapsed.Seconds(),
 		others:   max(0, others.Seconds()/(2*res.Elapsed.Seconds())),
