@@ -35,8 +35,11 @@ test-openssl: ## tests of what the tag openssl changes (needs a C compiler and l
 	$(GO) vet -tags openssl ./internal/opensslkey ./routing ./tlsmux
 	$(GO) test -race -short -tags openssl ./internal/opensslkey ./routing ./tlsmux
 
-run: build ## start the demo: router, examples and small backends in one process
-	bin/turnout demo
+# The port of plain HTTP of make run.
+PORT     ?= 8080
+
+run: build ## start the demo: router, examples and small backends in one process; PORT=8080 is that of plain HTTP
+	bin/turnout demo --http-addr 127.0.0.1:$(PORT)
 
 test: ## everything a newcomer needs: vet, all tests with the race detector, no root (below 5 minutes)
 	$(GO) vet ./...

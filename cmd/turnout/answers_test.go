@@ -64,7 +64,7 @@ func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
 	var got proxy.Config
 	problems := problem.NewList()
-	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel), problems)
+	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel, logging.JSON), problems)
 	if got := problems.Counts()[problem.File]; got != 2 {
 		t.Errorf("%d problems", got)
 	}

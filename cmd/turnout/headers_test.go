@@ -51,7 +51,7 @@ func TestHeaderOptions(t *testing.T) {
 	if got := fmt.Sprint(h.captures); got != "{[{host 20} {user-agent 100}] [] {session= 40}}" {
 		t.Error(got)
 	}
-	if id, err := h.uniqueID(logging.New(io.Discard, o.logLevel)); id != nil || err != nil {
+	if id, err := h.uniqueID(logging.New(io.Discard, o.logLevel, logging.JSON)); id != nil || err != nil {
 		t.Error("an id without a header name", err)
 	}
 }

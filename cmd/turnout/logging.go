@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -11,6 +12,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/server"
+	"turnout/internal/terminal"
 	"turnout/proxy"
 )
 
@@ -26,6 +28,14 @@ func serverLog(log *zap.Logger) server.Logger {
 			entry.Write(all...)
 		}
 	}
+}
+
+// formatOf is what lines look like that go to w.
+func (o *options) formatOf(w io.Writer) logging.Format {
+	if o.logFormat == "console" || o.logFormat == "auto" && terminal.Is(w) {
+		return logging.Console
+	}
+	return logging.JSON
 }
 
 func logSettings(o *options) []option.Option {

@@ -5,6 +5,7 @@
 //	turnout run --manifests DIR    serve a folder of manifests
 //	turnout demo                   everything in one process, with examples
 //	turnout validate DIR|FILE...   check manifests without serving them
+//	turnout help                   the others
 //	turnout explain URL            say what becomes of a request, and why
 //
 // This package wires the packages together and reads flags and environment. It is
@@ -22,6 +23,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"turnout/internal/cli"
 	"turnout/internal/option"
 )
 
@@ -35,37 +37,66 @@ func main() {
 // command runs the subcommand that argv names and returns the exit status: 0, 1
 // for a failure, 2 for a mistake in the command line or environment.
 func command(ctx context.Context, argv []string, env option.Environment, stdout, stderr io.Writer) int {
+	all := commands(filepath.Base(argv[0]))
 	sub, args := "run", argv[1:]
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		sub, args = args[0], args[1:]
+	} else if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
+		sub = "version"
+	} else if len(args) > 0 && isHelp(args[0]) {
+		sub, args = "help", nil
 	}
-	var err error
-	switch sub {
-	case "run":
-		err = runRouter(ctx, args, env, stdout, stderr)
-	case "demo":
-		err = runDemo(ctx, args, env, stdout, stderr)
-	case "validate":
-		err = runValidate(args, env, stdout)
-	case "explain":
-		err = runExplain(ctx, args, env, os.Stdin, stdout)
-	case "version":
-		_, err = fmt.Fprintln(stdout, "turnout", version())
-	case "help":
-		err = flag.ErrHelp
-	default:
-		err = option.Usagef("unknown command %q; allowed: run, demo, validate, explain, version, help", sub)
+	c, err := all.Command(sub)
+	if err == nil {
+		err = dispatch(ctx, all, sub, args, env, stdout, stderr)
 	}
-	return exitStatus(err, filepath.Base(argv[0]), stdout, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		all.Help(stdout, c)
+		return 0
+	}
+	return exitStatus(err, all.Name, stderr)
 }
 
-// exitStatus prints what err asks for, on one line, and returns the status.
-func exitStatus(err error, program string, stdout, stderr io.Writer) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, flag.ErrHelp):
-		usage(stdout, program)
+// dispatch runs a command that exists.
+func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, env option.Environment, stdout, stderr io.Writer) (err error) {
+	switch sub {
+	case "run":
+		return runRouter(ctx, args, env, stdout, stderr)
+	case "demo":
+		return runDemo(ctx, args, env, stdout, stderr)
+	case "validate":
+		return runValidate(args, env, stdout)
+	case "explain":
+		return runExplain(ctx, args, env, os.Stdin, stdout)
+	case "version":
+		_, err = fmt.Fprintln(stdout, "turnout", version())
+		return err
+	}
+	if len(args) > 0 && isHelp(args[0]) {
+		return flag.ErrHelp
+	}
+	if sub == "completion" {
+		if len(args) != 1 {
+			return option.Usagef("completion needs the name of a shell: %s", strings.Join(cli.Shells(), ", "))
+		}
+		return all.Complete(stdout, args[0])
+	}
+	if len(args) == 0 {
+		all.Overview(stdout)
+		return nil
+	}
+	about, err := all.Command(args[0])
+	if err == nil {
+		all.Help(stdout, about)
+	}
+	return err
+}
+
+func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
+
+// exitStatus prints err on one line, and returns the status.
+func exitStatus(err error, program string, stderr io.Writer) int {
+	if err == nil {
 		return 0
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", program, strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -31,6 +31,7 @@ type options struct {
 	logs         logging.RequestsConfig
 	logLevel     zapcore.Level
 	logLevelFile string // "" = none
+	logFormat    string // auto, json or console
 
 	// The pieces of the addresses, as the environment gives them.
 	httpPort, httpsPort, statsPort int

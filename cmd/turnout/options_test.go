@@ -194,7 +194,8 @@ func TestOptionsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var help bytes.Buffer
-	usage(&help, "turnout")
+	all := commands("turnout")
+	all.Help(&help, &all.Commands[0])
 	documented := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(text), -1) {
 		documented[m[1]] = strings.Trim(m[2], " `") + " " + strings.Trim(m[3], " `")

@@ -15,11 +15,19 @@ import (
 // the help text and of docs/options.md; a test compares them.
 func settings(o *options) []option.Option {
 	var all []option.Option
-	for _, group := range [][]option.Option{
-		listenSettings(o), adminSettings(o), metricsSettings(o), sourceSettings(o), logSettings(o), tracingSettings(o), selectionSettings(o), certificateSettings(o), tlsSettings(o), mutualSettings(o), admissionSettings(o), servingSettings(o),
-		headerSettings(o), answerSettings(o), timeoutSettings(o), limitSettings(o),
+	for _, group := range []struct {
+		name  string
+		table []option.Option
+	}{
+		{"Ports", listenSettings(o)}, {"Admin port", adminSettings(o)}, {"Metrics", metricsSettings(o)}, {"Objects and log", sourceSettings(o)},
+		{"Log of requests", logSettings(o)}, {"Traces", tracingSettings(o)}, {"Objects of a cluster", selectionSettings(o)},
+		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {"Admission", admissionSettings(o)},
+		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},
 	} {
-		all = append(all, group...)
+		for _, s := range group.table {
+			s.Group = group.name
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -67,6 +75,8 @@ func sourceSettings(o *options) []option.Option {
 			Help: "least important level that is logged: debug, info, warn or error"},
 		{Flag: "log-level-file", Value: "FILE", Set: option.Into(&o.logLevelFile, option.ParseText),
 			Help: "file with one of those words, which wins; read again at SIGHUP"},
+		{Flag: "log-format", Def: "auto", Value: "FORMAT", Set: option.Words(&o.logFormat, "auto", "json", "console"),
+			Help: "lines of the log: json, console (for people), or auto: console when the standard error is a terminal, json otherwise"},
 	}
 }
 

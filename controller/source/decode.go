@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"turnout/internal/nearest"
 )
 
 // Object is one decoded object, defaulted and validated as an API server does it.
@@ -222,6 +224,8 @@ func unknownKind(h header) string {
 		text += "; write an EndpointSlice of discovery.k8s.io/v1"
 	case "EndpointSlice":
 		text += "; use apiVersion discovery.k8s.io/v1"
+	default:
+		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress"})
 	}
 	return text
 }

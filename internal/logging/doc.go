@@ -12,10 +12,25 @@ import (
 // timeLayout is how the log writes times.
 const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
 
-// New returns a log that writes one JSON object per line to w.
-func New(w io.Writer, level zapcore.LevelEnabler) *zap.Logger {
+// Format is what the lines of the log look like.
+type Format uint8
+
+// The formats.
+const (
+	JSON    Format = iota // one JSON object per line
+	Console               // for people: the time of day, the level, the message, and the fields as JSON
+)
+
+// New returns a log that writes lines to w.
+func New(w io.Writer, level zapcore.LevelEnabler, format Format) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.TimeEncoderOfLayout(timeLayout)
 	encoding.EncodeDuration = zapcore.StringDurationEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zapcore.AddSync(w)), level))
+	encode := zapcore.NewJSONEncoder
+	if format == Console {
+		encoding.EncodeTime, encoding.EncodeLevel = zapcore.TimeEncoderOfLayout("15:04:05.000"), zapcore.CapitalLevelEncoder
+		encoding.ConsoleSeparator = "  "
+		encode = zapcore.NewConsoleEncoder
+	}
+	return zap.New(zapcore.NewCore(encode(encoding), zapcore.Lock(zapcore.AddSync(w)), level))
 }

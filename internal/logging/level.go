@@ -20,14 +20,14 @@ type Level struct {
 }
 
 // NewLevel returns a log that writes to w and its level, which is that of the file if there is one; no file = "".
-func NewLevel(w io.Writer, level zapcore.Level, file string) (*zap.Logger, *Level) {
-	c := &Level{file: file, level: zap.NewAtomicLevelAt(level), say: New(w, zapcore.DebugLevel)}
+func NewLevel(w io.Writer, level zapcore.Level, file string, format Format) (*zap.Logger, *Level) {
+	c := &Level{file: file, level: zap.NewAtomicLevelAt(level), say: New(w, zapcore.DebugLevel, format)}
 	if c.file != "" {
 		if err := c.read(); err != nil {
 			c.say.Warn("the log level stays", zap.Stringer("at", c.level), zap.Error(err))
 		}
 	}
-	return New(w, c.level), c
+	return New(w, c.level, format), c
 }
 
 // ParseLevel reads the word for a level. The error says which are allowed.

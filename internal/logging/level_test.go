@@ -16,7 +16,7 @@ func TestLogLevelFile(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/level"
 	var lines bytes.Buffer
-	log, c := NewLevel(&lines, zapcore.WarnLevel, file)
+	log, c := NewLevel(&lines, zapcore.WarnLevel, file, JSON)
 	said := func(what string, wants ...string) {
 		t.Helper()
 		for _, want := range wants {
@@ -61,7 +61,7 @@ func TestLogLevelFile(t *testing.T) {
 	}
 	c.Reread() // and does not wait for somebody who writes to it
 	said("a pipe", "is not a regular file")
-	_, c = NewLevel(&lines, zapcore.InfoLevel, "")
+	_, c = NewLevel(&lines, zapcore.InfoLevel, "", JSON)
 	c.Reread()
 	said("no file", "SIGHUP: the log level stays", "--log-level-file is not given")
 }

@@ -112,7 +112,7 @@ func TestWholeLines(t *testing.T) {
 func TestAccessLogEnds(t *testing.T) {
 	w := &gatedWriter{waits: make(chan struct{}, 1), gate: make(chan struct{})}
 	var said bytes.Buffer
-	a, end, err := OpenRequests(RequestsConfig{Access: "stdout", Stdout: w, Log: New(&said, zapcore.InfoLevel)})
+	a, end, err := OpenRequests(RequestsConfig{Access: "stdout", Stdout: w, Log: New(&said, zapcore.InfoLevel, JSON)})
 	if err != nil {
 		t.Fatal(err)
 	}

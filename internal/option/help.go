@@ -5,9 +5,14 @@ import (
 	"io"
 )
 
-// Help prints what the options of a table are.
+// Help prints what the options of a table are, under the names of their groups.
 func Help(w io.Writer, table []Option) {
+	group := ""
 	for _, s := range table {
+		if s.Group != group {
+			group = s.Group
+			fmt.Fprintf(w, "\n%s:\n\n", group)
+		}
 		line := "  --" + s.Flag
 		if s.Short != "" {
 			line = "  -" + s.Short + ", --" + s.Flag

@@ -32,6 +32,7 @@ type Option struct {
 	EnvStops bool
 	IsBool   bool
 	Repeats  bool   // may be given several times: each value is set
+	Group    string // what the help lists it under, such as "Timeouts"; "" = nothing
 	Value    string // what the help calls the value
 	Help     string
 	Set      func(v string) error // the error says what is allowed

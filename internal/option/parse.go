@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"turnout/internal/nearest"
 )
 
 // Ignored is a flag that is accepted and does nothing.
@@ -138,7 +140,9 @@ func parseFlags(table []Option, ignored []Ignored, args []string) (map[string]st
 			return nil, err
 		}
 		text := err.Error()
-		text = strings.Replace(text, "flag provided but not defined: -", "unknown flag --", 1)
+		if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
+			text = "unknown flag --" + name + nearest.DidYouMean("--", name, names(table))
+		}
 		text = strings.Replace(text, "flag needs an argument: -", "no value given for --", 1)
 		return nil, Usagef("%s; see turnout help", text)
 	}
@@ -146,6 +150,15 @@ func parseFlags(table []Option, ignored []Ignored, args []string) (map[string]st
 		return nil, Usagef("unexpected argument %q; see turnout help", set.Arg(0))
 	}
 	return given, nil
+}
+
+// names are the flags of a table.
+func names(table []Option) []string {
+	all := make([]string, len(table))
+	for i := range table {
+		all[i] = table[i].Flag
+	}
+	return all
 }
 
 // SplitPaths takes the paths from the end of args: everything after the last flag

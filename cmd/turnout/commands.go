@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+
+	"turnout/internal/cli"
+	"turnout/internal/option"
+)
+
+// commands are the subcommands as help and completion have them: each with the flags that are of use to it. What it takes and has no use
+// for, because a router's whole command line and environment may be handed to it, is not there.
+func commands(name string) *cli.Program {
+	all := settings(&options{})
+	return &cli.Program{
+		Name: name, About: "serves OpenShift Route objects.",
+		Notes: "A flag wins over the environment variable in brackets; an empty variable is the\nsame as an unset one. TIME is a whole number with us, ms, s, m, h or d.\n",
+		Commands: []cli.Command{
+			{Name: "run", About: "serve the cluster this pod runs in, a folder (--manifests) or a cluster (--kubeconfig); the default", Table: all},
+			{Name: "demo", About: "router, examples and small backends in one process", Table: without(all, append(sources(), "Objects of a cluster")...)},
+			{Name: "validate", Args: "DIR|FILE...", About: "check manifests without serving them", Paths: true, Table: judging(all)},
+			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
+				Table: append(explainSettings(&explainOptions{}), without(all, "Ports", "Metrics", "Log of requests", "Traces", "log-level", "log-level-file")...)},
+			{Name: "completion", Args: "SHELL", About: "print completion for bash, zsh or fish: source <(" + name + " completion bash)", Words: cli.Shells()},
+			{Name: "version", About: "print the version; also --version"},
+			{Name: "help", Args: "[COMMAND]", About: "print this text, or the flags of a command"},
+		},
+	}
+}
+
+func sources() []string { return []string{"manifests", "kubeconfig"} }
+
+// without is a table without some groups and flags.
+func without(table []option.Option, names ...string) []option.Option {
+	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool { return slices.Contains(names, o.Group) || slices.Contains(names, o.Flag) })
+}
+
+// judging are the options that decide what becomes of objects.
+func judging(table []option.Option) []option.Option {
+	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool {
+		switch o.Flag {
+		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
+			return false
+		}
+		return o.Group != "Admission" && o.Group != "Serving"
+	})
+}
