@@ -61,11 +61,11 @@ func TestUnreadKeysAreNoted(t *testing.T) {
 
 // TestKept: of annotations the values that are read are kept, and of others a few keys.
 func TestKept(t *testing.T) {
-	ours := map[string]string{annotationTimeout: "5s", "turnout.router/slow-strat": ""}
+	ours := map[string]string{annotationTimeout: "5s", "turnout.router/slow-sart": ""}
 	if got := Kept(ours); !maps.Equal(got, ours) {
 		t.Errorf("%v", got)
 	}
-	all := map[string]string{"example.com/x": "y", annotationTimeout: "5s", "turnout.router/slow-strat": strings.Repeat("x", 1<<18)}
+	all := map[string]string{"example.com/x": "y", annotationTimeout: "5s", "turnout.router/slow-sart": strings.Repeat("x", 1<<18)}
 	if got := Kept(all); !maps.Equal(got, ours) {
 		t.Errorf("%.200v", got)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"turnout/internal/problem"
 )
 
