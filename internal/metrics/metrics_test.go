@@ -31,7 +31,7 @@ import (
 )
 
 // fixture is a table of one route per termination with two servers each.
-func fixture(t *testing.T) *routing.Table {
+func fixture(t testing.TB) *routing.Table {
 	t.Helper()
 	registry := balancer.NewRegistry()
 	var specs []routing.RouteSpec
@@ -65,7 +65,7 @@ func expiring(at int64) *tls.Certificate {
 	return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Unix(at, 0)}}
 }
 
-func config(t *testing.T) Config {
+func config(t testing.TB) Config {
 	table := fixture(t)
 	var ports [2]traffic.Sessions
 	for i := range ports {
