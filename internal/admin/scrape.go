@@ -10,8 +10,11 @@ import (
 // gatherPatience is how long a scrape waits for the one before it to be gathered: less than scrapers wait as a rule.
 const gatherPatience = 8 * time.Second
 
-// scrape answers /metrics. What is gathered takes several times the memory of its text, so that is made for one visitor at a time, and slow ones
-// hold the text alone.
+// mostKept is how many bytes of the text of a scrape are kept, so that it is gathered at once however slow its visitor is. What is more
+// goes out as it is made, and the next scrape waits for that.
+const mostKept = 8 << 20
+
+// scrape answers /metrics. To gather it takes memory besides the text, so it is gathered for one visitor at a time.
 func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
@@ -22,23 +25,13 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) {
 		busy(w)
 		return
 	}
-	text := s.gather(r)
-	for name, values := range text.header {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(text.status)
-	for i, piece := range text.pieces {
-		if _, err := w.Write(piece); err != nil {
-			return // the client has gone, or does not read
-		}
-		text.pieces[i] = nil
-	}
+	s.gather(w, r).send()
 }
 
-// gather makes the text.
-func (s *Server) gather(r *http.Request) *pieces {
+// gather makes the text, as much of it as is kept.
+func (s *Server) gather(w http.ResponseWriter, r *http.Request) *pieces {
 	defer func() { <-s.gathers }()
-	text := &pieces{header: make(http.Header), status: http.StatusOK}
+	text := &pieces{to: w, header: make(http.Header), status: http.StatusOK}
 	s.cfg.Metrics.ServeHTTP(text, r)
 	return text
 }
@@ -46,11 +39,14 @@ func (s *Server) gather(r *http.Request) *pieces {
 // pieceSize is how much memory is taken at a time for an answer that is kept.
 const pieceSize = 64 << 10
 
-// pieces is an answer that is kept. It implements http.ResponseWriter.
+// pieces is an answer that is kept until it is sent, or has mostKept bytes. It implements http.ResponseWriter.
 type pieces struct {
+	to     http.ResponseWriter
 	header http.Header
 	status int
 	pieces [][]byte
+	begun  bool  // the head is sent
+	err    error // the client has gone, or does not read
 }
 
 // Header implements http.ResponseWriter.
@@ -59,14 +55,19 @@ func (p *pieces) Header() http.Header { return p.header }
 // WriteHeader implements http.ResponseWriter.
 func (p *pieces) WriteHeader(status int) { p.status = status }
 
-// Write implements http.ResponseWriter. It never fails.
+// Write implements http.ResponseWriter. It fails when the client has gone, or does not read.
 func (p *pieces) Write(text []byte) (int, error) {
 	n := len(text)
 	for len(text) > 0 {
 		last := len(p.pieces) - 1
 		if last < 0 || len(p.pieces[last]) == cap(p.pieces[last]) {
+			if len(p.pieces) >= mostKept/pieceSize {
+				if p.send(); p.err != nil {
+					return 0, p.err
+				}
+			}
 			p.pieces = append(p.pieces, make([]byte, 0, pieceSize))
-			last++
+			last = len(p.pieces) - 1
 		}
 		piece := p.pieces[last]
 		part := min(len(text), cap(piece)-len(piece))
@@ -74,4 +75,22 @@ func (p *pieces) Write(text []byte) (int, error) {
 		text = text[part:]
 	}
 	return n, nil
+}
+
+// send sends what is kept.
+func (p *pieces) send() {
+	if !p.begun {
+		p.begun = true
+		for name, values := range p.header {
+			p.to.Header()[name] = values
+		}
+		p.to.WriteHeader(p.status)
+	}
+	for i, piece := range p.pieces {
+		if p.err == nil {
+			_, p.err = p.to.Write(piece)
+		}
+		p.pieces[i] = nil
+	}
+	p.pieces = p.pieces[:0]
 }

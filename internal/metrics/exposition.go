@@ -38,6 +38,13 @@ type exposition struct {
 	format expfmt.FormatType
 	buf    []byte
 	err    error
+
+	present []bool // rows of the family that is written
+	sized   struct {
+		rows   any // the first row of those that sizes are of
+		labels int // how many each has
+		sizes  []int32
+	}
 }
 
 // expositionBuffer is how many bytes go out at a time.
@@ -143,39 +150,86 @@ const (
 	typeCounter, typeGauge, typeSummary              = 0, 1, 2
 )
 
-// writeProto writes the family as a message of Protocol Buffers behind its length, which has to be known first: the series are made twice,
-// with numbers of fixed size, as they may have grown by then.
+// writeProto writes the family as a message of Protocol Buffers behind its length, which has to be known first: numbers have a fixed size,
+// and which rows have the family is asked once.
 func writeProto[R any](e *exposition, f *rowFamily[R], rows []R) {
 	head := appendString(appendString(nil, familyName, f.name), familyHelp, f.help)
 	head = append(head, familyType, map[string]byte{"counter": typeCounter, "gauge": typeGauge, "summary": typeSummary}[f.typed()])
-	size, some := len(head), false
 	var metric []byte
-	series := func(each func()) {
-		for i := range rows {
-			r := &rows[i]
-			if f.has != nil && !f.has(r) {
-				continue
-			}
-			for v := range f.variants {
-				if metric = appendLabels(metric[:0], f.text(r)); f.kind == "summary" {
-					metric = f.appendSummary(metric, r)
-				} else {
-					metric = f.appendNumber(metric, r, v)
-				}
-				if each(); f.kind == "summary" {
-					break
-				}
-			}
-			e.flush(expositionBuffer)
+	size, some, labels := len(head), false, sizesOfLabels(e, f, rows)
+	e.present = append(e.present[:0], make([]bool, len(rows))...)
+	for i := range rows {
+		if f.has != nil && !f.has(&rows[i]) {
+			continue
+		}
+		e.present[i], some = true, true
+		for v := range f.metrics() {
+			n := int(labels[i]) + f.sizeBehind(v)
+			size += 1 + varintSize(n) + n
 		}
 	}
-	if series(func() { size, some = size+1+varintSize(len(metric))+len(metric), true }); !some {
+	if !some {
 		return
 	}
 	e.buf = append(binary.AppendUvarint(e.buf, uint64(size)), head...)
-	series(func() {
-		e.buf = append(binary.AppendUvarint(append(e.buf, familyMetric), uint64(len(metric))), metric...)
-	})
+	for i := range rows {
+		if !e.present[i] {
+			continue
+		}
+		metric = appendLabels(metric[:0], f.text(&rows[i]))
+		for v := range f.metrics() {
+			metric = f.appendBehind(metric[:labels[i]], &rows[i], v)
+			e.buf = append(binary.AppendUvarint(append(e.buf, familyMetric), uint64(len(metric))), metric...)
+		}
+		e.flush(expositionBuffer)
+	}
+}
+
+// metrics is how many metrics a row has: the sum and the count of a summary are one.
+func (f *rowFamily[R]) metrics() int {
+	if f.kind == "summary" {
+		return 1
+	}
+	return len(f.variants)
+}
+
+// sizesOfLabels is how many bytes the labels of each row take. They are the same for the next family of the same rows and labels.
+func sizesOfLabels[R any](e *exposition, f *rowFamily[R], rows []R) []int32 {
+	names := len(f.labels)
+	if f.label != "" {
+		names--
+	}
+	if len(rows) == 0 || e.sized.rows == any(&rows[0]) && e.sized.labels == names {
+		return e.sized.sizes
+	}
+	e.sized.rows, e.sized.labels, e.sized.sizes = &rows[0], names, e.sized.sizes[:0]
+	var labels []byte
+	for i := range rows {
+		labels = appendLabels(labels[:0], f.text(&rows[i]))
+		e.sized.sizes = append(e.sized.sizes, int32(len(labels)))
+	}
+	return e.sized.sizes
+}
+
+// sizeBehind is how many bytes appendBehind appends.
+func (f *rowFamily[R]) sizeBehind(v int) int {
+	const number, summary = 2 + 9, 2 + 9 + 1 + binary.MaxVarintLen64
+	switch {
+	case f.kind == "summary":
+		return summary
+	case f.label == "":
+		return number
+	}
+	pair := pairSize(len(f.label), len(f.variants[v].value))
+	return 1 + varintSize(pair) + pair + number
+}
+
+// appendBehind appends what is behind the labels of a row.
+func (f *rowFamily[R]) appendBehind(b []byte, r *R, v int) []byte {
+	if f.kind == "summary" {
+		return f.appendSummary(b, r)
+	}
+	return f.appendNumber(b, r, v)
 }
 
 // appendNumber appends what is behind the labels of a row: one more label, and the value.
@@ -218,10 +272,12 @@ func appendString[S ~string | ~[]byte](b []byte, field byte, s S) []byte {
 	return append(binary.AppendUvarint(append(b, field), uint64(len(s))), s...)
 }
 
+// pairSize is how many bytes a label takes with a name and a value of such lengths.
+func pairSize(name, value int) int { return 2 + varintSize(name) + name + varintSize(value) + value }
+
 // appendPair appends one label.
 func appendPair[N, V ~string | ~[]byte](b []byte, name N, value V) []byte {
-	size := 2 + varintSize(len(name)) + len(name) + varintSize(len(value)) + len(value)
-	b = binary.AppendUvarint(append(b, metricLabel), uint64(size))
+	b = binary.AppendUvarint(append(b, metricLabel), uint64(pairSize(len(name), len(value))))
 	return appendString(appendString(b, labelName, name), labelValue, value)
 }
 
