@@ -67,9 +67,6 @@ func TestTracesOfARouter(t *testing.T) {
 		if want := "00-" + trace + "-" + client.ID + "-01 a=1"; told.Load() != want {
 			t.Errorf("the pod was told %q, want %q", told.Load(), want)
 		}
-		if _, text := get(t, "http://"+p.admin+"/metrics", ""); !strings.Contains(text, `turnout_spans_total{outcome="exported"} 2`+"\n") {
-			t.Errorf("the metrics do not say that two spans were exported")
-		}
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ type Config struct {
 	Host     string // name of the machine; "" = it is not told
 	// Slots is how many requests each event loop can have recorded before spans are made of them, rounded up to a power of two. 0 = 512.
 	Slots int
-	// Delay is how long requests gather before spans are made of them. 0 = 20 ms.
+	// Delay is how long requests gather before spans are made of them, unless a ring is half full. 0 = 100 ms.
 	Delay time.Duration
 	// Notify is told what is wrong with the export: the first time that it fails and, by nil, the first time that it succeeds again; of other
 	// errors of the SDK one in 10 s. Any goroutine may call it. nil = nobody is.
@@ -74,6 +74,7 @@ type Exporter struct {
 
 	asleep atomic.Bool   // the goroutine waits on wake
 	wake   chan struct{} // one slot
+	hurry  chan struct{} // one slot: a ring is half full
 	stop   chan struct{} // closed by Close
 	done   chan struct{} // closed when the goroutine has ended
 	once   sync.Once
@@ -92,12 +93,12 @@ func New(cfg Config) (*Exporter, error) {
 		cfg.Slots = 512
 	}
 	if cfg.Delay <= 0 {
-		cfg.Delay = 20 * time.Millisecond
+		cfg.Delay = 100 * time.Millisecond
 	}
 	if cfg.Notify == nil {
 		cfg.Notify = func(error) {}
 	}
-	e := &Exporter{cfg: cfg, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	e := &Exporter{cfg: cfg, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(e.complain)) // the SDK knows no other way
 	otel.SetLogger(funcr.New(func(_, args string) { e.complain(fmt.Errorf("%s", args)) }, funcr.Options{}))
 	out, err := newClient(&cfg)
@@ -158,7 +159,7 @@ func (e *Exporter) Open() proxy.SpanQueue {
 	for size < e.cfg.Slots {
 		size *= 2
 	}
-	r := &ring{slots: make([]proxy.Span, size), wake: e.rouse}
+	r := &ring{slots: make([]proxy.Span, size), wake: e.rouse, hurry: func() { tell(e.hurry) }}
 	e.mu.Lock()
 	e.rings = append(e.rings, r)
 	e.mu.Unlock()
@@ -175,10 +176,15 @@ func (e *Exporter) queues() []*ring {
 // rouse tells the goroutine that there is something to do.
 func (e *Exporter) rouse() {
 	if e.asleep.Load() && e.asleep.CompareAndSwap(true, false) {
-		select {
-		case e.wake <- struct{}{}:
-		default: // it has been told
-		}
+		tell(e.wake)
+	}
+}
+
+// tell puts a value into a channel of one slot, unless there is one.
+func tell(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
 	}
 }
 
@@ -203,6 +209,7 @@ func (e *Exporter) run() {
 		gather.Reset(e.cfg.Delay)
 		select {
 		case <-gather.C:
+		case <-e.hurry:
 		case <-e.stop:
 			e.drain()
 			return

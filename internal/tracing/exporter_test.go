@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,28 @@ func TestCloseExportsTheRest(t *testing.T) {
 	if got := e.Stats(); got != (tracing.Stats{Exported: 300}) {
 		t.Errorf("counted %+v", got)
 	}
+}
+
+// TestHalfFullRingsAreEmptied: requests gather until there are many.
+func TestHalfFullRingsAreEmptied(t *testing.T) {
+	quick(t)
+	c := testotlp.Start(t)
+	e, _ := start(t, tracing.Config{Endpoint: c.HTTP + "/v1/traces", Delay: time.Hour, Slots: 16})
+	e.Open()
+	q := e.Open()
+	deadline := time.Now().Add(20 * time.Second)
+	for range 100 {
+		s := q.Claim()
+		for ; s == nil; s = q.Claim() {
+			if time.Now().After(deadline) {
+				t.Fatal("nobody empties the ring")
+			}
+			runtime.Gosched()
+		}
+		s.Trace.Trace[0], s.Trace.Span[0] = 1, 3
+		q.Publish()
+	}
+	c.Wait(t, 100-15)
 }
 
 // TestFrozenCollectorDelaysNobody: who records never waits; what there is no room for is counted, and the rest gets there later.

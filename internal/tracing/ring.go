@@ -10,6 +10,7 @@ import (
 type ring struct {
 	slots []proxy.Span // as many as a power of two
 	wake  func()       // the taker has something to do; called by the loop, never blocks
+	hurry func()       // the same when the ring is half full
 
 	_       [64]byte // the loop and the taker write different cache lines
 	tail    atomic.Uint64
@@ -31,7 +32,9 @@ func (r *ring) Claim() *proxy.Span {
 
 // Publish implements proxy.SpanQueue.
 func (r *ring) Publish() {
-	r.tail.Add(1)
+	if r.tail.Add(1)-r.head.Load() == uint64(len(r.slots)+1)/2 {
+		r.hurry()
+	}
 	r.wake()
 }
 

@@ -201,7 +201,7 @@ func (c *Collector) Wait(t testing.TB, n int) []Span {
 		select {
 		case <-changed:
 		case <-patience.C:
-			t.Fatalf("%d spans after 30 s, not %d: %+v", len(spans), n, spans)
+			t.Fatalf("%d spans after 30 s, not %d", len(spans), n)
 		}
 	}
 }
