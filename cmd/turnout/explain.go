@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"turnout/internal/explain"
@@ -20,6 +21,7 @@ type explainOptions struct {
 	client  explain.Client
 	output  string // text or json
 	with    string // file of manifests; "" = none
+	head    string // file of a request head; "" = none
 	diff    bool
 	request *string // nil = not asked for
 	token   string  // file
@@ -44,6 +46,11 @@ func explainSettings(e *explainOptions) []option.Option {
 		{Flag: "client", Value: "ADDRESS", Set: option.Into(&e.query.Client, parseAddress), Help: "address of the client; the default is 127.0.0.1"},
 		{Flag: "server-name", Value: "NAME", Set: option.Into(&e.query.ServerName, option.ParseText), Help: "server name in the client's TLS, if it is not the host of the URL"},
 		{Flag: "http2", IsBool: true, Set: option.Into(&e.query.HTTP2, option.ParseBool), Help: "the client speaks HTTP/2"},
+		{Flag: "head", Value: "FILE", Set: func(s string) error {
+			e.head = s
+			return nil
+		}, Help: "a request head as it is sent, - for standard input, instead of a URL; with --http2 a line 'name: value' for each field"},
+		{Flag: "secure", IsBool: true, Set: option.Into(&e.query.Secure, option.ParseBool), Help: "the head of --head comes over TLS"},
 		{Flag: "with", Value: "FILE", Set: option.Into(&e.with, option.ParseText), Help: "manifests that are not there yet, - for standard input: what would they change?"},
 		{Flag: "diff", IsBool: true, Set: option.Into(&e.diff, option.ParseBool), Help: "with --with: what would they change for all hosts and paths?"},
 		{Flag: "request", Value: "ID", Set: func(s string) error {
@@ -70,6 +77,11 @@ func runExplain(ctx context.Context, args []string, env option.Environment, stdi
 	if _, _, err := option.Parse(own, nil, mine, env); err != nil {
 		return err
 	}
+	if slices.Contains(others, "-h") || slices.Contains(others, "--help") {
+		fmt.Fprintln(stdout, "turnout explain [FLAGS] URL says what would become of a request, and why; see docs/explain.md. With --manifests or --kubeconfig\nthe flags of turnout run count too.")
+		option.Help(stdout, own)
+		return nil
+	}
 	o, _, err := parseOptions(others, env)
 	if err != nil {
 		return err
@@ -79,7 +91,12 @@ func runExplain(ctx context.Context, args []string, env option.Environment, stdi
 	}
 	var manifest []byte
 	if e.with != "" {
-		if manifest, err = readManifest(e.with, stdin); err != nil {
+		if manifest, err = readInput("change", e.with, stdin); err != nil {
+			return err
+		}
+	}
+	if e.head != "" {
+		if e.query.Head, err = readInput("request head", e.head, stdin); err != nil {
 			return err
 		}
 	}
@@ -99,6 +116,10 @@ func (e *explainOptions) check(urls []string) error {
 		if len(urls) > 0 {
 			return option.Usagef("--request and --diff take no URL, and %q is given", urls[0])
 		}
+	case e.head != "":
+		if len(urls) > 0 {
+			return option.Usagef("--head takes the place of a URL, and %q is given", urls[0])
+		}
 	case len(urls) != 1:
 		return option.Usagef("explain needs one URL, and %d are given; usage: turnout explain URL", len(urls))
 	default:
@@ -110,15 +131,15 @@ func (e *explainOptions) check(urls []string) error {
 	return nil
 }
 
-// readManifest reads a file, "-" = standard input.
-func readManifest(name string, stdin io.Reader) (text []byte, err error) {
+// readInput reads a file, "-" = standard input.
+func readInput(what, name string, stdin io.Reader) (text []byte, err error) {
 	if name == "-" {
 		text, err = io.ReadAll(stdin)
 	} else {
 		text, err = os.ReadFile(name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the change: %w", err)
+		return nil, fmt.Errorf("cannot read the %s: %w", what, err)
 	}
 	return text, nil
 }

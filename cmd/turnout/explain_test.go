@@ -212,6 +212,18 @@ func TestExplainFolder(t *testing.T) {
 	}
 }
 
+// TestExplainHead explains a head as it is sent, from a file.
+func TestExplainHead(t *testing.T) {
+	dir := planted(t)
+	head := write(t, t.TempDir(), "head", []byte("GET /other HTTP/1.1\r\nHost: path.test\r\nHost: other.test\r\n\r\n"))
+	if a := explained(t, "--manifests", dir, "--head", head); a.Outcome.Reason != "bad-request" || a.Outcome.Status != 400 || a.Outcome.Detail == "" {
+		t.Errorf("%+v", a.Outcome)
+	}
+	if help := explainCommand(t, "--help"); !strings.Contains(help, "--with FILE") || strings.Contains(help, "--strict-sni") {
+		t.Errorf("%s", help)
+	}
+}
+
 func TestExplainUsage(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -219,6 +231,7 @@ func TestExplainUsage(t *testing.T) {
 	}{
 		{nil, "explain needs one URL, and 0 are given"},
 		{[]string{"http://a", "http://b"}, "2 are given"},
+		{[]string{"--head", "x", "http://a"}, "takes the place of a URL"},
 		{[]string{"--diff"}, "--diff needs --with FILE"},
 		{[]string{"--request", "1", "http://a"}, "take no URL"},
 		{[]string{"--client", "x", "http://a"}, `--client "x" is not valid; allowed: an address`},

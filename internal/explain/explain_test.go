@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"reflect"
 	"slices"
@@ -188,6 +189,10 @@ func TestHandler(t *testing.T) {
 		{"?url=http://app.test/&client=192.0.2.9&http2=true", `"protocol": "HTTP/2"`, 200},
 		{"?url=http://app.test/&client=x", "client is no address", 400},
 		{"", "no URL is given", 400},
+		{"?head=" + url.QueryEscape("GET /x HTTP/1.1\r\nHost: app.test\r\n\r\n"), `"by": "endpoint"`, 200},
+		{"?head=" + url.QueryEscape("GET  /x HTTP/1.1\r\n\r\n"), `"reason": "bad-request"`, 200},
+		{"?http2=true&head=" + url.QueryEscape(":method: GET\n:scheme: http\n:authority: app.test\n:path: /x\na: b\n"), `"protocol": "HTTP/2"`, 200},
+		{"?http2=true&head=none", "has no colon", 400},
 		{"?request=app-1", `"reason": "connect-failed"`, 200},
 		{"?request=&o=text", "id 1\n", 200},
 		{"?request=none", "no such request is remembered", 404},
@@ -203,7 +208,7 @@ func TestHandler(t *testing.T) {
 	if w.Code != http.StatusNotImplemented {
 		t.Errorf("a change where none is known: %d %s", w.Code, w.Body)
 	}
-	q := Query{URL: "http://app.test/x?y", Method: "POST", Header: []string{"A: b", "A: c"}, Cookies: []string{"d=e"}, Client: netip.MustParseAddr("192.0.2.1"), HTTP2: true, ServerName: "s"}
+	q := Query{URL: "http://app.test/x?y", Method: "POST", Header: []string{"A: b", "A: c"}, Cookies: []string{"d=e"}, Client: netip.MustParseAddr("192.0.2.1"), HTTP2: true, ServerName: "s", Secure: true}
 	if got, err := ParseValues(q.Values()); err != nil || !reflect.DeepEqual(got, q) {
 		t.Errorf("%+v became %+v, %v", q, got, err)
 	}

@@ -24,9 +24,11 @@ type Query struct {
 	HTTP2   bool       // the client speaks HTTP/2
 	// ServerName is what the client's ClientHello names; "" = the host of URL.
 	ServerName string
-	// Head is a request head of HTTP/1.1 as it is sent, instead of what URL, Method, Header and Cookies make; Secure says that it comes over TLS.
-	Head   []byte
-	Secure bool
+	// Head is a request head as it is sent, instead of what URL, Method, Header and Cookies make; nil = there is none. With HTTP2 it is a line
+	// "name: value" for each field, pseudo-fields first, or List. Secure says that it comes over TLS, Unended that a body follows in HTTP/2.
+	Head            []byte
+	List            []field.Field
+	Secure, Unended bool
 }
 
 // mostQuery bounds a request that is asked about, in bytes.
@@ -41,12 +43,13 @@ type received struct {
 	port    uint16 // that the client connects to; 0 = the usual one
 	client  netip.AddrPort
 	raw     []byte        // of HTTP/1.1
+	body    bool          // of HTTP/2: one follows
 	fields  []field.Field // of HTTP/2, pseudo-fields first
 	assumed []string
 }
 
 // receive checks a query. Errors name what is wrong with it.
-func (q *Query) receive() (*received, error) {
+func (q *Query) receive() (_ *received, err error) {
 	r := &received{secure: q.Secure, http2: q.HTTP2, name: q.ServerName, raw: q.Head}
 	client := q.Client.Unmap()
 	if !client.IsValid() {
@@ -57,6 +60,16 @@ func (q *Query) receive() (*received, error) {
 	r.request = Request{Method: q.Method, Client: client.String(), Protocol: "HTTP/1.1"}
 	if q.HTTP2 {
 		r.request.Protocol = "HTTP/2"
+	}
+	if q.HTTP2 && q.Head != nil {
+		if q.List, err = parseList(string(q.Head)); err != nil {
+			return nil, err
+		}
+	}
+	if q.List != nil {
+		r.http2, r.fields, r.body = true, q.List, q.Unended
+		r.request.Protocol, r.request.ServerName = "HTTP/2", r.name
+		return r, nil
 	}
 	if q.Head != nil {
 		if len(q.Head) > mostQuery {
@@ -84,6 +97,25 @@ func (q *Query) receive() (*received, error) {
 		r.request.Method = "GET"
 	}
 	return r, r.write(q, u)
+}
+
+// parseList reads a header list of HTTP/2 that somebody wrote down.
+func parseList(text string) (list []field.Field, err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			continue
+		}
+		colon := strings.IndexByte(line[1:], ':') + 1
+		if colon == 0 {
+			return nil, fmt.Errorf("the line %q of the head has no colon; allowed: 'name: value'", line)
+		}
+		list = append(list, field.Field{Name: []byte(line[:colon]), Value: []byte(strings.TrimPrefix(line[colon+1:], " "))})
+	}
+	if list == nil {
+		return nil, errors.New("the head has no field")
+	}
+	return list, nil
 }
 
 // parseURL reads the address that somebody typed.
@@ -170,8 +202,8 @@ func (r *received) head(d *Deciding) (h *proxy.Head, none bool, refused *refusal
 	var status int
 	var detail string
 	if r.http2 {
-		h, status, detail = h2.ReadHead(r.fields, true)
-		none = true
+		h, status, detail = h2.ReadHead(r.fields, !r.body)
+		none = !r.body
 	} else {
 		h, none, status, detail = h1.ReadHead(r.raw, d.Heads)
 	}

@@ -183,6 +183,7 @@ func (c *conversation) runWith(r *rig, over string, sending func(*client)) error
 			continue
 		case "frame":
 			words := strings.Fields(string(s.data))
+			sending(now)
 			if err := now.frames.send(words[0], words[1:]); err != nil {
 				return err
 			}

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"turnout/internal/wire/field"
 )
 
 // frames is the HTTP/2 of a client: frames as the script says, and what has come, by stream.
@@ -17,6 +19,7 @@ type frames struct {
 	scheme  string
 	out     bytes.Buffer
 	framer  *http2.Framer
+	asked   func(id uint32, end bool, list []field.Field) // told of header blocks before they are sent; nil = nobody is
 	block   bytes.Buffer
 	encoder *hpack.Encoder
 	decoder *hpack.Decoder
@@ -96,6 +99,11 @@ func word(words []string, i int) string {
 // headers sends a header block. One with a path gets a scheme too.
 func (f *frames) headers(id uint32, end bool, pairs []string) error {
 	f.block.Reset()
+	var list []field.Field
+	add := func(name, value string) {
+		must(f.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}))
+		list = append(list, field.Field{Name: []byte(name), Value: []byte(value)})
+	}
 	for _, pair := range pairs {
 		i := strings.Index(pair[1:], "=") + 1
 		if i == 0 {
@@ -105,10 +113,13 @@ func (f *frames) headers(id uint32, end bool, pairs []string) error {
 		if err != nil {
 			return err
 		}
-		must(f.encoder.WriteField(hpack.HeaderField{Name: pair[:i], Value: string(value)}))
+		add(pair[:i], string(value))
 		if pair[:i] == ":path" {
-			must(f.encoder.WriteField(hpack.HeaderField{Name: ":scheme", Value: f.scheme}))
+			add(":scheme", f.scheme)
 		}
+	}
+	if f.asked != nil {
+		f.asked(id, end, list)
 	}
 	f.sent(f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: f.block.Bytes(), EndHeaders: true, EndStream: end}))
 	return nil
