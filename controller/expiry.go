@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnout/internal/problem"
 )
 
 // soonExpired is how long before its end a certificate is warned of. Who renews them by
@@ -91,7 +93,25 @@ type expiryWatch struct {
 	logged    [2]int    // expired, soon expired
 }
 
-// warnExpiry logs how many certificates of routes have expired or will soon, and a few of
+// tellDefaultCertificate says what is wrong with the time of the default certificate, "" if nothing is.
+func (s *state) tellDefaultCertificate(now time.Time) (text string) {
+	const owner = "certificate/default"
+	c := s.cfg.Routing.DefaultCertificate
+	if c == nil || c.Leaf == nil {
+		return ""
+	}
+	v := validity{from: c.Leaf.NotBefore, until: c.Leaf.NotAfter}
+	note := v.note(now)
+	if note == "" {
+		s.cfg.Problems.Set(owner)
+		return ""
+	}
+	text = "default " + note
+	s.cfg.Problems.Set(owner, problem.Problem{Kind: problem.Certificate, Text: text})
+	return text
+}
+
+// warnExpiry logs how many certificates, of routes and the default one, have expired or will soon, and a few of
 // them: one that many routes have would be as many lines otherwise.
 func (s *state) warnExpiry(now time.Time) {
 	w := &s.expiry
@@ -114,6 +134,14 @@ func (s *state) warnExpiry(now time.Time) {
 			counts[1]++
 		}
 		names = append(names, fmt.Sprintf("%s: %s", r.key, r.valid.note(now)))
+	}
+	if text := s.tellDefaultCertificate(now); text != "" {
+		if now.After(s.cfg.Routing.DefaultCertificate.Leaf.NotAfter) {
+			counts[0]++
+		} else {
+			counts[1]++
+		}
+		names = append(names, text)
 	}
 	if counts == ([2]int{}) || counts == w.logged && now.Before(w.log) {
 		w.logged = counts

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,41 @@ func TestProblems(t *testing.T) {
 	if got := problemsOf(list); got != "" {
 		t.Errorf("nothing is wrong, and the list has\n%s", got)
 	}
+}
+
+// TestDefaultCertificateEnds: the end of the certificate that all other routes are served with is a problem too, until there is another one.
+func TestDefaultCertificateEnds(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	list := problem.NewList()
+	old, next := aPair(t), aPair(t)
+	r := newRig(t, Options{}, func(c *Config) { c.Log, c.Problems, c.Routing.DefaultCertificate = zap.New(core), list, old })
+	r.do(aRoute("a", "a.test", 0), aSlice("svc-1", "svc", "10.0.0.1"))
+	r.now = old.Leaf.NotAfter.Add(time.Minute)
+	r.c.state.warnExpiry(r.now)
+	want := "default certificate expired on " + old.Leaf.NotAfter.UTC().Format(time.RFC3339)
+	if got := problemsOf(list); !strings.Contains(got, "certificate  : "+want) {
+		t.Errorf("list:\n%s\nwant %s", got, want)
+	}
+	lines := logs.FilterMessage("certificates of routes have expired or expire soon").All()
+	if len(lines) != 1 || fmt.Sprint(lines[0].ContextMap()["routes"]) != "["+want+"]" {
+		t.Errorf("logged %v", lines)
+	}
+	r.now = old.Leaf.NotBefore.Add(time.Minute)
+	r.c.state.setDefaultCertificate(next)
+	if got := list.Counts()[problem.Certificate]; got != 0 {
+		t.Errorf("%d problems with another certificate", got)
+	}
+}
+
+// aPair is a certificate with its key.
+func aPair(t *testing.T) *tls.Certificate {
+	t.Helper()
+	cert, key := keyPair(t, "default.test")
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pair
 }
 
 // TestNotesAreLogged: a note is logged when it comes, not when it stays; tenants with many do not fill the log.

@@ -243,6 +243,7 @@ func firstRoutes[T any](all []T, name func(T) string) []string {
 // setDefaultCertificate publishes a table with another default certificate.
 func (s *state) setDefaultCertificate(next *tls.Certificate) {
 	s.cfg.Routing.DefaultCertificate = next
+	s.tellDefaultCertificate(s.cfg.Clock())
 	if s.published {
 		began := time.Now()
 		s.cfg.Store.Publish(s.cfg.Store.Load().WithDefaultCertificate(next))
