@@ -9,6 +9,8 @@ FUZZTIME ?= 10s
 IDLE     ?= 50ms
 # How long make soak goes on.
 SOAK     ?= 10m
+# What make rules makes.
+RULE     := deploy/monitoring/prometheusrule
 # What make image makes.
 IMAGE    ?= localhost/turnout
 # The nearest tag; before there is one, the number of commits and the last of them.
@@ -212,6 +214,10 @@ else
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(IMAGE_LDFLAGS)' -o bin/image/turnout ./cmd/turnout
 endif
 	$(GO) run ./deploy/rootfs bin/image/turnout $@
+
+.PHONY: rules
+rules: ## make the PrometheusRule of deploy/monitoring from its alerts.yaml
+	{ sed '/^spec:/q' $(RULE).yaml; sed -n '/^groups:/,$$s/^/  /p' $(dir $(RULE))alerts.yaml; } >$(RULE).new && mv $(RULE).new $(RULE).yaml
 
 test-image: ## build the image and run it (needs root, buildah, podman, runc)
 	$(GO) test -tags image -count 1 -timeout 20m ./test/image

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +67,7 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-// tree is deploy/manifests, decoded. Keys are names of files below it.
+// tree is deploy/manifests, and the monitor of deploy/monitoring, decoded. Keys are names of files below it.
 type tree struct {
 	kustomizations map[string]kustomization
 	objects        map[string][]runtime.Object
@@ -77,7 +78,7 @@ type tree struct {
 func load(t *testing.T) tree {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -103,10 +104,6 @@ func load(t *testing.T) tree {
 				t.Errorf("%s: %v", name, err)
 			}
 			loaded.kustomizations[name] = k
-		case name == filepath.Join("optional", "servicemonitor.yaml"):
-			if err := yaml.UnmarshalStrict(text, &loaded.monitor); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
 		default:
 			for _, document := range documents(t, name, text) {
 				object, _, err := strict.Decode(document, nil, nil)
@@ -122,6 +119,7 @@ func load(t *testing.T) tree {
 	if err != nil {
 		t.Fatal(err)
 	}
+	loaded.monitor = decode[serviceMonitor](t, "servicemonitor.yaml")
 	return loaded
 }
 

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -186,6 +189,46 @@ func TestReferences(t *testing.T) {
 		len(m.Spec.Endpoints) != 1 || m.Spec.Endpoints[0].Path != "/metrics" ||
 		!slices.ContainsFunc(internal.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == m.Spec.Endpoints[0].Port }) {
 		t.Errorf("the monitor is for %v", m)
+	}
+}
+
+// TestNetworkPolicy: all may reach the two ports of routers, monitoring alone the admin port, and nobody anything else.
+func TestNetworkPolicy(t *testing.T) {
+	loaded := load(t)
+	policies := map[string]*networkingv1.NetworkPolicy{}
+	for _, object := range loaded.objects[filepath.Join("optional", "networkpolicy.yaml")] {
+		p := object.(*networkingv1.NetworkPolicy)
+		policies[p.Name] = p
+		if p.Namespace != "turnout" || !slices.Equal(p.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+			t.Errorf("%s is of %s, and about %v", p.Name, p.Namespace, p.Spec.PolicyTypes)
+		}
+	}
+	if deny := policies["default-deny"]; len(policies) != 2 || deny == nil || len(deny.Spec.Ingress) != 0 || !reflect.DeepEqual(deny.Spec.PodSelector, metav1.LabelSelector{}) {
+		t.Fatalf("the policies are %v", policies)
+	}
+	own, w := policies["turnout"], workloads(t, loaded)[0]
+	if !contains(w.template.Labels, own.Spec.PodSelector.MatchLabels) {
+		t.Errorf("the policy is for %v", own.Spec.PodSelector)
+	}
+	open := map[string]bool{} // by port: whether all may reach it
+	for _, rule := range own.Spec.Ingress {
+		for _, p := range rule.Ports {
+			open[p.Port.StrVal] = len(rule.From) == 0
+		}
+		for _, peer := range rule.From {
+			if s := peer.NamespaceSelector; s == nil || peer.PodSelector != nil || peer.IPBlock != nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+				t.Errorf("a rule is for %v", peer)
+			}
+		}
+	}
+	if want := map[string]bool{"http": true, "https": true, "metrics": false}; !maps.Equal(open, want) {
+		t.Errorf("the policy opens %v, want %v", open, want)
+	}
+	for _, p := range w.template.Spec.Containers[0].Ports {
+		delete(open, p.Name)
+	}
+	if len(open) > 0 {
+		t.Errorf("%v are no ports of the routers", open)
 	}
 }
 
