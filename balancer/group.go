@@ -19,6 +19,8 @@ type group struct {
 	checks  []*Check // parallel to the members; nil for one that is not checked, and all of it if none is
 	watches []int    // parallel to checks: where in Check.watches this group is
 	choices *choices // without those whose checks fail
+
+	failures *checkFailures // of checks; nil = none
 }
 
 // checkable reports whether members of a roster are to be checked: a pool of one server has nothing to gain by it.

@@ -49,6 +49,7 @@ type Pool struct {
 	budget budget
 
 	ejections [EjectReasons]atomic.Uint64
+	failures  *poolFailures // of checks, nil = what the group has counted; guarded by Registry.mu
 }
 
 // set is one immutable generation of a pool. Most of it is shared with other pools.
@@ -122,6 +123,7 @@ func (p *Pool) update(cfg PoolConfig, targets []Target) []*Waiter {
 		p.welcome(old, next)
 	}
 	number, every := p.number, p.every
+	p.carry(old.group, next.group)
 	r.join(next.group, p, cfg.Check)
 	if old.group != nil {
 		r.quit(old.group, number, every)

@@ -82,6 +82,7 @@ type Registry struct {
 	checks    map[checkKey]*Check // that pools want
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
+	failing   atomic.Bool   // a check has failed
 	clock     Clock         // nil = nothing depends on time
 	bounds    *bound.Counts // nil = nobody counts
 	ejected   func(key string, s *Server, back time.Duration)

@@ -23,6 +23,8 @@ type Config struct {
 	Negotiate func(c *reactor.Conn, id *balancer.TLS, done func(spoken protocol.Protocol, err error))
 	// Changed is called on the loop when a check begins to fail or succeeds again, and the result that decided it.
 	Changed func(c *balancer.Check, up bool, why Result)
+	// Failed is called on the loop for each check that has failed; nil = nobody is.
+	Failed func(c *balancer.Check, why Outcome)
 
 	ConnectTimeout time.Duration // of a TCP connect, if the interval is not shorter; 0 = 5 s
 	Timeout        time.Duration // of all that follows: the handshake, and the answer to a request; 0 = 5 s
@@ -254,6 +256,9 @@ func (ck *check) end(r Result) {
 	k.cfg.Stats.Checks.Add(1)
 	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
+		if k.cfg.Failed != nil {
+			k.cfg.Failed(ck.of, r.Outcome)
+		}
 	}
 	ck.of.CountResult(time.Duration(k.cfg.Loop.Now()-ck.began), ck.up && !r.Passed())
 	ck.conclude(r)

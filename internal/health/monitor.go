@@ -42,9 +42,10 @@ type Monitor struct {
 	perLoops []*perLoop
 	stats    Stats
 
-	mu      sync.Mutex
-	changes []change
-	wake    chan struct{}
+	mu       sync.Mutex
+	changes  []change
+	failures []failure
+	wake     chan struct{}
 }
 
 // change is what a check found.
@@ -52,6 +53,12 @@ type change struct {
 	check *balancer.Check
 	up    bool
 	why   Result
+}
+
+// failure is a check that failed.
+type failure struct {
+	check *balancer.Check
+	why   Outcome
 }
 
 // perLoop is one loop's share.
@@ -80,7 +87,7 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 		var err error
 		ln.checker, err = NewChecker(Config{
 			Loop: loop, Secure: cfg.Secure, Negotiate: cfg.Negotiate, ConnectTimeout: cfg.ConnectTimeout, Answer: cfg.Answer,
-			Changed: m.changed, Panicked: cfg.Panicked, Bounds: cfg.Bounds, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1),
+			Changed: m.changed, Failed: m.failed, Panicked: cfg.Panicked, Bounds: cfg.Bounds, Stats: &m.stats, MostPerSecond: max(MostPerSecond/len(cfg.Loops), 1),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot make a health monitor: %w", err)
@@ -121,6 +128,18 @@ func (m *Monitor) changed(c *balancer.Check, up bool, why Result) {
 	m.mu.Lock()
 	m.changes = append(m.changes, change{c, up, why})
 	m.mu.Unlock()
+	m.wakeUp()
+}
+
+// failed notes a check that failed, as changed does.
+func (m *Monitor) failed(c *balancer.Check, why Outcome) {
+	m.mu.Lock()
+	m.failures = append(m.failures, failure{c, why})
+	m.mu.Unlock()
+	m.wakeUp()
+}
+
+func (m *Monitor) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
@@ -136,9 +155,12 @@ func (m *Monitor) Run(ctx context.Context) error {
 		case <-m.wake:
 		}
 		m.mu.Lock()
-		changes := m.changes
-		m.changes = nil
+		changes, failures := m.changes, m.failures
+		m.changes, m.failures = nil, nil
 		m.mu.Unlock()
+		for _, f := range failures {
+			m.cfg.Registry.CountFailure(f.check, int(f.why))
+		}
 		for _, c := range changes {
 			m.cfg.Registry.SetDown(c.check, !c.up)
 			if !c.up {

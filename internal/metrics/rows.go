@@ -33,8 +33,10 @@ type backend struct {
 	*routing.Route
 	stats *routing.Stats // empty ones if nothing was counted yet
 	queue balancer.QueueStats
-	now   int64
-	next  *backend // another rule of the object, nil = there is none
+	// failed are its checks that failed, by health.Outcome; nil = none
+	failed *[balancer.FailureReasons]uint64
+	now    int64
+	next   *backend // another rule of the object, nil = there is none
 }
 
 // objectKey is what tells the series of two objects apart.
@@ -180,6 +182,9 @@ func makeRows(sums tableSums, at times) *rows {
 		b.plain = b.text.from(after)
 		for rule := b; rule != nil; rule = rule.next {
 			rule.now = at.now
+			if failed, some := rule.Pool().CheckFailures(); some {
+				rule.failed = &failed
+			}
 			if rule.Pool().Limit() > 0 {
 				rule.queue = rule.Pool().Queue()
 			}

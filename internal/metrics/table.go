@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 
 	"turnout/balancer"
+	"turnout/internal/health"
 	"turnout/routing"
 )
 
@@ -49,6 +50,7 @@ func routeFamilies() []rowFamily[backend] {
 				{suffix: "_count", read: combined(func(b *backend) float64 { return float64(b.stats.Ended.Load()) }, nextRule, false)},
 			}},
 		ejections(),
+		failedChecks(),
 		ofRoutes("turnout_route_errors_total", "Requests of a route that failed in the router or at the endpoint.", "counter",
 			combined(func(b *backend) float64 { return float64(b.stats.Errors.Load()) }, nextRule, false)),
 	}
@@ -73,6 +75,32 @@ func ejections() rowFamily[backend] {
 				if rule.Pool().Ejections(why) > 0 {
 					return true
 				}
+			}
+		}
+		return false
+	}
+	return f
+}
+
+// failedChecks is by outcome.
+func failedChecks() rowFamily[backend] {
+	f := ofRoutes("turnout_route_checks_failed_total", "Health checks of servers of a route that failed, by how far they came.", "counter", nil)
+	f.label, f.labels, f.variants = "reason", append(f.labels, "reason"), nil
+	for why := health.Outcome(0); why < balancer.FailureReasons; why++ {
+		if (health.Result{Outcome: why}).Passed() || why == health.Unchecked {
+			continue
+		}
+		f.variants = append(f.variants, variant[backend]{value: why.String(), read: combined(func(b *backend) float64 {
+			if b.failed == nil {
+				return 0
+			}
+			return float64(b.failed[why])
+		}, nextRule, false)})
+	}
+	f.has = func(b *backend) bool {
+		for ; b != nil; b = b.next {
+			if b.failed != nil {
+				return true
 			}
 		}
 		return false
