@@ -31,6 +31,15 @@ func TestHangUp(t *testing.T) {
 	if line := p.line("SIGHUP: the log level stays"); line["at"] != "debug" || line["level"] != "warn" {
 		t.Errorf("%v", line)
 	}
+	if _, text := get(t, "http://"+p.admin+"/problems", ""); !strings.Contains(text, `"file": "`+file) || !strings.Contains(text, "nonsense") {
+		t.Errorf("problems: %s", text)
+	}
+	write(t, dir, "level", []byte("debug"))
+	hang()
+	p.line("SIGHUP: the log level was read again")
+	if _, text := get(t, "http://"+p.admin+"/problems", ""); text != "[]\n" {
+		t.Errorf("problems when the file is repaired: %s", text)
+	}
 	if status, _ := get(t, "http://"+p.admin+"/healthz", ""); status != 200 {
 		t.Errorf("status %d", status)
 	}

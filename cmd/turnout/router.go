@@ -69,6 +69,7 @@ type router struct {
 func newRouter(o *options, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
 	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter, problems: problem.NewList()}
 	r.recent = explain.NewRing(func() uint64 { return r.store.Load().Generation() }, &r.bounds)
+	level.Report(r.problems)
 	enter(meetingOther)
 	if err := r.meetPredecessor(); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ var direction = []struct {
 	{"internal/option", []string{"internal/nearest"}, "how options are written; what they mean is up to the package with the table"},
 	{"internal/signals", nil, "what ends a process; what it does until then is up to others"},
 	{"internal/crew", nil, "goroutines; what they do is up to who starts them"},
-	{"internal/logging", []string{"internal/accesslog", "internal/crew", "proxy", "tlsmux"}, "where lines go; what they say is up to who logs"},
+	{"internal/logging", []string{"internal/accesslog", "internal/crew", "internal/problem", "proxy", "tlsmux"}, "where lines go; what they say is up to who logs"},
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every package's counters, nobody reads it"},
 	{"internal/explain", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it runs the packages of the request path and looks at what they decide; nobody there knows it"},
 	{"internal/admin", []string{"internal/bound"}, "what it shows is handed to it as functions"},

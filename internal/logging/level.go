@@ -6,9 +6,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"turnout/internal/problem"
 )
 
 // Level is the level of the log while the process runs. A file can say another one than the option: one word, read at the start
@@ -17,6 +20,10 @@ type Level struct {
 	file  string // "" = none
 	level zap.AtomicLevel
 	say   *zap.Logger // to the same log, whatever the level
+
+	mu       sync.Mutex
+	failed   string        // why the file cannot be used, "" = it can
+	problems *problem.List // nil = nobody asks
 }
 
 // NewLevel returns a log that writes to w and its level, which is that of the file if there is one; no file = "".
@@ -68,11 +75,40 @@ func (c *Level) SetWord(word string) error {
 	return nil
 }
 
+// Report has a list say so while the file cannot be used.
+func (c *Level) Report(problems *problem.List) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problems = problems
+	c.tell()
+}
+
+// tell tells the list. c.mu is held.
+func (c *Level) tell() {
+	owner := "file/" + c.file
+	if c.failed == "" {
+		c.problems.Set(owner)
+		return
+	}
+	c.problems.Set(owner, problem.Problem{Kind: problem.File, File: c.file, Text: "the log level stays: " + c.failed})
+}
+
 // mostLevel is more than a file with a level has, in bytes.
 const mostLevel = 64
 
 // read takes the level of the file.
 func (c *Level) read() error {
+	err := c.readFile()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed = ""; err != nil {
+		c.failed = err.Error()
+	}
+	c.tell()
+	return err
+}
+
+func (c *Level) readFile() error {
 	info, err := os.Stat(c.file)
 	if err != nil {
 		return fmt.Errorf("cannot read the log level: %w", err)
