@@ -51,8 +51,10 @@ type Options struct {
 
 	SkipExtendedValidation  bool // TLS settings are not checked
 	SkipExternalCertificate bool // spec.tls.externalCertificate is ignored
-	SkipUpgradeValidation   bool // the condition UnservableInFutureVersions is left as it is
-	ForceUnservable         bool // every admitted route gets it, to see what comes of it
+	// KeepWithoutSecret admits routes whose secret is not there or cannot be read, with a note: the rest of them is judged.
+	KeepWithoutSecret     bool
+	SkipUpgradeValidation bool // the condition UnservableInFutureVersions is left as it is
+	ForceUnservable       bool // every admitted route gets it, to see what comes of it
 
 	// SelectNamespaces leaves out the objects of namespaces without a Namespace object,
 	// silently, until there is one.

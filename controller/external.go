@@ -76,7 +76,13 @@ func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 // for a moment, such as a secret written in two steps, leaves the last good one in use
 // and says so; a secret that is not there or not allowed does not.
 func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
-	if t.verdict = refusal(&t.from); !t.verdict.Admitted {
+	if t.verdict = refusal(&t.from); !t.verdict.Admitted || t.from.err != nil {
+		if s.cfg.Options.KeepWithoutSecret && t.from.object == nil {
+			s.keepWithout(t)
+			return
+		}
+	}
+	if !t.verdict.Admitted {
 		return
 	}
 	if t.from.err == nil {
@@ -97,6 +103,17 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 		t.verdict.Admitted = true
 		t.verdict.Message = fmt.Sprintf("the last good certificate of secret %q is served: %s", t.from.name, t.verdict.Message)
 		t.notes = []string{t.verdict.Message}
+	}
+}
+
+// keepWithout checks what there is of TLS settings whose secret is not known.
+func (s *state) keepWithout(t *tlsState) {
+	why := "it is not there"
+	if t.from.err != nil {
+		why = t.from.err.Error()
+	}
+	if t.out, t.parsed, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
+		t.notes = []string{fmt.Sprintf("secret %q cannot be read, so that its certificate is not checked: %s", t.from.name, why)}
 	}
 }
 

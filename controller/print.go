@@ -1,36 +1,119 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+
+	"turnout/controller/source"
 )
 
-// Print writes what is wrong first, that of flags and variables before that of manifests, then a line per route,
-// then the sums.
-func (r *Report) Print(w io.Writer, warnings []string) error {
-	p := printer{w: w}
+// Finding is one thing that Validate has to say, wherever it was found.
+type Finding struct {
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"` // of the file, from 1; 0 = not known
+	Severity  string `json:"severity"`       // "error", "warning", "notice", "rejected" or "note"
+	Namespace string `json:"namespace,omitempty"`
+	Route     string `json:"route,omitempty"`  // name
+	Object    string `json:"object,omitempty"` // in a file, if it is not of a route
+	Reason    string `json:"reason,omitempty"` // a stable word
+	Text      string `json:"text"`
+	host      string // and path
+}
+
+// Findings are all that is wrong: what flags and variables have, then files, then routes by namespace and name.
+func (r *Report) Findings(warnings []string) []Finding {
+	all := []Finding{}
 	for _, warning := range warnings {
-		p.printf("warning: %s\n", warning)
+		all = append(all, Finding{Severity: "warning", Text: warning})
 	}
-	for _, problem := range r.Problems {
-		p.printf("%s: %s\n", problem.Severity, problem)
+	for _, p := range r.Problems {
+		all = append(all, Finding{File: p.File, Line: r.places.line(p.File, p.Document, p.Reason), Severity: p.Severity.String(), Object: p.Object, Text: p.Reason})
 	}
-	rejected := 0
-	for _, route := range r.Routes {
-		url := route.Host + route.Path
+	for i := range r.Routes {
+		route := &r.Routes[i]
+		file, document, _ := source.ParseOrigin(route.Origin)
+		add := func(severity, reason, text string) {
+			all = append(all, Finding{
+				File: file, Line: r.places.line(file, document, text), Severity: severity, Namespace: route.Namespace, Route: route.Name, Reason: reason, Text: text,
+				host: route.Host + route.Path,
+			})
+		}
 		if !route.Admitted {
-			rejected++
-			p.printf("rejected: %s/%s (%s): %s: %s\n", route.Namespace, route.Name, url, route.Reason, route.Message)
+			add("rejected", route.Reason, route.Message)
 			continue
 		}
-		p.printf("ok: %s/%s (%s) %s, %d servers%s\n", route.Namespace, route.Name, url, route.Termination, route.Servers, asked(route.Check))
 		for _, note := range route.Notes {
-			p.printf("note: %s/%s: %s\n", route.Namespace, route.Name, note)
+			add("note", "", note)
 		}
 	}
-	p.printf("%d files, %d objects, %d routes, %d rejected, %d problems\n",
-		r.Files, r.Objects, len(r.Routes), rejected, len(r.Problems))
+	return all
+}
+
+// String returns the finding as one line, with its place as compilers write it.
+func (f *Finding) String() string {
+	place := ""
+	if f.File != "" {
+		place = f.File + ": "
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d: ", f.File, f.Line)
+		}
+	}
+	switch {
+	case f.Severity == "rejected":
+		return fmt.Sprintf("%srejected: %s/%s (%s): %s: %s", place, f.Namespace, f.Route, f.host, f.Reason, f.Text)
+	case f.Route != "":
+		return fmt.Sprintf("%s%s: %s/%s: %s", place, f.Severity, f.Namespace, f.Route, f.Text)
+	case f.Object != "":
+		return fmt.Sprintf("%s%s: %s: %s", place, f.Severity, f.Object, f.Text)
+	}
+	return place + f.Severity + ": " + f.Text
+}
+
+// Print writes what is wrong first, that of flags and variables before that of manifests, each with file and line, then, unless quiet, a
+// line per route that is served, then the sums.
+func (r *Report) Print(w io.Writer, warnings []string, quiet bool) error {
+	p := printer{w: w}
+	for _, f := range r.Findings(warnings) {
+		p.printf("%s\n", f.String())
+	}
+	if quiet {
+		return p.err
+	}
+	for i := range r.Routes {
+		if route := &r.Routes[i]; route.Admitted {
+			p.printf("ok: %s/%s (%s) %s, %d servers%s\n", route.Namespace, route.Name, route.Host+route.Path, route.Termination, route.Servers, asked(route.Check))
+		}
+	}
+	p.printf("%d files, %d objects, %d routes, %d rejected, %d problems\n", r.Files, r.Objects, len(r.Routes), r.rejected(), len(r.Problems))
 	return p.err
+}
+
+func (r *Report) rejected() (n int) {
+	for i := range r.Routes {
+		if !r.Routes[i].Admitted {
+			n++
+		}
+	}
+	return n
+}
+
+// PrintJSON writes the report as one JSON object; quiet leaves the routes out.
+func (r *Report) PrintJSON(w io.Writer, warnings []string, quiet bool) error {
+	out := struct {
+		Files    int           `json:"files"`
+		Objects  int           `json:"objects"`
+		Rejected int           `json:"rejected"`
+		Findings []Finding     `json:"findings"`
+		Routes   []RouteReport `json:"routes,omitempty"`
+	}{r.Files, r.Objects, r.rejected(), r.Findings(warnings), r.Routes}
+	if quiet {
+		out.Routes = nil
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(out)
 }
 
 // asked tells what checks of servers ask for, "" for those without a request.

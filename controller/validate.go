@@ -8,7 +8,6 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 
-	"turnout/balancer"
 	"turnout/controller/source"
 	"turnout/controller/source/folder"
 	"turnout/routing"
@@ -20,6 +19,7 @@ type Report struct {
 	Routes   []RouteReport    // by namespace and name
 	Files    int              // manifest files read
 	Objects  int              // objects in them that can be used
+	places   places
 }
 
 // RouteReport is what became of one route.
@@ -47,20 +47,14 @@ func (r *Report) Failed() bool {
 		slices.ContainsFunc(r.Routes, func(r RouteReport) bool { return !r.Admitted })
 }
 
-// Validate reads manifests and says what a router with these options would make of
-// them. Nothing is served. It fails when a path cannot be read or options cannot be
-// used.
-func Validate(options Options, paths ...string) (*Report, error) {
-	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: options})
+// Validate says what a router with these options would make of manifests. Nothing is served. It fails when options cannot be used.
+func Validate(options Options, content *folder.Content) (*Report, error) {
+	options.KeepWithoutSecret = true
+	c, _, err := Offline(options, routing.Options{}, content.Events)
 	if err != nil {
 		return nil, err
 	}
-	content, err := folder.Load(paths...)
-	if err != nil {
-		return nil, err
-	}
-	c.state.apply(content.Events)
-	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events)}
+	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events), places: places{texts: content.Texts}}
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}

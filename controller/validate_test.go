@@ -43,12 +43,16 @@ func TestValidate(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "m.yaml"), []byte(manifests), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	report, err := Validate(Options{AllowLoopback: true, RouterName: "x"}, dir)
+	content, err := folder.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := Validate(Options{AllowLoopback: true, RouterName: "x"}, content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &Report{
-		Files: 1, Objects: 3, Problems: report.Problems,
+		Files: 1, Objects: 3, Problems: report.Problems, places: report.places,
 		Routes: []RouteReport{
 			{
 				Namespace: "default", Name: "bad", Host: "bad.test", Termination: "nonsense", Origin: dir + "/m.yaml, document 2",
@@ -65,7 +69,7 @@ func TestValidate(t *testing.T) {
 			},
 		},
 	}
-	if diff := cmp.Diff(want, report); diff != "" {
+	if diff := cmp.Diff(want, report, cmp.AllowUnexported(Report{}), cmp.Comparer(func(a, b places) bool { return true })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(report.Problems) != 1 || !strings.Contains(report.Problems[0].String(), "m.yaml, document 4: apiVersion and kind must be set") {
@@ -74,7 +78,7 @@ func TestValidate(t *testing.T) {
 	if !report.Failed() {
 		t.Error("nothing failed")
 	}
-	if _, err := Validate(Options{}, dir+"/none"); err == nil {
+	if _, err := folder.Load(dir + "/none"); err == nil {
 		t.Error("a folder that does not exist is taken")
 	}
 	if (&Report{}).Failed() {

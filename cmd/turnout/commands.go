@@ -17,7 +17,8 @@ func commands(name string) *cli.Program {
 		Commands: []cli.Command{
 			{Name: "run", About: "serve the cluster this pod runs in, a folder (--manifests) or a cluster (--kubeconfig); the default", Table: all},
 			{Name: "demo", About: "router, examples and small backends in one process", Table: without(all, append(sources(), "Objects of a cluster")...)},
-			{Name: "validate", Args: "DIR|FILE...", About: "check manifests without serving them", Paths: true, Table: judging(all)},
+			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
+				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
 				Table: append(explainSettings(&explainOptions{}), without(all, "Ports", "Metrics", "Log of requests", "Traces", "log-level", "log-level-file")...)},
 			{Name: "completion", Args: "SHELL", About: "print completion for bash, zsh or fish: source <(" + name + " completion bash)", Words: cli.Shells()},
@@ -38,9 +39,9 @@ func without(table []option.Option, names ...string) []option.Option {
 func judging(table []option.Option) []option.Option {
 	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool {
 		switch o.Flag {
-		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
+		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval", "kubeconfig":
 			return false
 		}
-		return o.Group != "Admission" && o.Group != "Serving"
+		return o.Group != "Admission" && o.Group != "Serving" && o.Group != "Objects of a cluster" || o.Flag == "update-status" || o.Flag == "clear-stale-status" || o.Flag == "resync-interval"
 	})
 }

@@ -65,7 +65,7 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 	case "demo":
 		return runDemo(ctx, args, env, stdout, stderr)
 	case "validate":
-		return runValidate(args, env, stdout)
+		return runValidate(ctx, args, env, os.Stdin, stdout)
 	case "explain":
 		return runExplain(ctx, args, env, os.Stdin, stdout)
 	case "version":

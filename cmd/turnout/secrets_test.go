@@ -198,7 +198,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	wantNoSecret(t, "the access log", string(lines), secrets)
 	var report bytes.Buffer
-	_ = runValidate([]string{dir}, envOf(), &report) // one route is rejected
+	_ = runValidate(t.Context(), []string{dir}, envOf(), nil, &report) // one route is rejected
 	if !strings.Contains(report.String(), "shop/broken") {
 		t.Errorf("validate says %s", report.String())
 	}

@@ -2,8 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"turnout/internal/option"
 )
 
 // TestValidateReportsAll: what is ignored among flags, variables and annotations is reported, each with what counts instead.
@@ -23,7 +28,7 @@ spec:
 `))
 	var out bytes.Buffer
 	env := envOf("ROUTER_DEFAULT_SERVER_TIMEOUT", "never", "ROUTER_COOKIE_NAME", "a b", "RELOAD_INTERVAL", "5s", "ROUTER_MAX_CONNECTIONS", "many")
-	if err := runValidate([]string{"--v=2", dir}, env, &out); err != nil {
+	if err := runValidate(t.Context(), []string{"--v=2", dir}, env, nil, &out); err != nil {
 		t.Fatal(err)
 	}
 	// A router that runs tells the same.
@@ -45,5 +50,102 @@ spec:
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
+	}
+}
+
+// flawed has a finding of each kind, and the line of each is known.
+const flawed = `# Comments come first.
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata:
+  name: noted
+  annotations:
+    haproxy.router.openshift.io/timeout: soon
+spec:
+  host: noted.test
+  to: {kind: Service, name: app}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: rejected}
+spec:
+  host: rejected.test
+  to: {kind: Service, name: app}
+  tls:
+    termination: nonsense
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: broken}
+spec:
+  path: x
+  to: {kind: Service, name: app}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: secret}
+spec:
+  host: secret.test
+  to: {kind: Service, name: app}
+  tls: {termination: edge, externalCertificate: {name: later}}
+`
+
+func TestValidateForMachines(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, dir, "all.yaml", []byte(flawed))
+	var out bytes.Buffer
+	if err := runValidate(t.Context(), []string{"--quiet", dir}, envOf(), nil, &out); !errors.Is(err, errInvalid) {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		file + ":25: error: Route default/broken: spec.path: must begin with /\n",
+		file + `:7: note: default/noted: annotation haproxy.router.openshift.io/timeout: "soon" `,
+		file + `:19: rejected: default/rejected (rejected.test): ExtendedValidationFailed: spec.tls.termination: Unsupported value`,
+		file + `:28: note: default/secret: secret "later" cannot be read, so that its certificate is not checked: it is not there`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "ok:") || strings.Contains(out.String(), " files, ") {
+		t.Errorf("not quiet:\n%s", &out)
+	}
+	out.Reset()
+	if err := runValidate(t.Context(), []string{"-o", "json", "-"}, envOf(), strings.NewReader(flawed), &out); !errors.Is(err, errInvalid) {
+		t.Error(err)
+	}
+	var report struct {
+		Rejected int
+		Findings []struct {
+			File, Severity, Route, Reason, Text string
+			Line                                int
+		}
+		Routes []struct{ Name string }
+	}
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Rejected != 1 || len(report.Routes) != 3 {
+		t.Fatalf("%v, %s", err, &out)
+	}
+	seen := false
+	for _, f := range report.Findings {
+		seen = seen || f.File == "stdin" && f.Line == 19 && f.Severity == "rejected" && f.Route == "rejected" && f.Reason == "ExtendedValidationFailed"
+	}
+	if !seen {
+		t.Errorf("%s", &out)
+	}
+}
+
+// TestValidateStrict: notes fail only when somebody wants that.
+func TestValidateStrict(t *testing.T) {
+	noted, _, _ := strings.Cut(flawed, "---\n")
+	for _, c := range []struct {
+		args []string
+		want error
+	}{{[]string{"-"}, nil}, {[]string{"-", "--strict"}, errNotes}, {[]string{"--strict", "-q", "-"}, errNotes}} {
+		if err := runValidate(t.Context(), c.args, envOf(), strings.NewReader(noted), io.Discard); !errors.Is(err, c.want) {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+	if err := runValidate(t.Context(), []string{"--kubeconfig=k", "-"}, envOf(), strings.NewReader(noted), io.Discard); !errors.As(err, &option.UsageError{}) {
+		t.Error(err)
 	}
 }

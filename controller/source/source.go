@@ -109,6 +109,21 @@ type Problem struct {
 	Reason   string   // what is wrong, for people
 }
 
+// Origin is Event.Origin of a document in a file.
+func Origin(file string, document int) string { return file + originInfix + strconv.Itoa(document) }
+
+const originInfix = ", document "
+
+// ParseOrigin is the opposite of Origin. The bool is false for an object that comes from elsewhere.
+func ParseOrigin(origin string) (file string, document int, ok bool) {
+	at := strings.LastIndex(origin, originInfix)
+	if at < 0 {
+		return "", 0, false
+	}
+	document, err := strconv.Atoi(origin[at+len(originInfix):])
+	return origin[:at], document, err == nil
+}
+
 // String returns the problem as one line: "FILE, document 2, Route ns/name: reason".
 func (p Problem) String() string {
 	var b strings.Builder

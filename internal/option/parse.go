@@ -118,13 +118,13 @@ func parseFlags(table []Option, ignored []Ignored, args []string) (map[string]st
 			given[s.Flag] = v
 			return nil
 		}
+		define := set.Func
 		if s.IsBool {
-			set.BoolFunc(s.Flag, s.Help, store)
-		} else {
-			set.Func(s.Flag, s.Help, store)
+			define = set.BoolFunc
 		}
+		define(s.Flag, s.Help, store)
 		if s.Short != "" {
-			set.Func(s.Short, s.Help, store)
+			define(s.Short, s.Help, store)
 		}
 	}
 	for _, f := range ignored {

@@ -216,19 +216,44 @@ type Content struct {
 	Events   []source.Event   // one per object, in path order
 	Problems []source.Problem // in path order
 	Files    int              // manifest files read
+	// Texts are the files that were read, by the names that events and problems have of them.
+	Texts map[string][]byte
 }
 
 // Load reads paths once. It fails when one of them cannot be read.
-func Load(paths ...string) (*Content, error) {
+func Load(paths ...string) (*Content, error) { return LoadWith("", nil, paths...) }
+
+// LoadWith is Load with a text that is called name besides; name "" = none.
+func LoadWith(name string, text []byte, paths ...string) (*Content, error) {
 	if err := readable(paths); err != nil {
 		return nil, err
 	}
-	c := new(Content)
+	c := &Content{Texts: make(map[string][]byte)}
 	t := newTree(paths)
+	t.texts = c.Texts
 	t.scan(nil, func(e source.Event) { c.Events = append(c.Events, e) })
+	if name != "" {
+		at := len(c.Events)
+		t.addText(name, text, func(e source.Event) { c.Events = append(c.Events, e) })
+		c.Events = latest(c.Events, at)
+	}
 	slices.SortFunc(c.Events, func(a, b source.Event) int { return cmp.Compare(a.Order, b.Order) })
 	c.Problems, c.Files = t.problems(), len(t.files)
 	return c, nil
+}
+
+// latest leaves out events before at whose objects have another one from there on.
+func latest(events []source.Event, at int) []source.Event {
+	replaced := make(map[id]struct{})
+	for _, e := range events[at:] {
+		replaced[id{e.Kind, e.Key}] = struct{}{}
+	}
+	i := 0
+	return slices.DeleteFunc(events, func(e source.Event) bool {
+		_, again := replaced[id{e.Kind, e.Key}]
+		i++
+		return i <= at && again
+	})
 }
 
 // isManifest reports whether a file of a folder is read.

@@ -31,7 +31,8 @@ type tree struct {
 	objects   map[id][]*entry        // all places of an object, first in path order first
 	delivered map[id]delivery        // what the sink received
 	twice     map[id][]source.Problem
-	folders   []source.Problem // folders that cannot be read
+	folders   []source.Problem  // folders that cannot be read
+	texts     map[string][]byte // receives what files say; nil = it is not kept
 }
 
 // id names an object.
@@ -104,6 +105,17 @@ func (t *tree) scan(changed map[string]struct{}, emit func(source.Event)) {
 		w.replace(f, nil)
 		delete(t.files, place)
 	}
+	for k := range w.touched {
+		t.settle(k, emit)
+	}
+}
+
+// addText takes a text in as if it were the last of the files.
+func (t *tree) addText(name string, text []byte, emit func(source.Event)) {
+	w := &walk{tree: t, touched: make(map[id]struct{})}
+	f := &file{path: name, place: "\xff"}
+	t.files[f.place] = f
+	w.parse(f, text)
 	for k := range w.touched {
 		t.settle(k, emit)
 	}
@@ -227,6 +239,9 @@ func (w *walk) unchanged(f *file, info fs.FileInfo) bool {
 // parse takes the new content of a file over.
 func (w *walk) parse(f *file, data []byte) {
 	f.problems = nil
+	if w.tree.texts != nil {
+		w.tree.texts[f.path] = data
+	}
 	var entries []*entry
 	broken := false
 	known := make(map[id]*entry, len(f.entries))
@@ -306,7 +321,7 @@ func (t *tree) settle(k id, emit func(source.Event)) {
 	t.delivered[k] = now
 	emit(source.Event{
 		Kind: k.kind, Key: k.key, Object: first.object.Object, Order: first.order,
-		Origin: fmt.Sprintf("%s, document %d", first.file.path, first.doc),
+		Origin: source.Origin(first.file.path, first.doc),
 	})
 }
 
