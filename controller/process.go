@@ -222,6 +222,7 @@ func (s *state) publish(p plan) {
 	s.timing.published(made.Sub(began), time.Since(made))
 	s.reached = true
 	s.views.publishedAt(s.cfg.Clock())
+	s.note(before, &p, generation, table.Len())
 	s.published = true
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
 		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
@@ -245,10 +246,11 @@ func (s *state) setDefaultCertificate(next *tls.Certificate) {
 	s.cfg.Routing.DefaultCertificate = next
 	s.tellDefaultCertificate(s.cfg.Clock())
 	if s.published {
-		began := time.Now()
-		s.cfg.Store.Publish(s.cfg.Store.Load().WithDefaultCertificate(next))
+		began, table := time.Now(), s.cfg.Store.Load()
+		generation := s.cfg.Store.Publish(table.WithDefaultCertificate(next))
 		s.timing.published(0, time.Since(began))
 		s.views.publishedAt(s.cfg.Clock())
+		s.changes.add(Change{Generation: generation, Live: s.cfg.Clock().UTC(), Routes: table.Len(), Changed: []ChangedItem{{Object: "default certificate", What: "changed"}}})
 	}
 }
 

@@ -41,7 +41,8 @@ type state struct {
 	notes  noteLog
 	own    *endpoints.Own // where the router listens
 
-	timing timing
+	timing  timing
+	changes changes
 
 	published bool // the first table is
 	reached   bool // what is served is another than before the batch that is handled

@@ -39,6 +39,8 @@ type RouteReport struct {
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 	// Check is how its servers are checked; nil = the route is not served.
 	Check *CheckReport `json:"check,omitempty"`
+	// Settings are those in effect; nil = the route is not served. Validate leaves them out.
+	Settings []Setting `json:"settings,omitempty"`
 }
 
 // Failed reports whether a file or document cannot be used or a route is rejected.
@@ -62,11 +64,15 @@ func Validate(options Options, content *folder.Content) (*Report, error) {
 }
 
 func (c *Controller) routeReport(v *view, now time.Time) RouteReport {
+	r := routeLine(v)
+	r.Notes, r.Check = v.explain(now), c.checkReport(v)
+	return r
+}
+
+// routeLine is a report that costs little.
+func routeLine(v *view) RouteReport {
 	o := v.object
-	r := RouteReport{
-		Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(),
-		Servers: v.servers, Notes: v.explain(now), Origin: v.origin, Check: c.checkReport(v),
-	}
+	r := RouteReport{Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(), Servers: v.servers, Origin: v.origin}
 	if o.Spec.TLS != nil {
 		r.Termination = string(o.Spec.TLS.Termination)
 	}

@@ -201,6 +201,10 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
+	people, err := r.page()
+	if err != nil {
+		return err
+	}
 	listener, err := r.adminListener()
 	if err != nil {
 		return err
@@ -220,6 +224,7 @@ func (r *router) startAdmin() error {
 		Notes:        listing(r.control.Explanations),
 		Explain:      func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
 		Explanations: explanations,
+		Page:         people,
 		Metrics:      handler,
 		Bounds:       &r.bounds,
 		Log:          r.visitors.failed,

@@ -150,7 +150,7 @@ func TestSecretsStayInside(t *testing.T) {
 
 	shown := ""
 	for _, page := range []string{
-		"/metrics", "/routes", "/routes/notes", "/routes/shop/front", "/routes/shop/broken", "/problems", "/healthz?verbose=1", "/healthz/ready?verbose=1", "/none",
+		"/", "/view/overview", "/view/routes", "/view/routes/shop/front", "/view/routes/shop/broken", "/metrics", "/routes", "/routes/notes", "/routes/shop/front", "/routes/shop/broken", "/problems", "/healthz?verbose=1", "/healthz/ready?verbose=1", "/none",
 		"/explain?url=https://front.example.com/", "/explain?url=https://broken.example.com/", "/explain?url=https://front.example.com/&header=Authorization:+Bearer+PLANTED-asked&cookie=session=PLANTED-asked",
 		"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/log-level",
 	} {

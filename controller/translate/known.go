@@ -19,6 +19,16 @@ func Reads(key string) bool {
 	return isOurs(key) && slices.Contains(known, key)
 }
 
+// Key returns the annotation that the router reads whose name, behind the prefix, is this; "" without one.
+func Key(name string) string {
+	for _, key := range known {
+		if _, is, _ := strings.Cut(key, "/"); is == name {
+			return key
+		}
+	}
+	return ""
+}
+
 // isOurs reports whether a key has a prefix of routers' annotations: the HAProxy router's two, and Turnout's.
 func isOurs(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")

@@ -40,7 +40,9 @@ type Config struct {
 	Explain func(namespace, name string) (any, bool)
 	// Explanations answers /explain, with POST too; nil = there is no such path.
 	Explanations http.Handler
-	Login        Login // for everything but /healthz
+	// Page answers / and what is below /view/; nil = there are no such paths. What is at /view/events ends with the context of its request.
+	Page  http.Handler
+	Login Login // for everything but /healthz
 	// Hosts are names, lower-case, by which visitors without a login may call this server, besides those that belong to nobody outside.
 	Hosts []string
 	// LogLevel is what /debug/log-level reads and sets; nil = there is no such path.
@@ -64,12 +66,16 @@ type Server struct {
 	listener  net.Listener
 	gate      *gate
 	server    *http.Server
-	listings  *answers      // under way, of Routes and Notes
-	scrapes   *answers      // under way, of Metrics
-	inquiries *answers      // under way, of Explanations
-	profiles  *answers      // under way
-	gathers   chan struct{} // one slot: of them, the one that is gathered
-	patience  time.Duration // of those that wait for it
+	listings  *answers // under way, of Routes and Notes
+	scrapes   *answers // under way, of Metrics
+	inquiries *answers // under way, of Explanations
+	profiles  *answers // under way
+	views     *answers // under way, of Page
+	streams   *answers // under way, of events of Page
+	leaving   context.Context
+	leave     context.CancelFunc // has streams end
+	gathers   chan struct{}      // one slot: of them, the one that is gathered
+	patience  time.Duration      // of those that wait for it
 	stopping  atomic.Bool
 	left      atomic.Bool   // StopListening was called
 	ended     chan struct{} // closed when the serving goroutine has ended
@@ -120,6 +126,8 @@ func newServer(cfg Config, ln net.Listener, l limits) *Server {
 		profiles: newAnswers(mostProfiles, profileShare),
 		gathers:  make(chan struct{}, 1), patience: gatherPatience,
 	}
+	s.views, s.streams = newAnswers(mostViews, viewShare), newAnswers(mostStreams, streamShare)
+	s.leaving, s.leave = context.WithCancel(context.Background())
 	s.gate = newGate(ln, &cfg, l)
 	s.server = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
@@ -228,6 +236,7 @@ const closePatience = 2 * time.Second
 // Close stops listening and ends the connections. Those with a request under way have a little time.
 func (s *Server) Close() error {
 	s.stopping.Store(true)
+	s.leave()
 	patience, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
 	err := s.server.Shutdown(patience)
@@ -352,6 +361,9 @@ func (s *Server) handler(path string) http.HandlerFunc {
 			return nil
 		}
 		return s.logLevel
+	}
+	if handler := s.page(path); handler != nil {
+		return handler
 	}
 	if name, ok := strings.CutPrefix(path, debugPrefix); ok {
 		return s.profile(name)

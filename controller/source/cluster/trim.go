@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"unique"
+
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,7 +19,9 @@ func trim(object runtime.Object) {
 	switch o := object.(type) {
 	case *routev1.Route:
 		o.TypeMeta = metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
+		writer := lastWrite(o.ManagedFields)
 		o.ObjectMeta = identity(&o.ObjectMeta, translate.Kept(o.Annotations))
+		o.ManagedFields = writer
 	case *corev1.Service:
 		trimService(o)
 	case *discoveryv1.EndpointSlice:
@@ -44,6 +48,20 @@ func identity(m *metav1.ObjectMeta, annotations map[string]string) metav1.Object
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		CreationTimestamp: m.CreationTimestamp, Annotations: annotations,
 	}
+}
+
+// lastWrite returns who wrote an object last, nil if nobody knows. Writes of the status are not meant.
+func lastWrite(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	var last *metav1.ManagedFieldsEntry
+	for i := range all {
+		if f := &all[i]; f.Subresource == "" && (last == nil || !f.Time.Before(last.Time)) {
+			last = f
+		}
+	}
+	if last == nil || last.Manager == "" {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{Manager: unique.Make(last.Manager).Value()}} // one text for all
 }
 
 // only returns the entries of a map whose key is wanted, nil for none.

@@ -26,6 +26,11 @@ func TestTrim(t *testing.T) {
 	kept := func(annotations map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "5", CreationTimestamp: created, Annotations: annotations}
 	}
+	written := func(annotations map[string]string) metav1.ObjectMeta {
+		m := kept(annotations)
+		m.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		return m
+	}
 	mixed := map[string]string{
 		"kubectl.kubernetes.io/last-applied-configuration": "long", "example.com/x": "y", "notopenshift.io/x": "y", "plain": "y",
 		"haproxy.router.openshift.io/timeout": "5s", "router.openshift.io/cookie_name": "c", "openshift.io/host.generated": "true",
@@ -45,10 +50,10 @@ func TestTrim(t *testing.T) {
 	keptSlice := kept(nil)
 	keptSlice.Labels = map[string]string{discoveryv1.LabelServiceName: "s"}
 	for name, c := range map[string]struct{ in, want runtime.Object }{
-		"route":                  {&routev1.Route{ObjectMeta: full(mixed), Spec: spec, Status: status}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(ours), Spec: spec, Status: status}},
-		"route, ours only":       {&routev1.Route{ObjectMeta: full(ours)}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(ours)}},
-		"route, no annotations":  {&routev1.Route{ObjectMeta: full(nil)}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(nil)}},
-		"route, none that count": {&routev1.Route{ObjectMeta: full(map[string]string{"a": "b"})}, &routev1.Route{TypeMeta: kind, ObjectMeta: kept(nil)}},
+		"route":                  {&routev1.Route{ObjectMeta: full(mixed), Spec: spec, Status: status}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours), Spec: spec, Status: status}},
+		"route, ours only":       {&routev1.Route{ObjectMeta: full(ours)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours)}},
+		"route, no annotations":  {&routev1.Route{ObjectMeta: full(nil)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}},
+		"route, none that count": {&routev1.Route{ObjectMeta: full(map[string]string{"a": "b"})}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}},
 		"idled service": {
 			&corev1.Service{ObjectMeta: full(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports, Selector: map[string]string{"a": "b"}}},
 			&corev1.Service{ObjectMeta: kept(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}},

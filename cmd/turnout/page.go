@@ -1,0 +1,16 @@
+package main
+
+import (
+	"time"
+
+	"turnout/internal/page"
+	"turnout/internal/view"
+)
+
+// page makes the page for people.
+func (r *router) page() (*page.Handler, error) {
+	return page.New(view.Config{
+		Version: version(), Table: r.store.Load, Totals: r.data.Stats, Latencies: r.data.Latencies, Now: r.data.Now,
+		Routes: r.control.Summaries, Route: r.control.Explain, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now,
+	})
+}

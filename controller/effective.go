@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"strconv"
+	"strings"
+
+	"turnout/controller/translate"
+	"turnout/internal/ratelimit"
+	"turnout/routing"
+)
+
+// Setting is how a route is treated in one respect, and what decided so.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"` // an annotation, a field of the route, or an option of the router
+}
+
+// effective lists the settings of a route as they are served, nil when it is not.
+func (c *Controller) effective(v *view) []Setting {
+	r := c.served(v)
+	if r == nil {
+		return nil
+	}
+	from := func(otherwise string, names ...string) string {
+		for _, name := range names {
+			if key := translate.Key(name); v.takes(key) {
+				return "annotation " + key
+			}
+		}
+		return otherwise
+	}
+	p, pool := r.Policy(), r.Pool().Config()
+	tunnelNames := []string{"timeout-tunnel"}
+	passthrough := r.Termination() == routing.TermPassthrough
+	if passthrough {
+		tunnelNames = append(tunnelNames, "timeout")
+	}
+	list := []Setting{
+		{"host", r.Host(), hostFrom(v)},
+		{"termination", r.Termination().String(), "spec.tls"},
+		{"balance", pool.Algorithm.String(), from("--load-balance-algorithm and the number of services", "balance")},
+		{"tunnel timeout", p.TunnelTimeout.String(), from("--default-tunnel-timeout", tunnelNames...)},
+		{"connect timeout", p.ConnectTimeout.String(), "--default-connect-timeout"},
+		{"health check interval", pool.Check.String(), from("--backend-check-interval", "haproxy.health.check.interval")},
+		{"requests per pod at a time", number(pool.Limit, "no limit"), from("default", "pod-concurrent-connections")},
+		{"slow start", pool.SlowStart.String(), from("default", "slow-start")},
+		{"allow-list", allowed(p), from("default", "ip_allowlist", "ip_whitelist")},
+		{"rate limits", limits(p), from("default", "rate-limit-connections")},
+	}
+	if passthrough {
+		return list
+	}
+	return append(list,
+		Setting{"plain HTTP", r.Insecure().String(), "spec.tls.insecureEdgeTerminationPolicy"},
+		Setting{"server timeout", p.ServerTimeout.String(), from("--default-server-timeout", "timeout")},
+		Setting{"forwarded headers", p.Forwarded.String(), from("--set-forwarded-headers", "set-forwarded-headers")},
+		Setting{"sticky cookie", word(p.CookieName, "none"), from("--cookie-name, or a hash of the name", "disable_cookies", "cookie_name")},
+		Setting{"Strict-Transport-Security", word(p.HSTS, "none"), from("default", "hsts_header")},
+		Setting{"path rewriting", rewriting(p), from("default", "rewrite-target")},
+		Setting{"5xx answers in a row that eject a pod", number(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
+		Setting{"health check path", word(pool.HTTPCheck.Request().Path, "none: a connect"), from("default", "health-check-path")},
+	)
+}
+
+// takes reports that the route has an annotation, and that there is no note that it has no effect.
+func (v *view) takes(key string) bool {
+	if _, ok := v.object.Annotations[key]; !ok {
+		return false
+	}
+	for _, note := range v.notes {
+		if rest, ok := strings.CutPrefix(note, "annotation "+key+": "); ok && (strings.HasSuffix(rest, " is used") || strings.Contains(rest, "has no effect")) {
+			return false
+		}
+	}
+	return true
+}
+
+func hostFrom(v *view) string {
+	switch {
+	case v.object.Spec.Host != "" && v.status != nil && v.status.Host == v.object.Spec.Host:
+		return "spec.host"
+	case v.object.Spec.Subdomain != "":
+		return "spec.subdomain and --router-domain"
+	}
+	return "--hostname-template"
+}
+
+func word(value, none string) string {
+	if value == "" {
+		return none
+	}
+	return value
+}
+
+func number(n int, none string) string {
+	if n <= 0 {
+		return none
+	}
+	return strconv.Itoa(n)
+}
+
+func allowed(p *routing.Policy) string {
+	if p.Allow == nil {
+		return "everybody"
+	}
+	return "only the addresses of the annotation"
+}
+
+func rewriting(p *routing.Policy) string {
+	if p.Rewrite == nil {
+		return "none"
+	}
+	return "yes"
+}
+
+func limits(p *routing.Policy) string {
+	var parts []string
+	for _, l := range []struct {
+		ratelimit.Limit
+		what string
+	}{{p.Rates.Concurrent, "at a time"}, {p.Rates.TCP, "connections in 3 s"}, {p.Rates.HTTP, "requests in 10 s"}} {
+		if l.On {
+			parts = append(parts, "fewer than "+strconv.Itoa(l.N)+" "+l.what)
+		}
+	}
+	return word(strings.Join(parts, ", "), "none")
+}

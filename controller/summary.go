@@ -1,0 +1,31 @@
+package controller
+
+import (
+	"turnout/controller/source"
+)
+
+// Summary is what a list says of a route that the controller knows. Its texts are those of the object.
+type Summary struct {
+	Namespace, Name, UID string
+	Host                 string // that it asks for or was given
+	Path                 string
+	Termination          string // as RouteReport has it
+	Admitted             bool
+	Reason, Message      string // why it is not admitted
+	Notes                int
+	Servers              int // endpoints it can be served from
+}
+
+// Summaries returns all routes, in no order. Any goroutine may call it.
+func (c *Controller) Summaries() []Summary {
+	now := c.cfg.Clock()
+	all := make([]Summary, 0, 64)
+	for v := range c.views.each(c.views.keys(source.Key{})) {
+		r := routeLine(&v)
+		all = append(all, Summary{
+			Namespace: r.Namespace, Name: r.Name, UID: string(v.object.UID), Host: word(r.Host, v.object.Spec.Host), Path: r.Path, Termination: r.Termination,
+			Admitted: r.Admitted, Reason: r.Reason, Message: r.Message, Notes: len(v.explain(now)), Servers: r.Servers,
+		})
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+// Package view makes what people look at: a snapshot of the whole router, its routes page by page, and one route. It reads the published
+// table, the state of the balancer and counters, and changes nothing.
+package view
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"turnout/controller"
+	"turnout/internal/problem"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// Config says where the data come from. Any goroutine may call the functions; all but Latencies are required.
+type Config struct {
+	Version string
+	Table   func() *routing.Table
+	Totals  func() proxy.Totals
+	// Latencies are what was measured, see server.RequestPath; nil: nothing is.
+	Latencies func(followed func(id uint32) bool) *proxy.Latencies
+	Now       func() int64 // the clock of the event loops, in nanoseconds
+	Routes    func() []controller.Summary
+	Route     func(namespace, name string) (*controller.RouteReport, bool)
+	Changes   func() []controller.Change
+	Problems  *problem.List // nil: there are none
+	Clock     func() time.Time
+}
+
+// Viewer makes snapshots. Any goroutine may use it.
+type Viewer struct {
+	cfg Config
+
+	mu      sync.Mutex
+	samples []sample // of the last minute in which somebody looked, the oldest first
+}
+
+// New checks cfg.
+func New(cfg Config) (*Viewer, error) {
+	if cfg.Table == nil || cfg.Totals == nil || cfg.Now == nil || cfg.Routes == nil || cfg.Route == nil || cfg.Changes == nil || cfg.Clock == nil {
+		return nil, errors.New("cannot make views: Table, Totals, Now, Routes, Route, Changes and Clock are required")
+	}
+	return &Viewer{cfg: cfg}, nil
+}
+
+// key is what counters of the table and objects are joined by.
+type key struct{ namespace, name string }
+
+// served are the routes of the table by object. Of an object with several rules the first one stands for it.
+func served(t *routing.Table) map[key]*routing.Route {
+	all := make(map[key]*routing.Route, t.Len())
+	for r := range t.Routes {
+		k := key{r.Namespace(), r.Name()}
+		if old := all[k]; old == nil || r.Key().Rule < old.Key().Rule {
+			all[k] = r
+		}
+	}
+	return all
+}
