@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"turnout/internal/testkit/testotlp"
 )
 
 // dashboard are the queries of the console's page "Networking / Ingress": I and O are bytes in and out, R responses, L latencies.
@@ -78,7 +80,7 @@ func ownQueries(native bool) []string {
 }
 
 // TestDashboardsInPrometheus runs the queries of dashboards, rules and alerts in a Prometheus that scrapes a router, once as text and once in
-// Protocol Buffers: none is empty, and no value is NaN.
+// Protocol Buffers: none is empty, and no value is NaN. The alerts of deploy/monitoring are loaded, and evaluated without an error.
 func TestDashboardsInPrometheus(t *testing.T) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -86,13 +88,19 @@ func TestDashboardsInPrometheus(t *testing.T) {
 	}
 	app := backend(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/404" {
+			w.Header().Set("Connection", "close") // so that connections are made again and again
+		}
 		if status, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); err == nil {
 			w.WriteHeader(status)
 		}
 		_, _ = io.WriteString(w, strings.Repeat("hello", 100))
 	})
-	p := startRouter(t, nil, "run", "--manifests", siteDir(t, app), "--metrics-routes", "shop/front", "--admin-open")
-	for name, feature := range map[string]string{"text": "", "native histograms": "native-histograms"} {
+	dir := siteDir(t, app)
+	env := []string{"GOMEMLIMIT=1GiB", "OTEL_EXPORTER_OTLP_ENDPOINT=" + testotlp.Start(t).HTTP, "OTEL_BSP_SCHEDULE_DELAY=10"}
+	p := startRouter(t, env, "run", "--manifests", dir, "--metrics-routes", "shop/front", "--admin-open", "--access-log", filepath.Join(t.TempDir(), "access.log"))
+	panels, mayBeEmpty := panelQueries(t)
+	for name, feature := range map[string]string{"text": "", "native": "native-histograms"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := startPrometheus(t, program, p.admin, feature)
@@ -100,8 +108,11 @@ func TestDashboardsInPrometheus(t *testing.T) {
 			for _, q := range slices.Concat(dashboard(), clusterRules(), ownQueries(feature != "")) {
 				queries = append(queries, expand(q))
 			}
+			queries = append(queries, panels...)
 			deadline := time.Now().Add(40 * time.Second)
-			for len(queries) > 0 {
+			for n := 0; len(queries) > 0; n++ {
+				write(t, dir, name+".yaml", fmt.Appendf(nil, podless, name, n))
+				_, _ = get(t, "http://"+p.http+"/", name+".example.com")
 				for _, path := range []string{"/", "/404", "/503"} {
 					_, _ = get(t, "http://"+p.http+path, "front.example.com")
 				}
@@ -118,6 +129,10 @@ func TestDashboardsInPrometheus(t *testing.T) {
 			for _, q := range queries {
 				t.Errorf("there is nothing in %s", q)
 			}
+			for _, q := range mayBeEmpty {
+				server.answers(t, q)
+			}
+			server.checkRules(t)
 		})
 	}
 }
@@ -146,13 +161,18 @@ type prometheus struct{ addr string }
 func startPrometheus(t *testing.T, program, target, feature string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	config := fmt.Sprintf(`global: {scrape_interval: 500ms, scrape_timeout: 400ms}
+	alerts, err := filepath.Abs(filepath.Join(monitoring, "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`global: {scrape_interval: 500ms, scrape_timeout: 400ms, evaluation_interval: 500ms}
+rule_files: [%q]
 scrape_configs:
 - job_name: router-internal-default
   static_configs:
   - targets: [%q]
     labels: {namespace: openshift-ingress, service: router-internal-default, pod: router-default-1, endpoint: metrics, container: router}
-`, target)
+`, alerts, target)
 	write(t, dir, "prometheus.yml", []byte(config))
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
