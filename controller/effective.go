@@ -43,7 +43,7 @@ func (c *Controller) effective(v *view) []Setting {
 		{"tunnel timeout", p.TunnelTimeout.String(), from("--default-tunnel-timeout", tunnelNames...)},
 		{"connect timeout", p.ConnectTimeout.String(), "--default-connect-timeout"},
 		{"health check interval", pool.Check.String(), from("--backend-check-interval", "haproxy.health.check.interval")},
-		{"requests per pod at a time", number(pool.Limit, "no limit"), from("default", "pod-concurrent-connections")},
+		{"requests per pod at a time", countOr(pool.Limit, "no limit"), from("default", "pod-concurrent-connections")},
 		{"slow start", pool.SlowStart.String(), from("default", "slow-start")},
 		{"allow-list", allowed(p), from("default", "ip_allowlist", "ip_whitelist")},
 		{"rate limits", limits(p), from("default", "rate-limit-connections")},
@@ -58,7 +58,7 @@ func (c *Controller) effective(v *view) []Setting {
 		Setting{"sticky cookie", word(p.CookieName, "none"), from("--cookie-name, or a hash of the name", "disable_cookies", "cookie_name")},
 		Setting{"Strict-Transport-Security", word(p.HSTS, "none"), from("default", "hsts_header")},
 		Setting{"path rewriting", rewriting(p), from("default", "rewrite-target")},
-		Setting{"5xx answers in a row that eject a pod", number(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
+		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
 		Setting{"health check path", word(pool.HTTPCheck.Request().Path, "none: a connect"), from("default", "health-check-path")},
 	)
 }
@@ -93,7 +93,7 @@ func word(value, none string) string {
 	return value
 }
 
-func number(n int, none string) string {
+func countOr(n int, none string) string {
 	if n <= 0 {
 		return none
 	}
