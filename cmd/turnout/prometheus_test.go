@@ -102,7 +102,6 @@ func TestDashboardsInPrometheus(t *testing.T) {
 	panels, mayBeEmpty := panelQueries(t)
 	for name, feature := range map[string]string{"text": "", "native": "native-histograms"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			server := startPrometheus(t, program, p.admin, feature)
 			var queries []string
 			for _, q := range slices.Concat(dashboard(), clusterRules(), ownQueries(feature != "")) {
@@ -140,7 +139,7 @@ func TestDashboardsInPrometheus(t *testing.T) {
 // expand writes the names out that dashboard has letters for.
 func expand(query string) string {
 	var b strings.Builder
-	for i := 0; i < len(query); i++ {
+	for i := range len(query) {
 		name := map[byte]string{
 			'I': "haproxy_server_bytes_in_total", 'O': "haproxy_server_bytes_out_total", 'R': "haproxy_server_http_responses_total",
 			'L': "haproxy_server_http_average_response_latency_milliseconds",

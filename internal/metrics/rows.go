@@ -146,7 +146,6 @@ type tableSums struct {
 
 // rows are those of one scrape.
 type rows struct {
-	ports    []port
 	backends []backend
 	servers  []serverRow // nil above the threshold
 	texts    texts

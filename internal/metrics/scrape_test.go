@@ -1,3 +1,5 @@
+//go:build !race
+
 package metrics
 
 import (
@@ -75,8 +77,8 @@ func scraping(tb testing.TB, table *routing.Table, threshold int, header http.He
 
 const protobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 
-// TestScrapeMemory: 10,000 routes with three servers each are more than 150 MB of text; a scrape of them takes 32 MiB at most, in any format.
-func TestScrapeMemory(t *testing.T) {
+// TestScrapeAllocations: 10,000 routes with three servers each are more than 150 MB of text; a scrape of them takes 32 MiB at most, in any format.
+func TestScrapeAllocations(t *testing.T) {
 	const routes, most = 10_000, 32 << 20
 	table := large(t, routes)
 	for name, header := range map[string]http.Header{
