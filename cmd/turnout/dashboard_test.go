@@ -51,7 +51,7 @@ func panelQueries(t *testing.T) (queries, mayBeEmpty []string) {
 		}
 	}
 	rare := []string{
-		"_queue", "turnout_route_ejections_total", "_connection_errors_total", "_response_errors_total", "turnout_route_tunnels_open",
+		"_queue", "turnout_route_ejections_total", "turnout_route_checks_failed_total", "_connection_errors_total", "_response_errors_total", "turnout_route_tunnels_open",
 		"turnout_bound_reached_total", "turnout_status_",
 	}
 	add := func(query string) {

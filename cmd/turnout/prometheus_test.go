@@ -100,11 +100,11 @@ func TestDashboardsInPrometheus(t *testing.T) {
 	env := []string{"GOMEMLIMIT=1GiB", "OTEL_EXPORTER_OTLP_ENDPOINT=" + testotlp.Start(t).HTTP, "OTEL_BSP_SCHEDULE_DELAY=10"}
 	p := startRouter(t, env, "run", "--manifests", dir, "--metrics-routes", "shop/front", "--admin-open", "--access-log", filepath.Join(t.TempDir(), "access.log"))
 	panels, mayBeEmpty := panelQueries(t)
-	for name, feature := range map[string]string{"text": "", "native": "native-histograms"} {
+	servers := map[string]*prometheus{"text": startPrometheus(t, program, p.admin, ""), "native": startPrometheus(t, program, p.admin, "native-histograms")}
+	for name, server := range servers {
 		t.Run(name, func(t *testing.T) {
-			server := startPrometheus(t, program, p.admin, feature)
 			var queries []string
-			for _, q := range slices.Concat(dashboard(), clusterRules(), ownQueries(feature != "")) {
+			for _, q := range slices.Concat(dashboard(), clusterRules(), ownQueries(name == "native")) {
 				queries = append(queries, expand(q))
 			}
 			queries = append(queries, panels...)

@@ -174,6 +174,56 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
+// TestDashboard: each panel has a number of its own, a place that no other has, and asks the data source that is chosen.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(monitoring, "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type source struct{ Type, UID string }
+	var dashboard struct {
+		Panels []struct {
+			ID          int
+			Type, Title string
+			GridPos     struct{ X, Y, W, H int }
+			Datasource  source
+			Targets     []struct {
+				RefID, Expr string
+				Datasource  source
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	ids, cells, want := map[int]bool{}, map[[2]int]string{}, source{"prometheus", "${datasource}"}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W*p.GridPos.H == 0 {
+			t.Errorf("panel %d, %s, is at %v", p.ID, p.Title, p.GridPos)
+		}
+		ids[p.ID] = true
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				cell := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other := cells[cell]; other != "" {
+					t.Fatalf("%s is where %s is", p.Title, other)
+				}
+				cells[cell] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if target.Datasource != want || p.Datasource != want || target.RefID == "" || refs[target.RefID] {
+				t.Errorf("%s asks %v for %q", p.Title, target.Datasource, target.RefID)
+			}
+			refs[target.RefID] = true
+		}
+	}
+}
+
 // TestKustomization: kubectl makes of it the three objects, the dashboard as Grafana's sidecar finds it.
 func TestKustomization(t *testing.T) {
 	program, err := exec.LookPath("kubectl")
