@@ -93,9 +93,13 @@ func writeText[R any](e *exposition, f *rowFamily[R], rows []R) {
 		}
 		text := f.text(r)
 		for v := range f.variants {
-			e.buf = append(append(append(append(e.buf, f.name...), f.variants[v].suffix...), '{'), text...)
-			if f.label != "" {
-				e.buf = append(append(append(append(append(e.buf, ','), f.label...), '=', '"'), f.variants[v].value...), '"')
+			e.buf = append(append(append(e.buf, f.name...), f.variants[v].suffix...), '{')
+			if f.label == "" {
+				e.buf = append(e.buf, text...)
+			} else {
+				at := text.place(f.label) // labels stand in the order of the alphabet, as expfmt has them
+				e.buf = append(append(append(append(e.buf, text[:at]...), f.label...), '=', '"'), f.variants[v].value...)
+				e.buf = append(append(e.buf, '"', ','), text[at:]...)
 			}
 			e.buf = append(appendValue(append(e.buf, '}', ' '), f.variants[v].read(r)), '\n')
 		}
@@ -313,4 +317,17 @@ func closingQuote(s []byte) int {
 		}
 	}
 	return len(s)
+}
+
+// place is where a label belongs that comes before another one of them.
+func (t labelText) place(label string) int {
+	for at := 0; at < len(t); {
+		rest := t[at:]
+		equals := bytes.IndexByte(rest, '=')
+		if string(rest[:equals]) > label {
+			return at
+		}
+		at += equals + 2 + closingQuote(rest[equals+2:]) + 2
+	}
+	return len(t)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,7 @@ func TestFormatsAgree(t *testing.T) {
 			}
 		}
 		for _, m := range got.GetMetric() {
+			slices.SortFunc(m.Label, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 			if h := m.Histogram; h != nil {
 				h.Schema, h.ZeroThreshold, h.ZeroCount, h.PositiveDelta, h.PositiveSpan, h.Exemplars = nil, nil, nil, nil, nil, nil
 				for _, b := range h.Bucket {

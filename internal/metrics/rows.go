@@ -217,8 +217,8 @@ func (r *rows) addServers(b *backend, at times) {
 				s.queue = pool.ServerQueue(l.Server)
 			}
 			r.texts.begin()
-			r.texts.addText("server=\"").addAddr(l.Addr).addText("\",").addTexts(b.plain).addText(",").
-				addLabel("pod", l.Pod).addText(",").addLabel("service", l.Service)
+			r.texts.addLabel("namespace", b.Namespace()).addText(",").addLabel("pod", l.Pod).addText(",").addLabel("route", b.Name()).
+				addText(",server=\"").addAddr(l.Addr).addText("\",").addLabel("service", l.Service)
 			s.text = r.texts.end()
 			r.addServer(s, first, known)
 		}
@@ -287,11 +287,6 @@ func (t *texts) end() labelText { return t.piece[t.start:len(t.piece):len(t.piec
 
 func (t *texts) addText(s string) *texts {
 	t.piece = append(t.piece, s...)
-	return t
-}
-
-func (t *texts) addTexts(b []byte) *texts {
-	t.piece = append(t.piece, b...)
 	return t
 }
 
