@@ -20,7 +20,12 @@ func commands(name string) *cli.Program {
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
 				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
-				Table: append(explainSettings(&explainOptions{}), without(all, "Ports", "Metrics", "Log of requests", "Traces", "log-level", "log-level-file")...)},
+				Table: slices.Concat(explainSettings(&explainOptions{}), loginSettings(&options{}), judging(all, "manifests"))},
+			{Name: "routes", Args: "[WORD...]", About: "list the routes of a running router that have all words in their names, hosts or states",
+				Table: append(inspectSettings("routes", &inspectOptions{}), loginSettings(&options{})...)},
+			{Name: "problems", About: "say what is wrong in a running router", Table: append(inspectSettings("problems", &inspectOptions{}), loginSettings(&options{})...)},
+			{Name: "top", Args: "[WORD...]", About: "show a running router's routes live: rate, errors, latency, sessions, queue, endpoints",
+				Table: append(inspectSettings("top", &inspectOptions{}), loginSettings(&options{})...)},
 			{Name: "completion", Args: "SHELL", About: "print completion for bash, zsh or fish: source <(" + name + " completion bash)", Words: cli.Shells()},
 			{Name: "version", About: "print the version; also --version"},
 			{Name: "help", Args: "[COMMAND]", About: "print this text, or the flags of a command"},
@@ -35,9 +40,12 @@ func without(table []option.Option, names ...string) []option.Option {
 	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool { return slices.Contains(names, o.Group) || slices.Contains(names, o.Flag) })
 }
 
-// judging are the options that decide what becomes of objects.
-func judging(table []option.Option) []option.Option {
+// judging are the options that decide what becomes of objects, and others.
+func judging(table []option.Option, besides ...string) []option.Option {
 	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool {
+		if slices.Contains(besides, o.Flag) {
+			return false
+		}
 		switch o.Flag {
 		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval", "kubeconfig":
 			return false

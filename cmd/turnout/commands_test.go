@@ -30,6 +30,8 @@ func TestHelpOfCommands(t *testing.T) {
 		{"validate", "--default-destination-ca-path", "--threads"},
 		{"demo", "--http-addr", "--kubeconfig"},
 		{"explain", "--router-token-file", "--http-addr"},
+		{"explain", "--manifests DIR", "--threads"},
+		{"top", "--interval TIME", "--manifests DIR"},
 		{"completion", "bash, zsh or fish", "--"},
 	} {
 		_, out, _ := told("help", c.command)

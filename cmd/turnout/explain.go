@@ -8,8 +8,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"slices"
-	"strings"
 
 	"turnout/internal/explain"
 	"turnout/internal/option"
@@ -18,13 +16,12 @@ import (
 // explainOptions are those of the explain subcommand besides the router's.
 type explainOptions struct {
 	query   explain.Query
-	client  explain.Client
+	client  clientOptions
 	output  string // text or json
 	with    string // file of manifests; "" = none
 	head    string // file of a request head; "" = none
 	diff    bool
 	request *string // nil = not asked for
-	token   string  // file
 }
 
 // explainSettings lists the flags of the explain subcommand.
@@ -35,10 +32,7 @@ func explainSettings(e *explainOptions) []option.Option {
 			return nil
 		}
 	}
-	return []option.Option{
-		{Flag: "router", Def: "127.0.0.1:1936", Value: "HOST:PORT", Set: option.Into(&e.client.Base, option.ParseText),
-			Help: "admin port of the router to ask, also as a URL; not with --manifests or --kubeconfig"},
-		{Flag: "router-token-file", Value: "FILE", Set: option.Into(&e.token, option.ParseText), Help: "file with a bearer token for that port"},
+	return append(clientSettings(&e.client), []option.Option{
 		{Flag: "output", Short: "o", Def: "text", Value: "FORMAT", Set: option.Words(&e.output, "text", "json"), Help: "text or json"},
 		{Flag: "method", Value: "METHOD", Set: option.Into(&e.query.Method, option.ParseText), Help: "method of the request; the default is GET"},
 		{Flag: "header", Value: "FIELD", Repeats: true, Set: add(&e.query.Header), Help: "'Name: value', a field of the request; may be given several times"},
@@ -57,7 +51,7 @@ func explainSettings(e *explainOptions) []option.Option {
 			e.request = &s
 			return nil
 		}, Help: "a past request, by its number, unique id or trace id; empty lists those that are remembered"},
-	}
+	}...)
 }
 
 func parseAddress(s string) (netip.Addr, error) {
@@ -76,11 +70,6 @@ func runExplain(ctx context.Context, args []string, env option.Environment, stdi
 	mine, others := option.Split(own, flags)
 	if _, _, err := option.Parse(own, nil, mine, env); err != nil {
 		return err
-	}
-	if slices.Contains(others, "-h") || slices.Contains(others, "--help") {
-		fmt.Fprintln(stdout, "turnout explain [FLAGS] URL says what would become of a request, and why; see docs/explain.md. With --manifests or --kubeconfig\nthe flags of turnout run count too.")
-		option.Help(stdout, own)
-		return nil
 	}
 	o, _, err := parseOptions(others, env)
 	if err != nil {
@@ -154,19 +143,11 @@ func (e *explainOptions) ask(ctx context.Context, o *options, manifest []byte, s
 		values.Set("request", *e.request)
 	}
 	values.Set("o", e.output)
-	if e.token != "" {
-		text, err := os.ReadFile(e.token)
-		if err != nil {
-			return fmt.Errorf("cannot read the token: %w", err)
-		}
-		e.client.Token = strings.TrimSpace(string(text))
-	}
-	login, err := o.adminPort.login()
+	client, err := e.client.client(&o.adminPort)
 	if err != nil {
 		return err
 	}
-	e.client.User, e.client.Password = login.User, login.Password
-	return e.client.Ask(ctx, values, manifest, stdout)
+	return client.Ask(ctx, "/explain", values, manifest, stdout)
 }
 
 // answer is what explain prints.

@@ -219,7 +219,7 @@ func TestExplainHead(t *testing.T) {
 	if a := explained(t, "--manifests", dir, "--head", head); a.Outcome.Reason != "bad-request" || a.Outcome.Status != 400 || a.Outcome.Detail == "" {
 		t.Errorf("%+v", a.Outcome)
 	}
-	if help := explainCommand(t, "--help"); !strings.Contains(help, "--with FILE") || strings.Contains(help, "--strict-sni") {
+	if _, help, _ := told("explain", "--help"); !strings.Contains(help, "--with FILE") || strings.Contains(help, "--strict-sni") {
 		t.Errorf("%s", help)
 	}
 }

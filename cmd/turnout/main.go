@@ -68,6 +68,8 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runValidate(ctx, args, env, os.Stdin, stdout)
 	case "explain":
 		return runExplain(ctx, args, env, os.Stdin, stdout)
+	case "routes", "problems", "top":
+		return runInspect(ctx, sub, args, env, stdout)
 	case "version":
 		_, err = fmt.Fprintln(stdout, "turnout", version())
 		return err

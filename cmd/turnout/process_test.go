@@ -158,7 +158,7 @@ func TestOneLineAndAStatus(t *testing.T) {
 	cluster := ": nothing to serve: give --manifests DIR or --kubeconfig FILE, or run in a pod (KUBERNETES_SERVICE_HOST is not set)"
 	f(1, "turnout"+cluster, "turnout", nil)
 	f(1, "openshift-router"+cluster, "/usr/bin/openshift-router", nil)
-	f(2, `turnout: unknown command "serve"; allowed: run, demo, validate, explain, completion, version, help`, "turnout", nil, "serve")
+	f(2, `turnout: unknown command "serve"; allowed: run, demo, validate, explain, routes, problems, top, completion, version, help`, "turnout", nil, "serve")
 	f(2, `turnout: --admin-addr "x" is not valid; allowed: HOST:PORT, where HOST is an IP address, localhost or empty (every address) and PORT 0 to 65535`, "turnout", nil, "--admin-addr", "x")
 	f(2, `turnout: STATS_PORT="x" is not valid; allowed: a port from 0 to 65535`, "turnout", []string{"STATS_PORT=x"}, "run", "--manifests", empty)
 	f(2, "turnout: demo serves its own manifests; use turnout run --manifests DIR for others", "turnout", nil, "demo", "--manifests", empty)

@@ -12,7 +12,7 @@ var floors = []struct {
 	name     string
 	packages string
 }{
-	{"what knows nothing else", "internal/bound internal/nearest internal/problem internal/option internal/option/haproxy internal/cli internal/terminal internal/list internal/spare internal/shared internal/cgroup internal/memory internal/traffic internal/filewatch internal/handover internal/overload"},
+	{"what knows nothing else", "internal/bound internal/nearest internal/problem internal/option internal/option/haproxy internal/cli internal/terminal internal/adminclient internal/list internal/spare internal/shared internal/cgroup internal/memory internal/traffic internal/filewatch internal/handover internal/overload"},
 	{"bytes, sockets and keys", "internal/opensslkey internal/keypair internal/wire/protocol internal/wire/field internal/wire/tracecontext internal/wire/http1 internal/wire/h2frame internal/wire/h2session internal/reactor/engine internal/reactor internal/reactor/memnet"},
 	{"who gets a request", "balancer internal/ratelimit tlsmux/clientcert routing/header routing/rewrite routing/redirect routing"},
 	{"TLS", "tlsmux"},
@@ -21,7 +21,7 @@ var floors = []struct {
 	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
 	{"where routes come from", "controller/source controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller controller/source/cluster"},
-	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/explain internal/view internal/page internal/admin internal/demo"},
+	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/metrics internal/explain internal/view internal/page internal/inspect internal/admin internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},
 	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp internal/testkit internal/archtest"},
 	{"what measures the programs", "bench/site bench/load bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/adminclient"
 	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
@@ -173,7 +174,7 @@ func TestManyCandidatesAndEndpoints(t *testing.T) {
 	}
 }
 
-// TestHandler asks over HTTP, as Client does.
+// TestHandler asks over HTTP, as the command does.
 func TestHandler(t *testing.T) {
 	table := tableOf(t, nil)
 	ring := NewRing(table.Generation, nil)
@@ -213,7 +214,7 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%+v became %+v, %v", q, got, err)
 	}
 	var b bytes.Buffer
-	if err := (&Client{Base: server.URL, Token: "t"}).Ask(t.Context(), q.Values(), nil, &b); err != nil || !strings.Contains(b.String(), `"by": "endpoint"`) {
+	if err := (&adminclient.Client{Base: server.URL, Token: "t"}).Ask(t.Context(), "/explain", q.Values(), nil, &b); err != nil || !strings.Contains(b.String(), `"by": "endpoint"`) {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }

@@ -4,6 +4,7 @@ package problem
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
@@ -34,6 +35,17 @@ func (k Kind) String() string {
 
 // MarshalText implements encoding.TextMarshaler.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error says that no kind is called so.
+func (k *Kind) UnmarshalText(text []byte) error {
+	for other := range Kinds {
+		if other.String() == string(text) {
+			*k = other
+			return nil
+		}
+	}
+	return fmt.Errorf("no problem is of the kind %q", text)
+}
 
 // Problem is one thing that is wrong. Fields that say nothing are empty.
 type Problem struct {

@@ -1,9 +1,11 @@
-package explain
+// Package adminclient asks the admin port of a running router.
+package adminclient
 
 import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +26,20 @@ type Client struct {
 // mostAnswer is how many bytes of an answer are read.
 const mostAnswer = 64 << 20
 
-// Ask asks /explain and writes the answer to w. manifest is sent with POST, nil = GET.
-func (c *Client) Ask(ctx context.Context, values url.Values, manifest []byte, w io.Writer) error {
+// JSON asks for a path and decodes the answer into value.
+func (c *Client) JSON(ctx context.Context, path string, values url.Values, value any) error {
+	var text bytes.Buffer
+	if err := c.Ask(ctx, path, values, nil, &text); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text.Bytes(), value); err != nil {
+		return fmt.Errorf("cannot understand the router's answer: %w", err)
+	}
+	return nil
+}
+
+// Ask asks for a path and writes the answer to w. manifest is sent with POST, nil = GET.
+func (c *Client) Ask(ctx context.Context, path string, values url.Values, manifest []byte, w io.Writer) error {
 	base := c.Base
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -34,7 +48,7 @@ func (c *Client) Ask(ctx context.Context, values url.Values, manifest []byte, w 
 	if err != nil {
 		return fmt.Errorf("cannot ask the router: %w", err)
 	}
-	u.Path, u.RawQuery = "/explain", values.Encode()
+	u.Path, u.RawQuery = path, values.Encode()
 	method, body := http.MethodGet, io.Reader(http.NoBody)
 	if manifest != nil {
 		method, body = http.MethodPost, bytes.NewReader(manifest)
