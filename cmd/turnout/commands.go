@@ -33,7 +33,7 @@ func commands(name string) *cli.Program {
 	}
 }
 
-func sources() []string { return []string{"manifests", "kubeconfig"} }
+func sources() []string { return []string{"manifests", "kubeconfig", "backend"} }
 
 // without is a table without some groups and flags.
 func without(table []option.Option, names ...string) []option.Option {

@@ -8,6 +8,7 @@ import (
 	"turnout/controller"
 	"turnout/controller/source"
 	"turnout/controller/source/folder"
+	"turnout/controller/source/local"
 	"turnout/internal/problem"
 )
 
@@ -26,7 +27,8 @@ func (r *router) makeControl(cfg controller.Config) error {
 	if r.control, err = controller.New(cfg); err != nil {
 		return err
 	}
-	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: r.control.Sink("manifests"), Problem: r.problem, Cleared: r.cleared})
+	sink := local.NewSink(r.o.backends, r.control.Sink("manifests"), r.problem)
+	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: sink, Problem: r.problem, Cleared: r.cleared})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"turnout/controller/source/local"
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/option/haproxy"
@@ -22,7 +23,8 @@ type options struct {
 	adminAddr string        // host:port
 
 	manifests, kubeconfig string
-	cluster               bool // objects come from a cluster
+	backends              local.Backends // of --manifests
+	cluster               bool           // objects come from a cluster
 	selection
 	serviceAccount           string // NAMESPACE:NAME
 	resync                   time.Duration
@@ -86,7 +88,7 @@ func (s *selection) namespaces() string {
 // win over the environment. warnings are about values of the environment that
 // were ignored. The error is an option.UsageError or flag.ErrHelp.
 func parseOptions(args []string, env option.Environment, defaults ...string) (o *options, warnings []string, err error) {
-	o = &options{shutdownDelay: -1}
+	o = &options{shutdownDelay: -1, backends: local.Backends{}}
 	table := settings(o)
 	foreign := haproxy.Flags(table)
 	ignored := make([]option.Ignored, len(foreign))
@@ -166,6 +168,8 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 		return option.Usagef("only one of --project-labels (PROJECT_LABELS) and --namespace may be used")
 	case o.namespaceLabels != "" && o.projectLabels != "":
 		return option.Usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used")
+	case o.manifests == "" && len(o.backends) > 0:
+		return option.Usagef("--backend is for services of --manifests, which is not given")
 	case o.manifests != "" && o.selection != selection{}:
 		return option.Usagef("--namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests")
 	}

@@ -71,6 +71,8 @@ func sourceSettings(o *options) []option.Option {
 			Help: "folder of YAML and JSON manifests to serve; watched"},
 		{Flag: "kubeconfig", Value: "FILE", Set: option.Into(&o.kubeconfig, option.ParseText),
 			Help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
+		{Flag: "backend", Value: "NAMESPACE/SERVICE=PORT", Repeats: true, Set: func(s string) error { return o.backends.Add(s) },
+			Help: "with --manifests: the service has an endpoint on this port of 127.0.0.1, as if a pod ran there; may be given several times"},
 		{Flag: "log-level", Def: "info", Value: "LEVEL", Set: option.Into(&o.logLevel, logging.ParseLevel),
 			Help: "least important level that is logged: debug, info, warn or error"},
 		{Flag: "log-level-file", Value: "FILE", Set: option.Into(&o.logLevelFile, option.ParseText),
