@@ -24,6 +24,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/memory"
 	"turnout/internal/metrics"
+	"turnout/internal/offline"
 	"turnout/internal/problem"
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
@@ -56,8 +57,8 @@ type router struct {
 	visitors visitors // of the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, source, token, method, path string) (status int, text string)
-	ofHost ofHost        // routes of a host that are not served here; nil = there are none
-	recent *explain.Ring // of past requests
+	ofHost offline.OfHost // routes of a host that are not served here; nil = there are none
+	recent *explain.Ring  // of past requests
 
 	enter       func(signals.Stage)   // says what the router does from now on
 	late        bool                  // ports are opened when the first complete table is there

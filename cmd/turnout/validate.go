@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 
 	"turnout/controller"
-	"turnout/controller/source/folder"
+	"turnout/internal/offline"
 	"turnout/internal/option"
 )
 
@@ -48,17 +46,22 @@ func runValidate(ctx context.Context, args []string, env option.Environment, std
 		return err
 	}
 	o.cluster = o.kubeconfig != ""
-	config := o.controllerOptions()
-	if o.destinationCAPath != "" {
-		if config.DefaultDestinationCA, err = os.ReadFile(o.destinationCAPath); err != nil {
-			return fmt.Errorf("cannot load default destination CA: %w", err)
-		}
-	}
-	content, err := contentOf(ctx, o, paths, stdin)
+	cfg, err := o.offlineConfig()
 	if err != nil {
 		return err
 	}
-	report, err := controller.Validate(config, content)
+	switch {
+	case o.cluster && len(paths) > 0:
+		return option.Usagef("validate reads either manifests or the cluster of --kubeconfig, and both are given")
+	case !o.cluster && len(paths) == 0:
+		return option.Usagef("validate needs a folder or file, or --kubeconfig; usage: turnout validate DIR|FILE...")
+	}
+	cfg.Manifests, cfg.Stdin = paths, stdin
+	content, err := offline.Objects(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	report, err := controller.Validate(cfg.Options, content)
 	if err != nil {
 		return err
 	}
@@ -76,29 +79,4 @@ func runValidate(ctx context.Context, args []string, env option.Environment, std
 		return errNotes
 	}
 	return nil
-}
-
-// contentOf is what is to be validated: a cluster's objects, or manifests, "-" for those on the standard input.
-func contentOf(ctx context.Context, o *options, paths []string, stdin io.Reader) (*folder.Content, error) {
-	switch {
-	case o.cluster && len(paths) > 0:
-		return nil, option.Usagef("validate reads either manifests or the cluster of --kubeconfig, and both are given")
-	case o.cluster:
-		w := &world{config: o.controllerOptions()}
-		if err := w.readCluster(ctx, o); err != nil {
-			return nil, err
-		}
-		return &folder.Content{Events: w.events}, nil
-	case len(paths) == 0:
-		return nil, option.Usagef("validate needs a folder or file, or --kubeconfig; usage: turnout validate DIR|FILE...")
-	}
-	files := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == "-" })
-	if len(files) == len(paths) {
-		return folder.Load(files...)
-	}
-	text, err := io.ReadAll(stdin)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the standard input: %w", err)
-	}
-	return folder.LoadWith("stdin", text, files...)
 }

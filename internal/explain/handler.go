@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -52,10 +51,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", " ")
-	e.SetEscapeHTML(false)
-	_ = e.Encode(answer) // as above
+	_ = encode(w, answer) // as above
 }
 
 // Errors of a handler.
