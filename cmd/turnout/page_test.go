@@ -103,6 +103,9 @@ func TestPlantedFaultsOnThePage(t *testing.T) {
 			get(t, "http://"+p.http+"/", host)
 		}
 	}
+	if resp, err := browser(t, p.https, "http/1.1").Get("https://ca.test/"); err == nil {
+		resp.Body.Close()
+	}
 	b := openTab(t, p)
 	b.open("")
 	for _, want := range []string{"default/port", "elsewhere/second", "default/expired"} {
@@ -114,7 +117,7 @@ func TestPlantedFaultsOnThePage(t *testing.T) {
 	b.sees("changes", "default/dead by ")
 	for _, c := range [][2]string{
 		{"http://dead.test/", "connect-failed"}, {"http://port.test/", "no-endpoint"}, {"http://claimed.test/mine", "older-claim"},
-		{"https://expired.test/", "certificate-expired"}, {"http://list.test/", "denied"}, {"http://rate.test/", "rate-limited"}, {"http://path.test/other", "no-route"},
+		{"https://expired.test/", "certificate-expired"}, {"https://ca.test/", "tls-untrusted"}, {"http://list.test/", "denied"}, {"http://rate.test/", "rate-limited"}, {"http://path.test/other", "no-route"},
 	} {
 		b.open("#/explain/" + url.QueryEscape(c[0]))
 		b.sees("explanation", c[1])

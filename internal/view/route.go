@@ -70,7 +70,7 @@ func (v *Viewer) Route(namespace, name string) (*Route, bool) {
 	out.count(in, v.cfg.Now())
 	out.Balance = in.Pool().Algorithm().String()
 	if in.Pool().Limit() > 0 {
-		out.Queued = int(in.Pool().Queue().Length)
+		out.Queued = in.Pool().Queue().Length
 	}
 	if c := in.Counted(); c != nil {
 		out.Unserved, out.Retries, out.Answers = c.Unserved.Load(), c.Retries.Load()+c.Redispatches.Load(), make(map[string]uint64)

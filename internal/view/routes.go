@@ -204,7 +204,7 @@ func page(all []listed, s Search, measured map[uint32]*traffic.Histogram) Page {
 	for _, l := range all[p.Offset:min(p.Offset+cmp.Or(s.Limit, usualOnPage), len(all))] {
 		if r := l.route; r != nil {
 			if r.Pool().Limit() > 0 {
-				l.Queued = int(r.Pool().Queue().Length)
+				l.Queued = r.Pool().Queue().Length
 			}
 			if c := r.Counted(); c != nil && c.Followed.Load() != 0 {
 				l.P99 = quantile(measured[c.Followed.Load()], 0.99)
