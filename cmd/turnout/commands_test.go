@@ -50,7 +50,7 @@ func TestDidYouMean(t *testing.T) {
 		want string
 	}{
 		{[]string{"valdate"}, "did you mean validate?"},
-		{[]string{"help", "expalin"}, "did you mean explain?"},
+		{[]string{"help", "exlain"}, "did you mean explain?"},
 		{[]string{"run", "--htpp-addr=:1"}, "turnout: unknown flag --htpp-addr; did you mean --http-addr?; see turnout help\n"},
 		{[]string{"completion", "tcsh"}, "allowed: bash, zsh, fish"},
 		{[]string{"completion"}, "needs the name of a shell"},

@@ -39,11 +39,13 @@ func main() {
 func command(ctx context.Context, argv []string, env option.Environment, stdout, stderr io.Writer) int {
 	all := commands(filepath.Base(argv[0]))
 	sub, args := "run", argv[1:]
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+	switch {
+	case len(args) == 0:
+	case !strings.HasPrefix(args[0], "-"):
 		sub, args = args[0], args[1:]
-	} else if len(args) > 0 && (args[0] == "--version" || args[0] == "-version") {
+	case args[0] == "--version" || args[0] == "-version":
 		sub = "version"
-	} else if len(args) > 0 && isHelp(args[0]) {
+	case isHelp(args[0]):
 		sub, args = "help", nil
 	}
 	c, err := all.Command(sub)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"turnout/internal/nearest"
 )
 
 // known are the annotations of routes that are read. Nobody changes it.
@@ -85,7 +87,7 @@ func (a *annotations) unread() {
 	keys := unreadKeys(a.values)
 	for _, key := range keys[:min(len(keys), maxNoted)] {
 		note := fmt.Sprintf("annotation %s: is not one that this router reads; it has no effect", Shown(key))
-		if near := nearest(key); near != "" {
+		if near := nearestKey(key); near != "" {
 			note += "; did you mean " + near + "?"
 		}
 		a.notes = append(a.notes, note)
@@ -95,17 +97,17 @@ func (a *annotations) unread() {
 	}
 }
 
-// nearest is the known key that a key was most likely meant to be, "" if none is near. Another prefix counts as one letter: two of them are easily
+// nearestKey is the known key that a key was most likely meant to be, "" if none is near. Another prefix counts as one letter: two of them are easily
 // taken for each other.
-func nearest(key string) (best string) {
+func nearestKey(key string) (best string) {
 	prefix, name, _ := strings.Cut(key, "/")
-	if len(name) > mostNear {
+	if len(name) > nearest.Longest {
 		return ""
 	}
 	least := max(len(name)/3, 1) + 1
 	for _, candidate := range known {
 		p, n, _ := strings.Cut(candidate, "/")
-		d := distance(strings.ToLower(name), n)
+		d := nearest.Distance(strings.ToLower(name), n)
 		if p != prefix {
 			d++
 		}
@@ -114,35 +116,6 @@ func nearest(key string) (best string) {
 		}
 	}
 	return best
-}
-
-// mostNear is how long a name may be to be compared, in bytes: a label of Kubernetes has no more.
-const mostNear = 63
-
-// distance is the least number of bytes to insert, delete or replace, or of neighbours to swap, that makes b of a.
-func distance(a, b string) int {
-	var before, last, row [mostNear + 1]int
-	if len(a) > mostNear || len(b) > mostNear {
-		return mostNear
-	}
-	for j := range len(b) + 1 {
-		last[j] = j
-	}
-	for i := range len(a) {
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }
 
 // mostShown is how much of a value is shown to people, in bytes.

@@ -105,7 +105,7 @@ func FuzzNearest(f *testing.F) {
 		f.Add(key)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		if near := nearest(key); near != "" && !Reads(near) {
+		if near := nearestKey(key); near != "" && !Reads(near) {
 			t.Errorf("%q is taken for %q", key, near)
 		}
 	})

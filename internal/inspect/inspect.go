@@ -24,7 +24,7 @@ const pageSize = 200
 // Routes writes the routes that a search finds, at most limit, 0 = all. asJSON: as an array.
 func Routes(ctx context.Context, c *adminclient.Client, search view.Search, limit int, asJSON bool, w io.Writer) error {
 	lines := []view.Line{}
-	total := 0
+	var total int
 	for {
 		search.Offset, search.Limit = len(lines), pageSize
 		if limit > 0 {
