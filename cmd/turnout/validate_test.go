@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -147,5 +148,21 @@ func TestValidateStrict(t *testing.T) {
 	}
 	if err := runValidate(t.Context(), []string{"--kubeconfig=k", "-"}, envOf(), strings.NewReader(noted), io.Discard); !errors.As(err, &option.UsageError{}) {
 		t.Error(err)
+	}
+}
+
+// TestValidateCluster: what this router would make of a cluster's objects. A secret that it may not read is a note.
+func TestValidateCluster(t *testing.T) {
+	server := httptest.NewTLSServer(&tinyAPI{wrote: make(chan string, 1)})
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	var out bytes.Buffer
+	args := []string{"--kubeconfig", kubeconfig(t, server.URL), "--namespace-labels", "served=yes", "--labels", "color=red"}
+	if err := runValidate(t.Context(), args, envOf(), nil, &out); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"(a.test) edge", "note: ", "cannot be read, so that its certificate is not checked: router serviceaccount does not have permission to get"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
 	}
 }
