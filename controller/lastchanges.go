@@ -59,30 +59,23 @@ func (c *Controller) Changes() []Change {
 // note remembers a table that was published; before is the one that it followed.
 func (s *state) note(before *routing.Table, p *plan, generation uint64, routes int) {
 	change := Change{Generation: generation, Live: s.cfg.Clock().UTC(), Routes: routes, Changed: []ChangedItem{}}
-	add := func(item ChangedItem) {
-		if len(change.Changed) == mostChanged {
-			change.More++
-			return
+	deletes := p.deletes[:min(len(p.deletes), mostChanged)]
+	for _, key := range deletes {
+		item := ChangedItem{Object: key.Namespace + "/" + key.Name, What: "deleted"}
+		if i := slices.IndexFunc(s.gone, func(r *route) bool { return r.tableKey() == key }); i >= 0 {
+			item.By = lastWriter(s.gone[i])
 		}
 		change.Changed = append(change.Changed, item)
 	}
-	for _, key := range p.deletes {
-		item := ChangedItem{Object: key.Namespace + "/" + key.Name, What: "deleted"}
-		for _, r := range s.gone {
-			if r.tableKey() == key {
-				item.By = lastWriter(r)
-				break
-			}
-		}
-		add(item)
-	}
-	for _, r := range p.upserts {
+	upserts := p.upserts[:min(len(p.upserts), mostChanged-len(deletes))]
+	for _, r := range upserts {
 		item := ChangedItem{Object: r.key.String(), What: "added", By: lastWriter(r)}
 		if before.Route(r.tableKey()) != nil {
 			item.What = "changed"
 		}
-		add(item)
+		change.Changed = append(change.Changed, item)
 	}
+	change.More = len(p.deletes) + len(p.upserts) - len(change.Changed)
 	s.changes.add(change)
 }
 

@@ -28,7 +28,9 @@ func serve(t *testing.T) (base string, looked *atomic.Int64) {
 			looked.Add(1)
 			return proxy.Totals{Requests: 7}
 		},
-		Routes:  func() []controller.Summary { return []controller.Summary{{Namespace: "ns", Name: "a", Host: "<b>.test"}} },
+		Routes: func() []controller.Summary {
+			return []controller.Summary{{Namespace: "ns", Name: "a", Host: "<b>.test"}}
+		},
 		Changes: func() []controller.Change { return []controller.Change{} },
 		Route: func(namespace, name string) (*controller.RouteReport, bool) {
 			return &controller.RouteReport{Namespace: namespace, Name: name}, namespace == "ns"
