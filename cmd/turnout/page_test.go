@@ -48,12 +48,23 @@ func (b *tab) open(page string) {
 	b.wait("document.getElementById('connection').textContent === 'live'")
 }
 
-// wait waits until an expression is true.
+// wait waits until an expression is true. One that cannot be evaluated is not true yet: a page that is being left has no context any more.
 func (b *tab) wait(expression string) {
 	b.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(20*time.Second))); err != nil {
-		text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
-		b.Fatalf("%s: %v; the page is\n%s", expression, err, text)
+	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	defer cancel()
+	for again := time.NewTicker(50 * time.Millisecond); ; {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if err == nil && is {
+			again.Stop()
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			text, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+			b.Fatalf("%s: %v; the page is\n%s", expression, err, text)
+		}
 	}
 }
 
