@@ -254,3 +254,9 @@ func (p *idPiece) time(b []byte, now time.Time) []byte {
 	}
 	return p.Number(b, uint64(now.Unix()), 4)
 }
+
+// CheckUniqueFormat returns why a text is no UniqueIDConfig.Format, nil if it is one.
+func CheckUniqueFormat(s string) error {
+	_, _, err := NewUniqueID(UniqueIDConfig{Format: s, Header: "x"})
+	return err
+}

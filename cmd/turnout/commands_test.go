@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"turnout/internal/logging"
 )
 
 // told runs a command in this process.
@@ -96,7 +98,7 @@ func TestConsoleLines(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	var lines bytes.Buffer
-	if o := parse(t, envOf()); o.formatOf(&lines) != 0 {
+	if o := parse(t, envOf()); logging.FormatOf(o.logFormat, &lines) != 0 {
 		t.Error("what is no terminal gets no JSON")
 	}
 }

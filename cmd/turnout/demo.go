@@ -31,7 +31,7 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 	if o.manifests != "" || o.kubeconfig != "" {
 		return option.Usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
 	}
-	log, level := logging.NewLevel(stderr, o.logLevel, o.logLevelFile, o.formatOf(stderr))
+	log, level := logging.NewLevel(stderr, o.logLevel, o.logLevelFile, logging.FormatOf(o.logFormat, stderr))
 	for _, w := range warnings {
 		log.Warn(w)
 	}

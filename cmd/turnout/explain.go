@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net/netip"
 
 	"go.uber.org/zap"
 
@@ -32,7 +30,7 @@ func explainSettings(e *explainOptions) []option.Option {
 		{Flag: "method", Value: "METHOD", Set: option.Into(&e.question.Query.Method, option.ParseText), Help: "method of the request; the default is GET"},
 		{Flag: "header", Value: "FIELD", Repeats: true, Set: add(&e.question.Query.Header), Help: "'Name: value', a field of the request; may be given several times"},
 		{Flag: "cookie", Value: "PAIR", Repeats: true, Set: add(&e.question.Query.Cookies), Help: "NAME=VALUE, a cookie of the request; may be given several times"},
-		{Flag: "client", Value: "ADDRESS", Set: option.Into(&e.question.Query.Client, parseAddress), Help: "address of the client; the default is 127.0.0.1"},
+		{Flag: "client", Value: "ADDRESS", Set: option.Into(&e.question.Query.Client, option.ParseAddr), Help: "address of the client; the default is 127.0.0.1"},
 		{Flag: "server-name", Value: "NAME", Set: option.Into(&e.question.Query.ServerName, option.ParseText), Help: "server name in the client's TLS, if it is not the host of the URL"},
 		{Flag: "http2", IsBool: true, Set: option.Into(&e.question.Query.HTTP2, option.ParseBool), Help: "the client speaks HTTP/2"},
 		{Flag: "head", Value: "FILE", Set: option.Into(&e.question.Head, option.ParseText), Help: "a request head as it is sent, - for standard input, instead of a URL; with --http2 a line 'name: value' for each field"},
@@ -44,14 +42,6 @@ func explainSettings(e *explainOptions) []option.Option {
 			return nil
 		}, Help: "a past request, by its number, unique id or trace id; empty lists those that are remembered"},
 	}...)
-}
-
-func parseAddress(s string) (netip.Addr, error) {
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		err = errors.New("allowed: an address of IPv4 or IPv6")
-	}
-	return addr, err
 }
 
 // runExplain is the explain subcommand.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -24,20 +21,20 @@ func headerSettings(o *options) []option.Option {
 	h, p := &o.headers, &o.server.Proxy
 	return []option.Option{
 		{Flag: "set-delete-http-request-header", Env: "ROUTER_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
-			Set: option.Into(&p.RequestActions, parseActions(header.Request)), Help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
+			Set: option.Into(&p.RequestActions, header.ParseActions(header.Request)), Help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
 		{Flag: "set-delete-http-response-header", Env: "ROUTER_HTTP_RESPONSE_HEADERS", Value: "LIST", EnvStops: true,
-			Set: option.Into(&p.ResponseActions, parseActions(header.Response)), Help: "the same on every response of a pod"},
+			Set: option.Into(&p.ResponseActions, header.ParseActions(header.Response)), Help: "the same on every response of a pod"},
 		{Flag: "max-rewrite-size", Env: "ROUTER_MAX_REWRITE_SIZE", Def: "8192", Value: "BYTES", Set: option.Into(&p.MaxRewrite, option.ParseBytes),
 			Help: "how much header actions and rewrite-target may add to a message"},
-		{Flag: "loop-id", Env: "TURNOUT_LOOP_ID", Value: "ID", Set: option.Into(&p.LoopID, parseHeaderName),
+		{Flag: "loop-id", Env: "TURNOUT_LOOP_ID", Value: "ID", Set: option.Into(&p.LoopID, header.ParseName),
 			Help: "what is added to CDN-Loop of requests, so that loops end; the default is turnout- and --name"},
 		{Flag: "http-header-name-case-adjustments", Env: "ROUTER_H1_CASE_ADJUST", Value: "LIST", EnvStops: true,
-			Set: option.Into(&o.server.Adjust, parseAdjust), Help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
+			Set: option.Into(&o.server.Adjust, http1.ParseAdjust), Help: "header names to be spelled so: in responses, and in requests of routes with h1-adjust-case"},
 		{Flag: "mutual-tls-header-filter", Env: "ROUTER_MUTUAL_TLS_HEADER_FILTER", Def: "true", IsBool: true,
 			Set: option.Into(&p.KeepClientIdentity, option.Not(option.ParseBool)), Help: "remove X-SSL-* headers that clients send"},
-		{Flag: "unique-id-format", Env: "ROUTER_UNIQUE_ID_FORMAT", Value: "FORMAT", Set: option.Into(&h.uniqueFormat, parseUniqueFormat),
+		{Flag: "unique-id-format", Env: "ROUTER_UNIQUE_ID_FORMAT", Value: "FORMAT", Set: option.Into(&h.uniqueFormat, option.Quoted(proxy.CheckUniqueFormat)),
 			Help: "format of an id that each request gets; needs --unique-id-header-name"},
-		{Flag: "unique-id-header-name", Env: "ROUTER_UNIQUE_ID_HEADER_NAME", Value: "NAME", Set: option.Into(&h.uniqueHeader, parseHeaderName),
+		{Flag: "unique-id-header-name", Env: "ROUTER_UNIQUE_ID_HEADER_NAME", Value: "NAME", Set: option.Into(&h.uniqueHeader, header.ParseName),
 			Help: "request header that carries the id; needs --unique-id-format"},
 		{Flag: "capture-http-request-headers", Env: "ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
 			Set: option.Into(&h.captures.Request, proxy.ParseCaptures), Help: "request headers the access log keeps, each NAME:LENGTH"},
@@ -52,16 +49,9 @@ func headerSettings(o *options) []option.Option {
 // have the same name.
 func (h *headerOptions) complete(o *options) {
 	o.server.Proxy.Captures = h.captured()
-	if o.server.Proxy.LoopID != "" {
-		return
+	if o.server.Proxy.LoopID == "" {
+		o.server.Proxy.LoopID = header.NameOf("turnout-" + o.name)
 	}
-	id := []byte("turnout-" + o.name)
-	for i, c := range id {
-		if !header.IsName(string(c)) {
-			id[i] = '-'
-		}
-	}
-	o.server.Proxy.LoopID = string(id)
 }
 
 // captured is what is captured, nil for nothing.
@@ -89,46 +79,4 @@ func (h *headerOptions) uniqueID(log *zap.Logger) (*proxy.UniqueID, error) {
 		log.Warn(w)
 	}
 	return id, err
-}
-
-// parseActions reads a list of header actions for one side.
-func parseActions(side header.Side) func(string) (*header.Actions, error) {
-	return func(s string) (*header.Actions, error) {
-		if s == "" {
-			return nil, nil
-		}
-		list, err := header.ParseList(s)
-		if err != nil {
-			return nil, err
-		}
-		actions, errs := header.Compile(side, list)
-		return actions, errors.Join(errs...)
-	}
-}
-
-func parseAdjust(s string) (http1.AdjustName, error) {
-	if s == "" {
-		return nil, nil
-	}
-	names := strings.Split(s, ",")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
-	}
-	return http1.NewAdjust(names)
-}
-
-// parseUniqueFormat reads a format, which an operator delivers in double quotes.
-func parseUniqueFormat(s string) (string, error) {
-	s, err := option.Unquote(s)
-	if err == nil {
-		_, _, err = proxy.NewUniqueID(proxy.UniqueIDConfig{Format: s, Header: "x"})
-	}
-	return s, err
-}
-
-func parseHeaderName(s string) (string, error) {
-	if s != "" && !header.IsName(s) {
-		return "", fmt.Errorf("invalid HTTP header name: %s", s)
-	}
-	return s, nil
 }

@@ -12,6 +12,7 @@ import (
 	"turnout/internal/option"
 	"turnout/internal/option/haproxy"
 	"turnout/internal/server"
+	"turnout/internal/tracing"
 	"turnout/tlsmux"
 )
 
@@ -41,7 +42,7 @@ type options struct {
 
 	adminPort adminOptions
 	metrics   metricsOptions
-	tracing   tracingOptions
+	tracing   tracing.Options
 	headers   headerOptions
 	answers   answerOptions
 
@@ -102,8 +103,8 @@ func parseOptions(args []string, env option.Environment, defaults ...string) (o 
 	o.headers.complete(o)
 	o.answers.complete(o)
 	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
-	warnings = append(warnings, o.tracing.doubts()...)
-	warnings = append(warnings, formatDoubts(&o.logs, o.server.Proxy.Captures)...)
+	warnings = append(warnings, o.tracing.Doubts()...)
+	warnings = append(warnings, o.logs.Doubts(o.server.Proxy.Captures)...)
 	for _, name := range haproxy.LaterVariables() {
 		if env.Get(name) != "" {
 			warnings = append(warnings, name+" is set, but this version does not have what it configures")

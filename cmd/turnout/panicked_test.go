@@ -17,6 +17,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/internal/logging"
 	"turnout/internal/server"
 	"turnout/internal/testkit/testcert"
 	"turnout/proxy"
@@ -32,7 +33,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	})
 	core, logged := observer.New(zap.ErrorLevel)
 	plane, _ := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
-		c.Log, c.Proxy.AccessLog = serverLog(zap.New(core)), noLog{}
+		c.Log, c.Proxy.AccessLog = logging.Server(zap.New(core)), noLog{}
 		c.Proxy.Captures = &proxy.Captures{Response: []proxy.Capture{{Name: "x-bad", Max: -1}}}
 	})
 	for range 3 {
@@ -77,7 +78,7 @@ func TestPanicEndsOneConnection(t *testing.T) {
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	core, logged := observer.New(zap.ErrorLevel)
 	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
-		c.Log, c.Proxy.AccessLog, c.Loops = serverLog(zap.New(core)), brokenLog{}, 1
+		c.Log, c.Proxy.AccessLog, c.Loops = logging.Server(zap.New(core)), brokenLog{}, 1
 	})
 	const rounds = 3
 	for _, h2 := range []bool{false, true} {
@@ -154,7 +155,7 @@ func (brokenKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) { pa
 func TestPanicInHandshake(t *testing.T) {
 	core, logged := observer.New(zap.ErrorLevel)
 	plane, store := startInProcess(t, siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {})), controller.Options{}, func(c *server.Config) {
-		c.Log = serverLog(zap.New(core))
+		c.Log = logging.Server(zap.New(core))
 	})
 	dial := func() error {
 		c, err := tls.Dial("tcp", plane.HTTPS().String(), &tls.Config{ServerName: "unknown.example.com", InsecureSkipVerify: true})

@@ -116,7 +116,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	if r.access, r.closeLog, err = logging.OpenRequests(lines); err != nil {
 		return err
 	}
-	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, serverLog(log), &r.bounds
+	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, logging.Server(log), &r.bounds
 	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit, data.Proxy.Recent = r.problems, true, memory.SetLimit(), r.inherit(), r.recent.Recent()
 	o.answers.load(&data.Proxy, log, r.problems)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
@@ -130,7 +130,7 @@ func (r *router) assemble(stdout io.Writer) error {
 		r.closeLog()
 		return err
 	}
-	if r.traces, data.Proxy.Tracing, err = o.tracing.start(log); err != nil {
+	if r.traces, data.Proxy.Tracing, err = startTracing(&o.tracing, log); err != nil {
 		r.closeLog()
 		return err
 	}

@@ -30,7 +30,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log has gone; the router goes on
 	queue := logging.NewQueue(stderr, logging.QueueBytes)
 	defer queue.Close(logging.Patience)
-	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile, o.formatOf(stderr))
+	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile, logging.FormatOf(o.logFormat, stderr))
 	for _, w := range warnings {
 		log.Warn(w)
 	}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnout/controller"
+	"turnout/internal/logging"
 	"turnout/internal/server"
 	"turnout/proxy"
 )
@@ -210,7 +211,7 @@ func TestPanicsShowNoSecrets(t *testing.T) {
 	app := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Bad", "PLANTED-answer") })
 	core, logged := observer.New(zap.DebugLevel)
 	plane, _ := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
-		c.Log, c.Proxy.AccessLog = serverLog(zap.New(core)), noLog{}
+		c.Log, c.Proxy.AccessLog = logging.Server(zap.New(core)), noLog{}
 		c.Proxy.Captures = &proxy.Captures{Response: []proxy.Capture{{Name: "x-bad", Max: -1}}}
 	})
 	r, err := http.NewRequest(http.MethodGet, "http://"+plane.HTTP().String()+"/PLANTED-path", nil)

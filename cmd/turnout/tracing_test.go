@@ -163,16 +163,16 @@ func TestTracingOptions(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.env, err, warnings)
 			continue
 		}
-		if o.tracing.on() == c.off {
-			t.Errorf("%s: on is %v", c.env, o.tracing.on())
+		if o.tracing.On() == c.off {
+			t.Errorf("%s: on is %v", c.env, o.tracing.On())
 		}
 		if c.off {
 			continue
 		}
-		if got := o.tracing.exporterConfig(); got.Protocol != c.exporter.Protocol || got.Endpoint != c.exporter.Endpoint {
+		if got := o.tracing.ExporterConfig(); got.Protocol != c.exporter.Protocol || got.Endpoint != c.exporter.Endpoint {
 			t.Errorf("%s: spans go to %+v", c.env, got)
 		}
-		if got := o.tracing.config(nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.requests) {
+		if got := o.tracing.RequestsConfig(nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.requests) {
 			t.Errorf("%s: got %+v, want %+v", c.env, got, c.requests)
 		}
 	}

@@ -61,6 +61,12 @@ const (
 	styleQuery               // {+Q} puts quotes around it; nothing is nothing
 )
 
+// CheckFormat returns why a text is no FormatConfig.Format, nil if it is one.
+func CheckFormat(s string) error {
+	_, _, err := NewFormat(FormatConfig{Format: s})
+	return err
+}
+
 // NewFormat compiles a format. warnings has a line for each variable that is not known here and stands as -. An error
 // says which rule of the language the format breaks.
 func NewFormat(cfg FormatConfig) (f *Format, warnings []string, err error) {

@@ -57,6 +57,24 @@ func ParseFacility(name string) error {
 	return nil
 }
 
+// ParseMessageLength reads the bytes of a datagram.
+func ParseMessageLength(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n < 80 {
+		return 0, errors.New("allowed: a number of bytes from 80 to 65535")
+	}
+	return int(n), nil
+}
+
+// CheckDestination returns why messages cannot go to a text, nil if they can: to SyslogConfig.Address, stdout, or nowhere ("").
+func CheckDestination(s string) error {
+	if s == "" || s == "stdout" {
+		return nil
+	}
+	_, _, err := ParseSyslogAddress(s)
+	return err
+}
+
 // ParseSyslogAddress returns the network and address of the text of SyslogConfig.Address.
 func ParseSyslogAddress(text string) (network, address string, err error) {
 	if strings.HasPrefix(text, "/") {

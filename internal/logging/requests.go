@@ -118,3 +118,19 @@ func messages(l *RequestsConfig, cfg *accesslog.Config) (*accesslog.Syslog, erro
 	}
 	return accesslog.NewSyslog(s)
 }
+
+// Doubts says what of Format cannot be done.
+func (c *RequestsConfig) Doubts(captures *proxy.Captures) []string {
+	if c.Format == "" {
+		return nil
+	}
+	const name = "--syslog-format (ROUTER_SYSLOG_FORMAT)"
+	if c.Encoding == "json" {
+		return []string{name + " has no effect: messages are JSON"}
+	}
+	_, doubts, _ := accesslog.NewFormat(accesslog.FormatConfig{Format: c.Format, Captures: captures}) // accesslog.CheckFormat has seen the error
+	for i := range doubts {
+		doubts[i] = name + ": " + doubts[i]
+	}
+	return doubts
+}

@@ -242,6 +242,31 @@ func Unquote(s string) (string, error) {
 	return plain, nil
 }
 
+// Quoted reads a text that an operator may deliver in double quotes. check returns why it is not allowed.
+func Quoted(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) {
+		s, err := Unquote(s)
+		if err == nil {
+			err = check(s)
+		}
+		return s, err
+	}
+}
+
+// Checked reads a text. check returns why it is not allowed.
+func Checked(check func(string) error) func(string) (string, error) {
+	return func(s string) (string, error) { return s, check(s) }
+}
+
+// ParseAddr reads an address.
+func ParseAddr(s string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		err = errors.New("allowed: an address of IPv4 or IPv6")
+	}
+	return addr, err
+}
+
 // ParseTypes reads media types separated by blanks and returns them without their
 // parameters. One with blanks in it is in double quotes, as the operator writes it.
 func ParseTypes(s string) (string, error) {

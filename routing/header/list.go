@@ -61,3 +61,37 @@ func parseItem(item string) (Action, error) {
 	}
 	return a, nil
 }
+
+// ParseActions reads a list of actions for one side and compiles it; "" = nil. The error says all that is wrong.
+func ParseActions(side Side) func(text string) (*Actions, error) {
+	return func(text string) (*Actions, error) {
+		if text == "" {
+			return nil, nil
+		}
+		list, err := ParseList(text)
+		if err != nil {
+			return nil, err
+		}
+		actions, errs := Compile(side, list)
+		return actions, errors.Join(errs...)
+	}
+}
+
+// ParseName reads a field name (RFC 9110 section 5.1); "" = none.
+func ParseName(s string) (string, error) {
+	if s != "" && !IsName(s) {
+		return "", fmt.Errorf("invalid HTTP header name: %s", s)
+	}
+	return s, nil
+}
+
+// NameOf is s with a - in the place of each byte that no field name, and so no token, has.
+func NameOf(s string) string {
+	name := []byte(s)
+	for i, c := range name {
+		if !isNameByte(c) {
+			name[i] = '-'
+		}
+	}
+	return string(name)
+}

@@ -26,3 +26,15 @@ func NewAdjust(names []string) (AdjustName, error) {
 		return name
 	}, nil
 }
+
+// ParseAdjust is NewAdjust of names separated by commas; "" = nil.
+func ParseAdjust(s string) (AdjustName, error) {
+	if s == "" {
+		return nil, nil
+	}
+	names := strings.Split(s, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return NewAdjust(names)
+}
