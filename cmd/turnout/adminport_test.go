@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/internal/admin"
 	"turnout/tlsmux"
 )
 
@@ -73,38 +72,4 @@ func TestAdminPortIsGuarded(t *testing.T) {
 		}
 	}
 	client.CloseIdleConnections()
-}
-
-// TestAdminPortMistakes: a login or certificate that cannot be read ends the start.
-func TestAdminPortMistakes(t *testing.T) {
-	dir := t.TempDir()
-	a := adminOptions{userFile: write(t, dir, "user", []byte("x")), passwordFile: dir + "/none"}
-	if _, err := a.login(); err == nil || !strings.HasPrefix(err.Error(), "cannot read the password of the admin port: ") {
-		t.Errorf("error %v", err)
-	}
-	a = adminOptions{user: "u", password: "p", userFile: dir + "/none"} // one file alone does not count
-	if got, err := a.login(); err != nil || got.User != "u" || got.Password != "p" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	a = adminOptions{certFile: dir + "/none", keyFile: dir + "/none"}
-	if _, err := a.tls(nil); err == nil || !strings.HasPrefix(err.Error(), "cannot serve TLS on the admin port: ") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// TestAdminOpen is who is asked for a login.
-func TestAdminOpen(t *testing.T) {
-	yes, no := true, false
-	for _, c := range []struct {
-		open    *bool
-		cluster bool
-		want    admin.Asked
-	}{
-		{nil, false, admin.AskRemote}, {nil, true, admin.AskAll}, {&no, false, admin.AskAll}, {&no, true, admin.AskAll},
-		{&yes, false, admin.AskNobody}, {&yes, true, admin.AskNobody},
-	} {
-		if got := (&adminOptions{open: c.open}).asked(c.cluster); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
 }

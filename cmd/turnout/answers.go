@@ -1,26 +1,21 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"time"
 
-	"go.uber.org/zap"
-
 	"turnout/internal/option"
-	"turnout/internal/problem"
+	"turnout/internal/server"
 	"turnout/proxy"
-	"turnout/proxy/h1"
 )
 
 // answerOptions are the options about the router's own answers and about bodies that are not in the configuration of the request path
 // as they are.
 type answerOptions struct {
-	unavailableFile, notFoundFile string
-	compress                      bool
-	compressTypes                 string
-	metricsType                   string        // haproxy: the monitor path is served
-	hardStop                      time.Duration // 0: only --max-shutdown-timeout counts
+	pages         server.Pages
+	compress      bool
+	compressTypes string
+	metricsType   string        // haproxy: the monitor path is served
+	hardStop      time.Duration // 0: only --max-shutdown-timeout counts
 }
 
 // monitorPath is what load balancers of the HAProxy router ask on the plain port.
@@ -41,9 +36,9 @@ func answerSettings(o *options) []option.Option {
 			Help: "when the router stops, close idle connections after one more answer instead of at once"},
 		{Flag: "hard-stop-after", Env: "ROUTER_HARD_STOP_AFTER", Value: "TIME", Set: option.Into(&a.hardStop, option.ParseTimespec),
 			Help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
-		{Flag: "errorfile-503", Env: "ROUTER_ERRORFILE_503", Value: "FILE", Set: option.Into(&a.unavailableFile, option.ParseText),
+		{Flag: "errorfile-503", Env: "ROUTER_ERRORFILE_503", Value: "FILE", Set: option.Into(&a.pages.Unavailable, option.ParseText),
 			Help: "HTTP response to send instead of the 503 page"},
-		{Flag: "errorfile-404", Env: "ROUTER_ERRORFILE_404", Value: "FILE", Set: option.Into(&a.notFoundFile, option.ParseText),
+		{Flag: "errorfile-404", Env: "ROUTER_ERRORFILE_404", Value: "FILE", Set: option.Into(&a.pages.NotFound, option.ParseText),
 			Help: "HTTP response to send for requests without a route; without it they get the 503 page"},
 		{Flag: "reason-header", Def: "false", IsBool: true, Set: option.Into(&o.server.Proxy.ReasonHeader, option.ParseBool),
 			Help: "say why in the header X-Turnout-Reason of the router's own answers, with the words of the access log; pods cannot send it then"},
@@ -65,36 +60,4 @@ func (a *answerOptions) complete(o *options) {
 	if a.metricsType == "haproxy" {
 		o.server.Proxy.MonitorPath = monitorPath
 	}
-}
-
-// load reads the error files. One that cannot be used is logged, and the router's own
-// page stands in: a router without a fancy page serves better than none.
-func (a *answerOptions) load(c *proxy.Config, log *zap.Logger, problems *problem.List) {
-	failed := func(status int, file string, err error) {
-		const text = "error page"
-		log.Error(text, zap.Int("status", status), zap.String("file", file), zap.Error(err))
-		problems.Set("file/"+file, problem.Problem{Kind: problem.File, File: file, Text: text + ": " + err.Error()})
-	}
-	var err error
-	if c.Unavailable, err = loadPage(a.unavailableFile); err != nil {
-		failed(503, a.unavailableFile, err)
-	}
-	if a.notFoundFile != "" {
-		if c.NotFound, err = loadPage(a.notFoundFile); err != nil {
-			failed(404, a.notFoundFile, err)
-			c.NotFound = proxy.DefaultNotFound()
-		}
-	}
-}
-
-// loadPage reads an error file, nil without a name.
-func loadPage(name string) (*proxy.ErrorPage, error) {
-	if name == "" {
-		return nil, nil
-	}
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read error file: %w", err)
-	}
-	return h1.ParseErrorFile(raw)
 }

@@ -12,6 +12,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/problem"
+	"turnout/internal/server"
 	"turnout/proxy"
 )
 
@@ -61,10 +62,10 @@ func TestErrorFilesAndCompression(t *testing.T) {
 
 func TestBrokenErrorFilesAreLogged(t *testing.T) {
 	var log strings.Builder
-	a := answerOptions{unavailableFile: filepath.Join(t.TempDir(), "missing"), notFoundFile: filepath.Join(t.TempDir(), "missing")}
+	a := server.Pages{Unavailable: filepath.Join(t.TempDir(), "missing"), NotFound: filepath.Join(t.TempDir(), "missing")}
 	var got proxy.Config
 	problems := problem.NewList()
-	a.load(&got, logging.New(&log, parse(t, envOf()).logLevel, logging.JSON), problems)
+	a.Load(&got, logging.Server(logging.New(&log, parse(t, envOf()).logLevel, logging.JSON)), problems)
 	if got := problems.Counts()[problem.File]; got != 2 {
 		t.Errorf("%d problems", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"turnout/internal/access"
 	"turnout/internal/adminclient"
 	"turnout/internal/inspect"
 	"turnout/internal/option"
@@ -35,7 +36,7 @@ func clientSettings(c *clientOptions) []option.Option {
 }
 
 // client reads the credentials: a token, or else the user and password that the router has.
-func (c *clientOptions) client(a *adminOptions) (*adminclient.Client, error) {
+func (c *clientOptions) client(a *access.Options) (*adminclient.Client, error) {
 	if c.token != "" {
 		text, err := os.ReadFile(c.token)
 		if err != nil {
@@ -43,7 +44,7 @@ func (c *clientOptions) client(a *adminOptions) (*adminclient.Client, error) {
 		}
 		c.Token = strings.TrimSpace(string(text))
 	}
-	login, err := a.login()
+	login, err := a.Login()
 	if err != nil {
 		return nil, err
 	}

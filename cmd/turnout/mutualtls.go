@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"sync"
-
 	"go.uber.org/zap"
 
 	"turnout/internal/follow"
@@ -63,51 +59,17 @@ func (m *mutualOptions) idle(data *server.Config) (warnings []string) {
 	return warnings
 }
 
-// clientFiles follow what certificates and sessions of clients are judged by.
-type clientFiles struct {
-	trust   *follow.Trust   // nil = clients are not asked for certificates
-	tickets *follow.Tickets // nil = session tickets are this process's own
-}
-
-// newClientFiles reads the files for the first time and configures the request path by them.
-func newClientFiles(o *mutualOptions, data *server.Config, log *zap.Logger, problems *problem.List) (f clientFiles, err error) {
+// newClients reads the files for the first time and configures the request path by them.
+func newClients(o *options, data *server.Config, log *zap.Logger, problems *problem.List) (*follow.Clients, error) {
+	cfg := follow.ClientsConfig{TicketDir: o.mutual.ticketDir}
 	if data.TLS.ClientAuth != clientcert.None {
-		o.trust.Log, o.trust.Problems = log, problems
-		if f.trust, err = follow.NewTrust(o.trust); err != nil {
-			return f, err
-		}
-		data.TLS.Trust = f.trust.First()
+		trust := o.mutual.trust
+		trust.Log, trust.Problems = log, problems
+		cfg.Trust = &trust
 	}
-	if o.ticketDir == "" {
-		return f, nil
+	clients, err := follow.NewClients(cfg, log, problems)
+	if err == nil {
+		data.TLS.Trust = clients.Trust()
 	}
-	if f.tickets, err = follow.NewTickets(o.ticketDir, log, problems); err != nil {
-		return f, fmt.Errorf("--tls-ticket-keys-dir (TURNOUT_TLS_TICKET_KEYS_DIR)=%q is not valid: %w; allowed: a folder with a file current and others, of 32 random bytes or more each", o.ticketDir, err)
-	}
-	return f, nil
-}
-
-// attach gives the request path what changes are for. It comes before run.
-func (f *clientFiles) attach(data *server.Server) error {
-	if f.trust != nil {
-		f.trust.Use(data.Policy().SetTrust)
-	}
-	if f.tickets == nil {
-		return nil
-	}
-	return data.Policy().ShareTickets(f.tickets.Secrets())
-}
-
-// run follows the files until ctx is done.
-func (f *clientFiles) run(ctx context.Context, data *server.Server) error {
-	var all sync.WaitGroup
-	if f.trust != nil {
-		all.Go(func() { f.trust.Run(ctx) })
-	}
-	if f.tickets != nil {
-		all.Go(func() { f.tickets.Run(ctx, data.Policy().ShareTickets) })
-	}
-	all.Wait()
-	<-ctx.Done()
-	return nil
+	return clients, err
 }

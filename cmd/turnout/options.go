@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/controller/source/local"
+	"turnout/internal/access"
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/option/haproxy"
@@ -40,7 +41,7 @@ type options struct {
 	httpPort, httpsPort, statsPort int
 	listenAddr, ipMode             string
 
-	adminPort adminOptions
+	adminPort access.Options
 	metrics   metricsOptions
 	tracing   tracing.Options
 	headers   headerOptions

@@ -14,6 +14,7 @@ import (
 	"turnout/controller"
 	"turnout/controller/endpoints"
 	"turnout/controller/status"
+	"turnout/internal/access"
 	"turnout/internal/accesslog"
 	"turnout/internal/admin"
 	"turnout/internal/bound"
@@ -46,15 +47,15 @@ type router struct {
 	complete chan struct{}  // closed when the first complete table is served
 	data     *server.Server
 	admin    *admin.Server
-	access   *accesslog.Log // nil when off
+	requests *accesslog.Log // nil when off
 	closeLog func()
 	traces   *tracing.Exporter // nil when off
 	bounds   bound.Counts
 	problems *problem.List
 	rotation *follow.Certificate // the default one
 	podCA    *follow.File        // the default authorities of pods; nil = there are none
-	clients  clientFiles
-	visitors visitors // of the admin port
+	clients  *follow.Clients
+	access   access.Access // to the admin port
 	// review judges visitors of the admin port; nil = nobody does.
 	review func(ctx context.Context, source, token, method, path string) (status int, text string)
 	ofHost offline.OfHost // routes of a host that are not served here; nil = there are none
@@ -96,7 +97,7 @@ func (r *router) assemble(stdout io.Writer) error {
 		return err
 	}
 	data := o.server
-	if r.clients, err = newClientFiles(&o.mutual, &data, log, r.problems); err != nil {
+	if r.clients, err = newClients(o, &data, log, r.problems); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {
@@ -113,20 +114,20 @@ func (r *router) assemble(stdout io.Writer) error {
 	}
 	lines := o.logs
 	lines.Stdout, lines.Log, lines.Captures, lines.Connected = stdout, log, data.Proxy.Captures, r.connections
-	if r.access, r.closeLog, err = logging.OpenRequests(lines); err != nil {
+	if r.requests, r.closeLog, err = logging.OpenRequests(lines); err != nil {
 		return err
 	}
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, logging.Server(log), &r.bounds
 	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit, data.Proxy.Recent = r.problems, true, memory.SetLimit(), r.inherit(), r.recent.Recent()
-	o.answers.load(&data.Proxy, log, r.problems)
+	o.answers.pages.Load(&data.Proxy, data.Log, r.problems)
 	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
 		r.closeLog()
 		return err
 	}
-	if r.access != nil { // a nil *Log in the interface would not be nil
-		data.Proxy.AccessLog = r.access
+	if r.requests != nil { // a nil *Log in the interface would not be nil
+		data.Proxy.AccessLog = r.requests
 	}
-	if r.visitors, err = o.adminPort.visitors(r.review, log, r.problems); err != nil {
+	if r.access, err = o.adminPort.Read(r.review, r.failed, r.problems); err != nil {
 		r.closeLog()
 		return err
 	}
@@ -136,7 +137,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	}
 	r.enter(openingPorts)
 	if r.data, err = server.New(data); err == nil {
-		err = r.clients.attach(r.data)
+		err = r.clients.Attach(r.data.Policy())
 	}
 	if err == nil && !r.late {
 		err = r.data.Listen()
@@ -174,6 +175,9 @@ func (r *router) controlConfig(registry *balancer.Registry, rates *ratelimit.Mem
 // connections tells how many clients are connected to each port. Nobody asks before the request path runs.
 func (r *router) connections() (plain, secure int64) { return r.data.Connected() }
 
+// failed logs what goes wrong with the admin port.
+func (r *router) failed(err error) { r.log.Error(err.Error()) }
+
 func (r *router) logListening() {
 	r.log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))
 }
@@ -185,8 +189,8 @@ func (r *router) startAdmin() error {
 		Latencies: r.data.Latencies, TopRoutes: r.o.metrics.top, Routes: r.o.metrics.routes,
 		ServerThreshold: r.o.metrics.servers, Columns: r.o.metrics.columns,
 	}
-	if r.access != nil {
-		cfg.Log = r.access.Stats
+	if r.requests != nil {
+		cfg.Log = r.requests.Stats
 	}
 	if r.traces != nil {
 		cfg.Traces = r.traces.Stats
@@ -211,24 +215,24 @@ func (r *router) startAdmin() error {
 		return err
 	}
 	r.admin, err = admin.New(admin.Config{
-		Login:        r.visitors.login,
-		Problems:     listing(r.problems.All),
-		Hosts:        r.o.adminPort.hosts,
+		Login:        r.access.Login,
+		Problems:     admin.ListingOf(r.problems.All),
+		Hosts:        r.o.adminPort.Hosts,
 		LogLevel:     r.level,
-		TLS:          r.visitors.tls,
+		TLS:          r.access.TLS,
 		Addr:         r.o.adminAddr,
 		Listener:     listener,
 		Ready:        r.control.Ready(),
 		Serving:      r.data.Serving,
 		Alive:        r.data.Alive,
-		Routes:       listing(r.control.ListRoutes),
-		Notes:        listing(r.control.Explanations),
+		Routes:       admin.ListingOf(r.control.ListRoutes),
+		Notes:        admin.ListingOf(r.control.Explanations),
 		Explain:      func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },
 		Explanations: explanations,
 		Page:         people,
 		Metrics:      handler,
 		Bounds:       &r.bounds,
-		Log:          r.visitors.failed,
+		Log:          r.failed,
 	})
 	return err
 }
@@ -341,7 +345,7 @@ func (r *router) startControl(control *crew.Crew) {
 	})
 	control.Start("controller", r.control.Run)
 	control.Start("source of objects", r.feeder.run)
-	control.Start("client certificates", func(ctx context.Context) error { return r.clients.run(ctx, r.data) })
+	control.Start("client certificates", r.clients.Run)
 }
 
 // linger serves on for the shutdown delay, or until a successor does.

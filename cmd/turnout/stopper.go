@@ -33,27 +33,9 @@ const hurriedPatience = 100 * time.Millisecond
 // start makes a router, whatever newRouter waits for. It returns nil without an error when ctx ends before there is
 // one: then the process has nothing to finish, and the system takes back what is half made.
 func start(ctx context.Context, caught *signals.Catcher, o *options, log *zap.Logger, level *logging.Level, stdout io.Writer) (*router, error) {
-	type result struct {
-		r   *router
-		err error
-	}
-	made := make(chan result, 1)
-	go func() {
-		r, err := newRouter(o, log, level, stdout, caught.Enter)
-		made <- result{r, err}
-	}()
-	select {
-	case m := <-made:
-		return m.r, m.err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(startPatience)
-	defer late.Stop()
-	select {
-	case m := <-made:
-		return m.r, m.err
-	case <-late.C:
+	r, made, err := signals.Wait(ctx, startPatience, func() (*router, error) { return newRouter(o, log, level, stdout, caught.Enter) })
+	if !made {
 		log.Info("stopped before it listened", zap.String("while", string(caught.Stage())))
-		return nil, nil
 	}
+	return r, err
 }

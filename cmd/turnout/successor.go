@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"go.uber.org/zap"
 
@@ -38,13 +37,8 @@ func (r *router) adminListener() (net.Listener, error) {
 	if r.predecessor == nil {
 		return nil, nil
 	}
-	fds := r.predecessor.TakeSockets(server.SocketName(adminSocket, r.o.adminAddr))
-	if len(fds) == 0 {
-		return nil, nil
-	}
-	file := os.NewFile(uintptr(fds[0]), adminSocket)
-	ln, err := net.FileListener(file)
-	if err = errors.Join(err, file.Close()); err != nil {
+	ln, err := r.predecessor.TakeListener(server.SocketName(adminSocket, r.o.adminAddr))
+	if err != nil {
 		return nil, fmt.Errorf("cannot inherit the admin port: %w", err)
 	}
 	return ln, nil

@@ -67,3 +67,21 @@ func (w *OwnWatch) Look(changed func(*Own)) {
 		changed(next)
 	}
 }
+
+// Listening reads addresses to listen on, as HOST:PORT with an address or nothing for the host. Those with a port that the system is
+// still to choose are left out, and so are those that are none: the listener says so.
+func Listening(addrs ...string) (all []netip.AddrPort) {
+	for _, addr := range addrs {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			continue
+		}
+		if host == "" {
+			host = "::"
+		}
+		if at, err := netip.ParseAddrPort(net.JoinHostPort(host, port)); err == nil && at.Port() != 0 {
+			all = append(all, at)
+		}
+	}
+	return all
+}

@@ -75,3 +75,17 @@ func answerJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n')) // as above
 }
+
+// ListingOf is a Listing of values of one type.
+func ListingOf[T any](of func(after string, limit int) (iter.Seq[T], string)) Listing {
+	return func(after string, limit int) (iter.Seq[any], string) {
+		values, next := of(after, limit)
+		return func(yield func(any) bool) {
+			for value := range values {
+				if !yield(value) {
+					return
+				}
+			}
+		}, next
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -65,6 +66,17 @@ func (p *Predecessor) TakeSockets(name string) []int {
 		}
 	}
 	return nil
+}
+
+// TakeListener is TakeSockets for a listener of one socket; nil without an error when the predecessor has none of that name.
+func (p *Predecessor) TakeListener(name string) (net.Listener, error) {
+	fds := p.TakeSockets(name)
+	if len(fds) == 0 {
+		return nil, nil
+	}
+	file := os.NewFile(uintptr(fds[0]), name)
+	ln, err := net.FileListener(file)
+	return ln, errors.Join(err, file.Close())
 }
 
 // Ready says that this process accepts connections. It returns when the predecessor has stopped accepting and path is free,

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"fmt"
+	"os"
+
+	"turnout/internal/problem"
+	"turnout/proxy"
+	"turnout/proxy/h1"
+)
+
+// Pages are the files of HTTP responses that the router answers with in the place of its own.
+type Pages struct {
+	Unavailable string // 503; "" = none
+	NotFound    string // 404 for requests without a route; "" = they get the answer 503
+}
+
+// Load reads the files. One that cannot be used is logged, and the router's own
+// page stands in: a router without a fancy page serves better than none.
+func (p *Pages) Load(c *proxy.Config, log Logger, problems *problem.List) {
+	failed := func(status int, file string, err error) {
+		const text = "error page"
+		log(Error, text, Field{"status", status}, Field{"file", file}, Field{"error", err})
+		problems.Set("file/"+file, problem.Problem{Kind: problem.File, File: file, Text: text + ": " + err.Error()})
+	}
+	var err error
+	if c.Unavailable, err = loadPage(p.Unavailable); err != nil {
+		failed(503, p.Unavailable, err)
+	}
+	if p.NotFound != "" {
+		if c.NotFound, err = loadPage(p.NotFound); err != nil {
+			failed(404, p.NotFound, err)
+			c.NotFound = proxy.DefaultNotFound()
+		}
+	}
+}
+
+// loadPage reads an error file, nil without a name.
+func loadPage(name string) (*proxy.ErrorPage, error) {
+	if name == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read error file: %w", err)
+	}
+	return h1.ParseErrorFile(raw)
+}
