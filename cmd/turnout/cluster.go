@@ -22,11 +22,11 @@ func (r *router) makeCluster(cfg controller.Config) error {
 		return err
 	}
 	cfg.Secrets = f.Secrets()
-	r.review = f.Visitors(o.name).Review
+	r.review = f.Visitors(o.control.RouterName).Review
 	if o.updateStatus {
 		writer := status.WriterConfig{
-			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.name, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
-			KeepStale: !o.clearStale, KeepUnservable: !o.upgradeValidation,
+			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
+			KeepStale: !o.clearStale, KeepUnservable: o.control.SkipUpgradeValidation,
 		}
 		if o.routeLabels != "" || o.routeFields != "" || o.namespaces() != "" {
 			writer.Sweep = r.complete // else no route is left out

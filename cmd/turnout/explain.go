@@ -83,7 +83,7 @@ func (e *explainOptions) explain(ctx context.Context, o *options, env option.Env
 		return err
 	}
 	certificate := o.certificate
-	certificate.Domain = o.domain
+	certificate.Domain = o.control.Domain
 	rotation, err := follow.NewCertificate(certificate, zap.NewNop(), nil)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func TestForeignFlags(t *testing.T) {
 		if !slices.Equal(warnings, want) {
 			t.Errorf("%v:\n got %q\nwant %q", args, warnings, want)
 		}
-		if o.name != "public" {
+		if o.control.RouterName != "public" {
 			t.Errorf("%v: changed an option", args)
 		}
 	}
@@ -132,7 +132,7 @@ func TestOperatorEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.useCluster(env); !o.cluster || o.name != "default" || o.routeLabels != "type=public" || o.server.HTTPAddr != ":80" {
+	if o.useCluster(env); !o.cluster || o.control.RouterName != "default" || o.routeLabels != "type=public" || o.server.HTTPAddr != ":80" {
 		t.Errorf("%+v", o)
 	}
 	for _, w := range warnings {

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"os"
-
-	"go.uber.org/zap"
-
 	"turnout/internal/option"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
@@ -50,7 +46,7 @@ func headerSettings(o *options) []option.Option {
 func (h *headerOptions) complete(o *options) {
 	o.server.Proxy.Captures = h.captured()
 	if o.server.Proxy.LoopID == "" {
-		o.server.Proxy.LoopID = header.NameOf("turnout-" + o.name)
+		o.server.Proxy.LoopID = header.NameOf("turnout-" + o.control.RouterName)
 	}
 }
 
@@ -60,23 +56,4 @@ func (h *headerOptions) captured() *proxy.Captures {
 		return n
 	}
 	return nil
-}
-
-// uniqueID makes the id, nil when it is not configured in full.
-func (h *headerOptions) uniqueID(log *zap.Logger) (*proxy.UniqueID, error) {
-	if h.uniqueFormat == "" || h.uniqueHeader == "" {
-		if h.uniqueFormat+h.uniqueHeader != "" {
-			log.Warn("unique id: format and header name are needed both; requests get none")
-		}
-		return nil, nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	id, warnings, err := proxy.NewUniqueID(proxy.UniqueIDConfig{Format: h.uniqueFormat, Header: h.uniqueHeader, PID: os.Getpid(), Host: host})
-	for _, w := range warnings {
-		log.Warn(w)
-	}
-	return id, err
 }

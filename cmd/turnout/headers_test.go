@@ -11,6 +11,7 @@ import (
 
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/server"
 )
 
 // TestHeaderOptionMistakes: what the HAProxy router does not start with stops
@@ -51,7 +52,7 @@ func TestHeaderOptions(t *testing.T) {
 	if got := fmt.Sprint(h.captures); got != "{[{host 20} {user-agent 100}] [] {session= 40}}" {
 		t.Error(got)
 	}
-	if id, err := h.uniqueID(logging.New(io.Discard, o.logLevel, logging.JSON)); id != nil || err != nil {
+	if id, err := server.UniqueID(h.uniqueFormat, h.uniqueHeader, logging.Server(logging.New(io.Discard, o.logLevel, logging.JSON))); id != nil || err != nil {
 		t.Error("an id without a header name", err)
 	}
 }

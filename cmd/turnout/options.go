@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"turnout/controller"
 	"turnout/controller/source/local"
 	"turnout/internal/access"
 	"turnout/internal/logging"
@@ -53,22 +54,10 @@ type options struct {
 	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
 
-	name, canonicalHostname                  string
-	hostnameTemplate, domain                 string
-	overrideHostname                         bool
-	overrideDomains, deniedDomains           []string
-	allowedDomains                           []string
-	allowWildcardRoutes, disableOwnership    bool
-	extendedValidation                       bool
-	externalCertificates                     bool
-	upgradeValidation, forceUnservable       bool
-	cookieName, balance, tcpBalance, forward string
-
-	serverTimeout, tunnelTimeout time.Duration
-	checkInterval                time.Duration
-	bindAfterSync                bool
-	handoverSocket               string
-	shutdownDelay                time.Duration // below 0: not given
+	control        controller.Options // of admission and translation; see controllerOptions
+	bindAfterSync  bool
+	handoverSocket string
+	shutdownDelay  time.Duration // below 0: not given
 }
 
 // selection is which objects of a cluster are served.
@@ -154,11 +143,11 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 	switch {
 	case o.server.TLS.MaxVersion != 0 && o.server.TLS.MaxVersion < o.server.TLS.MinVersion:
 		return option.Usagef("--ssl-max-version (SSL_MAX_VERSION) is below --ssl-min-version (SSL_MIN_VERSION)")
-	case o.hostnameTemplate == "" && o.overrideHostname:
+	case o.control.HostTemplate == "" && o.control.OverrideHostname:
 		return option.Usagef("--override-hostname (ROUTER_OVERRIDE_HOSTNAME) requires --hostname-template (ROUTER_SUBDOMAIN)")
-	case o.hostnameTemplate == "" && len(o.overrideDomains) > 0:
+	case o.control.HostTemplate == "" && len(o.control.OverrideDomains) > 0:
 		return option.Usagef("--override-domains (ROUTER_OVERRIDE_DOMAINS) requires --hostname-template (ROUTER_SUBDOMAIN)")
-	case o.name == "":
+	case o.control.RouterName == "":
 		return option.Usagef("--name is empty; the router must have a name to identify itself in route status")
 	case !nameFlag && env.Get("ROUTER_SERVICE_NAME") != "" && env.Get("ROUTER_SERVICE_NAMESPACE") == "":
 		return option.Usagef("ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified")

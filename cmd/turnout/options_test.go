@@ -42,14 +42,14 @@ func TestDefaults(t *testing.T) {
 	if o.server.HTTPAddr != "0.0.0.0:80" || o.server.HTTPSAddr != "0.0.0.0:443" || o.adminAddr != "0.0.0.0:1936" {
 		t.Errorf("addresses %s %s %s", o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	}
-	if o.name != "public" || o.logs.Access != "off" || o.logLevel != zapcore.InfoLevel || !o.extendedValidation || o.forward != "append" || o.server.Loops != 0 {
+	if o.control.RouterName != "public" || o.logs.Access != "off" || o.logLevel != zapcore.InfoLevel || o.control.SkipExtendedValidation || o.control.SetForwardedHeaders != "append" || o.server.Loops != 0 {
 		t.Errorf("%+v", o)
 	}
 	timeouts := o.server.Proxy.Timeouts
 	if err := timeouts.Validate(); err != nil {
 		t.Error(err)
 	}
-	if timeouts.RequestHead != 10*time.Second || timeouts.KeepAlive != 300*time.Second || o.tunnelTimeout != time.Hour {
+	if timeouts.RequestHead != 10*time.Second || timeouts.KeepAlive != 300*time.Second || o.control.TunnelTimeout != time.Hour {
 		t.Errorf("%+v", timeouts)
 	}
 }
@@ -58,11 +58,11 @@ func TestFlagsWinOverEnvironment(t *testing.T) {
 	env := envOf("ROUTER_SERVICE_HTTP_PORT", "8080", "ROUTER_DOMAIN", "env.example.com", "ROUTER_DEFAULT_SERVER_TIMEOUT", "1m",
 		"ROUTER_STRICT_SNI", "true", "ROUTER_DENIED_DOMAINS", "a.test, b.test")
 	o := parse(t, env)
-	if o.server.HTTPAddr != "0.0.0.0:8080" || o.domain != "env.example.com" || o.serverTimeout != time.Minute || !o.server.StrictSNI || len(o.deniedDomains) != 2 {
+	if o.server.HTTPAddr != "0.0.0.0:8080" || o.control.Domain != "env.example.com" || o.control.ServerTimeout != time.Minute || !o.server.StrictSNI || len(o.control.DeniedDomains) != 2 {
 		t.Errorf("environment: %+v", o)
 	}
 	o = parse(t, env, "--service-http-port", "81", "-router-domain=flag.example.com", "--default-server-timeout=2500", "--strict-sni=false", "--denied-domains=")
-	if o.server.HTTPAddr != "0.0.0.0:81" || o.domain != "flag.example.com" || o.serverTimeout != 2500*time.Millisecond || o.server.StrictSNI || len(o.deniedDomains) != 0 {
+	if o.server.HTTPAddr != "0.0.0.0:81" || o.control.Domain != "flag.example.com" || o.control.ServerTimeout != 2500*time.Millisecond || o.server.StrictSNI || len(o.control.DeniedDomains) != 0 {
 		t.Errorf("flags: %+v", o)
 	}
 }
@@ -121,7 +121,7 @@ func TestWhereObjectsComeFrom(t *testing.T) {
 
 func TestEmptyVariableIsUnset(t *testing.T) {
 	o := parse(t, envOf("ROUTER_SERVICE_HTTP_PORT", "", "EXTENDED_VALIDATION", "", "ROUTER_SERVICE_NAME", "", "ROUTER_MUTUAL_TLS_AUTH", ""))
-	if o.server.HTTPAddr != "0.0.0.0:80" || !o.extendedValidation || o.name != "public" {
+	if o.server.HTTPAddr != "0.0.0.0:80" || o.control.SkipExtendedValidation || o.control.RouterName != "public" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -171,7 +171,7 @@ func TestBadEnvironmentIsIgnoredWithAWarning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.server.StrictSNI || o.server.Proxy.Timeouts.Client != 30*time.Second || o.balance != "" || o.cookieName != "" {
+	if o.server.StrictSNI || o.server.Proxy.Timeouts.Client != 30*time.Second || o.control.LoadBalance != "" || o.control.CookieName != "" {
 		t.Errorf("%+v", o)
 	}
 	all := strings.Join(warnings, "\n")

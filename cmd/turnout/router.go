@@ -91,7 +91,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	r.late = o.bindAfterSync || r.predecessor != nil
 	r.enter(readingFiles)
 	source := o.certificate
-	source.Domain = o.domain
+	source.Domain = o.control.Domain
 	var err error
 	if r.rotation, err = follow.NewCertificate(source, log, r.problems); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (r *router) assemble(stdout io.Writer) error {
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, logging.Server(log), &r.bounds
 	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit, data.Proxy.Recent = r.problems, true, memory.SetLimit(), r.inherit(), r.recent.Recent()
 	o.answers.pages.Load(&data.Proxy, data.Log, r.problems)
-	if data.Proxy.UniqueID, err = o.headers.uniqueID(log); err != nil {
+	if data.Proxy.UniqueID, err = server.UniqueID(o.headers.uniqueFormat, o.headers.uniqueHeader, data.Log); err != nil {
 		r.closeLog()
 		return err
 	}
@@ -367,17 +367,10 @@ func (r *router) linger(failed <-chan error) error {
 
 // controllerOptions are those of admission and translation.
 func (o *options) controllerOptions() controller.Options {
-	c := controller.Options{
-		RouterName: o.name, CanonicalHostname: o.canonicalHostname, Domain: o.domain,
-		HostTemplate: o.hostnameTemplate, OverrideHostname: o.overrideHostname, OverrideDomains: o.overrideDomains,
-		AllowedDomains: o.allowedDomains, DeniedDomains: o.deniedDomains, AllowWildcard: o.allowWildcardRoutes,
-		DisableNamespaceOwnership: o.disableOwnership, SkipExtendedValidation: !o.extendedValidation, SkipExternalCertificate: !o.externalCertificates,
-		ServerTimeout: o.serverTimeout, TunnelTimeout: o.tunnelTimeout, ConnectTimeout: o.server.Proxy.Timeouts.Connect, CheckInterval: o.checkInterval,
-		SetForwardedHeaders: o.forward, LoadBalance: o.balance, TCPBalance: o.tcpBalance, CookieName: o.cookieName,
-		SkipUpgradeValidation: !o.upgradeValidation, ForceUnservable: o.forceUnservable,
-		AllowLoopback:    !o.cluster, // a laptop has no pods
-		SelectNamespaces: o.cluster && o.namespaces() != "",
-	}
+	c := o.control
+	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect
+	c.AllowLoopback = !o.cluster // a laptop has no pods
+	c.SelectNamespaces = o.cluster && o.namespaces() != ""
 	if !o.server.TLS.DisableHTTP2 {
 		c.UpstreamALPN = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	}

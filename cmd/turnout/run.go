@@ -34,7 +34,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	for _, w := range warnings {
 		log.Warn(w)
 	}
-	logTLS(log, o)
+	logging.TLS(log, &o.server, o.suitesLeftOut)
 	go caught.HangUps(level.Reread)
 	ctx = caught.Context(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
 	r, err := start(ctx, caught, o, log, level, stdout)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -86,15 +85,15 @@ func selectionSettings(o *options) []option.Option {
 	return []option.Option{
 		{Flag: "namespace", Short: "n", Value: "NAME", Set: option.Into(&o.namespace, option.ParseText),
 			Help: "serve this namespace of the cluster only"},
-		{Flag: "labels", Env: "ROUTE_LABELS", Value: "SELECTOR", EnvStops: true, Set: selector(&o.routeLabels, cluster.ParseLabels),
+		{Flag: "labels", Env: "ROUTE_LABELS", Value: "SELECTOR", EnvStops: true, Set: option.Into(&o.routeLabels, cluster.Selector(cluster.ParseLabels)),
 			Help: "serve Routes with these labels only"},
-		{Flag: "fields", Env: "ROUTE_FIELDS", Value: "SELECTOR", EnvStops: true, Set: selector(&o.routeFields, cluster.ParseFields),
+		{Flag: "fields", Env: "ROUTE_FIELDS", Value: "SELECTOR", EnvStops: true, Set: option.Into(&o.routeFields, cluster.Selector(cluster.ParseFields)),
 			Help: "serve Routes with these fields only"},
 		{Flag: "namespace-labels", Env: "NAMESPACE_LABELS", Value: "SELECTOR", EnvStops: true,
-			Set: selector(&o.namespaceLabels, cluster.ParseLabels), Help: "serve namespaces with these labels only"},
+			Set: option.Into(&o.namespaceLabels, cluster.Selector(cluster.ParseLabels)), Help: "serve namespaces with these labels only"},
 		{Flag: "project-labels", Env: "PROJECT_LABELS", Value: "SELECTOR", EnvStops: true,
-			Set: selector(&o.projectLabels, parseProjectLabels), Help: "the same by another name; * is all of them"},
-		{Flag: "service-account", Value: "NAMESPACE:NAME", Set: option.Into(&o.serviceAccount, parseAccount),
+			Set: option.Into(&o.projectLabels, cluster.Selector(cluster.ParseProjectLabels)), Help: "the same by another name; * is all of them"},
+		{Flag: "service-account", Value: "NAMESPACE:NAME", Set: option.Into(&o.serviceAccount, cluster.Account),
 			Help: "the account that must be allowed to read certificate Secrets; the default is the one whose token reaches the cluster, else openshift-ingress:router"},
 		{Flag: "resync-interval", Env: "RESYNC_INTERVAL", Def: "30m", Value: "DURATION", EnvStops: true, Set: option.Into(&o.resync, option.ParseInterval),
 			Help: "how long a permission to read a Secret counts; a tenth of it is how long status that others write too is left to them"},
@@ -164,34 +163,34 @@ func tlsSettings(o *options) []option.Option {
 
 func admissionSettings(o *options) []option.Option {
 	return []option.Option{
-		{Flag: "name", Env: "ROUTER_SERVICE_NAME", Def: "public", Value: "NAME", Set: option.Into(&o.name, option.ParseText),
+		{Flag: "name", Env: "ROUTER_SERVICE_NAME", Def: "public", Value: "NAME", Set: option.Into(&o.control.RouterName, option.ParseText),
 			Help: "the router's name in route status"},
 		{Flag: "router-canonical-hostname", Env: "ROUTER_CANONICAL_HOSTNAME", Value: "HOST", EnvStops: true,
-			Set: option.Into(&o.canonicalHostname, option.ParseDNSName), Help: "host name of the router itself, written to route status"},
-		{Flag: "router-domain", Env: "ROUTER_DOMAIN", Value: "DOMAIN", Set: option.Into(&o.domain, option.ParseText),
+			Set: option.Into(&o.control.CanonicalHostname, option.ParseDNSName), Help: "host name of the router itself, written to route status"},
+		{Flag: "router-domain", Env: "ROUTER_DOMAIN", Value: "DOMAIN", Set: option.Into(&o.control.Domain, option.ParseText),
 			Help: "domain that completes spec.subdomain"},
-		{Flag: "hostname-template", Env: "ROUTER_SUBDOMAIN", Value: "TEMPLATE", Set: option.Into(&o.hostnameTemplate, option.ParseText),
+		{Flag: "hostname-template", Env: "ROUTER_SUBDOMAIN", Value: "TEMPLATE", Set: option.Into(&o.control.HostTemplate, option.ParseText),
 			Help: "host of routes without one, made of ${name} and ${namespace}"},
-		{Flag: "override-hostname", Env: "ROUTER_OVERRIDE_HOSTNAME", Def: "false", IsBool: true, Set: option.Into(&o.overrideHostname, option.ParseBool),
+		{Flag: "override-hostname", Env: "ROUTER_OVERRIDE_HOSTNAME", Def: "false", IsBool: true, Set: option.Into(&o.control.OverrideHostname, option.ParseBool),
 			Help: "use --hostname-template for every route"},
-		{Flag: "override-domains", Env: "ROUTER_OVERRIDE_DOMAINS", Value: "LIST", Set: option.List(&o.overrideDomains),
+		{Flag: "override-domains", Env: "ROUTER_OVERRIDE_DOMAINS", Value: "LIST", Set: option.List(&o.control.OverrideDomains),
 			Help: "use --hostname-template for hosts within these domains"},
-		{Flag: "denied-domains", Env: "ROUTER_DENIED_DOMAINS", Value: "LIST", Set: option.List(&o.deniedDomains),
+		{Flag: "denied-domains", Env: "ROUTER_DENIED_DOMAINS", Value: "LIST", Set: option.List(&o.control.DeniedDomains),
 			Help: "domains whose hosts are rejected; wins over --allowed-domains"},
-		{Flag: "allowed-domains", Env: "ROUTER_ALLOWED_DOMAINS", Value: "LIST", Set: option.List(&o.allowedDomains),
+		{Flag: "allowed-domains", Env: "ROUTER_ALLOWED_DOMAINS", Value: "LIST", Set: option.List(&o.control.AllowedDomains),
 			Help: "when given, hosts outside these domains are rejected"},
 		{Flag: "allow-wildcard-routes", Env: "ROUTER_ALLOW_WILDCARD_ROUTES", Def: "false", IsBool: true,
-			Set: option.Into(&o.allowWildcardRoutes, option.ParseBool), Help: "admit routes with wildcardPolicy Subdomain"},
+			Set: option.Into(&o.control.AllowWildcard, option.ParseBool), Help: "admit routes with wildcardPolicy Subdomain"},
 		{Flag: "disable-namespace-ownership-check", Env: "ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", Def: "false", IsBool: true,
-			Set: option.Into(&o.disableOwnership, option.ParseBool), Help: "let routes of several namespaces share a host"},
+			Set: option.Into(&o.control.DisableNamespaceOwnership, option.ParseBool), Help: "let routes of several namespaces share a host"},
 		{Flag: "extended-validation", Env: "EXTENDED_VALIDATION", Def: "true", IsBool: true,
-			Set: option.Into(&o.extendedValidation, option.ParseBool), Help: "validate the tls section of routes in full"},
+			Set: option.Into(&o.control.SkipExtendedValidation, option.Not(option.ParseBool)), Help: "validate the tls section of routes in full"},
 		{Flag: "allow-external-certificates", Env: "ROUTER_ENABLE_EXTERNAL_CERTIFICATE", Def: "true", IsBool: true,
-			Set: option.Into(&o.externalCertificates, option.ParseBool), Help: "serve certificates of Secrets that routes refer to"},
-		{Flag: "upgrade-validation", Env: "UPGRADE_VALIDATION", Def: "true", IsBool: true, Set: option.Into(&o.upgradeValidation, option.ParseBool),
+			Set: option.Into(&o.control.SkipExternalCertificate, option.Not(option.ParseBool)), Help: "serve certificates of Secrets that routes refer to"},
+		{Flag: "upgrade-validation", Env: "UPGRADE_VALIDATION", Def: "true", IsBool: true, Set: option.Into(&o.control.SkipUpgradeValidation, option.Not(option.ParseBool)),
 			Help: "say in route status whether later versions can serve a route"},
 		{Flag: "debug-upgrade-validation-force-add-condition", Env: "DEBUG_UPGRADE_VALIDATION_FORCE_ADD_CONDITION", Def: "false", IsBool: true,
-			Set: option.Into(&o.forceUnservable, option.ParseBool), Help: "say of every admitted route that they cannot, to see what comes of it"},
+			Set: option.Into(&o.control.ForceUnservable, option.ParseBool), Help: "say of every admitted route that they cannot, to see what comes of it"},
 		{Flag: "debug-upgrade-validation-force-remove-condition", Env: "DEBUG_UPGRADE_VALIDATION_FORCE_REMOVE_CONDITION", Def: "false", IsBool: true,
 			Set: option.Into(new(bool), option.ParseBool), Help: "say of every route that they can, which is so anyway; the flag above wins"},
 	}
@@ -200,14 +199,14 @@ func admissionSettings(o *options) []option.Option {
 func servingSettings(o *options) []option.Option {
 	algorithms := []string{"random", "roundrobin", "leastconn", "source"}
 	return []option.Option{
-		{Flag: "load-balance-algorithm", Env: "ROUTER_LOAD_BALANCE_ALGORITHM", Value: "NAME", Set: option.Words(&o.balance, algorithms...),
+		{Flag: "load-balance-algorithm", Env: "ROUTER_LOAD_BALANCE_ALGORITHM", Value: "NAME", Set: option.Words(&o.control.LoadBalance, algorithms...),
 			Help: "algorithm of routes that do not choose: random (the default), roundrobin, leastconn or source"},
-		{Flag: "tcp-balance-scheme", Env: "ROUTER_TCP_BALANCE_SCHEME", Value: "NAME", Set: option.Words(&o.tcpBalance, algorithms...),
+		{Flag: "tcp-balance-scheme", Env: "ROUTER_TCP_BALANCE_SCHEME", Value: "NAME", Set: option.Words(&o.control.TCPBalance, algorithms...),
 			Help: "the same for passthrough routes, before --load-balance-algorithm; the default is source"},
-		{Flag: "cookie-name", Env: "ROUTER_COOKIE_NAME", Value: "NAME", Set: option.Into(&o.cookieName, option.ParseCookieName),
+		{Flag: "cookie-name", Env: "ROUTER_COOKIE_NAME", Value: "NAME", Set: option.Into(&o.control.CookieName, option.ParseCookieName),
 			Help: "name of the sticky cookie of routes that do not choose; the default is a hash"},
 		{Flag: "set-forwarded-headers", Env: "ROUTER_SET_FORWARDED_HEADERS", Def: "append", Value: "POLICY",
-			Set:  option.Words(&o.forward, "append", "replace", "if-none", "never"),
+			Set:  option.Words(&o.control.SetForwardedHeaders, "append", "replace", "if-none", "never"),
 			Help: "X-Forwarded-* and Forwarded headers: append, replace, if-none or never"},
 	}
 }
@@ -219,42 +218,16 @@ func timeoutSettings(o *options) []option.Option {
 	return []option.Option{
 		timeout(&o.server.Proxy.Timeouts.Connect, "default-connect-timeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT", "5s", "one attempt to connect a pod"),
 		timeout(&o.server.Proxy.Timeouts.Client, "default-client-timeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT", "30s", "a client that neither sends nor reads"),
-		timeout(&o.serverTimeout, "default-server-timeout", "ROUTER_DEFAULT_SERVER_TIMEOUT", "30s", "a pod that is silent"),
-		timeout(&o.tunnelTimeout, "default-tunnel-timeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "1h", "an idle WebSocket or passthrough connection"),
+		timeout(&o.control.ServerTimeout, "default-server-timeout", "ROUTER_DEFAULT_SERVER_TIMEOUT", "30s", "a pod that is silent"),
+		timeout(&o.control.TunnelTimeout, "default-tunnel-timeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "1h", "an idle WebSocket or passthrough connection"),
 		timeout(&o.server.Proxy.Timeouts.ClientFin, "client-fin-timeout", "ROUTER_CLIENT_FIN_TIMEOUT", "1s", "a tunnel whose client has closed its half"),
 		timeout(&o.server.Proxy.Timeouts.RequestHead, "slowloris-timeout", "ROUTER_SLOWLORIS_TIMEOUT", "10s", "receiving a whole request head"),
 		timeout(&o.server.Proxy.Timeouts.KeepAlive, "slowloris-http-keepalive", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "300s", "waiting for the next request"),
-		timeout(&o.checkInterval, "backend-check-interval", "ROUTER_BACKEND_CHECK_INTERVAL", "5s", "between two health checks of a pod; routes with one pod have none"),
+		timeout(&o.control.CheckInterval, "backend-check-interval", "ROUTER_BACKEND_CHECK_INTERVAL", "5s", "between two health checks of a pod; routes with one pod have none"),
 		timeout(&o.server.Proxy.Timeouts.ClientHello, "inspect-delay", "ROUTER_INSPECT_DELAY", "5s", "waiting for the first bytes of TLS"),
 		{Flag: "graceful-shutdown-delay", Env: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", Value: "DURATION",
 			Set: option.Into(&o.shutdownDelay, option.ParseDelay), Help: "serving on after SIGTERM, not ready, before connections are closed"},
 		{Flag: "max-shutdown-timeout", Env: "ROUTER_MAX_SHUTDOWN_TIMEOUT", Def: "30", Value: "SECONDS",
 			Set: option.Into(&o.server.Proxy.Timeouts.Drain, option.ParseSeconds), Help: "finishing running requests after that"},
 	}
-}
-
-// selector is into for a Kubernetes selector.
-func selector(to *string, check func(string) error) func(string) error {
-	return option.Into(to, func(s string) (string, error) {
-		if err := check(s); err != nil {
-			return "", fmt.Errorf("allowed: a Kubernetes selector such as type=public,env!=test: %w", err)
-		}
-		return s, nil
-	})
-}
-
-// parseProjectLabels is ParseLabels with * for all.
-func parseProjectLabels(s string) error {
-	if s == "*" {
-		return nil
-	}
-	return cluster.ParseLabels(s)
-}
-
-// parseAccount reads a service account.
-func parseAccount(s string) (string, error) {
-	if s == "" {
-		return "", nil
-	}
-	return s, cluster.ParseAccount(s)
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"turnout/controller"
+	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/server"
 )
@@ -183,7 +184,8 @@ func TestPolicyIsLogged(t *testing.T) {
 		"AES128-SHA":   {"AES128-SHA", ""},
 	} {
 		core, logs := observer.New(zap.InfoLevel)
-		logTLS(zap.New(core), parse(t, envOf("ROUTER_CIPHERS", ciphers, "SSL_MAX_VERSION", "TLSv1.2", "ROUTER_CURVES", "secp384r1")))
+		o := parse(t, envOf("ROUTER_CIPHERS", ciphers, "SSL_MAX_VERSION", "TLSv1.2", "ROUTER_CURVES", "secp384r1"))
+		logging.TLS(zap.New(core), &o.server, o.suitesLeftOut)
 		fields := logs.All()[0].ContextMap()
 		there, missing := fmt.Sprint(fields["ciphers"]), fmt.Sprint(fields["left_out"])
 		if !strings.Contains(there, want[0]) || !strings.Contains(missing, want[1]) || (missing == "[]") != (want[1] == "") ||

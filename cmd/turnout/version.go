@@ -1,39 +1,10 @@
 package main
 
-import (
-	"fmt"
-	"runtime"
-	"runtime/debug"
-
-	"turnout/internal/opensslkey"
-)
+import "turnout/internal/buildinfo"
 
 // release is the version that the makefile gives with the linker's -X main.release,
 // as git describe names it; empty when go build was run without it.
 var release = ""
 
-// version names the build: release, or module version and the revision it was built
-// from, and Go; with the tag openssl its library, too.
-func version() string {
-	library := opensslkey.Library()
-	if library != "" {
-		library = ", signatures by " + library
-	}
-	if release != "" {
-		return release + " " + runtime.Version() + library
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	revision, dirty := "", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			revision = " " + s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "+changes"
-		}
-	}
-	return fmt.Sprintf("%s%s%s %s%s", info.Main.Version, revision, dirty, info.GoVersion, library)
-}
+// version names the build.
+func version() string { return buildinfo.Version(release) }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 )
@@ -21,6 +22,19 @@ type Client struct {
 	User, Password string      // "" = none
 	Token          string      // bearer token; "" = none
 	TLS            *tls.Config // nil = the system's
+}
+
+// ReadToken reads Token from a file; without a name nothing changes.
+func (c *Client) ReadToken(file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("cannot read the token: %w", err)
+	}
+	c.Token = strings.TrimSpace(string(text))
+	return nil
 }
 
 // mostAnswer is how many bytes of an answer are read.
