@@ -50,6 +50,8 @@ type Trust struct {
 	bundle *clientcert.Bundle
 	crl    []byte
 	keep   keeper
+
+	fetching keeper // of the updater
 }
 
 // NewTrust reads the files for the first time.
@@ -64,6 +66,8 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 		c.cfg.Authorities = places[i]
 	}
 	c.keep.file = c.cfg.Authorities
+	c.fetching = c.keep
+	c.fetching.text = "revocation lists of client certificates stay as they were"
 	// Watching comes first: what changes from here on is seen.
 	for _, file := range []string{c.cfg.Authorities, c.cfg.Lists} {
 		if file == "" {
@@ -92,9 +96,7 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 	default:
 		c.updater, err = clientcert.NewUpdater(c.bundle, clientcert.UpdaterConfig{
 			Fetch: clientcert.Downloader(cfg.HTTPProxy, cfg.NoProxy), Changed: c.serve,
-			Failed: func(err error) {
-				cfg.Log.Error("revocation lists of client certificates stay as they were", zap.Error(err))
-			},
+			Outcome: func(err error) { c.fetching.keep(err) },
 		})
 	}
 	return c, err

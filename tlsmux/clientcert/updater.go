@@ -13,14 +13,15 @@ import (
 // retryAfter is the time from a failed update to the next, and to the next update when a list has expired already.
 const retryAfter = 5 * time.Minute
 
-// UpdaterConfig configures an Updater. All but Failed is required.
+// UpdaterConfig configures an Updater. All but Outcome is required.
 type UpdaterConfig struct {
 	// Fetch returns what an address holds. It is bounded in time and size by its provider.
 	Fetch func(ctx context.Context, address string) ([]byte, error)
 	// Changed is given what clients are to be judged by from now on.
 	Changed func(*Trust)
-	// Failed is called with the reason why an update came to nothing. What was given to Changed stays.
-	Failed func(error)
+	// Outcome is called at the end of each update, from Run: nil when every list is there and current, else the reason why the update
+	// came to nothing. Then what was given to Changed stays. An update that is given up for another bundle has no outcome.
+	Outcome func(error)
 }
 
 // Updater keeps the revocation lists that the certificates of a bundle name as their distribution points (RFC 5280
@@ -42,8 +43,8 @@ func NewUpdater(b *Bundle, cfg UpdaterConfig) (*Updater, error) {
 	if cfg.Fetch == nil || cfg.Changed == nil || b == nil {
 		return nil, errors.New("cannot make an updater of revocation lists: a bundle, Fetch and Changed are required")
 	}
-	if cfg.Failed == nil {
-		cfg.Failed = func(error) {}
+	if cfg.Outcome == nil {
+		cfg.Outcome = func(error) {}
 	}
 	u := &Updater{cfg: cfg, wake: make(chan struct{}, 1), bundle: b}
 	cfg.Changed(u.trust(b))
@@ -120,7 +121,7 @@ func (u *Updater) update(ctx context.Context, b *Bundle) time.Duration {
 			var err error
 			if l, err = u.fetch(ctx, b, cert, fetched); err != nil {
 				if ctx.Err() == nil { // else it is only that there is something newer to do
-					u.cfg.Failed(fmt.Errorf("cannot get the revocation list for %s: %w", cert.Subject, err))
+					u.cfg.Outcome(fmt.Errorf("cannot get the revocation list for %s: %w", cert.Subject, err))
 				}
 				return retryAfter
 			}
@@ -135,6 +136,7 @@ func (u *Updater) update(ctx context.Context, b *Bundle) time.Duration {
 	if changed {
 		u.cfg.Changed(u.trust(b))
 	}
+	u.cfg.Outcome(nil)
 	if earliest.IsZero() {
 		return 0
 	}

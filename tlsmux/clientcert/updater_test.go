@@ -54,7 +54,7 @@ type rig struct {
 	web
 	updater *Updater
 	trust   *Trust
-	failed  []error
+	ended   []error // outcomes of updates
 }
 
 func newRig(t *testing.T, b *Bundle, pages map[string][]byte) *rig {
@@ -64,7 +64,7 @@ func newRig(t *testing.T, b *Bundle, pages map[string][]byte) *rig {
 	r.updater, err = NewUpdater(b, UpdaterConfig{
 		Fetch:   r.get,
 		Changed: func(trust *Trust) { r.mu.Lock(); r.trust = trust; r.mu.Unlock() },
-		Failed:  func(err error) { r.mu.Lock(); r.failed = append(r.failed, err); r.mu.Unlock() },
+		Outcome: func(err error) { r.mu.Lock(); r.ended = append(r.ended, err); r.mu.Unlock() },
 	})
 	must(t, err)
 	return r
@@ -99,10 +99,16 @@ func (r *rig) wasAsked(t *testing.T, want ...string) {
 	}
 }
 
-func (r *rig) failures() int {
+// outcomes fails unless these updates, and no others, have ended since the last call.
+func (r *rig) outcomes(t *testing.T, failed ...bool) {
+	t.Helper()
+	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.failed)
+	if !slices.EqualFunc(r.ended, failed, func(err error, failed bool) bool { return (err != nil) == failed }) {
+		t.Errorf("%v: outcomes %v, want failures to be %v", time.Now(), r.ended, failed)
+	}
+	r.ended = nil
 }
 
 const (
@@ -127,9 +133,7 @@ func TestUpdater(t *testing.T) {
 		r.start(t)
 		r.wasAsked(t, urlA, urlB, urlC)
 		r.judged(t, ErrNoList, leaf) // all or nothing: the other testcert.Authority's list is missing
-		if r.failures() != 1 {
-			t.Errorf("%d failures", r.failures())
-		}
+		r.outcomes(t, true)
 
 		<-time.After(5*time.Minute - time.Second) // virtual
 		r.wasAsked(t)
@@ -138,6 +142,7 @@ func TestUpdater(t *testing.T) {
 		r.wasAsked(t, urlA, urlB, urlC)
 		r.judged(t, nil, leaf)
 		r.judged(t, ErrRevoked, revoked)
+		r.outcomes(t, false)
 
 		// At the end of the first list it alone is fetched: A has an expired one, so from B.
 		r.put(urlA, list(t, root, until(6*time.Minute)))
@@ -149,6 +154,7 @@ func TestUpdater(t *testing.T) {
 		<-time.After(time.Second) // virtual
 		r.wasAsked(t, urlA, urlB)
 		r.judged(t, ErrRevoked, leaf)
+		r.outcomes(t, false)
 
 		// Nothing new can be had: what is there stays, and after its end everybody is refused.
 		fresh := issue(t, root, "fresh")
@@ -158,10 +164,12 @@ func TestUpdater(t *testing.T) {
 		r.wasAsked(t, urlA, urlB)
 		<-time.After(time.Second) // virtual
 		r.judged(t, ErrListExpired, fresh)
+		r.outcomes(t, true)
 		r.put(urlA, list(t, root, func(l *x509.RevocationList) { l.ThisUpdate, l.NextUpdate = time.Now(), begin.Add(9*time.Hour) }))
 		<-time.After(5 * time.Minute) // virtual
 		r.wasAsked(t, urlA)
 		r.judged(t, nil, fresh)
+		r.outcomes(t, false)
 	})
 }
 
@@ -203,9 +211,7 @@ func TestUpdaterDoesNotWaitForAnOldBundle(t *testing.T) {
 		r.start(t)
 		r.updater.SetBundle(bundle(t, other))
 		r.judged(t, nil, issue(t, other, "leaf"))
-		if r.failures() != 0 {
-			t.Errorf("failures: %v", r.failed)
-		}
+		r.outcomes(t, false) // of the new one
 	})
 }
 
