@@ -3,6 +3,7 @@ package testotlp
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -42,14 +46,26 @@ type Collector struct {
 	collector.UnimplementedTraceServiceServer
 	mu      sync.Mutex
 	spans   []Span
+	fields  metadata.MD   // of the last export that it took, names in lower case
 	changed chan struct{} // closed when spans come
 	frozen  chan struct{} // closed when it is not frozen
 	refuses bool
 	asked   chan struct{} // an export has begun; one slot
 }
 
-// Start starts a Collector that ends with the test.
+// Start starts a Collector that ends with the test and is spoken to in the clear.
 func Start(t testing.TB) *Collector {
+	t.Helper()
+	return start(t, nil)
+}
+
+// StartTLS does the same for one that is spoken to by TLS alone, by a configuration that it does not change.
+func StartTLS(t testing.TB, secure *tls.Config) *Collector {
+	t.Helper()
+	return start(t, secure)
+}
+
+func start(t testing.TB, secure *tls.Config) *Collector {
 	t.Helper()
 	c := &Collector{changed: make(chan struct{}), frozen: make(chan struct{}), asked: make(chan struct{}, 1)}
 	close(c.frozen)
@@ -57,14 +73,24 @@ func Start(t testing.TB) *Collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer()
+	scheme, options := "http://", []grpc.ServerOption{}
+	if secure != nil {
+		scheme, options = "https://", append(options, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	server := grpc.NewServer(options...)
 	collector.RegisterTraceServiceServer(server, c)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	web := httptest.NewServer(http.HandlerFunc(c.serveHTTP))
+	web := httptest.NewUnstartedServer(http.HandlerFunc(c.serveHTTP))
+	if secure != nil {
+		web.TLS = secure.Clone()
+		web.StartTLS()
+	} else {
+		web.Start()
+	}
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	t.Cleanup(c.Thaw) // before them
-	c.GRPC, c.HTTP = "http://"+listener.Addr().String(), web.URL
+	c.GRPC, c.HTTP = scheme+listener.Addr().String(), web.URL
 	return c
 }
 
@@ -113,7 +139,8 @@ func (c *Collector) Export(ctx context.Context, request *collector.ExportTraceSe
 	if refuses {
 		return nil, status.Error(codes.InvalidArgument, "the test refuses spans")
 	}
-	c.take(request)
+	fields, _ := metadata.FromIncomingContext(ctx)
+	c.take(request, fields)
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
@@ -135,16 +162,21 @@ func (c *Collector) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if _, err := c.Export(r.Context(), request); err != nil {
+	fields := metadata.MD{}
+	for name, values := range r.Header {
+		fields.Append(name, values...)
+	}
+	if _, err := c.Export(metadata.NewIncomingContext(r.Context(), fields), request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", kind)
 }
 
-func (c *Collector) take(request *collector.ExportTraceServiceRequest) {
+func (c *Collector) take(request *collector.ExportTraceServiceRequest, fields metadata.MD) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.fields = fields
 	for _, rs := range request.ResourceSpans {
 		resource := attributes(rs.Resource.GetAttributes())
 		for _, ss := range rs.ScopeSpans {
@@ -184,6 +216,13 @@ func attributes(list []*common.KeyValue) map[string]string {
 		}
 	}
 	return all
+}
+
+// Field returns a field of the head of the last export that it took, "" for none; several are joined by commas.
+func (c *Collector) Field(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.fields.Get(name), ",")
 }
 
 // Wait returns the spans that came so far once there are n of them.
