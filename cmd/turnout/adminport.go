@@ -1,8 +1,7 @@
 package main
 
 import (
-	"strings"
-
+	"turnout/internal/access"
 	"turnout/internal/option"
 	"turnout/tlsmux"
 )
@@ -22,7 +21,7 @@ func adminSettings(o *options) []option.Option {
 			a.Open = &open
 			return err
 		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
-		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.Hosts, parseHosts),
+		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.Hosts, access.ParseHosts),
 			Help: "names by which visitors without a login may call the admin port, besides addresses, names of one label and those of a cluster's services"},
 		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&a.CertFile, option.ParseText),
 			Help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
@@ -35,12 +34,4 @@ func adminSettings(o *options) []option.Option {
 		{Flag: "metrics-tls-curves", Env: "ROUTER_METRICS_TLS_CURVES", Value: "LIST", EnvStops: true, Set: option.Into(&a.Groups, tlsmux.ParseKnownGroups),
 			Help: "key exchange groups there, separated by colons or commas"},
 	}
-}
-
-// parseHosts reads names separated by commas.
-func parseHosts(s string) (hosts []string, err error) {
-	if err := option.List(&hosts)(strings.ToLower(s)); err != nil {
-		return nil, err
-	}
-	return hosts, nil
 }

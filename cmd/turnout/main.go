@@ -79,21 +79,7 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 	if len(args) > 0 && isHelp(args[0]) {
 		return flag.ErrHelp
 	}
-	if sub == "completion" {
-		if len(args) != 1 {
-			return option.Usagef("completion needs the name of a shell: %s", strings.Join(cli.Shells(), ", "))
-		}
-		return all.Complete(stdout, args[0])
-	}
-	if len(args) == 0 {
-		all.Overview(stdout)
-		return nil
-	}
-	about, err := all.Command(args[0])
-	if err == nil {
-		all.Help(stdout, about)
-	}
-	return err
+	return all.Tell(stdout, sub, args)
 }
 
 func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }

@@ -292,7 +292,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 			r.enter(stopping)
 			r.log.Info("stopping")
 			if ready == nil { // else no client was ever sent here
-				err = r.linger(failed)
+				err = crew.Linger(r.o.shutdownDelay, r.released(), failed) // serves on, or until a successor does
 			}
 			serve = false
 		}
@@ -346,23 +346,6 @@ func (r *router) startControl(control *crew.Crew) {
 	control.Start("controller", r.control.Run)
 	control.Start("source of objects", r.feeder.run)
 	control.Start("client certificates", r.clients.Run)
-}
-
-// linger serves on for the shutdown delay, or until a successor does.
-func (r *router) linger(failed <-chan error) error {
-	if r.o.shutdownDelay <= 0 {
-		return nil
-	}
-	delay := time.NewTimer(r.o.shutdownDelay)
-	defer delay.Stop()
-	select {
-	case <-delay.C:
-		return nil
-	case <-r.released():
-		return nil
-	case err := <-failed:
-		return err
-	}
 }
 
 // controllerOptions are those of admission and translation.

@@ -2,33 +2,24 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
-	"turnout/controller"
 	"turnout/internal/offline"
 	"turnout/internal/option"
 )
 
-// errInvalid is the outcome of validate when something was found; the report says
-// what.
-var errInvalid = errors.New("the manifests have errors")
-
-// errNotes is the same of validate --strict when all of it is warnings and notes.
-var errNotes = errors.New("the manifests have warnings or notes")
-
 // validateOptions are those of the validate subcommand besides the router's.
 type validateOptions struct {
-	output        string // text or json
-	strict, quiet bool
+	offline.ValidateOptions
+
+	output string // text or json
 }
 
 func validateSettings(v *validateOptions) []option.Option {
 	return []option.Option{
 		{Flag: "output", Short: "o", Def: "text", Value: "FORMAT", Set: option.Words(&v.output, "text", "json"), Help: "text or json"},
-		{Flag: "strict", IsBool: true, Set: option.Into(&v.strict, option.ParseBool), Help: "warnings and notes fail, too"},
-		{Flag: "quiet", Short: "q", IsBool: true, Set: option.Into(&v.quiet, option.ParseBool), Help: "say only what is wrong"},
+		{Flag: "strict", IsBool: true, Set: option.Into(&v.Strict, option.ParseBool), Help: "warnings and notes fail, too"},
+		{Flag: "quiet", Short: "q", IsBool: true, Set: option.Into(&v.Quiet, option.ParseBool), Help: "say only what is wrong"},
 	}
 }
 
@@ -57,26 +48,6 @@ func runValidate(ctx context.Context, args []string, env option.Environment, std
 		return option.Usagef("validate needs a folder or file, or --kubeconfig; usage: turnout validate DIR|FILE...")
 	}
 	cfg.Manifests, cfg.Stdin = paths, stdin
-	content, err := offline.Objects(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	report, err := controller.Validate(cfg.Options, content)
-	if err != nil {
-		return err
-	}
-	printed := report.Print
-	if v.output == "json" {
-		printed = report.PrintJSON
-	}
-	if err := printed(stdout, warnings, v.quiet); err != nil {
-		return fmt.Errorf("cannot print the report: %w", err)
-	}
-	switch {
-	case report.Failed():
-		return errInvalid
-	case v.strict && len(report.Findings(warnings)) > 0:
-		return errNotes
-	}
-	return nil
+	v.JSON, v.Warnings = v.output == "json", warnings
+	return offline.Validate(ctx, cfg, v.ValidateOptions, stdout)
 }

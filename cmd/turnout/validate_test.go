@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnout/internal/offline"
 	"turnout/internal/option"
 )
 
@@ -95,7 +96,7 @@ func TestValidateForMachines(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "all.yaml", []byte(flawed))
 	var out bytes.Buffer
-	if err := runValidate(t.Context(), []string{"--quiet", dir}, envOf(), nil, &out); !errors.Is(err, errInvalid) {
+	if err := runValidate(t.Context(), []string{"--quiet", dir}, envOf(), nil, &out); !errors.Is(err, offline.ErrInvalid) {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -112,7 +113,7 @@ func TestValidateForMachines(t *testing.T) {
 		t.Errorf("not quiet:\n%s", &out)
 	}
 	out.Reset()
-	if err := runValidate(t.Context(), []string{"-o", "json", "-"}, envOf(), strings.NewReader(flawed), &out); !errors.Is(err, errInvalid) {
+	if err := runValidate(t.Context(), []string{"-o", "json", "-"}, envOf(), strings.NewReader(flawed), &out); !errors.Is(err, offline.ErrInvalid) {
 		t.Error(err)
 	}
 	var report struct {
@@ -141,7 +142,7 @@ func TestValidateStrict(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want error
-	}{{[]string{"-"}, nil}, {[]string{"-", "--strict"}, errNotes}, {[]string{"--strict", "-q", "-"}, errNotes}} {
+	}{{[]string{"-"}, nil}, {[]string{"-", "--strict"}, offline.ErrNotes}, {[]string{"--strict", "-q", "-"}, offline.ErrNotes}} {
 		if err := runValidate(t.Context(), c.args, envOf(), strings.NewReader(noted), io.Discard); !errors.Is(err, c.want) {
 			t.Errorf("%v: %v", c.args, err)
 		}

@@ -6,9 +6,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"os"
+	"strings"
 
 	"turnout/internal/admin"
 	"turnout/internal/follow"
+	"turnout/internal/option"
 	"turnout/internal/problem"
 )
 
@@ -90,3 +92,6 @@ func (o *Options) tls(outcome func(error)) (*tls.Config, error) {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Current(), nil },
 	}, nil
 }
+
+// ParseHosts reads Options.Hosts, separated by commas.
+func ParseHosts(s string) ([]string, error) { return option.ParseList(strings.ToLower(s)), nil }

@@ -75,7 +75,7 @@ var direction = []struct {
 	{"internal/inspect", []string{"internal/adminclient", "internal/option", "internal/terminal", "internal/problem", "internal/view"}, "a client of the admin port; the types are those of the answers"},
 	{"internal/view", []string{"balancer", "routing", "proxy", "controller", "internal"}, "it looks at what other packages have, for people; nobody there knows it"},
 	{"internal/page", []string{"internal/view"}, "files for browsers, and what a view makes as JSON"},
-	{"internal/access", []string{"internal/admin", "internal/follow", "internal/problem"}, "files in, a login and TLS out; what they guard is the admin port's business"},
+	{"internal/access", []string{"internal/admin", "internal/follow", "internal/option", "internal/problem"}, "files in, a login and TLS out; what they guard is the admin port's business"},
 	{"internal/admin", []string{"internal/bound"}, "what it shows is handed to it as functions"},
 	{"internal/demo", nil, "the demo is a client of the router's ports and files"},
 	{"internal/testkit", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "what tests of several packages share"},

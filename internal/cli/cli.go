@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"turnout/internal/nearest"
 	"turnout/internal/option"
@@ -86,4 +87,23 @@ func (p *Program) Help(w io.Writer, c *Command) {
 		fmt.Fprintf(w, "\n%s", p.Notes)
 		option.Help(w, c.Table)
 	}
+}
+
+// Tell runs the commands that every program has: completion, whose argument is the name of a shell, and help, without an argument or with that of a command.
+func (p *Program) Tell(w io.Writer, command string, args []string) error {
+	if command == "completion" {
+		if len(args) != 1 {
+			return option.Usagef("completion needs the name of a shell: %s", strings.Join(Shells(), ", "))
+		}
+		return p.Complete(w, args[0])
+	}
+	if len(args) == 0 {
+		p.Overview(w)
+		return nil
+	}
+	about, err := p.Command(args[0])
+	if err == nil {
+		p.Help(w, about)
+	}
+	return err
 }

@@ -84,3 +84,20 @@ func Within(d time.Duration, done <-chan struct{}) bool {
 		return false
 	}
 }
+
+// Linger waits for a delay, until over is closed, or for an error of failed, which it returns. A delay of 0 or less is over at once.
+func Linger(delay time.Duration, over <-chan struct{}, failed <-chan error) error {
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-over:
+		return nil
+	case err := <-failed:
+		return err
+	}
+}

@@ -58,12 +58,6 @@ func Read(ctx context.Context, cfg Config) (*World, error) {
 	return w, w.make()
 }
 
-// Objects reads the objects.
-func Objects(ctx context.Context, cfg Config) (*folder.Content, error) {
-	content, _, err := read(ctx, &cfg)
-	return content, err
-}
-
 // Changed is the world with the objects of a manifest. w stays as it is.
 func (w *World) Changed(manifest []byte) (*World, error) {
 	next := *w
