@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,17 @@ kind: Route
 metadata: {name: app}
 spec: {host: app.test, to: {kind: Service, name: app}, port: {targetPort: web}}
 `))
-	p := startRouter(t, nil, "--manifests", dir, "--backend", "default/app="+port)
+	p := startRouter(t, nil, "--manifests", dir, "--backend", "default/app="+port, "--backend", "default/late=1")
+	missing := func(want bool) {
+		t.Helper()
+		if _, text := get(t, "http://"+p.admin+"/problems", ""); strings.Contains(text, `"Service default/late"`) != want {
+			t.Errorf("problems are %s, want a missing Service %v", text, want)
+		}
+	}
+	missing(true)
+	replace(t, filepath.Join(dir, "late.yaml"), []byte("apiVersion: v1\nkind: Service\nmetadata: {name: late}\nspec: {ports: [{port: 80}]}\n"))
+	p.line("manifest repaired")
+	missing(false)
 	if status, text := get(t, "http://"+p.http+"/", "app.test"); status != 200 || text != "from the laptop" {
 		t.Errorf("status %d, %q", status, text)
 	}

@@ -34,51 +34,86 @@ func (b Backends) Add(text string) error {
 	return nil
 }
 
-// Sink passes events on, with an EndpointSlice for each service of Backends that appears.
-type Sink struct {
-	backends Backends
-	to       source.Sink
-	problem  func(source.Problem)
-
-	mu    sync.Mutex
-	known map[string]struct{}
+// Config says what a Sink does. To is required.
+type Config struct {
+	Backends Backends
+	To       source.Sink
+	// Problem is told of services that are not there, once all there was at the beginning has come, and Cleared of those that are there again;
+	// nil = nobody is.
+	Problem, Cleared func(source.Problem)
 }
 
-// NewSink returns a Sink before to. problem is told of services that are not there; nil = nobody is.
-func NewSink(backends Backends, to source.Sink, problem func(source.Problem)) *Sink {
-	return &Sink{backends: backends, to: to, problem: problem, known: make(map[string]struct{})}
+// Sink passes events on, with an EndpointSlice for each service of Backends that appears.
+type Sink struct {
+	cfg Config
+
+	mu      sync.Mutex
+	synced  bool
+	known   map[string]struct{} // services that are there
+	missing map[string]struct{} // Problem was told of
+}
+
+// NewSink returns a Sink before Config.To.
+func NewSink(cfg Config) *Sink {
+	return &Sink{cfg: cfg, known: make(map[string]struct{}), missing: make(map[string]struct{})}
 }
 
 // Event implements source.Sink.
 func (s *Sink) Event(events ...source.Event) {
 	all := slices.Clone(events)
+	s.mu.Lock()
 	for _, e := range events {
 		service := e.Key.String()
-		ports := s.backends[service]
+		ports := s.cfg.Backends[service]
 		if e.Kind != source.Service || len(ports) == 0 {
 			continue
 		}
-		s.mu.Lock()
-		s.known[service] = struct{}{}
-		s.mu.Unlock()
-		object, _ := e.Object.(*corev1.Service)
+		object, there := e.Object.(*corev1.Service)
+		if there {
+			s.known[service] = struct{}{}
+		} else {
+			delete(s.known, service)
+		}
 		for _, port := range ports {
 			all = append(all, sliceOf(e.Key, object, port))
 		}
 	}
-	s.to.Event(all...)
+	s.compare()
+	s.mu.Unlock()
+	s.cfg.To.Event(all...)
 }
 
 // Synced implements source.Sink.
 func (s *Sink) Synced() {
 	s.mu.Lock()
-	for service := range s.backends {
-		if _, ok := s.known[service]; !ok && s.problem != nil {
-			s.problem(source.Problem{File: "--backend", Object: "Service " + service, Severity: source.Warning, Reason: "there is no such Service in the manifests yet"})
+	s.synced = true
+	s.compare()
+	s.mu.Unlock()
+	s.cfg.To.Synced()
+}
+
+// compare tells of services that are missing now, and of those that are not any more. The caller holds mu.
+func (s *Sink) compare() {
+	if !s.synced {
+		return
+	}
+	for service := range s.cfg.Backends {
+		_, there := s.known[service]
+		_, told := s.missing[service]
+		tell := s.cfg.Problem
+		switch {
+		case there != told:
+			continue
+		case there:
+			delete(s.missing, service)
+			tell = s.cfg.Cleared
+		default:
+			s.missing[service] = struct{}{}
+		}
+		if tell != nil {
+			tell(source.Problem{File: "--backend", Object: "Service " + service, Severity: source.Warning, Reason: "there is no such Service in the manifests"})
 		}
 	}
-	s.mu.Unlock()
-	s.to.Synced()
 }
 
 // sliceOf is the EndpointSlice of a port of this machine. Each port of the service leads there; service nil = it is gone, and the slice with it.
