@@ -91,7 +91,7 @@ func release(pkey *C.EVP_PKEY) { C.EVP_PKEY_free(pkey) }
 // salt are those of turnout_key_sign.
 func (h *handle) sign(nid, padding, salt int, digest []byte, most int) ([]byte, error) {
 	var why [C.TURNOUT_WHY]byte
-	sig := make([]byte, room)
+	sig := make([]byte, most)
 	size := C.size_t(most)
 	ok := C.turnout_key_sign(h.pkey, C.int(nid), C.int(padding), C.int(salt), (*C.uchar)(unsafe.SliceData(digest)), C.size_t(len(digest)),
 		(*C.uchar)(unsafe.SliceData(sig)), &size, text(&why))
