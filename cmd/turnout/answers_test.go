@@ -9,11 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"turnout/internal/logging"
 	"turnout/internal/option"
-	"turnout/internal/problem"
-	"turnout/internal/server"
-	"turnout/proxy"
 )
 
 func TestErrorFilesAndCompression(t *testing.T) {
@@ -57,23 +53,6 @@ func TestErrorFilesAndCompression(t *testing.T) {
 	}
 	if status, _ := rawGet(t, p.http, "unknown.example.com", monitorPath); status != 200 {
 		t.Errorf("the monitor says %d", status)
-	}
-}
-
-func TestBrokenErrorFilesAreLogged(t *testing.T) {
-	var log strings.Builder
-	a := server.Pages{Unavailable: filepath.Join(t.TempDir(), "missing"), NotFound: filepath.Join(t.TempDir(), "missing")}
-	var got proxy.Config
-	problems := problem.NewList()
-	a.Load(&got, logging.Server(logging.New(&log, parse(t, envOf()).logLevel, logging.JSON)), problems)
-	if got := problems.Counts()[problem.File]; got != 2 {
-		t.Errorf("%d problems", got)
-	}
-	if got.Unavailable != nil || got.NotFound == nil || got.NotFound.Status != 404 || got.Compression != nil {
-		t.Errorf("%+v", got)
-	}
-	if text := log.String(); strings.Count(text, `"level":"error"`) != 2 || !strings.Contains(text, "cannot read error file") || !strings.Contains(text, `"status":404`) {
-		t.Errorf("%s", text)
 	}
 }
 

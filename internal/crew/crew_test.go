@@ -34,3 +34,23 @@ func TestCrew(t *testing.T) {
 	}
 	close(hung)
 }
+
+// TestLinger: what ends the wait, and with which error.
+func TestLinger(t *testing.T) {
+	over, failed := make(chan struct{}), make(chan error, 1)
+	if err := Linger(0, nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := Linger(time.Millisecond, over, failed); err != nil {
+		t.Error(err)
+	}
+	want := errors.New("a package")
+	failed <- want
+	if err := Linger(time.Hour, over, failed); !errors.Is(err, want) {
+		t.Error(err)
+	}
+	close(over)
+	if err := Linger(time.Hour, over, failed); err != nil {
+		t.Error(err)
+	}
+}
