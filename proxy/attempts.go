@@ -47,7 +47,8 @@ type attemptsState struct {
 
 	// What is remembered for the log.
 	status            int
-	detail            string
+	detail            string // of a request that is no valid one, see detailOf
+	insecure          string // why there was no TLS with an endpoint, since the last one that was reached
 	began             time.Time
 	start             int64                    // ns of the loop's clock
 	connectedAt       int64                    // -1 = not reached
@@ -128,6 +129,7 @@ func (a *attempts) begin(fresh bool) {
 	if a.made++; a.made > 1 {
 		a.causes[a.made-2] = a.fault
 		increment(&a.w.counts.retries, 1)
+		a.connectedAt, a.sent = -1, -1 // what the log has is of the last attempt
 	}
 	a.state = stateConnect
 	if a.span != nil {
@@ -141,7 +143,7 @@ func (a *attempts) unreached() Reason {
 	switch {
 	case a.made == 0:
 		return ReasonNoEndpoint
-	case a.detail != "":
+	case a.insecure != "":
 		return ReasonUpstreamTLS
 	}
 	return ReasonConnect

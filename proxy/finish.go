@@ -56,10 +56,18 @@ func (ex *Exchange) letGo() {
 	}
 }
 
+// detailOf is what Record.Detail says with a reason: nothing of an attempt before the one that the reason is about.
+func (a *attempts) detailOf(reason Reason) string {
+	if reason == ReasonUpstreamTLS {
+		return a.insecure
+	}
+	return a.detail
+}
+
 // record fills in what is known of both kinds.
 func (a *attempts) record(rec *Record, reason Reason) {
 	*rec = Record{
-		Start: a.began, Status: a.status, Reason: reason, Detail: a.detail,
+		Start: a.began, Status: a.status, Reason: reason, Detail: a.detailOf(reason),
 		BytesIn: a.bytesIn, BytesOut: a.bytesOut, Retries: max(a.made-1, 0), Causes: a.causes,
 		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
 		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,

@@ -291,6 +291,75 @@ func TestRequestsQueue(t *testing.T) {
 	r.ended(ReasonNoEndpoint, 503)
 }
 
+// TestRequestsQueueAfterAFault: what the log and the trace say of a request that waits for its next attempt is of what came of the wait. Causes alone
+// tells of the attempt before.
+func TestRequestsQueueAfterAFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults  []Fault // of the attempts before the wait
+		served  bool    // after it; else there is no place for as long as it may wait
+		causes  []Fault
+		connect time.Duration
+	}{
+		"not connected, served": {[]Fault{FaultConnect}, true, []Fault{FaultConnect}, 2 * time.Second},
+		"TLS, served":           {[]Fault{FaultTLS}, true, []Fault{FaultTLS}, 2 * time.Second},
+		"not connected":         {[]Fault{FaultConnect}, false, nil, -1},
+		"TLS":                   {[]Fault{FaultTLS}, false, nil, -1},
+		"stale, not connected":  {[]Fault{FaultStale, FaultConnect}, false, []Fault{FaultStale}, -1},
+		"stale, served":         {[]Fault{FaultStale, FaultConnect}, true, []Fault{FaultStale, FaultConnect}, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, spans := tracedRig(t, TracingConfig{Ratio: 1}, func(_ *Config, s *routing.RouteSpec) { s.Limit, s.Targets = 1, targets("a", "b") })
+			r.pooled = false
+			held, _ := r.pool().Pick(balancer.Pick{})
+			r.ask("GET /")
+			for _, f := range c.faults {
+				r.clock.advance(time.Second)
+				switch f {
+				case FaultTLS:
+					r.ex.UpstreamInsecure(ErrNoTLS)
+					continue
+				case FaultStale:
+					r.ready()
+				}
+				r.ex.UpstreamFault(f)
+			}
+			status, reason, wait := 503, ReasonQueueTimeout, 5*time.Second
+			if c.served {
+				status, reason, wait = 200, ReasonOK, 3*time.Second
+				r.clock.advance(wait)
+			} else {
+				r.clock.advance(wait + time.Second)
+			}
+			held.Release()
+			if c.served {
+				r.clock.deliver()
+				r.clock.advance(time.Second)
+				r.ready()
+				r.answer(200, true)
+			}
+			rec := r.ended(reason, status)
+			if got := rec.Causes[:rec.Retries]; !slices.Equal(got, c.causes) {
+				t.Errorf("logged causes %v, want %v", got, c.causes)
+			}
+			if rec.Detail != "" || rec.Connect != c.connect || rec.Queue != wait {
+				t.Errorf("logged detail %q, connect %v, queue %v, want none, %v, %v", rec.Detail, rec.Connect, rec.Queue, c.connect, wait)
+			}
+			span := spans.all[0]
+			if span.Detail != "" || span.Made != len(c.causes)+1 {
+				t.Errorf("the span has the detail %q and %d attempts", span.Detail, span.Made)
+			}
+			for i, f := range c.faults {
+				if span.Attempts[i].Fault != f {
+					t.Errorf("attempt %d ended by %v, want %v", i, span.Attempts[i].Fault, f)
+				}
+			}
+			if last := span.Attempts[span.Made-1]; c.served && (last.Fault != 0 || last.Status != 200) {
+				t.Errorf("the last attempt is %+v", last)
+			}
+		})
+	}
+}
+
 // TestNoEndpoint is answered at once.
 func TestNoEndpoint(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) { s.Targets = nil })

@@ -134,7 +134,7 @@ func (ex *Exchange) fill(s *Span, o *openSpan, reason Reason) {
 	s.Start, s.Total = ex.began, time.Duration(now-ex.start)
 	s.Client, s.Local, s.Secure, s.Spoken, s.Minor = ex.client.Addr, ex.client.Local, ex.client.Secure, ex.req.Spoken, ex.req.Minor
 	s.BytesIn, s.BytesOut = ex.bytesIn, ex.bytesOut
-	s.Status, s.Reason, s.Detail = ex.status, reason, ex.detail
+	s.Status, s.Reason, s.Detail = ex.status, reason, ex.detailOf(reason)
 	s.Namespace, s.Route, s.Path = "", "", ""
 	var sent []byte
 	if r := ex.route; r != nil {

@@ -53,7 +53,7 @@ func (ex *Exchange) send(up Upstream) {
 	now := ex.w.cfg.Clock.Now()
 	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
-	ex.detail = "" // of an attempt before
+	ex.insecure = "" // of an attempt before
 	held := ex.held
 	ex.held = false
 	up.Head(ex.req, ex.reqEnd && ex.body == nil)
@@ -95,10 +95,10 @@ func (ex *Exchange) upstreamFault(f Fault) {
 }
 
 func (ex *Exchange) upstreamInsecure(err error) {
-	ex.detail = "tls"
+	ex.insecure = "tls"
 	var worded interface{ Detail() string }
 	if errors.As(err, &worded) {
-		ex.detail = worded.Detail()
+		ex.insecure = worded.Detail()
 	}
 	ex.upstreamFault(FaultTLS)
 }
