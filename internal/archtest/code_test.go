@@ -12,6 +12,7 @@ const (
 	maxFile     = 500
 	maxTestFile = 700
 	maxFunction = 80
+	maxMain     = 2000 // package main without tests
 )
 
 func TestFileSizes(t *testing.T) {
@@ -23,6 +24,19 @@ func TestFileSizes(t *testing.T) {
 		if f.lines > limit && !excused(t, "file", f.path) {
 			t.Errorf("%s has %d lines, at most %d: a file is read in one sitting", f.path, f.lines, limit)
 		}
+	}
+}
+
+// TestMainIsWiring: package main has flags, environment and wiring, and the substance is in packages that can be imported.
+func TestMainIsWiring(t *testing.T) {
+	lines := 0
+	for f := range theModule(t).production {
+		if strings.HasPrefix(f.path, "cmd/turnout/") {
+			lines += f.lines
+		}
+	}
+	if lines == 0 || lines > maxMain {
+		t.Errorf("cmd/turnout has %d lines without tests, at most %d", lines, maxMain)
 	}
 }
 
