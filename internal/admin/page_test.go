@@ -1,9 +1,13 @@
 package admin
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // paged is a page whose answers begin and wait.
@@ -33,9 +37,10 @@ func askBeyond(t *testing.T, begun chan string, url string, most int) (status in
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { resp.Body.Close() })
-		if <-begun; resp.StatusCode != http.StatusOK {
-			t.Fatalf("status %d", resp.StatusCode)
+		if resp.StatusCode != http.StatusOK { // it has not begun, and never will
+			t.Fatalf("%s got status %d before %d of them were under way", url, resp.StatusCode, most)
 		}
+		<-begun
 	}
 	resp, err := http.Get(url)
 	if err != nil {
@@ -68,9 +73,26 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	defer resp.Body.Close()
 	<-begun
 	go s.leave()
-	if _, err := io.ReadAll(resp.Body); err != nil {
-		t.Errorf("the stream ended with %v", err)
+	late := time.AfterFunc(longestStream/4, func() { resp.Body.Close() }) // well before it ends by itself
+	if _, err := io.ReadAll(resp.Body); err != nil || !late.Stop() {
+		t.Errorf("the stream has not ended with the server, but was closed after %v: %v", longestStream/4, err)
 	}
+}
+
+// TestStreamsEnd: a stream of events whose client stays ends by itself, after its time; in virtual time. Without that all here would wait for ever, which
+// synctest reports.
+func TestStreamsEnd(t *testing.T) {
+	s := startWith(t, func(c *Config) {
+		c.Page = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	})
+	s.leaving = context.Background() // the server does not end, and must not end what is of virtual time
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s.page(pageStreams)(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, pageStreams, nil))
+		if took := time.Since(began); took != longestStream {
+			t.Errorf("it went on for %v, want %v", took, longestStream)
+		}
+	})
 }
 
 // TestPagePaths: the page has / and what is below /view/, and takes nothing but GET and HEAD.
