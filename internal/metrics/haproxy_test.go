@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,8 @@ func TestMetricsOfTheHAProxyRouter(t *testing.T) {
 		t.Fatal(err)
 	}
 	byDefault, all := declared(t, nil), declared(t, everyColumn())
+	maps.Copy(byDefault, ofProcess(t))
+	maps.Copy(all, ofProcess(t))
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		if f[0] == "#" {
@@ -39,6 +42,27 @@ func TestMetricsOfTheHAProxyRouter(t *testing.T) {
 			t.Errorf("the HAProxy router has no %s", name)
 		}
 	}
+}
+
+// ofProcess are the metrics of the process by the names of the HAProxy router, as declared has others. What it counts of the network is new in the
+// library, and has no counterpart.
+func ofProcess(t *testing.T) map[string]string {
+	t.Helper()
+	h, err := Handler(config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := h.(*handler).registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "haproxy_process_") && !strings.Contains(f.GetName(), "_network_") {
+			all[f.GetName()] = declaration(strings.ToLower(f.GetType().String()), nil)
+		}
+	}
+	return all
 }
 
 // TestColumnsThatAreAskedFor: the list of columns is all that is exported, and what means nothing here is nothing.
