@@ -193,6 +193,37 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
+// TestMetricsSearched: what docs/troubleshooting.md has grep look for among the metrics is in the name of one, each alternative of a pattern. Those of
+// Go and of the process are not looked at.
+func TestMetricsSearched(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "troubleshooting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for name := range knownMetrics(t) {
+		lines = append(lines, name+"{")
+	}
+	commands := regexp.MustCompile(`/metrics \\?\| grep (?:-E )?(?:'([^']*)'|([a-z_]+))`).FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 5 {
+		t.Errorf("only %d commands", len(commands))
+	}
+	for _, c := range commands {
+		pattern := strings.ReplaceAll(c[1]+c[2], `\|`, "|") // as in a table
+		pattern = regexp.MustCompile(`([a-z_]*)\(([a-z_]*)\|([a-z_]*)\)`).ReplaceAllString(pattern, "$1$2|$1$3")
+		for part := range strings.SplitSeq(pattern, "|") {
+			search, err := regexp.Compile(part)
+			if err != nil {
+				t.Errorf("%s: %v", c[0], err)
+				continue
+			}
+			if !slices.ContainsFunc(lines, search.MatchString) && !strings.HasPrefix(part, "^go_") && !strings.HasPrefix(part, "^process_") {
+				t.Errorf("%s: no metric has %s", c[0], part)
+			}
+		}
+	}
+}
+
 // TestDashboard: each panel has a number of its own, a place that no other has, and asks the data source that is chosen.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(monitoring, "dashboard.json"))
