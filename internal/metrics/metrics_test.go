@@ -254,12 +254,22 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// TestAboveTheThresholdNoServerIsListed: of eight servers all are, or none.
 func TestAboveTheThresholdNoServerIsListed(t *testing.T) {
-	cfg := config(t)
-	cfg.ServerThreshold = 7
-	for name := range scrape(t, cfg) {
-		if strings.HasPrefix(name, "haproxy_server_") {
-			t.Errorf("%s is listed", name)
+	for threshold, want := range map[int]int{7: 0, 8: 8, 9: 8} {
+		cfg := config(t)
+		cfg.ServerThreshold = threshold
+		listed, up := 0, 0
+		for name := range scrape(t, cfg) {
+			if strings.HasPrefix(name, "haproxy_server_") {
+				listed++
+			}
+			if strings.HasPrefix(name, "haproxy_server_up{") {
+				up++
+			}
+		}
+		if up != want || listed > 0 != (want > 0) {
+			t.Errorf("threshold %d: %d series of %d servers, want %d servers", threshold, listed, up, want)
 		}
 	}
 }
