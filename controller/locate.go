@@ -12,6 +12,7 @@ import (
 type places struct {
 	texts map[string][]byte // of files, by name
 	docs  map[string][]source.Document
+	items map[*source.Document]map[string]piece // of lists
 }
 
 // fieldPattern is a path of fields as messages name them.
@@ -23,9 +24,10 @@ var annotationPattern = regexp.MustCompile(`^annotation ([^\s:]+)`)
 // linePattern is a line as errors of YAML name it: of the file.
 var yamlLinePattern = regexp.MustCompile(`\bline ([0-9]+)`)
 
-// line returns where in a document of a file the first field that a text names is, or how far its path is found; the first line with
-// content if it names none; 0 without such a document.
-func (p *places) line(file string, document int, text string) int {
+// line returns where in a document of a file the first field that a text about an object names is, or how far its path is found; the first line of
+// the object with content if it names none; 0 without such a document. The object is called as source.Problem does; in a list it is looked for in its
+// item.
+func (p *places) line(file string, document int, object, text string) int {
 	doc := p.document(file, document)
 	if doc == nil {
 		return 0
@@ -35,7 +37,11 @@ func (p *places) line(file string, document int, text string) int {
 			return n
 		}
 	}
-	at := start(doc.Data)
+	in, ok := p.itemsIn(doc)[object]
+	if !ok {
+		in = piece{doc.Line, doc.Data}
+	}
+	at := start(in.data)
 	var path []string
 	if m := annotationPattern.FindStringSubmatch(text); m != nil {
 		path = []string{"annotations", m[1]}
@@ -45,13 +51,13 @@ func (p *places) line(file string, document int, text string) int {
 	from := 0
 	for _, name := range path {
 		name, _, _ = strings.Cut(name, "[")
-		found := keyAt(doc.Data, from, name)
+		found := keyAt(in.data, from, name)
 		if found < 0 {
 			break
 		}
 		at, from = found, found+len(name)
 	}
-	return doc.Line + bytes.Count(doc.Data[:at], []byte{'\n'})
+	return in.line + bytes.Count(in.data[:at], []byte{'\n'})
 }
 
 // number is that of digits, 0 for more of them than a file has lines.
@@ -98,6 +104,19 @@ func keyAt(data []byte, from int, key string) int {
 		at = end
 	}
 	return -1
+}
+
+// itemsIn is itemsOf, found once.
+func (p *places) itemsIn(doc *source.Document) map[string]piece {
+	items, ok := p.items[doc]
+	if !ok {
+		if p.items == nil {
+			p.items = make(map[*source.Document]map[string]piece)
+		}
+		items = itemsOf(doc)
+		p.items[doc] = items
+	}
+	return items
 }
 
 // document is one of a file, nil if there is none.

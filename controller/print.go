@@ -28,14 +28,15 @@ func (r *Report) Findings(warnings []string) []Finding {
 		all = append(all, Finding{Severity: "warning", Text: warning})
 	}
 	for _, p := range r.Problems {
-		all = append(all, Finding{File: p.File, Line: r.places.line(p.File, p.Document, p.Reason), Severity: p.Severity.String(), Object: p.Object, Text: p.Reason})
+		all = append(all, Finding{File: p.File, Line: r.places.line(p.File, p.Document, p.Object, p.Reason), Severity: p.Severity.String(), Object: p.Object, Text: p.Reason})
 	}
 	for i := range r.Routes {
 		route := &r.Routes[i]
 		file, document, _ := source.ParseOrigin(route.Origin)
+		object := source.Route.String() + " " + source.Key{Namespace: route.Namespace, Name: route.Name}.String()
 		add := func(severity, reason, text string) {
 			all = append(all, Finding{
-				File: file, Line: r.places.line(file, document, text), Severity: severity, Namespace: route.Namespace, Route: route.Name, Reason: reason, Text: text,
+				File: file, Line: r.places.line(file, document, object, text), Severity: severity, Namespace: route.Namespace, Route: route.Name, Reason: reason, Text: text,
 				host: route.Host + route.Path,
 			})
 		}

@@ -92,15 +92,15 @@ func splitJSON(data []byte) []Document {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		start := int(dec.InputOffset())
+		line := func(at int) int { return 1 + bytes.Count(data[:at], []byte{'\n'}) }
 		var raw json.RawMessage
 		err := dec.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return docs
 		}
-		line := 1 + bytes.Count(data[:start], []byte{'\n'})
 		if err != nil {
-			return append(docs, Document{Number: number, Line: line, JSON: true, Err: fmt.Errorf("cannot parse JSON: %w", err)})
+			return append(docs, Document{Number: number, Line: line(start), JSON: true, Err: fmt.Errorf("cannot parse JSON: %w", err)})
 		}
-		docs = append(docs, Document{Number: number, Line: line, Data: raw, JSON: true})
+		docs = append(docs, Document{Number: number, Line: line(int(dec.InputOffset()) - len(raw)), Data: raw, JSON: true})
 	}
 }
