@@ -67,7 +67,7 @@ type Stream struct {
 	in        queue // waits for Resume
 	declared  int64 // Content-Length, -1 = none
 	received  int64
-	trailers  *h2frame.Block // that follow what is in in
+	trailers  *h2frame.Block // that follow what in has
 	recvEnd   bool           // END_STREAM was received
 	delivered bool           // OnEnd, or OnHead with end, was called
 	paused    bool
