@@ -87,7 +87,7 @@ func loadDER(der []byte) (*C.EVP_PKEY, error) {
 
 func release(pkey *C.EVP_PKEY) { C.EVP_PKEY_free(pkey) }
 
-// sign signs the digest that the hash nid made, into at most most bytes. padding and
+// sign signs the digest that the hash nid made, into no more than most bytes. padding and
 // salt are those of turnout_key_sign.
 func (h *handle) sign(nid, padding, salt int, digest []byte, most int) ([]byte, error) {
 	var why [C.TURNOUT_WHY]byte
