@@ -32,7 +32,7 @@ func states(list []Claimant) string {
 	return strings.Join(words, ", ")
 }
 
-// TestClaimants: whoever wants a host is listed, with what became of it, and forgotten when it wants it no more.
+// TestClaimants: each route that wants a host is listed, with what became of it, and forgotten when it wants it no more.
 func TestClaimants(t *testing.T) {
 	const none, wild = routev1.WildcardPolicyNone, routev1.WildcardPolicySubdomain
 	selected := source.Event{Kind: source.Namespace, Key: source.Key{Name: "a"}, Object: &corev1.Namespace{}}

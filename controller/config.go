@@ -83,7 +83,7 @@ type Config struct {
 	Clock   func() time.Time // for the times in route status; nil = time.Now
 	Log     *zap.Logger      // nil = no logs
 	Bounds  *bound.Counts    // counts bounds that objects reach; nil = nobody does
-	// Problems is told what is wrong with routes; nil = nobody asks.
+	// Problems is notified of what is wrong with routes; nil = nobody asks.
 	Problems *problem.List
 	Secrets  source.Secrets  // brings the secrets routes refer to; nil = secrets come unasked
 	Status   status.Reporter // takes the status of routes; nil = it is only shown

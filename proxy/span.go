@@ -22,7 +22,7 @@ const (
 	spanText      = maxSpanMethod + maxSpanHost + maxSpanTarget + maxSpanPath + maxSpanAgent + tracecontext.MaxState
 )
 
-// Span is what one sampled request tells whoever collects traces: the span of the request, and those of its attempts. Its size is fixed, and it
+// Span is what the collector of traces gets of one sampled request: the span of the request, and those of its attempts. Its size is fixed, and it
 // refers to no memory of the exchange.
 type Span struct {
 	Trace  TraceRef
@@ -97,7 +97,7 @@ func (s *Span) PutText(method, host, target, sentPath, agent, state []byte) {
 type openSpan struct {
 	parent, link tracecontext.Context
 	agent, state []byte
-	ids          [3][]byte // where endpoints are told the id of the attempt
+	ids          [3][]byte // where endpoints are sent the id of the attempt
 	made         int
 	attempts     [maxSpanAttempts]openAttempt
 }

@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestJudge: what is not as it is wanted is told.
+// TestJudge: what is not as it is wanted is reported.
 func TestJudge(t *testing.T) {
 	good := func() *result {
 		return &result{

@@ -190,7 +190,7 @@ func noDescriptors(s *stage) {
 	s.notes.undo = func() {
 		cancel()
 		<-watched
-		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &s.notes.limit, nil) // if it fails nothing recovers, which is told
+		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &s.notes.limit, nil) // if it fails nothing recovers, which is reported
 	}
 }
 

@@ -66,7 +66,7 @@ func (p *Pipe) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close has nobody read any more: the child is told so when it writes.
+// Close has nobody read any more: the child gets an error when it writes.
 func (p *Pipe) Close() { _ = p.from.Close() }
 
 // Tail is the end of what was read, at most 4 KiB.

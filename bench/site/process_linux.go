@@ -135,7 +135,7 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Finish ends the input of the process, which is how it is told that its work is over, waits for its end, and returns the end of what
+// Finish ends the input of the process, by which it learns that its work is over, waits for its end, and returns the end of what
 // it said. It ends the run unless the exit code is 0.
 func (p *Process) Finish() string {
 	_ = p.In.Close()

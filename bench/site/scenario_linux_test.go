@@ -100,7 +100,7 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestTogether: everything is done once, so many at a time, and what ends one of them is told.
+// TestTogether: everything is done once, so many at a time, and what ends one of them is reported.
 func TestTogether(t *testing.T) {
 	var all [20]int
 	Together(len(all), 3, func(i int) { all[i]++ })

@@ -11,7 +11,7 @@ import (
 )
 
 // rehearsal is one run of a request through the pipeline. It is its clock, client, endpoint and access log, and keeps what each of them
-// is told.
+// gets.
 type rehearsal struct {
 	now func() int64
 

@@ -173,7 +173,7 @@ const (
 	WhySampled = "sampled"
 )
 
-// storyOf copies what is told of a record.
+// storyOf copies what an explanation says of a record.
 func storyOf(rec *proxy.Record, now time.Time) Story {
 	s := Story{
 		UniqueID: text(rec.UniqueID), Why: WhySampled, Start: now.Add(-rec.Total).UTC(), Client: rec.Client.Addr().Unmap().String(),

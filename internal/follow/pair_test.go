@@ -56,6 +56,6 @@ func TestPairRotates(t *testing.T) {
 	put(pair(t))
 	p.when = p.when.Add(-pairPause)
 	if p.Current() == second || failures != 0 {
-		t.Errorf("nobody is told that the files can be used again: %d failures", failures)
+		t.Errorf("nobody is notified that the files can be used again: %d failures", failures)
 	}
 }

@@ -53,7 +53,7 @@ func Once(ctx context.Context, c *adminclient.Client, search view.Search, asJSON
 	return err
 }
 
-// What the terminal is told: another screen without a cursor, and back; the first place; the rest of the line and of the screen are empty.
+// What the terminal is sent: another screen without a cursor, and back; the first place; the rest of the line and of the screen are empty.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"

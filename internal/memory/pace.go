@@ -19,10 +19,10 @@ const (
 	usualPercent = 100
 	mostPercent  = 400
 
-	hurried   = time.Second // between two collections, and the headroom doubles
-	unhurried = 5 * time.Second
+	frequent = time.Second // between two collections, and the headroom doubles
+	rare     = 5 * time.Second
 
-	// limitShare of the memory limit, if there is one, is the most that headroom may become by hurry.
+	// limitShare of the memory limit, if there is one, is the most that headroom may become while collections are frequent.
 	limitShare = 8
 )
 
@@ -64,7 +64,7 @@ func paceCollector(ctx context.Context, with pacing) {
 	p.pace()
 }
 
-// mostGrowth is what headroom may become by hurry under a memory limit in bytes, 0 for none.
+// mostGrowth is what headroom may become while collections are frequent, under a memory limit in bytes, 0 for none.
 func mostGrowth(limit uint64) uint64 {
 	if limit == 0 {
 		return mostHeadroom
@@ -100,9 +100,9 @@ func (p *pacer) setGrowth(now time.Time) {
 	since := now.Sub(p.last)
 	p.last = now
 	switch {
-	case since < hurried:
+	case since < frequent:
 		p.growth = min(2*p.growth, p.most)
-	case since >= unhurried:
+	case since >= rare:
 		p.growth = max(p.growth/2, headroom)
 	}
 }

@@ -43,9 +43,9 @@ func TestGrowthOfASmallHeap(t *testing.T) {
 	}
 }
 
-// TestPacerHurries: collections in quick succession have the heap grow by more between them, up to a bound that follows from
+// TestGrowthFollowsThePace: collections in quick succession have the heap grow by more between them, up to a bound that follows from
 // the memory limit; rare ones undo that.
-func TestPacerHurries(t *testing.T) {
+func TestGrowthFollowsThePace(t *testing.T) {
 	now := time.Now()
 	f := func(limit uint64, after time.Duration, want ...uint64) {
 		t.Helper()
@@ -58,19 +58,19 @@ func TestPacerHurries(t *testing.T) {
 		}
 		for p.growth > headroom {
 			had := p.growth
-			now = now.Add(unhurried)
+			now = now.Add(rare)
 			if p.setGrowth(now); p.growth != max(had/2, headroom) {
 				t.Fatalf("the growth is %d after %d", p.growth, had)
 			}
 		}
-		now = now.Add(unhurried)
+		now = now.Add(rare)
 		if p.setGrowth(now); p.growth != headroom {
 			t.Errorf("the growth is %d, less than the least", p.growth)
 		}
 	}
-	f(0, hurried/2, 48, 48)
-	f(0, hurried, 24, 24)
-	f(0, unhurried-1, 24, 24)
+	f(0, frequent/2, 48, 48)
+	f(0, frequent, 24, 24)
+	f(0, rare-1, 24, 24)
 	f(headroom*limitShare*2, 0, 48, 48)
 	f(headroom, 0, 24, 24)
 }
@@ -87,7 +87,7 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 			return usualPercent
 		},
 		live:  live.Load,
-		clock: func() time.Time { now = now.Add(hurried); return now },
+		clock: func() time.Time { now = now.Add(frequent); return now },
 	})
 	// Collections may come at any time, so what is set twice does not matter; that it is set does.
 	want := func(percent int) {

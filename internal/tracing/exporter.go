@@ -51,7 +51,7 @@ type Config struct {
 	Slots int
 	// Delay is how long requests gather before spans are made of them, unless a ring is half full. 0 = 100 ms.
 	Delay time.Duration
-	// Notify is told what is wrong with the export: the first time that it fails and, by nil, the first time that it succeeds again; of other
+	// Notify is called with what is wrong with the export: the first time that it fails and, by nil, the first time that it succeeds again; of other
 	// errors of the SDK one in 10 s. Any goroutine may call it. nil = nobody is.
 	Notify func(err error)
 }

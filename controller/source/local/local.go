@@ -38,7 +38,7 @@ func (b Backends) Add(text string) error {
 type Config struct {
 	Backends Backends
 	To       source.Sink
-	// Problem is told of services that are not there, once all there was at the beginning has come, and Cleared of those that are there again;
+	// Problem is notified of services that are not there, once all there was at the beginning has come, and Cleared of those that are there again;
 	// nil = nobody is.
 	Problem, Cleared func(source.Problem)
 }

@@ -71,5 +71,5 @@ func TestMissingServices(t *testing.T) {
 			t.Errorf("%s: told %q, want %q", step.name, told, step.want)
 		}
 	}
-	NewSink(Config{Backends: Backends{"a/b": {1}}, To: nobody{}}).Synced() // nobody is told
+	NewSink(Config{Backends: Backends{"a/b": {1}}, To: nobody{}}).Synced() // nobody is notified
 }
