@@ -1,61 +1,63 @@
 package reactor
 
 import (
-	"net"
-	"net/netip"
+	"runtime"
+	"sync/atomic"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// TestYieldedConnsShareAnIteration: however many Conns want more than their share, an iteration serves them for a short time only, in turns.
-func TestYieldedConnsShareAnIteration(t *testing.T) {
-	l := steppedLoop(t, Config{})
-	const many = 20
-	calls := map[*Conn]int{}
-	inTurn, most := map[uint32]int{}, 0
-	ln, err := l.Listen(netip.MustParseAddrPort("127.0.0.1:0"), func(c *Conn) Handler {
-		c.Establish()
-		return &hooks{data: func(c *Conn, _ []byte) int {
-			if calls[c]++; calls[c] > 1 {
-				inTurn[l.Iteration()]++
-				most = max(most, inTurn[l.Iteration()])
-				for began := time.Now(); time.Since(began) < time.Duration(yieldShare); {
-				}
-			}
-			c.Yield()
-			return 1
-		}}
-	})
-	if err != nil {
+// TestYieldCore: of two threads on one core, the one that yields lets the other run long before the kernel's next tick would.
+func TestYieldCore(t *testing.T) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		t.Fatal(err)
 	}
-	for range many {
-		peer, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer peer.Close()
-		if _, err := peer.Write([]byte("0123456789")); err != nil {
-			t.Fatal(err)
-		}
+	core := 0
+	for !allowed.IsSet(core) {
+		core++
 	}
-	for done := 0; done < many; {
-		if err := l.iterate(time.Second); err != nil {
-			t.Fatal(err)
+	var running, stop atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		onCore(t, core)
+		for running.Store(true); !stop.Load(); {
+			YieldCore()
 		}
-		done = 0
-		least, last := 10, 0
-		for _, n := range calls {
-			least, last = min(least, n), max(last, n)
-			if n == 10 {
-				done++
-			}
-		}
-		if len(calls) == many && least > 1 && last-least > 3 { // they were accepted one after the other
-			t.Fatalf("one was served %d times, another %d times", last, least)
-		}
+	}()
+	defer func() { stop.Store(true); <-ended }()
+
+	onCore(t, core)
+	const yields, switches = 10_000, 100 // so many yields take 10 ms, in which the kernel ticks 10 times at most
+	for !running.Load() {
+		YieldCore()
 	}
-	if most != 1 {
-		t.Errorf("an iteration served %d of them, each for its whole share", most)
+	before := switchesOf(t)
+	for range yields {
+		YieldCore()
 	}
+	if n := switchesOf(t) - before; n < switches {
+		t.Errorf("the core went to the other thread %d times while the first yielded %d times, want at least %d", n, yields, switches)
+	}
+}
+
+// onCore binds the calling goroutine to a thread, which ends with it, and the thread to a core.
+func onCore(t *testing.T, core int) {
+	runtime.LockOSThread()
+	var one unix.CPUSet
+	one.Set(core)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Error(err)
+	}
+}
+
+// switchesOf is how often the system has taken the core from the calling thread.
+func switchesOf(t *testing.T) int64 {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Nivcsw
 }
