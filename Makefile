@@ -177,15 +177,16 @@ e2e-bench: e2e-preflight e2e-build ## the table of docs/lab/scale.md: 1,000 and 
 	cd test/kube && $(GO) test -count 1 -timeout 40m -run '^TestScale$$' -v . -scale -binary bin/turnout $(E2E)
 
 e2e-preflight:
-	@cd test/kube && $(GO) run ./internal/preflight
+	@cd test/cluster && $(GO) run ./internal/preflight
 
-e2e-build: test/kube/bin/kube-apiserver
+e2e-build: test/cluster/bin/kube-apiserver
 	$(GO) build -o test/kube/bin/turnout ./cmd/turnout
 	$(GO) build -race -o test/kube/bin/turnout-race ./cmd/turnout
 
-# Kept between runs; made again when the versions change.
-test/kube/bin/kube-apiserver: test/kube/go.mod
-	cd test/kube && $(GO) build -o bin/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+# Both in one run, which compiles what they share once. Kept between runs; made again when the versions change.
+test/cluster/bin/kube-apiserver: test/cluster/go.mod
+	cd test/cluster && $(GO) build -o bin/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
+	@touch $@
 
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...

@@ -6,7 +6,7 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 
-	"turnout/test/kube/internal/pki"
+	"turnout/test/cluster/pki"
 	"turnout/test/kube/internal/pods"
 )
 

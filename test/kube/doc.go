@@ -6,6 +6,6 @@
 //
 //	sudo make e2e E2E='-run TestName'
 //
-// Everything runs in a sandbox (package internal/sandbox): addresses and ports are the
+// Everything runs in a sandbox (package turnout/test/cluster/sandbox): addresses and ports are the
 // tests' own, and nothing is left behind. Logs of the last run are in bin/logs.
 package kube

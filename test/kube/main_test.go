@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,10 +13,10 @@ import (
 	routeclient "github.com/openshift/client-go/route/clientset/versioned"
 	"k8s.io/client-go/kubernetes"
 
+	"turnout/test/cluster/pki"
+	"turnout/test/cluster/sandbox"
 	"turnout/test/kube/internal/cluster"
-	"turnout/test/kube/internal/pki"
 	"turnout/test/kube/internal/pods"
-	"turnout/test/kube/internal/sandbox"
 )
 
 // shared is what all tests use: one cluster, pods, and clients that may do everything.
@@ -35,7 +36,7 @@ var binary = flag.String("binary", filepath.Join("bin", "turnout-race"), "turnou
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(filepath.Join("bin", "run"), func(dir string) int {
+	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("bin", "run"), Local: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, func(dir string) int {
 		if err := setUp(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 func setUp(dir string) error {
 	ctx := context.Background()
 	shared.binary = *binary
-	apiserver := filepath.Join("bin", "kube-apiserver")
+	apiserver := filepath.Join("..", "cluster", "bin", "kube-apiserver")
 	for _, path := range []string{shared.binary, apiserver} {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("%s is missing; make e2e builds it", path)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"turnout/test/kube/internal/pki"
+	"turnout/test/cluster/pki"
 	"turnout/test/kube/internal/router"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"turnout/test/kube/internal/pki"
-	"turnout/test/kube/internal/process"
+	"turnout/test/cluster/pki"
+	"turnout/test/cluster/process"
 )
 
 const (

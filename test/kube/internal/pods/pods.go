@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 
-	"turnout/test/kube/internal/pki"
+	"turnout/test/cluster/pki"
 )
 
 // The ports on which pods listen.

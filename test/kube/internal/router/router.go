@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"turnout/test/kube/internal/process"
+	"turnout/test/cluster/process"
 )
 
 // patience is how long a router may take to do what a test waits for. It is long

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 
-	"turnout/test/kube/internal/sandbox"
+	"turnout/test/cluster/sandbox"
 )
 
 func main() {
-	if err := sandbox.Check(); err != nil {
+	if err := sandbox.Check(nil); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
