@@ -94,22 +94,22 @@ var external = []struct {
 	tests  []string // packages whose tests may as well
 	reason string
 }{
-	{"k8s.io/", []string{"controller", "test/kube"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
+	{"k8s.io/", []string{"controller", "test/kube", "test/cluster"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
 	{"github.com/openshift/", []string{"controller", "test/kube"}, []string{"bench", "test"}, "Route objects end in the controller"},
-	{"sigs.k8s.io/", []string{"controller", "internal/demo", "test/kube"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
+	{"sigs.k8s.io/", []string{"controller", "internal/demo", "test/kube", "test/cluster"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
 	{"github.com/prometheus/", []string{"internal/metrics", "test/kube"}, nil, "packages keep plain counters; one package translates them"},
 	{"github.com/valyala/fasthttp", []string{"internal/demo"}, []string{"internal/wire", "proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy", "internal/metrics"}, []string{"."}, "answers are compressed by the pipeline and nowhere else, but for scrapes, which are of many megabytes"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/follow", "internal/logging", "internal/signals"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
 	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
-	{"golang.org/x/sys", []string{"internal/reactor", "internal/memory", "internal/terminal", "bench"}, nil, "system calls are the reactor's, but for memory that is given back, and terminals"},
+	{"golang.org/x/sys", []string{"internal/reactor", "internal/memory", "internal/terminal", "bench", "test/cluster"}, nil, "system calls are the reactor's, but for memory that is given back, terminals, and the namespaces of the test cluster"},
 	{"go.opentelemetry.io/", []string{"internal/tracing", "internal/testkit/testotlp"}, nil, "the request path fills records; one package makes spans of them"},
 	{"github.com/go-logr/", []string{"internal/tracing"}, nil, "OpenTelemetry logs by it"},
 	{"google.golang.org/grpc", []string{"internal/testkit/testotlp", "test/grpc"}, nil, "gRPC is how a collector may be spoken to; requests of clients are the request path's own"},
 	{"google.golang.org/protobuf", []string{"internal/metrics", "internal/testkit/testotlp", "test/grpc"}, nil, "scrapes and spans are Protocol Buffers; the request path speaks none"},
 	{"github.com/chromedp/", nil, []string{"cmd"}, "a browser is what the page is tested with"},
 	{"github.com/fsnotify/", []string{"controller", "internal/filewatch"}, nil, "folders of manifests are watched by their source, others by one package"},
-	{"net/http", []string{"internal/metrics", "internal/admin", "internal/page", "internal/adminclient", "internal/explain", "internal/testkit/testhttp", "internal/testkit/testotlp", "tlsmux/clientcert", "bench", "test/kube"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},
+	{"net/http", []string{"internal/metrics", "internal/admin", "internal/page", "internal/adminclient", "internal/explain", "internal/testkit/testhttp", "internal/testkit/testotlp", "tlsmux/clientcert", "bench", "test/kube", "test/cluster"}, []string{"."}, "the request path is Turnout's own; net/http is for the admin side, for fetching revocation lists and for oracles"},
 	{"flag", []string{"cmd", "internal/option", "bench"}, []string{"."}, "the command line and the environment are read in cmd, which gives both to the table of options"},
 	{"log", []string{"internal/admin"}, nil, "logs are zap's JSON lines; net/http is given one that writes nothing"},
 	{"log/slog", nil, nil, "logs are zap's JSON lines"},
@@ -258,8 +258,8 @@ var calls = []struct {
 	only   []string // if not empty, the rule is for these packages alone, without those below
 	reason string
 }{
-	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube"}, nil, "the environment is read in cmd only"},
-	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "test/kube"}, nil, "only main ends the process"},
+	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube", "test/cluster"}, nil, "the environment is read in cmd only"},
+	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "test/kube", "test/cluster"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
 		[]string{"proxy", "internal/wire/field", "internal/wire/http1", "internal/wire/h2frame", "internal/wire/h2session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
