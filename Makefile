@@ -198,10 +198,12 @@ ci: test h2spec lint race ## what the machines run: test, h2spec, lint, race, sh
 
 # BUILDER is buildah or podman, with its global options if it needs any. Docker
 # takes the same Dockerfile: make bin/image/rootfs.tar, docker build -f deploy/Dockerfile bin/image
-image: bin/image/rootfs.tar ## the container image IMAGE:VERSION, with buildah or podman and without a registry
+image: bin/image/rootfs.tar ## the container images IMAGE:VERSION and IMAGE:VERSION-openshift, with buildah or podman and without a registry
 	@test -n "$(BUILDER)" || { echo "make image: needs buildah or podman (Debian: apt-get install buildah)" >&2; exit 1; }
 	$(BUILDER) build --isolation chroot --platform linux/$(ARCH) --label org.opencontainers.image.version=$(VERSION) \
 		-t $(IMAGE):$(VERSION) -t $(IMAGE):latest -f deploy/Dockerfile bin/image
+	$(BUILDER) build --isolation chroot --platform linux/$(ARCH) --label org.opencontainers.image.version=$(VERSION) \
+		-t $(IMAGE):$(VERSION)-openshift -t $(IMAGE):openshift -f deploy/Dockerfile.openshift bin/image
 
 # SIGNATURES=openssl links libcrypto in, statically, as the image has no libraries; the
 # linker's warnings are of functions that take libraries at run time, which nothing calls.
@@ -214,7 +216,9 @@ ifeq ($(SIGNATURES),openssl)
 else
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -tags $(TAGS) -ldflags '$(IMAGE_LDFLAGS)' -o bin/image/turnout ./cmd/turnout
 endif
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o bin/image/standin ./deploy/standin
 	$(GO) run ./deploy/rootfs bin/image/turnout $@
+	$(GO) run ./deploy/rootfs bin/image/turnout bin/image/rootfs-openshift.tar bin/image/standin
 
 .PHONY: rules
 rules: ## make the PrometheusRule of deploy/monitoring from its alerts.yaml
