@@ -61,7 +61,7 @@ func (c *Controller) Claimants(host string) []Claimant {
 	}
 	for _, e := range c.views.outside {
 		if o, ok := e.Object.(*routev1.Route); ok && wants(o.Spec.Host, o) {
-			all = append(all, ClaimantOf(e, ClaimNotSelected, "its namespace is not one that this router serves: it has not the labels of --namespace-labels"))
+			all = append(all, ClaimantOf(e.Event, e.why, outsideFor[e.why]))
 		}
 	}
 	c.views.mu.RUnlock()
@@ -126,13 +126,25 @@ func (v *view) host() string {
 	return v.object.Spec.Host
 }
 
-// setOutside notes a route of a namespace that is not selected, or, without an object, that it is gone or in.
-func (v *views) setOutside(e *source.Event) {
+// outsideFor is why routes are not selected, for people.
+var outsideFor = map[ClaimState]string{
+	ClaimNotSelected: "its namespace is not one that this router serves: it has not the labels of --namespace-labels",
+	ClaimOtherShard:  "it has not the labels of routes that this router serves: those of --labels",
+}
+
+// aside is a route that is not selected, and why.
+type aside struct {
+	source.Event
+	why ClaimState
+}
+
+// setOutside notes a route that is not selected, or, without an object, that it is gone or in.
+func (v *views) setOutside(e *source.Event, why ClaimState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e.Object == nil {
 		delete(v.outside, e.Key)
 		return
 	}
-	v.outside[e.Key] = *e
+	v.outside[e.Key] = aside{*e, why}
 }

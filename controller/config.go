@@ -56,9 +56,11 @@ type Options struct {
 	SkipUpgradeValidation bool // the condition UnservableInFutureVersions is left as it is
 	ForceUnservable       bool // every admitted route gets it, to see what comes of it
 
-	// SelectNamespaces leaves out the objects of namespaces without a Namespace object,
-	// silently, until there is one.
+	// SelectNamespaces leaves out the routes of namespaces without a Namespace object, or whose labels NamespaceLabels does not
+	// select, silently, until there is one that it does.
 	SelectNamespaces bool
+	NamespaceLabels  string // a label selector; "" = all that there are
+	RouteLabels      string // a label selector on routes, besides what the source was asked for; "" = all
 
 	ServerTimeout        time.Duration       // silence of an endpoint; 0 = 30 s
 	TunnelTimeout        time.Duration       // silence of a tunnel; 0 = 1 h
@@ -70,6 +72,10 @@ type Options struct {
 	CookieName           string              // sticky cookie; "" = one per route
 	DefaultDestinationCA []byte              // PEM: verifies re-encrypt endpoints of routes without a CA; nil = not verified
 	UpstreamALPN         []protocol.Protocol // offered to re-encrypt endpoints; nil = none
+
+	// Origins says for people what decided about options, by flags such as --default-server-timeout; those that are not there are named
+	// by their flags.
+	Origins map[string]string
 
 	IncludeUDP    bool // UDP ports are servers too
 	AllowLoopback bool // loopback endpoint addresses are kept, for manifests on one machine

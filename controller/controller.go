@@ -29,7 +29,8 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{}), asks: make(chan func(*state))}
-	c.views.routes, c.views.outside = make(map[source.Key]view), make(map[source.Key]source.Event)
+	c.views.routes, c.views.outside = make(map[source.Key]view), make(map[source.Key]aside)
+	c.views.setOptions(cfg.Options)
 	if c.state, err = newState(&c.cfg, &c.views); err != nil {
 		return nil, fmt.Errorf("cannot make controller: %w", err)
 	}
@@ -145,6 +146,9 @@ func (c *Controller) handle() {
 	}
 	if next := c.inbox.takeOwn(); next != nil {
 		c.state.setOwn(next)
+	}
+	if next := takeLeft(c.inbox, &c.inbox.options); next != nil {
+		c.state.setOptions(*next)
 	}
 	later := c.state.published
 	c.state.reached = false

@@ -36,13 +36,14 @@ func (c *Controller) effective(v *view) []Setting {
 	if passthrough {
 		tunnelNames = append(tunnelNames, "timeout")
 	}
+	o := c.views.options.Load().origin
 	list := []Setting{
 		{"host", r.Host(), hostFrom(v)},
 		{"termination", r.Termination().String(), "spec.tls"},
-		{"balance", pool.Algorithm.String(), from("--load-balance-algorithm and the number of services", "balance")},
-		{"tunnel timeout", p.TunnelTimeout.String(), from("--default-tunnel-timeout", tunnelNames...)},
-		{"connect timeout", p.ConnectTimeout.String(), "--default-connect-timeout"},
-		{"health check interval", pool.Check.String(), from("--backend-check-interval", "haproxy.health.check.interval")},
+		{"balance", pool.Algorithm.String(), from(o("--load-balance-algorithm")+" and the number of services", "balance")},
+		{"tunnel timeout", p.TunnelTimeout.String(), from(o("--default-tunnel-timeout"), tunnelNames...)},
+		{"connect timeout", p.ConnectTimeout.String(), o("--default-connect-timeout")},
+		{"health check interval", pool.Check.String(), from(o("--backend-check-interval"), "haproxy.health.check.interval")},
 		{"requests per pod at a time", countOr(pool.Limit, "no limit"), from("default", "pod-concurrent-connections")},
 		{"slow start", pool.SlowStart.String(), from("default", "slow-start")},
 		{"allow-list", allowed(p), from("default", "ip_allowlist", "ip_whitelist")},
@@ -53,9 +54,9 @@ func (c *Controller) effective(v *view) []Setting {
 	}
 	return append(list,
 		Setting{"plain HTTP", r.Insecure().String(), "spec.tls.insecureEdgeTerminationPolicy"},
-		Setting{"server timeout", p.ServerTimeout.String(), from("--default-server-timeout", "timeout")},
-		Setting{"forwarded headers", p.Forwarded.String(), from("--set-forwarded-headers", "set-forwarded-headers")},
-		Setting{"sticky cookie", word(p.CookieName, "none"), from("--cookie-name, or a hash of the name", "disable_cookies", "cookie_name")},
+		Setting{"server timeout", p.ServerTimeout.String(), from(o("--default-server-timeout"), "timeout")},
+		Setting{"forwarded headers", p.Forwarded.String(), from(o("--set-forwarded-headers"), "set-forwarded-headers")},
+		Setting{"sticky cookie", word(p.CookieName, "none"), from(o("--cookie-name")+", or a hash of the name", "disable_cookies", "cookie_name")},
 		Setting{"Strict-Transport-Security", word(p.HSTS, "none"), from("default", "hsts_header")},
 		Setting{"path rewriting", rewriting(p), from("default", "rewrite-target")},
 		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},

@@ -17,6 +17,7 @@ type inbox struct {
 	events      map[object]source.Event
 	certificate *tls.Certificate // the next default certificate; nil = as it is
 	destination []byte           // the next default destination CA; nil = as it is
+	options     *Options         // what routes are treated by next; nil = as it is
 	own         *endpoints.Own   // where the router listens next; nil = as it is
 	arrived     time.Time        // when the oldest of events was left; zero = there is none
 	waiting     int              // sinks that are not synced

@@ -41,14 +41,15 @@ func (c *Controller) Preview(ctx context.Context, manifest []byte) (*Controller,
 	var events []source.Event
 	var own *endpoints.Own
 	var defaults routing.Options
-	err := c.ask(ctx, func(s *state) { events, own, defaults = s.objects(), s.own, s.cfg.Routing })
+	var options Options
+	err := c.ask(ctx, func(s *state) { events, own, defaults, options = s.objects(), s.own, s.cfg.Routing, s.cfg.Options })
 	if err != nil {
 		return nil, nil, err
 	}
 	if events, err = Changed(events, manifest, c.cfg.Clock()); err != nil {
 		return nil, nil, err
 	}
-	return offline(c.cfg.Options, defaults, own, events)
+	return offline(options, defaults, own, events)
 }
 
 // Objects returns all objects that there are. Run must have been called.
@@ -119,9 +120,9 @@ func Changed(events []source.Event, manifest []byte, now time.Time) ([]source.Ev
 
 // objects are all that there are, as events.
 func (s *state) objects() []source.Event {
-	events := make([]source.Event, 0, len(s.routes)+len(s.services)+len(s.slices)+len(s.secrets)+len(s.selected))
-	for name := range s.selected {
-		events = append(events, source.Event{Kind: source.Namespace, Key: source.Key{Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	events := make([]source.Event, 0, len(s.routes)+len(s.services)+len(s.slices)+len(s.secrets)+len(s.namespaces))
+	for name, labels := range s.namespaces {
+		events = append(events, source.Event{Kind: source.Namespace, Key: source.Key{Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}})
 	}
 	for _, r := range s.routes {
 		lean := *r.object

@@ -8,6 +8,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"turnout/controller/admit"
 	"turnout/controller/endpoints"
@@ -32,10 +33,11 @@ type state struct {
 	slices   map[source.Key]*service // slice to the service it is counted to
 	secrets  map[source.Key]*secret
 
-	unanswered map[*secret]struct{}               // asked for, and nothing came yet
-	unused     map[*secret]struct{}               // may have no user
-	selected   map[string]struct{}                // namespaces, if they are selected
-	outside    map[string]map[string]source.Event // routes of other namespaces, by namespace and name
+	unanswered map[*secret]struct{} // asked for, and nothing came yet
+	unused     map[*secret]struct{} // may have no user
+	selection  selection
+	namespaces map[string]labels.Set              // those that there are, with their labels
+	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
 
 	expiry expiryWatch
 	notes  noteLog
@@ -93,15 +95,19 @@ func newState(cfg *Config, v *views) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	selection, err := cfg.Options.selection()
+	if err != nil {
+		return nil, err
+	}
 	s := &state{
-		cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
+		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     make(map[source.Key]*route),
 		services:   make(map[source.Key]*service),
 		slices:     make(map[source.Key]*service),
 		secrets:    make(map[source.Key]*secret),
 		unanswered: make(map[*secret]struct{}),
 		unused:     make(map[*secret]struct{}),
-		selected:   make(map[string]struct{}),
+		namespaces: make(map[string]labels.Set),
 		outside:    make(map[string]map[string]source.Event),
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
@@ -165,10 +171,11 @@ func (s *state) event(e *source.Event) {
 }
 
 func (s *state) routeEvent(e *source.Event) {
+	old := s.routes[e.Key]
 	if s.isOutside(e) {
+		s.forget(old)
 		return
 	}
-	old := s.routes[e.Key]
 	object, _ := e.Object.(*routev1.Route)
 	if object == nil {
 		s.forget(old)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -17,9 +18,11 @@ import (
 
 // views is what other goroutines may see of the routes.
 type views struct {
+	options atomic.Pointer[Options] // as they are now; immutable
+
 	mu       sync.RWMutex
 	routes   map[source.Key]view
-	outside  map[source.Key]source.Event // routes of namespaces that are not selected
+	outside  map[source.Key]aside // routes that are not selected
 	rejected int
 	changed  time.Time // when a table was published last; zero = never
 }
@@ -150,6 +153,12 @@ func withoutKeys(tls *routev1.TLSConfig) *routev1.TLSConfig {
 	return out
 }
 
+// setOptions has what is shown follow options.
+func (v *views) setOptions(o Options) {
+	o.DefaultDestinationCA = nil
+	v.options.Store(&o)
+}
+
 // keys returns the keys of all views by namespace and name, those that follow after; its zero value is before all.
 func (v *views) keys(after source.Key) []source.Key {
 	v.mu.RLock()
@@ -205,7 +214,7 @@ func (c *Controller) ListRoutes(after string, limit int) (list iter.Seq[*routev1
 	}
 	return func(yield func(*routev1.Route) bool) {
 		for v := range c.views.each(keys) {
-			if !yield(v.shown(c.cfg.Options.status())) {
+			if !yield(v.shown(c.views.options.Load().status())) {
 				return
 			}
 		}
@@ -218,7 +227,7 @@ func (c *Controller) Route(namespace, name string) (*routev1.Route, bool) {
 	if !ok {
 		return nil, false
 	}
-	return v.shown(c.cfg.Options.status()), true
+	return v.shown(c.views.options.Load().status()), true
 }
 
 // Notes returns what of a route has no effect or is missing: annotations with values

@@ -14,6 +14,7 @@ import (
 type attempts struct {
 	// Kept from one request to the next.
 	w      *Worker
+	cfg    *Config // the worker's when it began
 	self   party
 	client Client
 	timer  Timer            // a Relay's is nil until it waits
@@ -93,20 +94,20 @@ func (a *attempts) choice(cookie []byte) balancer.Pick {
 // choose chooses a server and begins an attempt at it, or waits for one.
 func (a *attempts) choose(cookie []byte) {
 	pool, in := a.route.Pool(), a.choice(cookie)
-	if a.w.cfg.Rehearse {
+	if a.cfg.Rehearse {
 		a.rehearse(pool.Peek(in))
 		return
 	}
 	lease, ok := pool.Pick(in)
 	if !ok {
-		lease, ok = pool.Wait(in, a.place(), a.w.cfg.Clock.Now())
+		lease, ok = pool.Wait(in, a.place(), a.cfg.Clock.Now())
 	}
 	switch {
 	case ok:
 		a.use(lease)
 	case a.waiter.Waiting():
-		a.state, a.queuedAt = stateQueue, a.w.cfg.Clock.Now()
-		a.timer.Reset(a.w.cfg.Timeouts.Connect)
+		a.state, a.queuedAt = stateQueue, a.cfg.Clock.Now()
+		a.timer.Reset(a.cfg.Timeouts.Connect)
 		a.self.queue()
 	default:
 		a.self.unserved(a.unreached())
@@ -115,8 +116,8 @@ func (a *attempts) choose(cookie []byte) {
 
 func (a *attempts) use(l balancer.Lease) {
 	a.lease, a.leased = l, true
-	if !a.w.cfg.Rehearse {
-		l.Server().CountLease(a.w.cfg.Clock.Now())
+	if !a.cfg.Rehearse {
+		l.Server().CountLease(a.cfg.Clock.Now())
 	}
 	if a.made > 0 {
 		a.countRetry(true)
@@ -133,7 +134,7 @@ func (a *attempts) begin(fresh bool) {
 	}
 	a.state = stateConnect
 	if a.span != nil {
-		a.span.beginAttempt(a.w.tracer.spanID(), a.lease.Server(), a.w.cfg.Clock.Now())
+		a.span.beginAttempt(a.w.tracer.spanID(), a.lease.Server(), a.cfg.Clock.Now())
 	}
 	a.self.connect(fresh)
 }
@@ -155,7 +156,7 @@ func (a *attempts) unreached() Reason {
 // to a bound, what an endpoint says that it did not process. sent: what was sent of the body cannot be sent again.
 func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	if a.span != nil {
-		a.span.failed(f, a.w.cfg.Clock.Now())
+		a.span.failed(f, a.cfg.Clock.Now())
 	}
 	a.fault = f
 	unconnected := f == FaultConnect || f == FaultTLS
@@ -175,7 +176,7 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	if !unconnected && !(replay && replayable) {
 		return false
 	}
-	if !(unconnected && a.refused == 0) && !a.route.Pool().Retry(a.w.cfg.Clock.Now()) {
+	if !(unconnected && a.refused == 0) && !a.route.Pool().Retry(a.cfg.Clock.Now()) {
 		increment(&a.w.counts.unretried, 1)
 		return false
 	}

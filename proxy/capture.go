@@ -59,8 +59,8 @@ func (c *Captures) count() int {
 
 // captureRequest keeps what the log wants of a request before anything changes it.
 func (ex *Exchange) captureRequest(h *Head) {
-	c := ex.w.cfg.Captures
-	if c == nil || ex.w.cfg.AccessLog == nil {
+	c := ex.cfg.Captures
+	if c == nil || ex.cfg.AccessLog == nil {
 		return
 	}
 	clear(ex.captured)
@@ -74,7 +74,7 @@ func (ex *Exchange) captureRequest(h *Head) {
 
 // captureSender keeps who sent a request and where from, before anything changes it.
 func (ex *Exchange) captureSender(h *Head) {
-	if ex.w.cfg.AccessLog == nil {
+	if ex.cfg.AccessLog == nil {
 		return
 	}
 	for i := range h.Fields {
@@ -89,8 +89,8 @@ func (ex *Exchange) captureSender(h *Head) {
 
 // captureResponse keeps what the log wants of an answer, as the endpoint sent it.
 func (ex *Exchange) captureResponse(h *Head) {
-	c := ex.w.cfg.Captures
-	if c == nil || ex.w.cfg.AccessLog == nil {
+	c := ex.cfg.Captures
+	if c == nil || ex.cfg.AccessLog == nil {
 		return
 	}
 	for i := range c.Response {

@@ -79,7 +79,7 @@ func (w *Worker) freeCompressor(c *compressor) {
 // the client takes gzip, and the answer is 200 to 203 over HTTP/1.1 or later, has a body
 // of one of the types, and nothing that speaks against it.
 func (ex *Exchange) compressHead(h *Head) {
-	cfg := ex.w.cfg.Compression
+	cfg := ex.cfg.Compression
 	if !ex.takesGzip || h.Status < 200 || h.Status > 203 || h.Minor == 0 || ex.req.Minor == 0 {
 		return
 	}

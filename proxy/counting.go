@@ -40,7 +40,7 @@ func (w *Worker) port(c *Client) *portCounters {
 
 // open counts one more request or tunnel of a route; giveBack counts it off.
 func (a *attempts) open(r *routing.Route) {
-	a.route, a.session = r, !a.w.cfg.Rehearse
+	a.route, a.session = r, !a.cfg.Rehearse
 	if !a.session {
 		a.among = r.Stats().Sessions.Current() + 1
 		return
@@ -110,7 +110,7 @@ func (a *attempts) count(reason Reason) {
 		a.answered(0, false)
 	}
 	a.countBytes()
-	total := time.Duration(a.w.cfg.Clock.Now() - a.start)
+	total := time.Duration(a.cfg.Clock.Now() - a.start)
 	a.measure(total)
 	if !a.session {
 		return

@@ -226,7 +226,7 @@ func (ex *Exchange) UpstreamReady(up Upstream) {
 // endpoint has seen the request and Config.AbortOnClose says so.
 func (ex *Exchange) DownstreamEnded() (gone bool) {
 	was, heeded := ex.enter(eventDownEnded)
-	if gone = heeded && ex.w.cfg.AbortOnClose; gone {
+	if gone = heeded && ex.cfg.AbortOnClose; gone {
 		ex.downstreamGone(FaultReset)
 	}
 	ex.w.leave(was)

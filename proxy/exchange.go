@@ -161,7 +161,7 @@ func (ex *Exchange) requestData(p []byte) {
 	}
 	ex.bytesIn += uint64(len(p))
 	ex.countLongBody()
-	ex.lastDown = ex.w.cfg.Clock.Now()
+	ex.lastDown = ex.cfg.Clock.Now()
 	ex.lastUp = ex.lastDown
 	if ex.up.Body(p) && !ex.upFull {
 		ex.upFull = true
@@ -179,7 +179,7 @@ func (ex *Exchange) requestEnd(trailers []Field) {
 	if len(trailers) > 0 {
 		ex.noRepeat()
 	}
-	ex.lastUp = ex.w.cfg.Clock.Now()
+	ex.lastUp = ex.cfg.Clock.Now()
 	if ex.up != nil {
 		ex.up.End(trailers)
 	}
@@ -188,7 +188,7 @@ func (ex *Exchange) requestEnd(trailers []Field) {
 func (ex *Exchange) upstreamDrained() {
 	if ex.upFull {
 		ex.upFull = false
-		ex.lastUp = ex.w.cfg.Clock.Now()
+		ex.lastUp = ex.cfg.Clock.Now()
 		ex.down.Resume()
 	}
 }
@@ -196,7 +196,7 @@ func (ex *Exchange) upstreamDrained() {
 func (ex *Exchange) downstreamDrained() {
 	if ex.downFull {
 		ex.downFull = false
-		ex.lastDown = ex.w.cfg.Clock.Now()
+		ex.lastDown = ex.cfg.Clock.Now()
 		ex.lastUp = ex.lastDown
 		if ex.up != nil {
 			ex.up.Resume()
@@ -205,7 +205,7 @@ func (ex *Exchange) downstreamDrained() {
 }
 
 func (ex *Exchange) responseInformational(h *Head) {
-	ex.lastUp = ex.w.cfg.Clock.Now()
+	ex.lastUp = ex.cfg.Clock.Now()
 	if ex.req.Minor == 0 {
 		return
 	}
@@ -215,10 +215,10 @@ func (ex *Exchange) responseInformational(h *Head) {
 
 func (ex *Exchange) responseHead(h *Head, end bool) {
 	ex.noRepeat()
-	now := ex.w.cfg.Clock.Now()
+	now := ex.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
 	ex.gotIn, ex.gotMinor = h.Spoken, h.Minor
-	if !ex.w.cfg.Rehearse {
+	if !ex.cfg.Rehearse {
 		ex.lease.Server().CountResponse(h.Status >= 500)
 	}
 	if ex.span != nil {
@@ -267,7 +267,7 @@ func (ex *Exchange) responseData(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	now := ex.w.cfg.Clock.Now()
+	now := ex.cfg.Clock.Now()
 	ex.lastUp = now
 	if !ex.downFull {
 		ex.lastDown = now
@@ -334,9 +334,9 @@ func (ex *Exchange) downstreamGone(f Fault) {
 func (ex *Exchange) abandon() {
 	switch ex.state {
 	case stateQueue:
-		ex.leaveQueue(ex.w.cfg.Clock.Now())
+		ex.leaveQueue(ex.cfg.Clock.Now())
 	case stateConnect:
-		ex.w.cfg.Upstreams.Cancel(ex)
+		ex.cfg.Upstreams.Cancel(ex)
 	}
 	ex.drop(FaultCanceled)
 }

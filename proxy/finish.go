@@ -14,11 +14,12 @@ func (a *attempts) finish(reason Reason) {
 	if !a.client.Own {
 		a.count(reason)
 	}
-	if a.w.cfg.AccessLog != nil && reason != ReasonMonitor {
-		a.self.log(a.w.cfg.AccessLog, reason)
+	// A log that came after the request began knows neither when that was nor what was captured.
+	if to := a.w.cfg.AccessLog; to != nil && reason != ReasonMonitor && !a.began.IsZero() {
+		a.self.log(to, reason)
 	}
 	if a.remembered(reason) {
-		a.self.log(a.w.cfg.Recent.Log, reason)
+		a.self.log(a.cfg.Recent.Log, reason)
 	}
 	a.giveBack()
 }
@@ -70,7 +71,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 		Start: a.began, Status: a.status, Reason: reason, Detail: a.detailOf(reason),
 		BytesIn: a.bytesIn, BytesOut: a.bytesOut, Retries: max(a.made-1, 0), Causes: a.causes,
 		Queue: time.Duration(a.queued), Connect: span(a.start+a.queued, a.connectedAt), Response: -1,
-		Total: time.Duration(a.w.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,
+		Total: time.Duration(a.cfg.Clock.Now() - a.start), Tunnel: a.tunnelled, Trace: a.trace,
 	}
 	rec.from(&a.client)
 	if a.route != nil {
@@ -91,7 +92,10 @@ func (a *attempts) record(rec *Record, reason Reason) {
 func (ex *Exchange) log(to AccessLog, reason Reason) {
 	rec := &ex.rec // a local one would be allocated: the log is an interface
 	ex.record(rec, reason)
-	rec.Host, rec.Response, rec.Captures, rec.Captured = ex.host, span(ex.sent, ex.got), ex.w.cfg.Captures, ex.captured
+	rec.Host, rec.Response = ex.host, span(ex.sent, ex.got)
+	if ex.cfg.Captures == ex.w.cfg.Captures { // else the log cannot name what was captured
+		rec.Captures, rec.Captured = ex.cfg.Captures, ex.captured
+	}
 	rec.UserAgent, rec.Referer, rec.Answered, rec.AnsweredIn, rec.AnsweredMinor = ex.agent, ex.referer, ex.got >= 0, ex.gotIn, ex.gotMinor
 	rec.Inserted, rec.HeadIn, rec.HeadOut, rec.UniqueID = ex.inserted, ex.headIn, ex.headOut, ex.uniqueID
 	if ex.req != nil {

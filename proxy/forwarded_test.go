@@ -19,7 +19,8 @@ func forwardedBy(t *testing.T, policy routing.ForwardedPolicy, client Client, se
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
-	ex := &Exchange{attempts: attempts{w: &Worker{cfg: Config{Clock: at(0), MaxRewrite: DefaultMaxRewrite}}}}
+	cfg := &Config{Clock: at(0), MaxRewrite: DefaultMaxRewrite}
+	ex := &Exchange{attempts: attempts{w: &Worker{cfg: cfg}, cfg: cfg}}
 	ex.client, ex.route = client, table.Match(&routing.View{Host: []byte("app.test"), Path: []byte("/")}).Route
 	ex.req = &Head{Method: []byte("GET"), Authority: []byte("app.test:81"), Path: []byte("/"), Minor: 1}
 	if len(sent) > 0 && strings.HasPrefix(sent[0], "host: ") {

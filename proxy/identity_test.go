@@ -24,7 +24,7 @@ func TestOnlyTheRouterSaysWhoTheClientIs(t *testing.T) {
 		{"asked", anonymous, false, ""},
 		{"asked, fields are kept", anonymous, true, "x-ssl-client-subject: s, "},
 	} {
-		ex := &Exchange{attempts: attempts{w: &Worker{cfg: Config{KeepClientIdentity: c.keep}}}}
+		ex := &Exchange{attempts: attempts{cfg: &Config{KeepClientIdentity: c.keep}}}
 		ex.client = Client{Identity: c.id}
 		h := &Head{}
 		for field := range strings.SplitSeq(sent+", "+other, ", ") {

@@ -28,7 +28,7 @@ func DefaultNotFound() *ErrorPage {
 
 // noRoute answers a request that no route wants.
 func (ex *Exchange) noRoute() {
-	if p := ex.w.cfg.NotFound; p != nil {
+	if p := ex.cfg.NotFound; p != nil {
 		ex.page(p, ReasonNoRoute)
 		return
 	}
@@ -38,7 +38,7 @@ func (ex *Exchange) noRoute() {
 // monitored answers a load balancer that asks whether the router serves. It is not
 // logged: it comes every few seconds and says nothing about anybody's application.
 func (ex *Exchange) monitored(h *Head) bool {
-	if ex.client.Secure || string(h.Path) != ex.w.cfg.MonitorPath || len(h.Query) > 0 || ex.extended() {
+	if ex.client.Secure || string(h.Path) != ex.cfg.MonitorPath || len(h.Query) > 0 || ex.extended() {
 		return false
 	}
 	ex.serving()
@@ -47,7 +47,7 @@ func (ex *Exchange) monitored(h *Head) bool {
 
 // confirm answers the router itself: what answers clients answers it, up to the choice of a route. No tenant's route has a say in it.
 func (ex *Exchange) confirm(h *Head) {
-	ex.table = ex.w.cfg.Store.Load()
+	ex.table = ex.cfg.Store.Load()
 	_ = ex.match(h)
 	ex.serving()
 }
@@ -79,7 +79,7 @@ func (ex *Exchange) page(p *ErrorPage, reason Reason) {
 // answer ends the exchange with a page of the router's own. A connection of HTTP/1.1 ends with it where keepsOpen does not
 // say otherwise, and in any case where not the whole request has been read.
 func (ex *Exchange) answer(status int, reason Reason) {
-	if p := ex.w.cfg.Unavailable; p != nil && status == 503 {
+	if p := ex.cfg.Unavailable; p != nil && status == 503 {
 		ex.page(p, reason)
 		return
 	}
@@ -126,7 +126,7 @@ func (*Exchange) retryAfter(h *Head, reason Reason) {
 
 func (ex *Exchange) reply(reason Reason, body []byte) {
 	h := &ex.local.head
-	if ex.w.cfg.ReasonHeader && reason != ReasonMonitor {
+	if ex.cfg.ReasonHeader && reason != ReasonMonitor {
 		h.addField(reasonField, constant(reason.String()))
 	}
 	h.ContentLength = int64(len(body))

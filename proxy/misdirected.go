@@ -36,7 +36,7 @@ func (ex *Exchange) misdirected(found routing.DecisionKind) bool {
 // strange answers a client whose certificate the subject filter refuses. For a host that asks clients for something else it may
 // come again on another connection.
 func (ex *Exchange) strange(h *Head) {
-	ex.table = ex.w.cfg.Store.Load()
+	ex.table = ex.cfg.Store.Load()
 	if ex.match(h).Kind == routing.Misdirected {
 		ex.answer(421, ReasonMisdirected)
 		return

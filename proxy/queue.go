@@ -9,10 +9,10 @@ import (
 // place is its place in the queue of a pool.
 func (a *attempts) place() *balancer.Waiter {
 	if a.waiter == nil {
-		post, called := a.w.cfg.Clock.Post, a.called
+		post, called := a.cfg.Clock.Post, a.called
 		a.waiter = &balancer.Waiter{Ready: func() { post(called) }}
 		if a.timer == nil {
-			a.timer = a.w.cfg.Clock.NewTimer(a.expired)
+			a.timer = a.cfg.Clock.NewTimer(a.expired)
 		}
 	}
 	return a.waiter
@@ -39,7 +39,7 @@ func (a *attempts) expired() {
 
 // look finds out what came of the wait.
 func (a *attempts) look() {
-	now := a.w.cfg.Clock.Now()
+	now := a.cfg.Clock.Now()
 	lease, ok := a.waiter.TakeLease(now)
 	if !ok && a.waiter.Waiting() {
 		return // it was called at an earlier time in the queue
@@ -58,8 +58,8 @@ func (a *attempts) stillWaiting() {
 	if a.look(); a.state != stateQueue { // a server is free, and the news of it on its way
 		return
 	}
-	now := a.w.cfg.Clock.Now()
-	if left := a.w.cfg.Timeouts.Connect - time.Duration(now-a.queuedAt); left > 0 {
+	now := a.cfg.Clock.Now()
+	if left := a.cfg.Timeouts.Connect - time.Duration(now-a.queuedAt); left > 0 {
 		a.timer.Reset(left)
 		return
 	}

@@ -25,13 +25,13 @@ func Failed(reason Reason, status int) bool {
 
 // remembered reports whether it is one of those.
 func (a *attempts) remembered(reason Reason) bool {
-	r := a.w.cfg.Recent
+	r := a.cfg.Recent
 	switch {
 	case r == nil || reason == ReasonMonitor || a.client.Own:
 		return false
 	case Failed(reason, a.status):
 		return true
-	case r.Slow > 0 && !a.tunnelled && a.w.cfg.Clock.Now()-a.start >= int64(r.Slow):
+	case r.Slow > 0 && !a.tunnelled && a.cfg.Clock.Now()-a.start >= int64(r.Slow):
 		return true
 	}
 	return r.Every > 0 && a.w.counts.requests%r.Every == 0

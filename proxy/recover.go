@@ -6,7 +6,7 @@ import "runtime/debug"
 // touched by then. A panic elsewhere ends connections (reactor.Config.Panicked), because nobody knows in what state it left things.
 // It is deferred by the functions that carry out rules.
 func (ex *Exchange) recoverRules(failed *Reason) {
-	notify := ex.w.cfg.Panicked
+	notify := ex.cfg.Panicked
 	if notify == nil {
 		return
 	}

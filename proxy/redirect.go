@@ -19,7 +19,7 @@ func mustRedirect(t redirect.Target) *redirect.Rule {
 // redirect answers with a redirect.
 func (ex *Exchange) redirect(r *redirect.Rule) {
 	h := ex.req
-	location, ok := r.Location(ex.client.Secure, withoutPort(h.Authority), h.Path, h.Query, &ex.scratch, ex.w.cfg.MaxRewrite)
+	location, ok := r.Location(ex.client.Secure, withoutPort(h.Authority), h.Path, h.Query, &ex.scratch, ex.cfg.MaxRewrite)
 	if !ok {
 		ex.w.Reached(bound.HeaderActions)
 		ex.answer(500, ReasonRewrite)

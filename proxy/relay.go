@@ -33,7 +33,7 @@ type Through interface {
 func (w *Worker) Relay(t Through, r *routing.Route, client Client, serverName string) *Relay {
 	increment(&w.counts.requests, 1)
 	relay := &Relay{through: t, name: serverName}
-	relay.w, relay.self, relay.client, relay.state = w, relay, client, stateChoose
+	relay.w, relay.cfg, relay.self, relay.client, relay.state = w, w.cfg, relay, client, stateChoose
 	relay.start, relay.began = w.cfg.Clock.Now(), w.cfg.Clock.Wall()
 	relay.connectedAt, relay.sent, relay.got = -1, -1, -1
 	relay.open(r)
@@ -82,7 +82,7 @@ func (r *Relay) unserved(reason Reason) {
 // abandon implements party. What is being dialled ends with the client's connection.
 func (r *Relay) abandon() {
 	if r.state == stateQueue {
-		r.leaveQueue(r.w.cfg.Clock.Now())
+		r.leaveQueue(r.cfg.Clock.Now())
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *Relay) reset() { r.through.Reset() }
 
 func (r *Relay) connected() {
 	r.lease.Server().CountResponse(false)
-	r.connectedAt = r.w.cfg.Clock.Now()
+	r.connectedAt = r.cfg.Clock.Now()
 	r.join(r.through.Join)
 }
 
@@ -122,7 +122,7 @@ func (r *Relay) Idle() time.Duration { return r.route.Policy().TunnelTimeout }
 // Opening is the silence that ends the connection before bytes have gone both ways, at most Idle: nobody has shown yet
 // that it is for something.
 func (r *Relay) Opening() time.Duration {
-	opening := min(r.w.cfg.Timeouts.Client, r.route.Policy().ServerTimeout)
+	opening := min(r.cfg.Timeouts.Client, r.route.Policy().ServerTimeout)
 	if idle := r.Idle(); idle > 0 && idle < opening {
 		return idle
 	}

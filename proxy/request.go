@@ -26,7 +26,7 @@ import (
 // ReasonRewrite when the request would have grown too large, ReasonLoop when it has been here too often, ReasonInternal after a panic.
 func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	defer ex.recoverRules(&failed)
-	h, pol, cfg := ex.req, ex.route.Policy(), &ex.w.cfg
+	h, pol, cfg := ex.req, ex.route.Policy(), ex.cfg
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	ex.takesGzip = cfg.Compression != nil && takesGzip(h.Fields)
 	special, hops := ex.stripRequest(h)
@@ -86,7 +86,7 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8, hops int) {
 		case kindHop:
 			continue
 		case kindIdentity:
-			if !ex.w.cfg.KeepClientIdentity || string(f.Name) == "proxy" || ex.client.Identity != nil && string(f.Name) != "x-ssl-client-subject" {
+			if !ex.cfg.KeepClientIdentity || string(f.Name) == "proxy" || ex.client.Identity != nil && string(f.Name) != "x-ssl-client-subject" {
 				continue
 			}
 		case kindUpgrade:

@@ -38,7 +38,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 // cannot be used, ReasonOK if it can, as requestPolicy does.
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	defer ex.recoverRules(&failed)
-	pol, cfg := ex.route.Policy(), &ex.w.cfg
+	pol, cfg := ex.route.Policy(), ex.cfg
 	ex.headOut = answerHeadSize(h)
 	ex.captureResponse(h)
 	cookies := ex.stripResponse(h)

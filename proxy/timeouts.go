@@ -48,8 +48,8 @@ func (ex *Exchange) timeout() {
 		ex.stillWaiting()
 		return
 	}
-	now := ex.w.cfg.Clock.Now()
-	client, server := ex.w.cfg.Timeouts.Client, ex.w.cfg.Timeouts.Client
+	now := ex.cfg.Clock.Now()
+	client, server := ex.cfg.Timeouts.Client, ex.cfg.Timeouts.Client
 	if ex.route != nil {
 		server = ex.route.Policy().ServerTimeout
 	}

@@ -35,7 +35,7 @@ func (ex *Exchange) openTrace(h *Head) {
 	}
 	ref.Span = t.spanID()
 	ex.traceRandom = parent.Random
-	if ref.Sampled = !ex.w.cfg.Rehearse && ex.sample(&parent); !ref.Sampled {
+	if ref.Sampled = !ex.cfg.Rehearse && ex.sample(&parent); !ref.Sampled {
 		return
 	}
 	if t.open == maxOpenSpans {
@@ -62,7 +62,7 @@ func (ex *Exchange) sample(parent *tracecontext.Context) bool {
 
 // granted says whether the request may be sampled because its client says so.
 func (ex *Exchange) granted() bool {
-	if ex.w.tracer.grant(ex.w.cfg.Clock.Wall().UnixNano()) {
+	if ex.w.tracer.grant(ex.cfg.Clock.Wall().UnixNano()) {
 		return true
 	}
 	ex.Reached(bound.ClientSampling)
@@ -78,7 +78,7 @@ func (ex *Exchange) openSpan(h *Head, parent, link *tracecontext.Context) {
 	}
 	t.open++
 	if ex.began.IsZero() {
-		ex.began = ex.w.cfg.Clock.Wall()
+		ex.began = ex.cfg.Clock.Wall()
 	}
 	if o.link = *link; parent.Valid() {
 		o.parent = *parent
@@ -92,7 +92,7 @@ func (ex *Exchange) openSpan(h *Head, parent, link *tracecontext.Context) {
 // tellTrace tells endpoints of the trace. What is not recorded has one span for them, which nobody has ever heard of.
 func (ex *Exchange) tellTrace(h *Head) {
 	t := &ex.w.tracer
-	if ex.w.cfg.RequestActions != nil || ex.route.Policy().RequestActions != nil {
+	if ex.cfg.RequestActions != nil || ex.route.Policy().RequestActions != nil {
 		t.takeContext(h) // that of an action
 	}
 	c := tracecontext.Context{Trace: ex.trace.Trace, Span: ex.trace.Span, Sampling: tracecontext.NotSampled, Random: ex.traceRandom}
@@ -129,7 +129,7 @@ func (ex *Exchange) dropSpan() {
 }
 
 func (ex *Exchange) fill(s *Span, o *openSpan, reason Reason) {
-	now := ex.w.cfg.Clock.Now()
+	now := ex.cfg.Clock.Now()
 	s.Trace, s.Parent, s.Link = ex.trace, o.parent, o.link
 	s.Start, s.Total = ex.began, time.Duration(now-ex.start)
 	s.Client, s.Local, s.Secure, s.Spoken, s.Minor = ex.client.Addr, ex.client.Local, ex.client.Secure, ex.req.Spoken, ex.req.Minor

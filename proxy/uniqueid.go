@@ -195,7 +195,7 @@ func (u *UniqueID) append(b []byte, p *idPiece, ex *Exchange) []byte {
 	case idLocalPort:
 		return p.Number(b, uint64(ex.client.Local.Port()), 4)
 	case idCounter:
-		if ex.w.cfg.Rehearse {
+		if ex.cfg.Rehearse {
 			return p.Number(b, uint64(u.counter.Load()+1), 4)
 		}
 		return p.Number(b, uint64(u.counter.Add(1)), 4)
@@ -214,7 +214,7 @@ func (u *UniqueID) append(b []byte, p *idPiece, ex *Exchange) []byte {
 		}
 		return b
 	case idSeconds, idMillis, idDate:
-		return p.time(b, ex.w.cfg.Clock.Wall())
+		return p.time(b, ex.cfg.Clock.Wall())
 	}
 	return p.request(b, ex.req)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func asking() *Exchange {
-	ex := &Exchange{attempts: attempts{w: &Worker{cfg: Config{Clock: at(0)}}}}
+	cfg := &Config{Clock: at(0)}
+	ex := &Exchange{attempts: attempts{w: &Worker{cfg: cfg}, cfg: cfg}}
 	ex.client = Client{Addr: netip.MustParseAddrPort("127.0.0.1:33430"), Local: netip.MustParseAddrPort("127.0.0.30:8080"), Secure: true, ServerName: "a.test"}
 	ex.req = &Head{Method: []byte("GET"), Target: []byte("/A?b"), Path: []byte("/A"), Query: []byte("?b"), Minor: 1,
 		Fields: []Field{{Name: []byte("x-in"), Value: []byte(`a, "Q"]`)}}}

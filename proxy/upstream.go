@@ -20,7 +20,7 @@ func (ex *Exchange) Replayable() bool {
 
 // connect implements party.
 func (ex *Exchange) connect(fresh bool) {
-	if up := ex.w.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh); up != nil {
+	if up := ex.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh); up != nil {
 		ex.send(up)
 		return
 	}
@@ -34,7 +34,7 @@ func (ex *Exchange) queue() { ex.hold() }
 // dequeue implements party: from now on the endpoint and the client have their time.
 func (ex *Exchange) dequeue(now int64) {
 	ex.lastUp, ex.lastDown = now, now
-	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, ex.w.cfg.Timeouts.Client))
+	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, ex.cfg.Timeouts.Client))
 }
 
 // unserved implements party.
@@ -50,7 +50,7 @@ func (ex *Exchange) hold() {
 
 // send sends the request, and what is kept of its body.
 func (ex *Exchange) send(up Upstream) {
-	now := ex.w.cfg.Clock.Now()
+	now := ex.cfg.Clock.Now()
 	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
 	ex.insecure = "" // of an attempt before

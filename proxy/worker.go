@@ -83,7 +83,8 @@ const DefaultMaxRewrite = 8192
 // Worker runs the exchanges of one loop. All its methods but Totals are called on
 // that loop.
 type Worker struct {
-	cfg       Config
+	cfg       *Config  // immutable; Configure puts another in its place
+	timeouts  Timeouts // of cfg, where who waits for clients finds them
 	free      spare.List[Exchange]
 	large     spare.List[field.Block] // memory of exchanges that need much
 	current   *attempts               // at work now, nil = none; see attempts.enter
@@ -121,7 +122,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if !header.IsName(cfg.LoopID) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
-	w := &Worker{cfg: cfg, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
+	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
 	w.tunnels.w = w
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())
@@ -129,8 +130,8 @@ func NewWorker(cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Timeouts are the worker's limits.
-func (w *Worker) Timeouts() *Timeouts { return &w.cfg.Timeouts }
+// Timeouts are the worker's limits, which Configure replaces where they stand.
+func (w *Worker) Timeouts() *Timeouts { return &w.timeouts }
 
 // Reached counts that a bound was reached.
 func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }
@@ -160,12 +161,20 @@ func (w *Worker) Acquire(down Downstream, client *Client) *Exchange {
 		ex = &Exchange{scratch: field.Arena{Large: &w.large}}
 		ex.w, ex.self = w, ex
 		ex.timer = w.cfg.Clock.NewTimer(ex.expire)
-		if w.cfg.Captures != nil {
-			ex.captured = make([][]byte, w.cfg.Captures.count())
-		}
+	}
+	if ex.cfg != w.cfg {
+		ex.follow(w.cfg)
 	}
 	ex.down, ex.client, ex.state = down, *client, stateChoose
 	return ex
+}
+
+// follow has the exchange, which is about to begin, go by cfg.
+func (ex *Exchange) follow(cfg *Config) {
+	ex.cfg, ex.captured = cfg, nil
+	if cfg.Captures != nil {
+		ex.captured = make([][]byte, cfg.Captures.count())
+	}
 }
 
 func (w *Worker) release(ex *Exchange) {

@@ -1,6 +1,7 @@
 package tlsmux
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"turnout/balancer"
@@ -29,6 +31,7 @@ type ClientConfig struct {
 // different identities never share anything. Any loop may use it.
 type Client struct {
 	cfg      ClientConfig
+	timeout  atomic.Int64 // of a handshake, in nanoseconds
 	sessions tls.ClientSessionCache
 
 	// Configurations by identity, those used lately and those that were lately: what is not asked for while recent fills
@@ -57,13 +60,17 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			return nil, fmt.Errorf("cannot make TLS client: %w", err)
 		}
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultHandshakeTimeout
-	}
 	if cfg.Sessions == 0 {
 		cfg.Sessions = 8192
 	}
-	return &Client{cfg: cfg, sessions: tls.NewLRUClientSessionCache(cfg.Sessions), recent: map[string]*identityConfigs{}}, nil
+	cl := &Client{cfg: cfg, sessions: tls.NewLRUClientSessionCache(cfg.Sessions), recent: map[string]*identityConfigs{}}
+	cl.SetTimeout(cfg.Timeout)
+	return cl, nil
+}
+
+// SetTimeout bounds handshakes that begin from now on; 0 is the default of ClientConfig.
+func (cl *Client) SetTimeout(d time.Duration) {
+	cl.timeout.Store(int64(cmp.Or(d, defaultHandshakeTimeout)))
 }
 
 // ClientInfo is what a handshake with an endpoint agreed on.
@@ -96,7 +103,7 @@ func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientIn
 	layer := newLayer(c, cl.cfg.Workers)
 	layer.tls = tls.Client(&layer.wire, cfg)
 	h := startHandshake(handshakeConfig{
-		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: cl.cfg.Timeout, most: maxEndpointFlight,
+		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: time.Duration(cl.timeout.Load()), most: maxEndpointFlight,
 		done: func(err error) {
 			if err != nil {
 				done(ClientInfo{}, &EndpointError{err})

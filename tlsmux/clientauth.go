@@ -18,11 +18,11 @@ import (
 // under other authorities are not resumed; those under the same ones are judged again when they are. It fails if clients
 // are not asked for certificates.
 func (p *Policy) SetTrust(t *clientcert.Trust) error {
-	if p.mode == clientcert.None || t == nil {
-		return errors.New("cannot change what clients are trusted by: they are not asked for certificates")
-	}
 	p.changing.Lock()
 	defer p.changing.Unlock()
+	if p.terms.mode == clientcert.None || t == nil {
+		return errors.New("cannot change what clients are trusted by: they are not asked for certificates")
+	}
 	return p.replace(t)
 }
 
@@ -54,7 +54,7 @@ func (p *Policy) renewTickets() {
 
 // setTickets has the configurations of s follow the secrets.
 func (p *Policy) setTickets(s *snapshot) error {
-	keys, err := p.tickets.keys(p.fingerprint(s.mode, s.trust))
+	keys, err := p.tickets.keys(s.terms.fingerprint(s.mode, s.trust))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p *Policy) setTickets(s *snapshot) error {
 // replace makes the configurations for t, nil = clients are not asked for certificates. The caller holds changing, or is
 // alone.
 func (p *Policy) replace(t *clientcert.Trust) error {
-	s := p.newSnapshot(p.mode, t)
+	s := p.newSnapshot(p.terms.mode, t)
 	if err := p.setTickets(s); err != nil {
 		return err
 	}
@@ -74,9 +74,11 @@ func (p *Policy) replace(t *clientcert.Trust) error {
 	return nil
 }
 
-// newSnapshot makes the configurations for clients that are asked so and judged by t, with secrets of tickets that nobody knows.
+// newSnapshot makes the configurations for clients that are asked so and judged by t, with secrets of tickets that nobody knows. The
+// caller holds changing, or is alone.
 func (p *Policy) newSnapshot(mode clientcert.Mode, t *clientcert.Trust) *snapshot {
-	plain := p.base.Clone()
+	terms := p.terms
+	plain := terms.base.Clone()
 	switch {
 	case mode == clientcert.Unverified:
 		plain.ClientAuth = tls.RequestClientCert
@@ -89,8 +91,8 @@ func (p *Policy) newSnapshot(mode clientcert.Mode, t *clientcert.Trust) *snapsho
 		plain.VerifyConnection = func(cs tls.ConnectionState) error { return t.Verify(&cs, time.Now()) }
 	}
 	negotiate := plain.Clone()
-	negotiate.NextProtos = p.protocols
-	s := &snapshot{mode: mode, trust: t, negotiate: negotiate, plain: plain}
+	negotiate.NextProtos = terms.protocols
+	s := &snapshot{terms: &terms, mode: mode, trust: t, negotiate: negotiate, plain: plain}
 	bindTickets(plain)
 	bindTickets(negotiate)
 	return s
@@ -116,7 +118,7 @@ func (p *Policy) snapshotOf(auth *routing.ClientAuth) *snapshot {
 
 // fingerprint names what sessions must have in common to be resumed: whether and by which authorities clients prove who
 // they are, the versions and the cipher suites. Revocation lists are none of it, they are looked at again.
-func (p *Policy) fingerprint(mode clientcert.Mode, t *clientcert.Trust) string {
+func (p *terms) fingerprint(mode clientcert.Mode, t *clientcert.Trust) string {
 	h := sha256.New()
 	h.Write([]byte{byte(mode)})
 	if t != nil {

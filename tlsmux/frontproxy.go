@@ -1,6 +1,7 @@
 package tlsmux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -22,7 +23,7 @@ type FrontProxyConfig struct {
 // FrontProxy takes connections that come through another proxy: each begins with a PROXY header, before TLS and everything
 // else. A connection without one is closed without a byte. It may be shared by all loops and ports.
 type FrontProxy struct {
-	timeout  time.Duration
+	timeout  atomic.Int64 // in nanoseconds
 	trusted  []netip.Prefix
 	rejected atomic.Uint64
 }
@@ -32,11 +33,13 @@ func NewFrontProxy(cfg FrontProxyConfig) (*FrontProxy, error) {
 	if cfg.Timeout < 0 {
 		return nil, fmt.Errorf("cannot make PROXY protocol acceptor: Timeout is %v", cfg.Timeout)
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 5 * time.Second
-	}
-	return &FrontProxy{timeout: cfg.Timeout, trusted: cfg.Trusted}, nil
+	f := &FrontProxy{trusted: cfg.Trusted}
+	f.SetTimeout(cfg.Timeout)
+	return f, nil
 }
+
+// SetTimeout replaces FrontProxyConfig.Timeout for connections that are accepted from now on; 0 is the default.
+func (f *FrontProxy) SetTimeout(d time.Duration) { f.timeout.Store(int64(cmp.Or(d, 5*time.Second))) }
 
 // trusts reports that a peer may say who its client is.
 func (f *FrontProxy) trusts(peer netip.Addr) bool {
@@ -57,7 +60,7 @@ func (f *FrontProxy) Accept(next func(*reactor.Conn) reactor.Handler) func(*reac
 		}
 		a := &announcing{front: f, conn: c, next: next}
 		a.timer = c.NewTimer(a.reject)
-		a.timer.Reset(f.timeout)
+		a.timer.Reset(time.Duration(f.timeout.Load()))
 		return a
 	}
 }

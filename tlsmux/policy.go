@@ -37,31 +37,72 @@ type PolicyConfig struct {
 // secrets that session tickets are encrypted with, which are replaced every 12 hours. A ticket is bound to the server name
 // it was issued for. A Policy may be shared by several Muxes and used by any goroutine.
 type Policy struct {
-	protocols []string    // their names in ALPN
-	base      *tls.Config // never used itself
-	mode      clientcert.Mode
-	tickets   ticketSource
+	tickets ticketSource
 
-	changing sync.Mutex // of those who replace current or add to own
+	changing sync.Mutex // of those who replace current or terms, or add to own
+	terms    terms      // guarded by changing
 	current  atomic.Pointer[snapshot]
 	own      sync.Map // of hosts that ask clients for something of their own: *snapshot by weak.Pointer[routing.ClientAuth]
 }
 
+// terms are what a PolicyConfig says, but for Trust.
+type terms struct {
+	protocols []string    // their names in ALPN
+	base      *tls.Config // never used itself
+	mode      clientcert.Mode
+}
+
 // snapshot is what one handshake goes by.
 type snapshot struct {
+	terms     *terms
 	mode      clientcert.Mode
 	trust     *clientcert.Trust // nil = clients are not asked for a certificate, or it is not judged
-	negotiate *tls.Config       // for clients that offer one of Policy.protocols
+	negotiate *tls.Config       // for clients that offer one of terms.protocols
 	plain     *tls.Config       // for the others: no ALPN extension is answered
 }
 
 // NewPolicy checks the configuration.
 func NewPolicy(cfg PolicyConfig) (*Policy, error) {
+	p := &Policy{}
+	p.tickets.renew(time.Now())
+	if err := p.Configure(cfg); err != nil {
+		return nil, fmt.Errorf("cannot make TLS policy: %w", err)
+	}
+	return p, nil
+}
+
+// Configure has handshakes that begin from now on go by cfg. Sessions that began under other versions, cipher suites or authorities, or when
+// clients were asked otherwise, are not resumed. It fails, and nothing changes, for the reasons that NewPolicy does. Any goroutine may
+// call it.
+func (p *Policy) Configure(cfg PolicyConfig) error {
+	next, err := newTerms(&cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.ClientAuth == clientcert.None {
+		cfg.Trust = nil
+	} else if cfg.Trust == nil {
+		return errors.New("clients are asked for certificates and there is no Trust")
+	}
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	before := p.terms
+	p.terms = *next
+	if err := p.replace(cfg.Trust); err != nil {
+		p.terms = before
+		return err
+	}
+	p.own.Clear()
+	return nil
+}
+
+// newTerms are those of cfg.
+func newTerms(cfg *PolicyConfig) (*terms, error) {
 	if cfg.MinVersion == 0 {
 		cfg.MinVersion = tls.VersionTLS12
 	}
 	if cfg.MaxVersion != 0 && cfg.MaxVersion < cfg.MinVersion {
-		return nil, fmt.Errorf("cannot make TLS policy: MaxVersion %#04x is below MinVersion %#04x", cfg.MaxVersion, cfg.MinVersion)
+		return nil, fmt.Errorf("MaxVersion %#04x is below MinVersion %#04x", cfg.MaxVersion, cfg.MinVersion)
 	}
 	if cfg.Protocols == nil {
 		cfg.Protocols = []protocol.Protocol{protocol.HTTP1}
@@ -70,7 +111,7 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 	for _, p := range cfg.Protocols {
 		switch {
 		case p != protocol.HTTP1 && p != protocol.HTTP2:
-			return nil, fmt.Errorf("cannot make TLS policy: %v cannot be agreed on by ALPN", p)
+			return nil, fmt.Errorf("%v cannot be agreed on by ALPN", p)
 		case p != protocol.HTTP2 || !cfg.DisableHTTP2:
 			protocols = append(protocols, p)
 		}
@@ -82,17 +123,7 @@ func NewPolicy(cfg PolicyConfig) (*Policy, error) {
 		GetCertificate:              decidedCertificate,
 		DynamicRecordSizingDisabled: true, // bulk gains, and an iteration's output is one record
 	}
-	p := &Policy{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth}
-	p.tickets.renew(time.Now())
-	if cfg.ClientAuth == clientcert.None {
-		cfg.Trust = nil
-	} else if cfg.Trust == nil {
-		return nil, errors.New("cannot make TLS policy: clients are asked for certificates and there is no Trust")
-	}
-	if err := p.replace(cfg.Trust); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth}, nil
 }
 
 // config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. crypto/tls would refuse clients that offer unknown protocols only. resumes says
@@ -107,7 +138,7 @@ func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, resu
 		s = p.snapshotOf(auth)
 	}
 	c = s.plain
-	if slices.ContainsFunc(p.protocols, h.Offers) {
+	if slices.ContainsFunc(s.terms.protocols, h.Offers) {
 		c = s.negotiate
 	}
 	judges = s.trust != nil

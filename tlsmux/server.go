@@ -1,6 +1,7 @@
 package tlsmux
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -109,6 +110,7 @@ var (
 // shared by all loops.
 type Mux struct {
 	cfg     Config
+	inspect atomic.Int64 // Config.InspectDelay as it is now, in nanoseconds
 	pending atomic.Int64
 	stats   Stats
 
@@ -144,9 +146,6 @@ func NewMux(cfg Config) (*Mux, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make TLS mux: %w", err)
 	}
-	if cfg.InspectDelay == 0 {
-		cfg.InspectDelay = 5 * time.Second
-	}
 	if cfg.HandshakeTimeout == 0 {
 		cfg.HandshakeTimeout = defaultHandshakeTimeout
 	}
@@ -157,9 +156,13 @@ func NewMux(cfg Config) (*Mux, error) {
 		cfg.HandshakeMemory = 64 << 20
 	}
 	m := &Mux{cfg: cfg}
+	m.SetInspectDelay(cfg.InspectDelay)
 	m.loops.Store(&[]*perLoop{})
 	return m, nil
 }
+
+// SetInspectDelay replaces Config.InspectDelay for connections that are accepted from now on; 0 is the default.
+func (m *Mux) SetInspectDelay(d time.Duration) { m.inspect.Store(int64(cmp.Or(d, 5*time.Second))) }
 
 // Stats returns the counters, which go on changing.
 func (m *Mux) Stats() *Stats { return &m.stats }
@@ -189,7 +192,7 @@ func (m *Mux) accept(c *reactor.Conn, port string) reactor.Handler {
 	}
 	e := &entry{mux: m, perLoop: ln, conn: c, port: port}
 	e.timer = c.NewTimer(e.inspectTimeout)
-	e.timer.Reset(m.cfg.InspectDelay)
+	e.timer.Reset(time.Duration(m.inspect.Load()))
 	e.enlist()
 	return e
 }

@@ -85,6 +85,12 @@ func CheckDestinationCA(pem []byte) error {
 // now on.
 func (t *Translator) SetDestinationCA(pem []byte) { t.options.DestinationCA = pem }
 
+// SetDefaults replaces Options by next, but for DestinationCA, for the routes translated from now on.
+func (t *Translator) SetDefaults(next Options) {
+	next.Defaults, next.DestinationCA = next.Defaults.complete(), t.options.DestinationCA
+	t.options = next
+}
+
 // Route translates one route. Wrong values are noted and replaced by defaults; there is
 // nothing that makes it fail.
 func (t *Translator) Route(in Input) *Result {

@@ -98,6 +98,13 @@ func NewMonitor(cfg MonitorConfig) (*Monitor, error) {
 	return m, nil
 }
 
+// Configure replaces ConnectTimeout and Answer for checks that begin from now on. Any goroutine may call it.
+func (m *Monitor) Configure(connect time.Duration, answer http1.Limits) {
+	for _, ln := range m.perLoops {
+		ln.loop.Post(func() { ln.checker.cfg.ConnectTimeout, ln.checker.cfg.Answer = connect, answer })
+	}
+}
+
 // Stats returns the counters, which go on changing.
 func (m *Monitor) Stats() *Stats { return &m.stats }
 

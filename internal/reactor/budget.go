@@ -23,6 +23,7 @@ const perClient = 100
 // not even a descriptor for a dialled connection, Dial fails with ErrExhausted.
 type Budget struct {
 	cfg      BudgetConfig
+	most     atomic.Int64 // BudgetConfig.Connections as it is now
 	accepted atomic.Int64
 	settled  atomic.Int64 // those accepted ones for which nothing more will be dialled
 	dialled  atomic.Int64 // descriptors of dialled connections and of pipes
@@ -35,14 +36,26 @@ type Budget struct {
 }
 
 // NewBudget makes a Budget.
-func NewBudget(cfg BudgetConfig) *Budget { return &Budget{cfg: cfg} }
+func NewBudget(cfg BudgetConfig) *Budget {
+	b := &Budget{cfg: cfg}
+	b.most.Store(int64(cfg.Connections))
+	return b
+}
+
+// SetConnections replaces BudgetConfig.Connections. With a smaller number nothing is accepted until so many connections have ended by
+// themselves. Any goroutine may call it.
+func (b *Budget) SetConnections(most int) {
+	b.most.Store(int64(most))
+	b.given()
+}
 
 // Open is the number of accepted connections that are open now. Any goroutine may call it.
 func (b *Budget) Open() int64 { return b.accepted.Load() }
 
 // Full reports that there may be no more accepted connections. Any goroutine may call it.
 func (b *Budget) Full() bool {
-	return b.cfg.Connections > 0 && b.accepted.Load() >= int64(b.cfg.Connections)
+	most := b.most.Load()
+	return most > 0 && b.accepted.Load() >= most
 }
 
 // Short reports that no more connections are accepted because descriptors run out. Any goroutine may call it.
@@ -54,8 +67,8 @@ func (b *Budget) Short() bool {
 // Crowded reports that three quarters of the connections or of the descriptors are in use: time to ask who uses them. Any
 // goroutine may call it.
 func (b *Budget) Crowded() bool {
-	open, c := b.accepted.Load(), b.cfg
-	return c.Connections > 0 && open >= int64(c.Connections)*3/4 || c.Descriptors > 0 && open+b.dialled.Load() >= int64(c.Descriptors)*3/4
+	open, most, c := b.accepted.Load(), b.most.Load(), b.cfg
+	return most > 0 && open >= most*3/4 || c.Descriptors > 0 && open+b.dialled.Load() >= int64(c.Descriptors)*3/4
 }
 
 // kept is how many descriptors are for connections to pods only: for those of the clients that are here, and of one more.

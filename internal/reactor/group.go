@@ -159,6 +159,10 @@ func (g *Group) do(l *Loop, fn func()) {
 	}
 }
 
+// On calls fn on l, a loop of the group, and returns when it has been called: here, if l does not run yet. It is dropped when l has ended.
+// Call it from a goroutine that is none of the loops'.
+func (g *Group) On(l *Loop, fn func()) { g.do(l, fn) }
+
 // resolve makes an address of host:port.
 func resolve(addr string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(addr)

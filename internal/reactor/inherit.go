@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"turnout/internal/reactor/engine"
 )
@@ -114,6 +115,22 @@ func (g *Group) StopListening() {
 	g.listeners = nil
 	g.mu.Unlock()
 	g.close(listeners)
+}
+
+// CloseListeners closes the listening sockets that Listen or Inherit opened on addr and returns when no loop accepts there any more.
+// Connections live on, those that waited in the backlog too. Call it from a goroutine that is none of the loops'.
+func (g *Group) CloseListeners(addr netip.AddrPort) {
+	g.mu.Lock()
+	var closing []*Listener
+	g.listeners = slices.DeleteFunc(g.listeners, func(ln *Listener) bool {
+		if ln.Addr() != addr {
+			return false
+		}
+		closing = append(closing, ln)
+		return true
+	})
+	g.mu.Unlock()
+	g.close(closing)
 }
 
 func closeDescriptor(fd int) {

@@ -41,7 +41,7 @@ func (cfg Config) Deciding() Deciding {
 
 // Deciding is what is decided by now.
 func (p *RequestPath) Deciding() Deciding {
-	d := p.cfg.Deciding()
+	d := p.now.Load().Deciding()
 	d.Proxy = p.sharing(d.Proxy)
 	d.Now = p.order[0].Elapsed
 	return d

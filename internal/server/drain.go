@@ -7,13 +7,14 @@ import (
 
 // drain ends idle connections and waits for the others, as long as they may take.
 func (s *Server) drain() {
-	deadline := time.NewTimer(s.cfg.Proxy.Timeouts.Drain)
+	now := s.now.Load()
+	deadline := time.NewTimer(now.Proxy.Timeouts.Drain)
 	defer deadline.Stop()
 	var left sync.WaitGroup
 	for loop, ln := range s.loops {
 		left.Add(2)
 		if !loop.Post(func() {
-			ln.Drain(s.cfg.KeepIdle || s.handedOver.Load(), left.Done)
+			ln.Drain(now.KeepIdle || s.handedOver.Load(), left.Done)
 		}) {
 			left.Add(-2)
 		}
@@ -32,7 +33,7 @@ func (s *Server) drain() {
 				quiet = 0
 			}
 		case <-deadline.C:
-			s.cfg.Log(Warning, "requests were still running when the drain time was over", Field{"drain", s.cfg.Proxy.Timeouts.Drain})
+			s.cfg.Log(Warning, "requests were still running when the drain time was over", Field{"drain", now.Proxy.Timeouts.Drain})
 			return
 		}
 	}

@@ -18,7 +18,7 @@ func SocketName(role, addr string) string { return role + " " + addr }
 // Sockets returns copies of the listening sockets, which are the caller's, also with an error.
 func (s *Server) Sockets() ([]handover.Listener, error) {
 	var all []handover.Listener
-	for _, port := range s.ports {
+	for _, port := range s.openPorts() {
 		fds, err := s.group.Descriptors(port.bound)
 		all = append(all, handover.Listener{Name: SocketName(port.role, port.addr), Sockets: fds})
 		if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"turnout/balancer"
@@ -24,13 +25,13 @@ import (
 // RequestPath is what becomes of connections once they are accepted: one PerLoop for each event loop, and the TLS port in front of
 // them. Its methods may be called by any goroutine, unless they say otherwise.
 type RequestPath struct {
-	cfg       Config
+	cfg       Config                  // as it was made
+	now       atomic.Pointer[applied] // as it is
 	budget    *reactor.Budget
 	guard     overload.Guard
 	client    *tlsmux.Client
 	mux       *tlsmux.Mux
 	policy    *tlsmux.Policy
-	anonymous *identity.Identity // of clients without a certificate
 	loops     map[*reactor.Loop]*PerLoop
 	order     []*reactor.Loop // the same in their order
 	panics    panics
@@ -68,12 +69,13 @@ func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([
 	if err != nil {
 		return nil, err
 	}
-	if p.client, err = tlsmux.NewClient(tlsmux.ClientConfig{Workers: workers, Timeout: p.cfg.Proxy.Timeouts.Connect}); err != nil {
+	if p.client, err = tlsmux.NewClient(tlsmux.ClientConfig{Workers: workers}); err != nil {
 		return nil, err
 	}
 	if p.mux, err = p.newMux(workers); err != nil {
 		return nil, err
 	}
+	p.put(p.cfg)
 	for i, loop := range loops {
 		if p.loops[loop], err = p.newPerLoop(loop, i); err != nil {
 			return nil, err
@@ -85,25 +87,21 @@ func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([
 // loopConfig is the configuration of the event loops: a head fits into what they read at once.
 func (p *RequestPath) loopConfig() reactor.Config {
 	return reactor.Config{
-		ReadBuffer: max(p.cfg.Limits.BufferSize, defaultReadBuffer), Budget: p.budget, Panicked: p.connectionPanicked,
+		ReadBuffer: p.cfg.ReadBuffer(), Budget: p.budget, Panicked: p.connectionPanicked,
 		HeldBytes: p.cfg.Limits.heldBytes(p.cfg.MemoryLimit, p.cfg.Loops), Shed: func() { p.cfg.Bounds.Reached(bound.HeldMemory) },
 	}
 }
 
 // newPerLoop builds the packages of the loop with this index.
 func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error) {
-	ln, cfg := &PerLoop{Loop: loop}, p.cfg.Proxy
-	if cfg.Seed != 0 {
-		cfg.Seed += uint64(index)
-	}
-	heads := p.cfg.Limits.heads(cfg.MaxRewrite)
+	ln, cfg := &PerLoop{Loop: loop}, proxyConfig(&p.cfg, index)
 	var err error
-	ln.Pools1, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: p.client.Secure, ConnectTimeout: cfg.Timeouts.Connect, Adjust: p.cfg.Adjust, Limits: heads})
+	ln.Pools1, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: p.client.Secure})
 	if err != nil {
 		return nil, err
 	}
 	ln.Pools2, err = h2.NewPools(h2.PoolsConfig{
-		Loop: loop, Adopt: ln.Pools1.Adopt, Secure: p.client.Negotiate, ConnectTimeout: cfg.Timeouts.Connect, Bounds: p.cfg.Bounds,
+		Loop: loop, Adopt: ln.Pools1.Adopt, Secure: p.client.Negotiate, Bounds: p.cfg.Bounds,
 	})
 	if err != nil {
 		return nil, err
@@ -123,28 +121,24 @@ func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error
 		return nil, err
 	}
 	ln.HTTP1, err = h1.NewServer(h1.ServerConfig{
-		Loop: loop, Worker: ln.Worker, Adjust: p.cfg.Adjust, Limits: heads,
-		IgnoreProbes: p.cfg.IgnoreProbes, DontLogNull: p.cfg.DontLogNull,
+		Loop: loop, Worker: ln.Worker,
 		HTTP2: func(c *reactor.Conn, client proxy.Client) reactor.Handler { return ln.HTTP2.AcceptFrom(c, client) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	ln.Passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.Worker}
-	return ln, nil
+	return ln, ln.configure(&p.cfg)
 }
 
 // newMux builds the entrance of the TLS port, shared by all loops.
 func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
-	clients := p.cfg.TLS
-	clients.Protocols = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	var err error
-	if p.policy, err = tlsmux.NewPolicy(clients); err != nil {
+	if p.policy, err = tlsmux.NewPolicy(policyOf(&p.cfg)); err != nil {
 		return nil, err
 	}
-	p.anonymous = p.cfg.Identities.Of(nil)
 	return tlsmux.NewMux(tlsmux.Config{
-		Store: p.cfg.Store, Workers: workers, Policy: p.policy, InspectDelay: p.cfg.Proxy.Timeouts.ClientHello, StrictSNI: p.cfg.StrictSNI, Bounds: p.cfg.Bounds,
+		Store: p.cfg.Store, Workers: workers, Policy: p.policy, StrictSNI: p.cfg.StrictSNI, Bounds: p.cfg.Bounds,
 		HandshakeMemory: p.cfg.Limits.heldBytes(p.cfg.MemoryLimit, 1) / 2,
 		Terminated:      p.acceptSecure,
 		Failed:          p.handshakeFailed,
@@ -170,7 +164,8 @@ func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Ha
 
 // identity says who the client of a TLS connection is, nil if clients are not asked.
 func (p *RequestPath) identity(info *tlsmux.Info) *identity.Identity {
-	return p.cfg.identity(info, p.anonymous)
+	now := p.now.Load()
+	return now.identity(info, now.anonymous)
 }
 
 // identity is that of a request path; anonymous is a client without a certificate.

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -21,15 +22,17 @@ type openPort struct {
 	role, addr string
 	kind       int // 0 = plain, 1 = TLS, as in RequestPath.sessions
 	bound      netip.AddrPort
+	accept     func(c *reactor.Conn) reactor.Handler
 }
 
 // Listen opens the ports: connections wait in the system's backlog until Run serves them. It is called once, before Run or
 // while that runs.
 func (s *Server) Listen() error {
-	if err := s.listen(openPort{role: HTTPSocket, addr: s.cfg.HTTPAddr}, s.AcceptHTTP); err != nil {
+	now := s.now.Load()
+	if err := s.listen(openPort{role: HTTPSocket, addr: now.HTTPAddr}, s.AcceptHTTP); err != nil {
 		return err
 	}
-	if err := s.listen(openPort{role: HTTPSSocket, addr: s.cfg.HTTPSAddr, kind: 1}, s.AcceptTLS); err != nil {
+	if err := s.listen(openPort{role: HTTPSSocket, addr: now.HTTPSAddr, kind: 1}, s.AcceptTLS); err != nil {
 		return err
 	}
 	for _, p := range s.cfg.Ports {
@@ -49,27 +52,45 @@ func (s *Server) listen(port openPort, accept func(c *reactor.Conn) reactor.Hand
 	if port.addr == "" {
 		return nil
 	}
-	if s.front != nil {
-		accept = s.front.Accept(accept)
+	announced := s.front.Accept(accept)
+	port.accept = func(c *reactor.Conn) reactor.Handler {
+		if s.proxied.Load() {
+			return announced(c)
+		}
+		return accept(c)
 	}
+	if err = s.open(&port); err == nil {
+		s.moving.Lock()
+		s.ports = append(s.ports, port)
+		s.moving.Unlock()
+	}
+	return err
+}
+
+// open opens the port where its addr says.
+func (s *Server) open(port *openPort) (err error) {
 	var sockets []int
 	if s.cfg.Inherit != nil {
 		sockets = s.cfg.Inherit(SocketName(port.role, port.addr))
 	}
 	if sockets != nil {
-		port.bound, err = s.group.Inherit(sockets, accept)
+		port.bound, err = s.group.Inherit(sockets, port.accept)
 	} else {
-		port.bound, err = s.group.Listen(port.addr, accept)
-	}
-	if err == nil {
-		s.ports = append(s.ports, port)
+		port.bound, err = s.group.Listen(port.addr, port.accept)
 	}
 	return err
 }
 
+// openPorts are the ports as they are now.
+func (s *Server) openPorts() []openPort {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	return slices.Clone(s.ports)
+}
+
 // bound is the address of the port of a role, not valid if there is none.
 func (s *Server) bound(role string) netip.AddrPort {
-	for _, p := range s.ports {
+	for _, p := range s.openPorts() {
 		if p.role == role {
 			return p.bound
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 
 	"turnout/internal/health"
@@ -16,10 +17,12 @@ import (
 type Server struct {
 	*RequestPath
 	group      *reactor.Group
-	front      *tlsmux.FrontProxy // nil without the PROXY protocol
+	front      *tlsmux.FrontProxy
+	proxied    atomic.Bool // connections begin with a PROXY header
 	health     *health.Monitor
 	pulse      *pulse.Pulse
-	ports      []openPort  // by Listen
+	moving     sync.Mutex
+	ports      []openPort  // by Listen; guarded by moving
 	handedOver atomic.Bool // another process accepts the connections now
 }
 
@@ -42,10 +45,9 @@ func New(cfg Config) (*Server, error) {
 	if s.cfg.OwnsProcess {
 		s.prepareProcess()
 	}
-	if s.cfg.ProxyProtocol {
-		if s.front, err = tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: s.cfg.Proxy.Timeouts.ClientHello, Trusted: s.cfg.ProxyTrusted}); err != nil {
-			return nil, err
-		}
+	s.proxied.Store(s.cfg.ProxyProtocol)
+	if s.front, err = tlsmux.NewFrontProxy(tlsmux.FrontProxyConfig{Timeout: s.cfg.Proxy.Timeouts.ClientHello, Trusted: s.cfg.ProxyTrusted}); err != nil {
+		return nil, err
 	}
 	s.cfg.Registry.OnEject(s.ejected)
 	s.health, err = health.NewMonitor(health.MonitorConfig{

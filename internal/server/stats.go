@@ -36,7 +36,7 @@ func (s *Server) Health() Health {
 // Load is what is counted about having too much to do. Any goroutine may call it.
 func (s *Server) Load() Load {
 	l := Load{Reasons: s.guard.Stats()}
-	for _, p := range s.ports {
+	for _, p := range s.openPorts() {
 		l.Waiting[p.kind] += s.group.Waiting(p.bound.Port())
 	}
 	if s.cfg.Rates != nil {
@@ -80,9 +80,7 @@ func (p *RequestPath) Stats() proxy.Totals {
 // Stats sums the counters of all loops. Any goroutine may call it.
 func (s *Server) Stats() proxy.Totals {
 	t := s.RequestPath.Stats()
-	if s.front != nil {
-		t.HeaderErrors = s.front.Rejected()
-	}
+	t.HeaderErrors = s.front.Rejected()
 	return t
 }
 
@@ -96,7 +94,7 @@ func (p *RequestPath) Now() int64 { return int64(time.Since(p.began)) }
 // MaxConnections is how many connections of clients there may be.
 func (p *RequestPath) MaxConnections() int {
 	files := connectionFiles(descriptorLimit())
-	if most := p.cfg.Limits.Connections; most > 0 && (files <= 0 || most < files) {
+	if most := p.now.Load().Limits.Connections; most > 0 && (files <= 0 || most < files) {
 		return most
 	}
 	return files

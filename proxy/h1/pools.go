@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -42,6 +43,14 @@ type Pools struct {
 	large     spare.List[largeHead]
 }
 
+// Configure replaces Limits, Adjust and ConnectTimeout for what is sent and dialled from now on; 0 is the default.
+func (ps *Pools) Configure(limits http1.Limits, adjust http1.AdjustName, connect time.Duration) {
+	ps.cfg.Limits, ps.cfg.Adjust, ps.cfg.ConnectTimeout = limits, adjust, cmp.Or(connect, defaultConnectTimeout)
+}
+
+// defaultConnectTimeout is what PoolsConfig.ConnectTimeout says.
+const defaultConnectTimeout = 5 * time.Second
+
 // pool holds the idle connections to one endpoint, the last used one on top.
 type pool struct {
 	endpoint *balancer.Endpoint
@@ -54,9 +63,7 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.Loop == nil {
 		return nil, errors.New("cannot make upstream pools: Loop is required")
 	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, defaultConnectTimeout)
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = 4 * time.Second
 	}

@@ -62,7 +62,7 @@ func newRigWith(t *testing.T, n *memnet.Network, change rigConfig) *rig {
 	if r.worker, err = proxy.NewWorker(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, Adjust: change.adjust, IgnoreProbes: change.ignoreProbes, DontLogNull: change.dontLogNull}); err != nil {
+	if r.server, err = NewServer(ServerConfig{Loop: r.loop, Worker: r.worker, ServerRules: ServerRules{Adjust: change.adjust, IgnoreProbes: change.ignoreProbes, DontLogNull: change.dontLogNull}}); err != nil {
 		t.Fatal(err)
 	}
 	r.listen(frontAddr, false)

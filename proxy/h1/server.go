@@ -14,16 +14,21 @@ import (
 type ServerConfig struct {
 	Loop   *reactor.Loop
 	Worker *proxy.Worker
+	ServerRules
+	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
+	// nil: such a connection is answered as any other that asks for an unknown version.
+	// What is known of the client is in client.
+	HTTP2 func(c *reactor.Conn, client proxy.Client) reactor.Handler
+}
+
+// ServerRules are what a Server goes by and Configure replaces. The zero value means the defaults.
+type ServerRules struct {
 	Limits http1.Limits // zero: the codec's defaults
 	// Adjust spells the field names of responses; nil leaves them lower-case.
 	Adjust http1.AdjustName
 	// IgnoreProbes closes a connection that never sent a byte without a 408, and
 	// DontLogNull leaves it out of the log: load balancers connect to see that it works.
 	IgnoreProbes, DontLogNull bool
-	// HTTP2 takes a connection that begins with the preface of HTTP/2 (RFC 9113 section 3.4), none of which is consumed.
-	// nil: such a connection is answered as any other that asks for an unknown version.
-	// What is known of the client is in client.
-	HTTP2 func(c *reactor.Conn, client proxy.Client) reactor.Handler
 }
 
 // Server serves HTTP/1.1 on the connections of one loop. All methods but Open are
@@ -49,12 +54,17 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 		return nil, errors.New("cannot make an HTTP/1.1 server: Loop and Worker are required")
 	}
 	s := &Server{
-		loop: cfg.Loop, worker: cfg.Worker, limits: cfg.Limits, adjust: cfg.Adjust, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(),
-		ignoreProbes: cfg.IgnoreProbes, dontLogNull: cfg.DontLogNull, unknown: [2]proxy.Client{{}, {Secure: true}},
+		loop: cfg.Loop, worker: cfg.Worker, http2: cfg.HTTP2, timeouts: cfg.Worker.Timeouts(), unknown: [2]proxy.Client{{}, {Secure: true}},
 	}
+	s.Configure(cfg.ServerRules)
 	cfg.Loop.OnTrim(s.requests.Trim)
 	cfg.Loop.OnTrim(s.large.Trim)
 	return s, nil
+}
+
+// Configure has what is read and written from now on go by rules, on connections that are open too.
+func (s *Server) Configure(rules ServerRules) {
+	s.limits, s.adjust, s.ignoreProbes, s.dontLogNull = rules.Limits, rules.Adjust, rules.IgnoreProbes, rules.DontLogNull
 }
 
 // Accept takes a connection whose next byte is the first of a request.

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -49,6 +50,18 @@ type Pools struct {
 	free    spare.List[clientStream]
 }
 
+// Configure replaces ConnectTimeout, and AckTimeout by what follows from it, for what is waited for from now on; 0 is the default.
+func (ps *Pools) Configure(connect time.Duration) {
+	ps.cfg.ConnectTimeout = cmp.Or(connect, defaultConnectTimeout)
+	ps.cfg.AckTimeout = acksPerConnect * ps.cfg.ConnectTimeout
+}
+
+// Defaults of PoolsConfig.
+const (
+	defaultConnectTimeout = 5 * time.Second
+	acksPerConnect        = 4 // an AckTimeout is so many times ConnectTimeout
+)
+
 // pool holds the connections to one endpoint, and the requests that wait for a stream of one.
 type pool struct {
 	ps         *Pools
@@ -70,14 +83,12 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.Loop == nil || cfg.Secure != nil && cfg.Adopt == nil {
 		return nil, errors.New("cannot make HTTP/2 upstream pools: Loop is required, and Adopt with Secure")
 	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
+	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, defaultConnectTimeout)
 	if cfg.IdleTimeout == 0 {
 		cfg.IdleTimeout = time.Minute
 	}
 	if cfg.AckTimeout == 0 {
-		cfg.AckTimeout = 4 * cfg.ConnectTimeout
+		cfg.AckTimeout = acksPerConnect * cfg.ConnectTimeout
 	}
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 256

@@ -36,6 +36,8 @@ type Config struct {
 	RouteLabels     string // label selector on Routes; "" = all
 	RouteFields     string // field selector on Routes; "" = all
 	NamespaceLabels string // label selector on Namespaces; "" = none are delivered
+	// Labels says that Routes and Namespaces are selected by who gets them: they are delivered with their labels, and Namespaces in any case.
+	Labels bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
 	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
@@ -140,7 +142,9 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	f := &Feeder{routes: clients.route, authentication: clients.authentication, authorization: clients.authorization, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
-		f.readers = append(f.readers, &reader{resource: r, store: newStore(r.kind), health: h, log: cfg.Log, problems: cfg.Problems, retry: retry})
+		store := newStore(r.kind)
+		store.keepLabels = cfg.Labels && (r.kind == source.Route || r.kind == source.Namespace)
+		f.readers = append(f.readers, &reader{resource: r, store: store, health: h, log: cfg.Log, problems: cfg.Problems, retry: retry})
 	}
 	return f, nil
 }

@@ -84,7 +84,7 @@ func (c *clients) resources(cfg *Config) []*resource {
 	for _, r := range all {
 		r.namespace = cfg.Namespace
 	}
-	if cfg.NamespaceLabels != "" {
+	if cfg.NamespaceLabels != "" || cfg.Labels {
 		all = append(all, &resource{
 			kind: source.Namespace, client: c.core, plural: "namespaces", object: &corev1.Namespace{},
 			labels: cfg.NamespaceLabels, list: func() runtime.Object { return new(corev1.NamespaceList) },

@@ -26,7 +26,9 @@ type store struct {
 	held  map[source.Key]version
 	count atomic.Int64
 	seed  maphash.Seed
-	plain *corev1.Service // stands for every service of which only that it exists is of use
+
+	keepLabels bool            // of objects that are passed on; set before the first call
+	plain      *corev1.Service // stands for every service of which only that it exists is of use
 }
 
 // version is a hash of the UID and resourceVersion of an object.
@@ -46,9 +48,21 @@ func (s *store) len() int { return int(s.count.Load()) }
 func (s *store) Transformer() cache.TransformFunc {
 	return func(x any) (any, error) {
 		if object, ok := x.(runtime.Object); ok {
-			trim(object)
+			s.trim(object)
 		}
 		return x, nil
+	}
+}
+
+// trim is trim, but for the labels of what is selected by them later.
+func (s *store) trim(object runtime.Object) {
+	var kept map[string]string
+	m, err := meta.Accessor(object)
+	if err == nil && s.keepLabels {
+		kept = m.GetLabels()
+	}
+	if trim(object); len(kept) > 0 {
+		m.SetLabels(kept)
 	}
 }
 
@@ -103,7 +117,7 @@ func (s *store) putObject(object runtime.Object, m metav1.Object) {
 	if old, ok := s.held[key]; ok && old == now && m.GetResourceVersion() != "" {
 		return
 	}
-	trim(object)
+	s.trim(object)
 	if !wanted(object) {
 		s.drop(key)
 		return
