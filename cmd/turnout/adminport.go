@@ -2,6 +2,7 @@ package main
 
 import (
 	"turnout/internal/access"
+	"turnout/internal/admin"
 	"turnout/internal/option"
 	"turnout/tlsmux"
 )
@@ -23,6 +24,8 @@ func adminSettings(o *options) []option.Option {
 		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
 		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.Hosts, access.ParseHosts),
 			Help: "names by which visitors without a login may call the admin port, besides addresses, names of one label and those of a cluster's services"},
+		{Flag: "metrics-ready-http-url", Env: "ROUTER_METRICS_READY_HTTP_URL", Value: "URL", EnvStops: true, Set: option.Into(&a.ReadyURL, admin.ParseReadyURL),
+			Help: "URL that must answer, besides the event loops, for the router to be ready"},
 		{Flag: "metrics-tls-cert-file", Env: "ROUTER_METRICS_TLS_CERT_FILE", Value: "FILE", Set: option.Into(&a.CertFile, option.ParseText),
 			Help: "certificate with which the admin port speaks TLS too; read again when 30 seconds are over"},
 		{Flag: "metrics-tls-key-file", Env: "ROUTER_METRICS_TLS_KEY_FILE", Value: "FILE", Set: option.Into(&a.KeyFile, option.ParseText),

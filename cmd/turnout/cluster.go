@@ -53,7 +53,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Kubeconfig: o.kubeconfig, UserAgent: userAgent(),
+		Reach: o.reach, UserAgent: userAgent(),
 		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}

@@ -5,6 +5,7 @@ import (
 
 	"turnout/internal/cli"
 	"turnout/internal/option"
+	"turnout/internal/option/kubectl"
 )
 
 // commands are the subcommands as help and completion have them: each with the flags that are of use to it. What it takes and has no use
@@ -33,7 +34,7 @@ func commands(name string) *cli.Program {
 	}
 }
 
-func sources() []string { return []string{"manifests", "kubeconfig", "backend"} }
+func sources() []string { return []string{"manifests", "backend", kubectl.Group} }
 
 // without is a table without some groups and flags.
 func without(table []option.Option, names ...string) []option.Option {
@@ -47,9 +48,9 @@ func judging(table []option.Option, besides ...string) []option.Option {
 			return false
 		}
 		switch o.Flag {
-		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval", "kubeconfig":
+		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
 			return false
 		}
-		return o.Group != "Admission" && o.Group != "Serving" && o.Group != "Objects of a cluster" || o.Flag == "update-status" || o.Flag == "clear-stale-status" || o.Flag == "resync-interval"
+		return o.Group != "Admission" && o.Group != "Serving" && o.Group != "Objects of a cluster" && o.Group != kubectl.Group || o.Flag == "update-status" || o.Flag == "clear-stale-status" || o.Flag == "resync-interval"
 	})
 }

@@ -28,7 +28,7 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 	if err != nil {
 		return err
 	}
-	if o.manifests != "" || o.kubeconfig != "" {
+	if o.manifests != "" || o.reach.Asked() {
 		return option.Usagef("demo serves its own manifests; use turnout run --manifests DIR for others")
 	}
 	log, level := logging.NewLevel(stderr, o.logLevel, o.logLevelFile, logging.FormatOf(o.logFormat, stderr))

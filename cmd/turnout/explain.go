@@ -60,7 +60,7 @@ func runExplain(ctx context.Context, args []string, env option.Environment, stdi
 	if err := e.question.Complete(urls, stdin); err != nil {
 		return err
 	}
-	if o.manifests == "" && o.kubeconfig == "" {
+	if o.manifests == "" && !o.reach.Asked() {
 		return e.ask(ctx, o, stdout)
 	}
 	return e.explain(ctx, o, env, stdout)

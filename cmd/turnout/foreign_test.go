@@ -29,9 +29,7 @@ func TestForeignFlags(t *testing.T) {
 	f([]string{"flags of the OpenShift router that have no effect here: --template, --reload, --haproxy-config-manager"},
 		"--template=/var/lib/haproxy/conf/haproxy-config.template", "--reload", "/var/lib/haproxy/reload-haproxy", "--metrics-type=haproxy",
 		"--haproxy-config-manager")
-	f([]string{"flags that configure what this version does not have: --include-udp-endpoints"}, "--include-udp-endpoints=true")
-	f([]string{"flags of the OpenShift router that have no effect here: --v",
-		"flags that configure what this version does not have: --include-udp-endpoints"}, "--include-udp-endpoints", "--v=2", "--v=3")
+	f([]string{"flags of the OpenShift router that have no effect here: --v, --include-udp-endpoints"}, "--include-udp-endpoints", "--v=2", "--v=3")
 	if _, _, err := parseOptions([]string{"--v"}, envOf()); err == nil || err.Error() != "no value given for --v; see turnout help" {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/controller"
+	"turnout/controller/source/cluster"
 	"turnout/controller/source/local"
 	"turnout/internal/access"
 	"turnout/internal/logging"
@@ -25,9 +26,10 @@ type options struct {
 	server    server.Config // of the request path; what is not in an option is set by router.go
 	adminAddr string        // host:port
 
-	manifests, kubeconfig string
-	backends              local.Backends // of --manifests
-	cluster               bool           // objects come from a cluster
+	manifests string
+	backends  local.Backends // of --manifests
+	reach     cluster.Reach
+	cluster   bool // objects come from a cluster
 	selection
 	serviceAccount           string // NAMESPACE:NAME
 	resync                   time.Duration
@@ -82,11 +84,7 @@ func parseOptions(args []string, env option.Environment, defaults ...string) (o 
 	o = &options{shutdownDelay: -1, backends: local.Backends{}}
 	table := settings(o)
 	foreign := haproxy.Flags(table)
-	ignored := make([]option.Ignored, len(foreign))
-	for i, f := range foreign {
-		ignored[i] = f.Ignored
-	}
-	given, warnings, err := option.Parse(table, ignored, args, env, defaults...)
+	given, warnings, err := option.Parse(table, foreign, args, env, defaults...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,15 +93,12 @@ func parseOptions(args []string, env option.Environment, defaults ...string) (o 
 	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
 	warnings = append(warnings, o.tracing.Doubts()...)
 	warnings = append(warnings, o.logs.Doubts(o.server.Proxy.Captures)...)
-	for _, name := range haproxy.LaterVariables() {
-		if env.Get(name) != "" {
-			warnings = append(warnings, name+" is set, but this version does not have what it configures")
-		}
-	}
 	if line := haproxy.VariableWarning(env); line != "" {
 		warnings = append(warnings, line)
 	}
-	warnings = append(warnings, haproxy.FlagWarnings(given, foreign)...)
+	if line := haproxy.FlagWarning(given, foreign); line != "" {
+		warnings = append(warnings, line)
+	}
 	o.resolveAddresses()
 	return o, warnings, o.check(given, env)
 }
@@ -130,8 +125,8 @@ func (o *options) resolveAddresses() {
 
 // useCluster decides whether objects come from a cluster.
 func (o *options) useCluster(env option.Environment) {
-	pod := o.manifests == "" && o.kubeconfig == "" && env.Get("KUBERNETES_SERVICE_HOST") != ""
-	o.cluster = o.kubeconfig != "" || pod
+	pod := o.manifests == "" && !o.reach.Asked() && env.Get("KUBERNETES_SERVICE_HOST") != ""
+	o.cluster = o.manifests == "" && o.reach.Known() || pod
 	if o.shutdownDelay < 0 && pod { // not given
 		o.shutdownDelay = 45 * time.Second
 	}
@@ -151,8 +146,8 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 		return option.Usagef("--name is empty; the router must have a name to identify itself in route status")
 	case !nameFlag && env.Get("ROUTER_SERVICE_NAME") != "" && env.Get("ROUTER_SERVICE_NAMESPACE") == "":
 		return option.Usagef("ROUTER_SERVICE_NAMESPACE is required when ROUTER_SERVICE_NAME is specified")
-	case o.manifests != "" && o.kubeconfig != "":
-		return option.Usagef("only one of --manifests and --kubeconfig may be given")
+	case o.manifests != "" && o.reach.Asked():
+		return option.Usagef("only one of --manifests and --kubeconfig, or other flags that say how to reach a cluster, may be given")
 	case o.namespace != "" && o.namespaceLabels != "":
 		return option.Usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --namespace may be used")
 	case o.namespace != "" && o.projectLabels != "":

@@ -225,6 +225,8 @@ func (r *router) startAdmin() error {
 		Ready:        r.control.Ready(),
 		Serving:      r.data.Serving,
 		Alive:        r.data.Alive,
+		ReadyURL:     r.o.adminPort.ReadyURL,
+		Proxied:      r.o.server.ProxyProtocol,
 		Routes:       admin.ListingOf(r.control.ListRoutes),
 		Notes:        admin.ListingOf(r.control.Explanations),
 		Explain:      func(namespace, name string) (any, bool) { return r.control.Explain(namespace, name) },

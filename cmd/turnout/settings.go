@@ -7,6 +7,7 @@ import (
 	"turnout/controller/source/cluster"
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/option/kubectl"
 	"turnout/tlsmux"
 )
 
@@ -19,7 +20,7 @@ func settings(o *options) []option.Option {
 		table []option.Option
 	}{
 		{"Ports", listenSettings(o)}, {"Admin port", adminSettings(o)}, {"Metrics", metricsSettings(o)}, {"Objects and log", sourceSettings(o)},
-		{"Log of requests", logSettings(o)}, {"Traces", tracingSettings(o)}, {"Objects of a cluster", selectionSettings(o)},
+		{"Log of requests", logSettings(o)}, {"Traces", tracingSettings(o)}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
 		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {"Admission", admissionSettings(o)},
 		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},
 	} {
@@ -68,8 +69,6 @@ func sourceSettings(o *options) []option.Option {
 	return []option.Option{
 		{Flag: "manifests", Value: "DIR", Set: option.Into(&o.manifests, option.ParseText),
 			Help: "folder of YAML and JSON manifests to serve; watched"},
-		{Flag: "kubeconfig", Value: "FILE", Set: option.Into(&o.kubeconfig, option.ParseText),
-			Help: "how to reach the cluster to serve; without it and --manifests the cluster this pod runs in"},
 		{Flag: "backend", Value: "NAMESPACE/SERVICE=PORT", Repeats: true, Set: func(s string) error { return o.backends.Add(s) },
 			Help: "with --manifests: the service has an endpoint on this port of 127.0.0.1, as if a pod ran there; may be given several times"},
 		{Flag: "log-level", Def: "info", Value: "LEVEL", Set: option.Into(&o.logLevel, logging.ParseLevel),
@@ -83,7 +82,7 @@ func sourceSettings(o *options) []option.Option {
 
 func selectionSettings(o *options) []option.Option {
 	return []option.Option{
-		{Flag: "namespace", Short: "n", Value: "NAME", Set: option.Into(&o.namespace, option.ParseText),
+		{Flag: "namespace", Short: "n", Value: "NAME", Set: option.Into(&o.namespace, cluster.ParseNamespace),
 			Help: "serve this namespace of the cluster only"},
 		{Flag: "labels", Env: "ROUTE_LABELS", Value: "SELECTOR", EnvStops: true, Set: option.Into(&o.routeLabels, cluster.Selector(cluster.ParseLabels)),
 			Help: "serve Routes with these labels only"},

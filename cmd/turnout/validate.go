@@ -36,7 +36,7 @@ func runValidate(ctx context.Context, args []string, env option.Environment, std
 	if err != nil {
 		return err
 	}
-	o.cluster = o.kubeconfig != ""
+	o.cluster = o.reach.Asked()
 	cfg, err := o.offlineConfig()
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -22,6 +23,7 @@ type Options struct {
 	MinVersion             uint16
 	Suites                 []uint16
 	Groups                 []tls.CurveID
+	ReadyURL               *url.URL // see admin.Config; nil = none
 	Open                   *bool    // nobody needs a login; nil = not given
 	Hosts                  []string // names of this machine
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -31,10 +32,13 @@ type Config struct {
 	// Serving and Alive say why requests are not answered, and why they will not be again; nil as a result: they are. Any goroutine may
 	// call them; they return within about a second. nil = nobody knows.
 	Serving, Alive func() error
-	Routes         Listing      // the values of /routes
-	Notes          Listing      // the values of /routes/notes; nil = there is no such path
-	Metrics        http.Handler // answers /metrics
-	Problems       Listing      // the values of /problems; nil = there is no such path
+	// ReadyURL must answer, too, for the router to be ready: ROUTER_METRICS_READY_HTTP_URL; nil = none.
+	ReadyURL *url.URL
+	Proxied  bool         // connections of clients begin with a PROXY header; that one's too
+	Routes   Listing      // the values of /routes
+	Notes    Listing      // the values of /routes/notes; nil = there is no such path
+	Metrics  http.Handler // answers /metrics
+	Problems Listing      // the values of /problems; nil = there is no such path
 	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
 	Explain func(namespace, name string) (any, bool)
@@ -76,6 +80,7 @@ type Server struct {
 	leave     context.CancelFunc // has streams end
 	gathers   chan struct{}      // one slot: of them, the one that is gathered
 	patience  time.Duration      // of those that wait for it
+	readyURL  *readyURL          // nil = none
 	stopping  atomic.Bool
 	left      atomic.Bool   // StopListening was called
 	ended     chan struct{} // closed when the serving goroutine has ended
@@ -128,6 +133,9 @@ func newServer(cfg Config, ln net.Listener, l limits) *Server {
 	}
 	s.views, s.streams = newAnswers(mostViews, viewShare), newAnswers(mostStreams, streamShare)
 	s.leaving, s.leave = context.WithCancel(context.Background())
+	if cfg.ReadyURL != nil {
+		s.readyURL = newReadyURL(cfg.ReadyURL, cfg.Proxied)
+	}
 	s.gate = newGate(ln, &cfg, l)
 	s.server = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),

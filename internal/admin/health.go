@@ -20,9 +20,28 @@ func (s *Server) checks(group string) []check {
 	case "/healthz":
 		return optional([]check{{"controller", func() error { return nil }}}, check{"event-loops", s.cfg.Alive})
 	case "/healthz/ready":
-		return optional([]check{{"has-synced", s.hasSynced}, {"process-running", s.running}}, check{"backend-http", s.cfg.Serving})
+		name := "backend-http"
+		if s.cfg.Proxied {
+			name = "backend-proxy-http"
+		}
+		return optional([]check{{"has-synced", s.hasSynced}, {"process-running", s.running}}, check{name, s.serving()})
 	}
 	return nil
+}
+
+// serving is the check of those who answer clients: the event loops, and a URL if one is given. nil = nobody knows.
+func (s *Server) serving() func() error {
+	if s.readyURL == nil {
+		return s.cfg.Serving
+	}
+	return func() error {
+		if s.cfg.Serving != nil {
+			if err := s.cfg.Serving(); err != nil {
+				return err
+			}
+		}
+		return s.readyURL.check()
+	}
 }
 
 // optional adds a check if there is somebody who makes it.

@@ -65,6 +65,7 @@ var direction = []struct {
 	{"internal/server", []string{"balancer", "routing", "proxy", "tlsmux", "internal/bound", "internal/cgroup", "internal/handover", "internal/health", "internal/memory", "internal/overload", "internal/problem", "internal/pulse", "internal/ratelimit", "internal/reactor", "internal/traffic", "internal/wire/http1", "internal/wire/protocol"}, "the request path, put together once; what feeds it and what shows it are other packages' business"},
 	{"internal/follow", []string{"internal/filewatch", "internal/problem", "tlsmux"}, "it reads files; what they are good for is up to who asked"},
 	{"internal/option", []string{"internal/nearest"}, "how options are written; what they mean is up to the package with the table"},
+	{"internal/option/kubectl", []string{"controller", "internal/option"}, "names of what the reader of clusters takes"},
 	{"internal/signals", nil, "what ends a process; what it does until then is up to others"},
 	{"internal/crew", nil, "goroutines; what they do is up to who starts them"},
 	{"internal/logging", []string{"internal/accesslog", "internal/crew", "internal/problem", "internal/server", "internal/terminal", "proxy", "tlsmux"}, "where lines go; what they say is up to who logs"},

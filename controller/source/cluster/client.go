@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // clients are what the API is asked with, one for each group. The generated clients
@@ -21,27 +19,6 @@ import (
 type clients struct {
 	core, discovery, authentication, authorization, route rest.Interface
 	parameters                                            runtime.ParameterCodec
-}
-
-// loadConfig returns how the API server is reached: as a kubeconfig says, or from
-// within a pod if there is none.
-func loadConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("cannot reach a cluster: no kubeconfig given and not in a pod")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot reach the cluster of this pod: %w", err)
-		}
-		return config, nil
-	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("cannot use kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
 }
 
 // complete sets what all clients have in common.

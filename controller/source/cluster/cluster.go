@@ -29,8 +29,8 @@ import (
 
 // Config is what a Feeder needs.
 type Config struct {
-	Kubeconfig string // file that says how to reach the cluster; "" = the cluster of this pod
-	UserAgent  string // how the router calls itself; "" = "turnout"
+	Reach     Reach
+	UserAgent string // how the router calls itself; "" = "turnout"
 
 	Namespace       string // only objects of this namespace; "" = all
 	RouteLabels     string // label selector on Routes; "" = all
@@ -82,7 +82,7 @@ func New(cfg Config) (*Feeder, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("cannot make cluster feeder: %w", err)
 	}
-	config, err := loadConfig(cfg.Kubeconfig)
+	config, err := cfg.Reach.config()
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,7 @@ func TestNew(t *testing.T) {
 		`cannot make cluster feeder: labels of routes "a b": `:                         {RouteLabels: "a b"},
 		`cannot make cluster feeder: fields of routes "a": `:                           {RouteFields: "a"},
 		`cannot make cluster feeder: labels of namespaces "=": `:                       {NamespaceLabels: "="},
-		"cannot use kubeconfig /nonexistent: stat /nonexistent: no such file or direc": {Kubeconfig: "/nonexistent"},
+		"cannot use kubeconfig /nonexistent: stat /nonexistent: no such file or direc": {Reach: Reach{Kubeconfig: "/nonexistent"}},
 		"cannot reach a cluster: no kubeconfig given and not in a pod":                 {},
 	} {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -6,16 +6,6 @@ import (
 	"turnout/internal/option"
 )
 
-// LaterVariables are variables of the HAProxy router that change what clients
-// see or who may connect, and that this version does not have yet. Setting one is
-// worth a warning: nobody should believe in a protection that is not there.
-func LaterVariables() []string {
-	return []string{
-		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
-		"KUBERNETES_MASTER",
-	}
-}
-
 // UselessVariables are variables of the HAProxy router that have no meaning here:
 // there is no HAProxy, no template and no reload, or Turnout always does what they
 // ask for. docs/options.md has the reason for each.
@@ -36,12 +26,12 @@ func UselessVariables() []string {
 		"ROUTER_BLUEPRINT_ROUTE_LABELS",
 		"ROUTER_BLUEPRINT_ROUTE_POOL_SIZE",
 		"ROUTER_MAX_DYNAMIC_SERVERS",
-		"ROUTER_METRICS_READY_HTTP_URL",
 		"ROUTER_METRICS_HAPROXY_TIMEOUT",
 		"ROUTER_METRICS_HAPROXY_BASE_SCRAPE_INTERVAL",
 		"ROUTER_METRICS_HAPROXY_SCRAPE_URI",
 		"ROUTER_METRICS_HAPROXY_PID_FILE",
 		"ROUTER_WATCH_ENDPOINTS",
+		"ROUTER_BACKEND_PROCESS_ENDPOINTS",
 		"OPENSHIFT_ON_PANIC",
 		"OPENSHIFT_PROFILE",
 	}
