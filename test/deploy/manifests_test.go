@@ -24,14 +24,19 @@ type workload struct {
 	template corev1.PodTemplateSpec
 }
 
-// workloads are the two that are whole.
+// behindOperator is the workload whose pods take the place of those of the ingress operator.
+const behindOperator = "behind-operator/deployment.yaml"
+
+// workloads are those that are whole.
 func workloads(t *testing.T, loaded tree) []workload {
 	t.Helper()
 	d := the[*appsv1.Deployment](t, loaded, "deployment/deployment.yaml")
 	s := the[*appsv1.DaemonSet](t, loaded, "daemonset/daemonset.yaml")
+	b := the[*appsv1.Deployment](t, loaded, behindOperator)
 	return []workload{
 		{"deployment/deployment.yaml", d.Spec.Selector.MatchLabels, d.Spec.Template},
 		{"daemonset/daemonset.yaml", s.Spec.Selector.MatchLabels, s.Spec.Template},
+		{behindOperator, b.Spec.Selector.MatchLabels, b.Spec.Template},
 	}
 }
 
@@ -67,9 +72,20 @@ func TestClusterRole(t *testing.T) {
 		t.Errorf("the binding is of %v to %v", binding.RoleRef, binding.Subjects)
 	}
 	for _, w := range workloads(t, loaded) {
-		if w.template.Spec.ServiceAccountName != account.Name {
+		own := account.Name
+		if w.file == behindOperator {
+			own = the[*corev1.ServiceAccount](t, loaded, "behind-operator/rbac.yaml").Name
+		}
+		if w.template.Spec.ServiceAccountName != own {
 			t.Errorf("%s runs as %s", w.file, w.template.Spec.ServiceAccountName)
 		}
+	}
+	if same := the[*rbacv1.ClusterRole](t, loaded, "behind-operator/rbac.yaml"); !reflect.DeepEqual(same.Rules, role.Rules) {
+		t.Errorf("behind the operator a router may do %v, elsewhere %v", same.Rules, role.Rules)
+	}
+	behind := the[*rbacv1.ClusterRoleBinding](t, loaded, "behind-operator/rbac.yaml")
+	if s := behind.Subjects; len(s) != 1 || s[0] != (rbacv1.Subject{Kind: "ServiceAccount", Name: "turnout", Namespace: "openshift-ingress"}) || behind.RoleRef.Name != "turnout-behind-operator" {
+		t.Errorf("behind the operator the binding is of %v to %v", behind.RoleRef, s)
 	}
 
 	external := the[*rbacv1.Role](t, loaded, "optional/external-certificate.yaml")
@@ -80,7 +96,7 @@ func TestClusterRole(t *testing.T) {
 	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/external-certificate.yaml").Subjects; subjects[0] != want[0] {
 		t.Errorf("an owner grants it to %v", subjects)
 	}
-	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/hostnetwork-scc.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
+	if subjects := the[*rbacv1.RoleBinding](t, loaded, "openshift-hostnetwork/hostnetwork-scc.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
 		t.Errorf("the host network is for %v", subjects)
 	}
 }
@@ -103,8 +119,18 @@ func TestSecurity(t *testing.T) {
 		if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 || !reflect.DeepEqual(pod.Containers[0].SecurityContext, want) {
 			t.Errorf("%s: securityContext %v", w.file, pod.Containers[0].SecurityContext)
 		}
-		if len(pod.Volumes) != 0 || pod.HostPID || pod.HostIPC {
-			t.Errorf("%s: volumes or namespaces of the host", w.file)
+		if pod.HostPID || pod.HostIPC {
+			t.Errorf("%s: namespaces of the host", w.file)
+		}
+		for _, v := range pod.Volumes {
+			if v.Secret == nil && v.ConfigMap == nil || w.file != behindOperator {
+				t.Errorf("%s: volume %s", w.file, v.Name)
+			}
+		}
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if !m.ReadOnly || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+				t.Errorf("%s: mount %v", w.file, m)
+			}
 		}
 	}
 	if label := "pod-security.kubernetes.io/enforce"; the[*corev1.Namespace](t, loaded, "base/namespace.yaml").Labels[label] != "restricted" ||
@@ -160,6 +186,16 @@ func TestReferences(t *testing.T) {
 		if want := map[string]int32{"http": 80, "https": 443, "metrics": 1936}; !maps.Equal(ports, want) {
 			t.Errorf("%s: ports %v", w.file, ports)
 		}
+		if w.file == behindOperator { // the operator's Services, with the same names of ports
+			const operators = "ingresscontroller.operator.openshift.io/deployment-ingresscontroller"
+			if labels[operators] != "default" {
+				t.Errorf("%s: the operator's Services do not find %v", w.file, labels)
+			}
+			if w.selector[operators] != "" {
+				t.Errorf("%s takes the pods of the operator's Deployment for its own", w.file)
+			}
+			continue
+		}
 		for file, s := range services {
 			if !contains(labels, s.Spec.Selector) {
 				t.Errorf("%s selects %v, the pods of %s have %v", file, s.Spec.Selector, w.file, labels)
@@ -181,9 +217,12 @@ func TestReferences(t *testing.T) {
 	if !contains(deployment.Spec.Template.Labels, budget.Spec.Selector.MatchLabels) {
 		t.Errorf("the budget is for %v", budget.Spec.Selector)
 	}
-	if patch := the[*appsv1.Deployment](t, loaded, "openshift/deployment.yaml"); patch.Name != deployment.Name || patch.Namespace != deployment.Namespace ||
-		patch.Spec.Template.Spec.Containers[0].Name != deployment.Spec.Template.Spec.Containers[0].Name {
-		t.Error("the patch of openshift is for another Deployment")
+	behind := the[*policyv1.PodDisruptionBudget](t, loaded, "behind-operator/poddisruptionbudget.yaml")
+	if w := workloads(t, loaded)[2]; !contains(w.template.Labels, behind.Spec.Selector.MatchLabels) || behind.Namespace != "openshift-ingress" {
+		t.Errorf("the budget behind the operator is for %v", behind.Spec.Selector)
+	}
+	if patch := the[*appsv1.Deployment](t, loaded, "shard/shard.yaml"); patch.Spec.Template.Spec.Containers[0].Name != deployment.Spec.Template.Spec.Containers[0].Name {
+		t.Error("the patch of a shard is for another container")
 	}
 	if m := loaded.monitor; m.Metadata.Namespace != internal.Namespace || !contains(internal.Labels, m.Spec.Selector.MatchLabels) ||
 		len(m.Spec.Endpoints) != 1 || m.Spec.Endpoints[0].Path != "/metrics" ||
@@ -196,7 +235,7 @@ func TestReferences(t *testing.T) {
 func TestNetworkPolicy(t *testing.T) {
 	loaded := load(t)
 	policies := map[string]*networkingv1.NetworkPolicy{}
-	for _, object := range loaded.objects[filepath.Join("optional", "networkpolicy.yaml")] {
+	for _, object := range loaded.objects[filepath.Join("deployment", "networkpolicy.yaml")] {
 		p := object.(*networkingv1.NetworkPolicy)
 		policies[p.Name] = p
 		if p.Namespace != "turnout" || !slices.Equal(p.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
