@@ -43,6 +43,8 @@ PORT     ?= 8080
 run: build ## start the demo: router, examples and small backends in one process; PORT=8080 is that of plain HTTP
 	bin/turnout demo --http-addr 127.0.0.1:$(PORT)
 
+# The race detector sleeps at the end of each process, a second unless told otherwise: of tests, and of routers they start.
+test: export GORACE := atexit_sleep_ms=50
 test: ## everything a newcomer needs: vet, all tests with the race detector, no root (below 5 minutes)
 	$(GO) vet ./...
 	$(GO) test -race -short -timeout 280s ./...

@@ -38,7 +38,7 @@ func turnout(t *testing.T, name string, env []string, args ...string) *exec.Cmd 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, os.Args[0], args...)
-	c.Env = append([]string{"TURNOUT_TEST_AS=" + name, "PATH=" + os.Getenv("PATH")}, env...)
+	c.Env = append([]string{"TURNOUT_TEST_AS=" + name, "PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE")}, env...)
 	return c
 }
 

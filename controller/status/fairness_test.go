@@ -117,7 +117,11 @@ func meddle(t *testing.T, m meddler) {
 	}
 	pass(10 * time.Second)
 	n, slowest := 0, make(map[string]time.Duration)
-	for round := range 60 {
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	for round := range rounds {
 		for i := range 80 { // 20 s
 			for i := range flapping {
 				api.changeIn("bad", fmt.Sprint("bad", i), func(r *routev1.Route) { m.do(r, n) })

@@ -111,7 +111,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	tab, l := NewMemory(0).NewTable(), Limits{TCP: on(1000)}
 	at := int64(time.Hour)
 	kept, _ := tab.Enter(client, at, Limits{Concurrent: on(2)}, true)
-	for i := range 1_000_000 {
+	for i := range flood(1_000_000) {
 		ticket, _ := tab.Enter(addrOf(i), at, l, true)
 		ticket.Leave()
 		at += 1000

@@ -3,10 +3,10 @@ package reactor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -393,11 +393,11 @@ func accept(t *testing.T, r rig, h *noted) (conn *Conn, m remote) {
 
 // numbered is n bytes in which every position can be distinguished from others near it.
 func numbered(n int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%d,", i)
+	b := make([]byte, 0, n+20)
+	for i := int64(0); len(b) < n; i++ {
+		b = append(strconv.AppendInt(b, i, 10), ',')
 	}
-	return b.String()[:n]
+	return string(b[:n])
 }
 
 func echoNoted() *noted { return &noted{logHandler: *echo()} }

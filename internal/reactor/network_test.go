@@ -332,6 +332,9 @@ func TestNetworkClose(t *testing.T) {
 
 func TestNetworkLivelock(t *testing.T) {
 	n := memnet.New(0)
+	if testing.Short() {
+		n.MaxSteps(1 << 16)
+	}
 	l := NewOn(n, Config{})
 	var again func()
 	again = func() { l.Post(again) }

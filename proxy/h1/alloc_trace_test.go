@@ -3,7 +3,6 @@
 package h1_test
 
 import (
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -42,27 +41,7 @@ func TestNoAllocationForTraces(t *testing.T) {
 			defer c.Close()
 			request := []byte("GET / HTTP/1.1\r\nHost: app.test\r\nUser-Agent: test\r\nTraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-" + flag +
 				"\r\nTracestate: a=1,b=" + strings.Repeat("x", 250) + ",c=" + strings.Repeat("y", 250) + ",d=" + strings.Repeat("z", 100) + "\r\nb3: 0\r\n\r\n")
-			buf := make([]byte, 4096)
-			size := 0
-			trip := func() {
-				if _, err := c.Write(request); err != nil {
-					t.Fatal(err)
-				}
-				if size == 0 { // the first answer tells how long they all are
-					n, err := c.Read(buf)
-					if err != nil {
-						t.Fatal(err)
-					}
-					size = n
-					return
-				}
-				if _, err := io.ReadFull(c, buf[:size]); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 100 {
-				trip()
-			}
+			trip, _ := warmed(t, c, request)
 			if got := testing.AllocsPerRun(1000, trip); got != 0 {
 				t.Errorf("%v allocations per request, want 0", got)
 			}

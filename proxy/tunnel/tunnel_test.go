@@ -140,7 +140,11 @@ func (r *rig) wantEnded(reason proxy.Reason) proxy.Record {
 }
 
 func TestPassthroughRelaysEveryByte(t *testing.T) {
-	hello, answer := strings.Repeat("client hello ", 100), strings.Repeat("server hello ", 300)
+	size := 100
+	if testing.Short() {
+		size = 15
+	}
+	hello, answer := strings.Repeat("client hello ", size), strings.Repeat("server hello ", 3*size)
 	memnet.Sweep(t, func(t *testing.T, n *memnet.Network) {
 		r := newRig(t, n, podA)
 		var pod *memnet.Peer

@@ -20,7 +20,7 @@ const Window = 64 << 10
 
 const (
 	firstPort = 40000   // first port that is chosen for port 0 and for clients
-	maxSteps  = 1 << 22 // steps at one virtual time after which Run gives up
+	maxSteps  = 1 << 22 // steps at one virtual time after which Run gives up, unless MaxSteps says otherwise
 	patience  = 10 * time.Second
 )
 
@@ -59,6 +59,8 @@ type Network struct {
 	timerNo uint64 // timers so far
 	turnRot int
 
+	maxSteps int
+
 	split, randomSplit int
 	limit, randomLimit int
 	plan               Fault
@@ -74,6 +76,7 @@ func New(seed uint64) *Network {
 		strict:    seed == 0,
 		clock:     int64(time.Hour) + int64(seed%(1<<22)),
 		port:      firstPort,
+		maxSteps:  maxSteps,
 		acceptors: map[netip.AddrPort]*Acceptor{},
 		dialFault: map[netip.AddrPort]error{},
 		woken:     make(chan struct{}, 1),
@@ -109,13 +112,16 @@ func (n *Network) Now() int64 { return n.clock }
 // Run lets everything happen that happens at the current virtual time: bytes travel, loops iterate,
 // scripts answer, until nothing is left to do. It panics when that never comes.
 func (n *Network) Run() {
-	for range maxSteps {
+	for range n.maxSteps {
 		if !n.step() && !n.releaseLate() {
 			return
 		}
 	}
 	panic("memnet: the memory network does not come to rest: " + n.describe())
 }
+
+// MaxSteps makes Run give up after k steps at one virtual time.
+func (n *Network) MaxSteps(k int) { n.maxSteps = k }
 
 // Advance moves the virtual clock by d; timers on the way fire in their order, each at its time.
 func (n *Network) Advance(d time.Duration) {
