@@ -56,6 +56,18 @@ func (ca *CA) Issue(hosts ...string) (Pair, error) {
 	return leaf.Pair, nil
 }
 
+// IssueClient makes a client certificate for a user of that name, who is in the groups.
+func (ca *CA) IssueClient(name string, groups ...string) (Pair, error) {
+	leaf, err := sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name, Organization: groups}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, ca)
+	if err != nil {
+		return Pair{}, err
+	}
+	return leaf.Pair, nil
+}
+
 // sign makes a key and a certificate for it, signed by ca, or by itself when ca is nil.
 func sign(template *x509.Certificate, ca *CA) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -58,7 +58,7 @@ func (r *rig) start(dir string) error {
 	r.dir = dir
 	ctx := context.Background()
 	var err error
-	if r.fabric, err = network.NewFabric(); err != nil {
+	if r.fabric, err = network.NewFabric(context.Background()); err != nil {
 		return err
 	}
 	if err := network.AddLocal(netip.MustParseAddr(apiAddress)); err != nil {

@@ -12,6 +12,8 @@ var (
 	Outside = Pair{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}
 	// Nodes is where the nodes are; the first has number 1.
 	Nodes = Range{netip.MustParsePrefix("10.1.0.0/24"), netip.MustParsePrefix("fd00:1::/120")}
+	// Pods is where the pods of all nodes are.
+	Pods = Range{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/56")}
 	// Services is the range of cluster addresses, which the API server gives out.
 	Services = Range{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00:96::/112")}
 	// Balancers is the range of addresses of Services of type LoadBalancer.
@@ -48,6 +50,9 @@ func (r Range) At(n int) Pair {
 	}
 	return pair
 }
+
+// Strings returns the range as the control plane takes it.
+func (r Range) Strings() []string { return []string{r[0].String(), r[1].String()} }
 
 // Size is how many addresses there are, without the first and, in IPv4, the broadcast address.
 func (r Range) Size() int { return 1<<(32-r[0].Bits()) - 2 }

@@ -7,15 +7,20 @@
 package network
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"turnout/test/cluster/internal/nat"
 )
 
 // HostPort is a port of the node that leads to one of a pod.
@@ -26,6 +31,9 @@ type HostPort struct {
 
 // Fabric connects the namespaces of a sandbox. There is at most one.
 type Fabric struct {
+	// NAT is where addresses of Services lead.
+	NAT *nat.Table
+
 	mu      sync.Mutex
 	nodes   map[string]*Network
 	clients map[string]Pod
@@ -34,7 +42,7 @@ type Fabric struct {
 
 // NewFabric makes the sandbox that the calling process is in a router for nodes, pods and
 // Services.
-func NewFabric() (*Fabric, error) {
+func NewFabric(ctx context.Context) (*Fabric, error) {
 	for path, value := range map[string]string{
 		"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1",
 		// Answers may come over another link than the one that their destination is on.
@@ -64,7 +72,11 @@ func NewFabric() (*Fabric, error) {
 			}
 		}
 	}
-	return &Fabric{nodes: map[string]*Network{}, clients: map[string]Pod{}}, nil
+	table, err := nat.New(ctx, append(Services[:], Balancers[:]...))
+	if err != nil {
+		return nil, err
+	}
+	return &Fabric{NAT: table, nodes: map[string]*Network{}, clients: map[string]Pod{}}, nil
 }
 
 // AddLocal makes an address one of the sandbox itself. It may be one already.
@@ -144,6 +156,7 @@ type member struct {
 	pod    Pod
 	link   string
 	number int
+	ports  []HostPort
 }
 
 // HostNetwork is the node's own namespace and addresses, which pods with hostNetwork share.
@@ -160,17 +173,47 @@ func (n *Network) Add(uid string, ports ...HostPort) (Pod, error) {
 	if m, ok := n.members[uid]; ok {
 		return m.pod, nil
 	}
+	m, err := n.add(uid, ports)
+	if err != nil {
+		return Pod{}, fmt.Errorf("cannot connect pod %s: %w", uid, err)
+	}
+	n.members[uid] = m
+	return m.pod, nil
+}
+
+// add does what Add does for a new pod. The caller holds fabric.mu.
+func (n *Network) add(uid string, ports []HostPort) (member, error) {
 	number, err := n.numbers.take()
 	if err != nil {
-		return Pod{}, fmt.Errorf("cannot connect pod %s: %w", uid, err)
+		return member{}, err
 	}
-	pod, link, err := n.fabric.join("pod-"+uid, n.pods.At(number))
-	if err != nil {
+	m := member{number: number, ports: ports}
+	if m.pod, m.link, err = n.fabric.join("pod-"+uid, n.pods.At(number)); err != nil {
 		n.numbers.give(number)
-		return Pod{}, fmt.Errorf("cannot connect pod %s: %w", uid, err)
+		return member{}, err
 	}
-	n.members[uid] = member{pod: pod, link: link, number: number}
-	return pod, nil
+	ctx := context.Background() // a call of a program that takes milliseconds
+	err = n.fabric.NAT.AddHairpin(ctx, Pair(m.pod.IPs), Pair(n.host.IPs))
+	if err == nil {
+		err = n.fabric.NAT.Apply(ctx, n.hostPorts(m))
+	}
+	if err != nil {
+		return member{}, errors.Join(err, n.remove(ctx, m))
+	}
+	return m, nil
+}
+
+// hostPorts says where the ports of the node lead to that belong to m.
+func (n *Network) hostPorts(m member) map[nat.Frontend]*nat.Backends {
+	changes := map[nat.Frontend]*nat.Backends{}
+	for _, port := range m.ports {
+		protocol := nat.Protocol(strings.ToLower(cmp.Or(port.Protocol, "TCP")))
+		for family, node := range n.host.IPs {
+			front := nat.Frontend{Address: netip.AddrPortFrom(node, port.HostPort), Protocol: protocol}
+			changes[front] = &nat.Backends{Endpoints: []netip.AddrPort{netip.AddrPortFrom(m.pod.IPs[family], port.ContainerPort)}}
+		}
+	}
+	return changes
 }
 
 // Remove disconnects a pod and forgets its namespace. A pod that is not there is no error.
@@ -181,10 +224,19 @@ func (n *Network) Remove(uid string) error {
 	if !ok {
 		return nil
 	}
-	if err := errors.Join(disconnect(m.link), removeNamespace(m.pod.Netns)); err != nil {
+	delete(n.members, uid)
+	if err := n.remove(context.Background(), m); err != nil {
 		return fmt.Errorf("cannot disconnect pod %s: %w", uid, err)
 	}
-	delete(n.members, uid)
-	n.numbers.give(m.number)
 	return nil
+}
+
+// remove undoes add. The caller holds fabric.mu.
+func (n *Network) remove(ctx context.Context, m member) error {
+	ports := n.hostPorts(m)
+	for front := range ports {
+		ports[front] = nil
+	}
+	n.numbers.give(m.number)
+	return errors.Join(n.fabric.NAT.Apply(ctx, ports), n.fabric.NAT.RemoveHairpin(ctx, Pair(m.pod.IPs)), disconnect(m.link), removeNamespace(m.pod.Netns))
 }

@@ -3,11 +3,13 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,11 +24,11 @@ func TestMain(m *testing.M) {
 // fabric returns the one fabric of this sandbox and two nodes.
 func fabric(t *testing.T) (*Fabric, *Network, *Network) {
 	t.Helper()
-	f, err := NewFabric()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if shared == nil {
+		f, err := NewFabric(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		shared = f
 	}
 	one, err := shared.Node("one")
@@ -63,6 +65,11 @@ func answer(t *testing.T, p Pod) (port string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return answerOn(t, l)
+}
+
+func answerOn(t *testing.T, l net.Listener) (port string) {
+	t.Helper()
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -75,7 +82,7 @@ func answer(t *testing.T, p Pod) (port string) {
 			_ = conn.Close()
 		}
 	}()
-	_, port, err = net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +160,47 @@ func TestRemove(t *testing.T) {
 	}
 	if next := add(t, one, "next"); next.IPs[0] == p.IPs[0] {
 		t.Errorf("the next pod has the same address %v", p.IPs[0])
+	}
+}
+
+// A host port leads to its pod, from everywhere, and ends with it.
+func TestHostPort(t *testing.T) {
+	f, one, two := fabric(t)
+	client, err := f.Client("visitor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const port = 9090
+	p, err := one.Add("with host port", HostPort{HostPort: 8080, ContainerPort: port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.Listen("tcp", fmt.Sprintf("[::]:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answerOn(t, l)
+	for family, node := range one.HostNetwork().IPs {
+		if got, want := source(t, client.Dial, node, "8080"), client.IPs[family].String(); got != want {
+			t.Errorf("client to %v: seen as %s, want %s", node, got, want)
+		}
+		if got, want := source(t, two.HostNetwork().Dial, node, "8080"), two.HostNetwork().IPs[family].String(); got != want {
+			t.Errorf("node to %v: seen as %s, want %s", node, got, want)
+		}
+		// The pod cannot answer itself: it would not take an answer from its own address for one.
+		if got, want := source(t, p.Dial, node, "8080"), node.String(); got != want {
+			t.Errorf("the pod itself to %v: seen as %s, want %s", node, got, want)
+		}
+	}
+	if err := one.Remove("with host port"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := client.Dial(t.Context(), "tcp", net.JoinHostPort(one.HostNetwork().IPs[0].String(), "8080"))
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("got %v after the pod was removed, want connection refused", err)
 	}
 }
 

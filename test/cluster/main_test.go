@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"turnout/test/cluster/sandbox"
+)
+
+// shared is the cluster of all tests. A test has namespaces of its own.
+var shared *Cluster
+
+// startTime is how long the cluster took to start.
+var startTime time.Duration
+
+func TestMain(m *testing.M) {
+	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("bin", "run")}, func(dir string) int {
+		if err := setUp(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if err := shared.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
+	}))
+}
+
+func setUp(dir string) error {
+	logs := filepath.Join("bin", "logs")
+	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
+		return err
+	}
+	begin := time.Now()
+	var err error
+	shared, err = Start(context.Background(), Config{
+		Dir: dir, Logs: logs, Programs: "bin",
+		Nodes: []Node{{Name: "one", Labels: map[string]string{"disk": "fast"}}, {Name: "two"}},
+	})
+	startTime = time.Since(begin)
+	return err
+}
+
+// The cluster is there fast enough for a test of one thing.
+func TestStartTime(t *testing.T) {
+	t.Logf("started in %v", startTime.Round(time.Millisecond))
+	if most := 20 * time.Second; startTime > most {
+		t.Errorf("started in %v, want at most %v", startTime, most)
+	}
+}
