@@ -30,7 +30,7 @@ type budget struct {
 // Retry asks whether one more retry is within the budget, and spends it. now is the
 // time in nanoseconds, of one clock for all callers.
 func (p *Pool) Retry(now int64) bool {
-	b := &p.budget
+	b := p.retries()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	requests := b.gone
@@ -64,8 +64,21 @@ func (b *budget) advance(slot int64, requests uint64) {
 	b.slot, b.seen = slot, requests
 }
 
+// retries returns the budget of p, made when it is wanted first: most pools never need one.
+func (p *Pool) retries() *budget {
+	if b := p.budget.Load(); b != nil {
+		return b
+	}
+	p.budget.CompareAndSwap(nil, new(budget))
+	return p.budget.Load()
+}
+
 // left counts the requests of servers that leave the pool.
-func (b *budget) left(requests uint64) {
+func (p *Pool) left(requests uint64) {
+	if requests == 0 {
+		return
+	}
+	b := p.retries()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.gone += requests

@@ -41,15 +41,15 @@ type Pool struct {
 	ejected []*Server             // those out of the choice for their failures
 	rising  map[*member]time.Time // those that start slowly, and since when
 
-	_      [cacheLine]byte
-	cursor atomic.Uint64 // round-robin position, counted over the life of the pool
-	_      [cacheLine - 8]byte
+	failures *poolFailures // of checks, nil = what the group has counted
 
 	queue  queue
-	budget budget
+	budget atomic.Pointer[budget] // nil = nothing was tried again yet
 
+	_         [cacheLine - 32]byte
+	cursor    atomic.Uint64 // round-robin position, counted over the life of the pool; nothing else on its cache line changes by requests
 	ejections [EjectReasons]atomic.Uint64
-	failures  *poolFailures // of checks, nil = what the group has counted; guarded by Registry.mu
+	_         [cacheLine - 8 - 8*EjectReasons]byte
 }
 
 // set is one immutable generation of a pool. Most of it is shared with other pools.

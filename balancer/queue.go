@@ -80,8 +80,7 @@ type queue struct {
 	mu     shared.Mutex
 	any    line
 	ticket uint64
-	_      [cacheLine]byte
-	length atomic.Int64 // waiters of all lines
+	length atomic.Int64 // waiters of all lines; read by all requests, and changed with the rest, by those that wait
 }
 
 // Wait is for a request that Pick had no server for. It gives a lease if there is one
@@ -256,7 +255,7 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if old.slots != next.slots {
-		p.budget.left(old.slots.move(next.slots))
+		p.left(old.slots.move(next.slots))
 	}
 	p.set.Store(next)
 	if q.length.Load() == 0 {

@@ -26,16 +26,16 @@ type endpointKey struct {
 // servers of all pools with this identity share it, so connections can be pooled by
 // it. It is made by a Registry and safe for use by any goroutine.
 type Endpoint struct {
-	key endpointKey
-	id  uint32
-	tls *TLS
+	key     endpointKey
+	id      uint32
+	retired atomic.Bool
+	tls     *TLS
 
-	members []*member // of current rosters; guarded by Registry.mu
+	// Guarded by Registry.mu.
+	members []*member // of current rosters
+	next    *Endpoint // another one whose key has the same hash
 
-	retired  atomic.Bool
-	_        [cacheLine]byte
-	inFlight atomic.Int64
-	_        [cacheLine - 8]byte
+	inFlight atomic.Int64 // changed only by requests that have read the rest; what is allocated for an Endpoint is two cache lines
 }
 
 // ID returns a small dense number, fit to index a slice. It is unique among the
@@ -70,7 +70,7 @@ type Registry struct {
 	pools     map[string]*Pool
 	nobody    *roster // of pools before their first update
 	gone      *Server // see Server.gone
-	endpoints map[endpointKey]*Endpoint
+	endpoints endpoints
 	unused    map[*Endpoint]struct{} // without members, not yet swept
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
@@ -105,7 +105,7 @@ func NewRegistry() *Registry {
 		nobody:    nobody,
 		gone:      new(Server),
 		pools:     make(map[string]*Pool),
-		endpoints: make(map[endpointKey]*Endpoint),
+		endpoints: newEndpoints(),
 		unused:    make(map[*Endpoint]struct{}),
 		seed:      maphash.MakeSeed(),
 		rosters:   make(map[uint64]*roster),
@@ -186,7 +186,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		}
 		e.retired.Store(true)
 		delete(r.unused, e)
-		delete(r.endpoints, e.key)
+		r.endpoints.remove(e)
 		r.quarry = append(r.quarry, e.id)
 	}
 }
@@ -195,16 +195,16 @@ func (r *Registry) Sweep(live func(key string) bool) {
 func (r *Registry) Len() (pools, endpoints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pools), len(r.endpoints)
+	return len(r.pools), r.endpoints.count
 }
 
 // acquire returns the member of t for a namespace and counts one more user. r.mu is held.
 func (r *Registry) acquire(t *Target, namespace string) *member {
 	key := t.key(namespace)
-	e := r.endpoints[key]
+	e := r.endpoints.find(&key)
 	if e == nil {
 		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
-		r.endpoints[key] = e
+		r.endpoints.insert(e)
 	}
 	for _, m := range e.members {
 		if m.is(t) {
