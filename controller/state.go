@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -85,7 +86,7 @@ type route struct {
 type service struct {
 	key    source.Key
 	object *corev1.Service // nil = not known
-	slices []*discoveryv1.EndpointSlice
+	slices []endpoints.Slice
 	set    *endpoints.Set // kept while one batch is handled
 	users  []*route
 }
@@ -237,17 +238,22 @@ func (s *state) sliceEvent(e *source.Event) {
 		}
 	}
 	if before := s.slices[e.Key]; before != nil && before != owner {
-		before.slices = slices.DeleteFunc(before.slices, func(o *discoveryv1.EndpointSlice) bool { return o.Name == e.Key.Name })
+		before.slices = slices.DeleteFunc(before.slices, func(o endpoints.Slice) bool { return o.Name == e.Key.Name })
 		delete(s.slices, e.Key)
 		s.changed(before)
 	}
 	if owner == nil {
 		return
 	}
-	if i := slices.IndexFunc(owner.slices, func(o *discoveryv1.EndpointSlice) bool { return o.Name == e.Key.Name }); i >= 0 {
-		owner.slices[i] = object
+	kept, err := endpoints.Pack(object)
+	if err != nil {
+		s.cfg.Log.Error("BUG: an endpoint slice cannot be kept", zap.Stringer("slice", e.Key), zap.Error(err))
+		return
+	}
+	if i := slices.IndexFunc(owner.slices, func(o endpoints.Slice) bool { return o.Name == e.Key.Name }); i >= 0 {
+		owner.slices[i] = kept
 	} else {
-		owner.slices = append(owner.slices, object)
+		owner.slices = append(owner.slices, kept)
 	}
 	s.slices[e.Key] = owner
 	s.changed(owner)

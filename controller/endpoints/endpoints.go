@@ -55,13 +55,18 @@ const (
 )
 
 // Service returns the endpoints of a service. service is nil if it is not known; list is
-// its EndpointSlices in any order. None of them is changed or kept.
-func Service(options Options, namespace, name string, service *corev1.Service, list []*discoveryv1.EndpointSlice) *Set {
+// its EndpointSlices in any order. Neither is changed or kept.
+func Service(options Options, namespace, name string, service *corev1.Service, list []Slice) *Set {
 	b := builder{options: options, set: &Set{Service: name}, seen: make(map[string]struct{})}
 	ordered := slices.Clone(list)
-	slices.SortFunc(ordered, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(ordered, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	for _, s := range ordered {
-		b.slice(s)
+		object, err := s.Object(namespace, name)
+		if err != nil {
+			b.notef("BUG: %v", err)
+			continue
+		}
+		b.slice(object)
 	}
 	if len(b.set.Endpoints) == 0 && service != nil && service.Annotations[idledAt] != "" {
 		b.idled(service)

@@ -155,7 +155,7 @@ func TestService(t *testing.T) {
 		for _, s := range c.slices {
 			before = append(before, s.DeepCopy())
 		}
-		set := Service(Options{IncludeUDP: c.udp}, "foo", "test", nil, c.slices)
+		set := Service(Options{IncludeUDP: c.udp}, "foo", "test", nil, packed(c.slices...))
 		if diff := cmp.Diff(c.want, ids(set.Endpoints)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
 		}
@@ -163,11 +163,11 @@ func TestService(t *testing.T) {
 			t.Errorf("the input object is not modified: %s: the input was changed:\n%s", c.id, diff)
 		}
 	}
-	set := Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "2001:db8::1", "80")})
+	set := Service(Options{}, "foo", "test", nil, packed(slice("a", "2001:db8::1", "80")))
 	if got := set.Endpoints[0].Addr.String(); got != "[2001:db8::1]:80" {
 		t.Errorf("2001:db8::1 port 80: id without brackets, dial address [2001:db8::1]:80: dial address %s", got)
 	}
-	set = Service(Options{}, "foo", "test", nil, []*discoveryv1.EndpointSlice{slice("a", "127.0.0.1", "80")})
+	set = Service(Options{}, "foo", "test", nil, packed(slice("a", "127.0.0.1", "80")))
 	if len(set.Notes) != 2 || !strings.Contains(set.Notes[0], "127.0.0.1 is not used: it is a loopback address") {
 		t.Errorf("notes about a restricted address: %q", set.Notes)
 	}
@@ -183,7 +183,7 @@ func TestIdled(t *testing.T) {
 		s.Spec.Ports = []corev1.ServicePort{{Name: "http", Port: 80, AppProtocol: ptr("h2c")}, {Name: "https", Port: 443}, {Name: "udp", Port: 53, Protocol: "UDP"}, {Name: "sctp", Port: 36412, Protocol: "SCTP"}}
 		return s
 	}
-	none := []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2!", "80")}
+	none := packed(slice("a", "2.2.2.2!", "80"))
 	set := Service(Options{}, "foo", "test", idled("172.30.0.5"), none)
 	want := []Endpoint{
 		{ID: "ept:test:http:172.30.0.5:80", Addr: netip.MustParseAddrPort("172.30.0.5:80"), Port: "http", H2C: true, Fallback: true},
@@ -201,7 +201,7 @@ func TestIdled(t *testing.T) {
 			t.Errorf("none ready, idled, clusterIP None: none: cluster IP %q: %v", ip, ids(set.Endpoints))
 		}
 	}
-	if set := Service(Options{}, "foo", "test", idled("172.30.0.5"), []*discoveryv1.EndpointSlice{slice("a", "2.2.2.2", "80")}); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
+	if set := Service(Options{}, "foo", "test", idled("172.30.0.5"), packed(slice("a", "2.2.2.2", "80"))); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
 		t.Errorf("with a ready endpoint: %v", ids(set.Endpoints))
 	}
 	awake := idled("172.30.0.5")
@@ -212,7 +212,7 @@ func TestIdled(t *testing.T) {
 }
 
 func TestPorts(t *testing.T) {
-	set := Service(Options{}, "foo", "s", nil, []*discoveryv1.EndpointSlice{slice("a", "1.1.1.1 1.1.1.2", "8080/foo"), slice("b", "1.1.1.3", "8081/bar")})
+	set := Service(Options{}, "foo", "s", nil, packed(slice("a", "1.1.1.1 1.1.1.2", "8080/foo"), slice("b", "1.1.1.3", "8081/bar")))
 	e1, e2, e3 := "ept:s:foo:1.1.1.1:8080", "ept:s:foo:1.1.1.2:8080", "ept:s:bar:1.1.1.3:8081"
 	for _, c := range []struct {
 		id, port string
@@ -261,7 +261,7 @@ func TestWeights(t *testing.T) {
 			for n := range s.e8081 {
 				slices = append(slices, slice("b"+string(rune('a'+n)), "10.1."+string(rune('1'+i))+"."+string(rune('1'+n)), "8081/port2"))
 			}
-			list = append(list, Weighted{Set: Service(Options{}, "n", name, nil, slices), Weight: s.weight})
+			list = append(list, Weighted{Set: Service(Options{}, "n", name, nil, packed(slices...)), Weight: s.weight})
 		}
 		for _, passthrough := range []bool{false, true} {
 			got := map[string]int{}

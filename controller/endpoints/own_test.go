@@ -55,7 +55,7 @@ func TestOwnAddressesAreLeftOut(t *testing.T) {
 		{Options{Own: onNode()}, "192.0.2.7", "80/a 443/b 1936/c", nil, 4},
 		{Options{Own: onNode(), AllowLoopback: true}, "127.0.0.1 127.0.0.2", "80/a 8080/b", []string{"127.0.0.1:8080", "127.0.0.2:8080"}, 2},
 	} {
-		set := Service(row.options, "ns", "s", nil, []*discoveryv1.EndpointSlice{slice("a", row.addresses, row.ports)})
+		set := Service(row.options, "ns", "s", nil, packed(slice("a", row.addresses, row.ports)))
 		var got []string
 		for _, e := range set.Endpoints {
 			got = append(got, e.Addr.String())
@@ -88,7 +88,7 @@ func TestServicesAreBounded(t *testing.T) {
 		}
 		list = append(list, s)
 	}
-	set := Service(Options{}, "ns", "s", nil, list)
+	set := Service(Options{}, "ns", "s", nil, packed(list...))
 	if len(set.Endpoints) != maxEndpoints || set.Beyond != 30*500*2-maxEndpoints {
 		t.Errorf("%d endpoints, %d beyond", len(set.Endpoints), set.Beyond)
 	}
