@@ -6,11 +6,12 @@ import (
 	"turnout/proxy"
 )
 
-// Longest pieces of a request that a line keeps. A line that cut one says so.
+// Longest pieces of a request that a line keeps. A line that cut one says so. A target fills
+// the longest message that an IngressController can ask for, 8192 bytes.
 const (
 	maxMethod = 32
 	maxHost   = 255
-	maxTarget = 4096
+	maxTarget = 8192
 	maxID     = 1024
 	maxSender = 512 // user agent and referer each
 )

@@ -69,6 +69,8 @@ type secretWatch struct {
 	stop  context.CancelFunc // nil = no goroutine yet
 	again chan struct{}      // one slot: what is refused is worth another question
 
+	reviewed time.Time // when the permission was given last; the goroutine's own
+
 	// What was delivered last, guarded by secrets.mu.
 	object *corev1.Secret
 	err    error
@@ -205,14 +207,18 @@ func (s *secrets) follow(ctx context.Context, w *secretWatch) {
 				continue
 			}
 			refusals = 0
-			permitted = time.Now().Add(s.review - rand.N(s.review/4+1)) // not all again at once
+			w.reviewed = time.Now()
+			permitted = w.reviewed.Add(s.review - rand.N(s.review/4+1)) // not all again at once
 		}
 		began := time.Now()
 		err := s.readAndWatch(ctx, w, permitted)
 		if time.Since(began) > time.Minute {
 			failures = 0
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errChanged):
+			permitted = time.Time{}
+		case err != nil:
 			if apierrors.IsForbidden(err) {
 				permitted = time.Time{}
 			}
@@ -307,7 +313,12 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-var errShortWatch = errors.New("the watch ended at once")
+var (
+	errShortWatch = errors.New("the watch ended at once")
+	// errChanged: the secret has changed, and whether it may be read is to be asked before it is delivered. A watch goes on when the
+	// permission is taken away.
+	errChanged = errors.New("the secret has changed")
+)
 
 // deliverEvents delivers the events of a watch until it ends, and returns the version to go on from.
 func (s *secrets) deliverEvents(ctx context.Context, w *secretWatch, changes watch.Interface, version string) (string, error) {
@@ -334,6 +345,8 @@ func (s *secrets) deliverEvents(ctx context.Context, w *secretWatch, changes wat
 		case e.Type == watch.Bookmark || object.Name != w.key.Name:
 		case e.Type == watch.Deleted:
 			s.deliver(w, nil, nil)
+		case time.Since(w.reviewed) >= s.refuse.first:
+			return version, errChanged
 		default:
 			trim(object)
 			s.deliver(w, object, nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -258,6 +259,43 @@ func TestPermissionIsReviewedAgain(t *testing.T) {
 		synctest.Wait()
 		if api.reviews < 2 || sink.latest["Secret ns/cert"].Err == nil {
 			t.Errorf("%d reviews, %+v", api.reviews, sink.latest["Secret ns/cert"])
+		}
+		stop()
+	})
+}
+
+// TestChangesAreReviewed: a secret that changes after the permission was taken away is not delivered, although the watch goes on; many
+// changes are not as many questions.
+func TestChangesAreReviewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeSecrets(nil)
+		api.change(theKey, "1")
+		s := newSecrets(api, newHealth(nopLog, "", 1), nopLog, soon, time.Hour)
+		sink := newRecorder()
+		s.Watch(theKey)
+		stop := run(t, s, sink)
+		synctest.Wait()
+		for i := range 100 {
+			api.change(theKey, strconv.Itoa(i+2))
+			synctest.Wait()
+		}
+		if api.reviews != 1 {
+			t.Errorf("%d reviews of a hundred changes at once", api.reviews)
+		}
+		<-time.After(s.refuse.first) // virtual
+		api.change(theKey, "102")
+		synctest.Wait()
+		if err := sink.latest["Secret ns/cert"].Err; err != nil || api.reviews != 2 {
+			t.Errorf("%d reviews after a change, %v", api.reviews, err)
+		}
+		api.mu.Lock()
+		api.deny = true
+		api.mu.Unlock()
+		<-time.After(s.refuse.first) // virtual
+		api.change(theKey, "103")
+		synctest.Wait()
+		if sink.latest["Secret ns/cert"].Err == nil || api.reviews < 3 {
+			t.Errorf("%d reviews, and a change is delivered without permission", api.reviews)
 		}
 		stop()
 	})
