@@ -38,11 +38,12 @@ func (c *container) stopWithPod(running *runtime.Running) { c.stopBy(running, c.
 // stopBy runs the preStop hook, sends the stop signal, and kills the container when it has
 // not ended by the deadline, which may move.
 func (c *container) stopBy(running *runtime.Running, deadline func() (time.Time, <-chan struct{})) {
-	hooked := make(chan struct{})
+	ended := make(chan struct{})
+	hooked := ended // nil once the signal is sent
 	hookCtx, stopHook := context.WithCancel(c.pod.kubelet.dying)
 	defer stopHook()
 	go func() {
-		defer close(hooked)
+		defer close(ended)
 		if c.spec.Lifecycle == nil || c.spec.Lifecycle.PreStop == nil {
 			return
 		}
