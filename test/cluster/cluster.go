@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -24,8 +23,8 @@ import (
 
 	"turnout/test/cluster/internal/controlplane"
 	"turnout/test/cluster/internal/dns"
+	"turnout/test/cluster/internal/images"
 	"turnout/test/cluster/internal/network"
-	"turnout/test/cluster/internal/node"
 	"turnout/test/cluster/internal/scheduler"
 	"turnout/test/cluster/internal/services"
 	"turnout/test/cluster/pki"
@@ -36,13 +35,6 @@ var (
 	dnsService  = network.Pair{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00:96::a")}
 	dnsListener = network.Pair{netip.MustParseAddr("10.0.0.4"), netip.MustParseAddr("fd00::4")}
 )
-
-// Node is a node of the cluster.
-type Node struct {
-	Name   string
-	Labels map[string]string // beside those that each node has
-	Taints []corev1.Taint
-}
 
 // Config is what Start needs.
 type Config struct {
@@ -67,18 +59,28 @@ type Component = controlplane.Component
 // Pod is a network namespace with its addresses.
 type Pod = network.Pod
 
+// Images is a store of images.
+type Images = images.Store
+
 // Cluster is a running cluster.
 type Cluster struct {
 	Admin                  *rest.Config // may do everything, without a limit of its own
 	CA                     *pki.CA      // of the API server
 	Etcd, API, Controllers *Component
 
-	cfg     Config
-	plane   *controlplane.ControlPlane
-	client  kubernetes.Interface
-	fabric  *network.Fabric // nil without nodes
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	// Images are what pods run. Start adds none.
+	Images *Images
+
+	cfg        Config
+	plane      *controlplane.ControlPlane
+	client     kubernetes.Interface
+	fabric     *network.Fabric // nil without nodes
+	background context.Context // ends with Stop
+	stop       context.CancelFunc
+	running    sync.WaitGroup
+
+	mu    sync.Mutex
+	nodes map[string]*runningNode
 }
 
 // Start starts a cluster and waits until objects can be made. It has to be called inside a
@@ -102,18 +104,16 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{
 		Admin: plane.Admin, CA: plane.CA, Etcd: plane.Etcd, API: plane.API, Controllers: plane.Controllers,
-		cfg: cfg, plane: plane, client: client,
+		Images: images.New(filepath.Join(cfg.Dir, "images")), cfg: cfg, plane: plane, client: client, nodes: map[string]*runningNode{},
 	}
-	background, stop := context.WithCancel(context.Background())
-	c.stop = stop
-	if err := c.start(ctx, background); err != nil {
+	c.background, c.stop = context.WithCancel(context.Background())
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-// start starts everything. What goes on ends with background.
-func (c *Cluster) start(ctx, background context.Context) error {
+func (c *Cluster) start(ctx context.Context) error {
 	if err := c.Etcd.Start(ctx); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (c *Cluster) start(ctx, background context.Context) error {
 		return err
 	}
 	if len(c.cfg.Nodes) > 0 {
-		if err := c.startNodes(ctx, background); err != nil {
+		if err := c.startNodes(ctx); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Cluster) start(ctx, background context.Context) error {
 }
 
 // startNodes starts controllers, nodes and what serves them.
-func (c *Cluster) startNodes(ctx, background context.Context) error {
+func (c *Cluster) startNodes(ctx context.Context) error {
 	var err error
 	if err = c.Controllers.Start(ctx); err != nil {
 		return err
@@ -142,16 +142,15 @@ func (c *Cluster) startNodes(ctx, background context.Context) error {
 	if c.fabric, err = network.NewFabric(ctx); err != nil {
 		return err
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(background))
+	broadcaster := record.NewBroadcaster(record.WithContext(c.background))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
 	factory := informers.NewSharedInformerFactory(c.client, 0)
 	var nodes []services.Node
 	for _, n := range c.cfg.Nodes {
-		host, err := c.startNode(ctx, background, n)
-		if err != nil {
+		if err := c.StartNode(ctx, n); err != nil {
 			return err
 		}
-		nodes = append(nodes, services.Node{Name: n.Name, Addresses: host.IPs})
+		nodes = append(nodes, services.Node{Name: n.Name, Addresses: c.nodes[n.Name].network.HostNetwork().IPs})
 	}
 	events := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "stand-in"})
 	schedule, err := scheduler.New(c.client, factory, events)
@@ -173,52 +172,22 @@ func (c *Cluster) startNodes(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	factory.StartWithContext(background)
+	factory.StartWithContext(c.background)
 	factory.WaitForCacheSyncWithContext(ctx)
 	for _, run := range []func(context.Context){schedule.Run, proxy.Run, names.Run} {
-		c.goRun(background, run)
+		c.goRun(c.background, run)
 	}
 	return errors.Join(c.installDNS(ctx), c.waitForControllers(ctx))
 }
 
-// goRun runs something until background ends; Stop waits for it.
-func (c *Cluster) goRun(background context.Context, run func(context.Context)) {
-	c.running.Add(1)
-	go func() {
-		defer c.running.Done()
-		run(background)
-	}()
-}
-
-// startNode makes a node and keeps it alive.
-func (c *Cluster) startNode(ctx, background context.Context, n Node) (Pod, error) {
-	net, err := c.fabric.Node(n.Name)
-	if err != nil {
-		return Pod{}, err
-	}
-	podRange := net.PodRange()
-	spec := node.Spec{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Addresses: net.HostNetwork().IPs, PodRanges: podRange[:]}
-	// The namespace of leases is made by the API server some time after it is ready.
-	err = poll(ctx, time.Minute, func(ctx context.Context) error { return node.Register(ctx, c.client, spec) })
-	if err != nil {
-		return Pod{}, err
-	}
-	c.goRun(background, func(ctx context.Context) { node.Run(ctx, c.client, spec) })
-	return net.HostNetwork(), nil
+// goRun runs something until ctx ends; Stop waits for it.
+func (c *Cluster) goRun(ctx context.Context, run func(context.Context)) {
+	c.running.Go(func() { run(ctx) })
 }
 
 // Client returns the network namespace of a client outside of the cluster, with addresses
 // of its own, which is made when the name is new.
 func (c *Cluster) Client(name string) (Pod, error) { return c.fabric.Client(name) }
-
-// Node returns the network namespace of a node, which pods with hostNetwork share.
-func (c *Cluster) Node(name string) (Pod, error) {
-	net, err := c.fabric.Node(name)
-	if err != nil {
-		return Pod{}, err
-	}
-	return net.HostNetwork(), nil
-}
 
 // Audit returns what a user has asked the API server, oldest first.
 func (c *Cluster) Audit(user string) ([]auditv1.Event, error) { return c.plane.Audit(user) }
@@ -244,6 +213,11 @@ func (c *Cluster) Stop() error {
 	c.stop()
 	c.running.Wait()
 	var failed error
+	for name, n := range c.nodes {
+		if n.err != nil {
+			failed = errors.Join(failed, fmt.Errorf("node %s: %w", name, n.err))
+		}
+	}
 	for _, part := range []*Component{c.Controllers, c.API, c.Etcd} {
 		failed = errors.Join(failed, part.End())
 	}

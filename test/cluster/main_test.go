@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"turnout/test/cluster/sandbox"
 )
 
@@ -19,6 +21,10 @@ var shared *Cluster
 var startTime time.Duration
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "echo" {
+		fmt.Fprintln(os.Stderr, echo())
+		os.Exit(1)
+	}
 	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("bin", "run")}, func(dir string) int {
 		if err := setUp(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,7 +51,14 @@ func setUp(dir string) error {
 		Nodes: []Node{{Name: "one", Labels: map[string]string{"disk": "fast"}}, {Name: "two"}},
 	})
 	startTime = time.Since(begin)
-	return err
+	if err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return shared.Images.AddProgram("echo", program, &ocispec.ImageConfig{Entrypoint: []string{"/" + filepath.Base(program), "echo"}})
 }
 
 // The cluster is there fast enough for a test of one thing.
