@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"bytes"
+
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
 	"turnout/routing"
@@ -77,6 +79,25 @@ const (
 	specialForwarded
 )
 
+// trailersWelcome is what TE says to both hops.
+var trailersWelcome = []byte("trailers")
+
+// listed reports whether a comma list has a member, in any case of letters.
+func listed(list, member []byte) bool {
+	for len(list) > 0 {
+		next := list
+		if i := bytes.IndexByte(list, ','); i >= 0 {
+			next, list = list[:i], list[i+1:]
+		} else {
+			list = nil
+		}
+		if bytes.EqualFold(bytes.Trim(next, " \t"), member) {
+			return true
+		}
+	}
+	return false
+}
+
 // stripRequest removes what ends here, what only the router may say, and what
 // Connection names; Host becomes the routed host. hops is how often the request was here before.
 func (ex *Exchange) stripRequest(h *Head) (special uint8, hops int) {
@@ -95,9 +116,10 @@ func (ex *Exchange) stripRequest(h *Head) (special uint8, hops int) {
 			}
 		case kindTE:
 			// Of all it can say, only this is about both hops (RFC 9110 section 10.1.4).
-			if !equalFold(f.Value, "trailers") {
+			if !listed(f.Value, trailersWelcome) {
 				continue
 			}
+			f.Value = trailersWelcome
 		case kindHost:
 			f.Value = h.Authority
 		case kindCookie:

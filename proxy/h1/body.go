@@ -13,7 +13,9 @@ var (
 	valueChunked         = []byte("chunked")
 	valueClose           = []byte("close")
 	valueKeepAlive       = []byte("keep-alive")
-	valueUpgrade         = []byte("upgrade")
+	valueUpgrade         = []byte("Upgrade") // so spelled by clients: some pods look for these letters
+	valueTE              = []byte("TE")
+	valueUpgradeTE       = []byte("Upgrade, TE")
 )
 
 // iterationChunks is how many chunks of a body are relayed before the rest waits for a later iteration: 64 KiB of one-byte chunks would hold up

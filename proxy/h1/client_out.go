@@ -25,12 +25,30 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 		cc.chunked = true
 		b = http1.AppendField(b, nameTransferEncoding, valueChunked, cc.adjust)
 	}
-	if h.Upgrade != nil {
-		b = http1.AppendField(b, nameConnection, valueUpgrade, cc.adjust)
+	if options := connectionOptions(h); options != nil {
+		b = http1.AppendField(b, nameConnection, options, cc.adjust)
 	}
 	cc.c.SetBuffer(http1.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
 	cc.sent = end
+}
+
+// connectionOptions names the fields of a request that are for the next hop only: whoever sends Upgrade or TE has to
+// (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
+func connectionOptions(h *proxy.Head) []byte {
+	te := false
+	for i := range h.Fields {
+		te = te || string(h.Fields[i].Name) == "te"
+	}
+	switch {
+	case te && h.Upgrade != nil:
+		return valueUpgradeTE
+	case te:
+		return valueTE
+	case h.Upgrade != nil:
+		return valueUpgrade
+	}
+	return nil
 }
 
 // expectsBody: methods whose requests say so when they have no body (RFC 9110 section 8.6).

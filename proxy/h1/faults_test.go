@@ -269,7 +269,7 @@ func TestUpgrade(t *testing.T) {
 		if got := string(c.Received()); !strings.HasPrefix(got, "HTTP/1.1 101 ") || !strings.HasSuffix(got, "\r\n\r\nfirst") {
 			t.Fatalf("got %q", got)
 		}
-		if !strings.Contains(p.Requests[0], "upgrade: websocket\r\n") || !strings.Contains(p.Requests[0], "connection: upgrade\r\n") {
+		if !strings.Contains(p.Requests[0], "upgrade: websocket\r\n") || !strings.Contains(p.Requests[0], "connection: Upgrade\r\n") {
 			t.Fatalf("the pod got %q", p.Requests[0])
 		}
 		p.Conns[0].OnData = nil

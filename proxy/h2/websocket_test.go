@@ -142,7 +142,7 @@ func TestWebSocketRequest(t *testing.T) {
 	want := "GET /chat?a=b HTTP/1.1\r\nhost: app.test\r\nsec-websocket-version: 13\r\ncookie: a=b\r\nupgrade: websocket\r\nsec-websocket-key: "
 	got := p.heads[0]
 	if !strings.HasPrefix(got, want) || strings.Count(got, "sec-websocket-key") != 1 || strings.Contains(got, "accept") || strings.Contains(got, "Y2xpZW50") ||
-		!strings.Contains(got, "\r\nconnection: upgrade\r\n") || strings.Contains(got, "content-length") || strings.Contains(got, "transfer-encoding") {
+		!strings.Contains(got, "\r\nconnection: Upgrade\r\n") || strings.Contains(got, "content-length") || strings.Contains(got, "transfer-encoding") {
 		t.Errorf("the pod got %q", got)
 	}
 	c.socket(3, false)

@@ -134,7 +134,7 @@ func (c *evilConn1) answer() {
 	case 11:
 		say(head[:w.n(len(head))])
 	case 12:
-		say("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: "+oneOf(w, "websocket", "x")+"\r\n\r\n", "tunnel")
+		say("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: "+oneOf(w, "websocket", "x")+"\r\n\r\n", "tunnel")
 		c.r.tunnels = true
 	case 13:
 		say(fmt.Sprintf("HTTP/1.1 %d X\r\nx-token: %s\r\ncontent-length: 0\r\n\r\n", oneOf(w, 204, 304, 404, 500, 503, 429, 999, 200), p.token))

@@ -69,7 +69,7 @@ func (c *goodConn1) head(h *head1) {
 func (c *goodConn1) end() {
 	if strings.EqualFold(c.h.fields.Get("Upgrade"), "websocket") {
 		c.r.tunnels = true
-		c.peer.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: " +
+		c.peer.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: " +
 			webSocketAccept(c.h.fields.Get("Sec-WebSocket-Key")) + "\r\n\r\n"))
 		return
 	}

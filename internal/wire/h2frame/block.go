@@ -322,7 +322,21 @@ func (b *Block) finishAuthority() {
 	case !http1.ValidHost(b.Authority):
 		b.fail(FaultAuthority)
 	}
+	b.Authority = b.withoutDefaultPort(b.Authority)
 	b.Fields[0].Value = b.Authority
+}
+
+// withoutDefaultPort is an authority without the port that its scheme means anyway: gRPC clients add it, and pods know themselves without
+// (RFC 9110 section 4.2.3).
+func (b *Block) withoutDefaultPort(authority []byte) []byte {
+	port := ":80"
+	if string(b.Scheme) == "https" {
+		port = ":443"
+	}
+	if n := len(authority) - len(port); n > 0 && string(authority[n:]) == port {
+		return authority[:n]
+	}
+	return authority
 }
 
 // lower is v in lower case: v itself, or a copy in b's memory.
