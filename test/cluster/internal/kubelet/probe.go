@@ -85,13 +85,13 @@ func (c *container) repeat(ctx context.Context, running *runtime.Running, p *v1.
 	defer ticker.Stop()
 	var last bool
 	for row := int32(0); ; {
-		output, err := c.probe(ctx, running, p)
+		err := c.probe(ctx, running, p)
 		if ctx.Err() != nil {
 			return
 		}
 		ok := err == nil
 		if !ok {
-			c.event(v1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %v %s", title(kind), err, output))
+			c.event(v1.EventTypeWarning, "Unhealthy", title(kind)+" probe failed: "+err.Error())
 		}
 		if ok != last {
 			row = 0
@@ -130,7 +130,7 @@ func (c *container) probeGrace(p *v1.Probe) time.Duration {
 }
 
 // probe does what the probe says once.
-func (c *container) probe(ctx context.Context, running *runtime.Running, p *v1.Probe) (output string, err error) {
+func (c *container) probe(ctx context.Context, running *runtime.Running, p *v1.Probe) error {
 	timeout := time.Duration(max(p.TimeoutSeconds, 1)) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -138,23 +138,26 @@ func (c *container) probe(ctx context.Context, running *runtime.Running, p *v1.P
 	case p.Exec != nil:
 		var buffer tailBuffer
 		err := running.Exec(ctx, p.Exec.Command, runtime.Streams{Stdout: &buffer, Stderr: &buffer})
-		return string(buffer.last(maxMessage)), err
+		if code := new(runtime.ExitError); errors.As(err, &code) && len(buffer) > 0 {
+			return errors.New(string(buffer.last(maxMessage)))
+		}
+		return err
 	case p.HTTPGet != nil:
 		return c.probeHTTP(ctx, p.HTTPGet)
 	case p.TCPSocket != nil:
 		port, err := c.port(p.TCPSocket.Port)
 		if err != nil {
-			return "", err
+			return err
 		}
 		conn, err := c.pod.dial(ctx, "tcp", net.JoinHostPort(c.host(p.TCPSocket.Host), strconv.Itoa(port)))
 		if err != nil {
-			return "", err
+			return err
 		}
-		return "", conn.Close()
+		return conn.Close()
 	case p.GRPC != nil:
 		return c.probeGRPC(ctx, p.GRPC)
 	}
-	return "", nil
+	return nil
 }
 
 // host is where a probe goes that names none.
@@ -165,16 +168,16 @@ func (c *container) host(named string) string {
 	return c.pod.address()
 }
 
-func (c *container) probeHTTP(ctx context.Context, action *v1.HTTPGetAction) (string, error) {
+func (c *container) probeHTTP(ctx context.Context, action *v1.HTTPGetAction) error {
 	request, err := httpprobe.NewRequestForHTTPGetAction(action, c.spec, c.pod.address(), "probe")
 	if err != nil {
-		return "", err
+		return err
 	}
 	result, output, err := httpprobe.DoHTTPProbe(request.WithContext(ctx), c.pod.httpClient())
 	if err == nil && result == probe.Failure {
-		err = errors.New("not healthy:")
+		err = errors.New(output)
 	}
-	return output, err
+	return err
 }
 
 // httpClient makes requests as the kubelet's probes do: each on a connection of its own, with
@@ -191,14 +194,14 @@ func (p *pod) httpClient() *http.Client {
 	}
 }
 
-func (c *container) probeGRPC(ctx context.Context, action *v1.GRPCAction) (string, error) {
+func (c *container) probeGRPC(ctx context.Context, action *v1.GRPCAction) error {
 	target := net.JoinHostPort(c.pod.address(), strconv.Itoa(int(action.Port)))
 	conn, err := grpc.NewClient("passthrough:///"+target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("kube-probe/standin"),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return c.pod.dial(ctx, "tcp", address) }))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer conn.Close()
 	service := ""
@@ -207,10 +210,10 @@ func (c *container) probeGRPC(ctx context.Context, action *v1.GRPCAction) (strin
 	}
 	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
 	if err != nil {
-		return "", err
+		return err
 	}
 	if answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-		return "", fmt.Errorf("service is %v", answer.GetStatus())
+		return fmt.Errorf("service is %v", answer.GetStatus())
 	}
-	return "", nil
+	return nil
 }

@@ -157,6 +157,8 @@ func (p *pod) phase() v1.PodPhase {
 			end = c.last.Terminated
 		}
 		switch {
+		case c.sidecar && c.state.Running != nil:
+			running++
 		case c.init:
 		case c.state.Running != nil:
 			running++
@@ -169,7 +171,6 @@ func (p *pod) phase() v1.PodPhase {
 			waits++
 		}
 	}
-	mayRestart := !p.finished
 	switch {
 	case p.failed:
 		return v1.PodFailed
@@ -179,7 +180,7 @@ func (p *pod) phase() v1.PodPhase {
 		return v1.PodFailed
 	case !p.initialized || waits > 0:
 		return v1.PodPending
-	case running > 0 || mayRestart && !p.done():
+	case running > 0 || !p.done():
 		return v1.PodRunning
 	case stopped == succeeded:
 		return v1.PodSucceeded

@@ -56,12 +56,14 @@ func (c *Running) Exec(ctx context.Context, args []string, streams Streams) erro
 	}
 	cmd := exec.CommandContext(ctx, "runc", "--root", c.runtime.state(), "--log", logFile, "--log-format", "json",
 		"exec", "--process", processFile, "--pid-file", pidFile, c.id)
-	// The program first, then runc, which cannot pass SIGKILL on.
+	// runc cannot pass SIGKILL on. It ends when the program has ended, which leads a session
+	// and so a process group.
 	cmd.Cancel = func() error {
-		if pid, err := readPID(pidFile); err == nil {
-			_ = unix.Kill(pid, unix.SIGKILL)
+		pid, err := readPID(pidFile)
+		if err != nil {
+			return cmd.Process.Kill()
 		}
-		return cmd.Process.Kill()
+		return unix.Kill(-pid, unix.SIGKILL)
 	}
 	cmd.WaitDelay = 2 * time.Second
 	if streams.Terminal {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -124,7 +125,7 @@ func (c *Running) wait() {
 		c.exit.Code = 255
 		return
 	}
-	status, _ := state.Sys().(unix.WaitStatus)
+	status, _ := state.Sys().(syscall.WaitStatus)
 	c.exit.Code = status.ExitStatus()
 	if status.Signaled() {
 		c.exit.Signal = int(status.Signal())

@@ -36,8 +36,8 @@ type Process struct {
 	Dir             string   // working folder; "" is /
 	UID, GID        uint32
 	Groups          []uint32 // further groups
-	Capabilities    []string // bounding set and, for root, all others: CAP_NET_BIND_SERVICE
-	NoNewPrivileges bool     // file capabilities and set-user-id have no effect
+	Capabilities    []string // such as CAP_NET_BIND_SERVICE; permitted, not inherited
+	NoNewPrivileges bool     // programs cannot gain others by being executed
 	Terminal        bool
 }
 
@@ -47,14 +47,12 @@ type Mount struct {
 	ReadOnly       bool
 }
 
-// process is p in the words of the OCI runtime specification. Programs of a user other than
-// root get capabilities by file capabilities within the bounding set only, as the runtimes
-// of Kubernetes have it: nothing is inherited.
+// process is p in the words of the OCI runtime specification. Its capabilities are permitted
+// whoever the user is, and not inherited, as the runtimes of Kubernetes have it: a program of a
+// user other than root keeps those that are file capabilities of it, also with NoNewPrivileges,
+// by which it cannot gain any that were not permitted before.
 func (p *Process) process() *specs.Process {
-	caps := &specs.LinuxCapabilities{Bounding: p.Capabilities}
-	if p.UID == 0 {
-		caps.Effective, caps.Permitted = p.Capabilities, p.Capabilities
-	}
+	caps := &specs.LinuxCapabilities{Bounding: p.Capabilities, Permitted: p.Capabilities, Effective: p.Capabilities}
 	dir := p.Dir
 	if dir == "" {
 		dir = "/"
