@@ -128,14 +128,18 @@ func defaultCapabilities() []string {
 
 // capabilities are the names that a container's programs may have.
 func capabilities(changes *v1.Capabilities, privileged bool) ([]string, error) {
-	supported, err := capability.ListSupported()
+	// A machine that is one itself may lack some; nobody can give away what it does not have.
+	own, err := capability.NewPid2(0)
 	if err != nil {
+		return nil, err
+	}
+	if err := own.Load(); err != nil {
 		return nil, err
 	}
 	set := map[string]bool{}
 	all := func(on bool) {
-		for _, known := range supported {
-			set[strings.ToUpper(known.String())] = on
+		for _, known := range capability.ListKnown() {
+			set[strings.ToUpper(known.String())] = on && own.Get(capability.BOUNDING, known)
 		}
 	}
 	for _, name := range defaultCapabilities() {

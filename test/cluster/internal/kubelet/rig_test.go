@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -46,7 +47,8 @@ const (
 
 func TestMain(m *testing.M) {
 	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "..", "bin", "run-kubelet")}, func(dir string) int {
-		if err := shared.start(dir); err != nil {
+		// Pods wait more than they work.
+		if err := errors.Join(flag.Set("test.parallel", "12"), shared.start(dir)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

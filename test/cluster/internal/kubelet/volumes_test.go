@@ -31,6 +31,9 @@ func output(t *testing.T, ns, name string, spec v1.PodSpec) string {
 	spec.RestartPolicy = v1.RestartPolicyNever
 	create(t, ns, name, spec)
 	p := eventually(t, ns, name, "at its end", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed })
+	if p.Status.Phase != v1.PodSucceeded && p.Status.ContainerStatuses[0].State.Terminated.Reason == "StartError" {
+		t.Fatalf("the pod cannot start: %+v", p.Status)
+	}
 	text := logs(t, ns, name, v1.PodLogOptions{Container: spec.Containers[0].Name})
 	if p.Status.Phase != v1.PodSucceeded {
 		t.Fatalf("the pod has failed: %s\n%+v", text, p.Status)
@@ -138,7 +141,7 @@ func TestFieldsInFiles(t *testing.T) {
 func TestEmptyDirIsSharedWithItsGroup(t *testing.T) {
 	t.Parallel()
 	ns := shared.namespace(t)
-	writer, reader := sh("echo hello >/e/f; mkdir /m/d; until test -e /m/d/answer; do sleep 0.05; done; cat /m/d/answer; df /m | tail -1 | cut -d' ' -f1"), sh("until grep -q hello /e/f; do sleep 0.05; done; stat -c %g /e /e/f; id -G; echo answer >/m/d/answer")
+	writer, reader := sh("echo hello >/e/f; mkdir /m/d; until test -e /m/d/answer; do sleep 0.05; done; cat /m/d/answer; df /m | tail -1 | cut -d' ' -f1"), sh("until grep -qs hello /e/f; do sleep 0.05; done; stat -c %g /e /e/f; id -G; echo answer >/m/d/answer")
 	writer.Name, reader.Name = "writer", "reader"
 	for i, c := range []*v1.Container{&writer, &reader} {
 		c.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(1000 + i)), RunAsGroup: new(int64(0))}
