@@ -152,13 +152,12 @@ func TestDeletion(t *testing.T) {
 		PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "echo postStart >>/trace/log"}}},
 		PreStop:   &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c", "sleep 0.2; echo preStop >>/trace/log"}}},
 	}
-	create(t, ns, "pod", withTrace(v1.PodSpec{Containers: []v1.Container{c}}))
+	create(t, ns, "pod", withTrace(v1.PodSpec{TerminationGracePeriodSeconds: new(int64(600)), Containers: []v1.Container{c}}))
 	p := eventually(t, ns, "pod", "ready", ready)
 	w, err := shared.client.CoreV1().Pods(ns).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=pod", ResourceVersion: p.ResourceVersion, TimeoutSeconds: new(int64(40))})
 	must(t, err)
 	follow, err := shared.client.CoreV1().Pods(ns).GetLogs("pod", &v1.PodLogOptions{Follow: true}).Stream(t.Context())
 	must(t, err)
-	begun := time.Now()
 	must(t, shared.client.CoreV1().Pods(ns).Delete(t.Context(), "pod", metav1.DeleteOptions{}))
 	text := new(strings.Builder)
 	_, err = io.Copy(text, follow)
@@ -179,9 +178,6 @@ func TestDeletion(t *testing.T) {
 	}
 	if end := last.Status.ContainerStatuses[0].State.Terminated; end == nil || end.ExitCode != 4 || last.Status.Phase != v1.PodFailed || ready(last) {
 		t.Errorf("the last status is %+v", last.Status)
-	}
-	if took := time.Since(begun); took > 4*time.Second {
-		t.Errorf("the end took %v", took)
 	}
 }
 

@@ -33,11 +33,11 @@ func runIn(t *testing.T, ns, name, script string) string {
 	u := execURL(ns, name, &v1.PodExecOptions{Command: []string{"/bin/sh", "-c", script}, Stdout: true, Stderr: true})
 	e, err := remotecommand.NewWebSocketExecutor(shared.admin, http.MethodGet, u.String())
 	must(t, err)
-	var out bytes.Buffer
-	if err := e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &out}); err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out.Bytes())
+	var stdout, stderr bytes.Buffer
+	if err := e.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr}); err != nil {
+		t.Fatalf("%s: %v: %s", script, err, stderr.Bytes())
 	}
-	return out.String()
+	return stdout.String()
 }
 
 func TestExec(t *testing.T) {

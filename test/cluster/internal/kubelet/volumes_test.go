@@ -83,7 +83,7 @@ func TestVolumesFollowTheirObjects(t *testing.T) {
 	t.Parallel()
 	ns := shared.namespace(t)
 	makeSecret(t, ns, "secret", map[string]string{"a": "old"})
-	c := sh("until grep -q new /s/a && test -e /s/b && test ! -e /o/x; do sleep 0.05; done; ls -A /s | grep -c ^..2; until grep -q late /o/y; do sleep 0.05; done")
+	c := sh("until grep -qs new /s/a && test -e /s/b && test ! -e /o/x; do sleep 0.05; done; ls -A /s | grep -c ^..2; until grep -qs late /o/y; do sleep 0.05; done")
 	c.VolumeMounts = []v1.VolumeMount{{Name: "s", MountPath: "/s"}, {Name: "o", MountPath: "/o"}}
 	create(t, ns, "pod", v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{c}, Volumes: []v1.Volume{
 		volume("s", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "secret"}}),
@@ -121,7 +121,7 @@ func TestMissingSecretHoldsThePodBack(t *testing.T) {
 func TestFieldsInFiles(t *testing.T) {
 	t.Parallel()
 	ns := shared.namespace(t)
-	c := sh("cat /d/app; echo; cat /d/ip; echo; cat /d/cpu; echo; until grep -q blue /d/labels; do sleep 0.05; done; cat /d/labels")
+	c := sh("cat /d/app; echo; cat /d/ip; echo; cat /d/cpu; echo; until grep -qs blue /d/labels; do sleep 0.05; done; cat /d/labels")
 	c.VolumeMounts = []v1.VolumeMount{{Name: "d", MountPath: "/d"}}
 	create(t, ns, "pod", v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{c}, Volumes: []v1.Volume{
 		volume("d", v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{

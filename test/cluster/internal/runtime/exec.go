@@ -59,11 +59,17 @@ func (c *Running) Exec(ctx context.Context, args []string, streams Streams) erro
 	// runc cannot pass SIGKILL on. It ends when the program has ended, which leads a session
 	// and so a process group.
 	cmd.Cancel = func() error {
-		pid, err := readPID(pidFile)
-		if err != nil {
-			return cmd.Process.Kill()
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			if pid, err := readPID(pidFile); err == nil {
+				return unix.Kill(-pid, unix.SIGKILL)
+			}
+			// It has not started the program yet, or has failed.
+			if err := cmd.Process.Signal(unix.Signal(0)); err != nil {
+				return err
+			}
+			<-time.After(10 * time.Millisecond)
 		}
-		return unix.Kill(-pid, unix.SIGKILL)
+		return cmd.Process.Kill()
 	}
 	cmd.WaitDelay = 2 * time.Second
 	if streams.Terminal {
