@@ -64,6 +64,32 @@ func TestClusterWiring(t *testing.T) {
 	}
 }
 
+// TestClusterOfKubectl finds its cluster by the words of kubectl alone: a list of files of which one is not there, and flags that win over them.
+func TestClusterOfKubectl(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		server   func(url string) string // of the file
+		override func(url string) []string
+	}{
+		{"KUBECONFIG", func(url string) string { return url }, func(string) []string { return nil }},
+		{"--server over KUBECONFIG", func(string) string { return "https://127.0.0.1:1" },
+			func(url string) []string {
+				return []string{"--server", url, "--insecure-skip-tls-verify", "--context=c"}
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewTLSServer(&tinyAPI{wrote: make(chan string, 1)})
+			t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+			files := filepath.Join(t.TempDir(), "none") + ":" + kubeconfig(t, c.server(server.URL))
+			p := startListening(t, []string{"KUBECONFIG=" + files}, append(c.override(server.URL), "--update-status=false", "--admin-open")...)
+			p.line("ready")
+			if _, text := get(t, "http://"+p.admin+"/routes", ""); !strings.Contains(text, "a.test") {
+				t.Errorf("the route of the cluster is not there: %s", text)
+			}
+		})
+	}
+}
+
 // TestAdminPortOfACluster asks who comes for a login, for /routes as for /metrics, unless it is open.
 func TestAdminPortOfACluster(t *testing.T) {
 	server := httptest.NewTLSServer(&tinyAPI{wrote: make(chan string, 1)})
