@@ -3,6 +3,7 @@ package tracing_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,6 +98,72 @@ func TestExportWithHeaders(t *testing.T) {
 			}
 			if got != want {
 				t.Errorf("%s, %s=%s: the collector got %s", name, variable, value, got)
+			}
+		}
+	}
+}
+
+// TestExportWithClientCertificate: a collector that wants to know who comes gets the certificate that the environment names, and takes nothing from
+// those without one.
+func TestExportWithClientCertificate(t *testing.T) {
+	quick(t)
+	ca, file := authority(t)
+	leaf := testcert.Sign(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca)
+	own := testcert.Sign(t, &x509.Certificate{DNSNames: []string{"router.test"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, ca)
+	known := x509.NewCertPool()
+	known.AppendCertsFromPEM([]byte(ca.PEM()))
+	c := testotlp.StartTLS(t, &tls.Config{Certificates: []tls.Certificate{leaf.TLS()}, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: known})
+	dir := t.TempDir()
+	certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	if err := errors.Join(os.WriteFile(certificate, []byte(own.PEM()), 0o600), os.WriteFile(key, []byte(own.KeyPEM(t)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", file)
+	n := 0
+	for name, cfg := range protocols(c) {
+		for _, with := range []bool{true, false} {
+			t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "")
+			t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", "")
+			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "300")
+			want := tracing.Stats{Failed: 1}
+			if with {
+				t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", certificate)
+				t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", key)
+				t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "")
+				want = tracing.Stats{Exported: 1}
+			}
+			e, notes := start(t, cfg)
+			record(t, e.Open(), nil)
+			if with {
+				n++
+				c.Wait(t, n)
+			} else if err := <-notes; err == nil {
+				t.Errorf("%s without a certificate: no error", name)
+			}
+			if err := e.Close(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := e.Stats(); got != want {
+				t.Errorf("%s, with a certificate %v: counted %+v", name, with, got)
+			}
+		}
+	}
+}
+
+// TestExportCompressed: exports are compressed if the environment says so, and only then.
+func TestExportCompressed(t *testing.T) {
+	quick(t)
+	c := testotlp.Start(t)
+	n := 0
+	for name, cfg := range protocols(c) {
+		for _, encoding := range []string{"gzip", ""} {
+			t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", encoding)
+			e, _ := start(t, cfg)
+			record(t, e.Open(), nil)
+			n++
+			c.Wait(t, n)
+			if got := c.Encoding(); got != encoding {
+				t.Errorf("%s, compression %q: the collector got %q", name, encoding, got)
 			}
 		}
 	}

@@ -22,10 +22,10 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-	"go.opentelemetry.io/otel/trace"
 
 	"turnout/proxy"
 )
@@ -65,9 +65,9 @@ type Stats struct {
 
 // Exporter takes what event loops record. All its methods may be called from any goroutine.
 type Exporter struct {
-	cfg      Config
-	provider *sdktrace.TracerProvider
-	maker    maker
+	cfg       Config
+	processor sdktrace.SpanProcessor
+	maker     maker
 
 	mu    sync.Mutex
 	rings []*ring
@@ -105,14 +105,10 @@ func New(cfg Config) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot export traces: %w", err)
 	}
-	e.maker.ids = new(ids)
-	e.provider = sdktrace.NewTracerProvider(
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // what comes here is sampled
-		sdktrace.WithIDGenerator(e.maker.ids),
-		sdktrace.WithResource(about(&cfg)),
-		sdktrace.WithBatcher(&counted{SpanExporter: out, e: e}, sdktrace.WithBlocking()),
-	)
-	e.maker.tracer = e.provider.Tracer("turnout", trace.WithInstrumentationVersion(cfg.Version), trace.WithSchemaURL(semconv.SchemaURL))
+	e.processor = sdktrace.NewBatchSpanProcessor(&counted{SpanExporter: out, e: e}, sdktrace.WithBlocking())
+	e.maker = maker{out: e.processor.OnEnd, of: &origin{
+		resource: about(&cfg), limits: sdktrace.NewSpanLimits(), scope: instrumentation.Scope{Name: "turnout", Version: cfg.Version, SchemaURL: semconv.SchemaURL},
+	}}
 	go e.run()
 	return e, nil
 }
@@ -257,7 +253,7 @@ func (e *Exporter) Close(ctx context.Context) error {
 	case <-e.done:
 	case <-ctx.Done(): // the collector is slow; the SDK tells the same of its own
 	}
-	if err := e.provider.Shutdown(ctx); err != nil {
+	if err := e.processor.Shutdown(ctx); err != nil {
 		return fmt.Errorf("cannot export the last spans: %w", err)
 	}
 	return nil

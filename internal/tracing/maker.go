@@ -1,15 +1,13 @@
 package tracing
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
@@ -26,32 +24,22 @@ const (
 	keyServer = attribute.Key("turnout.server") // the endpoint, as in the access log
 )
 
-// ids gives the spans the ids that they were recorded with. It belongs to one goroutine.
-type ids struct {
-	trace trace.TraceID
-	span  trace.SpanID
-}
-
-// NewIDs implements sdktrace.IDGenerator.
-func (g *ids) NewIDs(context.Context) (trace.TraceID, trace.SpanID) { return g.trace, g.span }
-
-// NewSpanID implements sdktrace.IDGenerator.
-func (g *ids) NewSpanID(context.Context, trace.TraceID) trace.SpanID { return g.span }
-
 // maker makes spans of records. It belongs to one goroutine, and keeps memory from one to the next.
 type maker struct {
-	tracer trace.Tracer
-	ids    *ids
-	attrs  []attribute.KeyValue
+	of    *origin
+	out   func(sdktrace.ReadOnlySpan)
+	attrs []attribute.KeyValue
 }
 
 // spans makes the span of a request and those of its attempts.
 func (m *maker) spans(s *proxy.Span) {
-	ctx := context.Background()
+	made := make([]snapshot, 1+s.Made)
+	server := &made[0]
+	at := trace.SpanContextConfig{TraceID: trace.TraceID(s.Trace.Trace), SpanID: trace.SpanID(s.Trace.Span), TraceFlags: trace.FlagsSampled}
 	if s.Parent.Valid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, remote(&s.Parent, s.State()))
+		server.parent = remote(&s.Parent, s.State())
+		at.TraceState, at.TraceFlags = server.parent.TraceState(), server.parent.TraceFlags()|trace.FlagsSampled
 	}
-	m.ids.trace, m.ids.span = trace.TraceID(s.Trace.Trace), trace.SpanID(s.Trace.Span)
 	method, original := knownMethod(text(s.Method()))
 	name := method
 	if name == semconv.HTTPRequestMethodOther.Value.AsString() {
@@ -68,28 +56,26 @@ func (m *maker) spans(s *proxy.Span) {
 	path, query := target(text(s.Target()))
 	query = redact(query)
 	m.request(s, method, original, route, path, query)
-	options := []trace.SpanStartOption{trace.WithTimestamp(s.Start), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(m.attrs...)}
+	server.of, server.name, server.context, server.kind = m.of, name, trace.NewSpanContext(at), trace.SpanKindServer
+	server.start, server.end = s.Start, s.Start.Add(max(s.Total, 0))
+	server.failed, server.descendants = failed(s), s.Made
+	server.describe(m.attrs)
 	if s.Link.Valid() {
-		options = append(options, trace.WithLinks(trace.Link{SpanContext: remote(&s.Link, nil)}))
-	}
-	ctx, span := m.tracer.Start(ctx, name, options...)
-	if failed(s) {
-		span.SetStatus(codes.Error, "")
+		server.link(remote(&s.Link, nil))
 	}
 	if sent := text(s.SentPath()); sent != "" {
 		path = sent
 	}
 	for i := range s.Attempts[:s.Made] {
-		a := &s.Attempts[i]
-		m.ids.span = trace.SpanID(a.ID)
-		wrong := m.attempt(s, i, method, original, path, query)
-		_, child := m.tracer.Start(ctx, attempt, trace.WithTimestamp(s.Start.Add(a.Start)), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(m.attrs...))
-		if wrong {
-			child.SetStatus(codes.Error, "")
-		}
-		child.End(trace.WithTimestamp(s.Start.Add(max(a.End, a.Start))))
+		a, client := &s.Attempts[i], &made[1+i]
+		at.SpanID = trace.SpanID(a.ID)
+		client.of, client.name, client.context, client.parent, client.kind = m.of, attempt, trace.NewSpanContext(at), server.context, trace.SpanKindClient
+		client.start, client.end = s.Start.Add(a.Start), s.Start.Add(max(a.End, a.Start))
+		client.failed = m.attempt(s, i, method, original, path, query)
+		client.describe(m.attrs)
+		m.out(client)
 	}
-	span.End(trace.WithTimestamp(s.Start.Add(max(s.Total, time.Duration(0)))))
+	m.out(server)
 }
 
 // request puts the attributes of the SERVER span into m.attrs.

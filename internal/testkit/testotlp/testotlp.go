@@ -2,6 +2,7 @@
 package testotlp
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/hex"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -44,13 +46,14 @@ type Collector struct {
 	GRPC, HTTP string // URLs
 
 	collector.UnimplementedTraceServiceServer
-	mu      sync.Mutex
-	spans   []Span
-	fields  metadata.MD   // of the last export that it took, names in lower case
-	changed chan struct{} // closed when spans come
-	frozen  chan struct{} // closed when it is not frozen
-	refuses bool
-	asked   chan struct{} // an export has begun; one slot
+	mu       sync.Mutex
+	spans    []Span
+	fields   metadata.MD   // of the last export that it took, names in lower case
+	encoding string        // of the last export
+	changed  chan struct{} // closed when spans come
+	frozen   chan struct{} // closed when it is not frozen
+	refuses  bool
+	asked    chan struct{} // an export has begun; one slot
 }
 
 // Start starts a Collector that ends with the test and is spoken to in the clear.
@@ -73,7 +76,7 @@ func start(t testing.TB, secure *tls.Config) *Collector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheme, options := "http://", []grpc.ServerOption{}
+	scheme, options := "http://", []grpc.ServerOption{grpc.StatsHandler(encodings{c})}
 	if secure != nil {
 		scheme, options = "https://", append(options, grpc.Creds(credentials.NewTLS(secure)))
 	}
@@ -144,8 +147,45 @@ func (c *Collector) Export(ctx context.Context, request *collector.ExportTraceSe
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
+// encodings keeps in which encoding messages of gRPC come, which they are taken out of before the service gets them.
+type encodings struct{ c *Collector }
+
+func (e encodings) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (e encodings) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (e encodings) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (e encodings) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if head, ok := s.(*stats.InHeader); ok {
+		e.c.encoded(head.Compression)
+	}
+}
+
+func (c *Collector) encoded(encoding string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.encoding = encoding
+}
+
+// Encoding is that of the last export, "" for none.
+func (c *Collector) Encoding() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.encoding
+}
+
 func (c *Collector) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	var from io.Reader = r.Body
+	encoding := r.Header.Get("Content-Encoding")
+	c.encoded(encoding)
+	if encoding == "gzip" {
+		plain, err := gzip.NewReader(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		from = plain
+	}
+	body, err := io.ReadAll(from)
 	request := &collector.ExportTraceServiceRequest{}
 	kind := r.Header.Get("Content-Type")
 	switch {
