@@ -7,17 +7,17 @@ import (
 )
 
 // A small heap is collected each time it has doubled, which a TLS handshake brings closer by 60 KiB: with 5 MiB in use,
-// collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections, unless that
-// is more than mostPercent of what is in use; from headroom on it is usualPercent, as everywhere in Go.
+// collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections; from that much
+// in use on it is usualPercent, as everywhere in Go.
 //
 // Collections in quick succession, as in a flood of handshakes, double that headroom, up to mostHeadroom, whatever is in use:
-// each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare.
+// each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare. A trickle of garbage, as of
+// traces of few requests, is resident for as long as the next collection is away: therefore it begins small.
 const (
-	headroom     = 24 << 20 // bytes
-	mostHeadroom = 2 * headroom
+	headroom     = 12 << 20 // bytes
+	mostHeadroom = 4 * headroom
 	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
-	mostPercent  = 400
 
 	frequent = time.Second // between two collections, and the headroom doubles
 	rare     = 5 * time.Second
@@ -28,11 +28,7 @@ const (
 
 // percentFor is GOGC for a heap of which live bytes are in use and that may grow by growth bytes.
 func percentFor(live, growth uint64) int {
-	percent := max(growth*100/max(live, leastHeap), usualPercent)
-	if growth <= headroom {
-		percent = min(percent, mostPercent)
-	}
-	return int(percent)
+	return int(max(growth*100/max(live, leastHeap), usualPercent))
 }
 
 // pacing is what a pacer works with.

@@ -18,12 +18,11 @@ func TestPercentForKeepsHeadroom(t *testing.T) {
 			t.Errorf("%d bytes, room for %d: %d, want %d", live, room, got, want)
 		}
 	}
-	f(0, headroom, 400)
-	f(1*mib, headroom, 400)
-	f(6*mib, headroom, 400)
-	f(8*mib, headroom, 300)
-	f(12*mib, headroom, 200)
-	f(24*mib, headroom, 100)
+	f(0, headroom, 300)
+	f(1*mib, headroom, 300)
+	f(4*mib, headroom, 300)
+	f(6*mib, headroom, 200)
+	f(12*mib, headroom, 100)
 	f(1000*mib, headroom, 100)
 
 	f(1*mib, mostHeadroom, 1200)
@@ -68,11 +67,11 @@ func TestGrowthFollowsThePace(t *testing.T) {
 			t.Errorf("the growth is %d, less than the least", p.growth)
 		}
 	}
-	f(0, frequent/2, 48, 48)
-	f(0, frequent, 24, 24)
-	f(0, rare-1, 24, 24)
-	f(headroom*limitShare*2, 0, 48, 48)
-	f(headroom, 0, 24, 24)
+	f(0, frequent/2, 24, 48, 48)
+	f(0, frequent, 12, 12)
+	f(0, rare-1, 12, 12)
+	f(headroom*limitShare*2, 0, 24, 24)
+	f(headroom, 0, 12, 12)
 }
 
 func TestPacerFollowsTheHeap(t *testing.T) {
@@ -104,12 +103,12 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 			}
 		}
 	}
-	want(mostPercent)
-	live.Store(12 << 20)
+	want(300)
+	live.Store(6 << 20)
 	want(200)
 	live.Store(1 << 30)
 	want(usualPercent)
-	live.Store(8 << 20)
+	live.Store(4 << 20)
 	want(300)
 	cancel()
 	want(usualPercent)

@@ -2,7 +2,10 @@
 // the W3C (Trace Context, level 2), and the fields of B3. It takes what follows the grammars and nothing else, and allocates nothing.
 package tracecontext
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // TraceID names a trace. The zero value is none.
 type TraceID [16]byte
@@ -65,38 +68,40 @@ func ParseParent(v []byte) (c Context, ok bool) {
 
 // AppendParent appends a traceparent of version 00, ParentSize bytes. The id of the span begins at ParentSpan of them.
 func AppendParent(b []byte, c *Context) []byte {
-	b = append(b, "00-"...)
-	b = AppendHex(b, c.Trace[:])
-	b = append(b, '-')
-	b = AppendHex(b, c.Span[:])
-	flags := byte('0')
+	at := len(b)
+	b = slices.Grow(b, ParentSize)[:at+ParentSize]
+	to := (*[ParentSize]byte)(b[at:])
+	to[0], to[1], to[2], to[35], to[52], to[53], to[54] = '0', '0', '-', '-', '-', '0', '0'
+	putHex(to[3:], c.Trace[:])
+	putHex(to[ParentSpan:], c.Span[:])
 	if c.Sampling == Sampled {
-		flags += flagSampled
+		to[54] += flagSampled
 	}
 	if c.Random {
-		flags += flagRandom
+		to[54] += flagRandom
 	}
-	return append(b, '-', '0', flags)
+	return b
 }
-
-// hexDigits has the two digits of each byte, so that an id takes one step per byte.
-var hexDigits = func() (digits [256][2]byte) {
-	const hex = "0123456789abcdef"
-	for i := range digits {
-		digits[i] = [2]byte{hex[i>>4], hex[i&15]}
-	}
-	return digits
-}()
 
 // AppendHex appends an id as it is written in fields and logs.
 func AppendHex(b, id []byte) []byte {
 	at := len(b)
 	b = slices.Grow(b, 2*len(id))[:at+2*len(id)]
-	to := b[at:]
-	for i, c := range id {
-		*(*[2]byte)(to[2*i:]) = hexDigits[c]
-	}
+	putHex(b[at:], id)
 	return b
+}
+
+// putHex writes the digits of an id, four bytes of it at a time, which all ids are whole numbers of.
+func putHex(to, id []byte) {
+	for ; len(id) >= 4; to, id = to[8:], id[4:] {
+		// Each nibble becomes a byte, and these the digits: those above 9 are letters.
+		v := uint64(binary.BigEndian.Uint32(id))
+		v = (v | v<<16) & 0x0000ffff0000ffff
+		v = (v | v<<8) & 0x00ff00ff00ff00ff
+		v = (v | v<<4) & 0x0f0f0f0f0f0f0f0f
+		letters := (v + 0x0606060606060606) >> 4 & 0x0101010101010101
+		binary.BigEndian.PutUint64(to, v+0x3030303030303030+letters*('a'-'0'-10))
+	}
 }
 
 // PutSpan writes an id over the 16 digits that stand at the beginning of to.
