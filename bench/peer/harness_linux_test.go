@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) {
 func serveStandIn(mode string, args []string) error {
 	if mode == "mute" {
 		return errors.New("the stand-in has nothing to say")
+	}
+	if traced := os.Getenv("OTEL_TRACES_SAMPLER_ARG") == "0.25"; mode == "traced" && traced != (len(args) > 0 && args[0] == "run") {
+		return fmt.Errorf("traced is %v with %q", traced, args)
 	}
 	if len(args) < 3 {
 		return fmt.Errorf("bad arguments %q", args)
@@ -117,6 +121,19 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 	}
 	if n := strings.Count(progress.String(), "one-min pair"); n != 2 {
 		t.Errorf("progress has %d pairs:\n%s", n, progress)
+	}
+}
+
+// TestTracesAreOfOneSide: only Turnout gets the variables by which it exports traces.
+func TestTracesAreOfOneSide(t *testing.T) {
+	h, _ := testHarness(t, "traced")
+	h.env, h.measure, h.pairs = tracing(0.25, netip.MustParseAddrPort("127.0.0.1:4318")), 50*time.Millisecond, 1
+	if _, err := h.runCase(t.Context(), allCases()[0]); err != nil {
+		t.Error(err)
+	}
+	h.env = nil
+	if _, err := h.runCase(t.Context(), allCases()[0]); err == nil {
+		t.Error("nobody told Turnout to export traces, and it does")
 	}
 }
 
@@ -244,7 +261,7 @@ func TestChildRunsOnItsCore(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	scenario := Scenario()
 	for _, args := range [][]string{
-		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"}, {"-cases", "nosuch"},
+		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"}, {"-traces", "1.5"}, {"-cases", "nosuch"},
 	} {
 		if code, err := scenario.Run(t.Context(), args, io.Discard); code != 2 || err == nil {
 			t.Errorf("%q: exit code %d, %v; want 2", args, code, err)

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +38,7 @@ func Scenario() site.Scenario {
 		f.StringVar(&h.signer, "turnout-openssl", "", "Turnout's binary for the cases that sign with libcrypto (built when empty)")
 		f.StringVar(&h.haproxy, "haproxy", "haproxy", "HAProxy's binary")
 		f.StringVar(&h.against, "against", "", "another Turnout's binary to compare with instead of the peers: what a change costs")
+		f.Float64Var(&h.traces, "traces", 0, "share of requests of which Turnout exports traces while what -against names does not; without that, the same binary: what traces cost")
 		f.IntVar(&h.maxProc, "gomaxprocs", 0, "GOMAXPROCS of Turnout, 0 = its own choice")
 		f.IntVar(&h.proxyCore, "proxy-core", -1, "core of the proxies, -1 = the first one allowed")
 		f.IntVar(&h.loadCore, "load-core", -1, "core of client and backend, -1 = the second one allowed")
@@ -61,6 +65,8 @@ func (h *harness) check() error {
 		return errors.New("cannot measure: -pairs, -seconds and -conns must be positive")
 	case h.pairs > 100 || h.measure > 10*time.Minute || h.warmup > 10*time.Minute || h.conns > 4096:
 		return errors.New("cannot measure: at most 100 pairs, 600 seconds and 4096 connections")
+	case !(h.traces >= 0 && h.traces <= 1):
+		return fmt.Errorf("cannot trace a share of %v: want 0 to 1", h.traces)
 	case h.routes < manyUpstreams || h.routes > load.MaxHosts:
 		return fmt.Errorf("cannot measure %d routes: want %d to %d", h.routes, manyUpstreams, load.MaxHosts)
 	}
@@ -72,6 +78,13 @@ func (h *harness) runCases(t *site.T, cases []benchCase) {
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h.build(t.Context, dir, cases)
+	if h.traces > 0 {
+		if h.against == "" {
+			h.against = h.turnout
+		}
+		collector := t.ServeHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+		h.env = tracing(h.traces, collector.Addr())
+	}
 	site.PinSelf(h.loadCore)
 	h.h2load, _ = exec.LookPath("h2load") // without it the cases of HTTP/2 say so
 	var outcomes []outcome
@@ -147,6 +160,14 @@ func (h *harness) build(ctx context.Context, dir string, cases []benchCase) {
 		h.signer = buildTurnout(ctx, filepath.Join(dir, "turnout-openssl"), "-tags", "openssl")
 	}
 	site.Check(checkSigner(ctx, h.signer))
+}
+
+// tracing is the environment of a router that exports traces of a share of its requests to a collector.
+func tracing(share float64, collector netip.AddrPort) []string {
+	return []string{
+		"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + collector.String(),
+		"OTEL_TRACES_SAMPLER=parentbased_traceidratio", fmt.Sprintf("OTEL_TRACES_SAMPLER_ARG=%g", share),
+	}
 }
 
 // buildTurnout builds ./cmd/turnout of this module.

@@ -24,10 +24,12 @@ const (
 
 // harness runs cases. Its fields are set once, most of them by flags.
 type harness struct {
-	turnout, haproxy    string // binaries
-	against             string // another Turnout that is measured instead of the peers; "" = the peers
-	signer              string // Turnout built with the tag openssl; "" = not needed
-	h2load              string // the same; "" = not there
+	turnout, haproxy    string   // binaries
+	against             string   // another Turnout that is measured instead of the peers; "" = the peers
+	traces              float64  // share of requests that Turnout traces and what it is measured against does not
+	env                 []string // of Turnout besides
+	signer              string   // Turnout built with the tag openssl; "" = not needed
+	h2load              string   // the same; "" = not there
 	pairs, conns        int
 	routes              int // of a case with many
 	warmup, measure     time.Duration
@@ -50,7 +52,7 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (o outcome, err erro
 	if c.signer {
 		binary = h.signer
 	}
-	turnout := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore)
+	turnout := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore, h.env...)
 	defer turnout.stop()
 	peer := h.startPeer(ctx, dir, s, c.peer)
 	defer peer.stop()

@@ -83,10 +83,10 @@ func (p *proxy) awaitListener(ctx context.Context) {
 
 // startTurnout serves the site with Turnout and returns when it says that it is ready. gomaxprocs 0
 // leaves the choice to Turnout.
-func startTurnout(ctx context.Context, binary string, s *layout, gomaxprocs, core int) *proxy {
-	config := site.Config{Program: binary, Manifests: s.manifests(), Alone: true, Core: core}
+func startTurnout(ctx context.Context, binary string, s *layout, gomaxprocs, core int, env ...string) *proxy {
+	config := site.Config{Program: binary, Manifests: s.manifests(), Env: env, Alone: true, Core: core}
 	if gomaxprocs > 0 {
-		config.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", gomaxprocs)}
+		config.Env = append(config.Env, fmt.Sprintf("GOMAXPROCS=%d", gomaxprocs))
 	}
 	router := site.Start(ctx, config)
 	text := router.HTTP
