@@ -198,7 +198,7 @@ func (r *router) startAdmin() error {
 	if r.status != nil {
 		cfg.Status = func() metrics.Status { return metrics.Status(r.status.Stats()) }
 	}
-	handler, err := metrics.Handler(cfg)
+	handler, err := metrics.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (r *router) startAdmin() error {
 	if err != nil {
 		return err
 	}
-	people, err := r.page()
+	people, err := r.page(handler)
 	if err != nil {
 		return err
 	}

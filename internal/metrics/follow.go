@@ -25,8 +25,12 @@ type followed struct {
 	id uint32
 }
 
-// choicePause is how long a choice of routes stays: histograms that come and go say little.
-const choicePause = time.Minute
+// choicePause is how long a choice of routes stays: histograms that come and go say little. While there is room for more, nobody has to go:
+// then it is roomPause.
+const (
+	choicePause = time.Minute
+	roomPause   = 2 * time.Second
+)
 
 // displace is how many times the requests of a route that is followed another one must have to take its place.
 const displace = 2
@@ -54,7 +58,7 @@ func (f *follower) choose(all []backend, now time.Time) []followed {
 			f.add(key)
 		}
 	}
-	if f.most > 0 && (f.looked.IsZero() || now.Sub(f.looked) >= choicePause) {
+	if f.outdated(now) {
 		f.chooseBusiest(all, now)
 	}
 	list := make([]followed, 0, len(f.known))
@@ -70,6 +74,28 @@ func (f *follower) choose(all []backend, now time.Time) []followed {
 		}
 	}
 	return list
+}
+
+// due says that it is time for another choice.
+func (f *follower) due(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outdated(now)
+}
+
+// outdated is due under the lock.
+func (f *follower) outdated(now time.Time) bool {
+	busiest := 0
+	for key := range f.known {
+		if _, named := f.named[key]; !named {
+			busiest++
+		}
+	}
+	pause := choicePause
+	if busiest < f.most {
+		pause = roomPause
+	}
+	return f.looked.IsZero() || now.Sub(f.looked) >= pause
 }
 
 // wants says that a route is named or followed.

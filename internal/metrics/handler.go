@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,9 +13,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Handler serves all metrics, with those of the Go runtime and the process, in the format and encoding that is asked for. What each
-// route and server has is written as it is read: it is never in memory as a whole.
-func Handler(cfg Config) (http.Handler, error) {
+// New checks the configuration.
+func New(cfg Config) (*Handler, error) {
 	c, err := newCollector(cfg)
 	if err != nil {
 		return nil, err
@@ -25,18 +25,27 @@ func Handler(cfg Config) (http.Handler, error) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "haproxy"}),
 	)
-	return &handler{c: c, registry: registry}, nil
+	return &Handler{c: c, registry: registry}, nil
 }
 
-// handler answers scrapes.
-type handler struct {
+// Handler serves all metrics, with those of the Go runtime and the process, in the format and encoding that is asked for. What each
+// route and server has is written as it is read: it is never in memory as a whole. Any goroutine may use it.
+type Handler struct {
 	c        *collector
 	registry *prometheus.Registry
 	zips     sync.Pool // of *gzip.Writer
 }
 
+// Follow chooses the routes whose latencies are told apart, as a scrape does, if it is time: for others who show
+// them, where nobody scrapes.
+func (h *Handler) Follow() {
+	if h.c.cfg.Latencies != nil && h.c.follower.due(time.Now()) {
+		h.c.follower.choose(backends(h.c.cfg.Table()), time.Now())
+	}
+}
+
 // ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
 	switch format.FormatType() {
 	case expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim:
@@ -74,7 +83,7 @@ func takesGzip(r *http.Request) bool {
 }
 
 // write writes all metrics. Nothing is to be done about a client that has gone.
-func (h *handler) write(w io.Writer, format expfmt.Format) {
+func (h *Handler) write(w io.Writer, format expfmt.Format) {
 	encoder := expfmt.NewEncoder(w, format)
 	few, _ := h.registry.Gather() // one odd name must not hide the rest
 	for _, family := range few {

@@ -48,11 +48,11 @@ func TestMetricsOfTheHAProxyRouter(t *testing.T) {
 // library, and has no counterpart.
 func ofProcess(t *testing.T) map[string]string {
 	t.Helper()
-	h, err := Handler(config(t))
+	h, err := New(config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	families, err := h.(*handler).registry.Gather()
+	families, err := h.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

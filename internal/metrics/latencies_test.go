@@ -43,7 +43,7 @@ func measuring(t *testing.T) Config {
 // ask scrapes in the format of an Accept header.
 func ask(t *testing.T, cfg Config, accept string) *httptest.ResponseRecorder {
 	t.Helper()
-	h, err := Handler(cfg)
+	h, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +163,10 @@ func TestFollower(t *testing.T) {
 		}
 	}
 	step("only who is named", 0, nil, "map[http-route:1]")
-	step("too early for another choice", choicePause/2, map[string]int{"edge-route": 10}, "map[http-route:1]")
-	step("the one with requests", choicePause, map[string]int{"http-route": 50}, "map[edge-route:2 http-route:1]")
-	step("another one has a few more", choicePause, map[string]int{"edge-route": 10, "reencrypt-route": 15}, "map[edge-route:2 http-route:1]")
+	step("the next moment", roomPause/2, map[string]int{"edge-route": 10}, "map[http-route:1]")
+	step("there is room for the one with requests", roomPause, map[string]int{"http-route": 50}, "map[edge-route:2 http-route:1]")
+	step("too early for another choice", choicePause/2, map[string]int{"reencrypt-route": 5}, "map[edge-route:2 http-route:1]")
+	step("another one has a few more", choicePause, map[string]int{"edge-route": 10, "reencrypt-route": 10}, "map[edge-route:2 http-route:1]")
 	step("another one has many more", choicePause, map[string]int{"edge-route": 10, "reencrypt-route": 30}, "map[http-route:1 reencrypt-route:3]")
 	step("no requests at all", choicePause, nil, "map[http-route:1 reencrypt-route:3]")
 }
@@ -173,7 +174,7 @@ func TestFollower(t *testing.T) {
 func TestRoutesThatAreNamed(t *testing.T) {
 	cfg := config(t)
 	cfg.Routes = []string{"no-slash"}
-	if _, err := Handler(cfg); err == nil {
+	if _, err := New(cfg); err == nil {
 		t.Error("a route without a namespace is accepted")
 	}
 }

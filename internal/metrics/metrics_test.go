@@ -111,7 +111,7 @@ func config(t testing.TB) Config {
 // scrape returns every series as "name{label=value,...}" with its value.
 func scrape(t *testing.T, cfg Config) map[string]float64 {
 	t.Helper()
-	h, err := Handler(cfg)
+	h, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestOddNamesHideNothingElse(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := Handler(Config{}); err == nil {
+	if _, err := New(Config{}); err == nil {
 		t.Error("no table, no totals: accepted")
 	}
 }

@@ -63,7 +63,7 @@ func scraping(tb testing.TB, table *routing.Table, threshold int, header http.He
 	tb.Helper()
 	cfg := config(tb)
 	cfg.Table, cfg.ServerThreshold = func() *routing.Table { return table }, threshold
-	h, err := Handler(cfg)
+	h, err := New(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,6 +11,9 @@ func (v *Viewer) latencies() map[uint32]*traffic.Histogram {
 	if v.cfg.Latencies == nil {
 		return nil
 	}
+	if v.cfg.Follow != nil {
+		v.cfg.Follow()
+	}
 	return v.cfg.Latencies(everything).Routes
 }
 

@@ -13,19 +13,21 @@ import (
 	"turnout/routing"
 )
 
-// Config says where the data come from. Any goroutine may call the functions; all but Latencies are required.
+// Config says where the data come from. Any goroutine may call the functions; all but Latencies and Follow are required.
 type Config struct {
 	Version string
 	Table   func() *routing.Table
 	Totals  func() proxy.Totals
 	// Latencies are what was measured, see server.RequestPath; nil: nothing is.
 	Latencies func(followed func(id uint32) bool) *proxy.Latencies
-	Now       func() int64 // the clock of the event loops, in nanoseconds
-	Routes    func() []controller.Summary
-	Route     func(namespace, name string) (*controller.RouteReport, bool)
-	Changes   func() []controller.Change
-	Problems  *problem.List // nil: there are none
-	Clock     func() time.Time
+	// Follow has the latencies of the busiest routes measured, before they are looked at; nil: somebody else does.
+	Follow   func()
+	Now      func() int64 // the clock of the event loops, in nanoseconds
+	Routes   func() []controller.Summary
+	Route    func(namespace, name string) (*controller.RouteReport, bool)
+	Changes  func() []controller.Change
+	Problems *problem.List // nil: there are none
+	Clock    func() time.Time
 }
 
 // Viewer makes snapshots. Any goroutine may use it.
