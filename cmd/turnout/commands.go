@@ -26,6 +26,7 @@ func commands(name string) *cli.Program {
 				Table: append(inspectSettings("routes", &inspectOptions{}), loginSettings(&options{})...)},
 			{Name: "problems", About: "say what is wrong in a running router", Table: append(inspectSettings("problems", &inspectOptions{}), loginSettings(&options{})...)},
 			{Name: "top", Args: "[WORD...]", About: "show a running router's routes live: rate, errors, latency, sessions, queue, endpoints",
+				Notes: "P99 is there for the busiest routes, as many as --metrics-top-routes of the router says, and for those of --metrics-routes; others show -. MEAN is there for all.\n",
 				Table: append(inspectSettings("top", &inspectOptions{}), loginSettings(&options{})...)},
 			{Name: "completion", Args: "SHELL", About: "print completion for bash, zsh or fish: source <(" + name + " completion bash)", Words: cli.Shells()},
 			{Name: "version", About: "print the version; also --version"},

@@ -25,6 +25,7 @@ type Command struct {
 	Name  string
 	Args  string // what it takes besides flags, such as "FILE..."; "" = nothing
 	About string // one line
+	Notes string // what its help says besides; whole lines, or nothing
 	Words []string
 	Paths bool            // Args are files and folders; otherwise they are one of Words
 	Table []option.Option // the flags that are of use
@@ -84,7 +85,7 @@ func (p *Program) Help(w io.Writer, c *Command) {
 	}
 	fmt.Fprintf(w, "%s %s%s%s: %s\n", p.Name, c.Name, flags, args, c.About)
 	if len(c.Table) > 0 {
-		fmt.Fprintf(w, "\n%s", p.Notes)
+		fmt.Fprintf(w, "\n%s%s", c.Notes, p.Notes)
 		option.Help(w, c.Table)
 	}
 }

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"turnout/internal/option"
 )
@@ -81,28 +83,88 @@ COMP_WORDS=("$@") COMP_CWORD=$(($#-1)); _demo; echo "${COMPREPLY[*]}"`
 	}
 }
 
-// TestOtherShells: where the shells are there, they can read the scripts; everywhere, each command and flag is in them.
-func TestOtherShells(t *testing.T) {
-	for _, shell := range []string{"zsh", "fish"} {
-		var script bytes.Buffer
-		if err := program().Complete(&script, shell); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"log-level", "strict", "validate", `it'\''s served`} {
-			if !strings.Contains(script.String(), want) {
-				t.Errorf("%s: no %q in\n%s", shell, want, &script)
-			}
-		}
-		program, err := exec.LookPath(shell)
-		if err != nil {
-			continue
-		}
-		c := exec.Command(program, "-n")
-		c.Stdin = &script
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("%s: %v: %s", shell, err, out)
+// completionOf is a file with the completion of program for a shell, and the folder of the file. path is that of the shell, "" where it is not
+// installed: then it is enough that commands and flags are in the file.
+func completionOf(t *testing.T, shell string) (path, file, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "completion")
+	var script bytes.Buffer
+	if err := program().Complete(&script, shell); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"log-level", "strict", "validate", `it'\''s served`} {
+		if !strings.Contains(script.String(), want) {
+			t.Errorf("%s: no %q in\n%s", shell, want, &script)
 		}
 	}
+	for name, text := range map[string]string{"completion": script.String(), "alpha.yaml": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, err := exec.LookPath(shell)
+	if err != nil {
+		t.Logf("%s is not installed: nothing else can tell what it completes", shell)
+	}
+	return path, file, dir
+}
+
+// TestFish: a real fish completes commands, flags, values that are files, and words.
+func TestFish(t *testing.T) {
+	fish, file, dir := completionOf(t, "fish")
+	if fish == "" {
+		return
+	}
+	for line, want := range map[string]string{
+		"demo va": "validate\tchecks", "demo r": "run\tit's served", "demo run --lo": "--log-level\thow [much] is: logged", "demo --qu": "--quiet\tless",
+		"demo validate --": "--strict\tmore", "demo run -c al": "alpha.yaml", "demo run --config al": "alpha.yaml", "demo validate al": "alpha.yaml",
+		"demo completion z": "zsh", "demo run --log-level al": "", "demo run al": "",
+	} {
+		c := exec.CommandContext(t.Context(), fish, "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", file, line)
+		c.Dir, c.Env = dir, append(os.Environ(), "HOME="+dir)
+		got, err := c.CombinedOutput()
+		if text := strings.TrimSpace(string(got)); err != nil || text != want {
+			t.Errorf("%q: %q, %v, want %q", line, text, err, want)
+		}
+	}
+}
+
+// drive has a zsh on a terminal of its own read the completion, press the tabulator after a line, and prints what then stands there.
+const drive = `zmodload zsh/zpty && zpty shell 'zsh -f -i' || exit 3
+zpty -w shell "autoload -Uz compinit; compinit -u -D; source $1; bindkey '^I' complete-word"
+zpty -w shell "echo LOA''DED"
+zpty -r shell out $'*LOADED\r\n' || exit 4
+zpty -wn shell "$2"$'\t'
+zpty -r shell out "*$3" || exit 5
+print -r -- "$out"`
+
+// TestZsh: a real zsh completes commands, flags, values that are files, and words.
+func TestZsh(t *testing.T) {
+	zsh, file, dir := completionOf(t, "zsh")
+	if zsh == "" {
+		return
+	}
+	for line, want := range map[string]string{
+		"demo va": "demo validate ", "demo run --lo": "demo run --log-level=", "demo --qu": "demo --quiet ", "demo validate --s": "demo validate --strict ",
+		"demo run -c al": "demo run -c alpha.yaml ", "demo run --config=al": "demo run --config=alpha.yaml ", "demo validate al": "demo validate alpha.yaml ",
+		"demo completion z": "demo completion zsh ",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			c := exec.CommandContext(ctx, zsh, "-f", "-c", drive, "zsh", file, line, want)
+			c.Dir, c.Env = dir, append(os.Environ(), "HOME="+dir, "TERM=dumb")
+			if got, err := c.CombinedOutput(); err != nil {
+				t.Errorf("%v, want %q: %q", err, want, got)
+			}
+		})
+	}
+}
+
+// TestNoOtherShell: the error says which there are.
+func TestNoOtherShell(t *testing.T) {
 	if err := program().Complete(&bytes.Buffer{}, "csh"); err == nil || err.Error() != `there is no completion for "csh"; allowed: bash, zsh, fish` {
 		t.Error(err)
 	}

@@ -114,18 +114,22 @@ func (p *Program) zsh(b *strings.Builder) {
 		fmt.Fprintf(b, "\t%s)\n\t\tflags=(\n", c.Name)
 		for j := range c.Table {
 			o := &c.Table[j]
-			spec, repeats := "["+escape.Replace(o.Help)+"]", ""
+			spec, repeats, assign := "["+escape.Replace(o.Help)+"]", "", "="
 			if o.Repeats {
 				repeats = "*"
 			}
 			switch {
 			case o.IsBool:
+				assign = ""
 			case isPath(o):
-				spec = "=" + spec + ":" + escape.Replace(o.Value) + ":_files"
+				spec += ":" + escape.Replace(o.Value) + ":_files"
 			default:
-				spec = "=" + spec + ":" + escape.Replace(o.Value) + ":"
+				spec += ":" + escape.Replace(o.Value) + ":"
 			}
-			fmt.Fprintf(b, "\t\t\t%s\n", quote(repeats+"--"+o.Flag+spec))
+			fmt.Fprintf(b, "\t\t\t%s\n", quote(repeats+"--"+o.Flag+assign+spec))
+			if o.Short != "" {
+				fmt.Fprintf(b, "\t\t\t%s\n", quote(repeats+"-"+o.Short+spec))
+			}
 		}
 		switch {
 		case c.Paths:
