@@ -56,6 +56,10 @@ func inspectSettings(command string, i *inspectOptions) []option.Option {
 	switch command {
 	case "routes":
 		return append(all, order("name"), option.Option{Flag: "limit", Def: "0", Value: "N", Set: option.Into(&i.Limit, inspect.ParseLimit), Help: "routes at most; 0 means all"})
+	case "problems":
+		return append(all,
+			option.Option{Flag: "kind", Value: "KIND,...", Set: option.Into(&i.Filter.Kinds, inspect.ParseKinds), Help: "only problems of these kinds: rejected, note, certificate, file, source, down, ejected"},
+			option.Option{Flag: "namespace", Short: "n", Value: "NAME,...", Set: option.List(&i.Filter.Namespaces), Help: "only problems of routes in these namespaces"})
 	case "top":
 		return append(all, order("rate"),
 			option.Option{Flag: "once", IsBool: true, Set: option.Into(&i.Once, option.ParseBool), Help: "look once, for scripts: with -o json too"},

@@ -31,6 +31,15 @@ func TestInspect(t *testing.T) {
 	if out := ask(0, "problems"); !strings.Contains(out, "rejected: default/rejected: ExtendedValidationFailed: ") {
 		t.Errorf("%s", out)
 	}
+	if out := ask(0, "problems", "--kind", "rejected", "-n", "default"); !strings.Contains(out, "rejected: default/rejected: ") || strings.Contains(out, "note: ") {
+		t.Errorf("%s", out)
+	}
+	if out := ask(0, "problems", "--namespace", "other"); !strings.HasPrefix(out, "none of ") {
+		t.Errorf("%s", out)
+	}
+	if out := ask(2, "problems", "--kind", "notes"); !strings.Contains(out, "did you mean note?") {
+		t.Errorf("%s", out)
+	}
 	var s inspect.Snapshot
 	if out := ask(0, "top", "--once", "-o", "json"); json.Unmarshal([]byte(out), &s) != nil || s.Routes.Total != 3 || s.Overview.Rejected < 1 {
 		t.Errorf("%s", out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"strings"
@@ -106,7 +107,8 @@ func (b *tab) picture(name string) {
 	}
 }
 
-// TestPlantedFaultsOnThePage: somebody who opens the page finds each fault, in the list of problems, on a route's own page, or by the explain box.
+// TestPlantedFaultsOnThePage: somebody who opens the page finds each fault, in the list of problems, on a route's own page, or by the explain box. The
+// tenth is TestOtherShardOnThePage.
 func TestPlantedFaultsOnThePage(t *testing.T) {
 	p := startRouter(t, nil, "run", "--manifests", planted(t))
 	for host, times := range map[string]int{"dead.test": 8, "ejected.test": 8, "rate.test": 3} {
@@ -150,6 +152,24 @@ func TestPlantedFaultsOnThePage(t *testing.T) {
 	b.sees("route-body", "--default-server-timeout")
 	b.open("#/routes/default/expired")
 	b.sees("route-body", "spec.tls.certificate")
+}
+
+// TestOtherShardOnThePage: somebody who searches for a route that the router does not select is led to where it says so.
+func TestOtherShardOnThePage(t *testing.T) {
+	server := httptest.NewTLSServer(&shardAPI{})
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	p := startListening(t, nil, "--kubeconfig", kubeconfig(t, server.URL), "--labels", "color=red", "--admin-open", "--update-status=false")
+	p.line("ready")
+	b := openTab(t, p)
+	b.open("#/routes")
+	b.do(chromedp.Evaluate[chromedp.Void]("document.getElementById('q').focus()"), chromedp.KeyEvent("blue"))
+	b.sees("list", "Search for the host")
+	b.do(chromedp.Evaluate[chromedp.Void]("document.getElementById('q').value = ''"), chromedp.KeyEvent("b.test"))
+	b.sees("found", "No route matches.")
+	b.sees("list", "Explain a request for http://b.test")
+	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('#list a').click()"))
+	b.sees("explanation", "other-shard")
+	b.sees("explanation", "other/blue")
 }
 
 // TestPageForEverybody: the page loads nothing from elsewhere, is used by keyboard, names what it shows, follows changes, and fits light, dark and narrow screens.

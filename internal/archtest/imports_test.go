@@ -73,7 +73,7 @@ var direction = []struct {
 	{"internal/offline", []string{"balancer", "routing", "controller", "internal/crew"}, "objects in, a table out; who asks what of it is up to others"},
 	{"internal/explain", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "it runs the packages of the request path and looks at what they decide; nobody there knows it"},
 	{"internal/adminclient", nil, "it asks by HTTP; what it means is up to who asks"},
-	{"internal/inspect", []string{"internal/adminclient", "internal/option", "internal/terminal", "internal/problem", "internal/view"}, "a client of the admin port; the types are those of the answers"},
+	{"internal/inspect", []string{"internal/adminclient", "internal/nearest", "internal/option", "internal/terminal", "internal/problem", "internal/view"}, "a client of the admin port; the types are those of the answers"},
 	{"internal/view", []string{"balancer", "routing", "proxy", "controller", "internal"}, "it looks at what other packages have, for people; nobody there knows it"},
 	{"internal/page", []string{"internal/view"}, "files for browsers, and what a view makes as JSON"},
 	{"internal/access", []string{"internal/admin", "internal/follow", "internal/option", "internal/problem"}, "files in, a login and TLS out; what they guard is the admin port's business"},

@@ -23,6 +23,7 @@ type Command struct {
 	Client   *adminclient.Client
 	Output   string        // text or json
 	Search   view.Search   // but for its text
+	Filter   Filter        // of problems
 	Limit    int           // of routes; 0 = all
 	Once     bool          // of top: look once
 	Interval time.Duration // of top: between two looks
@@ -49,7 +50,7 @@ func (c *Command) Run(ctx context.Context, words []string, out io.Writer) error 
 	case c.Name == "routes":
 		return Routes(ctx, c.Client, search, c.Limit, asJSON, out)
 	case c.Name == "problems":
-		return Problems(ctx, c.Client, asJSON, out)
+		return Problems(ctx, c.Client, c.Filter, asJSON, out)
 	case c.Once:
 		return Once(ctx, c.Client, search, asJSON, out)
 	case asJSON || !terminal.Is(out):

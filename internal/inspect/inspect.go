@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"turnout/internal/adminclient"
+	"turnout/internal/nearest"
+	"turnout/internal/option"
 	"turnout/internal/problem"
 	"turnout/internal/view"
 )
@@ -71,14 +74,50 @@ func page(ctx context.Context, c *adminclient.Client, s view.Search) (p view.Pag
 	return p, err
 }
 
-// Problems writes what is wrong now. asJSON: as the router's array.
-func Problems(ctx context.Context, c *adminclient.Client, asJSON bool, w io.Writer) error {
-	if asJSON {
-		return c.Ask(ctx, "/problems", nil, nil, w)
+// Filter is which problems are wanted. The zero value is all.
+type Filter struct {
+	Kinds      []problem.Kind
+	Namespaces []string // of their routes
+}
+
+// ParseKinds reads kinds of problems, separated by commas.
+func ParseKinds(s string) (kinds []problem.Kind, err error) {
+	for _, word := range option.ParseList(s) {
+		var k problem.Kind
+		if k.UnmarshalText([]byte(word)) != nil {
+			known := make([]string, problem.Kinds)
+			for i := range known {
+				known[i] = problem.Kind(i).String()
+			}
+			return nil, fmt.Errorf("allowed: %s%s", strings.Join(known, ", "), nearest.DidYouMean("", word, known))
+		}
+		kinds = append(kinds, k)
 	}
-	var all []problem.Problem
+	return kinds, nil
+}
+
+// takes reports whether a problem is wanted.
+func (f *Filter) takes(p *problem.Problem) bool {
+	if len(f.Kinds) > 0 && !slices.Contains(f.Kinds, p.Kind) {
+		return false
+	}
+	return len(f.Namespaces) == 0 || slices.ContainsFunc(f.Namespaces, func(namespace string) bool {
+		return p.Namespace == namespace || slices.ContainsFunc(strings.Split(p.Route, ","), func(route string) bool {
+			return strings.HasPrefix(strings.TrimSpace(route), namespace+"/")
+		})
+	})
+}
+
+// Problems writes what is wrong now, of what the filter takes. asJSON: as the router's array.
+func Problems(ctx context.Context, c *adminclient.Client, filter Filter, asJSON bool, w io.Writer) error {
+	all := []problem.Problem{}
 	if err := c.JSON(ctx, "/problems", nil, &all); err != nil {
 		return err
+	}
+	here := len(all)
+	all = slices.DeleteFunc(all, func(p problem.Problem) bool { return !filter.takes(&p) })
+	if asJSON {
+		return encode(w, all)
 	}
 	var b strings.Builder
 	for i := range all {
@@ -95,8 +134,11 @@ func Problems(ctx context.Context, c *adminclient.Client, asJSON bool, w io.Writ
 		}
 		fmt.Fprintf(&b, "%s: %s: %s%s (since %s)\n", p.Kind, strings.Join(about, ", "), reason, clean(p.Text), p.Since.Local().Format(time.DateTime))
 	}
-	if len(all) == 0 {
+	switch {
+	case here == 0:
 		b.WriteString("nothing is wrong\n")
+	case len(all) == 0:
+		fmt.Fprintf(&b, "none of %d problems is of that kind and namespace\n", here)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"turnout/internal/adminclient"
+	"turnout/internal/option"
+	"turnout/internal/problem"
 	"turnout/internal/view"
 )
 
@@ -47,7 +50,11 @@ func router(t *testing.T, routes int) *adminclient.Client {
 			}
 			answer = p
 		case "/problems":
-			answer = []map[string]any{{"kind": "rejected", "route": "shop/r1", "reason": "HostAlreadyClaimed", "text": "taken\x1b[2J", "since": started}}
+			answer = []map[string]any{
+				{"kind": "rejected", "route": "shop/r1", "reason": "HostAlreadyClaimed", "text": "taken\x1b[2J", "since": started},
+				{"kind": "down", "route": "park/r2, yard/r3", "server": "192.0.2.1:80", "text": "no answer", "since": started},
+				{"kind": "file", "file": "x.pem", "text": "broken", "since": started},
+			}
 		default:
 			http.NotFound(w, r)
 			return
@@ -80,13 +87,36 @@ func TestRoutes(t *testing.T) {
 
 // TestProblems: what tenants wrote cannot move the cursor.
 func TestProblems(t *testing.T) {
-	var out bytes.Buffer
-	if err := Problems(t.Context(), router(t, 1), false, &out); err != nil || !strings.HasPrefix(out.String(), "rejected: shop/r1: HostAlreadyClaimed: taken?[2J (since ") {
-		t.Errorf("%v %q", err, &out)
+	c := router(t, 1)
+	all := []string{"rejected: shop/r1: HostAlreadyClaimed: taken?[2J (since ", "down: park/r2, yard/r3, 192.0.2.1:80: no answer (since ", "file: x.pem: broken (since "}
+	for _, tc := range []struct {
+		kinds, namespaces string
+		want              []string
+	}{
+		{"", "", all}, {"file,down", "", all[1:]}, {"", "shop,yard", all[:2]}, {"down", "park", all[1:2]},
+		{"", "sho", []string{"none of 3 problems is of that kind and namespace"}}, {"file", "shop", []string{"none of 3 "}},
+	} {
+		kinds, err := ParseKinds(tc.kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		filter := Filter{Kinds: kinds, Namespaces: option.ParseList(tc.namespaces)}
+		if err := Problems(t.Context(), c, filter, false, &out); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if !slices.EqualFunc(lines, tc.want, strings.HasPrefix) {
+			t.Errorf("kinds %q, namespaces %q: %q, want %q", tc.kinds, tc.namespaces, lines, tc.want)
+		}
+		out.Reset()
+		var listed []problem.Problem
+		if err := Problems(t.Context(), c, filter, true, &out); err != nil || json.Unmarshal(out.Bytes(), &listed) != nil || strings.HasPrefix(tc.want[0], "none") != (len(listed) == 0) {
+			t.Errorf("kinds %q, namespaces %q: %v %q", tc.kinds, tc.namespaces, err, &out)
+		}
 	}
-	out.Reset()
-	if err := Problems(t.Context(), router(t, 1), true, &out); err != nil || !json.Valid(out.Bytes()) {
-		t.Errorf("%v %q", err, &out)
+	if _, err := ParseKinds("rejectd"); err == nil || !strings.Contains(err.Error(), "allowed: rejected, note, ") || !strings.HasSuffix(err.Error(), "did you mean rejected?") {
+		t.Error(err)
 	}
 }
 

@@ -151,7 +151,7 @@
     try {
       const page = await load("/view/routes?" + query);
       if (!page) return;
-      put("list", table("Routes", routeColumns, page.routes, "No route matches."));
+      put("list", page.total ? table("Routes", routeColumns, page.routes, "") : unknown(query.get("q").trim()));
       const last = page.offset + page.routes.length;
       const found = page.total === 0 ? "No route matches." : "Routes " + count(page.offset + 1) + " to " + count(last) + " of " + count(page.total);
       if (byId("found").textContent !== found) byId("found").textContent = found;
@@ -160,6 +160,14 @@
     } catch (e) {
       byId("found").textContent = "Cannot load routes: " + e.message;
     }
+  }
+
+  // unknown says where a route may be that is not in the list: only those are that the router selects.
+  function unknown(text) {
+    const place = text.split(/\s+/).find((word) => /^https?:\/\/./.test(word) || /^[^/]+\.[^/]/.test(word));
+    if (!place) return element("p", {}, text ? "Routes of namespaces and with labels that this router does not select are not in this list. Search for the host to find out." : "There are no routes.");
+    const url = place.includes("://") ? place : "http://" + place;
+    return element("p", {}, "It may be a route that this router does not select. ", element("a", { href: "#/explain/" + encodeURIComponent(url) }, "Explain a request for " + url));
   }
 
   function pairs(caption, list) {
