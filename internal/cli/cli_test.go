@@ -141,6 +141,7 @@ print -r -- "$out"`
 
 // TestZsh: a real zsh completes commands, flags, values that are files, and words.
 func TestZsh(t *testing.T) {
+	t.Parallel()
 	zsh, file, dir := completionOf(t, "zsh")
 	if zsh == "" {
 		return
