@@ -171,6 +171,34 @@ func TestFollower(t *testing.T) {
 	step("no requests at all", choicePause, nil, "map[http-route:1 reencrypt-route:3]")
 }
 
+// TestFollowWithoutScrapes: who shows latencies has them measured, though nobody scrapes.
+func TestFollowWithoutScrapes(t *testing.T) {
+	cfg := config(t)
+	cfg.TopRoutes, cfg.Latencies = 1, func(func(uint32) bool) *proxy.Latencies { return &proxy.Latencies{} }
+	h, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := 0
+	for r := range cfg.Table().Routes {
+		r.Stats().Sessions.Begin(0)
+	}
+	h.Follow()
+	for r := range cfg.Table().Routes {
+		if r.Stats().Followed.Load() != 0 {
+			followed++
+		}
+	}
+	if followed != 1 {
+		t.Errorf("%d routes are followed", followed)
+	}
+	cfg.Latencies = nil
+	if h, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	h.Follow() // there is nothing to choose for
+}
+
 func TestRoutesThatAreNamed(t *testing.T) {
 	cfg := config(t)
 	cfg.Routes = []string{"no-slash"}
