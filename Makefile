@@ -192,6 +192,11 @@ test/cluster/bin/kube-apiserver: test/cluster/go.mod
 	cd test/cluster && $(GO) build -o bin/ k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
 	@touch $@
 
+# T holds flags of go test: make cases T='-run TestClientTLS -v'
+.PHONY: cases
+cases: test/cluster/bin/kube-apiserver ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
+	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
+
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1
