@@ -194,8 +194,26 @@ test/cluster/bin/kube-apiserver: test/cluster/go.mod
 
 # T holds flags of go test: make cases T='-run TestClientTLS -v'
 .PHONY: cases
-cases: test/cluster/bin/kube-apiserver ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
+cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
+# CLUSTER holds flags: make cluster CLUSTER='-nodes 3 -forward 127.0.0.1:8080=10.100.0.1:80'. T holds flags of go test.
+CLUSTER ?=
+T       ?=
+.PHONY: cluster test-cluster cluster-preflight cluster-build
+
+cluster: cluster-preflight cluster-build bin/image/rootfs.tar ## a cluster to play with, until Ctrl-C: prints a kubeconfig (root, etcd-server, iproute2, nftables, runc)
+	rm -rf test/cluster/bin/turnout-image && mkdir -p test/cluster/bin/turnout-image
+	tar --xattrs --xattrs-include='*' -C test/cluster/bin/turnout-image -xf bin/image/rootfs.tar
+	cd test/cluster && $(GO) build -o bin/cluster ./cmd/cluster
+	cd test/cluster && bin/cluster -router bin/turnout-image $(CLUSTER)
+
+test-cluster: cluster-preflight cluster-build ## tests of that cluster: T='-run TestName -v' (2 minutes)
+	cd test/cluster && $(GO) test -count 1 -timeout 20m . ./internal/... ./sandbox ./process ./pki ./cmd/... $(T)
+
+cluster-preflight:
+	@cd test/cluster && $(GO) run ./internal/preflight runc=runc nft=nftables
+
+cluster-build: test/cluster/bin/kube-apiserver
 
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...

@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strings"
 	"syscall"
@@ -35,12 +36,17 @@ type Config struct {
 	Forwards []Forward
 	// Programs are further programs that must be there, with the Debian package of each.
 	Programs map[string]string
+	// Started is called outside with the number that the process inside has there, if it is not nil.
+	Started func(pid int)
 }
+
+// Inside reports whether this process is the one in the sandbox.
+func Inside() bool { return os.Getenv(marker) != "" }
 
 // Run calls run inside a sandbox and returns its result, an exit code. Outside of one it
 // starts the running program again with the same arguments inside a new one.
 func Run(cfg Config, run func(dir string) int) int {
-	if os.Getenv(marker) != "" {
+	if Inside() {
 		if err := prepare(cfg); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -90,6 +96,10 @@ func enter(cfg Config) int {
 	}
 	err := cmd.Start()
 	if err == nil {
+		defer relay(cmd.Process)()
+		if cfg.Started != nil {
+			cfg.Started(cmd.Process.Pid)
+		}
 		var stop func()
 		if stop, err = forward(cfg.Forwards, cmd.Process.Pid); err == nil {
 			defer stop()
@@ -108,6 +118,24 @@ func enter(cfg Config) int {
 	}
 	fmt.Fprintf(os.Stderr, "cannot start in namespaces of its own: %v\n(a container needs --privileged for this)\n", err)
 	return 1
+}
+
+// relay lets the process inside decide when to end: SIGTERM is passed on, and SIGINT has
+// come to it too when it came from a terminal. stop ends that.
+func relay(inside *os.Process) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM {
+				_ = inside.Signal(s) // it may have ended
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+	}
 }
 
 // prepare makes the namespaces usable.

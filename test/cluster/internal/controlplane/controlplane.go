@@ -94,7 +94,17 @@ func (c *ControlPlane) writeFiles() error {
 	if c.CA, err = pki.NewCA("test cluster"); err != nil {
 		return err
 	}
-	names := append([]string{APIAddress.String(), "kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost", "127.0.0.1"}, c.cfg.Names...)
+	names := append([]string{
+		APIAddress.String(), "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost", "127.0.0.1",
+	}, c.cfg.Names...)
+	for _, text := range c.cfg.Services {
+		// The API server gives the first address of a range to the Service that it is itself.
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("cannot parse an address range of Services: %w", err)
+		}
+		names = append(names, prefix.Masked().Addr().Next().String())
+	}
 	serving, err := c.CA.Issue(names...)
 	if err != nil {
 		return err

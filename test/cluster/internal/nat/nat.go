@@ -106,7 +106,8 @@ func base(nft knftables.Interface, family knftables.Family, refuse []netip.Prefi
 	var refusals []string
 	for _, p := range refuse {
 		if p.Addr().Is4() == (family == knftables.IPv4Family) {
-			refusals = append(refusals, fmt.Sprintf("%s daddr %v reject", family, p))
+			// By ICMP too, but the kernel does not tell its own TCP clients so.
+			refusals = append(refusals, fmt.Sprintf("%s daddr %v meta l4proto tcp reject with tcp reset", family, p), fmt.Sprintf("%s daddr %v reject", family, p))
 		}
 	}
 	chain("passing", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority, refusals...)

@@ -16,10 +16,13 @@ type addresses struct {
 	ranges []netip.Prefix
 	last   []netip.Addr // given out, by range
 	owners map[netip.Addr]string
+
+	waiting map[string]bool  // Services whose address another one has
+	again   func(key string) // told when it may be free
 }
 
-func newAddresses(ranges []netip.Prefix) *addresses {
-	a := &addresses{ranges: ranges, owners: map[netip.Addr]string{}}
+func newAddresses(ranges []netip.Prefix, again func(key string)) *addresses {
+	a := &addresses{ranges: ranges, owners: map[netip.Addr]string{}, waiting: map[string]bool{}, again: again}
 	for _, r := range ranges {
 		a.last = append(a.last, r.Masked().Addr())
 	}
@@ -61,10 +64,18 @@ func (a *addresses) next(f corev1.IPFamily, key string) (netip.Addr, error) {
 
 // free takes back what a Service has, but for the addresses to keep.
 func (a *addresses) free(key string, keep ...netip.Addr) {
+	freed := false
 	for address, owner := range a.owners {
 		if owner == key && !slices.Contains(keep, address) {
 			delete(a.owners, address)
+			freed = true
 		}
+	}
+	if !freed {
+		return
+	}
+	for waiting := range a.waiting {
+		a.again(waiting)
 	}
 }
 
@@ -72,6 +83,7 @@ func (a *addresses) free(key string, keep ...netip.Addr) {
 // of the status if they are good, or the one that the Service asks for. outdated says that
 // the status has to be written.
 func (c *Controller) balance(key string, s *corev1.Service) (wanted []netip.Addr, outdated bool, err error) {
+	delete(c.addresses.waiting, key)
 	if !isBalanced(s) {
 		c.addresses.free(key)
 		return nil, s.Spec.LoadBalancerClass == nil && len(s.Status.LoadBalancer.Ingress) > 0, nil
@@ -86,6 +98,7 @@ func (c *Controller) balance(key string, s *corev1.Service) (wanted []netip.Addr
 	for _, f := range s.Spec.IPFamilies {
 		if askedErr == nil && family(asked) == f {
 			if !c.addresses.claim(asked, key) {
+				c.addresses.waiting[key] = true
 				c.cfg.Events.Eventf(s, corev1.EventTypeWarning, "AddressNotUsable", "address %v is not in %v or another Service has it", asked, c.cfg.Balancers)
 				continue
 			}

@@ -60,9 +60,10 @@ type Controller struct {
 func New(cfg Config) (*Controller, error) {
 	c := &Controller{
 		cfg: cfg, services: cfg.Factory.Core().V1().Services().Lister(), slices: cfg.Factory.Discovery().V1().EndpointSlices().Lister(),
-		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, time.Second)),
-		addresses: newAddresses(cfg.Balancers), applied: map[string]map[nat.Frontend]*nat.Backends{},
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, time.Second)),
+		applied: map[string]map[nat.Frontend]*nat.Backends{},
 	}
+	c.addresses = newAddresses(cfg.Balancers, c.queue.Add)
 	informer := cfg.Factory.Core().V1().Services().Informer()
 	if _, err := informer.AddEventHandler(c.handler(func(o any) string {
 		key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
@@ -185,6 +186,7 @@ func (c *Controller) plan(key string) (plan, error) {
 	}
 	service, err := c.services.Services(namespace).Get(name)
 	if apierrors.IsNotFound(err) {
+		delete(c.addresses.waiting, key)
 		c.addresses.free(key)
 		return plan{}, nil
 	}
