@@ -196,6 +196,7 @@ test/cluster/bin/kube-apiserver: test/cluster/go.mod
 .PHONY: cases
 cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
+
 # CLUSTER holds flags: make cluster CLUSTER='-nodes 3 -forward 127.0.0.1:8080=10.100.0.1:80'. T holds flags of go test.
 CLUSTER ?=
 T       ?=
