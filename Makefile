@@ -193,7 +193,10 @@ test/cluster/bin/kube-apiserver: test/cluster/go.mod
 	@touch $@
 
 # T holds flags of go test: make cases T='-run TestClientTLS -v'
-.PHONY: cases
+.PHONY: cases operator
+operator: cluster-build ## the ingress operator's pods with our image, and deploy/manifests, in that cluster (as cases, and socat, kubectl; 5 minutes)
+	cd test/cluster && $(GO) test -count 1 -timeout 20m ./operator $(T)
+
 cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
 

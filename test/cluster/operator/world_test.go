@@ -67,7 +67,7 @@ func must[T any](t testing.TB) func(T, error) T {
 // kubectl runs kubectl as the administrator with a text as its standard input.
 func kubectl(t testing.TB, stdin string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience) // pods that are deleted may drain for 75 s
 	defer cancel()
 	c := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", shared.kubeconfig}, args...)...)
 	c.Stdin = strings.NewReader(stdin)
