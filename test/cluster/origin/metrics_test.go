@@ -199,9 +199,16 @@ func respectWeights(t *testing.T) {
 			t.Errorf("status %d", got.Code)
 		}
 	}
-	after := counts()
-	first, second := after["weightedendpoints1"]-before["weightedendpoints1"], after["weightedendpoints2"]-before["weightedendpoints2"]
-	if first+second != 100 || first < 5*second {
+	var first, second float64
+	eventually(t, "a hundred requests in the metrics", func() error {
+		after := counts()
+		first, second = after["weightedendpoints1"]-before["weightedendpoints1"], after["weightedendpoints2"]-before["weightedendpoints2"]
+		if first+second != 100 {
+			return fmt.Errorf("%v and %v", first, second)
+		}
+		return nil
+	})
+	if first < 5*second {
 		t.Errorf("%v and %v requests, want 90 and 10", first, second)
 	}
 	n.answers(r, "http://"+n.host("zeroweight")+"/", 503)
