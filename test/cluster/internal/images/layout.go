@@ -94,7 +94,7 @@ func (l layout) apply(d ocispec.Descriptor, root string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	for archive := tar.NewReader(r); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {

@@ -225,7 +225,7 @@ func (c *container) volumeSource(m v1.VolumeMount, expand func(string) string) (
 	if err != nil {
 		return "", err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }()
 	if _, err := folder.Stat(sub); errors.Is(err, os.ErrNotExist) {
 		if err := folder.MkdirAll(sub, 0o750); err != nil {
 			return "", fmt.Errorf("cannot make subPath %q: %w", sub, err)

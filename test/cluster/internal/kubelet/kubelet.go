@@ -124,12 +124,12 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer stopServer()
 	stopInformers, err := k.watch(ctx)
 	if err == nil {
 		<-ctx.Done()
 	}
 	k.die()
+	stopServer()
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()

@@ -282,18 +282,22 @@ func (p *pod) free() {
 
 // updateVolumes writes volumes again when something changed, and tokens in time.
 func (p *pod) updateVolumes(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	wait := untilToken(p.volumes.NextToken())
 	for {
-		timer.Reset(untilToken(p.volumes.NextToken()))
+		timer := time.NewTimer(wait)
 		select {
 		case <-p.refresh:
 		case <-timer.C:
 		case <-ctx.Done():
+			timer.Stop()
 			return
 		}
-		if err := p.volumes.Refresh(ctx, p.withAddresses()); err != nil && ctx.Err() == nil {
+		timer.Stop()
+		err := p.volumes.Refresh(ctx, p.withAddresses())
+		wait = untilToken(p.volumes.NextToken())
+		if err != nil && ctx.Err() == nil {
 			p.kubelet.events.Event(p.object(), v1.EventTypeWarning, "FailedMount", err.Error())
+			wait = min(wait, time.Second) // an object may be back, or the API server
 		}
 	}
 }

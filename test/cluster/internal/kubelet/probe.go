@@ -203,7 +203,7 @@ func (c *container) probeGRPC(ctx context.Context, action *v1.GRPCAction) error 
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	service := ""
 	if action.Service != nil {
 		service = *action.Service

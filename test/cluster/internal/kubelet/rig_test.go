@@ -46,6 +46,10 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(role); name != "" {
+		fmt.Fprintln(os.Stderr, serveAs(name))
+		os.Exit(1)
+	}
 	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "..", "bin", "run-kubelet")}, func(dir string) int {
 		// Pods wait more than they work.
 		if err := errors.Join(flag.Set("test.parallel", "12"), shared.start(dir)); err != nil {
@@ -70,7 +74,7 @@ func (r *rig) start(dir string) error {
 		return err
 	}
 	r.store = images.New(filepath.Join(dir, "images"))
-	if err := r.store.AddMachine("client"); err != nil {
+	if err := errors.Join(r.store.AddMachine("client"), r.addSelf()); err != nil {
 		return err
 	}
 	r.node, err = r.startNode(ctx, nodeName)
@@ -104,8 +108,7 @@ func (r *rig) startNode(ctx context.Context, name string) (*Kubelet, error) {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address}}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = Port
-	node, err = r.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := r.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -181,6 +184,12 @@ func (r *rig) namespace(t *testing.T) string {
 	must(t, err)
 	_, err = r.client.CoreV1().ConfigMaps(ns.Name).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": r.ca.Cert}}, metav1.CreateOptions{})
 	must(t, err)
+	t.Cleanup(func() {
+		err := r.client.CoreV1().Pods(ns.Name).DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	return ns.Name
 }
 

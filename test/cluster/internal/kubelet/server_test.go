@@ -59,6 +59,7 @@ func TestExec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e, err := makeExecutor()
 			must(t, err)
 			var stdout, stderr bytes.Buffer

@@ -43,7 +43,7 @@ func (c *Running) Exec(ctx context.Context, args []string, streams Streams) erro
 	if err != nil {
 		return fmt.Errorf("cannot run %q, as the container is gone: %w", args, err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	process := *c.spec.Process
 	process.Args, process.Terminal = args, streams.Terminal
 	text, err := json.Marshal(process)
