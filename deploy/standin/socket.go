@@ -24,7 +24,7 @@ const (
 	otherAnswer = "turnout stand-in, not HAProxy: answers \"show version\" only; ask port 1936 of the container \"router\"\n"
 )
 
-// Bounds of the sidecar's sockets. Only processes with its user reach them.
+// Bounds of the sidecar's sockets (docs/limits.md). Only processes with its user reach them.
 const (
 	maxVisitors  = 8               // answered at the same time by each socket; more wait in the kernel's queue
 	maxQuestion  = 256             // octets that are read of a question
