@@ -88,7 +88,7 @@ func runInspect(ctx context.Context, command string, args []string, env option.E
 // loginSettings are the options by which a router's admin port has its user and password.
 func loginSettings(o *options) []option.Option {
 	var table []option.Option
-	for _, s := range adminSettings(o) {
+	for _, s := range o.adminPort.Table() {
 		if strings.HasPrefix(s.Flag, "stats-") {
 			s.Group = "Login"
 			table = append(table, s)

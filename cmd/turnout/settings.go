@@ -19,8 +19,8 @@ func settings(o *options) []option.Option {
 		name  string
 		table []option.Option
 	}{
-		{"Ports", listenSettings(o)}, {"Admin port", adminSettings(o)}, {"Metrics", metricsSettings(o)}, {"Objects and log", sourceSettings(o)},
-		{"Log of requests", logSettings(o)}, {"Traces", tracingSettings(o)}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
+		{"Ports", listenSettings(o)}, {"Admin port", o.adminPort.Table()}, {"Metrics", metricsSettings(o)}, {"Objects and log", sourceSettings(o)},
+		{"Log of requests", o.logs.Table()}, {"Traces", o.tracing.Table()}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
 		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {"Admission", admissionSettings(o)},
 		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},
 	} {

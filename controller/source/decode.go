@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
@@ -67,11 +68,20 @@ func kinds(apiVersion, kind string) (kindOf, bool) {
 		return kindOf{Namespace, func() object { return new(corev1.Namespace) }}, true
 	case kind == "ConfigMap" && apiVersion == "v1":
 		return kindOf{ConfigMap, func() object { return new(corev1.ConfigMap) }}, true
+	case kind == "IngressController" && apiVersion == "operator.openshift.io/v1":
+		return kindOf{IngressController, anything}, true
+	case kind == "APIServer" && apiVersion == "config.openshift.io/v1":
+		return kindOf{APIServer, anything}, true
+	case kind == "Ingress" && apiVersion == "config.openshift.io/v1":
+		return kindOf{IngressConfig, anything}, true
 	case kind == "Ingress" && (group == "networking.k8s.io" || group == "extensions"):
 		return kindOf{Ingress, func() object { return new(networkingv1.Ingress) }}, true
 	}
 	return kindOf{}, false
 }
+
+// anything is an object of which each field is read by itself.
+func anything() object { return new(unstructured.Unstructured) }
 
 // Decode returns the objects of a document: one, or those of a List. Findings of
 // severity Error are about objects that are not returned.
@@ -225,7 +235,7 @@ func unknownKind(h header) string {
 	case "EndpointSlice":
 		text += "; use apiVersion discovery.k8s.io/v1"
 	default:
-		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress"})
+		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressController", "APIServer"})
 	}
 	return text
 }

@@ -25,9 +25,15 @@ const (
 	Namespace                     // v1, *corev1.Namespace
 	ConfigMap                     // v1, *corev1.ConfigMap
 	Ingress                       // networking.k8s.io/v1, *networkingv1.Ingress
+
+	// These configure the router. They are *unstructured.Unstructured, because a field that cannot be decoded must not cost the others.
+
+	IngressController // operator.openshift.io/v1
+	APIServer         // config.openshift.io/v1
+	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 )
 
-var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress"}
+var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressController", "APIServer", "IngressConfig"}
 
 // String returns the kind as manifests write it.
 func (k Kind) String() string {
@@ -38,7 +44,7 @@ func (k Kind) String() string {
 }
 
 // Namespaced reports whether objects of the kind live in a namespace.
-func (k Kind) Namespaced() bool { return k != Namespace }
+func (k Kind) Namespaced() bool { return k != Namespace && k != APIServer && k != IngressConfig }
 
 // Key names an object of a known kind. Namespace is empty for objects outside of
 // namespaces.

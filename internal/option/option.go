@@ -36,4 +36,7 @@ type Option struct {
 	Value    string // what the help calls the value
 	Help     string
 	Set      func(v string) error // the error says what is allowed
+	// SetSaid is Set for what a source below the environment says, see Said; nil = Set is.
+	SetSaid func(s *Said) error
+	Secret  bool // its value is not shown to people
 }

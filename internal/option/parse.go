@@ -20,8 +20,22 @@ type Ignored struct {
 // place of its default. given has the flags of args, those of ignored too, with their values; warnings are about values of the
 // environment that were ignored. The error is a UsageError or flag.ErrHelp.
 func Parse(table []Option, ignored []Ignored, args []string, env Environment, defaults ...string) (given map[string]string, warnings []string, err error) {
-	if given, err = parseFlags(table, ignored, args); err != nil {
-		return nil, nil, err
+	p, err := ParseSaid(table, ignored, args, env, nil, defaults...)
+	return p.Given, p.Warnings, err
+}
+
+// Parsed is what ParseSaid has found.
+type Parsed struct {
+	Given    map[string]string // as Parse has it
+	Warnings []string          // as Parse has them
+	Origins  []Origin          // of all options, in the order of the table
+}
+
+// ParseSaid is Parse with what said says of options that neither flags nor the environment set; of two for one option the last counts. A value of
+// said that an option does not take is an error.
+func ParseSaid(table []Option, ignored []Ignored, args []string, env Environment, said []Said, defaults ...string) (p Parsed, err error) {
+	if p.Given, err = parseFlags(table, ignored, args); err != nil {
+		return Parsed{}, err
 	}
 	for i := 0; i+1 < len(defaults); i += 2 {
 		for j := range table {
@@ -31,15 +45,21 @@ func Parse(table []Option, ignored []Ignored, args []string, env Environment, de
 		}
 	}
 	for i := range table {
-		warning, err := table[i].apply(given, env)
+		o := &table[i]
+		warning, err := o.apply(p.Given, env)
+		origin := o.origin(p.Given, env, warning != "")
+		if err == nil && !origin.given() {
+			origin, err = o.applySaid(said, p.Given, env, table, origin)
+		}
 		if err != nil {
-			return nil, nil, err
+			return Parsed{}, err
 		}
 		if warning != "" {
-			warnings = append(warnings, warning)
+			p.Warnings = append(p.Warnings, warning)
 		}
+		p.Origins = append(p.Origins, origin)
 	}
-	return given, warnings, nil
+	return p, nil
 }
 
 // apply sets one option from where its value comes from.

@@ -1,12 +1,12 @@
-package main
+package logging
 
 import (
 	"turnout/internal/accesslog"
 	"turnout/internal/option"
 )
 
-func logSettings(o *options) []option.Option {
-	l := &o.logs
+// Table are the options, bound to l.
+func (l *RequestsConfig) Table() []option.Option {
 	return []option.Option{
 		{Flag: "access-log", Def: "off", Value: "off|stdout|FILE", Set: option.Into(&l.Access, option.ParseText),
 			Help: "where one line per request goes"},

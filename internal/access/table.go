@@ -1,18 +1,17 @@
-package main
+package access
 
 import (
-	"turnout/internal/access"
 	"turnout/internal/admin"
 	"turnout/internal/option"
 	"turnout/tlsmux"
 )
 
-func adminSettings(o *options) []option.Option {
-	a := &o.adminPort
+// Table are the options, bound to o.
+func (a *Options) Table() []option.Option {
 	return []option.Option{
 		{Flag: "stats-user", Env: "STATS_USERNAME", Value: "NAME", Set: option.Into(&a.User, option.ParseText),
 			Help: "user who may read /metrics and /routes"},
-		{Flag: "stats-password", Env: "STATS_PASSWORD", Value: "TEXT", Set: option.Into(&a.Password, option.ParseText), Help: "the password of that user"},
+		{Flag: "stats-password", Env: "STATS_PASSWORD", Value: "TEXT", Secret: true, Set: option.Into(&a.Password, option.ParseText), Help: "the password of that user"},
 		{Flag: "stats-user-file", Env: "STATS_USERNAME_FILE", Value: "FILE", Set: option.Into(&a.UserFile, option.ParseText),
 			Help: "file with the user, to the last byte; counts together with --stats-password-file only, and wins then"},
 		{Flag: "stats-password-file", Env: "STATS_PASSWORD_FILE", Value: "FILE", Set: option.Into(&a.PasswordFile, option.ParseText),
@@ -22,7 +21,7 @@ func adminSettings(o *options) []option.Option {
 			a.Open = &open
 			return err
 		}, Help: "nobody needs a login for /metrics and /routes; otherwise a router of a cluster asks everybody, and one of manifests without a user and password every client on another machine"},
-		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.Hosts, access.ParseHosts),
+		{Flag: "admin-hosts", Value: "LIST", Set: option.Into(&a.Hosts, ParseHosts),
 			Help: "names by which visitors without a login may call the admin port, besides addresses, names of one label and those of a cluster's services"},
 		{Flag: "metrics-ready-http-url", Env: "ROUTER_METRICS_READY_HTTP_URL", Value: "URL", EnvStops: true, Set: option.Into(&a.ReadyURL, admin.ParseReadyURL),
 			Help: "URL that must answer, besides the event loops, for the router to be ready"},
