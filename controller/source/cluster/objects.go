@@ -46,7 +46,7 @@ type Objects struct {
 
 // NewObjects returns what follows no object yet. put is given each object as it is read, and when it changes; see Follower.Put.
 func NewObjects(cfg Config, put func(ref ingresscontroller.Ref, object *unstructured.Unstructured, err string)) (*Objects, error) {
-	config, err := loadConfig(cfg.Kubeconfig)
+	config, err := cfg.Reach.config()
 	if err != nil {
 		return nil, err
 	}
