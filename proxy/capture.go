@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"turnout/internal/wire/field"
@@ -47,6 +48,14 @@ func (c *Captures) Each(fn func(i int, p Place, name string)) {
 		fn(i, PlaceRequestCookie, c.Cookie.Name)
 		fn(i+1, PlaceResponseCookie, c.Cookie.Name)
 	}
+}
+
+// Same reports that c and other, one of which may be nil, keep the same.
+func (c *Captures) Same(other *Captures) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return slices.Equal(c.Request, other.Request) && slices.Equal(c.Response, other.Response) && c.Cookie == other.Cookie
 }
 
 func (c *Captures) count() int {

@@ -72,6 +72,12 @@ func LoadDefaultCertificate(src DefaultCertificate) (*tls.Certificate, error) {
 	return cert, nil
 }
 
+// CheckDefaultCertificate says why LoadDefaultCertificate would fail, nil if it would not.
+func CheckDefaultCertificate(src DefaultCertificate) error {
+	_, err := src.load()
+	return err
+}
+
 func (src *DefaultCertificate) load() (*tls.Certificate, error) {
 	switch {
 	case src.Content != "":

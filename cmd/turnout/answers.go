@@ -37,9 +37,14 @@ func answerSettings(o *options) []option.Option {
 		{Flag: "hard-stop-after", Env: "ROUTER_HARD_STOP_AFTER", Value: "TIME", Set: option.Into(&a.hardStop, option.ParseTimespec),
 			Help: "cut what is still running so long after the router began to close connections; the shorter of this and --max-shutdown-timeout"},
 		{Flag: "errorfile-503", Env: "ROUTER_ERRORFILE_503", Value: "FILE", Set: option.Into(&a.pages.Unavailable, option.ParseText),
+			SetSaid: func(s *option.Said) error {
+				a.pages.Unavailable, a.pages.UnavailableContent = s.Value, s.Content
+				return nil
+			},
 			Help: "HTTP response to send instead of the 503 page"},
 		{Flag: "errorfile-404", Env: "ROUTER_ERRORFILE_404", Value: "FILE", Set: option.Into(&a.pages.NotFound, option.ParseText),
-			Help: "HTTP response to send for requests without a route; without it they get the 503 page"},
+			SetSaid: func(s *option.Said) error { a.pages.NotFound, a.pages.NotFoundContent = s.Value, s.Content; return nil },
+			Help:    "HTTP response to send for requests without a route; without it they get the 503 page"},
 		{Flag: "reason-header", Def: "false", IsBool: true, Set: option.Into(&o.server.Proxy.ReasonHeader, option.ParseBool),
 			Help: "say why in the header X-Turnout-Reason of the router's own answers, with the words of the access log; pods cannot send it then"},
 		{Flag: "enable-compression", Env: "ROUTER_ENABLE_COMPRESSION", Def: "false", IsBool: true, Set: option.Into(&a.compress, option.ParseBool),

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/controller"
+	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 	"turnout/controller/status"
 	"turnout/internal/bound"
@@ -53,7 +54,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Reach: o.reach, UserAgent: userAgent(),
+		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{},
 		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}

@@ -48,7 +48,7 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	o.manifests = dir
-	r, err := start(ctx, caught, o, log, level, stdout)
+	r, err := start(ctx, caught, o, nil, log, level, stdout)
 	if err != nil || r == nil {
 		return err
 	}

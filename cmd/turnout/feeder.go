@@ -24,7 +24,8 @@ func (r *router) makeControl(cfg controller.Config) error {
 		return err
 	}
 	said := folder.Journal{Log: r.log, Problems: r.problems}
-	sink := local.NewSink(local.Config{Backends: r.o.backends, To: r.control.Sink("manifests"), Problem: said.Found, Cleared: said.Cleared})
+	to := r.settings.Tee(r.control.Sink("manifests"))
+	sink := local.NewSink(local.Config{Backends: r.o.backends, To: to, Problem: said.Found, Cleared: said.Cleared})
 	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: sink, Problem: said.Found, Cleared: said.Cleared})
 	if err != nil {
 		return err

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"go.uber.org/zap"
-
 	"turnout/internal/follow"
 	"turnout/internal/option"
-	"turnout/internal/problem"
 	"turnout/internal/server"
 	"turnout/proxy/identity"
 	"turnout/tlsmux/clientcert"
@@ -30,6 +27,14 @@ func mutualSettings(o *options) []option.Option {
 		{Flag: "mutual-tls-auth", Env: "ROUTER_MUTUAL_TLS_AUTH", Def: "none", Value: "MODE", EnvStops: true,
 			Set: option.Into(&o.server.TLS.ClientAuth, clientcert.ParseMode), Help: "whether TLS clients are asked for a certificate: none, optional or required"},
 		{Flag: "mutual-tls-auth-ca", Env: "ROUTER_MUTUAL_TLS_AUTH_CA", Value: "FILE", Set: option.Into(&m.Authorities, option.ParseText),
+			SetSaid: func(s *option.Said) error {
+				m.Authorities, m.Content = s.Value, s.Content
+				if _, err := clientcert.ParseBundle(s.Content); len(s.Content) > 0 && err != nil {
+					m.Content = []byte{} // nobody is trusted, instead of everybody that the system trusts
+					o.doubts = append(o.doubts, s.From+": no certificate of a client is accepted: "+err.Error())
+				}
+				return nil
+			},
 			Help: "authorities of client certificates in PEM, watched; the default is those of the system"},
 		{Flag: "mutual-tls-auth-crl", Env: "ROUTER_MUTUAL_TLS_AUTH_CRL", Value: "FILE", Set: option.Into(&m.Lists, option.ParseText),
 			Help: "revocation lists of client certificates, watched; without it those that --mutual-tls-auth-ca names are fetched"},
@@ -57,19 +62,4 @@ func (m *mutualOptions) idle(data *server.Config) (warnings []string) {
 		}
 	}
 	return warnings
-}
-
-// newClients reads the files for the first time and configures the request path by them.
-func newClients(o *options, data *server.Config, log *zap.Logger, problems *problem.List) (*follow.Clients, error) {
-	cfg := follow.ClientsConfig{TicketDir: o.mutual.ticketDir}
-	if data.TLS.ClientAuth != clientcert.None {
-		trust := o.mutual.trust
-		trust.Log, trust.Problems = log, problems
-		cfg.Trust = &trust
-	}
-	clients, err := follow.NewClients(cfg, log, problems)
-	if err == nil {
-		data.TLS.Trust = clients.Trust()
-	}
-	return clients, err
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/controller"
+	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 	"turnout/controller/source/local"
 	"turnout/internal/access"
@@ -50,11 +51,15 @@ type options struct {
 	headers   headerOptions
 	answers   answerOptions
 
+	ingressController source.Key // zero = none
+	origins           []option.Origin
+
 	certificate       tlsmux.DefaultCertificate
 	destinationCAPath string
 	suitesLeftOut     []string // of a set or keyword of cipher suites that --ciphers names
 	mutual            mutualOptions
 	notes             []string // what the values ask for and do not get
+	doubts            []string // what of the IngressController is put to use only in part
 
 	control        controller.Options // of admission and translation; see controllerOptions
 	bindAfterSync  bool
@@ -81,13 +86,20 @@ func (s *selection) namespaces() string {
 // win over the environment. warnings are about values of the environment that
 // were ignored. The error is an option.UsageError or flag.ErrHelp.
 func parseOptions(args []string, env option.Environment, defaults ...string) (o *options, warnings []string, err error) {
+	return parseSaid(args, env, nil, defaults...)
+}
+
+// parseSaid is parseOptions with what others say of options that neither flags nor the environment set.
+func parseSaid(args []string, env option.Environment, said []option.Said, defaults ...string) (o *options, warnings []string, err error) {
 	o = &options{shutdownDelay: -1, backends: local.Backends{}}
 	table := settings(o)
 	foreign := haproxy.Flags(table)
-	given, warnings, err := option.Parse(table, foreign, args, env, defaults...)
+	parsed, err := option.ParseSaid(table, foreign, args, env, said, defaults...)
 	if err != nil {
 		return nil, nil, err
 	}
+	given, warnings := parsed.Given, parsed.Warnings
+	o.origins, o.control.Origins = parsed.Origins, option.Decided(parsed.Origins)
 	o.headers.complete(o)
 	o.answers.complete(o)
 	warnings = append(append(warnings, o.notes...), o.mutual.idle(&o.server)...)
@@ -150,6 +162,8 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 		return option.Usagef("only one of --manifests and --kubeconfig, or other flags that say how to reach a cluster, may be given")
 	case o.namespace != "" && o.namespaceLabels != "":
 		return option.Usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --namespace may be used")
+	case o.namespace != "" && o.control.NamespaceLabels != "":
+		return option.Usagef("--namespace wins: the router reads no namespaces")
 	case o.namespace != "" && o.projectLabels != "":
 		return option.Usagef("only one of --project-labels (PROJECT_LABELS) and --namespace may be used")
 	case o.namespaceLabels != "" && o.projectLabels != "":

@@ -8,9 +8,15 @@ import (
 
 // listening is where the router listens, or will: ports that the system is still to choose are not known.
 func (r *router) listening() []netip.AddrPort {
-	all := endpoints.Listening(r.o.server.HTTPAddr, r.o.server.HTTPSAddr, r.o.adminAddr)
-	if r.late {
-		return all
+	now := r.data.Applied()
+	all := endpoints.Listening(now.HTTPAddr, now.HTTPSAddr, r.o.adminAddr)
+	for _, addr := range []netip.AddrPort{r.data.HTTP(), r.data.HTTPS()} {
+		if addr.IsValid() {
+			all = append(all, addr)
+		}
 	}
-	return append(all, r.data.HTTP(), r.data.HTTPS(), r.admin.Addr())
+	if r.late {
+		return all // the admin port is opened later
+	}
+	return append(all, r.admin.Addr())
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"turnout/internal/metrics"
+	"turnout/internal/option"
 	"turnout/internal/page"
 	"turnout/internal/view"
 )
@@ -12,6 +13,14 @@ import (
 func (r *router) page(measured *metrics.Handler) (*page.Handler, error) {
 	return page.New(view.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, Latencies: r.data.Latencies, Follow: measured.Follow, Now: r.data.Now,
-		Routes: r.control.Summaries, Route: r.control.Explain, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now,
+		Routes: r.control.Summaries, Route: r.control.Explain, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now, Settings: r.origins,
 	})
+}
+
+// origins are where the options have their values from.
+func (r *router) origins() []option.Origin {
+	if r.settings != nil {
+		return r.settings.Origins()
+	}
+	return r.o.origins
 }

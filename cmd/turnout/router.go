@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"runtime/debug"
@@ -15,13 +14,13 @@ import (
 	"turnout/controller/endpoints"
 	"turnout/controller/status"
 	"turnout/internal/access"
-	"turnout/internal/accesslog"
 	"turnout/internal/admin"
 	"turnout/internal/bound"
 	"turnout/internal/crew"
 	"turnout/internal/explain"
 	"turnout/internal/follow"
 	"turnout/internal/handover"
+	"turnout/internal/live"
 	"turnout/internal/logging"
 	"turnout/internal/memory"
 	"turnout/internal/metrics"
@@ -47,13 +46,12 @@ type router struct {
 	complete chan struct{}  // closed when the first complete table is served
 	data     *server.Server
 	admin    *admin.Server
-	requests *accesslog.Log // nil when off
-	closeLog func()
+	live     *live.Keeper
+	settings *live.Settings    // nil = there is no --ingress-controller
 	traces   *tracing.Exporter // nil when off
 	bounds   bound.Counts
 	problems *problem.List
-	rotation *follow.Certificate // the default one
-	podCA    *follow.File        // the default authorities of pods; nil = there are none
+	podCA    *follow.File // the default authorities of pods; nil = there are none
 	clients  *follow.Clients
 	access   access.Access // to the admin port
 	// review judges visitors of the admin port; nil = nobody does.
@@ -68,8 +66,8 @@ type router struct {
 }
 
 // newRouter makes the packages from o and listens on the ports that are not opened late. enter is called with what is done now.
-func newRouter(o *options, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
-	r := &router{o: o, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter, problems: problem.NewList()}
+func newRouter(o *options, s *live.Settings, log *zap.Logger, level *logging.Level, stdout io.Writer, enter func(signals.Stage)) (*router, error) {
+	r := &router{o: o, settings: s, log: log, level: level, store: routing.NewStore(), complete: make(chan struct{}), enter: enter, problems: problem.NewList()}
 	r.recent = explain.NewRing(func() uint64 { return r.store.Load().Generation() }, &r.bounds)
 	level.Report(r.problems)
 	enter(meetingOther)
@@ -90,14 +88,21 @@ func (r *router) assemble(stdout io.Writer) error {
 	o, log := r.o, r.log
 	r.late = o.bindAfterSync || r.predecessor != nil
 	r.enter(readingFiles)
-	source := o.certificate
-	source.Domain = o.control.Domain
-	var err error
-	if r.rotation, err = follow.NewCertificate(source, log, r.problems); err != nil {
+	r.live = live.New(live.Config{Log: log, Problems: r.problems, Stdout: stdout, Connected: r.connections})
+	if r.settings != nil {
+		r.settings.Use(r.live, o.parsed(nil), r.problems)
+	}
+	data, err := r.live.First(o.plan())
+	if err != nil {
 		return err
 	}
-	data := o.server
-	if r.clients, err = newClients(o, &data, log, r.problems); err != nil {
+	defer func() {
+		if err != nil {
+			stopTracing(r.traces, log)
+			r.live.Close()
+		}
+	}()
+	if r.clients, err = follow.NewClients(follow.ClientsConfig{TicketDir: o.mutual.ticketDir}, log, r.problems); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {
@@ -109,34 +114,20 @@ func (r *router) assemble(stdout io.Writer) error {
 	registry.SetClock(server.SystemClock{})
 	registry.SetBounds(&r.bounds)
 	rates := ratelimit.NewMemory(0)
-	if err := r.makeControl(r.controlConfig(registry, rates)); err != nil {
-		return err
-	}
-	lines := o.logs
-	lines.Stdout, lines.Log, lines.Captures, lines.Connected = stdout, log, data.Proxy.Captures, r.connections
-	if r.requests, r.closeLog, err = logging.OpenRequests(lines); err != nil {
+	if err = r.makeControl(r.controlConfig(registry, rates)); err != nil {
 		return err
 	}
 	data.Store, data.Registry, data.Rates, data.Log, data.Bounds = r.store, registry, rates, logging.Server(log), &r.bounds
 	data.Problems, data.OwnsProcess, data.MemoryLimit, data.Inherit, data.Proxy.Recent = r.problems, true, memory.SetLimit(), r.inherit(), r.recent.Recent()
-	o.answers.pages.Load(&data.Proxy, data.Log, r.problems)
-	if data.Proxy.UniqueID, err = server.UniqueID(o.headers.uniqueFormat, o.headers.uniqueHeader, data.Log); err != nil {
-		r.closeLog()
-		return err
-	}
-	if r.requests != nil { // a nil *Log in the interface would not be nil
-		data.Proxy.AccessLog = r.requests
-	}
 	if r.access, err = o.adminPort.Read(r.review, r.failed, r.problems); err != nil {
-		r.closeLog()
 		return err
 	}
 	if r.traces, data.Proxy.Tracing, err = startTracing(&o.tracing, log); err != nil {
-		r.closeLog()
 		return err
 	}
 	r.enter(openingPorts)
 	if r.data, err = server.New(data); err == nil {
+		r.live.Attach(r.data, r.control)
 		err = r.clients.Attach(r.data.Policy())
 	}
 	if err == nil && !r.late {
@@ -145,15 +136,20 @@ func (r *router) assemble(stdout io.Writer) error {
 	if err == nil && r.predecessor == nil {
 		err = r.startAdmin()
 	}
-	if err != nil {
-		stopTracing(r.traces, log)
-		r.closeLog()
-		return err
-	}
-	if !r.late {
+	if err == nil && !r.late {
 		r.logListening()
 	}
-	return nil
+	return err
+}
+
+// plan is what of the options may change while the router runs.
+func (o *options) plan() live.Plan {
+	p := live.Plan{
+		Server: o.server, Control: o.controllerOptions(), Logs: o.logs, Pages: o.answers.pages, UniqueFormat: o.headers.uniqueFormat, UniqueHeader: o.headers.uniqueHeader,
+		Trust: o.mutual.trust, Certificate: o.certificate,
+	}
+	p.Certificate.Domain = o.control.Domain
+	return p
 }
 
 // controlConfig is that of the controller, but for what feeds it.
@@ -164,7 +160,7 @@ func (r *router) controlConfig(registry *balancer.Registry, rates *ratelimit.Mem
 	}
 	return controller.Config{
 		Store:    r.store,
-		Routing:  routing.Options{Registry: registry, DefaultCertificate: r.rotation.Current(), Rates: rates},
+		Routing:  routing.Options{Registry: registry, DefaultCertificate: r.live.Certificate(), Rates: rates},
 		Options:  config,
 		Log:      r.log,
 		Bounds:   &r.bounds,
@@ -185,12 +181,12 @@ func (r *router) logListening() {
 func (r *router) startAdmin() error {
 	cfg := metrics.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load,
-		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections(), Now: r.data.Now,
+		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections, Now: r.data.Now,
 		Latencies: r.data.Latencies, TopRoutes: r.o.metrics.top, Routes: r.o.metrics.routes,
 		ServerThreshold: r.o.metrics.servers, Columns: r.o.metrics.columns,
 	}
-	if r.requests != nil {
-		cfg.Log = r.requests.Stats
+	if r.data.Applied().Proxy.AccessLog != nil || r.settings != nil {
+		cfg.Log = r.live.LogStats
 	}
 	if r.traces != nil {
 		cfg.Traces = r.traces.Stats
@@ -304,7 +300,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.o.server.Proxy.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
 	r.closeHandover()
 	stopTracing(r.traces, r.log)
-	r.closeLog()
+	r.live.Close()
 	if r.admin != nil {
 		err = errors.Join(err, r.admin.Close())
 	}
@@ -326,20 +322,17 @@ func (r *router) stop(c *crew.Crew, patience time.Duration) error {
 
 // startControl starts what follows objects and files.
 func (r *router) startControl(control *crew.Crew) {
-	control.Start("default certificate", func(ctx context.Context) error {
-		r.rotation.Run(ctx, func(next *tls.Certificate) {
-			r.control.SetDefaultCertificate(next)
-			_ = r.control.Wait(ctx) // an error means that the router ends
-		})
-		return nil
-	})
+	control.Start("files of options", r.live.Run)
+	if r.settings != nil {
+		control.Start("IngressController", r.settings.Run)
+	}
 	if r.podCA != nil {
 		control.Start("default destination CA", func(ctx context.Context) error {
 			r.podCA.Run(ctx, r.control.SetDefaultDestinationCA, r.control.Wait)
 			return nil
 		})
 	}
-	here := &endpoints.OwnWatch{Listening: r.listening(), Log: r.log}
+	here := &endpoints.OwnWatch{Listening: r.listening, Log: r.log}
 	here.Look(r.control.SetOwn) // before the first table
 	control.Start("addresses of this machine", func(ctx context.Context) error {
 		here.Run(ctx, r.control.SetOwn)
@@ -347,7 +340,7 @@ func (r *router) startControl(control *crew.Crew) {
 	})
 	control.Start("controller", r.control.Run)
 	control.Start("source of objects", r.feeder.run)
-	control.Start("client certificates", r.clients.Run)
+	control.Start("secrets of session tickets", r.clients.Run)
 }
 
 // controllerOptions are those of admission and translation.
@@ -355,7 +348,7 @@ func (o *options) controllerOptions() controller.Options {
 	c := o.control
 	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect
 	c.AllowLoopback = !o.cluster // a laptop has no pods
-	c.SelectNamespaces = o.cluster && o.namespaces() != ""
+	c.SelectNamespaces = o.cluster && o.namespaces() != "" || o.control.NamespaceLabels != ""
 	if !o.server.TLS.DisableHTTP2 {
 		c.UpstreamALPN = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	}

@@ -20,7 +20,7 @@ var errNoSource = errors.New("nothing to serve: give --manifests DIR or --kubeco
 func runRouter(ctx context.Context, args []string, env option.Environment, stdout, stderr io.Writer) error {
 	caught := signals.Catch(readingOptions)
 	defer caught.Release()
-	o, warnings, err := parseOptions(args, env)
+	o, _, err := parseOptions(args, env)
 	if err != nil {
 		return err
 	}
@@ -31,13 +31,24 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	queue := logging.NewQueue(stderr, logging.QueueBytes)
 	defer queue.Close(logging.Patience)
 	log, level := logging.NewLevel(queue, o.logLevel, o.logLevelFile, logging.FormatOf(o.logFormat, stderr))
+	go caught.HangUps(level.Reread)
+	ctx = caught.Context(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
+	caught.Enter(readingSettings)
+	s, first, warnings, err := o.follows(ctx, log, func(said []option.Said) (*options, []string, error) {
+		o, warnings, err := parseSaid(args, env, said)
+		if err == nil {
+			o.useCluster(env)
+		}
+		return o, warnings, err
+	})
+	if o = first; err != nil || o == nil {
+		return err
+	}
 	for _, w := range warnings {
 		log.Warn(w)
 	}
 	logging.TLS(log, &o.server, o.suitesLeftOut)
-	go caught.HangUps(level.Reread)
-	ctx = caught.Context(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
-	r, err := start(ctx, caught, o, log, level, stdout)
+	r, err := start(ctx, caught, o, s, log, level, stdout)
 	if err != nil || r == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"turnout/controller/ingresscontroller"
 	"turnout/controller/source/cluster"
 	"turnout/internal/logging"
 	"turnout/internal/option"
@@ -69,6 +70,8 @@ func sourceSettings(o *options) []option.Option {
 	return []option.Option{
 		{Flag: "manifests", Value: "DIR", Set: option.Into(&o.manifests, option.ParseText),
 			Help: "folder of YAML and JSON manifests to serve; watched"},
+		{Flag: "ingress-controller", Env: "TURNOUT_INGRESS_CONTROLLER", Value: "NAMESPACE/NAME", EnvStops: true, Set: option.Into(&o.ingressController, ingresscontroller.ReadKey),
+			Help: "the IngressController that options follow where neither flags nor variables give them, without a restart; see docs/ingress-controller.md"},
 		{Flag: "backend", Value: "NAMESPACE/SERVICE=PORT", Repeats: true, Set: func(s string) error { return o.backends.Add(s) },
 			Help: "with --manifests: the service has an endpoint on this port of 127.0.0.1, as if a pod ran there; may be given several times"},
 		{Flag: "log-level", Def: "info", Value: "LEVEL", Set: option.Into(&o.logLevel, logging.ParseLevel),
@@ -85,11 +88,13 @@ func selectionSettings(o *options) []option.Option {
 		{Flag: "namespace", Short: "n", Value: "NAME", Set: option.Into(&o.namespace, cluster.ParseNamespace),
 			Help: "serve this namespace of the cluster only"},
 		{Flag: "labels", Env: "ROUTE_LABELS", Value: "SELECTOR", EnvStops: true, Set: option.Into(&o.routeLabels, cluster.Selector(cluster.ParseLabels)),
-			Help: "serve Routes with these labels only"},
+			SetSaid: func(s *option.Said) error { o.control.RouteLabels = s.Value; return nil },
+			Help:    "serve Routes with these labels only"},
 		{Flag: "fields", Env: "ROUTE_FIELDS", Value: "SELECTOR", EnvStops: true, Set: option.Into(&o.routeFields, cluster.Selector(cluster.ParseFields)),
 			Help: "serve Routes with these fields only"},
 		{Flag: "namespace-labels", Env: "NAMESPACE_LABELS", Value: "SELECTOR", EnvStops: true,
-			Set: option.Into(&o.namespaceLabels, cluster.Selector(cluster.ParseLabels)), Help: "serve namespaces with these labels only"},
+			SetSaid: func(s *option.Said) error { o.control.NamespaceLabels = s.Value; return nil },
+			Set:     option.Into(&o.namespaceLabels, cluster.Selector(cluster.ParseLabels)), Help: "serve namespaces with these labels only"},
 		{Flag: "project-labels", Env: "PROJECT_LABELS", Value: "SELECTOR", EnvStops: true,
 			Set: option.Into(&o.projectLabels, cluster.Selector(cluster.ParseProjectLabels)), Help: "the same by another name; * is all of them"},
 		{Flag: "service-account", Value: "NAMESPACE:NAME", Set: option.Into(&o.serviceAccount, cluster.Account),
@@ -105,7 +110,11 @@ func selectionSettings(o *options) []option.Option {
 
 func certificateSettings(o *options) []option.Option {
 	return []option.Option{
-		{Flag: "default-certificate", Env: "DEFAULT_CERTIFICATE", Value: "PEM", Set: option.Into(&o.certificate.Content, option.ParseText),
+		{Flag: "default-certificate", Env: "DEFAULT_CERTIFICATE", Value: "PEM", Secret: true, Set: option.Into(&o.certificate.Content, option.ParseText),
+			SetSaid: func(s *option.Said) error {
+				o.certificate.Content = string(s.Content)
+				return tlsmux.CheckDefaultCertificate(o.certificate)
+			},
 			Help: "certificate and key of hosts without their own, as PEM text"},
 		{Flag: "default-certificate-path", Env: "DEFAULT_CERTIFICATE_PATH", Value: "FILE", Set: option.Into(&o.certificate.Path, option.ParseText),
 			Help: "the same from a file; used when --default-certificate is not given"},

@@ -14,8 +14,8 @@ const ownEvery = 10 * time.Second
 
 // OwnWatch finds out where a router that listens somewhere is reached on this machine. Its methods are for one goroutine.
 type OwnWatch struct {
-	// Listening is where the router listens, or will.
-	Listening []netip.AddrPort
+	// Listening returns where the router listens now, or will. Required.
+	Listening func() []netip.AddrPort
 	// Log gets what cannot be read. Required.
 	Log *zap.Logger
 
@@ -62,7 +62,7 @@ func (w *OwnWatch) Look(changed func(*Own)) {
 	if err != nil {
 		w.Log.Warn("cannot read the addresses of this machine: endpoints may be the router itself", zap.Error(err))
 	}
-	if next := own(w.Listening, addrs); !next.Equal(w.last) {
+	if next := own(w.Listening(), addrs); !next.Equal(w.last) {
 		w.last = next
 		changed(next)
 	}

@@ -1,6 +1,7 @@
 package ingresscontroller
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,15 @@ func NewFollower(key source.Key, wanted func([]Ref)) *Follower {
 func ParseKey(s string) (source.Key, bool) {
 	namespace, name, ok := strings.Cut(s, "/")
 	return source.Key{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}
+
+// ReadKey is ParseKey for options; "" = none.
+func ReadKey(s string) (source.Key, error) {
+	key, ok := ParseKey(s)
+	if !ok && s != "" {
+		return key, errors.New("allowed: NAMESPACE/NAME, such as openshift-ingress-operator/default")
+	}
+	return key, nil
 }
 
 // Self is what is followed.

@@ -105,3 +105,11 @@ func ParseSample(text string) (float64, error) {
 	}
 	return share, nil
 }
+
+// Same reports that f and other keep the same requests.
+func (f *Filter) Same(other *Filter) bool {
+	if (f.Statuses == nil) != (other.Statuses == nil) || f.Statuses != nil && *f.Statuses != *other.Statuses {
+		return false
+	}
+	return f.Slow == other.Slow && f.Sample == other.Sample
+}

@@ -3,16 +3,19 @@ package follow
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
 	"turnout/internal/filewatch"
 	"turnout/internal/problem"
+	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
 )
 
@@ -21,6 +24,9 @@ type TrustConfig struct {
 	// Authorities is a file of certificates in PEM; "" = the one of the system. Lists is a file of revocation lists in PEM, or of one
 	// in DER; "" = those that Authorities names are fetched, for those of the system none are.
 	Authorities, Lists string
+	// Content is what is in the place of the file of Authorities, which then only names it; nil = the file counts. Empty, nobody is
+	// trusted: what was to be there could not be read.
+	Content []byte
 	// AuthoritiesName and ListsName are what messages call the two files.
 	AuthoritiesName, ListsName string
 	// HTTPProxy is what revocation lists are fetched through, NoProxy the hosts they are fetched from directly, see
@@ -57,7 +63,7 @@ type Trust struct {
 // NewTrust reads the files for the first time.
 func NewTrust(cfg TrustConfig) (*Trust, error) {
 	c := &Trust{cfg: cfg, keep: keeper{log: cfg.Log, problems: cfg.Problems, text: "client certificates are judged as before"}}
-	if cfg.Authorities == "" {
+	if cfg.Authorities == "" && cfg.Content == nil {
 		places := systemAuthorities()
 		i := slices.IndexFunc(places, func(p string) bool { _, err := os.Stat(p); return err == nil })
 		if i < 0 {
@@ -69,8 +75,8 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 	c.fetching = c.keep
 	c.fetching.text = "revocation lists of client certificates stay as they were"
 	// Watching comes first: what changes from here on is seen.
-	for _, file := range []string{c.cfg.Authorities, c.cfg.Lists} {
-		if file == "" {
+	for i, file := range []string{c.cfg.Authorities, c.cfg.Lists} {
+		if file == "" || i == 0 && c.cfg.Content != nil {
 			continue
 		}
 		w, err := filewatch.New(filewatch.Config{Dir: filepath.Dir(file)})
@@ -80,7 +86,7 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 		c.watchers = append(c.watchers, w)
 	}
 	var err error
-	if c.bundle, err = readBundle(c.cfg.Authorities); err != nil {
+	if c.bundle, err = c.readBundle(); err != nil {
 		return nil, fmt.Errorf("%s=%q is not valid: %w; allowed: a file of certificates in PEM", cfg.AuthoritiesName, c.cfg.Authorities, err)
 	}
 	switch {
@@ -91,7 +97,7 @@ func NewTrust(cfg TrustConfig) (*Trust, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s=%q is not valid: %w; allowed: a file of revocation lists in PEM, or one in DER", cfg.ListsName, cfg.Lists, err)
 		}
-	case cfg.Authorities == "":
+	case cfg.Authorities == "" && cfg.Content == nil, cfg.Content != nil && len(cfg.Content) == 0:
 		c.first = clientcert.NewTrust(c.bundle, nil)
 	default:
 		c.updater, err = clientcert.NewUpdater(c.bundle, clientcert.UpdaterConfig{
@@ -108,12 +114,37 @@ func (c *Trust) First() *clientcert.Trust { return c.first }
 // Use says who is given what comes after First. It is called once, before Run.
 func (c *Trust) Use(use func(*clientcert.Trust) error) { c.use = use }
 
-func readBundle(file string) (*clientcert.Bundle, error) {
-	text, err := os.ReadFile(file)
+// readBundle reads the authorities.
+func (c *Trust) readBundle() (*clientcert.Bundle, error) {
+	switch {
+	case c.cfg.Content == nil:
+		text, err := os.ReadFile(c.cfg.Authorities)
+		if err != nil {
+			return nil, err
+		}
+		return clientcert.ParseBundle(text)
+	case len(c.cfg.Content) == 0:
+		if c.bundle != nil {
+			return c.bundle, nil
+		}
+		return nobody()
+	}
+	return clientcert.ParseBundle(c.cfg.Content)
+}
+
+// nobody is a bundle that no certificate is verified by: nobody has the key.
+func nobody() (*clientcert.Bundle, error) {
+	own, err := tlsmux.SelfSigned("nobody.invalid", time.Now())
 	if err != nil {
 		return nil, err
 	}
-	return clientcert.ParseBundle(text)
+	return clientcert.ParseBundle(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]}))
+}
+
+// Same reports that certificates are judged alike by cfg and other.
+func (cfg *TrustConfig) Same(other *TrustConfig) bool {
+	return cfg.Authorities == other.Authorities && cfg.Lists == other.Lists && (cfg.Content == nil) == (other.Content == nil) && bytes.Equal(cfg.Content, other.Content) &&
+		cfg.HTTPProxy == other.HTTPProxy && cfg.NoProxy == other.NoProxy
 }
 
 func withLists(b *clientcert.Bundle, crl []byte) (*clientcert.Trust, error) {
@@ -157,7 +188,7 @@ func (c *Trust) reread() {
 }
 
 func (c *Trust) reload() error {
-	bundle, err := readBundle(c.cfg.Authorities)
+	bundle, err := c.readBundle()
 	if err != nil {
 		return fmt.Errorf("cannot use authorities in %s: %w", c.cfg.Authorities, err)
 	}

@@ -33,6 +33,12 @@ type RequestsConfig struct {
 	Connected func() (plain, secure int64) // how many clients are connected to each port; nil = the format does not ask
 }
 
+// Same reports that lines about the same requests, in the same form, go to the same places by c and other.
+func (c *RequestsConfig) Same(other *RequestsConfig) bool {
+	return c.Access == other.Access && c.Filter.Same(&other.Filter) && c.Help == other.Help && c.Syslog == other.Syslog && c.Facility == other.Facility &&
+		c.Level == other.Level && c.MaxLength == other.MaxLength && c.Encoding == other.Encoding && c.Format == other.Format
+}
+
 // OpenRequests starts the access log, nil when lines go nowhere. What it returns besides ends it, and is always allowed.
 func OpenRequests(c RequestsConfig) (*accesslog.Log, func(), error) {
 	var files []io.Closer

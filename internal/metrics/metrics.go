@@ -44,9 +44,9 @@ type Config struct {
 
 	// Tunnels are those that are open, by route; nil: none ever are.
 	Tunnels func() map[proxy.TunnelRoute]int
-	// Ports are the sessions of the plain and of the TLS port, MaxConnections how many there may be in all; nil: they are not known.
+	// Ports are the sessions of the plain and of the TLS port, MaxConnections how many there may be in all now; nil: they are not known.
 	Ports          *[2]traffic.Sessions
-	MaxConnections int
+	MaxConnections func() int // nil = 0
 	// Now is the clock of the event loops, in nanoseconds; nil: nobody knows how much happens in a second.
 	Now func() int64
 
@@ -210,7 +210,7 @@ func (c *collector) write(e *exposition) error {
 		totals := c.cfg.Totals()
 		front := make([]port, len(ports))
 		for i := range front {
-			front[i] = port{text: labelText(`frontend="` + ports[i].haproxy + `"`), sessions: &c.cfg.Ports[i], totals: &totals.Ports[i], now: at.now, most: c.cfg.MaxConnections}
+			front[i] = port{text: labelText(`frontend="` + ports[i].haproxy + `"`), sessions: &c.cfg.Ports[i], totals: &totals.Ports[i], now: at.now, most: c.cfg.mostConnections()}
 		}
 		for i := range c.haproxy.ports {
 			writeFamily(e, &c.haproxy.ports[i], front)
@@ -227,4 +227,11 @@ func (c *collector) write(e *exposition) error {
 		writeFamily(e, &c.haproxy.servers[i], rows.servers)
 	}
 	return e.err
+}
+
+func (cfg *Config) mostConnections() int {
+	if cfg.MaxConnections == nil {
+		return 0
+	}
+	return cfg.MaxConnections()
 }

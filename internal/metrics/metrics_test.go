@@ -73,7 +73,7 @@ func config(t testing.TB) Config {
 	}
 	ports[1].Begin(0)
 	return Config{
-		Ports: &ports, MaxConnections: 50000,
+		Ports: &ports, MaxConnections: func() int { return 50000 },
 		Version: "v1.2.3",
 		Table:   func() *routing.Table { return table },
 		Totals: func() proxy.Totals {

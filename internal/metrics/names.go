@@ -21,7 +21,7 @@ func processFamilies() families[Config] {
 		gauge("turnout_build_info", "Always 1; the label is the version of the build.",
 			func(c Config, send send) { send(1, c.Version) }, "version"),
 		gauge("haproxy_up", "Always 1.", number(func(Config) int { return 1 })),
-		gauge("haproxy_max_connections", "Connections of clients that there may be.", number(func(c Config) int { return c.MaxConnections })),
+		gauge("haproxy_max_connections", "Connections of clients that there may be.", number(func(c Config) int { return c.mostConnections() })),
 		gauge("haproxy_exporter_scrape_interval", "Seconds for which scrapes are answered from memory: none are.", number(func(Config) int { return 0 })),
 		counter("haproxy_exporter_csv_parse_failures", "Statistics that could not be read: always 0, there is no second process.", number(func(Config) int { return 0 })),
 		gauge("turnout_problems", "What is wrong now, by kind: what /problems lists.",

@@ -105,3 +105,18 @@ func Sift(said []Said, try func([]Said) error) (used []Said, refused []Refused) 
 	}
 	return used, refused
 }
+
+// Decided says for people what decided about options, by their flags with dashes: of those alone that were set.
+func Decided(all []Origin) map[string]string {
+	by := make(map[string]string)
+	for _, o := range all {
+		switch o.From {
+		case FromDefault, FromFlag:
+		case FromEnvironment:
+			by["--"+o.Flag] = "--" + o.Flag + " (" + o.Env + ")"
+		default:
+			by["--"+o.Flag] = o.From
+		}
+	}
+	return by
+}

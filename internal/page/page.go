@@ -20,6 +20,7 @@ const (
 	eventsPath   = root + "events"
 	overviewPath = root + "overview"
 	routesPath   = root + "routes"
+	settingsPath = root + "settings"
 )
 
 //go:embed index.html page.css page.js
@@ -58,6 +59,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(h.shared.snapshot()) // the client has gone, or sees it
 	case eventsPath:
 		h.stream(w, r)
+	case settingsPath:
+		answer(w, h.viewer.Settings())
 	case routesPath:
 		search, err := view.ParseSearch(r.URL.Query().Get)
 		if err != nil {

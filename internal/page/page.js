@@ -219,6 +219,18 @@
     }
   }
 
+  async function showSettings() {
+    try {
+      const list = await load("/view/settings");
+      if (!list) return;
+      put("settings-body", table("Options of the router, and what decided about them", [
+        ["Option", (s) => "--" + s.flag], ["Variable", (s) => s.env || ""], ["Value", (s) => s.value], ["From", (s) => s.from === "default" ? flag("default", "faint") : s.from], ["About", (s) => s.group || ""],
+      ], list, "Nothing is known."));
+    } catch (e) {
+      put("settings-body", element("p", { class: "bad" }, "Cannot load settings: " + e.message));
+    }
+  }
+
   async function ask() {
     const query = new URLSearchParams({ url: byId("url").value, o: "text" });
     if (byId("client").value) query.set("client", byId("client").value);
@@ -236,19 +248,19 @@
     }
   }
 
-  // go shows what the address says: #/, #/routes, #/routes/NAMESPACE/NAME, #/explain, #/explain/URL.
+  // go shows what the address says: #/, #/routes, #/routes/NAMESPACE/NAME, #/explain, #/explain/URL, #/settings.
   function go() {
     const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
     const detail = page === "routes" && rest.length === 2;
-    const shown = detail ? "route" : page === "routes" || page === "explain" ? page : "overview";
-    for (const id of ["overview", "routes", "route", "explain"]) byId(id).hidden = id !== shown;
+    const shown = detail ? "route" : ["routes", "explain", "settings"].includes(page) ? page : "overview";
+    for (const id of ["overview", "routes", "route", "explain", "settings"]) byId(id).hidden = id !== shown;
     for (const a of document.querySelectorAll("header nav a")) {
       if (a.dataset.page === (detail ? "routes" : shown)) a.setAttribute("aria-current", "page");
       else a.removeAttribute("aria-current");
     }
     latest = {};
     shownRoute = detail ? rest.join("/") : "";
-    let title = { overview: "Overview", routes: "Routes", explain: "Explain" }[shown];
+    let title = { overview: "Overview", routes: "Routes", explain: "Explain", settings: "Settings" }[shown];
     if (detail) {
       title = rest.map(decodeURIComponent).join("/");
       byId("route-title").textContent = title;
@@ -257,6 +269,7 @@
     }
     document.title = title + " · Turnout";
     if (shown === "routes") showRoutes();
+    if (shown === "settings") showSettings();
     if (shown === "explain" && rest.length) {
       byId("url").value = decodeURIComponent(rest.join("/"));
       ask();

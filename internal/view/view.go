@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/internal/option"
 	"turnout/internal/problem"
 	"turnout/proxy"
 	"turnout/routing"
@@ -28,6 +29,7 @@ type Config struct {
 	Changes  func() []controller.Change
 	Problems *problem.List // nil: there are none
 	Clock    func() time.Time
+	Settings func() []option.Origin // of the router; nil: nothing is known of them
 }
 
 // Viewer makes snapshots. Any goroutine may use it.
@@ -44,6 +46,14 @@ func New(cfg Config) (*Viewer, error) {
 		return nil, errors.New("cannot make views: Table, Totals, Now, Routes, Route, Changes and Clock are required")
 	}
 	return &Viewer{cfg: cfg}, nil
+}
+
+// Settings are all options of the router, with what decided about them.
+func (v *Viewer) Settings() []option.Origin {
+	if v.cfg.Settings == nil {
+		return []option.Origin{}
+	}
+	return v.cfg.Settings()
 }
 
 // key is what counters of the table and objects are joined by.
