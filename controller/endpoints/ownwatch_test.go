@@ -15,7 +15,7 @@ func TestOwnAddressesAreWatched(t *testing.T) {
 	var err error
 	notified := 0
 	w := &OwnWatch{
-		Listening:  []netip.AddrPort{netip.MustParseAddrPort("[::]:80")},
+		Listening:  func() []netip.AddrPort { return []netip.AddrPort{netip.MustParseAddrPort("[::]:80")} },
 		Log:        zap.NewNop(),
 		interfaces: func() ([]net.Addr, error) { return addrs, err },
 	}
