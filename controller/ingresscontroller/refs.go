@@ -46,11 +46,14 @@ func (t *translation) other(ref Ref, to any) bool {
 	return of.Object != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(of.Object.Object, to) == nil
 }
 
-// referred reads an object that a field names; if that is not possible, the field cannot be used.
+// referred reads an object that a field names; if that was never possible, the field cannot be used.
 func (t *translation) referred(ref Ref, field string, to any) bool {
-	switch of := t.others[ref]; {
-	case of.Err != "":
+	of := t.others[ref]
+	if of.Err != "" {
 		t.invalid(field, ref.Key, "the "+ref.Kind.String()+" cannot be read: "+of.Err)
+	}
+	switch {
+	case of.Object == nil && of.Err != "":
 	case of.Object == nil:
 		t.invalid(field, ref.Key, "there is no such "+ref.Kind.String())
 	case !t.other(ref, to):

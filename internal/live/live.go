@@ -178,11 +178,11 @@ func (k *Keeper) Apply(next Plan) (failed []error) {
 	if fail("what client certificates are judged by", k.replaceTrust(&before, &next)) {
 		next.Server.TLS.Trust, next.Server.TLS.ClientAuth, next.Trust = k.server.Policy().Trust(), before.Server.TLS.ClientAuth, before.Trust
 	}
-	log, closeLog, err := k.requests, k.closeLog, error(nil)
+	log, closeLog := k.requests, k.closeLog
 	replaced := !next.Logs.Same(&before.Logs) || next.Server.Proxy.Captures != before.Server.Proxy.Captures
 	if replaced {
-		log, closeLog, err = k.openLog(&next)
-		if fail("the access log", err) {
+		var err error
+		if log, closeLog, err = k.openLog(&next); fail("the access log", err) {
 			log, closeLog, replaced = k.requests, k.closeLog, false
 			next.Logs, next.Server.Proxy.Captures = before.Logs, before.Server.Proxy.Captures
 		}
