@@ -15,7 +15,10 @@ import (
 func TestRouteAdmissionPolicy(t *testing.T) {
 	t.Parallel()
 	first, second := newNamespace(t, nil), newNamespace(t, nil)
-	strict := env("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", "false", "ROUTER_ALLOW_WILDCARD_ROUTES", "false")
+	policy := func(ownership, wildcards string) settings {
+		return controlled("routeAdmission: {namespaceOwnership: " + ownership + ", wildcardPolicy: " + wildcards + "}")
+	}
+	strict := policy("Strict", "WildcardsDisallowed")
 	r := alone(t, strict)
 	path := func(n namespace, path string) *routev1.Route {
 		n.echo("echo")
@@ -35,20 +38,20 @@ func TestRouteAdmissionPolicy(t *testing.T) {
 	second.says(r, "echo", "False HostAlreadyClaimed")
 	first.says(r, "wild", "False RouteNotAdmitted")
 
-	r.restart(t, env("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", "true", "ROUTER_ALLOW_WILDCARD_ROUTES", "false"))
+	r.change(t, policy("InterNamespaceAllowed", "WildcardsDisallowed"))
 	first.says(r, "echo", "True")
 	second.says(r, "echo", "True")
 	first.says(r, "wild", "False RouteNotAdmitted")
 	first.answers(r, "http://"+first.host("shared")+"/foo", 200)
 	first.answers(r, "http://"+first.host("shared")+"/bar", 200)
 
-	r.restart(t, env("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", "true", "ROUTER_ALLOW_WILDCARD_ROUTES", "true"))
+	r.change(t, policy("InterNamespaceAllowed", "WildcardsAllowed"))
 	first.says(r, "wild", "True")
 	first.answers(r, "http://another."+"wild.test/", 503)
 	_, domain, _ := cutLabel(wildcard.Spec.Host)
 	first.answers(r, "http://another."+domain+"/", 200)
 
-	r.restart(t, strict)
+	r.change(t, strict)
 	second.says(r, "echo", "False HostAlreadyClaimed")
 	first.says(r, "wild", "False RouteNotAdmitted")
 }
@@ -70,14 +73,14 @@ func TestIngressControllerRouteSelectorUpdateShouldClearRouteStatus(t *testing.T
 	t.Parallel()
 	n := newNamespace(t, nil)
 	foo, bar := n.name+"-foo", n.name+"-bar"
-	r := alone(t, env("ROUTE_LABELS", "type="+foo))
+	r := alone(t, controlled("routeSelector: {matchLabels: {type: "+foo+"}}"))
 	for name, kind := range map[string]string{"foo": foo, "bar": bar} {
 		route := n.newRoute(r, name)
 		route.Labels = map[string]string{"type": kind}
 		n.create(route)
 	}
 	n.says(r, "foo", "True")
-	r.restart(t, env("ROUTE_LABELS", "type="+bar))
+	r.change(t, controlled("routeSelector: {matchLabels: {type: "+bar+"}}"))
 	n.says(r, "foo", "nothing")
 	n.says(r, "bar", "True")
 }
@@ -88,12 +91,12 @@ func TestIngressControllerNamespaceSelectorUpdateShouldClearRouteStatus(t *testi
 	t.Parallel()
 	kind := fmt.Sprint(time.Now().UnixNano())
 	foo, bar := newNamespace(t, map[string]string{"type": "foo-" + kind}), newNamespace(t, map[string]string{"type": "bar-" + kind})
-	r := alone(t, env("ROUTE_LABELS", "", "NAMESPACE_LABELS", "type=foo-"+kind))
+	r := alone(t, controlled("namespaceSelector: {matchLabels: {type: foo-"+kind+"}}"))
 	foo.create(foo.newRoute(r, "route"))
 	bar.create(bar.newRoute(r, "route"))
 	foo.says(r, "route", "True")
 	bar.says(r, "route", "nothing")
-	r.restart(t, env("ROUTE_LABELS", "", "NAMESPACE_LABELS", "type=bar-"+kind))
+	r.change(t, controlled("namespaceSelector: {matchLabels: {type: bar-"+kind+"}}"))
 	foo.says(r, "route", "nothing")
 	bar.says(r, "route", "True")
 }

@@ -177,16 +177,21 @@ func TestClientTLS(t *testing.T) {
 	ca, other := issue(t, "client authority", nil, true), issue(t, "other authority", nil, true)
 	allowed, disallowed := issue(t, "allowed", &ca, false), issue(t, "disallowed", &ca, false)
 	foreign := issue(t, "allowed", &other, false)
-	configMap(t, n.name, map[string]string{"ca-bundle.pem": ca.pem()})
-	r := alone(t, mutual(n.name, "optional"))
+	n.configured(n.name, map[string]string{"ca-bundle.pem": ca.pem()})
+	spec := "clientTLS: {clientCertificatePolicy: %s, clientCA: {name: " + n.name + "}, allowedSubjectPatterns: [%s]}"
+	r := alone(t, controlled(fmt.Sprintf(spec, "Optional", "")))
 	host := n.served(r, "echo", func(route *routev1.Route) { edge(route, routev1.InsecureEdgeTerminationPolicyRedirect) })
 	n.tries(r, host, "optional",
 		map[string]*tls.Certificate{"no certificate": {}, "allowed": allowed.tls(), "disallowed": disallowed.tls()},
 		map[string]*tls.Certificate{"of another authority": foreign.tls()})
-	r.restart(t, mutual(n.name, "required", "ROUTER_MUTUAL_TLS_AUTH_FILTER", "(?:/CN=allowed)"))
-	eventually(t, "the route", func() error {
-		_, err := r.client(dials{fresh: true, certificate: allowed.tls()}).get("https://" + host + "/")
-		return err
+	r.change(t, controlled(fmt.Sprintf(spec, "Required", "/CN=allowed")))
+	eventually(t, "the change", func() error {
+		_, without := r.client(dials{fresh: true}).get("https://" + host + "/")
+		got, err := r.client(dials{fresh: true, certificate: disallowed.tls()}).get("https://" + host + "/")
+		if without == nil || err == nil && got.Code == 200 {
+			return fmt.Errorf("clients are let in that must not be: %w, %d", without, got.Code)
+		}
+		return nil
 	})
 	n.tries(r, host, "required",
 		map[string]*tls.Certificate{"allowed": allowed.tls()},

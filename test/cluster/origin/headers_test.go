@@ -24,20 +24,20 @@ func TestForwardedHeaderPolicyAppend(t *testing.T) {
 // client sends.
 func TestForwardedHeaderPolicyReplace(t *testing.T) {
 	t.Parallel()
-	forwarded(t, env("ROUTER_SET_FORWARDED_HEADERS", "replace"), 1, 1)
+	forwarded(t, controlled("httpHeaders: {forwardedHeaderPolicy: Replace}"), 1, 1)
 }
 
 // TestForwardedHeaderPolicyNever: there are as many X-Forwarded-For lines as the client sends.
 func TestForwardedHeaderPolicyNever(t *testing.T) {
 	t.Parallel()
-	forwarded(t, env("ROUTER_SET_FORWARDED_HEADERS", "never"), 0, 2)
+	forwarded(t, controlled("httpHeaders: {forwardedHeaderPolicy: Never}"), 0, 2)
 }
 
 // TestForwardedHeaderPolicyIfNone: the router's X-Forwarded-For line is there if the client
 // sends none.
 func TestForwardedHeaderPolicyIfNone(t *testing.T) {
 	t.Parallel()
-	forwarded(t, env("ROUTER_SET_FORWARDED_HEADERS", "if-none"), 1, 2)
+	forwarded(t, controlled("httpHeaders: {forwardedHeaderPolicy: IfNone}"), 1, 2)
 }
 
 // forwarded compares how many X-Forwarded-For lines a pod gets when the client sends none, and
@@ -104,17 +104,20 @@ func TestSecureRedirectCorrectness(t *testing.T) {
 func TestHTTPHeaderBufferSize(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := alone(t, env("ROUTER_BUF_SIZE", "65536", "ROUTER_MAX_REWRITE_SIZE", "16384"))
+	r := alone(t, controlled("tuningOptions: {headerBufferBytes: 65536, headerBufferMaxRewriteBytes: 16384}"))
 	host := n.served(r, "echo")
 	long := "X-Long: " + strings.Repeat("a", 47<<10)
 	if got := n.got(r, "http://"+host+"/", long); got.Code != 200 || len(got.heard("X-Long")) != 47<<10 {
 		t.Errorf("with large buffers: %d, the pod got %d bytes", got.Code, len(got.heard("X-Long")))
 	}
-	r.restart(t, env("ROUTER_BUF_SIZE", "16384", "ROUTER_MAX_REWRITE_SIZE", "4096"))
-	n.answers(r, "http://"+host+"/", 200)
-	if got := n.got(r, "http://"+host+"/", long); got.Code != 400 && got.Code != 431 {
-		t.Errorf("with small buffers: %d, want 400 or 431", got.Code)
-	}
+	r.change(t, controlled("tuningOptions: {headerBufferBytes: 16384, headerBufferMaxRewriteBytes: 4096}"))
+	eventually(t, "with small buffers", func() error {
+		got, err := r.get("http://"+host+"/", long)
+		if err == nil && got.Code != 400 && got.Code != 431 {
+			err = fmt.Errorf("%d, want 400 or 431", got.Code)
+		}
+		return err
+	})
 }
 
 // TestHeaderNameCaseAdjustment: names of the list are written as the list has them, in requests
@@ -122,7 +125,7 @@ func TestHTTPHeaderBufferSize(t *testing.T) {
 func TestHeaderNameCaseAdjustment(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_H1_CASE_ADJUST", "X-Forwarded-For,Cache-Control"))
+	r := with(t, controlled("httpHeaders: {headerNameCaseAdjustments: [X-Forwarded-For, Cache-Control]}"))
 	host := n.served(r, "echo", func(route *routev1.Route) {
 		route.Annotations = map[string]string{"haproxy.router.openshift.io/h1-adjust-case": "true"}
 	})
@@ -142,10 +145,11 @@ func TestHeaderNameCaseAdjustment(t *testing.T) {
 func TestSetIngressControllerResponseHeaders(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env(
-		"ROUTER_HTTP_RESPONSE_HEADERS", "x-frame-options:DENY:Set,x-powered-by:Delete",
-		"ROUTER_HTTP_REQUEST_HEADERS", "x-from:"+url.QueryEscape("%[req.hdr(host)]")+":Set,x-secret:Delete",
-	))
+	r := with(t, controlled(`httpHeaders:
+  actions:
+    response: [{name: x-frame-options, action: {type: Set, set: {value: DENY}}}, {name: x-powered-by, action: {type: Delete}}]
+    request: [{name: x-from, action: {type: Set, set: {value: "%[req.hdr(host)]"}}}, {name: x-secret, action: {type: Delete}}]
+`))
 	n.actions(r, func(*routev1.Route) {})
 }
 
@@ -216,7 +220,7 @@ func TestHstsPolicyWorks(t *testing.T) {
 func TestRouterCompressionOperation(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_ENABLE_COMPRESSION", "true", "ROUTER_COMPRESSION_MIME", "text/html; charset=utf-8"))
+	r := with(t, controlled("httpCompression: {mimeTypes: [text/html; charset=utf-8]}"))
 	host := n.served(r, "echo", func(route *routev1.Route) { edge(route, routev1.InsecureEdgeTerminationPolicyRedirect) })
 	at := "https://" + host + "/?text=Hello&field=content-type:" + url.QueryEscape("text/html; charset=utf-8")
 	if got := n.got(r, at); got.Get("Content-Encoding") != "" || got.Body != "Hello" {
@@ -253,13 +257,15 @@ func TestRouterCompressionParsing(t *testing.T) {
 			}
 		}
 	}
+	// What is no type is refused by the API server.
+	with(t, controlled("{}")).refuses(t, "httpCompression: {mimeTypes: [text/, x- /value, //]}")
 }
 
 // TestUniqueIdHeader: each of many requests reaches the pod with another id in the field.
 func TestUniqueIdHeader(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_UNIQUE_ID_HEADER_NAME", "x-unique-id", "ROUTER_UNIQUE_ID_FORMAT", `"%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid"`))
+	r := with(t, controlled("httpHeaders: {uniqueId: {name: x-unique-id}}"))
 	host := n.served(r, "echo")
 	c, seen := r.client(dials{}), map[string]bool{}
 	for range 20 {

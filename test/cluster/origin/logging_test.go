@@ -70,15 +70,16 @@ func (r *receiver) message(t testing.TB, texts ...string) string {
 }
 
 // syslog are settings of a router that logs to the receiver.
-func syslog(pairs ...string) settings {
-	return env(append([]string{"ROUTER_SYSLOG_ADDRESS", shared.syslog.conn.LocalAddr().String(), "ROUTER_LOG_LEVEL", "info"}, pairs...)...)
+func syslog(facility, access string) settings {
+	to := shared.syslog.conn.LocalAddr().(*net.UDPAddr)
+	return controlled(fmt.Sprintf("logging: {access: {destination: {type: Syslog, syslog: {address: %s, port: %d, facility: %s}}%s}}", to.IP, to.Port, facility, access))
 }
 
 // TestSyslogLogging: a line for a request reaches the receiver, with the facility that is set.
 func TestSyslogLogging(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, syslog("ROUTER_LOG_FACILITY", "local2"))
+	r := with(t, syslog("local2", ""))
 	host := n.served(r, "echo")
 	n.got(r, "http://"+host+"/syslog-logging")
 	m := shared.syslog.message(t, n.name+":echo", `"GET /syslog-logging HTTP/1.1"`)
@@ -139,12 +140,15 @@ func lineLength(t *testing.T, limit string, least, most int) {
 	})
 }
 
-// captures are the settings of a router that captures two fields and a cookie.
+// exactCookie is the cookie foo, nine bytes of it.
+const exactCookie = "matchType: Exact, name: foo, maxLength: 9"
+
+// captures are the settings of a router that captures fields and a cookie.
 func captures(cookie string) settings {
-	return syslog(
-		"ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "X-Forwarded-For:15,Host:60,X-Test-Header-1:15",
-		"ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "Content-Type:9,X-Test-Header-2:15", "ROUTER_CAPTURE_HTTP_COOKIE", cookie,
-	)
+	return syslog("local1", `, httpCaptureHeaders: {
+    request: [{name: X-Forwarded-For, maxLength: 15}, {name: Host, maxLength: 60}, {name: X-Test-Header-1, maxLength: 15}],
+    response: [{name: Content-Type, maxLength: 9}, {name: X-Test-Header-2, maxLength: 15}]},
+  httpCaptureCookies: [{`+cookie+`}]`)
 }
 
 // TestHTTPHeaderCapture: captured fields of request and answer stand in the line in braces, in
@@ -152,7 +156,7 @@ func captures(cookie string) settings {
 func TestHTTPHeaderCapture(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, captures("foo=:9"))
+	r := with(t, captures(exactCookie))
 	host := n.served(r, "echo")
 	n.got(r, "http://"+host+"/capture?field=x-test-header-2:bar", "X-Test-Header-1: foo", "X-Forwarded-For: 192.0.2.7")
 	m := shared.syslog.message(t, n.name+":echo", "GET /capture")
@@ -166,7 +170,7 @@ func TestHTTPHeaderCapture(t *testing.T) {
 func TestHTTPCookieCapture(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	exact, prefix := with(t, captures("foo=:9")), with(t, captures("foo:9"))
+	exact, prefix := with(t, captures(exactCookie)), with(t, captures("matchType: Prefix, namePrefix: foo, maxLength: 9"))
 	for _, c := range []struct {
 		r     *router
 		name  string
@@ -193,7 +197,7 @@ func TestCookieLen(t *testing.T) {
 	n := newNamespace(t, nil)
 	cookie := "foo=" + strings.Repeat("a", 60)
 	for _, length := range []int{63, 64} {
-		r := with(t, captures(fmt.Sprintf("foo=:%d", length)))
+		r := with(t, captures(fmt.Sprintf("matchType: Exact, name: foo, maxLength: %d", length)))
 		name := fmt.Sprintf("len%d", length)
 		host := n.served(r, name)
 		n.got(r, "http://"+host+"/cookielen", "Cookie: "+cookie)

@@ -12,6 +12,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	routeclient "github.com/openshift/client-go/route/clientset/versioned"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -24,6 +25,7 @@ var shared struct {
 	admin   *rest.Config
 	core    kubernetes.Interface
 	routes  routeclient.Interface
+	objects dynamic.Interface
 	routers routers
 	syslog  *receiver
 	lists   *publisher
@@ -81,7 +83,10 @@ func setUp(ctx context.Context, dir string) error {
 			return fmt.Errorf("cannot add the image %s: %w", name, err)
 		}
 	}
-	return clients(ctx)
+	if err := clients(ctx); err != nil {
+		return err
+	}
+	return installControllers(ctx, c)
 }
 
 // build makes a static program of a package, named as seen from a folder of its module.
@@ -96,11 +101,12 @@ func build(ctx context.Context, folder, pkg, program string) error {
 
 // clients makes what cases use of the cluster.
 func clients(ctx context.Context) error {
-	var errs [4]error
+	var errs [5]error
 	shared.core, errs[0] = kubernetes.NewForConfig(shared.admin)
 	shared.routes, errs[1] = routeclient.NewForConfig(shared.admin)
 	shared.syslog, errs[2] = listen(sandbox.Address)
 	shared.lists, errs[3] = publish(sandbox.Address)
+	shared.objects, errs[4] = dynamic.NewForConfig(shared.admin)
 	shared.routers.by = map[string]*router{}
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

@@ -26,11 +26,16 @@ const shardLabel = "shard"
 
 // settings are those of a router, as the ingress operator gives them: in the environment.
 type settings struct {
-	Env       map[string]string
-	Args      []string          // after those that every router has
-	Files     map[string]string // where a file shall be → configmap/NAME/KEY or secret/NAME/KEY, in the routers' namespace
-	Folders   map[string]string // the same for whole folders → configmap/NAME or secret/NAME
-	Replicas  int32             // 0 means 1
+	Env      map[string]string
+	Args     []string          // after those that every router has
+	Files    map[string]string // where a file shall be → configmap/NAME/KEY or secret/NAME/KEY, in the routers' namespace
+	Folders  map[string]string // the same for whole folders → configmap/NAME or secret/NAME
+	Replicas int32             // 0 means 1
+	// The router reads an IngressController, which has this spec and these annotations.
+	Controller  bool
+	Spec        string
+	Annotations map[string]string
+
 	Alone     string            // not to be shared with cases that say something else here
 	Labels    map[string]string // of its pods
 	Host      bool              // on the host network
@@ -112,6 +117,11 @@ func env(pairs ...string) settings {
 
 // launch makes the Deployment and waits until all of it is ready.
 func (r *router) launch(ctx context.Context, s settings) error {
+	if s.Controller {
+		if err := r.put(ctx, s); err != nil {
+			return err
+		}
+	}
 	if _, err := shared.core.AppsV1().Deployments(routerNamespace).Create(ctx, r.deployment(s), metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -252,6 +262,11 @@ func (r *router) container(s settings) corev1.Container {
 		"ROUTER_GRACEFUL_SHUTDOWN_DELAY": "0s", "ROUTER_MAX_SHUTDOWN_TIMEOUT": "1",
 		"STATS_PORT": fmt.Sprint(r.ports[2]),
 	}
+	args := append([]string{"run", "--reason-header"}, s.Args...)
+	if s.Controller {
+		delete(vars, "ROUTE_LABELS")
+		args = append(args, "--ingress-controller="+operatorNamespace+"/"+r.name)
+	}
 	maps.Copy(vars, s.Env)
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{
@@ -261,7 +276,7 @@ func (r *router) container(s settings) corev1.Container {
 	}
 	yes := true
 	c := corev1.Container{
-		Name: "router", Image: routerImage, Args: append([]string{"run", "--reason-header"}, s.Args...),
+		Name: "router", Image: routerImage, Args: args,
 		Ports: []corev1.ContainerPort{
 			{Name: "http", ContainerPort: int32(r.ports[0])}, {Name: "https", ContainerPort: int32(r.ports[1])},
 			{Name: "metrics", ContainerPort: int32(r.ports[2])},

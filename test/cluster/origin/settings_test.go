@@ -13,7 +13,7 @@ import (
 )
 
 // TestCustomErrorpages: pages of a ConfigMap are what clients get for unknown hosts (404) and
-// for routes without pods (503), also after the ConfigMap has changed and the pods are new.
+// for routes without pods (503), and those of a changed ConfigMap soon after the change.
 func TestCustomErrorpages(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
@@ -25,26 +25,24 @@ func TestCustomErrorpages(t *testing.T) {
 		}
 		return data
 	}
-	configMap(t, n.name, pages("first"))
-	folder := "/var/lib/haproxy/conf/error_code_pages"
-	s := env("ROUTER_ERRORFILE_404", folder+"/error-page-404.http", "ROUTER_ERRORFILE_503", folder+"/error-page-503.http")
-	s.Folders = map[string]string{folder: "configmap/" + n.name}
-	r := alone(t, s)
+	n.configured(n.name, pages("first"))
+	r := with(t, controlled("httpErrorCodePages: {name: "+n.name+"}"))
 	n.detached("empty")
 	route := n.create(n.newRoute(r, "empty"))
 	look := func(text string) {
 		t.Helper()
 		for url, code := range map[string]int{"http://" + route.Spec.Host + "/": 503, "http://unknown." + n.name + ".test/": 404} {
-			got := n.answers(r, url, code)
-			if want := fmt.Sprintf("<p>%s %d ", text, code); !strings.HasPrefix(got.Body, want) {
-				t.Errorf("%s: %q, want %s", url, got.Body, want)
-			}
+			eventually(t, url, func() error {
+				got, err := r.get(url)
+				if want := fmt.Sprintf("<p>%s %d ", text, code); err == nil && (got.Code != code || !strings.HasPrefix(got.Body, want)) {
+					err = fmt.Errorf("%d %q, want %s", got.Code, got.Body, want)
+				}
+				return err
+			})
 		}
 	}
 	look("first")
-	configMap(t, n.name, pages("second"))
-	s.Env["ROLLED"] = "1"
-	r.restart(t, s)
+	n.configured(n.name, pages("second"))
 	look("second")
 }
 
@@ -54,10 +52,11 @@ func TestCustomErrorpages(t *testing.T) {
 func TestProxyProtocolAPI(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := alone(t, env())
+	spec := "endpointPublishingStrategy: {type: Private, private: {protocol: %s}}"
+	r := alone(t, controlled(fmt.Sprintf(spec, "TCP")))
 	host := n.served(r, "echo", func(route *routev1.Route) { edge(route, routev1.InsecureEdgeTerminationPolicyAllow) })
 	header := "PROXY TCP4 192.0.2.7 198.51.100.1 50123 443\r\n"
-	r.restart(t, env("ROUTER_USE_PROXY_PROTOCOL", "true"))
+	r.change(t, controlled(fmt.Sprintf(spec, "PROXY")))
 	c := r.client(dials{fresh: true, proxy: header})
 	for _, scheme := range []string{"http", "https"} {
 		eventually(t, scheme+" with a header", func() error {
@@ -71,7 +70,7 @@ func TestProxyProtocolAPI(t *testing.T) {
 	if got, err := r.get("http://" + host + "/"); err == nil {
 		t.Errorf("without a header: %d", got.Code)
 	}
-	r.restart(t, env())
+	r.change(t, controlled(fmt.Sprintf(spec, "TCP")))
 	n.answers(r, "http://"+host+"/", 200)
 	if got, err := c.get("http://" + host + "/"); err == nil && got.Code == 200 {
 		t.Error("a header is taken that is not expected")
@@ -147,6 +146,19 @@ func hardStops(t *testing.T, after string) {
 	between(t, "end of a tunnel", n.cut(r, host), 1900*time.Millisecond, 20*time.Second)
 }
 
+// TestRouteHardStopAfterEnableOnIngressControllerHasPriorityOverIngressConfig: of both annotations
+// that of the IngressController counts; without it the one of the cluster's configuration does.
+func TestRouteHardStopAfterEnableOnIngressControllerHasPriorityOverIngressConfig(t *testing.T) {
+	t.Parallel()
+	clusterConfig(t, "hard-stop-after", "400m")
+	n := newNamespace(t, nil)
+	r := alone(t, controlled("{}", "hard-stop-after", "500m"))
+	n.served(r, "echo")
+	n.setting(r, "hard-stop-after", "500m")
+	r.change(t, controlled("{}"))
+	n.setting(r, "hard-stop-after", "400m")
+}
+
 // TestRouteHardStopAfterTestInvalidDuration: what is no time has no effect, and the log says so.
 func TestRouteHardStopAfterTestInvalidDuration(t *testing.T) {
 	t.Parallel()
@@ -200,6 +212,9 @@ func TestTunableMaxConnectionsInvalidValues(t *testing.T) {
 	if got := n.metric(r, "haproxy_max_connections", nil); got != min(50000, auto) {
 		t.Errorf("the limit is %v of %v that descriptors allow", got, auto)
 	}
+	for _, number := range []string{"-2", "1999", "2000001"} {
+		with(t, controlled("{}")).refuses(t, "tuningOptions: {maxConnections: "+number+"}")
+	}
 }
 
 // TestMaxConnectionsMetric: the metric says the default, 50000, and another number once that is
@@ -207,15 +222,18 @@ func TestTunableMaxConnectionsInvalidValues(t *testing.T) {
 func TestMaxConnectionsMetric(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := alone(t, env())
+	r := alone(t, controlled("{}"))
 	auto := n.metric(with(t, env("ROUTER_MAX_CONNECTIONS", "auto")), "haproxy_max_connections", nil)
 	if got := n.metric(r, "haproxy_max_connections", nil); got != min(50000, auto) {
 		t.Errorf("by default %v of %v that descriptors allow", got, auto)
 	}
-	r.restart(t, env("ROUTER_MAX_CONNECTIONS", "10000"))
-	if got := n.metric(r, "haproxy_max_connections", nil); got != 10000 {
-		t.Errorf("then %v, want 10000", got)
-	}
+	r.change(t, controlled("tuningOptions: {maxConnections: 10000}"))
+	eventually(t, "the metric", func() error {
+		if got := n.metric(r, "haproxy_max_connections", nil); got != 10000 {
+			return fmt.Errorf("%v, want 10000", got)
+		}
+		return nil
+	})
 }
 
 // TestRouteNbthreadIngressController: there are as many event loops as the number of threads
@@ -237,7 +255,7 @@ func TestRouteNbthreadIngressController(t *testing.T) {
 func TestReloadInterval(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("RELOAD_INTERVAL", "2m"))
+	r := with(t, controlled("tuningOptions: {reloadInterval: 2m}"))
 	host := n.served(r, "echo")
 	second := n.newRoute(r, "second")
 	second.Spec.To.Name = "echo"
@@ -253,7 +271,7 @@ func TestReloadInterval(t *testing.T) {
 func TestHealthCheckIntervalIngressController(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_BACKEND_CHECK_INTERVAL", "1s"))
+	r := with(t, controlled("tuningOptions: {healthCheckInterval: 1s}"))
 	n.start(pod{name: "good"})
 	n.start(pod{name: "idle", args: []string{"wait"}})
 	good, idle := n.running("good").Status.PodIP, n.running("idle").Status.PodIP
@@ -280,7 +298,7 @@ func TestHealthCheckIntervalIngressController(t *testing.T) {
 func TestLoadBalancingAlgorithmUnsupportedConfigOverride(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_LOAD_BALANCE_ALGORITHM", "leastconn"))
+	r := with(t, controlled("unsupportedConfigOverrides: {loadBalancingAlgorithm: leastconn}"))
 	n.start(pod{name: "one", labels: map[string]string{"app": "echo"}})
 	n.start(pod{name: "two", labels: map[string]string{"app": "echo"}})
 	n.service("echo", "echo")

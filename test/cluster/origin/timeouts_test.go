@@ -16,10 +16,9 @@ import (
 func TestHAProxyTimeouts(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env(
-		"ROUTER_DEFAULT_CLIENT_TIMEOUT", "1500ms", "ROUTER_DEFAULT_SERVER_TIMEOUT", "1s", "ROUTER_DEFAULT_TUNNEL_TIMEOUT", "2s",
-		"ROUTER_INSPECT_DELAY", "1s", "ROUTER_CLIENT_FIN_TIMEOUT", "1500ms", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT", "1500ms",
-	))
+	r := with(t, controlled(`tuningOptions:
+  {clientTimeout: 1500ms, serverTimeout: 1s, tunnelTimeout: 2s, tlsInspectDelay: 1s, clientFinTimeout: 1500ms, serverFinTimeout: 1500ms}
+`))
 	host := n.served(r, "echo")
 	t.Run("serverTimeout", func(t *testing.T) {
 		begin := time.Now()
@@ -93,7 +92,7 @@ func TestHAProxyTimeoutsRejection(t *testing.T) {
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
-	r := with(t, env("ROUTER_DEFAULT_CONNECT_TIMEOUT", "2s"))
+	r := with(t, controlled("tuningOptions: {connectTimeout: 2s}"))
 	n.echo("echo")
 	address := n.running("echo").Status.PodIP
 	n.nft("add table ip " + n.table())
@@ -130,6 +129,7 @@ func (n namespace) nft(command string) {
 func Test_HTTPKeepAliveTimeout(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, nil)
+	// The field is newer than the definition of the API that the cases have.
 	r := with(t, env("ROUTER_SLOWLORIS_HTTP_KEEPALIVE", "2s"))
 	host := n.served(r, "echo")
 	c := n.dial(r, "80")
@@ -151,14 +151,14 @@ func Test_HTTPKeepAliveTimeout(t *testing.T) {
 // change makes, and the client needs a second one; here it goes on.
 func Test_IdleConnectionTerminationPolicyImmediate(t *testing.T) {
 	t.Parallel()
-	keptConnection(t, settings{})
+	keptConnection(t, controlled("idleConnectionTerminationPolicy: Immediate"))
 }
 
 // Test_IdleConnectionTerminationPolicyDeferred: the same. There the kept connection is answered
 // by the old service once more.
 func Test_IdleConnectionTerminationPolicyDeferred(t *testing.T) {
 	t.Parallel()
-	keptConnection(t, env("ROUTER_IDLE_CLOSE_ON_RESPONSE", "true"))
+	keptConnection(t, controlled("idleConnectionTerminationPolicy: Deferred"))
 }
 
 // keptConnection sends a request, changes the route's service, and sends two more over the

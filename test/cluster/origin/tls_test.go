@@ -96,10 +96,10 @@ func TestTLSSecurityProfile(t *testing.T) {
 		oldest   uint16
 		suites   []uint16 // of TLS 1.2; nil means any
 	}{
-		{"intermediate", env(), tls.VersionTLS12, nil},
-		{"modern", env("SSL_MIN_VERSION", "TLSv1.3", "ROUTER_CIPHERSUITES", "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"), tls.VersionTLS13, nil},
-		{"old", env("SSL_MIN_VERSION", "TLSv1.1", "ROUTER_CIPHERS", "old"), tls.VersionTLS11, nil},
-		{"custom", env("SSL_MIN_VERSION", "TLSv1.2", "ROUTER_CIPHERS", "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256"), tls.VersionTLS12, suite},
+		{"intermediate", controlled("tlsSecurityProfile: {type: Intermediate, intermediate: {}}"), tls.VersionTLS12, nil},
+		{"modern", controlled("tlsSecurityProfile: {type: Modern, modern: {}}"), tls.VersionTLS13, nil},
+		{"old", controlled("tlsSecurityProfile: {type: Old, old: {}}"), tls.VersionTLS11, nil},
+		{"custom", controlled("tlsSecurityProfile: {type: Custom, custom: {minTLSVersion: VersionTLS12, ciphers: [ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256]}}"), tls.VersionTLS12, suite},
 	} {
 		r := with(t, c.settings)
 		host := n.served(r, c.name, func(route *routev1.Route) { edge(route, "") })
@@ -131,30 +131,30 @@ func handshake(r *router, host string, version uint16, protocols ...string) (tls
 // annotation of its IngressController says, which the operator hands on as a variable.
 func TestRouteHTTP2EnableAndDisableIngressController(t *testing.T) {
 	t.Parallel()
-	offersHTTP2(t)
+	offersHTTP2(t, controlled("{}", "default-enable-http2", "true"), controlled("{}", "default-enable-http2", "false"))
 }
 
 // TestRouteHTTP2EnableAndDisableIngressConfig: the same for the annotation of the cluster's
 // configuration, which becomes the same variable.
 func TestRouteHTTP2EnableAndDisableIngressConfig(t *testing.T) {
 	t.Parallel()
-	offersHTTP2(t)
+	offersHTTP2(t, env("ROUTER_DISABLE_HTTP2", "false"), env("ROUTER_DISABLE_HTTP2", "true"))
 }
 
 // offersHTTP2 asks a router with HTTP/2 and one without for it.
-func offersHTTP2(t *testing.T) {
+func offersHTTP2(t *testing.T, enabled, disabled settings) {
 	t.Helper()
 	n := newNamespace(t, nil)
 	own := issue(t, "own.test", nil, false)
-	for disabled, want := range map[string]string{"false": "h2", "true": "http/1.1"} {
-		r := with(t, env("ROUTER_DISABLE_HTTP2", disabled))
-		host := n.served(r, "echo-"+disabled, func(route *routev1.Route) {
+	for want, s := range map[string]settings{"h2": enabled, "http/1.1": disabled} {
+		r := with(t, s)
+		host := n.served(r, "echo-"+r.name, func(route *routev1.Route) {
 			edge(route, "")
 			route.Spec.TLS.Certificate, route.Spec.TLS.Key = own.pem(), own.keyPEM(t)
 		})
 		state := must[tls.ConnectionState](t)(handshake(r, host, tls.VersionTLS13, "h2", "http/1.1"))
 		if state.NegotiatedProtocol != want {
-			t.Errorf("ROUTER_DISABLE_HTTP2=%s: %q, want %q", disabled, state.NegotiatedProtocol, want)
+			t.Errorf("%s: %q, want %q", asJSON(s), state.NegotiatedProtocol, want)
 		}
 	}
 }
