@@ -260,7 +260,7 @@ func (r *router) container(s settings) corev1.Container {
 	vars := map[string]string{
 		"ROUTER_SERVICE_NAME": r.name, "ROUTER_SERVICE_NAMESPACE": routerNamespace, "ROUTE_LABELS": shardLabel + "=" + r.name,
 		"ROUTER_GRACEFUL_SHUTDOWN_DELAY": "0s", "ROUTER_MAX_SHUTDOWN_TIMEOUT": "1",
-		"STATS_PORT": fmt.Sprint(r.ports[2]),
+		"STATS_PORT": fmt.Sprint(r.ports[2]), "ROUTER_METRICS_HAPROXY_SERVER_THRESHOLD": "100000",
 	}
 	args := append([]string{"run", "--reason-header"}, s.Args...)
 	if s.Controller {
