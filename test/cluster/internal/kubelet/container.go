@@ -98,6 +98,9 @@ func (c *container) once(ctx context.Context, attempt int) (v1.ContainerStateTer
 	})
 	c.event(v1.EventTypeNormal, "Started", "Container started")
 	c.attend(ctx, running)
+	draining, drained := context.WithTimeout(context.Background(), time.Second) // others may hold its output open
+	log.Drain(draining)
+	drained()
 	exit := running.Exit()
 	end := v1.ContainerStateTerminated{
 		ExitCode: int32(exit.Code), Signal: 0, Reason: "Error",

@@ -103,6 +103,23 @@ func (l *Log) from(n int) (lines []Line, next int, open bool, changed <-chan str
 	return lines, l.dropped + len(l.lines), l.writers > 0, l.changed
 }
 
+// Drain waits until the log is at its end, or ctx ends: when a container has ended, its last
+// lines are still on their way.
+func (l *Log) Drain(ctx context.Context) {
+	for next := 0; ; {
+		_, n, open, changed := l.from(next)
+		if !open {
+			return
+		}
+		next = n
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // ReadOptions choose lines of a log.
 type ReadOptions struct {
 	Follow     bool      // go on until the container ends
