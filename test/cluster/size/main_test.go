@@ -1,0 +1,82 @@
+package size
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	routeclient "github.com/openshift/client-go/route/clientset/versioned"
+	"k8s.io/client-go/kubernetes"
+
+	"turnout/test/cluster"
+	"turnout/test/cluster/sandbox"
+)
+
+var (
+	routes  = flag.Int("routes", 100, "routes besides those that clients ask for")
+	samples = flag.Int("samples", 10, "changes that are timed")
+)
+
+// shared is the cluster, and what the test asks it with.
+var shared struct {
+	*cluster.Cluster
+	core   kubernetes.Interface
+	routes routeclient.Interface
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "bin", "run-size")}, func(dir string) int {
+		if err := setUp(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if err := shared.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
+	}))
+}
+
+// nodes are where pods run; the last one is lost in the test.
+var nodes = []string{"one", "two", "three"}
+
+func setUp(dir string) error {
+	logs := filepath.Join("..", "bin", "logs-size")
+	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
+		return err
+	}
+	deploy := filepath.Join("..", "..", "..", "deploy")
+	base := filepath.Join(deploy, "manifests", "base")
+	cfg := cluster.Config{
+		Dir: dir, Logs: logs, Programs: filepath.Join("..", "bin"),
+		Names: []string{"10.96.0.1", "fd00:96::1", "kubernetes.default.svc"}, // by which pods know the API server
+		Manifests: []string{
+			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
+			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"),
+		},
+	}
+	for _, name := range nodes {
+		cfg.Nodes = append(cfg.Nodes, cluster.Node{Name: name})
+	}
+	var err error
+	if shared.Cluster, err = cluster.Start(context.Background(), cfg); err != nil {
+		return err
+	}
+	for name, program := range map[string]string{"turnout": "turnout", "echo": "echo"} {
+		if err := shared.Images.AddProgram(name, filepath.Join("..", "bin", program), nil); err != nil {
+			return err
+		}
+	}
+	if shared.core, err = kubernetes.NewForConfig(shared.Admin); err != nil {
+		return err
+	}
+	shared.routes, err = routeclient.NewForConfig(shared.Admin)
+	return err
+}
