@@ -151,7 +151,7 @@ func (f *figures) memory(t *testing.T, r *router.Router) {
 	f.heap = int64(r.Metric(t, "go_memstats_heap_alloc_bytes"))
 }
 
-// fillOne makes a service with two endpoints and a route to it, every second one with TLS.
+// fillOne makes a service with three endpoints and a route to it, every second one with TLS.
 func (n namespace) fillOne(ctx context.Context, i int) error {
 	name := fmt.Sprintf("r%d", i)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
@@ -172,12 +172,12 @@ func (n namespace) fillOne(ctx context.Context, i int) error {
 	return err
 }
 
-// scaleSlice holds two endpoints of service number i, different ones for each version.
+// scaleSlice holds three endpoints of service number i, different ones for each version.
 func scaleSlice(i, version int) *discoveryv1.EndpointSlice {
 	address := func(k int) string {
-		return fmt.Sprintf("10.%d.%d.%d", 128+(i/250/250)*2+k, i/250%250, 1+(i+version)%250)
+		return fmt.Sprintf("10.%d.%d.%d", 128+(i/250/250)*3+k, i/250%250, 1+(i+version)%250)
 	}
-	slice := newSlice(fmt.Sprintf("r%d", i), address(0), address(1))
+	slice := newSlice(fmt.Sprintf("r%d", i), address(0), address(1), address(2))
 	slice.Ports = slice.Ports[:1]
 	return slice
 }

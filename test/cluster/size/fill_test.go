@@ -28,7 +28,7 @@ const (
 const many = "many"
 
 // patience is how long anything may take on a machine with more to do.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // eventually tries until try returns nil, which it must within the patience.
 func eventually(t testing.TB, what string, try func() error) {

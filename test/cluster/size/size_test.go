@@ -95,7 +95,7 @@ func stamp(t *testing.T, line string) time.Time {
 // waitStatus waits until every route is said to be admitted, and counts how many writes that took.
 func waitStatus(t *testing.T) {
 	begin := time.Now()
-	eventually(t, "status", func() error {
+	eventually(t, "status", func() error { // each router writes 100 in a second at most
 		list, err := shared.routes.RouteV1().Routes("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
