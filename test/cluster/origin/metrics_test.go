@@ -203,7 +203,8 @@ func respectWeights(t *testing.T) {
 	eventually(t, "a hundred requests in the metrics", func() error {
 		after := counts()
 		first, second = after["weightedendpoints1"]-before["weightedendpoints1"], after["weightedendpoints2"]-before["weightedendpoints2"]
-		if first+second != 100 {
+		// Requests from before may be counted a moment later.
+		if first+second < 100 {
 			return fmt.Errorf("%v and %v", first, second)
 		}
 		return nil
