@@ -22,7 +22,7 @@ func connect(name, path string, addresses Pair) error {
 	if err != nil {
 		return fmt.Errorf("cannot open network namespace %s: %w", path, err)
 	}
-	defer ns.Close()
+	defer func() { _ = ns.Close() }()
 	inside, err := netlink.NewHandleAt(ns)
 	if err != nil {
 		return fmt.Errorf("cannot reach network namespace %s: %w", path, err)

@@ -31,13 +31,13 @@ func (p Pod) Do(f func() error) error {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("cannot open the network namespace of this thread: %w", err)
 	}
-	defer unix.Close(own)
+	defer func() { _ = unix.Close(own) }()
 	there, err := unix.Open(p.Netns, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("cannot open network namespace %s: %w", p.Netns, err)
 	}
-	defer unix.Close(there)
+	defer func() { _ = unix.Close(there) }()
 	if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("cannot enter network namespace %s: %w", p.Netns, err)
