@@ -283,7 +283,7 @@ func TestStopWhileACertificateIsRead(t *testing.T) {
 	awaitReader(file)
 	isServed(t, p.https, cert)
 	rest := p.stopIn(syscall.SIGTERM, serving, "stopped")
-	if left := said(rest, "the process ends without waiting any longer"); left == nil || !reflect.DeepEqual(left["for"], []any{"default certificate"}) {
+	if left := said(rest, "the process ends without waiting any longer"); left == nil || !reflect.DeepEqual(left["for"], []any{"files of options"}) {
 		t.Errorf("the log says %v", rest)
 	}
 }

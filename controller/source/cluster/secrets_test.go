@@ -93,7 +93,8 @@ func TestSecretLives(t *testing.T) {
 			t.Error("a secret that nobody asked for")
 		}
 	}
-	if a.count("list secrets") != 2 || a.count("create subjectaccessreviews") != 6 {
+	// Two secrets, and three changes, each of which has the permission asked for anew if it comes some time after the last answer.
+	if n := a.count("list secrets"); n < 2 || n > 5 || a.count("create subjectaccessreviews") != 3*n {
 		t.Errorf("requests: %v", a.requests)
 	}
 }
