@@ -13,7 +13,7 @@ import (
 
 // Controller makes routing tables of objects. It is made by New.
 type Controller struct {
-	cfg   Config
+	cfg   Config // as New was given it: Options may be others by now, which the owner has in state.cfg
 	inbox *inbox
 	state *state
 	views views
@@ -31,7 +31,8 @@ func New(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{}), asks: make(chan func(*state))}
 	c.views.routes, c.views.outside = make(map[source.Key]view), make(map[source.Key]aside)
 	c.views.setOptions(cfg.Options)
-	if c.state, err = newState(&c.cfg, &c.views); err != nil {
+	own := cfg
+	if c.state, err = newState(&own, &c.views); err != nil {
 		return nil, fmt.Errorf("cannot make controller: %w", err)
 	}
 	return c, nil

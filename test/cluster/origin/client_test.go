@@ -180,16 +180,6 @@ func (n namespace) dial(r *router, port string) conversation {
 	return conversation{n, conn, bufio.NewReader(conn)}
 }
 
-// secure has the connection speak TLS.
-func (c conversation) secure(host string) conversation {
-	c.Helper()
-	conn := tls.Client(c.Conn, &tls.Config{ServerName: host, InsecureSkipVerify: true})
-	if err := conn.Handshake(); err != nil {
-		c.Fatal(err)
-	}
-	return conversation{c.TB, conn, bufio.NewReader(conn)}
-}
-
 // say writes lines, each with its line break.
 func (c conversation) say(lines ...string) {
 	c.Helper()

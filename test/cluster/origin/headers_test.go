@@ -182,7 +182,7 @@ func (n namespace) actions(r *router, change func(*routev1.Route)) {
 	}
 	for _, at := range hosts {
 		got := n.got(r, at+"/?field=x-powered-by:echo", "x-secret: 1")
-		if got.Get("x-frame-options") != "DENY" || got.Get("x-powered-by") != "" {
+		if got.Get("X-Frame-Options") != "DENY" || got.Get("X-Powered-By") != "" {
 			n.Errorf("answer of %s: %v", at, got.Header)
 		}
 		if _, host, _ := strings.Cut(at, "://"); got.heard("x-from") != host || got.count("x-secret:") != 0 {

@@ -40,17 +40,17 @@ func fromIngress(t *testing.T) {
 	n.echo("ingress-endpoint-1")
 	n.echo("ingress-endpoint-2")
 	own := issue(t, n.host("3"), nil, false)
-	make := func(name, host, path, service string) *routev1.Route {
+	ofIngress := func(name, host, path, service string) *routev1.Route {
 		route := n.newRoute(r, name)
 		route.Spec.Host, route.Spec.Path, route.Spec.To.Name = n.host(host), path, service
 		owner := true
 		route.OwnerReferences = []metav1.OwnerReference{{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: "test", UID: "00000000-0000-0000-0000-000000000001", Controller: &owner}}
 		return route
 	}
-	third := edge(make("test-3", "3", "/", "ingress-endpoint-1"), routev1.InsecureEdgeTerminationPolicyRedirect)
+	third := edge(ofIngress("test-3", "3", "/", "ingress-endpoint-1"), routev1.InsecureEdgeTerminationPolicyRedirect)
 	third.Spec.TLS.Certificate, third.Spec.TLS.Key = own.pem(), own.keyPEM(t)
 	// The owner does not exist; the collector of garbage would remove what names it.
-	for _, route := range []*routev1.Route{make("test-1", "1", "/test", "ingress-endpoint-1"), make("test-2", "1", "/other", "ingress-endpoint-2"), third, make("test-4", "2", "/", "ingress-endpoint-1")} {
+	for _, route := range []*routev1.Route{ofIngress("test-1", "1", "/test", "ingress-endpoint-1"), ofIngress("test-2", "1", "/other", "ingress-endpoint-2"), third, ofIngress("test-4", "2", "/", "ingress-endpoint-1")} {
 		route.OwnerReferences = nil
 		n.create(route)
 	}

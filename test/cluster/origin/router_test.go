@@ -128,19 +128,6 @@ func (r *router) launch(ctx context.Context, s settings) error {
 	return r.await(ctx)
 }
 
-// restart gives the router other settings and waits until the pods with the old ones are
-// gone: what the ingress operator does for each change of an IngressController.
-func (r *router) restart(t testing.TB, s settings) {
-	t.Helper()
-	s.Alone = t.Name()
-	if _, err := shared.core.AppsV1().Deployments(routerNamespace).Update(t.Context(), r.deployment(s), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.await(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // end scales the router to nothing and waits until its pods are gone.
 func (r *router) end(t testing.TB) {
 	t.Helper()

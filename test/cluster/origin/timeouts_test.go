@@ -13,7 +13,7 @@ import (
 
 // TestHAProxyTimeouts: each of the timeouts that an IngressController has ends what it is
 // about, after its time. There the values are looked for in HAProxy's configuration.
-func TestHAProxyTimeouts(t *testing.T) {
+func TestHAProxyTimeouts(t *testing.T) { //nolint:tparallel // times are taken one after the other
 	t.Parallel()
 	n := newNamespace(t, nil)
 	r := with(t, controlled(`tuningOptions:

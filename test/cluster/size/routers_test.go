@@ -34,8 +34,7 @@ const checkInterval = "1h"
 // replica is one router.
 type replica struct {
 	name, ip string
-	started  time.Duration // from the start of its container until it was ready, as it logs
-	client   cluster.Pod   // from where it is asked
+	client   cluster.Pod // from where it is asked
 }
 
 // startRouters makes the Deployment and waits until all replicas are ready.
@@ -128,10 +127,4 @@ func (r *replica) metrics(t *testing.T, names ...string) map[string]float64 {
 		}
 	}
 	return sums
-}
-
-// MiB of memory that the router has resident.
-func (r *replica) resident(t *testing.T) float64 {
-	const name = "process_resident_memory_bytes"
-	return r.metrics(t, name)[name] / (1 << 20)
 }
