@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -8,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"turnout/balancer"
 	"turnout/controller/source"
+	"turnout/routing"
 )
 
 // configure has the rig go by other options from now on.
@@ -118,7 +122,7 @@ func TestConfigureSelection(t *testing.T) {
 	}
 	r := newRig(t, Options{})
 	reports := &reporter{}
-	r.c.cfg.Status = reports
+	r.c.state.cfg.Status = reports
 	r.do(namespace("ns", "prod"), namespace("other", "test"), aRoute("public", "p.test", 3, labelled("public")), aRoute("internal", "i.test", 2, labelled("internal")),
 		of("other", aRoute("far", "f.test", 1, labelled("public"))))
 	r.wantServed("all", "ns/internal ns/public other/far")
@@ -139,4 +143,32 @@ func TestConfigureSelection(t *testing.T) {
 	if n := len(r.c.state.outside) + len(r.c.views.outside); n != 0 {
 		t.Errorf("%d routes are still put aside", n)
 	}
+}
+
+// TestConfigureWhileItRuns: any goroutine may change the options while the owner works by those before.
+func TestConfigureWhileItRuns(t *testing.T) {
+	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, HoldOff: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Sink("test").Synced()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); c.Run(ctx) }()
+	<-c.Ready()
+	const last = time.Hour
+	for n := range 1000 {
+		if err := c.Configure(Options{ServerTimeout: time.Duration(n+1) * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if err := c.Configure(Options{ServerTimeout: last}); err != nil {
+		t.Fatal(err)
+	}
+	for c.Options().ServerTimeout != last {
+		runtime.Gosched()
+	}
+	cancel()
+	<-ended
 }
