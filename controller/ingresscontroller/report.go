@@ -103,7 +103,7 @@ func conditionPatch(object *unstructured.Unstructured, findings []Finding, now t
 // firstLook is how long Wait waits without a word, and between two words.
 const firstLook = 10 * time.Second
 
-// Wait returns when the object and all that it refers to have been looked for. waiting is told now and then what for. An error is that of ctx.
+// Wait returns when the object and all that it refers to have been looked for. waiting is called now and then with what is missing. An error is that of ctx.
 func (f *Follower) Wait(ctx context.Context, waiting func(what string)) error {
 	patience := time.NewTicker(firstLook)
 	defer patience.Stop()

@@ -72,7 +72,7 @@ func TestFollower(t *testing.T) {
 	good := given(f.Outcome())
 	f.Put(ca, nil, "forbidden")
 	if got := given(f.Outcome()); got != good || !strings.Contains(found(f.Outcome()), "clientCA") {
-		t.Errorf("nobody is told that it cannot be read any more, or it does not count: %s", got)
+		t.Errorf("nobody is notified that it cannot be read any more, or it does not count: %s", got)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -161,7 +161,7 @@ func TestAgainstRsyslogd(t *testing.T) {
 	program, err := exec.LookPath("rsyslogd")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/rsyslogd"); err != nil {
-			t.Skip("needs rsyslogd")
+			t.Skip("needs rsyslogd, which .ci/run installs")
 		}
 	}
 	dir := t.TempDir()

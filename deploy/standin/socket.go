@@ -37,11 +37,11 @@ const (
 // ending is a channel that gets the first signal that ends the program.
 func ending() <-chan os.Signal {
 	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1) // the last is how HAProxy is told to drain
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1) // the last makes HAProxy drain
 	return c
 }
 
-// holdSockets is the sidecar: it answers at both sockets until it is told to end.
+// holdSockets is the sidecar: it answers at both sockets until a signal ends it.
 // There is nothing to drain, as it carries no traffic.
 func holdSockets(at places, stdout io.Writer) error {
 	over := at.until()

@@ -36,7 +36,7 @@ type Handler struct {
 	zips     sync.Pool // of *gzip.Writer
 }
 
-// Follow chooses the routes whose latencies are told apart, as a scrape does, if it is time: for others who show
+// Follow chooses the routes whose latencies have series of their own, as a scrape does, if it is time: for others who show
 // them, where nobody scrapes.
 func (h *Handler) Follow() {
 	if h.c.cfg.Latencies != nil && h.c.follower.due(time.Now()) {

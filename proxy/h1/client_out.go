@@ -33,7 +33,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	cc.sent = end
 }
 
-// connectionOptions names the fields of a request that are for the next hop only: whoever sends Upgrade or TE has to
+// connectionOptions names the fields of a request that are for the next hop only: a client that sends Upgrade or TE has to
 // (RFC 9110 sections 7.8 and 10.1.4). nil = there are none.
 func connectionOptions(h *proxy.Head) []byte {
 	te := false

@@ -30,7 +30,7 @@ func Settings(r *cluster.Reach) []option.Option {
 		text(&r.ServerName, "tls-server-name", "NAME", "the name that the API server's certificate must have, if it is not its host"),
 		text(&r.CertificateAuthority, "certificate-authority", "FILE", "authorities that the API server is verified against"),
 		{Flag: "insecure-skip-tls-verify", IsBool: true, Set: option.Into(&r.InsecureSkipVerify, option.ParseBool),
-			Help: "do not verify the API server: whoever is in between reads the token and decides which routes there are"},
+			Help: "do not verify the API server: an attacker on the path reads the token and decides which routes there are"},
 		text(&r.Proxy, "proxy-url", "URL", "the proxy on the way to the API server"),
 		text(&r.ClientCertificate, "client-certificate", "FILE", "certificate that is shown to the API server"),
 		text(&r.ClientKey, "client-key", "FILE", "the key of that certificate"),

@@ -62,7 +62,7 @@ func TestHeaders(t *testing.T) {
 	it(t, "should set Forwarded headers appropriately", forwardedFromPod)
 }
 
-// forwardedFromPod: the pod is told the address of the pod that asks, and how it asked.
+// forwardedFromPod: the pod finds the address of the pod that asks in the fields, and how it asked.
 func forwardedFromPod(t *testing.T) {
 	n := newNamespace(t, nil)
 	r := with(t, settings{})

@@ -186,7 +186,7 @@ func TestDualStack(t *testing.T) {
 }
 
 // reachableBy: a router that listens on both families is reached by both addresses of its pod, and
-// the pods behind it are told the client's address of that family; one that listens on IPv4 only
+// the pods behind it receive the client's address of that family; one that listens on IPv4 only
 // by that one.
 func reachableBy(t *testing.T, mode string, both bool) {
 	t.Helper()
@@ -203,7 +203,7 @@ func reachableBy(t *testing.T, mode string, both bool) {
 		if want := is4 || both; (err == nil) != want {
 			t.Errorf("by %s: %v", address.IP, err)
 		} else if from := net.ParseIP(got.heard("X-Forwarded-For")); want && (got.Code != 200 || (from.To4() != nil) != is4) {
-			t.Errorf("by %s: %d, the pod is told %q", address.IP, got.Code, from)
+			t.Errorf("by %s: %d, the pod received %q", address.IP, got.Code, from)
 		}
 	}
 }

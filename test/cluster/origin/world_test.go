@@ -257,7 +257,7 @@ func (n namespace) get(name string) *routev1.Route {
 	return must[*routev1.Route](n)(shared.routes.RouteV1().Routes(n.name).Get(n.Context(), name, metav1.GetOptions{}))
 }
 
-// change changes a route, whoever else changes it too.
+// change changes a route, and tries again if another client changed it meanwhile.
 func (n namespace) change(name string, change func(*routev1.Route)) {
 	n.Helper()
 	eventually(n, "change of route "+name, func() error {

@@ -105,7 +105,7 @@ func (o *options) run(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.furnish(ctx, c); err != nil {
+	if err := o.install(ctx, c); err != nil {
 		return errors.Join(err, c.Stop())
 	}
 	fmt.Printf("Logs are in %s. Ctrl-C ends the cluster.\n", logs)
@@ -115,8 +115,8 @@ func (o *options) run(dir string) error {
 	return c.Stop()
 }
 
-// furnish gives the cluster its images and objects and writes the kubeconfig.
-func (o *options) furnish(ctx context.Context, c *cluster.Cluster) error {
+// install gives the cluster its images and objects and writes the kubeconfig.
+func (o *options) install(ctx context.Context, c *cluster.Cluster) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("cannot find this program: %w", err)

@@ -120,7 +120,7 @@ func (c *Component) Resume(ctx context.Context) error {
 
 // Restart stops the component and starts it again.
 func (c *Component) Restart(ctx context.Context) error {
-	// How it ended is of no interest: some end with an error when they are told to.
+	// How it ended is of no interest: some end with an error after a signal.
 	if err := c.Stop(); err != nil && !errors.As(err, new(interface{ ExitCode() int })) {
 		return err
 	}

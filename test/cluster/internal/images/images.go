@@ -106,7 +106,7 @@ func skeleton(root string) error {
 	}
 	for _, dir := range []string{"tmp", "var/tmp"} {
 		path := filepath.Join(root, dir)
-		// Chmod, as the process's mask takes bits from what Mkdir is told.
+		// Chmod, as the process's mask takes bits from the mode given to Mkdir.
 		if err := errors.Join(os.MkdirAll(path, 0o755), os.Chmod(path, 0o777|os.ModeSticky)); err != nil {
 			return err
 		}

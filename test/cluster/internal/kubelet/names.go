@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// hostname is what the pod's programs are told; "" on the host's network.
+// hostname is what gethostname returns to the pod's programs; "" on the host's network.
 func (p *pod) hostname(object *v1.Pod) string {
 	if object.Spec.HostNetwork {
 		return ""

@@ -75,8 +75,8 @@ func (c *container) markStarted() {
 	}
 }
 
-// repeat probes until ctx ends or changed returns true. changed is told when as many results
-// followed each other as the probe's threshold says; a failure is then told to failed too.
+// repeat probes until ctx ends or changed returns true. changed is called when as many results
+// followed each other as the probe's threshold says; a failure is sent to failed too.
 func (c *container) repeat(ctx context.Context, running *runtime.Running, p *v1.Probe, kind string, failed chan<- unhealthy, changed func(ok bool) bool) {
 	if !pause(ctx, time.Duration(p.InitialDelaySeconds)*time.Second) {
 		return

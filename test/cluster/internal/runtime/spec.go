@@ -48,7 +48,7 @@ type Mount struct {
 }
 
 // process is p in the words of the OCI runtime specification. Its capabilities are permitted
-// whoever the user is, and not inherited, as the runtimes of Kubernetes have it: a program of a
+// for every user, and not inherited, as the runtimes of Kubernetes have it: a program of a
 // user other than root keeps those that are file capabilities of it, also with NoNewPrivileges,
 // by which it cannot gain any that were not permitted before.
 func (p *Process) process() *specs.Process {

@@ -140,7 +140,7 @@ type plan struct {
 	outdated  bool // the status of the Service does not have balancers
 }
 
-// sync brings the rules into line with some Services. Addresses of load balancers are told
+// sync brings the rules into line with some Services. Addresses of load balancers are written
 // after they can be used.
 func (c *Controller) sync(ctx context.Context, keys []string) error {
 	changes := map[nat.Frontend]*nat.Backends{}
