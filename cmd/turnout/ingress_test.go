@@ -180,7 +180,7 @@ func (r *ingressRig) load(addr func() string) (end func()) {
 	}
 }
 
-// moved reports that clients are to go elsewhere now, which /healthz/ready may say a moment later.
+// moved reports whether addr returns another address than from, at once or within 5 s: the router closes a port a moment before that.
 func (r *ingressRig) moved(addr func() string, from string) bool {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		if addr() != from {

@@ -46,7 +46,7 @@ func throughout(t testing.TB, r *router.Router, url string, do func()) {
 // startAPI starts the API server again.
 func startAPI(t testing.TB) {
 	t.Helper()
-	if err := shared.StartAPI(t.Context()); err != nil {
+	if err := shared.API.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,7 +54,7 @@ func startAPI(t testing.TB) {
 // killAPI ends the API server.
 func killAPI(t testing.TB) {
 	t.Helper()
-	if err := shared.KillAPI(); err != nil {
+	if err := shared.API.Kill(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,11 +111,11 @@ func TestAPIServerHangs(t *testing.T) {
 	n.create(newRoute("r", "hangs.faults.test"))
 	n.says("r", "default", "hangs.faults.test True")
 	throughout(t, r, "http://hangs.faults.test/", func() {
-		if err := shared.PauseAPI(); err != nil {
+		if err := shared.API.Pause(); err != nil {
 			t.Fatal(err)
 		}
 		lasts(outage(testing.Short()))
-		if err := shared.ResumeAPI(t.Context()); err != nil {
+		if err := shared.API.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n.create(newRoute("new", "new.hangs.faults.test"))
@@ -191,7 +191,7 @@ func TestSlowEtcd(t *testing.T) {
 			err := shared.Etcd.Pause()
 			lasts(350 * time.Millisecond)
 			if err == nil {
-				err = shared.Etcd.Resume()
+				err = shared.Etcd.Resume(t.Context())
 			}
 			lasts(50 * time.Millisecond)
 			select {

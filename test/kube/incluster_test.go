@@ -1,11 +1,11 @@
 package kube
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"turnout/test/kube/internal/cluster"
 	"turnout/test/kube/internal/router"
 )
 
@@ -21,9 +21,10 @@ func TestInCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	api := must[*url.URL](t)(url.Parse(shared.Admin.Host))
 	r := router.Start(t, router.Config{
 		Binary: shared.binary, IP: nextIP(), Args: []string{"--name", "default"},
-		Env: []string{"KUBERNETES_SERVICE_HOST=" + cluster.APIAddress, "KUBERNETES_SERVICE_PORT=" + cluster.APIPort},
+		Env: []string{"KUBERNETES_SERVICE_HOST=" + api.Hostname(), "KUBERNETES_SERVICE_PORT=" + api.Port()},
 	})
 	r.WaitReady(t)
 	n := newNamespace(t, "a", nil)

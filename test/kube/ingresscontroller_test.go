@@ -30,7 +30,7 @@ func installIngressController(t *testing.T) dynamic.ResourceInterface {
 		filepath.Join(strings.TrimSpace(module), "operator", "v1", "zz_generated.crd-manifests", "0000_50_ingress_00_ingresscontrollers.crd.yaml"),
 		filepath.Join("..", "..", "deploy", "manifests", "optional", "ingress-controller.yaml"),
 	} {
-		if err := install(t.Context(), path); err != nil {
+		if err := shared.Apply(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
 	}

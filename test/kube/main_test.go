@@ -13,9 +13,9 @@ import (
 	routeclient "github.com/openshift/client-go/route/clientset/versioned"
 	"k8s.io/client-go/kubernetes"
 
+	"turnout/test/cluster"
 	"turnout/test/cluster/pki"
 	"turnout/test/cluster/sandbox"
-	"turnout/test/kube/internal/cluster"
 	"turnout/test/kube/internal/pods"
 )
 
@@ -70,8 +70,13 @@ func setUp(dir string) error {
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
 		return err
 	}
+	deploy := filepath.Join("..", "..", "deploy")
+	base := filepath.Join(deploy, "manifests", "base")
 	shared.Cluster, err = cluster.Start(ctx, cluster.Config{
-		Dir: dir, Logs: logs, APIServer: apiserver, CRD: filepath.Join("..", "..", "deploy", "crd", "route.yaml"),
+		Dir: dir, Logs: logs, Programs: filepath.Dir(apiserver), Manifests: []string{
+			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
+			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"), // the account of routers as it is shipped
+		},
 	})
 	if err != nil {
 		return err
@@ -79,8 +84,6 @@ func setUp(dir string) error {
 	if shared.core, err = kubernetes.NewForConfig(shared.Admin); err != nil {
 		return err
 	}
-	if shared.routes, err = routeclient.NewForConfig(shared.Admin); err != nil {
-		return err
-	}
-	return installAccounts(ctx)
+	shared.routes, err = routeclient.NewForConfig(shared.Admin)
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"turnout/test/cluster/await"
 	"turnout/test/kube/internal/pods"
 )
 
@@ -24,31 +25,11 @@ const patience = 60 * time.Second
 // eventually tries until try returns nil, which it must within the patience.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		<-tick.C
-	}
+	await.Eventually(t, patience, what, try)
 }
 
 // must fails the test for an error.
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+func must[T any](t testing.TB) func(T, error) T { return await.Must[T](t) }
 
 // namespace is a namespace of one test. What is in it is
 // deleted after the test.

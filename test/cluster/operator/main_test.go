@@ -77,7 +77,6 @@ func (w *world) start(dir, bin string) error {
 	worker := map[string]string{"node-role.kubernetes.io/worker": ""}
 	cfg := cluster.Config{
 		Dir: dir, Logs: logs, Programs: bin,
-		Names:     []string{"10.96.0.1", "fd00:96::1", "kubernetes.default.svc"}, // by which pods know it
 		Nodes:     []cluster.Node{{Name: "one", Labels: worker}, {Name: "two", Labels: worker}},
 		Manifests: []string{filepath.Join(root, "deploy", "crd"), "testdata/crds.yaml", "testdata/operator.yaml"},
 	}

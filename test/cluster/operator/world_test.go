@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"turnout/test/cluster/await"
 )
 
 const (
@@ -39,30 +41,11 @@ const patience = 90 * time.Second
 // eventually tries until try returns nil, which it must within the patience.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		<-tick.C
-	}
+	await.Eventually(t, patience, what, try)
 }
 
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+// must fails the test for an error.
+func must[T any](t testing.TB) func(T, error) T { return await.Must[T](t) }
 
 // kubectl runs kubectl as the administrator with a text as its standard input.
 func kubectl(t testing.TB, stdin string, args ...string) string {

@@ -60,10 +60,14 @@ func setUp(ctx context.Context, dir string) error {
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
 		return err
 	}
+	deploy := filepath.Join("..", "..", "..", "deploy")
+	base := filepath.Join(deploy, "manifests", "base")
 	c, err := cluster.Start(ctx, cluster.Config{
 		Dir: dir, Logs: logs, Programs: programs, Nodes: []cluster.Node{{Name: hostNode}, {Name: "two"}, {Name: "three"}},
-		Names:     []string{"10.96.0.1", "kubernetes.default.svc"},
-		Manifests: []string{filepath.Join("..", "..", "..", "deploy", "crd", "route.yaml")},
+		Manifests: []string{
+			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
+			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"),
+		},
 	})
 	if err != nil {
 		return err
@@ -111,5 +115,5 @@ func clients(ctx context.Context) error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	return installAccount(ctx)
+	return openNamespace(ctx)
 }

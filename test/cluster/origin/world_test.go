@@ -14,6 +14,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"turnout/test/cluster/await"
 )
 
 // patience is how long eventually goes on trying: pods start meanwhile, many at a time.
@@ -22,31 +24,11 @@ const patience = 90 * time.Second
 // eventually tries until try returns nil, which it must within the patience.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		<-tick.C
-	}
+	await.Eventually(t, patience, what, try)
 }
 
 // must fails the test for an error.
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+func must[T any](t testing.TB) func(T, error) T { return await.Must[T](t) }
 
 // it runs a case of openshift/origin by the name it has there.
 func it(t *testing.T, name string, body func(t *testing.T)) {

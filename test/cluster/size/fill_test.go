@@ -15,6 +15,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"turnout/test/cluster/await"
 )
 
 // What clients ask for: routes of namespace live, to either of two services with pods on each node.
@@ -33,19 +35,7 @@ const patience = 4 * time.Minute
 // eventually tries until try returns nil, which it must within the patience.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		<-tick.C
-	}
+	await.Eventually(t, patience, what, try)
 }
 
 func check(t testing.TB, err error) {

@@ -56,7 +56,6 @@ func setUp(dir string) error {
 	base := filepath.Join(deploy, "manifests", "base")
 	cfg := cluster.Config{
 		Dir: dir, Logs: logs, Programs: filepath.Join("..", "bin"),
-		Names: []string{"10.96.0.1", "fd00:96::1", "kubernetes.default.svc"}, // by which pods know the API server
 		Manifests: []string{
 			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
 			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"),
