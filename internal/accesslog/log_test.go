@@ -242,6 +242,33 @@ func TestFullRingDropsAndNeverBlocks(t *testing.T) {
 	}
 }
 
+// TestLongRecordsAreBounded: while nobody reads the log, long targets hold no more than they may; other records are kept still, and what
+// is written makes room.
+func TestLongRecordsAreBounded(t *testing.T) {
+	var q ring
+	q.init(8192)
+	long, short := sample(), sample()
+	long.Target = bytes.Repeat([]byte("x"), 2*maxTarget)
+	for round := range 2 {
+		held, n := 0, 0
+		for q.putRecord(long) {
+			held, n = held+textOf(long), n+1
+		}
+		if held > mostLong || held+textOf(long) <= mostLong {
+			t.Errorf("round %d: %d records with %d bytes are kept, of at most %d", round, n, held, mostLong)
+		}
+		if !q.putRecord(short) {
+			t.Error("a short record is dropped")
+		}
+		for s := q.takeSlot(); s != nil; s = q.takeSlot() {
+			q.release(s)
+		}
+		if left := q.long.Load(); left != 0 {
+			t.Errorf("round %d: %d bytes count although nothing waits", round, left)
+		}
+	}
+}
+
 type failing struct{ err error }
 
 func (w *failing) Write(p []byte) (int, error) { return 0, w.err }

@@ -20,6 +20,10 @@ const (
 // hold more gives it back, so that a burst of long targets is not held for ever.
 const keepText = 1024
 
+// mostLong bounds the text of all records that wait and have more than keepText, in bytes. Without it a log that nobody reads would hold
+// as many targets of 8 KiB as there are slots.
+const mostLong = 8 << 20
+
 // slot is one record, copied. What the client and the endpoint sent lies one after the other in text.
 type slot struct {
 	// sequence says which of putters and taker owns the slot: equal to the position of the put that may
@@ -29,6 +33,7 @@ type slot struct {
 	rec       proxy.Record // its slices point into text
 	text      []byte
 	captured  [][]byte // memory of rec.Captured
+	long      int64    // what text counts for in ring.long
 	truncated bool
 }
 
@@ -42,7 +47,8 @@ type ring struct {
 	tail   atomic.Uint64
 	_      [56]byte
 	closed atomic.Bool
-	_      [63]byte
+	long   atomic.Int64 // text of records with more than keepText; changed by those alone
+	_      [48]byte
 	head   uint64 // the taker's own
 }
 
@@ -54,11 +60,24 @@ func (q *ring) init(size int) {
 	}
 }
 
-// putRecord copies r into the next slot. False: the ring is full or closed.
+// putRecord copies r into the next slot. False: the ring is full, closed, or has no room for a long record.
 func (q *ring) putRecord(r *proxy.Record) bool {
 	if q.closed.Load() {
 		return false
 	}
+	long := int64(textOf(r))
+	if long <= keepText {
+		return q.claim(r, 0)
+	}
+	if q.long.Add(long) <= mostLong && q.claim(r, long) {
+		return true
+	}
+	q.long.Add(-long)
+	return false
+}
+
+// claim is putRecord for a record whose text counts for so much in ring.long.
+func (q *ring) claim(r *proxy.Record, long int64) bool {
 	for {
 		pos := q.tail.Load()
 		s := &q.slots[pos&q.mask]
@@ -66,6 +85,7 @@ func (q *ring) putRecord(r *proxy.Record) bool {
 		case turn == pos:
 			if q.tail.CompareAndSwap(pos, pos+1) {
 				s.fill(r)
+				s.long = long
 				s.sequence.Store(pos + 1)
 				return true
 			}
@@ -96,6 +116,9 @@ func (q *ring) release(s *slot) {
 		clear(s.captured[:cap(s.captured)])
 	}
 	s.rec = proxy.Record{}
+	if s.long > 0 {
+		q.long.Add(-s.long)
+	}
 	s.sequence.Store(q.head + uint64(len(q.slots)))
 	q.head++
 }
@@ -109,10 +132,7 @@ func (s *slot) fill(r *proxy.Record) {
 	rec := &s.rec
 	rec.Method, rec.Host, rec.Target, rec.UniqueID = cut(r.Method, maxMethod), cut(r.Host, maxHost), cut(r.Target, maxTarget), cut(r.UniqueID, maxID)
 	rec.UserAgent, rec.Referer = cut(r.UserAgent, maxSender), cut(r.Referer, maxSender)
-	need := len(rec.Method) + len(rec.Host) + len(rec.Target) + len(rec.UniqueID) + len(rec.UserAgent) + len(rec.Referer)
-	for _, c := range r.Captured {
-		need += len(c)
-	}
+	need := textOf(r)
 	if cap(s.text) < need {
 		s.text = make([]byte, 0, max(need, 256))
 	}
@@ -125,6 +145,16 @@ func (s *slot) fill(r *proxy.Record) {
 		s.captured = append(s.captured, s.keep(c))
 	}
 	rec.Captured = s.captured
+}
+
+// textOf is how many bytes of text a slot keeps of r.
+func textOf(r *proxy.Record) int {
+	n := min(len(r.Method), maxMethod) + min(len(r.Host), maxHost) + min(len(r.Target), maxTarget) + min(len(r.UniqueID), maxID) +
+		min(len(r.UserAgent), maxSender) + min(len(r.Referer), maxSender)
+	for _, c := range r.Captured {
+		n += len(c)
+	}
+	return n
 }
 
 // keep copies p into text, which has room for it; nil stays nil.
