@@ -16,7 +16,7 @@ type headerOptions struct {
 func headerSettings(o *options) []option.Option {
 	h, p := &o.headers, &o.server.Proxy
 	return []option.Option{
-		{Flag: "set-delete-http-request-header", Env: "ROUTER_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true,
+		{Flag: "set-delete-http-request-header", Env: "ROUTER_HTTP_REQUEST_HEADERS", Value: "LIST", EnvStops: true, Secret: true,
 			Set: option.Into(&p.RequestActions, header.ParseActions(header.Request)), Help: "header actions on every request: NAME:VALUE:Set or NAME:Delete, percent-encoded"},
 		{Flag: "set-delete-http-response-header", Env: "ROUTER_HTTP_RESPONSE_HEADERS", Value: "LIST", EnvStops: true,
 			Set: option.Into(&p.ResponseActions, header.ParseActions(header.Response)), Help: "the same on every response of a pod"},

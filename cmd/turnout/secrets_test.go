@@ -111,7 +111,11 @@ func TestSecretsStayInside(t *testing.T) {
 		spans <- string(text)
 	})
 	access := filepath.Join(t.TempDir(), "access.log")
-	c := turnout(t, "turnout", []string{"OTEL_BSP_SCHEDULE_DELAY=50", "STATS_USERNAME=PLANTED-user", "STATS_PASSWORD=PLANTED-password"}, append([]string{
+	c := turnout(t, "turnout", []string{
+		"OTEL_BSP_SCHEDULE_DELAY=50", "STATS_USERNAME=PLANTED-user", "STATS_PASSWORD=PLANTED-password",
+		"HTTP_PROXY=http://PLANTED-user:PLANTED-proxy@127.0.0.1:9", "KUBERNETES_MASTER=https://PLANTED-token@127.0.0.1:9",
+		"ROUTER_HTTP_REQUEST_HEADERS=x-api-key:PLANTED-action:Set",
+	}, append([]string{
 		"--manifests", dir, "--log-level", "debug", "--access-log", access, "--tls-ticket-keys-dir", tickets, "--otlp-endpoint", "http://" + collector.String(), "--reason-header",
 	}, anyPorts...)...)
 	p := launch(t, c)
@@ -151,7 +155,7 @@ func TestSecretsStayInside(t *testing.T) {
 
 	shown := ""
 	for _, page := range []string{
-		"/", "/view/overview", "/view/routes", "/view/routes/shop/front", "/view/routes/shop/broken", "/metrics", "/routes", "/routes/notes", "/routes/shop/front", "/routes/shop/broken", "/problems", "/healthz?verbose=1", "/healthz/ready?verbose=1", "/none",
+		"/", "/view/overview", "/view/routes", "/view/routes/shop/front", "/view/routes/shop/broken", "/metrics", "/routes", "/routes/notes", "/routes/shop/front", "/routes/shop/broken", "/problems", "/view/settings", "/healthz?verbose=1", "/healthz/ready?verbose=1", "/none",
 		"/explain?url=https://front.example.com/", "/explain?url=https://broken.example.com/", "/explain?url=https://front.example.com/&header=Authorization:+Bearer+PLANTED-asked&cookie=session=PLANTED-asked",
 		"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/log-level",
 	} {

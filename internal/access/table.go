@@ -9,7 +9,7 @@ import (
 // Table are the options, bound to o.
 func (o *Options) Table() []option.Option {
 	return []option.Option{
-		{Flag: "stats-user", Env: "STATS_USERNAME", Value: "NAME", Set: option.Into(&o.User, option.ParseText),
+		{Flag: "stats-user", Env: "STATS_USERNAME", Value: "NAME", Secret: true, Set: option.Into(&o.User, option.ParseText),
 			Help: "user who may read /metrics and /routes"},
 		{Flag: "stats-password", Env: "STATS_PASSWORD", Value: "TEXT", Secret: true, Set: option.Into(&o.Password, option.ParseText), Help: "the password of that user"},
 		{Flag: "stats-user-file", Env: "STATS_USERNAME_FILE", Value: "FILE", Set: option.Into(&o.UserFile, option.ParseText),

@@ -76,7 +76,7 @@ func (o *Option) apply(given map[string]string, env Environment) (warning string
 		}
 		for _, v := range values {
 			if err := o.Set(v); err != nil {
-				return "", Usagef("--%s %q is not valid; %v", o.Flag, v, err)
+				return "", Usagef("--%s %q is not valid; %v", o.Flag, o.shown(v), err)
 			}
 		}
 		return "", nil
@@ -90,9 +90,9 @@ func (o *Option) apply(given map[string]string, env Environment) (warning string
 	}
 	if err := o.Set(v); err != nil {
 		if o.EnvStops {
-			return "", Usagef("%s=%q is not valid; %v", o.Env, v, err)
+			return "", Usagef("%s=%q is not valid; %v", o.Env, o.shown(v), err)
 		}
-		return fmt.Sprintf("%s=%q is ignored; %v", o.Env, v, err), nil
+		return fmt.Sprintf("%s=%q is ignored; %v", o.Env, o.shown(v), err), nil
 	}
 	return "", nil
 }

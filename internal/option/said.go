@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -45,11 +46,30 @@ func (o *Option) origin(given map[string]string, env Environment, ignored bool) 
 	} else if o.Env != "" && env.Get(o.Env) != "" && !ignored {
 		from.Value, from.From = env.Get(o.Env), FromEnvironment
 	}
-	if o.Secret && from.Value != "" {
-		from.Value = hidden
-	}
+	from.Value = o.shown(from.Value)
 	return from
 }
+
+// shown is a value of the option for people: nothing of one that is secret, and of a URL not who asks with which password.
+func (o *Option) shown(value string) string {
+	if value == "" {
+		return ""
+	}
+	if o.Secret {
+		return hidden
+	}
+	if strings.Contains(value, "://") {
+		return userinfo.ReplaceAllString(value, "://xxxxx@")
+	}
+	return bareUserinfo.ReplaceAllString(value, "xxxxx@")
+}
+
+// The userinfo of a URL (RFC 3986, section 3.2.1) and, with whatever a password has that a URL cannot, of one without its scheme, as the
+// environment may have proxies.
+var (
+	userinfo     = regexp.MustCompile(`://[^\s/]*@`)
+	bareUserinfo = regexp.MustCompile(`^[^\s:/@]*:\S*@`)
+)
 
 // applySaid sets an option to what is said of it.
 func (o *Option) applySaid(said []Said, given map[string]string, env Environment, table []Option, from Origin) (Origin, error) {
@@ -58,11 +78,14 @@ func (o *Option) applySaid(said []Said, given map[string]string, env Environment
 		if s.Flag != o.Flag || slices.ContainsFunc(s.Unless, func(flag string) bool { return isGiven(flag, given, env, table) }) {
 			continue
 		}
-		err := o.setSaid(s)
-		if err != nil {
-			return from, fmt.Errorf("%.200q is not valid; %w", s.Value, err)
+		shown := s.Value
+		if s.Content == nil {
+			shown = o.shown(s.Value)
 		}
-		from.Value, from.From = s.Value, s.From
+		if err := o.setSaid(s); err != nil {
+			return from, fmt.Errorf("%.200q is not valid; %w", shown, err)
+		}
+		from.Value, from.From = shown, s.From
 		break
 	}
 	return from, nil

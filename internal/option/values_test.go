@@ -152,3 +152,25 @@ func TestParseConnections(t *testing.T) {
 		}
 	}
 }
+
+func TestShown(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                "",
+		"30s":                             "30s",
+		"http://proxy:3128":               "http://proxy:3128",
+		"http://ann:PLANTED@proxy:3128/":  "http://xxxxx@proxy:3128/",
+		"https://PLANTED@proxy":           "https://xxxxx@proxy",
+		"ann:PLANTED@proxy:3128":          "xxxxx@proxy:3128",
+		"http://ann:PLAN@TED/x@proxy":     "http://xxxxx@TED/x@proxy",
+		"ann:PLAN@TED/PLANTED@proxy:3128": "xxxxx@proxy:3128",
+		"/etc/pki/a@b":                    "/etc/pki/a@b",
+		"x-user:a-action:Set":             "x-user:a-action:Set",
+	} {
+		if got := (&Option{}).shown(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+		if got := (&Option{Secret: true}).shown(in); in != "" && got != hidden {
+			t.Errorf("%q, which is secret, is shown as %q", in, got)
+		}
+	}
+}

@@ -34,7 +34,8 @@ func Settings(r *cluster.Reach) []option.Option {
 		text(&r.Proxy, "proxy-url", "URL", "the proxy on the way to the API server"),
 		text(&r.ClientCertificate, "client-certificate", "FILE", "certificate that is shown to the API server"),
 		text(&r.ClientKey, "client-key", "FILE", "the key of that certificate"),
-		text(&r.Token, "token", "TEXT", "bearer token for the API server; everybody on the machine can read it in the list of processes"),
+		{Flag: "token", Value: "TEXT", Secret: true, Set: option.Into(&r.Token, option.ParseText),
+			Help: "bearer token for the API server; everybody on the machine can read it in the list of processes"},
 		text(&r.As, "as", "NAME", "the user in whose name the API server is asked"),
 		text(&r.AsUID, "as-uid", "UID", "the UID of that user"),
 		{Flag: "as-group", Value: "NAME", Repeats: true, Set: func(s string) error {
