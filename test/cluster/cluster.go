@@ -50,6 +50,8 @@ type Config struct {
 	Names []string
 	// APIArgs are further arguments of kube-apiserver.
 	APIArgs []string
+	// ControllerArgs are further arguments of kube-controller-manager; of two that set the same the last counts.
+	ControllerArgs []string
 }
 
 // Component is one program of the control plane, which can be stopped, killed, paused and
@@ -92,7 +94,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		}
 	}
 	plane, err := controlplane.New(controlplane.Config{
-		Dir: cfg.Dir, Logs: cfg.Logs, Programs: cfg.Programs, Names: cfg.Names, APIArgs: cfg.APIArgs,
+		Dir: cfg.Dir, Logs: cfg.Logs, Programs: cfg.Programs, Names: cfg.Names, APIArgs: cfg.APIArgs, ControllerArgs: cfg.ControllerArgs,
 		Services: network.Services.Strings(), Pods: network.Pods.Strings(),
 	})
 	if err != nil {

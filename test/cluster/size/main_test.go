@@ -60,6 +60,9 @@ func setUp(dir string) error {
 			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
 			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"),
 		},
+		// As a cluster has it: in the outages of the API server that the test makes, which are longer than the grace of other tests, no node
+		// is silent, and the endpoints of all of them stay.
+		ControllerArgs: []string{"--node-monitor-period=5s", "--node-monitor-grace-period=50s"},
 	}
 	for _, name := range nodes {
 		cfg.Nodes = append(cfg.Nodes, cluster.Node{Name: name})

@@ -45,6 +45,8 @@ type Config struct {
 	Pods     []string // address ranges of all pods
 	Names    []string // further names and addresses of the API server
 	APIArgs  []string // further arguments of kube-apiserver
+	// ControllerArgs are further arguments of kube-controller-manager, after its own.
+	ControllerArgs []string
 }
 
 // ControlPlane is the three programs. They end with the calling process at the latest.
@@ -162,7 +164,7 @@ var controllers = []string{
 }
 
 func (c *ControlPlane) controllerArgs() []string {
-	return []string{
+	return append([]string{
 		"--kubeconfig=" + c.path("controllers.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("ca.crt"),
@@ -171,7 +173,7 @@ func (c *ControlPlane) controllerArgs() []string {
 		"--kube-api-qps=1000", "--kube-api-burst=2000",
 		// A node that is silent is found out in seconds, so that tests of it take no minutes.
 		"--node-monitor-period=1s", "--node-monitor-grace-period=8s",
-	}
+	}, c.cfg.ControllerArgs...)
 }
 
 // Kubeconfig writes a configuration that uses a token at a server.
