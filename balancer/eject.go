@@ -30,6 +30,7 @@ func (e EjectReason) String() string { return [EjectReasons]string{"connect", "s
 // CountFailure notes that the server could not be connected.
 func (s *Server) CountFailure() {
 	s.counters.failures.Add(1)
+	s.endpoint.doubt(true)
 	if s.streak.Add(1) >= ejectAfter {
 		s.pool.eject(s, EjectedConnect)
 	}
@@ -40,6 +41,7 @@ func (s *Server) CountFailure() {
 func (s *Server) CountResponse(isError bool) {
 	if s.streak.Load() != 0 {
 		s.streak.Store(0)
+		s.endpoint.doubt(false)
 	}
 	if !isError {
 		if s.errors.Load() != 0 {

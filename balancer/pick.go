@@ -141,16 +141,28 @@ func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
 	default:
 		i = s.random(in.Rand, skip)
 	}
-	if len(in.Exclude) < 2 {
+	if len(in.Exclude) == 0 {
 		return i
 	}
+	return s.another(i, in.Exclude)
+}
+
+// another returns the first active server from i on that is none of few and not in doubt, the first that is none of few if all the others
+// are, -1 if there is none. It is for requests that have met a bad server: where a node is gone, several are, and a request has few attempts.
+func (s *set) another(i int, few []*Server) int {
+	second := -1
 	for range s.active {
-		if !excluded(in.Exclude, s.member(i)) {
-			return i
+		if m := s.member(i); !excluded(few, m) {
+			if !m.endpoint.is(inDoubt) {
+				return i
+			}
+			if second < 0 {
+				second = i
+			}
 		}
 		i = (i + 1) % len(s.active)
 	}
-	return -1
+	return second
 }
 
 // excluded reports that m is of one of few servers.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"turnout/internal/wire/protocol"
 )
@@ -142,6 +143,44 @@ func TestExclude(t *testing.T) {
 		// One that is not of this pool does no harm.
 		if got := pick(pool(a, targets(1, 1)), Pick{Exclude: pool(a, targets(1)).Servers()}); got == "" {
 			t.Errorf("%v: no server", a)
+		}
+	}
+}
+
+// TestDoubt: a request that has met a bad server is given no other whose last connect or check failed, while there are better ones.
+func TestDoubt(t *testing.T) {
+	for _, a := range allAlgorithms {
+		p := pool(a, targets(1, 1, 1, 1))
+		all := p.Servers()
+		bad, dead, sick := all[0], all[1], all[2]
+		check := &Check{checkKey: checkKey{endpoint: sick.endpoint}}
+		others := func() map[string]int {
+			got := map[string]int{}
+			for i := range 200 {
+				got[pick(p, Pick{Exclude: []*Server{bad}, Source: client(i), Rand: mix(uint64(i))})]++
+			}
+			return got
+		}
+		if got := others(); len(got) != 3 {
+			t.Errorf("%v, all well: %v", a, got)
+		}
+		dead.CountFailure()
+		check.CountResult(time.Second, true)
+		if got := others(); len(got) != 1 || got[all[3].ID()] == 0 {
+			t.Errorf("%v, a connect and a check failed: %v", a, got)
+		}
+		if got := shares(p, 400); a != Source && a != SourceConsistent && len(got) != 4 {
+			t.Errorf("%v, first attempts: %v", a, got)
+		}
+		all[3].CountFailure()
+		if got := others(); len(got) == 0 || got[""]+got[bad.ID()] > 0 {
+			t.Errorf("%v, all failed: %v", a, got)
+		}
+		dead.CountResponse(false)
+		all[3].CountResponse(false)
+		check.CountResult(time.Second, false)
+		if got := others(); len(got) != 3 {
+			t.Errorf("%v, all well again: %v", a, got)
 		}
 	}
 }

@@ -26,16 +26,34 @@ type endpointKey struct {
 // servers of all pools with this identity share it, so connections can be pooled by
 // it. It is made by a Registry and safe for use by any goroutine.
 type Endpoint struct {
-	key     endpointKey
-	id      uint32
-	retired atomic.Bool
-	tls     *TLS
+	key   endpointKey
+	id    uint32
+	flags atomic.Uint32 // those below
+	tls   *TLS
 
 	// Guarded by Registry.mu.
 	members []*member // of current rosters
 	next    *Endpoint // another one whose key has the same hash
 
 	inFlight atomic.Int64 // changed only by requests that have read the rest; what is allocated for an Endpoint is two cache lines
+}
+
+// Flags of an Endpoint.
+const (
+	isRetired = 1 << iota
+	inDoubt   // the last connect or check failed: requests that have met a bad server try others first
+)
+
+func (e *Endpoint) is(flag uint32) bool { return e.flags.Load()&flag != 0 }
+
+// doubt notes whether the last connect or check failed.
+func (e *Endpoint) doubt(failed bool) {
+	switch {
+	case failed:
+		e.flags.Or(inDoubt)
+	case e.is(inDoubt):
+		e.flags.And(^uint32(inDoubt))
+	}
 }
 
 // ID returns a small dense number, fit to index a slice. It is unique among the
@@ -61,7 +79,7 @@ func (e *Endpoint) InFlight() int64 { return e.inFlight.Load() }
 // Retired reports that no pool used the endpoint at the time of a Sweep. Idle
 // connections to it should be closed. A retired endpoint never comes back; should
 // its identity be used again, that is another Endpoint.
-func (e *Endpoint) Retired() bool { return e.retired.Load() }
+func (e *Endpoint) Retired() bool { return e.is(isRetired) }
 
 // Registry owns the endpoints and pools that outlive every table. It is made by
 // NewRegistry and safe for use by any goroutine.
@@ -184,7 +202,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		if e.inFlight.Load() > 0 {
 			continue
 		}
-		e.retired.Store(true)
+		e.flags.Or(isRetired)
 		delete(r.unused, e)
 		r.endpoints.remove(e)
 		r.quarry = append(r.quarry, e.id)
