@@ -72,6 +72,12 @@ bin/golangci-lint:
 		GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI); \
 	fi
 
+# The version of the generator stands in what it makes.
+CONTROLLER_GEN := v0.20.0
+.PHONY: generate
+generate: ## deploy/crd and deep copies of controller/shard/api, from its types
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN) object crd paths=./controller/shard/api output:crd:dir=deploy/crd output:object:dir=controller/shard/api
+
 fmt: ## format the code
 	gofmt -w .
 
@@ -199,6 +205,10 @@ operator: cluster-build ## the ingress operator's pods with our image, and deplo
 
 cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in cluster (root, etcd-server, iproute2, nftables, runc; 4 minutes)
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
+
+.PHONY: shards
+shards: cluster-build ## routes that spread over several routers, in that cluster (as cases)
+	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
 # SIZE holds flags of its test.
 SIZE ?= -routes 10000 -samples 200
