@@ -241,3 +241,16 @@ func without(list []*claim, c *claim) []*claim {
 	i := place(list, c)
 	return slices.Delete(list, i, i+1)
 }
+
+// Each calls yield with the key of each claim of a host, oldest first, and whether it is admitted by the latest Settle.
+func (s *Claims) Each(hostName string, yield func(key source.Key, admitted bool) bool) {
+	h := s.hosts[hostName]
+	if h == nil {
+		return
+	}
+	for _, c := range h.claims {
+		if !yield(c.Key, c.verdict.Admitted) {
+			return
+		}
+	}
+}

@@ -140,6 +140,7 @@ var pure = []struct {
 	{"balancer", false, []string{"net", "os", "syscall", "net/http"}, "who gets the request is arithmetic"},
 	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
 	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
+	{"controller/shard", true, []string{"net", "net/http", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "who serves a route is decided by objects and a time that are given"},
 }
 
 // roomOf returns the most specific entry of direction for pkg, -1 without one.
@@ -263,7 +264,7 @@ var calls = []struct {
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube", "test/cluster"}, nil, "the environment is read in cmd only"},
 	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "deploy/standin", "test/kube", "test/cluster"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
-		[]string{"proxy", "internal/wire/field", "internal/wire/http1", "internal/wire/h2frame", "internal/wire/h2session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+		[]string{"proxy", "internal/wire/field", "internal/wire/http1", "internal/wire/h2frame", "internal/wire/h2session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate", "controller/shard"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
 
 func TestCalls(t *testing.T) {
