@@ -95,14 +95,22 @@ func (p *Planner) doneRoute(f flight, result Result) {
 		p.missing(f)
 		p.look(r)
 	default:
-		if f.kind == CreateBinding {
-			p.forget(f.binding)
+		p.uncreate(f)
+		if f.counts && !f.binding.leaving && r.on(f.binding.router.Name) == f.binding {
+			p.setMove(f.binding, false)
 		}
 		r.failures = min(r.failures+1, 100)
 		if result.Outcome != Conflict {
 			p.trouble(r, &Error{ReasonWrite, "the API did not take " + f.kind.String() + ": " + errorText(result.Err)})
 		}
 		p.blocked(r)
+	}
+}
+
+// uncreate forgets a binding that was not created. One that was seen in between was, by somebody.
+func (p *Planner) uncreate(f flight) {
+	if f.kind == CreateBinding && f.binding.version == 0 && f.route.on(f.binding.router.Name) == f.binding {
+		p.forget(f.binding)
 	}
 }
 
@@ -138,11 +146,13 @@ func (p *Planner) written(f flight, version uint64) {
 		p.await(b)
 	case MarkLeaving:
 		b.version = max(b.version, version)
-		b.ours = true
+		counted := b.move // by itself
 		if !b.leaving {
 			p.setLeaving(b)
 		}
-		p.transfer(r)
+		if !counted {
+			p.transfer(r)
+		}
 		p.stats.Moved++
 	case DeleteBinding:
 		p.forget(b)
@@ -162,7 +172,7 @@ func (p *Planner) written(f flight, version uint64) {
 func (p *Planner) missing(f flight) {
 	switch f.kind {
 	case CreateBinding:
-		p.forget(f.binding) // its namespace or route is gone: that will be said
+		p.uncreate(f) // its namespace or route is gone: that will be said
 		p.blocked(f.route)
 	case MarkLeaving, DeleteBinding, UpdateBinding:
 		if f.route.on(f.binding.router.Name) == f.binding {

@@ -81,12 +81,7 @@ func (p *Planner) SetRoute(given Route, seen View, admitted []string) {
 	if r.target == (dnsName{}) && seen.Target != "" {
 		p.recall(r, seen.Target)
 	}
-	if list := p.orphans[r.Key()]; list != nil {
-		delete(p.orphans, r.Key())
-		for _, o := range list {
-			p.adopt(r, o.Binding)
-		}
-	}
+	p.adoptOrphans(r)
 	p.look(r)
 }
 
@@ -165,6 +160,25 @@ func (p *Planner) SetBinding(b Binding) {
 	p.look(r)
 }
 
+// adoptOrphans enters the bindings of a route that were known before it was. Those that the scheduler would have named otherwise stay orphans.
+func (p *Planner) adoptOrphans(r *route) {
+	list := p.orphans[r.Key()]
+	if list == nil {
+		return
+	}
+	var odd []orphan
+	for _, o := range list {
+		if o.Name == BindingName(o.Route, o.Router) {
+			p.adopt(r, o.Binding)
+		} else {
+			odd = append(odd, o)
+		}
+	}
+	if delete(p.orphans, r.Key()); odd != nil {
+		p.orphans[r.Key()] = odd
+	}
+}
+
 // adopt enters what an object says of a binding of a route.
 func (p *Planner) adopt(r *route, o Binding) {
 	b := r.on(o.Router)
@@ -176,13 +190,13 @@ func (p *Planner) adopt(r *route, o Binding) {
 	}
 	says := bindingSays(o.RouteUID, o.DNS, o.Target)
 	if b == nil {
-		b = &binding{route: r, router: p.router(o.Router), created: o.Created, since: p.clock, says: says, leaving: o.Leaving, ours: !p.synced}
+		b = &binding{route: r, router: p.router(o.Router), created: o.Created, since: p.clock, leaving: o.Leaving, version: o.Version, phase: o.Phase}
 		p.enter(b)
 	} else if o.Leaving && !b.leaving {
 		p.setLeaving(b)
 	}
-	b.version, b.says, b.created = o.Version, says, o.Created
-	b.phase = o.Phase
+	b.version, b.says, b.created, b.phase = o.Version, says, o.Created, o.Phase
+	p.count(r)
 	p.await(b)
 }
 
@@ -243,6 +257,7 @@ func (p *Planner) forget(b *binding) {
 // setLeaving enters that a binding leaves.
 func (p *Planner) setLeaving(b *binding) {
 	p.unevict(b)
+	p.setMove(b, false)
 	b.leaving, b.since = true, p.clock
 	b.router.leavers++
 	p.loadChanged(b.router)

@@ -122,9 +122,9 @@ func (p *Planner) allowed(name queueName) bool {
 	return name == urgent || name == fresh || p.mayMove()
 }
 
-// mayMove reports whether another binding may be under way.
+// mayMove reports whether another binding may be under way. Those that are do not count as bindings, because they are more than there will be.
 func (p *Planner) mayMove() bool {
-	return !p.held && p.underway < max(1, p.bindings/UnderWay)
+	return !p.held && p.underway < max(1, (p.bindings-p.underway)/UnderWay)
 }
 
 // nextOther returns the next action that is not about a route that is known.

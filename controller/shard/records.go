@@ -81,7 +81,6 @@ type binding struct {
 	index   int32  // in router.bindings
 	phase   BindingPhase
 	leaving bool
-	ours    bool // that it leaves was decided here, or before the Planner began
 	evict   evict
 	move    bool // it takes another's place, which does not leave yet
 	ready   bool // all ready replicas of its router have it
@@ -193,4 +192,5 @@ type flight struct {
 	owner   Key // that route
 	hash    uint64
 	phase   BindingPhase
+	counts  bool // MarkLeaving: the binding counts as under way for it
 }

@@ -63,6 +63,9 @@ func (p *Planner) SetRouter(given Router, seen RouterStatus) {
 		r.lastCapacity = given.Capacity
 		p.shrinks[r] = struct{}{}
 	}
+	if r.pool != nil && (before.Labels != given.Labels || before.Capacity != given.Capacity || before.RequestsCapacity != given.RequestsCapacity || before.Domain != given.Domain) {
+		p.candidates.changed(r.pool) // strategies may have computed something of these
+	}
 	p.reopen(r)
 	p.observePending(r)
 	p.observe(r, false)

@@ -216,7 +216,7 @@ func (p *Planner) create(r *route, to *router) (Action, bool) {
 			return p.fail(r, &Error{ReasonName, "every name that the route could have in domain " + to.Domain + " is another's: give it another name"})
 		}
 	}
-	b := &binding{route: r, router: to, created: p.now.Unix(), since: p.clock, ours: true}
+	b := &binding{route: r, router: to, created: p.now.Unix(), since: p.clock}
 	p.enter(b)
 	object := b.object(p)
 	b.says = bindingSays(object.RouteUID, object.DNS, object.Target)
@@ -243,13 +243,17 @@ func (p *Planner) write(r *route) (Action, bool) {
 
 // release has a binding leave, when others serve in its place.
 func (p *Planner) release(r *route, o *outlook, scarce bool) (Action, bool) {
-	if p.held {
-		return Action{}, false
-	}
 	victims := o.bad
 	surplus := len(o.good) - o.want
 	if surplus > 0 {
 		victims = append(slices.Clip(victims), p.spare(o.good, surplus)...)
+	}
+	if len(victims) == 0 {
+		return Action{}, false
+	}
+	p.time(r, callAgain) // what it waits for may be about another route
+	if p.held {
+		return Action{}, false
 	}
 	enough := o.serving >= o.want || scarce && o.serving > 0 && o.serving == len(o.good)
 	for _, b := range victims {
@@ -266,7 +270,11 @@ func (p *Planner) release(r *route, o *outlook, scarce bool) (Action, bool) {
 			p.enqueue(r, calm)
 			continue
 		}
-		p.fly(r, flight{kind: MarkLeaving, binding: b})
+		counted := p.transfers(r)
+		if !counted {
+			p.setMove(b, true) // until it leaves
+		}
+		p.fly(r, flight{kind: MarkLeaving, binding: b, counts: !counted})
 		return Action{Kind: MarkLeaving, Key: r.Key(), Router: b.router.Name, Binding: b.object(p)}, true
 	}
 	return Action{}, false
@@ -298,6 +306,7 @@ func (p *Planner) spare(good []*binding, n int) []*binding {
 func (p *Planner) finish(r *route, o *outlook) (Action, bool) {
 	for _, b := range o.leaving {
 		if b.version == 0 || o.serving == 0 && len(o.bad) == 0 || p.held {
+			p.time(r, callAgain)
 			continue
 		}
 		if wait := p.leaves(b); wait > 0 {

@@ -1,0 +1,178 @@
+package sim
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"turnout/controller/shard"
+)
+
+func (w *World) popEvent() event { return heap.Pop(&w.events).(event) }
+
+// serves reports whether DNS names a binding.
+func (b *bindingObject) serves() bool { return b.Phase == shard.BindingServing && !b.Leaving }
+
+// others is how many bindings of a route DNS names besides one.
+func (r *routeObject) others(b *bindingObject) int {
+	n := 0
+	for _, e := range r.bindings {
+		if e != b && e.serves() {
+			n++
+		}
+	}
+	return n
+}
+
+// active is how many bindings of a route do not leave.
+func (r *routeObject) active() int {
+	n := 0
+	for _, b := range r.bindings {
+		if !b.Leaving {
+			n++
+		}
+	}
+	return n
+}
+
+// underWay is how many bindings leave or take others' places.
+func (w *World) underWay() int {
+	n := 0
+	for _, r := range w.routes {
+		active := 0
+		for _, b := range r.bindings {
+			if b.Leaving {
+				n++
+			} else {
+				active++
+			}
+		}
+		n += max(0, active-w.want())
+	}
+	return n
+}
+
+func (w *World) want() int {
+	if m, ok := w.options.Config.Strategy.(shard.Multiple); ok {
+		return m.Count(nil)
+	}
+	return 1
+}
+
+// disturb takes note that for a while not all that is under way was decided by one scheduler.
+func (w *World) disturb() { w.calm = w.now + 2*time.Minute }
+
+// checkCreate holds a new binding to the rule of how many may be under way.
+func (w *World) checkCreate(a *shard.Action) {
+	if w.now < w.calm {
+		return
+	}
+	r := w.routes[a.Key]
+	if r == nil || r.excused || r.active() < w.want() {
+		return // nothing leaves for it
+	}
+	for len(w.deleted) > 0 && w.now-w.deleted[0] > time.Second {
+		w.deleted = w.deleted[1:]
+	}
+	// It was decided a moment ago, when there were those that have been deleted since.
+	if n := w.underWay() + 1; n > max(1, (len(w.bindings)+len(w.deleted))/shard.UnderWay) {
+		w.wrong("%d of %d bindings are under way with that of %s to %s", n, len(w.bindings), a.Key, a.Router)
+	}
+}
+
+// checkLeaving holds a binding that leaves to the rule that others serve.
+func (w *World) checkLeaving(b *bindingObject) {
+	r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
+	if r != nil && !r.excused && b.serves() && r.others(b) == 0 {
+		w.wrong("the last binding that serves %s, to %s, leaves", r.spec.Key(), b.Router)
+	}
+}
+
+// checkDelete holds a deletion to the rules that others serve, and that clients who know the name have had the time to ask again.
+func (w *World) checkDelete(b *bindingObject) {
+	r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
+	if r == nil || r.excused || b.hand || b.RouteUID != r.spec.UID || !b.served {
+		return
+	}
+	if r.others(b) == 0 {
+		w.wrong("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.Router)
+	}
+	to := w.routers[b.Router]
+	if to == nil || !slices.ContainsFunc(to.replicas, func(e *replica) bool { return e.up && w.now-e.since > 2*w.options.ReportEvery }) {
+		return
+	}
+	if ttl := to.spec.TTL; !b.Leaving || w.now-b.left < ttl {
+		w.wrong("the binding of %s to %s is deleted %v after it was marked, TTL %v", r.spec.Key(), b.Router, w.now-b.left, ttl)
+	}
+}
+
+// Converged says what is not yet as it should be when nothing happens any more; "" if all is.
+func (w *World) Converged() string {
+	want := w.want()
+	for _, key := range sortedKeys(w.routes) {
+		r := w.routes[key]
+		serving := 0
+		for router, b := range r.bindings {
+			if b.Leaving {
+				return key.String() + " still leaves " + router
+			}
+			if !b.serves() {
+				return key.String() + " is not served by " + router
+			}
+			if b.RouteUID != r.spec.UID {
+				return key.String() + " has a binding of another"
+			}
+			serving++
+		}
+		if r.view.Phase == shard.RouteScheduled && serving == 0 || serving > want {
+			return key.String() + " is not served, or too often"
+		}
+		if len(r.view.Bound) != serving || len(r.view.Routers) != serving {
+			return key.String() + " says that it is bound to others"
+		}
+	}
+	for _, key := range sortedKeys(w.bindings) {
+		b := w.bindings[key]
+		if r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]; r == nil || r.bindings[b.Router] != b {
+			return "binding " + key.String() + " has no route"
+		}
+	}
+	return ""
+}
+
+// Loads is how many routes each router serves, by name.
+func (w *World) Loads() map[string]int {
+	loads := make(map[string]int, len(w.routers))
+	for name := range w.routers {
+		loads[name] = 0
+	}
+	for _, b := range w.bindings {
+		if !b.Leaving {
+			loads[b.Router]++
+		}
+	}
+	return loads
+}
+
+// Bound returns the routers of each route, by which two worlds are compared.
+func (w *World) Bound() map[shard.Key]shard.View {
+	all := make(map[shard.Key]shard.View, len(w.routes))
+	for key, r := range w.routes {
+		v := r.view
+		v.Version = 0
+		all[key] = v
+	}
+	return all
+}
+
+// Settle lets time pass until all is as it should be. It returns what is not after d.
+func (w *World) Settle(d time.Duration) string {
+	end := w.now + d
+	for w.now < end {
+		w.Run(10 * time.Second)
+		if w.Converged() == "" {
+			return ""
+		}
+	}
+	return w.Converged()
+}

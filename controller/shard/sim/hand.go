@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"time"
+
+	"turnout/controller/shard"
+)
+
+// These are what people do with bindings that are the scheduler's.
+
+// Unbind deletes a binding by hand.
+func (w *World) Unbind(route shard.Key, router string) {
+	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil {
+		w.excuse(route)
+		w.deleteBinding(b)
+	}
+}
+
+// MakeLeave sets spec.leaving of a binding by hand.
+func (w *World) MakeLeave(route shard.Key, router string) {
+	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil && !b.Leaving {
+		w.excuse(route)
+		b.Leaving, b.left, b.hand = true, w.now, true
+		w.bindingChanged(b)
+	}
+}
+
+// Bind makes a binding by hand, as it is given.
+func (w *World) Bind(o shard.Binding) {
+	if w.bindings[o.Key()] == nil {
+		w.excuse(shard.Key{Namespace: o.Namespace, Name: o.Route})
+		w.createBinding(o, true)
+	}
+}
+
+// excuse takes note that somebody else has had a hand in a route.
+func (w *World) excuse(route shard.Key) {
+	w.disturb()
+	if r := w.routes[route]; r != nil {
+		r.excused = true
+		w.after(time.Hour, func() { r.excused = false })
+	}
+}
+
+// Bindings are the routers that a route has bindings to, leaving ones too, by name.
+func (w *World) Bindings(route shard.Key) []shard.Binding {
+	var list []shard.Binding
+	for _, b := range w.boundTo(route) {
+		list = append(list, b.Binding)
+	}
+	return list
+}
