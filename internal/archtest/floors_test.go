@@ -20,10 +20,10 @@ var floors = []struct {
 	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
 	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
-	{"where routes come from", "controller/source controller/source/local controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller/ingresscontroller controller/shard controller controller/source/cluster controller/shard/api internal/option/kubectl"},
+	{"where routes come from", "controller/source controller/source/local controller/source/folder controller/endpoints controller/admit controller/translate controller/status controller/ingresscontroller controller/shard controller/shard/strategy controller controller/source/cluster controller/shard/api internal/option/kubectl"},
 	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/live internal/metrics internal/offline internal/explain internal/view internal/page internal/inspect internal/admin internal/access internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},
-	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp internal/testkit internal/archtest"},
+	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp controller/shard/sim internal/testkit internal/archtest"},
 	{"what measures the programs", "bench/site bench/load bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},
 	{"what tests them", "test/conformance test/sidebyside test/adversary test/deploy test/image test/testssl test/grpc test/cluster/... test/kube/..."},
 }
@@ -106,7 +106,7 @@ func TestNothingOfTests(t *testing.T) {
 		t.Fatalf("the program has no event loops: %v", linked)
 	}
 	for pkg, by := range linked {
-		for _, tree := range []string{"internal/reactor/memnet", "internal/testkit", "internal/archtest", "bench", "test"} {
+		for _, tree := range []string{"internal/reactor/memnet", "internal/testkit", "internal/archtest", "controller/shard/sim", "bench", "test"} {
 			if within(pkg, tree) {
 				t.Errorf("cmd/turnout contains %s, imported by %s: it is for tests", pkg, by)
 			}

@@ -264,7 +264,7 @@ var calls = []struct {
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv"}, []string{"cmd", "bench", "test/kube", "test/cluster"}, nil, "the environment is read in cmd only"},
 	{"os", []string{"Exit"}, []string{"cmd", "bench", "deploy/rootfs", "deploy/standin", "test/kube", "test/cluster"}, nil, "only main ends the process"},
 	{"time", []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}, nil,
-		[]string{"proxy", "internal/wire/field", "internal/wire/http1", "internal/wire/h2frame", "internal/wire/h2session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate", "controller/shard"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
+		[]string{"proxy", "internal/wire/field", "internal/wire/http1", "internal/wire/h2frame", "internal/wire/h2session", "routing", "balancer", "internal/ratelimit", "internal/overload", "controller/admit", "controller/translate", "controller/shard", "controller/shard/sim"}, "time comes in as an argument or a Clock, so that tests run in virtual time"},
 }
 
 func TestCalls(t *testing.T) {

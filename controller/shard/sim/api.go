@@ -200,7 +200,7 @@ func (w *World) writeRoute(a *shard.Action) shard.Outcome {
 		return shard.Conflict
 	}
 	if w.options.Check && r.view.Target != "" && r.view.Target != a.View.Target && !r.excused {
-		w.wrong("the name of %s changes from %s to %q", a.Key, r.view.Target, a.View.Target)
+		w.wrongf("the name of %s changes from %s to %q", a.Key, r.view.Target, a.View.Target)
 	}
 	r.view = a.View
 	for router, b := range r.bindings {

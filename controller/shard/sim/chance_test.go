@@ -26,7 +26,7 @@ type chance struct {
 	steps   []string
 }
 
-func (c *chance) note(format string, args ...any) {
+func (c *chance) notef(format string, args ...any) {
 	c.steps = append(c.steps, fmt.Sprintf("%v: ", c.w.Now())+fmt.Sprintf(format, args...))
 }
 
@@ -48,40 +48,40 @@ func (c *chance) step() {
 	key := c.pick()
 	switch n := c.rand.IntN(16); {
 	case n < 3:
-		c.note("route %d is new", c.routes)
+		c.notef("route %d is new", c.routes)
 		c.w.SetRoute(c.route(c.routes))
 		c.routes++
 	case n == 3:
-		c.note("route %v is deleted", key)
+		c.notef("route %v is deleted", key)
 		c.w.DeleteRoute(key)
 	case n == 4 && c.down() < c.routers/3 && !c.gone[i]:
-		c.note("r%d stops", i)
+		c.notef("r%d stops", i)
 		c.w.Stop(aRouter(i).Name)
 		c.stopped[i] = true
 	case n == 5 && c.stopped[i]:
-		c.note("r%d starts", i)
+		c.notef("r%d starts", i)
 		c.w.Start(aRouter(i).Name)
 		delete(c.stopped, i)
 	case n < 8 && !c.gone[i]:
 		taints := [][]shard.Effect{nil, nil, {shard.NoSchedule}, {shard.Drain}}[c.rand.IntN(4)]
-		c.note("r%d has taints %v", i, taints)
+		c.notef("r%d has taints %v", i, taints)
 		change(c.w, aRouter(i).Name, func(r *shard.Router) { r.Taints = taints })
 	case n == 8 && !c.gone[i]:
 		capacity := []int{0, 0, 5, 10, 40}[c.rand.IntN(5)]
-		c.note("r%d has capacity %d", i, capacity)
+		c.notef("r%d has capacity %d", i, capacity)
 		change(c.w, aRouter(i).Name, func(r *shard.Router) { r.Capacity = capacity })
 	case n == 9 && c.down() < c.routers/3 && !c.gone[i] && !c.stopped[i]:
-		c.note("r%d is deleted", i)
+		c.notef("r%d is deleted", i)
 		c.w.DeleteRouter(aRouter(i).Name)
 		c.gone[i] = true
 	case n == 10 && c.gone[i]:
-		c.note("r%d is made again", i)
+		c.notef("r%d is made again", i)
 		c.w.SetRouter(aRouter(i))
 		delete(c.gone, i)
 	case n >= 12 && n < 14 && c.hands:
 		c.hand(key)
 	case n >= 14 && c.kills:
-		c.note("the scheduler ends, and begins anew")
+		c.notef("the scheduler ends, and begins anew")
 		if c.rand.IntN(3) == 0 {
 			// For a moment there are two.
 			old := c.s
@@ -107,17 +107,17 @@ func (c *chance) hand(key shard.Key) {
 	n := c.rand.IntN(4)
 	switch {
 	case n == 0 && len(list) > 0:
-		c.note("a binding of %v is deleted by hand", key)
+		c.notef("a binding of %v is deleted by hand", key)
 		c.w.Unbind(key, list[0].Router)
 	case n == 1 && len(list) > 0:
-		c.note("a binding of %v leaves by hand", key)
+		c.notef("a binding of %v leaves by hand", key)
 		c.w.MakeLeave(key, list[0].Router)
 	case n == 2:
-		c.note("a binding of %v is made by hand", key)
+		c.notef("a binding of %v is made by hand", key)
 		router := aRouter(c.rand.IntN(c.routers)).Name
 		c.w.Bind(shard.Binding{Namespace: key.Namespace, Name: shard.BindingName(key.Name, router), Route: key.Name, RouteUID: "other", Router: router, DNS: "x.example.net"})
 	default:
-		c.note("a binding of nothing is made by hand")
+		c.notef("a binding of nothing is made by hand")
 		c.w.Bind(shard.Binding{Namespace: key.Namespace, Name: "odd", Route: key.Name, RouteUID: "other", Router: "nobody", DNS: "x.example.net"})
 	}
 }
@@ -187,10 +187,10 @@ func strategies() map[string]func() shard.Strategy {
 // TestAnythingMayHappen: whatever happens to routers, routes and writes, a route that is served stays so, no more bindings than permitted are under
 // way, and all is well at the end.
 func TestAnythingMayHappen(t *testing.T) {
-	for name, make := range strategies() {
+	for name, strategy := range strategies() {
 		for seed := range uint64(seeds(t)) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
-				newChance(t, seed, make(), false, false).run(60)
+				newChance(t, seed, strategy(), false, false).run(60)
 			})
 		}
 	}
@@ -198,10 +198,10 @@ func TestAnythingMayHappen(t *testing.T) {
 
 // TestHandsAndKills: the same while schedulers end, are two for a moment, and people edit bindings.
 func TestHandsAndKills(t *testing.T) {
-	for name, make := range strategies() {
+	for name, strategy := range strategies() {
 		for seed := range uint64(seeds(t)) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
-				newChance(t, seed, make(), seed%2 == 0, true).run(60)
+				newChance(t, seed, strategy(), seed%2 == 0, true).run(60)
 			})
 		}
 	}
@@ -212,5 +212,5 @@ func seeds(t *testing.T) int {
 	if testing.Short() {
 		return 4
 	}
-	return 120
+	return 40
 }

@@ -76,7 +76,7 @@ func (w *World) checkCreate(a *shard.Action) {
 	}
 	// It was decided a moment ago, when there were those that have been deleted since.
 	if n := w.underWay() + 1; n > max(1, (len(w.bindings)+len(w.deleted))/shard.UnderWay) {
-		w.wrong("%d of %d bindings are under way with that of %s to %s", n, len(w.bindings), a.Key, a.Router)
+		w.wrongf("%d of %d bindings are under way with that of %s to %s", n, len(w.bindings), a.Key, a.Router)
 	}
 }
 
@@ -84,7 +84,7 @@ func (w *World) checkCreate(a *shard.Action) {
 func (w *World) checkLeaving(b *bindingObject) {
 	r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
 	if r != nil && !r.excused && b.serves() && r.others(b) == 0 {
-		w.wrong("the last binding that serves %s, to %s, leaves", r.spec.Key(), b.Router)
+		w.wrongf("the last binding that serves %s, to %s, leaves", r.spec.Key(), b.Router)
 	}
 }
 
@@ -95,14 +95,14 @@ func (w *World) checkDelete(b *bindingObject) {
 		return
 	}
 	if r.others(b) == 0 {
-		w.wrong("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.Router)
+		w.wrongf("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.Router)
 	}
 	to := w.routers[b.Router]
 	if to == nil || !slices.ContainsFunc(to.replicas, func(e *replica) bool { return e.up && w.now-e.since > 2*w.options.ReportEvery }) {
 		return
 	}
 	if ttl := to.spec.TTL; !b.Leaving || w.now-b.left < ttl {
-		w.wrong("the binding of %s to %s is deleted %v after it was marked, TTL %v", r.spec.Key(), b.Router, w.now-b.left, ttl)
+		w.wrongf("the binding of %s to %s is deleted %v after it was marked, TTL %v", r.spec.Key(), b.Router, w.now-b.left, ttl)
 	}
 }
 

@@ -152,7 +152,7 @@ func (w *World) after(d time.Duration, do func()) {
 	heap.Push(&w.events, event{w.now + d, w.order, do})
 }
 
-func (w *World) wrong(format string, args ...any) {
+func (w *World) wrongf(format string, args ...any) {
 	if len(w.Wrong) < 100 {
 		w.Wrong = append(w.Wrong, fmt.Sprintf("%v: ", w.now)+fmt.Sprintf(format, args...))
 	}
