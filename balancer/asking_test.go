@@ -23,7 +23,7 @@ func TestRequestChecksOfANamespaceAreBounded(t *testing.T) {
 			t.Fatalf("route %d asks: %v", i, got)
 		}
 	}
-	if n := len(r.checks); n > mostAsking+pods {
+	if n := r.checks; n > mostAsking+pods {
 		t.Errorf("%d checks", n)
 	}
 	if !asks(update("greedy", 3*most, asking("/0"))) {
@@ -37,7 +37,7 @@ func TestRequestChecksOfANamespaceAreBounded(t *testing.T) {
 	if !asks(update("greedy", 1000, asking("/more"))) {
 		t.Error("what was given back is not had again")
 	}
-	if r.Sweep(func(string) bool { return false }); len(r.checks) != 0 || len(r.asking) != 0 {
-		t.Errorf("%d checks are left, of %v", len(r.checks), r.asking)
+	if r.Sweep(func(string) bool { return false }); r.checks != 0 || len(r.asking) != 0 {
+		t.Errorf("%d checks are left, of %v", r.checks, r.asking)
 	}
 }

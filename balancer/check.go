@@ -41,12 +41,13 @@ func (h HTTPCheck) Request() Request {
 // the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
 type Check struct {
 	checkKey
-	service string // of the first target that wanted it
+	member  *member // the first that wanted it
 	down    atomic.Bool
 	results atomic.Pointer[checkResults] // nil = it was not made yet
 
-	watches  []watch       // groups that want it; guarded by Registry.mu
-	interval time.Duration // the shortest that any of them wants; guarded by Registry.mu
+	// Guarded by Registry.mu.
+	watches  []watch       // groups that want it
+	interval time.Duration // the shortest that any of them wants
 }
 
 // checkKey is the full identity of a check.
@@ -65,7 +66,7 @@ type watch struct {
 func (c *Check) Endpoint() *Endpoint { return c.endpoint }
 
 // Service returns the name of a service whose endpoint it is.
-func (c *Check) Service() string { return c.service }
+func (c *Check) Service() string { return c.member.service }
 
 // HTTP returns what is asked.
 func (c *Check) HTTP() HTTPCheck { return c.http }
@@ -95,13 +96,35 @@ func (g *group) keyOf(e *Endpoint) checkKey {
 	return checkKey{e, g.http}
 }
 
+// findCheck returns the check of an identity, nil if no pool wants it. r.mu is held.
+func (r *Registry) findCheck(key checkKey) *Check {
+	if !key.http.Asks() {
+		return key.endpoint.check
+	}
+	return r.asked[key]
+}
+
+// setCheck has findCheck return c, nil for none, from now on. r.mu is held.
+func (r *Registry) setCheck(key checkKey, c *Check) {
+	if !key.http.Asks() {
+		key.endpoint.check = c
+		return
+	}
+	if c == nil {
+		delete(r.asked, key)
+		return
+	}
+	r.asked[key] = c
+}
+
 // check finds or makes the check that g wants of m. r.mu is held.
 func (r *Registry) check(g *group, m *member) *Check {
 	key := g.keyOf(m.endpoint)
-	c := r.checks[key]
+	c := r.findCheck(key)
 	if c == nil {
-		c = &Check{checkKey: key, service: m.service}
-		r.checks[key] = c
+		c = &Check{checkKey: key, member: m}
+		r.setCheck(key, c)
+		r.checks++
 		if key.http.Asks() {
 			r.asking[g.roster.namespace]++
 		}
@@ -116,7 +139,14 @@ func (r *Registry) Watch(fn func(c *Check, interval time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watcher = fn
-	for _, c := range r.checks {
+	for _, e := range r.endpoints.first {
+		for ; e != nil; e = e.next {
+			if c := e.check; c != nil {
+				fn(c, c.interval)
+			}
+		}
+	}
+	for _, c := range r.asked {
 		fn(c, c.interval)
 	}
 }
@@ -186,7 +216,8 @@ func (r *Registry) setInterval(c *Check, added time.Duration) {
 	}
 	c.interval = shortest
 	if shortest == 0 {
-		delete(r.checks, c.checkKey)
+		r.setCheck(c.checkKey, nil)
+		r.checks--
 		if namespace := c.endpoint.Namespace(); c.http.Asks() {
 			if r.asking[namespace]--; r.asking[namespace] == 0 {
 				delete(r.asking, namespace)

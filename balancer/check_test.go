@@ -66,8 +66,8 @@ func TestChecksOfOneEndpoint(t *testing.T) {
 	}
 	pool("same", checkEvery, HTTPCheck{})
 	r.expect("the shorter interval goes", "0/x 5s", "1/x 5s")
-	if r.Sweep(func(string) bool { return false }); len(r.checks) != 0 {
-		t.Errorf("%d checks are left", len(r.checks))
+	if r.Sweep(func(string) bool { return false }); r.checks != 0 {
+		t.Errorf("%d checks are left", r.checks)
 	}
 	r.expect("nobody is left", "0 0s", "0/new 0s", "0/x 0s", "1 0s", "1/new 0s", "1/x 0s")
 }
@@ -87,8 +87,8 @@ func TestManyRoutesAskOneEndpoint(t *testing.T) {
 	for i := range 5000 {
 		r.Pool(fmt.Sprint(i)).Update(PoolConfig{Check: checkEvery, HTTPCheck: asking(fmt.Sprint("/", i))}, targets(1, 1))
 	}
-	if len(r.checks) != 10000 {
-		t.Errorf("%d checks", len(r.checks))
+	if r.checks != 10000 {
+		t.Errorf("%d checks", r.checks)
 	}
 	n := 0
 	r.Watch(func(*Check, time.Duration) { n++ })

@@ -72,7 +72,7 @@ func (r *Registry) mayAsk(ro *roster, http HTTPCheck) bool {
 	g := group{roster: ro, http: http}
 	more := 0
 	for _, m := range ro.members {
-		if key := g.keyOf(m.endpoint); key.http.Asks() && r.checks[key] == nil {
+		if key := g.keyOf(m.endpoint); key.http.Asks() && r.findCheck(key) == nil {
 			more++
 		}
 	}

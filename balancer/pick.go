@@ -59,7 +59,7 @@ func (p *Pool) chooseLimited(s *set, in *Pick) (Lease, bool) {
 		if !some {
 			return Lease{}, false
 		}
-		return v.tryLease(in, s.limit, v.cookie == string(in.Cookie))
+		return v.tryLease(in, s.limit, v.sticky() == string(in.Cookie))
 	}
 	n := len(s.active)
 	i := 0

@@ -104,7 +104,7 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 		q.length.Add(-1)
 		return l, true
 	}
-	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.cookie == string(in.Cookie)
+	w.pool, w.since, w.sticky = p, now, in.Cookie != nil && server != nil && server.sticky() == string(in.Cookie)
 	w.keep(in)
 	q.ticket++
 	w.ticket = q.ticket

@@ -32,9 +32,11 @@ type Endpoint struct {
 	tls   *TLS
 
 	// Guarded by Registry.mu.
-	members []*member // of current rosters
+	members *member   // the first of those of current rosters
+	check   *Check    // the one that asks nothing, nil = no pool wants it
 	next    *Endpoint // another one whose key has the same hash
 
+	_        [8]byte
 	inFlight atomic.Int64 // changed only by requests that have read the rest; what is allocated for an Endpoint is two cache lines
 }
 
@@ -97,7 +99,8 @@ type Registry struct {
 	rosters   map[uint64]*roster  // that pools have, by their sum
 	lists     map[listed]*roster  // of lists of targets that were given since the last Sweep
 	listed    int                 // targets of those lists
-	checks    map[checkKey]*Check // that pools want
+	asked     map[checkKey]*Check // those by a request that pools want
+	checks    int                 // that pools want, of either kind
 	watcher   func(c *Check, interval time.Duration)
 	ejections atomic.Uint64
 	failing   atomic.Bool   // a check has failed
@@ -128,7 +131,7 @@ func NewRegistry() *Registry {
 		seed:      maphash.MakeSeed(),
 		rosters:   make(map[uint64]*roster),
 		lists:     make(map[listed]*roster),
-		checks:    make(map[checkKey]*Check),
+		asked:     make(map[checkKey]*Check),
 		asking:    make(map[string]int),
 	}
 }
@@ -224,19 +227,19 @@ func (r *Registry) acquire(t *Target, namespace string) *member {
 		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
 		r.endpoints.insert(e)
 	}
-	for _, m := range e.members {
+	for m := e.members; m != nil; m = m.next {
 		if m.is(t) {
 			m.refs++
 			return m
 		}
 	}
-	if len(e.members) == 0 {
+	if e.members == nil {
 		delete(r.unused, e)
 	}
 	m := &member{
-		id: t.ID, cookie: CookieValue(t.ID), pod: t.Pod, service: t.Service, noCheck: t.NoCheck, hash: hashString(t.ID), endpoint: e, refs: 1,
+		id: t.ID, pod: t.Pod, service: t.Service, noCheck: t.NoCheck, hash: hashString(t.ID), endpoint: e, refs: 1, next: e.members,
 	}
-	e.members = append(e.members, m)
+	e.members = m
 	return m
 }
 
@@ -246,8 +249,11 @@ func (r *Registry) release(m *member) {
 		return
 	}
 	e := m.endpoint
-	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
-	if len(e.members) == 0 {
+	at := &e.members
+	for *at != m {
+		at = &(*at).next
+	}
+	if *at, m.next = m.next, nil; e.members == nil {
 		r.unused[e] = struct{}{}
 	}
 }

@@ -3,19 +3,31 @@ package balancer
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 )
 
 // member is what the servers of all pools have in common that were given the same target: all of it but the weight. It does
 // not change.
 type member struct {
 	id       string
-	cookie   string
 	pod      string
 	service  string
-	hash     uint64 // of id, the same in every process
+	cookie   atomic.Pointer[string] // nil = nobody has wanted it yet
+	hash     uint64                 // of id, the same in every process
 	endpoint *Endpoint
-	refs     int // rosters it is in; guarded by Registry.mu
+	next     *member // of the same endpoint; guarded by Registry.mu
+	refs     uint32  // rosters it is in; guarded by Registry.mu
 	noCheck  bool
+}
+
+// sticky returns the sticky cookie value, which is made when it is wanted first: most endpoints of a large table get no request.
+func (m *member) sticky() string {
+	if value := m.cookie.Load(); value != nil {
+		return *value
+	}
+	value := CookieValue(m.id)
+	m.cookie.Store(&value)
+	return value
 }
 
 // is reports whether m is of t, whose endpoint it has.
@@ -80,7 +92,7 @@ func (ro *roster) placeNear(m *member, guess int) int {
 func (ro *roster) byCookie(value []byte) int {
 	if len(ro.members) <= fewServers {
 		for i, m := range ro.members {
-			if m.cookie == string(value) {
+			if m.sticky() == string(value) {
 				return i
 			}
 		}
@@ -89,7 +101,7 @@ func (ro *roster) byCookie(value []byte) int {
 	ro.cookied.Do(func() {
 		ro.cookies = make(map[string]int, len(ro.members))
 		for i, m := range ro.members {
-			ro.cookies[m.cookie] = i
+			ro.cookies[m.sticky()] = i
 		}
 	})
 	if i, ok := ro.cookies[string(value)]; ok {

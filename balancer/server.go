@@ -43,7 +43,7 @@ func (s *Server) Endpoint() *Endpoint { return s.endpoint }
 func (s *Server) ID() string { return s.id }
 
 // Cookie returns the sticky cookie value of the server, see CookieValue.
-func (s *Server) Cookie() string { return s.cookie }
+func (s *Server) Cookie() string { return s.member.sticky() }
 
 // Pod returns the name of the pod that the server is, "" when it is not a pod.
 func (s *Server) Pod() string { return s.pod }

@@ -17,6 +17,12 @@ func TestServerIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(Endpoint{}); size != 2*cacheLine {
 		t.Errorf("an endpoint has %d bytes", size)
 	}
+	if size := unsafe.Sizeof(member{}); size > 96 {
+		t.Errorf("what the servers of one target have in common has %d bytes", size)
+	}
+	if size := unsafe.Sizeof(Check{}); size > 80 {
+		t.Errorf("a check has %d bytes", size)
+	}
 	if size, at := unsafe.Sizeof(Pool{}), unsafe.Offsetof(Pool{}.cursor); size != 4*cacheLine || at != 3*cacheLine {
 		t.Errorf("a pool has %d bytes, and %d of them before its cursor, which wants a cache line", size, at)
 	}

@@ -199,6 +199,9 @@ func (b *builder) addEndpoint(e Endpoint, text string) {
 		return
 	}
 	b.seen[e.ID] = struct{}{}
+	if e.Pod != "" {
+		e.Pod = e.ID[len("pod:"):][:len(e.Pod)] // one text for both
+	}
 	b.set.Endpoints = append(b.set.Endpoints, e)
 }
 

@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -53,6 +54,10 @@ type Checker struct {
 	checks map[*balancer.Check]*check
 	groups [2]group // of those that are well, and of the others
 
+	schedule schedule       // of the next checks
+	next     *reactor.Timer // of the first of them
+	idle     []*turn        // that ended, for those that begin
+
 	later    *reactor.Timer // of those that wait because too many begin
 	request  []byte         // scratch of ask
 	response http1.Response // scratch of Data
@@ -100,7 +105,7 @@ func NewChecker(cfg Config) (*Checker, error) {
 		cfg.Seed = rand.Uint64()
 	}
 	k.rng.Seed(cfg.Seed, cfg.Seed)
-	k.later = cfg.Loop.NewTimer(k.resume)
+	k.later, k.next = cfg.Loop.NewTimer(k.resume), cfg.Loop.NewTimer(k.beginDue)
 	return k, nil
 }
 
@@ -113,14 +118,13 @@ func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
 		delete(k.checks, of)
 		ck.stop()
 	case interval > 0 && ck == nil:
-		ck = &check{k: k, of: of, interval: interval, up: true}
-		ck.timer = k.cfg.Loop.NewTimer(ck.tick)
+		ck = &check{k: k, of: of, interval: interval, up: true, slot: unscheduled}
 		k.checks[of] = ck
 		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
 		ck.interval = interval
-		if shorter && ck.timer.Active() && ck.c == nil {
+		if shorter && ck.slot != unscheduled {
 			k.after(ck, k.random()*float64(interval))
 		}
 	}
@@ -165,7 +169,7 @@ func (k *Checker) after(ck *check, pause float64) {
 	now := k.cfg.Loop.Now()
 	at := now + int64(pause)
 	at -= at % int64(min(grid, ck.interval/10+1))
-	ck.timer.Reset(time.Duration(max(at-now, 0)))
+	k.put(ck, max(at, now))
 }
 
 // random is a number of 0 to 1.
@@ -184,7 +188,7 @@ func (k *Checker) startNext(g *group) {
 		if ck == nil {
 			return // until one has ended
 		}
-		ck.waits = false
+		ck.turn.waits = false
 		g.credit -= float64(ck.cost())
 		ck.dial()
 	}
@@ -199,23 +203,67 @@ func (k *Checker) may(g *group) bool {
 	return g.credit >= 1
 }
 
-// check makes one check again and again. It handles the connection of the one that runs.
+// check makes one check again and again. It handles the connection of the one that runs. There are ten thousands of them, and most of
+// the time most of them wait for the time of the next: what one needs besides is in its turn.
 type check struct {
 	k        *Checker
 	of       *balancer.Check
 	interval time.Duration
-	timer    *reactor.Timer // of the next check, or of what c is waited for
-	c        *reactor.Conn  // of the check that runs; nil = none runs
+	due      int64 // when the next one begins, of the loop's clock, if it is scheduled
+	turn     *turn // nil = none waits for its place or runs
+	slot     int32 // in Checker.schedule, or unscheduled
+	streak   int16 // checks in a row that contradict up
+	up       bool
+}
+
+// turn is a check that is due: it waits until it may begin, and runs.
+type turn struct {
+	of       *check         // nil = idle
+	patience *reactor.Timer // with what c is waited for
+	c        *reactor.Conn  // nil = it does not run
 	place    *group         // in which it waits or runs
 	share    *share         // of its namespace in place
-	began    int64          // when the one that runs began, of the loop's clock
-	streak   int            // checks in a row that contradict up
+	began    int64          // of the loop's clock
 	searched int            // bytes of an incomplete head that were looked at
 	interim  int            // answers with more to come
-	phase    phase          // of the check that runs
-	up       bool
+	phase    phase
 	waits    bool // in place.due
 }
+
+// maxIdle is how many turns are kept for those that begin, more than run at a time by default.
+const maxIdle = 128
+
+// begin gives ck a turn.
+func (ck *check) begin() *turn {
+	k := ck.k
+	var t *turn
+	if n := len(k.idle); n > 0 {
+		t = k.idle[n-1]
+		k.idle = k.idle[:n-1]
+	} else {
+		t = new(turn)
+		t.patience = k.cfg.Loop.NewTimer(t.expired)
+	}
+	t.of, ck.turn = ck, t
+	return t
+}
+
+// rest takes the turn of ck away, if it has one.
+func (ck *check) rest() {
+	t := ck.turn
+	if t == nil {
+		return
+	}
+	ck.turn = nil
+	t.patience.Stop()
+	*t = turn{patience: t.patience}
+	if len(ck.k.idle) < maxIdle {
+		ck.k.idle = append(ck.k.idle, t)
+	}
+}
+
+// runs reports whether c is the connection of ck, nil not being one.
+func (ck *check) runs(c *reactor.Conn) bool { return ck.turn != nil && c != nil && ck.turn.c == c }
 
 // phase says how far a check has come.
 type phase uint8
@@ -226,33 +274,42 @@ const (
 	layer7              // waiting for the answer
 )
 
-// tick is the time of the next check, or the end of patience with the one that runs.
+// tick is the time of the next check.
 func (ck *check) tick() {
 	defer ck.recovers()
-	if ck.c != nil {
-		ck.end(Result{Outcome: timeouts[ck.phase]})
-		return
-	}
-	ck.waits, ck.place = true, ck.group()
-	ck.place.due.addWaiting(ck)
-	if ck.k.startNext(ck.place); ck.waits {
+	t := ck.begin()
+	t.waits, t.place = true, ck.group()
+	t.place.due.addWaiting(ck)
+	if ck.k.startNext(t.place); ck.turn == t && t.waits {
 		ck.k.cfg.Bounds.Reached(bound.HealthChecks)
 	}
 }
 
+// expired is the end of patience with a check that runs.
+func (t *turn) expired() {
+	ck := t.of
+	if ck == nil {
+		return
+	}
+	defer ck.recovers()
+	ck.end(Result{Outcome: timeouts[t.phase]})
+}
+
 func (ck *check) dial() {
 	defer ck.recovers()
-	ck.phase, ck.searched, ck.interim, ck.began = layer4, 0, 0, ck.k.cfg.Loop.Now()
-	ck.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
+	t := ck.turn
+	t.phase, t.searched, t.interim, t.began = layer4, 0, 0, ck.k.cfg.Loop.Now()
+	t.c = ck.k.cfg.Loop.Dial(ck.of.Endpoint().Addr(), ck, min(ck.k.cfg.ConnectTimeout, ck.interval))
 }
 
 // end closes the connection of the check and draws the conclusion.
 func (ck *check) end(r Result) {
-	k := ck.k
-	if ck.c == nil {
+	k, t := ck.k, ck.turn
+	if t == nil || t.c == nil {
 		return
 	}
-	ck.drop()
+	began := t.began
+	place := ck.drop()
 	k.cfg.Stats.Checks.Add(1)
 	if !r.Passed() {
 		k.cfg.Stats.Failed.Add(1)
@@ -260,30 +317,29 @@ func (ck *check) end(r Result) {
 			k.cfg.Failed(ck.of, r.Outcome)
 		}
 	}
-	ck.of.CountResult(time.Duration(k.cfg.Loop.Now()-ck.began), ck.up && !r.Passed())
+	ck.of.CountResult(time.Duration(k.cfg.Loop.Now()-began), ck.up && !r.Passed())
 	ck.conclude(r)
-	ck.again()
+	ck.again(place)
 }
 
 // unknown ends a check that says nothing about the endpoint: there was no connection to be had for it.
-func (ck *check) unknown() {
-	ck.drop()
-	ck.again()
-}
+func (ck *check) unknown() { ck.again(ck.drop()) }
 
-// again sets the time of the next check.
-func (ck *check) again() {
+// again sets the time of the next check. The last one has run in place.
+func (ck *check) again(place *group) {
 	k := ck.k
 	k.after(ck, (0.9+0.2*k.random())*float64(ck.interval))
-	k.startNext(ck.place)
+	k.startNext(place)
 }
 
-// drop closes the connection of the check that runs.
-func (ck *check) drop() {
-	c := ck.c
-	ck.c = nil
+// drop closes the connection of the check that runs, and says in which group that was.
+func (ck *check) drop() *group {
+	t := ck.turn
+	c, place, share := t.c, t.place, t.share
+	ck.rest()
 	c.CloseNow(true) // the endpoint shall not wait for a connection that says nothing
-	ck.place.due.endCheck(ck.share)
+	place.due.endCheck(share)
+	return place
 }
 
 // conclude counts one result.
@@ -298,7 +354,7 @@ func (ck *check) conclude(r Result) {
 	if ck.up {
 		limit = ck.k.cfg.Fall
 	}
-	if ck.streak >= limit {
+	if int(ck.streak) >= min(limit, math.MaxInt16) {
 		ck.up, ck.streak = ok, 0
 		ck.k.cfg.Changed(ck.of, ok, r)
 	}
@@ -306,14 +362,14 @@ func (ck *check) conclude(r Result) {
 
 // stop ends the check.
 func (ck *check) stop() {
-	if ck.waits {
-		ck.waits = false
-		ck.place.due.leave(ck)
-	}
-	ck.timer.Stop()
-	if ck.c != nil {
-		ck.drop()
-		ck.k.startNext(ck.place)
+	ck.k.take(ck)
+	switch t := ck.turn; {
+	case t == nil:
+	case t.waits:
+		t.place.due.leave(ck)
+		ck.rest()
+	case t.c != nil:
+		ck.k.startNext(ck.drop())
 	}
 	if !ck.up {
 		ck.k.cfg.Changed(ck.of, true, Result{Outcome: Unchecked})

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
@@ -314,7 +315,7 @@ func TestJitter(t *testing.T) {
 		r.k.Check(r.endpoint(i+1, nil), 10*second)
 	}
 	for _, ck := range r.k.checks {
-		ck.timer.Reset(second) // all at once
+		r.k.put(ck, r.k.cfg.Loop.Now()+int64(second)) // all at once
 	}
 	r.net.Advance(35 * second) // the fifth round begins at 37 s or later
 	most := uint64(0)
@@ -407,7 +408,9 @@ func TestAfterAStandstill(t *testing.T) {
 	}
 	r.net.Advance(30 * second)
 	for _, ck := range r.k.checks {
-		ck.timer.Reset(0)
+		if ck.turn == nil {
+			r.k.put(ck, r.k.cfg.Loop.Now())
+		}
 	}
 	first, _ := r.counts()
 	for range 60 {
@@ -438,5 +441,29 @@ func TestCheckerConfig(t *testing.T) {
 		if _, err := NewChecker(cfg); err == nil {
 			t.Errorf("%s: no error", what)
 		}
+	}
+}
+
+// TestCheckIsSmall: a check that waits for the next one, as most do, is that and its place in the schedule.
+func TestCheckIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(check{}); size > 48 {
+		t.Errorf("a check has %d bytes, want at most 48", size)
+	}
+	r := newRig(t)
+	const n = 200
+	for i := range n {
+		r.k.Check(r.endpoint(i+1, nil), 10*second)
+	}
+	r.net.Advance(35 * second)
+	turns := 0
+	for _, ck := range r.k.checks {
+		if ck.turn != nil {
+			turns++
+		} else if ck.slot == unscheduled {
+			t.Error("a check neither waits nor runs, and is not scheduled")
+		}
+	}
+	if len(r.k.idle) == 0 || turns+len(r.k.idle) > n/2 {
+		t.Errorf("%d checks have a turn, %d turns are kept, want some and fewer than %d", turns, len(r.k.idle), n/2)
 	}
 }

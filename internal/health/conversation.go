@@ -11,7 +11,7 @@ import (
 // Connected implements reactor.Handler.
 func (ck *check) Connected(c *reactor.Conn) {
 	defer ck.recovers()
-	if c != ck.c {
+	if !ck.runs(c) {
 		return
 	}
 	id := ck.of.Endpoint().TLS()
@@ -23,12 +23,12 @@ func (ck *check) Connected(c *reactor.Conn) {
 		ck.end(Result{Outcome: L4OK})
 		return
 	}
-	ck.timer.Reset(ck.k.cfg.Timeout)
+	ck.turn.patience.Reset(ck.k.cfg.Timeout)
 	if id == nil {
 		ck.ask()
 		return
 	}
-	ck.phase = layer6
+	ck.turn.phase = layer6
 	if negotiate := ck.k.cfg.Negotiate; negotiate != nil && !ck.of.HTTP().Asks() {
 		negotiate(c, id, func(_ protocol.Protocol, err error) { ck.secured(c, err) })
 		return
@@ -40,7 +40,7 @@ func (ck *check) Connected(c *reactor.Conn) {
 func (ck *check) secured(c *reactor.Conn, err error) {
 	defer ck.recovers()
 	switch {
-	case c != ck.c:
+	case !ck.runs(c):
 	case err != nil:
 		ck.end(Result{Outcome: L6RSP})
 	default:
@@ -55,12 +55,12 @@ func (ck *check) secured(c *reactor.Conn, err error) {
 
 // ask sends the request.
 func (ck *check) ask() {
-	ck.phase = layer7
+	ck.turn.phase = layer7
 	b, h := ck.k.request[:0], ck.of.HTTP().Request()
 	b = append(append(b, "GET "...), h.Path...)
 	b = append(append(b, " HTTP/1.1\r\nHost: "...), h.Host...)
 	b = append(b, "\r\nUser-Agent: turnout-health-check\r\nConnection: close\r\n\r\n"...)
-	ck.c.Write(b) // copies
+	ck.turn.c.Write(b) // copies
 	ck.k.request = b
 }
 
@@ -73,14 +73,15 @@ var methodGet = []byte("GET")
 // head of its answer.
 func (ck *check) Data(c *reactor.Conn, p []byte) int {
 	defer ck.recovers()
-	if c != ck.c || ck.phase != layer7 {
+	t := ck.turn
+	if !ck.runs(c) || t.phase != layer7 {
 		return len(p)
 	}
 	lim, n := ck.k.cfg.Answer, 0
 	for {
-		size, err := http1.FindHeadEnd(p[n:], ck.searched, lim)
+		size, err := http1.FindHeadEnd(p[n:], t.searched, lim)
 		if err == nil && size == 0 {
-			ck.searched = max(len(p)-n-3, 0)
+			t.searched = max(len(p)-n-3, 0)
 			return n
 		}
 		if err == nil {
@@ -90,14 +91,14 @@ func (ck *check) Data(c *reactor.Conn, p []byte) int {
 			ck.end(Result{Outcome: L7RSP})
 			return len(p)
 		}
-		ck.searched = 0
+		t.searched = 0
 		n += size
 		status := ck.k.response.Status
 		if status >= 200 || status == 101 {
 			ck.judge(status)
 			return len(p)
 		}
-		if ck.interim++; ck.interim > maxInterim {
+		if t.interim++; t.interim > maxInterim {
 			ck.end(Result{Outcome: L7RSP})
 			return len(p)
 		}
@@ -116,7 +117,7 @@ func (ck *check) judge(status int) {
 // EOF implements reactor.Handler.
 func (ck *check) EOF(c *reactor.Conn) {
 	defer ck.recovers()
-	if c == ck.c && ck.phase == layer7 {
+	if ck.runs(c) && ck.turn.phase == layer7 {
 		ck.end(Result{Outcome: L7RSP})
 	}
 }
@@ -128,12 +129,12 @@ func (ck *check) Drained(*reactor.Conn) {}
 func (ck *check) Closed(c *reactor.Conn, why error) {
 	defer ck.recovers()
 	switch {
-	case c != ck.c:
+	case !ck.runs(c):
 	case reactor.Exhausted(why):
 		ck.unknown()
 	case errors.Is(why, reactor.ErrDialTimeout):
 		ck.end(Result{Outcome: L4TOUT})
 	default:
-		ck.end(Result{Outcome: ends[ck.phase]})
+		ck.end(Result{Outcome: ends[ck.turn.phase]})
 	}
 }

@@ -51,7 +51,7 @@ func (t *fairQueue) addWaiting(ck *check) {
 		s.queue = append(s.queue, l)
 	}
 	l.checks = append(l.checks, ck)
-	ck.share = s
+	ck.turn.share = s
 }
 
 // takeCheck returns the check whose turn it is, of those whose namespace may have another one running, and nil if there is none. most is
@@ -102,8 +102,8 @@ func (t *fairQueue) rotate() {
 
 // run notes a check that runs already.
 func (t *fairQueue) run(ck *check) {
-	ck.share = t.share(ck.of.Endpoint().Namespace())
-	ck.share.running++
+	ck.turn.share = t.share(ck.of.Endpoint().Namespace())
+	ck.turn.share.running++
 	t.running++
 }
 
@@ -116,7 +116,7 @@ func (t *fairQueue) endCheck(s *share) {
 
 // leave has a check wait no more.
 func (t *fairQueue) leave(ck *check) {
-	s := ck.share
+	s := ck.turn.share
 	l := s.lines[ck.of.Service()]
 	if l.checks = without(l.checks, ck); len(l.checks) == 0 {
 		delete(s.lines, l.service)

@@ -20,18 +20,22 @@ func (ck *check) giveUp() {
 	if k.checks[ck.of] == ck {
 		delete(k.checks, ck.of)
 	}
-	ck.timer.Stop()
-	if c := ck.c; c != nil {
-		ck.c = nil
-		c.CloseNow(true)
+	k.take(ck)
+	if t := ck.turn; t != nil {
+		c := t.c
+		ck.rest()
+		if c != nil {
+			c.CloseNow(true)
+		}
 	}
 	k.groups = [2]group{}
 	for _, other := range k.checks {
-		switch {
-		case other.c != nil:
-			other.place.due.run(other)
-		case other.waits:
-			other.place.due.addWaiting(other)
+		switch t := other.turn; {
+		case t == nil:
+		case t.c != nil:
+			t.place.due.run(other)
+		case t.waits:
+			t.place.due.addWaiting(other)
 		}
 	}
 	if !ck.up {
