@@ -26,6 +26,7 @@ const (
 	ClaimWaiting                       // nothing is decided yet
 	ClaimNotSelected                   // its namespace is not one that is served
 	ClaimOtherShard                    // it has not the labels of routes that are served
+	ClaimUnbound                       // no RouteBinding binds it to the Router that this is a replica of
 )
 
 // Claimant is a route that wants a host.
@@ -130,6 +131,7 @@ func (v *view) host() string {
 var outsideFor = map[ClaimState]string{
 	ClaimNotSelected: "its namespace is not one that this router serves: it has not the labels of --namespace-labels",
 	ClaimOtherShard:  "it has not the labels of routes that this router serves: those of --labels",
+	ClaimUnbound:     "it is not bound to the Router that this is a replica of: see its annotations turnout.router/phase and turnout.router/routers",
 }
 
 // aside is a route that is not selected, and why.

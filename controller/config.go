@@ -61,6 +61,9 @@ type Options struct {
 	SelectNamespaces bool
 	NamespaceLabels  string // a label selector; "" = all that there are
 	RouteLabels      string // a label selector on routes, besides what the source was asked for; "" = all
+	// Router has only those routes served that a RouteBinding binds to this Router, by their UID, under the host that it says; "" = all. It
+	// stays as it is while the controller runs.
+	Router string
 
 	ServerTimeout        time.Duration       // silence of an endpoint; 0 = 30 s
 	TunnelTimeout        time.Duration       // silence of a tunnel; 0 = 1 h

@@ -29,7 +29,7 @@ type plan struct {
 func (s *state) settle() {
 	for r := range s.dirty {
 		o := r.object
-		r.host = s.admission.Host(o.Namespace, o.Name, o.Spec.Host, o.Spec.Subdomain)
+		r.host = s.admission.Host(o.Namespace, o.Name, s.wantedHost(o), o.Spec.Subdomain)
 		r.checked = s.admission.Check(r.host, string(o.Spec.WildcardPolicy))
 		if r.checked.Admitted {
 			r.checked = admit.HeaderActions(o)
@@ -156,6 +156,7 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	}
 	before := r.result
 	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
+	r.result.Spec.Policy.Leaving = s.leaves(r.object)
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))

@@ -15,6 +15,7 @@ import (
 type selection struct {
 	byNamespace        bool // Options.SelectNamespaces
 	namespaces, routes labels.Selector
+	bound              bool // Options.Router: only routes that are bound
 }
 
 func (o *Options) selection() (selection, error) {
@@ -23,7 +24,7 @@ func (o *Options) selection() (selection, error) {
 		return selection{}, err
 	}
 	routes, err := labels.Parse(o.RouteLabels)
-	return selection{o.SelectNamespaces, namespaces, routes}, err
+	return selection{o.SelectNamespaces, namespaces, routes, o.Router != ""}, err
 }
 
 // selects reports whether the route of an event is served as far as its namespace and labels go.
@@ -36,6 +37,9 @@ func (s *state) selects(o *routev1.Route) (bool, ClaimState) {
 	}
 	if !s.selection.routes.Matches(labels.Set(o.Labels)) {
 		return false, ClaimOtherShard
+	}
+	if s.selection.bound && s.bindings.find(o) == nil {
+		return false, ClaimUnbound
 	}
 	return true, ClaimServed
 }

@@ -39,6 +39,7 @@ type state struct {
 	selection  selection
 	namespaces map[string]labels.Set              // those that there are, with their labels
 	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
+	bindings   bindings                           // of routes to the Router that this is a replica of
 
 	expiry expiryWatch
 	notes  noteLog
@@ -110,6 +111,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		unused:     make(map[*secret]struct{}),
 		namespaces: make(map[string]labels.Set),
 		outside:    make(map[string]map[string]source.Event),
+		bindings:   bindings{of: make(map[source.Key]source.Key), at: make(map[source.Key]map[source.Key]binding)},
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
 	}
@@ -160,6 +162,8 @@ func (s *state) event(e *source.Event) {
 		s.namespaceEvent(e)
 	case source.Route:
 		s.routeEvent(e)
+	case source.RouteBinding:
+		s.bindingEvent(e)
 	case source.Service:
 		v := s.service(e.Key)
 		v.object, _ = e.Object.(*corev1.Service)

@@ -37,6 +37,7 @@ type Head struct {
 	ContentLength int64    // exact number of body bytes, -1 when it is not known before the end
 	Upgrade       []byte   // the one protocol of a well-formed upgrade (RFC 9110 section 7.8), else nil
 	Options       [][]byte // lower-case names that the Connection field nominates (RFC 9110 section 7.6.1)
+	Leaving       bool     // of a response: the client is to connect again for its next request
 	AdjustCase    bool     // of a request: field names may be sent in the spelling the codec is configured with
 	Close         bool     // the receiver of this head shall not expect the connection to live on
 }

@@ -202,6 +202,7 @@ type Policy struct {
 	Rewrite         *rewrite.Rule   // of path and host; nil = they stay
 	Redirect        *redirect.Rule  // requests are answered with it; nil = they are sent to an endpoint
 	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
+	Leaving         bool            // clients are to connect again after an answer, because others serve the route from now on
 }
 
 // Rejection says why a route is not served. Other routes are not affected.

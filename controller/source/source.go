@@ -25,6 +25,7 @@ const (
 	Namespace                     // v1, *corev1.Namespace
 	ConfigMap                     // v1, *corev1.ConfigMap
 	Ingress                       // networking.k8s.io/v1, *networkingv1.Ingress
+	RouteBinding                  // turnout.router/v1alpha1, *api.RouteBinding
 
 	// These configure the router. They are *unstructured.Unstructured, because a field that cannot be decoded must not cost the others.
 
@@ -33,7 +34,7 @@ const (
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 )
 
-var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressController", "APIServer", "IngressConfig"}
+var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "RouteBinding", "IngressController", "APIServer", "IngressConfig"}
 
 // String returns the kind as manifests write it.
 func (k Kind) String() string {

@@ -39,7 +39,7 @@ func Claims(control *controller.Controller, ofHost func(ctx context.Context, hos
 func claimants(list []controller.Claimant) []Claimant {
 	reasons := map[controller.ClaimState]string{
 		controller.ClaimOlder: ReasonOlderClaim, controller.ClaimRejected: ReasonRejected, controller.ClaimWaiting: ReasonWaiting,
-		controller.ClaimNotSelected: ReasonNotSelected, controller.ClaimOtherShard: ReasonOtherShard,
+		controller.ClaimNotSelected: ReasonNotSelected, controller.ClaimOtherShard: ReasonOtherShard, controller.ClaimUnbound: ReasonOtherShard,
 	}
 	all := make([]Claimant, len(list))
 	for i, c := range list {

@@ -44,6 +44,23 @@ func TestForwardedFields(t *testing.T) {
 	}
 }
 
+// TestLeavingRoute: a client that asks for a route which others serve from now on is to connect again.
+func TestLeavingRoute(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("")))
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.Leaving = true }, p.Addr)
+	r.route("stays", "stays.test", nil, p.Addr)
+	c := r.say("GET / HTTP/1.1\r\nHost: stays.test\r\n\r\n")
+	if got := string(c.Received()); strings.Contains(got, "connection: close") || c.EOF() {
+		t.Fatalf("%q of a route that stays", got)
+	}
+	c.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\n\r\n"))
+	r.net.Run()
+	if got := string(c.Received()); strings.Count(got, " 200 ") != 2 || !strings.Contains(got, "connection: close\r\n") || !c.EOF() {
+		t.Errorf("%q, ended %v", got, c.EOF())
+	}
+}
+
 func TestFieldsThatEndHere(t *testing.T) {
 	r := newRig(t)
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nConnection: X-Private\r\nX-Private: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nX-Kept: 1\r\nContent-Length: 0\r\n\r\n"))

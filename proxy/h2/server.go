@@ -73,6 +73,7 @@ func (s *Server) Drain(done func()) { s.conns.Drain((*serverConn).leave, done) }
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
 	defer sc.c.Recover() // the others are notified too
+	sc.warned = true
 	sc.session.Shutdown()
 	sc.timer.Reset(goAwayTime)
 }
@@ -121,6 +122,7 @@ type serverConn struct {
 	stalled bool // input waits until the client takes its output
 	drained bool // the session is to be notified that it did
 	ending  bool // closes with its last stream
+	warned  bool // the client is asked to open no more streams
 	gone    bool
 	cut     bool // by the end of the loop
 	stuck   bool // ended because the client takes nothing
@@ -177,7 +179,7 @@ func (sc *serverConn) idle() {
 	case sc.ending || s.Leaving():
 		s.Finish()
 		sc.close()
-	case !sc.midway && !sc.s.conns.Draining():
+	case !sc.midway && !sc.warned:
 		sc.idleSince, sc.moved = sc.s.loop.Now(), sc.c.BytesWritten()
 		sc.timer.Reset(min(sc.s.timeouts.KeepAlive, sc.s.timeouts.Client))
 	}
@@ -226,7 +228,7 @@ func (sc *serverConn) expire() {
 			sc.timer.Reset(endedPeriod)
 		}
 		return
-	case sc.s.conns.Draining() && !s.Leaving():
+	case sc.warned && !s.Leaving():
 		s.Finish()
 	case s.Midway():
 		sc.s.worker.Rejected(&sc.client, 408, "")

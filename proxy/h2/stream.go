@@ -165,7 +165,11 @@ func (st *serverStream) Head(h *proxy.Head, end bool) {
 		st.ex = nil
 	}
 	st.Answered = true
+	sc, leaving := st.sc, h.Leaving && !st.sc.warned
 	st.EndHead(b, end)
+	if leaving && !sc.gone {
+		sc.leave()
+	}
 }
 
 // Body implements proxy.Downstream.

@@ -176,6 +176,33 @@ func TestDrain(t *testing.T) {
 	r.wantQuiet()
 }
 
+// TestLeavingRoute: a client that asks for a route which others serve from now on is asked to connect again; what it has begun is served.
+func TestLeavingRoute(t *testing.T) {
+	r := newRig(t)
+	p := r.pod(1, always(ok("x")))
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.Leaving = true }, p.Addr)
+	r.route("stays", "stays.test", nil, p.Addr)
+	c, other := r.connect(), r.connect()
+	c.headers(1, true, ":method", "GET", ":scheme", "http", ":authority", "stays.test", ":path", "/")
+	c.run()
+	if c.want(1, 200, "x"); c.goAway != nil {
+		t.Fatalf("GOAWAY %v for a route that stays", c.goAway)
+	}
+	c.get(3, "/")
+	c.get(5, "/")
+	c.run()
+	c.want(3, 200, "x")
+	c.want(5, 200, "x")
+	if c.wantGoAway(http2.ErrCodeNo); !c.peer.EOF() {
+		t.Error("the connection goes on")
+	}
+	other.headers(1, true, ":method", "GET", ":scheme", "http", ":authority", "stays.test", ":path", "/")
+	other.run()
+	if other.want(1, 200, "x"); other.goAway != nil || other.peer.EOF() {
+		t.Error("another connection ends too")
+	}
+}
+
 // TestDrainServesWhatIsOnItsWay: streams the client opened before it knew are served.
 func TestDrainServesWhatIsOnItsWay(t *testing.T) {
 	r := newRig(t)
