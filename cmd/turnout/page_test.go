@@ -111,11 +111,13 @@ func (b *tab) picture(name string) {
 // tenth is TestOtherShardOnThePage.
 func TestPlantedFaultsOnThePage(t *testing.T) {
 	p := startRouter(t, nil, "run", "--manifests", planted(t))
-	for host, times := range map[string]int{"dead.test": 8, "ejected.test": 8, "rate.test": 3} {
+	asks := func(host string, times int) {
 		for range times {
 			get(t, "http://"+p.http+"/", host)
 		}
 	}
+	asks("dead.test", 8)
+	asks("ejected.test", 8)
 	if resp, err := browser(t, p.https, "http/1.1").Get("https://ca.test/"); err == nil {
 		resp.Body.Close()
 	}
@@ -130,15 +132,24 @@ func TestPlantedFaultsOnThePage(t *testing.T) {
 	b.sees("changes", "default/dead by ")
 	for _, c := range [][2]string{
 		{"http://dead.test/", "connect-failed"}, {"http://port.test/", "no-endpoint"}, {"http://claimed.test/mine", "older-claim"},
-		{"https://expired.test/", "certificate-expired"}, {"https://ca.test/", "tls-untrusted"}, {"http://list.test/", "denied"}, {"http://rate.test/", "rate-limited"}, {"http://path.test/other", "no-route"},
+		{"https://expired.test/", "certificate-expired"}, {"https://ca.test/", "tls-untrusted"}, {"http://list.test/", "denied"}, {"http://path.test/other", "no-route"},
 	} {
 		b.open("#/explain/" + url.QueryEscape(c[0]))
 		b.sees("explanation", c[1])
 	}
-	for tries := 0; ; tries++ { // a pod is ejected for a second or two
-		for range 8 {
-			get(t, "http://"+p.http+"/", "ejected.test")
+	for tries := 0; ; tries++ { // of requests that are over for 10 s the rate knows nothing
+		asks("rate.test", 3)
+		b.open("#/explain/" + url.QueryEscape("http://rate.test/"))
+		b.sees("explanation", "Answer")
+		if b.eval("document.getElementById('explanation').innerText.includes('rate-limited')") == "true" {
+			break
 		}
+		if tries == 20 {
+			t.Fatal("the rate is not shown: " + b.eval("document.getElementById('explanation').innerText"))
+		}
+	}
+	for tries := 0; ; tries++ { // a pod is ejected for a second or two
+		asks("ejected.test", 8)
 		b.open("#/routes/default/ejected")
 		b.wait("document.getElementById('route-body').innerText.includes('Endpoints')")
 		if b.eval("[...document.querySelectorAll('#route-body td')].some(e => e.innerText === 'ejected')") == "true" {
