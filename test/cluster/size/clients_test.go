@@ -1,6 +1,7 @@
 package size
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,7 @@ func ask(ctx context.Context, c *http.Client, route int) (service string, err er
 		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("status %d", resp.StatusCode)
+		return "", fmt.Errorf("status %d, %s", resp.StatusCode, cmp.Or(resp.Header.Get("X-Turnout-Reason"), "of the pod"))
 	}
 	service, _, _ = strings.Cut(resp.Header.Get("X-Pod-Name"), "-")
 	return service, nil

@@ -50,7 +50,7 @@ func startRouters(t *testing.T, client cluster.Pod) []*replica {
 				RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: "router", Image: "turnout", Args: []string{"run", "--admin-open"},
+				Name: "router", Image: "turnout", Args: []string{"run", "--admin-open", "--reason-header"},
 				Env:             []corev1.EnvVar{{Name: "ROUTER_SERVICE_NAME", Value: "size"}, {Name: "ROUTER_SERVICE_NAMESPACE", Value: routerNamespace}, {Name: "ROUTER_BACKEND_CHECK_INTERVAL", Value: checkInterval}, {Name: "ROUTER_SERVICE_HTTP_PORT", Value: strconv.Itoa(httpPort)}, {Name: "ROUTER_SERVICE_HTTPS_PORT", Value: "8443"}},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				StartupProbe:    &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 300, ProbeHandler: ready},

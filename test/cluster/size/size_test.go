@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-
 	"strconv"
 	"strings"
 	"testing"
