@@ -85,11 +85,10 @@ func (p *Planner) next() (Action, bool) {
 				p.time(r, time.Duration(r.until-p.clock))
 				continue
 			}
-			asks := len(p.asks)
 			if a, ok := p.step(r); ok {
 				return a, true
 			}
-			if len(p.asks) > asks || !p.allowed(name) {
+			if !p.allowed(name) || len(p.flying) >= p.config.Flying {
 				break
 			}
 		}

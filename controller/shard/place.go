@@ -180,10 +180,10 @@ func (p *Planner) ask(r *route, s Slow, open []*Router) bool {
 		p.enqueue(r, name)
 		return true
 	}
-	copies := make([]*Router, len(open))
+	copies, values := make([]*Router, len(open)), make([]Router, len(open))
 	for i, e := range open {
-		c := *e
-		copies[i] = &c
+		values[i] = *e
+		copies[i] = &values[i]
 	}
 	route := r.Route
 	p.asking++

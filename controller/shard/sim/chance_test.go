@@ -173,21 +173,23 @@ func newChance(t *testing.T, seed uint64, s shard.Strategy, hands, kills bool) *
 	return c
 }
 
-// strategies are those that need nobody.
-func strategies() map[string]func() shard.Strategy {
+// strategies are those that need nobody else.
+func strategies(t *testing.T) map[string]func() shard.Strategy {
+	t.Helper()
 	return map[string]func() shard.Strategy{
 		"round robin":     strategy.RoundRobin,
 		"least routes":    strategy.LeastRoutes,
 		"least requests":  strategy.LeastRequests,
 		"consistent hash": strategy.ConsistentHash,
 		"spread":          func() shard.Strategy { return strategy.Spread(2, "") },
+		"expression":      func() shard.Strategy { return byExpression(t, "-router.routes") },
 	}
 }
 
 // TestAnythingMayHappen: whatever happens to routers, routes and writes, a route that is served stays so, no more bindings than permitted are under
 // way, and all is well at the end.
 func TestAnythingMayHappen(t *testing.T) {
-	for name, strategy := range strategies() {
+	for name, strategy := range strategies(t) {
 		for seed := range uint64(seeds(t)) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
 				newChance(t, seed, strategy(), false, false).run(60)
@@ -198,7 +200,7 @@ func TestAnythingMayHappen(t *testing.T) {
 
 // TestHandsAndKills: the same while schedulers end, are two for a moment, and people edit bindings.
 func TestHandsAndKills(t *testing.T) {
-	for name, strategy := range strategies() {
+	for name, strategy := range strategies(t) {
 		for seed := range uint64(seeds(t)) {
 			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
 				newChance(t, seed, strategy(), seed%2 == 0, true).run(60)
