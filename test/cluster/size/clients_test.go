@@ -42,6 +42,7 @@ func ask(ctx context.Context, c *http.Client, route int) (service string, err er
 
 // load is clients that ask all routers for live routes without pause, half of them on a new connection each time.
 type load struct {
+	routers  []*replica
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	asked    atomic.Int64
@@ -54,7 +55,7 @@ type load struct {
 const pace = 5 * time.Millisecond
 
 func startLoad(t *testing.T, routers []*replica) *load {
-	l := new(load)
+	l := &load{routers: routers}
 	ctx, stop := context.WithCancel(t.Context())
 	l.stop = stop
 	for _, r := range routers {
@@ -99,6 +100,9 @@ func (l *load) end(t *testing.T) {
 	t.Logf("%d requests of clients during all of it, %d failed", l.asked.Load(), l.failed.Load())
 	if l.failed.Load() > 0 {
 		t.Errorf("requests failed:\n%s", strings.Join(l.failures, "\n"))
+		for _, r := range l.routers {
+			t.Log(r.failures(t.Context()))
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func startRouters(t *testing.T, client cluster.Pod) []*replica {
 				RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: "router", Image: "turnout", Args: []string{"run", "--admin-open", "--reason-header"},
+				Name: "router", Image: "turnout", Args: []string{"run", "--admin-open", "--reason-header", "--access-log=stdout", "--access-log-status=5xx"},
 				Env:             []corev1.EnvVar{{Name: "ROUTER_SERVICE_NAME", Value: "size"}, {Name: "ROUTER_SERVICE_NAMESPACE", Value: routerNamespace}, {Name: "ROUTER_BACKEND_CHECK_INTERVAL", Value: checkInterval}, {Name: "ROUTER_SERVICE_HTTP_PORT", Value: strconv.Itoa(httpPort)}, {Name: "ROUTER_SERVICE_HTTPS_PORT", Value: "8443"}},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				StartupProbe:    &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 300, ProbeHandler: ready},
@@ -87,6 +87,21 @@ func firstLog(t *testing.T, pods []corev1.Pod) string {
 	lines := int64(3)
 	text, err := shared.core.CoreV1().Pods(routerNamespace).GetLogs(pods[0].Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(t.Context())
 	return fmt.Sprintf("%s is %s: %s %v", pods[0].Name, pods[0].Status.Phase, text, err)
+}
+
+// failures are the lines that a router has logged of requests that failed.
+func (r *replica) failures(ctx context.Context) string {
+	text, err := shared.core.CoreV1().Pods(routerNamespace).GetLogs(r.name, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"reason":`) {
+			lines = append(lines, line)
+		}
+	}
+	return r.name + ":\n" + strings.Join(lines, "")
 }
 
 func isReady(p *corev1.Pod) bool {
