@@ -163,13 +163,16 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	if unconnected {
 		a.countUnconnected()
 	}
-	if f == FaultUnprocessed && !sent && a.unprocessed < maxUnprocessed { // legal for every method
+	if a.made > maxRetries || sent {
+		return false
+	}
+	if f == FaultUnprocessed && a.unprocessed < maxUnprocessed { // legal for every method
 		a.unprocessed++
 		a.countRetry(false)
 		a.begin(false)
 		return true
 	}
-	if a.made-a.unprocessed >= maxAttempts || sent {
+	if f != FaultStale && a.refused >= maxAttempts-1 {
 		return false
 	}
 	replay := f == FaultStale || (f == FaultUnanswered || f == FaultSilent) && !a.replayed

@@ -10,7 +10,7 @@ import (
 )
 
 // maxSpanAttempts is how many attempts a request may have in all.
-const maxSpanAttempts = maxAttempts + maxUnprocessed
+const maxSpanAttempts = 1 + maxRetries
 
 // Longest pieces of a request that a Span keeps, in bytes.
 const (

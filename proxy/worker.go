@@ -22,8 +22,8 @@ const maxAttempts = 4
 // maxUnprocessed bounds how often, besides, one request is sent again because an endpoint said that it did not process it.
 const maxUnprocessed = 8
 
-// maxRetries bounds the attempts after the first one of a request.
-const maxRetries = maxAttempts - 1 + maxUnprocessed
+// maxRetries bounds the attempts after the first one of a request: each endpoint may be tried again where a kept connection had ended.
+const maxRetries = 2*maxAttempts - 1 + maxUnprocessed
 
 // Config is what a Worker needs. Store, Clock and Upstreams are required.
 type Config struct {
