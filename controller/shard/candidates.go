@@ -252,7 +252,7 @@ func (w *crowd) why() *Error {
 
 // usable reports whether routes may come to a router, if there is room.
 func (r *router) usable() bool {
-	return r.known && r.reason == "" && !r.taint && !r.lost && r.ready > 0
+	return r.known && r.fault() == (fault{}) && !r.taint && !r.lost && r.ready > 0
 }
 
 func (r *router) full() bool { return r.Capacity > 0 && r.active() >= r.Capacity }

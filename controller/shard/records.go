@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -102,10 +103,11 @@ const (
 // router is a router, or the name of one that bindings lead to.
 type router struct {
 	Router
-	known        bool // there is an object
-	pool         *pool
-	reason       string // why no route may come here whatever it is: the reason of the condition Valid; "" if none
-	message      string
+	known bool // there is an object
+	pool  *pool
+	// Why no route may come here whatever it is; zero if nothing is wrong.
+	selectorFault, domainFault fault
+
 	replicas     map[string]heard
 	heard        int64            // when a replica was heard last, nanoseconds of the Planner's time
 	alive        int              // replicas that said something within the grace time
@@ -133,6 +135,12 @@ type router struct {
 	version      uint64 // resource version of the object that was written last, or is known
 	goal         int    // how many routes rebalancing gives it
 }
+
+// fault is what is wrong with a part of a router: reason and message of the condition Valid. The zero value is nothing.
+type fault struct{ reason, message string }
+
+// fault is what the condition Valid says.
+func (r *router) fault() fault { return cmp.Or(r.selectorFault, r.domainFault) }
 
 // heard is what a replica said last, and when that was, by the Planner's time.
 type heard struct {

@@ -82,7 +82,7 @@ func (p *Planner) DeleteRouter(name string) {
 	if r.Domain != "" {
 		p.leaveDomain(r, r.Domain)
 	}
-	r.known, r.open, r.taint, r.drain, r.ready, r.reason, r.message = false, false, false, false, 0, "", ""
+	r.known, r.open, r.taint, r.drain, r.ready, r.selectorFault, r.domainFault = false, false, false, false, 0, fault{}, fault{}
 	r.Router = Router{Name: name, Bound: r.active()}
 	r.selectors = ""
 	r.lastCapacity = -1
@@ -105,14 +105,12 @@ func describeSelectors(r *Router) string {
 
 func (p *Planner) setSelectors(r *router) {
 	p.candidates.leave(r)
-	if r.reason == InvalidSelector {
-		p.invalidate(r, "", "")
-	}
 	parsed, err := parsePool(r.RouteSelector, r.NamespaceSelector)
 	if err != nil {
-		p.invalidate(r, InvalidSelector, "routeSelector or namespaceSelector cannot be used: "+err.Error()+": correct it; no further routes are bound until then, and those that are stay")
+		p.judge(r, &r.selectorFault, fault{InvalidSelector, "routeSelector or namespaceSelector cannot be used: " + err.Error() + ": correct it; no further routes are bound until then, and those that are stay"})
 		return
 	}
+	p.judge(r, &r.selectorFault, fault{})
 	p.candidates.join(r, parsed)
 	for _, b := range r.bindings {
 		p.look(b.route)
@@ -132,11 +130,15 @@ func (p *Planner) setTaints(r *router) {
 	}
 }
 
-func (p *Planner) invalidate(r *router, reason, message string) {
-	if reason != "" && reason != r.reason {
-		p.report(Key{}, r.Name, Event{Warning: true, Reason: reason, Message: message})
+// judge takes note of what is wrong with a part of a router, which may have been wrong before, and of what its condition Valid is to say.
+func (p *Planner) judge(r *router, part *fault, f fault) {
+	if *part == f {
+		return
 	}
-	r.reason, r.message = reason, message
+	if f.reason != "" {
+		p.report(Key{}, r.Name, Event{Warning: true, Reason: f.reason, Message: f.message})
+	}
+	*part = f
 	p.reopen(r)
 	p.touch(r)
 }
@@ -146,14 +148,12 @@ func (p *Planner) setDomain(r *router, before string, first bool) {
 	if !first && before != "" && before != r.Domain {
 		p.leaveDomain(r, before)
 	}
-	if r.reason == InvalidDomain || r.reason == DomainTaken {
-		p.invalidate(r, "", "")
-	}
 	if r.Domain == "" || !r.known {
+		p.judge(r, &r.domainFault, fault{})
 		return
 	}
 	if v := admit.CheckHost(r.Domain); !v.Admitted || len(r.Domain) > longestDomain {
-		p.invalidate(r, InvalidDomain, fmt.Sprintf("spec.dns.domain %q is no lower-case DNS name of at most %d characters: correct it; no further routes are bound until then, and those that are stay", r.Domain, longestDomain))
+		p.judge(r, &r.domainFault, fault{InvalidDomain, fmt.Sprintf("spec.dns.domain %q is no lower-case DNS name of at most %d characters: correct it; no further routes are bound until then, and those that are stay", r.Domain, longestDomain)})
 		return
 	}
 	if list := p.domains[r.Domain]; !slices.Contains(list, r) {
@@ -177,12 +177,11 @@ func (p *Planner) settleDomain(domain string) {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.Name, b.Name))
 	})
 	for i, r := range list {
-		switch {
-		case i == 0 && r.reason == DomainTaken:
-			p.invalidate(r, "", "")
-		case i > 0 && r.reason == "":
-			p.invalidate(r, DomainTaken, "router "+list[0].Name+" is older and has the domain "+domain+" too: give this one another; no further routes are bound until then, and those that are stay")
+		f := fault{}
+		if i > 0 {
+			f = fault{DomainTaken, "router " + list[0].Name + " is older and has the domain " + domain + " too: give this one another; no further routes are bound until then, and those that are stay"}
 		}
+		p.judge(r, &r.domainFault, f)
 	}
 }
 

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -100,7 +99,10 @@ func (p *Planner) status(r *router) RouterStatus {
 	case r.ready == 0:
 		available.Reason, available.Message = "NoReplicaReady", "no replica is ready: look at the pods of the router"
 	}
-	valid := Condition{Type: "Valid", True: r.reason == "", Reason: cmp.Or(r.reason, "Valid"), Message: cmp.Or(r.message, "the router can be used")}
+	valid := Condition{Type: "Valid", True: true, Reason: "Valid", Message: "the router can be used"}
+	if f := r.fault(); f != (fault{}) {
+		valid = Condition{Type: "Valid", Reason: f.reason, Message: f.message}
+	}
 	s.Conditions = []Condition{available, valid}
 	return s
 }

@@ -98,7 +98,7 @@ func (w *World) checkDelete(b *bindingObject) {
 		w.wrongf("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.Router)
 	}
 	to := w.routers[b.Router]
-	if to == nil || !slices.ContainsFunc(to.replicas, func(e *replica) bool { return e.up && w.now-e.since > 2*w.options.ReportEvery }) {
+	if to == nil || !slices.ContainsFunc(to.replicas, func(e *replica) bool { return e.up && !e.held && w.now-e.since > 2*w.options.ReportEvery }) {
 		return
 	}
 	if ttl := to.spec.TTL; !b.Leaving || w.now-b.left < ttl {

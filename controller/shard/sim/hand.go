@@ -6,7 +6,7 @@ import (
 	"turnout/controller/shard"
 )
 
-// These are what people do with bindings that are the scheduler's.
+// These are what people, and clocks, do to objects, and what can be seen of them.
 
 // Unbind deletes a binding by hand.
 func (w *World) Unbind(route shard.Key, router string) {
@@ -33,6 +33,16 @@ func (w *World) Bind(o shard.Binding) {
 	}
 }
 
+// Edit changes a binding by hand.
+func (w *World) Edit(route shard.Key, router string, change func(*shard.Binding)) {
+	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil {
+		w.excuse(route)
+		change(&b.Binding)
+		b.hand = true
+		w.bindingChanged(b)
+	}
+}
+
 // excuse takes note that somebody else has had a hand in a route.
 func (w *World) excuse(route shard.Key) {
 	w.disturb()
@@ -40,6 +50,33 @@ func (w *World) excuse(route shard.Key) {
 		r.excused = true
 		w.after(time.Hour, func() { r.excused = false })
 	}
+}
+
+// Skew sets the clocks of a router's replicas: they are ahead by so much, behind if it is negative.
+func (w *World) Skew(router string, ahead time.Duration) {
+	if r := w.routers[router]; r != nil {
+		for _, e := range r.replicas {
+			e.skew = ahead
+		}
+	}
+}
+
+// HoldClock has the clocks of a router's replicas stand still.
+func (w *World) HoldClock(router string) {
+	if r := w.routers[router]; r != nil {
+		for _, e := range r.replicas {
+			e.held = true
+		}
+	}
+}
+
+// Status returns what the scheduler has written in the status of a router. The bool is false if there is none.
+func (w *World) Status(router string) (shard.RouterStatus, bool) {
+	r := w.routers[router]
+	if r == nil {
+		return shard.RouterStatus{}, false
+	}
+	return r.status, true
 }
 
 // Bindings are the routers that a route has bindings to, leaving ones too, by name.

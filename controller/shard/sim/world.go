@@ -89,6 +89,8 @@ type replica struct {
 	since    time.Duration
 	ready    bool
 	observed uint64
+	skew     time.Duration // by which its clock is ahead
+	held     bool          // its clock stands still
 	renewed  time.Time
 }
 
@@ -307,7 +309,9 @@ func (w *World) report(name string, r *routerObject, e *replica) {
 	if !e.up {
 		return
 	}
-	e.renewed = w.clock()
+	if !e.held {
+		e.renewed = w.clock().Add(e.skew)
+	}
 	// It sees a binding when the watch has it, and serves it when the route has its label, by which it watches routes.
 	e.observed = w.version
 	for _, b := range r.unlabeled {
