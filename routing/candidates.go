@@ -13,10 +13,11 @@ const (
 	LostPort                   // it is not served on the port: plain HTTP, or TLS
 	LostRedirect               // on this port it would redirect, and another rule of the host decides about that
 	LostWildcard               // a rule of the exact host comes before it
+	LostHost                   // it is for hosts that no rule names, and one names this
 	LostOrder                  // a rule with a longer path, or one that is older or asks for more, comes before it
 )
 
-var lostNames = [...]string{"won", "path", "conditions", "port", "redirects", "wildcard", "order"}
+var lostNames = [...]string{"won", "path", "conditions", "port", "redirects", "wildcard", "host", "order"}
 
 // String is a stable word.
 func (l Lost) String() string {
@@ -36,7 +37,7 @@ type Candidate struct {
 // Match tries them, until it returns false. It asks each what Match asks; d is what that said of the request. It is for explanations.
 func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	name, ok := bare(v.Host)
-	if !ok {
+	if !ok && len(v.Host) > 0 {
 		return
 	}
 	host := make([]byte, len(name))
@@ -45,13 +46,17 @@ func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	if v.Secure {
 		table = inSecure
 	}
-	for i, g := range t.hosts.covering(host) {
+	groups := t.hosts.covering(host)
+	named := !t.hosts.goesDeep(groups[0], groups[1], 0)
+	for i, g := range groups {
 		for e := range g.tried() {
 			c := Candidate{e.route, e.lost(v, table)}
 			switch {
 			case e.route == d.Route:
 				c.Lost = Won
 			case c.Lost != Won:
+			case i > 1 && named:
+				c.Lost = LostHost
 			case i > 0 && d.Route != nil && !d.Route.wildcard:
 				c.Lost = LostWildcard
 			default:
@@ -67,7 +72,11 @@ func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 // covering are the groups that a host in lower case may be served by, nil ones included, in the order in which they are asked.
 func (h *hosts) covering(host []byte) []*group {
 	all := []*group{h.find(host), h.findWild(host)}
-	for rest, ok := above(host, 0); ok && h.deep.count > 0; rest, ok = above(rest, 0) {
+	rest, ok := above(host, 0)
+	if len(host) == 0 {
+		rest, ok = host, true
+	}
+	for ; ok && h.deep.count > 0; rest, ok = above(rest, 0) {
 		all = append(all, h.findDeep(rest))
 	}
 	return all

@@ -22,6 +22,9 @@
 //     tried in the order of the spec: Apply keeps the place of a route it replaces,
 //     and puts a new one last.
 //
+// Rules of the pair of ports that are for any host, which OpenShift Routes are not, serve the hosts that no rule names, and requests without a
+// host. A namespace that has a host has all of it.
+//
 // Where rules of a host ask for more than a stored path, exact paths come first, then expressions, then the longest path, and of
 // equal paths the rule with a method, with more headers, with more query parameters: see Match. Such a host is searched by
 // its own code, so that hosts without such rules pay nothing for them.

@@ -168,9 +168,12 @@ func (g *group) clientAuth() *ClientAuth {
 	return nil
 }
 
-// ranksAbove compares by the text "namespace:name": of several certificates of one
-// host that of the greatest is served. Of what several ask clients for, so is that of the greatest.
+// ranksAbove compares by age where both have one, and otherwise by the text "namespace:name": of several certificates of one
+// host that of the oldest, or greatest, is served. Of what several ask clients for, so is that of the same.
 func (r *Route) ranksAbove(o *Route) bool {
+	if a, b := r.conditions, o.conditions; a.dated() && b.dated() && a.created != b.created {
+		return a.created < b.created
+	}
 	if r.key.Namespace == o.key.Namespace {
 		return r.key.Name > o.key.Name
 	}

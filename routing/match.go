@@ -26,7 +26,7 @@ func (t *Table) Match(v *View) Decision {
 		return t.matchArrived(v)
 	}
 	name, ok := bare(v.Host)
-	if !ok {
+	if !ok && len(v.Host) > 0 {
 		return Decision{}
 	}
 	if hasUpper(name) {
@@ -49,7 +49,8 @@ func (h *hosts) match(v *View, name []byte, tail int) Decision {
 		if d := g.serve(v, inSecure); d.Route != nil {
 			return d
 		}
-		if d := h.findWild(name).serve(v, inSecure); d.Route != nil || h.deep.count == 0 {
+		w := h.findWild(name)
+		if d := w.serve(v, inSecure); d.Route != nil || !h.goesDeep(g, w, tail) {
 			return d
 		}
 		return h.matchDeep(v, name, tail, true)
@@ -58,16 +59,23 @@ func (h *hosts) match(v *View, name []byte, tail int) Decision {
 	if d.Route != nil {
 		return d
 	}
+	w := h.findWild(name)
 	if found {
 		// The exact host has decided that there is no redirect.
-		d = h.findWild(name).serve(v, inPlain)
+		d = w.serve(v, inPlain)
 	} else {
-		d, found = h.findWild(name).plain(v)
+		d, found = w.plain(v)
 	}
-	if d.Route != nil || h.deep.count == 0 {
+	if d.Route != nil || !h.goesDeep(g, w, tail) {
 		return d
 	}
 	return h.matchDeep(v, name, tail, found)
+}
+
+// goesDeep reports whether what covers several labels is asked after the exact and the wildcard group of a host, which may be nil. On the pair
+// of ports a host that some rule names belongs to its rules: there namespaces own hosts, and what they do not serve is nobody else's.
+func (h *hosts) goesDeep(g, w *group, tail int) bool {
+	return h.deep.count > 0 && (tail > 0 || g == nil && w == nil)
 }
 
 // matchDeep is match for what covers several labels, the longest domain first. decided says that there is no redirect.
@@ -102,7 +110,7 @@ func (t *Table) matchArrived(v *View) Decision {
 		at = *v.Arrival
 	}
 	bareName, ok := bare(v.Host)
-	if !ok && (at.Port == "" || len(v.Host) > 0) {
+	if !ok && len(v.Host) > 0 {
 		return Decision{}
 	}
 	var buffer [maxHost + tailSize]byte
@@ -205,10 +213,11 @@ type SNIDecision struct {
 // connection; otherwise, if it has an edge or re-encrypt route, TLS ends here, even
 // under a wildcard passthrough route. Without any, a wildcard passthrough route
 // takes the connection. The certificate is that of the exact host, else of the
-// wildcard, else the default one. So is what clients have to show.
+// wildcard, else the default one. So is what clients have to show. Rules for all hosts decide about names that no
+// rule is for, and where there is none.
 func (t *Table) SNI(name string) SNIDecision {
 	d := SNIDecision{Certificate: t.options.DefaultCertificate}
-	if name == "" || len(name) > maxHost {
+	if name == "" && t.hosts.deep.count == 0 || len(name) > maxHost {
 		return d
 	}
 	var folded [maxHost]byte
@@ -260,13 +269,19 @@ func (t *Table) SNIAt(port, name string) (d SNIDecision) {
 
 // tls puts the records of all groups for a name in lower case together.
 func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
-	if found.add(h.find(name)); found.passthrough != nil {
+	g := h.find(name)
+	if found.add(g); found.passthrough != nil {
 		return found
 	}
-	if found.add(h.findWild(name)); h.deep.count == 0 {
+	w := h.findWild(name)
+	if found.add(w); !h.goesDeep(g, w, tail) {
 		return found
 	}
-	for rest, ok := above(name, tail); ok && found.passthrough == nil; rest, ok = above(rest, tail) {
+	rest, ok := above(name, tail)
+	if len(name) == 0 {
+		rest, ok = name, true // a client that names no server
+	}
+	for ; ok && found.passthrough == nil; rest, ok = above(rest, tail) {
 		found.add(h.findDeep(rest))
 	}
 	return found

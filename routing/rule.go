@@ -69,8 +69,8 @@ type ValueMatch struct {
 	Expression bool // Value is a regular expression (RE2) for the whole value; otherwise the values are the same bytes
 }
 
-// rule returns the rule of an OpenShift Route.
-func (s *RouteSpec) rule() RuleSpec {
+// Rule returns s as a rule.
+func (s *RouteSpec) Rule() RuleSpec {
 	return RuleSpec{
 		RouteKey: s.RouteKey, Host: s.Host, Wildcard: s.Wildcard, Match: Match{Path: PathMatch{Value: s.Path}},
 		Termination: s.Termination, Insecure: s.Insecure, Certificate: s.Certificate, Policy: s.Policy, Pool: s.Pool(), Targets: s.Targets,

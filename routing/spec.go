@@ -151,7 +151,7 @@ type RouteSpec struct {
 
 // SameRoute reports whether two specs ask for the same but for what concerns the pool: its targets, and what Pool returns.
 func (s *RouteSpec) SameRoute(o *RouteSpec) bool {
-	a, b := s.rule(), o.rule()
+	a, b := s.Rule(), o.Rule()
 	return a.served() == b.served() && s.Certificate.Equal(o.Certificate)
 }
 

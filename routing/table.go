@@ -50,7 +50,7 @@ type keyed struct {
 // counters, pools and parsed certificates. Compile changes nothing: the pools get their targets,
 // algorithms, limits and checks when the table is published.
 func Compile(options Options, prev *Table, spec []RouteSpec) (*Table, []Rejection) {
-	return compileAll(options, prev, spec, (*RouteSpec).rule)
+	return compileAll(options, prev, spec, (*RouteSpec).Rule)
 }
 
 // CompileRules is Compile for rules of any kinds of objects.
@@ -99,7 +99,7 @@ func compileAll[S any](options Options, prev *Table, spec []S, rule func(*S) Rul
 //
 // A route that is rejected is not in the new table, even if it is in t.
 func (t *Table) Apply(upserts []RouteSpec, deletes []RouteKey) (*Table, []Rejection) {
-	return apply(t, upserts, deletes, (*RouteSpec).rule)
+	return apply(t, upserts, deletes, (*RouteSpec).Rule)
 }
 
 // ApplyRules is Apply for rules of any kinds of objects; those of OpenShift Routes in the table stay as they are.

@@ -95,6 +95,8 @@ func lostWords(l routing.Lost, scheme string, r *routing.Route) (reason, text st
 		return l.String(), "it would redirect to https, but another route of the host comes before it"
 	case routing.LostWildcard:
 		return l.String(), "it is a wildcard, and a route of the host itself takes the request"
+	case routing.LostHost:
+		return l.String(), "it is for hosts that no route or Ingress names, and one names this host"
 	}
 	return routing.LostOrder.String(), "another route with a longer path, or an older one, takes the request"
 }

@@ -61,6 +61,7 @@ var meanings = []struct{ reason, text string }{
 	{routing.LostPort.String(), "the route is not served at this scheme"},
 	{routing.LostRedirect.String(), "the route redirects at this scheme, and another one comes before it"},
 	{routing.LostWildcard.String(), "a route of the exact host comes before a wildcard"},
+	{routing.LostHost.String(), "a route that is for all hosts does not serve those that others name"},
 	{routing.LostOrder.String(), "a route with a longer path, or an older one, comes before it"},
 
 	{ReasonRejected, "the route is not admitted"},
