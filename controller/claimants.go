@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"turnout/controller/admit"
+	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/routing"
@@ -50,7 +51,7 @@ func (c *Controller) Claimants(host string) []Claimant {
 	}
 	wants := func(of string, o *routev1.Route) bool {
 		of = claimed(of, o)
-		return of == host || of == wildcard
+		return of == host || of == wildcard || of == ingress.AnyHost
 	}
 	now := c.cfg.Clock()
 	var all []Claimant
@@ -95,6 +96,9 @@ func claimantOf(o *routev1.Route, host string) Claimant {
 func (v *view) claimant(now time.Time) Claimant {
 	c := claimantOf(v.object, v.host())
 	c.Notes, c.Origin = slices.Clone(v.explain(now)), v.origin
+	if v.rule != nil {
+		c.Origin = "Ingress " + v.rule.Of.String() + ", " + v.origin
+	}
 	admitted := status.Admitted(v.status)
 	switch {
 	case admitted == nil:

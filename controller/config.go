@@ -61,6 +61,11 @@ type Options struct {
 	SelectNamespaces bool
 	NamespaceLabels  string // a label selector; "" = all that there are
 	RouteLabels      string // a label selector on routes, besides what the source was asked for; "" = all
+	// Ingress has Ingresses served beside Routes, those of the classes whose controller is IngressController; "" = ingress.Controller. Both stay as they are
+	// while the controller runs.
+	Ingress           bool
+	IngressController string
+
 	// Router has only those routes served that a RouteBinding binds to this Router, by their UID, under the host that it says; "" = all. It
 	// stays as it is while the controller runs.
 	Router string
@@ -94,10 +99,12 @@ type Config struct {
 	Bounds  *bound.Counts    // counts bounds that objects reach; nil = nobody does
 	// Problems is notified of what is wrong with routes; nil = nobody asks.
 	Problems *problem.List
-	Secrets  source.Secrets  // brings the secrets routes refer to; nil = secrets come unasked
-	Status   status.Reporter // takes the status of routes; nil = it is only shown
-	HoldOff  time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
-	Ceiling  time.Duration   // longest time changes can put off handling; 0 = 250 ms
+	Secrets  source.Secrets // brings the secrets routes refer to; nil = secrets come unasked
+	// Ingresses takes what became of Ingresses; nil = it is only shown.
+	Ingresses status.IngressReporter
+	Status    status.Reporter // takes the status of routes; nil = it is only shown
+	HoldOff   time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
+	Ceiling   time.Duration   // longest time changes can put off handling; 0 = 250 ms
 	// SecretWait is the longest time the first table, and later a route without a
 	// certificate to go on with, waits for a secret; 0 = 10 s.
 	SecretWait time.Duration

@@ -3,11 +3,9 @@ package controller
 import (
 	"fmt"
 	"reflect"
-
-	"turnout/controller/admit"
 )
 
-// Configure has routes admitted, translated and selected by next from now on. RouterName and DefaultDestinationCA stay as they are, see
+// Configure has routes admitted, translated and selected by next from now on. RouterName, whether Ingresses are served, and DefaultDestinationCA stay as they are, see
 // SetDefaultDestinationCA. What changes by it is published as one table, and then stands in the status of the routes. It fails, and nothing
 // changes, for the reasons that New does. Any goroutine may call it.
 func (c *Controller) Configure(next Options) error {
@@ -31,12 +29,12 @@ func (c *Controller) Options() Options { return *c.views.options.Load() }
 // setOptions judges by next all routes that it may make a difference to. The owner calls it before the events that came with it.
 func (s *state) setOptions(next Options) {
 	before := s.cfg.Options
-	next.DefaultDestinationCA = before.DefaultDestinationCA
+	next.DefaultDestinationCA, next.Ingress, next.IngressController = before.DefaultDestinationCA, before.Ingress, before.IngressController
 	s.cfg.Options = next
 	s.views.setOptions(next)
 	if admission := next.admission(); !reflect.DeepEqual(admission, s.admission) {
 		// What is decided follows from the objects alone, so that nothing is lost with what was decided.
-		s.admission, s.claims = admission, admit.NewClaims(admission)
+		s.admission, s.claims = admission, s.cfg.Options.newClaims()
 		s.allDirty()
 	}
 	if !reflect.DeepEqual(before.translation(), next.translation()) || !reflect.DeepEqual(before.judgement(), next.judgement()) {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"turnout/controller/ingress"
 	"turnout/controller/translate"
 	"turnout/internal/ratelimit"
 	"turnout/routing"
@@ -52,8 +53,12 @@ func (c *Controller) effective(v *view) []Setting {
 	if passthrough {
 		return list
 	}
+	insecure := "spec.tls.insecureEdgeTerminationPolicy"
+	if v.rule != nil {
+		insecure = "default of Ingresses, or annotation " + ingress.AnnotationInsecure
+	}
 	return append(list,
-		Setting{"plain HTTP", r.Insecure().String(), "spec.tls.insecureEdgeTerminationPolicy"},
+		Setting{"plain HTTP", r.Insecure().String(), insecure},
 		Setting{"server timeout", p.ServerTimeout.String(), from(o("--default-server-timeout"), "timeout")},
 		Setting{"forwarded headers", p.Forwarded.String(), from(o("--set-forwarded-headers"), "set-forwarded-headers")},
 		Setting{"sticky cookie", word(p.CookieName, "none"), from(o("--cookie-name")+", or a hash of the name", "disable_cookies", "cookie_name")},
@@ -79,6 +84,8 @@ func (v *view) takes(key string) bool {
 
 func hostFrom(v *view) string {
 	switch {
+	case v.rule != nil:
+		return "the Ingress"
 	case v.object.Spec.Host != "" && v.status != nil && v.status.Host == v.object.Spec.Host:
 		return "spec.host"
 	case v.object.Spec.Subdomain != "":

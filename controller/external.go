@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,33 @@ func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 	default:
 		s.useExternal(t, good)
 	}
+	if r.rule != nil && !t.verdict.Admitted && (!t.waiting || from.late) {
+		s.useDefault(t)
+	}
 	return t.out
+}
+
+// useDefault has the host of an Ingress served with the default certificate, because its own cannot be used.
+func (s *state) useDefault(t *tlsState) {
+	why := t.verdict.Message
+	var denied *source.DeniedError
+	switch from := &t.from; {
+	case errors.As(from.err, &denied):
+		why = fmt.Sprintf("the router's service account may not %s it", strings.Join(denied.Verbs, ", "))
+	case from.err != nil:
+		why = from.err.Error()
+	case !from.known:
+		why = "it could not be read yet"
+	case from.object == nil:
+		why = "it does not exist"
+	case from.object.Type != corev1.SecretTypeTLS:
+		why = fmt.Sprintf("it is of type %s, and not %s", from.object.Type, corev1.SecretTypeTLS)
+	}
+	why = fmt.Sprintf("the default certificate is served instead of that of Secret %s: %s", t.from.name, why)
+	t.waiting = false
+	if t.out, t.parsed, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
+		t.notes = []string{why}
+	}
 }
 
 // useExternal merges t.in with the secret in t.from. What makes a certificate unusable
@@ -151,6 +178,15 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 		s.cfg.Bounds.Reached(bound.CertificateChain)
 	}
 	return out, parsed, v
+}
+
+// secretName returns the name of the secret with the certificate of a route, "" for none.
+func (s *state) secretName(r *route) string {
+	tls := r.object.Spec.TLS
+	if r.rule != nil && tls != nil && tls.ExternalCertificate != nil {
+		return tls.ExternalCertificate.Name // Ingresses know no other way
+	}
+	return s.externalName(tls)
 }
 
 // externalName returns the name of the secret with the certificate, "" for none.

@@ -50,7 +50,7 @@ func addItems(to map[string]piece, p piece, place string, depth int) {
 			continue
 		}
 		key := source.Key{Namespace: head.Metadata.Namespace, Name: head.Metadata.Name}
-		if key.Namespace == "" && head.Kind != source.Namespace.String() {
+		if key.Namespace == "" && head.Kind != source.Namespace.String() && head.Kind != source.IngressClass.String() {
 			key.Namespace = metav1.NamespaceDefault
 		}
 		if name = head.Kind + " " + key.String(); to[name].data == nil { // the first one is served

@@ -125,13 +125,25 @@ func (s *state) objects() []source.Event {
 	for name, labels := range s.namespaces {
 		events = append(events, source.Event{Kind: source.Namespace, Key: source.Key{Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}})
 	}
+	for class := range s.ingress.classes.All {
+		events = append(events, source.Event{Kind: source.IngressClass, Key: source.Key{Name: class.Name}, Object: class})
+	}
+	for _, in := range s.ingress.all { // their rules follow from them
+		events = append(events, source.Event{Kind: source.Ingress, Key: in.key, Object: in.object, Order: in.order, Origin: in.origin})
+	}
 	for _, r := range s.routes {
+		if r.rule != nil {
+			continue
+		}
 		lean := *r.object
 		lean.Status = routev1.RouteStatus{} // what was said before has no part in it
 		events = append(events, source.Event{Kind: source.Route, Key: r.key, Object: &lean, Order: r.order, Origin: r.origin})
 	}
 	for _, of := range s.outside {
 		for _, e := range of {
+			if o, ok := e.Object.(*routev1.Route); ok && isRule(o) {
+				continue
+			}
 			events = append(events, e)
 		}
 	}

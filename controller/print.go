@@ -12,7 +12,7 @@ import (
 type Finding struct {
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"` // of the file, from 1; 0 = not known
-	Severity  string `json:"severity"`       // "error", "warning", "notice", "rejected" or "note"
+	Severity  string `json:"severity"`       // "error", "warning", "rejected" or "note"
 	Namespace string `json:"namespace,omitempty"`
 	Route     string `json:"route,omitempty"`  // name
 	Object    string `json:"object,omitempty"` // in a file, if it is not of a route
@@ -21,7 +21,7 @@ type Finding struct {
 	host      string // and path
 }
 
-// Findings are all that is wrong: what flags and variables have, then files, then routes by namespace and name.
+// Findings are all that is wrong: what flags and variables have, then files, then Ingresses and routes by namespace and name.
 func (r *Report) Findings(warnings []string) []Finding {
 	all := []Finding{}
 	for _, warning := range warnings {
@@ -30,10 +30,19 @@ func (r *Report) Findings(warnings []string) []Finding {
 	for _, p := range r.Problems {
 		all = append(all, Finding{File: p.File, Line: r.places.line(p.File, p.Document, p.Object, p.Reason), Severity: p.Severity.String(), Object: p.Object, Text: p.Reason})
 	}
+	for i := range r.Ingresses {
+		n := &r.Ingresses[i]
+		file, document, _ := source.ParseOrigin(n.Origin)
+		object := source.Ingress.String() + " " + n.Ingress.String()
+		all = append(all, Finding{File: file, Line: r.places.line(file, document, object, n.Text), Severity: "note", Object: object, Reason: n.Reason, Text: n.Text})
+	}
 	for i := range r.Routes {
 		route := &r.Routes[i]
 		file, document, _ := source.ParseOrigin(route.Origin)
 		object := source.Route.String() + " " + source.Key{Namespace: route.Namespace, Name: route.Name}.String()
+		if route.Ingress != "" {
+			object = source.Ingress.String() + " " + route.Ingress
+		}
 		add := func(severity, reason, text string) {
 			all = append(all, Finding{
 				File: file, Line: r.places.line(file, document, object, text), Severity: severity, Namespace: route.Namespace, Route: route.Name, Reason: reason, Text: text,

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"turnout/controller/admit"
+	"turnout/controller/ingress"
 	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
@@ -29,9 +30,13 @@ type plan struct {
 func (s *state) settle() {
 	for r := range s.dirty {
 		o := r.object
-		r.host = s.admission.Host(o.Namespace, o.Name, s.wantedHost(o), o.Spec.Subdomain)
-		r.checked = s.admission.Check(r.host, string(o.Spec.WildcardPolicy))
-		if r.checked.Admitted {
+		path := o.Spec.Path
+		if r.rule != nil {
+			r.host, path = r.rule.Host, r.rule.Claim()
+		} else {
+			r.host = s.admission.Host(o.Namespace, o.Name, s.wantedHost(o), o.Spec.Subdomain)
+		}
+		if r.checked = s.check(r); r.checked.Admitted {
 			r.checked = admit.HeaderActions(o)
 		}
 		if !r.checked.Admitted {
@@ -40,7 +45,7 @@ func (s *state) settle() {
 		}
 		s.claims.Set(admit.Claim{
 			Key: r.key, UID: string(o.UID), Created: o.CreationTimestamp.Time, Order: r.order,
-			Host: r.host, Path: o.Spec.Path, Wildcard: o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
+			Host: r.host, Path: path, Wildcard: o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
 			TLS: o.Spec.TLS != nil, Passthrough: o.Spec.TLS != nil && o.Spec.TLS.Termination == routev1.TLSTerminationPassthrough,
 		})
 		if said, ok := s.rejection(r); ok {
@@ -193,23 +198,24 @@ func (s *state) publish(p plan) {
 	slices.SortFunc(p.upserts, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
-	specs := make([]routing.RouteSpec, len(p.upserts))
+	specs := make([]routing.RuleSpec, len(p.upserts))
 	for i, r := range p.upserts {
-		specs[i] = r.result.Spec
+		specs[i] = r.spec()
 		r.served = true
 	}
 	var table *routing.Table
 	var rejections []routing.Rejection
 	before, began := s.cfg.Store.Load(), time.Now()
 	if s.published {
-		table, rejections = before.Apply(specs, p.deletes)
+		table, rejections = before.ApplyRules(specs, p.deletes)
 	} else {
-		table, rejections = routing.Compile(s.cfg.Routing, before, specs)
+		table, rejections = routing.CompileRules(s.cfg.Routing, before, specs)
 	}
 	for _, r := range p.upserts { // the table has it, once per content
 		r.valid, r.tls.parsed = validity{}, nil
 		if in := table.Route(r.tableKey()); in != nil {
 			r.valid = validityOf(in.Certificate(), in.Host(), r.result.Spec.Wildcard)
+			r.valid.foreign = r.valid.foreign && r.host != ingress.AnyHost
 		}
 		if c := r.result.Spec.Certificate; c != nil {
 			c.Parsed = nil

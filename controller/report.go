@@ -14,7 +14,7 @@ func (s *state) reportAll() {
 			s.views.remove(r.key)
 			s.cfg.Problems.Set("route/" + r.key.String())
 		}
-		if s.cfg.Status != nil {
+		if s.cfg.Status != nil && r.rule == nil {
 			s.cfg.Status.Withdraw(r.object)
 		}
 	}
@@ -43,6 +43,7 @@ func (s *state) reportAll() {
 // report writes the status of a route and shows it. What was said before is not said
 // again, but to Status once.
 func (s *state) report(r *route) {
+	s.tellRule(r)
 	options := s.cfg.Options.status()
 	if r.result != nil {
 		// The pool has them now, and they are found again when they change.
@@ -67,7 +68,7 @@ func (s *state) report(r *route) {
 	r.status = entry
 	s.views.setRoute(r)
 	s.tellProblems(r, s.cfg.Clock())
-	if s.cfg.Status != nil && (changed || first) {
+	if s.cfg.Status != nil && r.rule == nil && (changed || first) {
 		s.cfg.Status.Report(r.object, entry)
 	}
 	switch {

@@ -47,7 +47,7 @@ func (s *state) secretEvent(e *source.Event) {
 func (s *state) refer(r *route) {
 	name := ""
 	if r.checked.Admitted {
-		name = s.externalName(r.object.Spec.TLS)
+		name = s.secretName(r)
 	}
 	if name == "" {
 		s.useSecret(r, nil)

@@ -35,6 +35,9 @@ func (s *state) selects(o *routev1.Route) (bool, ClaimState) {
 			return false, ClaimNotSelected
 		}
 	}
+	if isRule(o) {
+		return true, ClaimServed // which Ingresses are served their classes say
+	}
 	if !s.selection.routes.Matches(labels.Set(o.Labels)) {
 		return false, ClaimOtherShard
 	}

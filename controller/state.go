@@ -13,6 +13,7 @@ import (
 
 	"turnout/controller/admit"
 	"turnout/controller/endpoints"
+	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
@@ -40,6 +41,7 @@ type state struct {
 	namespaces map[string]labels.Set              // those that there are, with their labels
 	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
 	bindings   bindings                           // of routes to the Router that this is a replica of
+	ingress    ingresses
 
 	expiry expiryWatch
 	notes  noteLog
@@ -67,6 +69,7 @@ type route struct {
 	object *routev1.Route
 	order  string
 	origin string
+	rule   *ingress.Rule // nil = somebody has written the Route
 
 	host    string
 	checked admit.Verdict // by itself
@@ -102,6 +105,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		return nil, err
 	}
 	s := &state{
+		ingress:   newIngresses(cfg.Options.IngressController),
 		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     make(map[source.Key]*route),
 		services:   make(map[source.Key]*service),
@@ -115,7 +119,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
 	}
-	s.claims = admit.NewClaims(s.admission)
+	s.claims = cfg.Options.newClaims()
 	return s, nil
 }
 
@@ -125,6 +129,7 @@ func (s *state) apply(events []source.Event) bool {
 	for i := range events {
 		s.event(&events[i])
 	}
+	s.expandIngresses()
 	s.settle()
 	for r := range s.dirty {
 		s.refer(r)
@@ -135,6 +140,7 @@ func (s *state) apply(events []source.Event) bool {
 	}
 	s.publish(s.judge())
 	s.reportAll()
+	s.reportIngresses()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
 	s.gone, s.shown, s.observed = nil, nil, nil
 	for _, v := range s.asked {
@@ -168,6 +174,11 @@ func (s *state) event(e *source.Event) {
 		v := s.service(e.Key)
 		v.object, _ = e.Object.(*corev1.Service)
 		s.changed(v)
+		s.portsChanged(e.Key)
+	case source.Ingress:
+		s.ingressEvent(e)
+	case source.IngressClass:
+		s.classEvent(e)
 	case source.EndpointSlice:
 		s.sliceEvent(e)
 	case source.Secret:
@@ -207,8 +218,8 @@ func (s *state) routeEvent(e *source.Event) {
 		s.dirty[r] = struct{}{}
 		s.askAgain(r.secret)
 	}
-	r.object, r.order, r.origin = object, e.Order, e.Origin
-	if s.cfg.Status != nil {
+	r.object, r.order, r.origin, r.rule = object, e.Order, e.Origin, s.ingress.rules[e.Key]
+	if s.cfg.Status != nil && r.rule == nil {
 		s.observed = append(s.observed, r)
 	}
 }
@@ -224,6 +235,7 @@ func (s *state) forget(r *route) {
 	if r == nil {
 		return
 	}
+	s.tellRule(r)
 	s.use(r, nil)
 	s.useSecret(r, nil)
 	s.claims.Remove(r.key)

@@ -15,11 +15,12 @@ import (
 
 // Report is what Validate found.
 type Report struct {
-	Problems []source.Problem // about files and documents, in path order
-	Routes   []RouteReport    // by namespace and name
-	Files    int              // manifest files read
-	Objects  int              // objects in them that can be used
-	places   places
+	Problems  []source.Problem // about files and documents, in path order
+	Routes    []RouteReport    // by namespace and name
+	Ingresses []IngressNote    // by namespace and name
+	Files     int              // manifest files read
+	Objects   int              // objects in them that can be used
+	places    places
 }
 
 // RouteReport is what became of one route.
@@ -35,12 +36,21 @@ type RouteReport struct {
 	Servers     int      `json:"servers"` // endpoints it can be served from
 	Notes       []string `json:"notes,omitempty"`
 	Origin      string   `json:"origin,omitempty"` // file and document
+	// Ingress is the NAMESPACE/NAME of the Ingress that has it as a rule; "" = it is a Route.
+	Ingress string `json:"ingress,omitempty"`
 	// Certificate is what clients see; nil = TLS does not end here, or the route is not served. Validate leaves it out.
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 	// Check is how its servers are checked; nil = the route is not served.
 	Check *CheckReport `json:"check,omitempty"`
 	// Settings are those in effect; nil = the route is not served. Validate leaves them out.
 	Settings []Setting `json:"settings,omitempty"`
+}
+
+// IngressNote is what is to be said of an Ingress besides its rules, which are among the routes.
+type IngressNote struct {
+	Ingress      source.Key
+	Origin       string // file and document
+	Reason, Text string
 }
 
 // Failed reports whether a file or document cannot be used or a route is rejected.
@@ -60,6 +70,7 @@ func Validate(options Options, content *folder.Content) (*Report, error) {
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}
+	report.Ingresses = c.state.ingressNotes(content.Events)
 	return report, nil
 }
 
@@ -73,6 +84,9 @@ func (c *Controller) routeReport(v *view, now time.Time) RouteReport {
 func routeLine(v *view) RouteReport {
 	o := v.object
 	r := RouteReport{Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(), Servers: v.servers, Origin: v.origin}
+	if v.rule != nil {
+		r.Ingress = v.rule.Of.String()
+	}
 	if o.Spec.TLS != nil {
 		r.Termination = string(o.Spec.TLS.Termination)
 	}

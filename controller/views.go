@@ -11,6 +11,7 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 
+	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/controller/translate"
@@ -37,6 +38,7 @@ type view struct {
 	servers  int
 	valid    validity // of its own certificate
 	rejected bool
+	rule     *ingress.Rule // nil = somebody has written the route
 }
 
 // explain returns notes about the route at a time: those of its translation and what
@@ -50,7 +52,7 @@ func (v *view) explain(now time.Time) []string {
 
 // setRoute says what a route is now.
 func (v *views) setRoute(r *route) {
-	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting}
+	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule}
 	if r.result != nil {
 		next.servers, next.valid = r.servers, r.valid
 		if len(r.tls.notes) == 0 {
@@ -58,6 +60,9 @@ func (v *views) setRoute(r *route) {
 		} else {
 			next.notes = append(slices.Clone(r.tls.notes), r.result.Notes...)
 		}
+	}
+	if r.rule != nil && r.rule.Problem.Message != "" {
+		next.notes = append([]string{r.rule.Problem.Message}, next.notes...)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -36,6 +36,15 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			return err
 		}
 		cfg.Status = r.status
+		if o.control.Ingress {
+			r.ingress, err = status.NewIngressWriter(status.IngressWriterConfig{
+				API: status.NewIngressClient(f.Ingresses()), Addresses: o.ingresses.Addresses(o.control.CanonicalHostname), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds,
+			})
+			if err != nil {
+				return err
+			}
+			cfg.Ingresses = r.ingress
+		}
 	}
 	if r.control, err = controller.New(cfg); err != nil {
 		return err
@@ -54,7 +63,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{},
+		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress,
 		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}

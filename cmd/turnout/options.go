@@ -15,6 +15,7 @@ import (
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/option/haproxy"
+	"turnout/internal/option/ingresses"
 	"turnout/internal/server"
 	"turnout/internal/tracing"
 	"turnout/tlsmux"
@@ -61,6 +62,7 @@ type options struct {
 	notes             []string // what the values ask for and do not get
 	doubts            []string // what of the IngressController is put to use only in part
 
+	ingresses      ingresses.Options
 	control        controller.Options // of admission and translation; see controllerOptions
 	bindAfterSync  bool
 	handoverSocket string

@@ -42,8 +42,9 @@ type router struct {
 	store    *routing.Store
 	control  *controller.Controller
 	feeder   feeder
-	status   *status.Writer // nil = status is only shown
-	complete chan struct{}  // closed when the first complete table is served
+	status   *status.Writer        // nil = status is only shown
+	ingress  *status.IngressWriter // nil = that of Ingresses is
+	complete chan struct{}         // closed when the first complete table is served
 	data     *server.Server
 	admin    *admin.Server
 	live     *live.Keeper
@@ -148,7 +149,7 @@ func (o *options) plan() live.Plan {
 		Server: o.server, Control: o.controllerOptions(), Logs: o.logs, Pages: o.answers.pages, UniqueFormat: o.headers.uniqueFormat, UniqueHeader: o.headers.uniqueHeader,
 		Trust: o.mutual.trust, Certificate: o.certificate,
 	}
-	p.Certificate.Domain = o.control.Domain
+	p.Certificate.Domain, p.Pages.OwnNotFound = o.control.Domain, o.control.Ingress
 	return p
 }
 
@@ -192,7 +193,7 @@ func (r *router) startAdmin() error {
 		cfg.Traces = r.traces.Stats
 	}
 	if r.status != nil {
-		cfg.Status = func() metrics.Status { return metrics.Status(r.status.Stats()) }
+		cfg.Status = func() metrics.Status { return metrics.Status(r.status.Stats().And(r.ingress)) }
 	}
 	handler, err := metrics.New(cfg)
 	if err != nil {
@@ -256,6 +257,9 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	data.Start("event loops", r.data.Run)
 	if r.status != nil {
 		writer.Start("status", r.status.Run)
+	}
+	if r.ingress != nil {
+		writer.Start("status of Ingresses", r.ingress.Run)
 	}
 
 	var err error

@@ -101,6 +101,14 @@ func (o *Options) Check(host, wildcardPolicy string) Verdict {
 	return Verdict{Admitted: true}
 }
 
+// CheckAny judges a claim to every host that nobody else claims.
+func (o *Options) CheckAny() Verdict {
+	if len(o.AllowedDomains) > 0 {
+		return rejected(ReasonNotAdmitted, "a rule without a host is for all domains, and only some are allowed")
+	}
+	return Verdict{Admitted: true}
+}
+
 func (o *Options) checkDomain(host string) Verdict {
 	switch {
 	case inDomains(host, o.DeniedDomains):

@@ -1,6 +1,8 @@
 package admit
 
 import (
+	"strings"
+
 	"turnout/controller/source"
 )
 
@@ -180,13 +182,14 @@ func (s *Claims) claimWords(c, by *claim) string {
 	if c.Key.Namespace != by.Key.Namespace {
 		return "a route in another namespace holds host " + c.Host
 	}
-	owner := by.Key.Namespace + "/" + by.Key.Name
-	newer := "route " + owner + " has host " + by.Host
+	kind, name := by.called()
+	owner := kind + " " + by.Key.Namespace + "/" + name
+	newer := owner + " has host " + by.Host
 	displaced := newer + ", blocking " + c.Host
 	if by.Wildcard {
 		parent, _ := parentOf(by.Host)
-		newer = "wildcard route " + owner + " has host *." + parent + ", blocking " + c.Host
-		displaced = "wildcard route " + owner + " has host *." + parent + " blocking " + c.Host
+		newer = "wildcard " + owner + " has host *." + parent + ", blocking " + c.Host
+		displaced = "wildcard " + owner + " has host *." + parent + " blocking " + c.Host
 	}
 	return c.words(newer, displaced)
 }
@@ -203,11 +206,13 @@ func (s *Claims) holder(c *claim, active *taken) *claim {
 // hostWords returns why c must give way to by on a host. A route that was served before
 // gets other words than a newer one.
 func hostWords(c, by, first *claim) string {
-	newer := "route " + by.Key.Name + " already exposes " + c.Host + " and is older"
+	kind, name := by.called()
+	newer := kind + " " + name + " already exposes " + c.Host + " and is older"
 	if by.Key.Namespace != c.Key.Namespace {
-		newer = "a route in another namespace holds " + c.Host + " and is older than " + c.Key.Name
+		_, mine := c.called()
+		newer = "a route in another namespace holds " + c.Host + " and is older than " + mine
 	}
-	replaced := "replaced by older route " + by.Key.Name
+	replaced := "replaced by older " + kind + " " + name
 	owns := "namespace " + by.Key.Namespace + " owns hostname " + c.Host
 	switch {
 	case by.Key.Namespace == c.Key.Namespace || first != by:
@@ -217,6 +222,14 @@ func hostWords(c, by, first *claim) string {
 		return c.words(newer, owns)
 	}
 	return c.words(newer, replaced)
+}
+
+// called is what people know a claimant as: a route, or the Ingress that has the rule.
+func (c *Claim) called() (kind, name string) {
+	if name, _, ok := strings.Cut(c.Key.Name, source.OfIngress); ok {
+		return "Ingress", name
+	}
+	return "route", c.Key.Name
 }
 
 // said reports whether message is what was last said about c.

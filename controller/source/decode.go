@@ -51,10 +51,8 @@ type kindOf struct {
 }
 
 // kinds returns the kind the controller knows by an apiVersion and a kind. Routes of "v1" are as
-// written for the first OpenShift 3 releases. Later or older Ingress versions are reported
-// apart by nothing that matters while Ingresses are ignored.
+// written for the first OpenShift 3 releases.
 func kinds(apiVersion, kind string) (kindOf, bool) {
-	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
 	case kind == "Route" && (apiVersion == "route.openshift.io/v1" || apiVersion == "v1"):
 		return kindOf{Route, func() object { return new(routev1.Route) }}, true
@@ -74,8 +72,10 @@ func kinds(apiVersion, kind string) (kindOf, bool) {
 		return kindOf{APIServer, anything}, true
 	case kind == "Ingress" && apiVersion == "config.openshift.io/v1":
 		return kindOf{IngressConfig, anything}, true
-	case kind == "Ingress" && (group == "networking.k8s.io" || group == "extensions"):
+	case kind == "Ingress" && apiVersion == "networking.k8s.io/v1":
 		return kindOf{Ingress, func() object { return new(networkingv1.Ingress) }}, true
+	case kind == "IngressClass" && apiVersion == "networking.k8s.io/v1":
+		return kindOf{IngressClass, func() object { return new(networkingv1.IngressClass) }}, true
 	}
 	return kindOf{}, false
 }
@@ -171,9 +171,6 @@ func decodeJSON(data []byte, place string) ([]Object, []Finding) {
 	for _, w := range warnings {
 		findings = append(findings, Finding{Object: name, Severity: Warning, Reason: w.Error()})
 	}
-	if known.kind == Ingress {
-		findings = append(findings, Finding{Object: name, Severity: Notice, Reason: "Ingress objects are not served yet; write a Route"})
-	}
 	return []Object{{Kind: known.kind, Key: key, Object: obj}}, findings
 }
 
@@ -217,7 +214,7 @@ func named(h header, place string) string {
 		return strings.TrimSpace(h.Kind + " " + place)
 	}
 	ns := h.Metadata.Namespace
-	if ns == "" && h.Kind != "Namespace" {
+	if ns == "" && h.Kind != "Namespace" && h.Kind != "IngressClass" {
 		ns = metav1.NamespaceDefault
 	}
 	return h.Kind + " " + Key{ns, h.Metadata.Name}.String()
@@ -232,10 +229,12 @@ func unknownKind(h header) string {
 		text += "; use apiVersion v1"
 	case "Endpoints":
 		text += "; write an EndpointSlice of discovery.k8s.io/v1"
+	case "Ingress", "IngressClass":
+		text += "; use apiVersion networking.k8s.io/v1"
 	case "EndpointSlice":
 		text += "; use apiVersion discovery.k8s.io/v1"
 	default:
-		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressController", "APIServer"})
+		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "IngressController", "APIServer"})
 	}
 	return text
 }

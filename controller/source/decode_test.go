@@ -134,7 +134,7 @@ func TestFindings(t *testing.T) {
 		{"subdomain", route + "spec: {to: {name: s}, subdomain: a_b}", 0, "spec.subdomain"},
 		{"slice type", "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a}\naddressType: X\nendpoints: []", 0, "addressType: must be"},
 		{"slice port", "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a}\naddressType: IPv4\nendpoints: []\nports: [{port: 0}]", 0, "ports[0].port"},
-		{"ingress", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}", 1, "notice: Ingress objects are not served yet"},
+		{"ingress of old", "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: i}", 0, "use apiVersion networking.k8s.io/v1"},
 	} {
 		objects, _, findings := read(c.text, false)
 		if len(objects) != c.objects {

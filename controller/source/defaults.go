@@ -9,6 +9,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -109,6 +110,10 @@ func validate(kind Kind, obj object) []string {
 		errs = append(errs, validateRoute(o)...)
 	case *discoveryv1.EndpointSlice:
 		errs = append(errs, validateSlice(o)...)
+	case *networkingv1.Ingress:
+		errs = append(errs, validateIngress(o)...)
+	case *networkingv1.IngressClass:
+		errs = append(errs, validateIngressClass(o)...)
 	}
 	return errs
 }

@@ -25,6 +25,7 @@ const (
 	Namespace                     // v1, *corev1.Namespace
 	ConfigMap                     // v1, *corev1.ConfigMap
 	Ingress                       // networking.k8s.io/v1, *networkingv1.Ingress
+	IngressClass                  // networking.k8s.io/v1, *networkingv1.IngressClass
 	RouteBinding                  // turnout.router/v1alpha1, *api.RouteBinding
 
 	// These configure the router. They are *unstructured.Unstructured, because a field that cannot be decoded must not cost the others.
@@ -34,7 +35,7 @@ const (
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 )
 
-var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "RouteBinding", "IngressController", "APIServer", "IngressConfig"}
+var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding", "IngressController", "APIServer", "IngressConfig"}
 
 // String returns the kind as manifests write it.
 func (k Kind) String() string {
@@ -45,7 +46,9 @@ func (k Kind) String() string {
 }
 
 // Namespaced reports whether objects of the kind live in a namespace.
-func (k Kind) Namespaced() bool { return k != Namespace && k != APIServer && k != IngressConfig }
+func (k Kind) Namespaced() bool {
+	return k != Namespace && k != IngressClass && k != APIServer && k != IngressConfig
+}
 
 // Key names an object of a known kind. Namespace is empty for objects outside of
 // namespaces.
@@ -60,6 +63,10 @@ func (k Key) String() string {
 	}
 	return k.Namespace + "/" + k.Name
 }
+
+// OfIngress stands in the names of rules that the controller serves as Routes between that of an Ingress and a hash; it is in no name that an object
+// can have.
+const OfIngress = "~"
 
 // Event says what an object is now. Only the latest event of an object counts, so
 // events of one object may be merged.
@@ -93,16 +100,12 @@ type Severity uint8
 const (
 	Error   Severity = iota // what was read is not used; its last good version stays
 	Warning                 // it is used, but not all of it as written
-	Notice                  // nothing is wrong, but it has no effect
 )
 
 // String returns the severity in lower case.
 func (s Severity) String() string {
-	switch s {
-	case Warning:
+	if s == Warning {
 		return "warning"
-	case Notice:
-		return "notice"
 	}
 	return "error"
 }

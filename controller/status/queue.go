@@ -5,68 +5,87 @@ import (
 	"time"
 )
 
-// queue is the routes that wait for the worker, by namespace: namespaces take turns, so that one with thousands of routes
+// queue is the objects that wait for a worker, by namespace: namespaces take turns, so that one with thousands of them
 // does not hold up the others. Within one, what is due first comes first, and of what is due at the same time the oldest.
-// A route is in it once. The zero value is not usable, newQueue makes one.
-type queue struct {
-	tenants map[string]*tenant
-	ready   []*tenant // with a route that is due, or was; the first one has its turn
-	later   tenants   // the others
-	n       int       // routes
+// An object is in it once. The zero value is not usable, newQueue makes one.
+type queue[T queued] struct {
+	tenants map[string]*tenant[T]
+	ready   []*tenant[T] // with an object that is due, or was; the first one has its turn
+	later   tenants[T]   // the others
+	n       int          // objects
 }
 
-// tenant is the routes of one namespace. It is in ready or later while it has any.
-type tenant struct {
+// queued is what may wait in a queue: what embeds a place.
+type queued interface {
+	comparable
+	inQueue() *place
+}
+
+// place is where an object stands in a queue, which alone changes it.
+type place struct {
+	namespace string    // of the object
+	at        int       // among those of its namespace; -1 = not queued
+	due       time.Time // when queued: not before
+	since     uint64    // order among those due at once
+}
+
+func (p *place) inQueue() *place { return p }
+
+// tenant is the objects of one namespace. It is in ready or later while it has any.
+type tenant[T queued] struct {
 	namespace string
-	routes    routes
+	objects   objects[T]
 	at        int // in later; -1 = it is in ready
 }
 
-func newQueue() queue { return queue{tenants: make(map[string]*tenant)} }
+func newQueue[T queued]() queue[T] { return queue[T]{tenants: make(map[string]*tenant[T])} }
 
-// len returns how many routes wait.
-func (q *queue) len() int { return q.n }
+// len returns how many objects wait.
+func (q *queue[T]) len() int { return q.n }
 
-// addRecord queues a route that is not queued.
-func (q *queue) addRecord(r *record, due time.Time) {
-	r.due = due
+// addRecord queues an object that is not queued.
+func (q *queue[T]) addRecord(r T, due time.Time) {
+	p := r.inQueue()
+	p.due = due
 	q.n++
-	t := q.tenants[r.key.Namespace]
+	t := q.tenants[p.namespace]
 	if t == nil {
-		t = &tenant{namespace: r.key.Namespace}
+		t = &tenant[T]{namespace: p.namespace}
 		q.tenants[t.namespace] = t
-		heap.Push(&t.routes, r)
+		heap.Push(&t.objects, r)
 		heap.Push(&q.later, t)
 		return
 	}
-	heap.Push(&t.routes, r)
+	heap.Push(&t.objects, r)
 	q.changed(t)
 }
 
-// move changes when a queued route is due.
-func (q *queue) move(r *record, due time.Time) {
-	r.due = due
-	t := q.tenants[r.key.Namespace]
-	heap.Fix(&t.routes, r.at)
+// move changes when a queued object is due.
+func (q *queue[T]) move(r T, due time.Time) {
+	p := r.inQueue()
+	p.due = due
+	t := q.tenants[p.namespace]
+	heap.Fix(&t.objects, p.at)
 	q.changed(t)
 }
 
-// remove takes a route out of the queue, if it is there.
-func (q *queue) remove(r *record) {
-	if r.at < 0 {
+// remove takes an object out of the queue, if it is there.
+func (q *queue[T]) remove(r T) {
+	p := r.inQueue()
+	if p.at < 0 {
 		return
 	}
 	q.n--
-	t := q.tenants[r.key.Namespace]
-	heap.Remove(&t.routes, r.at)
+	t := q.tenants[p.namespace]
+	heap.Remove(&t.objects, p.at)
 	q.changed(t)
 }
 
 // changed puts a namespace where it belongs. One that has its turn or waits for it keeps its place until it is looked at.
-func (q *queue) changed(t *tenant) {
+func (q *queue[T]) changed(t *tenant[T]) {
 	switch {
 	case t.at < 0:
-	case len(t.routes) == 0:
+	case len(t.objects) == 0:
 		heap.Remove(&q.later, t.at)
 		delete(q.tenants, t.namespace)
 	default:
@@ -74,33 +93,33 @@ func (q *queue) changed(t *tenant) {
 	}
 }
 
-// ripen lets the namespaces wait for their turn that have a route that is due. It returns how many there are.
-func (q *queue) ripen(now time.Time) int {
-	for len(q.later) > 0 && !q.later[0].routes[0].due.After(now) {
-		q.ready = append(q.ready, heap.Pop(&q.later).(*tenant))
+// ripen lets the namespaces wait for their turn that have an object that is due. It returns how many there are.
+func (q *queue[T]) ripen(now time.Time) int {
+	for len(q.later) > 0 && !q.later[0].objects[0].inQueue().due.After(now) {
+		q.ready = append(q.ready, heap.Pop(&q.later).(*tenant[T]))
 	}
 	return len(q.ready)
 }
 
-// first returns the route that comes first of the namespace whose turn it is. A namespace that has none that is due loses
-// its turn; then the result is nil.
-func (q *queue) first(now time.Time) *record {
+// first returns the object that comes first of the namespace whose turn it is. A namespace that has none that is due loses
+// its turn; then the result is the zero value.
+func (q *queue[T]) first(now time.Time) (none T) {
 	t := q.ready[0]
-	if len(t.routes) > 0 && !t.routes[0].due.After(now) {
-		return t.routes[0]
+	if len(t.objects) > 0 && !t.objects[0].inQueue().due.After(now) {
+		return t.objects[0]
 	}
 	q.ready[0] = nil
 	q.ready = q.ready[1:]
-	if len(t.routes) == 0 {
+	if len(t.objects) == 0 {
 		delete(q.tenants, t.namespace)
 	} else {
 		heap.Push(&q.later, t)
 	}
-	return nil
+	return none
 }
 
 // pass gives the turn to the next namespace. It reports whether there is another one.
-func (q *queue) pass() bool {
+func (q *queue[T]) pass() bool {
 	if len(q.ready) < 2 {
 		return false
 	}
@@ -110,83 +129,84 @@ func (q *queue) pass() bool {
 	return true
 }
 
-// due reports whether a namespace has a route that is due.
-func (q *queue) due(namespace string, now time.Time) bool {
+// due reports whether a namespace has an object that is due.
+func (q *queue[T]) due(namespace string, now time.Time) bool {
 	t := q.tenants[namespace]
-	return t != nil && len(t.routes) > 0 && !t.routes[0].due.After(now)
+	return t != nil && len(t.objects) > 0 && !t.objects[0].inQueue().due.After(now)
 }
 
 // pause returns how long no other namespace has a route that is due, negative when none is queued.
-func (q *queue) pause(now time.Time) time.Duration {
+func (q *queue[T]) pause(now time.Time) time.Duration {
 	if len(q.later) == 0 {
 		return -1
 	}
-	return max(0, q.later[0].routes[0].due.Sub(now))
+	return max(0, q.later[0].objects[0].inQueue().due.Sub(now))
 }
 
-// routes is a heap of those of one namespace.
-type routes []*record
+// objects is a heap of those of one namespace.
+type objects[T queued] []T
 
-func (q routes) Len() int { return len(q) }
+func (q objects[T]) Len() int { return len(q) }
 
-func (q routes) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q objects[T]) Less(i, j int) bool { return q[i].inQueue().before(q[j].inQueue()) }
 
-// before reports whether a route comes before another one of its namespace.
-func (r *record) before(other *record) bool {
-	if !r.due.Equal(other.due) {
-		return r.due.Before(other.due)
+// before reports whether an object comes before another one of its namespace.
+func (p *place) before(other *place) bool {
+	if !p.due.Equal(other.due) {
+		return p.due.Before(other.due)
 	}
-	return r.since < other.since
+	return p.since < other.since
 }
 
-func (q routes) Swap(i, j int) {
+func (q objects[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].at, q[j].at = i, j
+	q[i].inQueue().at, q[j].inQueue().at = i, j
 }
 
 // Push is for container/heap.
-func (q *routes) Push(x any) {
-	r := x.(*record)
-	r.at = len(*q)
+func (q *objects[T]) Push(x any) {
+	r := x.(T)
+	r.inQueue().at = len(*q)
 	*q = append(*q, r)
 }
 
 // Pop is for container/heap.
-func (q *routes) Pop() any {
+func (q *objects[T]) Pop() any {
 	last := len(*q) - 1
 	r := (*q)[last]
-	(*q)[last] = nil
+	var none T
+	(*q)[last] = none
 	*q = (*q)[:last]
-	r.at = -1
+	r.inQueue().at = -1
 	return r
 }
 
-// tenants is a heap of namespaces by the route that is due first.
-type tenants []*tenant
+// tenants is a heap of namespaces by the object that is due first.
+type tenants[T queued] []*tenant[T]
 
-func (q tenants) Len() int { return len(q) }
+func (q tenants[T]) Len() int { return len(q) }
 
-func (q tenants) Less(i, j int) bool {
-	if len(q[i].routes) == 0 || len(q[j].routes) == 0 {
-		return len(q[i].routes) < len(q[j].routes) // only while one is taken out
+func (q tenants[T]) Less(i, j int) bool {
+	if len(q[i].objects) == 0 || len(q[j].objects) == 0 {
+		return len(q[i].objects) < len(q[j].objects) // only while one is taken out
 	}
-	return q[i].routes[0].before(q[j].routes[0])
+	return q[i].objects[0].inQueue().before(q[j].objects[0].inQueue())
 }
 
-func (q tenants) Swap(i, j int) {
+func (q tenants[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].at, q[j].at = i, j
 }
 
 // Push is for container/heap.
-func (q *tenants) Push(x any) {
-	t := x.(*tenant)
+func (q *tenants[T]) Push(x any) {
+	t := x.(*tenant[T])
 	t.at = len(*q)
 	*q = append(*q, t)
 }
 
 // Pop is for container/heap.
-func (q *tenants) Pop() any {
+func (q *tenants[T]) Pop() any {
 	last := len(*q) - 1
 	t := (*q)[last]
 	(*q)[last] = nil

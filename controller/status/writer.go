@@ -84,7 +84,7 @@ type Writer struct {
 
 	mu         sync.Mutex
 	routes     map[types.NamespacedName]*record
-	queue      queue
+	queue      queue[*record]
 	queued     uint64 // routes ever queued
 	busy       int    // routes the worker has
 	lease      lease
@@ -115,12 +115,10 @@ type record struct {
 	left    time.Time             // since when the router does not select it; zero = it does
 	known   time.Time             // when left: how old the entry was that is to be removed
 
-	at        int       // among the queued routes of its namespace; -1 = not queued
-	due       time.Time // when queued: not before
-	since     uint64    // order among those due at once
-	conflicts int       // in a row
-	refused   string    // version the last conflict was with
-	failures  int       // in a row, for reasons of its own
+	place
+	conflicts int    // in a row
+	refused   string // version the last conflict was with
+	failures  int    // in a row, for reasons of its own
 }
 
 // NewWriter returns a writer that writes nothing before Run. It fails when cfg cannot be
@@ -152,7 +150,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 		rules:      rules{keepUnservable: cfg.KeepUnservable},
 		routes:     make(map[types.NamespacedName]*record),
 		lease:      lease{chance: rand.Float64},
-		queue:      newQueue(),
+		queue:      newQueue[*record](),
 		contention: newContention(cfg.Resync / 10),
 		outage:     outage{chance: rand.Float64},
 	}
@@ -241,7 +239,7 @@ func (w *Writer) record(route *routev1.Route) *record {
 		r = nil
 	}
 	if r == nil {
-		r = &record{key: key, uid: route.UID, at: -1, version: route.ResourceVersion, entries: route.Status.Ingress}
+		r = &record{key: key, uid: route.UID, place: place{namespace: route.Namespace, at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
 		r.seen = w.entryOf(r)
 		w.routes[key] = r
 	}

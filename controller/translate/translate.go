@@ -226,6 +226,9 @@ type backend struct {
 func services(r *routev1.Route) []backend {
 	list := make([]backend, 0, 1+len(r.Spec.AlternateBackends))
 	add := func(ref *routev1.RouteTargetReference) {
+		if ref.Name == "" {
+			return // a rule of an Ingress that leads nowhere
+		}
 		b := backend{name: ref.Name, weight: weight(ref.Weight)}
 		if i := slices.IndexFunc(list, func(o backend) bool { return o.name == b.name }); i >= 0 {
 			list[i] = b

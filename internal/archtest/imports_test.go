@@ -66,6 +66,7 @@ var direction = []struct {
 	{"internal/follow", []string{"internal/filewatch", "internal/problem", "tlsmux"}, "it reads files; what they are good for is up to who asked"},
 	{"internal/option", []string{"internal/nearest"}, "how options are written; what they mean is up to the package with the table"},
 	{"internal/option/kubectl", []string{"controller", "internal/option"}, "names of what the reader of clusters takes"},
+	{"internal/option/ingresses", []string{"controller", "internal/option"}, "names of what the controller takes"},
 	{"internal/dns/zone", nil, "zones as data, queries and answers as bytes; who asks and who changes them is up to others"},
 	{"internal/signals", nil, "what ends a process; what it does until then is up to others"},
 	{"internal/crew", nil, "goroutines; what they do is up to who starts them"},
@@ -144,6 +145,7 @@ var pure = []struct {
 	{"balancer", false, []string{"net", "os", "syscall", "net/http"}, "who gets the request is arithmetic"},
 	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
 	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
+	{"controller/ingress", false, []string{"net", "os", "k8s.io/client-go"}, "what an Ingress means follows from the objects alone"},
 	{"controller/shard", true, []string{"net", "net/http", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "who serves a route is decided by objects and a time that are given"},
 }
 

@@ -44,6 +44,7 @@ const (
 	ClientSampling                  // a request was not sampled because of its client's word: too many were
 	OpenSpans                       // a request was not sampled: too many that are sampled run
 	RecentRequests                  // a request was not remembered for explanations: others were at the same moment
+	IngressRules                    // rules of an Ingress were left out: there are too many
 	count
 )
 
@@ -82,6 +83,7 @@ var names = [count]string{
 	ClientSampling:      "client-sampling",
 	OpenSpans:           "open-spans",
 	RecentRequests:      "recent-requests",
+	IngressRules:        "ingress-rules",
 }
 
 func (n Name) String() string { return names[n] }

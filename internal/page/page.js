@@ -206,7 +206,8 @@
       ["Warnings", (c.warnings || []).join("; ")]]) : element("p", { class: "faint" }, "Clients see no certificate of the router.")));
     const url = (r.termination === "http" ? "http://" : "https://") + r.host + (r.path || "/");
     if (r.host) body.append(element("p", {}, element("a", { href: "#/explain/" + encodeURIComponent(url) }, "Explain a request for " + url)));
-    if (report.origin) body.append(element("p", { class: "faint" }, "From " + report.origin));
+    const origin = [report.ingress && "Ingress " + report.ingress, report.origin].filter(Boolean).join(", ");
+    if (origin) body.append(element("p", { class: "faint" }, "From " + origin));
     return body;
   }
 

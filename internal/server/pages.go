@@ -12,7 +12,8 @@ import (
 // Pages are the files of HTTP responses that the router answers with in the place of its own.
 type Pages struct {
 	Unavailable string // 503; "" = none
-	NotFound    string // 404 for requests without a route; "" = they get the answer 503
+	NotFound    string // 404 for requests without a route; "" = they get the answer 503, or 404 with OwnNotFound
+	OwnNotFound bool
 
 	// What is in the place of the files, which then only name it; nil = the files count.
 	UnavailableContent, NotFoundContent []byte
@@ -32,6 +33,9 @@ func (p *Pages) Load(c *proxy.Config, log Logger, problems *problem.List) {
 	var err error
 	if c.Unavailable, err = loadPage(p.Unavailable, p.UnavailableContent); err != nil {
 		failed(503, p.Unavailable, err)
+	}
+	if p.OwnNotFound {
+		c.NotFound = proxy.DefaultNotFound()
 	}
 	if p.NotFound != "" {
 		if c.NotFound, err = loadPage(p.NotFound, p.NotFoundContent); err != nil {

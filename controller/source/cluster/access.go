@@ -139,7 +139,7 @@ func (c *secretClient) read(ctx context.Context, key source.Key) (*corev1.Secret
 	}
 	for i := range list.Items {
 		if secret := &list.Items[i]; secret.Name == key.Name {
-			trim(secret)
+			trim(secret, false)
 			return secret, list.ResourceVersion, nil
 		}
 	}

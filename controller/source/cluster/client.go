@@ -8,6 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -17,8 +18,8 @@ import (
 // clients are what the API is asked with, one for each group. The generated clients
 // would do the same and bring every API there is into the process, at 8 MiB.
 type clients struct {
-	core, discovery, authentication, authorization, route rest.Interface
-	parameters                                            runtime.ParameterCodec
+	core, discovery, networking, authentication, authorization, route rest.Interface
+	parameters                                                        runtime.ParameterCodec
 }
 
 // complete sets what all clients have in common.
@@ -38,7 +39,7 @@ func complete(config *rest.Config, userAgent string) *rest.Config {
 func newClients(config *rest.Config) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, discoveryv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, routev1.Install,
+		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, routev1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
@@ -59,6 +60,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	}{
 		{&c.core, corev1.SchemeGroupVersion, "/api", true},
 		{&c.discovery, discoveryv1.SchemeGroupVersion, "/apis", true},
+		{&c.networking, networkingv1.SchemeGroupVersion, "/apis", true},
 		{&c.authentication, authenticationv1.SchemeGroupVersion, "/apis", false},
 		{&c.authorization, authorizationv1.SchemeGroupVersion, "/apis", false},
 		{&c.route, routev1.GroupVersion, "/apis", false}, // a custom resource, which knows JSON only

@@ -1,5 +1,5 @@
 // Package cluster feeds the controller from a Kubernetes API: Routes, Services,
-// EndpointSlices, the Namespaces that are selected, and single Secrets on demand.
+// EndpointSlices, the Namespaces that are selected, Ingresses and their classes if they are served, and single Secrets on demand.
 //
 //	list and watch ─► trim ─► store (which versions are known) ─► Sink
 //
@@ -38,6 +38,8 @@ type Config struct {
 	NamespaceLabels string // label selector on Namespaces; "" = none are delivered
 	// Labels says that Routes and Namespaces are selected by who gets them: they are delivered with their labels, and Namespaces in any case.
 	Labels bool
+	// Ingresses says that Ingresses and IngressClasses are delivered, and Services with their ports.
+	Ingresses bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
 	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
@@ -69,7 +71,7 @@ func ParseFields(text string) error {
 
 // Feeder reads a cluster and delivers events. It is made by New.
 type Feeder struct {
-	routes, authentication, authorization rest.Interface
+	clients *clients
 
 	readers []*reader
 	secrets *secrets
@@ -139,11 +141,12 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	h := newHealth(cfg.Log, config.Host, len(resources))
 	h.problems = cfg.Problems
 	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
-	f := &Feeder{routes: clients.route, authentication: clients.authentication, authorization: clients.authorization, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
+	f := &Feeder{clients: clients, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
 		store := newStore(r.kind)
 		store.keepLabels = cfg.Labels && (r.kind == source.Route || r.kind == source.Namespace)
+		store.keepPorts = cfg.Ingresses
 		f.readers = append(f.readers, &reader{resource: r, store: store, health: h, log: cfg.Log, problems: cfg.Problems, retry: retry})
 	}
 	return f, nil
@@ -202,4 +205,9 @@ func (f *Feeder) Problems() int {
 
 // Routes returns a client of the group route.openshift.io/v1, for who writes status. It
 // has no rate limit.
-func (f *Feeder) Routes() rest.Interface { return f.routes }
+func (f *Feeder) Routes() rest.Interface { return f.clients.route }
+
+// Ingresses returns clients of the groups networking.k8s.io/v1 and v1, for who writes status of Ingresses and Events. They have no rate limit.
+func (f *Feeder) Ingresses() (networking, core rest.Interface) {
+	return f.clients.networking, f.clients.core
+}

@@ -17,6 +17,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -82,6 +83,8 @@ func kindOf(plural string) schema.GroupVersionKind {
 		"endpointslices": discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 		"services":       corev1.SchemeGroupVersion.WithKind("Service"),
 		"namespaces":     corev1.SchemeGroupVersion.WithKind("Namespace"),
+		"ingresses":      networkingv1.SchemeGroupVersion.WithKind("Ingress"),
+		"ingressclasses": networkingv1.SchemeGroupVersion.WithKind("IngressClass"),
 		"secrets":        corev1.SchemeGroupVersion.WithKind("Secret"),
 	}[plural]
 }
@@ -89,7 +92,11 @@ func kindOf(plural string) schema.GroupVersionKind {
 // pluralOf returns the resource of an object.
 func pluralOf(o object) string {
 	name := fmt.Sprintf("%T", o)
-	return strings.ToLower(name[strings.LastIndex(name, ".")+1:]) + "s"
+	name = strings.ToLower(name[strings.LastIndex(name, ".")+1:])
+	if strings.HasSuffix(name, "s") {
+		name += "e"
+	}
+	return name + "s"
 }
 
 // put makes or changes an object. The object given is not kept.

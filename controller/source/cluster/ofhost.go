@@ -17,7 +17,7 @@ const mostOfHost = "100"
 // server that cannot select by host says so in the error.
 func (f *Feeder) OfHost(ctx context.Context, host string) ([]source.Event, error) {
 	var list routev1.RouteList
-	err := f.routes.Get().Resource("routes").Param("fieldSelector", fields.OneTermEqualSelector("spec.host", host).String()).
+	err := f.clients.route.Get().Resource("routes").Param("fieldSelector", fields.OneTermEqualSelector("spec.host", host).String()).
 		Param("limit", mostOfHost).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the routes of host %s: %w", host, err)

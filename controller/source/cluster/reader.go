@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,8 +82,20 @@ func (c *clients) resources(cfg *Config) []*resource {
 			labels: discoveryv1.LabelServiceName, list: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
 		},
 	}
+	if cfg.Ingresses {
+		all = append(all, &resource{
+			kind: source.Ingress, client: c.networking, plural: "ingresses", object: &networkingv1.Ingress{},
+			list: func() runtime.Object { return new(networkingv1.IngressList) },
+		})
+	}
 	for _, r := range all {
 		r.namespace = cfg.Namespace
+	}
+	if cfg.Ingresses {
+		all = append(all, &resource{
+			kind: source.IngressClass, client: c.networking, plural: "ingressclasses", object: &networkingv1.IngressClass{},
+			list: func() runtime.Object { return new(networkingv1.IngressClassList) },
+		})
 	}
 	if cfg.NamespaceLabels != "" || cfg.Labels {
 		all = append(all, &resource{

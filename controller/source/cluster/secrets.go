@@ -348,7 +348,7 @@ func (s *secrets) deliverEvents(ctx context.Context, w *secretWatch, changes wat
 		case time.Since(w.reviewed) >= s.refuse.first:
 			return version, errChanged
 		default:
-			trim(object)
+			trim(object, false)
 			s.deliver(w, object, nil)
 		}
 	}

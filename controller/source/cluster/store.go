@@ -28,6 +28,7 @@ type store struct {
 	seed  maphash.Seed
 
 	keepLabels bool            // of objects that are passed on; set before the first call
+	keepPorts  bool            // of Services; set before the first call
 	plain      *corev1.Service // stands for every service of which only that it exists is of use
 }
 
@@ -61,7 +62,7 @@ func (s *store) trim(object runtime.Object) {
 	if err == nil && s.keepLabels {
 		kept = m.GetLabels()
 	}
-	if trim(object); len(kept) > 0 {
+	if trim(object, s.keepPorts); len(kept) > 0 {
 		m.SetLabels(kept)
 	}
 }
@@ -132,7 +133,7 @@ func (s *store) putObject(object runtime.Object, m metav1.Object) {
 func (s *store) leaving(object runtime.Object) runtime.Object {
 	switch o := object.(type) {
 	case *corev1.Service:
-		if len(o.Annotations) == 0 {
+		if len(o.Annotations) == 0 && !s.keepPorts {
 			return s.plain
 		}
 	case *discoveryv1.EndpointSlice:

@@ -6,16 +6,19 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"turnout/controller/ingress"
+	"turnout/controller/status"
 	"turnout/controller/translate"
 )
 
 // trim takes from an object what the router does not read. There are ten thousands of
 // them, and most of their size is bookkeeping of others. The object is changed; it
-// must not be shared yet. Trimming twice changes nothing more.
-func trim(object runtime.Object) {
+// must not be shared yet. Trimming twice changes nothing more. ports says that those of Services are read.
+func trim(object runtime.Object, ports bool) {
 	switch o := object.(type) {
 	case *routev1.Route:
 		o.TypeMeta = metav1.TypeMeta{Kind: "Route", APIVersion: "route.openshift.io/v1"}
@@ -23,9 +26,16 @@ func trim(object runtime.Object) {
 		o.ObjectMeta = identity(&o.ObjectMeta, translate.Kept(o.Annotations))
 		o.ManagedFields = writer
 	case *corev1.Service:
-		trimService(o)
+		trimService(o, ports)
 	case *discoveryv1.EndpointSlice:
 		trimSlice(o)
+	case *networkingv1.Ingress:
+		writers := append(status.IngressManaged(o), lastWrite(o.ManagedFields)...)
+		o.ObjectMeta = identity(&o.ObjectMeta, ingress.Kept(o.Annotations))
+		o.ManagedFields = writers
+	case *networkingv1.IngressClass:
+		o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool { return key == networkingv1.AnnotationIsDefaultIngressClass }))
+		o.Spec.Parameters = nil
 	case *corev1.Namespace:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)
 		o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
@@ -90,13 +100,16 @@ func only(all map[string]string, wanted func(key string) bool) map[string]string
 // idledAt is the annotation of a service whose pods were stopped until it is used.
 const idledAt = "idling.alpha.openshift.io/idled-at"
 
-// trimService leaves of a service what an idled one is woken up by.
-func trimService(o *corev1.Service) {
+// trimService leaves of a service what an idled one is woken up by, and its type and the ports of TCP if they are to be kept.
+func trimService(o *corev1.Service, ports bool) {
 	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool { return key == idledAt }))
 	o.Status = corev1.ServiceStatus{}
 	spec := corev1.ServiceSpec{}
 	if len(o.Annotations) > 0 {
 		spec.ClusterIP, spec.Ports = o.Spec.ClusterIP, o.Spec.Ports
+	}
+	if ports {
+		spec.Type, spec.Ports = o.Spec.Type, o.Spec.Ports
 	}
 	o.Spec = spec
 }

@@ -8,6 +8,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -49,17 +50,42 @@ func TestTrim(t *testing.T) {
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "s", "more": "x"}
 	keptSlice := kept(nil)
 	keptSlice.Labels = map[string]string{discoveryv1.LabelServiceName: "s"}
-	for name, c := range map[string]struct{ in, want runtime.Object }{
-		"route":                  {&routev1.Route{ObjectMeta: full(mixed), Spec: spec, Status: status}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours), Spec: spec, Status: status}},
-		"route, ours only":       {&routev1.Route{ObjectMeta: full(ours)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours)}},
-		"route, no annotations":  {&routev1.Route{ObjectMeta: full(nil)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}},
-		"route, none that count": {&routev1.Route{ObjectMeta: full(map[string]string{"a": "b"})}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}},
+	withClass := map[string]string{"kubernetes.io/ingress.class": "c", "nginx.ingress.kubernetes.io/auth-url": "x", "nginx.ingress.kubernetes.io/other": "x", "haproxy.router.openshift.io/timeout": "5s", "plain": "y"}
+	managed := func(m metav1.ObjectMeta) metav1.ObjectMeta {
+		m.ManagedFields = append(m.ManagedFields, metav1.ManagedFieldsEntry{Manager: "other", Subresource: "status"}, metav1.ManagedFieldsEntry{Manager: "turnout-ingress", Subresource: "status", Operation: "Update"})
+		return m
+	}
+	ingressKept := kept(map[string]string{"kubernetes.io/ingress.class": "c", "nginx.ingress.kubernetes.io/auth-url": "", "haproxy.router.openshift.io/timeout": "5s"})
+	ingressKept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "turnout-ingress", Subresource: "status"}, {Manager: "m"}}
+	ingressSpec := networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: "h"}}}
+	ingressStatus := networkingv1.IngressStatus{LoadBalancer: networkingv1.IngressLoadBalancerStatus{Ingress: []networkingv1.IngressLoadBalancerIngress{{IP: "10.0.0.1"}}}}
+	byDefault := map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true", "plain": "y"}
+	for name, c := range map[string]struct {
+		in, want runtime.Object
+		ports    bool
+	}{
+		"route":                  {&routev1.Route{ObjectMeta: full(mixed), Spec: spec, Status: status}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours), Spec: spec, Status: status}, false},
+		"route, ours only":       {&routev1.Route{ObjectMeta: full(ours)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(ours)}, false},
+		"route, no annotations":  {&routev1.Route{ObjectMeta: full(nil)}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}, false},
+		"route, none that count": {&routev1.Route{ObjectMeta: full(map[string]string{"a": "b"})}, &routev1.Route{TypeMeta: kind, ObjectMeta: written(nil)}, false},
 		"idled service": {
 			&corev1.Service{ObjectMeta: full(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports, Selector: map[string]string{"a": "b"}}},
-			&corev1.Service{ObjectMeta: kept(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}},
+			&corev1.Service{ObjectMeta: kept(idled), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}}, false,
 		},
 		"service": {
-			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}}, &corev1.Service{ObjectMeta: kept(nil)},
+			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports}}, &corev1.Service{ObjectMeta: kept(nil)}, false,
+		},
+		"service with its ports": {
+			&corev1.Service{ObjectMeta: full(ours), Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: ports, Type: "NodePort"}},
+			&corev1.Service{ObjectMeta: kept(nil), Spec: corev1.ServiceSpec{Ports: ports, Type: "NodePort"}}, true,
+		},
+		"ingress": {
+			&networkingv1.Ingress{ObjectMeta: managed(full(withClass)), Spec: ingressSpec, Status: ingressStatus},
+			&networkingv1.Ingress{ObjectMeta: ingressKept, Spec: ingressSpec, Status: ingressStatus}, true,
+		},
+		"ingress class": {
+			&networkingv1.IngressClass{ObjectMeta: full(byDefault), Spec: networkingv1.IngressClassSpec{Controller: "c.test/x", Parameters: &networkingv1.IngressClassParametersReference{}}},
+			&networkingv1.IngressClass{ObjectMeta: kept(map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}), Spec: networkingv1.IngressClassSpec{Controller: "c.test/x"}}, true,
 		},
 		"slice": {
 			&discoveryv1.EndpointSlice{
@@ -79,21 +105,21 @@ func TestTrim(t *testing.T) {
 					{Addresses: []string{"10.0.0.1"}, Hostname: &text, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}},
 					{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: &no, Terminating: &yes}},
 				},
-			},
+			}, false,
 		},
 		"namespace": {
-			&corev1.Namespace{ObjectMeta: full(idled), Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"f"}}}, &corev1.Namespace{ObjectMeta: kept(nil)},
+			&corev1.Namespace{ObjectMeta: full(idled), Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"f"}}}, &corev1.Namespace{ObjectMeta: kept(nil)}, false,
 		},
 		"secret": {
 			&corev1.Secret{ObjectMeta: full(mixed), Immutable: &yes, Type: "t", Data: map[string][]byte{"tls.crt": []byte("c"), "x": nil}},
-			&corev1.Secret{ObjectMeta: kept(nil), Type: "t", Data: map[string][]byte{"tls.crt": []byte("c")}},
+			&corev1.Secret{ObjectMeta: kept(nil), Type: "t", Data: map[string][]byte{"tls.crt": []byte("c")}}, false,
 		},
 	} {
-		trim(c.in)
+		trim(c.in, c.ports)
 		if diff := cmp.Diff(c.want, c.in); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		trim(c.in)
+		trim(c.in, c.ports)
 		if diff := cmp.Diff(c.want, c.in); diff != "" {
 			t.Errorf("%s, twice (-want +got):\n%s", name, diff)
 		}

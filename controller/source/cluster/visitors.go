@@ -95,7 +95,7 @@ const (
 
 // Visitors returns who may read the admin port of a router of that name.
 func (f *Feeder) Visitors(router string) *Visitors {
-	return newVisitors(f.authentication, f.authorization, router, f.bounds)
+	return newVisitors(f.clients.authentication, f.clients.authorization, router, f.bounds)
 }
 
 func newVisitors(authentication, authorization rest.Interface, router string, bounds *bound.Counts) *Visitors {

@@ -16,11 +16,8 @@ type Journal struct {
 // Found logs what a manifest has wrong.
 func (j *Journal) Found(p source.Problem) {
 	level := zap.ErrorLevel
-	switch p.Severity {
-	case source.Warning:
+	if p.Severity == source.Warning {
 		level = zap.WarnLevel
-	case source.Notice:
-		level = zap.InfoLevel
 	}
 	j.Problems.Set("file/"+p.String(), problem.Problem{Kind: problem.File, File: p.File, Object: p.Object, Text: p.Reason})
 	if entry := j.Log.Check(level, "manifest"); entry != nil {
