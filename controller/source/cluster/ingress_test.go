@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,4 +30,22 @@ func TestIngressesAreReadWhenAsked(t *testing.T) {
 			t.Errorf("ports %v", o.Spec.Ports)
 		}
 	}
+}
+
+// TestRoutesAreOptionalBesideIngresses: a cluster without the Route API has Ingresses to serve; one with nothing else to serve is waited for.
+func TestRoutesAreOptionalBesideIngresses(t *testing.T) {
+	a := newFakeAPI(t)
+	a.status["routes"] = http.StatusNotFound
+	a.put(&networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}})
+	a.put(routeOf("ns", "r"))
+	f, sink := start(t, a, Config{Ingresses: true})
+	sink.wantSynced(t)
+	sink.wantObjects(t, "Ingress ns/web")
+	if n := f.Problems(); n != 0 {
+		t.Errorf("%d problems", n)
+	}
+	a.mu.Lock()
+	delete(a.status, "routes")
+	a.mu.Unlock()
+	sink.wantObjects(t, "Ingress ns/web", "Route ns/r")
 }

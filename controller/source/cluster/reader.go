@@ -35,6 +35,7 @@ type resource struct {
 	labels, fields string // selectors; "" = all
 	object         runtime.Object
 	list           func() runtime.Object // an empty list
+	optional       bool                  // a cluster that does not know them has none
 }
 
 // listRequest returns the request for the objects.
@@ -72,6 +73,7 @@ func (c *clients) resources(cfg *Config) []*resource {
 		{
 			kind: source.Route, client: c.route, plural: "routes", object: &routev1.Route{},
 			labels: cfg.RouteLabels, fields: cfg.RouteFields, list: func() runtime.Object { return new(routev1.RouteList) },
+			optional: cfg.Ingresses,
 		},
 		{
 			kind: source.Service, client: c.core, plural: "services", object: &corev1.Service{},
@@ -120,6 +122,7 @@ type reader struct {
 
 	mu      sync.Mutex
 	trouble string // why it cannot read although the server answers, as the log has it
+	unknown bool   // the cluster does not know the objects, or did not at first
 }
 
 // run reads until ctx is done.
@@ -194,6 +197,10 @@ func (r *reader) fails(err error) {
 		return
 	}
 	r.health.answered(r.resource.plural)
+	if r.resource.optional && apierrors.IsNotFound(err) {
+		r.absent()
+		return
+	}
 	trouble := r.explain(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,6 +208,18 @@ func (r *reader) fails(err error) {
 		r.trouble = trouble
 		r.problems.Set("source/"+r.resource.plural, problem.Problem{Kind: problem.Source, Object: r.resource.plural, Text: trouble})
 		r.log.Error(trouble)
+	}
+}
+
+// absent notes that the cluster does not know the objects, which is no trouble. They are asked for again, because it may come to know them.
+func (r *reader) absent() {
+	r.mu.Lock()
+	first := !r.unknown
+	r.unknown = true
+	r.mu.Unlock()
+	if first {
+		r.log.Info("the cluster does not know " + r.resource.plural + ": there are none until it does")
+		r.store.synced()
 	}
 }
 
