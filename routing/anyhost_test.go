@@ -80,11 +80,11 @@ func TestAnyHostAnswersNobodyElse(t *testing.T) {
 
 // TestCertificateOfAnyHost: the certificate of rules for any host is that of clients that name no server, or one that no rule names.
 func TestCertificateOfAnyHost(t *testing.T) {
-	any, own := newCertificate(t, "any"), newCertificate(t, "own")
+	all, own := newCertificate(t, "any"), newCertificate(t, "own")
 	certified := func(c *CertificateSpec) func(*RuleSpec) {
 		return func(s *RuleSpec) { both(s); s.Certificate = c }
 	}
-	table := compiled(t, pairRule("any", "*", begins("/"), certified(any)), pairRule("own", "o.test", begins("/"), certified(own)), pairRule("none", "n.test", begins("/"), both))
+	table := compiled(t, pairRule("any", "*", begins("/"), certified(all)), pairRule("own", "o.test", begins("/"), certified(own)), pairRule("none", "n.test", begins("/"), both))
 	for name, want := range map[string]string{"": "any", "x.test": "any", "o.test": "own", "n.test": ""} {
 		d := table.SNI(name)
 		got := ""

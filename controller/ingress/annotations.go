@@ -98,7 +98,7 @@ func readTreatment(all map[string]string) treatment {
 		t.termination = routev1.TLSTerminationType(value)
 	default:
 		if ok {
-			t.note("annotation %s: %q is not edge, reencrypt or passthrough; edge is used", AnnotationTermination, translate.Shown(value))
+			t.notef("annotation %s: %q is not edge, reencrypt or passthrough; edge is used", AnnotationTermination, translate.Shown(value))
 		}
 	}
 	switch value, ok := all[AnnotationInsecure]; value {
@@ -106,11 +106,11 @@ func readTreatment(all map[string]string) treatment {
 		t.insecure = routev1.InsecureEdgeTerminationPolicyType(value)
 		if value == "Allow" && t.termination == routev1.TLSTerminationPassthrough {
 			t.insecure = ""
-			t.note("annotation %s: Allow has no effect with passthrough termination; None is used", AnnotationInsecure)
+			t.notef("annotation %s: Allow has no effect with passthrough termination; None is used", AnnotationInsecure)
 		}
 	default:
 		if ok {
-			t.note("annotation %s: %q is not None, Allow or Redirect; Allow is used", AnnotationInsecure, translate.Shown(value))
+			t.notef("annotation %s: %q is not None, Allow or Redirect; Allow is used", AnnotationInsecure, translate.Shown(value))
 		}
 	}
 	if _, ok := all[AnnotationPodCA]; ok && t.termination == routev1.TLSTerminationReencrypt {
@@ -123,7 +123,7 @@ func readTreatment(all map[string]string) treatment {
 	return t
 }
 
-func (t *treatment) note(format string, args ...any) {
+func (t *treatment) notef(format string, args ...any) {
 	t.notes = append(t.notes, Problem{ReasonAnnotation, fmt.Sprintf(format, args...)})
 }
 
