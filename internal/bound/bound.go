@@ -45,6 +45,10 @@ const (
 	OpenSpans                       // a request was not sampled: too many that are sampled run
 	RecentRequests                  // a request was not remembered for explanations: others were at the same moment
 	IngressRules                    // rules of an Ingress were left out: there are too many
+	NameAnswers                     // an answer of the name server was not sent, or as truncated: its client's prefix had its share
+	NameConnections                 // the name server closed a connection: there were too many
+	NameClients                     // the name server closed a connection: its client's prefix had its share
+	NameTransfers                   // a transfer of a zone was put off: too many were under way
 	count
 )
 
@@ -84,6 +88,10 @@ var names = [count]string{
 	OpenSpans:           "open-spans",
 	RecentRequests:      "recent-requests",
 	IngressRules:        "ingress-rules",
+	NameAnswers:         "dns-answers",
+	NameConnections:     "dns-connections",
+	NameClients:         "dns-client-connections",
+	NameTransfers:       "dns-transfers",
 }
 
 func (n Name) String() string { return names[n] }

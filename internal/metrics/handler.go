@@ -45,7 +45,10 @@ func (h *Handler) Follow() {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { serve(w, r, &h.zips, h.write) }
+
+// serve writes metrics in the format and encoding that is asked for. zips are of *gzip.Writer.
+func serve(w http.ResponseWriter, r *http.Request, zips *sync.Pool, write func(io.Writer, expfmt.Format)) {
 	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
 	switch format.FormatType() {
 	case expfmt.TypeTextPlain, expfmt.TypeOpenMetrics, expfmt.TypeProtoDelim:
@@ -55,17 +58,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", string(format))
 	w.Header().Set("Vary", "Accept-Encoding")
 	if !takesGzip(r) {
-		h.write(w, format)
+		write(w, format)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
-	zip, ok := h.zips.Get().(*gzip.Writer)
+	zip, ok := zips.Get().(*gzip.Writer)
 	if !ok {
 		zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one
 	}
-	defer h.zips.Put(zip)
+	defer zips.Put(zip)
 	zip.Reset(w)
-	h.write(zip, format)
+	write(zip, format)
 	_ = zip.Close() // the client has gone
 }
 
@@ -85,15 +88,25 @@ func takesGzip(r *http.Request) bool {
 // write writes all metrics. Nothing is to be done about a client that has gone.
 func (h *Handler) write(w io.Writer, format expfmt.Format) {
 	encoder := expfmt.NewEncoder(w, format)
-	few, _ := h.registry.Gather() // one odd name must not hide the rest
-	for _, family := range few {
-		if encoder.Encode(family) != nil {
-			return
-		}
-	}
-	if h.c.write(newExposition(w, format)) != nil {
+	if !encode(encoder, h.registry) || h.c.write(newExposition(w, format)) != nil {
 		return
 	}
+	end(encoder)
+}
+
+// encode writes what a registry has, and reports whether the client is there.
+func encode(encoder expfmt.Encoder, registry *prometheus.Registry) bool {
+	few, _ := registry.Gather() // one odd name must not hide the rest
+	for _, family := range few {
+		if encoder.Encode(family) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// end writes what stands at the end.
+func end(encoder expfmt.Encoder) {
 	if end, ok := encoder.(expfmt.Closer); ok {
 		_ = end.Close()
 	}

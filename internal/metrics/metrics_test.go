@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"net/netip"
 	"os"
@@ -330,7 +331,9 @@ var documentedRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (counter|gauge|
 
 // TestMetricsAreDocumented compares every name, type and label with docs/metrics.md.
 func TestMetricsAreDocumented(t *testing.T) {
-	for _, wrong := range misdocumented(declared(t, everyColumn()), metricsPage(t)) {
+	all := declared(t, everyColumn())
+	maps.Copy(all, declaredDNS(t))
+	for _, wrong := range misdocumented(all, metricsPage(t)) {
 		t.Error(wrong)
 	}
 }
@@ -356,13 +359,7 @@ func declared(t *testing.T, columns []int) map[string]string {
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
 	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
-		f.describe(func(d *prometheus.Desc, of prometheus.ValueType) {
-			kind := "gauge"
-			if of == prometheus.CounterValue {
-				kind = "counter"
-			}
-			all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(kind, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
-		})
+		f.describe(declareInto(all))
 	}
 	for _, d := range c.described() {
 		name := nameOf.FindStringSubmatch(d.String())[1]
@@ -377,6 +374,17 @@ func declared(t *testing.T, columns []int) map[string]string {
 	declareRows(all, c.haproxy.backends)
 	declareRows(all, c.haproxy.servers)
 	return all
+}
+
+// declareInto adds the type and the labels of families to all.
+func declareInto(all map[string]string) func(*prometheus.Desc, prometheus.ValueType) {
+	return func(d *prometheus.Desc, of prometheus.ValueType) {
+		kind := "gauge"
+		if of == prometheus.CounterValue {
+			kind = "counter"
+		}
+		all[nameOf.FindStringSubmatch(d.String())[1]] = declaration(kind, strings.Split(labelsOf.FindStringSubmatch(d.String())[1], ","))
+	}
 }
 
 func declareRows[R any](all map[string]string, families []rowFamily[R]) {

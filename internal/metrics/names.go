@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"turnout/internal/accesslog"
-	"turnout/internal/bound"
 	"turnout/internal/overload"
-	"turnout/internal/problem"
 	"turnout/internal/reactor"
 	"turnout/internal/server"
 	"turnout/internal/tracing"
@@ -25,17 +23,9 @@ func processFamilies() families[Config] {
 		gauge("haproxy_exporter_scrape_interval", "Seconds for which scrapes are answered from memory: none are.", number(func(Config) int { return 0 })),
 		counter("haproxy_exporter_csv_parse_failures", "Statistics that could not be read: always 0, there is no second process.", number(func(Config) int { return 0 })),
 		gauge("turnout_problems", "What is wrong now, by kind: what /problems lists.",
-			func(c Config, send send) {
-				for kind, n := range c.Problems.Counts() {
-					send(float64(n), problem.Kind(kind).String())
-				}
-			}, "kind"),
+			func(c Config, send send) { sendProblems(c.Problems, send) }, "kind"),
 		counter("turnout_bound_reached_total", "How often a bound on what clients, endpoints, objects or probes may use was reached.",
-			func(c Config, send send) {
-				for _, n := range bound.All() {
-					send(float64(c.Bounds.Of(n)), n.String())
-				}
-			}, "bound"),
+			func(c Config, send send) { sendBounds(c.Bounds, send) }, "bound"),
 	}
 }
 

@@ -70,21 +70,31 @@ func (q *Query) Parse(message []byte) bool {
 	return true
 }
 
+// parse reads as much as there is, so that an answer that says what is wrong has EDNS if the query has.
 func (q *Query) parse(message []byte) uint16 {
-	if q.bits&0x78 != 0 { // opcode
-		return rcodeNotImpl
-	}
-	if binary.BigEndian.Uint16(message[4:]) != 1 {
+	rcode, end := uint16(rcodeSuccess), headerSize
+	switch binary.BigEndian.Uint16(message[4:]) {
+	case 0:
+		rcode = rcodeFormat
+	case 1:
+		if end = q.readName(message); end == 0 || end+4 > len(message) {
+			return rcodeFormat
+		}
+		q.Type, q.class = binary.BigEndian.Uint16(message[end:]), binary.BigEndian.Uint16(message[end+2:])
+		end += 4
+		q.question = message[headerSize:end]
+	default:
 		return rcodeFormat
 	}
-	end := q.readName(message)
-	if end == 0 || end+4 > len(message) {
-		return rcodeFormat
-	}
-	q.Type, q.class = binary.BigEndian.Uint16(message[end:]), binary.BigEndian.Uint16(message[end+2:])
-	q.question = message[headerSize : end+4]
 	answers, authorities := int(binary.BigEndian.Uint16(message[6:])), int(binary.BigEndian.Uint16(message[8:]))
-	return q.readRecords(message, end+4, answers+authorities, int(binary.BigEndian.Uint16(message[10:])))
+	wrong := q.readRecords(message, end, answers+authorities, int(binary.BigEndian.Uint16(message[10:])))
+	switch {
+	case q.bits&0x78 != 0: // opcode
+		return rcodeNotImpl
+	case rcode != rcodeSuccess:
+		return rcode
+	}
+	return wrong
 }
 
 // readName reads the name in the question, and returns where it ends; 0: it is none. Nothing stands before it that a pointer could lead to.
