@@ -20,7 +20,7 @@ var floors = []struct {
 	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
 	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
-	{"names", "internal/dns/zone internal/dns/server"},
+	{"names", "internal/dns/zone internal/dns/zonefile internal/dns/server"},
 	{"where routes come from", "controller/shard/api controller/source controller/source/local controller/source/folder controller/endpoints controller/admit controller/translate controller/ingress controller/status controller/ingresscontroller controller/shard controller/shard/strategy controller/shard/strategy/expression controller/shard/strategy/webhook controller controller/source/cluster internal/option/kubectl internal/option/ingresses"},
 	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/live internal/metrics internal/offline internal/explain internal/view internal/page internal/inspect internal/admin internal/access internal/demo"},
 	{"programs", "deploy/... cmd/turnout"},

@@ -69,6 +69,7 @@ var direction = []struct {
 	{"internal/option/ingresses", []string{"controller", "internal/option"}, "names of what the controller takes"},
 	{"internal/dns/zone", nil, "zones as data, queries and answers as bytes; who asks and who changes them is up to others"},
 	{"internal/dns/server", []string{"internal/bound", "internal/dns/zone"}, "sockets; what is answered is the zones'"},
+	{"internal/dns/zonefile", []string{"internal/dns/zone"}, "zones as text; who reads it is up to others"},
 	{"internal/signals", nil, "what ends a process; what it does until then is up to others"},
 	{"internal/crew", nil, "goroutines; what they do is up to who starts them"},
 	{"internal/logging", []string{"internal/accesslog", "internal/crew", "internal/option", "internal/problem", "internal/server", "internal/terminal", "proxy", "tlsmux"}, "where lines go; what they say is up to who logs"},
