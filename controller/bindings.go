@@ -74,12 +74,9 @@ func (s *state) rebind(key source.Key) {
 	}
 }
 
-// hostGenerated is on Routes whose host the API server of OpenShift has made up.
-const hostGenerated = "openshift.io/host.generated"
-
 // wantedHost is the host that a route asks for. A route that is bound and asks for none gets that of its binding.
 func (s *state) wantedHost(o *routev1.Route) string {
-	if s.selection.bound && (o.Spec.Host == "" || o.Annotations[hostGenerated] == "true") {
+	if s.selection.bound && (o.Spec.Host == "" || o.Annotations[shards.HostGenerated] == "true") {
 		if b := s.bindings.find(o); b != nil {
 			return b.host
 		}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"turnout/controller"
+	"turnout/controller/shard/member"
 	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 	"turnout/controller/status"
@@ -29,7 +30,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
 			KeepStale: !o.clearStale, KeepUnservable: o.control.SkipUpgradeValidation,
 		}
-		if o.routeLabels != "" || o.routeFields != "" || o.namespaces() != "" {
+		if o.routeLabels != "" || o.routeFields != "" || o.namespaces() != "" || o.replica.Router != "" {
 			writer.Sweep = r.complete // else no route is left out
 		}
 		if r.status, err = status.NewWriter(writer); err != nil {
@@ -52,7 +53,10 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	if o.selects() {
 		r.ofHost = f.OfHost
 	}
-	sink := r.control.Sink("cluster")
+	sink, err := r.makeMember()
+	if err != nil {
+		return err
+	}
 	r.feeder = feeder{
 		run:    func(ctx context.Context) error { return f.Run(ctx, sink) },
 		counts: func() (int, int) { return f.Objects(), f.Problems() },
@@ -60,18 +64,31 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	return nil
 }
 
+// makeMember returns where objects of the cluster go: with --router, through what reports to the Router.
+func (r *router) makeMember() (source.Sink, error) {
+	cfg := r.o.replica
+	if cfg.Router == "" {
+		return r.control.Sink("cluster"), nil
+	}
+	cfg.Cluster, cfg.Controller, cfg.Problems = r.o.clusterConfig(r.log, nil, nil), r.control, r.problems
+	cfg.Complete, cfg.Serving, cfg.Requests = r.complete, func() error { return r.data.Serving() }, func() uint64 { return r.data.Stats().Requests }
+	m, err := member.New(cfg)
+	r.member = m
+	return m.Sink(), err
+}
+
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress,
-		Namespace: o.namespace, RouteLabels: o.routeLabels, RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
+		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress, Router: o.replica.Router,
+		Namespace: o.namespace, RouteLabels: member.Labels(o.routeLabels, o.replica.Router), RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}
 }
 
 // selects reports whether routes of the cluster are left out.
 func (o *options) selects() bool {
-	return o.namespace != "" || o.routeLabels != "" || o.routeFields != "" || o.namespaces() != ""
+	return o.namespace != "" || o.routeLabels != "" || o.replica.Router != "" || o.routeFields != "" || o.namespaces() != ""
 }
 
 // userAgent is how the router calls itself when it asks an API server.

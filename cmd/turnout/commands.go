@@ -6,6 +6,7 @@ import (
 	"turnout/internal/cli"
 	"turnout/internal/option"
 	"turnout/internal/option/kubectl"
+	"turnout/internal/schedule"
 )
 
 // commands are the subcommands as help and completion have them: each with the flags that are of use to it. What it takes and has no use
@@ -18,6 +19,7 @@ func commands(name string) *cli.Program {
 		Commands: []cli.Command{
 			{Name: "run", About: "serve the cluster this pod runs in, a folder (--manifests) or a cluster (--kubeconfig); the default", Table: all},
 			{Name: "demo", About: "router, examples and small backends in one process", Table: without(all, append(sources(), "Objects of a cluster")...)},
+			{Name: "scheduler", About: "bind the Routes of a cluster to Routers; see docs/sharding.md", Table: new(schedule.Options).Table()},
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
 				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
@@ -45,6 +47,9 @@ func without(table []option.Option, names ...string) []option.Option {
 // judging are the options that decide what becomes of objects, and others.
 func judging(table []option.Option, besides ...string) []option.Option {
 	return slices.DeleteFunc(slices.Clone(table), func(o option.Option) bool {
+		if o.Flag == "router" { // of them it is the router that is asked
+			return true
+		}
 		if slices.Contains(besides, o.Flag) {
 			return false
 		}

@@ -48,24 +48,7 @@ type inspectOptions struct {
 
 // inspectSettings lists the flags of routes, problems or top.
 func inspectSettings(command string, i *inspectOptions) []option.Option {
-	all := append(clientSettings(&i.client), option.Option{Flag: "output", Short: "o", Def: "text", Value: "FORMAT", Set: option.Words(&i.Output, "text", "json"), Help: "text or json"})
-	order := func(def string) option.Option {
-		return option.Option{Flag: "order", Def: def, Value: "ORDER", Set: option.Words(&i.Search.Order, "name", "rate", "requests", "errors", "sessions"),
-			Help: "name, rate, requests, errors or sessions"}
-	}
-	switch command {
-	case "routes":
-		return append(all, order("name"), option.Option{Flag: "limit", Def: "0", Value: "N", Set: option.Into(&i.Limit, inspect.ParseLimit), Help: "routes at most; 0 means all"})
-	case "problems":
-		return append(all,
-			option.Option{Flag: "kind", Value: "KIND,...", Set: option.Into(&i.Filter.Kinds, inspect.ParseKinds), Help: "only problems of these kinds: rejected, note, certificate, file, source, down, ejected"},
-			option.Option{Flag: "namespace", Short: "n", Value: "NAME,...", Set: option.List(&i.Filter.Namespaces), Help: "only problems of routes in these namespaces"})
-	case "top":
-		return append(all, order("rate"),
-			option.Option{Flag: "once", IsBool: true, Set: option.Into(&i.Once, option.ParseBool), Help: "look once, for scripts: with -o json too"},
-			option.Option{Flag: "interval", Def: "2s", Value: "TIME", Set: option.Into(&i.Interval, option.ParseTimespec), Help: "between two looks"})
-	}
-	return all
+	return append(clientSettings(&i.client), i.Table(command)...)
 }
 
 // runInspect is the subcommands routes, problems and top.

@@ -25,6 +25,7 @@ import (
 
 	"turnout/internal/cli"
 	"turnout/internal/option"
+	"turnout/internal/schedule"
 )
 
 func main() {
@@ -70,6 +71,8 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runValidate(ctx, args, env, os.Stdin, stdout)
 	case "explain":
 		return runExplain(ctx, args, env, os.Stdin, stdout)
+	case "scheduler":
+		return schedule.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
 	case "routes", "problems", "top":
 		return runInspect(ctx, sub, args, env, stdout)
 	case "version":

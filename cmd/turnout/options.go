@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/controller"
+	"turnout/controller/shard/member"
 	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 	"turnout/controller/source/local"
@@ -33,7 +34,8 @@ type options struct {
 	reach     cluster.Reach
 	cluster   bool // objects come from a cluster
 	selection
-	serviceAccount           string // NAMESPACE:NAME
+	replica                  member.Config // what is not in an option is set by cluster.go
+	serviceAccount           string        // NAMESPACE:NAME
 	resync                   time.Duration
 	updateStatus, clearStale bool
 
@@ -149,7 +151,12 @@ func (o *options) useCluster(env option.Environment) {
 // check finds options that contradict each other.
 func (o *options) check(given map[string]string, env option.Environment) error {
 	_, nameFlag := given["name"]
+	if o.replica.Router != "" && !nameFlag && env.Get("ROUTER_SERVICE_NAME") == "" {
+		o.control.RouterName = o.replica.Router
+	}
 	switch {
+	case o.replica.Router != "" && o.control.RouterName != o.replica.Router:
+		return option.Usagef("--name (ROUTER_SERVICE_NAME) is %q and --router (TURNOUT_ROUTER) %q; with --router the name in the status of Routes is that of the Router: leave --name out", o.control.RouterName, o.replica.Router)
 	case o.server.TLS.MaxVersion != 0 && o.server.TLS.MaxVersion < o.server.TLS.MinVersion:
 		return option.Usagef("--ssl-max-version (SSL_MAX_VERSION) is below --ssl-min-version (SSL_MIN_VERSION)")
 	case o.control.HostTemplate == "" && o.control.OverrideHostname:
@@ -172,8 +179,8 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 		return option.Usagef("only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used")
 	case o.manifests == "" && len(o.backends) > 0:
 		return option.Usagef("--backend is for services of --manifests, which is not given")
-	case o.manifests != "" && o.selection != selection{}:
-		return option.Usagef("--namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests")
+	case o.manifests != "" && (o.selection != selection{} || o.replica.Router != ""):
+		return option.Usagef("--router, --namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests")
 	}
 	return nil
 }

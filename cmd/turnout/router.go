@@ -12,6 +12,7 @@ import (
 	"turnout/balancer"
 	"turnout/controller"
 	"turnout/controller/endpoints"
+	"turnout/controller/shard/member"
 	"turnout/controller/status"
 	"turnout/internal/access"
 	"turnout/internal/admin"
@@ -45,6 +46,7 @@ type router struct {
 	status   *status.Writer        // nil = status is only shown
 	ingress  *status.IngressWriter // nil = that of Ingresses is
 	complete chan struct{}         // closed when the first complete table is served
+	member   *member.Member        // nil: no --router
 	data     *server.Server
 	admin    *admin.Server
 	live     *live.Keeper
@@ -292,6 +294,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 				r.admin.Stopping()
 			}
 			r.enter(stopping)
+			r.member.Leave()
 			r.log.Info("stopping")
 			if ready == nil { // else no client was ever sent here
 				err = crew.Linger(r.o.shutdownDelay, r.released(), failed) // serves on, or until a successor does
@@ -344,12 +347,16 @@ func (r *router) startControl(control *crew.Crew) {
 	})
 	control.Start("controller", r.control.Run)
 	control.Start("source of objects", r.feeder.run)
+	if r.member != nil {
+		control.Start("replica of a Router", r.member.Run)
+	}
 	control.Start("secrets of session tickets", r.clients.Run)
 }
 
 // controllerOptions are those of admission and translation.
 func (o *options) controllerOptions() controller.Options {
 	c := o.control
+	c.Router = o.replica.Router
 	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect
 	c.AllowLoopback = !o.cluster // a laptop has no pods
 	c.SelectNamespaces = o.cluster && o.namespaces() != "" || o.control.NamespaceLabels != ""

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"turnout/controller/ingresscontroller"
+	"turnout/controller/shard/member"
 	"turnout/controller/source/cluster"
 	"turnout/internal/logging"
 	"turnout/internal/option"
@@ -98,6 +99,11 @@ func selectionSettings(o *options) []option.Option {
 			Set:     option.Into(&o.namespaceLabels, cluster.Selector(cluster.ParseLabels)), Help: "serve namespaces with these labels only"},
 		{Flag: "project-labels", Env: "PROJECT_LABELS", Value: "SELECTOR", EnvStops: true,
 			Set: option.Into(&o.projectLabels, cluster.Selector(cluster.ParseProjectLabels)), Help: "the same by another name; * is all of them"},
+		{Flag: "router", Env: "TURNOUT_ROUTER", Value: "NAME", EnvStops: true, Set: option.Into(&o.replica.Router, member.ParseName),
+			Help: "serve the Routes that the scheduler has bound to this Router only, and report to it; see docs/sharding.md"},
+		{Flag: "router-addresses", Env: "POD_IP", Value: "LIST", Set: option.List(&o.replica.Addresses), Help: "with --router: addresses at which clients reach this process, for DNS"},
+		{Flag: "replica", Env: "POD_NAME", Value: "NAME", Set: option.Into(&o.replica.Replica, option.ParseText),
+			Help: "with --router: the name of this process among the replicas of the Router; the host name if it is not given"},
 		{Flag: "service-account", Value: "NAMESPACE:NAME", Set: option.Into(&o.serviceAccount, cluster.Account),
 			Help: "the account that must be allowed to read certificate Secrets; the default is the one whose token reaches the cluster, else openshift-ingress:router"},
 		{Flag: "resync-interval", Env: "RESYNC_INTERVAL", Def: "30m", Value: "DURATION", EnvStops: true, Set: option.Into(&o.resync, option.ParseInterval),

@@ -57,6 +57,10 @@ const (
 	outcomes
 )
 
+func (o Outcome) String() string {
+	return [...]string{"written", "conflict", "not-found", "refused", "failed"}[o]
+}
+
 // Result is what became of an action.
 type Result struct {
 	Outcome Outcome

@@ -28,6 +28,11 @@ const (
 	IngressClass                  // networking.k8s.io/v1, *networkingv1.IngressClass
 	RouteBinding                  // turnout.router/v1alpha1, *api.RouteBinding
 
+	// These are for the scheduler.
+
+	Router         // turnout.router/v1alpha1, *api.Router
+	RouteScheduler // turnout.router/v1alpha1, *api.RouteScheduler
+
 	// These configure the router. They are *unstructured.Unstructured, because a field that cannot be decoded must not cost the others.
 
 	IngressController // operator.openshift.io/v1
@@ -35,7 +40,7 @@ const (
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 )
 
-var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding", "IngressController", "APIServer", "IngressConfig"}
+var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding", "Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig"}
 
 // String returns the kind as manifests write it.
 func (k Kind) String() string {
@@ -47,7 +52,7 @@ func (k Kind) String() string {
 
 // Namespaced reports whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
-	return k != Namespace && k != IngressClass && k != APIServer && k != IngressConfig
+	return k != Namespace && k != IngressClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig
 }
 
 // Key names an object of a known kind. Namespace is empty for objects outside of

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	shards "turnout/controller/shard/api"
 	"turnout/internal/nearest"
 )
 
@@ -42,7 +43,7 @@ func isOurs(key string) bool {
 func Kept(all map[string]string) map[string]string {
 	n := 0
 	for key, value := range all {
-		if Reads(key) || isOurs(key) && value == "" {
+		if Reads(key) || isOurs(key) && value == "" && !slices.Contains(shards.Annotations(), key) {
 			n++
 		}
 	}
@@ -71,10 +72,10 @@ func Kept(all map[string]string) map[string]string {
 	return kept
 }
 
-// unreadKeys are keys that look as if the router should read them, in order.
+// unreadKeys are keys that look as if the router should read them, in order. Those of the scheduler are for others.
 func unreadKeys(all map[string]string) (keys []string) {
 	for key := range all {
-		if isOurs(key) && !Reads(key) {
+		if isOurs(key) && !Reads(key) && !slices.Contains(shards.Annotations(), key) {
 			keys = append(keys, key)
 		}
 	}

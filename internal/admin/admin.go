@@ -24,7 +24,7 @@ import (
 	"turnout/internal/bound"
 )
 
-// Config is what a Server needs. Addr or Listener, Ready, Routes and Metrics are required.
+// Config is what a Server needs. Addr or Listener, Ready and Metrics are required.
 type Config struct {
 	Addr     string          // host:port; port 0 lets the system choose
 	Listener net.Listener    // of TCP; nil = one on Addr. The server's from now on
@@ -35,7 +35,7 @@ type Config struct {
 	// ReadyURL must answer, too, for the router to be ready: ROUTER_METRICS_READY_HTTP_URL; nil = none.
 	ReadyURL *url.URL
 	Proxied  bool         // connections of clients begin with a PROXY header; that one's too
-	Routes   Listing      // the values of /routes
+	Routes   Listing      // the values of /routes; nil = there is no such path
 	Notes    Listing      // the values of /routes/notes; nil = there is no such path
 	Metrics  http.Handler // answers /metrics
 	Problems Listing      // the values of /problems; nil = there is no such path
@@ -88,8 +88,8 @@ type Server struct {
 
 // New listens at cfg.Addr and serves.
 func New(cfg Config) (*Server, error) {
-	if cfg.Ready == nil || cfg.Routes == nil || cfg.Metrics == nil {
-		return nil, errors.New("cannot make an admin server: Ready, Routes and Metrics are required")
+	if cfg.Ready == nil || cfg.Metrics == nil {
+		return nil, errors.New("cannot make an admin server: Ready and Metrics are required")
 	}
 	ln, err := cfg.Listener, error(nil)
 	if ln == nil {

@@ -285,7 +285,16 @@ const (
 	AnnotationDNS     = "turnout.router/dns"     // the name of the route in DNS: that of spec.host, or the system's
 	AnnotationTarget  = "turnout.router/target"  // the system's name, which a custom domain points to
 	AnnotationRouters = "turnout.router/routers" // names of Routers that serve it, with commas
+	AnnotationMessage = "turnout.router/message" // why it is not bound, or not where it should be
 )
+
+// Annotations returns those that the scheduler owns on Routes.
+func Annotations() []string {
+	return []string{AnnotationPhase, AnnotationDNS, AnnotationTarget, AnnotationRouters, AnnotationMessage}
+}
+
+// HostGenerated is an annotation on Routes whose host the API server of OpenShift has made up: they have asked for none.
+const HostGenerated = "openshift.io/host.generated"
 
 // LabelPrefix and the name of a Router are a label that the scheduler puts on the Routes that are bound to the Router: its replicas watch no others.
 const LabelPrefix = "bound.turnout.router/"

@@ -13,13 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	shards "turnout/controller/shard/api"
 )
 
 // clients are what the API is asked with, one for each group. The generated clients
 // would do the same and bring every API there is into the process, at 8 MiB.
 type clients struct {
-	core, discovery, networking, authentication, authorization, route rest.Interface
-	parameters                                                        runtime.ParameterCodec
+	core, discovery, networking, authentication, authorization, route, shards rest.Interface
+	parameters                                                                runtime.ParameterCodec
 }
 
 // complete sets what all clients have in common.
@@ -40,6 +42,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, routev1.Install,
+		shards.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
@@ -64,6 +67,7 @@ func newClients(config *rest.Config) (*clients, error) {
 		{&c.authentication, authenticationv1.SchemeGroupVersion, "/apis", false},
 		{&c.authorization, authorizationv1.SchemeGroupVersion, "/apis", false},
 		{&c.route, routev1.GroupVersion, "/apis", false}, // a custom resource, which knows JSON only
+		{&c.shards, shards.GroupVersion, "/apis", false},
 	} {
 		config := rest.CopyConfig(config)
 		config.GroupVersion, config.APIPath = &group.version, group.path

@@ -1,5 +1,7 @@
 // Package cluster feeds the controller from a Kubernetes API: Routes, Services,
-// EndpointSlices, the Namespaces that are selected, Ingresses and their classes if they are served, and single Secrets on demand.
+// EndpointSlices, the Namespaces that are selected, Ingresses and their classes if they
+// are served, the RouteBindings of a Router, and single Secrets on demand. It feeds the
+// scheduler, too.
 //
 //	list and watch ─► trim ─► store (which versions are known) ─► Sink
 //
@@ -40,6 +42,11 @@ type Config struct {
 	Labels bool
 	// Ingresses says that Ingresses and IngressClasses are delivered, and Services with their ports.
 	Ingresses bool
+	// Router is the Router whose RouteBindings are delivered; "" = none are.
+	Router string
+	// Scheduling says that what the scheduler reads is delivered instead, whole but for what it has no use for: Routes, Namespaces, RouteBindings,
+	// Routers and RouteSchedulers.
+	Scheduling bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
 	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
@@ -147,6 +154,12 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 		store := newStore(r.kind)
 		store.keepLabels = cfg.Labels && (r.kind == source.Route || r.kind == source.Namespace)
 		store.keepPorts = cfg.Ingresses
+		switch {
+		case cfg.Scheduling:
+			store.cut = trimScheduled
+		case cfg.Router != "":
+			store.cut = trimBound
+		}
 		f.readers = append(f.readers, &reader{resource: r, store: store, health: h, log: cfg.Log, problems: cfg.Problems, retry: retry})
 	}
 	return f, nil

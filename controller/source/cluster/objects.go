@@ -46,14 +46,11 @@ type Objects struct {
 
 // NewObjects returns what follows no object yet. put is given each object as it is read, and when it changes; see Follower.Put.
 func NewObjects(cfg Config, put func(ref ingresscontroller.Ref, object *unstructured.Unstructured, err string)) (*Objects, error) {
-	config, err := cfg.Reach.config()
+	config, err := cfg.API()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = "turnout"
-	}
-	client, err := dynamic.NewForConfig(complete(config, cfg.UserAgent))
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make API client: %w", err)
 	}

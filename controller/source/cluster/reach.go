@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -64,6 +65,15 @@ func (r *Reach) config() (*rest.Config, error) {
 		return nil, fmt.Errorf("cannot use the files of KUBECONFIG, %q: %w", r.Files, err)
 	}
 	return nil, fmt.Errorf("cannot tell from the flags how to reach a cluster: %w", err)
+}
+
+// API returns how the API server is reached, for clients besides the Feeder. Each request is sent at once: who asks bounds how many there are.
+func (cfg *Config) API() (*rest.Config, error) {
+	config, err := cfg.Reach.config()
+	if err != nil {
+		return nil, err
+	}
+	return complete(config, cmp.Or(cfg.UserAgent, "turnout")), nil
 }
 
 // podConfig returns how the API server is reached from within a pod.

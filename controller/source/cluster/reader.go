@@ -7,11 +7,7 @@ import (
 	"reflect"
 	"sync"
 
-	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,50 +62,6 @@ func (r *resource) Watch(ctx context.Context, options metav1.ListOptions) (watch
 }
 
 var errNoAnswer = errors.New("the connection was closed without an answer")
-
-// resources returns what a feeder reads.
-func (c *clients) resources(cfg *Config) []*resource {
-	all := []*resource{
-		{
-			kind: source.Route, client: c.route, plural: "routes", object: &routev1.Route{},
-			labels: cfg.RouteLabels, fields: cfg.RouteFields, list: func() runtime.Object { return new(routev1.RouteList) },
-			optional: cfg.Ingresses,
-		},
-		{
-			kind: source.Service, client: c.core, plural: "services", object: &corev1.Service{},
-			list: func() runtime.Object { return new(corev1.ServiceList) },
-		},
-		{
-			kind: source.EndpointSlice, client: c.discovery, plural: "endpointslices", object: &discoveryv1.EndpointSlice{},
-			labels: discoveryv1.LabelServiceName, list: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
-		},
-	}
-	if cfg.Ingresses {
-		all = append(all, &resource{
-			kind: source.Ingress, client: c.networking, plural: "ingresses", object: &networkingv1.Ingress{},
-			list: func() runtime.Object { return new(networkingv1.IngressList) },
-		})
-	}
-	for _, r := range all {
-		r.namespace = cfg.Namespace
-	}
-	if cfg.Ingresses {
-		all = append(all, &resource{
-			kind: source.IngressClass, client: c.networking, plural: "ingressclasses", object: &networkingv1.IngressClass{},
-			list: func() runtime.Object { return new(networkingv1.IngressClassList) },
-		})
-	}
-	if cfg.NamespaceLabels != "" || cfg.Labels {
-		all = append(all, &resource{
-			kind: source.Namespace, client: c.core, plural: "namespaces", object: &corev1.Namespace{},
-			labels: cfg.NamespaceLabels, list: func() runtime.Object { return new(corev1.NamespaceList) },
-		})
-	}
-	for _, r := range all {
-		r.parameters = c.parameters
-	}
-	return all
-}
 
 // reader reads one resource for as long as it runs, whatever happens.
 type reader struct {
@@ -233,8 +185,8 @@ func (r *reader) troubled() bool {
 // explain returns for people why the server does not give the objects.
 func (r *reader) explain(err error) string {
 	const again = "; it is tried again"
-	if apierrors.IsNotFound(err) && r.resource.kind == source.Route {
-		return "the cluster does not know Routes: the API route.openshift.io/v1 is not there, install its CustomResourceDefinition" + again
+	if group := groupOf(r.resource.kind); apierrors.IsNotFound(err) && group != "" {
+		return fmt.Sprintf("the cluster does not know %ss: the API %s is not there, install its CustomResourceDefinition%s", r.resource.kind, group, again)
 	}
 	code := ""
 	if status, ok := err.(apierrors.APIStatus); ok {

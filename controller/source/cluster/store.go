@@ -27,9 +27,10 @@ type store struct {
 	count atomic.Int64
 	seed  maphash.Seed
 
-	keepLabels bool            // of objects that are passed on; set before the first call
-	keepPorts  bool            // of Services; set before the first call
-	plain      *corev1.Service // stands for every service of which only that it exists is of use
+	cut        func(object runtime.Object, ports bool) // takes from an object what nobody reads; set before the first call
+	keepLabels bool                                    // of objects that are passed on; set before the first call
+	keepPorts  bool                                    // of Services; set before the first call
+	plain      *corev1.Service                         // stands for every service of which only that it exists is of use
 }
 
 // version is a hash of the UID and resourceVersion of an object.
@@ -38,7 +39,7 @@ type version uint64
 var _ cache.TransformingStore = (*store)(nil)
 
 func newStore(kind source.Kind) *store {
-	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), plain: new(corev1.Service)}
+	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), cut: trim, plain: new(corev1.Service)}
 }
 
 // len returns the number of objects that are there. Any goroutine may call it.
@@ -55,14 +56,14 @@ func (s *store) Transformer() cache.TransformFunc {
 	}
 }
 
-// trim is trim, but for the labels of what is selected by them later.
+// trim cuts an object, but for the labels of what is selected by them later.
 func (s *store) trim(object runtime.Object) {
 	var kept map[string]string
 	m, err := meta.Accessor(object)
 	if err == nil && s.keepLabels {
 		kept = m.GetLabels()
 	}
-	if trim(object, s.keepPorts); len(kept) > 0 {
+	if s.cut(object, s.keepPorts); len(kept) > 0 {
 		m.SetLabels(kept)
 	}
 }

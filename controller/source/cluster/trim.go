@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
 	"unique"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"turnout/controller/ingress"
+	shards "turnout/controller/shard/api"
 	"turnout/controller/status"
 	"turnout/controller/translate"
 )
@@ -39,6 +42,8 @@ func trim(object runtime.Object, ports bool) {
 	case *corev1.Namespace:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)
 		o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	case *shards.RouteBinding:
+		o.ObjectMeta, o.Status = identity(&o.ObjectMeta, nil), shards.RouteBindingStatus{}
 	case *corev1.Secret:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)
 		o.Immutable, o.StringData = nil, nil
@@ -49,6 +54,57 @@ func trim(object runtime.Object, ports bool) {
 			}
 		}
 		o.Data = data
+	}
+}
+
+// trimBound is trim for a replica of a Router, which gives routes their names whose host the API server has made up.
+func trimBound(object runtime.Object, ports bool) {
+	o, ok := object.(*routev1.Route)
+	generated := ok && o.Annotations[shards.HostGenerated] == "true"
+	trim(object, ports)
+	if generated {
+		o.Annotations = maps.Clone(o.Annotations)
+		if o.Annotations == nil {
+			o.Annotations = make(map[string]string, 1)
+		}
+		o.Annotations[shards.HostGenerated] = "true"
+	}
+}
+
+// trimScheduled is trim for the scheduler: of routes it reads what they are selected by, where they want to be, and what it has said of them.
+func trimScheduled(object runtime.Object, _ bool) {
+	switch o := object.(type) {
+	case *routev1.Route:
+		trimUnscheduled(o)
+	case *corev1.Namespace:
+		kept := o.Labels
+		trim(o, false)
+		o.Labels = kept
+	case *shards.RouteBinding:
+		o.ObjectMeta, o.Status.Conditions = identity(&o.ObjectMeta, nil), nil
+	case *shards.Router:
+		o.ManagedFields = nil
+	case *shards.RouteScheduler:
+		o.ManagedFields = nil
+	}
+}
+
+// trimUnscheduled leaves of a route nothing that only routers read.
+func trimUnscheduled(o *routev1.Route) {
+	labels := o.Labels
+	o.TypeMeta = metav1.TypeMeta{}
+	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool {
+		return key == shards.HostGenerated || slices.Contains(shards.Annotations(), key)
+	}))
+	o.Labels = labels
+	spec := routev1.RouteSpec{Host: o.Spec.Host, Path: o.Spec.Path, WildcardPolicy: o.Spec.WildcardPolicy}
+	if o.Spec.TLS != nil {
+		spec.TLS = &routev1.TLSConfig{Termination: o.Spec.TLS.Termination}
+	}
+	o.Spec = spec
+	for i := range o.Status.Ingress {
+		in := &o.Status.Ingress[i]
+		*in = routev1.RouteIngress{RouterName: in.RouterName, Conditions: in.Conditions}
 	}
 }
 

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	shards "turnout/controller/shard/api"
+	"turnout/controller/source"
+)
+
+// resources returns what a feeder reads.
+func (c *clients) resources(cfg *Config) []*resource {
+	all := c.served(cfg)
+	if cfg.Scheduling {
+		all = c.scheduled(cfg)
+	}
+	for _, r := range all {
+		r.parameters = c.parameters
+	}
+	return all
+}
+
+// served is what a router reads.
+func (c *clients) served(cfg *Config) []*resource {
+	all := []*resource{
+		c.routes(cfg),
+		{
+			kind: source.Service, client: c.core, plural: "services", object: &corev1.Service{},
+			list: func() runtime.Object { return new(corev1.ServiceList) },
+		},
+		{
+			kind: source.EndpointSlice, client: c.discovery, plural: "endpointslices", object: &discoveryv1.EndpointSlice{},
+			labels: discoveryv1.LabelServiceName, list: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
+		},
+	}
+	if cfg.Ingresses {
+		all[0].optional = true
+		all = append(all, &resource{
+			kind: source.Ingress, client: c.networking, plural: "ingresses", object: &networkingv1.Ingress{},
+			list: func() runtime.Object { return new(networkingv1.IngressList) },
+		})
+	}
+	if cfg.Router != "" {
+		bindings := c.bindings()
+		bindings.fields = fields.OneTermEqualSelector("spec.router", cfg.Router).String()
+		all = append(all, bindings)
+	}
+	for _, r := range all {
+		r.namespace = cfg.Namespace
+	}
+	if cfg.Ingresses {
+		all = append(all, &resource{
+			kind: source.IngressClass, client: c.networking, plural: "ingressclasses", object: &networkingv1.IngressClass{},
+			list: func() runtime.Object { return new(networkingv1.IngressClassList) },
+		})
+	}
+	if cfg.NamespaceLabels != "" || cfg.Labels {
+		all = append(all, c.namespaces(cfg))
+	}
+	return all
+}
+
+// scheduled is what the scheduler reads.
+func (c *clients) scheduled(cfg *Config) []*resource {
+	return []*resource{
+		c.routes(cfg), c.namespaces(cfg), c.bindings(),
+		{
+			kind: source.Router, client: c.shards, plural: "routers", object: &shards.Router{},
+			list: func() runtime.Object { return new(shards.RouterList) },
+		},
+		{
+			kind: source.RouteScheduler, client: c.shards, plural: "routeschedulers", object: &shards.RouteScheduler{},
+			list: func() runtime.Object { return new(shards.RouteSchedulerList) },
+		},
+	}
+}
+
+func (c *clients) routes(cfg *Config) *resource {
+	return &resource{
+		kind: source.Route, client: c.route, plural: "routes", object: &routev1.Route{},
+		labels: cfg.RouteLabels, fields: cfg.RouteFields, list: func() runtime.Object { return new(routev1.RouteList) },
+	}
+}
+
+func (c *clients) namespaces(cfg *Config) *resource {
+	return &resource{
+		kind: source.Namespace, client: c.core, plural: "namespaces", object: &corev1.Namespace{},
+		labels: cfg.NamespaceLabels, list: func() runtime.Object { return new(corev1.NamespaceList) },
+	}
+}
+
+func (c *clients) bindings() *resource {
+	return &resource{
+		kind: source.RouteBinding, client: c.shards, plural: "routebindings", object: &shards.RouteBinding{},
+		list: func() runtime.Object { return new(shards.RouteBindingList) },
+	}
+}
+
+// groupOf returns the API of a kind that is there once somebody has installed it; "" for those of Kubernetes.
+func groupOf(kind source.Kind) string {
+	switch kind {
+	case source.Route:
+		return routev1.GroupVersion.String()
+	case source.RouteBinding, source.Router, source.RouteScheduler:
+		return shards.GroupVersion.String()
+	default:
+		return ""
+	}
+}
