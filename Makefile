@@ -208,6 +208,8 @@ cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in clust
 
 .PHONY: shards
 shards: cluster-build ## routes that spread over several routers, in that cluster (as cases)
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
+	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
 # SIZE holds flags of its test.

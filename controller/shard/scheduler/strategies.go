@@ -1,14 +1,18 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"turnout/controller/shard"
 	"turnout/controller/shard/api"
 	"turnout/controller/shard/strategy"
+	"turnout/controller/shard/strategy/expression"
+	"turnout/controller/shard/strategy/webhook"
 )
 
 // Make makes a strategy as the spec of the RouteScheduler says. The error says what to change in it.
@@ -27,6 +31,28 @@ func Strategies() map[api.StrategyKind]Make {
 		api.StrategyConsistentHash: plain(strategy.ConsistentHash),
 		api.StrategySpread: func(spec *api.RouteSchedulerSpec) (shard.Strategy, error) {
 			return strategy.Spread(int(max(spec.Routers, 1)), ""), nil
+		},
+		api.StrategyCEL: func(spec *api.RouteSchedulerSpec) (shard.Strategy, error) {
+			if spec.CEL == nil {
+				return nil, errors.New("spec.cel is missing: strategy CEL needs an expression")
+			}
+			s, err := expression.New(spec.CEL.Expression)
+			if err != nil {
+				return nil, fmt.Errorf("spec.cel.expression: %w", err)
+			}
+			return s, nil
+		},
+		api.StrategyWebhook: func(spec *api.RouteSchedulerSpec) (shard.Strategy, error) {
+			if spec.Webhook == nil {
+				return nil, errors.New("spec.webhook is missing: strategy Webhook needs a URL")
+			}
+			s, err := webhook.New(webhook.Config{
+				URL: spec.Webhook.URL, CA: []byte(spec.Webhook.CABundle), Timeout: time.Duration(spec.Webhook.TimeoutSeconds) * time.Second,
+			})
+			if err != nil {
+				return nil, fmt.Errorf("spec.webhook: %w", err)
+			}
+			return s, nil
 		},
 	}
 }

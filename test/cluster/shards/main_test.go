@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"turnout/test/cluster"
@@ -27,6 +28,7 @@ const patience = time.Minute
 var shared struct {
 	*cluster.Cluster
 	core       kubernetes.Interface
+	objects    dynamic.Interface
 	kubeconfig string // of somebody who may do everything
 }
 
@@ -66,6 +68,14 @@ func setUp(ctx context.Context, dir string) error {
 	}
 	if shared.core, err = kubernetes.NewForConfig(shared.Admin); err != nil {
 		return err
+	}
+	if shared.objects, err = dynamic.NewForConfig(shared.Admin); err != nil {
+		return err
+	}
+	for name, program := range map[string]string{"turnout": "turnout", "echo": "echo"} {
+		if err := shared.Images.AddProgram(name, filepath.Join("..", "bin", program), nil); err != nil {
+			return err
+		}
 	}
 	shared.kubeconfig, err = shared.Kubeconfig("admin", shared.Admin.BearerToken)
 	return err

@@ -1,0 +1,224 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"turnout/test/cluster"
+)
+
+func resource(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "turnout.router", Version: "v1alpha1", Resource: name}
+}
+
+// names are what DNS says at a time: the addresses of each host, and all hosts.
+type names struct {
+	addresses map[string][]string
+	hosts     []string
+}
+
+// text is a field of an object, "" without one.
+func text(o *unstructured.Unstructured, path ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, path...) // what it is not is not there
+	return s
+}
+
+// resolve makes of Routers and RouteBindings what a DNS server makes of them: a host leads to the Routers whose binding is serving.
+func resolve(ctx context.Context) (*names, error) {
+	routers, err := shared.objects.Resource(resource("routers")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	addresses := make(map[string][]string)
+	for i := range routers.Items {
+		r := &routers.Items[i]
+		addresses[r.GetName()], _, _ = unstructured.NestedStringSlice(r.Object, "status", "addresses")
+	}
+	bindings, err := shared.objects.Resource(resource("routebindings")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	n := &names{addresses: make(map[string][]string)}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		if text(b, "status", "phase") != "Serving" {
+			continue
+		}
+		host := text(b, "spec", "dns")
+		if n.addresses[host] == nil {
+			n.hosts = append(n.hosts, host)
+		}
+		n.addresses[host] = append(n.addresses[host], addresses[text(b, "spec", "router")]...)
+	}
+	return n, nil
+}
+
+// ttl is how long clients keep what DNS has said, as the Routers of these tests have it.
+const ttl = time.Second
+
+// load is clients that ask for all routes without pause where DNS says that they are.
+type load struct {
+	from    cluster.Pod
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	names   atomic.Pointer[names]
+	asked   atomic.Int64
+	failed  atomic.Int64
+
+	mu       sync.Mutex
+	failures []string // the first of them
+}
+
+// pace is between two requests of a client.
+const pace = 2 * time.Millisecond
+
+// startLoad starts clients of three kinds: with a connection for each request, with connections that are kept, and with one host and one connection for as
+// long as the router lets it be.
+func startLoad(t *testing.T, from cluster.Pod) *load {
+	t.Helper()
+	l := &load{from: from}
+	ctx, stop := context.WithCancel(t.Context())
+	l.stop = stop
+	first, err := resolve(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.names.Store(first)
+	l.running.Go(func() { l.follow(ctx) })
+	for _, fresh := range []bool{true, false} {
+		for range 2 {
+			l.running.Go(func() { l.run(ctx, fresh) })
+		}
+	}
+	for i := range 8 {
+		host := first.hosts[i*len(first.hosts)/8]
+		l.running.Go(func() { l.stay(ctx, host) })
+	}
+	return l
+}
+
+// follow asks DNS again when the TTL is over.
+func (l *load) follow(ctx context.Context) {
+	tick := time.NewTicker(ttl)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if n, err := resolve(ctx); err == nil {
+			l.names.Store(n)
+		}
+	}
+}
+
+// client is one whose connections lead where address says at the time they are made.
+func (l *load) client(address func() string) *http.Client {
+	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 4, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return l.from.Dial(ctx, network, net.JoinHostPort(address(), strconv.Itoa(httpPort)))
+	}}}
+}
+
+func (l *load) run(ctx context.Context, fresh bool) {
+	clients := make(map[string]*http.Client)
+	l.each(ctx, func() error {
+		n := l.names.Load()
+		host := n.hosts[rand.IntN(len(n.hosts))]
+		all := n.addresses[host]
+		if len(all) == 0 {
+			return fmt.Errorf("%s has no address", host)
+		}
+		address := all[rand.IntN(len(all))]
+		if clients[address] == nil {
+			clients[address] = l.client(func() string { return address })
+			clients[address].Transport.(*http.Transport).DisableKeepAlives = fresh
+		}
+		return l.ask(ctx, clients[address], host)
+	})
+}
+
+// stay asks for one host, on one connection as long as the router lets it be.
+func (l *load) stay(ctx context.Context, host string) {
+	c := l.client(func() string {
+		all := l.names.Load().addresses[host]
+		if len(all) == 0 {
+			return "192.0.2.1" // documentation's: nobody
+		}
+		return all[rand.IntN(len(all))]
+	})
+	l.each(ctx, func() error { return l.ask(ctx, c, host) })
+}
+
+// each calls do again and again and notes what fails.
+func (l *load) each(ctx context.Context, do func() error) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := do()
+		if ctx.Err() != nil {
+			return
+		}
+		l.asked.Add(1)
+		if err == nil {
+			continue
+		}
+		l.mu.Lock()
+		if l.failed.Add(1); len(l.failures) < 10 {
+			l.failures = append(l.failures, time.Now().Format("15:04:05.000")+" "+err.Error())
+		}
+		l.mu.Unlock()
+	}
+}
+
+func (l *load) ask(ctx context.Context, c *http.Client, host string) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(q)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return fmt.Errorf("%s: %w", host, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: status %d, reason %q", host, resp.StatusCode, resp.Header.Get("X-Turnout-Reason"))
+	}
+	return nil
+}
+
+// end stops the clients. No request may have failed.
+func (l *load) end(t *testing.T) {
+	t.Helper()
+	l.stop()
+	l.running.Wait()
+	t.Logf("%d requests of clients, %d failed", l.asked.Load(), l.failed.Load())
+	if l.failed.Load() > 0 {
+		t.Errorf("requests failed:\n%s", strings.Join(l.failures, "\n"))
+	}
+	if l.asked.Load() < 100 {
+		t.Errorf("only %d requests of clients", l.asked.Load())
+	}
+}

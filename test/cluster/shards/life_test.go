@@ -1,0 +1,128 @@
+package shards
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var routes = flag.Int("routes", 200, "routes that move in TestLife")
+
+// bound is which routers each route is bound to, and stays on, and how many bindings leave.
+func bound(t *testing.T) (routers map[string][]string, leaving int) {
+	t.Helper()
+	list, err := shared.objects.Resource(resource("routebindings")).Namespace(live).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routers = make(map[string][]string)
+	for i := range list.Items {
+		b := &list.Items[i]
+		route := text(b, "spec", "routeName")
+		if text(b, "status", "phase") == "Leaving" {
+			leaving++
+			continue
+		}
+		routers[route] = append(routers[route], text(b, "spec", "router")+" "+text(b, "status", "phase"))
+	}
+	return routers, leaving
+}
+
+// settled waits until each route serves on exactly one of the routers and nothing leaves, and returns how many routes each has.
+func settled(t *testing.T, on ...string) map[string]int {
+	t.Helper()
+	var counts map[string]int
+	begin := time.Now()
+	eventually(t, "bindings on "+strings.Join(on, ", "), func() error {
+		all, leaving := bound(t)
+		counts = make(map[string]int)
+		for route, routers := range all {
+			name, phase, _ := strings.Cut(routers[0], " ")
+			if len(routers) != 1 || phase != "Serving" || !slices.Contains(on, name) {
+				return fmt.Errorf("%s is bound to %v; %d of %d routes are bound, %d bindings leave", route, routers, len(all), *routes, leaving)
+			}
+			counts[name]++
+		}
+		if len(all) != *routes || leaving > 0 {
+			return fmt.Errorf("%d of %d routes are bound, %d bindings leave", len(all), *routes, leaving)
+		}
+		return nil
+	})
+	t.Logf("%v after %s", counts, time.Since(begin).Round(100*time.Millisecond))
+	return counts
+}
+
+// makeRoutes makes routes; every second one asks for a host.
+func makeRoutes(t *testing.T) {
+	t.Helper()
+	var all bytes.Buffer
+	for i := range *routes {
+		host := ""
+		if i%2 == 1 {
+			host = fmt.Sprintf("  host: r%d.custom.test\n", i)
+		}
+		fmt.Fprintf(&all, "---\napiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: r%d, namespace: %s}\nspec:\n%s  to: {kind: Service, name: echo, weight: 100}\n", i, live, host)
+	}
+	must(t, all.String(), "create", "-f", "-")
+}
+
+// TestLife: routes are bound, named and served; they move while clients ask for them, when a router is drained, lost and added, and when those that
+// schedule are killed. No request fails.
+func TestLife(t *testing.T) {
+	client, err := shared.Client("clients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 15}`), "create", "-f", "-")
+	for _, name := range []string{"a", "b"} {
+		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
+	}
+	startPods(t)
+	startScheduler(t)
+	startReplicas(t, "a", 2)
+	startReplicas(t, "b", 2)
+	makeRoutes(t)
+	counts := settled(t, "a", "b")
+	if most := *routes/2 + 1; counts["a"] > most || counts["b"] > most {
+		t.Errorf("routes are not bound in turn: %v", counts)
+	}
+	named(t)
+	l := startLoad(t, client)
+	t.Run("drain", func(t *testing.T) {
+		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
+		settled(t, "b")
+	})
+	t.Run("back", func(t *testing.T) {
+		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": null}}`)
+		must(t, "", "patch", "routescheduler/default", "--type=merge", "-p", `{"spec": {"rebalance": "once"}}`)
+		eventually(t, "rebalance", func() error {
+			if done := must(t, "", "get", "routescheduler/default", "-o", "jsonpath={.status.rebalanced}"); done != "once" {
+				return fmt.Errorf("carried out is %q", done)
+			}
+			return nil
+		})
+		if counts := settled(t, "a", "b"); counts["a"] < *routes*45/100 {
+			t.Errorf("after a rebalance: %v", counts)
+		}
+	})
+	l.end(t)
+}
+
+// named: each route says its phase, its name and its router.
+func named(t *testing.T) {
+	t.Helper()
+	for i, want := range []string{live + "-r0.", "r1.custom.test"} {
+		name := fmt.Sprintf("route/r%d", i)
+		got := must(t, "", "get", name, "-n", live, "-o", `jsonpath={.metadata.annotations.turnout\.router/phase} {.metadata.annotations.turnout\.router/dns} {.metadata.annotations.turnout\.router/target} {.status.ingress[0].routerName}`)
+		f := strings.Fields(got)
+		if len(f) != 4 || f[0] != "scheduled" || !strings.HasPrefix(f[1], want) || !strings.HasPrefix(f[2], fmt.Sprintf("%s-r%d.", live, i)) || !strings.HasSuffix(f[2], f[3]+".shards.test") {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+}
