@@ -71,6 +71,7 @@ func (r *router) makeMember() (source.Sink, error) {
 		return r.control.Sink("cluster"), nil
 	}
 	cfg.Cluster, cfg.Controller, cfg.Problems = r.o.clusterConfig(r.log, nil, nil), r.control, r.problems
+	cfg.Idle = r.o.server.Proxy.Timeouts.KeepAlive
 	cfg.Complete, cfg.Serving, cfg.Requests = r.complete, func() error { return r.data.Serving() }, func() uint64 { return r.data.Stats().Requests }
 	m, err := member.New(cfg)
 	r.member = m

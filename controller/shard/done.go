@@ -216,15 +216,19 @@ func (p *Planner) setMove(b *binding, move bool) {
 
 // count brings up to date what is counted of a route.
 func (p *Planner) count(r *route) {
-	under, bound := int8(0), false
+	under, done, bound := int8(0), int8(0), false
 	for _, b := range r.bindings {
-		if b.leaving || b.move {
+		switch {
+		case b.settled:
+			done++
+		case b.leaving || b.move:
 			under++
 		}
 		bound = bound || b.version != 0 && !b.leaving
 	}
 	p.underway += int(under) - int(r.under)
-	r.under = under
+	p.settled += int(done) - int(r.done)
+	r.under, r.done = under, done
 	if bound != r.bound {
 		r.bound = bound
 		if bound {

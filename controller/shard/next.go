@@ -121,9 +121,10 @@ func (p *Planner) allowed(name queueName) bool {
 	return name == urgent || name == fresh || p.mayMove()
 }
 
-// mayMove reports whether another binding may be under way. Those that are do not count as bindings, because they are more than there will be.
+// mayMove reports whether another binding may be under way. Those that are do not count as bindings, because they are more than there will be. One
+// that only waits for the last clients is not under way any more: both routers serve the route, and DNS names the new one.
 func (p *Planner) mayMove() bool {
-	return !p.held && p.underway < max(1, (p.bindings-p.underway)/UnderWay)
+	return !p.held && p.underway < max(1, (p.bindings-p.underway-p.settled)/UnderWay)
 }
 
 // nextOther returns the next action that is not about a route that is known.

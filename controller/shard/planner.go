@@ -113,6 +113,7 @@ type Planner struct {
 	reviewed int64
 
 	routes, bound, bindings, underway int
+	settled                           int // bindings that leave and are in no DNS any more
 	rebalance                         rebalance
 	troubles                          map[Reason]int
 	stats                             Stats

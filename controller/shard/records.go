@@ -56,6 +56,7 @@ type route struct {
 	busy     bool // an action of it has not come back
 	gone     bool // deleted
 	under    int8 // counted in Planner.underway
+	done     int8 // counted in Planner.settled
 	bound    bool // counted in Planner.bound
 	asked    bool // what came of Ask is in choice
 	choice   string
@@ -81,6 +82,7 @@ type binding struct {
 	says    uint64 // hash of what it says of the route
 	index   int32  // in router.bindings
 	phase   BindingPhase
+	settled bool // leaves, and DNS does not name it any more: nothing can go wrong but that somebody still asks
 	leaving bool
 	evict   evict
 	move    bool // it takes another's place, which does not leave yet

@@ -328,6 +328,10 @@ func (p *Planner) leaves(b *binding) time.Duration {
 	if wait := ttl + p.config.Margin - passed; wait > 0 {
 		return wait
 	}
+	if !b.settled {
+		b.settled = true
+		p.count(b.route)
+	}
 	_, asked := b.router.leaving[b.key()]
 	if asked || b.router.ready > 0 && b.router.observed < b.version {
 		return min(callAgain, LeavingLimit-passed)

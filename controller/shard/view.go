@@ -107,12 +107,14 @@ func (p *Planner) status(r *router) RouterStatus {
 	return s
 }
 
-// addresses are where clients reach a router.
+// addresses are where clients reach a router. When no replica says anything any more, those stay that were ready last: they may have lost the API server
+// and not their clients, and no address would serve nobody.
 func (p *Planner) addresses(r *router) []string {
 	list := slices.Clone(r.Addresses)
 	if len(list) == 0 {
+		silent := p.living(r) == 0
 		for i := range r.Replicas {
-			if p.alive(r, &r.Replicas[i]) && r.Replicas[i].Ready {
+			if (silent || p.alive(r, &r.Replicas[i])) && r.Replicas[i].Ready {
 				list = append(list, r.Replicas[i].Addresses...)
 			}
 		}

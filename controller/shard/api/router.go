@@ -245,7 +245,8 @@ type ReplicaStatus struct {
 	// RequestsPerSecond is the mean of the last minute.
 	// +optional
 	RequestsPerSecond int32 `json:"requestsPerSecond"`
-	// Leaving are bindings, as NAMESPACE/NAME, that leave the Router and were still asked for in the last 30 s. There may be more than are named.
+	// Leaving are bindings, as NAMESPACE/NAME, that leave the Router and that clients may still ask for on connections that they have kept. There may be
+	// more than are named.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000

@@ -69,10 +69,10 @@ type RouteSchedulerSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Rebalance string `json:"rebalance,omitempty"`
-	// LostAfterSeconds is for how long no replica of a Router may say anything before its routes are moved to others.
+	// LostAfterSeconds is for how long no replica of a Router may say anything before its routes are moved to others. Replicas do so every 10 s.
 	// +optional
 	// +kubebuilder:default=120
-	// +kubebuilder:validation:Minimum=15
+	// +kubebuilder:validation:Minimum=30
 	// +kubebuilder:validation:Maximum=86400
 	LostAfterSeconds int32 `json:"lostAfterSeconds,omitempty"`
 	// WritesPerSecond is how fast the scheduler writes at most.

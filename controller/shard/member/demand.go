@@ -8,15 +8,16 @@ import (
 	"turnout/controller/source"
 )
 
-// askedFor is how long after its last request a route that leaves counts as asked for.
-const askedFor = 30 * time.Second
+// askedAgain is how long after its last request, and the time for which a client may keep its connection, a route that leaves counts as asked for.
+const askedAgain = 5 * time.Second
 
 // mostLeaving bounds the routes that are named: the API server takes no more.
 const mostLeaving = 1000
 
 // demand is which routes that leave are still asked for.
 type demand struct {
-	of map[source.Key]asked // by binding
+	within time.Duration        // of the last request: the client may come again on its connection
+	of     map[source.Key]asked // by binding
 }
 
 // asked is when a route was last asked for.
@@ -35,7 +36,7 @@ func (d *demand) look(routes []controller.LeavingRoute, now time.Time) (list []s
 			a = asked{r.Requests, now}
 		}
 		next[r.Binding] = a
-		if now.Sub(a.at) < askedFor {
+		if now.Sub(a.at) < d.within {
 			list = append(list, r.Binding.String())
 		}
 	}

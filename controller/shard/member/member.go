@@ -39,6 +39,7 @@ type Config struct {
 	Complete   <-chan struct{} // closed when the first complete table is served
 	Serving    func() error    // why requests are not answered, nil if they are; any goroutine may call it
 	Requests   func() uint64   // how many there have been; any goroutine may call it
+	Idle       time.Duration   // for which clients may keep a connection without asking
 	Problems   *problem.List   // says why nothing can be written; nil: nobody asks
 }
 
@@ -72,7 +73,7 @@ func New(cfg Config) (*Member, error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return &Member{cfg: cfg, log: log, client: client, tracker: newTracker(cfg.Controller.Sink("cluster"))}, nil
+	return &Member{cfg: cfg, log: log, client: client, tracker: newTracker(cfg.Controller.Sink("cluster")), demand: demand{within: cfg.Idle + askedAgain}}, nil
 }
 
 // Sink is where objects of the cluster go, instead of that of the Controller. A nil Member has none.
@@ -84,7 +85,7 @@ func (m *Member) Sink() source.Sink {
 }
 
 const (
-	renewal   = 20 * time.Second       // between two reports of which the later says nothing new
+	renewal   = 10 * time.Second       // between two reports of which the later says nothing new; api.RouteSchedulerSpec.LostAfterSeconds is three of it at least
 	look      = time.Second            // between two looks at what may be new
 	hurry     = 200 * time.Millisecond // the same while bindings come
 	patience  = 10 * time.Second       // of a write

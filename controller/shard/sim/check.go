@@ -40,9 +40,11 @@ func (w *World) underWay() int {
 	n := 0
 	for _, r := range w.routes {
 		active := 0
-		for _, b := range r.bindings {
+		for router, b := range r.bindings {
 			if b.Leaving {
-				n++
+				if to := w.routers[router]; to == nil || w.now-b.left < to.spec.TTL+shard.DefaultMargin {
+					n++ // DNS may still name it
+				}
 			} else {
 				active++
 			}

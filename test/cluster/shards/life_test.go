@@ -79,7 +79,7 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 15}`), "create", "-f", "-")
+	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "create", "-f", "-")
 	for _, name := range []string{"a", "b"} {
 		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
 	}

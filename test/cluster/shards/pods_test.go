@@ -70,7 +70,7 @@ func startReplicas(t *testing.T, router string, count int32) {
 				Env: []corev1.EnvVar{
 					{Name: "TURNOUT_ROUTER", Value: router}, field("POD_NAME", "metadata.name"), field("POD_IP", "status.podIP"),
 					{Name: "ROUTER_SERVICE_HTTP_PORT", Value: strconv.Itoa(httpPort)}, {Name: "ROUTER_SERVICE_HTTPS_PORT", Value: "8443"},
-					{Name: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", Value: "5s"},
+					{Name: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", Value: "5s"}, {Name: "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", Value: "5s"},
 				},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				StartupProbe:    &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 60, ProbeHandler: probe},
