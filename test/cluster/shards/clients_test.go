@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
 
 	"turnout/test/cluster"
 )
@@ -25,36 +26,46 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "turnout.router", Version: "v1alpha1", Resource: name}
 }
 
-// names are what DNS says at a time: the addresses of each host, and all hosts.
-type names struct {
-	addresses map[string][]string
-	hosts     []string
-}
-
 // text is a field of an object, "" without one.
 func text(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...) // what it is not is not there
 	return s
 }
 
-// resolve makes of Routers and RouteBindings what a DNS server makes of them: a host leads to the Routers whose binding is serving.
-func resolve(ctx context.Context) (*names, error) {
-	routers, err := shared.objects.Resource(resource("routers")).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+// seen is the Routers and RouteBindings of the cluster as a watch has them.
+type seen struct{ routers, bindings cache.Store }
+
+// watchAll watches Routers and RouteBindings for as long as the test runs.
+func watchAll(t *testing.T) *seen {
+	t.Helper()
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(shared.objects, 0)
+	routers, bindings := factory.ForResource(resource("routers")).Informer(), factory.ForResource(resource("routebindings")).Informer()
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	return &seen{routers.GetStore(), bindings.GetStore()}
+}
+
+func objects(in cache.Store) (all []*unstructured.Unstructured) {
+	for _, o := range in.List() {
+		all = append(all, o.(*unstructured.Unstructured))
 	}
+	return all
+}
+
+// names are what DNS says at a time: the addresses of each host, and all hosts.
+type names struct {
+	addresses map[string][]string
+	hosts     []string
+}
+
+// resolve makes of Routers and RouteBindings what a DNS server makes of them: a host leads to the Routers whose binding is serving.
+func (s *seen) resolve() *names {
 	addresses := make(map[string][]string)
-	for i := range routers.Items {
-		r := &routers.Items[i]
+	for _, r := range objects(s.routers) {
 		addresses[r.GetName()], _, _ = unstructured.NestedStringSlice(r.Object, "status", "addresses")
 	}
-	bindings, err := shared.objects.Resource(resource("routebindings")).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
 	n := &names{addresses: make(map[string][]string)}
-	for i := range bindings.Items {
-		b := &bindings.Items[i]
+	for _, b := range objects(s.bindings) {
 		if text(b, "status", "phase") != "Serving" {
 			continue
 		}
@@ -64,7 +75,7 @@ func resolve(ctx context.Context) (*names, error) {
 		}
 		n.addresses[host] = append(n.addresses[host], addresses[text(b, "spec", "router")]...)
 	}
-	return n, nil
+	return n
 }
 
 // ttl is how long clients keep what DNS has said, as the Routers of these tests have it.
@@ -73,6 +84,7 @@ const ttl = time.Second
 // load is clients that ask for all routes without pause where DNS says that they are.
 type load struct {
 	from    cluster.Pod
+	seen    *seen
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	names   atomic.Pointer[names]
@@ -88,15 +100,12 @@ const pace = 2 * time.Millisecond
 
 // startLoad starts clients of three kinds: with a connection for each request, with connections that are kept, and with one host and one connection for as
 // long as the router lets it be.
-func startLoad(t *testing.T, from cluster.Pod) *load {
+func startLoad(t *testing.T, s *seen, from cluster.Pod) *load {
 	t.Helper()
-	l := &load{from: from}
+	l := &load{from: from, seen: s}
 	ctx, stop := context.WithCancel(t.Context())
 	l.stop = stop
-	first, err := resolve(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := s.resolve()
 	l.names.Store(first)
 	l.running.Go(func() { l.follow(ctx) })
 	for _, fresh := range []bool{true, false} {
@@ -121,9 +130,7 @@ func (l *load) follow(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if n, err := resolve(ctx); err == nil {
-			l.names.Store(n)
-		}
+		l.names.Store(l.seen.resolve())
 	}
 }
 

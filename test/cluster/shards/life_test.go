@@ -8,22 +8,17 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var routes = flag.Int("routes", 200, "routes that move in TestLife")
 
 // bound is which routers each route is bound to, and stays on, and how many bindings leave.
-func bound(t *testing.T) (routers map[string][]string, leaving int) {
-	t.Helper()
-	list, err := shared.objects.Resource(resource("routebindings")).Namespace(live).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *seen) bound() (routers map[string][]string, leaving int) {
 	routers = make(map[string][]string)
-	for i := range list.Items {
-		b := &list.Items[i]
+	for _, b := range objects(s.bindings) {
+		if b.GetNamespace() != live {
+			continue
+		}
 		route := text(b, "spec", "routeName")
 		if text(b, "status", "phase") == "Leaving" {
 			leaving++
@@ -35,12 +30,12 @@ func bound(t *testing.T) (routers map[string][]string, leaving int) {
 }
 
 // settled waits until each route serves on exactly one of the routers and nothing leaves, and returns how many routes each has.
-func settled(t *testing.T, on ...string) map[string]int {
+func (s *seen) settled(t *testing.T, on ...string) map[string]int {
 	t.Helper()
 	var counts map[string]int
 	begin := time.Now()
 	eventually(t, "bindings on "+strings.Join(on, ", "), func() error {
-		all, leaving := bound(t)
+		all, leaving := s.bound()
 		counts = make(map[string]int)
 		for route, routers := range all {
 			name, phase, _ := strings.Cut(routers[0], " ")
@@ -83,20 +78,21 @@ func TestLife(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
 	}
+	all := watchAll(t)
 	startPods(t)
 	startScheduler(t)
 	startReplicas(t, "a", 2)
 	startReplicas(t, "b", 2)
 	makeRoutes(t)
-	counts := settled(t, "a", "b")
+	counts := all.settled(t, "a", "b")
 	if most := *routes/2 + 1; counts["a"] > most || counts["b"] > most {
 		t.Errorf("routes are not bound in turn: %v", counts)
 	}
 	named(t)
-	l := startLoad(t, client)
+	l := startLoad(t, all, client)
 	t.Run("drain", func(t *testing.T) {
 		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
-		settled(t, "b")
+		all.settled(t, "b")
 	})
 	t.Run("back", func(t *testing.T) {
 		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": null}}`)
@@ -107,7 +103,7 @@ func TestLife(t *testing.T) {
 			}
 			return nil
 		})
-		if counts := settled(t, "a", "b"); counts["a"] < *routes*45/100 {
+		if counts := all.settled(t, "a", "b"); counts["a"] < *routes*45/100 {
 			t.Errorf("after a rebalance: %v", counts)
 		}
 	})

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long something may take that others do.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // shared is what all tests use.
 var shared struct {
