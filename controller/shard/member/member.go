@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ type Controller interface {
 type Config struct {
 	Cluster    cluster.Config // how the API server is reached; its log, too
 	Router     string
-	Replica    string   // the name of this process among the replicas of the Router, such as that of its pod
+	Replica    string   // the name of this process among the replicas of the Router, such as that of its pod; "": the host name
 	Addresses  []string // where clients reach it
 	Controller Controller
 	Complete   <-chan struct{} // closed when the first complete table is served
@@ -61,6 +62,13 @@ type Member struct {
 
 // New returns a Member. The API server is not asked yet.
 func New(cfg Config) (*Member, error) {
+	if cfg.Replica == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("cannot tell the name of this replica: %w; give --replica", err)
+		}
+		cfg.Replica = name
+	}
 	reach, err := cfg.Cluster.API()
 	if err != nil {
 		return nil, err

@@ -205,7 +205,7 @@ func TestReports(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- m.Run(ctx) }()
-		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		want := func(what string, ready bool, observed string) {
 			t.Helper()
 			pass(2 * look)

@@ -118,29 +118,29 @@ func TestElection(t *testing.T) {
 		var leaders atomic.Int32
 		a := new(leaseAPI)
 		first := stand(t, a, "first", &leaders)
-		time.Sleep(leasePause)
+		<-time.After(leasePause)
 		second := stand(t, a, "second", &leaders)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if !first.leads.Load() || second.leads.Load() {
 			t.Fatalf("first leads: %t, second: %t", first.leads.Load(), second.leads.Load())
 		}
 		first.wire.cut.Store(true)
-		time.Sleep(leaseDeadline + leasePause)
+		<-time.After(leaseDeadline + leasePause)
 		if first.leads.Load() {
 			t.Error("who cannot renew the lease leads on")
 		}
-		time.Sleep(leaseDuration)
+		<-time.After(leaseDuration)
 		if !second.leads.Load() {
 			t.Fatal("nobody takes over from who is silent")
 		}
 		first.wire.cut.Store(false)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if first.leads.Load() || !second.leads.Load() {
 			t.Error("the lease is taken from who holds it")
 		}
 		second.stop()
 		<-second.stopped
-		time.Sleep(2 * leasePause)
+		<-time.After(2 * leasePause)
 		if !first.leads.Load() {
 			t.Error("a lease that was released is not taken at once")
 		}
