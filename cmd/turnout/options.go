@@ -14,6 +14,7 @@ import (
 	"turnout/controller/source/local"
 	"turnout/internal/access"
 	"turnout/internal/logging"
+	"turnout/internal/metrics"
 	"turnout/internal/option"
 	"turnout/internal/option/haproxy"
 	"turnout/internal/option/ingresses"
@@ -49,7 +50,7 @@ type options struct {
 	listenAddr, ipMode             string
 
 	adminPort access.Options
-	metrics   metricsOptions
+	metrics   metrics.Options
 	tracing   tracing.Options
 	headers   headerOptions
 	answers   answerOptions

@@ -32,7 +32,7 @@ func TestReachOfOptions(t *testing.T) {
 		}
 	}
 	o := parse(t, envOf("KUBECONFIG", "/a::/b", "ROUTER_METRICS_READY_HTTP_URL", "http://localhost/x", "ROUTER_METRICS_HAPROXY_SERVER_THRESHOLD", "7"), "--as=me", "--as-group=g", "--as-group=h", "-n=ns/here")
-	if !slices.Equal(o.reach.Files, []string{"/a", "/b"}) || !slices.Equal(o.reach.AsGroups, []string{"g", "h"}) || o.namespace != "here" || o.adminPort.ReadyURL.Path != "/x" || o.metrics.servers != 7 {
+	if !slices.Equal(o.reach.Files, []string{"/a", "/b"}) || !slices.Equal(o.reach.AsGroups, []string{"g", "h"}) || o.namespace != "here" || o.adminPort.ReadyURL.Path != "/x" || o.metrics.ServerThreshold != 7 {
 		t.Errorf("%+v %s", o.reach, o.namespace)
 	}
 }

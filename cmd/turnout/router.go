@@ -185,8 +185,7 @@ func (r *router) startAdmin() error {
 	cfg := metrics.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load,
 		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections, Now: r.data.Now,
-		Latencies: r.data.Latencies, TopRoutes: r.o.metrics.top, Routes: r.o.metrics.routes,
-		ServerThreshold: r.o.metrics.servers, Columns: r.o.metrics.columns,
+		Latencies: r.data.Latencies, Options: r.o.metrics,
 	}
 	if r.data.Applied().Proxy.AccessLog != nil || r.settings != nil {
 		cfg.Log = r.live.LogStats

@@ -22,7 +22,7 @@ func settings(o *options) []option.Option {
 		name  string
 		table []option.Option
 	}{
-		{"Ports", listenSettings(o)}, {"Admin port", o.adminPort.Table()}, {"Metrics", metricsSettings(o)}, {"Objects and log", sourceSettings(o)},
+		{"Ports", listenSettings(o)}, {"Admin port", o.adminPort.Table()}, {"Metrics", o.metrics.Table()}, {"Objects and log", sourceSettings(o)},
 		{"Log of requests", o.logs.Table()}, {"Traces", o.tracing.Table()}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
 		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {"Admission", admissionSettings(o)}, {ingresses.Group, o.ingresses.Table(&o.control)},
 		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},

@@ -52,16 +52,8 @@ type Config struct {
 
 	// Latencies are what was measured; followed says which numbers of routing.Stats.Followed are still of interest. nil: nothing is measured.
 	Latencies func(followed func(id uint32) bool) *proxy.Latencies
-	// TopRoutes is how many routes have a histogram of their own because they have the most requests, Routes are those, as
-	// NAMESPACE/NAME, that have one in any case.
-	TopRoutes int
-	Routes    []string
 
-	// ServerThreshold is the number of servers above which none is listed, only
-	// their routes. Default 500, as in the HAProxy router.
-	ServerThreshold int
-	// Columns are those of HAProxy's statistics that are exported, see ParseColumns; nil: those that the HAProxy router exports by default.
-	Columns []int
+	Options
 }
 
 // Source is what the control plane counts.
