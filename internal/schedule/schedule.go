@@ -3,6 +3,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -116,7 +117,7 @@ func (o *Options) run(ctx context.Context, agent string, log *zap.Logger) error 
 	if left, ended := working.Stop(stopPatience); len(left) > 0 || ended != nil {
 		log.Warn("the process ends without waiting any longer", zap.Strings("for", left), zap.Error(ended))
 	}
-	return server.Close()
+	return errors.Join(err, server.Close())
 }
 
 // stopPatience is how long writes that are under way may take at the end.
