@@ -36,6 +36,9 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		ex.w.Reached(bound.Hops)
 		return nil, ReasonLoop
 	}
+	if len(h.Authority) == 0 && field.Index(h.Fields, "host") < 0 {
+		h.addField("host", nil) // of HTTP/1.0; requests of HTTP/1.1 always have one (RFC 9112 section 3.2)
+	}
 	if cfg.RequestActions != nil {
 		if !ex.apply(cfg.RequestActions, h, &left) {
 			return nil, ReasonRewrite

@@ -77,7 +77,9 @@ func AppendRequestLine(b, method []byte, secure bool, authority, path, query []b
 	} else {
 		b = append(b, indexed|6)
 	}
-	b = appendString(append(b, literal|1), authority)
+	if len(authority) > 0 { // it is left out where the request names none (RFC 9113 section 8.3.1)
+		b = appendString(append(b, literal|1), authority)
+	}
 	b = appendInt(append(b, literal|4), 0, 7, len(path)+len(query))
 	return append(append(b, path...), query...)
 }

@@ -36,6 +36,8 @@ func TestEncoderIsUnderstood(t *testing.T) {
 			want = append(want, ":method="+method, ":scheme="+scheme, ":authority=a.test:80", ":path=/path?query")
 		}
 	}
+	b = AppendRequestLine(b, []byte("GET"), false, nil, []byte("/"), nil) // of HTTP/1.0, without a host
+	want = append(want, ":method=GET", ":scheme=http", ":path=/")
 	for i, n := range names {
 		value := strings.Repeat("v", i*i*7)
 		b = AppendField(b, []byte(n), []byte(value))

@@ -1,0 +1,3 @@
+// Package ingress holds the tests of Ingresses through the assembled router: the 25 scenarios of the Kubernetes ingress conformance project, and what
+// else an Ingress means to clients and pods. Objects are manifests, pods are servers of net/http on loopback.
+package ingress
