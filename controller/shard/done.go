@@ -210,7 +210,7 @@ func (p *Planner) setMove(b *binding, move bool) {
 	} else {
 		b.router.moves--
 	}
-	p.touch(b.router)
+	p.touchLoad(b.router)
 	p.count(b.route)
 }
 

@@ -14,7 +14,7 @@ const maxReports = 1000
 // gracious is how long the garbage collector has to delete bindings whose route is gone.
 const gracious = 30 * time.Second
 
-// statusPause is how often the status of a router is written at most, but for what matters at once.
+// statusPause is how often the status of a router is written at most, but for what matters at once, within a second.
 const statusPause = 10 * time.Second
 
 // Next returns up to limit actions that may begin now, in their order. limit 0 is no limit but those of Config.
@@ -132,22 +132,29 @@ func (p *Planner) nextOther() (Action, bool) {
 	if a, ok := p.nextOrphan(); ok {
 		return a, true
 	}
-	n := len(p.statuses)
-	for range n {
+	return p.nextStatus()
+}
+
+// nextStatus writes the status of a router.
+func (p *Planner) nextStatus() (Action, bool) {
+	for len(p.statuses) > 0 {
 		r := p.statuses[0]
 		p.statuses = p.statuses[1:]
 		r.queued = false
-		if !r.known || r.busy {
+		switch {
+		case !r.known || r.busy:
+			continue
+		case p.clock < r.at && p.clock < r.urgentAt:
+			p.postpone(r, true)
 			continue
 		}
 		s := p.status(r)
 		hash := s.hash()
-		if hash == r.seen {
+		switch {
+		case hash == r.seen:
 			continue
-		}
-		if p.clock < r.at && (p.clock < r.urgentAt || vital(&s) == r.vital) {
-			r.queued = true
-			p.statuses = append(p.statuses, r)
+		case p.clock < r.at && vital(&s) == r.vital:
+			p.postpone(r, false)
 			continue
 		}
 		p.fly(nil, flight{kind: UpdateRouter, router: r, hash: hash})
@@ -155,6 +162,47 @@ func (p *Planner) nextOther() (Action, bool) {
 		return Action{Kind: UpdateRouter, Router: r.Name, RouterUID: r.UID, Status: s}, true
 	}
 	return Action{}, false
+}
+
+// touch has the status of a router looked at.
+func (p *Planner) touch(r *router) {
+	if !r.queued && r.known {
+		r.queued = true
+		p.statuses = append(p.statuses, r)
+	}
+}
+
+// touchLoad has the status of a router looked at of which only numbers have changed: that is not urgent.
+func (p *Planner) touchLoad(r *router) {
+	if p.clock < r.at {
+		p.postpone(r, false)
+		return
+	}
+	p.touch(r)
+}
+
+// postpone has the status of a router looked at when it may be written. urgent: something may have changed that is to be said at once.
+func (p *Planner) postpone(r *router, urgent bool) {
+	r.urgent = r.urgent || urgent
+	if !r.later {
+		r.later = true
+		p.later = append(p.later, r)
+	}
+}
+
+// resume has those looked at that were postponed and may be written now.
+func (p *Planner) resume() {
+	rest := p.later[:0]
+	for _, r := range p.later {
+		if p.clock < r.at && (!r.urgent || p.clock < r.urgentAt) {
+			rest = append(rest, r)
+			continue
+		}
+		r.later, r.urgent = false, false
+		p.touch(r)
+	}
+	clear(p.later[len(rest):])
+	p.later = rest
 }
 
 // vital is a hash of what is to be said at once.

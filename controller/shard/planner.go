@@ -100,6 +100,7 @@ type Planner struct {
 	woken    int64
 	wake     bool
 	statuses []*router // to be looked at
+	later    []*router // whose status may not be written yet
 	reports  []Action
 	shrinks  map[*router]struct{} // whose capacity has changed
 	flying   map[uint64]flight

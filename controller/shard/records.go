@@ -130,6 +130,8 @@ type router struct {
 	seen         uint64     // hash of the status that the object has
 	at           int64      // when its status may be written again
 	queued       bool
+	later        bool // it is in Planner.later
+	urgent       bool // there, and something may have changed that is to be said at once
 	busy         bool
 	urgentAt     int64  // when its status may be written again if it is vital
 	vital        uint64 // hash of what was vital then

@@ -268,7 +268,7 @@ func (p *Planner) loadChanged(r *router) {
 	r.Bound = r.active()
 	p.reopen(r)
 	p.observe(r, false)
-	p.touch(r)
+	p.touchLoad(r)
 }
 
 func (p *Planner) observe(r *router, gone bool) {
@@ -330,6 +330,7 @@ func (p *Planner) review() {
 		}
 	}
 	p.settleHold()
+	p.resume()
 }
 
 func (p *Planner) setLost(r *router, lost bool) {
@@ -379,11 +380,3 @@ func (p *Planner) settleHold() {
 }
 
 const heldMessage = "more than half of the routers look lost: nothing is moved, because the API server, the network or the scheduler is more likely in trouble than they are"
-
-// touch has the status of a router looked at.
-func (p *Planner) touch(r *router) {
-	if !r.queued && r.known {
-		r.queued = true
-		p.statuses = append(p.statuses, r)
-	}
-}
