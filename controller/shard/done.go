@@ -74,7 +74,7 @@ func (p *Planner) doneRoute(f flight, result Result) {
 	r := f.route
 	r.busy = false
 	if f.kind == Ask {
-		r.asked, r.choice, r.failed = true, result.Router, result.Err
+		r.answer = &answer{result.Router, result.Err}
 		p.look(r)
 		return
 	}

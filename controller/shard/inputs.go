@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 
 	"turnout/controller/admit"
@@ -267,23 +268,16 @@ func (p *Planner) setLeaving(b *binding) {
 // object is a binding as its object is.
 func (b *binding) object(p *Planner) Binding {
 	r := b.route
+	target := r.target.text(&r.Route)
 	return Binding{
 		Namespace: r.Namespace, Name: BindingName(r.Name, b.router.Name), Route: r.Name, RouteUID: r.UID, Router: b.router.Name,
-		DNS: p.dns(r), Target: r.target.text(&r.Route), Leaving: b.leaving, Phase: b.phase, Version: b.version, Created: b.created,
+		DNS: cmp.Or(r.Host, target), Target: target, Leaving: b.leaving, Phase: b.phase, Version: b.version, Created: b.created,
 	}
-}
-
-// dns is the host of a route: the one it asks for, or the name the system has given it.
-func (p *Planner) dns(r *route) string {
-	if r.Host != "" {
-		return r.Host
-	}
-	return r.target.text(&r.Route)
 }
 
 // right reports whether a binding says of its route what is so.
 func (p *Planner) right(b *binding) bool {
 	r := b.route
-	dns, target := p.dns(r), r.target.text(&r.Route)
-	return b.says == bindingSays(r.UID, dns, target) || r.Host != "" && b.says == bindingSays(r.UID, dns, "")
+	target := r.target.text(&r.Route)
+	return b.says == bindingSays(r.UID, cmp.Or(r.Host, target), target) || r.Host != "" && b.says == bindingSays(r.UID, r.Host, "")
 }

@@ -28,7 +28,7 @@ func (p *Planner) place(r *route, o *outlook) (to *router, err *Error, later boo
 	if len(open) == 0 || multiple != nil && allHave(open, r.bindings) {
 		return nil, w.why(), false
 	}
-	if s, ok := p.config.Strategy.(Slow); ok && !r.asked {
+	if s, ok := p.config.Strategy.(Slow); ok && r.answer == nil {
 		return nil, nil, p.ask(r, s, open)
 	}
 	chosen, failure := p.choose(r, o, multiple, open)
@@ -51,13 +51,13 @@ func (p *Planner) place(r *route, o *outlook) (to *router, err *Error, later boo
 // choose has the strategy choose.
 func (p *Planner) choose(r *route, o *outlook, multiple Multiple, open []*Router) (*Router, error) {
 	switch {
-	case r.asked:
-		chosen, failure := r.choice, r.failed
-		r.asked, r.choice, r.failed = false, "", nil
-		if failure != nil {
-			return nil, failure
+	case r.answer != nil:
+		a := r.answer
+		r.answer = nil
+		if a.err != nil {
+			return nil, a.err
 		}
-		return &Router{Name: chosen}, nil
+		return &Router{Name: a.router}, nil
 	case multiple != nil && len(o.good) > 0:
 		have := make([]*Router, 0, len(o.good))
 		for _, b := range o.good {

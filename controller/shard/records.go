@@ -49,19 +49,23 @@ type route struct {
 	target   dnsName // the name that the system has given; zero: none yet
 	trouble  *trouble
 	version  uint64 // resource version of the object that was written last, or is known
-	failures uint8  // of writes, in a row
 	at       int64  // when it is to be looked at again, nanoseconds of the Planner's time; 0: not by itself
 	timer    int32  // place in Planner.timers, -1: not there
+	failures uint8  // of writes, in a row
 	queue    queueName
-	busy     bool // an action of it has not come back
-	gone     bool // deleted
-	under    int8 // counted in Planner.underway
-	done     int8 // counted in Planner.settled
-	bound    bool // counted in Planner.bound
-	asked    bool // what came of Ask is in choice
-	choice   string
-	failed   error
-	until    int64 // not looked at before, because a write failed
+	busy     bool    // an action of it has not come back
+	gone     bool    // deleted
+	under    int8    // counted in Planner.underway
+	done     int8    // counted in Planner.settled
+	bound    bool    // counted in Planner.bound
+	until    int64   // not looked at before, because a write failed
+	answer   *answer // what came of Ask, if it was not followed yet
+}
+
+// answer is what a slow strategy said.
+type answer struct {
+	router string
+	err    error
 }
 
 // trouble is why a route is not bound or not where it should be.

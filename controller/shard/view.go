@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -72,7 +73,7 @@ func (p *Planner) view(r *route) View {
 	slices.Sort(v.Bound)
 	slices.Sort(v.Routers)
 	if v.Phase == RouteScheduled {
-		v.DNS = p.dns(r)
+		v.DNS = cmp.Or(r.Host, v.Target) // the host that it asks for, or the name that the system has given it
 	}
 	if r.trouble != nil && r.trouble.reason != ReasonWrite {
 		v.Message = r.trouble.message

@@ -25,7 +25,9 @@ func (w *World) StartScheduler(rebalanced string) *Scheduler {
 		p.SetNamespace(name, labels)
 	}
 	for _, r := range w.routes {
-		p.SetRoute(r.spec, r.view, r.admitted)
+		if r.exists {
+			p.SetRoute(r.spec, r.view, r.admitted)
+		}
 	}
 	w.schedulers = append(w.schedulers, s)
 	if len(w.schedulers) > 1 {
@@ -34,12 +36,14 @@ func (w *World) StartScheduler(rebalanced string) *Scheduler {
 	for _, r := range w.routers {
 		spec := r.spec
 		for _, e := range r.replicas {
-			spec.Replicas = append(spec.Replicas, shard.Replica{Name: e.name, Ready: e.ready, Observed: e.observed, Renewed: e.renewed})
+			spec.Replicas = append(spec.Replicas, w.replica(r, e))
 		}
 		p.SetRouter(spec, r.status)
 	}
-	for _, b := range w.bindings {
-		p.SetBinding(b.Binding)
+	for _, r := range w.routes {
+		for _, b := range r.bindings {
+			p.SetBinding(b.object())
+		}
 	}
 	p.Synced(rebalanced)
 	return s
@@ -140,8 +144,7 @@ func (w *World) apply(s *Scheduler, a *shard.Action) shard.Result {
 }
 
 func (w *World) write(a *shard.Action) shard.Outcome {
-	key := a.Binding.Key()
-	b := w.bindings[key]
+	b := w.routes[shard.Key{Namespace: a.Binding.Namespace, Name: a.Binding.Route}].find(a.Binding.Name)
 	switch a.Kind {
 	case shard.CreateBinding:
 		if b != nil {
@@ -167,7 +170,7 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 	switch {
 	case b == nil:
 		return shard.NotFound
-	case b.Version != a.Binding.Version:
+	case b.version != a.Binding.Version:
 		return shard.Conflict
 	}
 	switch a.Kind {
@@ -175,7 +178,8 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 		if w.options.Check {
 			w.checkLeaving(b)
 		}
-		b.Leaving, b.left = true, w.now
+		b.leaving, b.left = true, w.now
+		w.recount(b.route)
 		w.bindingChanged(b)
 	case shard.DeleteBinding:
 		if w.options.Check {
@@ -183,7 +187,7 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 		}
 		w.deleteBinding(b)
 	case shard.UpdateBinding:
-		b.Phase = a.Phase
+		b.phase = a.Phase
 		b.served = b.served || a.Phase == shard.BindingServing
 		w.bindingChanged(b)
 	default:
@@ -194,7 +198,7 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 func (w *World) writeRoute(a *shard.Action) shard.Outcome {
 	r := w.routes[a.Key]
 	switch {
-	case r == nil:
+	case r == nil || !r.exists:
 		return shard.NotFound
 	case r.spec.UID != a.RouteUID:
 		return shard.Conflict
@@ -202,59 +206,72 @@ func (w *World) writeRoute(a *shard.Action) shard.Outcome {
 	if w.options.Check && r.view.Target != "" && r.view.Target != a.View.Target && !r.excused {
 		w.wrongf("the name of %s changes from %s to %q", a.Key, r.view.Target, a.View.Target)
 	}
-	r.view = a.View
-	for router, b := range r.bindings {
-		b.labeled = slices.Contains(r.view.Bound, router)
-		if to := w.routers[router]; to != nil && b.labeled {
-			delete(to.unlabeled, b.Key())
-		} else if to != nil {
-			to.unlabeled[b.Key()] = b
-		}
+	v := a.View
+	v.Target = share(v.Target, r.view.Target)
+	if slices.Equal(v.Routers, v.Bound) {
+		v.Routers = v.Bound
 	}
+	for _, b := range r.bindings {
+		v.Target = share(v.Target, b.target)
+		w.label(b, slices.Contains(v.Bound, b.router))
+	}
+	v.DNS = share(v.DNS, v.Target, r.spec.Host)
+	r.view = v
 	w.routeChanged(r)
 	return shard.Written
 }
 
+// label takes note of whether the route of a binding has the label by which its router watches routes.
+func (w *World) label(b *bindingObject, labeled bool) {
+	b.labeled = labeled
+	if to := w.routers[b.router]; to != nil && labeled {
+		delete(to.unlabeled, b)
+	} else if to != nil {
+		to.unlabeled[b] = struct{}{}
+	}
+}
+
 // createBinding makes a binding, by a scheduler or by hand.
 func (w *World) createBinding(o shard.Binding, hand bool) {
-	b := &bindingObject{Binding: o, hand: hand}
-	b.Version = w.next()
-	b.Created = w.clock().Unix()
-	w.bindings[b.Key()] = b
-	if r := w.routes[shard.Key{Namespace: o.Namespace, Name: o.Route}]; r != nil {
-		r.bindings[o.Router] = b
-		b.labeled = slices.Contains(r.view.Bound, o.Router)
+	key := shard.Key{Namespace: o.Namespace, Name: o.Route}
+	r := w.routes[key]
+	if r == nil {
+		r = &routeObject{spec: shard.Route{Namespace: o.Namespace, Name: o.Route}}
+		w.routes[key] = r
 	}
-	if r := w.routers[o.Router]; r != nil {
-		r.bound[b.Key()] = b
-		if !b.labeled {
-			r.unlabeled[b.Key()] = b
-		}
+	target := share(o.Target, r.view.Target)
+	b := &bindingObject{
+		route: r, router: o.Router, name: o.Name, uid: share(o.RouteUID, r.spec.UID), target: target, dns: share(o.DNS, target, r.spec.Host),
+		leaving: o.Leaving, phase: o.Phase, hand: hand, version: w.next(), created: w.clock().Unix(),
 	}
-	object := b.Binding
-	w.tell(func(p *shard.Planner) { p.SetBinding(object) })
+	if to := w.routers[o.Router]; to != nil {
+		b.router = to.spec.Name
+	}
+	if o.Name == shard.BindingName(o.Route, o.Router) {
+		b.name = ""
+	}
+	b.labeled = slices.Contains(r.view.Bound, o.Router)
+	w.join(b)
+	w.bindingSeen(b)
 }
 
 func (w *World) bindingChanged(b *bindingObject) {
-	b.Version = w.next()
-	object := b.Binding
+	b.version = w.next()
+	w.bindingSeen(b)
+}
+
+func (w *World) bindingSeen(b *bindingObject) {
+	object := b.object()
 	w.tell(func(p *shard.Planner) { p.SetBinding(object) })
 }
 
 func (w *World) deleteBinding(b *bindingObject) {
-	if w.bindings[b.Key()] != b {
+	if !slices.Contains(b.route.bindings, b) {
 		return
 	}
-	delete(w.bindings, b.Key())
+	w.part(b)
 	w.deleted = append(w.deleted, w.now)
-	if r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]; r != nil && r.bindings[b.Router] == b {
-		delete(r.bindings, b.Router)
-	}
-	if r := w.routers[b.Router]; r != nil {
-		delete(r.bound, b.Key())
-		delete(r.unlabeled, b.Key())
-	}
-	b.Version = w.next()
-	object := b.Binding
+	b.version = w.next()
+	object := b.object()
 	w.tell(func(p *shard.Planner) { p.DeleteBinding(object) })
 }

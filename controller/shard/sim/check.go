@@ -10,57 +10,6 @@ import (
 
 func (w *World) popEvent() event { return heap.Pop(&w.events).(event) }
 
-// serves reports whether DNS names a binding.
-func (b *bindingObject) serves() bool { return b.Phase == shard.BindingServing && !b.Leaving }
-
-// others is how many bindings of a route DNS names besides one.
-func (r *routeObject) others(b *bindingObject) int {
-	n := 0
-	for _, e := range r.bindings {
-		if e != b && e.serves() {
-			n++
-		}
-	}
-	return n
-}
-
-// active is how many bindings of a route do not leave.
-func (r *routeObject) active() int {
-	n := 0
-	for _, b := range r.bindings {
-		if !b.Leaving {
-			n++
-		}
-	}
-	return n
-}
-
-// underWay is how many bindings leave or take others' places.
-func (w *World) underWay() int {
-	n := 0
-	for _, r := range w.routes {
-		active := 0
-		for router, b := range r.bindings {
-			if b.Leaving {
-				if to := w.routers[router]; to == nil || w.now-b.left < to.spec.TTL+shard.DefaultMargin {
-					n++ // DNS may still name it
-				}
-			} else {
-				active++
-			}
-		}
-		n += max(0, active-w.want())
-	}
-	return n
-}
-
-func (w *World) want() int {
-	if m, ok := w.options.Config.Strategy.(shard.Multiple); ok {
-		return m.Count(nil)
-	}
-	return 1
-}
-
 // disturb takes note that for a while not all that is under way was decided by one scheduler.
 func (w *World) disturb() { w.calm = w.now + 2*time.Minute }
 
@@ -70,41 +19,41 @@ func (w *World) checkCreate(a *shard.Action) {
 		return
 	}
 	r := w.routes[a.Key]
-	if r == nil || r.excused || r.active() < w.want() {
+	if r == nil || !r.exists || r.excused || r.active() < w.want() {
 		return // nothing leaves for it
 	}
 	for len(w.deleted) > 0 && w.now-w.deleted[0] > time.Second {
 		w.deleted = w.deleted[1:]
 	}
 	// It was decided a moment ago, when there were those that have been deleted since.
-	if n := w.underWay() + 1; n > max(1, (len(w.bindings)+len(w.deleted))/shard.UnderWay) {
-		w.wrongf("%d of %d bindings are under way with that of %s to %s", n, len(w.bindings), a.Key, a.Router)
+	if n := w.underWay + 1; n > max(1, (w.bindings+len(w.deleted))/shard.UnderWay) {
+		w.wrongf("%d of %d bindings are under way with that of %s to %s", n, w.bindings, a.Key, a.Router)
 	}
 }
 
 // checkLeaving holds a binding that leaves to the rule that others serve.
 func (w *World) checkLeaving(b *bindingObject) {
-	r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
-	if r != nil && !r.excused && b.serves() && r.others(b) == 0 {
-		w.wrongf("the last binding that serves %s, to %s, leaves", r.spec.Key(), b.Router)
+	r := b.route
+	if b.usual() && !r.excused && b.serves() && r.others(b) == 0 {
+		w.wrongf("the last binding that serves %s, to %s, leaves", r.spec.Key(), b.router)
 	}
 }
 
 // checkDelete holds a deletion to the rules that others serve, and that clients who know the name have had the time to ask again.
 func (w *World) checkDelete(b *bindingObject) {
-	r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
-	if r == nil || r.excused || b.hand || b.RouteUID != r.spec.UID || !b.served {
+	r := b.route
+	if !b.usual() || r.excused || b.hand || b.uid != r.spec.UID || !b.served {
 		return
 	}
 	if r.others(b) == 0 {
-		w.wrongf("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.Router)
+		w.wrongf("the last binding that serves %s, to %s, is deleted", r.spec.Key(), b.router)
 	}
-	to := w.routers[b.Router]
+	to := w.routers[b.router]
 	if to == nil || !slices.ContainsFunc(to.replicas, func(e *replica) bool { return e.up && !e.held && w.now-e.since > 2*w.options.ReportEvery }) {
 		return
 	}
-	if ttl := to.spec.TTL; !b.Leaving || w.now-b.left < ttl {
-		w.wrongf("the binding of %s to %s is deleted %v after it was marked, TTL %v", r.spec.Key(), b.Router, w.now-b.left, ttl)
+	if ttl := to.spec.TTL; !b.leaving || w.now-b.left < ttl {
+		w.wrongf("the binding of %s to %s is deleted %v after it was marked, TTL %v", r.spec.Key(), b.router, w.now-b.left, ttl)
 	}
 }
 
@@ -114,14 +63,15 @@ func (w *World) Converged() string {
 	for _, key := range sortedKeys(w.routes) {
 		r := w.routes[key]
 		serving := 0
-		for router, b := range r.bindings {
-			if b.Leaving {
-				return key.String() + " still leaves " + router
-			}
-			if !b.serves() {
-				return key.String() + " is not served by " + router
-			}
-			if b.RouteUID != r.spec.UID {
+		for _, b := range r.bindings {
+			switch {
+			case !b.usual():
+				return "binding " + key.Namespace + "/" + b.fullName() + " has no route"
+			case b.leaving:
+				return key.String() + " still leaves " + b.router
+			case !b.serves():
+				return key.String() + " is not served by " + b.router
+			case b.uid != r.spec.UID:
 				return key.String() + " has a binding of another"
 			}
 			serving++
@@ -133,12 +83,6 @@ func (w *World) Converged() string {
 			return key.String() + " says that it is bound to others"
 		}
 	}
-	for _, key := range sortedKeys(w.bindings) {
-		b := w.bindings[key]
-		if r := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]; r == nil || r.bindings[b.Router] != b {
-			return "binding " + key.String() + " has no route"
-		}
-	}
 	return ""
 }
 
@@ -148,9 +92,11 @@ func (w *World) Loads() map[string]int {
 	for name := range w.routers {
 		loads[name] = 0
 	}
-	for _, b := range w.bindings {
-		if !b.Leaving {
-			loads[b.Router]++
+	for _, r := range w.routes {
+		for _, b := range r.bindings {
+			if !b.leaving {
+				loads[b.router]++
+			}
 		}
 	}
 	return loads
@@ -160,6 +106,9 @@ func (w *World) Loads() map[string]int {
 func (w *World) Bound() map[shard.Key]shard.View {
 	all := make(map[shard.Key]shard.View, len(w.routes))
 	for key, r := range w.routes {
+		if !r.exists {
+			continue
+		}
 		v := r.view
 		v.Version = 0
 		all[key] = v

@@ -10,7 +10,7 @@ import (
 
 // Unbind deletes a binding by hand.
 func (w *World) Unbind(route shard.Key, router string) {
-	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil {
+	if b := w.routes[route].on(router); b != nil {
 		w.excuse(route)
 		w.deleteBinding(b)
 	}
@@ -18,27 +18,29 @@ func (w *World) Unbind(route shard.Key, router string) {
 
 // MakeLeave sets spec.leaving of a binding by hand.
 func (w *World) MakeLeave(route shard.Key, router string) {
-	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil && !b.Leaving {
+	if b := w.routes[route].on(router); b != nil && !b.leaving {
 		w.excuse(route)
-		b.Leaving, b.left, b.hand = true, w.now, true
+		b.leaving, b.left, b.hand = true, w.now, true
+		w.recount(b.route)
 		w.bindingChanged(b)
 	}
 }
 
 // Bind makes a binding by hand, as it is given.
 func (w *World) Bind(o shard.Binding) {
-	if w.bindings[o.Key()] == nil {
+	if w.routes[shard.Key{Namespace: o.Namespace, Name: o.Route}].find(o.Name) == nil {
 		w.excuse(shard.Key{Namespace: o.Namespace, Name: o.Route})
 		w.createBinding(o, true)
 	}
 }
 
-// Edit changes a binding by hand.
+// Edit changes what a binding says of its route, or its phase, by hand.
 func (w *World) Edit(route shard.Key, router string, change func(*shard.Binding)) {
-	if b := w.bindings[shard.Key{Namespace: route.Namespace, Name: shard.BindingName(route.Name, router)}]; b != nil {
+	if b := w.routes[route].on(router); b != nil {
 		w.excuse(route)
-		change(&b.Binding)
-		b.hand = true
+		o := b.object()
+		change(&o)
+		b.uid, b.dns, b.target, b.phase, b.hand = o.RouteUID, o.DNS, o.Target, o.Phase, true
 		w.bindingChanged(b)
 	}
 }
@@ -82,8 +84,8 @@ func (w *World) Status(router string) (shard.RouterStatus, bool) {
 // Bindings are the routers that a route has bindings to, leaving ones too, by name.
 func (w *World) Bindings(route shard.Key) []shard.Binding {
 	var list []shard.Binding
-	for _, b := range w.boundTo(route) {
-		list = append(list, b.Binding)
+	for _, b := range w.routes[route].inOrder() {
+		list = append(list, b.object())
 	}
 	return list
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,6 +25,8 @@ type Options struct {
 	Tick        time.Duration // time goes on in steps of this; 0: 1 ms
 	Admit       bool          // routers write on a route that they have admitted it
 	Seed        uint64
+	// Requests is how many requests a second a route gets, which replicas report; nil: none. It is the same whenever it is asked.
+	Requests func(*shard.Route) float64
 	// Fault says what becomes of a write before it is done; Written: what the API makes of it.
 	Fault func(shard.Action) shard.Outcome
 	// Check has each write checked against what clients need; what is wrong is in World.Wrong.
@@ -41,12 +42,14 @@ type World struct {
 	version uint64
 
 	namespaces map[string]shard.Labels
-	routes     map[shard.Key]*routeObject
+	routes     map[shard.Key]*routeObject // those too that do not exist, and have bindings
 	routers    map[string]*routerObject
-	bindings   map[shard.Key]*bindingObject
+	bindings   int
+	underWay   int // bindings that leave or take others' places
 	schedulers []*Scheduler
 	events     eventHeap
 	order      uint64
+	addresses  []string        // of all replicas
 	deleted    []time.Duration // bindings, lately
 	calm       time.Duration   // until then writes of schedulers that have ended, and of people, are in the way of others
 
@@ -56,42 +59,6 @@ type World struct {
 	Wrong []string
 	// Events are reasons of reports, counted.
 	Events map[string]int
-}
-
-type routeObject struct {
-	spec     shard.Route
-	view     shard.View
-	admitted []string
-	bindings map[string]*bindingObject // by router
-	excused  bool                      // somebody else has had a hand in it: it may be served by nothing for a while
-}
-
-type bindingObject struct {
-	shard.Binding
-	left    time.Duration // when it was marked
-	hand    bool          // by somebody else
-	served  bool          // DNS named it once
-	labeled bool          // the route says that it is bound
-}
-
-type routerObject struct {
-	spec      shard.Router
-	status    shard.RouterStatus
-	replicas  []*replica
-	bound     map[shard.Key]*bindingObject
-	unlabeled map[shard.Key]*bindingObject // of these, routes that do not say so yet
-}
-
-// replica is one of a router's.
-type replica struct {
-	name     string
-	up       bool // it runs and reaches the API
-	since    time.Duration
-	ready    bool
-	observed uint64
-	skew     time.Duration // by which its clock is ahead
-	held     bool          // its clock stands still
-	renewed  time.Time
 }
 
 // event is something that happens at a time.
@@ -137,9 +104,9 @@ func New(options Options) *World {
 		namespaces: make(map[string]shard.Labels),
 		routes:     make(map[shard.Key]*routeObject),
 		routers:    make(map[string]*routerObject),
-		bindings:   make(map[shard.Key]*bindingObject),
 		Writes:     make(map[shard.Kind]int),
 		Events:     make(map[string]int),
+		addresses:  []string{"192.0.2.1"},
 	}
 }
 
@@ -174,22 +141,38 @@ func (w *World) SetRoute(spec shard.Route) {
 	key := spec.Key()
 	r := w.routes[key]
 	if r == nil {
-		r = &routeObject{bindings: make(map[string]*bindingObject)}
+		r = &routeObject{}
 		w.routes[key] = r
 	}
-	if r.spec.UID != "" && (r.spec.UID != spec.UID || r.spec.Host != spec.Host || r.spec.Path != spec.Path) {
+	if r.exists && (r.spec.UID != spec.UID || r.spec.Host != spec.Host || r.spec.Path != spec.Path) {
 		r.excused = true
 	}
 	if spec.Host != "" {
 		// It may take the host from others, or give it back.
 		for _, other := range w.routes {
-			if other.spec.Host == spec.Host && other != r {
+			if other.exists && other.spec.Host == spec.Host && other != r {
 				other.excused = true
 			}
 		}
 	}
-	r.spec = spec
+	w.become(r, spec, true)
 	w.routeChanged(r)
+}
+
+// become has a route be there, or not.
+func (w *World) become(r *routeObject, spec shard.Route, exists bool) {
+	for _, b := range r.bindings {
+		if to := w.routers[b.router]; to != nil {
+			to.requests -= w.requests(b)
+		}
+	}
+	r.spec, r.exists = spec, exists
+	for _, b := range r.bindings {
+		if to := w.routers[b.router]; to != nil {
+			to.requests += w.requests(b)
+		}
+	}
+	w.recount(r)
 }
 
 func (w *World) routeChanged(r *routeObject) {
@@ -201,38 +184,34 @@ func (w *World) routeChanged(r *routeObject) {
 // DeleteRoute deletes a route; the garbage collector deletes its bindings later.
 func (w *World) DeleteRoute(key shard.Key) {
 	r := w.routes[key]
-	if r == nil {
+	if r == nil || !r.exists {
 		return
 	}
-	delete(w.routes, key)
+	uid := r.spec.UID
+	w.become(r, shard.Route{Namespace: key.Namespace, Name: key.Name}, false)
+	r.view, r.admitted, r.excused = shard.View{}, nil, false
+	for _, b := range r.bindings {
+		w.label(b, false)
+	}
+	if len(r.bindings) == 0 {
+		delete(w.routes, key)
+	}
 	w.next()
 	w.tell(func(p *shard.Planner) { p.DeleteRoute(key) })
-	uid := r.spec.UID
 	w.after(time.Duration(w.rand.Int64N(int64(10*time.Second))), func() {
-		for _, b := range w.boundTo(key) {
-			if b.RouteUID == uid {
+		for _, b := range w.routes[key].inOrder() {
+			if b.uid == uid {
 				w.deleteBinding(b)
 			}
 		}
 	})
 }
 
-// boundTo are the bindings of a route by their objects, in order.
-func (w *World) boundTo(key shard.Key) []*bindingObject {
-	var list []*bindingObject
-	for _, router := range slices.Sorted(maps.Keys(w.routers)) {
-		if b := w.bindings[shard.Key{Namespace: key.Namespace, Name: shard.BindingName(key.Name, router)}]; b != nil {
-			list = append(list, b)
-		}
-	}
-	return list
-}
-
 // SetRouter makes or changes a router. Its replicas report from then on.
 func (w *World) SetRouter(spec shard.Router) {
 	r := w.routers[spec.Name]
 	if r == nil {
-		r = &routerObject{bound: make(map[shard.Key]*bindingObject), unlabeled: make(map[shard.Key]*bindingObject)}
+		r = &routerObject{unlabeled: make(map[*bindingObject]struct{})}
 		w.routers[spec.Name] = r
 		for i := range w.options.Replicas {
 			e := &replica{name: fmt.Sprintf("%s-%d", spec.Name, i), up: true, ready: true}
@@ -240,11 +219,12 @@ func (w *World) SetRouter(spec shard.Router) {
 			e.renewed = w.clock()
 			w.after(time.Duration(w.rand.Int64N(int64(w.options.ReportEvery))), func() { w.report(spec.Name, r, e) })
 		}
-		for key, b := range w.bindings {
-			if b.Router == spec.Name {
-				r.bound[key] = b
-				if !b.labeled {
-					r.unlabeled[key] = b
+		if w.bindings > 0 {
+			for _, route := range w.routes {
+				for _, b := range route.bindings {
+					if b.router == spec.Name {
+						w.enter(r, b)
+					}
 				}
 			}
 		}
@@ -267,10 +247,17 @@ func (w *World) routerChanged(r *routerObject) {
 	spec := r.spec
 	spec.Replicas = make([]shard.Replica, 0, len(r.replicas))
 	for _, e := range r.replicas {
-		spec.Replicas = append(spec.Replicas, shard.Replica{Name: e.name, Ready: e.ready, Observed: e.observed, Renewed: e.renewed, Addresses: []string{"192.0.2.1"}})
+		spec.Replicas = append(spec.Replicas, w.replica(r, e))
 	}
 	status := r.status
 	w.tell(func(p *shard.Planner) { p.SetRouter(spec, status) })
+}
+
+// replica is what a replica has reported.
+func (w *World) replica(r *routerObject, e *replica) shard.Replica {
+	return shard.Replica{
+		Name: e.name, Ready: e.ready, Observed: e.observed, Renewed: e.renewed, Addresses: w.addresses, RequestsPerSecond: int(r.requests) / len(r.replicas),
+	}
 }
 
 // DeleteRouter deletes a router. Its replicas go on serving, but say nothing.
@@ -314,14 +301,15 @@ func (w *World) report(name string, r *routerObject, e *replica) {
 	}
 	// It sees a binding when the watch has it, and serves it when the route has its label, by which it watches routes.
 	e.observed = w.version
-	for _, b := range r.unlabeled {
-		e.observed = min(e.observed, b.Version-1)
+	for b := range r.unlabeled {
+		e.observed = min(e.observed, b.version-1)
 	}
 	if w.options.Admit {
-		for _, key := range sortedKeys(r.bound) {
-			b := r.bound[key]
-			route := w.routes[shard.Key{Namespace: b.Namespace, Name: b.Route}]
-			if route != nil && b.Version <= e.observed && !slices.Contains(route.admitted, name) {
+		list := slices.Clone(r.bound)
+		slices.SortFunc(list, func(a, b *bindingObject) int { return cmp.Compare(a.version, b.version) })
+		for _, b := range list {
+			route := b.route
+			if route.exists && b.version <= e.observed && !slices.Contains(route.admitted, name) {
 				route.admitted = append(slices.Clone(route.admitted), name)
 				w.routeChanged(route)
 			}
@@ -331,7 +319,10 @@ func (w *World) report(name string, r *routerObject, e *replica) {
 }
 
 func sortedKeys[T any](m map[shard.Key]T) []shard.Key {
-	list := slices.Collect(maps.Keys(m))
+	list := make([]shard.Key, 0, len(m))
+	for key := range m {
+		list = append(list, key)
+	}
 	slices.SortFunc(list, func(a, b shard.Key) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
