@@ -75,7 +75,9 @@ func (p *Planner) doneRoute(f flight, result Result) {
 	r.busy = false
 	if f.kind == Ask {
 		r.answer = &answer{result.Router, result.Err}
-		p.look(r)
+		if !r.gone {
+			p.enqueue(r, urgent) // before others are asked for, who choose by what is bound
+		}
 		return
 	}
 	if r.gone {

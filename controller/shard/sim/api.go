@@ -26,7 +26,7 @@ func (w *World) StartScheduler(rebalanced string) *Scheduler {
 	}
 	for _, r := range w.routes {
 		if r.exists {
-			p.SetRoute(r.spec, r.view, r.admitted)
+			p.SetRoute(r.spec, r.view(), r.admitted())
 		}
 	}
 	w.schedulers = append(w.schedulers, s)
@@ -178,8 +178,7 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 		if w.options.Check {
 			w.checkLeaving(b)
 		}
-		b.leaving, b.left = true, w.now
-		w.recount(b.route)
+		w.leave(b)
 		w.bindingChanged(b)
 	case shard.DeleteBinding:
 		if w.options.Check {
@@ -189,6 +188,7 @@ func (w *World) write(a *shard.Action) shard.Outcome {
 	case shard.UpdateBinding:
 		b.phase = a.Phase
 		b.served = b.served || a.Phase == shard.BindingServing
+		w.recount(b.route)
 		w.bindingChanged(b)
 	default:
 	}
@@ -203,20 +203,13 @@ func (w *World) writeRoute(a *shard.Action) shard.Outcome {
 	case r.spec.UID != a.RouteUID:
 		return shard.Conflict
 	}
-	if w.options.Check && r.view.Target != "" && r.view.Target != a.View.Target && !r.excused {
-		w.wrongf("the name of %s changes from %s to %q", a.Key, r.view.Target, a.View.Target)
+	if w.options.Check && r.target != "" && r.target != a.View.Target && !r.excused {
+		w.wrongf("the name of %s changes from %s to %q", a.Key, r.target, a.View.Target)
 	}
-	v := a.View
-	v.Target = share(v.Target, r.view.Target)
-	if slices.Equal(v.Routers, v.Bound) {
-		v.Routers = v.Bound
-	}
+	r.write(&a.View)
 	for _, b := range r.bindings {
-		v.Target = share(v.Target, b.target)
-		w.label(b, slices.Contains(v.Bound, b.router))
+		w.label(b, slices.Contains(a.View.Bound, b.router))
 	}
-	v.DNS = share(v.DNS, v.Target, r.spec.Host)
-	r.view = v
 	w.routeChanged(r)
 	return shard.Written
 }
@@ -236,10 +229,10 @@ func (w *World) createBinding(o shard.Binding, hand bool) {
 	key := shard.Key{Namespace: o.Namespace, Name: o.Route}
 	r := w.routes[key]
 	if r == nil {
-		r = &routeObject{spec: shard.Route{Namespace: o.Namespace, Name: o.Route}}
+		r = &routeObject{settled: true, spec: shard.Route{Namespace: o.Namespace, Name: o.Route}}
 		w.routes[key] = r
 	}
-	target := share(o.Target, r.view.Target)
+	target := share(o.Target, r.target)
 	b := &bindingObject{
 		route: r, router: o.Router, name: o.Name, uid: share(o.RouteUID, r.spec.UID), target: target, dns: share(o.DNS, target, r.spec.Host),
 		leaving: o.Leaving, phase: o.Phase, hand: hand, version: w.next(), created: w.clock().Unix(),
@@ -250,7 +243,7 @@ func (w *World) createBinding(o shard.Binding, hand bool) {
 	if o.Name == shard.BindingName(o.Route, o.Router) {
 		b.name = ""
 	}
-	b.labeled = slices.Contains(r.view.Bound, o.Router)
+	b.labeled = slices.Contains(split(r.bound), o.Router)
 	w.join(b)
 	w.bindingSeen(b)
 }

@@ -76,14 +76,37 @@ func (w *World) Converged() string {
 			}
 			serving++
 		}
-		if r.view.Phase == shard.RouteScheduled && serving == 0 || serving > want {
+		if r.scheduled && serving == 0 || serving > want {
 			return key.String() + " is not served, or too often"
 		}
-		if len(r.view.Bound) != serving || len(r.view.Routers) != serving {
+		if len(split(r.bound)) != serving || len(split(r.routers)) != serving {
 			return key.String() + " says that it is bound to others"
 		}
 	}
 	return ""
+}
+
+// Unsettled is how many routes are not served by as many routers as are wanted, or are under way from one to another.
+func (w *World) Unsettled() int { return w.unsettled }
+
+// UnderWay is how many of all bindings leave or take others' places.
+func (w *World) UnderWay() (n, all int) { return w.underWay, w.bindings }
+
+// Load is what a router has.
+type Load struct {
+	Router   string
+	Up       bool    // its replicas run
+	Bound    int     // bindings, with those that leave
+	Routes   int     // without them
+	Requests float64 // a second, of these
+}
+
+// EachLoad calls yield with each router, in no order.
+func (w *World) EachLoad(yield func(Load)) {
+	for name, r := range w.routers {
+		up := slices.ContainsFunc(r.replicas, func(e *replica) bool { return e.up })
+		yield(Load{Router: name, Up: up, Bound: len(r.bound), Routes: r.active, Requests: r.requests})
+	}
 }
 
 // Loads is how many routes each router serves, by name.
@@ -109,7 +132,7 @@ func (w *World) Bound() map[shard.Key]shard.View {
 		if !r.exists {
 			continue
 		}
-		v := r.view
+		v := r.view()
 		v.Version = 0
 		all[key] = v
 	}

@@ -20,8 +20,8 @@ func (w *World) Unbind(route shard.Key, router string) {
 func (w *World) MakeLeave(route shard.Key, router string) {
 	if b := w.routes[route].on(router); b != nil && !b.leaving {
 		w.excuse(route)
-		b.leaving, b.left, b.hand = true, w.now, true
-		w.recount(b.route)
+		w.leave(b)
+		b.hand = true
 		w.bindingChanged(b)
 	}
 }
@@ -41,6 +41,7 @@ func (w *World) Edit(route shard.Key, router string, change func(*shard.Binding)
 		o := b.object()
 		change(&o)
 		b.uid, b.dns, b.target, b.phase, b.hand = o.RouteUID, o.DNS, o.Target, o.Phase, true
+		w.recount(b.route)
 		w.bindingChanged(b)
 	}
 }

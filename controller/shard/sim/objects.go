@@ -11,13 +11,82 @@ import (
 
 // routeObject is a Route and its bindings. A route that does not exist has one as long as there are bindings of it. A million must fit.
 type routeObject struct {
-	spec     shard.Route
-	view     shard.View
+	spec           shard.Route
+	dns, target    string // of its View, as what follows
+	routers, bound string // with commas
+	version        uint64
+	rare           *rare // nil: none of that
+	bindings       []*bindingObject
+	scheduled      bool
+	exists         bool
+	excused        bool // somebody else has had a hand in it: it may be served by nothing for a while
+	settled        bool // it is served by as many as are wanted, and nothing is under way
+	under          int8 // how many of its bindings leave or take others' places
+}
+
+// rare is what most routes do not have.
+type rare struct {
+	message  string
 	admitted []string
-	bindings []*bindingObject
-	exists   bool
-	excused  bool // somebody else has had a hand in it: it may be served by nothing for a while
-	under    int8 // how many of its bindings leave or take others' places
+}
+
+// admitted are the routers that have admitted the route.
+func (r *routeObject) admitted() []string {
+	if r.rare == nil {
+		return nil
+	}
+	return r.rare.admitted
+}
+
+// view is what a scheduler has written on the route.
+func (r *routeObject) view() shard.View {
+	v := shard.View{DNS: r.dns, Target: r.target, Routers: split(r.routers), Bound: split(r.bound), Version: r.version}
+	if r.scheduled {
+		v.Phase = shard.RouteScheduled
+	} else if r.rare != nil || r.target != "" {
+		v.Phase = shard.RouteNew
+	}
+	if r.rare != nil {
+		v.Message = r.rare.message
+	}
+	return v
+}
+
+// write sets what view returns, but for the version.
+func (r *routeObject) write(v *shard.View) {
+	r.target = share(v.Target, r.target)
+	for _, b := range r.bindings {
+		r.target = share(r.target, b.target)
+	}
+	r.dns = share(v.DNS, r.target, r.spec.Host)
+	r.bound = r.list(v.Bound)
+	r.routers = share(r.list(v.Routers), r.bound)
+	r.scheduled = v.Phase == shard.RouteScheduled
+	switch {
+	case r.rare != nil:
+		r.rare.message = v.Message
+	case v.Message != "" || v.Phase == shard.RouteNew:
+		r.rare = &rare{message: v.Message}
+	}
+}
+
+// list is names of routers with commas, a single one as it stands in memory already.
+func (r *routeObject) list(names []string) string {
+	if len(names) == 1 {
+		for _, b := range r.bindings {
+			if b.router == names[0] {
+				return b.router
+			}
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func split(names string) []string {
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, ",")
 }
 
 // bindingObject is a RouteBinding.
@@ -46,7 +115,8 @@ type routerObject struct {
 	replicas  []*replica
 	bound     []*bindingObject
 	unlabeled map[*bindingObject]struct{} // of these, those whose routes do not say so yet
-	requests  float64                     // a second, of the routes that are bound
+	active    int                         // of these, those that do not leave
+	requests  float64                     // a second, of the routes of active ones
 }
 
 // replica is one of a router's.
@@ -174,7 +244,7 @@ func (w *World) join(b *bindingObject) {
 func (w *World) enter(to *routerObject, b *bindingObject) {
 	b.index = int32(len(to.bound))
 	to.bound = append(to.bound, b)
-	to.requests += w.requests(b)
+	w.load(to, b, 1)
 	if !b.labeled {
 		to.unlabeled[b] = struct{}{}
 	}
@@ -195,29 +265,55 @@ func (w *World) part(b *bindingObject) {
 		to.bound[b.index].index = b.index
 		to.bound[last] = nil
 		to.bound = to.bound[:last]
-		to.requests -= w.requests(b)
+		w.load(to, b, -1)
 		delete(to.unlabeled, b)
 	}
 }
 
-// requests is how many requests a second a binding brings to its router.
-func (w *World) requests(b *bindingObject) float64 {
-	if w.options.Requests == nil || !b.route.exists {
-		return 0
+// load has a router have a binding more, or less, that does not leave.
+func (w *World) load(to *routerObject, b *bindingObject, n int) {
+	if b.leaving {
+		return
 	}
-	return w.options.Requests(&b.route.spec)
+	to.active += n
+	if w.options.Requests != nil && b.route.exists {
+		to.requests += float64(n) * w.options.Requests(&b.route.spec)
+	}
 }
 
-// recount brings up to date how many bindings are under way.
+// leave marks a binding.
+func (w *World) leave(b *bindingObject) {
+	if to := w.routers[b.router]; to != nil {
+		w.load(to, b, -1)
+		w.after(to.spec.TTL+shard.DefaultMargin, func() {
+			b.past = true
+			w.recount(b.route)
+		})
+	}
+	b.leaving, b.left = true, w.now
+	w.recount(b.route)
+}
+
+// recount brings up to date what is counted of a route.
 func (w *World) recount(r *routeObject) {
-	n := 0
+	n, settled := 0, true
 	if r.exists {
 		active := r.active()
 		n = max(0, active-w.want())
+		settled = len(r.bindings) == w.want()
 		for _, b := range r.bindings {
+			settled = settled && b.serves()
 			if b.leaving && !b.past {
 				n++
 			}
+		}
+	}
+	if settled != r.settled {
+		r.settled = settled
+		if settled {
+			w.unsettled--
+		} else {
+			w.unsettled++
 		}
 	}
 	w.underWay += n - int(r.under)

@@ -54,6 +54,17 @@ func TestSlowStrategyIsAsked(t *testing.T) {
 	}
 }
 
+// TestSlowStrategySeesWhatIsBound: each answer is followed before many more are asked for, so that a strategy that goes by load spreads it.
+func TestSlowStrategySeesWhatIsBound(t *testing.T) {
+	w, _ := cluster(plain(byExpression(t, `-router.routes`), 1), 5, 500)
+	settled(t, w, time.Minute)
+	for name, n := range w.Loads() {
+		if n < 100-expression.Concurrency || n > 100+expression.Concurrency {
+			t.Errorf("%s has %d routes of 500", name, n)
+		}
+	}
+}
+
 // failing is a strategy that waits for something that is not there for a while.
 type failing struct {
 	until  func() bool

@@ -46,6 +46,7 @@ type World struct {
 	routers    map[string]*routerObject
 	bindings   int
 	underWay   int // bindings that leave or take others' places
+	unsettled  int // routes
 	schedulers []*Scheduler
 	events     eventHeap
 	order      uint64
@@ -141,7 +142,7 @@ func (w *World) SetRoute(spec shard.Route) {
 	key := spec.Key()
 	r := w.routes[key]
 	if r == nil {
-		r = &routeObject{}
+		r = &routeObject{settled: true}
 		w.routes[key] = r
 	}
 	if r.exists && (r.spec.UID != spec.UID || r.spec.Host != spec.Host || r.spec.Path != spec.Path) {
@@ -163,21 +164,21 @@ func (w *World) SetRoute(spec shard.Route) {
 func (w *World) become(r *routeObject, spec shard.Route, exists bool) {
 	for _, b := range r.bindings {
 		if to := w.routers[b.router]; to != nil {
-			to.requests -= w.requests(b)
+			w.load(to, b, -1)
 		}
 	}
 	r.spec, r.exists = spec, exists
 	for _, b := range r.bindings {
 		if to := w.routers[b.router]; to != nil {
-			to.requests += w.requests(b)
+			w.load(to, b, 1)
 		}
 	}
 	w.recount(r)
 }
 
 func (w *World) routeChanged(r *routeObject) {
-	r.view.Version = w.next()
-	spec, view, admitted := r.spec, r.view, r.admitted
+	r.version = w.next()
+	spec, view, admitted := r.spec, r.view(), r.admitted()
 	w.tell(func(p *shard.Planner) { p.SetRoute(spec, view, admitted) })
 }
 
@@ -189,7 +190,8 @@ func (w *World) DeleteRoute(key shard.Key) {
 	}
 	uid := r.spec.UID
 	w.become(r, shard.Route{Namespace: key.Namespace, Name: key.Name}, false)
-	r.view, r.admitted, r.excused = shard.View{}, nil, false
+	r.write(&shard.View{})
+	r.rare, r.excused = nil, false
 	for _, b := range r.bindings {
 		w.label(b, false)
 	}
@@ -309,8 +311,11 @@ func (w *World) report(name string, r *routerObject, e *replica) {
 		slices.SortFunc(list, func(a, b *bindingObject) int { return cmp.Compare(a.version, b.version) })
 		for _, b := range list {
 			route := b.route
-			if route.exists && b.version <= e.observed && !slices.Contains(route.admitted, name) {
-				route.admitted = append(slices.Clone(route.admitted), name)
+			if route.exists && b.version <= e.observed && !slices.Contains(route.admitted(), name) {
+				if route.rare == nil {
+					route.rare = &rare{}
+				}
+				route.rare.admitted = append(slices.Clone(route.rare.admitted), name)
 				w.routeChanged(route)
 			}
 		}
