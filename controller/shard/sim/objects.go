@@ -237,6 +237,8 @@ func (w *World) join(b *bindingObject) {
 	w.recount(b.route)
 	if to := w.routers[b.router]; to != nil {
 		w.enter(to, b)
+	} else {
+		w.unrouted++
 	}
 }
 
@@ -267,6 +269,8 @@ func (w *World) part(b *bindingObject) {
 		to.bound = to.bound[:last]
 		w.load(to, b, -1)
 		delete(to.unlabeled, b)
+	} else {
+		w.unrouted--
 	}
 }
 

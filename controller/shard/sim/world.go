@@ -45,6 +45,7 @@ type World struct {
 	routes     map[shard.Key]*routeObject // those too that do not exist, and have bindings
 	routers    map[string]*routerObject
 	bindings   int
+	unrouted   int // of these, those to routers that do not exist
 	underWay   int // bindings that leave or take others' places
 	unsettled  int // routes
 	schedulers []*Scheduler
@@ -221,10 +222,11 @@ func (w *World) SetRouter(spec shard.Router) {
 			e.renewed = w.clock()
 			w.after(time.Duration(w.rand.Int64N(int64(w.options.ReportEvery))), func() { w.report(spec.Name, r, e) })
 		}
-		if w.bindings > 0 {
+		if w.unrouted > 0 {
 			for _, route := range w.routes {
 				for _, b := range route.bindings {
 					if b.router == spec.Name {
+						w.unrouted--
 						w.enter(r, b)
 					}
 				}
@@ -264,9 +266,11 @@ func (w *World) replica(r *routerObject, e *replica) shard.Replica {
 
 // DeleteRouter deletes a router. Its replicas go on serving, but say nothing.
 func (w *World) DeleteRouter(name string) {
-	if w.routers[name] == nil {
+	r := w.routers[name]
+	if r == nil {
 		return
 	}
+	w.unrouted += len(r.bound)
 	delete(w.routers, name)
 	w.next()
 	w.tell(func(p *shard.Planner) { p.DeleteRouter(name) })
