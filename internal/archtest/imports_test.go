@@ -49,6 +49,7 @@ var direction = []struct {
 	{"tlsmux", []string{"balancer", "internal/bound", "internal/list", "routing", "internal/reactor", "internal/opensslkey", "internal/keypair", "internal/wire/protocol"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/keypair"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
 	{"controller", []string{"balancer", "internal/bound", "internal/nearest", "internal/traffic", "internal/problem", "internal/ratelimit", "internal/keypair", "routing", "internal/wire/protocol"}, "the control plane meets the data plane in the table and nowhere else"},
+	{"controller/shard/zones", []string{"controller", "internal/dns/zone"}, "which names there are follows from objects; who answers is up to others"},
 	{"internal/reactor/engine", nil, "what a loop needs to wait for sockets; it knows neither loops nor systems"},
 	{"internal/reactor/memnet", []string{"internal/reactor/engine"}, "a network for tests; it must be usable by the reactor's own"},
 	{"internal/reactor", []string{"internal/traffic"}, "the reactor moves bytes; it must not know whose"},
@@ -149,6 +150,7 @@ var pure = []struct {
 	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
 	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
 	{"controller/ingress", false, []string{"net", "os", "k8s.io/client-go"}, "what an Ingress means follows from the objects alone"},
+	{"controller/shard/zones", false, []string{"net", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "which names there are follows from objects"},
 	{"controller/shard", true, []string{"net", "net/http", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "who serves a route is decided by objects and a time that are given"},
 }
 
