@@ -21,9 +21,47 @@ var floors = []struct {
 	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
 	{"names", "internal/dns/zone internal/dns/zonefile internal/dns/server"},
-	{"where routes come from", "controller/shard/api controller/source controller/source/local controller/source/folder controller/endpoints controller/admit controller/translate controller/ingress controller/status controller/ingresscontroller controller/shard controller/shard/strategy controller/shard/strategy/expression controller/shard/strategy/webhook controller controller/source/cluster controller/shard/scheduler controller/shard/member internal/option/kubectl internal/option/ingresses"},
+	{"where routes come from", `
+		controller/shard/api
+		controller/source
+		controller/source/local
+		controller/source/folder
+		controller/endpoints
+		controller/admit
+		controller/translate
+		controller/ingress
+		controller/status
+		controller/ingresscontroller
+		controller/shard
+		controller/shard/strategy
+		controller/shard/strategy/expression
+		controller/shard/strategy/webhook
+		controller
+		controller/source/cluster
+		controller/shard/fleet
+		controller/shard/scheduler
+		controller/shard/member
+		internal/option/kubectl
+		internal/option/ingresses
+	`},
 	{"names of shards", "controller/shard/zones"},
-	{"what people see", "internal/signals internal/crew internal/logging internal/follow internal/live internal/metrics internal/offline internal/explain internal/view internal/page internal/inspect internal/admin internal/access internal/schedule internal/demo"},
+	{"what people see", `
+		internal/signals
+		internal/crew
+		internal/logging
+		internal/follow
+		internal/live
+		internal/metrics
+		internal/offline
+		internal/explain
+		internal/view
+		internal/page
+		internal/inspect
+		internal/admin
+		internal/access
+		internal/schedule
+		internal/demo
+	`},
 	{"programs", "deploy/... cmd/turnout"},
 	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp controller/shard/sim internal/testkit internal/archtest"},
 	{"what measures the programs", "bench/site bench/load bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/run"},

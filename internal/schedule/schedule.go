@@ -15,6 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"turnout/controller/shard"
+	"turnout/controller/shard/api"
+	"turnout/controller/shard/fleet"
 	"turnout/controller/shard/scheduler"
 	"turnout/controller/source/cluster"
 	"turnout/internal/access"
@@ -34,6 +36,8 @@ type Options struct {
 	namespace     string // of the Lease
 	identity      string
 	allowWildcard bool
+	keepPods      bool
+	podTemplate   *api.PodTemplateReference
 	adminAddr     string
 	admin         access.Options
 	logLevel      zapcore.Level
@@ -48,6 +52,8 @@ func (o *Options) Table() []option.Option {
 		{Flag: "identity", Env: "POD_NAME", Value: "NAME", Set: option.Into(&o.identity, option.ParseText), Help: "the name of this process in that lease; the host name if it is not given"},
 		{Flag: "allow-wildcard-routes", Env: "ROUTER_ALLOW_WILDCARD_ROUTES", Def: "false", IsBool: true, Set: option.Into(&o.allowWildcard, option.ParseBool),
 			Help: "routes with wildcardPolicy Subdomain are bound; as the routers have it"},
+		{Flag: "keep-pods", Def: "true", IsBool: true, Set: option.Into(&o.keepPods, option.ParseBool), Help: "Routers with replicas or a podTemplate get a Deployment or DaemonSet"},
+		{Flag: "pod-template", Value: "NAMESPACE/NAME", Set: option.Into(&o.podTemplate, fleet.ParseTemplate), Help: "the PodTemplate of Routers that have replicas and name none"},
 		{Flag: "admin-addr", Def: "0.0.0.0:1936", Value: "HOST:PORT", Set: option.Into(&o.adminAddr, option.ParseListenAddr), Help: "where /healthz and /metrics are served"},
 		{Flag: "log-level", Def: "info", Value: "LEVEL", Set: option.Into(&o.logLevel, logging.ParseLevel), Help: "least important level that is logged: debug, info, warn or error"},
 		{Flag: "log-format", Def: "auto", Value: "FORMAT", Set: option.Words(&o.logFormat, "auto", "json", "console"),
@@ -96,7 +102,7 @@ func Run(ctx context.Context, args []string, env option.Environment, agent strin
 // run schedules until ctx is done.
 func (o *Options) run(ctx context.Context, agent string, log *zap.Logger) error {
 	config := cluster.Config{Reach: o.reach, UserAgent: agent, Log: log, Problems: problem.NewList()}
-	s, err := scheduler.New(scheduler.Config{Cluster: config, Identity: o.identity, Namespace: o.namespace, AllowWildcard: o.allowWildcard})
+	s, err := scheduler.New(scheduler.Config{Cluster: config, Identity: o.identity, Namespace: o.namespace, AllowWildcard: o.allowWildcard, KeepPods: o.keepPods, PodTemplate: o.podTemplate})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -15,6 +16,7 @@ import (
 
 	"turnout/controller/shard"
 	"turnout/controller/shard/api"
+	"turnout/controller/shard/fleet"
 	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 )
@@ -39,6 +41,7 @@ type leader struct {
 	routers  map[string]*api.Router        // as last seen
 	silence  map[string]map[string]*silent // of replicas, by router and name
 
+	fleet   atomic.Pointer[[]*api.Router] // routers, for keepPods
 	writing sync.WaitGroup
 }
 
@@ -59,6 +62,9 @@ func (s *Scheduler) lead(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	fed := make(chan error, 1)
 	go func() { fed <- feeder.Run(reading, l.inbox) }()
+	if s.cfg.KeepPods {
+		l.writing.Go(func() { l.keepPods(reading) })
+	}
 	l.run(ctx)
 	stop()
 	l.writing.Wait()
@@ -196,6 +202,33 @@ func (l *leader) configOf(spec *api.RouteSchedulerSpec) (shard.Config, error) {
 	return config, err
 }
 
+// podsPause is between two looks at the pods of Routers.
+const podsPause = 10 * time.Second
+
+// keepPods keeps the pods of Routers until ctx is done.
+func (l *leader) keepPods(ctx context.Context) {
+	keeper := fleet.New(fleet.Config{
+		Core: l.clients.core, Apps: l.clients.apps, Shards: l.clients.shards, Namespace: l.cfg.Namespace, Default: l.cfg.PodTemplate, Log: l.log,
+	})
+	known := make(map[string]bool)
+	for ctx.Err() == nil {
+		there := make(map[string]bool)
+		if all := l.fleet.Load(); all != nil {
+			for _, r := range *all {
+				there[r.Name] = true
+				keeper.Keep(ctx, r)
+			}
+		}
+		for name := range known {
+			if !there[name] {
+				keeper.Forget(name)
+			}
+		}
+		known = there
+		sleep(ctx, podsPause)
+	}
+}
+
 // showPause is between two times that what the scheduler does is published.
 const showPause = 200 * time.Millisecond
 
@@ -211,6 +244,8 @@ func (l *leader) show(ctx context.Context, now time.Time) {
 	}
 	s := &Stats{Leading: true, Synced: l.synced, Summary: l.planner.Summary(), Counts: l.planner.Stats(), Troubles: maps.Clone(l.planner.Troubles()), Routers: phases}
 	l.shown.Store(s)
+	all := slices.Collect(maps.Values(l.routers))
+	l.fleet.Store(&all)
 	if l.synced {
 		l.sweep(ctx, now)
 		l.report(ctx, now, &s.Summary)

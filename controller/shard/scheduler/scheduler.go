@@ -27,6 +27,9 @@ type Config struct {
 	Namespace string         // of the Lease; required
 	// Strategies are how each kind of strategy is made; nil: Strategies(). Who builds a scheduler adds strategies of its own here.
 	Strategies map[api.StrategyKind]Make
+	// KeepPods says that Routers that ask for pods get them; PodTemplate is for those that name none, nil: there is none.
+	KeepPods    bool
+	PodTemplate *api.PodTemplateReference
 	// AllowWildcard is as for routers: wildcardPolicy Subdomain is admitted.
 	AllowWildcard bool
 }
@@ -91,8 +94,8 @@ func (s *Scheduler) Stats() *Stats { return s.shown.Load() }
 
 // clients are what the API server is asked with.
 type clients struct {
-	shards               *api.Client
-	core, leases, routes rest.Interface
+	shards                     *api.Client
+	core, apps, leases, routes rest.Interface
 }
 
 func newClients(reach *rest.Config) (*clients, error) {
@@ -112,7 +115,7 @@ func newClients(reach *rest.Config) (*clients, error) {
 		version schema.GroupVersion
 		path    string
 	}{
-		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.leases, coordinationv1.SchemeGroupVersion, "/apis"}, {&c.routes, routev1.GroupVersion, "/apis"},
+		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.apps, schema.GroupVersion{Group: "apps", Version: "v1"}, "/apis"}, {&c.leases, coordinationv1.SchemeGroupVersion, "/apis"}, {&c.routes, routev1.GroupVersion, "/apis"},
 	} {
 		own := rest.CopyConfig(reach)
 		own.GroupVersion, own.APIPath = &group.version, group.path

@@ -92,22 +92,59 @@ func TestLife(t *testing.T) {
 	l := startLoad(t, all, client)
 	t.Run("drain", func(t *testing.T) {
 		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
+		killLeader(t)
 		all.settled(t, "b")
 	})
 	t.Run("back", func(t *testing.T) {
+		if err := shared.API.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(3 * time.Second) // nothing is waited for: that is the point
+		if err := shared.API.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": null}}`)
+		is(t, "router/a", "{.status.phase}", "Ready")
 		must(t, "", "patch", "routescheduler/default", "--type=merge", "-p", `{"spec": {"rebalance": "once"}}`)
-		eventually(t, "rebalance", func() error {
-			if done := must(t, "", "get", "routescheduler/default", "-o", "jsonpath={.status.rebalanced}"); done != "once" {
-				return fmt.Errorf("carried out is %q", done)
-			}
-			return nil
-		})
+		is(t, "routescheduler/default", "{.status.rebalanced}", "once")
 		if counts := all.settled(t, "a", "b"); counts["a"] < *routes*45/100 {
 			t.Errorf("after a rebalance: %v", counts)
 		}
 	})
 	l.end(t)
+	t.Run("lost", func(t *testing.T) {
+		must(t, "", "delete", "deployment/router-b", "-n", programs, "--cascade=orphan")
+		must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
+		must(t, "", "delete", "replicaset", "-n", programs, "-l", "router=b", "--cascade=orphan")
+		all.settled(t, "a")
+		is(t, "router/b", "{.status.phase}", "Lost")
+	})
+}
+
+// is waits until a field of an object has a value.
+func is(t *testing.T, object, path, want string) {
+	t.Helper()
+	eventually(t, object+" "+path, func() error {
+		got, err := kubectl(t.Context(), "", "get", object, "-n", programs, "-o", "jsonpath="+path)
+		if err == nil && got != want {
+			err = fmt.Errorf("is %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// killLeader ends the process that schedules without a word.
+func killLeader(t *testing.T) {
+	t.Helper()
+	leader := must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
+	must(t, "", "delete", "pod/"+leader, "-n", programs, "--grace-period=0", "--force")
+	eventually(t, "another leader", func() error {
+		now := must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
+		if now == leader || now == "" {
+			return fmt.Errorf("the holder is %q", now)
+		}
+		return nil
+	})
 }
 
 // named: each route says its phase, its name and its router.

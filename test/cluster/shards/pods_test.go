@@ -20,9 +20,16 @@ const (
 	httpPort = 8080      // the program has no capability to listen on 80, as that of the image has
 )
 
-// startScheduler makes the scheduler as deploy/ has it.
+// schedulerStarted says that the scheduler runs.
+var schedulerStarted bool
+
+// startScheduler makes the scheduler as deploy/ has it, if no test has yet.
 func startScheduler(t *testing.T) {
 	t.Helper()
+	if schedulerStarted {
+		return
+	}
+	schedulerStarted = true
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "manifests", "sharding", "scheduler.yaml"))
 	if err != nil {
 		t.Fatal(err)
