@@ -7,6 +7,7 @@ import (
 	"turnout/internal/option"
 	"turnout/internal/option/kubectl"
 	"turnout/internal/schedule"
+	"turnout/internal/shards"
 )
 
 // commands are the subcommands as help and completion have them: each with the flags that are of use to it. What it takes and has no use
@@ -20,6 +21,8 @@ func commands(name string) *cli.Program {
 			{Name: "run", About: "serve the cluster this pod runs in, a folder (--manifests) or a cluster (--kubeconfig); the default", Table: all},
 			{Name: "demo", About: "router, examples and small backends in one process", Table: without(all, append(sources(), "Objects of a cluster")...)},
 			{Name: "scheduler", About: "bind the Routes of a cluster to Routers; see docs/sharding.md", Table: new(schedule.Options).Table()},
+			{Name: "routers", About: "list the Routers of a cluster, what they have and what is wrong with them", Table: new(shards.Options).Table("routers")},
+			{Name: "bindings", About: "list which Router serves which Route, by which name, and who waits and why", Table: new(shards.Options).Table("bindings")},
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
 				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",

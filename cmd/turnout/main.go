@@ -26,6 +26,7 @@ import (
 	"turnout/internal/cli"
 	"turnout/internal/option"
 	"turnout/internal/schedule"
+	"turnout/internal/shards"
 )
 
 func main() {
@@ -73,6 +74,8 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runExplain(ctx, args, env, os.Stdin, stdout)
 	case "scheduler":
 		return schedule.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
+	case "routers", "bindings":
+		return shards.Run(ctx, sub, args, env, userAgent(), stdout)
 	case "routes", "problems", "top":
 		return runInspect(ctx, sub, args, env, stdout)
 	case "version":

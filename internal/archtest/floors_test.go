@@ -41,6 +41,7 @@ var floors = []struct {
 		controller/shard/fleet
 		controller/shard/scheduler
 		controller/shard/member
+		controller/shard/show
 		internal/option/kubectl
 		internal/option/ingresses
 	`},
@@ -60,6 +61,7 @@ var floors = []struct {
 		internal/admin
 		internal/access
 		internal/schedule
+		internal/shards
 		internal/demo
 	`},
 	{"programs", "deploy/... cmd/turnout"},

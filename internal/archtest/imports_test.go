@@ -85,6 +85,7 @@ var direction = []struct {
 	{"internal/access", []string{"internal/admin", "internal/follow", "internal/option", "internal/problem", "tlsmux"}, "files in, a login and TLS out; what they guard is the admin port's business"},
 	{"internal/admin", []string{"internal/bound"}, "what it shows is handed to it as functions"},
 	{"internal/schedule", []string{"controller", "internal"}, "a program of its own: options in, a scheduler with an admin port"},
+	{"internal/shards", []string{"controller", "internal/option"}, "what a cluster says, printed"},
 	{"internal/demo", nil, "the demo is a client of the router's ports and files"},
 	{"internal/testkit", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "what tests of several packages share"},
 	{"internal/archtest", nil, "it looks from outside"},
