@@ -30,6 +30,8 @@ var floors = []struct {
 		controller/admit
 		controller/translate
 		controller/ingress
+		controller/ingress/convert
+		controller/lease
 		controller/status
 		controller/ingresscontroller
 		controller/shard

@@ -225,7 +225,10 @@ func (l *leader) keepPods(ctx context.Context) {
 			}
 		}
 		known = there
-		sleep(ctx, podsPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(podsPause):
+		}
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"turnout/controller/lease"
 	"turnout/controller/shard"
 	"turnout/controller/shard/api"
 	"turnout/controller/source/cluster"
@@ -82,8 +82,11 @@ func New(cfg Config) (*Scheduler, error) {
 
 // Run schedules, whenever this process leads, until ctx is done. It returns nil then.
 func (s *Scheduler) Run(ctx context.Context) error {
-	e := &election{client: s.clients.leases, namespace: s.cfg.Namespace, name: LeaseName, me: s.cfg.Identity, log: s.log}
-	return e.run(ctx, func(ctx context.Context) error {
+	e, err := lease.New(lease.Config{Client: s.clients.leases, Namespace: s.cfg.Namespace, Name: LeaseName, Identity: s.cfg.Identity, Log: s.log})
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx, func(ctx context.Context) error {
 		defer s.shown.Store(new(Stats))
 		return s.lead(ctx)
 	})
@@ -104,8 +107,11 @@ func newClients(reach *rest.Config) (*clients, error) {
 	if c.shards, err = api.NewClient(reach); err != nil {
 		return nil, err
 	}
+	if c.leases, err = lease.NewClient(reach); err != nil {
+		return nil, err
+	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme, routev1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, routev1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
 		}
@@ -115,7 +121,7 @@ func newClients(reach *rest.Config) (*clients, error) {
 		version schema.GroupVersion
 		path    string
 	}{
-		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.apps, schema.GroupVersion{Group: "apps", Version: "v1"}, "/apis"}, {&c.leases, coordinationv1.SchemeGroupVersion, "/apis"}, {&c.routes, routev1.GroupVersion, "/apis"},
+		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.apps, schema.GroupVersion{Group: "apps", Version: "v1"}, "/apis"}, {&c.routes, routev1.GroupVersion, "/apis"},
 	} {
 		own := rest.CopyConfig(reach)
 		own.GroupVersion, own.APIPath = &group.version, group.path

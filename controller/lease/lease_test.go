@@ -1,4 +1,4 @@
-package scheduler
+package lease
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
 )
@@ -87,16 +86,19 @@ type candidate struct {
 func stand(t *testing.T, a *leaseAPI, name string, leaders *atomic.Int32) *candidate {
 	t.Helper()
 	c := &candidate{wire: &wire{api: a}, stopped: make(chan struct{})}
-	clients, err := newClients(&rest.Config{Host: "http://api.test", Transport: c.wire, QPS: -1})
+	client, err := NewClient(&rest.Config{Host: "http://api.test", Transport: c.wire, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &election{client: clients.leases, namespace: "ns", name: LeaseName, me: name, log: zap.NewNop()}
+	e, err := New(Config{Client: client, Namespace: "ns", Name: "lease", Identity: name})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	c.stop = stop
 	go func() {
 		defer close(c.stopped)
-		if err := e.run(ctx, func(ctx context.Context) error {
+		if err := e.Run(ctx, func(ctx context.Context) error {
 			if leaders.Add(1) > 1 {
 				t.Errorf("%s leads while another does", name)
 			}

@@ -1,7 +1,10 @@
-package scheduler
+// Package lease decides by a Lease of an API server which of several processes works. The package of client-go that does so brings all kinds of Kubernetes
+// into the program.
+package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -10,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 )
 
@@ -20,9 +25,17 @@ const (
 	leasePause    = 2 * time.Second
 )
 
-// election decides by a Lease which of several processes leads. The package of client-go that does so brings all kinds of Kubernetes into the program.
-type election struct {
-	client              rest.Interface // of coordination.k8s.io
+// Config is which Lease decides.
+type Config struct {
+	Client          rest.Interface // of coordination.k8s.io/v1; required
+	Namespace, Name string         // of the Lease; required
+	Identity        string         // of this process among the others; required
+	Log             *zap.Logger    // nil = no logs
+}
+
+// Election decides which of several processes leads. It is made by New.
+type Election struct {
+	client              rest.Interface
 	namespace, name, me string
 	log                 *zap.Logger
 
@@ -31,9 +44,37 @@ type election struct {
 	observed time.Time // when version was first seen, by this process' clock
 }
 
-// run calls lead each time that this process has come to lead, until ctx is done. The context of lead ends when it may not write any more; run waits
-// for lead to return. An error of lead ends run.
-func (e *election) run(ctx context.Context, lead func(context.Context) error) error {
+// New returns an election. It fails when cfg cannot be used; the API server is not asked yet.
+func New(cfg Config) (*Election, error) {
+	if cfg.Client == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
+		return nil, errors.New("cannot make an election: client, lease and identity are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	return &Election{client: cfg.Client, namespace: cfg.Namespace, name: cfg.Name, me: cfg.Identity, log: cfg.Log}, nil
+}
+
+// NewClient returns a client for Config.Client.
+func NewClient(reach *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
+	}
+	own := rest.CopyConfig(reach)
+	own.GroupVersion, own.APIPath = &coordinationv1.SchemeGroupVersion, "/apis"
+	own.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	own.ContentType, own.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	client, err := rest.RESTClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of leases: %w", err)
+	}
+	return client, nil
+}
+
+// Run calls lead each time that this process has come to lead, until ctx is done. The context of lead ends when it may not write any more; Run waits
+// for lead to return. An error of lead ends Run. It must be called once.
+func (e *Election) Run(ctx context.Context, lead func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if !e.acquire(ctx) {
 			continue
@@ -50,20 +91,20 @@ func (e *election) run(ctx context.Context, lead func(context.Context) error) er
 }
 
 // acquire waits for the Lease. It returns false when ctx is done, and now and then.
-func (e *election) acquire(ctx context.Context) bool {
+func (e *Election) acquire(ctx context.Context) bool {
 	ok, err := e.try(ctx)
 	if ok {
 		return true
 	}
 	if err != nil && ctx.Err() == nil {
-		e.log.Warn("cannot get the lease by which one of several schedulers leads; it is tried again", zap.String("lease", e.namespace+"/"+e.name), zap.Error(err))
+		e.log.Warn("cannot get the lease by which one of several processes leads; it is tried again", zap.String("lease", e.namespace+"/"+e.name), zap.Error(err))
 	}
 	sleep(ctx, leasePause+rand.N(leasePause/2))
 	return false
 }
 
 // hold renews the Lease while lead runs, and lets go of it afterwards.
-func (e *election) hold(ctx context.Context, lead func(context.Context) error) error {
+func (e *Election) hold(ctx context.Context, lead func(context.Context) error) error {
 	leading, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -97,7 +138,7 @@ func (e *election) hold(ctx context.Context, lead func(context.Context) error) e
 }
 
 // try takes or renews the Lease if nobody else has it. The error says why that could not be found out.
-func (e *election) try(ctx context.Context) (bool, error) {
+func (e *Election) try(ctx context.Context) (bool, error) {
 	lease := new(coordinationv1.Lease)
 	err := e.client.Get().Namespace(e.namespace).Resource("leases").Name(e.name).Do(ctx).Into(lease)
 	if apierrors.IsNotFound(err) {
@@ -125,7 +166,7 @@ func (e *election) try(ctx context.Context) (bool, error) {
 }
 
 // wrote notes what became of a write.
-func (e *election) wrote(lease *coordinationv1.Lease, err error) (bool, error) {
+func (e *Election) wrote(lease *coordinationv1.Lease, err error) (bool, error) {
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return false, nil // another was faster
@@ -137,7 +178,7 @@ func (e *election) wrote(lease *coordinationv1.Lease, err error) (bool, error) {
 }
 
 // fill makes a Lease this process'.
-func (e *election) fill(lease *coordinationv1.Lease) {
+func (e *Election) fill(lease *coordinationv1.Lease) {
 	seconds, now := int32(leaseDuration/time.Second), metav1.NowMicro()
 	if h := lease.Spec.HolderIdentity; h == nil || *h != e.me {
 		changes := int32(0)
@@ -150,7 +191,7 @@ func (e *election) fill(lease *coordinationv1.Lease) {
 }
 
 // release lets others take the Lease at once.
-func (e *election) release() {
+func (e *Election) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), leasePause)
 	defer cancel()
 	lease := new(coordinationv1.Lease)
