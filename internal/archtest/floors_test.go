@@ -47,7 +47,11 @@ var floors = []struct {
 		internal/option/kubectl
 		internal/option/ingresses
 	`},
-	{"names of shards", "controller/shard/zones"},
+	{"names of shards", `
+		controller/shard/zones
+		controller/shard/naming
+		controller/shard/externaldns
+	`},
 	{"what people see", `
 		internal/signals
 		internal/crew

@@ -50,6 +50,7 @@ var direction = []struct {
 	{"tlsmux/clientcert", []string{"internal/keypair"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
 	{"controller", []string{"balancer", "internal/bound", "internal/nearest", "internal/traffic", "internal/problem", "internal/ratelimit", "internal/keypair", "routing", "internal/wire/protocol"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"controller/shard/zones", []string{"controller", "internal/dns/zone"}, "which names there are follows from objects; who answers is up to others"},
+	{"controller/shard/naming", []string{"controller", "internal/dns/zone"}, "objects in, zones out; who answers is up to others"},
 	{"internal/reactor/engine", nil, "what a loop needs to wait for sockets; it knows neither loops nor systems"},
 	{"internal/reactor/memnet", []string{"internal/reactor/engine"}, "a network for tests; it must be usable by the reactor's own"},
 	{"internal/reactor", []string{"internal/traffic"}, "the reactor moves bytes; it must not know whose"},

@@ -6,20 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"turnout/controller/shard/api"
 	"turnout/internal/dns/zone"
 )
 
 // spec makes the zone of a domain; all are those that there are.
 func (m *maker) spec(d *domain, all []*domain) zone.Spec {
-	dns := d.router.Spec.DNS
 	s := zone.Spec{
 		Origin: d.name, Mailbox: m.cfg.Mailbox, Refresh: m.cfg.Refresh, Retry: m.cfg.Retry, Expire: m.cfg.Expire,
-		TTL: DefaultTTL, ServerTTL: m.cfg.ServerTTL, NegativeTTL: m.cfg.NegativeTTL,
-		Servers: m.servers(d), Addresses: m.addresses[d.router.Name],
-	}
-	if dns.TTLSeconds > 0 {
-		s.TTL = uint32(dns.TTLSeconds)
+		TTL: d.router.TTL, ServerTTL: m.cfg.ServerTTL, NegativeTTL: m.cfg.NegativeTTL,
+		Servers: m.servers(d), Addresses: d.router.Addresses,
 	}
 	for _, other := range all {
 		if _, rest, below := strings.Cut(other.name, "."); below && other != d {
@@ -34,14 +29,10 @@ func (m *maker) spec(d *domain, all []*domain) zone.Spec {
 
 // servers are the name servers of a domain.
 func (m *maker) servers(d *domain) []zone.Server {
-	if len(d.router.Spec.DNS.NameServers) == 0 {
-		return m.cfg.Servers
+	if len(d.router.Servers) > 0 {
+		return d.router.Servers
 	}
-	var list []zone.Server
-	for _, s := range d.router.Spec.DNS.NameServers {
-		list = append(list, zone.Server{Name: s.Name, Addresses: parse(s.Addresses)})
-	}
-	return list
+	return m.cfg.Servers
 }
 
 // taken are the names that a zone has besides those of routes: its own, those of servers, and cuts.
@@ -88,7 +79,7 @@ func (m *maker) names(d *domain, taken map[string]bool) []zone.Name {
 }
 
 // others reports whether others than a Router serve a name.
-func (s *served) others(r *api.Router) bool {
+func (s *served) others(r *Router) bool {
 	return slices.ContainsFunc(s.routers, func(name string) bool { return name != r.Name })
 }
 
@@ -108,7 +99,7 @@ func (m *maker) union(routers []string) []netip.Addr {
 // cover has what is hidden from the wildcard by deeper names lead to the Router all the same: names between a deep name and the domain, and
 // what is below them.
 func (m *maker) cover(d *domain, list map[string][]netip.Addr, taken map[string]bool) {
-	own := m.addresses[d.router.Name]
+	own := d.router.Addresses
 	if len(own) == 0 {
 		return
 	}

@@ -26,6 +26,15 @@ func router(name, domain, addresses string) *api.Router {
 	return r
 }
 
+// of are what is to be known of Routers.
+func of(routers ...*api.Router) []Router {
+	var all []Router
+	for _, o := range routers {
+		all = append(all, RouterOf(o, nil))
+	}
+	return all
+}
+
 // on is a binding that serves.
 func on(router, dns string, target ...string) Binding {
 	return Binding{DNS: dns, Target: strings.Join(target, ""), Router: router, Serving: true}
@@ -95,7 +104,8 @@ func TestMake(t *testing.T) {
 			[]Binding{on("one", "a.in.shard1.test"), on("in", "b.in.shard1.test"), on("in", "in.shard1.test")},
 			"deep: x.y.in.shard1.test 20: 10.0.4.1\nin: in.shard1.test 20: 10.0.3.1\n  *.y: 10.0.3.1\n  a: 10.0.1.1\n  y: 10.0.3.1\n  cut x.y.in.shard1.test\none: shard1.test 20: 10.0.1.1\n  cut in.shard1.test\n", ""},
 	} {
-		got, left := Make(config, c.routers, nil, slices.Values(c.bindings))
+		names := Make(config, of(c.routers...), slices.Values(c.bindings))
+		got, left := names.Shards, names.LeftOut
 		if text(got) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, text(got), c.want)
 		}
@@ -124,9 +134,12 @@ func TestAddresses(t *testing.T) {
 	silent := map[string]bool{}
 	f := func(what, want string) {
 		t.Helper()
-		got, _ := Make(config, []*api.Router{r}, func(router, replica string) bool { return router == "one" && silent[replica] }, slices.Values[[]Binding](nil))
-		if text(got) != "one: shard1.test 20: "+want+"\n" {
-			t.Errorf("%s: %s", what, text(got))
+		var all []string
+		for _, a := range RouterOf(r, func(replica string) bool { return silent[replica] }).Addresses {
+			all = append(all, a.String())
+		}
+		if got := strings.Join(all, " "); got != want {
+			t.Errorf("%s: %s", what, got)
 		}
 	}
 	f("ready", "10.0.0.1 10.0.0.3")
@@ -146,7 +159,7 @@ func TestServers(t *testing.T) {
 	one, two := router("one", "shard1.test", "10.0.1.1"), router("two", "shard2.test", "10.0.2.1")
 	one.Spec.DNS.NameServers = []api.NameServer{{Name: "ns1.shard1.test", Addresses: []string{"192.0.2.53"}}, {Name: "ns.deep.shard1.test", Addresses: []string{"192.0.2.54"}}}
 	one.Spec.DNS.TTLSeconds = 0
-	got, _ := Make(config, []*api.Router{one, two}, nil, slices.Values([]Binding{on("two", "ns1.shard1.test")}))
+	got := Make(config, of(one, two), slices.Values([]Binding{on("two", "ns1.shard1.test")})).Shards
 	s := got[0].Spec
 	if len(s.Servers) != 2 || s.Servers[0].Name != "ns1.shard1.test" || s.Servers[0].Addresses[0] != netip.MustParseAddr("192.0.2.53") || s.TTL != DefaultTTL || s.ServerTTL != 3600 || s.NegativeTTL != 5 || s.Refresh != 300 {
 		t.Errorf("%+v", s)
@@ -160,7 +173,7 @@ func TestServers(t *testing.T) {
 	}
 	without := config
 	without.Servers = nil
-	got, _ = Make(without, []*api.Router{one, two}, nil, slices.Values[[]Binding](nil))
+	got = Make(without, of(one, two), slices.Values[[]Binding](nil)).Shards
 	set, left, err = Set(got, set, nil, time.Unix(5001, 0))
 	if err != nil || len(left) != 1 || !strings.Contains(left[0].String(), "router two has no zone: cannot make zone shard2.test: 0 name servers") || len(set.All()) != 1 {
 		t.Errorf("%v, %v", left, err)
@@ -172,7 +185,7 @@ func TestManyLeftOut(t *testing.T) {
 	for i := range 2 * MaxLeftOut {
 		bindings = append(bindings, on("two", fmt.Sprintf("a b%d.shard1.test", i)))
 	}
-	_, left := Make(config, []*api.Router{router("one", "shard1.test", "10.0.1.1")}, nil, slices.Values(bindings))
+	left := Make(config, of(router("one", "shard1.test", "10.0.1.1")), slices.Values(bindings)).LeftOut
 	if len(left) != MaxLeftOut {
 		t.Errorf("%d are left out", len(left))
 	}
@@ -181,6 +194,10 @@ func TestManyLeftOut(t *testing.T) {
 func TestBindingOf(t *testing.T) {
 	o := &api.RouteBinding{Spec: api.RouteBindingSpec{DNS: "a", Target: "b", Router: "r"}, Status: api.RouteBindingStatus{Phase: api.BindingServing}}
 	if got := BindingOf(o); got != (Binding{"a", "b", "r", true}) {
+		t.Error(got)
+	}
+	o.Spec.Target = "a"
+	if got := BindingOf(o); got != (Binding{"a", "", "r", true}) {
 		t.Error(got)
 	}
 	for _, change := range []func(){func() { o.Spec.Leaving = true }, func() { o.Spec.Leaving, o.Status.Phase = false, api.BindingPending }, func() { o.Status.Phase = "" }} {
@@ -194,7 +211,7 @@ func TestBindingOf(t *testing.T) {
 func TestSerials(t *testing.T) {
 	make1 := func(addresses string, before *zone.Set, last Last, now int64) *zone.Set {
 		t.Helper()
-		shards, _ := Make(config, []*api.Router{router("one", "shard1.test", addresses)}, nil, slices.Values[[]Binding](nil))
+		shards := Make(config, of(router("one", "shard1.test", addresses)), slices.Values[[]Binding](nil)).Shards
 		set, _, err := Set(shards, before, last, time.Unix(now, 0))
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +236,7 @@ func TestSerials(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	shards, _ := Make(config, []*api.Router{router("one", "shard1.test", "10.0.1.1 2001:db8::1"), router("two", "shard2.test", "10.0.2.1")}, nil, slices.Values([]Binding{on("two", "app.shard1.test")}))
+	shards := Make(config, of(router("one", "shard1.test", "10.0.1.1 2001:db8::1"), router("two", "shard2.test", "10.0.2.1")), slices.Values([]Binding{on("two", "app.shard1.test")})).Shards
 	objects := Endpoints(&shards[0], "dns")
 	if len(objects) != 1 || objects[0].Name != "one--0" || objects[0].Namespace != "dns" || objects[0].Labels[EndpointLabel] != "one" || objects[0].Kind != "DNSEndpoint" || objects[0].APIVersion != "externaldns.k8s.io/v1alpha1" {
 		t.Fatalf("%+v", objects)
@@ -258,9 +275,61 @@ func BenchmarkMake(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		shards, _ := Make(config, routers, nil, slices.Values(bindings))
+		shards := Make(config, of(routers...), slices.Values(bindings)).Shards
 		if _, _, err := Set(shards, nil, nil, time.Unix(1, 0)); err != nil || len(shards) != 100 {
 			b.Fatal(err)
 		}
 	}
 }
+
+// TestAffects: names are made again when they would be others, and only then.
+func TestAffects(t *testing.T) {
+	one, two := router("one", "shard1.test", "10.0.1.1"), router("two", "shard2.test", "10.0.2.1")
+	bindings := []Binding{on("two", "moved.shard1.test"), on("one", "moved.shard1.test"), on("one", "home.shard1.test"), on("one", "www.example.com", "ns-www.shard1.test")}
+	names := Make(config, of(one, two), slices.Values(bindings))
+	for i, want := range []bool{true, true, false, false} {
+		if names.Affects(bindings[i]) != want {
+			t.Errorf("%v affects: %v", bindings[i], !want)
+		}
+		rest := slices.Delete(slices.Clone(bindings), i, i+1)
+		if changes := text(Make(config, of(one, two), slices.Values(rest)).Shards) != text(names.Shards); changes != want {
+			t.Errorf("without %v there are other names: %v", bindings[i], changes)
+		}
+	}
+	for b, want := range map[Binding]bool{
+		on("two", "new.shard1.test"): true, on("one", "deep.new.shard1.test"): true, on("one", "new.shard1.test"): false, {DNS: "new.shard1.test", Router: "two"}: false,
+		on("one", "www.example.com", "moved.shard1.test"): true, on("two", "shard1.test"): true, on("two", "example.com"): false,
+	} {
+		if names.Affects(b) != want {
+			t.Errorf("%v affects: %v", b, !want)
+		}
+	}
+}
+
+func TestEqual(t *testing.T) {
+	make1 := func(change func(o *api.Router)) Router {
+		o := router("one", "shard1.test", "10.0.1.1 10.0.1.2")
+		o.Spec.DNS.NameServers = []api.NameServer{{Name: "ns1.shard1.test", Addresses: []string{"192.0.2.53"}}}
+		change(o)
+		return RouterOf(o, nil)
+	}
+	plain := make1(func(*api.Router) {})
+	for what, change := range map[string]func(o *api.Router){
+		"name": func(o *api.Router) { o.Name = "two" }, "age": older2, "domain": func(o *api.Router) { o.Spec.DNS.Domain = "shard2.test" }, "no domain": func(o *api.Router) { o.Spec.DNS = nil },
+		"TTL": func(o *api.Router) { o.Spec.DNS.TTLSeconds++ }, "server": func(o *api.Router) { o.Spec.DNS.NameServers[0].Name = "ns2.shard1.test" },
+		"address of a server": func(o *api.Router) { o.Spec.DNS.NameServers[0].Addresses[0] = "192.0.2.54" }, "ready": func(o *api.Router) { o.Status.Replicas[0].Ready = false },
+	} {
+		if other := make1(change); plain.Equal(&other) {
+			t.Errorf("%s makes no difference", what)
+		}
+	}
+	same := make1(func(o *api.Router) {
+		o.Status.Replicas[0].Renewed, o.Status.Replicas[1].Routes, o.ResourceVersion = metav1.NewMicroTime(time.Unix(1, 0)), 7, "8"
+		slices.Reverse(o.Status.Replicas)
+	})
+	if !plain.Equal(&same) {
+		t.Error("what replicas say besides makes a difference")
+	}
+}
+
+func older2(o *api.Router) { o.CreationTimestamp = metav1.Unix(1, 0) }

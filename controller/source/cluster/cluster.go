@@ -47,6 +47,8 @@ type Config struct {
 	// Scheduling says that what the scheduler reads is delivered instead, whole but for what it has no use for: Routes, Namespaces, RouteBindings,
 	// Routers and RouteSchedulers.
 	Scheduling bool
+	// Naming says that what turnout dns reads is delivered instead: Routers, and of RouteBindings which names they serve and whether they do.
+	Naming bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
 	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
@@ -157,6 +159,8 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 		switch {
 		case cfg.Scheduling:
 			store.cut = trimScheduled
+		case cfg.Naming:
+			store.cut = trimNamed
 		case cfg.Router != "":
 			store.cut = trimBound
 		}

@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	shards "turnout/controller/shard/api"
 )
 
 // fakeAPI is as much of an API server as the package asks: lists, watches, watches
@@ -86,6 +88,8 @@ func kindOf(plural string) schema.GroupVersionKind {
 		"ingresses":      networkingv1.SchemeGroupVersion.WithKind("Ingress"),
 		"ingressclasses": networkingv1.SchemeGroupVersion.WithKind("IngressClass"),
 		"secrets":        corev1.SchemeGroupVersion.WithKind("Secret"),
+		"routers":        shards.GroupVersion.WithKind("Router"),
+		"routebindings":  shards.GroupVersion.WithKind("RouteBinding"),
 	}[plural]
 }
 

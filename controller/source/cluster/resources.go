@@ -15,8 +15,11 @@ import (
 // resources returns what a feeder reads.
 func (c *clients) resources(cfg *Config) []*resource {
 	all := c.served(cfg)
-	if cfg.Scheduling {
+	switch {
+	case cfg.Scheduling:
 		all = c.scheduled(cfg)
+	case cfg.Naming:
+		all = []*resource{c.bindings(), c.routers()}
 	}
 	for _, r := range all {
 		r.parameters = c.parameters
@@ -67,11 +70,7 @@ func (c *clients) served(cfg *Config) []*resource {
 // scheduled is what the scheduler reads.
 func (c *clients) scheduled(cfg *Config) []*resource {
 	return []*resource{
-		c.routes(cfg), c.namespaces(cfg), c.bindings(),
-		{
-			kind: source.Router, client: c.shards, plural: "routers", object: &shards.Router{},
-			list: func() runtime.Object { return new(shards.RouterList) },
-		},
+		c.routes(cfg), c.namespaces(cfg), c.bindings(), c.routers(),
 		{
 			kind: source.RouteScheduler, client: c.shards, plural: "routeschedulers", object: &shards.RouteScheduler{},
 			list: func() runtime.Object { return new(shards.RouteSchedulerList) },
@@ -90,6 +89,13 @@ func (c *clients) namespaces(cfg *Config) *resource {
 	return &resource{
 		kind: source.Namespace, client: c.core, plural: "namespaces", object: &corev1.Namespace{},
 		labels: cfg.NamespaceLabels, list: func() runtime.Object { return new(corev1.NamespaceList) },
+	}
+}
+
+func (c *clients) routers() *resource {
+	return &resource{
+		kind: source.Router, client: c.shards, plural: "routers", object: &shards.Router{},
+		list: func() runtime.Object { return new(shards.RouterList) },
 	}
 }
 

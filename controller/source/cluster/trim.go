@@ -89,6 +89,18 @@ func trimScheduled(object runtime.Object, _ bool) {
 	}
 }
 
+// trimNamed is trim for turnout dns.
+func trimNamed(object runtime.Object, _ bool) {
+	switch o := object.(type) {
+	case *shards.RouteBinding:
+		o.ObjectMeta, o.Status.Conditions = identity(&o.ObjectMeta, nil), nil
+		o.Spec = shards.RouteBindingSpec{DNS: o.Spec.DNS, Target: o.Spec.Target, Router: unique.Make(o.Spec.Router).Value(), Leaving: o.Spec.Leaving}
+	case *shards.Router:
+		o.ManagedFields, o.Status.Conditions = nil, nil
+		o.Spec.RouteSelector, o.Spec.NamespaceSelector = nil, nil
+	}
+}
+
 // trimUnscheduled leaves of a route nothing that only routers read.
 func trimUnscheduled(o *routev1.Route) {
 	labels := o.Labels
