@@ -58,6 +58,8 @@ func setUp(ctx context.Context, dir string) error {
 	var err error
 	if shared.Cluster, err = cluster.Start(ctx, cluster.Config{
 		Dir: dir, Logs: logs, Programs: filepath.Join("..", "bin"), Nodes: []cluster.Node{{Name: "one"}},
+		// As a cluster has it: in an outage of the API server that is longer than the grace of other tests, the controller would take all endpoints away.
+		ControllerArgs: []string{"--node-monitor-period=5s", "--node-monitor-grace-period=50s"},
 		Manifests: []string{
 			filepath.Join(deploy, "crd"), filepath.Join(manifests, "base", "namespace.yaml"),
 			filepath.Join(manifests, "base", "serviceaccount.yaml"), filepath.Join(manifests, "base", "rbac.yaml"),
