@@ -114,8 +114,8 @@ func TestLife(t *testing.T) {
 	l.end(t)
 	t.Run("lost", func(t *testing.T) {
 		must(t, "", "delete", "deployment/router-b", "-n", programs, "--cascade=orphan")
-		must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
 		must(t, "", "delete", "replicaset", "-n", programs, "-l", "router=b", "--cascade=orphan")
+		must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
 		all.settled(t, "a")
 		is(t, "router/b", "{.status.phase}", "Lost")
 	})

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,16 +21,14 @@ const (
 	httpPort = 8080      // the program has no capability to listen on 80, as that of the image has
 )
 
-// schedulerStarted says that the scheduler runs.
-var schedulerStarted bool
-
-// startScheduler makes the scheduler as deploy/ has it, if no test has yet.
+// startScheduler makes the scheduler as deploy/ has it, for as long as the test runs.
 func startScheduler(t *testing.T) {
 	t.Helper()
-	if schedulerStarted {
-		return
-	}
-	schedulerStarted = true
+	t.Cleanup(func() {
+		if _, err := kubectl(context.Background(), "", "delete", "deployment/scheduler", "-n", programs, "--cascade=foreground"); err != nil {
+			t.Error(err)
+		}
+	})
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "manifests", "sharding", "scheduler.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func TestUsersSetNoPhase(t *testing.T) {
 	policed(t)
 	must(t, goodRoute, "create", "-f", "-")
 	const route = "route.route.openshift.io/plain"
-	for _, mine := range []string{"turnout.router/phase=scheduled", "turnout.router/dns=other.test", "turnout.router/target=other.test", "turnout.router/routers=a"} {
+	for _, mine := range []string{"turnout.router/phase=scheduled", "turnout.router/dns=other.test", "turnout.router/target=other.test", "turnout.router/routers=a", "turnout.router/message=x"} {
 		if out, err := kubectl(t.Context(), "", "annotate", route, mine); err == nil || !strings.Contains(out, "set by the scheduler alone") {
 			t.Errorf("%s: %v, %s", mine, err, out)
 		}
