@@ -47,9 +47,9 @@ run: build ## start the demo: router, examples and small backends in one process
 # are tests of them: linking the others takes longer than these tests.
 # The race detector sleeps at the end of each process, a second unless told otherwise: of tests, and of routers they start.
 test: export GORACE := atexit_sleep_ms=50
-test: ## everything a newcomer needs: vet, all tests with the race detector, no root (below 5 minutes)
+test: ## everything a newcomer needs: vet, all tests with the race detector, no root (5 minutes on two cores)
 	$(GO) vet ./...
-	$(GO) test -race -short -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 280s ./...
+	$(GO) test -race -short -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m ./...
 	$(GO) test -run 'Alloc' -timeout 120s $$(grep -rlE '^func Test[A-Za-z0-9]*Alloc' --include=*_test.go . | xargs dirname | sort -u)
 
 race: ## all tests, the long ones too, with the race detector

@@ -56,12 +56,12 @@ type crowd struct {
 // until waits until counter is at least n.
 func (c *crowd) until(counter *atomic.Int64, n int64) {
 	c.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(3 * time.Minute)
 	for counter.Load() < n {
 		select {
 		case <-c.answered:
 		case <-late:
-			c.t.Fatalf("after a minute %d were served and %d refused", c.ok.Load(), c.refused.Load())
+			c.t.Fatalf("after three minutes %d were served and %d refused", c.ok.Load(), c.refused.Load())
 		}
 	}
 }
