@@ -11,6 +11,7 @@ import (
 
 	"turnout/controller/admit"
 	"turnout/controller/ingress"
+	shards "turnout/controller/shard/api"
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/routing"
@@ -79,6 +80,32 @@ func ClaimantOf(e source.Event, state ClaimState, message string) Claimant {
 	c := claimantOf(o, o.Spec.Host)
 	c.State, c.Message, c.Origin = state, message, e.Origin
 	return c
+}
+
+// Elsewhere says of a route what the scheduler has written on it: which Routers serve it, by which name, or why none does; "" if it has written nothing.
+func Elsewhere(e *source.Event) string {
+	o, ok := e.Object.(*routev1.Route)
+	if !ok {
+		return ""
+	}
+	routers, dns, target, message := o.Annotations[shards.AnnotationRouters], o.Annotations[shards.AnnotationDNS], o.Annotations[shards.AnnotationTarget], o.Annotations[shards.AnnotationMessage]
+	var text []string
+	if routers != "" {
+		text = append(text, "it is served by Router "+strings.ReplaceAll(routers, ",", ", "))
+	} else if o.Annotations[shards.AnnotationPhase] == shards.RoutePhaseNew {
+		text = append(text, "it waits for a Router")
+	}
+	if dns != "" {
+		name := "DNS name " + dns
+		if target != "" && target != dns {
+			name += ", which has to be a CNAME of " + target
+		}
+		text = append(text, name)
+	}
+	if message != "" {
+		text = append(text, message)
+	}
+	return strings.Join(text, "; ")
 }
 
 func claimantOf(o *routev1.Route, host string) Claimant {

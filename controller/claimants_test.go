@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/balancer"
+	shards "turnout/controller/shard/api"
 	"turnout/controller/source"
 	"turnout/routing"
 )
@@ -131,4 +132,24 @@ func newRunning(t *testing.T, store *routing.Store, events ...source.Event) *Con
 		t.Fatal(err)
 	}
 	return c
+}
+
+// TestElsewhere: of a route that another Router serves it is said where it is, and what its name has to lead to.
+func TestElsewhere(t *testing.T) {
+	for want, annotations := range map[string]map[string]string{
+		"": {"other": "x"},
+		"it waits for a Router; no router selects the route": {shards.AnnotationPhase: "new", shards.AnnotationMessage: "no router selects the route"},
+		"it is served by Router a, b; DNS name www.example.com, which has to be a CNAME of ns-r.a.test": {
+			shards.AnnotationPhase: "scheduled", shards.AnnotationRouters: "a,b", shards.AnnotationDNS: "www.example.com", shards.AnnotationTarget: "ns-r.a.test",
+		},
+		"it is served by Router a; DNS name ns-r.a.test": {shards.AnnotationPhase: "scheduled", shards.AnnotationRouters: "a", shards.AnnotationDNS: "ns-r.a.test", shards.AnnotationTarget: "ns-r.a.test"},
+	} {
+		e := source.Event{Kind: source.Route, Object: &routev1.Route{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}
+		if got := Elsewhere(&e); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Elsewhere(&source.Event{}); got != "" {
+		t.Errorf("of nothing: %q", got)
+	}
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -28,7 +29,8 @@ func Claims(control *controller.Controller, ofHost func(ctx context.Context, hos
 		}
 		for _, e := range events {
 			if !slices.ContainsFunc(list, func(c controller.Claimant) bool { return c.Namespace == e.Key.Namespace && c.Name == e.Key.Name }) {
-				list = append(list, controller.ClaimantOf(e, controller.ClaimOtherShard, "it is not one that this router selects: see --labels, --fields, --namespace and --namespace-labels"))
+				why := cmp.Or(controller.Elsewhere(&e), "it is not one that this router selects: see --router, --labels, --fields, --namespace and --namespace-labels")
+				list = append(list, controller.ClaimantOf(e, controller.ClaimOtherShard, why))
 			}
 		}
 		return claimants(list)
