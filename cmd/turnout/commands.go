@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"turnout/internal/cli"
+	"turnout/internal/nameserver"
 	"turnout/internal/option"
 	"turnout/internal/option/kubectl"
 	"turnout/internal/schedule"
@@ -20,6 +21,7 @@ func commands(name string) *cli.Program {
 		Commands: []cli.Command{
 			{Name: "run", About: "serve the cluster this pod runs in, a folder (--manifests) or a cluster (--kubeconfig); the default", Table: all},
 			{Name: "demo", About: "router, examples and small backends in one process", Table: without(all, append(sources(), "Objects of a cluster")...)},
+			{Name: "dns", About: "answer for the domains of Routers, as an authoritative name server; see docs/dns.md", Table: new(nameserver.Options).Table()},
 			{Name: "scheduler", About: "bind the Routes of a cluster to Routers; see docs/sharding.md", Table: new(schedule.Options).Table()},
 			{Name: "routers", About: "list the Routers of a cluster, what they have and what is wrong with them", Table: new(shards.Options).Table("routers")},
 			{Name: "bindings", About: "list which Router serves which Route, by which name, and who waits and why", Table: new(shards.Options).Table("bindings")},

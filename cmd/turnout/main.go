@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"turnout/internal/cli"
+	"turnout/internal/nameserver"
 	"turnout/internal/option"
 	"turnout/internal/schedule"
 	"turnout/internal/shards"
@@ -72,6 +73,8 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runValidate(ctx, args, env, os.Stdin, stdout)
 	case "explain":
 		return runExplain(ctx, args, env, os.Stdin, stdout)
+	case "dns":
+		return nameserver.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
 	case "scheduler":
 		return schedule.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
 	case "routers", "bindings":

@@ -67,6 +67,7 @@ var floors = []struct {
 		internal/admin
 		internal/access
 		internal/schedule
+		internal/nameserver
 		internal/shards
 		internal/demo
 	`},
