@@ -281,6 +281,30 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
+// TestEventsAreBounded: of what happens to many routes at once not all is reported, but each route says it.
+func TestEventsAreBounded(t *testing.T) {
+	w := sim.New(plain(strategy.Label(), 1))
+	w.SetRouter(aRouter(0)) // without a selector: Label does not choose it
+	for i := range 1000 {
+		w.SetRoute(aRoute(i))
+	}
+	w.Run(5 * time.Second)
+	s := w.StartScheduler("")
+	w.Run(10 * time.Second)
+	reported := 0
+	for _, n := range w.Events {
+		reported += n
+	}
+	if dropped := s.Planner.Stats().Dropped; reported > 10*20+20 || reported < 20 || dropped < 700 {
+		t.Errorf("%d events in 10 s, %d dropped", reported, dropped)
+	}
+	for key, v := range w.Bound() {
+		if !strings.Contains(v.Message, "label the route") {
+			t.Fatalf("%s says %q", key, v.Message)
+		}
+	}
+}
+
 // TestClockThatStandsStill: a replica that repeats the same time is not heard.
 func TestClockThatStandsStill(t *testing.T) {
 	w, _ := cluster(plain(strategy.RoundRobin(), 1), 5, 50)
