@@ -128,6 +128,12 @@ storm: build ## floods of TLS handshakes, and what open connections notice of th
 bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
 	$(GO) run ./bench/run peer
 
+# SIM holds flags: SIM='-only CEL', SIM=-draw.
+SIM ?=
+.PHONY: sim
+sim: ## a million routes on 1,000 routers in virtual time, with each strategy: docs/lab/shards.md (an hour, 2 GiB of memory)
+	$(GO) run ./bench/shards $(SIM)
+
 .PHONY: bench-streams
 bench-streams: build ## HTTP/2: a long download next to HTTP/1.1, and many streams at once (a minute)
 	$(GO) run ./bench/run streams
