@@ -2,6 +2,7 @@ package shards
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"slices"
@@ -12,11 +13,11 @@ import (
 
 var routes = flag.Int("routes", 200, "routes that move in TestLife")
 
-// bound is which routers each route is bound to, and stays on, and how many bindings leave.
-func (s *seen) bound() (routers map[string][]string, leaving int) {
+// bound is which routers each route of a namespace is bound to, and stays on, and how many bindings leave.
+func (s *seen) bound(namespace string) (routers map[string][]string, leaving int) {
 	routers = make(map[string][]string)
 	for _, b := range objects(s.bindings) {
-		if b.GetNamespace() != live {
+		if b.GetNamespace() != namespace {
 			continue
 		}
 		route := text(b, "spec", "routeName")
@@ -29,23 +30,23 @@ func (s *seen) bound() (routers map[string][]string, leaving int) {
 	return routers, leaving
 }
 
-// settled waits until each route serves on exactly one of the routers and nothing leaves, and returns how many routes each has.
-func (s *seen) settled(t *testing.T, on ...string) map[string]int {
+// settled waits until each of so many routes of a namespace serves on exactly one of the routers and nothing leaves, and returns how many routes each has.
+func (s *seen) settled(t *testing.T, namespace string, routes int, on ...string) map[string]int {
 	t.Helper()
 	var counts map[string]int
 	begin := time.Now()
 	eventually(t, "bindings on "+strings.Join(on, ", "), func() error {
-		all, leaving := s.bound()
+		all, leaving := s.bound(namespace)
 		counts = make(map[string]int)
-		for route, routers := range all {
-			name, phase, _ := strings.Cut(routers[0], " ")
-			if len(routers) != 1 || phase != "Serving" || !slices.Contains(on, name) {
-				return fmt.Errorf("%s is bound to %v; %d of %d routes are bound, %d bindings leave", route, routers, len(all), *routes, leaving)
+		for route, to := range all {
+			name, phase, _ := strings.Cut(to[0], " ")
+			if len(to) != 1 || phase != "Serving" || !slices.Contains(on, name) {
+				return fmt.Errorf("%s is bound to %v; %d of %d routes are bound, %d bindings leave", route, to, len(all), routes, leaving)
 			}
 			counts[name]++
 		}
-		if len(all) != *routes || leaving > 0 {
-			return fmt.Errorf("%d of %d routes are bound, %d bindings leave", len(all), *routes, leaving)
+		if len(all) != routes || leaving > 0 {
+			return fmt.Errorf("%d of %d routes are bound, %d bindings leave", len(all), routes, leaving)
 		}
 		return nil
 	})
@@ -74,17 +75,22 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "create", "-f", "-")
+	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
 	for _, name := range []string{"a", "b"} {
 		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
 	}
+	t.Cleanup(func() {
+		if _, err := kubectl(context.Background(), "", "delete", "routers", "a", "b"); err != nil {
+			t.Error(err)
+		}
+	})
 	all := watchAll(t)
 	startPods(t)
 	startScheduler(t)
 	startReplicas(t, "a", 2)
 	startReplicas(t, "b", 2)
 	makeRoutes(t)
-	counts := all.settled(t, "a", "b")
+	counts := all.settled(t, live, *routes, "a", "b")
 	if most := *routes/2 + 1; counts["a"] > most || counts["b"] > most {
 		t.Errorf("routes are not bound in turn: %v", counts)
 	}
@@ -93,7 +99,7 @@ func TestLife(t *testing.T) {
 	t.Run("drain", func(t *testing.T) {
 		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
 		killLeader(t)
-		all.settled(t, "b")
+		all.settled(t, live, *routes, "b")
 	})
 	t.Run("back", func(t *testing.T) {
 		if err := shared.API.Kill(); err != nil {
@@ -107,7 +113,7 @@ func TestLife(t *testing.T) {
 		is(t, "router/a", "{.status.phase}", "Ready")
 		must(t, "", "patch", "routescheduler/default", "--type=merge", "-p", `{"spec": {"rebalance": "once"}}`)
 		is(t, "routescheduler/default", "{.status.rebalanced}", "once")
-		if counts := all.settled(t, "a", "b"); counts["a"] < *routes*45/100 {
+		if counts := all.settled(t, live, *routes, "a", "b"); counts["a"] < *routes*45/100 {
 			t.Errorf("after a rebalance: %v", counts)
 		}
 	})
@@ -116,7 +122,7 @@ func TestLife(t *testing.T) {
 		must(t, "", "delete", "deployment/router-b", "-n", programs, "--cascade=orphan")
 		must(t, "", "delete", "replicaset", "-n", programs, "-l", "router=b", "--cascade=orphan")
 		must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
-		all.settled(t, "a")
+		all.settled(t, live, *routes, "a")
 		is(t, "router/b", "{.status.phase}", "Lost")
 	})
 }
