@@ -157,7 +157,7 @@ func TestMistakes(t *testing.T) {
 	f(`only one of --namespace-labels (NAMESPACE_LABELS) and --namespace may be used`, envOf("NAMESPACE_LABELS", "a"), "-n", "b")
 	f(`only one of --project-labels (PROJECT_LABELS) and --namespace may be used`, envOf("PROJECT_LABELS", "*"), "--namespace", "b")
 	f(`only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used`, envOf("PROJECT_LABELS", "*", "NAMESPACE_LABELS", "a"))
-	f(`--namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests`,
+	f(`--router, --namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests`,
 		envOf("ROUTE_LABELS", "a"), "--manifests=a")
 	if _, _, err := parseOptions([]string{"--help"}, none); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
