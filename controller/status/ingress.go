@@ -71,11 +71,16 @@ const (
 	mostEventMessage = 1024
 )
 
-// eventOf returns the Event about a problem of an Ingress. Its name follows from what it says, so that of several replicas one makes it.
+// eventOf returns the Event about a problem of an Ingress.
 func eventOf(o *networkingv1.Ingress, p ingress.Problem, router string, now time.Time) *corev1.Event {
-	sum := sha256.Sum256([]byte(string(o.UID) + "\x00" + p.Reason + "\x00" + p.Message))
+	return EventOf(o, p.Reason, p.Message, ingress.Controller, cmp.Or(router, "turnout"), now)
+}
+
+// EventOf returns an Event of type Warning about an Ingress, made by an instance of a component. Its name follows from what it says, so that of several
+// processes one makes it.
+func EventOf(o *networkingv1.Ingress, reason, message, component, instance string, now time.Time) *corev1.Event {
+	sum := sha256.Sum256([]byte(string(o.UID) + "\x00" + reason + "\x00" + message))
 	tail := "." + hex.EncodeToString(sum[:8])
-	message := p.Message
 	if len(message) > mostEventMessage {
 		message = strings.ToValidUTF8(message[:mostEventMessage-3], "") + "..."
 	}
@@ -84,13 +89,13 @@ func eventOf(o *networkingv1.Ingress, p ingress.Problem, router string, now time
 		ObjectMeta:          metav1.ObjectMeta{Namespace: o.Namespace, Name: strings.TrimRight(o.Name[:min(len(o.Name), mostEventName-len(tail))], ".-") + tail},
 		InvolvedObject:      corev1.ObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
 		Type:                corev1.EventTypeWarning,
-		Reason:              p.Reason,
+		Reason:              reason,
 		Message:             message,
 		Count:               1,
 		FirstTimestamp:      at,
 		LastTimestamp:       at,
-		Source:              corev1.EventSource{Component: ingress.Controller},
-		ReportingController: ingress.Controller,
-		ReportingInstance:   cmp.Or(router, "turnout"),
+		Source:              corev1.EventSource{Component: component},
+		ReportingController: component,
+		ReportingInstance:   instance,
 	}
 }

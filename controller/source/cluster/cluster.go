@@ -49,6 +49,9 @@ type Config struct {
 	Scheduling bool
 	// Naming says that what turnout dns reads is delivered instead: Routers, and of RouteBindings which names they serve and whether they do.
 	Naming bool
+	// Conversion says that what the conversion of Ingresses into Routes reads is delivered instead: both with their labels, annotations and owners, IngressClasses, and
+	// Services with their ports.
+	Conversion bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch
 	// and list the secrets of routes; "" = the one whose token reaches the cluster, or
@@ -155,8 +158,10 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	for _, r := range resources {
 		store := newStore(r.kind)
 		store.keepLabels = cfg.Labels && (r.kind == source.Route || r.kind == source.Namespace)
-		store.keepPorts = cfg.Ingresses
+		store.keepPorts = cfg.Ingresses || cfg.Conversion
 		switch {
+		case cfg.Conversion:
+			store.cut = trimConverted
 		case cfg.Scheduling:
 			store.cut = trimScheduled
 		case cfg.Naming:

@@ -21,6 +21,9 @@ func (c *clients) resources(cfg *Config) []*resource {
 	case cfg.Naming:
 		all = []*resource{c.bindings(), c.routers()}
 	}
+	if cfg.Conversion {
+		all = []*resource{c.routes(cfg), c.services(), c.ingresses(), c.classes()}
+	}
 	for _, r := range all {
 		r.parameters = c.parameters
 	}
@@ -30,11 +33,7 @@ func (c *clients) resources(cfg *Config) []*resource {
 // served is what a router reads.
 func (c *clients) served(cfg *Config) []*resource {
 	all := []*resource{
-		c.routes(cfg),
-		{
-			kind: source.Service, client: c.core, plural: "services", object: &corev1.Service{},
-			list: func() runtime.Object { return new(corev1.ServiceList) },
-		},
+		c.routes(cfg), c.services(),
 		{
 			kind: source.EndpointSlice, client: c.discovery, plural: "endpointslices", object: &discoveryv1.EndpointSlice{},
 			labels: discoveryv1.LabelServiceName, list: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
@@ -42,10 +41,7 @@ func (c *clients) served(cfg *Config) []*resource {
 	}
 	if cfg.Ingresses {
 		all[0].optional = true
-		all = append(all, &resource{
-			kind: source.Ingress, client: c.networking, plural: "ingresses", object: &networkingv1.Ingress{},
-			list: func() runtime.Object { return new(networkingv1.IngressList) },
-		})
+		all = append(all, c.ingresses())
 	}
 	if cfg.Router != "" {
 		bindings := c.bindings()
@@ -56,10 +52,7 @@ func (c *clients) served(cfg *Config) []*resource {
 		r.namespace = cfg.Namespace
 	}
 	if cfg.Ingresses {
-		all = append(all, &resource{
-			kind: source.IngressClass, client: c.networking, plural: "ingressclasses", object: &networkingv1.IngressClass{},
-			list: func() runtime.Object { return new(networkingv1.IngressClassList) },
-		})
+		all = append(all, c.classes())
 	}
 	if cfg.NamespaceLabels != "" || cfg.Labels {
 		all = append(all, c.namespaces(cfg))
@@ -82,6 +75,27 @@ func (c *clients) routes(cfg *Config) *resource {
 	return &resource{
 		kind: source.Route, client: c.route, plural: "routes", object: &routev1.Route{},
 		labels: cfg.RouteLabels, fields: cfg.RouteFields, list: func() runtime.Object { return new(routev1.RouteList) },
+	}
+}
+
+func (c *clients) services() *resource {
+	return &resource{
+		kind: source.Service, client: c.core, plural: "services", object: &corev1.Service{},
+		list: func() runtime.Object { return new(corev1.ServiceList) },
+	}
+}
+
+func (c *clients) ingresses() *resource {
+	return &resource{
+		kind: source.Ingress, client: c.networking, plural: "ingresses", object: &networkingv1.Ingress{},
+		list: func() runtime.Object { return new(networkingv1.IngressList) },
+	}
+}
+
+func (c *clients) classes() *resource {
+	return &resource{
+		kind: source.IngressClass, client: c.networking, plural: "ingressclasses", object: &networkingv1.IngressClass{},
+		list: func() runtime.Object { return new(networkingv1.IngressClassList) },
 	}
 }
 

@@ -120,6 +120,18 @@ func trimUnscheduled(o *routev1.Route) {
 	}
 }
 
+// trimConverted is trim for who converts Ingresses into Routes: of both, what people see of them is kept.
+func trimConverted(object runtime.Object, ports bool) {
+	switch o := object.(type) {
+	case *routev1.Route:
+		o.ManagedFields = nil
+	case *networkingv1.Ingress:
+		o.ManagedFields = nil
+	default:
+		trim(object, ports)
+	}
+}
+
 // identity returns who an object is, and when and as which version it came to be.
 func identity(m *metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
