@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"turnout/internal/cli"
+	"turnout/internal/convert"
 	"turnout/internal/nameserver"
 	"turnout/internal/option"
 	"turnout/internal/option/kubectl"
@@ -25,6 +26,7 @@ func commands(name string) *cli.Program {
 			{Name: "scheduler", About: "bind the Routes of a cluster to Routers; see docs/sharding.md", Table: new(schedule.Options).Table()},
 			{Name: "routers", About: "list the Routers of a cluster, what they have and what is wrong with them", Table: new(shards.Options).Table("routers")},
 			{Name: "bindings", About: "list which Router serves which Route, by which name, and who waits and why", Table: new(shards.Options).Table("bindings")},
+			{Name: "ingress-to-route", About: "make Routes of the Ingresses of a cluster, as OpenShift does; see docs/ingress.md", Table: new(convert.Options).Table()},
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
 				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",

@@ -24,6 +24,8 @@ import (
 	"strings"
 
 	"turnout/internal/cli"
+	"turnout/internal/convert"
+	"turnout/internal/elected"
 	"turnout/internal/nameserver"
 	"turnout/internal/option"
 	"turnout/internal/schedule"
@@ -75,8 +77,9 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runExplain(ctx, args, env, os.Stdin, stdout)
 	case "dns":
 		return nameserver.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
-	case "scheduler":
-		return schedule.Run(ctx, args, env, userAgent(), stderr, func() { os.Exit(1) })
+	case "scheduler", "ingress-to-route":
+		work := map[string]func(context.Context, elected.Call) error{"scheduler": schedule.Run, "ingress-to-route": convert.Run}[sub]
+		return work(ctx, elected.Call{Args: args, Env: env, Agent: userAgent(), Stderr: stderr, Exit: func() { os.Exit(1) }})
 	case "routers", "bindings":
 		return shards.Run(ctx, sub, args, env, userAgent(), stdout)
 	case "routes", "problems", "top":

@@ -40,6 +40,7 @@ var floors = []struct {
 		controller/shard/strategy/webhook
 		controller
 		controller/source/cluster
+		controller/ingress/converter
 		controller/shard/fleet
 		controller/shard/scheduler
 		controller/shard/member
@@ -66,6 +67,8 @@ var floors = []struct {
 		internal/inspect
 		internal/admin
 		internal/access
+		internal/elected
+		internal/convert
 		internal/schedule
 		internal/nameserver
 		internal/shards

@@ -358,7 +358,7 @@ func declared(t *testing.T, columns []int) map[string]string {
 	all := map[string]string{}
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table, schedulerFamilies()} {
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table, schedulerFamilies(), converterFamilies()} {
 		f.describe(declareInto(all))
 	}
 	for _, d := range c.described() {

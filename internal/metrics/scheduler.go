@@ -22,28 +22,31 @@ type Scheduler struct {
 
 // NewScheduler returns what answers scrapes of a scheduler. read is called by each.
 func NewScheduler(read func() Scheduler) (http.Handler, error) {
+	return processHandler(schedulerFamilies(), read)
+}
+
+// processHandler answers scrapes of a process that is no router: its families, and those of the process.
+func processHandler[S any](all families[S], read func() S) (http.Handler, error) {
 	if read == nil {
-		return nil, errors.New("cannot make metrics of a scheduler: there is nothing to read")
+		return nil, errors.New("cannot make metrics: there is nothing to read")
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		schedulerCollector{schedulerFamilies(), read}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	registry.MustRegister(processCollector[S]{all, read}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
 }
 
-type schedulerCollector struct {
-	all  families[Scheduler]
-	read func() Scheduler
+type processCollector[S any] struct {
+	all  families[S]
+	read func() S
 }
 
 // Describe implements prometheus.Collector.
-func (c schedulerCollector) Describe(out chan<- *prometheus.Desc) {
+func (c processCollector[S]) Describe(out chan<- *prometheus.Desc) {
 	c.all.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 }
 
 // Collect implements prometheus.Collector.
-func (c schedulerCollector) Collect(out chan<- prometheus.Metric) { c.all.collect(out, c.read()) }
+func (c processCollector[S]) Collect(out chan<- prometheus.Metric) { c.all.collect(out, c.read()) }
 
 func schedulerFamilies() families[Scheduler] {
 	type S = Scheduler

@@ -1,18 +1,14 @@
 package schedule
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-
 	"turnout/controller/shard"
 	"turnout/controller/shard/scheduler"
-	"turnout/internal/option"
+	"turnout/internal/elected"
 )
 
 func nothing(string) (string, bool) { return "", false }
@@ -25,39 +21,10 @@ func TestOptions(t *testing.T) {
 		{"--kubeconfig /nowhere/at/all --identity me", "/nowhere/at/all"},
 		{"--manifests dir", "manifests"},
 	} {
-		err := Run(context.Background(), strings.Fields(c.args), nothing, "test", io.Discard, func() {})
+		err := Run(context.Background(), elected.Call{Args: strings.Fields(c.args), Env: nothing, Agent: "test", Stderr: io.Discard, Exit: func() {}})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", c.args, err, c.want)
 		}
-	}
-}
-
-// TestAdminPort: a scheduler answers probes and scrapes while it cannot reach an API server.
-func TestAdminPort(t *testing.T) {
-	o := new(Options)
-	if _, _, err := option.Parse(o.Table(), nil, strings.Fields("--server http://127.0.0.1:1 --identity me --admin-addr 127.0.0.1:0 --admin-open"), nothing); err != nil {
-		t.Fatal(err)
-	}
-	lines := &addresses{found: make(chan string, 1)}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- o.run(ctx, "test", zap.NewExample(zap.WrapCore(lines.core))) }()
-	base := "http://" + <-lines.found
-	for path, want := range map[string]string{"/healthz": "", "/healthz/ready": "", "/metrics": "turnout_scheduler_leading 0"} {
-		resp, err := http.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var body bytes.Buffer
-		_, err = body.ReadFrom(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(body.String(), want) {
-			t.Errorf("%s: %s, %v: %s", path, resp.Status, err, body.String())
-		}
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

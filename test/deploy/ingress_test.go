@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"turnout/controller/ingress"
+	"turnout/controller/ingress/converter"
 )
 
 // TestIngressPermissions: what is served besides by --ingress takes these permissions and no more, and reading the Secrets of everybody is a file of its
@@ -52,5 +53,48 @@ func TestIngressClass(t *testing.T) {
 	}
 	if env["TURNOUT_INGRESS"] != "true" || patch.Name != of.Name || patch.Spec.Template.Spec.Containers[0].Name != of.Spec.Template.Spec.Containers[0].Name {
 		t.Errorf("the patch is %v for %s", env, patch.Name)
+	}
+}
+
+// TestConversionPermissions: what makes Routes of Ingresses may do that and no more, as the account of its pods.
+func TestConversionPermissions(t *testing.T) {
+	loaded := load(t)
+	const file = "ingress-to-route/rbac.yaml"
+	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	want := []rbacv1.PolicyRule{
+		rule("networking.k8s.io", []string{"ingresses", "ingressclasses"}, "list", "watch"),
+		rule("networking.k8s.io", []string{"ingresses/status"}, "patch"),
+		rule("", []string{"services"}, "list", "watch"),
+		rule("", []string{"secrets"}, "get", "list", "watch"),
+		rule("route.openshift.io", []string{"routes"}, "list", "watch", "create", "patch", "delete"),
+		rule("route.openshift.io", []string{"routes/custom-host"}, "create", "update"),
+		rule("", []string{"events"}, "create"),
+		rule("authorization.k8s.io", []string{"subjectaccessreviews"}, "create"),
+		rule("authentication.k8s.io", []string{"tokenreviews"}, "create"),
+	}
+	if role := the[*rbacv1.ClusterRole](t, loaded, file); !reflect.DeepEqual(role.Rules, want) {
+		t.Errorf("the role has %v", role.Rules)
+	}
+	leases := the[*rbacv1.Role](t, loaded, file)
+	if len(leases.Rules) != 2 || !reflect.DeepEqual(leases.Rules[1].ResourceNames, []string{converter.LeaseName}) {
+		t.Errorf("leases: %v", leases.Rules)
+	}
+	account := the[*corev1.ServiceAccount](t, loaded, file)
+	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}
+	if got := the[*rbacv1.ClusterRoleBinding](t, loaded, file).Subjects; !reflect.DeepEqual(got, subjects) {
+		t.Errorf("the role is bound to %v", got)
+	}
+	if got := the[*rbacv1.RoleBinding](t, loaded, file).Subjects; !reflect.DeepEqual(got, subjects) {
+		t.Errorf("the role of leases is bound to %v", got)
+	}
+	pod := the[*appsv1.Deployment](t, loaded, "ingress-to-route/deployment.yaml").Spec.Template.Spec
+	if pod.ServiceAccountName != account.Name || !reflect.DeepEqual(pod.Containers[0].Args, []string{"ingress-to-route"}) {
+		t.Errorf("pods run %v as %s", pod.Containers[0].Args, pod.ServiceAccountName)
+	}
+	own := the[*appsv1.Deployment](t, loaded, "sharding/scheduler.yaml").Spec.Template.Spec
+	if !reflect.DeepEqual(pod.SecurityContext, own.SecurityContext) || !reflect.DeepEqual(pod.Containers[0].SecurityContext, own.Containers[0].SecurityContext) {
+		t.Errorf("securityContext %v, %v", pod.SecurityContext, pod.Containers[0].SecurityContext)
 	}
 }

@@ -1,4 +1,4 @@
-package schedule
+package elected
 
 import (
 	"go.uber.org/zap/zapcore"
