@@ -104,13 +104,12 @@ type result struct {
 func (c *converting) write(ctx context.Context, plan *convert.Plan, r *result) {
 	var errs []error
 	for _, route := range plan.Create {
-		switch err := c.create(ctx, r.key.Name, route); {
-		case err == nil:
-			r.created++
-			r.made = append(r.made, source.Key{Namespace: route.Namespace, Name: route.Name})
-		default:
+		if err := c.create(ctx, r.key.Name, route); err != nil {
 			errs = append(errs, err)
+			continue
 		}
+		r.created++
+		r.made = append(r.made, source.Key{Namespace: route.Namespace, Name: route.Name})
 	}
 	for _, u := range plan.Update {
 		switch err := within(ctx, func(ctx context.Context) error { return c.api.UpdateRoute(ctx, u.New) }); {
