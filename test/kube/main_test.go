@@ -76,6 +76,8 @@ func setUp(dir string) error {
 		Dir: dir, Logs: logs, Programs: filepath.Dir(apiserver), Manifests: []string{
 			filepath.Join(deploy, "crd", "route.yaml"), filepath.Join(base, "namespace.yaml"),
 			filepath.Join(base, "serviceaccount.yaml"), filepath.Join(base, "rbac.yaml"), // the account of routers as it is shipped
+			filepath.Join(deploy, "manifests", "ingress", "rbac.yaml"), filepath.Join(deploy, "manifests", "ingress", "ingressclass.yaml"),
+			filepath.Join(deploy, "manifests", "ingress-to-route", "rbac.yaml"),
 		},
 	})
 	if err != nil {

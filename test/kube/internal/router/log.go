@@ -14,7 +14,8 @@ type Log struct {
 	written chan struct{} // closed at the next write
 }
 
-func newLog() *Log { return &Log{written: make(chan struct{})} }
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{written: make(chan struct{})} }
 
 // Write implements io.Writer.
 func (l *Log) Write(p []byte) (int, error) {

@@ -40,7 +40,7 @@ type Router struct {
 // Start starts a router, and waits until it listens.
 func Start(t testing.TB, cfg Config) *Router {
 	t.Helper()
-	r := &Router{IP: cfg.IP, Log: newLog(), admin: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
+	r := &Router{IP: cfg.IP, Log: NewLog(), admin: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	args := append([]string{
 		"run", "--http-addr", cfg.IP + ":80", "--https-addr", cfg.IP + ":443", "--admin-addr", cfg.IP + ":1936",
 	}, cfg.Args...)
