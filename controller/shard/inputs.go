@@ -193,6 +193,9 @@ func (p *Planner) adopt(r *route, o Binding) {
 	if b == nil {
 		b = &binding{route: r, router: p.router(o.Router), created: o.Created, since: p.clock, leaving: o.Leaving, version: o.Version, phase: o.Phase}
 		p.enter(b)
+		if !b.router.known {
+			p.report(r.Key(), "", Event{Warning: true, Reason: "RouterMissing", Message: "a binding leads to router " + o.Router + ", which does not exist: it is of no use and will be deleted; make the router, or delete the binding"})
+		}
 	} else if o.Leaving && !b.leaving {
 		p.setLeaving(b)
 	}

@@ -74,6 +74,7 @@ func (p *Planner) why(b *binding) cause {
 func (p *Planner) step(r *route) (Action, bool) {
 	for _, b := range r.bindings {
 		if b.version != 0 && !p.right(b) {
+			p.report(r.Key(), "", Event{Reason: "BindingReplaced", Message: "the binding to router " + b.router.Name + " says another uid, DNS name or target than the route has: it is deleted, and another made; change the route, not its bindings"})
 			return p.remove(b), true
 		}
 	}

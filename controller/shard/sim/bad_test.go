@@ -184,6 +184,13 @@ func TestBindingsByHand(t *testing.T) {
 	made := func(route, router string) shard.Binding {
 		return shard.Binding{Namespace: "ns0", Name: shard.BindingName(route, router), Route: route, RouteUID: "uid-0", Router: router, DNS: "ns0-web0.r0.apps.example.com", Target: "ns0-web0.r0.apps.example.com"}
 	}
+	events := map[string]string{
+		"a binding to a router that does not exist":     "RouterMissing",
+		"a binding of a route that had the name before": "BindingReplaced",
+		"a binding with the name of another route":      "BindingReplaced",
+		"a binding that is edited":                      "BindingReplaced",
+		"the only binding is deleted":                   "BindingDeleted",
+	}
 	for name, do := range map[string]func(*sim.World){
 		"a binding to a router that does not exist": func(w *sim.World) { w.Bind(made("web0", "nobody")) },
 		"a second binding, to another router":       func(w *sim.World) { w.Bind(made("web0", "r1")) },
@@ -232,6 +239,9 @@ func TestBindingsByHand(t *testing.T) {
 			settledWhen(t, w, 10*time.Minute, func() bool { return w.Now() > 5*time.Minute })
 			if n := total(w); n != 40 {
 				t.Errorf("%d bindings", n)
+			}
+			if reason := events[name]; reason != "" && w.Events[reason] != 1 || reason == "" && len(w.Events) != 0 {
+				t.Errorf("events %v, want %q", w.Events, reason)
 			}
 			sameNames(t, w, before)
 			for k, v := range w.Bound() {
