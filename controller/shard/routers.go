@@ -83,7 +83,7 @@ func (p *Planner) DeleteRouter(name string) {
 		p.leaveDomain(r, r.Domain)
 	}
 	r.known, r.open, r.taint, r.drain, r.ready, r.selectorFault, r.domainFault = false, false, false, false, 0, fault{}, fault{}
-	r.Router = Router{Name: name, Bound: r.active()}
+	r.Router = Router{Name: name, Bound: r.active(), TTL: r.TTL} // resolvers know its names as long as before
 	r.selectors = ""
 	r.lastCapacity = -1
 	r.heard = p.clock

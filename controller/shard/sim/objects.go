@@ -287,13 +287,15 @@ func (w *World) load(to *routerObject, b *bindingObject, n int) {
 
 // leave marks a binding.
 func (w *World) leave(b *bindingObject) {
+	ttl := time.Duration(0)
 	if to := w.routers[b.router]; to != nil {
 		w.load(to, b, -1)
-		w.after(to.spec.TTL+shard.DefaultMargin, func() {
-			b.past = true
-			w.recount(b.route)
-		})
+		ttl = to.spec.TTL
 	}
+	w.after(ttl+shard.DefaultMargin, func() {
+		b.past = true
+		w.recount(b.route)
+	})
 	b.leaving, b.left = true, w.now
 	w.recount(b.route)
 }
