@@ -14,7 +14,7 @@ import (
 
 // Patience with a component that was asked to end, and with one that starts.
 const (
-	stopPatience  = 10 * time.Second
+	stopPatience  = time.Minute // an API server lets its watches end first
 	startPatience = 2 * time.Minute
 )
 
