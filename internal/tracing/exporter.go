@@ -202,6 +202,9 @@ func (e *Exporter) run() {
 				return
 			}
 		}
+		if e.pressing() { // drain stopped at its bound, and no crossing of the half will tell
+			continue
+		}
 		gather.Reset(e.cfg.Delay)
 		select {
 		case <-gather.C:
@@ -223,7 +226,17 @@ func (e *Exporter) waiting() bool {
 	return false
 }
 
-// drain makes spans of all that is in the rings.
+// pressing says that a ring is half full, or more.
+func (e *Exporter) pressing() bool {
+	for _, r := range e.queues() {
+		if r.used() >= r.half() {
+			return true
+		}
+	}
+	return false
+}
+
+// drain makes spans of what is in the rings, at most as many of each as it has slots.
 func (e *Exporter) drain() {
 	for _, r := range e.queues() {
 		for range r.slots { // then it is another one's turn

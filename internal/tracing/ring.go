@@ -10,7 +10,7 @@ import (
 type ring struct {
 	slots []proxy.Span // as many as a power of two
 	wake  func()       // the taker has something to do; called by the loop, never blocks
-	hurry func()       // the same when the ring is half full
+	hurry func()       // the same when the ring becomes half full
 
 	_       [64]byte // the loop and the taker write different cache lines
 	tail    atomic.Uint64
@@ -32,11 +32,17 @@ func (r *ring) Claim() *proxy.Span {
 
 // Publish implements proxy.SpanQueue.
 func (r *ring) Publish() {
-	if r.tail.Add(1)-r.head.Load() == uint64(len(r.slots)+1)/2 {
+	if r.tail.Add(1)-r.head.Load() == r.half() {
 		r.hurry()
 	}
 	r.wake()
 }
+
+// half is how many Spans make the taker hurry.
+func (r *ring) half() uint64 { return uint64(len(r.slots)+1) / 2 }
+
+// used is how many Spans wait. Taker only.
+func (r *ring) used() uint64 { return r.tail.Load() - r.head.Load() }
 
 // oldest returns the oldest Span, nil when there is none. release follows, before the next. Taker only.
 func (r *ring) oldest() *proxy.Span {
