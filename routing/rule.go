@@ -26,6 +26,8 @@ type RuleSpec struct {
 	Policy      Policy           // what is done to requests and responses
 	Pool        balancer.PoolConfig
 	Targets     []balancer.Target
+	Backends    []BackendSpec // not empty: instead of Pool and Targets, see BackendSpec
+	Mirrors     []MirrorSpec  // where copies of requests go besides
 
 	// Created is when the object was made, which decides between rules that match alike, see Match. The zero value comes before all others.
 	Created time.Time

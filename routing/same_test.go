@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
@@ -32,6 +33,12 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 		return
 	case **redirect.Rule:
 		*at = new(redirect.Rule)
+		return
+	case **cors.Rule:
+		*at = new(cors.Rule)
+		return
+	case **RetrySpec:
+		*at = new(RetrySpec)
 		return
 	case *balancer.HTTPCheck:
 		*at = balancer.NewHTTPCheck(balancer.Request{Path: "/", Least: 200, Most: 299})

@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/ratelimit"
+	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
@@ -194,6 +195,18 @@ type Policy struct {
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
 	Rates            ratelimit.Limits // per source address
 	HSTS             string           // value of Strict-Transport-Security; "" = none
+
+	RequestTimeout time.Duration // from the head of the request to the end of the answer, all attempts included; 0 = no limit. Before the answer begins: 504
+	AttemptTimeout time.Duration // of one attempt, from the request sent to the head of the answer; 0 = ServerTimeout alone. 504, unless Retry has it tried again
+	Retry          *RetrySpec    // besides what the router tries again anyway; nil = nothing. Equal ones must be one object
+	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
+
+	// SessionHeader is the field, in lower-case letters, that says in answers which server the client came to, and in requests which one it is to
+	// come to: the sticky cookie without a cookie. "" = none. It is not used beside CookieName.
+	SessionHeader string
+	// SessionTimeout is for how long what the sticky cookie or SessionHeader says is heeded, from its first answer on; 0 = without an end. The time is part of its value.
+	// For how long clients keep a cookie is said by CookieAttributes.
+	SessionTimeout time.Duration
 
 	// What is compiled is made once per content, so that two policies are the same
 	// if they are ==.

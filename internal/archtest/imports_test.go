@@ -28,6 +28,7 @@ var direction = []struct {
 	{"internal/ratelimit", []string{"internal/shared"}, "counters by address; it knows neither routes nor requests"},
 	{"internal/opensslkey", nil, "signatures by libcrypto, in programs that are built so; it knows keys and no certificates"},
 	{"routing", []string{"balancer", "internal/keypair", "internal/ratelimit", "internal/traffic", "internal/opensslkey", "internal/wire/field", "tlsmux/clientcert"}, "a table is plain data and pools; it knows nobody who reads it"},
+	{"routing/cors", []string{"internal/wire/field"}, "compiled into rules, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/header", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on fields and knows neither"},
 	{"routing/redirect", []string{"internal/wire/field", "routing/rewrite"}, "compiled into rules, answered with by the pipeline: it works on paths and knows neither"},
 	{"routing/rewrite", []string{"internal/wire/field"}, "compiled into routes, applied by the pipeline: it works on paths and knows neither"},
