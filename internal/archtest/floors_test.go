@@ -30,6 +30,8 @@ var floors = []struct {
 		controller/admit
 		controller/translate
 		controller/ingress
+		controller/gateway/condition
+		controller/gateway
 		controller/ingress/convert
 		controller/lease
 		controller/status

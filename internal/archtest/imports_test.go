@@ -157,6 +157,7 @@ var pure = []struct {
 	{"controller/admit", false, []string{"net", "os", "k8s.io/client-go"}, "admission is a pure function of the objects"},
 	{"controller/translate", false, []string{"net", "os", "k8s.io/client-go"}, "translation is a pure function of the objects"},
 	{"controller/ingress", true, []string{"net", "os", "k8s.io/client-go"}, "what an Ingress means follows from the objects alone"},
+	{"controller/gateway", true, []string{"net", "os", "context", "sync", "k8s.io/client-go"}, "what objects of the Gateway API mean, and their status, follows from the objects alone"},
 	{"controller/ingress/convert", false, []string{"net", "os", "k8s.io/client-go"}, "what a conversion does follows from the objects alone"},
 	{"controller/shard/zones", false, []string{"net", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "which names there are follows from objects"},
 	{"controller/shard", true, []string{"net", "net/http", "os", "syscall", "context", "sync", "k8s.io/client-go"}, "who serves a route is decided by objects and a time that are given"},

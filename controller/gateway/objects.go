@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"iter"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/endpoints"
+	"turnout/controller/source"
+)
+
+// Objects is what is known of a cluster. All classes are in it, whoever they are for; of the others those that nobody refers to may be left
+// out. Objects are read-only once they are in it: one that changes is set anew. It belongs to one goroutine. Keys of
+// classes, and of namespaces, have no namespace.
+type Objects struct {
+	Installed Installed
+
+	Classes      Table[*gatewayv1.GatewayClass]
+	Gateways     Table[*gatewayv1.Gateway]
+	ListenerSets Table[*gatewayv1.ListenerSet]
+	HTTPRoutes   Table[*gatewayv1.HTTPRoute]
+	GRPCRoutes   Table[*gatewayv1.GRPCRoute]
+	TLSRoutes    Table[*gatewayv1.TLSRoute]
+	TCPRoutes    Table[*gatewayv1.TCPRoute]
+	UDPRoutes    Table[*gatewayv1.UDPRoute]
+	Grants       Table[*gatewayv1.ReferenceGrant]
+	Policies     Table[*gatewayv1.BackendTLSPolicy]
+
+	Namespaces Table[labels.Set]        // labels by name
+	Services   Table[*Service]          // by name; one that has endpoint slices only may be there too
+	Secrets    Table[*corev1.Secret]    // those of Result.Secrets
+	ConfigMaps Table[*corev1.ConfigMap] // those of Result.ConfigMaps
+	Assigned   Table[*Assigned]         // by Gateway: what it got; without an entry it waits for addresses
+}
+
+// Installed says which resources of the Gateway API there are. The zero value says that it is not known.
+type Installed struct {
+	Version string // the annotation gateway.networking.k8s.io/bundle-version, such as v1.6.3
+	Channel string // the annotation gateway.networking.k8s.io/channel: standard or experimental
+}
+
+// Service is a Service with its endpoints.
+type Service struct {
+	Object *corev1.Service // nil = there are only slices
+	Slices []endpoints.Slice
+}
+
+// Assigned is what became of a Gateway outside of its object: its addresses and its sockets.
+type Assigned struct {
+	Addresses []gatewayv1.GatewayStatusAddress // that it has; each has a type
+	// Reason is why it has not all that it asks for: AddressNotAssigned, AddressNotUsable, NoResources or Pending. "" = it has.
+	Reason  gatewayv1.GatewayConditionReason
+	Message string // for people, with a Reason
+	// Unavailable are the ports that could not be opened, by the name of Port.Name, and why.
+	Unavailable map[string]string
+}
+
+// Table is objects of one kind by name. The zero value is empty.
+type Table[T any] struct {
+	all map[source.Key]T
+}
+
+// Set puts an object in the place of the one of its key.
+func (t *Table[T]) Set(key source.Key, object T) {
+	if t.all == nil {
+		t.all = make(map[source.Key]T)
+	}
+	t.all[key] = object
+}
+
+// Delete takes an object out, if it is there.
+func (t *Table[T]) Delete(key source.Key) {
+	if _, ok := t.all[key]; !ok {
+		return
+	}
+	delete(t.all, key)
+}
+
+// Get returns an object, the zero value if there is none.
+func (t *Table[T]) Get(key source.Key) T { return t.all[key] }
+
+// All are all objects, in no order.
+func (t *Table[T]) All() iter.Seq2[source.Key, T] { return maps.All(t.all) }
+
+// Len is the number of objects.
+func (t *Table[T]) Len() int { return len(t.all) }

@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/source"
+	"turnout/routing"
+)
+
+// Ref names an object of the Gateway API. It is comparable.
+type Ref struct {
+	Kind string // such as HTTPRoute
+	source.Key
+}
+
+// Result is what follows from the objects. It belongs to the Judge, is read-only, and holds until the next call of Judge. What did not change
+// since the call before has the same pointers.
+type Result struct {
+	Listeners    map[string]*routing.ListenerSpec // by name; those with HTTP or TLS
+	Routes       map[Ref]*Route                   // of all kinds, those with a parent that is ours
+	Gateways     map[source.Key]*Gateway          // ours
+	ListenerSets map[source.Key]*gatewayv1.ListenerSetStatus
+	Classes      map[source.Key]*gatewayv1.GatewayClassStatus
+	Policies     map[source.Key]*gatewayv1.PolicyStatus
+
+	// Secrets and ConfigMaps are those that something refers to, whether they are there or not.
+	Secrets    map[source.Key]struct{}
+	ConfigMaps map[source.Key]struct{}
+
+	// Changes is what differs from the result before; all of it the first time.
+	Changes Changes
+}
+
+// Changes is the difference between two results, as a table takes it: listeners by Table.ApplyListeners, rules by Table.ApplyRules.
+type Changes struct {
+	Listeners        []routing.ListenerSpec
+	DeletedListeners []string
+	Rules            []routing.RuleSpec
+	DeletedRules     []routing.RouteKey
+	Streams          []Stream
+	DeletedStreams   []routing.RouteKey
+	// Gateways are those whose ports changed, came or went.
+	Gateways []source.Key
+	// Status are the objects that want another status than before, or that are none of ours any more: these are in no map of the Result, and
+	// lose the entries that we made.
+	Status []Ref
+}
+
+// Route is what follows from a route.
+type Route struct {
+	Rules   []routing.RuleSpec
+	Streams []Stream
+	Status  *gatewayv1.RouteStatus // own entries only, without times
+}
+
+// Gateway is what follows from a Gateway.
+type Gateway struct {
+	Ports  []Port                   // that its listeners, and those of its ListenerSets, need; in order
+	Status *gatewayv1.GatewayStatus // own conditions only, without times
+}
+
+// Port is a port that listeners of one Gateway need.
+type Port struct {
+	Name     string          // names the socket: ListenerSpec.Port, Stream.Port
+	Number   int32           // as listeners have it
+	Protocol corev1.Protocol // TCP or UDP
+	Kind     PortKind
+}
+
+// PortKind is what is spoken on a port.
+type PortKind uint8
+
+// The kinds.
+const (
+	PortHTTP PortKind = iota // plain HTTP/1.1, and HTTP/2 by prior knowledge
+	PortTLS                  // connections begin with TLS
+	PortTCP                  // bytes
+	PortUDP                  // datagrams
+)
+
+// Stream is where the connections of a port go that are not HTTP: those of a TCP port, the datagrams of a UDP port, or what was in TLS that
+// ends here. It is the neutral form of what the table has for it.
+type Stream struct {
+	routing.RouteKey
+	Listener string
+	Port     string
+	Kind     PortKind // PortTCP, PortUDP, or PortTLS: TLS is ended by the listener
+	Hostname string   // with PortTLS: of the server name, as RuleSpec.Host
+	Backends []Backend
+}
