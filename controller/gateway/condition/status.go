@@ -23,10 +23,10 @@ var ErrFull = errors.New("the status has no place left for another entry")
 var (
 	ownedOfClass   = types(gatewayv1.GatewayClassConditionStatusAccepted, gatewayv1.GatewayClassConditionStatusSupportedVersion)
 	ownedOfGateway = types(gatewayv1.GatewayConditionAccepted, gatewayv1.GatewayConditionProgrammed, gatewayv1.GatewayConditionResolvedRefs,
-		gatewayv1.GatewayConditionInsecureFrontendValidationMode, gatewayv1.GatewayConditionScheduled, gatewayv1.GatewayConditionReady)
+		gatewayv1.GatewayConditionInsecureFrontendValidationMode)
 	ownedOfSet      = types(gatewayv1.ListenerSetConditionAccepted, gatewayv1.ListenerSetConditionProgrammed)
 	ownedOfListener = types(gatewayv1.ListenerConditionAccepted, gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionResolvedRefs,
-		gatewayv1.ListenerConditionProgrammed, gatewayv1.ListenerConditionOverlappingTLSConfig, gatewayv1.ListenerConditionDetached, gatewayv1.ListenerConditionReady)
+		gatewayv1.ListenerConditionProgrammed, gatewayv1.ListenerConditionOverlappingTLSConfig)
 	ownedOfParent = types(gatewayv1.RouteConditionAccepted, gatewayv1.RouteConditionResolvedRefs, gatewayv1.RouteConditionPartiallyInvalid)
 	ownedOfPolicy = types(gatewayv1.PolicyConditionAccepted, gatewayv1.BackendTLSPolicyConditionResolvedRefs)
 )
