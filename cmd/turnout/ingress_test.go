@@ -27,6 +27,9 @@ type ingressRig struct {
 	plain, tls string // addresses of the ports
 	authority  *identityPair
 	packets    net.PacketConn
+	entered    chan string // paths of requests that a pod holds
+	half       chan string // what became of tunnels of which a pod has ended its half, see halfOpen
+	answer     chan struct{}
 	sent       atomic.Int64
 	stop       chan struct{}
 	clients    sync.WaitGroup
@@ -69,13 +72,21 @@ ports: [{name: http, port: %d, protocol: TCP}]
 endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
 `
 
-// newIngressRig starts the router. env is its environment.
+// newIngressRig starts the router with an object that says nothing. env is its environment.
 func newIngressRig(t *testing.T, env []string, args ...string) *ingressRig {
 	t.Helper()
-	r := &ingressRig{T: t, dir: t.TempDir(), authority: issue(t, nil, "CN=clients"), packets: listenPackets(t), stop: make(chan struct{})}
+	return startIngressRig(t, "", env, args...)
+}
+
+// startIngressRig starts the router with an object as spec writes it.
+func startIngressRig(t *testing.T, fields string, env []string, args ...string) *ingressRig {
+	t.Helper()
+	r := &ingressRig{
+		T: t, dir: t.TempDir(), authority: issue(t, nil, "CN=clients"), packets: listenPackets(t), stop: make(chan struct{}),
+		entered: make(chan string, 100), half: make(chan string, 100), answer: make(chan struct{}),
+	}
 	pod := backend(t, func(w http.ResponseWriter, q *http.Request) {
-		if q.URL.Path == "/slow" {
-			<-q.Context().Done()
+		if r.hold(w, q) {
 			return
 		}
 		w.Header().Set("X-Pod", "yes")
@@ -85,7 +96,7 @@ func newIngressRig(t *testing.T, env []string, args ...string) *ingressRig {
 		}
 	})
 	write(t, r.dir, "site.yaml", fmt.Appendf(nil, ingressSite, pod.(*net.TCPAddr).Port))
-	r.spec("")
+	r.spec(fields)
 	c := turnout(t, "turnout", append(env, "ROUTER_IP_V4_V6_MODE=v4"), append([]string{"--manifests", r.dir, "--ingress-controller", "openshift-ingress-operator/web", "--admin-addr", "127.0.0.1:0"}, args...)...)
 	r.p = startProcess(t, c)
 	r.p.line("ready")

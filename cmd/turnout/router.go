@@ -303,7 +303,7 @@ func (r *router) run(ctx context.Context, started func() error) error {
 	}
 	r.enter(stopping)
 	// Running requests see changes of endpoints to their end; status is the business of those that serve on.
-	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.o.server.Proxy.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
+	err = errors.Join(err, r.stop(writer, stopPatience), r.stop(data, r.data.Applied().Proxy.Timeouts.Drain+stopPatience), r.stop(control, stopPatience))
 	r.closeHandover()
 	stopTracing(r.traces, r.log)
 	r.live.Close()
