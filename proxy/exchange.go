@@ -246,7 +246,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	if ex.w.draining {
 		h.Close = true
 	}
-	h.Leaving = ex.route.Policy().Leaving
+	h.Leaving = ex.route.Policy().Leaving || ex.client.outdated(ex.cfg)
 	ex.state = stateBody
 	if !end && ex.takesGzip {
 		ex.compressHead(h)

@@ -133,6 +133,7 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	if !ex.reqEnd || ex.w.draining {
 		h.Close = true
 	}
+	h.Leaving = ex.client.outdated(ex.cfg)
 	if ex.headOnly {
 		body = nil
 	}

@@ -108,8 +108,12 @@ type Client struct {
 	ServerName string // that the client asked for in its ClientHello, lower-case; "" = none
 	Covered    Names  // of the certificate that was served; nil = not known
 
-	Identity *identity.Identity // who the client is; nil unless TLS ends here and clients are asked for certificates
+	Identity    *identity.Identity // who the client is; nil unless TLS ends here and clients are asked for certificates
+	AuthVersion uint32             // what Config.AuthVersion was when TLS began
 }
+
+// outdated says that the client was let in by rules that count no more.
+func (c *Client) outdated(cfg *Config) bool { return c.Secure && c.AuthVersion < cfg.AuthVersion }
 
 // The front ends of the HAProxy router, as its logs name them.
 const (

@@ -34,19 +34,22 @@ type Config struct {
 	Timeouts  Timeouts
 	Bounds    *bound.Counts // counts bounds that are reached; nil: nobody does
 
-	RequestActions     *header.Actions // for every request with a route; nil = none
-	ResponseActions    *header.Actions // for every answer of an endpoint; nil = none
-	MaxRewrite         int             // bytes that actions may add to a head; 0 = DefaultMaxRewrite
-	KeepClientIdentity bool            // X-SSL-* of clients are not removed
-	UniqueID           *UniqueID       // nil = requests get no unique id
-	Captures           *Captures       // nil = the access log gets no fields of messages
-	Compression        *Compression    // nil = answers go out as endpoints send them
-	Unavailable        *ErrorPage      // instead of the router's own 503 page; nil = that one
-	ReasonHeader       bool            // the router's own answers say their Reason in the field X-Turnout-Reason, which endpoints may not send then
-	MonitorPath        string          // path without TLS that says the router serves, whatever the host; "" = none
-	LoopID             string          // what is added to CDN-Loop of requests, a token; routers of one id count each other's; "" = DefaultLoopID
-	AbortOnClose       bool            // a client that ended its sending is gone if no endpoint has seen its request
-	NotFound           *ErrorPage      // answers requests without a route; nil = they get the 503 page
+	RequestActions  *header.Actions // for every request with a route; nil = none
+	ResponseActions *header.Actions // for every answer of an endpoint; nil = none
+	MaxRewrite      int             // bytes that actions may add to a head; 0 = DefaultMaxRewrite
+	// AuthVersion counts the changes of what clients have to show. A client whose own is lower was let in by what counts no more, and is to
+	// connect again after its next answer.
+	AuthVersion        uint32
+	KeepClientIdentity bool         // X-SSL-* of clients are not removed
+	UniqueID           *UniqueID    // nil = requests get no unique id
+	Captures           *Captures    // nil = the access log gets no fields of messages
+	Compression        *Compression // nil = answers go out as endpoints send them
+	Unavailable        *ErrorPage   // instead of the router's own 503 page; nil = that one
+	ReasonHeader       bool         // the router's own answers say their Reason in the field X-Turnout-Reason, which endpoints may not send then
+	MonitorPath        string       // path without TLS that says the router serves, whatever the host; "" = none
+	LoopID             string       // what is added to CDN-Loop of requests, a token; routers of one id count each other's; "" = DefaultLoopID
+	AbortOnClose       bool         // a client that ended its sending is gone if no endpoint has seen its request
+	NotFound           *ErrorPage   // answers requests without a route; nil = they get the 503 page
 
 	// CloseTunnels is how long after its route was deleted, or got another UID or host, a tunnel ends, see RoutesChanged; 0 =
 	// it does not end because of that.

@@ -31,6 +31,8 @@ type PolicyConfig struct {
 	// Policy.SetTrust. Trust is required unless ClientAuth is None.
 	ClientAuth clientcert.Mode
 	Trust      *clientcert.Trust
+	// AuthVersion is any number that says which rules about certificates of clients these are; Info of handshakes by them has it.
+	AuthVersion uint32
 }
 
 // Policy holds what has to outlive routing tables for sessions to be resumed: what they were agreed on under, and the
@@ -50,6 +52,7 @@ type terms struct {
 	protocols []string    // their names in ALPN
 	base      *tls.Config // never used itself
 	mode      clientcert.Mode
+	version   uint32 // AuthVersion
 }
 
 // snapshot is what one handshake goes by.
@@ -123,13 +126,13 @@ func newTerms(cfg *PolicyConfig) (*terms, error) {
 		GetCertificate:              decidedCertificate,
 		DynamicRecordSizingDisabled: true, // bulk gains, and an iteration's output is one record
 	}
-	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth}, nil
+	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth, version: cfg.AuthVersion}, nil
 }
 
 // config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. crypto/tls would refuse clients that offer unknown protocols only. resumes says
 // that the client has a ticket that is good, so that the handshake needs no private key, judges that it needs the judgement of
-// the client's certificate.
-func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, resumes, judges bool) {
+// the client's certificate. version is the PolicyConfig's AuthVersion.
+func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, version uint32, resumes, judges bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
@@ -146,7 +149,7 @@ func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, resu
 		session, err := c.UnwrapSession(h.ticket, tls.ConnectionState{ServerName: h.ServerName})
 		resumes = err == nil && session != nil
 	}
-	return c, resumes, judges
+	return c, s.terms.version, resumes, judges
 }
 
 var errNameDiffers = errors.New("crypto/tls reads another server name than the router did")

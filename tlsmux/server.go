@@ -70,7 +70,8 @@ type Info struct {
 	CipherSuite uint16
 	Resumed     bool // the session was resumed; no certificate was sent
 
-	Client *x509.Certificate // of the client, verified; nil = it showed none, or was not asked
+	Client      *x509.Certificate // of the client, verified; nil = it showed none, or was not asked
+	AuthVersion uint32            // of the PolicyConfig that the handshake went by
 }
 
 // asked is what the client is asked for to show, nil = what Policy says for all hosts.
@@ -375,7 +376,7 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	e.info.Certificate, e.info.Own, e.info.Arrival = found.Certificate, found.Own, found.Arrival
 	d.strict = Refuses(found, hello, cfg.StrictSNI)
 	if !d.strict {
-		d.config, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked())
+		d.config, e.info.AuthVersion, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked())
 	}
 	return d
 }

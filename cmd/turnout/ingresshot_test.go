@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -177,6 +178,31 @@ spec: {host: queued.test, to: {kind: Service, name: s}}
 			r.logged(", httpCaptureCookies: [{matchType: Prefix, namePrefix: ot, maxLength: 20}]"), "200|||other=x\n", captured,
 		},
 	)
+}
+
+// TestIngressControllerAsksEarlierClients: a client that connected before certificates were required gets one more answer, and has to
+// connect again.
+func TestIngressControllerAsksEarlierClients(t *testing.T) {
+	r := newIngressRig(t, nil)
+	defer r.load(func() string { return r.plain })()
+	write(t, r.dir, "others.yaml", []byte(configMap("ca", "ca-bundle.pem", r.authority.PEM())))
+	conn, err := tls.Dial("tcp", r.tls, &tls.Config{ServerName: "e.test", InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const page = "GET / HTTP/1.1\r\nHost: e.test\r\n\r\n"
+	if answer := ask(t, conn, page); answer.StatusCode != http.StatusOK || answer.Close {
+		t.Errorf("before: %d, closed %v", answer.StatusCode, answer.Close)
+	}
+	r.spec("clientTLS: {clientCertificatePolicy: Required, clientCA: {name: ca}}")
+	r.until("a new connection", "certificate required", r.shake(nil))
+	if answer := ask(t, conn, page); answer.StatusCode != http.StatusOK || !answer.Close {
+		t.Errorf("after: %d, closed %v", answer.StatusCode, answer.Close)
+	}
+	if got := watched(conn); got != "closed" {
+		t.Error("the connection stays open")
+	}
 }
 
 // TestIngressControllerSilence: what becomes of connections that never send a byte changes while others use the router.

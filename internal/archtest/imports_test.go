@@ -115,7 +115,7 @@ var external = []struct {
 	{"github.com/valyala/fasthttp", []string{"internal/demo"}, []string{"internal/wire", "proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy", "internal/metrics"}, []string{"."}, "answers are compressed by the pipeline and nowhere else, but for scrapes, which are of many megabytes"},
 	{"go.uber.org/zap", []string{"cmd", "controller", "internal/follow", "internal/live", "internal/logging", "internal/elected", "internal/nameserver", "internal/signals"}, nil, "the data plane counts and returns errors; logging happens at its edges"},
-	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
+	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "internal/server", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
 	{"golang.org/x/sys", []string{"internal/reactor", "internal/memory", "internal/terminal", "internal/dns/server", "bench", "test/cluster"}, nil, "system calls are the reactor's, but for memory that is given back, terminals, sockets of DNS, and the namespaces of the test cluster"},
 	{"go.opentelemetry.io/", []string{"internal/tracing", "internal/testkit/testotlp"}, nil, "the request path fills records; one package makes spans of them"},
 	{"gonum.org/", []string{"bench/shards"}, nil, "pictures of documents; the program draws nothing"},

@@ -10,12 +10,24 @@ import (
 	"turnout/proxy/h1"
 	"turnout/proxy/identity"
 	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
 )
 
 // applied is what a request path goes by now. It is immutable.
 type applied struct {
 	Config
 	anonymous *identity.Identity // of clients without a certificate
+}
+
+// sameAuth says that clients have to show the same with next as with cfg and trust.
+func (cfg *Config) sameAuth(trust *clientcert.Trust, next *Config) bool {
+	text := func(r *identity.Rules) string {
+		if r.Filter == nil {
+			return ""
+		}
+		return r.Filter.String()
+	}
+	return cfg.TLS.ClientAuth == next.TLS.ClientAuth && trust == next.TLS.Trust && text(&cfg.Identities) == text(&next.Identities)
 }
 
 // with is cfg with what of next can be put in its place while a server runs.
@@ -37,10 +49,14 @@ func (cfg *Config) ReadBuffer() int { return max(cfg.Limits.BufferSize, defaultR
 
 // Apply has the request path go by next from now on: of Proxy what proxy.Worker.Configure takes, TLS, Identities, Limits.Connections and
 // BufferSize, Adjust, IgnoreProbes, DontLogNull and KeepIdle; the rest stays as it was made. Requests and connections that have begun are
-// not interrupted. on calls a function on a loop, and returns when it has been called. An error says what cannot be used; then nothing
+// not interrupted; but clients with TLS connect again after their next answer when what they have to show is something else. on calls a function on a loop, and returns when it has been called. An error says what cannot be used; then nothing
 // has changed.
 func (p *RequestPath) Apply(next Config, on func(*reactor.Loop, func())) error {
-	next = p.now.Load().with(&next)
+	now := p.now.Load()
+	next = now.with(&next)
+	if next.Proxy.AuthVersion = now.Proxy.AuthVersion; !now.sameAuth(p.policy.Trust(), &next) {
+		next.Proxy.AuthVersion++
+	}
 	if err := next.Proxy.Timeouts.Validate(); err != nil {
 		return err
 	}
@@ -69,6 +85,7 @@ func (p *RequestPath) put(cfg Config) {
 // policyOf is what TLS towards clients goes by.
 func policyOf(cfg *Config) tlsmux.PolicyConfig {
 	c := cfg.TLS
+	c.AuthVersion = cfg.Proxy.AuthVersion
 	c.Protocols = []protocol.Protocol{protocol.HTTP2, protocol.HTTP1}
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,12 +20,16 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testcert"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/header"
 	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
 )
 
 // changing is a router whose configuration changes while clients use it.
@@ -225,6 +231,87 @@ func TestApplyToTLS(t *testing.T) {
 	if s, err := shake(0); err != nil || s.NegotiatedProtocol != "h2" || s.DidResume {
 		t.Errorf("with the first again: %v, %q, resumed %v", err, s.NegotiatedProtocol, s.DidResume)
 	}
+}
+
+// TestApplyToCertificatesOfClients: who was let in before another certificate is asked for, or none was, gets one more answer, by either
+// protocol, and has to connect again. Other changes, and connections without TLS, go on.
+func TestApplyToCertificatesOfClients(t *testing.T) {
+	c := startChanging(t, nil)
+	authority := func() *clientcert.Trust {
+		form := &x509.Certificate{}
+		testcert.Authority(form)
+		bundle, err := clientcert.ParseBundle([]byte(testcert.Sign(t, form, nil).PEM()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return clientcert.NewTrust(bundle, nil)
+	}
+	first, second, filter := authority(), authority(), regexp.MustCompile("^/CN=x$")
+	plain := c.connect(c.HTTP())
+	for _, step := range []struct {
+		name   string
+		change func(*server.Config)
+		leaves bool
+		status int
+	}{
+		{"another option", func(cfg *server.Config) { cfg.Proxy.KeepClientIdentity = true }, false, 200},
+		{"asked", func(cfg *server.Config) { cfg.TLS.ClientAuth, cfg.TLS.Trust = clientcert.Optional, first }, true, 200},
+		{"the same again", func(*server.Config) {}, false, 200},
+		{"others are trusted", func(cfg *server.Config) { cfg.TLS.Trust = second }, true, 200},
+		{"a filter", func(cfg *server.Config) { cfg.Identities.Filter = filter }, true, 200},
+		{"the same filter", func(cfg *server.Config) { cfg.Identities.Filter = regexp.MustCompile("^/CN=x$") }, false, 403},
+		{"required", func(cfg *server.Config) { cfg.TLS.ClientAuth, cfg.Identities.Filter = clientcert.Required, nil }, true, 403},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			secure := c.connect(c.HTTPS())
+			old := tls.Client(secure, &tls.Config{ServerName: "e.test", InsecureSkipVerify: true})
+			ask(t, old, "GET / HTTP/1.1\r\nHost: e.test")
+			transport := &http2.Transport{TLSClientConfig: &tls.Config{ServerName: "e.test", InsecureSkipVerify: true}}
+			conn, err := tls.Dial("tcp", c.HTTPS().String(), &tls.Config{ServerName: "e.test", InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			streams, err := transport.NewClientConn(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := overStream(t, streams); got != step.status {
+				t.Errorf("over HTTP/2, before: %d", got)
+			}
+			c.apply(step.change)
+			if answer, _ := ask(t, old, "GET / HTTP/1.1\r\nHost: e.test"); answer.StatusCode != step.status || answer.Close != step.leaves {
+				t.Errorf("%d, closed %v; want %d, %v", answer.StatusCode, answer.Close, step.status, step.leaves)
+			}
+			if got := overStream(t, streams); got != step.status {
+				t.Errorf("over HTTP/2: %d", got)
+			}
+			for deadline := time.Now().Add(5 * time.Second); step.leaves && streams.CanTakeNewRequest(); <-time.After(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("a client of HTTP/2 is not told to connect again")
+				}
+			}
+			if !step.leaves && !streams.CanTakeNewRequest() {
+				t.Error("a client of HTTP/2 is told to connect again")
+			}
+			if answer, _ := ask(t, plain, plainRequest); answer.StatusCode != 200 || answer.Close {
+				t.Errorf("without TLS: %d, closed %v", answer.StatusCode, answer.Close)
+			}
+		})
+	}
+}
+
+// overStream is the status of a request on a connection of HTTP/2.
+func overStream(t *testing.T, conn *http2.ClientConn) int {
+	t.Helper()
+	req, _ := http.NewRequest(http.MethodGet, "https://e.test/", http.NoBody)
+	answer, err := conn.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+	return answer.StatusCode
 }
 
 // TestApplyPorts: ports move without a request that fails: they are open in their new place before they close in the old one, where

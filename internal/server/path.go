@@ -152,6 +152,7 @@ func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Handler {
 	ln, client := p.loops[c.Loop()], proxy.Client{
 		Secure: true, Agreed: info.Protocol, Negotiated: info.Negotiated, TLSVersion: info.Version, CipherSuite: info.CipherSuite, ServerName: info.ServerName, Identity: p.identity(&info), Arrival: info.Arrival,
+		AuthVersion: info.AuthVersion,
 	}
 	if info.Certificate != nil && info.Certificate.Leaf != nil {
 		client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
