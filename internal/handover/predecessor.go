@@ -7,14 +7,16 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// Predecessor is the process whose sockets were handed to this one. Its methods are for one goroutine.
+// Predecessor is the process whose sockets were handed to this one. Its methods are for one goroutine, but TakeSockets for any.
 type Predecessor struct {
 	conn      *net.UnixConn
-	listeners []Listener // not taken yet
+	taking    sync.Mutex
+	listeners []Listener // not taken yet; guarded by taking
 }
 
 // Connect takes copies of the listening sockets of the process that serves path. It returns nil without an error when there
@@ -59,6 +61,8 @@ func (p *Predecessor) receive() error {
 
 // TakeSockets returns the sockets of a listener, which now are the caller's, or nil when the predecessor has none of that name.
 func (p *Predecessor) TakeSockets(name string) []int {
+	p.taking.Lock()
+	defer p.taking.Unlock()
 	for i, l := range p.listeners {
 		if l.Name == name {
 			p.listeners[i].Sockets = nil
@@ -118,6 +122,8 @@ func isGone(err error) bool {
 
 // Close ends the conversation and closes what was not taken. The predecessor, unless it got Ready, goes on as before.
 func (p *Predecessor) Close() {
+	p.taking.Lock()
+	defer p.taking.Unlock()
 	for _, l := range p.listeners {
 		l.Close()
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"turnout/internal/reactor/engine"
-	"turnout/internal/traffic"
 )
 
 // Handler gets the events of one Conn, on the loop. Inside any of them every method of every Conn
@@ -25,7 +24,7 @@ type Handler interface {
 	Drained(c *Conn)
 	// Closed is the last event and comes exactly once, never from inside another call. err is nil
 	// after Close and CloseNow, else the reason: a syscall.Errno, io.ErrUnexpectedEOF (the wire ended
-	// before the layer did), ErrDialTimeout, ErrInputFull, ErrClosed (the loop ended), an error of the
+	// before the layer did), ErrDialTimeout, ErrInputFull, ErrClosed (the loop ended, or Loop.Cut was called), an error of the
 	// Layer; also after Close when the peer did not take the queue in time: ErrWriteTimeout, or was sending for too long: ErrUnread.
 	Closed(c *Conn, err error)
 }
@@ -78,6 +77,7 @@ const (
 	flagSettled                     // counts in Config.Budget as a settled one
 	flagYielded                     // Yield was called in this iteration
 	flagDiscard                     // CloseDiscarding was called
+	flagRetired                     // see Retired
 )
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
@@ -102,10 +102,10 @@ type Conn struct {
 	budget          int32  // bytes left to read in this iteration
 	flags           flags
 	state           state
-	early           int8              // what was read ahead: one more than its place in Loop.early; 0 = nothing
-	reach           uint8             // how much one read takes: firstRead << reach
-	counted         *traffic.Sessions // see CountIn; nil = nobody counts it
-	later           engine.Events     // of an unestablished Conn that waits for its turn
+	early           int8          // what was read ahead: one more than its place in Loop.early; 0 = nothing
+	reach           uint8         // how much one read takes: firstRead << reach
+	port            *Port         // see CameBy; nil = nobody counts it
+	later           engine.Events // of an unestablished Conn that waits for its turn
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.
@@ -305,10 +305,4 @@ func (c *Conn) event(ev engine.Events) {
 			h.Left(c)
 		}
 	}
-}
-
-// CountIn counts an accepted connection as one of s until it ends. It is called once.
-func (c *Conn) CountIn(s *traffic.Sessions) {
-	s.Begin(c.loop.Now())
-	c.counted = s
 }

@@ -8,8 +8,8 @@ import (
 	"turnout/internal/traffic"
 )
 
-// TestCountIn: a connection is one of what it counts in from then until it has ended, once, however it ends.
-func TestCountIn(t *testing.T) {
+// TestCameBy: a connection is one of what it counts in from then until it has ended, once, however it ends.
+func TestCameBy(t *testing.T) {
 	for name, end := range map[string]func(n *memnet.Network, p *memnet.Peer){
 		"closed by the peer":            func(_ *memnet.Network, p *memnet.Peer) { p.Close() },
 		"reset by the peer":             func(_ *memnet.Network, p *memnet.Peer) { p.Reset() },
@@ -25,7 +25,7 @@ func TestCountIn(t *testing.T) {
 			n := memnet.New(0)
 			l := NewOn(n, panics.config())
 			ln := listen(t, l, memAddr, func(c *Conn) Handler {
-				c.CountIn(&sessions)
+				c.CameBy(&Port{Sessions: &sessions})
 				h := echoHooks()
 				h.data = func(c *Conn, p []byte) int {
 					switch string(p) {
@@ -71,12 +71,12 @@ func TestCountIn(t *testing.T) {
 	}
 }
 
-// TestCountInEndsWithTheLoop: what is open when a loop ends is counted off.
-func TestCountInEndsWithTheLoop(t *testing.T) {
+// TestCameByEndsWithTheLoop: what is open when a loop ends is counted off.
+func TestCameByEndsWithTheLoop(t *testing.T) {
 	var sessions traffic.Sessions
 	n := memnet.New(0)
 	l := NewOn(n, Config{})
-	ln := listen(t, l, memAddr, func(c *Conn) Handler { c.CountIn(&sessions); return echo() })
+	ln := listen(t, l, memAddr, func(c *Conn) Handler { c.CameBy(&Port{Sessions: &sessions}); return echo() })
 	n.Connect(ln.Addr())
 	n.Run()
 	if got := sessions.Current(); got != 1 {

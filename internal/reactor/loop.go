@@ -441,9 +441,9 @@ func (l *Loop) unlink(c *Conn) {
 		c.flags &^= flagCounted
 		l.cfg.Budget.countEnded(c.flags&flagSettled != 0)
 	}
-	if c.counted != nil {
-		c.counted.End()
-		c.counted = nil
+	if c.port != nil {
+		c.port.Sessions.End()
+		c.port = nil
 	}
 	if c.flags&flagDialled != 0 {
 		c.flags &^= flagDialled

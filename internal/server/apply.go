@@ -118,6 +118,9 @@ func (s *Server) Apply(next Config) error {
 func (s *Server) movePorts(cfg *Config) error {
 	s.moving.Lock()
 	defer s.moving.Unlock()
+	if s.stopped {
+		return nil
+	}
 	for wanted := map[string]string{HTTPSocket: cfg.HTTPAddr, HTTPSSocket: cfg.HTTPSAddr}; ; {
 		moved := false
 		var failed error
@@ -127,8 +130,8 @@ func (s *Server) movePorts(cfg *Config) error {
 			if !ok || addr == port.addr {
 				continue
 			}
-			next := openPort{role: port.role, addr: addr, kind: port.kind, accept: port.accept}
-			if err := s.open(&next); err != nil {
+			next := openPort{role: port.role, addr: addr, kind: port.kind}
+			if err := s.open(&next, port.leads.Load()); err != nil {
 				failed = errors.Join(failed, err)
 				continue
 			}

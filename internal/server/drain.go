@@ -3,6 +3,8 @@ package server
 import (
 	"sync"
 	"time"
+
+	"turnout/internal/reactor"
 )
 
 // drain ends idle connections and waits for the others, as long as they may take.
@@ -46,6 +48,13 @@ func (ln *PerLoop) Drain(keepIdle bool, done func()) {
 	ln.Worker.Drain()
 	ln.HTTP1.Drain(keepIdle, done)
 	ln.HTTP2.Drain(done)
+}
+
+// retire has the connections that came in by a port that is gone end, as Drain has all.
+func (ln *PerLoop) retire(p *reactor.Port) {
+	ln.Loop.Retire(p)
+	ln.HTTP1.PortClosed()
+	ln.HTTP2.PortClosed()
 }
 
 // busy says that connections remain of which Drain does not tell: tunnels, and those that

@@ -8,7 +8,7 @@ const (
 	HTTPSSocket = "https"
 )
 
-// portSocket is the role of the socket of one of Config.Ports.
+// portSocket is the role of the socket of a port with a name, of Config.Ports or SetPorts.
 func portSocket(name string) string { return "port " + name }
 
 // SocketName is how a listening socket is called that goes from one process to the next: that goes on with it only if it was given
@@ -31,5 +31,13 @@ func (s *Server) Sockets() ([]handover.Listener, error) {
 // HandOver stops accepting: another process does. Run goes on until its ctx is done.
 func (s *Server) HandOver() {
 	s.handedOver.Store(true)
+	s.stopListening()
+}
+
+// stopListening closes all ports for good.
+func (s *Server) stopListening() {
+	s.moving.Lock()
+	s.stopped = true
+	s.moving.Unlock()
 	s.group.StopListening()
 }

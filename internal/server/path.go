@@ -37,7 +37,8 @@ type RequestPath struct {
 	panics    panics
 	refused   refusals
 	latencies latencies
-	sessions  [2]traffic.Sessions // connections of clients, on the plain and on the TLS port
+	sessions  [2]traffic.Sessions // connections of clients, on plain ports and on those of TLS
+	ports     [2]reactor.Port     // the pair of OpenShift Routes
 	began     time.Time           // when the clocks of the event loops began
 }
 
@@ -74,6 +75,9 @@ func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([
 	}
 	if p.mux, err = p.newMux(workers); err != nil {
 		return nil, err
+	}
+	for i := range p.ports {
+		p.ports[i].Sessions = &p.sessions[i]
 	}
 	p.put(p.cfg)
 	for i, loop := range loops {
@@ -190,13 +194,13 @@ func (cfg *Config) identity(info *tlsmux.Info, anonymous *identity.Identity) *id
 // AcceptHTTP serves a connection of the plain port. It is called on the connection's loop, which is one of the request path's.
 func (p *RequestPath) AcceptHTTP(c *reactor.Conn) reactor.Handler {
 	ln := p.loops[c.Loop()]
-	c.CountIn(&p.sessions[0])
+	c.CameBy(&p.ports[0])
 	return ln.HTTP1.Accept(c, false)
 }
 
 // AcceptTLS serves a connection of the TLS port. It is called on the connection's loop, which is one of the request path's.
 func (p *RequestPath) AcceptTLS(c *reactor.Conn) reactor.Handler {
-	c.CountIn(&p.sessions[1])
+	c.CameBy(&p.ports[1])
 	return p.mux.Accept(c)
 }
 

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"turnout/internal/reactor"
 	"turnout/proxy"
@@ -14,69 +16,87 @@ import (
 type Port struct {
 	Name string // that routing.ListenerSpec.Port says; each has its own, and none is ""
 	Addr string // host:port, port 0 for one of the system's choice
-	TLS  bool   // its connections begin with TLS
+	Kind PortKind
 }
 
-// openPort is a port that the server listens on.
+// PortKind is what connections to a port begin with. The zero value is PortHTTP.
+type PortKind uint8
+
+// The kinds.
+const (
+	PortHTTP PortKind = iota // HTTP/1.1, or HTTP/2 by prior knowledge
+	PortTLS                  // TLS
+)
+
+// openPort is an address that the server listens on.
 type openPort struct {
 	role, addr string
-	kind       int // 0 = plain, 1 = TLS, as in RequestPath.sessions
+	kind       PortKind
 	bound      netip.AddrPort
-	accept     func(c *reactor.Conn) reactor.Handler
+	leads      *atomic.Pointer[entrance] // to what its connections come in by
+}
+
+// entrance is what becomes of connections. It stays the same while a port moves.
+type entrance struct {
+	kind      PortKind
+	port      *reactor.Port // nil = one of the pair, whose accept counts
+	accept    func(c *reactor.Conn) reactor.Handler
+	announced func(c *reactor.Conn) reactor.Handler // accept, for connections that begin with a PROXY header
 }
 
 // Listen opens the ports: connections wait in the system's backlog until Run serves them. It is called once, before Run or
 // while that runs.
 func (s *Server) Listen() error {
+	s.moving.Lock()
+	defer s.moving.Unlock()
 	now := s.now.Load()
-	if err := s.listen(openPort{role: HTTPSocket, addr: now.HTTPAddr}, s.AcceptHTTP); err != nil {
-		return err
-	}
-	if err := s.listen(openPort{role: HTTPSSocket, addr: now.HTTPSAddr, kind: 1}, s.AcceptTLS); err != nil {
-		return err
-	}
-	for _, p := range s.cfg.Ports {
-		port, accept := openPort{role: portSocket(p.Name), addr: p.Addr}, s.AcceptHTTPOn(p.Name)
-		if p.TLS {
-			port.kind, accept = 1, s.AcceptTLSOn(p.Name)
+	for _, port := range []openPort{{role: HTTPSocket, addr: now.HTTPAddr}, {role: HTTPSSocket, addr: now.HTTPSAddr, kind: PortTLS}} {
+		if port.addr == "" {
+			continue
 		}
-		if err := s.listen(port, accept); err != nil {
+		accept := s.AcceptHTTP
+		if port.kind == PortTLS {
+			accept = s.AcceptTLS
+		}
+		if err := s.open(&port, s.entrance(port.kind, nil, accept)); err != nil {
 			return err
 		}
+		s.ports = append(s.ports, port)
 	}
-	return nil
-}
-
-// listen opens one port, or goes on with the sockets of the process before this one.
-func (s *Server) listen(port openPort, accept func(c *reactor.Conn) reactor.Handler) (err error) {
-	if port.addr == "" {
+	if len(s.cfg.Ports) == 0 {
 		return nil
 	}
-	announced := s.front.Accept(accept)
-	port.accept = func(c *reactor.Conn) reactor.Handler {
-		if s.proxied.Load() {
-			return announced(c)
-		}
-		return accept(c)
-	}
-	if err = s.open(&port); err == nil {
-		s.moving.Lock()
-		s.ports = append(s.ports, port)
-		s.moving.Unlock()
-	}
-	return err
+	return errors.Join(s.setPorts(s.cfg.Ports)...)
 }
 
-// open opens the port where its addr says.
-func (s *Server) open(port *openPort) (err error) {
+// entrance makes one.
+func (s *Server) entrance(kind PortKind, port *reactor.Port, accept func(c *reactor.Conn) reactor.Handler) *entrance {
+	return &entrance{kind: kind, port: port, accept: accept, announced: s.front.Accept(accept)}
+}
+
+// open opens the port where its addr says, or goes on with the sockets of the process before this one.
+func (s *Server) open(port *openPort, to *entrance) (err error) {
+	leads := &atomic.Pointer[entrance]{}
+	leads.Store(to)
+	port.leads = leads
+	accept := func(c *reactor.Conn) reactor.Handler {
+		to := leads.Load()
+		if to.port != nil {
+			c.CameBy(to.port)
+		}
+		if s.proxied.Load() {
+			return to.announced(c)
+		}
+		return to.accept(c)
+	}
 	var sockets []int
 	if s.cfg.Inherit != nil {
 		sockets = s.cfg.Inherit(SocketName(port.role, port.addr))
 	}
 	if sockets != nil {
-		port.bound, err = s.group.Inherit(sockets, port.accept)
+		port.bound, err = s.group.Inherit(sockets, accept)
 	} else {
-		port.bound, err = s.group.Listen(port.addr, port.accept)
+		port.bound, err = s.group.Listen(port.addr, accept)
 	}
 	return err
 }
@@ -104,36 +124,28 @@ func (s *Server) HTTP() netip.AddrPort { return s.bound(HTTPSocket) }
 // HTTPS is the address TLS is served on; not valid before Listen, and without such a port.
 func (s *Server) HTTPS() netip.AddrPort { return s.bound(HTTPSSocket) }
 
-// Port is the address of the one of Config.Ports with a name; not valid before Listen, and if there is none.
+// Port is the address of the port with a name, of Config.Ports or SetPorts; not valid if there is none, and before it is open.
 func (s *Server) Port(name string) netip.AddrPort { return s.bound(portSocket(name)) }
 
-// AcceptHTTPOn returns what serves connections of a plain port with a name, as AcceptHTTP does those of the port of OpenShift Routes.
-func (p *RequestPath) AcceptHTTPOn(name string) func(c *reactor.Conn) reactor.Handler {
+// acceptOn returns what serves connections of a port with a name, as AcceptHTTP and AcceptTLS do those of the ports of OpenShift Routes,
+// but for counting them.
+func (p *RequestPath) acceptOn(kind PortKind, name string) func(c *reactor.Conn) reactor.Handler {
+	if kind == PortTLS {
+		return p.mux.AcceptOn(name)
+	}
 	client := &proxy.Client{Arrival: &routing.Arrival{Port: name}}
-	return func(c *reactor.Conn) reactor.Handler {
-		ln := p.loops[c.Loop()]
-		c.CountIn(&p.sessions[0])
-		return ln.HTTP1.AcceptFrom(c, client)
-	}
+	return func(c *reactor.Conn) reactor.Handler { return p.loops[c.Loop()].HTTP1.AcceptFrom(c, client) }
 }
 
-// AcceptTLSOn returns what serves connections of a TLS port with a name, as AcceptTLS does those of the port of OpenShift Routes.
-func (p *RequestPath) AcceptTLSOn(name string) func(c *reactor.Conn) reactor.Handler {
-	accept := p.mux.AcceptOn(name)
-	return func(c *reactor.Conn) reactor.Handler {
-		c.CountIn(&p.sessions[1])
-		return accept(c)
-	}
-}
-
-// checkPorts says which of the ports cannot be distinguished.
-func checkPorts(ports []Port) error {
+// checkPorts says which of the ports cannot be distinguished from those before them.
+func checkPorts(ports []Port) []error {
+	errs := make([]error, len(ports))
 	seen := make(map[string]bool, len(ports))
-	for _, p := range ports {
+	for i, p := range ports {
 		if p.Name == "" || p.Addr == "" || seen[p.Name] {
-			return fmt.Errorf("cannot serve port %q at %q: each has an address, and a name of its own", p.Name, p.Addr)
+			errs[i] = fmt.Errorf("cannot serve port %q at %q: each has an address, and a name of its own", p.Name, p.Addr)
 		}
 		seen[p.Name] = true
 	}
-	return nil
+	return errs
 }

@@ -39,7 +39,7 @@ type web struct {
 }
 
 // startWeb starts a router with the pair of ports of OpenShift Routes, a plain port "web" and TLS ports "tls" and "mtls".
-func startWeb(t *testing.T) *web {
+func startWeb(t *testing.T, change ...func(*server.Config)) *web {
 	t.Helper()
 	w := &web{t: t, dir: t.TempDir()}
 	var err error
@@ -55,10 +55,14 @@ func startWeb(t *testing.T) *web {
 	}))
 	t.Cleanup(backend.Close)
 	w.backend = netip.MustParseAddrPort(backend.Listener.Addr().String())
-	w.Server, err = server.New(server.Config{
+	cfg := server.Config{
 		HTTPAddr: "127.0.0.1:0", HTTPSAddr: "127.0.0.1:0", Loops: 2,
-		Ports: []server.Port{{Name: "web", Addr: "127.0.0.1:0"}, {Name: "tls", Addr: "127.0.0.1:0", TLS: true}, {Name: "mtls", Addr: "127.0.0.1:0", TLS: true}},
-	})
+		Ports: []server.Port{{Name: "web", Addr: "127.0.0.1:0"}, {Name: "tls", Addr: "127.0.0.1:0", Kind: server.PortTLS}, {Name: "mtls", Addr: "127.0.0.1:0", Kind: server.PortTLS}},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w.Server, err = server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +215,7 @@ func TestPorts(t *testing.T) {
 
 // TestPortsThatCannotBeToldApart are refused.
 func TestPortsThatCannotBeToldApart(t *testing.T) {
-	for _, ports := range [][]server.Port{{{Addr: "127.0.0.1:0"}}, {{Name: "a"}}, {{Name: "a", Addr: "127.0.0.1:0"}, {Name: "a", Addr: "127.0.0.1:0", TLS: true}}} {
+	for _, ports := range [][]server.Port{{{Addr: "127.0.0.1:0"}}, {{Name: "a"}}, {{Name: "a", Addr: "127.0.0.1:0"}, {Name: "a", Addr: "127.0.0.1:0", Kind: server.PortTLS}}} {
 		if _, err := server.New(server.Config{Ports: ports}); err == nil || !strings.Contains(err.Error(), strconv.Quote(ports[0].Name)) {
 			t.Errorf("%+v: %v", ports, err)
 		}

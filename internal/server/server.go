@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -22,14 +23,16 @@ type Server struct {
 	health     *health.Monitor
 	pulse      *pulse.Pulse
 	moving     sync.Mutex
-	ports      []openPort  // by Listen; guarded by moving
-	handedOver atomic.Bool // another process accepts the connections now
+	ports      []openPort           // by Listen and SetPorts; guarded by moving
+	entrances  map[string]*entrance // of the named ports that there are; guarded by moving
+	stopped    bool                 // no port is opened any more; guarded by moving
+	handedOver atomic.Bool          // another process accepts the connections now
 }
 
 // New builds a Server, which listens once Listen is called and serves once Run is.
 func New(cfg Config) (*Server, error) {
 	s := &Server{}
-	err := checkPorts(cfg.Ports)
+	err := errors.Join(checkPorts(cfg.Ports)...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.pulse.Stop()
-	s.group.StopListening()
+	s.stopListening()
 	s.drain()
 	stop()
 	return <-ended

@@ -84,7 +84,7 @@ func (s *Server) Stats() proxy.Totals {
 	return t
 }
 
-// Sessions are the connections of clients to the plain and to the TLS port, tunnels and those whose TLS handshake is not complete among
+// Sessions are the connections of clients to plain ports and to those of TLS, tunnels and those whose TLS handshake is not complete among
 // them.
 func (p *RequestPath) Sessions() *[2]traffic.Sessions { return &p.sessions }
 

@@ -96,8 +96,24 @@ func (s *Server) Open(secure bool) int64 { return s.conns.Open(secure) }
 // none is left. Tunnels are not counted.
 func (s *Server) Drain(keepIdle bool, done func()) {
 	s.conns.Drain(func(sc *serverConn) {
-		if !keepIdle && sc.phase == phaseHead && !sc.partial && !sc.first {
-			sc.c.Close()
+		if !keepIdle {
+			sc.endIdle()
 		}
 	}, done)
+}
+
+// PortClosed treats the connections that are retired, see reactor.Conn.Retired, as Drain does all: those that are idle end.
+func (s *Server) PortClosed() {
+	for sc := range s.conns.All {
+		if sc.c.Retired() {
+			sc.endIdle()
+		}
+	}
+}
+
+// endIdle closes a connection on which an answer was the last.
+func (sc *serverConn) endIdle() {
+	if sc.phase == phaseHead && !sc.partial && !sc.first {
+		sc.c.Close()
+	}
 }

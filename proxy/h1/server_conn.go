@@ -92,7 +92,7 @@ func (sc *serverConn) recycle() {
 // turnOver begins the wait for the next request, when both halves are complete.
 func (sc *serverConn) turnOver() {
 	sc.recycle()
-	if sc.closing || sc.s.conns.Draining() {
+	if sc.closing || sc.leaves() {
 		sc.phase = phaseGone
 		sc.c.Close()
 		return
@@ -105,6 +105,9 @@ func (sc *serverConn) turnOver() {
 		sc.c.Resume()
 	}
 }
+
+// leaves reports that the connection ends with the answer under way, because the server stops or its port has closed.
+func (sc *serverConn) leaves() bool { return sc.c.Retired() || sc.s.conns.Draining() }
 
 // EOF implements reactor.Handler: the client sends nothing more. It may still read.
 func (sc *serverConn) EOF(*reactor.Conn) {

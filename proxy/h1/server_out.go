@@ -33,7 +33,7 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 	default: // HTTP/1.0 knows no chunks (RFC 9112 section 6.1)
 		sc.untilEnd, sc.closing = true, true
 	}
-	if h.Close || h.Leaving || sc.s.conns.Draining() {
+	if h.Close || h.Leaving || sc.leaves() {
 		sc.closing = true
 	}
 	if sc.closing {

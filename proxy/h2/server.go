@@ -54,7 +54,7 @@ func (s *Server) AcceptFrom(c *reactor.Conn, client proxy.Client) reactor.Handle
 	sc.present = sc.session.Present
 	sc.session.Start(&s.session, sc, c)
 	s.conns.Add(sc, client.Secure)
-	if s.conns.Draining() {
+	if c.Retired() || s.conns.Draining() {
 		sc.leave()
 	}
 	return sc
@@ -69,6 +69,15 @@ const goAwayTime = time.Second
 // Drain closes idle connections at once and the others after their last stream, telling them so; done is called on the
 // loop when none is left.
 func (s *Server) Drain(done func()) { s.conns.Drain((*serverConn).leave, done) }
+
+// PortClosed treats the connections that are retired, see reactor.Conn.Retired, as Drain does all: idle ones end, others after their last stream.
+func (s *Server) PortClosed() {
+	for sc := range s.conns.All {
+		if sc.c.Retired() && !sc.warned {
+			sc.leave()
+		}
+	}
+}
 
 // leave tells the client to open no more streams. Those that are on their way are served.
 func (sc *serverConn) leave() {
