@@ -20,6 +20,7 @@ type bindings struct {
 type binding struct {
 	uid     types.UID // of the route
 	host    string
+	target  string
 	leaving bool
 }
 
@@ -56,7 +57,7 @@ func (s *state) bindingEvent(e *source.Event) {
 	if s.bindings.at[route] == nil {
 		s.bindings.at[route] = make(map[source.Key]binding, 1)
 	}
-	s.bindings.at[route][e.Key] = binding{uid: types.UID(o.Spec.RouteUID), host: o.Spec.DNS, leaving: o.Spec.Leaving}
+	s.bindings.at[route][e.Key] = binding{uid: types.UID(o.Spec.RouteUID), host: o.Spec.DNS, target: o.Spec.Target, leaving: o.Spec.Leaving}
 	s.rebind(route)
 }
 
@@ -82,6 +83,26 @@ func (s *state) wantedHost(o *routev1.Route) string {
 		}
 	}
 	return o.Spec.Host
+}
+
+// ShardReport is how a route is bound to the Router that this is a replica of.
+type ShardReport struct {
+	Router  string `json:"router"`
+	DNS     string `json:"dns,omitempty"`     // the name by which clients find it
+	Target  string `json:"target,omitempty"`  // what a domain of the user's own points to
+	Leaving bool   `json:"leaving,omitempty"` // others serve it from now on
+}
+
+// shardReport is nil without a Router, and for a route that is not bound.
+func (s *state) shardReport(o *routev1.Route) *ShardReport {
+	if s.cfg.Options.Router == "" {
+		return nil
+	}
+	b := s.bindings.find(o)
+	if b == nil {
+		return nil
+	}
+	return &ShardReport{s.cfg.Options.Router, b.host, b.target, b.leaving}
 }
 
 // leaves reports whether a route is served elsewhere from now on.

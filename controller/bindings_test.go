@@ -54,6 +54,25 @@ func TestBindings(t *testing.T) {
 	r.wantServed("the second binding stays", "ns/a")
 }
 
+// TestShardReport: of a bound route it is said to which Router, and what a domain of the user's own points to.
+func TestShardReport(t *testing.T) {
+	r := newRig(t, Options{Router: "one"})
+	r.do(aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1"), aBinding("a", "a.test", func(o *shards.RouteBinding) { o.Spec.Target = "ns-a.one.test" }))
+	report, ok := r.c.Explain("ns", "a")
+	if want := (ShardReport{Router: "one", DNS: "a.test", Target: "ns-a.one.test"}); !ok || report.Shard == nil || *report.Shard != want {
+		t.Errorf("%+v", report)
+	}
+	r.do(aBinding("a", "a.test", leaving))
+	if report, _ = r.c.Explain("ns", "a"); report.Shard == nil || !report.Shard.Leaving {
+		t.Errorf("one that leaves: %+v", report.Shard)
+	}
+	plain := newRig(t, Options{})
+	plain.do(aRoute("a", "a.test", 0), aBinding("a", "a.test"))
+	if report, _ = plain.c.Explain("ns", "a"); report.Shard != nil {
+		t.Errorf("without a Router: %+v", report.Shard)
+	}
+}
+
 // TestBindingHost: a route that asks for no host has that of its binding, also where an API server has made one up; one that asks keeps its own.
 func TestBindingHost(t *testing.T) {
 	generated := func(o *routev1.Route) {

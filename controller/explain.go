@@ -46,7 +46,7 @@ func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
 	}
 	now := c.cfg.Clock()
 	report := c.routeReport(&v, now)
-	report.Certificate, report.Settings = c.certificateReport(&v, now), c.effective(&v)
+	report.Certificate, report.Settings, report.Shard = c.certificateReport(&v, now), c.effective(&v), v.shard
 	return &report, true
 }
 

@@ -35,6 +35,7 @@ func (s *state) settle() {
 			r.host, path = r.rule.Host, r.rule.Claim()
 		} else {
 			r.host = s.admission.Host(o.Namespace, o.Name, s.wantedHost(o), o.Spec.Subdomain)
+			r.shard = s.shardReport(o)
 		}
 		if r.checked = s.check(r); r.checked.Admitted {
 			r.checked = admit.HeaderActions(o)

@@ -75,6 +75,7 @@ type route struct {
 	checked admit.Verdict // by itself
 	verdict admit.Verdict // after all
 	tls     tlsState
+	shard   *ShardReport          // nil = the router is no replica of a Router
 	waiting bool                  // for its secret; verdict is not decided
 	result  *translate.Result     // nil = not served
 	served  bool                  // the table has it

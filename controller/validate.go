@@ -44,6 +44,8 @@ type RouteReport struct {
 	Check *CheckReport `json:"check,omitempty"`
 	// Settings are those in effect; nil = the route is not served. Validate leaves them out.
 	Settings []Setting `json:"settings,omitempty"`
+	// Shard is how it is bound; nil = the router is no replica of a Router. Lists leave it out.
+	Shard *ShardReport `json:"shard,omitempty"`
 }
 
 // IngressNote is what is to be said of an Ingress besides its rules, which are among the routes.

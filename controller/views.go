@@ -39,6 +39,7 @@ type view struct {
 	valid    validity // of its own certificate
 	rejected bool
 	rule     *ingress.Rule // nil = somebody has written the route
+	shard    *ShardReport  // nil = the router is no replica of a Router
 }
 
 // explain returns notes about the route at a time: those of its translation and what
@@ -52,7 +53,7 @@ func (v *view) explain(now time.Time) []string {
 
 // setRoute says what a route is now.
 func (v *views) setRoute(r *route) {
-	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule}
+	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule, shard: r.shard}
 	if r.result != nil {
 		next.servers, next.valid = r.servers, r.valid
 		if len(r.tls.notes) == 0 {

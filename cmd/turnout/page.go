@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"turnout/controller/shard/show"
 	"turnout/internal/metrics"
 	"turnout/internal/option"
 	"turnout/internal/page"
@@ -11,10 +12,19 @@ import (
 
 // page makes the page for people.
 func (r *router) page(measured *metrics.Handler) (*page.Handler, error) {
-	return page.New(view.Config{
+	cfg := view.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, Latencies: r.data.Latencies, Follow: measured.Follow, Now: r.data.Now,
 		Routes: r.control.Summaries, Route: r.control.Explain, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now, Settings: r.origins,
-	})
+	}
+	if cfg.Router = r.o.replica.Router; cfg.Router != "" {
+		reach := r.o.clusterConfig(r.log, nil, nil)
+		reader, err := show.New(&reach)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Board = reader.Lately(cfg.Router, cfg.Clock)
+	}
+	return page.New(cfg)
 }
 
 // origins are where the options have their values from.

@@ -9,6 +9,7 @@ import (
 	"turnout/controller/source/cluster"
 	"turnout/internal/logging"
 	"turnout/internal/option"
+	"turnout/internal/option/admission"
 	"turnout/internal/option/ingresses"
 	"turnout/internal/option/kubectl"
 	"turnout/tlsmux"
@@ -24,7 +25,7 @@ func settings(o *options) []option.Option {
 	}{
 		{"Ports", listenSettings(o)}, {"Admin port", o.adminPort.Table()}, {"Metrics", o.metrics.Table()}, {"Objects and log", sourceSettings(o)},
 		{"Log of requests", o.logs.Table()}, {"Traces", o.tracing.Table()}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
-		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {"Admission", admissionSettings(o)}, {ingresses.Group, o.ingresses.Table(&o.control)},
+		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {admission.Group, admission.Table(&o.control)}, {ingresses.Group, o.ingresses.Table(&o.control)},
 		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},
 	} {
 		for _, s := range group.table {
@@ -173,41 +174,6 @@ func tlsSettings(o *options) []option.Option {
 				note("--curves (ROUTER_CURVES) names groups that Go does not have", unknown)
 				return err
 			}},
-	}
-}
-
-func admissionSettings(o *options) []option.Option {
-	return []option.Option{
-		{Flag: "name", Env: "ROUTER_SERVICE_NAME", Def: "public", Value: "NAME", Set: option.Into(&o.control.RouterName, option.ParseText),
-			Help: "the router's name in route status"},
-		{Flag: "router-canonical-hostname", Env: "ROUTER_CANONICAL_HOSTNAME", Value: "HOST", EnvStops: true,
-			Set: option.Into(&o.control.CanonicalHostname, option.ParseDNSName), Help: "host name of the router itself, written to route status"},
-		{Flag: "router-domain", Env: "ROUTER_DOMAIN", Value: "DOMAIN", Set: option.Into(&o.control.Domain, option.ParseText),
-			Help: "domain that completes spec.subdomain"},
-		{Flag: "hostname-template", Env: "ROUTER_SUBDOMAIN", Value: "TEMPLATE", Set: option.Into(&o.control.HostTemplate, option.ParseText),
-			Help: "host of routes without one, made of ${name} and ${namespace}"},
-		{Flag: "override-hostname", Env: "ROUTER_OVERRIDE_HOSTNAME", Def: "false", IsBool: true, Set: option.Into(&o.control.OverrideHostname, option.ParseBool),
-			Help: "use --hostname-template for every route"},
-		{Flag: "override-domains", Env: "ROUTER_OVERRIDE_DOMAINS", Value: "LIST", Set: option.List(&o.control.OverrideDomains),
-			Help: "use --hostname-template for hosts within these domains"},
-		{Flag: "denied-domains", Env: "ROUTER_DENIED_DOMAINS", Value: "LIST", Set: option.List(&o.control.DeniedDomains),
-			Help: "domains whose hosts are rejected; wins over --allowed-domains"},
-		{Flag: "allowed-domains", Env: "ROUTER_ALLOWED_DOMAINS", Value: "LIST", Set: option.List(&o.control.AllowedDomains),
-			Help: "when given, hosts outside these domains are rejected"},
-		{Flag: "allow-wildcard-routes", Env: "ROUTER_ALLOW_WILDCARD_ROUTES", Def: "false", IsBool: true,
-			Set: option.Into(&o.control.AllowWildcard, option.ParseBool), Help: "admit routes with wildcardPolicy Subdomain"},
-		{Flag: "disable-namespace-ownership-check", Env: "ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", Def: "false", IsBool: true,
-			Set: option.Into(&o.control.DisableNamespaceOwnership, option.ParseBool), Help: "let routes of several namespaces share a host"},
-		{Flag: "extended-validation", Env: "EXTENDED_VALIDATION", Def: "true", IsBool: true,
-			Set: option.Into(&o.control.SkipExtendedValidation, option.Not(option.ParseBool)), Help: "validate the tls section of routes in full"},
-		{Flag: "allow-external-certificates", Env: "ROUTER_ENABLE_EXTERNAL_CERTIFICATE", Def: "true", IsBool: true,
-			Set: option.Into(&o.control.SkipExternalCertificate, option.Not(option.ParseBool)), Help: "serve certificates of Secrets that routes refer to"},
-		{Flag: "upgrade-validation", Env: "UPGRADE_VALIDATION", Def: "true", IsBool: true, Set: option.Into(&o.control.SkipUpgradeValidation, option.Not(option.ParseBool)),
-			Help: "say in route status whether later versions can serve a route"},
-		{Flag: "debug-upgrade-validation-force-add-condition", Env: "DEBUG_UPGRADE_VALIDATION_FORCE_ADD_CONDITION", Def: "false", IsBool: true,
-			Set: option.Into(&o.control.ForceUnservable, option.ParseBool), Help: "say of every admitted route that they cannot, to see what comes of it"},
-		{Flag: "debug-upgrade-validation-force-remove-condition", Env: "DEBUG_UPGRADE_VALIDATION_FORCE_REMOVE_CONDITION", Def: "false", IsBool: true,
-			Set: option.Into(new(bool), option.ParseBool), Help: "say of every route that they can, which is so anyway; the flag above wins"},
 	}
 }
 

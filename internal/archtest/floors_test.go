@@ -44,10 +44,11 @@ var floors = []struct {
 		controller/source/cluster
 		controller/ingress/converter
 		controller/shard/fleet
+		controller/shard/show
 		controller/shard/scheduler
 		controller/shard/member
-		controller/shard/show
 		internal/option/kubectl
+		internal/option/admission
 		internal/option/ingresses
 	`},
 	{"names of shards", `

@@ -51,7 +51,7 @@ func (o *Options) Table(group, lease, doers string, own []option.Option) []optio
 		{Flag: "identity", Env: "POD_NAME", Value: "NAME", Set: option.Into(&o.Identity, option.ParseText), Help: "the name of this process in that lease; the host name if it is not given"},
 	}
 	all = append(append(all, own...), []option.Option{
-		{Flag: "admin-addr", Def: "0.0.0.0:1936", Value: "HOST:PORT", Set: option.Into(&o.adminAddr, option.ParseListenAddr), Help: "where /healthz and /metrics are served"},
+		{Flag: "admin-addr", Def: "0.0.0.0:1936", Value: "HOST:PORT", Set: option.Into(&o.adminAddr, option.ParseListenAddr), Help: "where /healthz, /metrics and, of the scheduler, the page are served"},
 		{Flag: "log-level", Def: "info", Value: "LEVEL", Set: option.Into(&o.logLevel, logging.ParseLevel), Help: "least important level that is logged: debug, info, warn or error"},
 		{Flag: "log-format", Def: "auto", Value: "FORMAT", Set: option.Words(&o.logFormat, "auto", "json", "console"),
 			Help: "lines of the log: json, console (for people), or auto: console when the standard error is a terminal, json otherwise"},

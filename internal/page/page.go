@@ -21,10 +21,19 @@ const (
 	overviewPath = root + "overview"
 	routesPath   = root + "routes"
 	settingsPath = root + "settings"
+	shardsPath   = root + "shards"
+	bindingsPath = root + "bindings"
 )
 
-//go:embed index.html page.css page.js
+//go:embed index.html scheduler.html page.css page.js parts.js shards.js scheduler.js
 var files embed.FS
+
+// kinds are the files below root, with their types.
+var kinds = map[string]string{
+	"page.css": "text/css; charset=utf-8", "page.js": script, "parts.js": script, "shards.js": script, "scheduler.js": script,
+}
+
+const script = "text/javascript; charset=utf-8"
 
 // policy lets browsers load the page's own files and data, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -41,19 +50,15 @@ func New(cfg view.Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{viewer: viewer, shared: shared{take: viewer.Overview, clock: cfg.Clock}}, nil
+	h := &Handler{viewer: viewer, shared: shared{take: func() any { return viewer.Overview() }, clock: cfg.Clock}}
+	return h, nil
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; path {
 	case "/":
-		w.Header().Set("Content-Security-Policy", policy)
-		serveFile(w, "index.html", "text/html; charset=utf-8")
-	case root + "page.css":
-		serveFile(w, "page.css", "text/css; charset=utf-8")
-	case root + "page.js":
-		serveFile(w, "page.js", "text/javascript; charset=utf-8")
+		servePage(w, "index.html")
 	case overviewPath:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(h.shared.snapshot()) // the client has gone, or sees it
@@ -68,8 +73,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, h.viewer.Routes(search))
+	case shardsPath:
+		if h.viewer.Sharded() {
+			b, err := h.viewer.Shards(r.Context())
+			tell(w, b, err)
+			return
+		}
+		fail(w, http.StatusNotFound, errNotFound)
 	default:
-		h.route(w, strings.TrimPrefix(path, routesPath+"/"))
+		if !serveFile(w, path) {
+			h.route(w, strings.TrimPrefix(path, routesPath+"/"))
+		}
 	}
 }
 
@@ -86,10 +100,26 @@ func (h *Handler) route(w http.ResponseWriter, of string) {
 	answer(w, route)
 }
 
-func serveFile(w http.ResponseWriter, name, kind string) {
+// servePage answers with a document.
+func servePage(w http.ResponseWriter, name string) {
+	w.Header().Set("Content-Security-Policy", policy)
+	write(w, name, "text/html; charset=utf-8")
+}
+
+// serveFile answers with a file below root, if there is one of that path.
+func serveFile(w http.ResponseWriter, path string) bool {
+	name := strings.TrimPrefix(path, root)
+	kind, ok := kinds[name]
+	if ok {
+		write(w, name, kind)
+	}
+	return ok
+}
+
+func write(w http.ResponseWriter, name, kind string) {
 	content, err := files.ReadFile(name)
 	if err != nil {
-		fail(w, http.StatusNotFound, errNotFound)
+		fail(w, http.StatusInternalServerError, errors.New("BUG: the file is not in the program"))
 		return
 	}
 	w.Header().Set("Content-Type", kind)
@@ -110,4 +140,13 @@ func fail(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, err.Error()+"\n") // as above
+}
+
+// tell answers with a value, or says why there is none now.
+func tell[T any](w http.ResponseWriter, value T, err error) {
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	answer(w, value)
 }

@@ -67,9 +67,11 @@ func TestAnswers(t *testing.T) {
 		kind   string
 		has    string
 	}{
-		{"/", 200, "text/html; charset=utf-8", `<script src="/view/page.js" defer>`},
+		{"/", 200, "text/html; charset=utf-8", `<script src="/view/page.js" type="module">`},
 		{"/view/page.css", 200, "text/css; charset=utf-8", "prefers-color-scheme"},
 		{"/view/page.js", 200, "text/javascript; charset=utf-8", "EventSource"},
+		{"/view/shards.js", 200, "text/javascript; charset=utf-8", "showBoard"},
+		{"/view/shards", 404, "text/plain; charset=utf-8", "not found"}, // of a router that is no replica of a Router
 		{"/view/overview", 200, "application/json", `"requests":7`},
 		{"/view/routes?q=NS/A", 200, "application/json", `"total":1`},
 		{"/view/routes?limit=0", 400, "text/plain; charset=utf-8", `limit "0" is not a number from 1 to 200`},

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"turnout/internal/view"
 )
 
 // every is the time between two events of a stream, and how old a snapshot may be that is shown.
@@ -14,7 +12,7 @@ const every = 2 * time.Second
 
 // shared is one snapshot for all who look at the same time.
 type shared struct {
-	take  func() *view.Overview
+	take  func() any
 	clock func() time.Time
 
 	mu   sync.Mutex

@@ -5,6 +5,8 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"turnout/controller/shard"
 	"turnout/controller/shard/api"
@@ -14,6 +16,7 @@ import (
 	"turnout/internal/elected"
 	"turnout/internal/metrics"
 	"turnout/internal/option"
+	"turnout/internal/page"
 )
 
 // Options are those of the command.
@@ -38,10 +41,11 @@ func (o *Options) Table() []option.Option {
 // Run schedules until a signal.
 func Run(ctx context.Context, call elected.Call) error {
 	o := new(Options)
-	return o.Options.Run(ctx, call, o.Table(), o.work)
+	_, version, _ := strings.Cut(call.Agent, "/")
+	return o.Options.Run(ctx, call, o.Table(), func() (elected.Work, error) { return o.work(version) })
 }
 
-func (o *Options) work() (elected.Work, error) {
+func (o *Options) work(version string) (elected.Work, error) {
 	s, err := scheduler.New(scheduler.Config{
 		Cluster: o.Cluster, Identity: o.Identity, Namespace: o.Namespace, AllowWildcard: o.allowWildcard, KeepPods: o.keepPods, PodTemplate: o.podTemplate,
 	})
@@ -49,7 +53,10 @@ func (o *Options) work() (elected.Work, error) {
 		return elected.Work{}, err
 	}
 	return elected.Work{Name: "scheduler", Run: s.Run, Show: func(cfg *admin.Config) (err error) {
-		cfg.Metrics, err = metrics.NewScheduler(func() metrics.Scheduler { return counted(s.Stats()) })
+		if cfg.Metrics, err = metrics.NewScheduler(func() metrics.Scheduler { return counted(s.Stats()) }); err != nil {
+			return err
+		}
+		cfg.Page, err = page.NewScheduler(page.SchedulerConfig{Version: version, Board: s.Board, Bindings: s.Bindings, Clock: time.Now})
 		return err
 	}}, nil
 }

@@ -17,7 +17,8 @@ import (
 type Overview struct {
 	At         time.Time `json:"at"`
 	Version    string    `json:"version"`
-	Generation uint64    `json:"generation"` // of the table
+	Router     string    `json:"router,omitempty"` // the Router that this is a replica of; "" = none
+	Generation uint64    `json:"generation"`       // of the table
 	Routes     int       `json:"routes"`
 	Rejected   int       `json:"rejected"`
 	// Seconds is what rates, latencies and recent counts are of; 0 = since the start.
@@ -105,7 +106,7 @@ func (v *Viewer) Overview() *Overview {
 	then := v.since(next)
 	all := v.lines()
 	o := &Overview{
-		At: now.UTC(), Version: v.cfg.Version, Generation: table.Generation(), Routes: len(all), Top: []Line{},
+		At: now.UTC(), Version: v.cfg.Version, Router: v.cfg.Router, Generation: table.Generation(), Routes: len(all), Top: []Line{},
 		Certificates: certificates(table, now), Changes: v.cfg.Changes(),
 	}
 	for i := range all {

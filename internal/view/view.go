@@ -3,11 +3,13 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"turnout/controller"
+	"turnout/controller/shard/show"
 	"turnout/internal/option"
 	"turnout/internal/problem"
 	"turnout/proxy"
@@ -30,6 +32,9 @@ type Config struct {
 	Problems *problem.List // nil: there are none
 	Clock    func() time.Time
 	Settings func() []option.Origin // of the router; nil: nothing is known of them
+	Router   string                 // the Router that this is a replica of; "": none
+	// Board is how routes are spread over Routers; nil: nobody asks.
+	Board func(context.Context) (*show.Board, error)
 }
 
 // Viewer makes snapshots. Any goroutine may use it.
@@ -55,6 +60,12 @@ func (v *Viewer) Settings() []option.Origin {
 	}
 	return v.cfg.Settings()
 }
+
+// Sharded reports whether there is a Board.
+func (v *Viewer) Sharded() bool { return v.cfg.Board != nil }
+
+// Shards is how routes are spread over Routers, as this replica sees it. It needs a Board.
+func (v *Viewer) Shards(ctx context.Context) (*show.Board, error) { return v.cfg.Board(ctx) }
 
 // key is what counters of the table and objects are joined by.
 type key struct{ namespace, name string }

@@ -41,6 +41,7 @@ type leader struct {
 	routers  map[string]*api.Router        // as last seen
 	silence  map[string]map[string]*silent // of replicas, by router and name
 
+	rested  time.Time                     // questions of people are answered from then on
 	fleet   atomic.Pointer[[]*api.Router] // routers, for keepPods
 	writing sync.WaitGroup
 }
@@ -76,11 +77,17 @@ func (l *leader) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		asked := l.asked
+		if time.Now().Before(l.rested) {
+			asked = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.inbox.wake:
 		case <-timer.C:
+		case q := <-asked:
+			l.answer(q, time.Now())
 		}
 		l.turn(ctx, time.Now())
 		l.show(ctx, time.Now())

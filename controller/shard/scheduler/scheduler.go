@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
@@ -17,6 +18,7 @@ import (
 	"turnout/controller/lease"
 	"turnout/controller/shard"
 	"turnout/controller/shard/api"
+	"turnout/controller/shard/show"
 	"turnout/controller/source/cluster"
 )
 
@@ -43,6 +45,8 @@ type Scheduler struct {
 	clients *clients
 	log     *zap.Logger
 	shown   atomic.Pointer[Stats]
+	asked   chan question                              // of people, to the leader
+	others  func(context.Context) (*show.Board, error) // what the API server says, for one that does not lead
 }
 
 // Stats is what a Scheduler does, for metrics. The zero value is a process that does not lead.
@@ -75,7 +79,12 @@ func New(cfg Config) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scheduler{cfg: cfg, clients: c, log: cfg.Cluster.Log}
+	s := &Scheduler{cfg: cfg, clients: c, log: cfg.Cluster.Log, asked: make(chan question)}
+	reader, err := show.New(&cfg.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	s.others = reader.Lately(cfg.Identity, time.Now)
 	s.shown.Store(new(Stats))
 	return s, nil
 }

@@ -1,4 +1,5 @@
-// Package show reads Routers and what is bound to them from an API server, for people: what turnout routers and turnout bindings print.
+// Package show reads Routers and what is bound to them from an API server, for people: what turnout routers and turnout bindings print, and what the
+// page shows.
 package show
 
 import (
@@ -30,8 +31,11 @@ type Router struct {
 	Capacity          int32    `json:"capacity,omitempty"` // routes; 0: no limit
 	Moving            int32    `json:"moving"`
 	RequestsPerSecond int32    `json:"requestsPerSecond"` // of all replicas, mean of the last minute
+	RequestsCapacity  int32    `json:"requestsCapacity,omitempty"`
 	Addresses         []string `json:"addresses,omitempty"`
-	Problems          []string `json:"problems,omitempty"` // conditions that are not as they should be
+	MoreAddresses     int      `json:"moreAddresses,omitempty"` // that a Board leaves out
+	Taints            []string `json:"taints,omitempty"`        // KEY:EFFECT
+	Problems          []string `json:"problems,omitempty"`      // conditions that are not as they should be
 }
 
 // Binding is a Route that is bound to a Router, or that waits for one.
@@ -85,13 +89,14 @@ func (r *Reader) Routers(ctx context.Context) ([]Router, error) {
 	}
 	all := make([]Router, 0, len(list.Items))
 	for i := range list.Items {
-		all = append(all, routerOf(&list.Items[i]))
+		all = append(all, RouterOf(&list.Items[i]))
 	}
 	slices.SortFunc(all, func(a, b Router) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-func routerOf(o *api.Router) Router {
+// RouterOf is a Router as people see it.
+func RouterOf(o *api.Router) Router {
 	r := Router{
 		Name: o.Name, Phase: cmp.Or(string(o.Status.Phase), string(api.RouterPending)), Ready: o.Status.ReadyReplicas, Routes: o.Status.RoutesBound, Moving: o.Status.Moving,
 		Addresses: o.Status.Addresses,
@@ -100,7 +105,10 @@ func routerOf(o *api.Router) Router {
 		r.Domain = o.Spec.DNS.Domain
 	}
 	if o.Spec.Capacity != nil {
-		r.Capacity = o.Spec.Capacity.Routes
+		r.Capacity, r.RequestsCapacity = o.Spec.Capacity.Routes, o.Spec.Capacity.RequestsPerSecond
+	}
+	for i := range o.Spec.Taints {
+		r.Taints = append(r.Taints, taint(&o.Spec.Taints[i]))
 	}
 	for i := range o.Status.Replicas {
 		r.RequestsPerSecond += o.Status.Replicas[i].RequestsPerSecond
