@@ -26,7 +26,7 @@ func (j *Judge) judgeClasses(o *Objects) {
 			next[key] = j.class(o, class)
 		}
 	}
-	replaceStatus(&j.result, "GatewayClass", j.result.Classes, next)
+	replaceStatus(&j.result, kindClass, j.result.Classes, next)
 	j.result.Classes = next
 }
 

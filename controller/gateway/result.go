@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -85,7 +87,8 @@ type Stream struct {
 	routing.RouteKey
 	Listener string
 	Port     string
-	Kind     PortKind // PortTCP, PortUDP, or PortTLS: TLS is ended by the listener
-	Hostname string   // with PortTLS: of the server name, as RuleSpec.Host
-	Backends []Backend
+	Kind     PortKind  // PortTCP, PortUDP, or PortTLS: TLS is ended by the listener
+	Hostname string    // with PortTLS: of the server name, as RuleSpec.Host
+	Created  time.Time // of the route: of several streams of a listener the oldest counts
+	Backends []routing.BackendSpec
 }

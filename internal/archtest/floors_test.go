@@ -31,6 +31,7 @@ var floors = []struct {
 		controller/translate
 		controller/ingress
 		controller/gateway/condition
+		controller/gateway/translate
 		controller/gateway
 		controller/ingress/convert
 		controller/lease

@@ -49,7 +49,7 @@ var direction = []struct {
 	{"proxy", []string{"balancer", "internal/bound", "internal/list", "internal/ratelimit", "internal/shared", "internal/spare", "internal/traffic", "routing", "internal/wire/field", "internal/wire/protocol", "internal/wire/tracecontext", "proxy/logformat", "proxy/detached"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "internal/bound", "internal/list", "routing", "internal/reactor", "internal/opensslkey", "internal/keypair", "internal/wire/protocol"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/keypair"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},
-	{"controller", []string{"balancer", "internal/bound", "internal/nearest", "internal/traffic", "internal/problem", "internal/ratelimit", "internal/keypair", "routing", "internal/wire/protocol"}, "the control plane meets the data plane in the table and nowhere else"},
+	{"controller", []string{"balancer", "internal/bound", "internal/nearest", "internal/traffic", "internal/problem", "internal/ratelimit", "internal/keypair", "routing", "tlsmux/clientcert", "internal/wire/protocol"}, "the control plane meets the data plane in the table and nowhere else"},
 	{"controller/shard/zones", []string{"controller", "internal/dns/zone"}, "which names there are follows from objects; who answers is up to others"},
 	{"controller/shard/naming", []string{"controller", "internal/dns/zone"}, "objects in, zones out; who answers is up to others"},
 	{"internal/reactor/engine", nil, "what a loop needs to wait for sockets; it knows neither loops nor systems"},

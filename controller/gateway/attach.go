@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/source"
+)
+
+// parent is one of the parents of a route that are ours, and what came of it.
+type parent struct {
+	ref     gatewayv1.ParentReference
+	gateway *gateway
+	at      []attachment
+	reason  gatewayv1.RouteConditionReason // why nothing came of it
+	message string
+}
+
+// attachment is a listener that a route attaches to, with the host names that they have in common.
+type attachment struct {
+	*listener
+	hosts []string
+}
+
+// parentsOf says which listeners a route attaches to, per parent of ours.
+func (j *Judge) parentsOf(o *Objects, r *route) []*parent {
+	var list []*parent
+	for _, ref := range r.parents {
+		if p, listeners := j.parent(r, ref); p != nil {
+			p.attach(o, r, listeners)
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// parent finds what a parentRef names, with the listeners that it has; nil if it is none of ours.
+func (j *Judge) parent(r *route, ref gatewayv1.ParentReference) (*parent, []*listener) {
+	if value(ref.Group, groupName) != groupName {
+		return nil, nil
+	}
+	key := source.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(r.ref.Namespace))), Name: string(ref.Name)}
+	switch value(ref.Kind, kindGateway) {
+	case kindGateway:
+		if g := j.gateways[key]; g != nil {
+			return &parent{ref: ref, gateway: g}, g.listeners
+		}
+	case kindListenerSet:
+		if s := j.sets[key]; s.set != nil {
+			return &parent{ref: ref, gateway: s.gateway}, s.set.listeners
+		}
+	}
+	return nil, nil
+}
+
+// attach looks for the listeners that a parentRef means and that take the route.
+func (p *parent) attach(o *Objects, r *route, listeners []*listener) {
+	named := slices.DeleteFunc(slices.Clone(listeners), func(l *listener) bool {
+		return p.ref.SectionName != nil && *p.ref.SectionName != "" && *p.ref.SectionName != l.spec.Name || p.ref.Port != nil && *p.ref.Port != l.spec.Port
+	})
+	if len(named) == 0 {
+		p.reason, p.message = gatewayv1.RouteReasonNoMatchingParent, "The parent has no listener with this sectionName and port"
+		return
+	}
+	allowed := slices.DeleteFunc(named, func(l *listener) bool {
+		return !slices.Contains(l.kinds, r.ref.Kind) || !l.selector.has(o, r.ref.Namespace)
+	})
+	if len(allowed) == 0 {
+		p.reason = gatewayv1.RouteReasonNotAllowedByListeners
+		p.message = fmt.Sprintf("No listener takes %ss of namespace %s", r.ref.Kind, r.ref.Namespace)
+		return
+	}
+	for _, l := range allowed {
+		if hosts := intersection(l.host, r.hostnames); len(hosts) > 0 {
+			p.at = append(p.at, attachment{l, hosts})
+		}
+	}
+	if len(p.at) == 0 {
+		p.reason, p.message = gatewayv1.RouteReasonNoMatchingListenerHostname, "No listener has a host name in common with the route"
+	}
+}
+
+// without takes the attachment to a listener away, because of what another route has there.
+func (p *parent) without(l *listener, message string) {
+	p.at = slices.DeleteFunc(p.at, func(a attachment) bool { return a.listener == l })
+	if len(p.at) == 0 {
+		p.reason, p.message = gatewayv1.RouteReasonNotAllowedByListeners, message
+	}
+}

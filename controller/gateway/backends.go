@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/balancer"
+	"turnout/controller/endpoints"
+	"turnout/controller/source"
+	"turnout/internal/wire/protocol"
+	"turnout/routing"
+	"turnout/routing/header"
+)
+
+// backend is a reference of a route to a Service, resolved as far as it does not depend on the Gateway.
+type backend struct {
+	key     string // tells it from the others of the rule
+	weight  int
+	reason  gatewayv1.RouteConditionReason // why it cannot be used; "" = it can
+	message string
+
+	target  use
+	set     *endpoints.Set
+	port    *corev1.ServicePort
+	policy  *policy // nil = endpoints are spoken to without TLS
+	request *header.Actions
+	answer  *header.Actions
+}
+
+// use is a port of a Service that a route refers to.
+type use struct {
+	service source.Key
+	port    gatewayv1.PortNumber
+}
+
+// backendOf resolves a reference of a route.
+func (j *Judge) backendOf(o *Objects, r *route, ref *gatewayv1.BackendObjectReference) *backend {
+	b := &backend{weight: 1}
+	b.target = use{source.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(r.ref.Namespace))), Name: string(ref.Name)}, value(ref.Port, 0)}
+	b.key = fmt.Sprintf("%s:%d", b.target.service, b.target.port)
+	service := b.target.service
+	if group, kind := value(ref.Group, ""), value(ref.Kind, "Service"); group != "" || kind != "Service" {
+		b.key = fmt.Sprintf("%s.%s/%s", kind, group, b.key)
+		b.wrong(gatewayv1.RouteReasonInvalidKind, fmt.Sprintf("Backend %s is a %s of group %q; allowed is a Service", ref.Name, kind, group))
+		return b
+	}
+	if !j.permitted(r.ref.Kind, r.ref.Namespace, "Service", service) {
+		b.wrong(gatewayv1.RouteReasonRefNotPermitted, fmt.Sprintf("No ReferenceGrant of namespace %s lets a %s of namespace %s refer to Service %s", service.Namespace, r.ref.Kind, r.ref.Namespace, service.Name))
+		return b
+	}
+	known := o.Services.Get(service)
+	if known == nil || known.Object == nil {
+		b.wrong(gatewayv1.RouteReasonBackendNotFound, "Service "+service.String()+" does not exist")
+		return b
+	}
+	if known.Object.Spec.Type == corev1.ServiceTypeExternalName {
+		b.wrong(gatewayv1.RouteReasonBackendNotFound, "Service "+service.String()+" is of type ExternalName, which names no endpoints")
+		return b
+	}
+	for i := range known.Object.Spec.Ports {
+		if p := &known.Object.Spec.Ports[i]; p.Port == b.target.port && (p.Protocol == corev1.ProtocolUDP) == (r.ref.Kind == kindUDPRoute) {
+			b.port = p
+		}
+	}
+	if b.port == nil {
+		b.noPort(known.Object)
+		return b
+	}
+	b.policy = j.policies.of(service, b.port.Name)
+	j.protocolOf(r, b)
+	if b.reason == "" {
+		b.set = j.endpointSet(o, service, known, r.ref.Kind == kindUDPRoute)
+	}
+	return b
+}
+
+// noPort says which port a Service does not have.
+func (b *backend) noPort(object *corev1.Service) {
+	for i := range object.Spec.Ports {
+		if object.Spec.Ports[i].Port == b.target.port {
+			b.wrong(gatewayv1.RouteReasonUnsupportedProtocol, fmt.Sprintf("Port %d of Service %s has protocol %s, which the route does not speak", b.target.port, b.target.service, object.Spec.Ports[i].Protocol))
+			return
+		}
+	}
+	b.wrong(gatewayv1.RouteReasonBackendNotFound, fmt.Sprintf("Service %s has no port %d", b.target.service, b.target.port))
+}
+
+func (b *backend) wrong(reason gatewayv1.RouteConditionReason, message string) {
+	b.reason, b.message = reason, message
+}
+
+// Values of appProtocol that mean something here. Others are about what is within HTTP, or unknown, and say nothing against HTTP/1.1.
+const (
+	appH2C = "kubernetes.io/h2c"
+	appWS  = "kubernetes.io/ws"
+	appWSS = "kubernetes.io/wss"
+)
+
+// protocolOf says whether what a Service speaks can be spoken by a route for HTTP.
+func (j *Judge) protocolOf(r *route, b *backend) {
+	if r.ref.Kind != kindHTTPRoute && r.ref.Kind != kindGRPCRoute {
+		return
+	}
+	switch app := value(b.port.AppProtocol, ""); {
+	case app == appWSS && b.policy == nil:
+		b.wrong(gatewayv1.RouteReasonUnsupportedProtocol, fmt.Sprintf("Port %d of Service %s has appProtocol %s and no BackendTLSPolicy", b.target.port, b.target.service, app))
+	case app == appH2C || app == appWS || app == appWSS:
+	case strings.HasPrefix(app, "kubernetes.io/"):
+		b.wrong(gatewayv1.RouteReasonUnsupportedProtocol, fmt.Sprintf("Port %d of Service %s has appProtocol %s; supported: %s, %s, %s", b.target.port, b.target.service, app, appH2C, appWS, appWSS))
+	}
+}
+
+// endpointSet returns the endpoints of a Service. UDP has its own set, because a port without a name may be of either protocol.
+func (j *Judge) endpointSet(o *Objects, key source.Key, known *Service, udp bool) *endpoints.Set {
+	at := setKey{key, udp}
+	if made, ok := j.endpoints[at]; ok && made.service == known {
+		return made.set
+	}
+	options := j.cfg.Endpoints
+	options.IncludeUDP = udp
+	set := endpoints.Service(options, key.Namespace, key.Name, known.Object, known.Slices)
+	j.endpoints[at] = endpointSet{known, set}
+	return set
+}
+
+type setKey struct {
+	service source.Key
+	udp     bool
+}
+
+type endpointSet struct {
+	service *Service
+	set     *endpoints.Set
+}
+
+// spec is the backend as the table has it, for rules of a Gateway.
+func (j *Judge) backendSpec(r *route, g *gateway, b *backend) routing.BackendSpec {
+	spec := routing.BackendSpec{Key: b.key, Weight: b.weight, RequestActions: b.request, ResponseActions: b.answer, Pool: j.pool(r)}
+	if b.reason != "" {
+		spec.Status = statusUnusable
+		return spec
+	}
+	targets, err := j.targets(r, g, b)
+	switch {
+	case err != nil:
+		spec.Status = statusUnusable
+	case len(targets) == 0:
+		spec.Status = statusNoEndpoint
+	default:
+		spec.Targets = targets
+	}
+	return spec
+}
+
+// What is answered for a backend that has no servers.
+const (
+	statusUnusable   = 500
+	statusNoEndpoint = 503
+)
+
+// pool says how the servers of a route are chosen.
+func (j *Judge) pool(r *route) balancer.PoolConfig {
+	config := j.cfg.Pool
+	config.Namespace = r.ref.Namespace
+	return config
+}
+
+// targets are the servers of a backend.
+func (j *Judge) targets(r *route, g *gateway, b *backend) ([]balancer.Target, error) {
+	kind := endpoints.Kind{Port: b.port.Name}
+	weighted := endpoints.Weighted{Set: b.set, Weight: 1}
+	grpc := r.ref.Kind == kindGRPCRoute
+	if b.policy != nil {
+		var err error
+		if weighted.TLS, err = j.policyTLS(g, b.policy, r.ref.Kind); err != nil {
+			return nil, err
+		}
+	}
+	targets := endpoints.Targets(kind, []endpoints.Weighted{weighted})
+	for i := range targets {
+		switch {
+		case r.ref.Kind == kindUDPRoute || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindTLSRoute:
+			targets[i].Protocol = protocol.TCP
+		case b.policy == nil && (grpc || value(b.port.AppProtocol, "") == appH2C || value(b.port.AppProtocol, "") == "h2c"):
+			targets[i].Protocol = protocol.HTTP2
+		}
+	}
+	return targets, nil
+}

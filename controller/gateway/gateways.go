@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/gateway/condition"
+	"turnout/controller/source"
+	"turnout/routing"
+)
+
+// gateway is a Gateway of ours, as it is judged.
+type gateway struct {
+	key       source.Key
+	object    *gatewayv1.Gateway
+	assigned  *Assigned // nil = nothing is known yet
+	listeners []*listener
+	sets      []*listenerSet // in the order in which they count
+
+	reason  gatewayv1.GatewayConditionReason // why it is not accepted, but for its listeners
+	message string
+
+	client        *routing.CertificateSpec // shown to endpoints; nil = none
+	clientReason  gatewayv1.GatewayConditionReason
+	clientMessage string
+	overlapping   map[*listener]string // what is said of certificates that overlap
+
+	valid  int // own listeners that are accepted
+	usable int // listeners that can be served, those of sets included
+}
+
+// listenerSet is a ListenerSet of a Gateway of ours.
+type listenerSet struct {
+	key       source.Key
+	object    *gatewayv1.ListenerSet
+	allowed   bool
+	listeners []*listener
+}
+
+// accepted reports that the Gateway has something to serve.
+func (g *gateway) accepted() bool { return g.reason == "" && g.valid > 0 }
+
+// programmed reports that the Gateway can be reached.
+func (g *gateway) programmed() bool {
+	return g.accepted() && g.usable > 0 && g.assigned != nil && g.assigned.Reason == "" && len(g.assigned.Addresses) > 0
+}
+
+// usable reports that an entry of an allowed set can be served.
+func (s *listenerSet) usable() bool { return slices.ContainsFunc(s.listeners, (*listener).usable) }
+
+// accepted reports that the set counts as attached to its Gateway.
+func (s *listenerSet) accepted(g *gateway) bool { return s.allowed && g.accepted() && s.usable() }
+
+// gatewayOf judges a Gateway with its listeners and those of its sets, but for what routes say.
+func (j *Judge) gatewayOf(o *Objects, key source.Key, object *gatewayv1.Gateway, sets []*gatewayv1.ListenerSet) *gateway {
+	g := &gateway{key: key, object: object, assigned: o.Assigned.Get(key)}
+	j.gatewaySpec(o, g)
+	owner := Ref{Kind: kindGateway, Key: key}
+	for i := range object.Spec.Listeners {
+		g.listeners = append(g.listeners, newListener(g, owner, &object.Spec.Listeners[i]))
+	}
+	slices.SortFunc(sets, func(a, b *gatewayv1.ListenerSet) int { return older(a, b) })
+	selector := allowedListeners(object)
+	for _, set := range sets {
+		s := &listenerSet{key: source.Key{Namespace: set.Namespace, Name: set.Name}, object: set}
+		if s.allowed = selector.has(o, set.Namespace); s.allowed {
+			for i := range set.Spec.Listeners {
+				spec := gatewayv1.Listener(set.Spec.Listeners[i])
+				s.listeners = append(s.listeners, newListener(g, Ref{Kind: kindListenerSet, Key: s.key}, &spec))
+			}
+		}
+		g.sets = append(g.sets, s)
+	}
+	g.conflicts()
+	for l := range g.all {
+		j.listenerTLS(o, l)
+		if why, closed := g.unavailable(l); closed && l.conflict == "" {
+			l.reject(string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf("Port %d cannot be opened: %s", l.spec.Port, why))
+		}
+		if l.usable() {
+			g.usable++
+		}
+	}
+	for _, l := range g.listeners {
+		if l.reason == "" && l.conflict == "" {
+			g.valid++
+		}
+	}
+	g.overlaps()
+	return g
+}
+
+// all are the listeners of the Gateway and of its sets, in the order in which they count.
+func (g *gateway) all(yield func(*listener) bool) {
+	for _, l := range g.listeners {
+		if !yield(l) {
+			return
+		}
+	}
+	for _, s := range g.sets {
+		for _, l := range s.listeners {
+			if !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+func (g *gateway) unavailable(l *listener) (why string, closed bool) {
+	if g.assigned == nil {
+		return "", false
+	}
+	why, closed = g.assigned.Unavailable[l.port]
+	return why, closed
+}
+
+// allowedListeners says whose ListenerSets a Gateway takes.
+func allowedListeners(object *gatewayv1.Gateway) namespaceSelector {
+	if object.Spec.AllowedListeners == nil || object.Spec.AllowedListeners.Namespaces == nil {
+		return namespaceSelector{}
+	}
+	n := object.Spec.AllowedListeners.Namespaces
+	selector, err := newNamespaceSelector(value(n.From, gatewayv1.NamespacesFromNone), n.Selector, object.Namespace)
+	if err != nil {
+		return namespaceSelector{}
+	}
+	return selector
+}
+
+// gatewaySpec judges what a Gateway says besides its listeners.
+func (j *Judge) gatewaySpec(o *Objects, g *gateway) {
+	spec := &g.object.Spec
+	class := j.result.Classes[source.Key{Name: string(spec.GatewayClassName)}]
+	list := condition.List{Conditions: class.Conditions}
+	if !list.Is(string(gatewayv1.GatewayClassConditionStatusAccepted)) {
+		g.reason, g.message = gatewayv1.GatewayReasonInvalidParameters, "GatewayClass "+string(spec.GatewayClassName)+" is not accepted"
+	}
+	if i := spec.Infrastructure; i != nil && i.ParametersRef != nil {
+		key := source.Key{Namespace: g.key.Namespace, Name: i.ParametersRef.Name}
+		if err := j.parameters(o, i.ParametersRef.Group, i.ParametersRef.Kind, key); err != nil {
+			g.reason, g.message = gatewayv1.GatewayReasonInvalidParameters, err.Error()
+		}
+	}
+	for _, a := range spec.Addresses {
+		if kind := value(a.Type, gatewayv1.IPAddressType); kind != gatewayv1.IPAddressType && kind != gatewayv1.HostnameAddressType && g.reason == "" {
+			g.reason, g.message = gatewayv1.GatewayReasonUnsupportedAddress, fmt.Sprintf("Addresses of type %s are not supported; supported: IPAddress, Hostname", kind)
+		}
+	}
+	if spec.TLS == nil || spec.TLS.Backend == nil || spec.TLS.Backend.ClientCertificateRef == nil {
+		return
+	}
+	var err *refError
+	if g.client, err = j.secret(o, kindGateway, g.key.Namespace, spec.TLS.Backend.ClientCertificateRef); err != nil {
+		g.clientReason, g.clientMessage = gatewayv1.GatewayReasonInvalidClientCertificateRef, err.message
+		if err.notPermitted {
+			g.clientReason = gatewayv1.GatewayReasonRefNotPermitted
+		}
+	}
+}
+
+// older orders objects by age, then by namespace and name.
+func older(a, b metav1.Object) int {
+	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return cmp.Or(at.Compare(bt.Time), strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+}
+
+// ports are those that the listeners need.
+func (g *gateway) ports() []Port {
+	var list []Port
+	for l := range g.all {
+		if !l.serves() || slices.ContainsFunc(list, func(p Port) bool { return p.Name == l.port }) {
+			continue
+		}
+		list = append(list, Port{Name: l.port, Number: l.spec.Port, Protocol: l.transport(), Kind: l.kind})
+	}
+	slices.SortFunc(list, func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(string(a.Protocol), string(b.Protocol)))
+	})
+	return list
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/balancer"
+	"turnout/controller/gateway/condition"
+	"turnout/controller/source"
+	"turnout/internal/wire/protocol"
+)
+
+// policy is a BackendTLSPolicy, as it is judged.
+type policy struct {
+	object *gatewayv1.BackendTLSPolicy
+	reason gatewayv1.PolicyConditionReason // why it is not accepted; "" = it is
+	why    string
+	refs   gatewayv1.PolicyConditionReason // why not all references are resolved
+	refWhy string
+
+	config    balancer.TLSConfig // but for what differs by Gateway and by kind of route
+	ancestors map[source.Key]*gateway
+}
+
+// policies are those that count, by what they are for.
+type policies struct {
+	all []*policy // oldest first
+	by  map[policyTarget]*policy
+}
+
+// policyTarget is a Service, or a port of it.
+type policyTarget struct {
+	service source.Key
+	port    string // its name; "" = the whole Service
+}
+
+// of returns the policy for a port of a Service, nil if there is none. One for the port comes before one for the whole Service.
+func (p *policies) of(service source.Key, port string) *policy {
+	if port != "" {
+		if found := p.by[policyTarget{service, port}]; found != nil {
+			return found
+		}
+	}
+	return p.by[policyTarget{service, ""}]
+}
+
+// judgePolicies judges all policies, but for the Gateways that they matter to.
+func (j *Judge) judgePolicies(o *Objects) {
+	j.policies = policies{by: make(map[policyTarget]*policy)}
+	for _, object := range o.Policies.All() {
+		j.policies.all = append(j.policies.all, &policy{object: object, ancestors: make(map[source.Key]*gateway)})
+	}
+	slices.SortFunc(j.policies.all, func(a, b *policy) int { return older(a.object, b.object) })
+	for _, p := range j.policies.all {
+		j.validation(o, p)
+		for _, ref := range p.object.Spec.TargetRefs {
+			j.claim(o, p, &ref)
+		}
+	}
+}
+
+// claim gives a policy what one of its references names, unless an older one has it.
+func (j *Judge) claim(o *Objects, p *policy, ref *gatewayv1.LocalPolicyTargetReferenceWithSectionName) {
+	if ref.Group != "" || ref.Kind != "Service" {
+		p.reject(gatewayv1.PolicyReasonInvalid, fmt.Sprintf("targetRefs names a %s of group %q; allowed is a Service", ref.Kind, ref.Group))
+		return
+	}
+	at := policyTarget{source.Key{Namespace: p.object.Namespace, Name: string(ref.Name)}, string(value(ref.SectionName, ""))}
+	if other := j.policies.by[at]; other != nil {
+		if other != p {
+			p.reject(gatewayv1.PolicyReasonConflicted, "BackendTLSPolicy "+other.object.Name+" is older and has the same target")
+		}
+		return
+	}
+	j.policies.by[at] = p
+	known := o.Services.Get(at.service)
+	if known == nil || known.Object == nil || at.port != "" && !slices.ContainsFunc(known.Object.Spec.Ports, func(s corev1.ServicePort) bool { return s.Name == at.port }) {
+		p.reject(gatewayv1.PolicyReasonTargetNotFound, "There is no Service "+shown(string(ref.Name), at.port))
+	}
+}
+
+// reject says why the policy is not accepted, unless something was said before.
+func (p *policy) reject(reason gatewayv1.PolicyConditionReason, why string) {
+	if p.reason == "" {
+		p.reason, p.why = reason, why
+	}
+}
+
+// validation resolves by what a policy recognises endpoints.
+func (j *Judge) validation(o *Objects, p *policy) {
+	v := &p.object.Spec.Validation
+	p.config = balancer.TLSConfig{Verify: true, SNI: string(v.Hostname)}
+	identity(&p.config, v)
+	if len(v.CACertificateRefs) == 0 {
+		switch known := value(v.WellKnownCACertificates, ""); known {
+		case gatewayv1.WellKnownCACertificatesSystem:
+			systemRoots(&p.config)
+		default:
+			p.reject(gatewayv1.PolicyReasonInvalid, fmt.Sprintf("wellKnownCACertificates is %q; supported: System", known))
+		}
+		return
+	}
+	var texts []string
+	for _, ref := range v.CACertificateRefs {
+		key := source.Key{Namespace: p.object.Namespace, Name: string(ref.Name)}
+		text, err := j.authorities(o, kindPolicy, p.object.Namespace, ref.Group, ref.Kind, key)
+		if err == nil {
+			texts = append(texts, strings.TrimRight(text, "\n")+"\n")
+			continue
+		}
+		if p.refs == "" {
+			p.refs, p.refWhy = gatewayv1.BackendTLSPolicyReasonInvalidCACertificateRef, err.message
+			if err.badKind {
+				p.refs = gatewayv1.BackendTLSPolicyReasonInvalidKind
+			}
+		}
+	}
+	if len(texts) == 0 {
+		p.reject(gatewayv1.BackendTLSPolicyReasonNoValidCACertificate, "No reference to authorities can be used: "+p.refWhy)
+	}
+	p.config.CA = strings.Join(texts, "")
+}
+
+// policyTLS is how endpoints that a policy is for are reached by a Gateway.
+func (j *Judge) policyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, error) {
+	if p.reason != "" {
+		return nil, fmt.Errorf("BackendTLSPolicy %s is not accepted: %s", p.object.Name, p.why)
+	}
+	config := p.config
+	switch kind {
+	case kindHTTPRoute:
+		config.ALPN = j.cfg.UpstreamALPN
+	case kindGRPCRoute:
+		config.ALPN = []protocol.Protocol{protocol.HTTP2}
+	}
+	if g.client != nil {
+		clientCertificate(&config, g.client)
+	}
+	made, err := j.tls.Of(fmt.Sprintf("%#v", config), func() (*balancer.TLS, error) { return balancer.NewTLS(config) })
+	if err != nil {
+		return nil, fmt.Errorf("BackendTLSPolicy %s: %w", p.object.Name, err)
+	}
+	return made, nil
+}
+
+// reach notes that a policy matters to a Gateway, because a route there refers to what it is for.
+func (j *Judge) reach(g *gateway, b *backend) {
+	if b.port == nil {
+		return
+	}
+	for _, at := range [...]policyTarget{{b.target.service, ""}, {b.target.service, b.port.Name}} {
+		for _, p := range j.policies.all {
+			if p.object.Namespace == at.service.Namespace && p.names(at) {
+				p.ancestors[g.key] = g
+			}
+		}
+	}
+}
+
+// names reports whether the policy has a target.
+func (p *policy) names(at policyTarget) bool {
+	return slices.ContainsFunc(p.object.Spec.TargetRefs, func(ref gatewayv1.LocalPolicyTargetReferenceWithSectionName) bool {
+		return ref.Group == "" && ref.Kind == "Service" && string(ref.Name) == at.service.Name && string(value(ref.SectionName, "")) == at.port
+	})
+}
+
+// status is what that of a policy is to be, nil if it matters to no Gateway of ours.
+func (p *policy) status(controller gatewayv1.GatewayController) *gatewayv1.PolicyStatus {
+	if len(p.ancestors) == 0 {
+		return nil
+	}
+	list := condition.List{Generation: p.object.Generation}
+	accepted, resolved := string(gatewayv1.PolicyConditionAccepted), string(gatewayv1.BackendTLSPolicyConditionResolvedRefs)
+	if p.reason != "" {
+		list.False(accepted, string(p.reason), p.why)
+	} else {
+		list.True(accepted, string(gatewayv1.PolicyReasonAccepted), "The policy is in effect")
+	}
+	if p.refs != "" {
+		list.False(resolved, string(p.refs), p.refWhy)
+	} else {
+		list.True(resolved, string(gatewayv1.BackendTLSPolicyReasonResolvedRefs), "All references are resolved")
+	}
+	keys := make([]source.Key, 0, len(p.ancestors))
+	for key := range p.ancestors {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, compareKeys)
+	status := &gatewayv1.PolicyStatus{}
+	for _, key := range keys {
+		group, kind, namespace := gatewayv1.Group(groupName), gatewayv1.Kind(kindGateway), gatewayv1.Namespace(key.Namespace)
+		ref := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(key.Name)}
+		status.Ancestors = append(status.Ancestors, gatewayv1.PolicyAncestorStatus{AncestorRef: ref, ControllerName: controller, Conditions: slices.Clone(list.Conditions)})
+	}
+	return status
+}

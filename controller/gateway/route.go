@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/gateway/translate"
+	"turnout/routing"
+)
+
+// The kinds of objects of the Gateway API.
+const (
+	kindClass       = "GatewayClass"
+	kindGateway     = "Gateway"
+	kindListenerSet = "ListenerSet"
+	kindHTTPRoute   = "HTTPRoute"
+	kindGRPCRoute   = "GRPCRoute"
+	kindTLSRoute    = "TLSRoute"
+	kindTCPRoute    = "TCPRoute"
+	kindUDPRoute    = "UDPRoute"
+	kindPolicy      = "BackendTLSPolicy"
+)
+
+// route is a route of any kind.
+type route struct {
+	ref       Ref
+	object    metav1.Object
+	parents   []gatewayv1.ParentReference
+	hostnames []gatewayv1.Hostname
+	rules     func() []rule
+}
+
+// rule is a rule of a route of any kind, with what its kind can say.
+type rule struct {
+	matches  []match
+	filters  []gatewayv1.HTTPRouteFilter
+	backends []gatewayv1.HTTPBackendRef
+	timeouts *gatewayv1.HTTPRouteTimeouts
+	retry    *gatewayv1.HTTPRouteRetry
+	session  *gatewayv1.SessionPersistence
+}
+
+// match is a match of a rule, or why it cannot be one.
+type match struct {
+	is    routing.Match
+	wrong *translate.Error
+}
+
+// routes are all that are known.
+func (o *Objects) routes(yield func(*route) bool) {
+	for key, r := range o.HTTPRoutes.All() {
+		if !yield(&route{Ref{kindHTTPRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) }}) {
+			return
+		}
+	}
+	for key, r := range o.GRPCRoutes.All() {
+		if !yield(&route{Ref{kindGRPCRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) }}) {
+			return
+		}
+	}
+	for key, r := range o.TLSRoutes.All() {
+		if !yield(&route{Ref{kindTLSRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return streamRules(r.Spec.Rules, tlsBackends) }}) {
+			return
+		}
+	}
+	for key, r := range o.TCPRoutes.All() {
+		if !yield(&route{Ref{kindTCPRoute, key}, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, tcpBackends) }}) {
+			return
+		}
+	}
+	for key, r := range o.UDPRoutes.All() {
+		if !yield(&route{Ref{kindUDPRoute, key}, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, udpBackends) }}) {
+			return
+		}
+	}
+}
+
+// httpRules are the rules of an HTTPRoute; a rule without a match takes all requests.
+func httpRules(r *gatewayv1.HTTPRoute) []rule {
+	rules := make([]rule, 0, len(r.Spec.Rules))
+	for i := range r.Spec.Rules {
+		in := &r.Spec.Rules[i]
+		out := rule{filters: in.Filters, backends: in.BackendRefs, timeouts: in.Timeouts, retry: in.Retry, session: in.SessionPersistence}
+		matches := in.Matches
+		if len(matches) == 0 {
+			matches = []gatewayv1.HTTPRouteMatch{{}}
+		}
+		for m := range matches {
+			is, wrong := translate.Match(&matches[m])
+			out.matches = append(out.matches, match{is, wrong})
+		}
+		rules = append(rules, out)
+	}
+	return rules
+}
+
+// grpcRules are the rules of a GRPCRoute, as if they were those of an HTTPRoute.
+func grpcRules(r *gatewayv1.GRPCRoute) []rule {
+	in := r.Spec.Rules
+	if len(in) == 0 {
+		in = []gatewayv1.GRPCRouteRule{{}}
+	}
+	rules := make([]rule, 0, len(in))
+	for i := range in {
+		out := rule{filters: httpFilters(in[i].Filters), session: in[i].SessionPersistence}
+		matches := in[i].Matches
+		if len(matches) == 0 {
+			matches = []gatewayv1.GRPCRouteMatch{{}}
+		}
+		for m := range matches {
+			is, wrong := translate.GRPCMatch(&matches[m])
+			out.matches = append(out.matches, match{is, wrong})
+		}
+		for _, b := range in[i].BackendRefs {
+			out.backends = append(out.backends, gatewayv1.HTTPBackendRef{BackendRef: b.BackendRef, Filters: httpFilters(b.Filters)})
+		}
+		rules = append(rules, out)
+	}
+	return rules
+}
+
+// httpFilters are filters of a GRPCRoute, as an HTTPRoute has them.
+func httpFilters(list []gatewayv1.GRPCRouteFilter) []gatewayv1.HTTPRouteFilter {
+	var out []gatewayv1.HTTPRouteFilter
+	for _, f := range list {
+		out = append(out, gatewayv1.HTTPRouteFilter{
+			Type: gatewayv1.HTTPRouteFilterType(f.Type), RequestHeaderModifier: f.RequestHeaderModifier, ResponseHeaderModifier: f.ResponseHeaderModifier,
+			RequestMirror: f.RequestMirror, ExtensionRef: f.ExtensionRef,
+		})
+	}
+	return out
+}
+
+// streamRules are the rules of a route that has backends and nothing else.
+func streamRules[R any](in []R, backends func(*R) []gatewayv1.BackendRef) []rule {
+	rules := make([]rule, 0, len(in))
+	for i := range in {
+		out := rule{matches: []match{{}}}
+		for _, b := range backends(&in[i]) {
+			out.backends = append(out.backends, gatewayv1.HTTPBackendRef{BackendRef: b})
+		}
+		rules = append(rules, out)
+	}
+	return rules
+}
+
+func tlsBackends(r *gatewayv1.TLSRouteRule) []gatewayv1.BackendRef { return r.BackendRefs }
+func tcpBackends(r *gatewayv1.TCPRouteRule) []gatewayv1.BackendRef { return r.BackendRefs }
+func udpBackends(r *gatewayv1.UDPRouteRule) []gatewayv1.BackendRef { return r.BackendRefs }
+
+// created is when the route was made.
+func (r *route) created() time.Time { return r.object.GetCreationTimestamp().Time }
+
+// key of the rule number n.
+func (r *route) key(n int) routing.RouteKey {
+	return routing.RouteKey{Namespace: r.ref.Namespace, Name: r.ref.Name, UID: string(r.object.GetUID()), Rule: n}
+}
