@@ -5,7 +5,9 @@ import (
 
 	"turnout/internal/cli"
 	"turnout/internal/convert"
+	"turnout/internal/explain"
 	"turnout/internal/nameserver"
+	"turnout/internal/offline"
 	"turnout/internal/option"
 	"turnout/internal/option/kubectl"
 	"turnout/internal/schedule"
@@ -28,9 +30,9 @@ func commands(name string) *cli.Program {
 			{Name: "bindings", About: "list which Router serves which Route, by which name, and who waits and why", Table: new(shards.Options).Table("bindings")},
 			{Name: "ingress-to-route", About: "make Routes of the Ingresses of a cluster, as OpenShift does; see docs/ingress.md", Table: new(convert.Options).Table()},
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
-				Table: append(validateSettings(&validateOptions{}), judging(all)...)},
+				Table: append(new(offline.ValidateOptions).Table(), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
-				Table: slices.Concat(explainSettings(&explainOptions{}), loginSettings(&options{}), judging(all, "manifests"))},
+				Table: slices.Concat(clientSettings(&clientOptions{}), new(explain.Question).Table(), loginSettings(&options{}), judging(all, "manifests"))},
 			{Name: "routes", Args: "[WORD...]", About: "list the routes of a running router that have all words in their names, hosts or states",
 				Table: append(inspectSettings("routes", &inspectOptions{}), loginSettings(&options{})...)},
 			{Name: "problems", About: "say what is wrong in a running router", Table: append(inspectSettings("problems", &inspectOptions{}), loginSettings(&options{})...)},
@@ -61,7 +63,7 @@ func judging(table []option.Option, besides ...string) []option.Option {
 			return false
 		}
 		switch o.Flag {
-		case "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
+		case "ingress-controller", "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
 			return false
 		}
 		return o.Group != "Admission" && o.Group != "Serving" && o.Group != "Objects of a cluster" && o.Group != kubectl.Group || o.Flag == "update-status" || o.Flag == "clear-stale-status" || o.Flag == "resync-interval"

@@ -10,13 +10,22 @@ import (
 	"turnout/internal/option"
 )
 
-// follows are the settings that follow the IngressController of o, and the options to begin with in the place of o; both are o's where it names no IngressController. Without
-// an error there are no options when ctx ends before the object has been looked for.
-func (o *options) follows(ctx context.Context, log *zap.Logger, parse func(said []option.Said) (*options, []string, error)) (s *live.Settings, first *options, warnings []string, err error) {
-	if o.ingressController == (source.Key{}) {
-		first, warnings, err = parse(nil)
-		return nil, first, warnings, err
+// parser reads flags and environment, with what is said below them.
+type parser func(said []option.Said) (o *options, warnings []string, err error)
+
+// reading is the parser of args and env; complete is called with what it has read.
+func reading(args []string, env option.Environment, complete func(*options)) parser {
+	return func(said []option.Said) (*options, []string, error) {
+		o, warnings, err := parseSaid(args, env, said)
+		if err == nil {
+			complete(o)
+		}
+		return o, warnings, err
 	}
+}
+
+// settingsConfig says how the IngressController of o is read.
+func (o *options) settingsConfig(log *zap.Logger, parse parser) live.SettingsConfig {
 	cfg := live.SettingsConfig{Object: o.ingressController, Manifests: o.manifests, Log: log, Parse: func(said []option.Said) (*live.Parsed, error) {
 		o, warnings, err := parse(said)
 		if err != nil {
@@ -28,7 +37,17 @@ func (o *options) follows(ctx context.Context, log *zap.Logger, parse func(said 
 		c := o.clusterConfig(log, nil, nil)
 		cfg.Cluster = &c
 	}
-	if s, err = live.NewSettings(cfg); err != nil {
+	return cfg
+}
+
+// follows are the settings that follow the IngressController of o, and the options to begin with in the place of o; both are o's where it names no IngressController. Without
+// an error there are no options when ctx ends before the object has been looked for.
+func (o *options) follows(ctx context.Context, log *zap.Logger, parse parser) (s *live.Settings, first *options, warnings []string, err error) {
+	if o.ingressController == (source.Key{}) {
+		first, warnings, err = parse(nil)
+		return nil, first, warnings, err
+	}
+	if s, err = live.NewSettings(o.settingsConfig(log, parse)); err != nil {
 		return nil, nil, nil, err
 	}
 	if said, ok := s.Begin(ctx); ok {

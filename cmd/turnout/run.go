@@ -34,13 +34,7 @@ func runRouter(ctx context.Context, args []string, env option.Environment, stdou
 	go caught.HangUps(level.Reread)
 	ctx = caught.Context(ctx, log, func() { queue.Close(hurriedPatience); os.Exit(1) })
 	caught.Enter(readingSettings)
-	s, first, warnings, err := o.follows(ctx, log, func(said []option.Said) (*options, []string, error) {
-		o, warnings, err := parseSaid(args, env, said)
-		if err == nil {
-			o.useCluster(env)
-		}
-		return o, warnings, err
-	})
+	s, first, warnings, err := o.follows(ctx, log, reading(args, env, func(o *options) { o.useCluster(env) }))
 	if o = first; err != nil || o == nil {
 		return err
 	}

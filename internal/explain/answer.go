@@ -1,6 +1,10 @@
 package explain
 
-import "time"
+import (
+	"time"
+
+	"turnout/controller"
+)
 
 // Answer is what would become of one request. It is the value of /explain, and what `turnout explain -o json` prints. Members are added in the
 // course of time, and none is renamed or removed.
@@ -119,6 +123,8 @@ type Route struct {
 	Timeouts    Timeouts `json:"timeouts"`
 	Origin      string   `json:"origin,omitempty"`
 	Notes       []string `json:"notes,omitempty"` // what of it has no effect
+	// Settings are those in effect, with where each comes from.
+	Settings []controller.Setting `json:"settings,omitempty"`
 }
 
 // Timeouts are those of a route.

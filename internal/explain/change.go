@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"turnout/controller"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -16,6 +17,7 @@ import (
 type World struct {
 	Table     *routing.Table
 	Claimants func(host string) []Claimant // as Config.Claimants
+	Settings  func(namespace, name string) []controller.Setting
 }
 
 // Change says what would be served with the objects of a manifest.
@@ -24,7 +26,7 @@ type Change func(ctx context.Context, manifest []byte) (*World, error)
 // in is the explainer of a world that is not served.
 func (x *Explainer) in(w *World) *Explainer {
 	cfg := x.cfg
-	cfg.Claimants, cfg.Recent = w.Claimants, nil
+	cfg.Claimants, cfg.Settings, cfg.Recent = w.Claimants, w.Settings, nil
 	return &Explainer{cfg: cfg}
 }
 

@@ -56,6 +56,17 @@ func claimants(list []controller.Claimant) []Claimant {
 	return all
 }
 
+// Settings are Config.Settings of a controller.
+func Settings(control *controller.Controller) func(namespace, name string) []controller.Setting {
+	return func(namespace, name string) []controller.Setting {
+		report, ok := control.Explain(namespace, name)
+		if !ok {
+			return nil
+		}
+		return report.Settings
+	}
+}
+
 // Changes is HandlerConfig.Change of a controller. ofHost is that of Claims.
 func Changes(control *controller.Controller, ofHost func(ctx context.Context, host string) ([]source.Event, error)) Change {
 	return func(ctx context.Context, manifest []byte) (*World, error) {
@@ -63,6 +74,6 @@ func Changes(control *controller.Controller, ofHost func(ctx context.Context, ho
 		if err != nil {
 			return nil, err
 		}
-		return &World{Table: table, Claimants: Claims(next, ofHost)}, nil
+		return &World{Table: table, Claimants: Claims(next, ofHost), Settings: Settings(next)}, nil
 	}
 }

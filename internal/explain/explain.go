@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"turnout/controller"
 	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
@@ -24,6 +25,10 @@ type Config struct {
 	Claimants func(host string) []Claimant
 	// Recent are requests of a route that ended badly, the last one first; nil = nobody knows.
 	Recent func(namespace, route string) []Story
+	// Settings are those of a route in effect; nil = nobody knows.
+	Settings func(namespace, name string) []controller.Setting
+	// Ignored is what of the sources of options has no effect, which is a finding of each request.
+	Ignored []string
 }
 
 // Claimant is a route that wants a host, as admission knows it.

@@ -37,6 +37,9 @@ func (i *inquiry) findings() []Finding {
 			add(reasonNote, "route %s/%s: %s", a.Route.Namespace, a.Route.Name, note)
 		}
 	}
+	for _, text := range i.x.cfg.Ignored {
+		add(reasonNote, "%s", text)
+	}
 	return all
 }
 

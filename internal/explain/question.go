@@ -21,7 +21,35 @@ type Question struct {
 	Request *string // ask for a past request, "" = for a list of them; nil = not asked
 	Output  string  // text or json
 
-	Manifest []byte // the text of With, set by Complete; nil = none
+	Manifest []byte   // the text of With, set by Complete; nil = none
+	Ignored  []string // for Offline: what of the options' sources has no effect
+}
+
+// Table are the flags of the command.
+func (q *Question) Table() []option.Option {
+	add := func(to *[]string) func(string) error {
+		return func(s string) error {
+			*to = append(*to, s)
+			return nil
+		}
+	}
+	return []option.Option{
+		{Flag: "output", Short: "o", Def: "text", Value: "FORMAT", Set: option.Words(&q.Output, "text", "json"), Help: "text or json"},
+		{Flag: "method", Value: "METHOD", Set: option.Into(&q.Query.Method, option.ParseText), Help: "method of the request; the default is GET"},
+		{Flag: "header", Value: "FIELD", Repeats: true, Set: add(&q.Query.Header), Help: "'Name: value', a field of the request; may be given several times"},
+		{Flag: "cookie", Value: "PAIR", Repeats: true, Set: add(&q.Query.Cookies), Help: "NAME=VALUE, a cookie of the request; may be given several times"},
+		{Flag: "client", Value: "ADDRESS", Set: option.Into(&q.Query.Client, option.ParseAddr), Help: "address of the client; the default is 127.0.0.1"},
+		{Flag: "server-name", Value: "NAME", Set: option.Into(&q.Query.ServerName, option.ParseText), Help: "server name in the client's TLS, if it is not the host of the URL"},
+		{Flag: "http2", IsBool: true, Set: option.Into(&q.Query.HTTP2, option.ParseBool), Help: "the client speaks HTTP/2"},
+		{Flag: "head", Value: "FILE", Set: option.Into(&q.Head, option.ParseText), Help: "a request head as it is sent, - for standard input, instead of a URL; with --http2 a line 'name: value' for each field"},
+		{Flag: "secure", IsBool: true, Set: option.Into(&q.Query.Secure, option.ParseBool), Help: "the head of --head comes over TLS"},
+		{Flag: "with", Value: "FILE", Set: option.Into(&q.With, option.ParseText), Help: "manifests that are not there yet, - for standard input: what would they change?"},
+		{Flag: "diff", IsBool: true, Set: option.Into(&q.Diff, option.ParseBool), Help: "with --with: what would they change for all hosts and paths?"},
+		{Flag: "request", Value: "ID", Set: func(s string) error {
+			q.Request = &s
+			return nil
+		}, Help: "a past request, by its number, unique id or trace id; empty lists those that are remembered"},
+	}
 }
 
 // Complete checks what is asked, gives Query the one URL of the command line and reads the files.
@@ -89,7 +117,7 @@ func (q *Question) Offline(ctx context.Context, cfg offline.Config, deciding fun
 	if err != nil {
 		return err
 	}
-	x, err := New(Config{Deciding: deciding, Claimants: Claims(before.Control, before.OfHost)})
+	x, err := New(Config{Ignored: q.Ignored, Deciding: deciding, Claimants: Claims(before.Control, before.OfHost), Settings: Settings(before.Control)})
 	if err != nil {
 		return err
 	}
@@ -116,7 +144,7 @@ func (q *Question) answer(x *Explainer, before *offline.World) (texter, error) {
 	if err != nil {
 		return nil, err
 	}
-	after := &World{Table: changed.Table, Claimants: Claims(changed.Control, changed.OfHost)}
+	after := &World{Table: changed.Table, Claimants: Claims(changed.Control, changed.OfHost), Settings: Settings(changed.Control)}
 	if q.Diff {
 		return x.Differences(before.Table, after)
 	}

@@ -33,6 +33,9 @@ func (i *inquiry) explainRoute() {
 	if f := i.run.forwarded; f != nil && string(f.Path) != string(i.view.Path) {
 		out.Rewrite = redacted(string(f.Path) + string(f.Query))
 	}
+	if i.x.cfg.Settings != nil {
+		out.Settings = i.x.cfg.Settings(out.Namespace, out.Name)
+	}
 	i.access(r)
 	i.heads()
 	i.endpoints(r)

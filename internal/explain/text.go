@@ -135,6 +135,11 @@ func (a *Answer) printRoute(p *printer) {
 		p.linef("", "from %s", r.Origin)
 	}
 	p.linef("", "timeouts: server %s, tunnel %s, connect %s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect), r.Forwarded)
+	for _, s := range r.Settings {
+		if decided(s.From) {
+			p.linef("", "%s %s: %s", s.Name, s.Value, s.From)
+		}
+	}
 	if x := a.Access; x != nil {
 		if x.AllowList {
 			p.linef("Allow-list", "%s", map[bool]string{true: "has " + a.Request.Client, false: "does not have " + a.Request.Client}[x.Allowed])
@@ -149,6 +154,12 @@ func (a *Answer) printRoute(p *printer) {
 			}
 		}
 	}
+}
+
+// decided says that an annotation, a variable or an IngressController made a setting what it is, not a default, a flag or a field that every
+// route has.
+func decided(from string) bool {
+	return strings.HasPrefix(from, "annotation ") || strings.HasPrefix(from, "IngressController ") || strings.HasPrefix(from, "--") && strings.Contains(from, " (")
 }
 
 func (a *Answer) printHeads(p *printer) {

@@ -2,8 +2,10 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -29,6 +31,7 @@ type SettingsConfig struct {
 	Object    source.Key      // the IngressController
 	Cluster   *cluster.Config // how the cluster that has it is read; nil = Manifests has it
 	Manifests string          // a folder
+	Content   *folder.Content // of Manifests, read before; nil = it is read
 	Log       *zap.Logger
 	// Parse reads flags and environment with what is said below them.
 	Parse func(said []option.Said) (*Parsed, error)
@@ -51,11 +54,14 @@ func NewSettings(cfg SettingsConfig) (s *Settings, err error) {
 	self := ingresscontroller.Ref{Kind: source.IngressController, Key: cfg.Object}
 	if cfg.Cluster == nil {
 		s.follower = ingresscontroller.NewFollower(self.Key, nil)
-		content, err := folder.Load(cfg.Manifests)
-		if err == nil {
-			s.follower.Load(content.Events)
+		content := cfg.Content
+		if content == nil {
+			if content, err = folder.Load(cfg.Manifests); err != nil {
+				return s, err
+			}
 		}
-		return s, err
+		s.follower.Load(content.Events)
+		return s, nil
 	}
 	s.follower = ingresscontroller.NewFollower(self.Key, func(refs []ingresscontroller.Ref) { s.objects.Follow(append(refs, self)) })
 	if s.objects, err = cluster.NewObjects(*cfg.Cluster, s.follower.Put); err == nil {
@@ -67,14 +73,49 @@ func NewSettings(cfg SettingsConfig) (s *Settings, err error) {
 // Begin waits until the object and what it refers to have been looked for, and returns what said is then: a router that began without them
 // would not ask clients for certificates that it is to ask for. The bool is false when ctx ends first. Objects are followed until then.
 func (s *Settings) Begin(ctx context.Context) (used []option.Said, ok bool) {
-	if s.objects != nil {
-		go func() { _ = s.objects.Run(ctx) }() // returns nil
-	}
-	if s.follower.Wait(ctx, func(what string) { s.cfg.Log.Warn("waiting for the IngressController: " + what) }) != nil {
+	if !s.await(ctx, func(what string) { s.cfg.Log.Warn("waiting for the IngressController: " + what) }) {
 		return nil, false
 	}
 	used, _ = s.said()
 	return used, true
+}
+
+// await is false when ctx ends before the object and what it refers to have been looked for. waiting is told what they are meanwhile.
+func (s *Settings) await(ctx context.Context, waiting func(what string)) bool {
+	if s.objects != nil {
+		go func() { _ = s.objects.Run(ctx) }() // returns nil
+	}
+	return s.follower.Wait(ctx, waiting) == nil
+}
+
+// oncePatience is how long Once waits for an API server.
+const oncePatience = time.Minute
+
+// Once returns what is said of options by an IngressController that is read once, and what of it has no effect. Without cfg.Object nothing is
+// said. An IngressController that does not exist says nothing, which is among what has no effect.
+func Once(ctx context.Context, cfg SettingsConfig) (used []option.Said, ignored []string, err error) {
+	if cfg.Object == (source.Key{}) {
+		return nil, nil, nil
+	}
+	s, err := NewSettings(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, oncePatience)
+	defer stop()
+	why := "nobody answers"
+	if !s.await(ctx, func(what string) { why = what }) {
+		return nil, nil, errors.New("cannot read the IngressController: " + why)
+	}
+	used, findings := s.said()
+	next, err := cfg.Parse(used)
+	if err != nil { // flags and environment have been read before
+		return nil, nil, err
+	}
+	for _, f := range findings {
+		ignored = append(ignored, "IngressController "+cfg.Object.String()+": "+f.String())
+	}
+	return used, append(ignored, next.Doubts...), nil
 }
 
 // Use says who goes by the object: k, which was made by first.

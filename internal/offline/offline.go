@@ -28,6 +28,7 @@ type Config struct {
 	// Manifests are folders and files. "-" is the text of Stdin, and a file of that name when Stdin is nil.
 	Manifests []string
 	Stdin     io.Reader
+	Content   *folder.Content // what Load returned; nil = it is called
 }
 
 // World is what would be served.
@@ -78,17 +79,24 @@ func read(ctx context.Context, cfg *Config) (*folder.Content, OfHost, error) {
 	if cfg.Cluster != nil {
 		return readCluster(ctx, cfg)
 	}
+	if cfg.Content != nil {
+		return cfg.Content, nil, nil
+	}
+	content, err := cfg.Load()
+	return content, nil, err
+}
+
+// Load reads Manifests, for those who want to know what is there before they know Options. It is called once, as Stdin is read once.
+func (cfg *Config) Load() (*folder.Content, error) {
 	files := slices.DeleteFunc(slices.Clone(cfg.Manifests), func(path string) bool { return path == "-" && cfg.Stdin != nil })
 	if len(files) == len(cfg.Manifests) {
-		content, err := folder.Load(files...)
-		return content, nil, err
+		return folder.Load(files...)
 	}
 	text, err := io.ReadAll(cfg.Stdin)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the standard input: %w", err)
+		return nil, fmt.Errorf("cannot read the standard input: %w", err)
 	}
-	content, err := folder.LoadWith("stdin", text, files...)
-	return content, nil, err
+	return folder.LoadWith("stdin", text, files...)
 }
 
 // readCluster reads the objects of a cluster as a router reads them.
