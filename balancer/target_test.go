@@ -1,9 +1,11 @@
 package balancer
 
 import (
+	"crypto/x509"
 	"net/netip"
 	"testing"
 
+	"turnout/internal/testkit/testcert"
 	"turnout/internal/wire/protocol"
 )
 
@@ -36,6 +38,11 @@ func TestCookieValue(t *testing.T) {
 }
 
 func TestNewTLSKey(t *testing.T) {
+	var pairs [2][2]string
+	for i := range pairs {
+		pair := testcert.Sign(t, &x509.Certificate{}, nil)
+		pairs[i] = [2]string{pair.PEM(), pair.KeyPEM(t)}
+	}
 	configs := []TLSConfig{
 		{},
 		{SNI: "a"},
@@ -48,6 +55,14 @@ func TestNewTLSKey(t *testing.T) {
 		{Verify: true, CA: caA, ServerName: "a"},
 		{Verify: true, CA: caA, ServerName: `a" sni="b`},
 		{Verify: true, CA: caA, ServerName: "a", SNI: "b"},
+		{Verify: true, CA: caA, System: true},
+		{Verify: true, System: true},
+		{Verify: true, CA: caA, SubjectAltNames: []SubjectAltName{{DNS: "a"}}},
+		{Verify: true, CA: caA, SubjectAltNames: []SubjectAltName{{URI: "a"}}},
+		{Verify: true, CA: caA, SubjectAltNames: []SubjectAltName{{DNS: "a"}, {URI: "a"}}},
+		{Verify: true, CA: caA, SubjectAltNames: []SubjectAltName{{DNS: `a" uri="" dns="b`}}},
+		{CertPEM: pairs[0][0], KeyPEM: pairs[0][1]},
+		{CertPEM: pairs[1][0], KeyPEM: pairs[1][1]},
 	}
 	seen := make(map[string]int)
 	for i, c := range configs {
@@ -70,7 +85,11 @@ func TestNewTLSKey(t *testing.T) {
 			t.Errorf("config %d: roots are %v", i, one.RootCAs)
 		}
 	}
-	if _, err := NewTLS(TLSConfig{Verify: true, CA: "no PEM"}); err == nil {
-		t.Error("verification without roots is accepted")
+	for _, bad := range []TLSConfig{
+		{Verify: true, CA: "no PEM"}, {Verify: true, CA: "no PEM", System: true}, {CertPEM: pairs[0][0]}, {KeyPEM: pairs[0][1]}, {CertPEM: pairs[0][0], KeyPEM: pairs[1][1]},
+	} {
+		if _, err := NewTLS(bad); err == nil {
+			t.Errorf("%+v is accepted", bad)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package tlsmux
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,8 +158,10 @@ func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityCon
 		DynamicRecordSizingDisabled: true,
 	}
 	if id.Verify {
-		roots, name := id.RootCAs, id.ServerName
-		cfg.VerifyConnection = func(cs tls.ConnectionState) error { return verifyChain(&cs, roots, name) }
+		cfg.VerifyConnection = func(cs tls.ConnectionState) error { return verifyChain(&cs, id) }
+	}
+	if id.Certificate != nil {
+		cfg.Certificates = []tls.Certificate{*id.Certificate}
 	}
 	if !id.Offers(protocol.HTTP2) {
 		return &identityConfigs{cfg, cfg}
@@ -184,26 +185,3 @@ func (s ownSessions) Get(key string) (*tls.ClientSessionState, bool) {
 
 // Put implements tls.ClientSessionCache.
 func (s ownSessions) Put(key string, cs *tls.ClientSessionState) { s.all.Put(s.key+"\x00"+key, cs) }
-
-// verifyChain checks the certificates of an endpoint against roots, and the name unless it is empty. A resumed session was
-// verified in this way when it began, and belongs to the same identity; only time can have changed that.
-func verifyChain(cs *tls.ConnectionState, roots *x509.CertPool, name string) error {
-	if len(cs.PeerCertificates) == 0 {
-		return errors.New("the endpoint sent no certificate")
-	}
-	if roots == nil { // never the roots of the system
-		return errors.New("no roots to verify the endpoint with")
-	}
-	leaf := cs.PeerCertificates[0]
-	if now := time.Now(); cs.DidResume && now.Before(leaf.NotAfter) && now.After(leaf.NotBefore) {
-		return nil
-	}
-	opts := x509.VerifyOptions{
-		Roots: roots, DNSName: name, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	for _, cert := range cs.PeerCertificates[1:] {
-		opts.Intermediates.AddCert(cert)
-	}
-	_, err := leaf.Verify(opts)
-	return err
-}

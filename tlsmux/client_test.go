@@ -183,7 +183,7 @@ func TestClientVerifies(t *testing.T) {
 			}
 		})
 	}
-	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.Cert}}, nil, ""); err == nil {
+	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.Cert}}, &balancer.TLS{}); err == nil {
 		t.Error("without roots anything is accepted")
 	}
 }
@@ -279,11 +279,11 @@ func TestResumedSessionExpires(t *testing.T) {
 		{time.Hour, true, foreign, true}, // verified when the session began
 	} {
 		cs := &tls.ConnectionState{DidResume: tt.resumed, PeerCertificates: []*x509.Certificate{ca.issue(t, "a", time.Now().Add(tt.until)).Leaf}}
-		if err := verifyChain(cs, tt.roots, ""); (err == nil) != tt.ok {
+		if err := verifyChain(cs, &balancer.TLS{RootCAs: tt.roots}); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
-	if err := verifyChain(&tls.ConnectionState{}, roots, ""); err == nil {
+	if err := verifyChain(&tls.ConnectionState{}, &balancer.TLS{RootCAs: roots}); err == nil {
 		t.Error("no certificate at all is accepted")
 	}
 }

@@ -38,7 +38,7 @@ func (e *EndpointError) Detail() string {
 		return "tls-timeout"
 	case errors.As(e.Err, &authority):
 		return "tls-untrusted"
-	case errors.As(e.Err, &name):
+	case errors.As(e.Err, &name), errors.Is(e.Err, errNoName):
 		return "tls-name"
 	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
 		return "tls-expired"
