@@ -17,6 +17,7 @@ import (
 // stillAPI is an API server of which nothing changes: writes are answered as if they were done.
 type stillAPI struct {
 	objects map[string][]string // JSON, by plural
+	lags    bool                // label selectors select what does not have the label any more
 }
 
 var stillKinds = map[string]string{
@@ -58,8 +59,8 @@ func (a *stillAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		meta["resourceVersion"] = "6"
 		_ = out.Encode(o)
 	case req.FormValue("watch") != "":
-		for _, o := range a.objects[plural] {
-			_ = out.Encode(map[string]any{"type": "ADDED", "object": typed(plural, o)})
+		for _, o := range a.selected(req, plural) {
+			_ = out.Encode(map[string]any{"type": "ADDED", "object": o})
 		}
 		_ = out.Encode(map[string]any{"type": "BOOKMARK", "object": typed(plural, `{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}`)})
 		w.(http.Flusher).Flush()
@@ -74,17 +75,24 @@ func (a *stillAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 	default:
-		items := []any{}
-		field, want, _ := strings.Cut(strings.TrimPrefix(req.FormValue("fieldSelector"), "spec."), "=")
-		for _, o := range a.objects[plural] {
-			o := typed(plural, o)
-			if spec, _ := o["spec"].(map[string]any); field == "" || fmt.Sprint(spec[field]) == want {
-				items = append(items, o)
-			}
-		}
 		version, kind, _ := strings.Cut(stillKinds[plural], " ")
-		_ = out.Encode(map[string]any{"apiVersion": version, "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "5"}, "items": items})
+		_ = out.Encode(map[string]any{"apiVersion": version, "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "5"}, "items": a.selected(req, plural)})
 	}
+}
+
+// selected are the objects with the field, and with the label, that a request asks for.
+func (a *stillAPI) selected(req *http.Request, plural string) []any {
+	items := []any{}
+	field, want, _ := strings.Cut(strings.TrimPrefix(req.FormValue("fieldSelector"), "spec."), "=")
+	for _, o := range a.objects[plural] {
+		o := typed(plural, o)
+		spec, _ := o["spec"].(map[string]any)
+		labels, _ := o["metadata"].(map[string]any)["labels"].(map[string]any)
+		if _, labelled := labels[req.FormValue("labelSelector")]; (field == "" || fmt.Sprint(spec[field]) == want) && (labelled || a.lags || req.FormValue("labelSelector") == "") {
+			items = append(items, o)
+		}
+	}
+	return items
 }
 
 // twoShards is a cluster with two Routers. Route moving is on its way from south to north, custom is served by north at a host of its user's, and none has a
@@ -129,6 +137,41 @@ func (a *stillAPI) config(t *testing.T) string {
 	server := httptest.NewTLSServer(a)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return kubeconfig(t, server.URL)
+}
+
+// TestExplainShards: who asks for a route that another Router has is told which, and the way from the name to the addresses; by a name that the system has made, too.
+func TestExplainShards(t *testing.T) {
+	api := twoShards()
+	api.objects["routes"] = append(api.objects["routes"], `{"metadata":{"namespace":"shop","name":"plain","uid":"uid-plain","labels":{"bound.turnout.router/north":""},"annotations":{"turnout.router/phase":"scheduled",
+		"turnout.router/routers":"north","turnout.router/dns":"shop-plain.north.test","turnout.router/target":"shop-plain.north.test"}},"spec":{"to":{"kind":"Service","name":"s"}}}`)
+	api.objects["routebindings"] = append(api.objects["routebindings"], `{"metadata":{"namespace":"shop","name":"plain.north","uid":"b"},"spec":{"routeNamespace":"shop","routeName":"plain","routeUID":"uid-plain",
+		"router":"north","dns":"shop-plain.north.test","target":"shop-plain.north.test"},"status":{"phase":"Serving"}}`)
+	config := api.config(t)
+	p := startRouter(t, nil, "--kubeconfig", config, "--router", "south", "--replica", "pod", "--update-status=false", "--admin-open")
+	for _, c := range []struct{ host, finding, text string }{
+		{"www.custom.test", "shop/custom does not get it here: it is served by Router north", "DNS: www.custom.test has to be a CNAME of shop-custom.north.test; Router north: 192.0.2.1\n"},
+		{"shop-plain.north.test", "shop/plain does not get it here: it is served by Router north; DNS name shop-plain.north.test", "DNS: shop-plain.north.test; Router north: 192.0.2.1\n"},
+		{"shop-custom.north.test", "this name is what www.custom.test has to be a CNAME of", "DNS: www.custom.test has to be a CNAME of shop-custom.north.test; Router north: 192.0.2.1\n"},
+	} {
+		for _, from := range [][]string{{"--router", p.admin}, {"--kubeconfig", config, "--labels", "bound.turnout.router/south"}} {
+			if a := explained(t, append(from, "http://"+c.host+"/")...); !finds(a, "other-shard", c.finding) || a.Outcome.Reason != "no-route" {
+				t.Errorf("%q %s: %+v", from, c.host, a)
+			}
+			if text := explainCommand(t, append(from, "http://"+c.host+"/")...); !strings.Contains(text, c.text) {
+				t.Errorf("%q %s:\n%s", from, c.host, text)
+			}
+		}
+	}
+	late := twoShards()
+	late.lags = true
+	q := startRouter(t, nil, "--kubeconfig", late.config(t), "--router", "south", "--replica", "pod", "--update-status=false", "--admin-open")
+	if a := explained(t, "--router", q.admin, "http://www.custom.test/"); !finds(a, "other-shard", "it is served by Router north") {
+		t.Errorf("a route that was bound to it a moment ago: %+v", a)
+	}
+	// Of a route that it serves as well, though it leaves: DNS names the other Router.
+	if text := explainCommand(t, "--router", p.admin, "http://shop-moving.south.test/"); !strings.Contains(text, "+ shop/moving") || !strings.Contains(text, "DNS: shop-moving.south.test; Router north: 192.0.2.1\n") {
+		t.Error(text)
+	}
 }
 
 // TestShardsOnThePage: the page of the scheduler says which Routers there are, who has which route, who waits and why, and what moves; that of a replica which Routers

@@ -106,6 +106,20 @@ type Candidate struct {
 	Reason      string     `json:"reason,omitempty"` // why it does not get it: one of Reasons
 	Text        string     `json:"text,omitempty"`   // the same in a sentence
 	Origin      string     `json:"origin,omitempty"` // where it comes from, such as a file
+	DNS         *DNS       `json:"dns,omitempty"`    // how clients find it; nil = it is not bound to a Router, or that is not known
+}
+
+// DNS is how clients find a route that is bound to Routers.
+type DNS struct {
+	Name    string      `json:"name"`             // by which they ask for it
+	Target  string      `json:"target,omitempty"` // what it has to be a CNAME of; "" = the name is the system's own
+	Routers []DNSRouter `json:"routers"`          // that this leads to
+}
+
+// DNSRouter is a Router that a name leads to.
+type DNSRouter struct {
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses,omitempty"` // none = no replica is ready, or they may not be read
 }
 
 // Route is the route that gets the request.

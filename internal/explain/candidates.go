@@ -35,7 +35,7 @@ func (i *inquiry) explainOthers() {
 		one := i.candidate(c)
 		key := [2]string{one.Namespace, one.Name}
 		if known := claimants[key]; known != nil {
-			one.Created, one.Origin = known.Created, known.Origin
+			one.Created, one.Origin, one.DNS = known.Created, known.Origin, known.DNS
 			if one.Won {
 				i.notes(known)
 			}

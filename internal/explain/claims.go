@@ -19,26 +19,46 @@ func Claims(control *controller.Controller, ofHost func(ctx context.Context, hos
 	return func(host string) []Claimant {
 		list := control.Claimants(host)
 		if ofHost == nil {
-			return claimants(list)
+			return claimants(list, nil)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), elsewherePatience)
 		defer cancel()
 		events, err := ofHost(ctx, host)
 		if err != nil {
-			return claimants(list) // what else there may be is not known
+			return claimants(list, nil) // what else there may be is not known
 		}
+		chains := controller.NameChains(events)
 		for _, e := range events {
-			if !slices.ContainsFunc(list, func(c controller.Claimant) bool { return c.Namespace == e.Key.Namespace && c.Name == e.Key.Name }) {
-				why := cmp.Or(controller.Elsewhere(&e), "it is not one that this router selects: see --router, --labels, --fields, --namespace and --namespace-labels")
-				list = append(list, controller.ClaimantOf(e, controller.ClaimOtherShard, why))
+			if e.Kind != source.Route {
+				continue
+			}
+			i := slices.IndexFunc(list, func(c controller.Claimant) bool { return c.Namespace == e.Key.Namespace && c.Name == e.Key.Name })
+			switch {
+			case i < 0:
+				list = append(list, elsewhere(&e, host, chains[e.Key]))
+			case list[i].State == controller.ClaimUnbound:
+				list[i] = elsewhere(&e, host, chains[e.Key])
 			}
 		}
-		return claimants(list)
+		return claimants(list, chains)
 	}
 }
 
+// elsewhere is a route that the controller never sees. chain is nil unless it is bound to a Router.
+func elsewhere(e *source.Event, host string, chain *controller.NameChain) controller.Claimant {
+	why := cmp.Or(controller.Elsewhere(e), "it is not one that this router selects: see --router, --labels, --fields, --namespace and --namespace-labels")
+	if chain != nil && chain.Name != host {
+		why = "this name is what " + chain.Name + " has to be a CNAME of, and clients ask for the route by that host; " + why
+	}
+	c := controller.ClaimantOf(*e, controller.ClaimOtherShard, why)
+	if chain != nil {
+		c.Host = chain.Name
+	}
+	return c
+}
+
 // claimants are those of the controller as explanations have them.
-func claimants(list []controller.Claimant) []Claimant {
+func claimants(list []controller.Claimant, chains map[source.Key]*controller.NameChain) []Claimant {
 	reasons := map[controller.ClaimState]string{
 		controller.ClaimOlder: ReasonOlderClaim, controller.ClaimRejected: ReasonRejected, controller.ClaimWaiting: ReasonWaiting,
 		controller.ClaimNotSelected: ReasonNotSelected, controller.ClaimOtherShard: ReasonOtherShard, controller.ClaimUnbound: ReasonOtherShard,
@@ -52,6 +72,7 @@ func claimants(list []controller.Claimant) []Claimant {
 		if !c.Created.IsZero() {
 			all[i].Created = &c.Created
 		}
+		all[i].DNS = dnsOf(chains[source.Key{Namespace: c.Namespace, Name: c.Name}])
 	}
 	return all
 }
@@ -65,6 +86,21 @@ func Settings(control *controller.Controller) func(namespace, name string) []con
 		}
 		return report.Settings
 	}
+}
+
+// dnsOf is nil for a route that is not known to be bound.
+func dnsOf(c *controller.NameChain) *DNS {
+	if c == nil {
+		return nil
+	}
+	d := &DNS{Name: c.Name, Routers: make([]DNSRouter, len(c.Routers))}
+	if c.Target != c.Name {
+		d.Target = c.Target
+	}
+	for i, r := range c.Routers {
+		d.Routers[i] = DNSRouter{r.Name, r.Addresses}
+	}
+	return d
 }
 
 // Changes is HandlerConfig.Change of a controller. ofHost is that of Claims.

@@ -23,7 +23,9 @@ func (i *inquiry) findings() []Finding {
 	}
 	for _, c := range a.Candidates {
 		switch c.Reason {
-		case ReasonRejected, ReasonOlderClaim, ReasonWaiting, ReasonNotSelected, ReasonOtherShard:
+		case ReasonOtherShard:
+			add(c.Reason, "route %s/%s does not get it here: %s", c.Namespace, c.Name, c.Text)
+		case ReasonRejected, ReasonOlderClaim, ReasonWaiting, ReasonNotSelected:
 			add(c.Reason, "route %s/%s wants this host and does not have it: %s", c.Namespace, c.Name, c.Text)
 		}
 	}

@@ -64,6 +64,7 @@ func (a *Answer) print(p *printer) {
 			heading = "Candidates"
 		}
 		p.linef(heading, "%s", c.words())
+		p.linef("", "%s", c.DNS.words())
 	}
 	if a.More > 0 {
 		p.linef("", "and %d more", a.More)
@@ -123,6 +124,31 @@ func (c *Candidate) words() string {
 		return "+ " + line
 	}
 	return fmt.Sprintf("- %s: %s: %s", line, c.Reason, c.Text)
+}
+
+// mostAddresses is how many addresses of a Router are printed.
+const mostAddresses = 4
+
+// words is the way from the name to addresses; "" for nil.
+func (d *DNS) words() string {
+	if d == nil {
+		return ""
+	}
+	name := "  DNS: " + d.Name
+	if d.Target != "" {
+		name += " has to be a CNAME of " + d.Target
+	}
+	for _, r := range d.Routers {
+		shown := "no address: no replica is ready"
+		if n := len(r.Addresses); n > 0 {
+			shown = strings.Join(r.Addresses[:min(n, mostAddresses)], ", ")
+			if n > mostAddresses {
+				shown += fmt.Sprintf(" and %d more", n-mostAddresses)
+			}
+		}
+		name += "; Router " + r.Name + ": " + shown
+	}
+	return name
 }
 
 func (a *Answer) printRoute(p *printer) {

@@ -9,6 +9,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:scope=Namespaced,shortName=rb,categories=turnout
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.spec.router`
+// +kubebuilder:selectablefield:JSONPath=`.spec.dns`
+// +kubebuilder:selectablefield:JSONPath=`.spec.target`
 // +kubebuilder:printcolumn:name="Route",type=string,JSONPath=`.spec.routeName`
 // +kubebuilder:printcolumn:name="Router",type=string,JSONPath=`.spec.router`
 // +kubebuilder:printcolumn:name="DNS",type=string,JSONPath=`.spec.dns`
