@@ -174,7 +174,7 @@ func (k *Keeper) Apply(next Plan) (failed []error) {
 		}
 		return err != nil
 	}
-	k.sameFields(&before, &next)
+	fail("the unique id", k.sameFields(&before, &next))
 	if fail("what client certificates are judged by", k.replaceTrust(&before, &next)) {
 		next.Server.TLS.Trust, next.Server.TLS.ClientAuth, next.Trust = k.server.Policy().Trust(), before.Server.TLS.ClientAuth, before.Trust
 	}
@@ -206,18 +206,22 @@ func (k *Keeper) Apply(next Plan) (failed []error) {
 }
 
 // sameFields has next go on with what was made of the same texts: an id that counts, captures that the log knows.
-func (k *Keeper) sameFields(before, next *Plan) {
+func (k *Keeper) sameFields(before, next *Plan) error {
 	if c := next.Server.Proxy.Captures; c != nil && before.Server.Proxy.Captures.Same(c) {
 		next.Server.Proxy.Captures = before.Server.Proxy.Captures
 	}
 	next.Pages.Load(&next.Server.Proxy, logging.Server(k.cfg.Log), k.cfg.Problems)
 	next.Server.Proxy.UniqueID = before.Server.Proxy.UniqueID
-	if next.UniqueFormat != before.UniqueFormat || next.UniqueHeader != before.UniqueHeader {
-		id, err := server.UniqueID(next.UniqueFormat, next.UniqueHeader, logging.Server(k.cfg.Log))
-		if err == nil {
-			next.Server.Proxy.UniqueID = id
-		}
+	if next.UniqueFormat == before.UniqueFormat && next.UniqueHeader == before.UniqueHeader {
+		return nil
 	}
+	id, err := server.UniqueID(next.UniqueFormat, next.UniqueHeader, logging.Server(k.cfg.Log))
+	if err != nil {
+		next.UniqueFormat, next.UniqueHeader = before.UniqueFormat, before.UniqueHeader
+		return err
+	}
+	next.Server.Proxy.UniqueID = id
+	return nil
 }
 
 // replaceTrust has the handshakes of next judge clients by what it says.
