@@ -120,6 +120,7 @@ type router struct {
 	ready        int              // those of them that are ready
 	observed     uint64           // least of ready replicas
 	leaving      map[Key]struct{} // bindings that replicas say are still asked for
+	leavingMore  bool             // there may be others: a replica names as many as it may
 	ever         bool             // a replica was ready once
 	lost         bool             // or gone
 	taint        bool             // no further routes

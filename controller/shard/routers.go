@@ -219,7 +219,7 @@ func (p *Planner) living(r *router) int {
 // sum makes one of what the replicas of a router report.
 func (p *Planner) sum(r *router) {
 	r.ready, r.observed, r.RequestsPerSecond, r.alive = 0, 0, 0, 0
-	r.leaving = nil
+	r.leaving, r.leavingMore = nil, false
 	for i := range r.Replicas {
 		e := &r.Replicas[i]
 		if !p.alive(r, e) {
@@ -227,6 +227,7 @@ func (p *Planner) sum(r *router) {
 		}
 		r.alive++
 		r.RequestsPerSecond += e.RequestsPerSecond
+		r.leavingMore = r.leavingMore || len(e.Leaving) >= MostLeaving
 		for _, key := range e.Leaving {
 			if r.leaving == nil {
 				r.leaving = make(map[Key]struct{})

@@ -334,7 +334,7 @@ func (p *Planner) leaves(b *binding) time.Duration {
 		p.count(b.route)
 	}
 	_, asked := b.router.leaving[b.key()]
-	if asked || b.router.ready > 0 && b.router.observed < b.version {
+	if asked || b.router.leavingMore || b.router.ready > 0 && b.router.observed < b.version {
 		return min(callAgain, LeavingLimit-passed)
 	}
 	return 0

@@ -80,6 +80,9 @@ type Router struct {
 // Selective reports whether the router selects routes by labels.
 func (r *Router) Selective() bool { return r.RouteSelector != nil || r.NamespaceSelector != nil }
 
+// MostLeaving is how many bindings a replica names: the API server takes no more.
+const MostLeaving = 1000
+
 // Replica is what a replica of a router reports.
 type Replica struct {
 	Name              string
@@ -88,7 +91,7 @@ type Replica struct {
 	Observed          uint64 // resource version of the bindings that it serves
 	RequestsPerSecond int
 	Renewed           time.Time // by its own clock: only changes of it count
-	Leaving           []Key     // bindings that leave and are still asked for
+	Leaving           []Key     // bindings that leave and are still asked for, MostLeaving of them at most
 }
 
 // RouterPhase sums a router up.

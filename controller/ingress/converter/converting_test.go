@@ -32,6 +32,9 @@ type world struct {
 	c     *converting
 	stats *Stats
 
+	slow      time.Duration // of making a Route
+	under     int           // Routes that are being made
+	most      int           // of them at a time
 	mu        sync.Mutex
 	routes    map[string]*routev1.Route
 	addresses map[string][]networkingv1.IngressLoadBalancerIngress
@@ -149,7 +152,13 @@ func (w *world) deliver(name string, r *routev1.Route) {
 // CreateRoute implements api, as the others do.
 func (w *world) CreateRoute(_ context.Context, r *routev1.Route) error {
 	w.mu.Lock()
+	w.under++
+	w.most = max(w.most, w.under)
+	w.mu.Unlock()
+	<-time.After(w.slow)
+	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.under--
 	w.writes++
 	switch {
 	case w.fail != nil:
@@ -417,6 +426,7 @@ func TestAddressesOfConversion(t *testing.T) {
 func TestManyConversions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
+		w.slow = time.Second
 		for i := range 100 {
 			w.ingress(fmt.Sprint("web-", i), spec(fmt.Sprint("/", i)), func(o *networkingv1.Ingress) { o.Annotations = map[string]string{convert.AnnotationLabels: "x"} })
 		}
@@ -426,6 +436,9 @@ func TestManyConversions(t *testing.T) {
 		}
 		if n := w.said(""); n != 100 {
 			t.Errorf("%d Events", n)
+		}
+		if w.most != mostWriting {
+			t.Errorf("%d Ingresses were written for at a time", w.most)
 		}
 	})
 }

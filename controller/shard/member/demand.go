@@ -5,14 +5,12 @@ import (
 	"time"
 
 	"turnout/controller"
+	"turnout/controller/shard"
 	"turnout/controller/source"
 )
 
 // askedAgain is how long after its last request, and the time for which a client may keep its connection, a route that leaves counts as asked for.
 const askedAgain = 5 * time.Second
-
-// mostLeaving bounds the routes that are named: the API server takes no more.
-const mostLeaving = 1000
 
 // demand is which routes that leave are still asked for.
 type demand struct {
@@ -42,7 +40,7 @@ func (d *demand) look(routes []controller.LeavingRoute, now time.Time) (list []s
 	}
 	d.of = next
 	slices.Sort(list)
-	return list[:min(len(list), mostLeaving)]
+	return list[:min(len(list), shard.MostLeaving)]
 }
 
 // rateSpan is over how many seconds requests per second are a mean.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"turnout/controller"
+	"turnout/controller/shard"
 	"turnout/controller/shard/api"
 	"turnout/controller/source"
 	"turnout/internal/problem"
@@ -86,11 +87,11 @@ func TestDemand(t *testing.T) {
 	if d.look(nil, begin); len(d.of) != 0 {
 		t.Error("a route that has left is remembered")
 	}
-	many := make([]controller.LeavingRoute, mostLeaving+1)
+	many := make([]controller.LeavingRoute, shard.MostLeaving+1)
 	for i := range many {
 		many[i].Binding = key(strings.Repeat("x", i+1))
 	}
-	if got := d.look(many, begin); len(got) != mostLeaving {
+	if got := d.look(many, begin); len(got) != shard.MostLeaving {
 		t.Errorf("%d are named", len(got))
 	}
 }
