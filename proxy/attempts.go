@@ -35,6 +35,8 @@ type attemptsState struct {
 	replayed bool // an endpoint took the request and did not answer it; it was sent to another one
 
 	route       *routing.Route
+	pool        *balancer.Pool   // where its servers are; nil = its route is divided and no backend has been chosen, or one without servers
+	backend     *routing.Backend // nil = the route is not divided, or none has been chosen
 	ticket      ratelimit.Ticket
 	lease       balancer.Lease
 	tried       [balancer.MaxExclude]*balancer.Server // could not be connected
@@ -93,7 +95,7 @@ func (a *attempts) choice(cookie []byte) balancer.Pick {
 
 // choose chooses a server and begins an attempt at it, or waits for one.
 func (a *attempts) choose(cookie []byte) {
-	pool, in := a.route.Pool(), a.choice(cookie)
+	pool, in := a.pool, a.choice(cookie)
 	if a.cfg.Rehearse {
 		a.rehearse(pool.Peek(in))
 		return
@@ -179,7 +181,7 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	if !unconnected && !(replay && replayable) {
 		return false
 	}
-	if !(unconnected && a.refused == 0) && !a.route.Pool().Retry(a.cfg.Clock.Now()) {
+	if !(unconnected && a.refused == 0) && !a.pool.Retry(a.cfg.Clock.Now()) {
 		increment(&a.w.counts.unretried, 1)
 		return false
 	}
@@ -209,7 +211,7 @@ func (a *attempts) exclude() {
 // once to a request: should it be the request that ends pods, it ends no more than two.
 func (a *attempts) elsewhere() bool {
 	a.exclude()
-	lease, ok := a.route.Pool().Pick(a.choice(nil))
+	lease, ok := a.pool.Pick(a.choice(nil))
 	if !ok {
 		return false
 	}

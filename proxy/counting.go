@@ -41,6 +41,9 @@ func (w *Worker) port(c *Client) *portCounters {
 // open counts one more request or tunnel of a route; giveBack counts it off.
 func (a *attempts) open(r *routing.Route) {
 	a.route, a.session = r, !a.cfg.Rehearse
+	if !r.Divided() {
+		a.pool = r.Pool()
+	}
 	if !a.session {
 		a.among = r.Stats().Sessions.Current() + 1
 		return

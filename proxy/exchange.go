@@ -122,12 +122,18 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.noRoute()
 		return
 	}
-	ex.open(d.Route)
+	ex.serve(d.Route)
+}
+
+// serve has an endpoint of a route answer, unless the rules for the request end it.
+func (ex *Exchange) serve(r *routing.Route) {
+	ex.open(r)
 	if refused := ex.admit(true); refused != ReasonOK {
 		ex.breakOff(FaultRefused, refused) // without an answer
 		return
 	}
-	if to := ex.route.Policy().Redirect; to != nil {
+	pol := r.Policy()
+	if to := pol.Redirect; to != nil {
 		ex.redirect(to)
 		return
 	}
@@ -137,11 +143,15 @@ func (ex *Exchange) request(h *Head, end bool) {
 		return
 	}
 	ex.cookie = cookie
+	if ex.pool == nil {
+		ex.answer(ex.shareless())
+		return
+	}
 	if !ex.share() {
 		ex.answer(503, ReasonRouteShare)
 		return
 	}
-	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, w.cfg.Timeouts.Client))
+	ex.timer.Reset(min(pol.ServerTimeout, ex.cfg.Timeouts.Client))
 	ex.choose(cookie)
 }
 

@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"turnout/balancer"
 	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
@@ -75,7 +76,7 @@ func (a *attempts) record(rec *Record, reason Reason) {
 	}
 	rec.from(&a.client)
 	if a.route != nil {
-		rec.of(a.route)
+		rec.of(a.route, a.pool)
 	}
 	if a.made > 0 {
 		s := a.lease.Server()
@@ -114,8 +115,11 @@ func (r *Record) from(c *Client) {
 }
 
 // of fills in what is known of the route.
-func (r *Record) of(route *routing.Route) {
-	r.Namespace, r.Route, r.Backend, r.Pool = route.Namespace(), route.Name(), route.Termination().Backend(), route.Pool()
+func (r *Record) of(route *routing.Route, pool *balancer.Pool) {
+	if pool == nil {
+		pool = route.Pool()
+	}
+	r.Namespace, r.Route, r.Backend, r.Pool = route.Namespace(), route.Name(), route.Termination().Backend(), pool
 }
 
 func (ex *Exchange) sticky() Sticky {
@@ -126,7 +130,7 @@ func (ex *Exchange) sticky() Sticky {
 		return StickyMissing
 	case ex.lease.Sticky():
 		return StickyUsed
-	case ex.route.Pool().KnowsCookie(ex.cookie):
+	case ex.pool != nil && ex.pool.KnowsCookie(ex.cookie):
 		return StickyAway
 	}
 	return StickyUnknown

@@ -121,6 +121,7 @@ const (
 	ReasonOverload                    // the router has too much to do for new work
 	ReasonRouteShare                  // the route has its share of connections, and few are left for others
 	ReasonLoop                        // the request had been at this router too often (508)
+	ReasonBackend                     // what the rule names for the request's share cannot be used (500)
 	reasonCount
 )
 
@@ -130,7 +131,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused", "overload", "route-share", "loop",
+	"subject-refused", "overload", "route-share", "loop", "bad-backend",
 }
 
 // String is the stable word of the reason.

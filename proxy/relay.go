@@ -55,7 +55,13 @@ func (r *Relay) judge() (refused Reason) {
 	if r.w.overloaded() {
 		return ReasonOverload
 	}
-	if refused = r.admit(false); refused == ReasonOK && !r.share() {
+	if refused = r.admit(false); refused != ReasonOK {
+		return refused
+	}
+	if r.route.Divided() {
+		r.divide(nil)
+	}
+	if _, refused = r.shareless(); refused == ReasonOK && !r.share() {
 		return ReasonRouteShare
 	}
 	return refused

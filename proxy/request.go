@@ -19,6 +19,7 @@ import (
 //	forward     forwarded fields are added
 //	rewrite     path and host
 //	actions     of the route
+//	share       of a divided route: a backend is chosen, whose actions follow
 //	CDN-Loop    the router's id is added; no action can touch it
 //	trace       the same of the context of the trace
 //	unique id
@@ -54,6 +55,9 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		return nil, ReasonRewrite
 	}
 	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
+		return nil, ReasonRewrite
+	}
+	if ex.route.Divided() && !ex.requestDivided(h, cookie, &left) {
 		return nil, ReasonRewrite
 	}
 	ex.w.mark(h)

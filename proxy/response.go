@@ -33,7 +33,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 }
 
 // responsePolicy turns the endpoint's answer into the one the client gets: HSTS, the
-// actions of the route, those of the router, and the sticky cookie last, so that nothing
+// actions of the route, those of the backend, those of the router, and the sticky cookie last, so that nothing
 // the pod or a route says can touch the router's own cookie; one of its name by anybody else is removed. It returns why the answer
 // cannot be used, ReasonOK if it can, as requestPolicy does.
 func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
@@ -51,6 +51,9 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	}
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &left) {
+		return ReasonRewrite
+	}
+	if b := ex.backend; b != nil && b.ResponseActions() != nil && !ex.apply(b.ResponseActions(), h, &left) {
 		return ReasonRewrite
 	}
 	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &left) {

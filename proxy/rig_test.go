@@ -20,6 +20,7 @@ type rig struct {
 	w     *Worker
 	clock *virtual
 	specs []routing.RouteSpec
+	rule  func(s *routing.RuleSpec) // what is different of the rule that the first of specs is; nil = nothing
 	store *routing.Store
 	pools *balancer.Registry
 
@@ -68,6 +69,15 @@ func newRig(t *testing.T, change func(c *Config, s *routing.RouteSpec)) *rig {
 	return r
 }
 
+// newRuleRig is newRig for a rule that differs from an OpenShift Route.
+func newRuleRig(t *testing.T, change func(s *routing.RuleSpec)) *rig {
+	t.Helper()
+	r := newRig(t, nil)
+	r.rule = change
+	r.publish()
+	return r
+}
+
 // targets have the addresses 10.0.0.97 for a, and so on.
 func targets(ids ...string) (all []balancer.Target) {
 	for _, id := range ids {
@@ -79,7 +89,14 @@ func targets(ids ...string) (all []balancer.Target) {
 
 func (r *rig) publish() {
 	r.t.Helper()
-	table, rejected := routing.Compile(routing.Options{Registry: r.pools}, r.store.Load(), r.specs)
+	var rules []routing.RuleSpec
+	for i := range r.specs {
+		rules = append(rules, r.specs[i].Rule())
+	}
+	if r.rule != nil {
+		r.rule(&rules[0])
+	}
+	table, rejected := routing.CompileRules(routing.Options{Registry: r.pools}, r.store.Load(), rules)
 	if len(rejected) > 0 {
 		r.t.Fatal(rejected)
 	}
@@ -87,6 +104,13 @@ func (r *rig) publish() {
 }
 
 func (r *rig) pool() *balancer.Pool { return r.pools.Pool(r.specs[0].RouteKey.String()) }
+
+// eachPool calls yield for the pools of the first route, if it is there.
+func (r *rig) eachPool(yield func(p *balancer.Pool) bool) {
+	if route := r.store.Load().Route(r.specs[0].RouteKey); route != nil {
+		route.Pools(yield)
+	}
+}
 
 // sayf notes what the pipeline asks of a fake.
 func (r *rig) sayf(format string, args ...any) {
@@ -134,8 +158,12 @@ func (r *rig) wantNothingLeft() {
 	route := r.store.Load().Route(r.specs[0].RouteKey)
 	open := map[TunnelRoute]int{}
 	r.w.Tunnels(open)
-	if sums.Active != 0 || r.pool().InFlight() != 0 || r.w.Kept() != 0 || r.w.Compressing() != 0 || len(open) != 0 || r.pool().Queue().Length != 0 {
-		r.t.Errorf("left: %d active, %d in flight, %d bytes kept, %d compressing, tunnels %v, %d queued", sums.Active, r.pool().InFlight(), r.w.Kept(), r.w.Compressing(), open, r.pool().Queue().Length)
+	inFlight, queued := int64(0), 0
+	for p := range r.eachPool {
+		inFlight, queued = inFlight+p.InFlight(), queued+p.Queue().Length
+	}
+	if sums.Active != 0 || inFlight != 0 || r.w.Kept() != 0 || r.w.Compressing() != 0 || len(open) != 0 || queued != 0 {
+		r.t.Errorf("left: %d active, %d in flight, %d bytes kept, %d compressing, tunnels %v, %d queued", sums.Active, inFlight, r.w.Kept(), r.w.Compressing(), open, queued)
 	}
 	if route != nil && route.Stats().Sessions.Current() != 0 {
 		r.t.Errorf("left: %d of the route's share", route.Stats().Sessions.Current())

@@ -84,9 +84,12 @@ func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 	if err != nil {
 		return b.reject(spec, ReasonMatch, err)
 	}
+	if err := spec.distinct(); err != nil {
+		return b.reject(spec, ReasonBackends, err)
+	}
 	r := b.route(spec, old, c, a, asked)
 	current, there := b.keyed(spec.RouteKey)
-	b.changes = append(b.changes, change{r, spec.Pool, spec.Targets})
+	b.changes = append(b.changes, changeTo(r, spec))
 	b.again = b.again || there
 	if there && current.route == r {
 		return nil
@@ -117,10 +120,11 @@ func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAut
 	if old == nil || gone || !old.is(spec, c, a) {
 		r = &Route{served: spec.served(), certificate: c, auth: a, conditions: asked}
 		if old != nil {
-			r.pool, r.stats = old.pool, old.stats
+			r.stats = old.stats
 		} else {
-			r.pool, r.stats = b.options.Registry.Draft(spec.RouteKey.String()), new(counted)
+			r.stats = new(counted)
 		}
+		b.pools(r, spec, old)
 		if spec.Policy.Rates.Any() {
 			if old != nil {
 				r.rates = old.rates

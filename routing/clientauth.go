@@ -41,6 +41,11 @@ func (a *ClientAuth) same(b *ClientAuth) bool {
 	return a == b || a != nil && b != nil && a.sum == b.sum
 }
 
+// equal reports whether s and o, which may be nil, say the same.
+func (s *ClientAuthSpec) equal(o *ClientAuthSpec) bool {
+	return s == o || s != nil && o != nil && *s == *o
+}
+
 // sum returns the identity of the content of s.
 func (s *ClientAuthSpec) sum() contentSum {
 	return sumOf(strconv.Itoa(int(s.Mode)), s.CA, s.Subjects)

@@ -10,11 +10,20 @@ type plan struct {
 	done    bool
 }
 
-// change is what one pool is to be like.
+// change is what the pools of a route are to be like.
 type change struct {
 	route   *Route
 	pool    balancer.PoolConfig
 	targets []balancer.Target
+	shares  *RuleSpec // its backends and mirrors, nil = there are none
+}
+
+func changeTo(r *Route, spec *RuleSpec) change {
+	c := change{route: r, pool: spec.Pool, targets: spec.Targets}
+	if r.shares != nil {
+		c.shares = &RuleSpec{Backends: spec.Backends, Mirrors: spec.Mirrors}
+	}
+	return c
 }
 
 // pending returns p if it is still to be executed, nil otherwise. p may be nil.
@@ -43,10 +52,15 @@ func (p *plan) execute() {
 
 func (c *change) execute() {
 	if r := c.route; !r.published {
-		// No request has seen the route. Another table with it may have been published since it was compiled: its pool stays.
-		r.pool, r.published = r.pool.Enter(), true
+		r.enter()
+		r.published = true
 	}
-	c.route.pool.Update(c.pool, c.targets)
+	if c.shares == nil {
+		c.route.pool.Update(c.pool, c.targets)
+		return
+	}
+	c.shares.Pool, c.shares.Targets = c.pool, c.targets
+	c.route.Refill(c.shares)
 }
 
 // last returns the changes of the routes that there are at the end, one for each, in their order.

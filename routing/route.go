@@ -28,7 +28,8 @@ type Stats struct {
 // it leads to change.
 type Route struct {
 	served
-	pool        *balancer.Pool
+	pool        *balancer.Pool // of a divided route the first that its backends have, if they have one
+	shares      *shares        // nil = there are no backends and no mirrors
 	stats       *counted
 	rates       *ratelimit.Table // nil = nothing is limited
 	certificate *certificate     // nil = default certificate
@@ -86,7 +87,7 @@ func (r *Route) Policy() *Policy { return &r.policy }
 // CookieName returns the name of the sticky cookie, "" when there is none.
 func (r *Route) CookieName() string { return r.policy.CookieName }
 
-// Pool returns the servers of the route. Before its table is published, a new route has a pool without servers, which may
+// Pool returns the servers of the route, of a divided one those of the first backend that has any: see Pools. Before its table is published, a new route has a pool without servers, which may
 // be another one afterwards.
 func (r *Route) Pool() *balancer.Pool { return r.pool }
 
@@ -120,5 +121,5 @@ func (r *Route) Certificate() *tls.Certificate {
 // is reports whether r is what spec, its certificate and what clients have to show ask for. What concerns the pool is not
 // part of a route.
 func (r *Route) is(spec *RuleSpec, c *certificate, a *ClientAuth) bool {
-	return r.served == spec.served() && r.certificate == c && r.auth == a
+	return r.served == spec.served() && r.certificate == c && r.auth == a && r.sharesAs(spec)
 }

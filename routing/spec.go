@@ -200,13 +200,8 @@ type Policy struct {
 	AttemptTimeout time.Duration // of one attempt, from the request sent to the head of the answer; 0 = ServerTimeout alone. 504, unless Retry has it tried again
 	Retry          *RetrySpec    // besides what the router tries again anyway; nil = nothing. Equal ones must be one object
 	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
-
-	// SessionHeader is the field, in lower-case letters, that says in answers which server the client came to, and in requests which one it is to
-	// come to: the sticky cookie without a cookie. "" = none. It is not used beside CookieName.
-	SessionHeader string
-	// SessionTimeout is for how long what the sticky cookie or SessionHeader says is heeded, from its first answer on; 0 = without an end. The time is part of its value.
-	// For how long clients keep a cookie is said by CookieAttributes.
-	SessionTimeout time.Duration
+	SessionTimeout time.Duration // for how long the sticky cookie is heeded, from the first answer on; 0 = without an end. The time is part of its value
+	SessionHeader  bool          // CookieName is no cookie but a field, in lower-case letters, of requests and answers, whose value is that of the cookie
 
 	// What is compiled is made once per content, so that two policies are the same
 	// if they are ==.
@@ -233,6 +228,9 @@ const ReasonCertificate = "ExtendedValidationFailed"
 
 // ReasonClientAuth is the reason of a Rejection for authorities or a filter of clients that cannot be used.
 const ReasonClientAuth = "InvalidClientAuth"
+
+// ReasonBackends is the reason of a Rejection for backends or mirrors that cannot be told apart.
+const ReasonBackends = "InvalidBackends"
 
 // ReasonMatch is the reason of a Rejection for an expression that cannot be used.
 const ReasonMatch = "UnsupportedValue"

@@ -156,10 +156,11 @@ func (t *Table) Route(key RouteKey) *Route {
 // HasPool reports whether a route of t has the pool of a key, see RouteKey.String.
 // It is what balancer.Registry.Sweep asks.
 func (t *Table) HasPool(key string) bool {
-	namespace, rest, _ := strings.Cut(key, "/")
+	route, _, _ := strings.Cut(key, "#") // of a backend or mirror, see shares
+	namespace, rest, _ := strings.Cut(route, "/")
 	name, uid, _ := strings.Cut(rest, "/")
 	k := RouteKey{Namespace: namespace, Name: name, UID: uid}
-	if t.Route(k) != nil {
+	if t.Route(k).hasPool(key) {
 		return true
 	}
 	i := strings.LastIndexByte(uid, '/')
@@ -168,7 +169,7 @@ func (t *Table) HasPool(key string) bool {
 		return false
 	}
 	k.UID, k.Rule = uid[:i], n
-	return n > 0 && t.Route(k) != nil
+	return n > 0 && t.Route(k).hasPool(key)
 }
 
 // keyed returns the route of a key and its place. t may be nil.

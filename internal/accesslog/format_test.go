@@ -184,6 +184,7 @@ func TestTerminationStates(t *testing.T) {
 		proxy.ReasonOverload:   "RR RQ RC RH RD",
 		proxy.ReasonRouteShare: "RR RQ RC RH RD",
 		proxy.ReasonLoop:       "PR PQ PC PH PD",
+		proxy.ReasonBackend:    "SC SC SC SC SC",
 	}
 	for _, reason := range proxy.Reasons() {
 		var got []string

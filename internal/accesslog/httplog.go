@@ -205,7 +205,7 @@ func termination(r *proxy.Record) string {
 		return "--"
 	case proxy.ReasonRedirect, proxy.ReasonMonitor:
 		return "LR"
-	case proxy.ReasonNoRoute, proxy.ReasonNoEndpoint, proxy.ReasonConnect, proxy.ReasonUpstreamTLS:
+	case proxy.ReasonNoRoute, proxy.ReasonNoEndpoint, proxy.ReasonConnect, proxy.ReasonUpstreamTLS, proxy.ReasonBackend:
 		return "SC"
 	case proxy.ReasonQueueTimeout:
 		return "sQ"

@@ -216,15 +216,17 @@ const mostNamed = 10
 // poolText is the endpoints of a route with their weights.
 func poolText(r *routing.Route) string {
 	var b strings.Builder
-	list := r.Pool().Targets(mostNamed)
-	for i, t := range list {
-		if i > 0 {
-			b.WriteString(", ")
+	for p := range r.Pools {
+		list := p.Targets(mostNamed)
+		for _, t := range list {
+			if b.Len() > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s (weight %d)", t.Addr, t.Weight)
 		}
-		fmt.Fprintf(&b, "%s (weight %d)", t.Addr, t.Weight)
-	}
-	if n := r.Pool().Len() - len(list); n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
+		if n := p.Len() - len(list); n > 0 {
+			fmt.Fprintf(&b, " and %d more", n)
+		}
 	}
 	if b.Len() == 0 {
 		return "none"

@@ -218,3 +218,33 @@ func TestHandler(t *testing.T) {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }
+
+// TestBackendsAreExplained: all servers are named with their shares, and what becomes of a share without servers.
+func TestBackendsAreExplained(t *testing.T) {
+	base := tableOf(t, nil)
+	key := routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}
+	with := func(backends ...routing.BackendSpec) *Answer {
+		t.Helper()
+		spec := routing.RuleSpec{RouteKey: key, Host: "app.test", Policy: routing.Policy{ServerTimeout: time.Second}, Backends: backends}
+		table, rejected := routing.CompileRules(routing.Options{}, base, []routing.RuleSpec{spec})
+		if len(rejected) > 0 {
+			t.Fatal(rejected)
+		}
+		routing.NewStore().Publish(table)
+		a, err := newExplainer(t, nil).Explain(table, Query{URL: "http://app.test/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	pod := func(addr string) []balancer.Target {
+		return []balancer.Target{{ID: addr, Addr: netip.MustParseAddrPort(addr), Weight: 1}}
+	}
+	a := with(routing.BackendSpec{Key: "a", Weight: 3, Targets: pod("10.0.0.1:80")}, routing.BackendSpec{Key: "b", Weight: 1, Targets: pod("10.0.0.2:80")})
+	if len(a.Endpoints) != 2 || a.Endpoints[0].Share != "75%" || a.Endpoints[1].Share != "25%" || !a.Endpoints[0].Picked {
+		t.Errorf("endpoints %+v", a.Endpoints)
+	}
+	if a = with(routing.BackendSpec{Key: "a", Weight: 3, Status: 500}); a.Outcome.Status != 500 || a.Outcome.Reason != proxy.ReasonBackend.String() || len(a.Endpoints) != 0 {
+		t.Errorf("outcome %+v", a.Outcome)
+	}
+}

@@ -55,6 +55,7 @@ var meanings = []struct{ reason, text string }{
 	{proxy.ReasonOverload.String(), "the router has too much to do for new work"},
 	{proxy.ReasonRouteShare.String(), "the route has its share of connections, and few are left for others"},
 	{proxy.ReasonLoop.String(), "the request has been at this router too often: a route leads back to it"},
+	{proxy.ReasonBackend.String(), "what the route names as a backend cannot be used: it does not exist, or may not be referred to"},
 
 	{routing.LostPath.String(), "the path of the route does not cover that of the request"},
 	{routing.LostConditions.String(), "the conditions of the route exclude the request"},

@@ -73,8 +73,24 @@ func (i *inquiry) access(r *routing.Route) {
 
 // endpoints lists the servers of the route.
 func (i *inquiry) endpoints(r *routing.Route) {
-	pool := r.Pool()
-	i.a.Algorithm = pool.Algorithm().String()
+	i.a.Algorithm = r.Pool().Algorithm().String()
+	if !r.Divided() {
+		i.endpointsOf(r.Pool(), 1)
+		return
+	}
+	total := 0
+	for b := range r.Backends {
+		total += b.Weight()
+	}
+	for b := range r.Backends {
+		if p := b.Pool(); p != nil {
+			i.endpointsOf(p, float64(b.Weight())/float64(max(total, 1)))
+		}
+	}
+}
+
+// endpointsOf lists the servers of a pool that gets a share of the requests.
+func (i *inquiry) endpointsOf(pool *balancer.Pool, share float64) {
 	servers := pool.Servers()
 	total := 0
 	for _, s := range servers {
@@ -84,7 +100,7 @@ func (i *inquiry) endpoints(r *routing.Route) {
 		e := endpointOf(s)
 		e.Picked = i.run.endpoint != nil && s.Endpoint() == i.run.endpoint
 		if total > 0 && e.Weight > 0 {
-			e.Share = fmt.Sprintf("%.3g%%", 100*float64(e.Weight)/float64(total))
+			e.Share = fmt.Sprintf("%.3g%%", 100*share*float64(e.Weight)/float64(total))
 		}
 		if len(i.a.Endpoints) >= mostEndpoints && !e.Picked {
 			i.a.MoreOf++

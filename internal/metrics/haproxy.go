@@ -109,7 +109,7 @@ func stateColumns() []column {
 	checked := func(s *serverRow) bool { return s.listed.Check != nil }
 	return []column{
 		{number: 17, suffix: "up", help: "Whether a server may be chosen, or the route has one that may: 0 if it is down or ejected.", highest: true,
-			backend: func(b *backend) float64 { return flag(b.Pool().Usable()) }, server: func(s *serverRow) float64 { return flag(s.listed.Usable()) }},
+			backend: func(b *backend) float64 { return flag(b.usable()) }, server: func(s *serverRow) float64 { return flag(s.listed.Usable()) }},
 		{number: 18, suffix: "weight", help: "Weight of a server, or of all of the route.",
 			backend: (*backend).weight, server: func(s *serverRow) float64 { return float64(s.weight) }},
 		{number: 21, suffix: "check_failures_total", help: "Health checks that failed while the server counted as up.", servers: checked,
@@ -190,8 +190,10 @@ func (p *port) requests() (n float64) {
 
 // weight is the sum of all servers.
 func (b *backend) weight() (n float64) {
-	for l := range b.Pool().List {
-		n += float64(l.Weight)
+	for p := range b.Pools {
+		for l := range p.List {
+			n += float64(l.Weight)
+		}
 	}
 	return n
 }

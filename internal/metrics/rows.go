@@ -89,6 +89,40 @@ func (b *backend) certificate() (first *tls.Certificate) {
 	return first
 }
 
+// addPool adds what is known of a pool of a rule to what is known of others.
+func (b *backend) addPool(p *balancer.Pool) {
+	if failed, some := p.CheckFailures(); some {
+		if b.failed == nil {
+			b.failed = new([balancer.FailureReasons]uint64)
+		}
+		for i, n := range failed {
+			b.failed[i] += n
+		}
+	}
+	if p.Limit() > 0 {
+		q := p.Queue()
+		b.queue = balancer.QueueStats{Length: b.queue.Length + q.Length, Most: max(b.queue.Most, q.Most), Delay: max(b.queue.Delay, q.Delay)}
+	}
+}
+
+// ejections is how often servers of a rule were ejected.
+func (b *backend) ejections(why balancer.EjectReason) (n uint64) {
+	for p := range b.Pools {
+		n += p.Ejections(why)
+	}
+	return n
+}
+
+// usable reports that some server of a rule may be chosen.
+func (b *backend) usable() bool {
+	for p := range b.Pools {
+		if p.Usable() {
+			return true
+		}
+	}
+	return false
+}
+
 // requests is how many were sent to an endpoint, and attempts how often.
 func (b *backend) requests() uint64 {
 	s := b.stats
@@ -158,7 +192,9 @@ func sum(table *routing.Table, limit int) tableSums {
 	for i := range sums.backends {
 		sums.routes[sums.backends[i].Termination()]++
 		for b := &sums.backends[i]; b != nil; b = b.next {
-			sums.servers += b.Pool().Len()
+			for p := range b.Pools {
+				sums.servers += p.Len()
+			}
 		}
 	}
 	return sums
@@ -181,11 +217,8 @@ func makeRows(sums tableSums, at times) *rows {
 		b.plain = b.text.from(after)
 		for rule := b; rule != nil; rule = rule.next {
 			rule.now = at.now
-			if failed, some := rule.Pool().CheckFailures(); some {
-				rule.failed = &failed
-			}
-			if rule.Pool().Limit() > 0 {
-				rule.queue = rule.Pool().Queue()
+			for p := range rule.Pools {
+				rule.addPool(p)
 			}
 		}
 		if list {
@@ -199,7 +232,9 @@ func makeRows(sums tableSums, at times) *rows {
 func (r *rows) addServers(b *backend, at times) {
 	first, n := len(r.servers), 0
 	for rule := b; rule != nil; rule = rule.next {
-		n += rule.Pool().Len()
+		for p := range rule.Pools {
+			n += p.Len()
+		}
 	}
 	var known map[string]int // by labels; nil for few servers
 	if n > 16 {
@@ -207,22 +242,28 @@ func (r *rows) addServers(b *backend, at times) {
 	}
 	http := b.http()
 	for rule := b; rule != nil; rule = rule.next {
-		pool := rule.Pool()
-		for l := range pool.List {
-			s := serverRow{listed: *l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
-			if l.Server != nil {
-				s.traffic = l.Traffic()
+		for pool := range rule.Pools {
+			for l := range pool.List {
+				s := serverRow{listed: *l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
+				if l.Server != nil {
+					s.traffic = l.Traffic()
+				}
+				if s.limit > 0 && l.Server != nil {
+					s.queue = pool.ServerQueue(l.Server)
+				}
+				s.text = r.textOf(b, l)
+				r.addServer(s, first, known)
 			}
-			if s.limit > 0 && l.Server != nil {
-				s.queue = pool.ServerQueue(l.Server)
-			}
-			r.texts.begin()
-			r.texts.addLabel("namespace", b.Namespace()).addText(",").addLabel("pod", l.Pod).addText(",").addLabel("route", b.Name()).
-				addText(",server=\"").addAddr(l.Addr).addText("\",").addLabel("service", l.Service)
-			s.text = r.texts.end()
-			r.addServer(s, first, known)
 		}
 	}
+}
+
+// textOf is the labels of a server of an object.
+func (r *rows) textOf(b *backend, l *balancer.Listed) labelText {
+	r.texts.begin()
+	r.texts.addLabel("namespace", b.Namespace()).addText(",").addLabel("pod", l.Pod).addText(",").addLabel("route", b.Name()).
+		addText(",server=\"").addAddr(l.Addr).addText("\",").addLabel("service", l.Service)
+	return r.texts.end()
 }
 
 // addServer adds a row, or adds it to one with the same labels.

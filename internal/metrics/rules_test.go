@@ -56,3 +56,49 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 		}
 	}
 }
+
+// TestServersOfAllBackendsAreListed: a rule whose requests are shared has the servers of each backend.
+func TestServersOfAllBackendsAreListed(t *testing.T) {
+	backend := func(key, addr string, weight int) routing.BackendSpec {
+		return routing.BackendSpec{Key: key, Weight: weight, Pool: balancer.PoolConfig{Limit: 1}, Targets: []balancer.Target{{ID: key, Addr: netip.MustParseAddrPort(addr), Weight: 2, Pod: key, Service: key}}}
+	}
+	spec := routing.RuleSpec{
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "object", UID: "u"}, Host: "a.test",
+		Backends: []routing.BackendSpec{{Key: "gone", Weight: 1, Status: 500}, backend("v1", "10.0.0.1:80", 70), backend("v2", "10.0.0.2:80", 30)},
+	}
+	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{spec})
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	routing.NewStore().Publish(table)
+	for b := range table.Route(spec.RouteKey).Backends {
+		if b.Key() != "v2" {
+			continue
+		}
+		lease, ok := b.Pool().Pick(balancer.Pick{})
+		if !ok {
+			t.Fatal("no server")
+		}
+		lease.Release()
+		var waits balancer.Waiter
+		held, _ := b.Pool().Pick(balancer.Pick{})
+		if _, ok := b.Pool().Wait(balancer.Pick{}, &waits, 0); ok || held.Server() == nil {
+			t.Fatal("nobody waits")
+		}
+	}
+	cfg := config(t)
+	cfg.Table = func() *routing.Table { return table }
+	got := scrape(t, cfg)
+	for series, want := range map[string]float64{
+		"haproxy_server_connections_total{namespace=ns,pod=v1,route=object,server=10.0.0.1:80,service=v1}": 0,
+		"haproxy_server_connections_total{namespace=ns,pod=v2,route=object,server=10.0.0.2:80,service=v2}": 2,
+		"haproxy_backend_up{backend=http,namespace=ns,route=object}":                                       1,
+		"haproxy_backend_current_queue{backend=http,namespace=ns,route=object}":                            1,
+		"haproxy_backend_weight{backend=http,namespace=ns,route=object}":                                   4,
+		"haproxy_exporter_server_threshold{type=current}":                                                  2,
+	} {
+		if v, ok := got[series]; !ok || v != want {
+			t.Errorf("%s is %v (%t), want %v", series, v, ok, want)
+		}
+	}
+}

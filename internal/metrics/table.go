@@ -67,12 +67,12 @@ func ejections() rowFamily[backend] {
 	f := ofRoutes("turnout_route_ejections_total", "Servers of a route that got no requests for a while because requests to them failed.", "counter", nil)
 	f.label, f.labels, f.variants = "reason", append(f.labels, "reason"), nil
 	for why := range balancer.EjectReasons {
-		f.variants = append(f.variants, variant[backend]{value: why.String(), read: combined(func(b *backend) float64 { return float64(b.Pool().Ejections(why)) }, nextRule, false)})
+		f.variants = append(f.variants, variant[backend]{value: why.String(), read: combined(func(b *backend) float64 { return float64(b.ejections(why)) }, nextRule, false)})
 	}
 	f.has = func(b *backend) bool {
 		for why := range balancer.EjectReasons {
 			for rule := b; rule != nil; rule = rule.next {
-				if rule.Pool().Ejections(why) > 0 {
+				if rule.ejections(why) > 0 {
 					return true
 				}
 			}

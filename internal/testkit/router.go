@@ -87,7 +87,17 @@ func Spec(host string, addrs ...string) routing.RouteSpec {
 // Publish makes the given routes the only ones.
 func (r *Router) Publish(t testing.TB, specs ...routing.RouteSpec) {
 	t.Helper()
-	table, rejected := routing.Compile(routing.Options{Registry: r.Registry, DefaultCertificate: r.Certificate}, r.Store.Load(), specs)
+	rules := make([]routing.RuleSpec, len(specs))
+	for i := range specs {
+		rules[i] = specs[i].Rule()
+	}
+	r.PublishRules(t, rules...)
+}
+
+// PublishRules makes the given rules the only ones.
+func (r *Router) PublishRules(t testing.TB, specs ...routing.RuleSpec) {
+	t.Helper()
+	table, rejected := routing.CompileRules(routing.Options{Registry: r.Registry, DefaultCertificate: r.Certificate}, r.Store.Load(), specs)
 	if len(rejected) > 0 {
 		t.Fatalf("rejected: %v", rejected)
 	}

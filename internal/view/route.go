@@ -69,9 +69,7 @@ func (v *Viewer) Route(namespace, name string) (*Route, bool) {
 	}
 	out.count(in, v.cfg.Now())
 	out.Balance = in.Pool().Algorithm().String()
-	if in.Pool().Limit() > 0 {
-		out.Queued = in.Pool().Queue().Length
-	}
+	out.Queued = queued(in)
 	if c := in.Counted(); c != nil {
 		out.Unserved, out.Retries, out.Answers = c.Unserved.Load(), c.Retries.Load()+c.Redispatches.Load(), make(map[string]uint64)
 		for class, word := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"} {
@@ -81,11 +79,39 @@ func (v *Viewer) Route(namespace, name string) (*Route, bool) {
 			out.P99 = quantile(v.latencies()[id], 0.99)
 		}
 	}
-	out.servers(in.Pool())
+	out.servers(in)
 	return out, true
 }
 
-func (r *Route) servers(pool *balancer.Pool) {
+// queued is how many requests wait for a server of a route.
+func queued(r *routing.Route) (n int) {
+	for p := range r.Pools {
+		if p.Limit() > 0 {
+			n += p.Queue().Length
+		}
+	}
+	return n
+}
+
+// servers lists those of a route, of which each gets a share of those requests that its backend gets.
+func (r *Route) servers(in *routing.Route) {
+	if !in.Divided() {
+		r.pool(in.Pool(), 1)
+		return
+	}
+	weights := 0
+	for b := range in.Backends {
+		weights += b.Weight()
+	}
+	for b := range in.Backends {
+		if p := b.Pool(); p != nil {
+			r.pool(p, float64(b.Weight())/float64(max(weights, 1)))
+		}
+	}
+}
+
+// pool lists the servers of a pool that gets a share of the requests.
+func (r *Route) pool(pool *balancer.Pool, share float64) {
 	weights := 0
 	for l := range pool.List {
 		weights += l.Weight
@@ -97,7 +123,7 @@ func (r *Route) servers(pool *balancer.Pool) {
 		}
 		s := server(l)
 		if weights > 0 {
-			s.Share = math.Round(float64(l.Weight)/float64(weights)*1000) / 10
+			s.Share = math.Round(float64(l.Weight)/float64(weights)*share*1000) / 10
 		}
 		r.Servers = append(r.Servers, s)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"turnout/balancer"
 	"turnout/controller"
 	"turnout/internal/traffic"
 	"turnout/routing"
@@ -143,19 +144,9 @@ func line(o *controller.Summary) Line {
 
 // count fills in what was counted.
 func (l *Line) count(r *routing.Route, now int64) {
-	for s := range r.Pool().List {
-		l.Servers.All++
-		if s.Usable() && s.Weight > 0 {
-			l.Servers.Usable++
-		}
-		if s.Weight == 0 {
-			l.Servers.Idle++
-		}
-		if s.Check != nil && s.Check.Down() {
-			l.Servers.Down++
-		}
-		if s.Server != nil && s.Server.Ejected() {
-			l.Servers.Ejected++
+	for p := range r.Pools {
+		for s := range p.List {
+			l.countServer(s)
 		}
 	}
 	c := r.Counted()
@@ -166,6 +157,23 @@ func (l *Line) count(r *routing.Route, now int64) {
 	l.Requests, l.Errors, l.Sessions = c.Sessions.Total(), c.Errors.Load(), c.Sessions.Current()
 	if n := c.Ended.Load(); n > 0 {
 		l.Mean = time.Duration(c.Took.Load() / n).Seconds()
+	}
+}
+
+// countServer counts one more.
+func (l *Line) countServer(s *balancer.Listed) {
+	l.Servers.All++
+	if s.Usable() && s.Weight > 0 {
+		l.Servers.Usable++
+	}
+	if s.Weight == 0 {
+		l.Servers.Idle++
+	}
+	if s.Check != nil && s.Check.Down() {
+		l.Servers.Down++
+	}
+	if s.Server != nil && s.Server.Ejected() {
+		l.Servers.Ejected++
 	}
 }
 
@@ -203,9 +211,7 @@ func page(all []listed, s Search, measured map[uint32]*traffic.Histogram) Page {
 	p := Page{Total: len(all), Offset: min(s.Offset, len(all)), Lines: []Line{}}
 	for _, l := range all[p.Offset:min(p.Offset+cmp.Or(s.Limit, usualOnPage), len(all))] {
 		if r := l.route; r != nil {
-			if r.Pool().Limit() > 0 {
-				l.Queued = r.Pool().Queue().Length
-			}
+			l.Queued = queued(r)
 			if c := r.Counted(); c != nil && c.Followed.Load() != 0 {
 				l.P99 = quantile(measured[c.Followed.Load()], 0.99)
 			}

@@ -204,3 +204,24 @@ func BenchmarkOverview(b *testing.B) {
 		r.Overview()
 	}
 }
+
+// TestRouteWithBackends: servers of all backends are listed, each with its share of all requests.
+func TestRouteWithBackends(t *testing.T) {
+	r := newRig(t, 1)
+	spec := routing.RuleSpec{RouteKey: r.table.Route(routing.RouteKey{Namespace: "ns00", Name: "r00000", UID: "0"}).Key(), Host: "h0.test"}
+	for i, weight := range []int{3, 1, 0} {
+		spec.Backends = append(spec.Backends, routing.BackendSpec{Key: fmt.Sprint(i), Weight: weight, Targets: []balancer.Target{
+			{ID: fmt.Sprint(i), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 80), Weight: 1},
+		}})
+	}
+	table, rejected := r.table.ApplyRules([]routing.RuleSpec{spec}, nil)
+	if len(rejected) > 0 {
+		t.Fatal(rejected)
+	}
+	routing.NewStore().Publish(table)
+	r.cfg.Table = func() *routing.Table { return table }
+	route, _ := r.Route("ns00", "r00000")
+	if len(route.Servers) != 3 || route.Servers[0].Share != 75 || route.Servers[1].Share != 25 || route.Servers[2].Share != 0 || route.Line.Servers.All != 3 {
+		t.Errorf("%+v", route)
+	}
+}

@@ -23,6 +23,7 @@ var elsewhere = map[string]string{
 	"misdirected": "cmd/turnout: TestHTTP2OverTLS", "flood": "proxy/h2: TestFloods", "tunnel-closed": "proxy/h2: TestWebSocket",
 	"tls-failed": "cmd/turnout: TestReencryptVerification", "queue-timeout": "proxy/h1: TestQueueTimeout", "subject-refused": "cmd/turnout: TestClientCertificates",
 	"overload": "proxy/h2: TestMatrixOverload", "route-share": "proxy/h1: TestRouteHasItsShare",
+	"bad-backend": "proxy: TestSharesOfPassthrough",
 }
 
 // ending is one way for an exchange to end.
@@ -34,6 +35,7 @@ type ending struct {
 	wait    time.Duration
 	worker  func(*server.Config)
 	policy  func(*routing.Policy)
+	rule    func(*routing.RuleSpec)
 	before  func(*rig)
 	leave   bool // the client does
 	stop    bool // the router does
@@ -73,6 +75,7 @@ func endings(t *testing.T) []ending {
 		{reason: "rate-limited", send: request, policy: func(p *routing.Policy) { p.Rates = ratelimit.Limits{TCP: ratelimit.Limit{On: true}} }},
 		{reason: "rewrite-failed", status: 500, send: request, policy: func(p *routing.Policy) { p.RequestActions = large }},
 		{reason: "loop", status: 508, send: head("Content-Length: 0\r\n" + strings.Repeat("CDN-Loop: turnout\r\n", 8))},
+		{reason: "bad-backend", status: 500, send: request, rule: func(s *routing.RuleSpec) { s.Backends = []routing.BackendSpec{{Key: "b", Weight: 1, Status: 500}} }},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, false)},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, true)},
 		{reason: "monitor", status: 200, send: "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", worker: func(c *server.Config) { c.Proxy.MonitorPath = "/alive" }, quiet: true},
@@ -190,6 +193,9 @@ func (e *ending) run(t *testing.T) {
 	r := newRig(t, n, e.replies, change...)
 	if e.policy != nil {
 		r.republish(t, e.policy)
+	}
+	if e.rule != nil {
+		r.republishRule(t, e.rule)
 	}
 	if e.before != nil {
 		e.before(r)

@@ -41,19 +41,30 @@ func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...b
 	if targets == nil {
 		targets = []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}}
 	}
+	r.republishRule(t, func(s *routing.RuleSpec) {
+		s.Targets = targets
+		change(&s.Policy)
+	})
+}
+
+// republishRule is republish for what only rules can say of app.test.
+func (r *rig) republishRule(t testing.TB, change func(*routing.RuleSpec)) {
+	t.Helper()
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: targets,
+		Targets: []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}},
 	}
 	secure, through := spec, spec
 	spec.Termination, spec.Insecure = routing.TermEdge, routing.InsecureAllow
 	secure.RouteKey, secure.Host = routing.RouteKey{Namespace: "ns", Name: "secure", UID: "2"}, "secure.test"
 	secure.Termination, secure.Insecure = routing.TermEdge, routing.InsecureRedirect
 	through.RouteKey, through.Host, through.Termination = routing.RouteKey{Namespace: "ns", Name: "through", UID: "3"}, "through.test", routing.TermPassthrough
-	change(&spec.Policy)
+	app := spec.Rule()
+	change(&app)
+	secure.Targets, through.Targets = app.Targets, app.Targets
 	options := routing.Options{Registry: r.registry, DefaultCertificate: r.certificate}
-	table, rejected := routing.Compile(options, r.store.Load(), []routing.RouteSpec{spec, secure, through})
+	table, rejected := routing.CompileRules(options, r.store.Load(), []routing.RuleSpec{app, secure.Rule(), through.Rule()})
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}

@@ -101,13 +101,13 @@ func Session(p *routing.Policy, s *gatewayv1.SessionPersistence, seed string, se
 	p.SessionTimeout = timeout
 	switch kind := value(s.Type, gatewayv1.CookieBasedSessionPersistence); kind {
 	case gatewayv1.HeaderBasedSessionPersistence:
-		p.CookieName, p.CookieAttributes, p.SessionHeader = "", "", strings.ToLower(name)
+		p.CookieName, p.CookieAttributes, p.SessionHeader = strings.ToLower(name), "", true
 		return nil
 	case gatewayv1.CookieBasedSessionPersistence:
 	default:
 		return unsupportedf("session persistence of type %q is unknown", kind)
 	}
-	p.SessionHeader, p.CookieName, p.CookieAttributes = "", name, "; path=/; HttpOnly"
+	p.SessionHeader, p.CookieName, p.CookieAttributes = false, name, "; path=/; HttpOnly"
 	if secure {
 		p.CookieAttributes += "; Secure"
 	}
