@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -98,6 +99,49 @@ func TestClusterRole(t *testing.T) {
 	}
 	if subjects := the[*rbacv1.RoleBinding](t, loaded, "openshift-hostnetwork/hostnetwork-scc.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
 		t.Errorf("the host network is for %v", subjects)
+	}
+}
+
+// TestIngressControllerRoles: behind the operator, routers read their IngressController with the permissions that optional/ingress-controller.yaml
+// has for others, under their own account and in the namespaces where the objects are, which no kustomization changes.
+func TestIngressControllerRoles(t *testing.T) {
+	loaded := load(t)
+	const others, behind = "optional/ingress-controller.yaml", "behind-operator/ingress-controller.yaml"
+	rules := func(file string, name string, account rbacv1.Subject) (all []string) {
+		bound := 0
+		for _, object := range loaded.objects[file] {
+			switch o := object.(type) {
+			case *rbacv1.Role:
+				all = append(all, fmt.Sprint(o.Namespace, o.Rules))
+			case *rbacv1.ClusterRole:
+				all = append(all, fmt.Sprint("cluster", o.Rules))
+			case *rbacv1.RoleBinding:
+				if bound++; o.RoleRef.Name != name || !reflect.DeepEqual(o.Subjects, []rbacv1.Subject{account}) {
+					t.Errorf("%s: the binding in %s is of %v to %v", file, o.Namespace, o.RoleRef, o.Subjects)
+				}
+			case *rbacv1.ClusterRoleBinding:
+				if bound++; o.RoleRef.Name != name || !reflect.DeepEqual(o.Subjects, []rbacv1.Subject{account}) {
+					t.Errorf("%s: the binding is of %v to %v", file, o.RoleRef, o.Subjects)
+				}
+			}
+		}
+		if bound != len(all) {
+			t.Errorf("%s: %d roles, %d bindings", file, len(all), bound)
+		}
+		return all
+	}
+	want := rules(others, "turnout-ingress-controller", rbacv1.Subject{Kind: "ServiceAccount", Name: "router", Namespace: "turnout"})
+	got := rules(behind, "turnout-behind-operator-ingress-controller", rbacv1.Subject{Kind: "ServiceAccount", Name: "turnout", Namespace: "openshift-ingress"})
+	if !slices.Equal(got, want) || len(want) != 4 {
+		t.Errorf("behind the operator a router may\n%v\nothers\n%v", got, want)
+	}
+	if k := loaded.kustomizations["behind-operator/kustomization.yaml"]; k.Namespace != "" {
+		t.Errorf("all roles would be in %s", k.Namespace)
+	}
+	env := the[*appsv1.Deployment](t, loaded, behindOperator).Spec.Template.Spec.Containers[0].Env
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == "TURNOUT_INGRESS_CONTROLLER" })
+	if i < 0 || env[i].Value != "openshift-ingress-operator/default" {
+		t.Errorf("the routers behind the operator read no IngressController: %v", env)
 	}
 }
 

@@ -80,12 +80,22 @@ func (w *world) start(dir, bin string) error {
 		Nodes:     []cluster.Node{{Name: "one", Labels: worker}, {Name: "two", Labels: worker}},
 		Manifests: []string{filepath.Join(root, "deploy", "crd"), "testdata/crds.yaml", "testdata/operator.yaml"},
 	}
+	api, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	if err != nil {
+		return fmt.Errorf("cannot find OpenShift's API: %w", err)
+	}
+	for _, path := range []string{
+		"operator/v1/zz_generated.crd-manifests/0000_50_ingress_00_ingresscontrollers.crd.yaml",
+		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_ingresses.crd.yaml",
+		"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_apiservers-Default.crd.yaml",
+	} {
+		cfg.Manifests = append(cfg.Manifests, filepath.Join(strings.TrimSpace(string(api)), path))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if err := archives(ctx); err != nil {
 		return err
 	}
-	var err error
 	if w.Cluster, err = cluster.Start(ctx, cfg); err != nil {
 		return err
 	}

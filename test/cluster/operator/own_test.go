@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +101,7 @@ func TestBehindOperator(t *testing.T) {
 	address := balancer(t, operatorNamespace, "router-default")
 	serves(t, address)
 
+	ingressController(t)
 	l := newLoad(address, 8, 20*time.Millisecond)
 	own := hastened(kustomize(t, "behind-operator"))
 	applied(t, own)
@@ -112,6 +115,7 @@ func TestBehindOperator(t *testing.T) {
 	admittedBy(t, "canary", "default")
 	for i := range pods {
 		scraped(t, pods[i].Status.PodIP)
+		follows(t, &pods[i])
 	}
 
 	l = newLoad(address, 8, 20*time.Millisecond)
@@ -124,7 +128,48 @@ func TestBehindOperator(t *testing.T) {
 	l.end(t, "and back")
 	serves(t, address)
 	// The status of the routes says already what these routers say.
-	refusedNothing(t, "system:serviceaccount:"+operatorNamespace+":turnout", start)
+	refusedNothing(t, "system:serviceaccount:"+operatorNamespace+":turnout", start, "list ingresscontrollers", "watch ingresscontrollers", "patch ingresscontrollers/status")
+}
+
+// controllerNamespace has the IngressControllers.
+const controllerNamespace = "openshift-ingress-operator"
+
+// ingressController makes the IngressController "default", as the operator has it.
+func ingressController(t testing.TB) {
+	t.Helper()
+	applied(t, `apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata: {name: default, namespace: `+controllerNamespace+`}
+spec: {replicas: 0, tuningOptions: {threadCount: 4}}
+`)
+	kubectl(t, "", "-n", controllerNamespace, "patch", "ingresscontroller/default", "--subresource=status", "--type=merge", "-p",
+		`{"status": {"availableReplicas": 0, "selector": "x", "domain": "apps.example.com"}}`)
+}
+
+// follows has the IngressController changed, and the pod do what it says without a restart; what it cannot do is said in the condition.
+func follows(t testing.TB, pod *corev1.Pod) {
+	t.Helper()
+	for _, value := range []string{"one", "two"} {
+		kubectl(t, "", "-n", controllerNamespace, "patch", "ingresscontroller/default", "--type=merge", "-p",
+			`{"spec": {"httpHeaders": {"actions": {"request": [], "response": [{"name": "X-Said", "action": {"type": "Set", "set": {"value": "`+value+`"}}}]}}}}`)
+		eventually(t, "the header of the IngressController", func() error {
+			code, header, _, err := page(pod.Status.PodIP, "http://"+plainHost+"/")
+			if got := header.Get("X-Said"); err != nil || code != 200 || got != value {
+				return fmt.Errorf("%d %q %w", code, got, err)
+			}
+			return nil
+		})
+	}
+	eventually(t, "the condition", func() error {
+		text := kubectl(t, "", "-n", controllerNamespace, "get", "ingresscontroller/default", "-o", `jsonpath={.status.conditions[?(@.type=="TurnoutFieldsHonored")].message}`)
+		if !strings.Contains(text, "spec.tuningOptions.threadCount: ") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	if n := restarts(t, pod.Namespace, pod.Name); n > 0 {
+		t.Errorf("%d containers were started again", n)
+	}
 }
 
 // refusedNothing looks at what an account has asked since a time: something, and the API server
