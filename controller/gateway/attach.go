@@ -16,6 +16,24 @@ type parent struct {
 	at      []attachment
 	reason  gatewayv1.RouteConditionReason // why nothing came of it
 	message string
+	lost    map[*listener]struct{} // of at, those where an older route is in the way
+}
+
+// attached are the listeners that the route is attached to.
+func (p *parent) attached(yield func(attachment) bool) {
+	for _, a := range p.at {
+		if _, lost := p.lost[a.listener]; !lost && !yield(a) {
+			return
+		}
+	}
+}
+
+// why says why the route is attached to no listener; "" = it is.
+func (p *parent) why() (gatewayv1.RouteConditionReason, string) {
+	if p.reason == "" && len(p.lost) == len(p.at) {
+		return gatewayv1.RouteReasonNotAllowedByListeners, "An older route of another kind has a host name of this one"
+	}
+	return p.reason, p.message
 }
 
 // attachment is a listener that a route attaches to, with the host names that they have in common.
@@ -36,13 +54,20 @@ func (j *Judge) parentsOf(o *Objects, r *route) []*parent {
 	return list
 }
 
+// parentKey names what a parentRef of a route may mean: the kind is that of a Gateway or a ListenerSet, or another that is none of ours.
+func (r *route) parentKey(ref *gatewayv1.ParentReference) Ref {
+	kind := string(value(ref.Kind, kindGateway))
+	if value(ref.Group, groupName) != groupName {
+		kind = ""
+	}
+	return Ref{kind, source.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(r.ref.Namespace))), Name: string(ref.Name)}}
+}
+
 // parent finds what a parentRef names, with the listeners that it has; nil if it is none of ours.
 func (j *Judge) parent(r *route, ref gatewayv1.ParentReference) (*parent, []*listener) {
-	if value(ref.Group, groupName) != groupName {
-		return nil, nil
-	}
-	key := source.Key{Namespace: string(value(ref.Namespace, gatewayv1.Namespace(r.ref.Namespace))), Name: string(ref.Name)}
-	switch value(ref.Kind, kindGateway) {
+	named := r.parentKey(&ref)
+	key := named.Key
+	switch named.Kind {
 	case kindGateway:
 		if g := j.gateways[key]; g != nil {
 			return &parent{ref: ref, gateway: g}, g.listeners
@@ -79,13 +104,5 @@ func (p *parent) attach(o *Objects, r *route, listeners []*listener) {
 	}
 	if len(p.at) == 0 {
 		p.reason, p.message = gatewayv1.RouteReasonNoMatchingListenerHostname, "No listener has a host name in common with the route"
-	}
-}
-
-// without takes the attachment to a listener away, because of what another route has there.
-func (p *parent) without(l *listener, message string) {
-	p.at = slices.DeleteFunc(p.at, func(a attachment) bool { return a.listener == l })
-	if len(p.at) == 0 {
-		p.reason, p.message = gatewayv1.RouteReasonNotAllowedByListeners, message
 	}
 }

@@ -20,6 +20,7 @@ const channelExperimental = "experimental"
 
 // judgeClasses says which classes are ours, and their status.
 func (j *Judge) judgeClasses(o *Objects) {
+	j.referring(&j.ofGateways)
 	next := make(map[source.Key]*gatewayv1.GatewayClassStatus)
 	for key, class := range o.Classes.All() {
 		if class.Spec.ControllerName == j.cfg.Controller {

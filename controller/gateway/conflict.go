@@ -117,7 +117,6 @@ func (g *gateway) overlaps() {
 	if len(by) < 2 {
 		return
 	}
-	g.overlapping = make(map[*listener]string)
 	for at, l := range by {
 		for rest := strings.TrimPrefix(at.host, "*."); rest != ""; {
 			_, above, _ := strings.Cut(rest, ".")
@@ -126,7 +125,7 @@ func (g *gateway) overlaps() {
 				wider = ""
 			}
 			if other := by[place{at.port, wider}]; other != nil && other != l {
-				g.overlapping[l], g.overlapping[other] = overlap, overlap
+				l.overlaps, other.overlaps = true, true
 			}
 			rest = above
 		}

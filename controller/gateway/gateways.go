@@ -28,7 +28,6 @@ type gateway struct {
 	client        *routing.CertificateSpec // shown to endpoints; nil = none
 	clientReason  gatewayv1.GatewayConditionReason
 	clientMessage string
-	overlapping   map[*listener]string // what is said of certificates that overlap
 
 	valid  int // own listeners that are accepted
 	usable int // listeners that can be served, those of sets included

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"maps"
+
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/balancer"
@@ -23,7 +25,8 @@ type Config struct {
 	Parameter func(key, value string) error
 }
 
-// Judge says what objects mean, and remembers what it said, so that it looks only at what changed since. It belongs to one goroutine.
+// Judge says what objects mean, and remembers what it said, so that it looks only at what changed since. What it says follows from the objects
+// alone, however they came to be. It belongs to one goroutine.
 type Judge struct {
 	cfg      Config
 	result   Result
@@ -34,13 +37,26 @@ type Judge struct {
 	certificates map[source.Key]certificate
 	bundles      map[source.Key]bundle
 	endpoints    map[setKey]endpointSet
+	grants       map[string][]*gatewayv1.ReferenceGrant // by namespace
+	installed    Installed
 
-	// These are of the judgement that is at work.
-	refs     refs
-	grants   map[string][]*gatewayv1.ReferenceGrant // by namespace
-	gateways map[source.Key]*gateway
-	sets     map[source.Key]setOf
-	policies policies
+	gateways   map[source.Key]*gateway
+	sets       map[source.Key]setOf
+	policies   policies
+	refs       *refs // those of what is judged at the moment
+	ofGateways refs
+	ofPolicies refs
+
+	routes    map[Ref]*judged
+	byParent  index[Ref]        // routes by the Gateways and ListenerSets that they name
+	byService index[source.Key] // routes by the Services that they name
+	at        map[*listener]map[Ref]*judged
+
+	// What the judgement at work has changed.
+	dirty    map[Ref]struct{}       // routes to be judged again
+	contests map[*listener]struct{} // whose routes are others than before
+	counted  map[*gateway]struct{}  // whose numbers of routes may be others than before
+	affected bool                   // policies matter to other Gateways than before
 }
 
 // setOf is a ListenerSet with its Gateway.
@@ -49,15 +65,14 @@ type setOf struct {
 	set     *listenerSet
 }
 
-// refs is what objects refer to, as they are judged.
-type refs struct {
-	secrets, configMaps map[source.Key]struct{}
-}
+// refs is what objects refer to, whether it is there or not.
+type refs struct{ secrets, configMaps keys }
 
 // New returns a Judge that has seen nothing.
 func New(cfg Config) *Judge {
 	return &Judge{
 		cfg: cfg, certificates: map[source.Key]certificate{}, bundles: map[source.Key]bundle{}, endpoints: map[setKey]endpointSet{},
+		routes: map[Ref]*judged{}, byParent: index[Ref]{}, byService: index[source.Key]{}, at: map[*listener]map[Ref]*judged{},
 		result: Result{
 			Listeners:    map[string]*routing.ListenerSpec{},
 			Routes:       map[Ref]*Route{},
@@ -65,6 +80,8 @@ func New(cfg Config) *Judge {
 			ListenerSets: map[source.Key]*gatewayv1.ListenerSetStatus{},
 			Classes:      map[source.Key]*gatewayv1.GatewayClassStatus{},
 			Policies:     map[source.Key]*gatewayv1.PolicyStatus{},
+			Secrets:      keys{},
+			ConfigMaps:   keys{},
 		},
 	}
 }
@@ -72,23 +89,80 @@ func New(cfg Config) *Judge {
 // Judge says what the objects mean. They are the same Objects at each call.
 func (j *Judge) Judge(o *Objects) *Result {
 	j.result.Changes = Changes{}
-	j.refs = refs{secrets: map[source.Key]struct{}{}, configMaps: map[source.Key]struct{}{}}
+	j.dirty, j.contests, j.counted, j.affected = map[Ref]struct{}{}, map[*listener]struct{}{}, map[*gateway]struct{}{}, false
+	grants, services, configMaps, namespaces := o.Grants.take(), o.Services.take(), o.ConfigMaps.take(), o.Namespaces.take()
+	secrets, policies := o.Secrets.take(), o.Policies.take()
+	j.changedRoutes(o)
+	j.changedGrants(o, grants)
+	for key := range services {
+		delete(j.endpoints, setKey{key, false})
+		delete(j.endpoints, setKey{key, true})
+		j.spoil(j.byService[key])
+	}
+	if len(namespaces) > 0 {
+		for ref := range j.routes {
+			if _, ok := namespaces[source.Key{Name: ref.Namespace}]; ok {
+				j.dirty[ref] = struct{}{}
+			}
+		}
+	}
+	all := j.gateways == nil || o.Installed != j.installed
+	j.installed = o.Installed
+	objects := len(o.Classes.take()) + len(o.Gateways.take()) + len(o.ListenerSets.take()) + len(o.Assigned.take()) + len(grants) + len(namespaces)
+	if all || objects > 0 || configMaps.meets(j.ofGateways.configMaps) || secrets.meets(j.ofGateways.secrets) {
+		j.judgeClasses(o)
+		j.judgeGateways(o)
+	}
+	if all || len(policies) > 0 || configMaps.meets(j.ofPolicies.configMaps) || services.meets(j.policies.services) {
+		j.judgePolicies(o)
+	}
+	j.judgeRoutes(o)
+	j.settle()
+	return &j.result
+}
+
+// changedRoutes has routes judged that are others than before.
+func (j *Judge) changedRoutes(o *Objects) {
+	for kind, changed := range map[string]keys{
+		kindHTTPRoute: o.HTTPRoutes.take(), kindGRPCRoute: o.GRPCRoutes.take(), kindTLSRoute: o.TLSRoutes.take(), kindTCPRoute: o.TCPRoutes.take(), kindUDPRoute: o.UDPRoutes.take(),
+	} {
+		for key := range changed {
+			j.dirty[Ref{kind, key}] = struct{}{}
+		}
+	}
+}
+
+// changedGrants has routes judged again that name a Service of another namespace, for which the grants are others than before.
+func (j *Judge) changedGrants(o *Objects, changed keys) {
+	if len(changed) == 0 && j.grants != nil {
+		return
+	}
 	j.grants = make(map[string][]*gatewayv1.ReferenceGrant)
 	for key, grant := range o.Grants.All() {
 		j.grants[key.Namespace] = append(j.grants[key.Namespace], grant)
 	}
-	j.judgeClasses(o)
-	j.judgeGateways(o)
-	j.judgePolicies(o)
-	j.judgeRoutes(o)
-	j.settle()
-	j.result.Secrets, j.result.ConfigMaps = j.refs.secrets, j.refs.configMaps
-	return &j.result
+	of := make(map[string]struct{}, len(changed))
+	for key := range changed {
+		of[key.Namespace] = struct{}{}
+	}
+	for service, users := range j.byService {
+		if _, ok := of[service.Namespace]; ok {
+			j.spoil(users)
+		}
+	}
+}
+
+// spoil has routes judged again.
+func (j *Judge) spoil(list map[Ref]struct{}) { maps.Copy(j.dirty, list) }
+
+// referring has what is judged from now on fill the references that it returns.
+func (j *Judge) referring(to *refs) {
+	*to = refs{secrets: keys{}, configMaps: keys{}}
+	j.refs = to
 }
 
 // judgeGateways judges the Gateways of classes of ours, with their ListenerSets.
 func (j *Judge) judgeGateways(o *Objects) {
-	j.gateways, j.sets = make(map[source.Key]*gateway), make(map[source.Key]setOf)
 	sets := make(map[source.Key][]*gatewayv1.ListenerSet)
 	for _, set := range o.ListenerSets.All() {
 		ref := set.Spec.ParentRef
@@ -97,14 +171,38 @@ func (j *Judge) judgeGateways(o *Objects) {
 			sets[key] = append(sets[key], set)
 		}
 	}
+	before := j.gateways
+	j.gateways = make(map[source.Key]*gateway)
+	j.sets = make(map[source.Key]setOf)
 	for key, object := range o.Gateways.All() {
 		if j.result.Classes[source.Key{Name: string(object.Spec.GatewayClassName)}] == nil {
 			continue
 		}
 		g := j.gatewayOf(o, key, object, sets[key])
+		if was := before[key]; was != nil && was.servesAlike(g) {
+			was.become(g)
+			g = was
+		} else {
+			j.spoilGateway(g)
+		}
 		j.gateways[key] = g
+		j.counted[g] = struct{}{}
 		for _, s := range g.sets {
 			j.sets[s.key] = setOf{g, s}
 		}
+	}
+	for key, g := range before {
+		if j.gateways[key] != g {
+			j.spoilGateway(g)
+		}
+	}
+	maps.DeleteFunc(j.certificates, func(key source.Key, _ certificate) bool { _, used := j.ofGateways.secrets[key]; return !used })
+}
+
+// spoilGateway has the routes of a Gateway and of its ListenerSets judged again.
+func (j *Judge) spoilGateway(g *gateway) {
+	j.spoil(j.byParent[Ref{kindGateway, g.key}])
+	for _, s := range g.sets {
+		j.spoil(j.byParent[Ref{kindListenerSet, s.key}])
 	}
 }

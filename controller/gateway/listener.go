@@ -3,7 +3,6 @@ package gateway
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,8 +36,11 @@ type listener struct {
 	certificates []*routing.CertificateSpec
 	auth         *routing.ClientAuthSpec
 	insecure     bool // client certificates are asked for and not looked at
+	overlaps     bool // its host names are among those of another listener of the port, or the other way round
 
 	attached int32
+	winner   Ref  // of TCP and UDP: the route that has the traffic
+	mixed    bool // HTTPRoutes and GRPCRoutes would attach
 }
 
 // kindsOf are the kinds of routes that a protocol may have.
@@ -199,8 +201,8 @@ func (l *listener) conditions(generation int64) []metav1.Condition {
 	} else {
 		list.True(resolved, string(gatewayv1.ListenerReasonResolvedRefs), "All references are resolved")
 	}
-	if other := l.gateway.overlapping[l]; other != "" {
-		list.True(string(gatewayv1.ListenerConditionOverlappingTLSConfig), string(gatewayv1.ListenerReasonOverlappingHostnames), other)
+	if l.overlaps {
+		list.True(string(gatewayv1.ListenerConditionOverlappingTLSConfig), string(gatewayv1.ListenerReasonOverlappingHostnames), overlap)
 	}
 	return list.Conditions
 }
@@ -223,6 +225,14 @@ func newNamespaceSelector(from gatewayv1.FromNamespaces, selector *metav1.LabelS
 		return namespaceSelector{selector: made}, err //nolint:wrapcheck // the caller says of which field
 	}
 	return namespaceSelector{}, nil
+}
+
+// equal reports whether both mean the same namespaces.
+func (s *namespaceSelector) equal(o *namespaceSelector) bool {
+	if s.all != o.all || s.same != o.same || (s.selector == nil) != (o.selector == nil) {
+		return false
+	}
+	return s.selector == nil || s.selector.String() == o.selector.String()
 }
 
 // metadataName is the label that the API server gives each namespace.
@@ -268,6 +278,3 @@ func value[T any](p *T, instead T) T {
 	}
 	return *p
 }
-
-// shown is a name in a message.
-func shown(parts ...string) string { return strings.Join(parts, "/") }

@@ -13,7 +13,7 @@ import (
 )
 
 // Objects is what is known of a cluster. All classes are in it, whoever they are for; of the others those that nobody refers to may be left
-// out. Objects are read-only once they are in it: one that changes is set anew. It belongs to one goroutine. Keys of
+// out. Objects are read-only once they are in it: one that changes is set anew. It belongs to one goroutine, and to one Judge. Keys of
 // classes, and of namespaces, have no namespace.
 type Objects struct {
 	Installed Installed
@@ -58,9 +58,10 @@ type Assigned struct {
 	Unavailable map[string]string
 }
 
-// Table is objects of one kind by name. The zero value is empty.
+// Table is objects of one kind by name, and which of them changed since the Judge looked. The zero value is empty.
 type Table[T any] struct {
-	all map[source.Key]T
+	all     map[source.Key]T
+	changed map[source.Key]struct{}
 }
 
 // Set puts an object in the place of the one of its key.
@@ -69,6 +70,7 @@ func (t *Table[T]) Set(key source.Key, object T) {
 		t.all = make(map[source.Key]T)
 	}
 	t.all[key] = object
+	t.touch(key)
 }
 
 // Delete takes an object out, if it is there.
@@ -77,6 +79,7 @@ func (t *Table[T]) Delete(key source.Key) {
 		return
 	}
 	delete(t.all, key)
+	t.touch(key)
 }
 
 // Get returns an object, the zero value if there is none.
@@ -87,3 +90,33 @@ func (t *Table[T]) All() iter.Seq2[source.Key, T] { return maps.All(t.all) }
 
 // Len is the number of objects.
 func (t *Table[T]) Len() int { return len(t.all) }
+
+func (t *Table[T]) touch(key source.Key) {
+	if t.changed == nil {
+		t.changed = make(map[source.Key]struct{})
+	}
+	t.changed[key] = struct{}{}
+}
+
+// take returns which objects changed since the last call.
+func (t *Table[T]) take() keys {
+	changed := t.changed
+	t.changed = nil
+	return changed
+}
+
+// keys are some objects of a kind.
+type keys map[source.Key]struct{}
+
+// meets reports whether some object is among both.
+func (k keys) meets(o keys) bool {
+	if len(k) > len(o) {
+		k, o = o, k
+	}
+	for key := range k {
+		if _, ok := o[key]; ok {
+			return true
+		}
+	}
+	return false
+}

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,14 +24,14 @@ type policy struct {
 	refs   gatewayv1.PolicyConditionReason // why not all references are resolved
 	refWhy string
 
-	config    balancer.TLSConfig // but for what differs by Gateway and by kind of route
-	ancestors map[source.Key]*gateway
+	config balancer.TLSConfig // but for what differs by Gateway and by kind of route
 }
 
 // policies are those that count, by what they are for.
 type policies struct {
-	all []*policy // oldest first
-	by  map[policyTarget]*policy
+	all      []*policy // oldest first
+	by       map[policyTarget]*policy
+	services keys // that they are for
 }
 
 // policyTarget is a Service, or a port of it.
@@ -50,9 +52,12 @@ func (p *policies) of(service source.Key, port string) *policy {
 
 // judgePolicies judges all policies, but for the Gateways that they matter to.
 func (j *Judge) judgePolicies(o *Objects) {
-	j.policies = policies{by: make(map[policyTarget]*policy)}
+	j.referring(&j.ofPolicies)
+	j.affected = true
+	before := j.policies
+	j.policies = policies{by: make(map[policyTarget]*policy), services: keys{}}
 	for _, object := range o.Policies.All() {
-		j.policies.all = append(j.policies.all, &policy{object: object, ancestors: make(map[source.Key]*gateway)})
+		j.policies.all = append(j.policies.all, &policy{object: object})
 	}
 	slices.SortFunc(j.policies.all, func(a, b *policy) int { return older(a.object, b.object) })
 	for _, p := range j.policies.all {
@@ -61,6 +66,18 @@ func (j *Judge) judgePolicies(o *Objects) {
 			j.claim(o, p, &ref)
 		}
 	}
+	for _, list := range [...]map[policyTarget]*policy{before.by, j.policies.by} {
+		for at := range list {
+			if a, b := before.by[at], j.policies.by[at]; a == nil || b == nil || !a.secures(b) {
+				j.spoil(j.byService[at.service])
+			}
+		}
+	}
+}
+
+// secures reports whether endpoints are reached by both policies in the same way.
+func (p *policy) secures(o *policy) bool {
+	return p.object.Name == o.object.Name && (p.reason == "") == (o.reason == "") && reflect.DeepEqual(p.config, o.config)
 }
 
 // claim gives a policy what one of its references names, unless an older one has it.
@@ -69,7 +86,8 @@ func (j *Judge) claim(o *Objects, p *policy, ref *gatewayv1.LocalPolicyTargetRef
 		p.reject(gatewayv1.PolicyReasonInvalid, fmt.Sprintf("targetRefs names a %s of group %q; allowed is a Service", ref.Kind, ref.Group))
 		return
 	}
-	at := policyTarget{source.Key{Namespace: p.object.Namespace, Name: string(ref.Name)}, string(value(ref.SectionName, ""))}
+	at := p.target(ref)
+	j.policies.services[at.service] = struct{}{}
 	if other := j.policies.by[at]; other != nil {
 		if other != p {
 			p.reject(gatewayv1.PolicyReasonConflicted, "BackendTLSPolicy "+other.object.Name+" is older and has the same target")
@@ -79,7 +97,7 @@ func (j *Judge) claim(o *Objects, p *policy, ref *gatewayv1.LocalPolicyTargetRef
 	j.policies.by[at] = p
 	known := o.Services.Get(at.service)
 	if known == nil || known.Object == nil || at.port != "" && !slices.ContainsFunc(known.Object.Spec.Ports, func(s corev1.ServicePort) bool { return s.Name == at.port }) {
-		p.reject(gatewayv1.PolicyReasonTargetNotFound, "There is no Service "+shown(string(ref.Name), at.port))
+		p.reject(gatewayv1.PolicyReasonTargetNotFound, "There is no Service "+string(ref.Name)+" with such a port")
 	}
 }
 
@@ -147,30 +165,25 @@ func (j *Judge) policyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, er
 	return made, nil
 }
 
-// reach notes that a policy matters to a Gateway, because a route there refers to what it is for.
-func (j *Judge) reach(g *gateway, b *backend) {
-	if b.port == nil {
-		return
-	}
-	for _, at := range [...]policyTarget{{b.target.service, ""}, {b.target.service, b.port.Name}} {
-		for _, p := range j.policies.all {
-			if p.object.Namespace == at.service.Namespace && p.names(at) {
-				p.ancestors[g.key] = g
-			}
-		}
-	}
+// target is what a reference of a policy names.
+func (p *policy) target(ref *gatewayv1.LocalPolicyTargetReferenceWithSectionName) policyTarget {
+	return policyTarget{source.Key{Namespace: p.object.Namespace, Name: string(ref.Name)}, string(value(ref.SectionName, ""))}
 }
 
-// names reports whether the policy has a target.
-func (p *policy) names(at policyTarget) bool {
-	return slices.ContainsFunc(p.object.Spec.TargetRefs, func(ref gatewayv1.LocalPolicyTargetReferenceWithSectionName) bool {
-		return ref.Group == "" && ref.Kind == "Service" && string(ref.Name) == at.service.Name && string(value(ref.SectionName, "")) == at.port
-	})
+// ancestors are the Gateways that a policy matters to, because a route there names what it is for.
+func (j *Judge) ancestors(p *policy) map[source.Key]*gateway {
+	found := make(map[source.Key]*gateway)
+	for i := range p.object.Spec.TargetRefs {
+		if ref := &p.object.Spec.TargetRefs[i]; ref.Group == "" && ref.Kind == "Service" {
+			j.reached(p.target(ref), found)
+		}
+	}
+	return found
 }
 
 // status is what that of a policy is to be, nil if it matters to no Gateway of ours.
-func (p *policy) status(controller gatewayv1.GatewayController) *gatewayv1.PolicyStatus {
-	if len(p.ancestors) == 0 {
+func (p *policy) status(controller gatewayv1.GatewayController, ancestors map[source.Key]*gateway) *gatewayv1.PolicyStatus {
+	if len(ancestors) == 0 {
 		return nil
 	}
 	list := condition.List{Generation: p.object.Generation}
@@ -185,13 +198,8 @@ func (p *policy) status(controller gatewayv1.GatewayController) *gatewayv1.Polic
 	} else {
 		list.True(resolved, string(gatewayv1.BackendTLSPolicyReasonResolvedRefs), "All references are resolved")
 	}
-	keys := make([]source.Key, 0, len(p.ancestors))
-	for key := range p.ancestors {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, compareKeys)
 	status := &gatewayv1.PolicyStatus{}
-	for _, key := range keys {
+	for _, key := range slices.SortedFunc(maps.Keys(ancestors), compareKeys) {
 		group, kind, namespace := gatewayv1.Group(groupName), gatewayv1.Kind(kindGateway), gatewayv1.Namespace(key.Namespace)
 		ref := gatewayv1.ParentReference{Group: &group, Kind: &kind, Namespace: &namespace, Name: gatewayv1.ObjectName(key.Name)}
 		status.Ancestors = append(status.Ancestors, gatewayv1.PolicyAncestorStatus{AncestorRef: ref, ControllerName: controller, Conditions: slices.Clone(list.Conditions)})

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,34 +35,26 @@ func compareKeys(a, b source.Key) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// replaceRoutes notes what rules, streams and statuses differ, and has equal routes be one object.
-func (j *Judge) replaceRoutes(next map[Ref]*Route) {
-	changes, was := &j.result.Changes, j.result.Routes
-	for ref, route := range next {
-		before := was[ref]
-		if before == nil {
-			before = &Route{}
-		}
-		status := !equality.Semantic.DeepEqual(before.Status, route.Status)
-		rules, streams := !reflect.DeepEqual(before.Rules, route.Rules), !reflect.DeepEqual(before.Streams, route.Streams)
-		if !status && !rules && !streams {
-			next[ref] = before
-			continue
-		}
-		if status {
+// replaceRoute notes what rules, streams and status of a route differ; nil = it is none of ours.
+func (j *Judge) replaceRoute(ref Ref, next *Route) {
+	changes, before := &j.result.Changes, j.result.Routes[ref]
+	switch {
+	case before == nil && next == nil:
+	case next == nil:
+		delete(j.result.Routes, ref)
+		changes.Status = append(changes.Status, ref)
+		changes.rules(before, &Route{})
+	case before == nil:
+		j.result.Routes[ref] = next
+		changes.Status = append(changes.Status, ref)
+		changes.rules(&Route{}, next)
+	default:
+		if !equality.Semantic.DeepEqual(before.Status, next.Status) {
 			changes.Status = append(changes.Status, ref)
-		} else {
-			route.Status = before.Status
 		}
-		changes.rules(before, route)
+		changes.rules(before, next)
+		j.result.Routes[ref] = next
 	}
-	for ref, before := range was {
-		if next[ref] == nil {
-			changes.Status = append(changes.Status, ref)
-			changes.rules(before, &Route{})
-		}
-	}
-	j.result.Routes = next
 }
 
 // rules notes how the rules and streams of a route differ.
@@ -90,54 +83,77 @@ func replaced[T any](before, next []T, key func(*T) routing.RouteKey, upserts *[
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.
 func (j *Judge) settle() {
-	gateways, sets, policies := make(map[source.Key]*Gateway), make(map[source.Key]*gatewayv1.ListenerSetStatus), make(map[source.Key]*gatewayv1.PolicyStatus)
-	listeners := make(map[string]*routing.ListenerSpec)
-	for key, g := range j.gateways {
-		gateways[key] = &Gateway{Ports: g.ports(), Status: g.status()}
-		for _, s := range g.sets {
-			sets[s.key] = s.status(g)
+	for g := range j.counted {
+		if j.gateways[g.key] == g {
+			j.replaceGateway(g)
 		}
+	}
+	for key := range j.result.Gateways {
+		if j.gateways[key] == nil {
+			delete(j.result.Gateways, key)
+			j.result.Changes.Gateways = append(j.result.Changes.Gateways, key)
+			j.result.Changes.Status = append(j.result.Changes.Status, Ref{kindGateway, key})
+		}
+	}
+	if j.refs != nil {
+		j.settleObjects()
+	}
+	if j.affected {
+		policies := make(map[source.Key]*gatewayv1.PolicyStatus)
+		for _, p := range j.policies.all {
+			if status := p.status(j.cfg.Controller, j.ancestors(p)); status != nil {
+				policies[source.Key{Namespace: p.object.Namespace, Name: p.object.Name}] = status
+			}
+		}
+		replaceStatus(&j.result, kindPolicy, j.result.Policies, policies)
+		j.result.Policies = policies
+	}
+}
+
+// settleObjects says what follows from Gateways, ListenerSets and policies that were judged: listeners, and what they refer to.
+func (j *Judge) settleObjects() {
+	j.refs = nil
+	listeners := make(map[string]*routing.ListenerSpec)
+	for _, g := range j.gateways {
 		for l := range g.all {
 			if spec, ok := l.compiled(); ok {
 				listeners[spec.Name] = spec
 			}
 		}
 	}
-	for _, p := range j.policies.all {
-		if status := p.status(j.cfg.Controller); status != nil {
-			policies[source.Key{Namespace: p.object.Namespace, Name: p.object.Name}] = status
+	j.replaceListeners(listeners)
+	for key := range j.result.ListenerSets {
+		if _, there := j.sets[key]; !there {
+			delete(j.result.ListenerSets, key)
+			j.result.Changes.Status = append(j.result.Changes.Status, Ref{kindListenerSet, key})
 		}
 	}
-	j.replaceGateways(gateways)
-	replaceStatus(&j.result, kindListenerSet, j.result.ListenerSets, sets)
-	replaceStatus(&j.result, kindPolicy, j.result.Policies, policies)
-	j.result.ListenerSets, j.result.Policies = sets, policies
-	j.replaceListeners(listeners)
+	j.result.Secrets, j.result.ConfigMaps = maps.Clone(j.ofGateways.secrets), maps.Clone(j.ofGateways.configMaps)
+	maps.Copy(j.result.ConfigMaps, j.ofPolicies.configMaps)
+	maps.DeleteFunc(j.bundles, func(key source.Key, _ bundle) bool { _, used := j.result.ConfigMaps[key]; return !used })
 }
 
-// replaceGateways notes which ports and statuses differ.
-func (j *Judge) replaceGateways(next map[source.Key]*Gateway) {
-	changes, was := &j.result.Changes, j.result.Gateways
-	for key, g := range next {
-		before := was[key]
-		ports := before == nil || !slices.Equal(before.Ports, g.Ports)
-		if ports {
-			changes.Gateways = append(changes.Gateways, key)
-		}
-		switch {
-		case before == nil || !equality.Semantic.DeepEqual(before.Status, g.Status):
-			changes.Status = append(changes.Status, Ref{kindGateway, key})
-		case !ports:
-			next[key] = before
+// replaceGateway notes whether the ports and the status of a Gateway, and the statuses of its ListenerSets, differ.
+func (j *Judge) replaceGateway(g *gateway) {
+	changes, before, next := &j.result.Changes, j.result.Gateways[g.key], &Gateway{Ports: g.ports(), Status: g.status()}
+	ports := before == nil || !slices.Equal(before.Ports, next.Ports)
+	status := before == nil || !equality.Semantic.DeepEqual(before.Status, next.Status)
+	if ports {
+		changes.Gateways = append(changes.Gateways, g.key)
+	}
+	if status {
+		changes.Status = append(changes.Status, Ref{kindGateway, g.key})
+	}
+	if ports || status {
+		j.result.Gateways[g.key] = next
+	}
+	for _, s := range g.sets {
+		status := s.status(g)
+		if before := j.result.ListenerSets[s.key]; before == nil || !equality.Semantic.DeepEqual(before, status) {
+			j.result.ListenerSets[s.key] = status
+			changes.Status = append(changes.Status, Ref{kindListenerSet, s.key})
 		}
 	}
-	for key := range was {
-		if next[key] == nil {
-			changes.Gateways = append(changes.Gateways, key)
-			changes.Status = append(changes.Status, Ref{kindGateway, key})
-		}
-	}
-	j.result.Gateways = next
 }
 
 // replaceListeners notes which listeners differ.

@@ -48,33 +48,31 @@ type match struct {
 	wrong *translate.Error
 }
 
-// routes are all that are known.
-func (o *Objects) routes(yield func(*route) bool) {
-	for key, r := range o.HTTPRoutes.All() {
-		if !yield(&route{Ref{kindHTTPRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) }}) {
-			return
+// route returns a route, nil if there is none.
+func (o *Objects) route(ref Ref) *route {
+	switch ref.Kind {
+	case kindHTTPRoute:
+		if r := o.HTTPRoutes.Get(ref.Key); r != nil {
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) }}
+		}
+	case kindGRPCRoute:
+		if r := o.GRPCRoutes.Get(ref.Key); r != nil {
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) }}
+		}
+	case kindTLSRoute:
+		if r := o.TLSRoutes.Get(ref.Key); r != nil {
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return streamRules(r.Spec.Rules, tlsBackends) }}
+		}
+	case kindTCPRoute:
+		if r := o.TCPRoutes.Get(ref.Key); r != nil {
+			return &route{ref, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, tcpBackends) }}
+		}
+	case kindUDPRoute:
+		if r := o.UDPRoutes.Get(ref.Key); r != nil {
+			return &route{ref, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, udpBackends) }}
 		}
 	}
-	for key, r := range o.GRPCRoutes.All() {
-		if !yield(&route{Ref{kindGRPCRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) }}) {
-			return
-		}
-	}
-	for key, r := range o.TLSRoutes.All() {
-		if !yield(&route{Ref{kindTLSRoute, key}, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return streamRules(r.Spec.Rules, tlsBackends) }}) {
-			return
-		}
-	}
-	for key, r := range o.TCPRoutes.All() {
-		if !yield(&route{Ref{kindTCPRoute, key}, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, tcpBackends) }}) {
-			return
-		}
-	}
-	for key, r := range o.UDPRoutes.All() {
-		if !yield(&route{Ref{kindUDPRoute, key}, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, udpBackends) }}) {
-			return
-		}
-	}
+	return nil
 }
 
 // httpRules are the rules of an HTTPRoute; a rule without a match takes all requests.

@@ -1,80 +1,250 @@
 package gateway
 
 import (
+	"maps"
 	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/gateway/condition"
+	"turnout/controller/source"
 )
 
-// judged is a route that has a parent of ours.
+// judged is a route, and what came of it.
 type judged struct {
 	*route
-	parents  []*parent
+	parents  []*parent // those that are ours
 	compiled *compiled
+	services keys        // that it names
+	counted  []*listener // that count it
 }
 
-// judgeRoutes judges all routes, and counts them at their listeners.
+// judgeRoutes judges the routes that are dirty, and those that others are in the way of, or no longer.
 func (j *Judge) judgeRoutes(o *Objects) {
-	var all []*judged
-	for r := range o.routes {
-		if parents := j.parentsOf(o, r); len(parents) > 0 {
-			all = append(all, &judged{r, parents, j.compile(o, r)})
+	for ref := range j.dirty {
+		j.forget(ref)
+		if r := o.route(ref); r != nil {
+			j.learn(o, r)
 		}
 	}
-	slices.SortFunc(all, func(a, b *judged) int { return older(a.object, b.object) })
-	contests(all)
-	winners := make(map[*listener]*judged)
-	next := make(map[Ref]*Route, len(all))
-	for _, r := range all {
-		next[r.ref] = j.judgeRoute(r, winners)
+	for l := range j.contests {
+		j.contest(l)
 	}
-	j.replaceRoutes(next)
+	for ref := range j.dirty {
+		j.decide(ref)
+	}
 }
 
-// judgeRoute makes the rules and the status of a route. winners have the listeners that take one route only.
-func (j *Judge) judgeRoute(r *judged, winners map[*listener]*judged) *Route {
-	var at []attachment
-	counted := make(map[*listener]struct{})
-	if r.compiled.reason == "" {
-		for _, p := range r.parents {
-			at = append(at, p.at...)
-			for _, a := range p.at {
-				if _, twice := counted[a.listener]; !twice {
-					counted[a.listener] = struct{}{}
-					a.attached++
-				}
-			}
-			if len(p.at) > 0 {
-				j.reachAll(p.gateway, r.compiled)
-			}
+// forget takes a route out of all that has to do with it.
+func (j *Judge) forget(ref Ref) {
+	r := j.routes[ref]
+	if r == nil {
+		return
+	}
+	delete(j.routes, ref)
+	j.withdraw(r)
+	for i := range r.route.parents {
+		j.byParent.remove(r.parentKey(&r.route.parents[i]), ref)
+	}
+	for key := range r.services {
+		j.byService.remove(key, ref)
+	}
+	for _, p := range r.parents {
+		for _, a := range p.at {
+			delete(j.at[a.listener], ref)
+			j.contests[a.listener] = struct{}{}
 		}
 	}
-	served := slices.DeleteFunc(at, func(a attachment) bool {
-		if a.kind != PortTCP && a.kind != PortUDP {
-			return false
-		}
-		if winners[a.listener] == nil {
-			winners[a.listener] = r
-		}
-		return winners[a.listener] != r
-	})
-	out := j.expand(r.route, r.compiled, served)
-	out.Status = j.routeStatus(r)
-	return out
 }
 
-// reachAll notes which policies matter to a Gateway because of a route.
-func (j *Judge) reachAll(g *gateway, c *compiled) {
+// withdraw takes a route out of what counts it.
+func (j *Judge) withdraw(r *judged) {
+	for _, l := range r.counted {
+		l.attached--
+		j.counted[l.gateway] = struct{}{}
+	}
+	r.counted = nil
+	j.affected = j.affected || j.policies.services.meets(r.services)
+}
+
+// learn takes a route in: what it names, where it would attach, and what it says.
+func (j *Judge) learn(o *Objects, r *route) {
+	out := &judged{route: r, services: keys{}}
+	j.routes[r.ref] = out
+	for i := range r.parents {
+		j.byParent.add(r.parentKey(&r.parents[i]), r.ref)
+	}
+	out.parents = j.parentsOf(o, r)
+	if len(out.parents) == 0 {
+		return
+	}
+	out.compiled = j.compile(o, r)
+	for b := range out.compiled.backends {
+		out.services[b.target.service] = struct{}{}
+	}
+	for key := range out.services {
+		j.byService.add(key, r.ref)
+	}
+	for _, p := range out.parents {
+		for _, a := range p.at {
+			if j.at[a.listener] == nil {
+				j.at[a.listener] = make(map[Ref]*judged)
+			}
+			j.at[a.listener][r.ref] = out
+			j.contests[a.listener] = struct{}{}
+		}
+	}
+}
+
+// backends are all that a route names, those of mirrors included.
+func (c *compiled) backends(yield func(*backend) bool) {
 	for i := range c.rules {
 		for _, b := range c.rules[i].backends {
-			j.reach(g, b)
+			if !yield(b) {
+				return
+			}
 		}
 		for _, m := range c.rules[i].mirrors {
-			j.reach(g, m.backend)
+			if !yield(m.backend) {
+				return
+			}
 		}
 	}
+}
+
+// contest settles which routes of a listener are in the way of others. Of HTTPRoutes and GRPCRoutes that have a host name in common the older ones
+// stay; of TCPRoutes and UDPRoutes all are attached, but the oldest has the traffic.
+func (j *Judge) contest(l *listener) {
+	routes := j.at[l]
+	if len(routes) == 0 {
+		delete(j.at, l)
+		l.winner = Ref{}
+		return
+	}
+	if l.kind == PortTCP || l.kind == PortUDP {
+		j.contestPort(l, routes)
+		return
+	}
+	owner := make(map[string]string)
+	if mixed(routes) {
+		for _, r := range byAge(routes) {
+			j.contestHosts(l, r, owner)
+		}
+		l.mixed = true
+		return
+	}
+	if l.mixed {
+		l.mixed = false
+		for _, r := range routes {
+			j.lose(l, r, false)
+		}
+	}
+}
+
+// mixed reports whether routes are of several kinds.
+func mixed(routes map[Ref]*judged) bool {
+	kind := ""
+	for ref := range routes {
+		if kind != "" && ref.Kind != kind {
+			return true
+		}
+		kind = ref.Kind
+	}
+	return false
+}
+
+// byAge are routes, the oldest first.
+func byAge(routes map[Ref]*judged) []*judged {
+	return slices.SortedFunc(maps.Values(routes), func(a, b *judged) int { return older(a.object, b.object) })
+}
+
+// contestPort gives a listener to the oldest of its routes.
+func (j *Judge) contestPort(l *listener, routes map[Ref]*judged) {
+	var winner Ref
+	for _, r := range byAge(routes) {
+		if r.compiled.reason == "" {
+			winner = r.ref
+			break
+		}
+	}
+	if winner == l.winner {
+		return
+	}
+	for _, ref := range []Ref{l.winner, winner} {
+		if ref.Kind != "" {
+			j.dirty[ref] = struct{}{}
+		}
+	}
+	l.winner = winner
+}
+
+// contestHosts gives a route the host names that it has at a listener, unless routes of another kind that were asked before have one of them.
+func (j *Judge) contestHosts(l *listener, r *judged, owner map[string]string) {
+	if r.compiled.reason != "" {
+		return
+	}
+	var hosts []string
+	for _, p := range r.parents {
+		for _, a := range p.at {
+			if a.listener == l {
+				hosts = append(hosts, a.hosts...)
+			}
+		}
+	}
+	lost := slices.ContainsFunc(hosts, func(host string) bool { return owner[host] != "" && owner[host] != r.ref.Kind })
+	j.lose(l, r, lost)
+	if lost {
+		return
+	}
+	for _, host := range hosts {
+		owner[host] = r.ref.Kind
+	}
+}
+
+// lose notes whether another route keeps a route from a listener.
+func (j *Judge) lose(l *listener, r *judged, lost bool) {
+	for _, p := range r.parents {
+		if _, before := p.lost[l]; before == lost || !slices.ContainsFunc(p.at, func(a attachment) bool { return a.listener == l }) {
+			continue
+		}
+		j.dirty[r.ref] = struct{}{}
+		if !lost {
+			delete(p.lost, l)
+			continue
+		}
+		if p.lost == nil {
+			p.lost = make(map[*listener]struct{})
+		}
+		p.lost[l] = struct{}{}
+	}
+}
+
+// decide makes the rules and the status of a route that is known, and notes what of it is new.
+func (j *Judge) decide(ref Ref) {
+	r := j.routes[ref]
+	if r == nil || len(r.parents) == 0 {
+		j.replaceRoute(ref, nil)
+		return
+	}
+	j.withdraw(r)
+	var at []attachment
+	if r.compiled.reason == "" {
+		for _, p := range r.parents {
+			for a := range p.attached {
+				if !slices.Contains(r.counted, a.listener) {
+					r.counted = append(r.counted, a.listener)
+					a.attached++
+				}
+				if a.kind != PortTCP && a.kind != PortUDP || a.winner == ref {
+					at = append(at, a)
+				}
+			}
+			j.counted[p.gateway] = struct{}{}
+		}
+	}
+	out := j.expand(r.route, r.compiled, at)
+	out.Status = j.routeStatus(r)
+	j.replaceRoute(ref, out)
 }
 
 // routeStatus is what the status of a route is to be.
@@ -83,9 +253,10 @@ func (j *Judge) routeStatus(r *judged) *gatewayv1.RouteStatus {
 	accepted, resolved := string(gatewayv1.RouteConditionAccepted), string(gatewayv1.RouteConditionResolvedRefs)
 	for _, p := range r.parents {
 		list := condition.List{Generation: r.object.GetGeneration()}
+		reason, message := p.why()
 		switch {
-		case p.reason != "":
-			list.False(accepted, string(p.reason), p.message)
+		case reason != "":
+			list.False(accepted, string(reason), message)
 		case r.compiled.reason != "":
 			list.False(accepted, string(r.compiled.reason), r.compiled.message)
 		default:
@@ -104,40 +275,28 @@ func (j *Judge) routeStatus(r *judged) *gatewayv1.RouteStatus {
 	return status
 }
 
-// contests settles whose the host names of a listener are that HTTPRoutes and GRPCRoutes have in common: those of the older route. all are in the
-// order of age.
-func contests(all []*judged) {
-	type name struct {
-		*listener
-		host string
-	}
-	owner := make(map[name]string)
-	both := make(map[*listener]uint8) // which of the two kinds attach
-	kinds := map[string]uint8{kindHTTPRoute: 1, kindGRPCRoute: 2}
-	for _, r := range all {
-		for _, p := range r.parents {
-			for _, a := range p.at {
-				both[a.listener] |= kinds[r.ref.Kind]
-			}
-		}
-	}
-	for _, r := range all {
-		if r.compiled.reason != "" {
+// reached are the Gateways that a port of a Service, "" for any, matters to because a route there names it.
+func (j *Judge) reached(at policyTarget, found map[source.Key]*gateway) {
+	for ref := range j.byService[at.service] {
+		r := j.routes[ref]
+		if r.compiled.reason != "" || !r.compiled.names(at) {
 			continue
 		}
 		for _, p := range r.parents {
-			for _, a := range slices.Clone(p.at) {
-				if both[a.listener] != 3 {
-					continue
-				}
-				if slices.ContainsFunc(a.hosts, func(host string) bool { kind := owner[name{a.listener, host}]; return kind != "" && kind != r.ref.Kind }) {
-					p.without(a.listener, "An older route of another kind has a host name of this one")
-					continue
-				}
-				for _, host := range a.hosts {
-					owner[name{a.listener, host}] = r.ref.Kind
-				}
+			for range p.attached {
+				found[p.gateway.key] = p.gateway
+				break
 			}
 		}
 	}
+}
+
+// names reports whether a route names a port of a Service, or any of it if the port is "".
+func (c *compiled) names(at policyTarget) bool {
+	for b := range c.backends {
+		if b.target.service == at.service && b.reason != gatewayv1.RouteReasonRefNotPermitted && (at.port == "" || b.port != nil && b.port.Name == at.port) {
+			return true
+		}
+	}
+	return false
 }
