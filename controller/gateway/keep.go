@@ -4,7 +4,7 @@ import "slices"
 
 // servesAlike reports whether routes see no difference between two judgements of one Gateway.
 func (g *gateway) servesAlike(o *gateway) bool {
-	if g.client != o.client || g.accepted() != o.accepted() {
+	if g.client != o.client || g.accepted() != o.accepted() || !slices.EqualFunc(g.sets, o.sets, func(a, b *listenerSet) bool { return a.key == b.key }) {
 		return false
 	}
 	return slices.EqualFunc(slices.Collect(g.all), slices.Collect(o.all), (*listener).servesAlike)

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -153,9 +155,11 @@ func mixed(routes map[Ref]*judged) bool {
 	return false
 }
 
-// byAge are routes, the oldest first.
+// byAge are routes, the oldest first; those that nothing else tells apart in the order of their kinds.
 func byAge(routes map[Ref]*judged) []*judged {
-	return slices.SortedFunc(maps.Values(routes), func(a, b *judged) int { return older(a.object, b.object) })
+	return slices.SortedFunc(maps.Values(routes), func(a, b *judged) int {
+		return cmp.Or(older(a.object, b.object), -strings.Compare(a.ref.Kind, b.ref.Kind))
+	})
 }
 
 // contestPort gives a listener to the oldest of its routes.
