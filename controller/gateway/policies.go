@@ -112,11 +112,13 @@ func (p *policy) reject(reason gatewayv1.PolicyConditionReason, why string) {
 func (j *Judge) validation(o *Objects, p *policy) {
 	v := &p.object.Spec.Validation
 	p.config = balancer.TLSConfig{Verify: true, SNI: string(v.Hostname)}
-	identity(&p.config, v)
+	if !identity(&p.config, v) {
+		p.reject(gatewayv1.PolicyReasonInvalid, "subjectAltNames has a type that is unknown")
+	}
 	if len(v.CACertificateRefs) == 0 {
 		switch known := value(v.WellKnownCACertificates, ""); known {
 		case gatewayv1.WellKnownCACertificatesSystem:
-			systemRoots(&p.config)
+			p.config.System = true
 		default:
 			p.reject(gatewayv1.PolicyReasonInvalid, fmt.Sprintf("wellKnownCACertificates is %q; supported: System", known))
 		}
@@ -156,7 +158,7 @@ func (j *Judge) policyTLS(g *gateway, p *policy, kind string) (*balancer.TLS, er
 		config.ALPN = []protocol.Protocol{protocol.HTTP2}
 	}
 	if g.client != nil {
-		clientCertificate(&config, g.client)
+		config.CertPEM, config.KeyPEM = g.client.Certificate, g.client.Key
 	}
 	made, err := j.tls.Of(fmt.Sprintf("%#v", config), func() (*balancer.TLS, error) { return balancer.NewTLS(config) })
 	if err != nil {
