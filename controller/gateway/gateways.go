@@ -75,6 +75,7 @@ func (j *Judge) gatewayOf(o *Objects, key source.Key, object *gatewayv1.Gateway,
 		}
 		g.sets = append(g.sets, s)
 	}
+	g.names()
 	g.conflicts()
 	for l := range g.all {
 		j.listenerTLS(o, l)
@@ -107,6 +108,17 @@ func (g *gateway) all(yield func(*listener) bool) {
 				return
 			}
 		}
+	}
+}
+
+// names rejects listeners whose names stand twice in one object, which the API does not let in.
+func (g *gateway) names() {
+	seen := make(map[string]struct{})
+	for l := range g.all {
+		if _, twice := seen[l.name]; twice {
+			l.reject(string(gatewayv1.ListenerReasonUnsupportedValue), "Another listener has the same name")
+		}
+		seen[l.name] = struct{}{}
 	}
 }
 

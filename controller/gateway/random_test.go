@@ -35,10 +35,10 @@ func maybe[T any](m *maker, v T) *T {
 }
 
 // some returns up to most things.
-func some[T any](m *maker, most int, make func() T) []T {
+func some[T any](m *maker, most int, another func() T) []T {
 	var list []T
 	for range m.IntN(most + 1) {
-		list = append(list, make())
+		list = append(list, another())
 	}
 	return list
 }
