@@ -260,6 +260,16 @@ func (r *Relay) Failed(f Fault) {
 	r.w.leave(was)
 }
 
+// Insecure tells that no TLS session with the endpoint of the last Dial came about, see Exchange.UpstreamInsecure.
+func (r *Relay) Insecure(err error) {
+	was, heeded := r.enter(eventFault)
+	if heeded {
+		r.noteInsecure(err)
+		r.failed(FaultTLS)
+	}
+	r.w.leave(was)
+}
+
 // Gone tells that the client left before there was a tunnel.
 func (r *Relay) Gone() {
 	was, heeded := r.enter(eventDownGone)

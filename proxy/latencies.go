@@ -9,7 +9,7 @@ import (
 
 // Terminations are what Latencies are told apart by: those of routing, and one for requests without a route.
 const (
-	Terminations = int(routing.TermPassthrough) + 2
+	Terminations = int(routing.TermStream) + 2
 	Unrouted     = Terminations - 1
 )
 

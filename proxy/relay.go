@@ -9,11 +9,10 @@ import (
 )
 
 // Relay is the pipeline of a connection whose bytes are not looked at: TLS passed
-// through by its server name. It chooses endpoints, and accounts once.
+// through by its server name, what TLS that ended here held, or any TCP. It chooses endpoints, and accounts once.
 type Relay struct {
 	attempts
 	through Through
-	name    string
 }
 
 // Through is a connection that is passed through, as its Relay drives it. Calls never block and never fail.
@@ -29,10 +28,10 @@ type Through interface {
 	Reset()
 }
 
-// Relay begins a passthrough connection that asked for the given server name. Admit follows.
-func (w *Worker) Relay(t Through, r *routing.Route, client Client, serverName string) *Relay {
+// Relay begins a connection of a client to a route whose Termination relays. Admit follows.
+func (w *Worker) Relay(t Through, r *routing.Route, client Client) *Relay {
 	increment(&w.counts.requests, 1)
-	relay := &Relay{through: t, name: serverName}
+	relay := &Relay{through: t}
 	relay.w, relay.cfg, relay.self, relay.client, relay.state = w, w.cfg, relay, client, stateChoose
 	relay.start, relay.began = w.cfg.Clock.Now(), w.cfg.Clock.Wall()
 	relay.connectedAt, relay.sent, relay.got = -1, -1, -1
@@ -54,6 +53,9 @@ func (r *Relay) Admit() bool {
 func (r *Relay) judge() (refused Reason) {
 	if r.w.overloaded() {
 		return ReasonOverload
+	}
+	if who := r.client.Identity; who != nil && who.Refused {
+		return ReasonSubject
 	}
 	if refused = r.admit(false); refused != ReasonOK {
 		return refused
@@ -118,7 +120,10 @@ func (r *Relay) Cut() { r.w.Reached(bound.TunnelFin) }
 func (r *Relay) log(to AccessLog, reason Reason) {
 	var rec Record
 	r.record(&rec, reason)
-	rec.Host, rec.ServerName, rec.Frontend, rec.Tunnel = []byte(r.name), r.name, frontendPassthrough, true
+	rec.Host, rec.Frontend, rec.Tunnel = []byte(r.client.ServerName), r.client.frontend(), true
+	if r.client.Secure && r.client.TLSVersion == 0 {
+		rec.Frontend = frontendPassthrough
+	}
 	to.Log(&rec)
 }
 

@@ -32,8 +32,8 @@ func (f *fakeThrough) Join() (end func()) {
 // relay makes one whose client asks for app.test.
 func (r *rig) relay() (*Relay, *fakeThrough) {
 	f := &fakeThrough{r: r}
-	client := Client{Addr: netip.MustParseAddrPort("192.0.2.7:4711"), Secure: true}
-	return r.w.Relay(f, r.store.Load().Route(r.specs[0].RouteKey), client, "app.test"), f
+	client := Client{Addr: netip.MustParseAddrPort("192.0.2.7:4711"), Secure: true, ServerName: "app.test"}
+	return r.w.Relay(f, r.store.Load().Route(r.specs[0].RouteKey), client), f
 }
 
 // TestEveryEventOfARelay: what an event makes a connection passed through do in a state. Where nothing is listed nothing happens.

@@ -95,10 +95,15 @@ func (ex *Exchange) upstreamFault(f Fault) {
 }
 
 func (ex *Exchange) upstreamInsecure(err error) {
-	ex.insecure = "tls"
+	ex.noteInsecure(err)
+	ex.upstreamFault(FaultTLS)
+}
+
+// noteInsecure keeps for the log why there is no TLS with an endpoint.
+func (a *attempts) noteInsecure(err error) {
+	a.insecure = "tls"
 	var worded interface{ Detail() string }
 	if errors.As(err, &worded) {
-		ex.insecure = worded.Detail()
+		a.insecure = worded.Detail()
 	}
-	ex.upstreamFault(FaultTLS)
 }

@@ -36,7 +36,7 @@ type paths struct {
 // hostTLS is the record of a host for TLS connections, before there is a request: all that depends on the server name of
 // the ClientHello.
 type hostTLS struct {
-	passthrough *Route       // takes connections by SNI
+	taker       *Route       // takes whole connections
 	certificate *certificate // of the host, nil = none of its routes has one
 	auth        *ClientAuth  // what clients have to show, nil = none of its routes says it
 	terminates  bool         // some route terminates TLS
@@ -102,15 +102,15 @@ func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 
 // record makes the record of the host for TLS.
 func (m *paths) record() {
-	var order uint64
+	var taker *entry
 	var owner, asks *Route
 	for _, list := range [...][]entry{m.entries, m.expressions} {
 		for i := range list {
 			e := &list[i]
 			r := e.route
 			m.special = m.special || e.tables&special != 0
-			if e.tables&inSwitch != 0 && (m.tls.passthrough == nil || e.order < order) {
-				m.tls.passthrough, order = r, e.order
+			if e.tables&inSwitch != 0 && (taker == nil || e.compare(*taker) > 0) {
+				taker, m.tls.taker = e, r
 			}
 			if e.tables&inSecure != 0 {
 				m.tls.terminates = true
@@ -125,14 +125,13 @@ func (m *paths) record() {
 	}
 }
 
-// passthrough returns the route of g, which may be nil, that takes connections by
-// SNI, nil if there is none.
-func (g *group) passthrough() *Route {
+// taker returns the route of g, which may be nil, that takes whole connections, nil if there is none.
+func (g *group) taker() *Route {
 	switch {
 	case g == nil:
 		return nil
 	case g.sole == nil:
-		return g.more.tls.passthrough
+		return g.more.tls.taker
 	case g.tables&inSwitch != 0:
 		return g.sole
 	}

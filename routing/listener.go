@@ -12,10 +12,13 @@ import (
 // to one port for the host names it is there for. It leads to hosts of its own, those of the rules that name it, and to nobody
 // else's. Of several listeners of one port the one with the most specific host name gets a request, and no other.
 type ListenerSpec struct {
-	Name         string             // its identity, such as "namespace/gateway/section"; RuleSpec.Listener names it
-	Port         string             // that its connections come in by, see Arrival; not ""
-	Hostname     string             // lower case; "" = any, "*.example.com" = any with one more label or several
-	TLS          bool               // connections begin with TLS
+	Name     string // its identity, such as "namespace/gateway/section"; RuleSpec.Listener names it
+	Port     string // that its connections come in by, see Arrival; not ""
+	Hostname string // lower case; "" = any, "*.example.com" = any with one more label or several
+	TLS      bool   // connections begin with TLS
+	// Stream says that bytes go on as they come, by rules with TermPassthrough or TermStream: without a Hostname and TLS, all that come in by the port.
+	// Connections that no rule takes are closed without a byte.
+	Stream       bool
 	Certificates []*CertificateSpec // with TLS, for hosts whose rules have none: the one for the server name, else the first
 	ClientAuth   *ClientAuthSpec    // with TLS, for hosts whose rules have none; nil = as the router is configured
 }
@@ -38,6 +41,7 @@ type listener struct {
 	certificates         []*certificate
 	names                map[string]*certificate // by host name, ".example.com" for a wildcard
 	auth                 *ClientAuth
+	stream               bool
 	arrival              *Arrival // of its connections where no host asks clients for something else
 }
 
@@ -86,6 +90,16 @@ func mostSpecific[V any](names map[string]*V, name []byte) *V {
 		rest = rest[i+1:]
 	}
 	return names[""]
+}
+
+// silent reports that a connection for which there is no listener is closed without a byte: there are streams among those there are.
+func (p port) silent() bool {
+	for _, l := range p {
+		if l.stream {
+			return true
+		}
+	}
+	return false
 }
 
 // certificate returns the one for a host name in lower case, nil if the listener has none.
@@ -139,7 +153,10 @@ func (b *builder) upsertListener(s *ListenerSpec) error {
 	if !s.TLS && (len(s.Certificates) > 0 || s.ClientAuth != nil) {
 		return fmt.Errorf("cannot make listener %s: certificates are for listeners with TLS", s.Name)
 	}
-	l := &listener{name: s.Name, port: s.Port, hostname: s.Hostname, secure: s.TLS, names: make(map[string]*certificate)}
+	if s.Stream && !s.TLS && s.Hostname != "" {
+		return fmt.Errorf("cannot make listener %s: without TLS nobody says which host name is meant", s.Name)
+	}
+	l := &listener{name: s.Name, port: s.Port, hostname: s.Hostname, secure: s.TLS, stream: s.Stream, names: make(map[string]*certificate)}
 	for _, spec := range s.Certificates {
 		c, err := b.certificate(spec, nil)
 		if err != nil {

@@ -222,6 +222,7 @@ func TestEachFieldOfAListenerCounts(t *testing.T) {
 	change := map[string]func(*ListenerSpec){
 		"Name": func(s *ListenerSpec) { s.Name = "l2" }, "Port": func(s *ListenerSpec) { s.Port = "q" }, "Hostname": func(s *ListenerSpec) { s.Hostname = "b.test" },
 		"TLS": func(s *ListenerSpec) { s.TLS, s.Certificates = false, nil }, "Certificates": func(s *ListenerSpec) { s.Certificates = []*CertificateSpec{newCertificateFor(t, "other.test")} },
+		"Stream":     func(s *ListenerSpec) { s.Stream = true },
 		"ClientAuth": func(s *ListenerSpec) { s.ClientAuth = &ClientAuthSpec{Mode: clientcert.Unverified} },
 	}
 	seen := func(table *Table) (s string) {

@@ -200,6 +200,8 @@ func (g *group) plain(v *View) (d Decision, found bool) {
 // SNIDecision is what becomes of a TLS connection.
 type SNIDecision struct {
 	Passthrough *Route           // the connection belongs to this route; nil = TLS ends here
+	Stream      *Route           // when TLS has ended here the connection belongs to this route; nil = there are requests on it
+	Silent      bool             // without a Certificate: the connection is closed without a byte, as those are that no listener of a port is for
 	Certificate *tls.Certificate // to terminate with: of a route or listener, or the default one; nil = there is none
 	Own         bool             // Certificate is that of a route or a listener
 	Arrival     *Arrival         // for requests that come by the connection, see View; with its Auth the client is to be asked
@@ -233,8 +235,10 @@ func (t *Table) SNI(name string) SNIDecision {
 // terminate makes the decision that the records of the hosts lead to.
 func (d *SNIDecision) terminate(found *hostTLS) {
 	switch {
-	case found.passthrough != nil:
-		*d = SNIDecision{Passthrough: found.passthrough}
+	case found.taker != nil && found.taker.termination == TermPassthrough:
+		*d = SNIDecision{Passthrough: found.taker}
+	case found.taker != nil:
+		d.Stream = found.taker
 	case found.certificate != nil:
 		d.Certificate, d.Own = found.certificate.parsed, true
 	}
@@ -254,23 +258,38 @@ func (t *Table) SNIAt(port, name string) (d SNIDecision) {
 	lower(host, host)
 	l := t.listener(port, true, host)
 	if l == nil {
+		d.Silent = t.ports[port].silent()
 		return d
 	}
-	d.Arrival = l.arrival
+	d.Arrival, d.Silent = l.arrival, l.stream
 	if c := l.certificate(host); c != nil {
 		d.Certificate, d.Own = c.parsed, true
 	}
 	found := t.listened.tls(append(host, l.tail...), tailSize)
+	if l.stream && found.taker == nil {
+		return SNIDecision{Silent: true}
+	}
 	if d.terminate(&found); found.auth != nil && d.Passthrough == nil {
 		d.Arrival = &Arrival{Port: port, Listener: l.name, Auth: found.auth}
 	}
 	return d
 }
 
+// Stream returns the route that takes all connections to a port without TLS, nil if there is none: its listener has no host name, and is a Stream.
+func (t *Table) Stream(port string) *Route {
+	l := t.listener(port, false, nil)
+	if l == nil || !l.stream {
+		return nil
+	}
+	var buffer [tailSize]byte
+	found := t.listened.tls(append(buffer[:0], l.tail...), tailSize)
+	return found.taker
+}
+
 // tls puts the records of all groups for a name in lower case together.
 func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 	g := h.find(name)
-	if found.add(g); found.passthrough != nil {
+	if found.add(g); found.taker != nil {
 		return found
 	}
 	w := h.findWild(name)
@@ -278,10 +297,10 @@ func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 		return found
 	}
 	rest, ok := above(name, tail)
-	if len(name) == 0 {
+	if len(name) == tail {
 		rest, ok = name, true // a client that names no server
 	}
-	for ; ok && found.passthrough == nil; rest, ok = above(rest, tail) {
+	for ; ok && found.taker == nil; rest, ok = above(rest, tail) {
 		found.add(h.findDeep(rest))
 	}
 	return found
@@ -293,7 +312,7 @@ func (r *hostTLS) add(g *group) {
 		return
 	}
 	if !r.terminates {
-		r.passthrough = g.passthrough()
+		r.taker = g.taker()
 	}
 	r.terminates = r.terminates || g.terminates()
 	if r.certificate == nil {

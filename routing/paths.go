@@ -11,7 +11,7 @@ const (
 	inAny      uint8 = 1 << iota // every route with a host: decides about redirects
 	inPlain                      // serves plain HTTP
 	inSecure                     // serves HTTP over TLS
-	inSwitch                     // takes the connection by SNI
+	inSwitch                     // takes whole connections: by SNI, or all of a port
 	redirects                    // plain HTTP is redirected
 	asks                         // there are conditions besides the path
 	exact                        // the path is the whole one
@@ -24,7 +24,7 @@ const (
 func (r *Route) tables() uint8 {
 	in := inAny
 	switch {
-	case r.termination == TermPassthrough:
+	case r.termination.Relays():
 		if r.path == "" && r.kind != PathExpression && !r.conditions.asks() {
 			in |= inSwitch
 		}

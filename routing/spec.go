@@ -23,6 +23,7 @@ const (
 	TermEdge                           // TLS ends here, plain to the endpoint
 	TermReencrypt                      // TLS ends here, another TLS to the endpoint
 	TermPassthrough                    // TLS ends at the endpoint; chosen by SNI
+	TermStream                         // TLS ends here if there is any, and the bytes go on as they come; for listeners that are a Stream
 )
 
 // String returns the word of spec.tls.termination, "http" for TermNone.
@@ -36,6 +37,8 @@ func (t Termination) String() string {
 		return "reencrypt"
 	case TermPassthrough:
 		return "passthrough"
+	case TermStream:
+		return "stream"
 	}
 	return "unknown"
 }
@@ -48,13 +51,16 @@ func (t Termination) Backend() string {
 		return "be_edge_http"
 	case TermReencrypt:
 		return "be_secure"
-	case TermPassthrough:
+	case TermPassthrough, TermStream:
 		return "be_tcp"
 	}
 	return "be_http"
 }
 
-// terminates reports that TLS of clients ends at the router.
+// Relays reports that bytes of connections go on as they come: there are no requests that could be looked at.
+func (t Termination) Relays() bool { return t == TermPassthrough || t == TermStream }
+
+// terminates reports that TLS of clients ends at the router, for requests.
 func (t Termination) terminates() bool { return t == TermEdge || t == TermReencrypt }
 
 // InsecurePolicy says what becomes of plain HTTP requests to a route with TLS. The

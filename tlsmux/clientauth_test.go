@@ -225,7 +225,7 @@ func TestOwnSecretsRotate(t *testing.T) {
 	turn := func() {
 		first := policy.tickets.secrets[0]
 		policy.tickets.due.Store(time.Now().UnixNano())
-		policy.config(new(Hello), nil)
+		policy.config(new(Hello), nil, true)
 		if string(policy.tickets.secrets[0]) == string(first) || len(policy.tickets.secrets) > ticketSecrets {
 			t.Error("no new secret, or too many")
 		}

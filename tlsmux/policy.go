@@ -129,10 +129,10 @@ func newTerms(cfg *PolicyConfig) (*terms, error) {
 	return &terms{protocols: protocol.Names(protocols), base: base, mode: cfg.ClientAuth, version: cfg.AuthVersion}, nil
 }
 
-// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. crypto/tls would refuse clients that offer unknown protocols only. resumes says
+// config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. negotiates: a protocol is agreed on by ALPN. crypto/tls would refuse clients that offer unknown protocols only. resumes says
 // that the client has a ticket that is good, so that the handshake needs no private key, judges that it needs the judgement of
 // the client's certificate. version is the PolicyConfig's AuthVersion.
-func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, version uint32, resumes, judges bool) {
+func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c *tls.Config, version uint32, resumes, judges bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
@@ -141,7 +141,7 @@ func (p *Policy) config(h *Hello, auth *routing.ClientAuth) (c *tls.Config, vers
 		s = p.snapshotOf(auth)
 	}
 	c = s.plain
-	if slices.ContainsFunc(s.terms.protocols, h.Offers) {
+	if negotiates && slices.ContainsFunc(s.terms.protocols, h.Offers) {
 		c = s.negotiate
 	}
 	judges = s.trust != nil

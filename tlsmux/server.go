@@ -64,6 +64,7 @@ type Info struct {
 	Certificate *tls.Certificate  // that was decided for the name; read-only
 	Own         bool              // Certificate is that of a route or listener, not the default one
 	Arrival     *routing.Arrival  // for requests, see routing.View
+	Stream      *routing.Route    // that the connection belongs to; nil = there are requests on it
 	Protocol    protocol.Protocol // agreed on by ALPN; HTTP1 without
 	Negotiated  bool              // it was agreed on
 	Version     uint16            // of TLS
@@ -359,6 +360,7 @@ func (e *entry) read(p []byte) (d decision, done bool, err error) {
 type decision struct {
 	passthrough *routing.Route // nil = TLS ends here
 	strict      bool           // there is no certificate for the name
+	silent      bool           // with strict: without an alert
 	config      *tls.Config
 	resumes     bool // this and judges: see Policy.config
 	judges      bool
@@ -373,10 +375,10 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	if d.passthrough = found.Passthrough; d.passthrough != nil {
 		return d
 	}
-	e.info.Certificate, e.info.Own, e.info.Arrival = found.Certificate, found.Own, found.Arrival
-	d.strict = Refuses(found, hello, cfg.StrictSNI)
+	e.info.Certificate, e.info.Own, e.info.Arrival, e.info.Stream = found.Certificate, found.Own, found.Arrival, found.Stream
+	d.silent, d.strict = found.Silent, Refuses(found, hello, cfg.StrictSNI)
 	if !d.strict {
-		d.config, e.info.AuthVersion, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked())
+		d.config, e.info.AuthVersion, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked(), found.Stream == nil)
 	}
 	return d
 }
@@ -403,7 +405,11 @@ func (e *entry) act(d *decision, p []byte) int {
 		return 0
 	}
 	if d.strict {
-		e.refuse(AlertUnrecognizedName, ErrStrictSNI)
+		alert := AlertUnrecognizedName
+		if d.silent {
+			alert = 0
+		}
+		e.refuse(alert, ErrStrictSNI)
 		return len(p)
 	}
 	e.parser = HelloParser{}

@@ -198,7 +198,8 @@ func (i *inquiry) outcome() {
 
 // passThrough has the pipeline decide about a connection whose TLS the pod ends.
 func (i *inquiry) passThrough(worker *proxy.Worker, client proxy.Client) {
-	relay := worker.Relay((*through)(&i.run), i.route, client, i.in.name)
+	client.ServerName = i.in.name
+	relay := worker.Relay((*through)(&i.run), i.route, client)
 	if relay.Admit() {
 		relay.Connect()
 	}

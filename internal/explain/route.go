@@ -39,7 +39,7 @@ func (i *inquiry) explainRoute() {
 	i.access(r)
 	i.heads()
 	i.endpoints(r)
-	if p.CookieName != "" && r.Termination() != routing.TermPassthrough {
+	if p.CookieName != "" && !r.Termination().Relays() {
 		i.a.Cookie = &Cookie{Name: p.CookieName, Used: i.run.record.Sticky == proxy.StickyUsed, Sent: i.run.record.Inserted}
 	}
 	if i.x.cfg.Recent != nil {
@@ -56,7 +56,7 @@ func (i *inquiry) access(r *routing.Route) {
 	addr := i.in.client.Addr()
 	a := &Access{AllowList: p.Allow != nil, Allowed: p.Allow == nil || p.Allow.Contains(addr), Limited: p.Rates.Any()}
 	if rates := r.Rates(); rates != nil {
-		counted, ok := rates.Peek(addr, i.run.now(), p.Rates, r.Termination() != routing.TermPassthrough)
+		counted, ok := rates.Peek(addr, i.run.now(), p.Rates, !r.Termination().Relays())
 		a.Exceeded = !ok
 		if p.Rates.Concurrent.On {
 			a.Open, a.OpenLimit = counted.Open, p.Rates.Concurrent.N

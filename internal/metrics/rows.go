@@ -72,7 +72,7 @@ func before(a, b routing.RouteKey) bool {
 // http reports that requests of a rule are looked at.
 func (b *backend) http() bool {
 	for ; b != nil; b = b.next {
-		if b.Termination() != routing.TermPassthrough {
+		if !b.Termination().Relays() {
 			return true
 		}
 	}
@@ -166,7 +166,7 @@ func (s *serverRow) requests() uint64 {
 func (s *serverRow) attempts() uint64 { return s.requests() + s.traffic.Retries.Load() }
 
 // words are what the HAProxy router calls backends by their termination.
-var words = [...]string{routing.TermNone: "http", routing.TermEdge: "https-edge", routing.TermReencrypt: "https", routing.TermPassthrough: "tcp"}
+var words = [...]string{routing.TermNone: "http", routing.TermEdge: "https-edge", routing.TermReencrypt: "https", routing.TermPassthrough: "tcp", routing.TermStream: "tcp"}
 
 // tableSums is what the series about the whole table say.
 type tableSums struct {

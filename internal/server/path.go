@@ -131,7 +131,7 @@ func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error
 	if err != nil {
 		return nil, err
 	}
-	ln.Passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.Worker}
+	ln.Passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.Worker, Secure: p.client.Secure}
 	return ln, ln.configure(&p.cfg)
 }
 
@@ -147,7 +147,7 @@ func (p *RequestPath) newMux(workers *tlsmux.Workers) (*tlsmux.Mux, error) {
 		Terminated:      p.acceptSecure,
 		Failed:          p.handshakeFailed,
 		Passthrough: func(c *reactor.Conn, r *routing.Route, info tlsmux.Info, _ []byte) reactor.Handler {
-			return p.loops[c.Loop()].Passthrough.Accept(c, r, info.ServerName)
+			return p.loops[c.Loop()].Passthrough.Accept(c, r, proxy.Client{Secure: true, ServerName: info.ServerName})
 		},
 	})
 }
@@ -160,6 +160,9 @@ func (p *RequestPath) acceptSecure(c *reactor.Conn, info tlsmux.Info) reactor.Ha
 	}
 	if info.Certificate != nil && info.Certificate.Leaf != nil {
 		client.Covered = (*tlsmux.Names)(info.Certificate.Leaf)
+	}
+	if info.Stream != nil {
+		return ln.Passthrough.Accept(c, info.Stream, client)
 	}
 	if info.Protocol == protocol.HTTP2 {
 		return ln.HTTP2.AcceptFrom(c, client)

@@ -26,7 +26,16 @@ type PortKind uint8
 const (
 	PortHTTP PortKind = iota // HTTP/1.1, or HTTP/2 by prior knowledge
 	PortTLS                  // TLS
+	PortTCP                  // anything: connections go on as they come, by the rule of the port's listener, which is a Stream
 )
+
+// sessions is the index of what counts connections of the kind.
+func (k PortKind) sessions() int {
+	if k == PortTLS {
+		return 1
+	}
+	return 0
+}
 
 // openPort is an address that the server listens on.
 type openPort struct {
@@ -130,11 +139,23 @@ func (s *Server) Port(name string) netip.AddrPort { return s.bound(portSocket(na
 // acceptOn returns what serves connections of a port with a name, as AcceptHTTP and AcceptTLS do those of the ports of OpenShift Routes,
 // but for counting them.
 func (p *RequestPath) acceptOn(kind PortKind, name string) func(c *reactor.Conn) reactor.Handler {
-	if kind == PortTLS {
+	switch kind {
+	case PortTLS:
 		return p.mux.AcceptOn(name)
+	case PortTCP:
+		return func(c *reactor.Conn) reactor.Handler { return p.acceptStream(c, name) }
 	}
 	client := &proxy.Client{Arrival: &routing.Arrival{Port: name}}
 	return func(c *reactor.Conn) reactor.Handler { return p.loops[c.Loop()].HTTP1.AcceptFrom(c, client) }
+}
+
+// acceptStream relays a connection to a port without looking at it; one that no rule takes is closed.
+func (p *RequestPath) acceptStream(c *reactor.Conn, port string) reactor.Handler {
+	r := p.cfg.Store.Load().Stream(port)
+	if r == nil {
+		return nil
+	}
+	return p.loops[c.Loop()].Passthrough.Accept(c, r, proxy.Client{})
 }
 
 // checkPorts says which of the ports cannot be distinguished from those before them.

@@ -35,7 +35,7 @@ func (s *Server) setPorts(ports []Port) []error {
 		}
 		e := s.entrances[p.Name]
 		if e == nil || e.kind != p.Kind {
-			e = s.entrance(p.Kind, &reactor.Port{Sessions: &s.sessions[p.Kind]}, s.acceptOn(p.Kind, p.Name))
+			e = s.entrance(p.Kind, &reactor.Port{Sessions: &s.sessions[p.Kind.sessions()]}, s.acceptOn(p.Kind, p.Name))
 		}
 		c.entrances[p.Name] = e
 		c.pending = append(c.pending, i)

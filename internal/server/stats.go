@@ -37,7 +37,7 @@ func (s *Server) Health() Health {
 func (s *Server) Load() Load {
 	l := Load{Reasons: s.guard.Stats()}
 	for _, p := range s.openPorts() {
-		l.Waiting[p.kind] += s.group.Waiting(p.bound.Port())
+		l.Waiting[p.kind.sessions()] += s.group.Waiting(p.bound.Port())
 	}
 	if s.cfg.Rates != nil {
 		l.Addresses = s.cfg.Rates.Addresses()

@@ -9,18 +9,21 @@ import (
 	"turnout/routing"
 )
 
-// Passthrough relays TLS connections to the endpoints of passthrough routes,
-// unopened. All methods are called on the loop.
+// Passthrough relays connections to the endpoints of routes as they come: TLS unopened, what TLS that ended here held, or any TCP. All
+// methods are called on the loop.
 type Passthrough struct {
 	Loop   *reactor.Loop
 	Worker *proxy.Worker
+	// Secure starts TLS on a fresh connection to an endpoint and calls done on the loop, once. nil: endpoints that speak TLS cannot be reached.
+	Secure func(c *reactor.Conn, id *balancer.TLS, done func(error))
 }
 
-// Accept takes a client connection. What it has received so far stays unconsumed in
+// Accept takes a connection of a client, whose addresses are those of the connection. What it has received so far stays unconsumed in
 // the connection: it is the first that the endpoint gets.
-func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, serverName string) reactor.Handler {
+func (p *Passthrough) Accept(c *reactor.Conn, r *routing.Route, client proxy.Client) reactor.Handler {
 	w := &waiting{p: p, client: c}
-	w.relay = p.Worker.Relay(w, r, proxy.Client{Addr: c.RemoteAddr(), Local: c.LocalAddr(), Secure: true}, serverName)
+	client.Addr, client.Local = c.RemoteAddr(), c.LocalAddr()
+	w.relay = p.Worker.Relay(w, r, client)
 	if !w.relay.Admit() {
 		return w
 	}
@@ -41,7 +44,7 @@ type waiting struct {
 
 // Dial implements proxy.Through.
 func (w *waiting) Dial(e *balancer.Endpoint) {
-	w.dialed = w.p.Loop.Dial(e.Addr(), &dialing{w}, w.p.Worker.Timeouts().Connect)
+	w.dialed = w.p.Loop.Dial(e.Addr(), &dialing{w, e.TLS()}, w.p.Worker.Timeouts().Connect)
 }
 
 // Join implements proxy.Through.
@@ -85,10 +88,29 @@ func (w *waiting) Closed(*reactor.Conn, error) {
 }
 
 // dialing is the connection to an endpoint until it stands.
-type dialing struct{ w *waiting }
+type dialing struct {
+	w   *waiting
+	tls *balancer.TLS // nil = plain
+}
 
 // Connected implements reactor.Handler.
-func (d *dialing) Connected(*reactor.Conn) { d.w.relay.Connected() }
+func (d *dialing) Connected(c *reactor.Conn) {
+	switch {
+	case d.tls == nil:
+		d.w.relay.Connected()
+	case d.w.p.Secure == nil:
+		c.CloseNow(false)
+	default:
+		d.w.p.Secure(c, d.tls, func(err error) {
+			if err != nil {
+				d.w.relay.Insecure(err)
+				return
+			}
+			c.SetHandler(d)
+			d.w.relay.Connected()
+		})
+	}
+}
 
 // Data implements reactor.Handler: a server that speaks first waits for the tunnel.
 func (d *dialing) Data(*reactor.Conn, []byte) int { return 0 }

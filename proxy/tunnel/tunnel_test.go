@@ -119,7 +119,7 @@ type looker struct {
 
 func (*looker) Connected(*reactor.Conn) {}
 func (l *looker) Data(c *reactor.Conn, _ []byte) int {
-	c.SetHandler(l.p.Accept(c, l.route, "pt.test"))
+	c.SetHandler(l.p.Accept(c, l.route, proxy.Client{Secure: true, ServerName: "pt.test"}))
 	return 0
 }
 func (*looker) EOF(*reactor.Conn)           {}

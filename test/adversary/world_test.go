@@ -88,7 +88,7 @@ func (w *world) assemble(loops int) {
 	pass := func(host string) func(*reactor.Conn) reactor.Handler {
 		return func(c *reactor.Conn) reactor.Handler {
 			if d := w.store.Load().SNI(host); d.Passthrough != nil {
-				return w.path.PerLoop(c.Loop()).Passthrough.Accept(c, d.Passthrough, host)
+				return w.path.PerLoop(c.Loop()).Passthrough.Accept(c, d.Passthrough, proxy.Client{Secure: true, ServerName: host})
 			}
 			return w.path.AcceptHTTP(c)
 		}
