@@ -35,6 +35,7 @@ type epollEngine struct {
 	waits     uint64
 	busy      bool // the last poll found something
 	pipes     []*pipe
+	udp       datagramSockets
 	shared    *netip.AddrPort // this side's address, for all sockets that have the same
 	budget    *Budget         // nil = no bound
 	woken     func()          // the wake descriptor has its turn; nil = nobody wants to know
@@ -180,6 +181,10 @@ func (e *epollEngine) deliverOther(tag int32) {
 		if e.woken != nil {
 			e.woken()
 		}
+		return
+	}
+	if tag <= datagramTag {
+		e.udp.deliver(tag)
 		return
 	}
 	if i := int(-tag) - 2; e.listeners[i] != nil {

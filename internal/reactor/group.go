@@ -23,7 +23,8 @@ type Group struct {
 	started  chan struct{}
 
 	mu        sync.Mutex
-	listeners []*Listener // of Listen and Inherit
+	listeners []*Listener       // of Listen and Inherit
+	datagrams []*DatagramSocket // of ListenDatagrams and InheritDatagrams
 }
 
 // NewGroup makes n loops (n <= 0: one per core), each with cfg.

@@ -128,6 +128,7 @@ type Loop struct {
 	full      bool  // the Budget lets nothing be accepted
 	first     *Conn // every Conn whose socket is open, in a list
 	listeners []*Listener
+	datagrams []*DatagramSocket // of ListenDatagrams
 
 	low               lowPriority
 	ready, readySpare []*Conn     // to be served once more
@@ -471,6 +472,9 @@ func (l *Loop) shutdown() {
 	l.ended = true
 	for len(l.listeners) > 0 {
 		l.listeners[0].Close()
+	}
+	for len(l.datagrams) > 0 {
+		l.datagrams[0].Close()
 	}
 	for range farewells {
 		for l.first != nil {
