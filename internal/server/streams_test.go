@@ -208,3 +208,48 @@ func TestTCPPorts(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestTCPBackends: connections are shared by weight; those of a backend that cannot be used are closed, as all are where none has a weight.
+func TestTCPBackends(t *testing.T) {
+	w := startWeb(t, func(cfg *server.Config) { cfg.Ports = nil })
+	<-w.Started()
+	w.set(server.Port{Name: "tcp", Addr: loopback, Kind: server.PortTCP}, server.Port{Name: "zero", Addr: loopback, Kind: server.PortTCP}, server.Port{Name: "tls", Addr: loopback, Kind: server.PortTLS})
+	backend := func(key string, weight int, target netip.AddrPort) routing.BackendSpec {
+		b := routing.BackendSpec{Key: key, Weight: weight}
+		if target.IsValid() {
+			b.Targets = []balancer.Target{{ID: key, Addr: target, Weight: 1}}
+		} else {
+			b.Status = 500
+		}
+		return b
+	}
+	one, two, never := greeter(t, "one", nil), greeter(t, "two", nil), greeter(t, "never", nil)
+	shared := func(s *routing.RuleSpec) {
+		toTarget(netip.AddrPort{}, nil, routing.TermStream)(s)
+		s.Backends = []routing.BackendSpec{backend("one", 50, one), backend("two", 30, two), backend("never", 0, never), backend("invalid", 20, netip.AddrPort{})}
+	}
+	w.publish([]routing.ListenerSpec{
+		{Name: "tcp", Port: "tcp", Stream: true}, {Name: "zero", Port: "zero", Stream: true}, {Name: "tls", Port: "tls", TLS: true, Stream: true, Certificates: []*routing.CertificateSpec{w.served("a.test")}},
+	}, w.rule("tcp", "r", "*", shared), w.rule("tls", "t", "*", shared), w.rule("zero", "z", "*", func(s *routing.RuleSpec) {
+		shared(s)
+		s.Backends = []routing.BackendSpec{backend("never", 0, never)}
+	}))
+	for port, ask := range map[string]func() string{
+		"tcp": func() string { return greeting(net.Dial("tcp", w.Port("tcp").String())) }, "tls": func() string { return w.overTLS("tls", "a.test") },
+	} {
+		const connections = 100
+		got := map[string]int{}
+		for range connections {
+			name, _, _ := strings.Cut(ask(), " ")
+			got[name]++
+		}
+		for name, want := range map[string]int{"one": 50, "two": 30, "never": 0, "closed": 20} {
+			if n := got[name]; n < want-3 || n > want+3 || want == 0 && n > 0 {
+				t.Errorf("%s: of %d connections %d went to %s, want %d", port, connections, n, name, want)
+			}
+		}
+	}
+	if got := greeting(net.Dial("tcp", w.Port("zero").String())); got != "closed" {
+		t.Errorf("without a weight: %s", got)
+	}
+}
