@@ -63,7 +63,7 @@ func judging(table []option.Option, besides ...string) []option.Option {
 			return false
 		}
 		switch o.Flag {
-		case "ingress-controller", "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
+		case "ingress-controller", "ingress", "ingress-class-controller", "default-destination-ca-path", "disable-http2", "default-connect-timeout", "default-server-timeout", "default-tunnel-timeout", "backend-check-interval":
 			return false
 		}
 		return o.Group != "Admission" && o.Group != "Serving" && o.Group != "Objects of a cluster" && o.Group != kubectl.Group || o.Flag == "update-status" || o.Flag == "clear-stale-status" || o.Flag == "resync-interval"

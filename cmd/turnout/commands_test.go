@@ -30,6 +30,8 @@ func TestHelpOfCommands(t *testing.T) {
 		{"run", "\nTimeouts:\n\n  --default-connect-timeout TIME\n", "--no-such"},
 		{"validate", "\n  --router-domain DOMAIN\n", "--http-addr"},
 		{"validate", "--default-destination-ca-path", "--threads"},
+		{"validate", "\nIngresses:\n\n  --ingress\n", "--ingress-status-address"},
+		{"explain", "--ingress-class-controller DOMAIN/NAME", "--ingress-status-address"},
 		{"demo", "--http-addr", "--kubeconfig"},
 		{"explain", "--router-token-file", "--http-addr"},
 		{"explain", "--manifests DIR", "--threads"},
