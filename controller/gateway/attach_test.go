@@ -8,6 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/source"
+	"turnout/routing"
 )
 
 // routeTold is the words of the conditions of each own parent of a route of infra.
@@ -200,33 +201,37 @@ func TestRoutesShareAPort(t *testing.T) {
 		for _, name := range []string{"old", "young"} {
 			w.add("{kind: " + kind + ", metadata: {name: " + name + "}, spec: {parentRefs: [{name: gw}], rules: [{backendRefs: [{name: d, port: 53}]}]}}")
 		}
-		streams := func(r *Result, name string) int {
-			return len(r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: name}}].Streams)
+		rules := func(r *Result, name string) int {
+			return len(r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: name}}].Rules)
 		}
 		r := w.judge()
 		if got := append(routeTold(r, kind, "old"), routeTold(r, kind, "young")...); got[0] != "True Accepted, True ResolvedRefs" || got[0] != got[1] {
 			t.Errorf("%s: %q", kind, got)
 		}
 		g := r.Gateways[source.Key{Namespace: namespace, Name: "gw"}]
-		if g.Status.Listeners[0].AttachedRoutes != 2 || streams(r, "old") != 1 || streams(r, "young") != 0 {
-			t.Errorf("%s: %d attached, streams %d and %d", kind, g.Status.Listeners[0].AttachedRoutes, streams(r, "old"), streams(r, "young"))
+		if g.Status.Listeners[0].AttachedRoutes != 2 || rules(r, "old") != 1 || rules(r, "young") != 0 {
+			t.Errorf("%s: %d attached, %d and %d rules", kind, g.Status.Listeners[0].AttachedRoutes, rules(r, "old"), rules(r, "young"))
 		}
-		s := r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: "old"}}].Streams[0]
-		if s.Port != g.Ports[0].Name || s.Kind != g.Ports[0].Kind || len(s.Backends) != 1 || len(s.Backends[0].Targets) != 1 || string(g.Ports[0].Protocol) != protocol {
-			t.Errorf("%s: %+v, ports %+v", kind, s, g.Ports)
+		l := r.Listeners["Gateway/infra/gw/l"]
+		if l == nil || l.Port != g.Ports[0].Name || !l.Stream || l.TLS || l.Hostname != "" || string(g.Ports[0].Protocol) != protocol {
+			t.Errorf("%s: %+v, ports %+v", kind, l, g.Ports)
+		}
+		s := r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: "old"}}].Rules[0]
+		if s.Listener != l.Name || s.Host != "*" || s.Termination != routing.TermStream || len(s.Backends) != 1 || len(s.Backends[0].Targets) != 1 {
+			t.Errorf("%s: %+v", kind, s)
 		}
 		if kind == kindTCPRoute {
 			w.o.TCPRoutes.Delete(source.Key{Namespace: namespace, Name: "old"})
 		} else {
 			w.o.UDPRoutes.Delete(source.Key{Namespace: namespace, Name: "old"})
 		}
-		if r = w.judge(); streams(r, "young") != 1 {
+		if r = w.judge(); rules(r, "young") != 1 {
 			t.Errorf("%s: the other route has not got the port", kind)
 		}
 	}
 }
 
-// TestTLSRoutes: where TLS passes through a route has rules, where it ends here it has streams.
+// TestTLSRoutes: where TLS passes through a route has rules, where it ends here too, which say so.
 func TestTLSRoutes(t *testing.T) {
 	w := newWorld(t).add(`
 kind: Gateway
@@ -242,16 +247,30 @@ metadata: {name: r}
 spec: {parentRefs: [{name: gw}], hostnames: [a.test, "*.ends.test"], rules: [{backendRefs: [{name: a, port: 80}, {name: none, port: 80, weight: 3}]}]}
 `)
 	w.certificate(namespace, "good", "x.ends.test")
+	w.authority(namespace, "ca")
+	w.add("{kind: BackendTLSPolicy, metadata: {name: p}, spec: {targetRefs: [{group: '', kind: Service, name: a}], validation: {hostname: h.test, caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}}}")
 	r := w.judge()
 	route := r.Routes[Ref{kindTLSRoute, source.Key{Namespace: namespace, Name: "r"}}]
-	if got := hostsOf(r, kindTLSRoute, "r"); !slices.Equal(got, []string{"through *.ends.test", "through a.test"}) || len(route.Streams) != 1 {
-		t.Fatalf("rules on %q, %d streams", got, len(route.Streams))
+	if got := hostsOf(r, kindTLSRoute, "r"); !slices.Equal(got, []string{"ends x.ends.test", "through *.ends.test", "through a.test"}) {
+		t.Fatalf("rules on %q", got)
 	}
-	s := &route.Streams[0]
-	if s.Hostname != "x.ends.test" || s.Kind != PortTLS || s.Listener != "Gateway/infra/gw/ends" || len(s.Backends) != 2 || s.Backends[1].Status != 500 || s.Backends[1].Weight != 3 {
-		t.Errorf("stream %+v", s)
+	for i := range route.Rules {
+		s := &route.Rules[i]
+		want := routing.TermPassthrough
+		if s.Host == "x.ends.test" {
+			want = routing.TermStream
+		}
+		if secured := s.Backends[0].Targets[0].TLS != nil; secured != (want == routing.TermStream) {
+			t.Errorf("%s: TLS to endpoints: %t", s.Host, secured)
+		}
+		if s.Termination != want || len(s.Backends) != 2 || s.Backends[1].Status != 500 || s.Backends[1].Weight != 3 {
+			t.Errorf("rule %+v", s)
+		}
 	}
-	if l := r.Listeners["Gateway/infra/gw/through"]; !l.TLS || len(l.Certificates) != 0 {
+	if l := r.Listeners["Gateway/infra/gw/ends"]; !l.TLS || !l.Stream || len(l.Certificates) != 1 {
+		t.Errorf("listener %+v", l)
+	}
+	if l := r.Listeners["Gateway/infra/gw/through"]; !l.TLS || !l.Stream || len(l.Certificates) != 0 {
 		t.Errorf("listener %+v", l)
 	}
 }

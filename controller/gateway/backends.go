@@ -69,7 +69,9 @@ func (j *Judge) backendOf(o *Objects, r *route, ref *gatewayv1.BackendObjectRefe
 		b.noPort(known.Object)
 		return b
 	}
-	b.policy = j.policies.of(service, b.port.Name)
+	if r.ref.Kind != kindTCPRoute && r.ref.Kind != kindUDPRoute {
+		b.policy = j.policies.of(service, b.port.Name)
+	}
 	j.protocolOf(r, b)
 	if b.reason == "" {
 		b.set = j.endpointSet(o, service, known, r.ref.Kind == kindUDPRoute)
@@ -136,14 +138,14 @@ type endpointSet struct {
 	set     *endpoints.Set
 }
 
-// spec is the backend as the table has it, for rules of a Gateway.
-func (j *Judge) backendSpec(r *route, g *gateway, b *backend) routing.BackendSpec {
+// backendSpec is a backend as the table has it, for rules of a Gateway. sealed: TLS of clients passes through, and nothing is done to it.
+func (j *Judge) backendSpec(r *route, g *gateway, b *backend, sealed bool) routing.BackendSpec {
 	spec := routing.BackendSpec{Key: b.key, Weight: b.weight, RequestActions: b.request, ResponseActions: b.answer, Pool: j.pool(r)}
 	if b.reason != "" {
 		spec.Status = statusUnusable
 		return spec
 	}
-	targets, err := j.targets(r, g, b)
+	targets, err := j.targets(r, g, b, sealed)
 	switch {
 	case err != nil:
 		spec.Status = statusUnusable
@@ -169,11 +171,11 @@ func (j *Judge) pool(r *route) balancer.PoolConfig {
 }
 
 // targets are the servers of a backend.
-func (j *Judge) targets(r *route, g *gateway, b *backend) ([]balancer.Target, error) {
+func (j *Judge) targets(r *route, g *gateway, b *backend, sealed bool) ([]balancer.Target, error) {
 	kind := endpoints.Kind{Port: b.port.Name}
 	weighted := endpoints.Weighted{Set: b.set, Weight: 1}
 	grpc := r.ref.Kind == kindGRPCRoute
-	if b.policy != nil {
+	if b.policy != nil && !sealed {
 		var err error
 		if weighted.TLS, err = j.policyTLS(g, b.policy, r.ref.Kind); err != nil {
 			return nil, err

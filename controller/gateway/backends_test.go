@@ -131,16 +131,7 @@ spec: {gatewayClassName: turnout, listeners: [{name: http, port: 80, protocol: H
 `)
 		w.service(namespace, "p", c.port, "10.0.0.1")
 		route := w.judge().Routes[Ref{c.kind, source.Key{Namespace: namespace, Name: "r"}}]
-		var got protocol.Protocol
-		switch {
-		case len(route.Rules) == 1:
-			got = route.Rules[0].Backends[0].Targets[0].Protocol
-		case len(route.Streams) == 1:
-			got = route.Streams[0].Backends[0].Targets[0].Protocol
-		default:
-			t.Errorf("%s: %+v", what, route)
-		}
-		if got != c.want {
+		if got := route.Rules[0].Backends[0].Targets[0].Protocol; got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}

@@ -4,7 +4,7 @@
 // One judgement feeds both the table and the status: a route has rules on the listeners that its status says it is attached to, and on no
 // others.
 //
-//	objects ─► Judge ─► listeners, rules, streams, ports (Result)   ─► the table
+//	objects ─► Judge ─► listeners, rules, ports (Result)            ─► the table
 //	                └─► desired status, own entries only (Result)   ─► condition.Merge… ─► the API
 //
 // Objects are put into the tables of Objects, which remember what changed; Judge.Judge looks again at what depends on it and at nothing

@@ -15,18 +15,19 @@ type expansion struct {
 	route    *route
 	backends map[backendsOf][]routing.BackendSpec
 	slots    map[int]struct{}
-	out      *Route
+	rules    []routing.RuleSpec
 }
 
-// backendsOf names the backends of a rule for a Gateway: they may differ by the certificate that it shows.
+// backendsOf names the backends of a rule for a Gateway: they may differ by the certificate that it shows, and by whether TLS ends here.
 type backendsOf struct {
 	gateway *gateway
 	rule    int
+	sealed  bool
 }
 
 // expand makes the rules of a route on the listeners that it attaches to.
-func (j *Judge) expand(r *route, c *compiled, at []attachment) *Route {
-	e := &expansion{Judge: j, route: r, backends: make(map[backendsOf][]routing.BackendSpec), slots: make(map[int]struct{}), out: &Route{}}
+func (j *Judge) expand(r *route, c *compiled, at []attachment) []routing.RuleSpec {
+	e := &expansion{Judge: j, route: r, backends: make(map[backendsOf][]routing.BackendSpec), slots: make(map[int]struct{})}
 	at = slices.Clone(at)
 	slices.SortFunc(at, func(a, b attachment) int { return strings.Compare(a.name, b.name) })
 	at = slices.CompactFunc(at, func(a, b attachment) bool { return a.listener == b.listener })
@@ -41,7 +42,7 @@ func (j *Judge) expand(r *route, c *compiled, at []attachment) *Route {
 			}
 		}
 	}
-	return e.out
+	return e.rules
 }
 
 // What a RouteKey.Rule is made of: the number of the rule, that of the match, and a slot per listener and host name. It is the order of
@@ -68,29 +69,25 @@ func (e *expansion) slot(listener, host string) int {
 func (e *expansion) rule(at *attachment, host string, slot int, c *compiledRule) {
 	for _, m := range c.matches {
 		key := e.route.key((c.number<<matchBits|m.number)<<slotBits | slot)
-		if e.route.ref.Kind == kindTCPRoute || e.route.ref.Kind == kindUDPRoute || e.route.ref.Kind == kindTLSRoute && at.terminates() {
-			e.out.Streams = append(e.out.Streams, Stream{
-				RouteKey: key, Listener: at.name, Port: at.port, Kind: at.kind, Hostname: host, Created: e.route.created(), Backends: e.backendsFor(at.gateway, c),
-			})
-			continue
-		}
 		spec := routing.RuleSpec{RouteKey: key, Host: host, Listener: at.name, Match: m.is, Created: e.route.created(), Policy: c.policy, Pool: e.pool(e.route)}
 		spec.Wildcard = strings.HasPrefix(host, "*")
 		spec.Labels = spec.Wildcard
 		switch {
-		case e.route.ref.Kind == kindTLSRoute:
+		case at.passthrough():
 			spec.Termination = routing.TermPassthrough
+		case at.streams():
+			spec.Termination = routing.TermStream
 		case at.kind == PortTLS:
 			spec.Termination = routing.TermEdge
 		}
 		e.treat(at, &spec, c, m)
-		e.out.Rules = append(e.out.Rules, spec)
+		e.rules = append(e.rules, spec)
 	}
 }
 
 // treat says what becomes of the requests of a rule.
 func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRule, m compiledMatch) {
-	spec.Backends = e.backendsFor(at.gateway, c)
+	spec.Backends = e.backendsFor(at, c)
 	if c.failing {
 		return
 	}
@@ -105,7 +102,7 @@ func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRul
 	key := e.route.key(c.number)
 	_ = translate.Session(&spec.Policy, c.session, key.String(), view.Secure) // compileRule has looked at it
 	for _, mirror := range c.mirrors {
-		to := e.backendSpec(e.route, at.gateway, mirror.backend)
+		to := e.backendSpec(e.route, at.gateway, mirror.backend, false)
 		if to.Status != 0 {
 			continue
 		}
@@ -117,15 +114,15 @@ func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRul
 const noBackend = "none"
 
 // backendsFor returns the backends of a rule.
-func (e *expansion) backendsFor(g *gateway, c *compiledRule) []routing.BackendSpec {
-	at := backendsOf{g, c.number}
+func (e *expansion) backendsFor(to *attachment, c *compiledRule) []routing.BackendSpec {
+	at := backendsOf{to.gateway, c.number, to.passthrough()}
 	if made, ok := e.backends[at]; ok {
 		return made
 	}
 	var list []routing.BackendSpec
 	if !c.failing {
 		for _, b := range c.backends {
-			list = append(list, e.backendSpec(e.route, g, b))
+			list = append(list, e.backendSpec(e.route, to.gateway, b, at.sealed))
 		}
 	}
 	if len(list) == 0 {

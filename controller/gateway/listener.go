@@ -149,14 +149,19 @@ func (l *listener) serves() bool {
 // usable reports that nothing of the listener itself keeps it from being served.
 func (l *listener) usable() bool { return l.reason == "" && l.conflict == "" && !l.broken }
 
-// spec of the table; TCP and UDP have none.
+// compiled is the listener as the table has it, false if it is not to have it.
 func (l *listener) compiled() (*routing.ListenerSpec, bool) {
-	if l.kind != PortHTTP && l.kind != PortTLS || !l.serves() {
+	if !l.serves() {
 		return nil, false
 	}
 	return &routing.ListenerSpec{
-		Name: l.name, Port: l.port, Hostname: l.host, TLS: l.kind == PortTLS, Certificates: l.certificates, ClientAuth: l.auth,
+		Name: l.name, Port: l.port, Hostname: l.host, TLS: l.kind == PortTLS, Stream: l.streams(), Certificates: l.certificates, ClientAuth: l.auth,
 	}, true
+}
+
+// streams reports that bytes, or datagrams, go on as they come.
+func (l *listener) streams() bool {
+	return l.spec.Protocol != gatewayv1.HTTPSProtocolType && l.kind != PortHTTP
 }
 
 // supportedKinds is the list for the status, never nil.

@@ -57,28 +57,20 @@ func (j *Judge) replaceRoute(ref Ref, next *Route) {
 	}
 }
 
-// rules notes how the rules and streams of a route differ.
+// rules notes how the rules of a route differ.
 func (c *Changes) rules(before, next *Route) {
-	replaced(before.Rules, next.Rules, func(s *routing.RuleSpec) routing.RouteKey { return s.RouteKey }, &c.Rules, &c.DeletedRules)
-	replaced(before.Streams, next.Streams, func(s *Stream) routing.RouteKey { return s.RouteKey }, &c.Streams, &c.DeletedStreams)
-}
-
-// replaced appends what of next is not in before, and the keys of what is in before only.
-func replaced[T any](before, next []T, key func(*T) routing.RouteKey, upserts *[]T, deletes *[]routing.RouteKey) {
-	old := make(map[routing.RouteKey]*T, len(before))
-	for i := range before {
-		old[key(&before[i])] = &before[i]
+	old := make(map[routing.RouteKey]*routing.RuleSpec, len(before.Rules))
+	for i := range before.Rules {
+		old[before.Rules[i].RouteKey] = &before.Rules[i]
 	}
-	for i := range next {
-		k := key(&next[i])
-		if was := old[k]; was == nil || !reflect.DeepEqual(was, &next[i]) {
-			*upserts = append(*upserts, next[i])
+	for i := range next.Rules {
+		spec := &next.Rules[i]
+		if was := old[spec.RouteKey]; was == nil || !reflect.DeepEqual(was, spec) {
+			c.Rules = append(c.Rules, *spec)
 		}
-		delete(old, k)
+		delete(old, spec.RouteKey)
 	}
-	for k := range old {
-		*deletes = append(*deletes, k)
-	}
+	c.DeletedRules = slices.AppendSeq(c.DeletedRules, maps.Keys(old))
 }
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.

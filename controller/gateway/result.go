@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -19,7 +17,7 @@ type Ref struct {
 // Result is what follows from the objects. It belongs to the Judge, is read-only, and holds until the next call of Judge. What did not change
 // since the call before has the same pointers.
 type Result struct {
-	Listeners    map[string]*routing.ListenerSpec // by name; those with HTTP or TLS
+	Listeners    map[string]*routing.ListenerSpec // by name
 	Routes       map[Ref]*Route                   // of all kinds, those with a parent that is ours
 	Gateways     map[source.Key]*Gateway          // ours
 	ListenerSets map[source.Key]*gatewayv1.ListenerSetStatus
@@ -40,8 +38,6 @@ type Changes struct {
 	DeletedListeners []string
 	Rules            []routing.RuleSpec
 	DeletedRules     []routing.RouteKey
-	Streams          []Stream
-	DeletedStreams   []routing.RouteKey
 	// Gateways are those whose ports changed, came or went.
 	Gateways []source.Key
 	// Status are the objects that want another status than before, or that are none of ours any more: these are in no map of the Result, and
@@ -51,9 +47,8 @@ type Changes struct {
 
 // Route is what follows from a route.
 type Route struct {
-	Rules   []routing.RuleSpec
-	Streams []Stream
-	Status  *gatewayv1.RouteStatus // own entries only, without times
+	Rules  []routing.RuleSpec
+	Status *gatewayv1.RouteStatus // own entries only, without times
 }
 
 // Gateway is what follows from a Gateway.
@@ -64,7 +59,7 @@ type Gateway struct {
 
 // Port is a port that listeners of one Gateway need.
 type Port struct {
-	Name     string          // names the socket: ListenerSpec.Port, Stream.Port
+	Name     string          // names the socket: ListenerSpec.Port
 	Number   int32           // as listeners have it
 	Protocol corev1.Protocol // TCP or UDP
 	Kind     PortKind
@@ -80,15 +75,3 @@ const (
 	PortTCP                  // bytes
 	PortUDP                  // datagrams
 )
-
-// Stream is where the connections of a port go that are not HTTP: those of a TCP port, the datagrams of a UDP port, or what was in TLS that
-// ends here. It is the neutral form of what the table has for it.
-type Stream struct {
-	routing.RouteKey
-	Listener string
-	Port     string
-	Kind     PortKind  // PortTCP, PortUDP, or PortTLS: TLS is ended by the listener
-	Hostname string    // with PortTLS: of the server name, as RuleSpec.Host
-	Created  time.Time // of the route: of several streams of a listener the oldest counts
-	Backends []routing.BackendSpec
-}

@@ -246,9 +246,7 @@ func (j *Judge) decide(ref Ref) {
 			j.counted[p.gateway] = struct{}{}
 		}
 	}
-	out := j.expand(r.route, r.compiled, at)
-	out.Status = j.routeStatus(r)
-	j.replaceRoute(ref, out)
+	j.replaceRoute(ref, &Route{Rules: j.expand(r.route, r.compiled, at), Status: j.routeStatus(r)})
 }
 
 // routeStatus is what the status of a route is to be.
@@ -283,7 +281,7 @@ func (j *Judge) routeStatus(r *judged) *gatewayv1.RouteStatus {
 func (j *Judge) reached(at policyTarget, found map[source.Key]*gateway) {
 	for ref := range j.byService[at.service] {
 		r := j.routes[ref]
-		if r.compiled.reason != "" || !r.compiled.names(at) {
+		if r.compiled.reason != "" || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindUDPRoute || !r.compiled.names(at) {
 			continue
 		}
 		for _, p := range r.parents {
