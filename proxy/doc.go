@@ -37,9 +37,12 @@
 //	    ways at once; a side whose output is congested pauses the other side's input.
 //	 6. finish is the one exit: lease, counters, access log.
 //
+// A route may ask for more attempts (RetrySpec): after a fault, or an answer with one of its codes, the exchange is in Backoff until the next one may
+// begin, and chooses again. What may be sent again is decided by the same rule for all attempts (Replayable).
+//
 // One timer watches an exchange. When it fires, the state says who is waited for:
 // the client (Timeouts.Client), the endpoint (the route's server timeout) or a place
-// at one (Timeouts.Connect).
+// at one (Timeouts.Connect); and a route may say how long an attempt, or all of it, may take (deadlines.go).
 //
 // Every event comes in by attempts.enter (events.go), which has the table of the events that mean something in each state, and
 // notes what is at work: should it panic, Worker.Interrupted gives up that exchange and no other.

@@ -7,6 +7,7 @@ const (
 	stateFree    state = iota // it belongs to nobody
 	stateChoose               // the request, or connection, is there; no endpoint is chosen
 	stateQueue                // every endpoint that may be chosen has all the requests it may have
+	stateBackoff              // an attempt has failed, and the next one may not begin yet
 	stateConnect              // an endpoint is chosen and being connected
 	stateSend                 // the request is on its way, no response head yet
 	stateBody                 // the response head is out
@@ -52,6 +53,7 @@ const (
 var heeds = [stateCount]eventSet{
 	stateChoose:  1 << eventBegin,
 	stateQueue:   fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
+	stateBackoff: fromClient | 1<<eventDownEnded | 1<<eventTimer,
 	stateConnect: fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
 	stateSend:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventInformational | 1<<eventHead,
 	stateBody:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventDownDrained | 1<<eventAnswer | 1<<eventAnswerEnd,

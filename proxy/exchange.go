@@ -51,6 +51,10 @@ type exchangeState struct {
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
 	lastUp, lastDown int64  // when either side last moved
+	limited          bool   // the route says how long the exchange, or an attempt, may take
+	attemptAt        int64  // when the last attempt began; of those with a limit
+	resumeAt         int64  // when the next one may begin, in stateBackoff
+	asked            int    // attempts that the route's RetrySpec asked for
 	taken            uint64 // bytes the congested side had taken when that was last looked at
 
 	// What is remembered for the log.
@@ -60,6 +64,7 @@ type exchangeState struct {
 	traceState     []byte            // tracestate of the client, as far as it is passed on
 	traceRandom    bool              // the client says that the id of its trace is random
 	agent, referer []byte            // of the request as received
+	origin         []byte            // the same, of routes with CORS
 	gotIn          protocol.Protocol // spoken by the endpoint that answered
 	gotMinor       int
 }
@@ -137,6 +142,9 @@ func (ex *Exchange) serve(r *routing.Route) {
 		ex.redirect(to)
 		return
 	}
+	if pol.CORS != nil && ex.preflight(pol.CORS) {
+		return
+	}
 	cookie, failed := ex.requestPolicy()
 	if failed != ReasonOK {
 		ex.answer(failed.statusOfRules(), failed)
@@ -151,7 +159,8 @@ func (ex *Exchange) serve(r *routing.Route) {
 		ex.answer(503, ReasonRouteShare)
 		return
 	}
-	ex.timer.Reset(min(pol.ServerTimeout, ex.cfg.Timeouts.Client))
+	ex.limited = pol.RequestTimeout > 0 || pol.AttemptTimeout > 0
+	ex.watch(min(pol.ServerTimeout, ex.cfg.Timeouts.Client))
 	ex.choose(cookie)
 }
 
@@ -224,6 +233,9 @@ func (ex *Exchange) responseInformational(h *Head) {
 }
 
 func (ex *Exchange) responseHead(h *Head, end bool) {
+	if ex.route.Policy().Retry != nil && ex.dismissed(h, end) {
+		return
+	}
 	ex.noRepeat()
 	now := ex.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now

@@ -35,9 +35,11 @@ const (
 	FaultExhausted
 	// FaultSilent: a connection that others shared was given up because the endpoint gave no sign of life. It may have seen the request.
 	FaultSilent
+	// FaultStatus: the endpoint answered with a status for which the route has requests sent again.
+	FaultStatus
 )
 
-var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted", "silent"}
+var faultNames = [...]string{"none", "connect", "stale", "reset", "malformed", "timeout", "shutdown", "refused", "unprocessed", "tls", "canceled", "stalled", "unanswered", "internal", "exhausted", "silent", "status"}
 
 // String is a stable word for logs.
 func (f Fault) String() string {

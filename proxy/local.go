@@ -26,8 +26,16 @@ func DefaultNotFound() *ErrorPage {
 	}}
 }
 
-// noRoute answers a request that no route wants.
+// notFound is what listeners answer without a route, unless another page is configured.
+var notFound = DefaultNotFound()
+
+// noRoute answers a request that no route wants. Where a listener has the request the answer is 404, and 12 (UNIMPLEMENTED) for gRPC, as
+// the Gateway API has it.
 func (ex *Exchange) noRoute() {
+	if at := ex.client.Arrival; at != nil && at.Port != "" && ex.cfg.NotFound == nil {
+		ex.page(notFound, ReasonNoRoute)
+		return
+	}
 	if p := ex.cfg.NotFound; p != nil {
 		ex.page(p, ReasonNoRoute)
 		return

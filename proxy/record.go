@@ -90,38 +90,40 @@ type Reason uint8
 
 // The reasons, in the order of the pipeline. ReasonOK is the zero value.
 const (
-	ReasonOK            Reason = iota // the endpoint's answer was relayed whole
-	ReasonRedirect                    // insecureEdgeTerminationPolicy Redirect
-	ReasonNoRoute                     // no route for this host and path
-	ReasonNoEndpoint                  // the route has no usable endpoint
-	ReasonBadRequest                  // the request broke HTTP's grammar
-	ReasonRefused                     // a method or form this proxy does not serve
-	ReasonConnect                     // no endpoint could be connected
-	ReasonUpstreamReset               // the endpoint broke off before or within its answer
-	ReasonUpstreamHead                // the endpoint's answer broke HTTP's grammar
-	ReasonServerTimeout               // the endpoint was silent for the server timeout
-	ReasonClientTimeout               // the client was silent in the middle of a request
-	ReasonClientGone                  // the client left before the answer was complete
-	ReasonTunnelClosed                // an upgraded connection ended
-	ReasonShutdown                    // the router is stopping
-	ReasonDenied                      // the route's allow-list does not name the source address
-	ReasonRateLimited                 // the source address used the route too much
-	ReasonRewrite                     // header actions or rewrite-target asked for more than a message may grow
-	ReasonMonitor                     // a load balancer asked whether the router serves; never logged
-	ReasonTargetSize                  // the request target was too long (414)
-	ReasonHeadSize                    // the request head was too long or had too many fields (431)
-	ReasonUnsupported                 // an expectation, transfer coding or version that is not known here (417, 501, 505)
-	ReasonMisdirected                 // the request belongs on another connection
-	ReasonFlood                       // an HTTP/2 client asked for more than its share
-	ReasonUpstreamTLS                 // no TLS session with an endpoint came about
-	ReasonQueueTimeout                // no endpoint could take another request for too long
-	ReasonContentSize                 // what frames the request's body is larger than it may be (413)
-	ReasonInternal                    // the router itself failed over this message (500)
-	ReasonSubject                     // the subject filter does not let the client's certificate in
-	ReasonOverload                    // the router has too much to do for new work
-	ReasonRouteShare                  // the route has its share of connections, and few are left for others
-	ReasonLoop                        // the request had been at this router too often (508)
-	ReasonBackend                     // what the rule names for the request's share cannot be used (500)
+	ReasonOK             Reason = iota // the endpoint's answer was relayed whole
+	ReasonRedirect                     // insecureEdgeTerminationPolicy Redirect
+	ReasonNoRoute                      // no route for this host and path
+	ReasonNoEndpoint                   // the route has no usable endpoint
+	ReasonBadRequest                   // the request broke HTTP's grammar
+	ReasonRefused                      // a method or form this proxy does not serve
+	ReasonConnect                      // no endpoint could be connected
+	ReasonUpstreamReset                // the endpoint broke off before or within its answer
+	ReasonUpstreamHead                 // the endpoint's answer broke HTTP's grammar
+	ReasonServerTimeout                // the endpoint was silent for the server timeout
+	ReasonClientTimeout                // the client was silent in the middle of a request
+	ReasonClientGone                   // the client left before the answer was complete
+	ReasonTunnelClosed                 // an upgraded connection ended
+	ReasonShutdown                     // the router is stopping
+	ReasonDenied                       // the route's allow-list does not name the source address
+	ReasonRateLimited                  // the source address used the route too much
+	ReasonRewrite                      // header actions or rewrite-target asked for more than a message may grow
+	ReasonMonitor                      // a load balancer asked whether the router serves; never logged
+	ReasonTargetSize                   // the request target was too long (414)
+	ReasonHeadSize                     // the request head was too long or had too many fields (431)
+	ReasonUnsupported                  // an expectation, transfer coding or version that is not known here (417, 501, 505)
+	ReasonMisdirected                  // the request belongs on another connection
+	ReasonFlood                        // an HTTP/2 client asked for more than its share
+	ReasonUpstreamTLS                  // no TLS session with an endpoint came about
+	ReasonQueueTimeout                 // no endpoint could take another request for too long
+	ReasonContentSize                  // what frames the request's body is larger than it may be (413)
+	ReasonInternal                     // the router itself failed over this message (500)
+	ReasonSubject                      // the subject filter does not let the client's certificate in
+	ReasonOverload                     // the router has too much to do for new work
+	ReasonRouteShare                   // the route has its share of connections, and few are left for others
+	ReasonLoop                         // the request had been at this router too often (508)
+	ReasonRequestTimeout               // the whole exchange took longer than the route allows (504)
+	ReasonPreflight                    // a page of another origin asked what it may do; the router has answered
+	ReasonBackend                      // what the rule names for the request's share cannot be used (500)
 	reasonCount
 )
 
@@ -131,7 +133,7 @@ var reasonNames = [reasonCount]string{
 	"tunnel-closed", "shutdown", "denied", "rate-limited", "rewrite-failed",
 	"monitor",
 	"target-too-long", "head-too-large", "unsupported", "misdirected", "flood", "tls-failed", "queue-timeout", "content-too-large", "internal-error",
-	"subject-refused", "overload", "route-share", "loop", "bad-backend",
+	"subject-refused", "overload", "route-share", "loop", "request-timeout", "preflight", "bad-backend",
 }
 
 // String is the stable word of the reason.

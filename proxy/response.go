@@ -32,7 +32,7 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	return cookies
 }
 
-// responsePolicy turns the endpoint's answer into the one the client gets: HSTS, the
+// responsePolicy turns the endpoint's answer into the one the client gets: HSTS, CORS, the
 // actions of the route, those of the backend, those of the router, and the sticky cookie last, so that nothing
 // the pod or a route says can touch the router's own cookie; one of its name by anybody else is removed. It returns why the answer
 // cannot be used, ReasonOK if it can, as requestPolicy does.
@@ -48,6 +48,9 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	if pol.HSTS != "" {
 		h.Fields = field.Delete(h.Fields, "strict-transport-security")
 		h.addField("strict-transport-security", constant(pol.HSTS))
+	}
+	if pol.CORS != nil {
+		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
 	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &left) {

@@ -9,7 +9,7 @@ import (
 	"turnout/routing"
 )
 
-var stateNames = [stateCount]string{"free", "choose", "queue", "connect", "send", "body", "tunnel", "done"}
+var stateNames = [stateCount]string{"free", "choose", "queue", "backoff", "connect", "send", "body", "tunnel", "done"}
 
 var eventNames = [eventCount]string{
 	"begin", "data", "end", "malformed", "client drained", "client ended", "client gone", "ready", "fault", "endpoint drained",
@@ -45,6 +45,12 @@ func inState(t *testing.T, s state, do func(r *rig)) *rig {
 	case stateQueue:
 		held, _ = r.pool().Pick(balancer.Pick{})
 		r.ask("POST /p 10")
+	case stateBackoff:
+		r.specs[0].Policy.Retry = &routing.RetrySpec{Attempts: 1, Backoff: 10 * time.Second}
+		r.publish()
+		r.ask("POST /p 10")
+		r.ex.UpstreamFault(FaultConnect)
+		r.ex.UpstreamFault(FaultConnect)
 	case stateConnect:
 		r.ask("POST /p 10")
 	case stateSend:
@@ -173,6 +179,12 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{stateQueue, eventTimer}:     stays(stateConnect, "acquire a"), // a server is free, and the news of it on its way
 		{stateQueue, eventCalled}:    stays(stateConnect, "acquire a"),
 
+		{stateBackoff, eventEnd}:       stays(stateBackoff, ""),
+		{stateBackoff, eventMalformed}: {"down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},
+		{stateBackoff, eventDownEnded}: gone("", 0),
+		{stateBackoff, eventDownGone}:  gone("", 0),
+		{stateBackoff, eventTimer}:     stays(stateConnect, "acquire a"),
+
 		{stateConnect, eventEnd}:       stays(stateConnect, ""),
 		{stateConnect, eventMalformed}: {"cancel, down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},
 		{stateConnect, eventDownEnded}: gone("cancel", 0),
@@ -214,7 +226,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 				if !listed {
 					w = stays(s, "")
 					if e == eventReady {
-						w.said = map[bool]string{true: "up1 abort canceled", false: "up2 abort canceled"}[s == stateChoose || s == stateQueue]
+						w.said = map[bool]string{true: "up1 abort canceled", false: "up2 abort canceled"}[s == stateChoose || s == stateQueue || s == stateBackoff]
 					}
 				}
 				checked := false

@@ -44,11 +44,19 @@ func (t Timeouts) Validate() error {
 
 // timeout looks who is waited for, and what that means.
 func (ex *Exchange) timeout() {
-	if ex.state == stateQueue {
-		ex.stillWaiting()
+	now := ex.cfg.Clock.Now()
+	switch {
+	case ex.limited && ex.overdue(now):
+		return
+	case ex.state == stateQueue:
+		if ex.stillWaiting(); ex.limited && ex.state == stateQueue {
+			ex.watch(ex.cfg.Timeouts.Connect - time.Duration(now-ex.queuedAt))
+		}
+		return
+	case ex.state == stateBackoff:
+		ex.afterBackoff(now)
 		return
 	}
-	now := ex.cfg.Clock.Now()
 	client, server := ex.cfg.Timeouts.Client, ex.cfg.Timeouts.Client
 	if ex.route != nil {
 		server = ex.route.Policy().ServerTimeout
@@ -60,7 +68,7 @@ func (ex *Exchange) timeout() {
 	}
 	if left := limit - time.Duration(now-since); left > 0 || ex.state == stateConnect {
 		// The side that is waited for then may have less time than the one that is waited for now.
-		ex.timer.Reset(max(min(left, client, server), time.Millisecond*10))
+		ex.watch(max(min(left, client, server), time.Millisecond*10))
 		return
 	}
 	if ex.progressed(waitClient) {
@@ -69,7 +77,7 @@ func (ex *Exchange) timeout() {
 		} else {
 			ex.lastUp = now
 		}
-		ex.timer.Reset(min(client, server))
+		ex.watch(min(client, server))
 		return
 	}
 	switch {
@@ -80,13 +88,7 @@ func (ex *Exchange) timeout() {
 		ex.breakOff(FaultStalled, ReasonClientTimeout)
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
-	case ex.state == stateSend:
-		ex.countBadAnswer()
-		ex.drop(FaultTimeout)
-		ex.answer(504, ReasonServerTimeout)
-	case ex.state == stateBody:
-		ex.countBadAnswer()
-		ex.drop(FaultTimeout)
-		ex.breakOff(FaultTimeout, ReasonServerTimeout)
+	case ex.state == stateSend, ex.state == stateBody:
+		ex.silent()
 	}
 }

@@ -20,6 +20,9 @@ func (ex *Exchange) Replayable() bool {
 
 // connect implements party.
 func (ex *Exchange) connect(fresh bool) {
+	if ex.limited {
+		ex.beginLimited()
+	}
 	if up := ex.cfg.Upstreams.Acquire(ex.lease.Endpoint(), ex, fresh); up != nil {
 		ex.send(up)
 		return
@@ -29,16 +32,26 @@ func (ex *Exchange) connect(fresh bool) {
 }
 
 // queue implements party.
-func (ex *Exchange) queue() { ex.hold() }
+func (ex *Exchange) queue() {
+	ex.hold()
+	if ex.limited {
+		ex.watch(ex.cfg.Timeouts.Connect)
+	}
+}
 
 // dequeue implements party: from now on the endpoint and the client have their time.
 func (ex *Exchange) dequeue(now int64) {
 	ex.lastUp, ex.lastDown = now, now
-	ex.timer.Reset(min(ex.route.Policy().ServerTimeout, ex.cfg.Timeouts.Client))
+	ex.watch(min(ex.route.Policy().ServerTimeout, ex.cfg.Timeouts.Client))
 }
 
 // unserved implements party.
-func (ex *Exchange) unserved(r Reason) { ex.answer(503, r) }
+func (ex *Exchange) unserved(r Reason) {
+	if ex.refused > 0 && ex.retryAsked(ex.fault) {
+		return // all others were tried
+	}
+	ex.answer(503, r)
+}
 
 // hold lets the request body wait for an endpoint.
 func (ex *Exchange) hold() {
@@ -75,10 +88,7 @@ func (ex *Exchange) send(up Upstream) {
 }
 
 func (ex *Exchange) upstreamFault(f Fault) {
-	ex.up = nil
-	if ex.upFull { // the client waits; from now on for another attempt
-		ex.upFull, ex.held = false, true
-	}
+	ex.lost()
 	switch f {
 	case FaultReset, FaultMalformed, FaultTimeout, FaultCanceled, FaultUnanswered, FaultSilent:
 		ex.countBadAnswer()
@@ -86,11 +96,19 @@ func (ex *Exchange) upstreamFault(f Fault) {
 	switch {
 	case ex.state == stateBody:
 		ex.breakOff(f, ReasonUpstreamReset)
-	case ex.retry(f, ex.bodySent, ex.Replayable()):
+	case ex.retry(f, ex.bodySent, ex.Replayable()) || ex.retryAsked(f):
 	case f == FaultCanceled && ex.grpc(): // a deadline, most often, which the client knows as well
 		ex.breakOff(f, ReasonUpstreamReset)
 	default:
 		ex.answer(ex.verdict(f))
+	}
+}
+
+// lost forgets the upstream of an attempt that has failed.
+func (ex *Exchange) lost() {
+	ex.up = nil
+	if ex.upFull { // the client waits; from now on for another attempt
+		ex.upFull, ex.held = false, true
 	}
 }
 

@@ -184,7 +184,7 @@ func TestTerminationStates(t *testing.T) {
 		proxy.ReasonOverload:   "RR RQ RC RH RD",
 		proxy.ReasonRouteShare: "RR RQ RC RH RD",
 		proxy.ReasonLoop:       "PR PQ PC PH PD",
-		proxy.ReasonBackend:    "SC SC SC SC SC",
+		proxy.ReasonBackend:    "SC SC SC SC SC", proxy.ReasonPreflight: "LR LR LR LR LR", proxy.ReasonRequestTimeout: "sR sQ sC sH sD",
 	}
 	for _, reason := range proxy.Reasons() {
 		var got []string

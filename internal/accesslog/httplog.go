@@ -203,7 +203,7 @@ func termination(r *proxy.Record) string {
 	switch r.Reason {
 	case proxy.ReasonOK, proxy.ReasonTunnelClosed:
 		return "--"
-	case proxy.ReasonRedirect, proxy.ReasonMonitor:
+	case proxy.ReasonRedirect, proxy.ReasonMonitor, proxy.ReasonPreflight:
 		return "LR"
 	case proxy.ReasonNoRoute, proxy.ReasonNoEndpoint, proxy.ReasonConnect, proxy.ReasonUpstreamTLS, proxy.ReasonBackend:
 		return "SC"
@@ -211,7 +211,7 @@ func termination(r *proxy.Record) string {
 		return "sQ"
 	case proxy.ReasonUpstreamReset:
 		return state('S', phase(r))
-	case proxy.ReasonServerTimeout:
+	case proxy.ReasonServerTimeout, proxy.ReasonRequestTimeout:
 		return state('s', phase(r))
 	case proxy.ReasonUpstreamHead:
 		return "PH"

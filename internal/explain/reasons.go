@@ -55,6 +55,8 @@ var meanings = []struct{ reason, text string }{
 	{proxy.ReasonOverload.String(), "the router has too much to do for new work"},
 	{proxy.ReasonRouteShare.String(), "the route has its share of connections, and few are left for others"},
 	{proxy.ReasonLoop.String(), "the request has been at this router too often: a route leads back to it"},
+	{proxy.ReasonRequestTimeout.String(), "the exchange takes longer than the route allows"},
+	{proxy.ReasonPreflight.String(), "the router answers what pages of other origins may do, by the CORS rule of the route"},
 	{proxy.ReasonBackend.String(), "what the route names as a backend cannot be used: it does not exist, or may not be referred to"},
 
 	{routing.LostPath.String(), "the path of the route does not cover that of the request"},

@@ -15,6 +15,7 @@ import (
 	"turnout/internal/server"
 	"turnout/proxy"
 	"turnout/routing"
+	"turnout/routing/cors"
 	"turnout/routing/header"
 )
 
@@ -51,6 +52,10 @@ func endings(t *testing.T) []ending {
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
+	shared, err := cors.New(cors.Config{Origins: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return []ending{
 		{reason: "ok", status: 200, send: request},
 		{reason: "redirect", status: 302, send: strings.Replace(request, "app", "secure", 1)},
@@ -75,6 +80,8 @@ func endings(t *testing.T) []ending {
 		{reason: "rate-limited", send: request, policy: func(p *routing.Policy) { p.Rates = ratelimit.Limits{TCP: ratelimit.Limit{On: true}} }},
 		{reason: "rewrite-failed", status: 500, send: request, policy: func(p *routing.Policy) { p.RequestActions = large }},
 		{reason: "loop", status: 508, send: head("Content-Length: 0\r\n" + strings.Repeat("CDN-Loop: turnout\r\n", 8))},
+		{reason: "request-timeout", status: 504, send: request, replies: []reply{{silent: true}}, policy: func(p *routing.Policy) { p.RequestTimeout = time.Second }, wait: 2 * time.Second},
+		{reason: "preflight", status: 200, send: "OPTIONS / HTTP/1.1\r\nHost: app.test\r\nOrigin: https://a.test\r\nAccess-Control-Request-Method: PUT\r\n\r\n", policy: func(p *routing.Policy) { p.CORS = shared }},
 		{reason: "bad-backend", status: 500, send: request, rule: func(s *routing.RuleSpec) { s.Backends = []routing.BackendSpec{{Key: "b", Weight: 1, Status: 500}} }},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, false)},
 		{reason: "internal-error", status: 500, send: request, worker: broken(t, true)},

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"turnout/balancer"
 	"turnout/internal/testkit"
 	"turnout/routing"
+	"turnout/routing/cors"
 	"turnout/routing/header"
 )
 
@@ -97,5 +99,90 @@ func TestBackendsOverSockets(t *testing.T) {
 	}
 	if len(got) > 0 {
 		t.Errorf("and %v", got)
+	}
+}
+
+// recovering is a pod that answers 503 to the first requests of each path, after a time, and then 200 with the number of the request.
+func recovering(t *testing.T, failures int, delay time.Duration) []balancer.Target {
+	t.Helper()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		mu.Lock()
+		seen[q.URL.Path]++
+		n := seen[q.URL.Path]
+		mu.Unlock()
+		if n > failures {
+			_, _ = fmt.Fprintf(w, "%d %s", n, body)
+			return
+		}
+		select {
+		case <-time.After(delay):
+		case <-q.Context().Done():
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, strings.Repeat("not yet ", 1000))
+	}))
+	t.Cleanup(s.Close)
+	return []balancer.Target{{ID: "pod", Addr: netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}
+}
+
+// TestRetriesOverSockets: requests, with their bodies, come to an answer though the first ones are of a code that is asked to be tried again, or do not come in time.
+func TestRetriesOverSockets(t *testing.T) {
+	router := testkit.StartRouter(t, 1, nil)
+	for name, c := range map[string]struct {
+		failures int
+		delay    time.Duration
+		attempt  time.Duration
+		request  time.Duration
+		status   int
+		body     string
+	}{
+		"codes":                    {2, 0, 0, 0, 200, "3 content"},
+		"the last one":             {3, 0, 0, 0, 503, strings.Repeat("not yet ", 1000)},
+		"attempts that are late":   {1, time.Minute, 50 * time.Millisecond, 0, 200, "2 content"},
+		"a request that is late":   {1, time.Minute, 0, 50 * time.Millisecond, 504, ""},
+		"attempts, and no time is": {9, time.Minute, 30 * time.Millisecond, 80 * time.Millisecond, 504, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
+				s.Policy.Retry = &routing.RetrySpec{Codes: []int{503}, Attempts: 2, Backoff: time.Millisecond}
+				s.Policy.AttemptTimeout, s.Policy.RequestTimeout = c.attempt, c.request
+				s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: recovering(t, c.failures, c.delay)}}
+			}))
+			status, _, body := ask(t, router, func(q *http.Request) {
+				q.Method, q.Body, q.ContentLength = http.MethodPut, io.NopCloser(strings.NewReader("content")), 7
+			})
+			if status != c.status || c.body != "" && body != c.body {
+				t.Errorf("%d %q", status, body)
+			}
+		})
+	}
+}
+
+// TestCORSOverSockets asks what a browser asks.
+func TestCORSOverSockets(t *testing.T) {
+	rule, err := cors.New(cors.Config{Origins: []string{"https://www.foo.com"}, Methods: []string{"*"}, MaxAge: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := testkit.StartRouter(t, 1, nil)
+	router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
+		s.Policy.CORS, s.Targets = rule, named(t, "v1")
+	}))
+	status, fields, body := ask(t, router, func(q *http.Request) {
+		q.Method = http.MethodOptions
+		q.Header.Set("Origin", "https://www.foo.com")
+		q.Header.Set("Access-Control-Request-Method", "POST")
+	})
+	if status != http.StatusOK || body != "" || fields.Get("Access-Control-Allow-Origin") != "https://www.foo.com" || fields.Get("Access-Control-Allow-Methods") != "POST" || fields.Get("Access-Control-Max-Age") != "3600" {
+		t.Errorf("%d %v %q", status, fields, body)
+	}
+	for origin, want := range map[string]string{"https://www.foo.com": "https://www.foo.com", "https://foobar.com": ""} {
+		status, fields, body = ask(t, router, func(q *http.Request) { q.Header.Set("Origin", origin) })
+		if status != http.StatusOK || body != "v1" || fields.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("%s: %d %v %q", origin, status, fields, body)
+		}
 	}
 }

@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/traffic"
+)
+
+// dismissed drops an answer whose status is one for which the route has requests sent again, if there is another attempt to come.
+func (ex *Exchange) dismissed(h *Head, end bool) bool {
+	if !slices.Contains(ex.route.Policy().Retry.Codes, h.Status) || !ex.mayAsk(FaultStatus) {
+		return false
+	}
+	s := ex.lease.Server()
+	s.CountResponse(h.Status >= 500)
+	s.Traffic().Answers[traffic.Class(h.Status)].Add(1)
+	if ex.span != nil {
+		ex.span.answered(h)
+	}
+	up := ex.up
+	ex.lost()
+	if !end || !ex.reqEnd {
+		up.Abort(FaultCanceled) // what is left of the answer is not read
+	}
+	ex.again(FaultStatus)
+	return true
+}
+
+// retryAsked begins another attempt after a fault for which the router itself would begin none, if the route asks for it.
+func (ex *Exchange) retryAsked(f Fault) bool {
+	if ex.route.Policy().Retry == nil || !ex.mayAsk(f) {
+		return false
+	}
+	ex.again(f)
+	return true
+}
+
+// mayAsk says that the route asks for another attempt after f, and spends some of what the pool has for retries. What an endpoint may have acted on is
+// sent again only if that does no harm (RFC 9110 section 9.2.2): no configuration changes what a method means.
+func (ex *Exchange) mayAsk(f Fault) bool {
+	switch f {
+	case FaultConnect, FaultTLS:
+		if ex.bodySent {
+			return false
+		}
+	case FaultStatus, FaultTimeout, FaultReset, FaultStale, FaultUnanswered, FaultSilent, FaultCanceled:
+		if !ex.Replayable() {
+			return false
+		}
+	default:
+		return false
+	}
+	if ex.cfg.Rehearse || ex.asked >= min(ex.route.Policy().Retry.Attempts, maxRetries) || ex.made > maxRetries {
+		return false
+	}
+	if !ex.pool.Retry(ex.cfg.Clock.Now()) {
+		increment(&ex.w.counts.unretried, 1)
+		return false
+	}
+	return true
+}
+
+// again begins another attempt that the route asks for, at another server if there is one, or waits until it may begin.
+func (ex *Exchange) again(f Fault) {
+	now := ex.cfg.Clock.Now()
+	if ex.span != nil {
+		ex.span.failed(f, now)
+	}
+	ex.asked++
+	ex.fault, ex.got, ex.insecure = f, -1, ""
+	if ex.leased {
+		ex.lease.Release()
+		ex.leased = false
+	}
+	if wait := ex.route.Policy().Retry.Backoff; wait > 0 {
+		ex.state, ex.resumeAt = stateBackoff, now+int64(wait)
+		ex.hold()
+		ex.watch(wait)
+		return
+	}
+	ex.resume(now)
+}
+
+// afterBackoff is called when the timer fires in stateBackoff.
+func (ex *Exchange) afterBackoff(now int64) {
+	if left := time.Duration(ex.resumeAt - now); left > 0 {
+		ex.watch(left)
+		return
+	}
+	ex.resume(now)
+}
+
+// resume chooses a server for an attempt that the route asks for.
+func (ex *Exchange) resume(now int64) {
+	ex.state = stateChoose
+	ex.dequeue(now)
+	in := ex.choice(nil)
+	if len(in.Exclude) < balancer.MaxExclude {
+		in.Exclude = append(slices.Clone(in.Exclude), ex.lease.Server())
+	}
+	if lease, ok := ex.pool.Pick(in); ok {
+		ex.use(lease)
+		return
+	}
+	ex.refused = 0 // those that could not be connected may have come back
+	ex.choose(nil)
+}
