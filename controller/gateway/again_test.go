@@ -76,8 +76,8 @@ spec:
 		{"the label goes", func() { w.o.Namespaces.Set(source.Key{Name: "web"}, labels.Set{}) }, "listeners +0 -0, rules +0 -1, ports of 0, status of " + gw},
 		{"host name of a listener", func() {
 			edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("b.test")) })
-		}, "listeners +1 -1, rules +0 -1, ports of 0, status of " + gw},
-		{"port of a listener", func() { edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[1].Port = 8443 }) }, "listeners +1 -1, rules +0 -0, ports of 1, status of " + gw},
+		}, "listeners +1 -0, rules +0 -1, ports of 0, status of " + gw},
+		{"port of a listener", func() { edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[1].Port = 8443 }) }, "listeners +1 -0, rules +0 -0, ports of 1, status of " + gw},
 		{"kinds of a listener", func() {
 			edit(func(g *gatewayv1.Gateway) {
 				g.Spec.Listeners[1].AllowedRoutes.Kinds = []gatewayv1.RouteGroupKind{{Kind: kindGRPCRoute}}
