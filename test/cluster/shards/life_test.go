@@ -127,11 +127,11 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// is waits until a field of an object has a value.
-func is(t *testing.T, object, path, want string) {
+// is waits until a field of an object has a value. The object is in the namespace of programs unless another one is given.
+func is(t *testing.T, object, path, want string, in ...string) {
 	t.Helper()
 	eventually(t, object+" "+path, func() error {
-		got, err := kubectl(t.Context(), "", "get", object, "-n", programs, "-o", "jsonpath="+path)
+		got, err := kubectl(t.Context(), "", "get", object, "-n", append(in, programs)[0], "-o", "jsonpath="+path)
 		if err == nil && got != want {
 			err = fmt.Errorf("is %q, want %q", got, want)
 		}
