@@ -24,7 +24,12 @@ func (j *Judge) judgeClasses(o *Objects) {
 	next := make(map[source.Key]*gatewayv1.GatewayClassStatus)
 	for key, class := range o.Classes.All() {
 		if class.Spec.ControllerName == j.cfg.Controller {
-			next[key] = j.class(o, class)
+			if j.guard(Ref{kindClass, key}, func() { next[key] = j.class(o, class) }) {
+				continue
+			}
+			list := condition.List{Generation: class.Generation}
+			list.False(string(gatewayv1.GatewayClassConditionStatusAccepted), string(gatewayv1.GatewayClassReasonInvalidParameters), broken)
+			next[key] = &gatewayv1.GatewayClassStatus{Conditions: list.Conditions}
 		}
 	}
 	replaceStatus(&j.result, kindClass, j.result.Classes, next)

@@ -23,6 +23,8 @@ type Config struct {
 	UpstreamALPN []protocol.Protocol
 	// Parameter says why a key of a ConfigMap that a parametersRef names cannot have its value; nil = it can. Without the function no key is known.
 	Parameter func(key, value string) error
+	// Panicked is told of a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
+	Panicked func(of Ref, v any, stack []byte)
 }
 
 // Judge says what objects mean, and remembers what it said, so that it looks only at what changed since. What it says follows from the objects
@@ -178,7 +180,10 @@ func (j *Judge) judgeGateways(o *Objects) {
 		if j.result.Classes[source.Key{Name: string(object.Spec.GatewayClassName)}] == nil {
 			continue
 		}
-		g := j.gatewayOf(o, key, object, sets[key])
+		var g *gateway
+		if !j.guard(Ref{kindGateway, key}, func() { g = j.gatewayOf(o, key, object, sets[key]) }) {
+			g = &gateway{key: key, object: object, reason: gatewayv1.GatewayReasonInvalid, message: broken}
+		}
 		if was := before[key]; was != nil && was.servesAlike(g) {
 			was.become(g)
 			g = was

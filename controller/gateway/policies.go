@@ -61,9 +61,11 @@ func (j *Judge) judgePolicies(o *Objects) {
 	}
 	slices.SortFunc(j.policies.all, func(a, b *policy) int { return older(a.object, b.object) })
 	for _, p := range j.policies.all {
-		j.validation(o, p)
 		for _, ref := range p.object.Spec.TargetRefs {
 			j.claim(o, p, &ref)
+		}
+		if !j.guard(Ref{kindPolicy, source.Key{Namespace: p.object.Namespace, Name: p.object.Name}}, func() { j.validation(o, p) }) {
+			p.reject(gatewayv1.PolicyReasonInvalid, broken)
 		}
 	}
 	for _, list := range [...]map[policyTarget]*policy{before.by, j.policies.by} {

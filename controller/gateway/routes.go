@@ -10,6 +10,7 @@ import (
 
 	"turnout/controller/gateway/condition"
 	"turnout/controller/source"
+	"turnout/routing"
 )
 
 // judged is a route, and what came of it.
@@ -80,7 +81,9 @@ func (j *Judge) learn(o *Objects, r *route) {
 	if len(out.parents) == 0 {
 		return
 	}
-	out.compiled = j.compile(o, r)
+	if !j.guard(r.ref, func() { out.compiled = j.compile(o, r) }) {
+		out.compiled = brokenRoute()
+	}
 	for b := range out.compiled.backends {
 		out.services[b.target.service] = struct{}{}
 	}
@@ -230,6 +233,16 @@ func (j *Judge) decide(ref Ref) {
 		j.replaceRoute(ref, nil)
 		return
 	}
+	var rules []routing.RuleSpec
+	if !j.guard(ref, func() { rules = j.expand(r.route, r.compiled, j.attached(r)) }) {
+		r.compiled = brokenRoute()
+		j.attached(r)
+	}
+	j.replaceRoute(ref, &Route{Rules: rules, Status: j.routeStatus(r)})
+}
+
+// attached counts a route at the listeners that it is attached to, and returns those that serve it.
+func (j *Judge) attached(r *judged) []attachment {
 	j.withdraw(r)
 	var at []attachment
 	if r.compiled.reason == "" {
@@ -239,14 +252,14 @@ func (j *Judge) decide(ref Ref) {
 					r.counted = append(r.counted, a.listener)
 					a.attached++
 				}
-				if a.kind != PortTCP && a.kind != PortUDP || a.winner == ref {
+				if a.kind != PortTCP && a.kind != PortUDP || a.winner == r.ref {
 					at = append(at, a)
 				}
 			}
 			j.counted[p.gateway] = struct{}{}
 		}
 	}
-	j.replaceRoute(ref, &Route{Rules: j.expand(r.route, r.compiled, at), Status: j.routeStatus(r)})
+	return at
 }
 
 // routeStatus is what the status of a route is to be.
