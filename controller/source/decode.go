@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -77,7 +78,24 @@ func kinds(apiVersion, kind string) (kindOf, bool) {
 	case kind == "IngressClass" && apiVersion == "networking.k8s.io/v1":
 		return kindOf{IngressClass, func() object { return new(networkingv1.IngressClass) }}, true
 	}
+	if make := gatewayKinds[kind]; make.kind != 0 && apiVersion == gatewayv1.GroupVersion.String() {
+		return make, true
+	}
 	return kindOf{}, false
+}
+
+// gatewayKinds are those of the Gateway API.
+var gatewayKinds = map[string]kindOf{
+	"GatewayClass":     {GatewayClass, func() object { return new(gatewayv1.GatewayClass) }},
+	"Gateway":          {Gateway, func() object { return new(gatewayv1.Gateway) }},
+	"ListenerSet":      {ListenerSet, func() object { return new(gatewayv1.ListenerSet) }},
+	"HTTPRoute":        {HTTPRoute, func() object { return new(gatewayv1.HTTPRoute) }},
+	"GRPCRoute":        {GRPCRoute, func() object { return new(gatewayv1.GRPCRoute) }},
+	"TLSRoute":         {TLSRoute, func() object { return new(gatewayv1.TLSRoute) }},
+	"TCPRoute":         {TCPRoute, func() object { return new(gatewayv1.TCPRoute) }},
+	"UDPRoute":         {UDPRoute, func() object { return new(gatewayv1.UDPRoute) }},
+	"ReferenceGrant":   {ReferenceGrant, func() object { return new(gatewayv1.ReferenceGrant) }},
+	"BackendTLSPolicy": {BackendTLSPolicy, func() object { return new(gatewayv1.BackendTLSPolicy) }},
 }
 
 // anything is an object of which each field is read by itself.
@@ -214,7 +232,7 @@ func named(h header, place string) string {
 		return strings.TrimSpace(h.Kind + " " + place)
 	}
 	ns := h.Metadata.Namespace
-	if ns == "" && h.Kind != "Namespace" && h.Kind != "IngressClass" {
+	if ns == "" && h.Kind != "Namespace" && h.Kind != "IngressClass" && h.Kind != "GatewayClass" {
 		ns = metav1.NamespaceDefault
 	}
 	return h.Kind + " " + Key{ns, h.Metadata.Name}.String()
@@ -234,7 +252,10 @@ func unknownKind(h header) string {
 	case "EndpointSlice":
 		text += "; use apiVersion discovery.k8s.io/v1"
 	default:
-		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "IngressController", "APIServer"})
+		if gatewayKinds[h.Kind].kind != 0 {
+			return text + "; use apiVersion " + gatewayv1.GroupVersion.String()
+		}
+		text += nearest.DidYouMean("", h.Kind, []string{"Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "IngressController", "APIServer", "GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "TLSRoute"})
 	}
 	return text
 }

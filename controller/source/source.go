@@ -28,6 +28,19 @@ const (
 	IngressClass                  // networking.k8s.io/v1, *networkingv1.IngressClass
 	RouteBinding                  // turnout.router/v1alpha1, *api.RouteBinding
 
+	// These are of gateway.networking.k8s.io/v1, and of the types of that name in package gatewayv1.
+
+	GatewayClass
+	Gateway
+	ListenerSet
+	HTTPRoute
+	GRPCRoute
+	TLSRoute
+	TCPRoute
+	UDPRoute
+	ReferenceGrant
+	BackendTLSPolicy
+
 	// These are for the scheduler.
 
 	Router         // turnout.router/v1alpha1, *api.Router
@@ -40,7 +53,11 @@ const (
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 )
 
-var kindNames = [...]string{"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding", "Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig"}
+var kindNames = [...]string{
+	"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding",
+	"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "BackendTLSPolicy",
+	"Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig",
+}
 
 // String returns the kind as manifests write it.
 func (k Kind) String() string {
@@ -52,7 +69,7 @@ func (k Kind) String() string {
 
 // Namespaced reports whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
-	return k != Namespace && k != IngressClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig
+	return k != Namespace && k != IngressClass && k != GatewayClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig
 }
 
 // Key names an object of a known kind. Namespace is empty for objects outside of
@@ -68,6 +85,9 @@ func (k Key) String() string {
 	}
 	return k.Namespace + "/" + k.Name
 }
+
+// OfGatewayAPI reports whether the kind is one of the Gateway API.
+func (k Kind) OfGatewayAPI() bool { return k >= GatewayClass && k <= BackendTLSPolicy }
 
 // OfIngress stands in the names of rules that the controller serves as Routes between that of an Ingress and a hash; it is in no name that an object
 // can have.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	shards "turnout/controller/shard/api"
 )
@@ -20,7 +21,7 @@ import (
 // clients are what the API is asked with, one for each group. The generated clients
 // would do the same and bring every API there is into the process, at 8 MiB.
 type clients struct {
-	core, discovery, networking, authentication, authorization, route, shards rest.Interface
+	core, discovery, networking, authentication, authorization, route, shards, gateway rest.Interface
 	parameters                                                                runtime.ParameterCodec
 }
 
@@ -42,7 +43,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme, routev1.Install,
-		shards.AddToScheme,
+		shards.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("BUG: cannot register API types: %w", err)
@@ -68,6 +69,7 @@ func newClients(config *rest.Config) (*clients, error) {
 		{&c.authorization, authorizationv1.SchemeGroupVersion, "/apis", false},
 		{&c.route, routev1.GroupVersion, "/apis", false}, // a custom resource, which knows JSON only
 		{&c.shards, shards.GroupVersion, "/apis", false},
+		{&c.gateway, gatewayv1.SchemeGroupVersion, "/apis", false},
 	} {
 		config := rest.CopyConfig(config)
 		config.GroupVersion, config.APIPath = &group.version, group.path

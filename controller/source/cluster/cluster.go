@@ -42,6 +42,8 @@ type Config struct {
 	Labels bool
 	// Ingresses says that Ingresses and IngressClasses are delivered, and Services with their ports.
 	Ingresses bool
+	// GatewayAPI says that the kinds of the Gateway API are delivered, Namespaces with their labels, and Services with their ports.
+	GatewayAPI bool
 	// Router is the Router whose RouteBindings are delivered; "" = none are.
 	Router string
 	// Scheduling says that what the scheduler reads is delivered instead, whole but for what it has no use for: Routes, Namespaces, RouteBindings,
@@ -157,8 +159,8 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
 		store := newStore(r.kind)
-		store.keepLabels = cfg.Labels && (r.kind == source.Route || r.kind == source.Namespace)
-		store.keepPorts = cfg.Ingresses || cfg.Conversion
+		store.keepLabels = cfg.Labels && r.kind == source.Route || (cfg.Labels || cfg.GatewayAPI) && r.kind == source.Namespace
+		store.keepPorts = cfg.Ingresses || cfg.Conversion || cfg.GatewayAPI
 		switch {
 		case cfg.Conversion:
 			store.cut = trimConverted
@@ -228,6 +230,12 @@ func (f *Feeder) Problems() int {
 // Routes returns a client of the group route.openshift.io/v1, for who writes status. It
 // has no rate limit.
 func (f *Feeder) Routes() rest.Interface { return f.clients.route }
+
+// Gateways returns clients of the groups gateway.networking.k8s.io/v1, v1 and discovery.k8s.io/v1, for who writes status, Services and EndpointSlices of Gateways.
+// They have no rate limit.
+func (f *Feeder) Gateways() (gateway, core, discovery rest.Interface) {
+	return f.clients.gateway, f.clients.core, f.clients.discovery
+}
 
 // Ingresses returns clients of the groups networking.k8s.io/v1 and v1, for who writes status of Ingresses and Events. They have no rate limit.
 func (f *Feeder) Ingresses() (networking, core rest.Interface) {

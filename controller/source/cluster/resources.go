@@ -7,6 +7,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	shards "turnout/controller/shard/api"
 	"turnout/controller/source"
@@ -43,6 +44,10 @@ func (c *clients) served(cfg *Config) []*resource {
 		all[0].optional = true
 		all = append(all, c.ingresses())
 	}
+	if cfg.GatewayAPI {
+		all[0].optional = true
+		all = append(all, c.gatewayAPI()...)
+	}
 	if cfg.Router != "" {
 		bindings := c.bindings()
 		bindings.fields = fields.OneTermEqualSelector("spec.router", cfg.Router).String()
@@ -54,7 +59,10 @@ func (c *clients) served(cfg *Config) []*resource {
 	if cfg.Ingresses {
 		all = append(all, c.classes())
 	}
-	if cfg.NamespaceLabels != "" || cfg.Labels {
+	if cfg.GatewayAPI {
+		all = append(all, c.gatewayClasses())
+	}
+	if cfg.NamespaceLabels != "" || cfg.Labels || cfg.GatewayAPI {
 		all = append(all, c.namespaces(cfg))
 	}
 	return all
@@ -117,6 +125,32 @@ func (c *clients) bindings() *resource {
 	return &resource{
 		kind: source.RouteBinding, client: c.shards, plural: "routebindings", object: &shards.RouteBinding{},
 		list: func() runtime.Object { return new(shards.RouteBindingList) },
+	}
+}
+
+// gatewayAPI are the kinds of the Gateway API that live in namespaces. A cluster may know some of them only.
+func (c *clients) gatewayAPI() []*resource {
+	all := []*resource{
+		{kind: source.Gateway, plural: "gateways", object: &gatewayv1.Gateway{}, list: func() runtime.Object { return new(gatewayv1.GatewayList) }},
+		{kind: source.ListenerSet, plural: "listenersets", object: &gatewayv1.ListenerSet{}, list: func() runtime.Object { return new(gatewayv1.ListenerSetList) }},
+		{kind: source.HTTPRoute, plural: "httproutes", object: &gatewayv1.HTTPRoute{}, list: func() runtime.Object { return new(gatewayv1.HTTPRouteList) }},
+		{kind: source.GRPCRoute, plural: "grpcroutes", object: &gatewayv1.GRPCRoute{}, list: func() runtime.Object { return new(gatewayv1.GRPCRouteList) }},
+		{kind: source.TLSRoute, plural: "tlsroutes", object: &gatewayv1.TLSRoute{}, list: func() runtime.Object { return new(gatewayv1.TLSRouteList) }},
+		{kind: source.TCPRoute, plural: "tcproutes", object: &gatewayv1.TCPRoute{}, list: func() runtime.Object { return new(gatewayv1.TCPRouteList) }},
+		{kind: source.UDPRoute, plural: "udproutes", object: &gatewayv1.UDPRoute{}, list: func() runtime.Object { return new(gatewayv1.UDPRouteList) }},
+		{kind: source.ReferenceGrant, plural: "referencegrants", object: &gatewayv1.ReferenceGrant{}, list: func() runtime.Object { return new(gatewayv1.ReferenceGrantList) }},
+		{kind: source.BackendTLSPolicy, plural: "backendtlspolicies", object: &gatewayv1.BackendTLSPolicy{}, list: func() runtime.Object { return new(gatewayv1.BackendTLSPolicyList) }},
+	}
+	for _, r := range all {
+		r.client, r.optional = c.gateway, true
+	}
+	return all
+}
+
+func (c *clients) gatewayClasses() *resource {
+	return &resource{
+		kind: source.GatewayClass, client: c.gateway, plural: "gatewayclasses", object: &gatewayv1.GatewayClass{}, optional: true,
+		list: func() runtime.Object { return new(gatewayv1.GatewayClassList) },
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/ingress"
 	shards "turnout/controller/shard/api"
@@ -44,6 +45,12 @@ func trim(object runtime.Object, ports bool) {
 		o.Spec, o.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 	case *shards.RouteBinding:
 		o.ObjectMeta, o.Status = identity(&o.ObjectMeta, nil), shards.RouteBindingStatus{}
+	case *gatewayv1.GatewayClass, *gatewayv1.Gateway, *gatewayv1.ListenerSet, *gatewayv1.HTTPRoute, *gatewayv1.GRPCRoute, *gatewayv1.TLSRoute,
+		*gatewayv1.TCPRoute, *gatewayv1.UDPRoute, *gatewayv1.ReferenceGrant, *gatewayv1.BackendTLSPolicy:
+		if m, ok := object.(metav1.Object); ok {
+			m.SetManagedFields(nil)
+			m.SetAnnotations(only(m.GetAnnotations(), unlessApplied))
+		}
 	case *corev1.Secret:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)
 		o.Immutable, o.StringData = nil, nil
@@ -182,6 +189,10 @@ const idledAt = "idling.alpha.openshift.io/idled-at"
 
 // trimService leaves of a service what an idled one is woken up by, and its type and the ports of TCP if they are to be kept.
 func trimService(o *corev1.Service, ports bool) {
+	if o.Labels[gatewayv1.GatewayNameLabelKey] != "" { // somebody's own, whose addresses and ports are read
+		trimManaged(&o.ObjectMeta)
+		return
+	}
 	o.ObjectMeta = identity(&o.ObjectMeta, only(o.Annotations, func(key string) bool { return key == idledAt }))
 	o.Status = corev1.ServiceStatus{}
 	spec := corev1.ServiceSpec{}
@@ -212,6 +223,14 @@ func trimSlice(o *discoveryv1.EndpointSlice) {
 		}
 	}
 }
+
+// trimManaged leaves all metadata that is read by people.
+func trimManaged(m *metav1.ObjectMeta) {
+	m.ManagedFields, m.Annotations = nil, only(m.Annotations, unlessApplied)
+}
+
+// unlessApplied is false for the copy of an object that kubectl keeps in it.
+func unlessApplied(key string) bool { return key != corev1.LastAppliedConfigAnnotation }
 
 // conditions leaves those that say something: endpoints are ready and not terminating
 // unless they say otherwise.
