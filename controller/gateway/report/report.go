@@ -1,0 +1,255 @@
+// Package report writes the status of objects of the Gateway API: what is wanted is merged with what others have written, and written where that
+// is a change, by the one of several processes that leads.
+//
+// The last version of an object that was seen is what a write is made from; another's write in between makes the API server refuse it, and the object
+// is read and merged again. What the API server will not have, however often it is asked, is logged once and left until the object changes.
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/gateway"
+)
+
+// Config is what a Writer needs.
+type Config struct {
+	Client     rest.Interface              // of gateway.networking.k8s.io/v1; required
+	Controller gatewayv1.GatewayController // whose entries are ours
+	Log        *zap.Logger                 // nil = no logs
+	// Gather is how long further changes of an object that was written a moment ago are waited for; 0 = 100 ms.
+	Gather time.Duration
+	now    func() metav1.Time // nil = metav1.Now, but in tests
+}
+
+// workers is how many writes are under way at a time.
+const workers = 16
+
+// Writer writes status. It is made by New; its methods may be called by any goroutine.
+type Writer struct {
+	cfg   Config
+	queue workqueue.TypedRateLimitingInterface[gateway.Ref]
+
+	mu      sync.Mutex
+	items   map[gateway.Ref]*item
+	leading bool
+}
+
+// item is one object and the status that it is to have. What it points to is read-only.
+type item struct {
+	have    runtime.Object // the last version that is known
+	want    any            // *gatewayv1.GatewayStatus and the like; nil = no entries of ours
+	written time.Time
+	refused string // the version that the API server would not take a status of
+}
+
+// New returns a writer that writes nothing before Run.
+func New(cfg Config) *Writer {
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	if cfg.Gather <= 0 {
+		cfg.Gather = 100 * time.Millisecond
+	}
+	if cfg.now == nil {
+		cfg.now = metav1.Now
+	}
+	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[gateway.Ref](20*time.Millisecond, 30*time.Second)
+	return &Writer{cfg: cfg, queue: workqueue.NewTypedRateLimitingQueue(retry), items: make(map[gateway.Ref]*item)}
+}
+
+// Status says what an object is now and which status it is to have, a pointer to that of its kind; nil = it is none of ours, and loses entries
+// that are.
+func (w *Writer) Status(ref gateway.Ref, have runtime.Object, want any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	it := w.items[ref]
+	if it == nil {
+		it = new(item)
+		w.items[ref] = it
+	}
+	it.have, it.want = have, want
+	if !w.leading {
+		return
+	}
+	if left := w.cfg.Gather - time.Since(it.written); left > 0 {
+		w.queue.AddAfter(ref, left)
+		return
+	}
+	w.queue.Add(ref)
+}
+
+// Forget says that there is no such object any more.
+func (w *Writer) Forget(ref gateway.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.items, ref)
+}
+
+// Run writes until ctx is done: this process leads. It returns nil then. It may be called again.
+func (w *Writer) Run(ctx context.Context) error {
+	w.mu.Lock()
+	w.leading = true
+	for ref := range w.items {
+		w.queue.Add(ref)
+	}
+	w.mu.Unlock()
+	jobs := make(chan gateway.Ref)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for ref := range jobs {
+				w.write(ctx, ref)
+				w.queue.Done(ref)
+			}
+		})
+	}
+	wake := context.AfterFunc(ctx, func() { w.queue.Add(gateway.Ref{}) }) // Get returns
+	for ctx.Err() == nil {
+		ref, _ := w.queue.Get()
+		if ref.Kind == "" {
+			w.queue.Done(ref)
+			continue
+		}
+		jobs <- ref
+	}
+	wake()
+	w.mu.Lock()
+	w.leading = false
+	w.mu.Unlock()
+	close(jobs)
+	running.Wait()
+	return nil
+}
+
+// write brings one object up to date.
+func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
+	w.mu.Lock()
+	it := w.items[ref]
+	if it == nil {
+		w.mu.Unlock()
+		return
+	}
+	have, want := it.have, it.want
+	refused := it.refused != "" && it.refused == versionOf(have)
+	w.mu.Unlock()
+	if refused || ctx.Err() != nil {
+		return
+	}
+	status, changed, err := merge(have, want, w.cfg.Controller, w.cfg.now())
+	if err != nil {
+		w.cfg.Log.Warn("the status of an object has no place for all that is to be said", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
+	}
+	if !changed {
+		w.queue.Forget(ref)
+		return
+	}
+	next, err := w.patch(ctx, ref, have, status)
+	switch {
+	case err == nil:
+		w.queue.Forget(ref)
+		w.saw(ref, have, next, true)
+	case ctx.Err() != nil:
+	case apierrors.IsNotFound(err): // the event that says so is on its way
+		w.queue.Forget(ref)
+	case apierrors.IsConflict(err):
+		if next, err = w.read(ctx, ref); err == nil {
+			w.saw(ref, have, next, false)
+		}
+		w.queue.AddRateLimited(ref)
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		w.cfg.Log.Error("the API server does not take a status", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
+		w.mu.Lock()
+		if it := w.items[ref]; it != nil {
+			it.refused = versionOf(have)
+		}
+		w.mu.Unlock()
+		w.queue.Forget(ref)
+	default:
+		w.cfg.Log.Warn("cannot write the status of an object; it is tried again", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
+		w.queue.AddRateLimited(ref)
+	}
+}
+
+// saw notes a version that the API server gave, unless another one than before has come meanwhile.
+func (w *Writer) saw(ref gateway.Ref, before, next runtime.Object, written bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	it := w.items[ref]
+	if it == nil {
+		return
+	}
+	if it.have == before {
+		it.have = next
+	}
+	if written {
+		it.written = time.Now()
+	}
+}
+
+// patch writes a status, unless the object is another by now.
+func (w *Writer) patch(ctx context.Context, ref gateway.Ref, have runtime.Object, status any) (runtime.Object, error) {
+	fields, err := replacing(have, status)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": versionOf(have)}, "status": fields})
+	if err != nil {
+		return nil, fmt.Errorf("cannot write a status: %w", err)
+	}
+	next, plural := made(ref.Kind)
+	err = w.cfg.Client.Patch(types.MergePatchType).NamespaceIfScoped(ref.Namespace, ref.Namespace != "").Resource(plural).Name(ref.Name).
+		SubResource("status").Body(body).Do(ctx).Into(next)
+	return next, err
+}
+
+// replacing returns a status as a merge patch (RFC 7396) that leaves nothing of the one that an object has.
+func replacing(have runtime.Object, status any) (map[string]any, error) {
+	var before struct {
+		Status map[string]any `json:"status"`
+	}
+	var fields map[string]any
+	for _, step := range []struct{ from, to any }{{have, &before}, {status, &fields}} {
+		text, err := json.Marshal(step.from)
+		if err == nil {
+			err = json.Unmarshal(text, step.to)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot write a status: %w", err)
+		}
+	}
+	for name := range before.Status {
+		if _, stays := fields[name]; !stays {
+			fields[name] = nil
+		}
+	}
+	return fields, nil
+}
+
+func (w *Writer) read(ctx context.Context, ref gateway.Ref) (runtime.Object, error) {
+	next, plural := made(ref.Kind)
+	err := w.cfg.Client.Get().NamespaceIfScoped(ref.Namespace, ref.Namespace != "").Resource(plural).Name(ref.Name).Do(ctx).Into(next)
+	return next, err
+}
+
+func versionOf(o runtime.Object) string {
+	if m, ok := o.(metav1.Object); ok {
+		return m.GetResourceVersion()
+	}
+	return ""
+}
+
+var errKind = errors.New("BUG: no status of this kind is known")
