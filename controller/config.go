@@ -66,6 +66,9 @@ type Options struct {
 	Ingress           bool
 	IngressController string
 
+	// Gateways is which Gateways are served. It stays as it is while the controller runs.
+	Gateways GatewayOptions
+
 	// Router has only those routes served that a RouteBinding binds to this Router, by their UID, under the host that it says; "" = all. It
 	// stays as it is while the controller runs.
 	Router string
@@ -102,9 +105,14 @@ type Config struct {
 	Secrets  source.Secrets // brings the secrets routes refer to; nil = secrets come unasked
 	// Ingresses takes what became of Ingresses; nil = it is only shown.
 	Ingresses status.IngressReporter
-	Status    status.Reporter // takes the status of routes; nil = it is only shown
-	HoldOff   time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
-	Ceiling   time.Duration   // longest time changes can put off handling; 0 = 250 ms
+	// Gateways takes what is to be written about the Gateway API; nil = nothing is. Sockets opens the ports of Gateways; nil = they are open.
+	// ConfigMaps brings those that objects of the Gateway API refer to; nil = they come unasked.
+	Gateways   GatewayReporter
+	Sockets    Sockets
+	ConfigMaps ConfigMaps
+	Status     status.Reporter // takes the status of routes; nil = it is only shown
+	HoldOff    time.Duration   // quiet to wait for after a change that is not the first; 0 = 10 ms
+	Ceiling    time.Duration   // longest time changes can put off handling; 0 = 250 ms
 	// SecretWait is the longest time the first table, and later a route without a
 	// certificate to go on with, waits for a secret; 0 = 10 s.
 	SecretWait time.Duration

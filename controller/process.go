@@ -192,7 +192,7 @@ func (s *state) refill(r *route) {
 
 // publish makes the table of a plan and publishes it, if it changes anything.
 func (s *state) publish(p plan) {
-	if s.published && len(p.upserts) == 0 && len(p.deletes) == 0 {
+	if s.published && len(p.upserts) == 0 && len(p.deletes) == 0 && !s.gateways.changesTable() {
 		return
 	}
 	// Several routes in no order would make tables that differ from run to run.
@@ -225,6 +225,7 @@ func (s *state) publish(p plan) {
 	if len(rejections) > 0 {
 		s.reject(p.upserts, rejections)
 	}
+	table = s.addGateways(table)
 	made := time.Now()
 	generation := s.cfg.Store.Publish(table)
 	s.timing.published(made.Sub(began), time.Since(made))

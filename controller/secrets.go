@@ -20,6 +20,8 @@ type secret struct {
 	late   bool           // none came in time
 	asked  time.Time      // when it was asked for
 	users  map[*route]struct{}
+
+	gateways bool // an object of the Gateway API refers to it, too
 }
 
 // secretEvent takes over what a secret is now.
@@ -38,6 +40,7 @@ func (s *state) secretEvent(e *source.Event) {
 	for r := range v.users {
 		s.dirty[r] = struct{}{}
 	}
+	s.gatewaySecret(v)
 	s.unused[v] = struct{}{}
 }
 
@@ -103,7 +106,7 @@ func (s *state) secretOf(key source.Key) *secret {
 // what one route no longer refers to may be what its successor does.
 func (s *state) dropSecrets() {
 	for v := range s.unused {
-		if len(v.users) > 0 || s.cfg.Secrets == nil && v.object != nil {
+		if len(v.users) > 0 || v.gateways || s.cfg.Secrets == nil && v.object != nil {
 			continue
 		}
 		delete(s.secrets, v.key)

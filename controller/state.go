@@ -42,6 +42,7 @@ type state struct {
 	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
 	bindings   bindings                           // of routes to the Router that this is a replica of
 	ingress    ingresses
+	gateways   gateways
 
 	expiry expiryWatch
 	notes  noteLog
@@ -107,6 +108,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 	}
 	s := &state{
 		ingress:   newIngresses(cfg.Options.IngressController),
+		gateways:  newGateways(cfg),
 		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     make(map[source.Key]*route),
 		services:   make(map[source.Key]*service),
@@ -131,6 +133,7 @@ func (s *state) apply(events []source.Event) bool {
 		s.event(&events[i])
 	}
 	s.expandIngresses()
+	s.settleGateways()
 	s.settle()
 	for r := range s.dirty {
 		s.refer(r)
@@ -140,7 +143,11 @@ func (s *state) apply(events []source.Event) bool {
 		return false
 	}
 	s.publish(s.judge())
+	s.placeGateways()
+	s.settleGateways() // what their places say of them
+	s.publish(plan{})
 	s.reportAll()
+	s.reportGateways()
 	s.reportIngresses()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
 	s.gone, s.shown, s.observed = nil, nil, nil
@@ -184,7 +191,14 @@ func (s *state) event(e *source.Event) {
 		s.sliceEvent(e)
 	case source.Secret:
 		s.secretEvent(e)
+	case source.ConfigMap:
+	default:
+		if e.Kind.OfGatewayAPI() {
+			s.gatewayEvent(e)
+			return
+		}
 	}
+	s.gatewayObjectEvent(e)
 }
 
 func (s *state) routeEvent(e *source.Event) {
@@ -289,6 +303,7 @@ func (s *state) service(key source.Key) *service {
 // changed notes that the endpoints of a service are others now.
 func (s *state) changed(v *service) {
 	v.set = nil
+	s.gatewayService(v, v.key)
 	for _, r := range v.users {
 		s.touched[r] = struct{}{}
 	}

@@ -83,7 +83,7 @@ func (e entry) compare(o entry) int {
 			return c
 		}
 		if a.dated() {
-			return o.route.key.compare(e.route.key)
+			return o.route.key.Compare(e.route.key)
 		}
 	}
 	return cmp.Compare(o.order, e.order)

@@ -130,8 +130,8 @@ func (k RouteKey) String() string {
 	return s
 }
 
-// compare orders by namespace, name, UID and rule.
-func (k RouteKey) compare(o RouteKey) int {
+// Compare orders by namespace, name, UID and rule.
+func (k RouteKey) Compare(o RouteKey) int {
 	return cmp.Or(cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name), cmp.Compare(k.UID, o.UID), cmp.Compare(k.Rule, o.Rule))
 }
 

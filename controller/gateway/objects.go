@@ -3,6 +3,7 @@ package gateway
 import (
 	"iter"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -56,6 +57,12 @@ type Assigned struct {
 	Message string // for people, with a Reason
 	// Unavailable are the ports that could not be opened, by the name of Port.Name, and why.
 	Unavailable map[string]string
+}
+
+// Equal reports whether a and b say the same.
+func (a *Assigned) Equal(b *Assigned) bool {
+	return a.Reason == b.Reason && a.Message == b.Message && maps.Equal(a.Unavailable, b.Unavailable) &&
+		slices.EqualFunc(a.Addresses, b.Addresses, func(x, y gatewayv1.GatewayStatusAddress) bool { return *x.Type == *y.Type && x.Value == y.Value })
 }
 
 // Table is objects of one kind by name, and which of them changed since the Judge looked. The zero value is empty.

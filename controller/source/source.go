@@ -51,12 +51,14 @@ const (
 	IngressController // operator.openshift.io/v1
 	APIServer         // config.openshift.io/v1
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
+
+	CustomResourceDefinition // apiextensions.k8s.io/v1, *unstructured.Unstructured: of the Gateway API, which release of it there is
 )
 
 var kindNames = [...]string{
 	"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding",
 	"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "BackendTLSPolicy",
-	"Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig",
+	"Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig", "CustomResourceDefinition",
 }
 
 // String returns the kind as manifests write it.
@@ -69,7 +71,7 @@ func (k Kind) String() string {
 
 // Namespaced reports whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
-	return k != Namespace && k != IngressClass && k != GatewayClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig
+	return k != Namespace && k != IngressClass && k != GatewayClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig && k != CustomResourceDefinition
 }
 
 // Key names an object of a known kind. Namespace is empty for objects outside of

@@ -37,6 +37,14 @@ type Defaults struct {
 	CookieName     string        // "" = a name of its own for each route
 }
 
+// Policy returns how requests are treated where nothing else is said of them.
+func (d Defaults) Policy() routing.Policy {
+	d = d.complete()
+	p := routing.Policy{ServerTimeout: d.ServerTimeout, TunnelTimeout: d.TunnelTimeout, ConnectTimeout: d.ConnectTimeout}
+	p.Forwarded, _ = parseForwarded(d.Forwarded)
+	return p
+}
+
 func (d Defaults) complete() Defaults {
 	if d.ServerTimeout <= 0 {
 		d.ServerTimeout = 30 * time.Second

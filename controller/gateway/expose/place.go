@@ -138,21 +138,22 @@ func Local(gateways []Gateway, addresses []string) Places {
 				a.Addresses = append(a.Addresses, gatewayv1.GatewayStatusAddress{Type: &kind, Value: value})
 			}
 		}
+		bind := hosts[0]
+		if len(hosts) > 1 {
+			bind = "" // one socket has one address, or all
+		}
 		for _, port := range g.Ports {
-			// Several addresses are one socket each, of one name.
-			for _, host := range hosts {
-				at := net.JoinHostPort(host, strconv.Itoa(int(port.Number)))
-				place := string(port.Protocol) + " " + at
-				if by, ok := taken[place]; ok {
-					if a.Unavailable == nil {
-						a.Unavailable = make(map[string]string)
-					}
-					a.Unavailable[port.Name] = fmt.Sprintf("Gateway %s has port %d", by, port.Number)
-					continue
+			at := net.JoinHostPort(bind, strconv.Itoa(int(port.Number)))
+			place := string(port.Protocol) + " " + at
+			if by, ok := taken[place]; ok {
+				if a.Unavailable == nil {
+					a.Unavailable = make(map[string]string)
 				}
-				taken[place] = g.key()
-				p.Sockets = append(p.Sockets, Socket{Name: port.Name, Addr: at, Kind: port.Kind})
+				a.Unavailable[port.Name] = fmt.Sprintf("Gateway %s has port %d", by, port.Number)
+				continue
 			}
+			taken[place] = g.key()
+			p.Sockets = append(p.Sockets, Socket{Name: port.Name, Addr: at, Kind: port.Kind})
 		}
 	}
 	return p

@@ -22,7 +22,7 @@ import (
 // would do the same and bring every API there is into the process, at 8 MiB.
 type clients struct {
 	core, discovery, networking, authentication, authorization, route, shards, gateway rest.Interface
-	parameters                                                                runtime.ParameterCodec
+	parameters                                                                         runtime.ParameterCodec
 }
 
 // complete sets what all clients have in common.

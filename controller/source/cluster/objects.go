@@ -30,6 +30,8 @@ var resourcesOf = map[source.Kind]schema.GroupVersionResource{
 	source.IngressConfig:     {Group: "config.openshift.io", Version: "v1", Resource: "ingresses"},
 	source.ConfigMap:         {Version: "v1", Resource: "configmaps"},
 	source.Secret:            {Version: "v1", Resource: "secrets"},
+
+	source.CustomResourceDefinition: {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 }
 
 // Objects follows single objects of a cluster by their names: an IngressController and what it refers to. It is made by NewObjects.

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"turnout/controller/ingresscontroller"
+	"turnout/controller/source"
+)
+
+// definition is the CustomResourceDefinition whose annotations say which release of the Gateway API there is.
+var definition = ingresscontroller.Ref{Kind: source.CustomResourceDefinition, Key: source.Key{Name: "gatewayclasses.gateway.networking.k8s.io"}}
+
+// Referred delivers single ConfigMaps for as long as somebody wants them, and which release of the Gateway API there is. It is made by NewReferred.
+type Referred struct {
+	objects *Objects
+	sink    source.Sink
+}
+
+// NewReferred returns what delivers to sink once Run is called.
+func NewReferred(cfg Config, sink source.Sink) (*Referred, error) {
+	r := &Referred{sink: sink}
+	var err error
+	if r.objects, err = NewObjects(cfg, r.put); err != nil {
+		return nil, err
+	}
+	r.Follow(nil)
+	return r, nil
+}
+
+// Follow says which ConfigMaps are delivered from now on. Of those that are not, nothing is said.
+func (r *Referred) Follow(keys []source.Key) {
+	refs := []ingresscontroller.Ref{definition}
+	for _, key := range keys {
+		refs = append(refs, ingresscontroller.Ref{Kind: source.ConfigMap, Key: key})
+	}
+	r.objects.Follow(refs)
+}
+
+// Run delivers until ctx is done. It returns nil then. It must be called once.
+func (r *Referred) Run(ctx context.Context) error { return r.objects.Run(ctx) }
+
+// put delivers one object. One that may not be read is as one that is not there.
+func (r *Referred) put(ref ingresscontroller.Ref, object *unstructured.Unstructured, _ string) {
+	e := source.Event{Kind: ref.Kind, Key: ref.Key}
+	switch {
+	case object == nil:
+	case ref.Kind == source.ConfigMap:
+		o := new(corev1.ConfigMap)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, o); err == nil {
+			o.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
+			e.Object = o
+		}
+	default:
+		lean := new(unstructured.Unstructured)
+		lean.SetName(object.GetName())
+		lean.SetAnnotations(object.GetAnnotations())
+		e.Object = lean
+	}
+	r.sink.Event(e)
+}
