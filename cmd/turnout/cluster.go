@@ -47,6 +47,9 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			cfg.Ingresses = r.ingress
 		}
 	}
+	if err = r.gateways.Cluster(o.clusterConfig(r.log, nil, nil), f, o.updateStatus, &cfg); err != nil {
+		return err
+	}
 	if r.control, err = controller.New(cfg); err != nil {
 		return err
 	}
@@ -57,6 +60,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	if err != nil {
 		return err
 	}
+	r.gateways.Deliver(sink)
 	r.feeder = feeder{
 		run:    func(ctx context.Context) error { return f.Run(ctx, sink) },
 		counts: func() (int, int) { return f.Objects(), f.Problems() },
@@ -81,7 +85,7 @@ func (r *router) makeMember() (source.Sink, error) {
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress, Router: o.replica.Router,
+		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress, GatewayAPI: o.gateways.On(), Router: o.replica.Router,
 		Namespace: o.namespace, RouteLabels: member.Labels(o.routeLabels, o.replica.Router), RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}

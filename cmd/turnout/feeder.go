@@ -6,6 +6,7 @@ import (
 	"turnout/controller"
 	"turnout/controller/source/folder"
 	"turnout/controller/source/local"
+	"turnout/internal/gateways"
 )
 
 // feeder is what brings objects to the controller.
@@ -16,6 +17,7 @@ type feeder struct {
 
 // makeControl makes the controller and what feeds it.
 func (r *router) makeControl(cfg controller.Config) error {
+	r.gateways = gateways.New(&r.o.gateways, &cfg)
 	if r.o.cluster {
 		return r.makeCluster(cfg)
 	}

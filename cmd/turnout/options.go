@@ -13,6 +13,7 @@ import (
 	"turnout/controller/source/cluster"
 	"turnout/controller/source/local"
 	"turnout/internal/access"
+	"turnout/internal/gateways"
 	"turnout/internal/logging"
 	"turnout/internal/metrics"
 	"turnout/internal/option"
@@ -66,6 +67,7 @@ type options struct {
 	doubts            []string // what of the IngressController is put to use only in part
 
 	ingresses      ingresses.Options
+	gateways       gateways.Options
 	control        controller.Options // of admission and translation; see controllerOptions
 	bindAfterSync  bool
 	handoverSocket string

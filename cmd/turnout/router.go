@@ -20,6 +20,7 @@ import (
 	"turnout/internal/crew"
 	"turnout/internal/explain"
 	"turnout/internal/follow"
+	"turnout/internal/gateways"
 	"turnout/internal/handover"
 	"turnout/internal/live"
 	"turnout/internal/logging"
@@ -45,6 +46,7 @@ type router struct {
 	feeder   feeder
 	status   *status.Writer        // nil = status is only shown
 	ingress  *status.IngressWriter // nil = that of Ingresses is
+	gateways *gateways.Gateways    // nil: no --gateway-api
 	complete chan struct{}         // closed when the first complete table is served
 	member   *member.Member        // nil: no --router
 	data     *server.Server
@@ -344,6 +346,7 @@ func (r *router) startControl(control *crew.Crew) {
 		here.Run(ctx, r.control.SetOwn)
 		return nil
 	})
+	r.gateways.Start(control, r.data)
 	control.Start("controller", r.control.Run)
 	control.Start("source of objects", r.feeder.run)
 	if r.member != nil {

@@ -7,6 +7,7 @@ import (
 	"turnout/controller/ingresscontroller"
 	"turnout/controller/shard/member"
 	"turnout/controller/source/cluster"
+	"turnout/internal/gateways"
 	"turnout/internal/logging"
 	"turnout/internal/option"
 	"turnout/internal/option/admission"
@@ -25,7 +26,7 @@ func settings(o *options) []option.Option {
 	}{
 		{"Ports", listenSettings(o)}, {"Admin port", o.adminPort.Table()}, {"Metrics", o.metrics.Table()}, {"Objects and log", sourceSettings(o)},
 		{"Log of requests", o.logs.Table()}, {"Traces", o.tracing.Table()}, {kubectl.Group, kubectl.Settings(&o.reach)}, {"Objects of a cluster", selectionSettings(o)},
-		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {admission.Group, admission.Table(&o.control)}, {ingresses.Group, o.ingresses.Table(&o.control)},
+		{"Certificates", certificateSettings(o)}, {"TLS", tlsSettings(o)}, {"Certificates of clients", mutualSettings(o)}, {admission.Group, admission.Table(&o.control)}, {ingresses.Group, o.ingresses.Table(&o.control)}, {gateways.Group, o.gateways.Table()},
 		{"Serving", servingSettings(o)}, {"Headers", headerSettings(o)}, {"Answers", answerSettings(o)}, {"Timeouts", timeoutSettings(o)}, {"Limits", limitSettings(o)},
 	} {
 		for _, s := range group.table {

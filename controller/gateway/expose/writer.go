@@ -88,8 +88,8 @@ type written struct {
 	at      time.Time
 }
 
-// Run writes until ctx is done: this process leads. It returns nil then. It may be called again.
-func (w *Writer) Run(ctx context.Context) error {
+// Run writes until ctx is done: this process leads. It may be called again.
+func (w *Writer) Run(ctx context.Context) {
 	var ports Ports
 	known := make(map[object]written)
 	if err := w.read(ctx, known); err != nil && ctx.Err() == nil {
@@ -100,7 +100,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-w.wake:
 		case <-retry.C:
 		}

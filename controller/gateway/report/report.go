@@ -99,8 +99,8 @@ func (w *Writer) Forget(ref gateway.Ref) {
 	delete(w.items, ref)
 }
 
-// Run writes until ctx is done: this process leads. It returns nil then. It may be called again.
-func (w *Writer) Run(ctx context.Context) error {
+// Run writes until ctx is done: this process leads. It may be called again.
+func (w *Writer) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.leading = true
 	for ref := range w.items {
@@ -132,7 +132,6 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.mu.Unlock()
 	close(jobs)
 	running.Wait()
-	return nil
 }
 
 // write brings one object up to date.

@@ -18,12 +18,12 @@ var definition = ingresscontroller.Ref{Kind: source.CustomResourceDefinition, Ke
 // Referred delivers single ConfigMaps for as long as somebody wants them, and which release of the Gateway API there is. It is made by NewReferred.
 type Referred struct {
 	objects *Objects
-	sink    source.Sink
+	sink    source.Sink // of Run
 }
 
-// NewReferred returns what delivers to sink once Run is called.
-func NewReferred(cfg Config, sink source.Sink) (*Referred, error) {
-	r := &Referred{sink: sink}
+// NewReferred returns what delivers nothing before Run.
+func NewReferred(cfg Config) (*Referred, error) {
+	r := new(Referred)
 	var err error
 	if r.objects, err = NewObjects(cfg, r.put); err != nil {
 		return nil, err
@@ -41,8 +41,11 @@ func (r *Referred) Follow(keys []source.Key) {
 	r.objects.Follow(refs)
 }
 
-// Run delivers until ctx is done. It returns nil then. It must be called once.
-func (r *Referred) Run(ctx context.Context) error { return r.objects.Run(ctx) }
+// Run delivers to sink until ctx is done. It returns nil then. It must be called once.
+func (r *Referred) Run(ctx context.Context, sink source.Sink) error {
+	r.sink = sink
+	return r.objects.Run(ctx)
+}
 
 // put delivers one object. One that may not be read is as one that is not there.
 func (r *Referred) put(ref ingresscontroller.Ref, object *unstructured.Unstructured, _ string) {

@@ -1,0 +1,142 @@
+package gateways
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"sync"
+
+	"turnout/controller"
+	"turnout/controller/gateway"
+	"turnout/controller/gateway/expose"
+	"turnout/controller/gateway/report"
+	"turnout/controller/lease"
+	"turnout/controller/source"
+	"turnout/controller/source/cluster"
+	"turnout/internal/crew"
+	"turnout/internal/server"
+)
+
+// leaseName is the Lease by which one of several processes writes.
+const leaseName = "turnout-gateways"
+
+// Gateways is what serves the Gateway API besides the controller. It is made by New.
+type Gateways struct {
+	options  *Options
+	sockets  sockets
+	election *lease.Election // nil = nothing is written
+	writers  writers
+	referred *cluster.Referred // nil = ConfigMaps come unasked
+	sink     source.Sink       // of referred
+}
+
+// New returns what serves the Gateway API by o, and has cfg use it; nil if it is not served.
+func New(o *Options, cfg *controller.Config) *Gateways {
+	cfg.Options.Gateways = o.Controller()
+	if !o.on {
+		return nil
+	}
+	g := &Gateways{options: o}
+	cfg.Sockets = &g.sockets
+	return g
+}
+
+// Cluster has g read ConfigMaps of a cluster and, if write is true, write to it: by the clients of f, in the place of other processes that have the Lease. cfg is given
+// what it is to use.
+func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, cfg *controller.Config) error {
+	if g == nil {
+		return nil
+	}
+	var err error
+	if g.referred, err = cluster.NewReferred(from); err != nil {
+		return err
+	}
+	cfg.ConfigMaps = g.referred
+	if !write {
+		return nil
+	}
+	gateways, core, discovery := f.Gateways()
+	reach, err := from.API()
+	if err != nil {
+		return err
+	}
+	leases, err := lease.NewClient(reach)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	g.election, err = lease.New(lease.Config{
+		Client: leases, Namespace: cmp.Or(g.options.pods.Namespace, os.Getenv("POD_NAMESPACE"), "turnout"), Name: leaseName, Identity: cmp.Or(os.Getenv("POD_NAME"), host), Log: from.Log,
+	})
+	if err != nil {
+		return err
+	}
+	g.writers = writers{
+		Writer: report.New(report.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log}),
+		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Type: g.options.service, Log: from.Log}),
+	}
+	cfg.Gateways = &g.writers
+	return nil
+}
+
+// Deliver has what g reads come to sink.
+func (g *Gateways) Deliver(sink source.Sink) {
+	if g != nil {
+		g.sink = sink
+	}
+}
+
+// Start starts what g does until it is stopped; the ports of Gateways are ports of s.
+func (g *Gateways) Start(c *crew.Crew, s *server.Server) {
+	if g == nil {
+		return
+	}
+	g.sockets.server = s
+	if g.referred != nil {
+		c.Start("ConfigMaps of the Gateway API", func(ctx context.Context) error { return g.referred.Run(ctx, g.sink) })
+	}
+	if g.election != nil {
+		c.Start("status of the Gateway API", func(ctx context.Context) error { return g.election.Run(ctx, g.writers.run) })
+	}
+}
+
+// writers are what writes to the API server. It implements controller.GatewayReporter.
+type writers struct {
+	*report.Writer
+	expose *expose.Writer
+}
+
+// Expose implements controller.GatewayReporter.
+func (w *writers) Expose(now expose.Now) { w.expose.Set(now) }
+
+// run writes while this process leads.
+func (w *writers) run(ctx context.Context) error {
+	var exposing sync.WaitGroup
+	exposing.Go(func() { w.expose.Run(ctx) })
+	w.Writer.Run(ctx)
+	exposing.Wait()
+	return nil
+}
+
+// sockets implements controller.Sockets.
+type sockets struct{ server *server.Server }
+
+var kinds = map[gateway.PortKind]server.PortKind{gateway.PortHTTP: server.PortHTTP, gateway.PortTLS: server.PortTLS}
+
+// Set implements controller.Sockets.
+func (s *sockets) Set(list []expose.Socket) map[string]error {
+	ports := make([]server.Port, len(list))
+	for i, p := range list {
+		ports[i] = server.Port{Name: p.Name, Addr: p.Addr, Kind: kinds[p.Kind]}
+	}
+	failed := make(map[string]error)
+	for i, err := range s.server.SetPorts(ports) {
+		if err != nil {
+			failed[list[i].Name] = err
+		}
+	}
+	return failed
+}

@@ -1,0 +1,93 @@
+// Package gateways has the router serve the Gateway API: its options, the ports of Gateways, and what is written about them by the one of several
+// processes that leads.
+package gateways
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller"
+	"turnout/controller/source"
+	"turnout/internal/option"
+)
+
+// Group is what the help lists the options under.
+const Group = "Gateway API"
+
+// DefaultController is spec.controllerName of the GatewayClasses that are served unless another is given.
+const DefaultController = "turnout.router/gateway"
+
+// Options are those about the Gateway API. Table binds them.
+type Options struct {
+	on         bool
+	controller string
+	pods       source.Key
+	addresses  []string
+	service    corev1.ServiceType
+	identity   string // of this process among the others
+}
+
+// Table binds o.
+func (o *Options) Table() []option.Option {
+	return []option.Option{
+		{Flag: "gateway-api", Env: "TURNOUT_GATEWAY_API", Def: "false", IsBool: true, EnvStops: true, Set: option.Into(&o.on, option.ParseBool),
+			Help: "serve Gateways and their routes beside Routes; see docs/gateway-api.md"},
+		{Flag: "gateway-controller", Env: "TURNOUT_GATEWAY_CONTROLLER", Def: DefaultController, Value: "DOMAIN/PATH", EnvStops: true, Set: option.Into(&o.controller, option.Checked(checkController)),
+			Help: "spec.controllerName of the GatewayClasses that are served"},
+		{Flag: "gateway-pods", Env: "TURNOUT_GATEWAY_PODS", Value: "NAMESPACE/NAME", EnvStops: true, Set: option.Into(&o.pods, parseKey),
+			Help: "the Service that selects the pods of this router: each Gateway gets a Service of its own that leads to them; without it Gateways are served at their ports of this machine"},
+		{Flag: "gateway-service-type", Env: "TURNOUT_GATEWAY_SERVICE_TYPE", Def: "LoadBalancer", Value: "TYPE", EnvStops: true, Set: option.Into(&o.service, parseType),
+			Help: "type of the Services of Gateways: LoadBalancer, NodePort or ClusterIP"},
+		{Flag: "gateway-address", Env: "TURNOUT_GATEWAY_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
+			Help: "IP addresses for the status of Gateways that have no Service and ask for none; the default is 127.0.0.1"},
+	}
+}
+
+// Controller is what the controller goes by.
+func (o *Options) Controller() controller.GatewayOptions {
+	if !o.on {
+		return controller.GatewayOptions{}
+	}
+	return controller.GatewayOptions{Controller: gatewayv1.GatewayController(o.controller), Pods: o.pods, Addresses: o.addresses}
+}
+
+// On reports whether the Gateway API is served.
+func (o *Options) On() bool { return o.on }
+
+func checkController(s string) error {
+	domain, path, ok := strings.Cut(s, "/")
+	if ok && path != "" && len(s) <= 253 {
+		if _, err := option.ParseDNSName(domain); err == nil {
+			return nil
+		}
+	}
+	return errors.New("allowed: a domain and a path, such as " + DefaultController)
+}
+
+func parseKey(s string) (source.Key, error) {
+	namespace, name, ok := strings.Cut(s, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return source.Key{}, errors.New("allowed: NAMESPACE/NAME")
+	}
+	return source.Key{Namespace: namespace, Name: name}, nil
+}
+
+func parseType(s string) (corev1.ServiceType, error) {
+	word, err := option.ParseWord(s, string(corev1.ServiceTypeLoadBalancer), string(corev1.ServiceTypeNodePort), string(corev1.ServiceTypeClusterIP))
+	return corev1.ServiceType(word), err
+}
+
+func parseAddresses(s string) ([]string, error) {
+	list := option.ParseList(s)
+	for _, text := range list {
+		if addr, err := netip.ParseAddr(text); err != nil || addr.Zone() != "" {
+			return nil, fmt.Errorf("allowed: IP addresses separated by commas: %q is none", text)
+		}
+	}
+	return list, nil
+}
