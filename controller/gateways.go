@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/balancer"
 	"turnout/controller/endpoints"
 	"turnout/controller/gateway"
 	"turnout/controller/gateway/expose"
@@ -83,6 +84,7 @@ func newGateways(cfg *Config) gateways {
 	if o := &cfg.Options; o.Gateways.Controller != "" {
 		g.judge = gateway.New(gateway.Config{
 			Controller: o.Gateways.Controller, Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
+			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
 		})
 		g.dirty, g.moved = true, true
 	}

@@ -67,7 +67,7 @@ func setUp(ctx context.Context, dir string) error {
 	}); err != nil {
 		return err
 	}
-	for name, program := range map[string]string{"turnout": "turnout", "*echo-basic": "echo-basic"} {
+	for name, program := range map[string]string{"turnout": "turnout", "*echo-basic": "echo-basic", "*coredns": "coredns"} {
 		if err := shared.Images.AddProgram(name, filepath.Join(bin, program), nil); err != nil {
 			return err
 		}
