@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"flag"
 	"io"
 	"os"
@@ -104,7 +105,7 @@ func (s *summary) Write(p []byte) (int, error) {
 
 // keepLog writes what the router said to a file.
 func keepLog(t *testing.T) {
-	out, err := kubectl(t.Context(), "", "-n", "turnout", "logs", "deployment/turnout", "--tail=-1")
+	out, err := kubectl(context.Background(), "", "-n", "turnout", "logs", "deployment/turnout", "--tail=-1")
 	if err != nil {
 		out += err.Error()
 	}
