@@ -14,8 +14,8 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/controller/expose"
 	"turnout/controller/gateway"
-	"turnout/controller/gateway/expose"
 	"turnout/controller/source"
 	"turnout/internal/problem"
 	"turnout/routing"
@@ -26,7 +26,7 @@ import (
 
 // GatewayOptions is how Gateways are served. The zero value serves none.
 type GatewayOptions struct {
-	Controller gatewayv1.GatewayController // whose classes are served; "" = none, no object of the Gateway API is looked at
+	Controller string // whose classes are served; "" = none, no object of the Gateway API is looked at
 	// Pods is the Service that selects the pods of this router. Gateways have Services of their own then, by which they are reached. The zero value has
 	// them served at their ports of this machine.
 	Pods source.Key
@@ -42,7 +42,7 @@ type Sockets interface {
 
 // GatewayReporter takes what is to be written about Gateways. Its methods do not block.
 type GatewayReporter interface {
-	// Status is report.Writer.Status, Forget report.Writer.Forget, Expose expose.Writer.Set.
+	// Status and Forget are those of Writer in package status/gateways, Expose is expose.Writer.Set.
 	Status(ref gateway.Ref, have runtime.Object, want any)
 	Forget(ref gateway.Ref)
 	Expose(now expose.Now)
@@ -83,7 +83,7 @@ func newGateways(cfg *Config) gateways {
 	}
 	if o := &cfg.Options; o.Gateways.Controller != "" {
 		g.judge = gateway.New(gateway.Config{
-			Controller: o.Gateways.Controller, Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
+			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
 			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
 		})
 		g.dirty, g.moved = true, true

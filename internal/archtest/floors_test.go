@@ -36,6 +36,8 @@ var floors = []struct {
 		controller/ingress/convert
 		controller/lease
 		controller/status
+		controller/status/gateways
+		controller/expose
 		controller/ingresscontroller
 		controller/shard
 		controller/shard/strategy
@@ -60,6 +62,7 @@ var floors = []struct {
 	{"what people see", `
 		internal/signals
 		internal/crew
+		internal/gateways
 		internal/logging
 		internal/follow
 		internal/live
@@ -81,7 +84,7 @@ var floors = []struct {
 	{"programs", "deploy/... cmd/turnout"},
 	{"what tests share", "internal/testkit/testcert internal/testkit/testhttp internal/testkit/testrig internal/testkit/testotlp controller/shard/sim internal/testkit internal/archtest"},
 	{"what measures the programs", "bench/site bench/load bench/peer bench/chaos bench/adversary bench/soak bench/chart bench/shards bench/run"},
-	{"what tests them", "test/conformance test/sidebyside test/adversary test/ingress test/deploy test/image test/testssl test/grpc test/cluster/... test/kube/..."},
+	{"what tests them", "test/conformance test/sidebyside test/adversary test/ingress test/deploy test/image test/testssl test/grpc test/gateway/... test/cluster/... test/kube/..."},
 }
 
 // place is where a package stands among all, from the bottom; -1: nowhere. tree is the entry that it stands there by.

@@ -89,6 +89,7 @@ var direction = []struct {
 	{"internal/admin", []string{"internal/bound"}, "what it shows is handed to it as functions"},
 	{"internal/nameserver", []string{"controller", "internal"}, "a program of its own: options in, names of DNS out"},
 	{"internal/elected", []string{"controller", "internal"}, "options, log and admin port around work that is given to it"},
+	{"internal/gateways", []string{"controller", "internal/crew", "internal/option", "internal/server"}, "options in, ports and writers out; what Gateways mean is up to the controller"},
 	{"internal/convert", []string{"controller", "internal/admin", "internal/elected", "internal/metrics", "internal/option"}, "a command around the converter"},
 	{"internal/schedule", []string{"controller", "internal"}, "a program of its own: options in, a scheduler with an admin port"},
 	{"internal/shards", []string{"controller", "internal/option"}, "what a cluster says, printed"},
@@ -111,7 +112,7 @@ var external = []struct {
 }{
 	{"k8s.io/", []string{"controller", "bench/shards", "test/kube", "test/cluster"}, []string{"bench", "test"}, "the data plane has never heard of Kubernetes; cmd and everybody else get plain data"},
 	{"github.com/openshift/", []string{"controller", "test/kube"}, []string{"bench", "test"}, "Route objects end in the controller"},
-	{"sigs.k8s.io/", []string{"controller", "internal/demo", "test/kube", "test/cluster"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
+	{"sigs.k8s.io/", []string{"controller", "internal/demo", "test/kube", "test/cluster", "test/gateway"}, []string{"bench", "test"}, "manifests are read by the controller; the demo reads its own examples"},
 	{"github.com/prometheus/", []string{"internal/metrics", "test/kube", "test/cluster"}, nil, "packages keep plain counters; one package translates them"},
 	{"github.com/valyala/fasthttp", []string{"internal/demo"}, []string{"internal/wire", "proxy/h1", "cmd", "test"}, "a toolkit and an oracle of tests; its header types lose the order of fields, so the request path does not use it"},
 	{"github.com/klauspost/compress", []string{"proxy", "internal/metrics"}, []string{"."}, "answers are compressed by the pipeline and nowhere else, but for scrapes, which are of many megabytes"},

@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"turnout/controller"
+	"turnout/controller/expose"
 	"turnout/controller/gateway"
-	"turnout/controller/gateway/expose"
-	"turnout/controller/gateway/report"
 	"turnout/controller/lease"
 	"turnout/controller/source"
 	"turnout/controller/source/cluster"
+	status "turnout/controller/status/gateways"
 	"turnout/internal/crew"
 	"turnout/internal/server"
 )
@@ -69,13 +69,13 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 		return err
 	}
 	g.election, err = lease.New(lease.Config{
-		Client: leases, Namespace: cmp.Or(g.options.pods.Namespace, os.Getenv("POD_NAMESPACE"), "turnout"), Name: leaseName, Identity: cmp.Or(os.Getenv("POD_NAME"), host), Log: from.Log,
+		Client: leases, Namespace: cmp.Or(g.options.pods.Namespace, "turnout"), Name: leaseName, Identity: cmp.Or(g.options.identity, host), Log: from.Log,
 	})
 	if err != nil {
 		return err
 	}
 	g.writers = writers{
-		Writer: report.New(report.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log}),
+		Writer: status.New(status.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log}),
 		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Type: g.options.service, Log: from.Log}),
 	}
 	cfg.Gateways = &g.writers
@@ -105,7 +105,7 @@ func (g *Gateways) Start(c *crew.Crew, s *server.Server) {
 
 // writers are what writes to the API server. It implements controller.GatewayReporter.
 type writers struct {
-	*report.Writer
+	*status.Writer
 	expose *expose.Writer
 }
 

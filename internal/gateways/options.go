@@ -8,9 +8,6 @@ import (
 	"net/netip"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"turnout/controller"
 	"turnout/controller/source"
 	"turnout/internal/option"
@@ -28,7 +25,7 @@ type Options struct {
 	controller string
 	pods       source.Key
 	addresses  []string
-	service    corev1.ServiceType
+	service    string // the type
 	identity   string // of this process among the others
 }
 
@@ -45,6 +42,8 @@ func (o *Options) Table() []option.Option {
 			Help: "type of the Services of Gateways: LoadBalancer, NodePort or ClusterIP"},
 		{Flag: "gateway-address", Env: "TURNOUT_GATEWAY_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
 			Help: "IP addresses for the status of Gateways that have no Service and ask for none; the default is 127.0.0.1"},
+		{Flag: "gateway-identity", Env: "POD_NAME", Value: "NAME", Set: option.Into(&o.identity, option.ParseText),
+			Help: "name of this process in the lease turnout-gateways, by which one of several routers writes status and Services; the host name if it is not given"},
 	}
 }
 
@@ -53,7 +52,7 @@ func (o *Options) Controller() controller.GatewayOptions {
 	if !o.on {
 		return controller.GatewayOptions{}
 	}
-	return controller.GatewayOptions{Controller: gatewayv1.GatewayController(o.controller), Pods: o.pods, Addresses: o.addresses}
+	return controller.GatewayOptions{Controller: o.controller, Pods: o.pods, Addresses: o.addresses}
 }
 
 // On reports whether the Gateway API is served.
@@ -77,9 +76,8 @@ func parseKey(s string) (source.Key, error) {
 	return source.Key{Namespace: namespace, Name: name}, nil
 }
 
-func parseType(s string) (corev1.ServiceType, error) {
-	word, err := option.ParseWord(s, string(corev1.ServiceTypeLoadBalancer), string(corev1.ServiceTypeNodePort), string(corev1.ServiceTypeClusterIP))
-	return corev1.ServiceType(word), err
+func parseType(s string) (string, error) {
+	return option.ParseWord(s, "LoadBalancer", "NodePort", "ClusterIP")
 }
 
 func parseAddresses(s string) ([]string, error) {

@@ -1,9 +1,9 @@
-// Package report writes the status of objects of the Gateway API: what is wanted is merged with what others have written, and written where that
+// Package gateways writes the status of objects of the Gateway API: what is wanted is merged with what others have written, and written where that
 // is a change, by the one of several processes that leads.
 //
 // The last version of an object that was seen is what a write is made from; another's write in between makes the API server refuse it, and the object
 // is read and merged again. What the API server will not have, however often it is asked, is logged once and left until the object changes.
-package report
+package gateways
 
 import (
 	"context"
@@ -27,9 +27,9 @@ import (
 
 // Config is what a Writer needs.
 type Config struct {
-	Client     rest.Interface              // of gateway.networking.k8s.io/v1; required
-	Controller gatewayv1.GatewayController // whose entries are ours
-	Log        *zap.Logger                 // nil = no logs
+	Client     rest.Interface // of gateway.networking.k8s.io/v1; required
+	Controller string         // whose entries are ours
+	Log        *zap.Logger    // nil = no logs
 	// Gather is how long further changes of an object that was written a moment ago are waited for; 0 = 100 ms.
 	Gather time.Duration
 	now    func() metav1.Time // nil = metav1.Now, but in tests
@@ -148,7 +148,7 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 	if refused || ctx.Err() != nil {
 		return
 	}
-	status, changed, err := merge(have, want, w.cfg.Controller, w.cfg.now())
+	status, changed, err := merge(have, want, gatewayv1.GatewayController(w.cfg.Controller), w.cfg.now())
 	if err != nil {
 		w.cfg.Log.Warn("the status of an object has no place for all that is to be said", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
 	}

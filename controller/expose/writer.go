@@ -21,9 +21,9 @@ import (
 
 // WriterConfig is what a Writer needs.
 type WriterConfig struct {
-	Core, Discovery rest.Interface     // of v1 and discovery.k8s.io/v1; required
-	Type            corev1.ServiceType // of the Services; "" = LoadBalancer
-	Log             *zap.Logger        // nil = no logs
+	Core, Discovery rest.Interface // of v1 and discovery.k8s.io/v1; required
+	Type            string         // of the Services, as the API has it; "" = LoadBalancer
+	Log             *zap.Logger    // nil = no logs
 }
 
 // Now is what there is, for a Writer. It is read-only.
@@ -58,7 +58,7 @@ func NewWriter(cfg WriterConfig) *Writer {
 		cfg.Log = zap.NewNop()
 	}
 	if cfg.Type == "" {
-		cfg.Type = corev1.ServiceTypeLoadBalancer
+		cfg.Type = string(corev1.ServiceTypeLoadBalancer)
 	}
 	return &Writer{cfg: cfg, wake: make(chan struct{}, 1)}
 }
@@ -133,7 +133,7 @@ func (w *Writer) read(ctx context.Context, known map[object]written) error {
 
 // settle writes what differs. The bool is false when some of it failed.
 func (w *Writer) settle(ctx context.Context, now *Now, ports *Ports, known map[object]written) bool {
-	wanted := ports.Plan(now.Gateways, now.Services, now.Pods, w.cfg.Type)
+	wanted := ports.Plan(now.Gateways, now.Services, now.Pods, corev1.ServiceType(w.cfg.Type))
 	there := make(map[object][]byte)
 	put := func(client rest.Interface, resource string, m *metav1.ObjectMeta, o any) {
 		if text, err := json.Marshal(o); err == nil {
