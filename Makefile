@@ -218,6 +218,16 @@ shards: cluster-build ## routes that spread over several routers, in that cluste
 	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
+# GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-report FILE'.
+GATEWAY ?=
+.PHONY: gateway-conformance
+gateway-conformance: cluster-build ## the conformance suite of the Gateway API, unmodified, in that cluster (as cases, and kubectl; 10 minutes)
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
+	cd test/gateway && CGO_ENABLED=0 $(GO) test -c -o ../cluster/bin/gateway-suite .
+	cd test/gateway && CGO_ENABLED=0 $(GO) build -o ../cluster/bin/echo-basic sigs.k8s.io/gateway-api/conformance/echo-basic
+	cd test/gateway/coredns && CGO_ENABLED=0 $(GO) build -o ../../cluster/bin/coredns .
+	cd test/cluster && $(GO) test -count 1 -timeout 40m -v ./gateway $(GATEWAY)
+
 # SIZE holds flags of its test.
 SIZE ?= -routes 10000 -samples 200
 .PHONY: size

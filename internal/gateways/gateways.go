@@ -3,6 +3,7 @@ package gateways
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"sync"
 
@@ -69,7 +70,7 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 		return err
 	}
 	g.election, err = lease.New(lease.Config{
-		Client: leases, Namespace: cmp.Or(g.options.pods.Namespace, "turnout"), Name: leaseName, Identity: cmp.Or(g.options.identity, host), Log: from.Log,
+		Client: leases, Namespace: cmp.Or(g.options.pods.Namespace, "turnout"), Name: leaseName, Identity: fmt.Sprintf("%s_%d", host, os.Getpid()), Log: from.Log,
 	})
 	if err != nil {
 		return err

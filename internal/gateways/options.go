@@ -26,7 +26,6 @@ type Options struct {
 	pods       source.Key
 	addresses  []string
 	service    string // the type
-	identity   string // of this process among the others
 }
 
 // Table binds o.
@@ -42,8 +41,6 @@ func (o *Options) Table() []option.Option {
 			Help: "type of the Services of Gateways: LoadBalancer, NodePort or ClusterIP"},
 		{Flag: "gateway-address", Env: "TURNOUT_GATEWAY_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
 			Help: "IP addresses for the status of Gateways that have no Service and ask for none; the default is 127.0.0.1"},
-		{Flag: "gateway-identity", Env: "POD_NAME", Value: "NAME", Set: option.Into(&o.identity, option.ParseText),
-			Help: "name of this process in the lease turnout-gateways, by which one of several routers writes status and Services; the host name if it is not given"},
 	}
 }
 
