@@ -48,7 +48,7 @@ type GatewayReporter interface {
 	Expose(now expose.Now)
 }
 
-// ConfigMaps delivers the ConfigMaps that objects refer to to the sink of the feeder.
+// ConfigMaps brings those that objects refer to, to the feeder's sink.
 type ConfigMaps interface {
 	// Follow says which are delivered from now on: the others are not.
 	Follow(keys []source.Key)

@@ -141,7 +141,7 @@ func (p *Ports) plan(g *Gateway, pods []string, kind corev1.ServiceType, w *Want
 func metadata(o *gatewayv1.Gateway) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Namespace: o.Namespace, Labels: map[string]string{}, Annotations: map[string]string{},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: gatewayv1.SchemeGroupVersion.String(), Kind: "Gateway", Name: o.Name, UID: o.UID}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: gatewayv1.GroupVersion.String(), Kind: "Gateway", Name: o.Name, UID: o.UID}},
 	}
 	if in := o.Spec.Infrastructure; in != nil {
 		for k, v := range in.Labels {

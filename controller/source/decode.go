@@ -78,8 +78,8 @@ func kinds(apiVersion, kind string) (kindOf, bool) {
 	case kind == "IngressClass" && apiVersion == "networking.k8s.io/v1":
 		return kindOf{IngressClass, func() object { return new(networkingv1.IngressClass) }}, true
 	}
-	if make := gatewayKinds[kind]; make.kind != 0 && apiVersion == gatewayv1.GroupVersion.String() {
-		return make, true
+	if known := gatewayKinds[kind]; known.kind != 0 && apiVersion == gatewayv1.GroupVersion.String() {
+		return known, true
 	}
 	return kindOf{}, false
 }

@@ -69,7 +69,7 @@ func newClients(config *rest.Config) (*clients, error) {
 		{&c.authorization, authorizationv1.SchemeGroupVersion, "/apis", false},
 		{&c.route, routev1.GroupVersion, "/apis", false}, // a custom resource, which knows JSON only
 		{&c.shards, shards.GroupVersion, "/apis", false},
-		{&c.gateway, gatewayv1.SchemeGroupVersion, "/apis", false},
+		{&c.gateway, schema.GroupVersion(gatewayv1.GroupVersion), "/apis", false},
 	} {
 		config := rest.CopyConfig(config)
 		config.GroupVersion, config.APIPath = &group.version, group.path
