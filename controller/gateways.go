@@ -181,7 +181,7 @@ func (s *state) gatewayObjectEvent(e *source.Event) {
 	case source.CustomResourceDefinition:
 		g.objects.Installed = installed(e.Object)
 	case source.Service:
-		if o, ok := e.Object.(*corev1.Service); ok && expose.Ours(o) {
+		if o, ok := e.Object.(*corev1.Service); ok && expose.Ours(o, s.cfg.Options.Gateways.Controller) {
 			g.own[e.Key], g.moved = o, true
 			return
 		} else if g.own[e.Key] != nil {

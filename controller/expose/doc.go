@@ -17,6 +17,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -52,6 +53,11 @@ func ServiceName(gateway string, number int) string {
 	if number > 0 {
 		name += "-" + strconv.Itoa(number)
 	}
+	return short(name)
+}
+
+// short returns a name of a length that a Service, and the value of a label, may have.
+func short(name string) string {
 	if len(name) <= nameLimit {
 		return name
 	}
@@ -61,15 +67,18 @@ func ServiceName(gateway string, number int) string {
 	return name[:nameLimit-len(sum)] + sum
 }
 
-// labelOfOwner tells our Services and EndpointSlices from those of others.
-const (
-	labelOfOwner = "app.kubernetes.io/managed-by"
-	owner        = "turnout"
-)
+// labelOfController tells our Services and EndpointSlices from those of others, routers with classes of another controller among them.
+const labelOfController = "turnout.router/gateway-controller"
 
-// Ours reports whether a Service is one that leads to a Gateway of ours.
-func Ours(s *corev1.Service) bool {
-	return s != nil && s.Labels[labelOfOwner] == owner && s.Labels[gatewayv1.GatewayNameLabelKey] != ""
+// owner is who manages our objects.
+const owner = "turnout"
+
+// labelOf is the value of labelOfController.
+func labelOf(controller string) string { return short(strings.ReplaceAll(controller, "/", "_")) }
+
+// Ours reports whether a Service leads to a Gateway of a class of the controller.
+func Ours(s *corev1.Service, controller string) bool {
+	return s != nil && s.Labels[labelOfController] == labelOf(controller) && s.Labels[gatewayv1.GatewayNameLabelKey] != ""
 }
 
 // asked returns the addresses that a Gateway asks for, "" for any; at least one.

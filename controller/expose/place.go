@@ -44,7 +44,7 @@ func servicesOf(g *Gateway, services map[source.Key]*corev1.Service) []*corev1.S
 	own := make([]*corev1.Service, len(asked(g.Object)))
 	for i := range own {
 		s := services[source.Key{Namespace: g.Object.Namespace, Name: ServiceName(g.Object.Name, i)}]
-		if Ours(s) && s.DeletionTimestamp == nil {
+		if s != nil && s.DeletionTimestamp == nil {
 			own[i] = s
 		}
 	}

@@ -22,12 +22,17 @@ const (
 	lastLocal  = 29999
 )
 
-// Ports gives local ports to ports of Gateways. The zero value has given none. It belongs to one goroutine, of the process that leads.
+// Ports gives local ports to ports of Gateways. It is made by NewPorts, and belongs to one goroutine, of the process that leads.
 type Ports struct {
+	controller string // of the classes
+
 	given map[string]int32 // by the name of the port
 	taken map[int32]string // the opposite; TCP and UDP have one range in common
 	next  int32
 }
+
+// NewPorts returns one that has given none, for the Gateways of the classes of a controller.
+func NewPorts(controller string) *Ports { return &Ports{controller: controller} }
 
 // keep notes a port that was given before.
 func (p *Ports) keep(name string, local int32) bool {
@@ -123,7 +128,7 @@ func (p *Ports) plan(g *Gateway, pods []string, kind corev1.ServiceType, w *Want
 		return // a Service has a port
 	}
 	for i, address := range asked(o) {
-		meta := metadata(o)
+		meta := p.metadata(o)
 		meta.Name = ServiceName(o.Name, i)
 		w.Services = append(w.Services, &corev1.Service{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: meta,
@@ -138,7 +143,7 @@ func (p *Ports) plan(g *Gateway, pods []string, kind corev1.ServiceType, w *Want
 }
 
 // metadata is what our objects of a Gateway have in common: they go with it, and have the labels and annotations that it gives them.
-func metadata(o *gatewayv1.Gateway) metav1.ObjectMeta {
+func (p *Ports) metadata(o *gatewayv1.Gateway) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{
 		Namespace: o.Namespace, Labels: map[string]string{}, Annotations: map[string]string{},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: gatewayv1.GroupVersion.String(), Kind: "Gateway", Name: o.Name, UID: o.UID}},
@@ -151,16 +156,8 @@ func metadata(o *gatewayv1.Gateway) metav1.ObjectMeta {
 			m.Annotations[string(k)] = string(v)
 		}
 	}
-	m.Labels[gatewayv1.GatewayNameLabelKey], m.Labels[labelOfOwner] = labelValue(o.Name), owner
+	m.Labels[gatewayv1.GatewayNameLabelKey], m.Labels[labelOfController] = short(o.Name), labelOf(p.controller)
 	return m
-}
-
-// labelValue is a name as the value of a label, which may be shorter.
-func labelValue(name string) string {
-	if len(name) <= nameLimit {
-		return name
-	}
-	return ServiceName(name, 0)
 }
 
 // sliceOf returns the EndpointSlice of a Service for a family of addresses, nil if there is no such address.

@@ -22,6 +22,7 @@ import (
 // WriterConfig is what a Writer needs.
 type WriterConfig struct {
 	Core, Discovery rest.Interface // of v1 and discovery.k8s.io/v1; required
+	Controller      string         // of the classes whose Gateways these are
 	Type            string         // of the Services, as the API has it; "" = LoadBalancer
 	Log             *zap.Logger    // nil = no logs
 }
@@ -90,7 +91,7 @@ type written struct {
 
 // Run writes until ctx is done: this process leads. It may be called again.
 func (w *Writer) Run(ctx context.Context) {
-	var ports Ports
+	ports := NewPorts(w.cfg.Controller)
 	known := make(map[object]written)
 	if err := w.read(ctx, known); err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("cannot read the EndpointSlices of Gateways that there are: those without a Gateway stay", zap.Error(err))
@@ -107,7 +108,7 @@ func (w *Writer) Run(ctx context.Context) {
 		w.mu.Lock()
 		now := w.latest
 		w.mu.Unlock()
-		if now != nil && !w.settle(ctx, now, &ports, known) {
+		if now != nil && !w.settle(ctx, now, ports, known) {
 			retry.Reset(retryWait)
 		}
 	}
@@ -116,7 +117,7 @@ func (w *Writer) Run(ctx context.Context) {
 // read notes the EndpointSlices that an earlier leader has made.
 func (w *Writer) read(ctx context.Context, known map[object]written) error {
 	list := new(metav1.PartialObjectMetadataList)
-	text, err := w.cfg.Discovery.Get().Resource("endpointslices").Param("labelSelector", labelOfOwner+"="+owner).
+	text, err := w.cfg.Discovery.Get().Resource("endpointslices").Param("labelSelector", labelOfController+"="+labelOf(w.cfg.Controller)).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(ctx)
 	if err != nil {
 		return err

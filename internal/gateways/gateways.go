@@ -77,7 +77,7 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 	}
 	g.writers = writers{
 		Writer: status.New(status.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log}),
-		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Type: g.options.service, Log: from.Log}),
+		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Controller: cfg.Options.Gateways.Controller, Type: g.options.service, Log: from.Log}),
 	}
 	cfg.Gateways = &g.writers
 	return nil

@@ -1,0 +1,166 @@
+package expose
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/gateway"
+	"turnout/controller/source"
+)
+
+const controllerName = "turnout.router/gateway"
+
+// aGateway returns one of ns with TCP ports, which asks for addresses.
+func aGateway(name string, ports []int32, addresses ...string) Gateway {
+	g := Gateway{Object: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid"}}}
+	for _, a := range addresses {
+		g.Object.Spec.Addresses = append(g.Object.Spec.Addresses, gatewayv1.GatewaySpecAddress{Value: a})
+	}
+	for _, n := range ports {
+		g.Ports = append(g.Ports, gateway.Port{Name: fmt.Sprintf("ns/%s:%d", name, n), Number: n, Protocol: corev1.ProtocolTCP})
+	}
+	return g
+}
+
+// made are Services as an API server has them once they are written, with the address that each asks for, or one of a load balancer's choice.
+func made(w Wanted) map[source.Key]*corev1.Service {
+	there := make(map[source.Key]*corev1.Service)
+	for i, s := range w.Services {
+		o := s.DeepCopy()
+		ip := o.Spec.LoadBalancerIP
+		if ip == "" {
+			ip = fmt.Sprintf("192.0.2.%d", i+1)
+		}
+		o.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: ip}}
+		there[source.Key{Namespace: o.Namespace, Name: o.Name}] = o
+	}
+	return there
+}
+
+// sockets are those of places as text.
+func sockets(p Places) string {
+	var b strings.Builder
+	for _, s := range p.Sockets {
+		fmt.Fprintf(&b, "%s=%s ", s.Name, s.Addr)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// TestPortsStay: a port of a Gateway keeps its local port while Gateways come and go, whoever leads; two never have the same one.
+func TestPortsStay(t *testing.T) {
+	a, b, c := aGateway("a", []int32{80, 443}), aGateway("b", []int32{80}), aGateway("c", []int32{80})
+	leader := NewPorts(controllerName)
+	there := made(leader.Plan([]Gateway{b, a}, nil, nil, corev1.ServiceTypeLoadBalancer))
+	want := "ns/a:80=:20000 ns/a:443=:20001 ns/b:80=:20002"
+	if got := sockets(ByServices([]Gateway{a, b}, there)); got != want {
+		t.Fatalf("%s, want %s", got, want)
+	}
+	// The next leader knows what the Services say, and gives others what is free.
+	next := NewPorts(controllerName)
+	there = made(next.Plan([]Gateway{c, b}, there, nil, corev1.ServiceTypeLoadBalancer))
+	if got, want := sockets(ByServices([]Gateway{b, c}, there)), "ns/b:80=:20002 ns/c:80=:20000"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// What was given counts before the Service can be seen.
+	if got, want := sockets(ByServices([]Gateway{a, c}, made(next.Plan([]Gateway{a, b, c}, nil, nil, corev1.ServiceTypeLoadBalancer)))), "ns/a:80=:20001 ns/a:443=:20003 ns/c:80=:20000"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestPortsRunOut: what finds no local port has none, and the others keep theirs.
+func TestPortsRunOut(t *testing.T) {
+	many := make([]int32, 0, lastLocal-firstLocal+1)
+	for n := range int32(lastLocal - firstLocal) {
+		many = append(many, n+1)
+	}
+	p := NewPorts(controllerName)
+	w := p.Plan([]Gateway{aGateway("a", many), aGateway("b", []int32{80, 81})}, nil, nil, corev1.ServiceTypeLoadBalancer)
+	if len(w.Services) != 2 || len(w.Services[0].Spec.Ports) != len(many) || len(w.Services[1].Spec.Ports) != 1 {
+		t.Errorf("%d Services", len(w.Services))
+	}
+}
+
+// TestObjects: Services and EndpointSlices of a Gateway say whose they are, have what it gives them, and lead to the pods by family.
+func TestObjects(t *testing.T) {
+	g := aGateway("a", []int32{80}, "192.0.2.7", "192.0.2.8")
+	g.Object.Spec.Infrastructure = &gatewayv1.GatewayInfrastructure{
+		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"team": "shop", labelOfController: "of another"},
+		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"note": "x"},
+	}
+	w := NewPorts(controllerName).Plan([]Gateway{g}, nil, []string{"10.0.0.1", "fd00::1"}, corev1.ServiceTypeLoadBalancer)
+	if len(w.Services) != 2 || w.Services[0].Name != "turnout-a" || w.Services[1].Name != "turnout-a-1" || w.Services[1].Spec.LoadBalancerIP != "192.0.2.8" {
+		t.Fatalf("%+v", w.Services)
+	}
+	s := w.Services[0]
+	if s.Labels["team"] != "shop" || s.Annotations["note"] != "x" || s.Labels[gatewayv1.GatewayNameLabelKey] != "a" || !Ours(s, controllerName) || Ours(s, "other.test/gateway") ||
+		len(s.OwnerReferences) != 1 || s.OwnerReferences[0].UID != "uid" || s.Spec.Selector != nil {
+		t.Errorf("%+v", s)
+	}
+	if len(w.Slices) != 4 {
+		t.Fatalf("%d slices", len(w.Slices))
+	}
+	for i, want := range []string{"10.0.0.1", "fd00::1"} {
+		if e := w.Slices[i].Endpoints; len(e) != 1 || e[0].Addresses[0] != want || *w.Slices[i].Ports[0].Port != 20000 || w.Slices[i].Labels["kubernetes.io/service-name"] != "turnout-a" {
+			t.Errorf("%+v", w.Slices[i])
+		}
+	}
+	if long := ServiceName(strings.Repeat("x", 200), 0); len(long) > 63 || long == ServiceName(strings.Repeat("x", 201), 0) {
+		t.Errorf("the name of a Service is %q", long)
+	}
+	if w := NewPorts(controllerName).Plan([]Gateway{aGateway("none", nil)}, nil, nil, corev1.ServiceTypeLoadBalancer); len(w.Services) != 0 {
+		t.Error("a Gateway without a port has a Service, which the API would refuse")
+	}
+}
+
+// TestAddresses: what a Gateway has follows from its Services, and what it lacks is said.
+func TestAddresses(t *testing.T) {
+	for name, c := range map[string]struct {
+		gateway Gateway
+		change  func(s *corev1.Service)
+		has     string
+		reason  gatewayv1.GatewayConditionReason
+	}{
+		"any address":     {aGateway("a", []int32{80}), nil, "192.0.2.1", ""},
+		"a host name":     {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.test"}} }, "lb.test", ""},
+		"the one asked":   {aGateway("a", []int32{80}, "192.0.2.7"), nil, "192.0.2.7", ""},
+		"another one":     {aGateway("a", []int32{80}, "192.0.2.7"), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IP = "192.0.2.9" }, "", gatewayv1.GatewayReasonAddressNotUsable},
+		"none yet":        {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = nil }, "", gatewayv1.GatewayReasonAddressNotAssigned},
+		"a cluster's own": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Spec.Type, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, []string{"10.96.0.9"} }, "10.96.0.9", ""},
+		"goes":            {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
+	} {
+		there := made(NewPorts(controllerName).Plan([]Gateway{c.gateway}, nil, nil, corev1.ServiceTypeLoadBalancer))
+		for _, s := range there {
+			if c.change != nil {
+				c.change(s)
+			}
+		}
+		a := ByServices([]Gateway{c.gateway}, there).Assigned[source.Key{Namespace: "ns", Name: "a"}]
+		has := ""
+		for _, address := range a.Addresses {
+			has += address.Value
+		}
+		if has != c.has || a.Reason != c.reason {
+			t.Errorf("%s: %q %q, want %q %q", name, has, a.Reason, c.has, c.reason)
+		}
+	}
+}
+
+// TestLocal: without a cluster a Gateway is at its ports of this machine; of two that want one the older has it.
+func TestLocal(t *testing.T) {
+	old, young, other := aGateway("b", []int32{80}), aGateway("a", []int32{80, 81}), aGateway("c", []int32{80}, "127.0.0.9")
+	young.Object.CreationTimestamp = metav1.NewTime(time.Unix(9, 0))
+	p := Local([]Gateway{young, old, other}, []string{"192.0.2.1", "192.0.2.2"})
+	if got, want := sockets(p), "ns/b:80=:80 ns/c:80=127.0.0.9:80 ns/a:81=:81"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	a := p.Assigned[source.Key{Namespace: "ns", Name: "a"}]
+	if a.Unavailable["ns/a:80"] != "Gateway ns/b has port 80" || len(a.Unavailable) != 1 || len(a.Addresses) != 2 {
+		t.Errorf("%+v", a)
+	}
+}
