@@ -126,13 +126,17 @@ func TestAddresses(t *testing.T) {
 		has     string
 		reason  gatewayv1.GatewayConditionReason
 	}{
-		"any address":     {aGateway("a", []int32{80}), nil, "192.0.2.1", ""},
-		"a host name":     {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.test"}} }, "lb.test", ""},
-		"the one asked":   {aGateway("a", []int32{80}, "192.0.2.7"), nil, "192.0.2.7", ""},
-		"another one":     {aGateway("a", []int32{80}, "192.0.2.7"), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IP = "192.0.2.9" }, "", gatewayv1.GatewayReasonAddressNotUsable},
-		"none yet":        {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = nil }, "", gatewayv1.GatewayReasonAddressNotAssigned},
-		"a cluster's own": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Spec.Type, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, []string{"10.96.0.9"} }, "10.96.0.9", ""},
-		"goes":            {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
+		"any address": {aGateway("a", []int32{80}), nil, "192.0.2.1", ""},
+		"a host name": {aGateway("a", []int32{80}), func(s *corev1.Service) {
+			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "lb.test"}}
+		}, "lb.test", ""},
+		"the one asked": {aGateway("a", []int32{80}, "192.0.2.7"), nil, "192.0.2.7", ""},
+		"another one":   {aGateway("a", []int32{80}, "192.0.2.7"), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress[0].IP = "192.0.2.9" }, "", gatewayv1.GatewayReasonAddressNotUsable},
+		"none yet":      {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Status.LoadBalancer.Ingress = nil }, "", gatewayv1.GatewayReasonAddressNotAssigned},
+		"a cluster's own": {aGateway("a", []int32{80}), func(s *corev1.Service) {
+			s.Spec.Type, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, []string{"10.96.0.9"}
+		}, "10.96.0.9", ""},
+		"goes": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
 	} {
 		there := made(NewPorts(controllerName).Plan([]Gateway{c.gateway}, nil, nil, corev1.ServiceTypeLoadBalancer))
 		for _, s := range there {

@@ -1,0 +1,204 @@
+package controller
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/expose"
+	"turnout/controller/gateway"
+	"turnout/controller/source"
+	"turnout/routing"
+)
+
+// gatewayRig is a rig that serves the Gateways of the class turnout, and what was said of them.
+type gatewayRig struct {
+	*rig
+	status  map[gateway.Ref]any
+	exposed []expose.Now
+	sockets []expose.Socket
+	refuse  string // the name of a socket that cannot be opened
+	follows []source.Key
+}
+
+// Status implements GatewayReporter, as the others do.
+func (r *gatewayRig) Status(ref gateway.Ref, _ runtime.Object, want any) { r.status[ref] = want }
+
+func (r *gatewayRig) Forget(ref gateway.Ref) { delete(r.status, ref) }
+
+func (r *gatewayRig) Expose(now expose.Now) { r.exposed = append(r.exposed, now) }
+
+// Set implements Sockets.
+func (r *gatewayRig) Set(list []expose.Socket) map[string]error {
+	r.sockets = list
+	failed := map[string]error{}
+	if r.refuse != "" {
+		failed[r.refuse] = errors.New("address already in use")
+	}
+	return failed
+}
+
+// Follow implements ConfigMaps.
+func (r *gatewayRig) Follow(keys []source.Key) { r.follows = keys }
+
+func newGatewayRig(t *testing.T, o GatewayOptions) *gatewayRig {
+	t.Helper()
+	r := &gatewayRig{status: make(map[gateway.Ref]any)}
+	o.Controller = "turnout.router/gateway"
+	r.rig = newRig(t, Options{Gateways: o}, func(c *Config) { c.Gateways, c.Sockets, c.ConfigMaps = r, r, r })
+	r.do(
+		event(source.GatewayClass, &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: "turnout"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: "turnout.router/gateway"}}),
+		event(source.Namespace, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}),
+		event(source.Service, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 8080, Protocol: corev1.ProtocolTCP}}}}),
+		aSlice("s-1", "s", "10.0.0.1"),
+	)
+	return r
+}
+
+// aListener returns a Gateway of ns with a plain listener of port 80, which change may change.
+func aListener(change ...func(*gatewayv1.Gateway)) source.Event {
+	g := &gatewayv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gw", UID: "uid-gw", Generation: 1},
+		Spec:       gatewayv1.GatewaySpec{GatewayClassName: "turnout", Listeners: []gatewayv1.Listener{{Name: "http", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}},
+	}
+	for _, f := range change {
+		f(g)
+	}
+	return event(source.Gateway, g)
+}
+
+// anHTTPRoute returns one of ns that leads all requests of the Gateway to the Service s.
+func anHTTPRoute(name string) source.Event {
+	port := gatewayv1.PortNumber(8080)
+	return event(source.HTTPRoute, &gatewayv1.HTTPRoute{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec: gatewayv1.HTTPRouteSpec{
+			CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "gw"}}},
+			Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
+				BackendObjectReference: gatewayv1.BackendObjectReference{Name: "s", Port: &port},
+			}}}}},
+		},
+	})
+}
+
+// arrives is a request by the port of the Gateway.
+func (r *gatewayRig) arrives(host string) *routing.Route {
+	return r.store.Load().Match(&routing.View{Host: []byte(host), Path: []byte("/"), Arrival: &routing.Arrival{Port: "ns/gw:80"}}).Route
+}
+
+// programmed is the reason of the condition Programmed of the Gateway.
+func (r *gatewayRig) programmed() string {
+	s, _ := r.status[gateway.Ref{Kind: "Gateway", Key: source.Key{Namespace: "ns", Name: "gw"}}].(*gatewayv1.GatewayStatus)
+	if s == nil {
+		return ""
+	}
+	i := slices.IndexFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type == "Programmed" })
+	if i < 0 {
+		return ""
+	}
+	return string(s.Conditions[i].Status) + " " + s.Conditions[i].Reason
+}
+
+// TestGatewayOfThisMachine: a Gateway is served at its port by its routes and no others; its status says so, and all of it goes with it.
+func TestGatewayOfThisMachine(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	r.do(aListener(), anHTTPRoute("r"))
+	if len(r.sockets) != 1 || r.sockets[0].Addr != ":80" || r.programmed() != "True Programmed" {
+		t.Fatalf("sockets %+v, %s", r.sockets, r.programmed())
+	}
+	if route := r.arrives("any.test"); route == nil || route.Name() != "r" {
+		t.Fatalf("served by %v", route)
+	}
+	if route := r.store.Load().Match(&routing.View{Host: []byte("any.test"), Path: []byte("/")}).Route; route != nil {
+		t.Errorf("the pair of ports has a rule of a Gateway: %v", route)
+	}
+	r.do(gone(source.HTTPRoute, "r"))
+	if r.arrives("any.test") != nil || r.status[gateway.Ref{Kind: "HTTPRoute", Key: source.Key{Namespace: "ns", Name: "r"}}] != nil {
+		t.Error("a route that is gone is served")
+	}
+	r.do(gone(source.Gateway, "gw"))
+	if len(r.sockets) != 0 || r.programmed() != "" || len(r.exposed) != 0 {
+		t.Errorf("sockets %+v, %s, %d exposed", r.sockets, r.programmed(), len(r.exposed))
+	}
+}
+
+// TestGatewayOfServices: a Gateway is programmed once its Service has an address, and served at the local port that the Service says.
+func TestGatewayOfServices(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{Pods: source.Key{Namespace: "ns", Name: "routers"}})
+	r.do(aListener(), anHTTPRoute("r"), aSlice("routers-1", "routers", "10.0.9.1"))
+	if len(r.sockets) != 0 || r.programmed() != "False Pending" || len(r.exposed) == 0 {
+		t.Fatalf("sockets %+v, %s", r.sockets, r.programmed())
+	}
+	now := r.exposed[len(r.exposed)-1]
+	if !slices.Equal(now.Pods, []string{"10.0.9.1"}) || len(now.Gateways) != 1 {
+		t.Fatalf("%+v", now)
+	}
+	service := expose.NewPorts("turnout.router/gateway").Plan(now.Gateways, now.Services, now.Pods, corev1.ServiceTypeLoadBalancer).Services[0]
+	r.do(event(source.Service, service))
+	if len(r.sockets) != 1 || r.sockets[0].Addr != ":20000" || r.programmed() != "False AddressNotAssigned" {
+		t.Fatalf("sockets %+v, %s", r.sockets, r.programmed())
+	}
+	service = service.DeepCopy()
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	r.do(event(source.Service, service))
+	if r.programmed() != "True Programmed" {
+		t.Error(r.programmed())
+	}
+}
+
+// TestGatewayPortTaken: a port that cannot be opened is said of its listener, and what else there is is served.
+func TestGatewayPortTaken(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	r.refuse = "ns/gw:80"
+	r.do(aListener(), aRoute("plain", "plain.test", 1))
+	s := r.status[gateway.Ref{Kind: "Gateway", Key: source.Key{Namespace: "ns", Name: "gw"}}].(*gatewayv1.GatewayStatus)
+	if i := slices.IndexFunc(s.Listeners[0].Conditions, func(c metav1.Condition) bool { return c.Reason == "PortUnavailable" }); i < 0 {
+		t.Errorf("%+v", s.Listeners)
+	}
+	if r.store.Load().Match(&routing.View{Host: []byte("plain.test"), Path: []byte("/")}).Route == nil {
+		t.Error("a Route is not served")
+	}
+}
+
+// TestGatewayReferences: Secrets and ConfigMaps are asked for while something refers to them, and what they hold counts.
+func TestGatewayReferences(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	tls := func(g *gatewayv1.Gateway) {
+		g.Spec.Listeners[0].Protocol = gatewayv1.HTTPSProtocolType
+		g.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "pair"}}}
+		g.Spec.TLS = &gatewayv1.GatewayTLSConfig{Frontend: &gatewayv1.FrontendTLSConfig{Default: gatewayv1.TLSConfig{Validation: &gatewayv1.FrontendTLSValidation{
+			CACertificateRefs: []gatewayv1.ObjectReference{{Kind: "ConfigMap", Name: "authorities"}},
+		}}}}
+	}
+	r.do(aListener(tls))
+	if !slices.Equal(r.follows, []source.Key{{Namespace: "ns", Name: "authorities"}}) || r.programmed() == "True Programmed" {
+		t.Fatalf("follows %v, %s", r.follows, r.programmed())
+	}
+	cert, key := keyPair(t, "any.test")
+	r.do(event(source.Secret, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pair"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: []byte(cert), corev1.TLSPrivateKeyKey: []byte(key)},
+	}), event(source.ConfigMap, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "authorities"}, Data: map[string]string{"ca.crt": cert}}))
+	if r.programmed() != "True Programmed" {
+		t.Error(r.programmed())
+	}
+	r.do(gone(source.Gateway, "gw"))
+	if len(r.follows) != 0 {
+		t.Errorf("follows %v", r.follows)
+	}
+}
+
+// TestGatewayNotServed: without the option a Gateway is a note, and nothing of it is judged.
+func TestGatewayNotServed(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(aListener(), anHTTPRoute("r"))
+	if r.store.Load().Len() != 0 || len(r.c.state.gateways.all) != 0 {
+		t.Error("its routes are served")
+	}
+}
