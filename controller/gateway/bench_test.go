@@ -66,3 +66,36 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkListenerSets is what a change of a route, and of a ListenerSet, costs at a Gateway with 2,500 of these.
+func BenchmarkListenerSets(b *testing.B) {
+	w := newWorld(b).add("{kind: Gateway, metadata: {name: gw}, spec: {gatewayClassName: turnout, allowedListeners: {namespaces: {from: Same}}, listeners: [{name: http, port: 80, protocol: HTTP}]}}")
+	for i := range 2500 {
+		w.add(fmt.Sprintf("{kind: ListenerSet, metadata: {name: s%d}, spec: {parentRef: {name: gw}, listeners: [{name: l, port: 80, protocol: HTTP, hostname: h%d.test}]}}", i, i))
+		w.add(fmt.Sprintf("{kind: HTTPRoute, metadata: {name: r%d}, spec: {parentRefs: [{kind: ListenerSet, name: s%d}], rules: [{backendRefs: [{name: a, port: 80}]}]}}", i, i))
+	}
+	w.judge()
+	b.Run("route", func(b *testing.B) {
+		for n := 0; b.Loop(); n++ {
+			key := source.Key{Namespace: namespace, Name: fmt.Sprint("r", n%2500)}
+			route := w.o.HTTPRoutes.Get(key)
+			w.o.HTTPRoutes.Delete(key)
+			w.judge()
+			w.o.HTTPRoutes.Set(key, route)
+			if r := w.judge(); len(r.Changes.Rules) != 1 || len(r.Changes.Status) != 2 {
+				b.Fatalf("%d rules and %d statuses changed", len(r.Changes.Rules), len(r.Changes.Status))
+			}
+		}
+	})
+	b.Run("ListenerSet", func(b *testing.B) {
+		for n := 0; b.Loop(); n++ {
+			key := source.Key{Namespace: namespace, Name: fmt.Sprint("s", n%2500)}
+			set := w.o.ListenerSets.Get(key).DeepCopy()
+			set.Generation++
+			w.o.ListenerSets.Set(key, set)
+			if r := w.judge(); len(r.Changes.Status) != 1 {
+				b.Fatalf("%d statuses changed", len(r.Changes.Status))
+			}
+		}
+	})
+}

@@ -183,10 +183,12 @@ func older(a, b metav1.Object) int {
 // ports are those that the listeners need.
 func (g *gateway) ports() []Port {
 	var list []Port
+	seen := make(map[string]struct{})
 	for l := range g.all {
-		if !l.serves() || slices.ContainsFunc(list, func(p Port) bool { return p.Name == l.port }) {
+		if _, twice := seen[l.port]; twice || !l.serves() {
 			continue
 		}
+		seen[l.port] = struct{}{}
 		list = append(list, Port{Name: l.port, Number: l.spec.Port, Protocol: l.transport(), Kind: l.kind})
 	}
 	slices.SortFunc(list, func(a, b Port) int {

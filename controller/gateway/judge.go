@@ -57,7 +57,7 @@ type Judge struct {
 	// What the judgement at work has changed.
 	dirty    map[Ref]struct{}       // routes to be judged again
 	contests map[*listener]struct{} // whose routes are others than before
-	counted  map[*gateway]struct{}  // whose numbers of routes may be others than before
+	counted  map[Ref]struct{}       // Gateways and ListenerSets whose status may be another than before
 	affected bool                   // policies matter to other Gateways than before
 }
 
@@ -91,7 +91,7 @@ func New(cfg Config) *Judge {
 // Judge says what the objects mean. They are the same Objects at each call.
 func (j *Judge) Judge(o *Objects) *Result {
 	j.result.Changes = Changes{}
-	j.dirty, j.contests, j.counted, j.affected = map[Ref]struct{}{}, map[*listener]struct{}{}, map[*gateway]struct{}{}, false
+	j.dirty, j.contests, j.counted, j.affected = map[Ref]struct{}{}, map[*listener]struct{}{}, map[Ref]struct{}{}, false
 	grants, services, configMaps, namespaces := o.Grants.take(), o.Services.take(), o.ConfigMaps.take(), o.Namespaces.take()
 	secrets, policies := o.Secrets.take(), o.Policies.take()
 	j.changedRoutes(o)
@@ -184,30 +184,33 @@ func (j *Judge) judgeGateways(o *Objects) {
 		if !j.guard(Ref{kindGateway, key}, func() { g = j.gatewayOf(o, key, object, sets[key]) }) {
 			g = &gateway{key: key, object: object, reason: gatewayv1.GatewayReasonInvalid, message: broken}
 		}
-		if was := before[key]; was != nil && was.servesAlike(g) {
-			was.become(g)
+		news := kept{spoiled: g.owners()}
+		if was := before[key]; was != nil {
+			news = was.become(g)
 			g = was
-		} else {
-			j.spoilGateway(g)
 		}
 		j.gateways[key] = g
-		j.counted[g] = struct{}{}
+		j.counted[Ref{kindGateway, key}] = struct{}{}
+		for _, owner := range news.told {
+			j.counted[owner] = struct{}{}
+		}
+		j.spoilOwners(news.spoiled)
 		for _, s := range g.sets {
 			j.sets[s.key] = setOf{g, s}
 		}
 	}
 	for key, g := range before {
-		if j.gateways[key] != g {
-			j.spoilGateway(g)
+		if j.gateways[key] == nil {
+			j.spoilOwners(g.owners())
 		}
 	}
 	maps.DeleteFunc(j.certificates, func(key source.Key, _ certificate) bool { _, used := j.ofGateways.secrets[key]; return !used })
 }
 
-// spoilGateway has the routes of a Gateway and of its ListenerSets judged again.
-func (j *Judge) spoilGateway(g *gateway) {
-	j.spoil(j.byParent[Ref{kindGateway, g.key}])
-	for _, s := range g.sets {
-		j.spoil(j.byParent[Ref{kindListenerSet, s.key}])
+// spoilOwners has the routes of Gateways and ListenerSets judged again.
+func (j *Judge) spoilOwners(list []Ref) {
+	for _, owner := range list {
+		j.spoil(j.byParent[owner])
+		j.counted[owner] = struct{}{}
 	}
 }

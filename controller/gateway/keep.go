@@ -1,13 +1,60 @@
 package gateway
 
-import "slices"
+import (
+	"slices"
 
-// servesAlike reports whether routes see no difference between two judgements of one Gateway.
-func (g *gateway) servesAlike(o *gateway) bool {
-	if g.client != o.client || g.accepted() != o.accepted() || !slices.EqualFunc(g.sets, o.sets, func(a, b *listenerSet) bool { return a.key == b.key }) {
-		return false
+	"turnout/controller/source"
+)
+
+// kept is what is new about a Gateway that was judged again.
+type kept struct {
+	spoiled []Ref // Gateways and ListenerSets whose routes see a difference
+	told    []Ref // those whose status may be another, besides that
+}
+
+// become makes g what next is. Of owners whose routes see no difference the listeners stay the objects that they are, with all that is attached
+// to them.
+func (g *gateway) become(next *gateway) (out kept) {
+	alike := g.client == next.client && g.accepted() == next.accepted()
+	programmed := g.programmed() == next.programmed()
+	keep := func(owner Ref, before, after []*listener) []*listener {
+		if !alike || !slices.EqualFunc(before, after, (*listener).servesAlike) {
+			out.spoiled = append(out.spoiled, owner)
+			return after
+		}
+		for i, l := range before {
+			attached, winner, mixed := l.attached, l.winner, l.mixed
+			*l = *after[i]
+			l.attached, l.winner, l.mixed = attached, winner, mixed
+		}
+		return before
 	}
-	return slices.EqualFunc(slices.Collect(g.all), slices.Collect(o.all), (*listener).servesAlike)
+	old := make(map[source.Key]*listenerSet, len(g.sets))
+	for _, s := range g.sets {
+		old[s.key] = s
+	}
+	next.listeners = keep(Ref{kindGateway, g.key}, g.listeners, next.listeners)
+	for _, s := range next.sets {
+		owner := Ref{kindListenerSet, s.key}
+		before := old[s.key]
+		if before == nil {
+			out.spoiled = append(out.spoiled, owner)
+			continue
+		}
+		if !programmed || !before.toldAlike(s) {
+			out.told = append(out.told, owner)
+		}
+		s.listeners = keep(owner, before.listeners, s.listeners)
+		delete(old, s.key)
+	}
+	for key := range old {
+		out.spoiled = append(out.spoiled, Ref{kindListenerSet, key})
+	}
+	*g = *next
+	for l := range g.all {
+		l.gateway = g
+	}
+	return out
 }
 
 // servesAlike reports whether routes see no difference between two judgements of one listener.
@@ -16,20 +63,24 @@ func (l *listener) servesAlike(o *listener) bool {
 		l.passthrough() == o.passthrough() && l.serves() == o.serves() && slices.Equal(l.kinds, o.kinds) && l.selector.equal(&o.selector)
 }
 
-// become makes g what next is, for which it servesAlike: routes that are attached to its listeners stay so.
-func (g *gateway) become(next *gateway) {
-	before := slices.Collect(g.all)
-	after := slices.Collect(next.all)
-	for i, l := range before {
-		attached, winner, mixed := l.attached, l.winner, l.mixed
-		*l = *after[i]
-		l.attached, l.winner, l.mixed, l.gateway = attached, winner, mixed, g
+// toldAlike reports whether two judgements of one ListenerSet lead to the same status, if those of its Gateway do and no route came or went.
+func (s *listenerSet) toldAlike(o *listenerSet) bool {
+	return s.object.Generation == o.object.Generation && s.allowed == o.allowed && slices.EqualFunc(s.listeners, o.listeners, (*listener).toldAlike)
+}
+
+// toldAlike is the same for one listener.
+func (l *listener) toldAlike(o *listener) bool {
+	return l.spec.Name == o.spec.Name && l.reason == o.reason && l.conflict == o.conflict && l.message == o.message && l.refs == o.refs && l.refMessage == o.refMessage &&
+		l.broken == o.broken && l.overlaps == o.overlaps && slices.Equal(l.kinds, o.kinds)
+}
+
+// owners are the Gateway and its ListenerSets.
+func (g *gateway) owners() []Ref {
+	list := []Ref{{kindGateway, g.key}}
+	for _, s := range g.sets {
+		list = append(list, Ref{kindListenerSet, s.key})
 	}
-	next.listeners, before = before[:len(next.listeners)], before[len(next.listeners):]
-	for _, s := range next.sets {
-		s.listeners, before = before[:len(s.listeners)], before[len(s.listeners):]
-	}
-	*g = *next
+	return list
 }
 
 // index is which routes have to do with something.

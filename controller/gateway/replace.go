@@ -75,9 +75,12 @@ func (c *Changes) rules(before, next *Route) {
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.
 func (j *Judge) settle() {
-	for g := range j.counted {
-		if j.gateways[g.key] == g {
+	for ref := range j.counted {
+		if g := j.gateways[ref.Key]; g != nil && ref.Kind == kindGateway {
 			j.replaceGateway(g)
+		}
+		if s := j.sets[ref.Key]; s.set != nil && ref.Kind == kindListenerSet {
+			j.replaceListenerSet(s)
 		}
 	}
 	for key := range j.result.Gateways {
@@ -125,7 +128,7 @@ func (j *Judge) settleObjects() {
 	maps.DeleteFunc(j.bundles, func(key source.Key, _ bundle) bool { _, used := j.result.ConfigMaps[key]; return !used })
 }
 
-// replaceGateway notes whether the ports and the status of a Gateway, and the statuses of its ListenerSets, differ.
+// replaceGateway notes whether the ports and the status of a Gateway differ.
 func (j *Judge) replaceGateway(g *gateway) {
 	changes, before, next := &j.result.Changes, j.result.Gateways[g.key], &Gateway{Ports: g.ports(), Status: g.status()}
 	ports := before == nil || !slices.Equal(before.Ports, next.Ports)
@@ -139,12 +142,14 @@ func (j *Judge) replaceGateway(g *gateway) {
 	if ports || status {
 		j.result.Gateways[g.key] = next
 	}
-	for _, s := range g.sets {
-		status := s.status(g)
-		if before := j.result.ListenerSets[s.key]; before == nil || !equality.Semantic.DeepEqual(before, status) {
-			j.result.ListenerSets[s.key] = status
-			changes.Status = append(changes.Status, Ref{kindListenerSet, s.key})
-		}
+}
+
+// replaceListenerSet notes whether the status of a ListenerSet differs.
+func (j *Judge) replaceListenerSet(s setOf) {
+	status := s.set.status(s.gateway)
+	if before := j.result.ListenerSets[s.set.key]; before == nil || !equality.Semantic.DeepEqual(before, status) {
+		j.result.ListenerSets[s.set.key] = status
+		j.result.Changes.Status = append(j.result.Changes.Status, Ref{kindListenerSet, s.set.key})
 	}
 }
 

@@ -64,7 +64,7 @@ func (j *Judge) forget(ref Ref) {
 func (j *Judge) withdraw(r *judged) {
 	for _, l := range r.counted {
 		l.attached--
-		j.counted[l.gateway] = struct{}{}
+		j.counted[l.owner] = struct{}{}
 	}
 	r.counted = nil
 	j.affected = j.affected || j.policies.services.meets(r.services)
@@ -251,12 +251,12 @@ func (j *Judge) attached(r *judged) []attachment {
 				if !slices.Contains(r.counted, a.listener) {
 					r.counted = append(r.counted, a.listener)
 					a.attached++
+					j.counted[a.owner] = struct{}{}
 				}
 				if a.kind != PortTCP && a.kind != PortUDP || a.winner == r.ref {
 					at = append(at, a)
 				}
 			}
-			j.counted[p.gateway] = struct{}{}
 		}
 	}
 	return at
