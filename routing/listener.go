@@ -126,7 +126,8 @@ func (t *Table) listener(port string, secure bool, name []byte) *listener {
 	return nil
 }
 
-// ApplyListeners makes the table that follows t: without the listeners of deletes, then with those of upserts added or replaced. A
+// ApplyListeners makes the table that follows t: without the listeners of deletes, then with those of upserts added or replaced, in any order: some
+// may take the places that others leave. A
 // Rejection has the listener's name as that of its key. Rules may be there before their listener, and stay when it goes: they are
 // served while it is there. t is unchanged.
 func (t *Table) ApplyListeners(upserts []ListenerSpec, deletes []string) (*Table, []Rejection) {
@@ -134,6 +135,11 @@ func (t *Table) ApplyListeners(upserts []ListenerSpec, deletes []string) (*Table
 	b.ports = maps.Clone(b.ports)
 	for _, name := range deletes {
 		b.deleteListener(name)
+	}
+	for i := range upserts {
+		if l := b.listenerUse(upserts[i].Name).listener; l != nil && (l.port != upserts[i].Port || l.hostname != upserts[i].Hostname) {
+			b.deleteListener(upserts[i].Name)
+		}
 	}
 	var rejections []Rejection
 	for i := range upserts {

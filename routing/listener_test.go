@@ -413,3 +413,17 @@ func TestListenersAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestListenersTradePlaces: whatever the order of the specs, one may have the host name that another had.
+func TestListenersTradePlaces(t *testing.T) {
+	a, b := ListenerSpec{Name: "a", Port: "p", Hostname: "a.test"}, ListenerSpec{Name: "b", Port: "p", Hostname: "b.test"}
+	for range 2 {
+		table := listening(t, []ListenerSpec{a, b}, heard("a", "to-a", "*", "/"), heard("b", "to-b", "*", "/"))
+		a.Hostname, b.Hostname = b.Hostname, a.Hostname
+		table, rejections := table.ApplyListeners([]ListenerSpec{a, b}, nil)
+		if len(rejections) > 0 || heardBy(table, "p", "", a.Hostname, "/") != "to-"+a.Name || heardBy(table, "p", "", b.Hostname, "/") != "to-"+b.Name {
+			t.Errorf("%v; %s: %s, %s: %s", rejections, a.Hostname, heardBy(table, "p", "", a.Hostname, "/"), b.Hostname, heardBy(table, "p", "", b.Hostname, "/"))
+		}
+		a, b = b, a
+	}
+}

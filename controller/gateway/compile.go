@@ -14,6 +14,7 @@ import (
 // compiled is what a route says, as far as that does not depend on where it attaches.
 type compiled struct {
 	rules   []compiledRule
+	names   []*backend                     // all that is referred to, by rules that are dropped, too
 	reason  gatewayv1.RouteConditionReason // why the whole route cannot be accepted; "" = it can
 	message string
 	partly  string // what of it is dropped; "" = nothing
@@ -118,7 +119,10 @@ func (j *Judge) backendsOf(o *Objects, r *route, c *compiled, out *compiledRule,
 		if keys[b.key]++; keys[b.key] > 1 {
 			b.key += "#" + strconv.Itoa(keys[b.key])
 		}
-		c.resolve(b)
+		c.names = append(c.names, b)
+		if b.reason != "" && c.refs == "" {
+			c.refs, c.refMessage = b.reason, b.message
+		}
 	}
 	for i := range in.backends {
 		ref := &in.backends[i]
@@ -146,11 +150,4 @@ func (j *Judge) backendsOf(o *Objects, r *route, c *compiled, out *compiledRule,
 		out.mirrors = append(out.mirrors, m)
 	}
 	return first
-}
-
-// resolve notes the first reference that cannot be used.
-func (c *compiled) resolve(b *backend) {
-	if b.reason != "" && c.refs == "" {
-		c.refs, c.refMessage = b.reason, b.message
-	}
 }

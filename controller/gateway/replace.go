@@ -161,9 +161,6 @@ func (j *Judge) replaceListeners(next map[string]*routing.ListenerSpec) {
 			next[name] = before
 			continue
 		}
-		if before := was[name]; before != nil && (before.Port != spec.Port || before.Hostname != spec.Hostname) {
-			changes.DeletedListeners = append(changes.DeletedListeners, name) // another may take its place
-		}
 		changes.Listeners = append(changes.Listeners, *spec)
 	}
 	for name := range was {

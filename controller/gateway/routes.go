@@ -84,7 +84,7 @@ func (j *Judge) learn(o *Objects, r *route) {
 	if !j.guard(r.ref, func() { out.compiled = j.compile(o, r) }) {
 		out.compiled = brokenRoute()
 	}
-	for b := range out.compiled.backends {
+	for _, b := range out.compiled.names {
 		out.services[b.target.service] = struct{}{}
 	}
 	for key := range out.services {
@@ -97,22 +97,6 @@ func (j *Judge) learn(o *Objects, r *route) {
 			}
 			j.at[a.listener][r.ref] = out
 			j.contests[a.listener] = struct{}{}
-		}
-	}
-}
-
-// backends are all that a route names, those of mirrors included.
-func (c *compiled) backends(yield func(*backend) bool) {
-	for i := range c.rules {
-		for _, b := range c.rules[i].backends {
-			if !yield(b) {
-				return
-			}
-		}
-		for _, m := range c.rules[i].mirrors {
-			if !yield(m.backend) {
-				return
-			}
 		}
 	}
 }
@@ -294,7 +278,7 @@ func (j *Judge) routeStatus(r *judged) *gatewayv1.RouteStatus {
 func (j *Judge) reached(at policyTarget, found map[source.Key]*gateway) {
 	for ref := range j.byService[at.service] {
 		r := j.routes[ref]
-		if r.compiled.reason != "" || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindUDPRoute || !r.compiled.names(at) {
+		if r.compiled.reason != "" || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindUDPRoute || !r.compiled.reaches(at) {
 			continue
 		}
 		for _, p := range r.parents {
@@ -306,9 +290,9 @@ func (j *Judge) reached(at policyTarget, found map[source.Key]*gateway) {
 	}
 }
 
-// names reports whether a route names a port of a Service, or any of it if the port is "".
-func (c *compiled) names(at policyTarget) bool {
-	for b := range c.backends {
+// reaches reports whether a route names a port of a Service, or any of it if the port is "".
+func (c *compiled) reaches(at policyTarget) bool {
+	for _, b := range c.names {
 		if b.target.service == at.service && b.reason != gatewayv1.RouteReasonRefNotPermitted && (at.port == "" || b.port != nil && b.port.Name == at.port) {
 			return true
 		}
