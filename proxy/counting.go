@@ -16,6 +16,7 @@ type counters struct {
 	retries   uint64
 	unretried uint64
 	reasons   [reasonCount]uint64
+	copies    [copyOutcomes]uint64
 	ports     [2]portCounters
 	_         [64]byte
 }

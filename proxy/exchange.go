@@ -50,12 +50,14 @@ type exchangeState struct {
 	body  *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
-	lastUp, lastDown int64  // when either side last moved
-	limited          bool   // the route says how long the exchange, or an attempt, may take
-	attemptAt        int64  // when the last attempt began; of those with a limit
-	resumeAt         int64  // when the next one may begin, in stateBackoff
-	asked            int    // attempts that the route's RetrySpec asked for
-	taken            uint64 // bytes the congested side had taken when that was last looked at
+	lastUp, lastDown int64        // when either side last moved
+	limited          bool         // the route says how long the exchange, or an attempt, may take
+	attemptAt        int64        // when the last attempt began; of those with a limit
+	resumeAt         int64        // when the next one may begin, in stateBackoff
+	copies           *requestCopy // that begin with this request, nil = none
+	copied           *requestCopy // this is one of those, nil = a client has sent it
+	asked            int          // attempts that the route's RetrySpec asked for
+	taken            uint64       // bytes the congested side had taken when that was last looked at
 
 	// What is remembered for the log.
 	cookie         []byte // value of the sticky cookie, nil without one
@@ -161,7 +163,9 @@ func (ex *Exchange) serve(r *routing.Route) {
 	}
 	ex.limited = pol.RequestTimeout > 0 || pol.AttemptTimeout > 0
 	ex.watch(min(pol.ServerTimeout, ex.cfg.Timeouts.Client))
+	copies := ex.takeCopies()
 	ex.choose(cookie)
+	copies.send()
 }
 
 // match asks the table what becomes of the request.
@@ -177,6 +181,9 @@ func (ex *Exchange) requestData(p []byte) {
 	}
 	if !ex.bodySent {
 		ex.keep(p)
+	}
+	if ex.copies != nil {
+		ex.copyData(p)
 	}
 	ex.bytesIn += uint64(len(p))
 	ex.countLongBody()
@@ -199,9 +206,11 @@ func (ex *Exchange) requestEnd(trailers []Field) {
 		ex.noRepeat()
 	}
 	ex.lastUp = ex.cfg.Clock.Now()
+	copies := ex.takeCopies()
 	if ex.up != nil {
 		ex.up.End(trailers)
 	}
+	copies.send()
 }
 
 func (ex *Exchange) upstreamDrained() {

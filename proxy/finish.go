@@ -44,6 +44,13 @@ func (a *attempts) giveBack() {
 
 // account is finish for an exchange.
 func (ex *Exchange) account(reason Reason) {
+	if ex.copied != nil {
+		outcome := CopyFailed
+		if reason == ReasonOK {
+			outcome = CopyAnswered
+		}
+		ex.endCopy(outcome)
+	}
 	ex.letGo()
 	ex.closeSpan(reason)
 	ex.finish(reason)
@@ -52,6 +59,9 @@ func (ex *Exchange) account(reason Reason) {
 // letGo gives back what of the worker only exchanges use.
 func (ex *Exchange) letGo() {
 	ex.noRepeat()
+	if ex.copies != nil {
+		ex.dropCopies()
+	}
 	if ex.gzip != nil {
 		ex.w.freeCompressor(ex.gzip)
 		ex.gzip = nil

@@ -57,6 +57,10 @@ func (ex *Exchange) reset() {
 	}
 	ex.dropSpan()
 	ex.noRepeat()
+	ex.endCopy(CopyFailed)
+	if ex.copies != nil {
+		ex.dropCopies()
+	}
 	ex.down.Abort(FaultInternal)
 }
 

@@ -29,8 +29,8 @@ func bodySize(n int) (step, size int) {
 
 // keptBody is what was handed over of the body of a request whose answer has not begun.
 type keptBody struct {
-	b    []byte // its capacity is one of bodySize
-	ex   *Exchange
+	b    []byte    // its capacity is one of bodySize
+	ex   *Exchange // nil = that of a requestCopy
 	node list.Node[keptBody]
 }
 
@@ -127,6 +127,9 @@ func (ex *Exchange) noRepeat() {
 	ex.bodySent = true
 	if k := ex.body; k != nil {
 		ex.body = nil
+		if k.ex == nil {
+			return // it is of a copy
+		}
 		ex.w.bodies.leave(k)
 		ex.w.bodies.giveBack(k)
 	}

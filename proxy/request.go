@@ -19,6 +19,7 @@ import (
 //	forward     forwarded fields are added
 //	rewrite     path and host
 //	actions     of the route
+//	copies      for mirrors begin
 //	share       of a divided route: a backend is chosen, whose actions follow
 //	CDN-Loop    the router's id is added; no action can touch it
 //	trace       the same of the context of the trace
@@ -57,6 +58,9 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	if pol.RequestActions != nil && !ex.apply(pol.RequestActions, h, &left) {
 		return nil, ReasonRewrite
 	}
+	if ex.route.Mirrors() != nil {
+		ex.copyRequest(h, ip)
+	}
 	if ex.route.Divided() && !ex.requestDivided(h, cookie, &left) {
 		return nil, ReasonRewrite
 	}
@@ -68,7 +72,14 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		ex.uniqueID = cfg.UniqueID.value(ex)
 		h.Fields = append(h.Fields, Field{Name: cfg.UniqueID.name, Value: ex.uniqueID})
 	}
-	switch pol.Forwarded {
+	addForwardedFor(h, pol.Forwarded, ip)
+	h.AdjustCase = pol.AdjustCase
+	return cookie, ReasonOK
+}
+
+// addForwardedFor adds the client's address where the policy has it added.
+func addForwardedFor(h *Head, policy routing.ForwardedPolicy, ip []byte) {
+	switch policy {
 	case routing.ForwardedAppend:
 		h.addField("x-forwarded-for", ip)
 	case routing.ForwardedIfNone:
@@ -76,8 +87,6 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 			h.addField("x-forwarded-for", ip)
 		}
 	}
-	h.AdjustCase = pol.AdjustCase
-	return cookie, ReasonOK
 }
 
 // What stripRequest met that settle has to look at.

@@ -30,9 +30,10 @@ type rig struct {
 
 	ex   *Exchange
 	down *fakeDown
-	ups  []*fakeUp // all there were
-	head Head      // last that the client got
-	sent Head      // last that an endpoint got
+	ups  []*fakeUp   // all there were
+	exs  []*Exchange // that asked for each of them, in the order of Acquire
+	head Head        // last that the client got
+	sent Head        // last that an endpoint got
 
 	pooled    bool   // Acquire gives an upstream at once
 	congested bool   // Body says so, of either half
@@ -109,6 +110,16 @@ func (r *rig) pool() *balancer.Pool { return r.pools.Pool(r.specs[0].RouteKey.St
 func (r *rig) eachPool(yield func(p *balancer.Pool) bool) {
 	if route := r.store.Load().Route(r.specs[0].RouteKey); route != nil {
 		route.Pools(yield)
+	}
+}
+
+// mirrorPools calls yield for the pools of the mirrors of the first route.
+func (r *rig) mirrorPools(yield func(p *balancer.Pool) bool) {
+	mirrors := r.store.Load().Route(r.specs[0].RouteKey).Mirrors()
+	for i := range mirrors {
+		if !yield(mirrors[i].Pool()) {
+			return
+		}
 	}
 }
 
@@ -238,7 +249,8 @@ func (f *fakeUpstreams) upstream() *fakeUp {
 	return u
 }
 
-func (f *fakeUpstreams) Acquire(e *balancer.Endpoint, _ *Exchange, fresh bool) Upstream {
+func (f *fakeUpstreams) Acquire(e *balancer.Endpoint, ex *Exchange, fresh bool) Upstream {
+	f.exs = append(f.exs, ex)
 	how := ""
 	if fresh {
 		how = " fresh"

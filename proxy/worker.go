@@ -101,6 +101,10 @@ type Worker struct {
 	bodies    bodies
 	tracer    tracer
 
+	freeCopies spare.List[requestCopy]
+	mirrored   int // bytes of copies
+	copying    int // copies on their way
+
 	compressors []*compressor // free ones
 	compressing int           // in use
 }
@@ -148,6 +152,7 @@ func (w *Worker) Trim() {
 	w.large.Trim()
 	w.tracer.free.Trim()
 	w.bodies.trim()
+	w.freeCopies.Trim()
 }
 
 // Compressing is how many answers are being compressed now.
@@ -191,10 +196,11 @@ func (w *Worker) release(ex *Exchange) {
 type Totals struct {
 	Active    int64 // exchanges running now
 	Requests  uint64
-	Tunnels   uint64              // upgrades and passthrough connections begun
-	Retries   uint64              // attempts after the first that were made
-	Unretried uint64              // retries that would have been legal and were beyond the budget of a pool
-	Reasons   [reasonCount]uint64 // by Reason
+	Tunnels   uint64               // upgrades and passthrough connections begun
+	Retries   uint64               // attempts after the first that were made
+	Unretried uint64               // retries that would have been legal and were beyond the budget of a pool
+	Reasons   [reasonCount]uint64  // by Reason
+	Copies    [copyOutcomes]uint64 // of requests for mirrors, by CopyOutcome
 
 	Connections     [2]uint64     // accepted on the plain and on the TLS port
 	Ports           [2]PortTotals // the same ports
@@ -226,6 +232,9 @@ func (w *Worker) Totals(t *Totals) {
 		}
 	}
 	t.Tunnels += atomic.LoadUint64(&w.counts.tunnels)
+	for i := range t.Copies {
+		t.Copies[i] += atomic.LoadUint64(&w.counts.copies[i])
+	}
 	t.Retries += atomic.LoadUint64(&w.counts.retries)
 	t.Unretried += atomic.LoadUint64(&w.counts.unretried)
 	for i := range t.Reasons {

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"math/bits"
+	"time"
 
 	"turnout/balancer"
 )
@@ -9,8 +10,11 @@ import (
 // Mirror is where copies of requests go, see MirrorSpec. It is immutable but for what its pool leads to.
 type Mirror struct {
 	copying
-	pool *balancer.Pool
+	route *Route
 }
+
+// MirrorTimeout is for how long a copy may go on, whatever the rule says of its requests.
+const MirrorTimeout = 30 * time.Second
 
 // copying is what makes another mirror of a MirrorSpec.
 type copying struct {
@@ -24,7 +28,20 @@ const allCopied = 1<<64 - 1
 func (m *Mirror) Key() string { return m.key }
 
 // Pool returns the servers.
-func (m *Mirror) Pool() *balancer.Pool { return m.pool }
+func (m *Mirror) Pool() *balancer.Pool { return m.route.pool }
+
+// Route returns a route that no table has: copies are sent as requests of it are, by its pool and timeouts. Its counters are its own.
+func (m *Mirror) Route() *Route { return m.route }
+
+// mirrored makes the route of a mirror of spec.
+func mirrored(spec *RuleSpec, p *balancer.Pool) *Route {
+	from := &spec.Policy
+	policy := Policy{ServerTimeout: MirrorTimeout, ConnectTimeout: from.ConnectTimeout, RequestTimeout: MirrorTimeout, AdjustCase: from.AdjustCase}
+	if from.RequestTimeout > 0 {
+		policy.RequestTimeout = min(policy.RequestTimeout, from.RequestTimeout)
+	}
+	return &Route{served: served{key: spec.RouteKey, host: spec.Host, policy: policy}, pool: p, stats: new(counted)}
+}
 
 // Takes reports whether a request is to be copied, going by a fresh random number.
 func (m *Mirror) Takes(random uint64) bool { return random < m.share || m.share == allCopied }

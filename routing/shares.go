@@ -72,7 +72,7 @@ func (b *builder) shares(key string, spec *RuleSpec, old *Route) *shares {
 	}
 	for i := range spec.Mirrors {
 		out := Mirror{copying: spec.Mirrors[i].copying()}
-		out.pool = pool(mirrorPool, out.key)
+		out.route = mirrored(spec, pool(mirrorPool, out.key))
 		s.mirrors = append(s.mirrors, out)
 	}
 	return s
@@ -121,7 +121,7 @@ func (r *Route) poolOf(kind, key string) *balancer.Pool {
 	if kind == mirrorPool {
 		for i := range r.shares.mirrors {
 			if m := &r.shares.mirrors[i]; m.key == key {
-				return m.pool
+				return m.route.pool
 			}
 		}
 		return nil
@@ -168,7 +168,7 @@ func (r *Route) Refill(spec *RuleSpec) {
 	for i := range r.shares.mirrors {
 		m := &r.shares.mirrors[i]
 		if s := spec.mirror(m.key); s != nil {
-			m.pool.Update(s.Pool, s.Targets)
+			m.route.pool.Update(s.Pool, s.Targets)
 		}
 	}
 }
@@ -183,7 +183,8 @@ func (r *Route) enter() {
 			}
 		}
 		for i := range s.mirrors {
-			s.mirrors[i].pool = s.mirrors[i].pool.Enter()
+			m := s.mirrors[i].route
+			m.pool = m.pool.Enter()
 		}
 	}
 	if !r.lead() && !r.Divided() {

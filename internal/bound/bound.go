@@ -23,6 +23,7 @@ const (
 	IterationChunks                 // a body came in so many small chunks that the rest of them waits for a later iteration
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
+	Mirrors                         // a copy of a request for a mirror was not sent
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
@@ -66,6 +67,7 @@ var names = [count]string{
 	IterationChunks:     "turn-chunks",
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",
+	Mirrors:             "mirrors",
 	TunnelFin:           "tunnel-fin",
 	Hops:                "hops",
 	RouteConnections:    "route-connections",

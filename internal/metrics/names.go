@@ -59,6 +59,8 @@ func totalsFamilies() families[proxy.Totals] {
 		counter("turnout_retries_total", "Attempts after the first of a request.", number(func(t proxy.Totals) uint64 { return t.Retries })),
 		counter("turnout_retries_over_budget_total", "Attempts that were not made because the pool of the route had used up its budget of retries.",
 			number(func(t proxy.Totals) uint64 { return t.Unretried })),
+		counter("turnout_mirrored_requests_total", "Copies of requests for mirrors, by what became of them.",
+			each(len(proxy.Totals{}.Copies), func(i int) string { return proxy.CopyOutcome(i).String() }, func(t proxy.Totals, i int) float64 { return float64(t.Copies[i]) }), "outcome"),
 		counter("turnout_connections_total", "Client connections accepted, by port.",
 			each(len(ports), ownPort, func(t proxy.Totals, i int) float64 { return float64(t.Connections[i]) }), "port"),
 		gauge("turnout_connections_open", "Client connections open that carry HTTP, by port; tunnels are not counted.",

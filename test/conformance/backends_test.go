@@ -186,3 +186,64 @@ func TestCORSOverSockets(t *testing.T) {
 		}
 	}
 }
+
+// mirrorPod is a pod that says what it got; a slow one answers when the test is over.
+func mirrorPod(t *testing.T, slow bool) (targets []balancer.Target, got chan string) {
+	t.Helper()
+	got = make(chan string, 1000)
+	over := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			body = []byte(err.Error())
+		}
+		got <- fmt.Sprintf("%s %s %s %s", q.Method, q.URL, q.Header.Get("X-In"), body)
+		if slow {
+			<-over
+		}
+	}))
+	t.Cleanup(func() {
+		close(over)
+		s.Close()
+	})
+	return []balancer.Target{{ID: "mirror", Addr: netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}, got
+}
+
+// TestMirrorsOverSockets: copies come whole, and a mirror that takes its time, or is not there, delays nobody.
+func TestMirrorsOverSockets(t *testing.T) {
+	in, errs := header.Compile(header.Request, []header.Action{{Name: "X-In", Value: "!"}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	router := testkit.StartRouter(t, 1, nil)
+	first, firstGot := mirrorPod(t, true)
+	second, secondGot := mirrorPod(t, false)
+	router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
+		s.Policy.RequestActions = in
+		s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: named(t, "v1")}}
+		s.Mirrors = []routing.MirrorSpec{
+			{Key: "first", Targets: first}, {Key: "second", Targets: second},
+			{Key: "gone", Targets: []balancer.Target{{ID: "gone", Addr: netip.MustParseAddrPort("127.0.0.1:1"), Weight: 1}}},
+		}
+	}))
+	content := strings.Repeat("0123456789", 5000)
+	for i := range 5 {
+		began := time.Now()
+		status, _, body := ask(t, router, func(q *http.Request) {
+			q.Method, q.URL.RawQuery, q.Body, q.ContentLength = http.MethodPost, fmt.Sprint("n=", i), io.NopCloser(strings.NewReader(content)), -1
+		})
+		if status != http.StatusOK || body != "v1!" || time.Since(began) > 20*time.Second {
+			t.Errorf("%d %q after %v", status, body, time.Since(began))
+		}
+		for _, got := range []chan string{firstGot, secondGot} {
+			select {
+			case text := <-got:
+				if want := fmt.Sprintf("POST /?n=%d ! %s", i, content); text != want {
+					t.Errorf("a mirror got %.100q", text)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("a mirror got nothing")
+			}
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"turnout/internal/bound"
+	"turnout/internal/wire/field"
+	"turnout/routing"
+)
+
+// Copies of requests are collected while requests pass, and sent once these are complete: nothing of a request waits for a copy. Each
+// is an Exchange of its own without a client, whose answer nobody gets, and with a route of its own (routing.Mirror). What there may be of copies:
+const (
+	mirroredBody = 128 << 10 // bytes of body that a request with copies has; one with more is not copied
+	maxMirrored  = 4 << 20   // bytes of all copies of a worker
+	maxCopies    = 1024      // that are on their way, of a worker
+)
+
+// requestCopy is a request for mirrors, whose memory is its own.
+type requestCopy struct {
+	w      *Worker
+	users  int // the exchange that is being copied, and the copies
+	head   Head
+	arena  field.Arena
+	body   keptBody // in no list
+	held   int      // bytes
+	client Client
+	to     []*routing.Mirror
+}
+
+// copyRequest begins the copies for those mirrors of the route whose share the request is. The rule's work on it has been done, and that of a
+// backend has not; ip is for X-Forwarded-For.
+func (ex *Exchange) copyRequest(h *Head, ip []byte) {
+	if ex.cfg.Rehearse || h.Upgrade != nil {
+		return
+	}
+	w := ex.w
+	var c *requestCopy
+	mirrors := ex.route.Mirrors()
+	for i := range mirrors {
+		if !mirrors[i].Takes(w.rng.Uint64()) {
+			continue
+		}
+		if c == nil {
+			c = w.newCopy()
+		}
+		c.to = append(c.to, &mirrors[i])
+	}
+	if c == nil {
+		return
+	}
+	ex.copies = c
+	if c.w.copying+len(c.to) > maxCopies || !c.clone(h) {
+		ex.dropCopies()
+		return
+	}
+	c.client = Client{Addr: ex.client.Addr, Local: ex.client.Local, Secure: ex.client.Secure, Own: true}
+	c.head.Fields = field.Delete(c.head.Fields, "expect") // the body is there (RFC 9110 section 10.1.1)
+	w.mark(&c.head)
+	addForwardedFor(&c.head, ex.route.Policy().Forwarded, c.arena.Copy(ip))
+	c.head.AdjustCase = ex.route.Policy().AdjustCase
+}
+
+// newCopy takes one that is free, or makes one.
+func (w *Worker) newCopy() *requestCopy {
+	c := w.freeCopies.Get()
+	if c == nil {
+		c = &requestCopy{w: w, arena: field.Arena{Large: &w.large}}
+	}
+	c.users = 1
+	return c
+}
+
+// hold counts n bytes more; false: there are too many.
+func (c *requestCopy) hold(n int) bool {
+	c.held += n
+	c.w.mirrored += n
+	return c.w.mirrored <= maxMirrored
+}
+
+// clone copies a head.
+func (c *requestCopy) clone(h *Head) bool {
+	n := len(h.Method) + len(h.Target) + len(h.Authority) + len(h.Path) + len(h.Query)
+	for i := range h.Fields {
+		n += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+	}
+	if !c.hold(n) {
+		return false
+	}
+	a := &c.arena
+	fields := c.head.Fields[:0]
+	for i := range h.Fields {
+		fields = append(fields, Field{Name: a.Copy(h.Fields[i].Name), Value: a.Copy(h.Fields[i].Value)})
+	}
+	c.head = Head{
+		Method: a.Copy(h.Method), Target: a.Copy(h.Target), Authority: a.Copy(h.Authority), Path: a.Copy(h.Path), Query: a.Copy(h.Query),
+		Minor: h.Minor, Spoken: h.Spoken, Fields: fields,
+	}
+	return true
+}
+
+// copyData adds body bytes to the copies of the request.
+func (ex *Exchange) copyData(p []byte) {
+	c := ex.copies
+	before := cap(c.body.b)
+	if len(c.body.b)+len(p) > mirroredBody {
+		ex.dropCopies()
+		return
+	}
+	c.body.b = append(c.body.b, p...)
+	if !c.hold(cap(c.body.b) - before) {
+		ex.dropCopies()
+	}
+}
+
+// dropCopies gives up the copies of a request that is not complete: a bound was reached, or it has ended before.
+func (ex *Exchange) dropCopies() {
+	c := ex.copies
+	ex.copies = nil
+	increment(&ex.w.counts.copies[CopyDropped], uint64(len(c.to)))
+	ex.w.Reached(bound.Mirrors)
+	c.release()
+}
+
+// takeCopies returns the copies of a complete request, nil without any. They are to be sent.
+func (ex *Exchange) takeCopies() *requestCopy {
+	c := ex.copies
+	if c == nil || !ex.reqEnd {
+		return nil
+	}
+	ex.copies = nil
+	return c
+}
+
+// send sends the copies of a complete request; c may be nil.
+func (c *requestCopy) send() {
+	if c == nil {
+		return
+	}
+	c.head.ContentLength = int64(len(c.body.b))
+	for _, m := range c.to {
+		c.users++
+		c.w.copying++
+		c.w.Acquire(nowhere{}, &c.client).sendCopy(c, m.Route())
+	}
+	c.release()
+}
+
+// release ends one use.
+func (c *requestCopy) release() {
+	if c.users--; c.users > 0 {
+		return
+	}
+	c.w.mirrored -= c.held
+	c.held = 0
+	c.arena.Reset()
+	clear(c.to)
+	c.to = c.to[:0]
+	if c.body.b = c.body.b[:0]; cap(c.body.b) > largeBody {
+		c.body.b = nil
+	}
+	c.w.freeCopies.Put(c)
+}
+
+// sendCopy is Request for a copy.
+func (ex *Exchange) sendCopy(c *requestCopy, to *routing.Route) {
+	was, _ := ex.enter(eventBegin)
+	ex.copied, ex.req, ex.reqEnd, ex.host = c, &c.head, true, c.head.Authority
+	ex.start = ex.cfg.Clock.Now()
+	ex.lastUp, ex.lastDown = ex.start, ex.start
+	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
+	ex.idemp = idempotent(c.head.Method)
+	ex.route, ex.pool, ex.limited = to, to.Pool(), true
+	if len(c.body.b) > 0 {
+		ex.body = &c.body
+	}
+	ex.watch(min(to.Policy().ServerTimeout, ex.cfg.Timeouts.Client))
+	ex.choose(nil)
+	ex.w.leave(was)
+}
+
+// CopyOutcome is what became of a copy of a request.
+type CopyOutcome uint8
+
+// The outcomes.
+const (
+	CopyAnswered CopyOutcome = iota // whatever the answer was
+	CopyFailed                      // no server, no connection, or no whole answer in time
+	CopyDropped                     // it was not sent, because of a bound, or because its request was never complete
+	copyOutcomes
+)
+
+// String is a stable word for metrics.
+func (o CopyOutcome) String() string { return [copyOutcomes]string{"answered", "failed", "dropped"}[o] }
+
+// endCopy counts how a copy has ended. It may be called again.
+func (ex *Exchange) endCopy(o CopyOutcome) {
+	if c := ex.copied; c != nil {
+		ex.copied = nil
+		ex.w.copying--
+		increment(&ex.w.counts.copies[o], 1)
+		c.release()
+	}
+}
+
+// nowhere is the client's half of a copy.
+type nowhere struct{}
+
+func (nowhere) Informational(*Head)                {}
+func (nowhere) Head(*Head, bool)                   {}
+func (nowhere) Body([]byte) bool                   { return false }
+func (nowhere) End([]Field)                        {}
+func (nowhere) Abort(Fault)                        {}
+func (nowhere) Pause()                             {}
+func (nowhere) Resume()                            {}
+func (nowhere) Progress() (taken uint64, left int) { return 0, 0 }
+func (nowhere) Upgrade(*Head) Joiner               { return nil }
