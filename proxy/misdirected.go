@@ -29,6 +29,9 @@ func (ex *Exchange) misdirected(found routing.DecisionKind) bool {
 	if ex.table.SNIAt(port, name).Passthrough != nil {
 		return true // it has to be asked for in a ClientHello, also where a wildcard route would take the request
 	}
+	if port != "" {
+		return false // of a port with listeners the listener decides, and Match has looked at that
+	}
 	// A client that named no server cannot do better.
 	return found == routing.Serve && ex.client.ServerName != "" && ex.client.Covered != nil && !ex.client.Covered.Covers(host)
 }

@@ -51,6 +51,9 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	if special != 0 {
 		cookie = ex.settle(h, pol, &seen)
 	}
+	if pol.SessionHeader || pol.SessionTimeout > 0 {
+		cookie = ex.session(h, pol, cookie)
+	}
 	ip := ex.forward(pol.Forwarded, &seen)
 	if pol.Rewrite != nil && !ex.rewrite(pol.Rewrite, left.Room) {
 		return nil, ReasonRewrite
@@ -173,7 +176,7 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
 		case kindCookie:
-			if pol.CookieName == "" {
+			if pol.CookieName == "" || pol.SessionHeader {
 				break
 			}
 			rest, value, found := ex.takeCookie(f.Value, pol.CookieName)

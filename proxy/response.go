@@ -65,7 +65,10 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	if pol.CookieName == "" {
 		return ReasonOK
 	}
-	if cookies || cfg.ResponseActions != nil {
+	switch {
+	case pol.SessionHeader:
+		h.Fields = field.Delete(h.Fields, pol.CookieName)
+	case cookies || cfg.ResponseActions != nil:
 		h.Fields = dropCookie(h.Fields, pol.CookieName)
 	}
 	if !ex.lease.Sticky() {
@@ -79,9 +82,13 @@ func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	ex.inserted = true
 	value := ex.lease.Server().Cookie()
 	m := &ex.scratch
-	b := m.Begin(len(pol.CookieName) + 1 + len(value) + len(pol.CookieAttributes))
-	b = append(append(append(append(b, pol.CookieName...), '='), value...), pol.CookieAttributes...)
-	h.addField("set-cookie", m.End(b))
+	b := m.Begin(len(pol.CookieName) + 1 + len(value) + sessionEnd + len(pol.CookieAttributes))
+	if pol.SessionHeader {
+		h.addField(pol.CookieName, m.End(ex.appendSession(b, value, pol)))
+	} else {
+		b = ex.appendSession(append(append(b, pol.CookieName...), '='), value, pol)
+		h.addField("set-cookie", m.End(append(b, pol.CookieAttributes...)))
+	}
 	if ex.cacheable(h) {
 		h.addField("cache-control", constant("private"))
 	}

@@ -247,3 +247,26 @@ func TestMirrorsOverSockets(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionsOverSockets: a client that says the field of its answers again comes to the same pod, whatever the weights.
+func TestSessionsOverSockets(t *testing.T) {
+	router := testkit.StartRouter(t, 2, nil)
+	router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
+		s.Policy.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
+		s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: named(t, "v1")}, {Key: "v2", Weight: 1, Targets: named(t, "v2")}}
+	}))
+	seen := map[string]bool{}
+	for range 10 {
+		_, fields, first := ask(t, router, nil)
+		seen[first] = true
+		for range 5 {
+			_, again, body := ask(t, router, func(q *http.Request) { q.Header.Set("X-Session", fields.Get("X-Session")) })
+			if body != first || again.Get("X-Session") != "" {
+				t.Errorf("%s, and then %s; %q is given", first, body, again.Get("X-Session"))
+			}
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("new clients come to %v alone", seen)
+	}
+}
