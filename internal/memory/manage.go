@@ -21,6 +21,7 @@ func InUse() uint64 { return readMemory().inUse() }
 // Manage sets GOGC after each collection, unless it is configured, and returns memory to the system in quiet periods, until ctx is
 // done; then GOGC is as usual. limit is what SetLimit returned.
 func Manage(ctx context.Context, limit uint64) {
-	paceCollector(ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: limit})
-	returnMemory(ctx)
+	started := make(chan struct{})
+	paceCollector(ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: limit, start: started})
+	returnMemory(ctx, started)
 }

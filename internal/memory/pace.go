@@ -19,6 +19,10 @@ const (
 	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
 
+	// startPercent is in the place of usualPercent while the process starts. What is read then is mostly garbage beside what stays, and
+	// pages that hold a bit of both stay resident: collected often, it leaves fewer of them.
+	startPercent = 25
+
 	frequent = time.Second // between two collections, and the headroom doubles
 	rare     = 5 * time.Second
 
@@ -26,9 +30,9 @@ const (
 	limitShare = 8
 )
 
-// percentFor is GOGC for a heap of which live bytes are in use and that may grow by growth bytes.
-func percentFor(live, growth uint64) int {
-	return int(max(growth*100/max(live, leastHeap), usualPercent))
+// percentFor is GOGC for a heap of which live bytes are in use and that may grow by growth bytes, or least percent if that is more.
+func percentFor(live, growth, least uint64) int {
+	return int(max(growth*100/max(live, leastHeap), least))
 }
 
 // pacing is what a pacer works with.
@@ -37,6 +41,20 @@ type pacing struct {
 	live  func() uint64         // liveHeap
 	clock func() time.Time      // time.Now
 	limit uint64                // of memory, in bytes; 0 = none
+	start <-chan struct{}       // closed when the process has started; nil = it has
+}
+
+// least is what the percentage is never below.
+func (p *pacing) least() uint64 {
+	if p.start == nil {
+		return usualPercent
+	}
+	select {
+	case <-p.start:
+		return usualPercent
+	default:
+		return startPercent
+	}
 }
 
 // pacer sets GOGC after every collection; collections come one after the other, and so do its adjustments.
@@ -84,7 +102,7 @@ func (p *pacer) adjust() {
 
 // pace sets the percentage, if it differs by a tenth, and waits for the next collection.
 func (p *pacer) pace() {
-	if next := percentFor(p.live(), p.growth); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
+	if next := percentFor(p.live(), p.growth, p.least()); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
 		p.set(next)
 		p.percent = next
 	}
@@ -96,6 +114,7 @@ func (p *pacer) setGrowth(now time.Time) {
 	since := now.Sub(p.last)
 	p.last = now
 	switch {
+	case p.least() < usualPercent: // nothing that takes the cores is in a hurry
 	case since < frequent:
 		p.growth = min(2*p.growth, p.most)
 	case since >= rare:

@@ -14,7 +14,7 @@ func TestPercentForKeepsHeadroom(t *testing.T) {
 	const mib = 1 << 20
 	f := func(live, room uint64, want int) {
 		t.Helper()
-		if got := percentFor(live, room); got != want {
+		if got := percentFor(live, room, usualPercent); got != want {
 			t.Errorf("%d bytes, room for %d: %d, want %d", live, room, got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestPercentForKeepsHeadroom(t *testing.T) {
 
 // TestGrowthOfASmallHeap: the runtime lets a heap of a MiB grow by no more than that either.
 func TestGrowthOfASmallHeap(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(percentFor(1<<20, mostHeadroom)))
+	defer debug.SetGCPercent(debug.SetGCPercent(percentFor(1<<20, mostHeadroom, usualPercent)))
 	runtime.GC()
 	goal := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(goal)
@@ -112,6 +112,26 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	want(300)
 	cancel()
 	want(usualPercent)
+}
+
+// TestPacerAtTheStart: until the process has started a large heap is collected more often, however quickly collections follow each other.
+func TestPacerAtTheStart(t *testing.T) {
+	started := make(chan struct{})
+	now := time.Now()
+	p := &pacer{pacing: pacing{start: started}, most: mostHeadroom, growth: headroom, last: now}
+	for range 3 {
+		p.setGrowth(now)
+	}
+	if got := percentFor(400<<20, p.growth, p.least()); got != startPercent || p.growth != headroom {
+		t.Errorf("%d percent, room for %d bytes", got, p.growth)
+	}
+	if got := percentFor(24<<20, p.growth, p.least()); got != 50 {
+		t.Errorf("a small heap: %d percent", got)
+	}
+	close(started)
+	if p.setGrowth(now); p.least() != usualPercent || p.growth != 2*headroom {
+		t.Errorf("after the start: %d percent, room for %d bytes", p.least(), p.growth)
+	}
 }
 
 // TestPacerGivesRoom: what it asks for grows while collections follow each other at once, and not before the first one.

@@ -66,12 +66,16 @@ func (r *returner) due(now memory) bool {
 	return false
 }
 
-// returnMemory gives memory back to the system in quiet periods, and what starting took at the first look, until ctx is done.
-func returnMemory(ctx context.Context) {
+// longestStart is after so many looks at the latest that the process counts as started, quiet or not.
+const longestStart = 6
+
+// returnMemory gives memory back to the system in quiet periods, and what starting took at the first look, until ctx is done. It closes
+// started after the first period in which memory was returned.
+func returnMemory(ctx context.Context, started chan<- struct{}) {
 	ticker := time.NewTicker(returnPeriod)
 	defer ticker.Stop()
 	r := returner{before: readMemory()}
-	for first := true; ; first = false {
+	for look := 1; ; look++ {
 		select {
 		case <-ctx.Done():
 			return
@@ -82,8 +86,12 @@ func returnMemory(ctx context.Context) {
 			debug.FreeOSMemory()
 			r.kept = readMemory().held
 		}
-		if due || first {
+		if due || look == 1 {
 			returnCode()
+		}
+		if started != nil && (due || look == longestStart) {
+			close(started)
+			started = nil
 		}
 	}
 }
