@@ -24,8 +24,7 @@ const (
 	expiryRepeat = 24 * time.Hour
 )
 
-// validity is from when until when a certificate is valid, and whether it is for the host. The zero value is that of no
-// certificate.
+// validity is from when until when a certificate is valid, and whether it is for the host. nil is that of no certificate.
 type validity struct {
 	from, until time.Time
 	foreign     bool // clients that verify it for the host refuse it
@@ -36,11 +35,11 @@ type validity struct {
 const shortRSA = 2048
 
 // validityOf is that of the certificate of a route with a host, which with wildcard stands for all beside it.
-func validityOf(c *tls.Certificate, host string, wildcard bool) validity {
+func validityOf(c *tls.Certificate, host string, wildcard bool) *validity {
 	if c == nil || c.Leaf == nil {
-		return validity{}
+		return nil
 	}
-	v := validity{from: c.Leaf.NotBefore, until: c.Leaf.NotAfter, foreign: !covers(c.Leaf, host, wildcard)}
+	v := &validity{from: c.Leaf.NotBefore, until: c.Leaf.NotAfter, foreign: !covers(c.Leaf, host, wildcard)}
 	if public, ok := c.Leaf.PublicKey.(*rsa.PublicKey); ok && public.N.BitLen() < shortRSA {
 		v.short = public.N.BitLen()
 	}
@@ -59,6 +58,9 @@ func covers(leaf *x509.Certificate, host string, wildcard bool) bool {
 
 // notes say what is wrong at a time.
 func (v *validity) notes(now time.Time) (notes []string) {
+	if v == nil {
+		return nil
+	}
 	if note := v.note(now); note != "" {
 		notes = append(notes, note)
 	}
@@ -75,7 +77,7 @@ func (v *validity) notes(now time.Time) (notes []string) {
 func (v *validity) note(now time.Time) string {
 	day := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
-	case v.until.IsZero():
+	case v == nil:
 		return ""
 	case now.After(v.until):
 		return "certificate expired on " + day(v.until)
@@ -122,11 +124,11 @@ func (s *state) warnExpiry(now time.Time) {
 	var counts [2]int
 	var names []string
 	for _, r := range s.routes {
-		if !r.valid.until.IsZero() {
+		if r.valid != nil {
 			s.tellProblems(r, now)
 		}
 		switch {
-		case !r.served || r.valid.until.IsZero() || r.valid.until.Sub(now) >= soonExpired:
+		case !r.served || r.valid == nil || r.valid.until.Sub(now) >= soonExpired:
 			continue
 		case now.After(r.valid.until):
 			counts[0]++

@@ -50,11 +50,18 @@ func (a *external) equal(b *external) bool {
 // they can be. The route uses its secret already, see refer.
 func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 	in := r.object.Spec.TLS
+	if in == nil && r.secret == nil {
+		r.tls = &s.plain
+		return nil
+	}
 	var from external
 	if v := r.secret; v != nil {
 		from = external{name: v.key.Name, object: v.object, err: v.err, known: v.known, late: v.late}
 	}
-	t := &r.tls
+	if r.tls == &s.plain {
+		r.tls = new(tlsState)
+	}
+	t := r.tls
 	if t.done && t.from.equal(&from) && (t.in == in || reflect.DeepEqual(t.in, in)) {
 		t.in, t.from = in, from
 		return t.out

@@ -136,9 +136,9 @@ func (r *route) unmoved() bool {
 	if !r.served || r.result == nil {
 		return false
 	}
-	spec, o := &r.result.Spec, r.object
-	return spec.Host == r.host && spec.Path == o.Spec.Path && spec.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
-		(spec.Termination.String() == string(o.Spec.TLS.Termination) || spec.Termination == routing.TermNone && o.Spec.TLS.Termination == "")
+	at, o := &r.result.Place, r.object
+	return at.Host == r.host && at.Path == o.Spec.Path && at.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
+		(at.Termination.String() == string(o.Spec.TLS.Termination) || at.Termination == routing.TermNone && o.Spec.TLS.Termination == "")
 }
 
 // reasonInternal is the reason of a rejection that only a mistake of the router explains.
@@ -167,11 +167,20 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
 	}
-	if r.served && before != nil && before.Spec.SameRoute(&r.result.Spec) && r.result.ChoosesAs(before) {
+	if before != nil && s.serves(r, before) {
 		s.refill(r)
 		return
 	}
 	p.upserts = append(p.upserts, r)
+}
+
+// serves reports whether the table has a route as it was translated now, but for its endpoints. before is the result of before.
+func (s *state) serves(r *route, before *translate.Result) bool {
+	if !r.served || !r.result.ChoosesAs(before) || !r.result.Kept.Equal(before.Kept) {
+		return false
+	}
+	in, spec := s.cfg.Store.Load().Route(r.tableKey()), r.spec()
+	return in != nil && in.Serves(&spec) && in.Pool().Config() == spec.Pool
 }
 
 // refill tells the pool of a route its servers; no table is made.
@@ -180,11 +189,15 @@ func (s *state) refill(r *route) {
 		return
 	}
 	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
-		in.Pool().Update(r.result.Spec.Pool(), r.result.Spec.Targets)
+		pool := in.Pool().Config()
+		if r.result.Spec != nil {
+			pool = r.result.Spec.Pool()
+		}
+		in.Pool().Update(pool, r.result.Targets)
 		s.reached = true
 		if e := s.cfg.Log.Check(zap.DebugLevel, "servers of a route changed"); e != nil {
 			e.Write(zap.String("namespace", r.key.Namespace), zap.Strings("services", r.result.Services), zap.Stringer("route", r.key),
-				zap.Int("servers", len(r.result.Spec.Targets)))
+				zap.Int("servers", len(r.result.Targets)))
 		}
 		s.unswept = true
 	}
@@ -213,10 +226,12 @@ func (s *state) publish(p plan) {
 		table, rejections = routing.CompileRules(s.cfg.Routing, before, specs)
 	}
 	for _, r := range p.upserts { // the table has it, once per content
-		r.valid, r.tls.parsed = validity{}, nil
+		r.valid, r.tls.parsed = nil, nil
 		if in := table.Route(r.tableKey()); in != nil {
 			r.valid = validityOf(in.Certificate(), in.Host(), r.result.Spec.Wildcard)
-			r.valid.foreign = r.valid.foreign && r.host != ingress.AnyHost
+			if r.valid != nil && r.host == ingress.AnyHost {
+				r.valid.foreign = false
+			}
 		}
 		if c := r.result.Spec.Certificate; c != nil {
 			c.Parsed = nil

@@ -47,7 +47,10 @@ func (s *state) report(r *route) {
 	options := s.cfg.Options.status()
 	if r.result != nil {
 		// The pool has them now, and they are found again when they change.
-		r.servers, r.result.Spec.Targets = len(r.result.Spec.Targets), nil
+		r.servers, r.result.Targets = len(r.result.Targets), nil
+		if r.served {
+			r.result.Settle()
+		}
 	}
 	if r.waiting {
 		s.views.setRoute(r)

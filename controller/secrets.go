@@ -65,7 +65,7 @@ func (s *state) useSecret(r *route, v *secret) {
 	if before == v {
 		return
 	}
-	r.secret, r.tls = v, tlsState{}
+	r.secret, r.tls = v, &s.plain
 	if v != nil {
 		if v.users == nil {
 			v.users = make(map[*route]struct{})

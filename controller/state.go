@@ -29,6 +29,7 @@ type state struct {
 	views      *views
 
 	authorities admit.Authorities
+	plain       tlsState // of all routes without TLS settings
 
 	routes   map[source.Key]*route
 	services map[source.Key]*service
@@ -73,16 +74,16 @@ type route struct {
 	rule   *ingress.Rule // nil = somebody has written the Route
 
 	host    string
-	checked admit.Verdict // by itself
-	verdict admit.Verdict // after all
-	tls     tlsState
+	checked admit.Verdict         // by itself
+	verdict admit.Verdict         // after all
+	tls     *tlsState             // never nil; state.plain for a route without TLS settings
 	shard   *ShardReport          // nil = the router is no replica of a Router
 	waiting bool                  // for its secret; verdict is not decided
 	result  *translate.Result     // nil = not served
 	served  bool                  // the table has it
 	servers int                   // number of endpoints it has
 	status  *routev1.RouteIngress // nil = not reported yet
-	valid   validity              // of its own certificate in the table
+	valid   *validity             // of its own certificate in the table; nil = it has none
 
 	services []*service
 	secret   *secret // of its external certificate
@@ -109,6 +110,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 	s := &state{
 		ingress:   newIngresses(cfg.Options.IngressController),
 		gateways:  newGateways(cfg),
+		plain:     tlsState{done: true, verdict: admit.Verdict{Admitted: true}},
 		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     make(map[source.Key]*route),
 		services:   make(map[source.Key]*service),
@@ -219,7 +221,7 @@ func (s *state) routeEvent(e *source.Event) {
 	r := old
 	switch {
 	case r == nil:
-		r = &route{key: e.Key}
+		r = &route{key: e.Key, tls: &s.plain}
 		s.routes[e.Key] = r
 		s.dirty[r] = struct{}{}
 	case r.order == e.Order && asksTheSame(r.object, object):

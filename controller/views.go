@@ -36,7 +36,7 @@ type view struct {
 	notes    []string
 	origin   string
 	servers  int
-	valid    validity // of its own certificate
+	valid    *validity // of its own certificate; nil = it has none
 	rejected bool
 	rule     *ingress.Rule // nil = somebody has written the route
 	shard    *ShardReport  // nil = the router is no replica of a Router

@@ -118,6 +118,12 @@ func (r *Route) Certificate() *tls.Certificate {
 	return r.certificate.parsed
 }
 
+// Serves reports whether the route is what spec asks for, but for its certificate and what concerns pools. It may be false for one of
+// which clients have to show something.
+func (r *Route) Serves(spec *RuleSpec) bool {
+	return r.served == spec.served() && r.auth == nil && spec.ClientAuth == nil && r.sharesAs(spec)
+}
+
 // is reports whether r is what spec, its certificate and what clients have to show ask for. What concerns the pool is not
 // part of a route.
 func (r *Route) is(spec *RuleSpec, c *certificate, a *ClientAuth) bool {

@@ -88,8 +88,9 @@ func TestEachFieldIsCompared(t *testing.T) {
 			t.Fatalf("%s has not changed", name)
 		}
 		pool := spec.Pool() != base.Pool() || name == "Targets"
-		if spec.SameRoute(&base) != pool && name != "RouteKey.Namespace" {
-			t.Errorf("%s: same route %t, same pool %t", name, spec.SameRoute(&base), !pool)
+		rule, before := spec.Rule(), base.Rule()
+		if same := rule.SameRoute(&before); same != pool && name != "RouteKey.Namespace" {
+			t.Errorf("%s: same route %t, same pool %t", name, same, !pool)
 		}
 		for how, next := range map[string]func(*Table) (*Table, []Rejection){
 			"Apply":   func(before *Table) (*Table, []Rejection) { return before.Apply([]RouteSpec{spec}, nil) },

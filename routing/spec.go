@@ -156,12 +156,6 @@ type RouteSpec struct {
 	SlowStart        time.Duration      // until a server that comes to others has its full share; 0 = at once
 }
 
-// SameRoute reports whether two specs ask for the same but for what concerns the pool: its targets, and what Pool returns.
-func (s *RouteSpec) SameRoute(o *RouteSpec) bool {
-	a, b := s.Rule(), o.Rule()
-	return a.served() == b.served() && s.Certificate.Equal(o.Certificate)
-}
-
 // Pool returns how the pool of the route chooses.
 func (s *RouteSpec) Pool() balancer.PoolConfig {
 	return balancer.PoolConfig{

@@ -104,7 +104,10 @@ func (f *fleet) muster(sets []*endpoints.Set) (c crew) {
 
 // fill gives the route the servers of a crew.
 func (r *Result) fill(c crew) {
-	r.Spec.Targets, r.Notes = c.targets, c.notes
+	r.Targets, r.Notes = c.targets, c.notes
+	if r.Spec != nil {
+		r.Spec.Targets = c.targets
+	}
 	if len(r.own) > 0 {
 		r.Notes = append(slices.Clip(r.own), c.notes...)
 	}
@@ -116,8 +119,7 @@ func (r *Result) Refill(service func(name string) *endpoints.Set, shared *Shared
 	r.fill(r.fleet.crew(service, shared))
 }
 
-// ChoosesAs reports whether two results of one route ask the pool for the same, but for the endpoints that there are: weights and
-// ports of services, the algorithm, checks.
+// ChoosesAs reports whether two results of one route have the same services, with weights and ports.
 func (r *Result) ChoosesAs(o *Result) bool {
-	return r.Spec.Pool() == o.Spec.Pool() && r.fleet.kind == o.fleet.kind && slices.Equal(r.fleet.names, o.fleet.names)
+	return r.fleet.kind == o.fleet.kind && slices.Equal(r.fleet.names, o.fleet.names)
 }

@@ -40,13 +40,26 @@ type Input struct {
 
 // Result is what a route has become.
 type Result struct {
-	Spec     routing.RouteSpec
-	Services []string // names of all services, sorted, each once
-	Notes    []string // what had no effect or is missing, for people
-	Closed   bool     // an allow-list has no valid entry: nobody may connect
+	Spec     *routing.RouteSpec // nil after Settle; its Targets are those of the result
+	Place    Place              // where the route is served
+	Targets  []balancer.Target
+	Kept     *routing.CertificateSpec // the certificate of Spec
+	Services []string                 // names of all services, sorted, each once
+	Notes    []string                 // what had no effect or is missing, for people
+	Closed   bool                     // an allow-list has no valid entry: nobody may connect
 	fleet    fleet
 	own      []string // of Notes, those that are not about its servers
 }
+
+// Place is where a route is served.
+type Place struct {
+	Host, Path  string
+	Wildcard    bool
+	Termination routing.Termination
+}
+
+// Settle drops Spec: the table has it now, and there are as many results as routes.
+func (r *Result) Settle() { r.Spec = nil }
 
 // Translator translates routes. It is made by New and used by one goroutine.
 type Translator struct {
@@ -95,13 +108,13 @@ func (t *Translator) SetDefaults(next Options) {
 // nothing that makes it fail.
 func (t *Translator) Route(in Input) *Result {
 	r := in.Route
-	out := &Result{Spec: routing.RouteSpec{
+	out := &Result{Spec: &routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: r.Namespace, Name: r.Name, UID: string(r.UID)},
 		Host:     in.Host,
 		Path:     r.Spec.Path,
 		Wildcard: r.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain,
 	}}
-	spec := &out.Spec
+	spec := out.Spec
 	spec.Termination, spec.Insecure = termination(in.TLS)
 	a := &annotations{values: r.Annotations}
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
@@ -139,6 +152,8 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
 	out.fleet = f
 	out.own = a.notes
+	out.Kept = spec.Certificate
+	out.Place = Place{spec.Host, spec.Path, spec.Wildcard, spec.Termination}
 	out.fill(f.crew(in.Service, in.Shared))
 	return out
 }

@@ -371,7 +371,7 @@ func TestGolden(t *testing.T) {
 	}
 	compareAddr := cmpopts.EquateComparable(netip.AddrPort{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
-	if diff := cmp.Diff(want, got.Spec, compareAddr); diff != "" {
+	if diff := cmp.Diff(want, *got.Spec, compareAddr); diff != "" {
 		t.Errorf("edge: (-want +got):\n%s", diff)
 	}
 	if len(got.Notes) != 0 || !slices.Equal(got.Services, []string{"a"}) {
@@ -386,7 +386,7 @@ func TestGolden(t *testing.T) {
 		Balance: balancer.SourceConsistent,
 		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.TCP, Service: "a"}},
 	}
-	if diff := cmp.Diff(want, translated(t, Options{}, r).Spec, compareAddr); diff != "" {
+	if diff := cmp.Diff(want, *translated(t, Options{}, r).Spec, compareAddr); diff != "" {
 		t.Errorf("passthrough: (-want +got):\n%s", diff)
 	}
 
@@ -401,7 +401,7 @@ func TestGolden(t *testing.T) {
 			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly",
 		},
 	}
-	if diff := cmp.Diff(want, got.Spec, compareAddr, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, *got.Spec, compareAddr, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("plain: (-want +got):\n%s", diff)
 	}
 	notes := []string{"service a has no endpoint with port 9090", "no endpoint can be chosen: requests are answered with 503"}

@@ -124,6 +124,7 @@ func (s *store) putObject(object runtime.Object, m metav1.Object) {
 		s.drop(key)
 		return
 	}
+	key.Namespace = m.GetNamespace() // that of the trimmed object
 	s.held[key] = now
 	s.count.Store(int64(len(s.held)))
 	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: s.leaving(object)})

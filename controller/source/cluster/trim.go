@@ -29,6 +29,7 @@ func trim(object runtime.Object, ports bool) {
 		writer := lastWrite(o.ManagedFields)
 		o.ObjectMeta = identity(&o.ObjectMeta, translate.Kept(o.Annotations))
 		o.ManagedFields = writer
+		shareWords(o)
 	case *corev1.Service:
 		trimService(o, ports)
 	case *discoveryv1.EndpointSlice:
@@ -142,8 +143,34 @@ func trimConverted(object runtime.Object, ports bool) {
 // identity returns who an object is, and when and as which version it came to be.
 func identity(m *metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Namespace: word(m.Namespace), Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		CreationTimestamp: m.CreationTimestamp, Annotations: annotations,
+	}
+}
+
+// word is one text for all that are equal, for those that many objects have in common.
+func word[T ~string](s T) T { return T(unique.Make(string(s)).Value()) }
+
+// shareWords has the route hold no copies of its own of what most routes say.
+func shareWords(o *routev1.Route) {
+	s := &o.Spec
+	s.WildcardPolicy, s.To.Kind = word(s.WildcardPolicy), word(s.To.Kind)
+	if s.To.Name == o.Name {
+		s.To.Name = o.Name
+	}
+	if s.TLS != nil {
+		s.TLS.Termination, s.TLS.InsecureEdgeTerminationPolicy = word(s.TLS.Termination), word(s.TLS.InsecureEdgeTerminationPolicy)
+	}
+	for i := range o.Status.Ingress {
+		in := &o.Status.Ingress[i]
+		in.RouterName, in.RouterCanonicalHostname, in.WildcardPolicy = word(in.RouterName), word(in.RouterCanonicalHostname), word(in.WildcardPolicy)
+		if in.Host == s.Host {
+			in.Host = s.Host
+		}
+		for j := range in.Conditions {
+			c := &in.Conditions[j]
+			c.Type, c.Status, c.Reason = word(c.Type), word(c.Status), word(c.Reason)
+		}
 	}
 }
 
@@ -158,7 +185,7 @@ func lastWrite(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	if last == nil || last.Manager == "" {
 		return nil
 	}
-	return []metav1.ManagedFieldsEntry{{Manager: unique.Make(last.Manager).Value()}} // one text for all
+	return []metav1.ManagedFieldsEntry{{Manager: word(last.Manager)}}
 }
 
 // only returns the entries of a map whose key is wanted, nil for none.
