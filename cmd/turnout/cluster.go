@@ -38,10 +38,14 @@ func (r *router) makeCluster(cfg controller.Config) error {
 		}
 		cfg.Status = r.status
 		if o.control.Ingress {
-			r.ingress, err = status.NewIngressWriter(status.IngressWriterConfig{
+			writer := status.IngressWriterConfig{
 				API: status.NewIngressClient(f.Ingresses()), Addresses: o.ingresses.Addresses(o.control.CanonicalHostname), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds,
-			})
-			if err != nil {
+			}
+			if service := o.ingresses.Service; service != (source.Key{}) {
+				_, core := f.Ingresses()
+				writer.Read = status.ServiceAddresses(core, service)
+			}
+			if r.ingress, err = status.NewIngressWriter(writer); err != nil {
 				return err
 			}
 			cfg.Ingresses = r.ingress

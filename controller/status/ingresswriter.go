@@ -38,6 +38,8 @@ type IngressAPI interface {
 type IngressWriterConfig struct {
 	API        IngressAPI    // required
 	Addresses  []string      // IP addresses and host names at which clients reach the router; empty = the status is left as it is
+	// Read returns these addresses, and is called every 10 s; nil = Addresses stay. While it fails they stay as they were.
+	Read       func(context.Context) ([]string, error)
 	RouterName string        // in Events
 	Log        *zap.Logger   // nil = no logs
 	Bounds     *bound.Counts // counts bounds that Ingresses reach; nil = nobody does
@@ -267,6 +269,11 @@ func (w *IngressWriter) enqueue(r *ingressRecord, due time.Time) {
 
 // Run writes until ctx is done. Then it waits for the call in flight, at most two seconds, drops the rest and returns nil. It must be called once.
 func (w *IngressWriter) Run(ctx context.Context) error {
+	if w.cfg.Read != nil {
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		reading.Go(func() { w.followAddresses(ctx) })
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {

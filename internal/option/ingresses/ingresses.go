@@ -2,11 +2,14 @@
 package ingresses
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 
 	"turnout/controller"
 	"turnout/controller/ingress"
+	"turnout/controller/ingresscontroller"
+	"turnout/controller/source"
 	"turnout/internal/option"
 )
 
@@ -15,6 +18,8 @@ const Group = "Ingresses"
 
 // Options are those that are not options of the controller.
 type Options struct {
+	// Service is the one that clients reach the router by, whose addresses the status of Ingresses says; zero = none is given.
+	Service   source.Key
 	addresses []string
 }
 
@@ -27,15 +32,29 @@ func (o *Options) Table(c *controller.Options) []option.Option {
 			Help: "spec.controller of the IngressClasses whose Ingresses are served; the default is turnout.router/ingress"},
 		{Flag: "ingress-status-address", Env: "TURNOUT_INGRESS_STATUS_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
 			Help: "IP addresses and host names for the status of Ingresses; the default is --router-canonical-hostname, and without both their status is left as it is"},
+		{Flag: "ingress-status-service", Env: "TURNOUT_INGRESS_STATUS_SERVICE", Value: "NAMESPACE/NAME", EnvStops: true, Set: option.Into(&o.Service, parseService),
+			Help: "the Service whose load balancer's addresses, else external IPs, the status of Ingresses says instead; followed"},
 	}
 }
 
-// Addresses are those for the status of Ingresses; nil = it is left as it is.
+// Addresses are those for the status of Ingresses; nil = it is left as it is, or says what Service says.
 func (o *Options) Addresses(canonical string) []string {
+	if o.Service != (source.Key{}) {
+		return nil // they are read
+	}
 	if len(o.addresses) == 0 && canonical != "" {
 		return []string{canonical}
 	}
 	return o.addresses
+}
+
+// parseService reads NAMESPACE/NAME.
+func parseService(s string) (source.Key, error) {
+	key, err := ingresscontroller.ReadKey(s)
+	if err != nil {
+		err = errors.New("allowed: NAMESPACE/NAME of a Service")
+	}
+	return key, err
 }
 
 // parseAddresses reads IP addresses and host names.

@@ -22,6 +22,13 @@ func TestOptions(t *testing.T) {
 	if !c.Ingress || c.IngressController != "example.com/x" || !slices.Equal(o.Addresses("canonical.test"), []string{"10.0.0.1", "::1", "router.test"}) {
 		t.Errorf("%+v %v", c, o)
 	}
+	var published Options
+	if _, _, err := option.Parse(published.Table(&c), nil, append(args, "--ingress-status-service", "ns/lb"), none); err != nil || published.Service.String() != "ns/lb" || published.Addresses("canonical.test") != nil {
+		t.Errorf("%+v, %v", published, err)
+	}
+	if _, _, err := option.Parse(new(Options).Table(&c), nil, []string{"--ingress-status-service", "lb"}, none); err == nil {
+		t.Error("a Service without a namespace")
+	}
 	if got := new(Options).Addresses("canonical.test"); !slices.Equal(got, []string{"canonical.test"}) {
 		t.Errorf("addresses %q", got)
 	}
