@@ -162,7 +162,7 @@ func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	}
 	before := r.result
 	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
-	r.result.Spec.Policy.Leaving = s.leaves(r.object)
+	r.result.Spec.Policy.Leaving, r.result.Spec.Policy.NotFound = s.leaves(r.object), r.rule != nil
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))

@@ -126,7 +126,7 @@ func (ex *Exchange) request(h *Head, end bool) {
 		ex.redirect(toTLS)
 		return
 	default:
-		ex.noRoute()
+		ex.noRoute(h)
 		return
 	}
 	ex.serve(d.Route)

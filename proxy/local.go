@@ -31,13 +31,18 @@ var notFound = DefaultNotFound()
 
 // noRoute answers a request that no route wants. Where a listener has the request the answer is 404, and 12 (UNIMPLEMENTED) for gRPC, as
 // the Gateway API has it.
-func (ex *Exchange) noRoute() {
-	if at := ex.client.Arrival; at != nil && at.Port != "" && ex.cfg.NotFound == nil {
-		ex.page(notFound, ReasonNoRoute)
-		return
+func (ex *Exchange) noRoute(h *Head) {
+	page := ex.cfg.NotFound
+	at := ex.client.Arrival
+	switch {
+	case page != nil:
+	case at != nil && at.Port != "":
+		page = notFound
+	case ex.cfg.NotFoundOfHosts != nil && ex.table.NotFound(h.Authority):
+		page = ex.cfg.NotFoundOfHosts
 	}
-	if p := ex.cfg.NotFound; p != nil {
-		ex.page(p, ReasonNoRoute)
+	if page != nil {
+		ex.page(page, ReasonNoRoute)
 		return
 	}
 	ex.answer(503, ReasonNoRoute)

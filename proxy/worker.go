@@ -50,6 +50,7 @@ type Config struct {
 	LoopID             string       // what is added to CDN-Loop of requests, a token; routers of one id count each other's; "" = DefaultLoopID
 	AbortOnClose       bool         // a client that ended its sending is gone if no endpoint has seen its request
 	NotFound           *ErrorPage   // answers requests without a route; nil = they get the 503 page
+	NotFoundOfHosts    *ErrorPage   // the same where NotFound is nil and the table says that nothing is there; nil = they get the 503 page
 
 	// CloseTunnels is how long after its route was deleted, or got another UID or host, a tunnel ends, see RoutesChanged; 0 =
 	// it does not end because of that.

@@ -18,16 +18,18 @@ type builder struct {
 	ports     map[string]port
 	numbers   uint64 // of the next new listener
 	guards    int    // see Table
-	keys      *edit[keyed]
-	certs     *edit[content[certificate]]
-	auths     *edit[content[ClientAuth]]
-	order     uint64
-	open      map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
-	gone      map[*Route]struct{} // routes to be taken out of the groups
-	empty     []*group            // groups whose last route has gone
-	before    *plan               // of the table it began with
-	changes   []change            // of pools, in the order of the specs
-	again     bool                // some of changes may be overtaken by others, or by a rejection
+	// unavailable is as in Table.
+	unavailable int
+	keys        *edit[keyed]
+	certs       *edit[content[certificate]]
+	auths       *edit[content[ClientAuth]]
+	order       uint64
+	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
+	gone        map[*Route]struct{} // routes to be taken out of the groups
+	empty       []*group            // groups whose last route has gone
+	before      *plan               // of the table it began with
+	changes     []change            // of pools, in the order of the specs
+	again       bool                // some of changes may be overtaken by others, or by a rejection
 }
 
 // newBuilder begins with nothing.
@@ -57,13 +59,15 @@ func (t *Table) builder() *builder {
 		ports:     t.ports,
 		numbers:   t.numbers,
 		guards:    t.guards,
-		keys:      t.keys.edit(),
-		certs:     t.certs.edit(),
-		auths:     t.auths.edit(),
-		order:     t.order,
-		open:      make(map[*group]int),
-		gone:      make(map[*Route]struct{}),
-		before:    t.plan.pending(),
+
+		unavailable: t.unavailable,
+		keys:        t.keys.edit(),
+		certs:       t.certs.edit(),
+		auths:       t.auths.edit(),
+		order:       t.order,
+		open:        make(map[*group]int),
+		gone:        make(map[*Route]struct{}),
+		before:      t.plan.pending(),
 	}
 }
 
@@ -199,7 +203,7 @@ func (b *builder) place(r *Route) uint64 {
 	return k.order
 }
 
-// use counts n more routes with the certificate of r, with what it asks clients for, and of its listener.
+// use counts n more routes with the certificate of r, with what it asks clients for, of its listener, and with what is said where nothing is.
 func (b *builder) use(r *Route, n int) {
 	if r.certificate != nil {
 		countContent(b.certs, r.certificate.sum, r.certificate, n)
@@ -210,8 +214,11 @@ func (b *builder) use(r *Route, n int) {
 			b.guards += n
 		}
 	}
-	if r.listener != "" {
+	switch {
+	case r.listener != "":
 		b.countRules(r.listener, n)
+	case !r.policy.NotFound:
+		b.unavailable += n
 	}
 }
 
@@ -275,19 +282,21 @@ func (b *builder) table() *Table {
 		}
 	}
 	return &Table{
-		hosts:     b.pair.result(b.seed),
-		guarded:   b.guards > 0,
-		guards:    b.guards,
-		listened:  b.listened.result(b.seed),
-		listeners: b.listeners.result(),
-		ports:     b.ports,
-		numbers:   b.numbers,
-		keys:      b.keys.result(),
-		certs:     b.certs.result(),
-		auths:     b.auths.result(),
-		options:   b.options,
-		order:     b.order,
-		plan:      &plan{before: b.before, changes: b.last()},
+		hosts:   b.pair.result(b.seed),
+		guarded: b.guards > 0,
+		guards:  b.guards,
+
+		unavailable: b.unavailable,
+		listened:    b.listened.result(b.seed),
+		listeners:   b.listeners.result(),
+		ports:       b.ports,
+		numbers:     b.numbers,
+		keys:        b.keys.result(),
+		certs:       b.certs.result(),
+		auths:       b.auths.result(),
+		options:     b.options,
+		order:       b.order,
+		plan:        &plan{before: b.before, changes: b.last()},
 	}
 }
 

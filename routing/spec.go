@@ -210,6 +210,7 @@ type Policy struct {
 	Rewrite         *rewrite.Rule   // of path and host; nil = they stay
 	Redirect        *redirect.Rule  // requests are answered with it; nil = they are sent to an endpoint
 	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
+	NotFound        bool            // what no rule of the host takes is told that nothing is there: see Table.NotFound
 	Leaving         bool            // clients are to connect again after an answer, because others serve the route from now on
 }
 

@@ -22,20 +22,22 @@ type Options struct {
 // routes. Any goroutine may read it. A table that is never published has changed nothing:
 // its new routes have pools without servers that no registry lists.
 type Table struct {
-	hosts      hosts // of the pair of ports of OpenShift Routes
-	guarded    bool  // some host of theirs asks clients for something of its own
-	listened   hosts // of listeners
-	listeners  cow[listenerUse]
-	ports      map[string]port
-	keys       cow[keyed]
-	certs      cow[content[certificate]]
-	auths      cow[content[ClientAuth]]
-	numbers    uint64 // of the next new listener
-	guards     int    // rules of the pair that ask clients for something
-	options    Options
-	generation uint64
-	order      uint64 // place in the spec for the next new route
-	plan       *plan  // what publishing it changes
+	hosts     hosts // of the pair of ports of OpenShift Routes
+	guarded   bool  // some host of theirs asks clients for something of its own
+	listened  hosts // of listeners
+	listeners cow[listenerUse]
+	ports     map[string]port
+	keys      cow[keyed]
+	certs     cow[content[certificate]]
+	auths     cow[content[ClientAuth]]
+	numbers   uint64 // of the next new listener
+	guards    int    // rules of the pair that ask clients for something
+	// unavailable is how many rules of the pair have not Policy.NotFound.
+	unavailable int
+	options     Options
+	generation  uint64
+	order       uint64 // place in the spec for the next new route
+	plan        *plan  // what publishing it changes
 }
 
 // keyed is a route and its place in the spec.

@@ -36,8 +36,8 @@ type IngressAPI interface {
 
 // IngressWriterConfig is what an IngressWriter needs.
 type IngressWriterConfig struct {
-	API        IngressAPI    // required
-	Addresses  []string      // IP addresses and host names at which clients reach the router; empty = the status is left as it is
+	API       IngressAPI // required
+	Addresses []string   // IP addresses and host names at which clients reach the router; empty = the status is left as it is
 	// Read returns these addresses, and is called every 10 s; nil = Addresses stay. While it fails they stay as they were.
 	Read       func(context.Context) ([]string, error)
 	RouterName string        // in Events

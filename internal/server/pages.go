@@ -12,8 +12,8 @@ import (
 // Pages are the files of HTTP responses that the router answers with in the place of its own.
 type Pages struct {
 	Unavailable string // 503; "" = none
-	NotFound    string // 404 for requests without a route; "" = they get the answer 503, or 404 with OwnNotFound
-	OwnNotFound bool
+	NotFound    string // 404 for requests without a route; "" = they get the answer 503, or what OwnNotFound says
+	OwnNotFound bool   // without NotFound they get the router's own 404 where the table says that nothing is there
 
 	// What is in the place of the files, which then only name it; nil = the files count.
 	UnavailableContent, NotFoundContent []byte
@@ -35,7 +35,7 @@ func (p *Pages) Load(c *proxy.Config, log Logger, problems *problem.List) {
 		failed(503, p.Unavailable, err)
 	}
 	if p.OwnNotFound {
-		c.NotFound = proxy.DefaultNotFound()
+		c.NotFoundOfHosts = proxy.DefaultNotFound()
 	}
 	if p.NotFound != "" {
 		if c.NotFound, err = loadPage(p.NotFound, p.NotFoundContent); err != nil {

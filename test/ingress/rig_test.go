@@ -47,7 +47,7 @@ const class = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {
 func start(t *testing.T, options controller.Options, manifests ...string) *rig {
 	t.Helper()
 	r := &rig{T: t, api: &api{written: map[string][]networkingv1.IngressLoadBalancerIngress{}, changed: make(chan struct{})}}
-	r.router = testkit.StartRouter(t, 2, nil, func(c *proxy.Config) { c.NotFound = proxy.DefaultNotFound() })
+	r.router = testkit.StartRouter(t, 2, nil, func(c *proxy.Config) { c.NotFoundOfHosts = proxy.DefaultNotFound() })
 	form := &x509.Certificate{}
 	testcert.Authority(form)
 	r.ca = testcert.Sign(t, form, nil)

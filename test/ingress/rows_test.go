@@ -221,6 +221,7 @@ func TestBesideRoutes(t *testing.T) {
 		strings.Replace(young(ingress("foreign", "rules:\n"+rule("a.test", "Exact /x s 8080"))), "  name: foreign", "  namespace: other\n  name: foreign", 1))
 	for request, want := range map[string]string{
 		"GET http://a.test/": "route", "GET http://a.test/i": "s", "GET http://a.test/x": "route", "GET http://b.test/": "s", "GET http://b.test/p": "route", "GET https://a.test/i": "s",
+		"GET http://nobody.test/": "503",
 	} {
 		r.wantBy(request, want)
 	}

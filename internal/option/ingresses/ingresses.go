@@ -27,7 +27,7 @@ type Options struct {
 func (o *Options) Table(c *controller.Options) []option.Option {
 	return []option.Option{
 		{Flag: "ingress", Env: "TURNOUT_INGRESS", Def: "false", IsBool: true, EnvStops: true, Set: option.Into(&c.Ingress, option.ParseBool),
-			Help: "serve Ingresses of networking.k8s.io/v1 beside Routes, and answer requests that nothing is there for with 404; see docs/ingress.md"},
+			Help: "serve Ingresses of networking.k8s.io/v1 beside Routes; see docs/ingress.md"},
 		{Flag: "ingress-class-controller", Env: "TURNOUT_INGRESS_CLASS_CONTROLLER", Value: "DOMAIN/NAME", EnvStops: true, Set: option.Into(&c.IngressController, option.Checked(ingress.CheckController)),
 			Help: "spec.controller of the IngressClasses whose Ingresses are served; the default is turnout.router/ingress"},
 		{Flag: "ingress-status-address", Env: "TURNOUT_INGRESS_STATUS_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
