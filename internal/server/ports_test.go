@@ -185,7 +185,7 @@ func TestPorts(t *testing.T) {
 		{secure, "https://z.stars.test/", nil, `HTTP/2 stars z.stars.test client=""`},
 		{secure, "https://a.test/", []string{"-H", "Host: z.stars.test"}, "421"},
 		{secure, "https://a.test/", []string{"-H", "Host: z.stars.test", "--http1.1"}, "421"},
-		{secure, "https://a.test/", []string{"-H", "Host: nobody.test"}, "503"},
+		{secure, "https://a.test/", []string{"-H", "Host: nobody.test"}, "404"},
 		{secure, "https://nobody.test/", nil, "curl 35"},          // no listener: alert unrecognized_name
 		{w.Port("mtls"), "https://a.test/", nil, "curl 60"},       // another certificate
 		{w.HTTPS(), "https://a.test/", []string{"-k"}, "curl 35"}, // no default certificate

@@ -245,7 +245,7 @@ func TestSetPortsDrains(t *testing.T) {
 	if _, body := ask(t, stranger, toA); !strings.HasPrefix(body, "other ") {
 		t.Errorf("a connection to another port: %q", body)
 	}
-	if answer, _ := ask(t, dial(t, addr), toA); answer.StatusCode != http.StatusServiceUnavailable {
+	if answer, _ := ask(t, dial(t, addr), toA); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("the port that has the address now: %d", answer.StatusCode)
 	}
 }
