@@ -85,6 +85,9 @@ func newGateways(cfg *Config) gateways {
 		g.judge = gateway.New(gateway.Config{
 			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
 			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
+			Panicked: func(of gateway.Ref, v any, stack []byte) {
+				cfg.Log.Error("BUG: an object of the Gateway API cannot be judged", zap.Stringer("object", of), zap.Any("panic", v), zap.ByteString("stack", stack))
+			},
 		})
 		g.dirty, g.moved = true, true
 	}
