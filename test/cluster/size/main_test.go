@@ -18,6 +18,7 @@ import (
 
 var (
 	routes  = flag.Int("routes", 100, "routes besides those that clients ask for")
+	stream  = flag.Bool("watchlist", true, "routers ask for what is there as the beginning of a watch")
 	samples = flag.Int("samples", 10, "changes that are timed")
 )
 

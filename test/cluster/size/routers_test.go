@@ -57,6 +57,10 @@ func startRouters(t *testing.T, client cluster.Pod) []*replica {
 			}},
 		}},
 	}}
+	if !*stream {
+		c := &deployment.Spec.Template.Spec.Containers[0]
+		c.Env = append(c.Env, corev1.EnvVar{Name: "KUBE_FEATURE_WatchListClient", Value: "false"})
+	}
 	_, err := shared.core.AppsV1().Deployments(routerNamespace).Create(t.Context(), deployment, metav1.CreateOptions{})
 	check(t, err)
 	var all []*replica

@@ -26,8 +26,14 @@ func TestSize(t *testing.T) {
 	check(t, err)
 	fill(t)
 	routers := startRouters(t, client)
-	t.Run("start", func(t *testing.T) { started(t, routers) })
-	t.Run("status", func(t *testing.T) { waitStatus(t) })
+	t.Run("start", func(t *testing.T) {
+		started(t, routers)
+		received(t, routers)
+	})
+	t.Run("status", func(t *testing.T) {
+		waitStatus(t)
+		received(t, routers)
+	})
 	t.Run("rest", func(t *testing.T) { atRest(t, routers) })
 	l := startLoad(t, routers)
 	t.Run("propagation", func(t *testing.T) { t.Log(propagation(t, routers, *samples)) })
@@ -80,6 +86,16 @@ func started(t *testing.T, routers []*replica) {
 		}
 		t.Logf("%s: ready %s after it listened", r.name, ready.Sub(listening).Round(10*time.Millisecond))
 	}
+}
+
+// received says how many bytes have come to each router since its start, which are those of the API server, as nobody else has asked for
+// anything but its probes.
+func received(t *testing.T, routers []*replica) {
+	const name = "process_network_receive_bytes_total"
+	for _, r := range routers {
+		t.Logf("%s: %.1f MiB received", r.name, r.metrics(t, name)[name]/(1<<20))
+	}
+	t.Logf("asked of the API server by all routers: %s", countRequests(t))
 }
 
 // stamp is the time of a log line.
@@ -151,7 +167,11 @@ func countRequests(t *testing.T) requested {
 	for i := range events {
 		if e := &events[i]; e.Stage == auditv1.StageResponseComplete || e.Stage == auditv1.StageResponseStarted && e.Verb == "watch" {
 			r.all++
-			r.verbs[e.Verb]++
+			verb := e.Verb
+			if strings.Contains(e.RequestURI, "sendInitialEvents=true") {
+				verb = "watch of what is there"
+			}
+			r.verbs[verb]++
 		}
 	}
 	return r
