@@ -29,12 +29,13 @@ func run(args []string) error {
 	folder := flags.String("out", filepath.Join("docs", "lab"), "folder of shards.json, shards.md and the pictures")
 	only := flags.String("only", "", "name of the only strategy to simulate; the results of others stay")
 	draw := flags.Bool("draw", false, "simulate nothing, but write page and pictures of shards.json")
+	routes := flags.Int("routes", 0, "simulate so many routes on 100 routers, and not what each strategy is to have; 20,000 take half a minute")
 	result := flags.String("result", "", "simulate the strategy of -only, and write what came of it to this file")
 	if err := flags.Parse(args); err != nil {
 		return err //nolint:wrapcheck // flag says what is wrong
 	}
 	if *result != "" {
-		return simulateTo(*result, *only)
+		return simulateTo(*result, *only, *routes)
 	}
 	file := filepath.Join(*folder, "shards.json")
 	var results []Result
@@ -51,7 +52,7 @@ func run(args []string) error {
 		if *draw || *only != "" && *only != c.name {
 			continue
 		}
-		r, err := inProcess(c.name)
+		r, err := inProcess(c.name, *routes)
 		if err != nil {
 			return fmt.Errorf("cannot simulate %s: %w", c.name, err)
 		}
@@ -72,12 +73,17 @@ func run(args []string) error {
 }
 
 // simulateTo is what the process of a strategy does.
-func simulateTo(file, name string) error {
+func simulateTo(file, name string, routes int) error {
 	i := slices.IndexFunc(cases(), func(c strategyCase) bool { return c.name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no strategy %q", name)
 	}
-	r, err := simulate(cases()[i])
+	c := cases()[i]
+	if routes > 0 {
+		c.size = tenth
+		c.size.Routes = routes
+	}
+	r, err := simulate(c)
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ func simulateTo(file, name string) error {
 }
 
 // inProcess simulates a strategy in a process of its own.
-func inProcess(name string) (Result, error) {
+func inProcess(name string, routes int) (Result, error) {
 	var r Result
 	folder, err := os.MkdirTemp("", "shards")
 	if err != nil {
@@ -101,7 +107,7 @@ func inProcess(name string) (Result, error) {
 		return r, fmt.Errorf("cannot find the program: %w", err)
 	}
 	file := filepath.Join(folder, "result")
-	c := exec.Command(self, "-only", name, "-result", file)
+	c := exec.Command(self, "-only", name, "-result", file, "-routes", strconv.Itoa(routes))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		return r, fmt.Errorf("its process failed: %w", err)

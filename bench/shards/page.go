@@ -11,7 +11,8 @@ const (
 
 ` + "`make sim`" + ` prints this page: the scheduler's real code, in virtual time, with a cluster around it that is simulated (` + "`controller/shard/sim`" + `). Writes take
 5 ms, watches lag behind by 20 ms, each router has two replicas that report each 10 s, names of routes may be kept by resolvers for 30 s. Each write is checked: none may take
-from a route what serves it, and no more than a tenth of all bindings may be under way.
+from a route what serves it, and no more than a tenth of all bindings may be under way. Not every strategy was simulated with a million routes: the second column says how many there were
+(` + "`go run ./bench/shards -only NAME`" + ` simulates one at its full size, with ` + "`-routes N`" + ` so many routes on 100 routers).
 
 First all routes are placed; then some routers stop, and are found lost after 2 minutes; then others are added, and the RouteScheduler's ` + "`spec.rebalance`" + ` asks for an even spread.
 Times are virtual, from the event until every route is served by as many routers as it should be, nothing is under way and resolvers have forgotten old names. They are the writes divided by the
