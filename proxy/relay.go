@@ -127,6 +127,23 @@ func (r *Relay) log(to AccessLog, reason Reason) {
 	to.Log(&rec)
 }
 
+// Stands reports that the route which a connection of this client would have now, nil for none, leads to the server that this one has: the
+// route is the same, and its server still has a share. It is for what can begin anew without harm.
+func (r *Relay) Stands(now *routing.Route) bool {
+	if now == nil || now.Key() != r.route.Key() || !r.leased || r.lease.Server().Weight() == 0 {
+		return false
+	}
+	if !now.Divided() {
+		return now.Pool() == r.pool
+	}
+	for b := range now.Backends {
+		if b.Pool() == r.pool {
+			return b.Weight() > 0
+		}
+	}
+	return false
+}
+
 // Idle is the silence that ends the connection.
 func (r *Relay) Idle() time.Duration { return r.route.Policy().TunnelTimeout }
 

@@ -186,7 +186,7 @@ func (r *router) logListening() {
 func (r *router) startAdmin() error {
 	cfg := metrics.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, TLS: r.data.Handshakes, Source: r.sourceCounts, Health: r.data.Health, Load: r.data.Load,
-		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections, Now: r.data.Now,
+		Bounds: &r.bounds, Problems: r.problems, Tunnels: r.data.Tunnels, Datagrams: r.data.Datagrams, Ports: r.data.Sessions(), MaxConnections: r.data.MaxConnections, Now: r.data.Now,
 		Latencies: r.data.Latencies, Options: r.o.metrics,
 	}
 	if r.data.Applied().Proxy.AccessLog != nil || r.settings != nil {

@@ -17,7 +17,7 @@ var floors = []struct {
 	{"who gets a request", "balancer internal/ratelimit tlsmux/clientcert routing/cors routing/header routing/rewrite routing/redirect routing"},
 	{"TLS", "tlsmux"},
 	{"one exchange", "proxy/logformat proxy/register proxy/identity proxy/detached proxy"},
-	{"its protocols", "proxy/tunnel proxy/upstream proxy/h1 proxy/h2"},
+	{"its protocols", "proxy/tunnel proxy/datagram proxy/upstream proxy/h1 proxy/h2"},
 	{"beside the requests", "internal/pulse internal/health internal/accesslog internal/tracing"},
 	{"the request path", "internal/server"},
 	{"names", "internal/dns/zone internal/dns/zonefile internal/dns/server"},

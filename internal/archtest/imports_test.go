@@ -46,6 +46,7 @@ var direction = []struct {
 	{"proxy/h2", []string{"proxy", "internal/wire", "balancer", "internal/list", "internal/spare", "internal/bound", "internal/reactor"}, "a codec's halves join wire and pipeline; routes are the pipeline's business"},
 	{"proxy/upstream", []string{"proxy", "balancer", "internal/wire/protocol"}, "it chooses between protocols by what they can be asked, so that none of them knows another"},
 	{"proxy/tunnel", []string{"proxy", "balancer", "routing", "internal/bound", "internal/reactor"}, "a tunnel copies between two connections"},
+	{"proxy/datagram", []string{"proxy", "balancer", "routing", "internal/bound", "internal/list", "internal/reactor"}, "datagrams go to and fro between two sockets; who the endpoint is the pipeline decides"},
 	{"proxy", []string{"balancer", "internal/bound", "internal/list", "internal/ratelimit", "internal/shared", "internal/spare", "internal/traffic", "routing", "internal/wire/field", "internal/wire/protocol", "internal/wire/tracecontext", "proxy/logformat", "proxy/detached"}, "the pipeline sees no wire format, no socket and no clock of its own, so that every protocol shares it"},
 	{"tlsmux", []string{"balancer", "internal/bound", "internal/list", "routing", "internal/reactor", "internal/opensslkey", "internal/keypair", "internal/wire/protocol"}, "tlsmux and proxy do not know each other: TLS is not HTTP"},
 	{"tlsmux/clientcert", []string{"internal/keypair"}, "which clients are trusted follows from certificates and lists; connections are tlsmux's"},

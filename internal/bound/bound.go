@@ -50,6 +50,7 @@ const (
 	NameConnections                 // the name server closed a connection: there were too many
 	NameClients                     // the name server closed a connection: its client's prefix had its share
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
+	DatagramSessions                // a session of UDP ended because there were too many
 	count
 )
 
@@ -94,6 +95,7 @@ var names = [count]string{
 	NameConnections:     "dns-connections",
 	NameClients:         "dns-client-connections",
 	NameTransfers:       "dns-transfers",
+	DatagramSessions:    "udp-sessions",
 }
 
 func (n Name) String() string { return names[n] }

@@ -39,6 +39,8 @@ type Config struct {
 	Health  func() server.Health   // nil: endpoints are not checked
 	Load    func() server.Load     // nil: nobody knows whether there is too much to do
 	Bounds  *bound.Counts          // nil: none was ever reached
+	// Datagrams is what is counted about UDP; nil: there is none.
+	Datagrams func() server.Datagrams
 	// Problems are those that there are now; nil: none.
 	Problems *problem.List
 
@@ -103,7 +105,7 @@ func newCollector(cfg Config) (*collector, error) {
 	return &collector{
 		follower: follower{most: cfg.TopRoutes, named: named}, latencies: latencyDistributions(), changes: changeDistributions(), reloads: changeSummaries(),
 		cfg: cfg, scrape: scrapeFamilies(), process: processFamilies(), totals: totalsFamilies(), tls: tlsFamilies(), log: logFamilies(), traces: traceFamilies(), source: sourceFamilies(),
-		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(),
+		status: statusFamilies(), health: healthFamilies(), load: loadFamilies(), tunnels: tunnelFamilies(), udp: datagramFamilies(),
 		table: tableFamilies(), haproxy: newHAProxyFamilies(cfg.Columns), route: routeFamilies(),
 	}, nil
 }
@@ -130,6 +132,7 @@ type collector struct {
 	health  families[server.Health]
 	load    families[server.Load]
 	tunnels families[map[proxy.TunnelRoute]int]
+	udp     families[server.Datagrams]
 	table   families[tableSums]
 
 	haproxy haproxyFamilies
@@ -140,7 +143,7 @@ type collector struct {
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table} {
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.udp, c.table} {
 		f.describe(func(d *prometheus.Desc, _ prometheus.ValueType) { out <- d })
 	}
 	for _, d := range c.described() {
@@ -180,6 +183,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	collectFrom(out, c.health, c.cfg.Health)
 	collectFrom(out, c.load, c.cfg.Load)
 	collectFrom(out, c.tunnels, c.cfg.Tunnels)
+	collectFrom(out, c.udp, c.cfg.Datagrams)
 	sums := sum(c.cfg.Table(), c.cfg.ServerThreshold)
 	c.table.collect(out, sums)
 	if c.cfg.Latencies != nil {

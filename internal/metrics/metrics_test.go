@@ -26,6 +26,7 @@ import (
 	"turnout/internal/tracing"
 	"turnout/internal/traffic"
 	"turnout/proxy"
+	"turnout/proxy/datagram"
 	"turnout/routing"
 	"turnout/tlsmux"
 	"turnout/tlsmux/clientcert"
@@ -92,6 +93,9 @@ func config(t testing.TB) Config {
 		},
 		Tunnels: func() map[proxy.TunnelRoute]int {
 			return map[proxy.TunnelRoute]int{{Namespace: "ns", Name: "gone"}: 45}
+		},
+		Datagrams: func() server.Datagrams {
+			return server.Datagrams{Sessions: 61, Begun: 62, In: 63, Out: 64, Dropped: [datagram.Drops]uint64{datagram.DropRefused: 65}}
 		},
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Traces: func() tracing.Stats { return tracing.Stats{Exported: 51, Failed: 52, Dropped: 53} },
@@ -170,11 +174,12 @@ func TestSeries(t *testing.T) {
 	}
 	got := scrape(t, cfg)
 	for name, want := range map[string]float64{
-		"turnout_build_info{version=v1.2.3}":                              1,
-		"turnout_routes{termination=http}":                                1,
-		"turnout_routes{termination=passthrough}":                         1,
-		"turnout_requests_total":                                          10,
-		"turnout_requests_active":                                         3,
+		"turnout_build_info{version=v1.2.3}":      1,
+		"turnout_routes{termination=http}":        1,
+		"turnout_routes{termination=passthrough}": 1,
+		"turnout_requests_total":                  10,
+		"turnout_requests_active":                 3,
+		"turnout_udp_sessions_open":               61, "turnout_udp_sessions_total": 62, "turnout_udp_datagrams_total{direction=in}": 63, "turnout_udp_datagrams_total{direction=out}": 64, "turnout_udp_datagrams_dropped_total{reason=refused}": 65,
 		"turnout_exchanges_total{reason=no-route}":                        4,
 		"turnout_exchanges_total{reason=ok}":                              0,
 		"turnout_connections_total{port=https}":                           8,
@@ -358,7 +363,7 @@ func declared(t *testing.T, columns []int) map[string]string {
 	all := map[string]string{}
 	for _, f := range []interface {
 		describe(each func(*prometheus.Desc, prometheus.ValueType))
-	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.table, schedulerFamilies(), converterFamilies()} {
+	}{c.scrape, c.process, c.totals, c.tls, c.log, c.traces, c.source, c.status, c.health, c.load, c.tunnels, c.udp, c.table, schedulerFamilies(), converterFamilies()} {
 		f.describe(declareInto(all))
 	}
 	for _, d := range c.described() {

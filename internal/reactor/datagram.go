@@ -25,11 +25,11 @@ type Datagram struct {
 
 // DatagramHandler gets what comes to a DatagramSocket, on the loop.
 type DatagramHandler interface {
-	// Received is called with the datagrams of one read.
-	Received(all []Datagram)
+	// Received is called with the datagrams of one read, which it may change.
+	Received(s *DatagramSocket, all []Datagram)
 	// Failed is called with what the system says about datagrams that were sent, such as ECONNREFUSED where nobody receives them, and with
 	// ErrPanicked after a panic of Received.
-	Failed(err error)
+	Failed(s *DatagramSocket, err error)
 }
 
 // DatagramSocket is a socket of UDP on one loop, whose methods are called there.
@@ -122,13 +122,13 @@ func (s *DatagramSocket) ready() {
 
 func (s *DatagramSocket) received(all []Datagram) (ok bool) {
 	defer s.loop.recovering.Recover()
-	s.handler.Received(all)
+	s.handler.Received(s, all)
 	return true
 }
 
 func (s *DatagramSocket) fail(err error) {
 	defer s.loop.recovering.Recover()
-	s.handler.Failed(err)
+	s.handler.Failed(s, err)
 }
 
 // Send sends datagrams in their order and returns how many the system took. What it does not take is lost, and the error is about the first

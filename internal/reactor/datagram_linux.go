@@ -136,6 +136,15 @@ func (d *datagramSockets) deliver(tag int32) {
 	}
 }
 
+// closeAll closes what is left when the engine ends.
+func (d *datagramSockets) closeAll() {
+	for _, s := range d.all {
+		if s != nil {
+			s.close()
+		}
+	}
+}
+
 func newDatagramSocket(family int) (int, error) {
 	return unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 }

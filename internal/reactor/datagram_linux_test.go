@@ -17,8 +17,8 @@ type receiver struct {
 	failed func(err error)
 }
 
-func (r *receiver) Received(all []Datagram) { r.got(all) }
-func (r *receiver) Failed(err error) {
+func (r *receiver) Received(_ *DatagramSocket, all []Datagram) { r.got(all) }
+func (r *receiver) Failed(_ *DatagramSocket, err error) {
 	if r.failed != nil {
 		r.failed(err)
 	}

@@ -237,6 +237,7 @@ func (e *epollEngine) Close() {
 		e.closePipe(p)
 	}
 	e.pipes = nil
+	e.udp.closeAll()
 	closeFD(e.fd)
 }
 

@@ -43,6 +43,8 @@ type Config struct {
 	ProxyProtocol bool           // every connection begins with a PROXY header
 	ProxyTrusted  []netip.Prefix // whose header is believed; nil = everybody's
 
+	UDPIdle time.Duration // silence in both directions that ends the session of a client of UDP; 0 = a minute
+
 	Limits       Limits
 	Adjust       http1.AdjustName // how names of fields are spelled; nil = in lower case
 	IgnoreProbes bool             // connections that never sent a byte end without an answer
@@ -69,7 +71,10 @@ type Limits struct {
 	Connections int // of clients that may be open; 0 = no bound but that of descriptors
 	// RouteShare is which percentage of them one route may have when they run out; 0 or 100 = any number.
 	RouteShare int
-	HeldBytes  int // for what peers do not take or complete; 0 = a quarter of the memory limit, 256 MiB without one
+	// UDPSessions is how many clients of ports for UDP there may be at a time; with one more, the one that was silent for longest begins anew.
+	// 0 = 65,536. There are no more than a quarter of the descriptors in any case.
+	UDPSessions int
+	HeldBytes   int // for what peers do not take or complete; 0 = a quarter of the memory limit, 256 MiB without one
 	// BufferSize is how many bytes a head may have together with what is added to it, but at least half of it are for the head;
 	// 0 = that of http1.Limits.
 	BufferSize int

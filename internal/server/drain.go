@@ -48,6 +48,7 @@ func (ln *PerLoop) Drain(keepIdle bool, done func()) {
 	ln.Worker.Drain()
 	ln.HTTP1.Drain(keepIdle, done)
 	ln.HTTP2.Drain(done)
+	ln.Datagrams.Drain()
 }
 
 // retire has the connections that came in by a port that is gone end, as Drain has all.

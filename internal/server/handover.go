@@ -19,7 +19,11 @@ func SocketName(role, addr string) string { return role + " " + addr }
 func (s *Server) Sockets() ([]handover.Listener, error) {
 	var all []handover.Listener
 	for _, port := range s.openPorts() {
-		fds, err := s.group.Descriptors(port.bound)
+		descriptors := s.group.Descriptors
+		if port.kind == PortUDP {
+			descriptors = s.group.DatagramDescriptors
+		}
+		fds, err := descriptors(port.bound)
 		all = append(all, handover.Listener{Name: SocketName(port.role, port.addr), Sockets: fds})
 		if err != nil {
 			return all, err
@@ -40,4 +44,5 @@ func (s *Server) stopListening() {
 	s.stopped = true
 	s.moving.Unlock()
 	s.group.StopListening()
+	s.group.StopReceiving()
 }

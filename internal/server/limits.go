@@ -11,6 +11,8 @@ const (
 	defaultHeld   = 256 << 20 // bytes, in a process without a memory limit
 	heldShare     = 4         // of the memory limit, the part that may be held for peers is one of so many
 	leastLoopHeld = 4 << 20   // bytes, for one loop
+
+	defaultSessions = 65536 // of UDP
 )
 
 // heldBytes is what each of so many loops may hold for peers that do not go on, in a process with a memory limit, 0 for none.
@@ -24,6 +26,18 @@ func (l *Limits) heldBytes(memoryLimit uint64, loops int) int {
 		all = defaultHeld
 	}
 	return max(all/max(loops, 1), leastLoopHeld)
+}
+
+// sessions is how many sessions of UDP each of so many loops may have, in a process that may have so many files; 0 = what is usual.
+func (l *Limits) sessions(files, loops int) int {
+	all := l.UDPSessions
+	if all <= 0 {
+		all = defaultSessions
+	}
+	if most := connectionFiles(files) / 4; most > 0 {
+		all = min(all, most)
+	}
+	return max(all/max(loops, 1), 1)
 }
 
 // routeConnections is how many requests and tunnels one route may have at a time when connections run out, in a process that may

@@ -12,6 +12,7 @@ import (
 	"turnout/internal/traffic"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
+	"turnout/proxy/datagram"
 	"turnout/proxy/h1"
 	"turnout/proxy/h2"
 	"turnout/proxy/identity"
@@ -51,6 +52,7 @@ type PerLoop struct {
 	HTTP1       *h1.Server // makes way for HTTP2 when a connection begins with the preface of HTTP/2
 	HTTP2       *h2.Server
 	Passthrough *tunnel.Passthrough
+	Datagrams   *datagram.Sessions
 }
 
 // NewRequestPath assembles the packages of the request path on event loops that makeLoops makes with the given configuration and
@@ -132,6 +134,12 @@ func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error
 		return nil, err
 	}
 	ln.Passthrough = &tunnel.Passthrough{Loop: loop, Worker: ln.Worker, Secure: p.client.Secure}
+	ln.Datagrams, err = datagram.New(datagram.Config{
+		Loop: loop, Worker: ln.Worker, Store: p.cfg.Store, Idle: p.cfg.UDPIdle, Most: p.cfg.Limits.sessions(descriptorLimit(), p.cfg.Loops),
+	})
+	if err != nil {
+		return nil, err
+	}
 	return ln, ln.configure(&p.cfg)
 }
 

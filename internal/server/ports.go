@@ -27,6 +27,7 @@ const (
 	PortHTTP PortKind = iota // HTTP/1.1, or HTTP/2 by prior knowledge
 	PortTLS                  // TLS
 	PortTCP                  // anything: connections go on as they come, by the rule of the port's listener, which is a Stream
+	PortUDP                  // no connections, but datagrams, which go on by such a rule too
 )
 
 // sessions is the index of what counts connections of the kind.
@@ -40,13 +41,14 @@ func (k PortKind) sessions() int {
 // openPort is an address that the server listens on.
 type openPort struct {
 	role, addr string
-	kind       PortKind
+	kind       PortKind // a socket of UDP stays one
 	bound      netip.AddrPort
 	leads      *atomic.Pointer[entrance] // to what its connections come in by
 }
 
 // entrance is what becomes of connections. It stays the same while a port moves.
 type entrance struct {
+	name      string
 	kind      PortKind
 	port      *reactor.Port // nil = one of the pair, whose accept counts
 	accept    func(c *reactor.Conn) reactor.Handler
@@ -83,11 +85,21 @@ func (s *Server) entrance(kind PortKind, port *reactor.Port, accept func(c *reac
 	return &entrance{kind: kind, port: port, accept: accept, announced: s.front.Accept(accept)}
 }
 
+// named makes the entrance of a port with a name.
+func (s *Server) named(p Port) *entrance {
+	e := s.entrance(p.Kind, &reactor.Port{Sessions: &s.sessions[p.Kind.sessions()]}, s.acceptOn(p.Kind, p.Name))
+	e.name = p.Name
+	return e
+}
+
 // open opens the port where its addr says, or goes on with the sockets of the process before this one.
 func (s *Server) open(port *openPort, to *entrance) (err error) {
 	leads := &atomic.Pointer[entrance]{}
 	leads.Store(to)
 	port.leads = leads
+	if port.kind == PortUDP {
+		return s.openDatagrams(port)
+	}
 	accept := func(c *reactor.Conn) reactor.Handler {
 		to := leads.Load()
 		if to.port != nil {
@@ -142,6 +154,8 @@ func (p *RequestPath) acceptOn(kind PortKind, name string) func(c *reactor.Conn)
 	switch kind {
 	case PortTLS:
 		return p.mux.AcceptOn(name)
+	case PortUDP:
+		return nil
 	case PortTCP:
 		return func(c *reactor.Conn) reactor.Handler { return p.acceptStream(c, name) }
 	}

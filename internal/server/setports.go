@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"turnout/internal/reactor"
 )
 
 // SetPorts has the server serve these ports besides its pair, and no others: new ones are opened, those that are not named any more are
@@ -13,7 +11,7 @@ import (
 // connections that are open live on. A socket goes from one port to another without being closed if they have the same address.
 //
 // Connections of a port that is gone, or of another kind now, end as they do when the server stops: idle ones at once, others after what
-// they are about, and what is left after Timeouts.Drain is cut.
+// they are about, and what is left after Timeouts.Drain is cut. Sessions of UDP end with the port.
 //
 // It returns one error for each of ports, in their order, nil if that is open. One that cannot be opened at a new address stays where it was.
 // It may be called before Run. After HandOver or the end of Run's ctx it does nothing. It is not called on a loop.
@@ -35,7 +33,7 @@ func (s *Server) setPorts(ports []Port) []error {
 		}
 		e := s.entrances[p.Name]
 		if e == nil || e.kind != p.Kind {
-			e = s.entrance(p.Kind, &reactor.Port{Sessions: &s.sessions[p.Kind.sessions()]}, s.acceptOn(p.Kind, p.Name))
+			e = s.named(p)
 		}
 		c.entrances[p.Name] = e
 		c.pending = append(c.pending, i)
@@ -49,7 +47,7 @@ func (s *Server) setPorts(ports []Port) []error {
 	}
 	for name, e := range s.entrances {
 		if c.entrances[name] != e {
-			s.retire(e.port)
+			s.retire(e)
 		}
 	}
 	s.entrances = c.entrances
@@ -71,7 +69,7 @@ func (c *portChange) reuse(fits func(p Port, o openPort) bool) {
 	c.pending = slices.DeleteFunc(c.pending, func(i int) bool {
 		p := c.ports[i]
 		for at := range c.s.ports {
-			if o := &c.s.ports[at]; !c.used[at] && o.addr == p.Addr && fits(p, *o) {
+			if o := &c.s.ports[at]; !c.used[at] && o.addr == p.Addr && (o.kind == PortUDP) == (p.Kind == PortUDP) && fits(p, *o) {
 				c.used[at] = true
 				o.role, o.kind = portSocket(p.Name), p.Kind
 				o.leads.Store(c.entrances[p.Name])
@@ -101,7 +99,7 @@ func (c *portChange) close() bool {
 	for at, o := range c.s.ports {
 		stays := c.used[at] || slices.ContainsFunc(c.pending, func(i int) bool { return o.leads.Load() == c.entrances[c.ports[i].Name] })
 		if !stays {
-			c.s.group.CloseListeners(o.bound)
+			c.s.closeSocket(&o)
 			continue
 		}
 		c.used[len(kept)] = c.used[at]
@@ -113,8 +111,24 @@ func (c *portChange) close() bool {
 	return closed
 }
 
-// retire has the connections that came in by p end.
-func (s *Server) retire(p *reactor.Port) {
+// closeSocket closes what a port listens on.
+func (s *Server) closeSocket(o *openPort) {
+	if o.kind == PortUDP {
+		s.group.CloseDatagrams(o.bound)
+		return
+	}
+	s.group.CloseListeners(o.bound)
+}
+
+// retire has the connections that came in by e end.
+func (s *Server) retire(e *entrance) {
+	if e.kind == PortUDP {
+		for loop, ln := range s.loops {
+			loop.PostRecovering(func() { ln.Datagrams.EndPort(e.name) })
+		}
+		return
+	}
+	p := e.port
 	for loop, ln := range s.loops {
 		loop.Post(func() { ln.retire(p) })
 	}

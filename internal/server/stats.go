@@ -37,6 +37,9 @@ func (s *Server) Health() Health {
 func (s *Server) Load() Load {
 	l := Load{Reasons: s.guard.Stats()}
 	for _, p := range s.openPorts() {
+		if p.kind == PortUDP {
+			continue
+		}
 		l.Waiting[p.kind.sessions()] += s.group.Waiting(p.bound.Port())
 	}
 	if s.cfg.Rates != nil {

@@ -1,0 +1,200 @@
+// Package datagram relays UDP. The datagrams of one client go to one endpoint of the rule that has the port, by a socket of their own, so
+// that the endpoint tells clients apart; what it sends there goes back. Who the client is, its address, its port and those it sends to, makes
+// a session. It begins with a datagram, is accounted for as a connection that is passed through (proxy.Relay), and ends when both are silent,
+// when the table would not choose its endpoint any more, or when too many others are more alive. Nothing is kept: what cannot be sent at once, or has no
+// endpoint, is dropped.
+//
+// After its session has begun a datagram costs no allocation, and a share of two system calls.
+package datagram
+
+import (
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"turnout/internal/bound"
+	"turnout/internal/list"
+	"turnout/internal/reactor"
+	"turnout/proxy"
+	"turnout/routing"
+)
+
+// Config is what Sessions need; Loop, Worker and Store are required.
+type Config struct {
+	Loop   *reactor.Loop
+	Worker *proxy.Worker
+	Store  *routing.Store
+	Idle   time.Duration // silence in both directions that ends a session; 0 = a minute
+	// Most is how many sessions there may be on the loop. With one more, the one that was silent for longest ends. 0 = 4096.
+	Most int
+}
+
+const (
+	defaultIdle = time.Minute
+	defaultMost = 4096
+
+	// lookAgain is how long a session may go on without a look at the table and the servers.
+	lookAgain = time.Second
+	// drainIdle is Config.Idle when the process stops: an answer that is under way still gets back.
+	drainIdle = time.Second
+)
+
+// Stats counts. Any goroutine may read it.
+type Stats struct {
+	Sessions atomic.Int64         // open
+	Begun    atomic.Uint64        // since the start
+	In, Out  atomic.Uint64        // datagrams sent to endpoints, and to clients
+	Dropped  [Drops]atomic.Uint64 // datagrams that went nowhere, by Drop
+}
+
+// Drop is why a datagram went nowhere.
+type Drop int
+
+// The reasons.
+const (
+	DropNoRoute Drop = iota // no rule has the port
+	DropRefused             // the rule has no endpoint for the client, or does not let it in
+	DropUnsent              // the system did not take it
+	Drops
+)
+
+// String is the word of the metric.
+func (d Drop) String() string { return [...]string{"no-route", "refused", "unsent"}[d] }
+
+// Sessions are those of one loop. All methods but Stats are called on it.
+type Sessions struct {
+	cfg   Config
+	byKey map[key]*session
+	all   list.List[session] // those that were silent for longest first
+	timer *reactor.Timer
+	stats Stats
+}
+
+// key is who a session is for.
+type key struct {
+	socket *reactor.DatagramSocket // that the client's datagrams came in by
+	client netip.AddrPort
+	local  netip.Addr // that they were sent to, if the socket is for several
+}
+
+// New makes Sessions, of which there are none yet.
+func New(cfg Config) (*Sessions, error) {
+	if cfg.Loop == nil || cfg.Worker == nil || cfg.Store == nil {
+		return nil, errors.New("cannot relay datagrams: Loop, Worker and Store are required")
+	}
+	if cfg.Idle <= 0 {
+		cfg.Idle = defaultIdle
+	}
+	if cfg.Most <= 0 {
+		cfg.Most = defaultMost
+	}
+	ss := &Sessions{cfg: cfg, byKey: make(map[key]*session)}
+	ss.timer = cfg.Loop.NewRecoveringTimer(ss.expire)
+	return ss, nil
+}
+
+// Stats are the counters, which go on changing.
+func (ss *Sessions) Stats() *Stats { return &ss.stats }
+
+// Received relays datagrams that came to a socket of the port with a name.
+func (ss *Sessions) Received(port string, socket *reactor.DatagramSocket, all []reactor.Datagram) {
+	table := ss.cfg.Store.Load()
+	for begin := 0; begin < len(all); {
+		s, n := ss.run(port, socket, all[begin:], table)
+		run := all[begin : begin+n]
+		begin += n
+		switch {
+		case s == nil:
+			ss.drop(DropNoRoute, n)
+		case !s.joined:
+			ss.drop(DropRefused, n)
+		default:
+			s.send(run)
+		}
+	}
+}
+
+// run returns the session of the first datagram, nil if there is none, and how many in a row are of the same client.
+func (ss *Sessions) run(port string, socket *reactor.DatagramSocket, all []reactor.Datagram, table *routing.Table) (*session, int) {
+	k := key{socket, all[0].Peer, all[0].Local}
+	n := 1
+	for n < len(all) && all[n].Peer == k.client && all[n].Local == k.local {
+		n++
+	}
+	s := ss.byKey[k]
+	if s != nil && !s.stands(port, table) {
+		s.end()
+		s = nil
+	}
+	if s == nil {
+		s = ss.begin(port, k, table)
+	}
+	return s, n
+}
+
+func (ss *Sessions) drop(why Drop, n int) { ss.stats.Dropped[why].Add(uint64(n)) }
+
+// begin begins a session, nil if no rule has the port.
+func (ss *Sessions) begin(port string, k key, table *routing.Table) *session {
+	r := table.Stream(port)
+	if r == nil {
+		return nil
+	}
+	if ss.all.Len() >= ss.cfg.Most {
+		ss.cfg.Worker.Reached(bound.DatagramSessions)
+		ss.all.First().end()
+	}
+	local := k.socket.Addr()
+	if k.local.IsValid() {
+		local = netip.AddrPortFrom(k.local, local.Port())
+	}
+	s := &session{ss: ss, key: k, port: port, generation: table.Generation(), looked: ss.cfg.Loop.Now()}
+	ss.byKey[k] = s
+	s.touch()
+	ss.stats.Sessions.Add(1)
+	ss.stats.Begun.Add(1)
+	s.relay = ss.cfg.Worker.Relay(s, r, proxy.Client{Addr: k.client, Local: local})
+	if s.relay.Admit() {
+		s.within = true
+		s.relay.Connect()
+		s.settle()
+		s.within = false
+	}
+	return s
+}
+
+// EndPort ends the sessions of a port, whose socket is closed.
+func (ss *Sessions) EndPort(port string) {
+	for s := ss.all.First(); s != nil; {
+		next := s.node.Next()
+		if s.port == port {
+			s.end()
+		}
+		s = next
+	}
+}
+
+// Drain ends sessions as soon as they are silent for a moment.
+func (ss *Sessions) Drain() {
+	ss.cfg.Idle = min(ss.cfg.Idle, drainIdle)
+	ss.expire()
+}
+
+// expire ends sessions that were silent for too long.
+func (ss *Sessions) expire() {
+	now := ss.cfg.Loop.Now()
+	for s := ss.all.First(); s != nil; s = ss.all.First() {
+		if left := ss.cfg.Idle - time.Duration(now-s.last); left > 0 {
+			ss.timer.Reset(left)
+			return
+		}
+		s.end()
+	}
+}
+
+// refused says that nobody receives what is sent to an endpoint.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+}
