@@ -125,7 +125,7 @@ func (w *writers) run(ctx context.Context) error {
 // sockets implements controller.Sockets.
 type sockets struct{ server *server.Server }
 
-var kinds = map[gateway.PortKind]server.PortKind{gateway.PortHTTP: server.PortHTTP, gateway.PortTLS: server.PortTLS, gateway.PortTCP: server.PortTCP}
+var kinds = map[gateway.PortKind]server.PortKind{gateway.PortHTTP: server.PortHTTP, gateway.PortTLS: server.PortTLS, gateway.PortTCP: server.PortTCP, gateway.PortUDP: server.PortUDP}
 
 // Set implements controller.Sockets.
 func (s *sockets) Set(list []expose.Socket) map[string]error {
