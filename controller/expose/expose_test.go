@@ -136,7 +136,8 @@ func TestAddresses(t *testing.T) {
 		"a cluster's own": {aGateway("a", []int32{80}), func(s *corev1.Service) {
 			s.Spec.Type, s.Spec.ClusterIPs = corev1.ServiceTypeClusterIP, []string{"10.96.0.9"}
 		}, "10.96.0.9", ""},
-		"goes": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
+		"a port to come": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Spec.Ports = nil }, "192.0.2.1", gatewayv1.GatewayReasonPending},
+		"goes":           {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
 	} {
 		there := made(NewPorts(controllerName).Plan([]Gateway{c.gateway}, nil, nil, corev1.ServiceTypeLoadBalancer))
 		for _, s := range there {

@@ -89,6 +89,13 @@ func assigned(g *Gateway, own []*corev1.Service) *gateway.Assigned {
 			}
 		}
 	}
+	if len(own) > 0 && own[0] != nil {
+		for _, port := range g.Ports {
+			if localPort(own[0], port) == 0 {
+				lack(gatewayv1.GatewayReasonPending, fmt.Sprintf("Service %s/%s does not lead port %d to the router yet", own[0].Namespace, own[0].Name, port.Number))
+			}
+		}
+	}
 	return a
 }
 
