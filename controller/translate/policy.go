@@ -40,9 +40,8 @@ type Defaults struct {
 // Policy returns how requests are treated where nothing else is said of them.
 func (d Defaults) Policy() routing.Policy {
 	d = d.complete()
-	p := routing.Policy{ServerTimeout: d.ServerTimeout, TunnelTimeout: d.TunnelTimeout, ConnectTimeout: d.ConnectTimeout}
-	p.Forwarded, _ = parseForwarded(d.Forwarded)
-	return p
+	forwarded, _ := parseForwarded(d.Forwarded) // complete has looked at it
+	return routing.Policy{ServerTimeout: d.ServerTimeout, TunnelTimeout: d.TunnelTimeout, ConnectTimeout: d.ConnectTimeout, Forwarded: forwarded}
 }
 
 func (d Defaults) complete() Defaults {
