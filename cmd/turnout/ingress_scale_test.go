@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -79,7 +80,7 @@ func usage(t *testing.T, pid int) (resident int, took time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
 	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
 		n, _ := strconv.Atoi(field)
 		took += time.Duration(n) * 10 * time.Millisecond
