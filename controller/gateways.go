@@ -186,6 +186,8 @@ func (s *state) gatewayObjectEvent(e *source.Event) {
 	case source.Service:
 		if o, ok := e.Object.(*corev1.Service); ok && expose.Ours(o, s.cfg.Options.Gateways.Controller) {
 			g.own[e.Key], g.moved = o, true
+			g.objects.Services.Delete(e.Key) // it is no backend, and nobody would take it out
+			g.dirty = true
 			return
 		} else if g.own[e.Key] != nil {
 			delete(g.own, e.Key)

@@ -150,6 +150,13 @@ func TestGatewayOfServices(t *testing.T) {
 	if r.programmed() != "True Programmed" {
 		t.Error(r.programmed())
 	}
+	// The Services of Gateways are no backends, and leave nothing when they go.
+	r.do(gone(source.Service, service.Name))
+	for key := range r.c.state.gateways.objects.Services.All() {
+		if key.Name == service.Name {
+			t.Errorf("%s stays", key)
+		}
+	}
 }
 
 // TestGatewayPortTaken: a port that cannot be opened is said of its listener, and what else there is is served.
