@@ -51,7 +51,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			cfg.Ingresses = r.ingress
 		}
 	}
-	if err = r.gateways.Cluster(o.clusterConfig(r.log, nil, nil), f, o.updateStatus, &cfg); err != nil {
+	if err = r.gateways.Cluster(o.clusterConfig(r.log, &r.bounds, nil), f, o.updateStatus, &cfg); err != nil {
 		return err
 	}
 	if r.control, err = controller.New(cfg); err != nil {

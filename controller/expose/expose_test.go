@@ -73,16 +73,39 @@ func TestPortsStay(t *testing.T) {
 	}
 }
 
-// TestPortsRunOut: what finds no local port has none, and the others keep theirs.
+// TestPortsRunOut: a namespace has its share of local ports and all have a bound; what finds none has none, and the others keep theirs.
 func TestPortsRunOut(t *testing.T) {
-	many := make([]int32, 0, lastLocal-firstLocal+1)
-	for n := range int32(lastLocal - firstLocal) {
-		many = append(many, n+1)
+	p, refused := NewPorts(controllerName), 0
+	p.refused = func() { refused++ }
+	ports := func(n int) []int32 {
+		list := make([]int32, n)
+		for i := range list {
+			list[i] = int32(i + 1)
+		}
+		return list
 	}
-	p := NewPorts(controllerName)
-	w := p.Plan([]Gateway{aGateway("a", many), aGateway("b", []int32{80, 81})}, nil, nil, corev1.ServiceTypeLoadBalancer)
-	if len(w.Services) != 2 || len(w.Services[0].Spec.Ports) != len(many) || len(w.Services[1].Spec.Ports) != 1 {
-		t.Errorf("%d Services", len(w.Services))
+	of := func(namespace string, n int) Gateway {
+		g := aGateway("g", ports(n))
+		g.Object.Namespace = namespace
+		for i := range g.Ports {
+			g.Ports[i].Name = strings.Replace(g.Ports[i].Name, "ns/", namespace+"/", 1)
+		}
+		return g
+	}
+	w := p.Plan([]Gateway{of("a", mostOfOneOwner+2), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer)
+	if len(w.Services[0].Spec.Ports) != mostOfOneOwner || len(w.Services[1].Spec.Ports) != 3 || refused != 2 {
+		t.Fatalf("%d and %d ports, %d refused", len(w.Services[0].Spec.Ports), len(w.Services[1].Spec.Ports), refused)
+	}
+	// What a Gateway gives back its namespace may have again.
+	if w = p.Plan([]Gateway{of("a", 1), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer); p.of["a"] != 1 || len(p.given) != 4 {
+		t.Errorf("%v", p.of)
+	}
+	all := []Gateway{}
+	for i := range mostPorts/mostOfOneOwner + 1 {
+		all = append(all, of(fmt.Sprintf("n%d", i), mostOfOneOwner))
+	}
+	if p.Plan(all, nil, nil, corev1.ServiceTypeLoadBalancer); len(p.given) != mostPorts {
+		t.Errorf("%d ports are given", len(p.given))
 	}
 }
 

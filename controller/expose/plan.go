@@ -22,25 +22,41 @@ const (
 	lastLocal  = 29999
 )
 
+// Bounds on how many of them there are at a time: each is a socket of every event loop.
+const (
+	mostPorts      = 4096
+	mostOfOneOwner = 512 // in one namespace
+)
+
 // Ports gives local ports to ports of Gateways. It is made by NewPorts, and belongs to one goroutine, of the process that leads.
 type Ports struct {
 	controller string // of the classes
+	refused    func() // called for each port that gets none because of a bound; nil = nobody is
 
+	of    map[string]int   // given to a namespace
 	given map[string]int32 // by the name of the port
 	taken map[int32]string // the opposite; TCP and UDP have one range in common
 	next  int32
 }
 
 // NewPorts returns one that has given none, for the Gateways of the classes of a controller.
-func NewPorts(controller string) *Ports { return &Ports{controller: controller} }
+func NewPorts(controller string) *Ports {
+	return &Ports{controller: controller, of: make(map[string]int), given: make(map[string]int32), taken: make(map[int32]string), next: firstLocal}
+}
+
+// namespaceOf is that of the Gateway of a port, by its name.
+func namespaceOf(port string) string {
+	namespace, _, _ := strings.Cut(port, "/")
+	return namespace
+}
 
 // keep notes a port that was given before.
 func (p *Ports) keep(name string, local int32) bool {
-	if p.given == nil {
-		p.given, p.taken, p.next = make(map[string]int32), make(map[int32]string), firstLocal
-	}
 	if by, ok := p.taken[local]; ok && by != name || p.given[name] != 0 && p.given[name] != local {
 		return false
+	}
+	if p.given[name] == 0 {
+		p.of[namespaceOf(name)]++
 	}
 	p.given[name], p.taken[local] = local, name
 	return true
@@ -51,8 +67,11 @@ func (p *Ports) give(name string) int32 {
 	if local := p.given[name]; local != 0 {
 		return local
 	}
-	if p.next == 0 {
-		p.next = firstLocal
+	if len(p.given) >= mostPorts || p.of[namespaceOf(name)] >= mostOfOneOwner {
+		if p.refused != nil {
+			p.refused()
+		}
+		return 0
 	}
 	for range lastLocal - firstLocal + 1 {
 		local := p.next
@@ -73,6 +92,11 @@ func (p *Ports) retain(needed map[string]bool) {
 		if !needed[name] {
 			delete(p.given, name)
 			delete(p.taken, local)
+			if of := namespaceOf(name); p.of[of] > 1 {
+				p.of[of]--
+			} else {
+				delete(p.of, of)
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"turnout/controller/source"
+	"turnout/internal/bound"
 )
 
 // WriterConfig is what a Writer needs.
@@ -24,6 +25,7 @@ type WriterConfig struct {
 	Core, Discovery rest.Interface // of v1 and discovery.k8s.io/v1; required
 	Controller      string         // of the classes whose Gateways these are
 	Type            string         // of the Services, as the API has it; "" = LoadBalancer
+	Bounds          *bound.Counts  // counts ports that get none; nil = nobody does
 	Log             *zap.Logger    // nil = no logs
 }
 
@@ -92,6 +94,7 @@ type written struct {
 // Run writes until ctx is done: this process leads. It may be called again.
 func (w *Writer) Run(ctx context.Context) {
 	ports := NewPorts(w.cfg.Controller)
+	ports.refused = func() { w.cfg.Bounds.Reached(bound.GatewayPorts) }
 	known := make(map[object]written)
 	if err := w.read(ctx, known); err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("cannot read the EndpointSlices of Gateways that there are: those without a Gateway stay", zap.Error(err))

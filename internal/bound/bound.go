@@ -50,6 +50,7 @@ const (
 	NameConnections                 // the name server closed a connection: there were too many
 	NameClients                     // the name server closed a connection: its client's prefix had its share
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
+	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
 	DatagramSessions                // a session of UDP ended because there were too many
 	count
 )
@@ -95,6 +96,7 @@ var names = [count]string{
 	NameConnections:     "dns-connections",
 	NameClients:         "dns-client-connections",
 	NameTransfers:       "dns-transfers",
+	GatewayPorts:        "gateway-ports",
 	DatagramSessions:    "udp-sessions",
 }
 

@@ -76,8 +76,8 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 		return err
 	}
 	g.writers = writers{
-		Writer: status.New(status.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log}),
-		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Controller: cfg.Options.Gateways.Controller, Type: g.options.service, Log: from.Log}),
+		Writer: status.New(status.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log, Bounds: from.Bounds}),
+		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Controller: cfg.Options.Gateways.Controller, Type: g.options.service, Log: from.Log, Bounds: from.Bounds}),
 	}
 	cfg.Gateways = &g.writers
 	return nil

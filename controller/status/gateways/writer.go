@@ -23,6 +23,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/gateway"
+	"turnout/internal/bound"
 )
 
 // Config is what a Writer needs.
@@ -30,10 +31,17 @@ type Config struct {
 	Client     rest.Interface // of gateway.networking.k8s.io/v1; required
 	Controller string         // whose entries are ours
 	Log        *zap.Logger    // nil = no logs
+	Bounds     *bound.Counts  // counts writes that wait in a contention; nil = nobody does
 	// Gather is how long further changes of an object that was written a moment ago are waited for; 0 = 100 ms.
 	Gather time.Duration
 	now    func() metav1.Time // nil = metav1.Now, but in tests
 }
+
+// Pauses in a contention over a status.
+const (
+	firstPause = time.Second
+	lastPause  = 10 * time.Minute
+)
 
 // workers is how many writes are under way at a time.
 const workers = 16
@@ -53,7 +61,9 @@ type item struct {
 	have    runtime.Object // the last version that is known
 	want    any            // *gatewayv1.GatewayStatus and the like; nil = no entries of ours
 	written time.Time
-	refused string // the version that the API server would not take a status of
+	wrote   any           // what want was then
+	pause   time.Duration // after written, before the same is written again: somebody else takes it out
+	refused string        // the version that the API server would not take a status of
 }
 
 // New returns a writer that writes nothing before Run.
@@ -143,6 +153,10 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 		return
 	}
 	have, want := it.have, it.want
+	contended := time.Until(it.written.Add(it.pause))
+	if it.wrote == nil || it.wrote != want {
+		contended = 0
+	}
 	refused := it.refused != "" && it.refused == versionOf(have)
 	w.mu.Unlock()
 	if refused || ctx.Err() != nil {
@@ -156,17 +170,23 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 		w.queue.Forget(ref)
 		return
 	}
+	if contended > 0 {
+		w.cfg.Bounds.Reached(bound.StatusWrites)
+		w.queue.AddAfter(ref, contended)
+		return
+	}
 	next, err := w.patch(ctx, ref, have, status)
 	switch {
 	case err == nil:
 		w.queue.Forget(ref)
-		w.saw(ref, have, next, true)
+		w.saw(ref, have, next)
+		w.noteWrite(ref, want)
 	case ctx.Err() != nil:
 	case apierrors.IsNotFound(err): // the event that says so is on its way
 		w.queue.Forget(ref)
 	case apierrors.IsConflict(err):
 		if next, err = w.read(ctx, ref); err == nil {
-			w.saw(ref, have, next, false)
+			w.saw(ref, have, next)
 		}
 		w.queue.AddRateLimited(ref)
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
@@ -184,19 +204,29 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 }
 
 // saw notes a version that the API server gave, unless another one than before has come meanwhile.
-func (w *Writer) saw(ref gateway.Ref, before, next runtime.Object, written bool) {
+func (w *Writer) saw(ref gateway.Ref, before, next runtime.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if it := w.items[ref]; it != nil && it.have == before {
+		it.have = next
+	}
+}
+
+// noteWrite notes that a status was written. One that is written a second time because somebody else has changed it is written again after a second, then
+// after twice as long each time: two controllers that contend for an entry do not keep the API server busy.
+func (w *Writer) noteWrite(ref gateway.Ref, want any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	it := w.items[ref]
 	if it == nil {
 		return
 	}
-	if it.have == before {
-		it.have = next
+	if want != nil && it.wrote == want {
+		it.pause = min(max(2*it.pause, firstPause), lastPause)
+	} else {
+		it.pause = 0
 	}
-	if written {
-		it.written = time.Now()
-	}
+	it.written, it.wrote = time.Now(), want
 }
 
 // patch writes a status, unless the object is another by now.

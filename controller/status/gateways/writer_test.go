@@ -182,6 +182,26 @@ func TestConflict(t *testing.T) {
 	equal(t, a.calls, "PATCH GET PATCH")
 }
 
+// TestContention: another controller that takes our entry out again and again makes us write it ever more seldom, not all the time.
+func TestContention(t *testing.T) {
+	a, w, lead := start(t)
+	lead()
+	want := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{parent("turnout.router/gateway", "Ours")}}
+	var at []time.Time
+	for range 4 {
+		w.Status(ref, a.now(), want)
+		a.wait(t, 1)
+		at = append(at, time.Now())
+		a.mu.Lock()
+		a.put(func(r *gatewayv1.HTTPRoute) { r.Status.Parents = r.Status.Parents[:1] })
+		a.mu.Unlock()
+	}
+	if second, third, fourth := at[1].Sub(at[0]), at[2].Sub(at[1]), at[3].Sub(at[2]); second > firstPause || third < firstPause*9/10 || fourth < 2*firstPause*9/10 {
+		t.Errorf("written again after %v, %v and %v", second, third, fourth)
+	}
+	equal(t, a.calls, "PATCH PATCH PATCH PATCH")
+}
+
 // TestRefused: what the API server does not take is asked once for each version of the object.
 func TestRefused(t *testing.T) {
 	a, w, lead := start(t)
