@@ -97,7 +97,7 @@ func TestPortsRunOut(t *testing.T) {
 		t.Fatalf("%d and %d ports, %d refused", len(w.Services[0].Spec.Ports), len(w.Services[1].Spec.Ports), refused)
 	}
 	// What a Gateway gives back its namespace may have again.
-	if w = p.Plan([]Gateway{of("a", 1), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer); p.of["a"] != 1 || len(p.given) != 4 {
+	if p.Plan([]Gateway{of("a", 1), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer); p.of["a"] != 1 || len(p.given) != 4 {
 		t.Errorf("%v", p.of)
 	}
 	all := []Gateway{}
