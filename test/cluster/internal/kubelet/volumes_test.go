@@ -141,7 +141,7 @@ func TestFieldsInFiles(t *testing.T) {
 func TestEmptyDirIsSharedWithItsGroup(t *testing.T) {
 	t.Parallel()
 	ns := shared.namespace(t)
-	writer, reader := sh("echo hello >/e/f; mkdir /m/d; until test -e /m/d/answer; do sleep 0.05; done; cat /m/d/answer; df /m | tail -1 | cut -d' ' -f1"), sh("until grep -qs hello /e/f; do sleep 0.05; done; stat -c %g /e /e/f; id -G; echo answer >/m/d/answer")
+	writer, reader := sh("mkdir /m/d; echo hello >/e/f; until test -e /m/d/answer; do sleep 0.05; done; cat /m/d/answer; df /m | tail -1 | cut -d' ' -f1"), sh("until grep -qs hello /e/f; do sleep 0.05; done; stat -c %g /e /e/f; id -G; echo answer >/m/d/answer")
 	writer.Name, reader.Name = "writer", "reader"
 	for i, c := range []*v1.Container{&writer, &reader} {
 		c.SecurityContext = &v1.SecurityContext{RunAsUser: new(int64(1000 + i)), RunAsGroup: new(int64(0))}
