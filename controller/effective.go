@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"turnout/controller/ingress"
 	"turnout/controller/translate"
@@ -57,7 +59,7 @@ func (c *Controller) effective(v *view) []Setting {
 	if v.rule != nil {
 		insecure = "default of Ingresses, or annotation " + ingress.AnnotationInsecure
 	}
-	return append(list,
+	list = append(list,
 		Setting{"plain HTTP", r.Insecure().String(), insecure},
 		Setting{"server timeout", p.ServerTimeout.String(), from(o("--default-server-timeout"), "timeout")},
 		Setting{"forwarded headers", p.Forwarded.String(), from(o("--set-forwarded-headers"), "set-forwarded-headers")},
@@ -67,6 +69,52 @@ func (c *Controller) effective(v *view) []Setting {
 		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
 		Setting{"health check path", word(pool.HTTPCheck.Request().Path, "none: a connect"), from("default", "health-check-path")},
 	)
+	return append(list, requestSettings(v, p, from)...)
+}
+
+// requestSettings lists the settings that only annotations of the router's own bring about.
+func requestSettings(v *view, p *routing.Policy, from func(string, ...string) string) []Setting {
+	cross, to := "what pods say", "none"
+	if p.CORS != nil {
+		cross = "as its annotations say"
+	}
+	if p.Redirect != nil {
+		to = fmt.Sprintf("%d to %s", p.Redirect.Status(), translate.Shown(v.object.Annotations[translate.Key("redirect-to")]))
+	}
+	host := "that of the request"
+	if p.Rewrite != nil && p.Rewrite.Host() != nil {
+		host = string(p.Rewrite.Host())
+	}
+	return []Setting{
+		{"request timeout", timeOr(p.RequestTimeout), from("default", "request-timeout")},
+		{"timeout of an attempt", timeOr(p.AttemptTimeout), from("default", "attempt-timeout")},
+		{"retries besides those of the router", retries(p.Retry), from("default", "retry-on", "retry-attempts")},
+		{"requests of other origins", cross, from("default", "cors-allow-origin")},
+		{"redirect", to, from("default", "redirect-to")},
+		{"host that pods get", host, from("default", "upstream-host")},
+	}
+}
+
+func timeOr(d time.Duration) string {
+	if d <= 0 {
+		return "none"
+	}
+	return d.String()
+}
+
+// retries tells how often, for what and after which time requests are sent again.
+func retries(r *routing.RetrySpec) string {
+	if r == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("%d, after a failure", r.Attempts)
+	for _, code := range r.Codes {
+		text += " or " + strconv.Itoa(code)
+	}
+	if r.Backoff > 0 {
+		text += ", " + r.Backoff.String() + " later"
+	}
+	return text
 }
 
 // takes reports that the route has an annotation, and that there is no note that it has no effect.
@@ -116,7 +164,7 @@ func allowed(p *routing.Policy) string {
 }
 
 func rewriting(p *routing.Policy) string {
-	if p.Rewrite == nil {
+	if p.Rewrite == nil || p.Rewrite.KeepsPath() {
 		return "none"
 	}
 	return "yes"

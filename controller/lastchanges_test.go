@@ -75,6 +75,8 @@ func TestEffectiveSettings(t *testing.T) {
 		o.Annotations = map[string]string{
 			"haproxy.router.openshift.io/timeout": "7s", "haproxy.router.openshift.io/timeout-tunnel": "soon", "haproxy.router.openshift.io/ip_allowlist": "192.0.2.1",
 			"haproxy.router.openshift.io/rate-limit-connections": "true", "haproxy.router.openshift.io/rate-limit-connections.rate-http": "9",
+			"turnout.router/request-timeout": "9s", "turnout.router/attempt-timeout": "soon", "turnout.router/retry-on": "503 502", "turnout.router/retry-backoff": "1s",
+			"turnout.router/cors-allow-origin": "*", "turnout.router/redirect-to": "https://b.test/x", "turnout.router/upstream-host": "in.test",
 		}
 	}), aRoute("p", "p.test", 0, annotated("haproxy.router.openshift.io/timeout", "8s"), func(o *routev1.Route) {
 		o.Spec.TLS = &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}
@@ -85,6 +87,13 @@ func TestEffectiveSettings(t *testing.T) {
 		{"a", "allow-list", "only the addresses of the annotation", "annotation haproxy.router.openshift.io/ip_allowlist"},
 		{"a", "host", "a.test", "spec.host"},
 		{"a", "slow start", "0s", "default"},
+		{"a", "request timeout", "9s", "annotation turnout.router/request-timeout"},
+		{"a", "timeout of an attempt", "none", "default"},
+		{"a", "retries besides those of the router", "1, after a failure or 502 or 503, 1s later", "annotation turnout.router/retry-on"},
+		{"a", "requests of other origins", "as its annotations say", "annotation turnout.router/cors-allow-origin"},
+		{"a", "redirect", "302 to https://b.test/x", "annotation turnout.router/redirect-to"},
+		{"a", "host that pods get", "in.test", "annotation turnout.router/upstream-host"},
+		{"a", "path rewriting", "none", "default"},
 		{"p", "tunnel timeout", "8s", "annotation haproxy.router.openshift.io/timeout"},
 	} {
 		report, _ := r.c.Explain("ns", tt.route)

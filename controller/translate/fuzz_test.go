@@ -130,11 +130,12 @@ func FuzzAnnotations(f *testing.F) {
 		r := terminated(termination, "")
 		for _, key := range []string{annotationBalance, annotationDisableCookies, annotationTimeout, annotationForwarded, annotationHSTS,
 			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates, annotationPodConnections,
-			annotationCheckPath} {
+			annotationCheckPath, annotationOrigins, annotationRequestTimeout, annotationRetryOn, annotationRedirect} {
 			r.Annotations[key] = value
 		}
 		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP,
-			annotationCheckHost, annotationCheckStatus} {
+			annotationCheckHost, annotationCheckStatus, annotationMethods, annotationCredentials, annotationAttemptTimeout, annotationRetryAttempts,
+			annotationRetryBackoff, annotationUpstreamHost} {
 			r.Annotations[key] = other
 		}
 		set := routev1.RouteHTTPHeader{Name: "x-set", Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set, Set: &routev1.RouteSetHTTPHeader{Value: action}}}

@@ -2,13 +2,14 @@ package translate
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/routing"
+	"turnout/routing/cors"
 	"turnout/routing/header"
+	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
 )
 
@@ -24,8 +25,11 @@ const maxActions = 20
 // compiled keeps what was compiled from texts, so that equal texts give equal
 // pointers: a route that is translated again is the same route.
 type compiled struct {
-	actions  interned[*header.Actions]
-	rewrites interned[*rewrite.Rule]
+	actions   interned[*header.Actions]
+	rewrites  interned[*rewrite.Rule]
+	redirects interned[*redirect.Rule]
+	cors      interned[*cors.Rule]
+	retries   interned[*routing.RetrySpec]
 }
 
 // compile compiles a list of which every action is known to compile.
@@ -43,33 +47,48 @@ func (c *compiled) compile(side header.Side, list []header.Action) *header.Actio
 	return made
 }
 
-func (c *compiled) rewrite(path, target string) *rewrite.Rule {
-	key := strconv.Itoa(len(path)) + " " + path + target
-	if known, ok := c.rewrites.get(key); ok {
-		return known
+// rewrite compiles a target for what a path matches, "" = the path stays, and the host that endpoints get, "" = that of the request.
+func (c *compiled) rewrite(path, target, host string) *rewrite.Rule {
+	if target == "" && host == "" {
+		return nil
 	}
-	made := rewrite.Compile(path, target)
-	c.rewrites.put(key, made)
-	return made
+	if target == "" {
+		path = "" // has no part in it
+	}
+	return c.rewrites.of(fmt.Sprintf("%d %s%d %s%s", len(path), path, len(target), target, host), func() (*rewrite.Rule, error) {
+		var made *rewrite.Rule
+		if target != "" {
+			made = rewrite.Compile(path, target)
+		}
+		if host == "" {
+			return made, nil
+		}
+		return rewrite.WithHost(made, host)
+	})
 }
 
 // headers adds header actions, the path rewrite and the case of names to p.
 func (a *annotations) headers(c *compiled, r *routev1.Route, p *routing.Policy, term routing.Termination) {
 	if term == routing.TermPassthrough {
 		a.unused("passthrough", annotationRewrite, annotationAdjustCase)
+		a.unused("passthrough", corsKeys...)
+		a.unused("passthrough", patienceKeys...)
+		a.unused("passthrough", elsewhereKeys...)
 		if h := r.Spec.HTTPHeaders; h != nil && len(h.Actions.Request)+len(h.Actions.Response) > 0 {
 			a.notes = append(a.notes, "spec.httpHeaders: has no effect on passthrough routes")
 		}
 		return
 	}
 	p.AdjustCase = a.bool(annotationAdjustCase)
-	switch target := a.values[annotationRewrite]; {
-	case target == "":
-	case rewrite.IsTarget(target):
-		p.Rewrite = c.rewrite(r.Spec.Path, target)
-	default:
+	target := a.values[annotationRewrite]
+	if target != "" && !rewrite.IsTarget(target) {
 		a.invalid(annotationRewrite, target, `does not begin with "/", has a newline, or is longer than 4096 bytes`, "the path as it comes")
+		target = ""
 	}
+	p.Rewrite = c.rewrite(r.Spec.Path, target, a.upstreamHost())
+	a.cors(c, p)
+	a.patience(c, p)
+	a.redirect(c, p)
 	if h := r.Spec.HTTPHeaders; h != nil {
 		p.RequestActions = a.actions(c, header.Request, "spec.httpHeaders.actions.request", h.Actions.Request)
 		p.ResponseActions = a.actions(c, header.Response, "spec.httpHeaders.actions.response", h.Actions.Response)

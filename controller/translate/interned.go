@@ -31,3 +31,15 @@ func (c *interned[V]) put(text string, v V) {
 	c.made[text] = v
 	c.size += len(text)
 }
+
+// of returns what is kept for a text, else what made returns, and keeps it. It is nothing if made fails, which callers have made sure that it does not.
+func (c *interned[V]) of(text string, made func() (V, error)) V {
+	if known, ok := c.get(text); ok {
+		return known
+	}
+	v, err := made()
+	if err == nil {
+		c.put(text, v)
+	}
+	return v
+}

@@ -15,6 +15,9 @@ var known = []string{
 	annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationWhite,
 	annotationRates, annotationConcurrent, annotationRateTCP, annotationRateHTTP, annotationPodConnections,
 	annotationCheckInterval, annotationCheckPath, annotationCheckHost, annotationCheckStatus, annotationEjectErrors, annotationSlowStart,
+	annotationOrigins, annotationMethods, annotationHeaders, annotationExpose, annotationCredentials, annotationMaxAge,
+	annotationRequestTimeout, annotationAttemptTimeout, annotationRetryOn, annotationRetryAttempts, annotationRetryBackoff,
+	annotationRedirect, annotationRedirectStatus, annotationUpstreamHost,
 }
 
 // Reads reports whether an annotation of a route is one that the router reads.

@@ -58,5 +58,19 @@ func New(u URL) (*Rule, error) {
 	return r, nil
 }
 
+// WithHost returns a rule that does to the path what r does, and has endpoints get another host. r may be nil: the path stays.
+func WithHost(r *Rule, host string) (*Rule, error) {
+	made, err := New(URL{Host: host})
+	if err != nil || r == nil {
+		return made, err
+	}
+	both := *r
+	both.host = made.host
+	return &both, nil
+}
+
 // Host is what takes the place of the host, nil = it stays. Nobody may change it.
 func (r *Rule) Host() []byte { return r.host }
+
+// KeepsPath reports that the rule does nothing to the path.
+func (r *Rule) KeepsPath() bool { return r.keeps }

@@ -127,15 +127,31 @@ func (r *rig) service(name string, pods int) string {
 
 func (r *rig) serviceIn(namespace, name string, pods int) string {
 	r.Helper()
+	handlers := make([]http.HandlerFunc, pods)
+	for i := range handlers {
+		handlers[i] = r.telling(name, fmt.Sprint(name, "-", i), 200)
+	}
+	return r.served(namespace, name, handlers...)
+}
+
+// telling answers with what a pod sees.
+func (r *rig) telling(service, pod string, status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Server", "pod")
+		w.WriteHeader(status)
+		if err := json.NewEncoder(w).Encode(said{service, pod, q.Method, q.Host, q.RequestURI, q.Proto, q.Header}); err != nil {
+			r.Error(err)
+		}
+	}
+}
+
+// served returns the manifests of a Service whose pods are these.
+func (r *rig) served(namespace, name string, pods ...http.HandlerFunc) string {
+	r.Helper()
 	text := fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {namespace: %s, name: %s}\nspec: {ports: [{name: http, port: 8080, targetPort: web}, {name: other, port: 9090}]}\n", namespace, name)
-	for i := range pods {
-		pod := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Server", "pod")
-			if err := json.NewEncoder(w).Encode(said{name, fmt.Sprint(name, "-", i), q.Method, q.Host, q.RequestURI, q.Proto, q.Header}); err != nil {
-				r.Error(err)
-			}
-		}))
+	for i, handler := range pods {
+		pod := httptest.NewServer(handler)
 		r.Cleanup(pod.Close)
 		_, port, _ := net.SplitHostPort(pod.Listener.Addr().String())
 		text += fmt.Sprintf("---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {namespace: %s, name: %s-%d, labels: {kubernetes.io/service-name: %s}}\n"+
