@@ -43,6 +43,15 @@ func (l *loop) add(fd int, h socketHandler) {
 	l.handlers[fd] = h
 }
 
+// wants has the handler of fd called when it can be written and not only when it can be read, or no longer.
+func (l *loop) wants(fd int, write bool) {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+	if write {
+		ev.Events |= unix.EPOLLOUT
+	}
+	site.Checkf(unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &ev), "cannot watch socket")
+}
+
 // remove forgets fd and closes it.
 func (l *loop) remove(fd int) {
 	l.handlers[fd] = nil
@@ -51,6 +60,11 @@ func (l *loop) remove(fd int) {
 
 // step waits up to timeout for events and hands them out once.
 func (l *loop) step(timeout time.Duration) {
+	if timeout%time.Millisecond != 0 { // finer than epoll's own clock
+		ts := unix.NsecToTimespec(timeout.Nanoseconds())
+		_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(l.epoll), Events: unix.POLLIN}}, &ts, nil)
+		timeout = 0
+	}
 	n, err := unix.EpollWait(l.epoll, l.events, int(timeout.Milliseconds()))
 	if errors.Is(err, unix.EINTR) {
 		return
@@ -74,7 +88,7 @@ func (l *loop) close() {
 	_ = unix.Close(l.epoll)
 }
 
-// take closes a connection or listener of package net and returns its descriptor, which Go's own poller knows no more. It never waits.
+// take closes a listener of package net and returns its descriptor, which Go's own poller knows no more. It never waits.
 func take(c interface {
 	syscall.Conn
 	io.Closer
@@ -90,26 +104,31 @@ func take(c interface {
 const socketPatience = 5 * time.Second
 
 // dial opens one connection for a loop, with TLS if cfg is not nil. A TLS connection must be TLS 1.3 with AES-128-GCM, so that no side
-// is compared with a cheaper or dearer cipher.
-func dial(addr netip.AddrPort, cfg *tls.Config) (int, io.ReadWriter) {
-	conn, err := net.DialTimeout("tcp4", addr.String(), socketPatience)
-	site.Checkf(err, "cannot open a connection")
-	s := &socket{Conn: conn}
-	var rw io.ReadWriter = s
-	if cfg != nil {
-		t := tls.Client(s, cfg)
-		_ = conn.SetDeadline(time.Now().Add(socketPatience))
-		if err = t.Handshake(); err == nil {
-			err = checkCipher(t.ConnectionState())
+// is compared with a cheaper or dearer cipher. It waits for the connection; on loopback that is the time the kernel needs to make it.
+func dial(addr netip.AddrPort, cfg *tls.Config) (fd int, rw io.ReadWriter) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	site.Checkf(err, "cannot open a socket")
+	s := &socket{fd: fd}
+	rw = s
+	err = site.Try(func() {
+		patience := unix.NsecToTimeval(socketPatience.Nanoseconds())
+		site.Check(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience))
+		site.Check(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience))
+		site.Check(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+		site.Check(unix.Connect(fd, &unix.SockaddrInet4{Addr: addr.Addr().Unmap().As4(), Port: int(addr.Port())}))
+		if cfg != nil {
+			t := tls.Client(s, cfg)
+			site.Check(t.Handshake())
+			site.Check(checkCipher(t.ConnectionState()))
+			rw = t
 		}
-		if err != nil {
-			_ = conn.Close()
-			site.Checkf(err, "cannot open a connection to %v", addr)
-		}
-		rw = t
+		site.Check(unix.SetNonblock(fd, true))
+	})
+	if err != nil {
+		_ = unix.Close(fd)
+		site.Checkf(err, "cannot open a connection to %v", addr)
 	}
-	s.fd, s.Conn = take(conn.(*net.TCPConn)), nil
-	return s.fd, rw
+	return fd, rw
 }
 
 func checkCipher(s tls.ConnectionState) error {
@@ -129,18 +148,14 @@ func (againError) Error() string   { return "nothing to read yet" }
 func (againError) Timeout() bool   { return true }
 func (againError) Temporary() bool { return true }
 
-// socket is the transport of a connection, which may be a tls.Conn's: that of package net until the handshake is over, and then a
-// descriptor of the loop, which closes it.
+// socket is the transport of a connection, which may be a tls.Conn's: a descriptor, which its owner closes.
 type socket struct {
-	net.Conn // nil = it is the loop's
+	net.Conn // nil; crypto/tls asks for nothing but what stands below
 
 	fd int
 }
 
 func (s *socket) Read(p []byte) (int, error) {
-	if s.Conn != nil {
-		return s.Conn.Read(p)
-	}
 	n, err := uninterrupted(unix.Read, s.fd, p)
 	switch {
 	case errors.Is(err, unix.EAGAIN):
@@ -151,12 +166,11 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write writes what the socket takes. Less than all is io.ErrShortWrite, which ends a TLS connection: what is sent over one has to
+// fit into a socket's buffer.
 func (s *socket) Write(p []byte) (int, error) {
-	if s.Conn != nil {
-		return s.Conn.Write(p)
-	}
 	n, err := uninterrupted(unix.Write, s.fd, p)
-	if err == nil && n < len(p) {
+	if n < len(p) && (err == nil || errors.Is(err, unix.EAGAIN)) {
 		err = io.ErrShortWrite
 	}
 	return n, err

@@ -17,6 +17,7 @@ var (
 	headEnd          = []byte("\r\n\r\n")
 	lineEnd          = []byte("\r\n")
 	statusOK         = []byte("HTTP/1.1 200 ")
+	statusSwitching  = []byte("HTTP/1.1 101 ")
 	contentLength    = []byte("content-length")
 	transferEncoding = []byte("transfer-encoding")
 	connectionName   = []byte("connection")
@@ -39,35 +40,28 @@ type Exchange struct {
 	Request, Answer, Body []byte
 }
 
-// Body returns the body that upstream number n answers with: BodySize bytes that begin with its number.
-// The caller owns the result.
-func Body(n int) []byte {
-	b := fmt.Appendf(make([]byte, 0, BodySize), "upstream %d ", n)
-	for len(b) < BodySize-1 {
+// Body returns the body of upstream n that every answer carries unless a rig is told otherwise: BodySize bytes that begin with its
+// number. The caller owns the result.
+func Body(n int) []byte { return sized(n, BodySize) }
+
+// sized is Body of another size.
+func sized(n, size int) []byte {
+	b := fmt.Appendf(make([]byte, 0, size), "upstream %d ", n)
+	for len(b) < size-1 {
 		b = append(b, 'a'+byte(len(b)%26))
 	}
-	return append(b, '\n')
+	return append(b[:size-1], '\n')
 }
 
 // CheckAnswer looks for one complete answer with the given body at the start of p, which must hold
 // everything received since the request was sent. It returns the answer's length, 0 as long as it is
 // incomplete, or one of the Err values of this package. It does not keep p.
 func CheckAnswer(p, body []byte) (int, error) {
-	if n := min(len(p), len(statusOK)); !bytes.Equal(p[:n], statusOK[:n]) {
-		return 0, ErrStatus
-	}
-	end := bytes.Index(p, headEnd)
-	if end < 0 {
-		if len(p) > maxHead {
-			return 0, ErrHead
-		}
-		return 0, nil
-	}
-	if err := checkHead(p[:end+len(lineEnd)], len(body)); err != nil {
+	end, err := answerHead(p, len(body), false)
+	if end == 0 || err != nil {
 		return 0, err
 	}
-	got := p[end+len(headEnd):]
-	switch {
+	switch got := p[end:]; {
 	case len(got) > len(body):
 		return 0, ErrExcess
 	case !bytes.Equal(got, body[:len(got)]):
@@ -78,11 +72,30 @@ func CheckAnswer(p, body []byte) (int, error) {
 	return len(p), nil
 }
 
+// answerHead returns the length of the head at the start of p, 0 as long as it is incomplete. The answer must have a body of size
+// bytes, and keep the connection open unless it is the last one on it.
+func answerHead(p []byte, size int, last bool) (int, error) {
+	if n := min(len(p), len(statusOK)); !bytes.Equal(p[:n], statusOK[:n]) {
+		return 0, ErrStatus
+	}
+	end := bytes.Index(p, headEnd)
+	if end < 0 {
+		if len(p) > maxHead {
+			return 0, ErrHead
+		}
+		return 0, nil
+	}
+	if err := checkHead(p[:end+len(lineEnd)], size); err != nil && !(last && errors.Is(err, ErrClose)) {
+		return 0, err
+	}
+	return end + len(headEnd), nil
+}
+
 // checkHead reads the fields of a head, each ended by CRLF. The answer must be framed by exactly one
 // Content-Length of size and must leave the connection open.
 func checkHead(head []byte, size int) error {
 	_, head, _ = bytes.Cut(head, lineEnd)
-	lengths := 0
+	lengths, closes := 0, false
 	for len(head) > 0 {
 		line, rest, _ := bytes.Cut(head, lineEnd)
 		head = rest
@@ -101,12 +114,15 @@ func checkHead(head []byte, size int) error {
 			return ErrFraming
 		case bytes.EqualFold(name, connectionName):
 			if bytes.EqualFold(bytes.TrimSpace(value), closeToken) {
-				return ErrClose
+				closes = true
 			}
 		}
 	}
-	if lengths != 1 {
+	switch {
+	case lengths != 1:
 		return ErrFraming
+	case closes:
+		return ErrClose
 	}
 	return nil
 }

@@ -57,12 +57,18 @@ func (r *Rig) Upstreams() []netip.AddrPort { return r.backend.addrs }
 // Close closes every socket of the rig.
 func (r *Rig) Close() { r.loop.close() }
 
+// longestStep is how long a loop waits for events at most.
+const longestStep = 20 * time.Millisecond
+
+// Answers has the answers to requests carry bodies of so many bytes from now on; until then it is BodySize. HTTP/2 takes 16 KiB at most.
+func (r *Rig) Answers(size int) { r.backend.size(size) }
+
 // until runs the loop on one thread until over.
 func (r *Rig) until(over func() bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for !over() {
-		r.loop.step(20 * time.Millisecond)
+		r.loop.step(longestStep)
 	}
 }
 
@@ -74,6 +80,11 @@ type Profile struct {
 	Conns   int            // keep-alive connections, at least 1
 	TLS     *tls.Config    // nil = plain
 	Traffic *Traffic
+	// Rate is how many requests are sent per second, whenever they are due: Result has their times then. 0 = each as soon as the one
+	// before it on its connection is answered.
+	Rate float64
+	// Echo is a message that WebSockets send and get back, which counts as a request; nil = there are none.
+	Echo []byte
 	// Requests ends the run after so many; 0 = no limit. With it Warmup must be 0.
 	Requests uint64
 }
@@ -88,6 +99,8 @@ func (p *Profile) check() error {
 		return fmt.Errorf("cannot drive %v: not an IPv4 address", p.Addr)
 	case p.Requests == 0 && p.Measure <= 0:
 		return errors.New("cannot drive: neither Requests nor Measure")
+	case p.Rate < 0 || p.Rate > 0 && p.Requests > 0:
+		return errors.New("cannot drive: Requests do not go with a Rate, which is not below 0")
 	case p.Requests > 0 && p.Warmup > 0:
 		return errors.New("cannot drive: Requests do not go with Warmup")
 	}
@@ -102,7 +115,7 @@ func (r *Rig) Drive(ctx context.Context, p Profile) (res Result, err error) {
 		return res, err
 	}
 	defer site.Catch(&err)
-	s := &run{rig: r, profile: p}
+	s := &run{rig: r, profile: p, buffer: make([]byte, 256<<10)}
 	defer func() {
 		s.closeAll()
 		res.Failures, res.First = s.failures, s.first
@@ -116,18 +129,38 @@ func (r *Rig) Drive(ctx context.Context, p Profile) (res Result, err error) {
 		// Connections of a handshake each would overflow the backlog otherwise.
 		r.loop.step(0)
 	}
-	m := newMeter(p.Span, 1, func() Result { return Result{Requests: s.answered, Connects: r.backend.accepted} })
-	m.over(ctx) // without warm-up the measured part begins before the first request
+	s.meter = newMeter(p.Span, 1, func() Result { return Result{Requests: s.answered, Connects: r.backend.accepted} })
+	s.meter.over(ctx) // without warm-up the measured part begins before the first request
+	s.began = time.Now()
 	for _, c := range s.clients {
-		c.send()
+		c.next()
 	}
-	r.until(func() bool {
-		if s.failures >= maxFailures {
-			site.Stopf("cannot go on after %d failures, the first: %w", s.failures, s.first)
-		}
-		return m.over(ctx) || p.Requests > 0 && s.sent == p.Requests && s.waiting == 0
-	})
-	return m.end(), nil
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for !s.over(ctx) {
+		r.loop.step(s.patience())
+	}
+	res = s.meter.end()
+	res.Latency = site.LatencyOf(s.times)
+	return res, nil
+}
+
+func (r *run) over(ctx context.Context) bool {
+	if r.failures >= maxFailures {
+		site.Stopf("cannot go on after %d failures, the first: %w", r.failures, r.first)
+	}
+	if r.profile.Rate > 0 {
+		r.pace()
+	}
+	return r.meter.over(ctx) || r.profile.Requests > 0 && r.sent == r.profile.Requests && r.waiting == 0
+}
+
+// patience is how long the loop may wait for events.
+func (r *run) patience() time.Duration {
+	if r.profile.Rate == 0 || len(r.idle) == 0 {
+		return longestStep
+	}
+	return min(longestStep, max(0, time.Until(r.dueAt())))
 }
 
 // Serve is the backend alone, for a client in a process of its own, and counts the requests that reach it; the span begins with the

@@ -24,6 +24,7 @@ type Result struct {
 	First    error         // the first failure
 	Elapsed  time.Duration // of the measured part
 	Connects uint64        // connections that the backend accepted in the measured part
+	Latency  site.Latency  // of a run with a rate
 }
 
 // meter divides a run into its parts. It is the only place that looks at the clock.

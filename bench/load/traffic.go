@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,10 @@ type TrafficConfig struct {
 	Distinct int
 	// Fresh gives every request a path never used before by this Traffic.
 	Fresh bool
+	// Upload makes every request a POST with a body of so many bytes.
+	Upload int
+	// Close asks for the end of the connection behind each answer.
+	Close bool
 	// Seed starts the random choice of hosts. 0 means 1.
 	Seed uint64
 }
@@ -57,13 +62,29 @@ func NewTraffic(cfg TrafficConfig) (*Traffic, error) {
 	if cfg.Distinct > cfg.Hosts {
 		return nil, errors.New("cannot make traffic: Distinct is above Hosts")
 	}
-	form := "GET /items/" + strings.Repeat("0", pathDigits) + " HTTP/1.1\r\nHost: " + Host(0) +
-		"\r\nUser-Agent: turnout-bench\r\nAccept: */*\r\n\r\n"
+	method, more := "GET", ""
+	if cfg.Upload > 0 {
+		method, more = "POST", fmt.Sprintf("Content-Length: %d\r\n", cfg.Upload)
+	}
+	if cfg.Close {
+		more += "Connection: close\r\n"
+	}
+	form := method + " /items/" + strings.Repeat("0", pathDigits) + " HTTP/1.1\r\nHost: " + Host(0) +
+		"\r\nUser-Agent: turnout-bench\r\nAccept: */*\r\n" + more + "\r\n" + string(uploaded(cfg.Upload))
 	return &Traffic{
 		cfg: cfg, stride: cfg.Hosts / cfg.Distinct, random: cfg.Seed, form: []byte(form),
 		pathAt: strings.Index(form, "/items/") + len("/items/"),
 		hostAt: strings.Index(form, "Host: r") + len("Host: r"),
 	}, nil
+}
+
+// uploaded is the body of requests of that size.
+func uploaded(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i ^ i>>8)
+	}
+	return b
 }
 
 // Next writes the next request into dst, which is reused when it is large enough, and returns it with
@@ -94,4 +115,20 @@ func putDigits(p []byte, n uint64) {
 		p[i] = '0' + byte(n%10)
 		n /= 10
 	}
+}
+
+// upgrade asks for a WebSocket, and switching is the backend's answer; key and accept are those of RFC 6455 section 1.3.
+var (
+	upgrade = []byte("GET /socket HTTP/1.1\r\nHost: " + Host(0) + "\r\nUser-Agent: turnout-bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	switching = []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n")
+)
+
+// Message is a WebSocket's message of binary data with so many bytes, as a client sends it that masks with zeros. The backend echoes
+// its bytes, which no proxy looks at.
+func Message(size int) []byte {
+	b := []byte{0x82, 0x80 | 127} // RFC 6455 section 5.2
+	b = binary.BigEndian.AppendUint64(b, uint64(size))
+	return append(append(b, 0, 0, 0, 0), uploaded(size)...)
 }

@@ -37,6 +37,12 @@ type benchCase struct {
 	many   bool // the -routes flag's number of routes instead of 1
 	fresh  bool // a URL never asked for before with every request
 	few    bool // only fewURLs different URLs
+	conns  int  // connections; 0 = the -conns flag
+	close  bool // a connection per request
+	answer int  // bytes of an answer's body; 0 = load.BodySize
+	upload int  // bytes of a request's body
+	echo   int  // WebSockets that echo messages of so many bytes; 0 = none
+	h2c    bool // pods speak HTTP/2 without TLS
 	tls    bool // edge termination
 	rules  bool // HSTS and two header actions on top
 	h2     multiplex
@@ -58,6 +64,17 @@ func (c benchCase) fullWork() bool { return c.peer == kindTemplate }
 func allCases() []benchCase {
 	return []benchCase{
 		{name: "one-min", peer: kindMin, target: 0.80},
+		{name: "h1-512", peer: kindMin, conns: 512, target: 0.70},
+		{name: "h1-close", peer: kindMin, close: true},
+		{name: "get-64k", peer: kindMin, answer: 64 << 10, target: 0.75},
+		{name: "get-1m", peer: kindMin, answer: 1 << 20, target: 0.60},
+		{name: "put-64k", peer: kindMin, upload: 64 << 10, target: 0.75},
+		{name: "ws-128", peer: kindMin, echo: 128},
+		{name: "ws-64k", peer: kindMin, echo: 64 << 10},
+		{name: "h1-h2c", peer: kindMin, h2c: true},
+		{name: "h2-h2c", peer: kindMin, tls: true, h2c: true, h2: multiplex{conns: 16, streams: 16}},
+		{name: "tls-1m", peer: kindMin, tls: true, answer: 1 << 20, target: 0.75},
+		{name: "h2-1m", peer: kindMin, tls: true, answer: 1 << 20, h2: multiplex{conns: 16, streams: 1}, target: 0.50},
 		{name: "one-template", peer: kindTemplate, target: 0.65},
 		{name: "one-policies", peer: kindTemplate, rules: true, target: 0.65},
 		{name: "many-new-template", peer: kindTemplate, many: true, fresh: true, target: 0.05},

@@ -24,7 +24,7 @@ var templates embed.FS
 type page struct {
 	Dir, Bind                                      string
 	Buffers, TCP, Template, Exact, Through, Splice bool
-	SSL, Cookie, Rules, Pods                       bool
+	SSL, Cookie, Rules, Pods, H2C                  bool
 	HSTS                                           string
 	Upstreams, Routes                              []server
 	Stages                                         map[string]string // the second stages, and more of what they listen with
@@ -42,7 +42,7 @@ type server struct {
 func peerConfig(dir string, s *layout, k kind, bind string) string {
 	p := &page{
 		Dir: dir, Bind: bind, Buffers: k == kindTemplate || k == kindSplice, TCP: s.through || s.tls && k == kindTemplate, Template: k == kindTemplate,
-		Exact: k == kindMapStr, Through: s.through, Splice: k == kindSplice, SSL: s.tls, Cookie: s.cookie, Rules: s.rules, Pods: s.pods.Certificate != "", HSTS: hsts,
+		Exact: k == kindMapStr, Through: s.through, Splice: k == kindSplice, SSL: s.tls, Cookie: s.cookie, Rules: s.rules, Pods: s.pods.Certificate != "", H2C: s.h2c, HSTS: hsts,
 		Stages: map[string]string{"sni": " crt-list " + filepath.Join(dir, "certificates.list"), "no_sni": ""},
 	}
 	for i, addr := range s.upstreams {

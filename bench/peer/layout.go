@@ -26,6 +26,7 @@ type layout struct {
 	rules     bool         // HSTS and two header actions; without tls the route takes plain requests too
 	pem       site.KeyPair // of Host(0); only with tls
 	fallback  site.KeyPair // of no host; only with tls
+	h2c       bool         // the upstream speaks HTTP/2 without TLS
 	through   bool         // TLS is passed through; the upstream terminates it
 	pods      site.KeyPair // of the upstream, which is its own authority; empty = it speaks no TLS
 }
@@ -79,7 +80,11 @@ const (
 func (s *layout) manifests() string {
 	var text strings.Builder
 	for k, addr := range s.upstreams {
-		text.WriteString(site.Service{Name: serviceName(k), Port: int(addr.Port()), Addrs: []netip.Addr{addr.Addr()}}.String())
+		protocol := ""
+		if s.h2c {
+			protocol = "kubernetes.io/h2c"
+		}
+		text.WriteString(site.Service{Protocol: protocol, Name: serviceName(k), Port: int(addr.Port()), Addrs: []netip.Addr{addr.Addr()}}.String())
 	}
 	for i := range s.routes {
 		text.WriteString(s.route(i).String())

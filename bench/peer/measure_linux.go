@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -60,13 +61,16 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (o outcome, err erro
 		probe(ctx, b.rig, turnout, s, c.fullWork())
 		probe(ctx, b.rig, peer, s, c.fullWork())
 	}
+	if c.answer > 0 {
+		b.rig.Answers(c.answer)
+	}
 	h.runPairs(ctx, c, b, turnout, peer, s, &o)
 	return o, nil
 }
 
 // layout is what a case is configured with, without its upstreams.
 func (h *harness) layout(c benchCase) *layout {
-	s := &layout{routes: 1, tls: c.tls, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
+	s := &layout{routes: 1, tls: c.tls, h2c: c.h2c, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
 	if c.many {
 		s.routes = h.routes
 	}
@@ -142,7 +146,7 @@ func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) {
 // runPairs measures Turnout, HAProxy, Turnout, HAProxy, … A disturbed pair is measured again, but at most as
 // many times as there are pairs, so that a busy machine gets a result with a warning instead of none.
 func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *layout, o *outcome) {
-	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh}
+	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh, Upload: c.upload, Close: c.close}
 	if c.few {
 		config.Distinct = min(fewURLs, s.routes)
 	}
@@ -190,7 +194,11 @@ func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *pro
 	case c.work == workBulk:
 		res, err = b.bulk.Run(ctx, load.BulkProfile{Span: span, Addr: p.addr, Streams: bulkStreams})
 	default:
-		res, err = b.rig.Drive(ctx, load.Profile{Span: span, Addr: p.addr, Conns: h.conns, TLS: s.clientTLS(), Traffic: traffic})
+		profile := load.Profile{Span: span, Addr: p.addr, Conns: cmp.Or(c.conns, h.conns), TLS: s.clientTLS(), Traffic: traffic}
+		if c.echo > 0 {
+			profile.Echo = load.Message(c.echo)
+		}
+		res, err = b.rig.Drive(ctx, profile)
 	}
 	if err != nil && ctx.Err() == nil && res.First != nil {
 		err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))

@@ -50,7 +50,7 @@ func TestChooseCases(t *testing.T) {
 		"all":                    caseNames(),
 		"one-min":                "one-min",
 		"tls-template, one-min":  "one-min, tls-template",
-		"tls-*":                  "tls-min, tls-template",
+		"tls-*":                  "tls-1m, tls-min, tls-template",
 		"many-new-*,one-min,one": "error",
 		"":                       "error",
 	} {
