@@ -119,6 +119,12 @@ bench-certs: ## load 50,000 certificates on one processor: time, memory, and the
 bench-idle: build ## memory of 10,000 idle connections, plain and with TLS (takes 10 minutes)
 	$(GO) run ./bench/run idle
 
+# MEMORY holds flags: make memory MEMORY='-cases folder -settle 1m'
+MEMORY ?=
+.PHONY: memory
+memory: build ## what a router holds with 10,000 routes at rest, from a folder and from an API server, and who holds it (5 minutes)
+	$(GO) run ./bench/run memory $(MEMORY)
+
 bench-passthrough: build ## 10,000 connections that are passed through, all open at the same time
 	$(GO) run ./bench/run passthrough
 

@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Program   string   // path of turnout
 	Manifests string   // YAML documents that are served from the start
+	Cluster   string   // kubeconfig of a cluster that is read instead; "" = none is
 	Args      []string // more arguments of turnout run
 	Env       []string // more of its environment, NAME=value
 	Alone     bool     // it runs on Core and nowhere else, and so has one event loop
@@ -49,7 +50,11 @@ func Start(ctx context.Context, c Config) *Router {
 
 func (r *Router) start(ctx context.Context, c Config) {
 	r.Write("site.yaml", c.Manifests)
-	args := append([]string{"run", "--manifests", r.Dir, "--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, c.Args...)
+	from := []string{"--manifests", r.Dir}
+	if c.Cluster != "" {
+		from = []string{"--kubeconfig", c.Cluster}
+	}
+	args := append([]string{"run", from[0], from[1], "--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, c.Args...)
 	cmd := exec.CommandContext(ctx, c.Program, args...)
 	cmd.Env = append(os.Environ(), c.Env...)
 	core := AnyCore
