@@ -69,11 +69,12 @@ func (c *Controller) effective(v *view) []Setting {
 		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
 		Setting{"health check path", word(pool.HTTPCheck.Request().Path, "none: a connect"), from("default", "health-check-path")},
 	)
-	return append(list, requestSettings(v, p, from)...)
+	return append(list, requestSettings(v, r, from)...)
 }
 
 // requestSettings lists the settings that only annotations of the router's own bring about.
-func requestSettings(v *view, p *routing.Policy, from func(string, ...string) string) []Setting {
+func requestSettings(v *view, r *routing.Route, from func(string, ...string) string) []Setting {
+	p := r.Policy()
 	cross, to := "what pods say", "none"
 	if p.CORS != nil {
 		cross = "as its annotations say"
@@ -92,7 +93,26 @@ func requestSettings(v *view, p *routing.Policy, from func(string, ...string) st
 		{"requests of other origins", cross, from("default", "cors-allow-origin")},
 		{"redirect", to, from("default", "redirect-to")},
 		{"host that pods get", host, from("default", "upstream-host")},
+		{"copies of requests", copies(r), from("default", "mirror")},
+		{"canary", canary(v), from("default", "canary")},
 	}
+}
+
+// copies tells where copies of requests go.
+func copies(r *routing.Route) string {
+	var services []string
+	for _, m := range r.Mirrors() {
+		services = append(services, m.Key())
+	}
+	return word(strings.Join(services, ", "), "none")
+}
+
+// canary tells which service has the requests that are for it.
+func canary(v *view) string {
+	if key := translate.Key("canary"); v.takes(key) {
+		return "service " + translate.Shown(v.object.Annotations[key])
+	}
+	return "none"
 }
 
 func timeOr(d time.Duration) string {

@@ -226,13 +226,15 @@ func (o *Options) newClaims() *admit.Claims {
 	return admit.NewClaims(a)
 }
 
-// spec is what the table is to have of a route that is served.
-func (r *route) spec() routing.RuleSpec {
-	spec := r.result.Spec.Rule()
+// specs are the rules that the table is to have of a route that is served.
+func (r *route) specs() []routing.RuleSpec {
+	specs := r.result.Rules()
 	if r.rule != nil {
-		r.rule.Complete(&spec)
+		for i := range specs {
+			r.rule.Complete(&specs[i])
+		}
 	}
-	return spec
+	return specs
 }
 
 // tellRule has the Ingress of a route reported, if it is a rule of one.

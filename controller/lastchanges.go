@@ -59,7 +59,8 @@ func (c *Controller) Changes() []Change {
 // note remembers a table that was published; before is the one that it followed.
 func (s *state) note(before *routing.Table, p *plan, generation uint64, routes int) {
 	change := Change{Generation: generation, Live: s.cfg.Clock().UTC(), Routes: routes, Changed: []ChangedItem{}}
-	deletes := p.deletes[:min(len(p.deletes), mostChanged)]
+	gone := slices.DeleteFunc(slices.Clone(p.deletes), func(key routing.RouteKey) bool { return key.Rule > 0 })
+	deletes := gone[:min(len(gone), mostChanged)]
 	for _, key := range deletes {
 		item := ChangedItem{Object: key.Namespace + "/" + key.Name, What: "deleted"}
 		if i := slices.IndexFunc(s.gone, func(r *route) bool { return r.tableKey() == key }); i >= 0 {
@@ -75,7 +76,7 @@ func (s *state) note(before *routing.Table, p *plan, generation uint64, routes i
 		}
 		change.Changed = append(change.Changed, item)
 	}
-	change.More = len(p.deletes) + len(p.upserts) - len(change.Changed)
+	change.More = len(gone) + len(p.upserts) - len(change.Changed)
 	s.changes.add(change)
 }
 

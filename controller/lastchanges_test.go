@@ -77,6 +77,7 @@ func TestEffectiveSettings(t *testing.T) {
 			"haproxy.router.openshift.io/rate-limit-connections": "true", "haproxy.router.openshift.io/rate-limit-connections.rate-http": "9",
 			"turnout.router/request-timeout": "9s", "turnout.router/attempt-timeout": "soon", "turnout.router/retry-on": "503 502", "turnout.router/retry-backoff": "1s",
 			"turnout.router/cors-allow-origin": "*", "turnout.router/redirect-to": "https://b.test/x", "turnout.router/upstream-host": "in.test",
+			"turnout.router/mirror": "b c:http", "turnout.router/canary": "d", "turnout.router/canary-by-cookie": "canary",
 		}
 	}), aRoute("p", "p.test", 0, annotated("haproxy.router.openshift.io/timeout", "8s"), func(o *routev1.Route) {
 		o.Spec.TLS = &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}
@@ -93,6 +94,8 @@ func TestEffectiveSettings(t *testing.T) {
 		{"a", "requests of other origins", "as its annotations say", "annotation turnout.router/cors-allow-origin"},
 		{"a", "redirect", "302 to https://b.test/x", "annotation turnout.router/redirect-to"},
 		{"a", "host that pods get", "in.test", "annotation turnout.router/upstream-host"},
+		{"a", "copies of requests", "b, c:http", "annotation turnout.router/mirror"},
+		{"a", "canary", "service d", "annotation turnout.router/canary"},
 		{"a", "path rewriting", "none", "default"},
 		{"p", "tunnel timeout", "8s", "annotation haproxy.router.openshift.io/timeout"},
 	} {

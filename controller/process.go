@@ -80,7 +80,7 @@ func (s *state) judge() plan {
 	var p plan
 	for _, r := range s.gone {
 		if r.served {
-			p.deletes = append(p.deletes, r.tableKey())
+			p.deletes = append(p.deletes, r.tableKeys(0)...)
 			s.unswept = true
 		}
 	}
@@ -151,7 +151,7 @@ func (s *state) withdraw(r *route, p *plan) {
 	if r.served {
 		r.served = false
 		s.unswept = true
-		p.deletes = append(p.deletes, r.tableKey())
+		p.deletes = append(p.deletes, r.tableKeys(0)...)
 	}
 }
 
@@ -179,27 +179,38 @@ func (s *state) serves(r *route, before *translate.Result) bool {
 	if !r.served || !r.result.ChoosesAs(before) || !r.result.Kept.Equal(before.Kept) {
 		return false
 	}
-	in, spec := s.cfg.Store.Load().Route(r.tableKey()), r.spec()
-	return in != nil && in.Serves(&spec) && in.Pool().Config() == spec.Pool
+	specs, table := r.specs(), s.cfg.Store.Load()
+	for i := range specs {
+		in := table.Route(specs[i].RouteKey)
+		if in == nil || !in.Serves(&specs[i]) || in.Pool().Config() != specs[i].Pool {
+			return false
+		}
+	}
+	return len(specs) == r.rules
 }
 
-// refill tells the pool of a route its servers; no table is made.
+// refill tells the pools of a route their servers; no table is made.
 func (s *state) refill(r *route) {
 	if !r.served {
 		return
 	}
-	if in := s.cfg.Store.Load().Route(r.tableKey()); in != nil {
+	table := s.cfg.Store.Load()
+	for n, key := range r.tableKeys(0) {
+		in := table.Route(key)
+		if in == nil {
+			continue
+		}
 		pool := in.Pool().Config()
 		if r.result.Spec != nil {
 			pool = r.result.Spec.Pool()
 		}
-		in.Pool().Update(pool, r.result.Targets)
-		s.reached = true
-		if e := s.cfg.Log.Check(zap.DebugLevel, "servers of a route changed"); e != nil {
-			e.Write(zap.String("namespace", r.key.Namespace), zap.Strings("services", r.result.Services), zap.Stringer("route", r.key),
-				zap.Int("servers", len(r.result.Targets)))
-		}
-		s.unswept = true
+		spec := r.result.Fill(n, pool)
+		in.Refill(&spec)
+		s.reached, s.unswept = true, true
+	}
+	if e := s.cfg.Log.Check(zap.DebugLevel, "servers of a route changed"); e != nil {
+		e.Write(zap.String("namespace", r.key.Namespace), zap.Strings("services", r.result.Services), zap.Stringer("route", r.key),
+			zap.Int("servers", len(r.result.Targets)))
 	}
 }
 
@@ -212,16 +223,21 @@ func (s *state) publish(p plan) {
 	slices.SortFunc(p.upserts, func(a, b *route) int {
 		return cmp.Or(cmp.Compare(a.key.Namespace, b.key.Namespace), cmp.Compare(a.key.Name, b.key.Name))
 	})
-	specs := make([]routing.RuleSpec, len(p.upserts))
-	for i, r := range p.upserts {
-		specs[i] = r.spec()
-		r.served = true
+	specs := make([]routing.RuleSpec, 0, len(p.upserts))
+	deletes := slices.Clip(p.deletes)
+	for _, r := range p.upserts {
+		rules := r.specs()
+		if r.served {
+			deletes = append(deletes, r.tableKeys(len(rules))...)
+		}
+		specs = append(specs, rules...)
+		r.served, r.rules = true, len(rules)
 	}
 	var table *routing.Table
 	var rejections []routing.Rejection
 	before, began := s.cfg.Store.Load(), time.Now()
 	if s.published {
-		table, rejections = before.ApplyRules(specs, p.deletes)
+		table, rejections = before.ApplyRules(specs, deletes)
 	} else {
 		table, rejections = routing.CompileRules(s.cfg.Routing, before, specs)
 	}
@@ -250,7 +266,7 @@ func (s *state) publish(p plan) {
 	s.published = true
 	if e := s.cfg.Log.Check(zap.DebugLevel, "table published"); e != nil {
 		e.Write(zap.Uint64("generation", generation), zap.Int("routes", table.Len()),
-			zap.Int("changed", len(specs)), zap.Int("deleted", len(p.deletes)),
+			zap.Int("changed", len(specs)), zap.Int("deleted", len(deletes)),
 			zap.Strings("routes_changed", firstRoutes(p.upserts, func(r *route) string { return r.key.String() })),
 			zap.Strings("routes_deleted", firstRoutes(p.deletes, func(k routing.RouteKey) string { return k.Namespace + "/" + k.Name })))
 	}
@@ -292,7 +308,9 @@ func (s *state) setDestinationCA(pem []byte) {
 func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
 	byKey := make(map[routing.RouteKey]*route, len(upserts))
 	for _, r := range upserts {
-		byKey[r.tableKey()] = r
+		for _, key := range r.tableKeys(0) {
+			byKey[key] = r // what is wrong with one rule of a route is wrong with all of them
+		}
 	}
 	for _, rejection := range rejections {
 		if rejection.LongChain {

@@ -47,7 +47,7 @@ func (s *state) report(r *route) {
 	options := s.cfg.Options.status()
 	if r.result != nil {
 		// The pool has them now, and they are found again when they change.
-		r.servers, r.result.Targets = len(r.result.Targets), nil
+		r.servers = r.result.Release()
 		if r.served {
 			r.result.Settle()
 		}

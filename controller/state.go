@@ -81,6 +81,7 @@ type route struct {
 	waiting bool                  // for its secret; verdict is not decided
 	result  *translate.Result     // nil = not served
 	served  bool                  // the table has it
+	rules   int                   // how many rules the table has of it, if it is served
 	servers int                   // number of endpoints it has
 	status  *routev1.RouteIngress // nil = not reported yet
 	valid   *validity             // of its own certificate in the table; nil = it has none
@@ -392,7 +393,17 @@ func (s *state) use(r *route, names []string) {
 	}
 }
 
-// tableKey returns the identity of a route in tables.
+// tableKey returns the identity of a route in tables, that of its first rule.
 func (r *route) tableKey() routing.RouteKey {
 	return routing.RouteKey{Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.object.UID)}
+}
+
+// tableKeys returns the identities of the rules from a number on that the table has of a route.
+func (r *route) tableKeys(from int) (keys []routing.RouteKey) {
+	for n := from; n < r.rules; n++ {
+		key := r.tableKey()
+		key.Rule = n
+		keys = append(keys, key)
+	}
+	return keys
 }

@@ -13,7 +13,8 @@ import (
 type fleet struct {
 	kind  endpoints.Kind
 	names []backend
-	asked bool // checks send a request
+	asked bool   // checks send a request
+	idle  string // what is said if no endpoint can be chosen; "" = nothing
 }
 
 // Shared remembers the servers of routes while the endpoints of services stay as they are: routes that lead to the same services in
@@ -26,6 +27,7 @@ type Shared struct {
 type crewKey struct {
 	kind     endpoints.Kind
 	asked    bool
+	idle     string
 	services [sharedServices]crewService
 }
 
@@ -58,7 +60,7 @@ func (f *fleet) crew(service func(name string) *endpoints.Set, shared *Shared) c
 	if shared == nil || len(sets) > sharedServices {
 		return f.muster(sets)
 	}
-	key := crewKey{kind: f.kind, asked: f.asked}
+	key := crewKey{kind: f.kind, asked: f.asked, idle: f.idle}
 	for i, b := range f.names {
 		key.services[i] = crewService{sets[i], b.weight, b.tls, b.unreachable}
 	}
@@ -92,8 +94,8 @@ func (f *fleet) muster(sets []*endpoints.Set) (c crew) {
 		}
 		list = append(list, endpoints.Weighted{Set: set, Weight: b.weight, TLS: b.tls})
 	}
-	if usable == 0 {
-		c.notes = append(c.notes, "no endpoint can be chosen: requests are answered with 503")
+	if usable == 0 && f.idle != "" {
+		c.notes = append(c.notes, f.idle)
 	}
 	c.targets = endpoints.Targets(f.kind, list)
 	if f.asked && slices.ContainsFunc(c.targets, func(t balancer.Target) bool { return t.Protocol != protocol.HTTP1 }) {
@@ -102,24 +104,34 @@ func (f *fleet) muster(sets []*endpoints.Set) (c crew) {
 	return c
 }
 
-// fill gives the route the servers of a crew.
-func (r *Result) fill(c crew) {
+// fill gives the route its servers.
+func (r *Result) fill(service func(name string) *endpoints.Set, shared *Shared) {
+	c := r.fleet.crew(service, shared)
 	r.Targets, r.Notes = c.targets, c.notes
 	if r.Spec != nil {
 		r.Spec.Targets = c.targets
 	}
+	r.beside.sides(func(s *side) {
+		of := s.fleet.crew(service, shared)
+		s.targets = of.targets
+		for _, note := range of.notes {
+			if !slices.Contains(r.Notes, note) {
+				r.Notes = append(slices.Clip(r.Notes), note)
+			}
+		}
+	})
 	if len(r.own) > 0 {
-		r.Notes = append(slices.Clip(r.own), c.notes...)
+		r.Notes = append(slices.Clip(r.own), r.Notes...)
 	}
 }
 
 // Refill gives the route its servers anew after its endpoints changed, and what is to be noted about them. All else about the
 // route stays. shared may be nil.
 func (r *Result) Refill(service func(name string) *endpoints.Set, shared *Shared) {
-	r.fill(r.fleet.crew(service, shared))
+	r.fill(service, shared)
 }
 
 // ChoosesAs reports whether two results of one route have the same services, with weights and ports.
 func (r *Result) ChoosesAs(o *Result) bool {
-	return r.fleet.kind == o.fleet.kind && slices.Equal(r.fleet.names, o.fleet.names)
+	return r.fleet.kind == o.fleet.kind && slices.Equal(r.fleet.names, o.fleet.names) && r.beside.sameAs(o.beside)
 }

@@ -130,12 +130,13 @@ func FuzzAnnotations(f *testing.F) {
 		r := terminated(termination, "")
 		for _, key := range []string{annotationBalance, annotationDisableCookies, annotationTimeout, annotationForwarded, annotationHSTS,
 			annotationCookieName, annotationSameSite, annotationRewrite, annotationAdjustCase, annotationAllow, annotationRates, annotationPodConnections,
-			annotationCheckPath, annotationOrigins, annotationRequestTimeout, annotationRetryOn, annotationRedirect} {
+			annotationCheckPath, annotationOrigins, annotationRequestTimeout, annotationRetryOn, annotationRedirect, annotationMirror, annotationCanary, annotationCanaryHeader,
+			annotationCanaryCookie} {
 			r.Annotations[key] = value
 		}
 		for _, key := range []string{annotationTunnel, annotationCheckInterval, annotationWhite, annotationConcurrent, annotationRateTCP, annotationRateHTTP,
 			annotationCheckHost, annotationCheckStatus, annotationMethods, annotationCredentials, annotationAttemptTimeout, annotationRetryAttempts,
-			annotationRetryBackoff, annotationUpstreamHost} {
+			annotationRetryBackoff, annotationUpstreamHost, annotationMirrorPercent, annotationCanaryValue, annotationCanaryWeight} {
 			r.Annotations[key] = other
 		}
 		set := routev1.RouteHTTPHeader{Name: "x-set", Action: routev1.RouteHTTPHeaderActionUnion{Type: routev1.Set, Set: &routev1.RouteSetHTTPHeader{Value: action}}}
@@ -146,6 +147,9 @@ func FuzzAnnotations(f *testing.F) {
 		got := result.Spec.Policy
 		if again := tr.Route(in); again.Spec.Policy != got || !slices.Equal(again.Notes, result.Notes) {
 			t.Fatalf("translated again: %s", cmp.Diff(result.Notes, again.Notes))
+		}
+		if _, rejections := routing.CompileRules(routing.Options{Registry: balancer.NewRegistry()}, nil, result.Rules()); len(rejections) > 0 {
+			t.Fatalf("the table has no use for it: %v", rejections)
 		}
 		for _, d := range []time.Duration{got.ServerTimeout, got.TunnelTimeout} {
 			if d <= 0 || d > MaxTimespec {

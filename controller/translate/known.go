@@ -18,6 +18,7 @@ var known = []string{
 	annotationOrigins, annotationMethods, annotationHeaders, annotationExpose, annotationCredentials, annotationMaxAge,
 	annotationRequestTimeout, annotationAttemptTimeout, annotationRetryOn, annotationRetryAttempts, annotationRetryBackoff,
 	annotationRedirect, annotationRedirectStatus, annotationUpstreamHost,
+	annotationMirror, annotationMirrorPercent, annotationCanary, annotationCanaryHeader, annotationCanaryValue, annotationCanaryCookie, annotationCanaryWeight,
 }
 
 // Reads reports whether an annotation of a route is one that the router reads.

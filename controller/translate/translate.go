@@ -48,6 +48,7 @@ type Result struct {
 	Notes    []string                 // what had no effect or is missing, for people
 	Closed   bool                     // an allow-list has no valid entry: nobody may connect
 	fleet    fleet
+	beside   *beside  // nil = nothing
 	own      []string // of Notes, those that are not about its servers
 }
 
@@ -128,34 +129,69 @@ func (t *Translator) Route(in Input) *Result {
 	if spec.Termination == routing.TermEdge || spec.Termination == routing.TermReencrypt {
 		spec.Certificate = certificate(&in)
 	}
-	f := fleet{asked: spec.HTTPCheck.Asks(), names: services(r), kind: endpoints.Kind{
+	t.fleet(a, &in, out)
+	a.unread()
+	out.own = a.notes
+	out.Kept = spec.Certificate
+	out.Place = Place{spec.Host, spec.Path, spec.Wildcard, spec.Termination}
+	out.fill(in.Service, in.Shared)
+	return out
+}
+
+// fleet finds out which services a route has, and how their endpoints are chosen and reached.
+func (t *Translator) fleet(a *annotations, in *Input, out *Result) {
+	r, spec := in.Route, out.Spec
+	f := fleet{asked: spec.HTTPCheck.Asks(), names: a.share(r, services(r)), idle: "no endpoint can be chosen: " + idleRoute, kind: endpoints.Kind{
 		Port:        port(r),
 		Passthrough: spec.Termination == routing.TermPassthrough,
 		H2C:         !t.options.DisableH2C && (spec.Termination == routing.TermNone || spec.Termination == routing.TermEdge),
 	}}
+	if spec.Policy.Redirect != nil {
+		f.idle = ""
+	}
+	out.beside = a.beside(f.kind)
 	active := 0
 	for i := range f.names {
 		if f.names[i].weight > 0 {
 			active++
 		}
-		if spec.Termination == routing.TermReencrypt {
-			tls, err := t.identity(in.TLS, r.Namespace, f.names[i].name)
-			if err != nil {
-				a.notes = append(a.notes, "destinationCACertificate: "+err.Error()+"; endpoints are not reached")
-				f.names[i].unreachable = true
-			}
-			f.names[i].tls = tls
-		}
-		out.Services = append(out.Services, f.names[i].name)
 	}
-	a.unread()
+	t.secure(a, in, spec, f.names)
+	out.Services = names(out.Services, f.names)
+	out.beside.sides(func(s *side) {
+		t.secure(a, in, spec, s.fleet.names)
+		out.Services = names(out.Services, s.fleet.names)
+	})
 	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
 	out.fleet = f
-	out.own = a.notes
-	out.Kept = spec.Certificate
-	out.Place = Place{spec.Host, spec.Path, spec.Wildcard, spec.Termination}
-	out.fill(f.crew(in.Service, in.Shared))
-	return out
+}
+
+// names adds those of services to a sorted list, each once.
+func names(list []string, services []backend) []string {
+	for i := range services {
+		if at, found := slices.BinarySearch(list, services[i].name); !found {
+			list = slices.Insert(list, at, services[i].name)
+		}
+	}
+	return list
+}
+
+// secure says how TLS is done to the endpoints of services of a re-encrypt route.
+func (t *Translator) secure(a *annotations, in *Input, spec *routing.RouteSpec, services []backend) {
+	if spec.Termination != routing.TermReencrypt {
+		return
+	}
+	for i := range services {
+		tls, err := t.identity(in.TLS, spec.Namespace, services[i].name)
+		if err != nil {
+			note := "destinationCACertificate: " + err.Error() + "; endpoints are not reached"
+			if !slices.Contains(a.notes, note) {
+				a.notes = append(a.notes, note)
+			}
+			services[i].unreachable = true
+		}
+		services[i].tls = tls
+	}
 }
 
 // termination returns where TLS ends and what becomes of plain requests. Words that are

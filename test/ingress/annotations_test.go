@@ -2,12 +2,14 @@ package ingress
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"turnout/controller"
+	"turnout/controller/source"
 )
 
 // kinds are the hosts of the objects of both.
@@ -106,5 +108,90 @@ func TestUpstreamHost(t *testing.T) {
 		if g := r.ask("GET http://" + host + "/a"); g.Host != "in.test:8443" || g.Path != "/a" || g.Header.Get("X-Forwarded-Host") != host {
 			t.Errorf("%s: pods get host %s, path %s, %v", host, g.Host, g.Path, g.Header)
 		}
+	}
+}
+
+// TestMirror: copies of requests go to another service, whose answers nobody sees.
+func TestMirror(t *testing.T) {
+	r := start(t, controller.Options{})
+	copied := make(chan string, 8)
+	mirror := func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		copied <- q.Method + " " + q.Host + q.RequestURI + " " + string(body)
+		w.WriteHeader(500)
+	}
+	r.apply(r.service("s", 1), r.served("default", "m", mirror), both("", "s", "mirror", "m:http"))
+	for _, host := range kinds {
+		if g := r.ask("GET http://" + host + "/a?b"); g.by() != "s" {
+			t.Errorf("%s: by %s", host, g.by())
+		}
+		if got, want := <-copied, "GET "+host+"/a?b "; got != want {
+			t.Errorf("%s: the mirror got %q, want %q", host, got, want)
+		}
+	}
+	r.apply(r.served("default", "m2", mirror), both("", "s", "mirror", "m2")) // another one
+	r.ask("GET http://route.test/n")
+	if got := <-copied; got != "GET route.test/n " {
+		t.Errorf("the other mirror got %q", got)
+	}
+}
+
+// TestCanary: requests that ask for the canary by a header or a cookie go there, and a share of the others.
+func TestCanary(t *testing.T) {
+	r := start(t, controller.Options{})
+	r.apply(r.service("s", 1), r.service("c", 1), both("", "s", "canary", "c", "canary-by-header", "X-Canary", "canary-by-header-value", "blue", "canary-by-cookie", "canary"))
+	for _, host := range kinds {
+		for field, want := range map[string]string{
+			"X-Other: blue": "s", "X-Canary: blue": "c", "x-canary: BLUE": "s", "X-Canary: always": "s", "Cookie: canary=always": "c", "Cookie: a=b; canary=always; c=d": "c",
+			"Cookie: canary=never": "s", "Cookie: xcanary=always": "s", "Cookie: canary=always2": "s",
+		} {
+			if g := r.ask("GET http://"+host+"/", field); g.by() != want {
+				t.Errorf("%s, %s: by %s, want %s", host, field, g.by(), want)
+			}
+		}
+	}
+	r.apply(both("", "s", "canary", "c", "canary-weight", "50"))
+	for _, host := range kinds {
+		counts := map[string]int{}
+		for range 20 {
+			g := r.ask("GET http://"+host+"/", "X-Canary: blue")
+			counts[g.by()]++
+		}
+		if counts["s"] != 10 || counts["c"] != 10 {
+			t.Errorf("%s: %v, want 10 of each", host, counts)
+		}
+	}
+	r.apply(both("", "s"))
+	for _, host := range kinds {
+		if g := r.ask("GET http://"+host+"/", "X-Canary: blue"); g.by() != "s" {
+			t.Errorf("%s, without the annotations: by %s", host, g.by())
+		}
+	}
+}
+
+// TestCanaryFollowsItsPods: endpoints of the canary come and go without another table.
+func TestCanaryFollowsItsPods(t *testing.T) {
+	r := start(t, controller.Options{})
+	r.apply(r.service("s", 1), r.service("c", 0), both("", "s", "canary", "c", "canary-by-header", "X-Canary"))
+	ask := func(want string) {
+		t.Helper()
+		for _, host := range kinds {
+			if g := r.ask("GET http://"+host+"/", "X-Canary: always"); g.by() != want {
+				t.Errorf("%s: by %s, want %s", host, g.by(), want)
+			}
+		}
+	}
+	ask("503")
+	before := r.router.Store.Load().Generation()
+	r.apply(r.service("c", 1))
+	ask("c")
+	r.remove(source.EndpointSlice, "c-0")
+	ask("503")
+	if now := r.router.Store.Load().Generation(); now != before {
+		t.Errorf("%d tables were made for endpoints", now-before)
+	}
+	r.remove(source.Route, "route")
+	if n := r.router.Store.Load().Len(); n != 2 {
+		t.Errorf("the table has %d rules when the Route is gone, want the two of the Ingress", n)
 	}
 }

@@ -1,0 +1,43 @@
+package translate
+
+import (
+	"turnout/balancer"
+	"turnout/routing"
+)
+
+// Rules returns what the table is to have of the route, which has a Spec: the rule of the spec, and one for each way to ask for the canary. They differ in
+// RouteKey.Rule, counted from 0, in what they ask of requests, and in their targets.
+func (r *Result) Rules() []routing.RuleSpec {
+	first := r.Spec.Rule()
+	first.Mirrors = r.beside.mirrorSpecs(first.Pool)
+	rules := []routing.RuleSpec{first}
+	if r.beside == nil || r.beside.canary == nil {
+		return rules
+	}
+	for i, asked := range r.beside.asked {
+		rule := first
+		rule.RouteKey.Rule, rule.Match.Headers, rule.Targets = i+1, []routing.ValueMatch{asked}, r.beside.canary.targets
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// Fill returns the servers of a rule by its number, and of its mirrors, as routing.Route.Refill wants them.
+func (r *Result) Fill(rule int, pool balancer.PoolConfig) routing.RuleSpec {
+	spec := routing.RuleSpec{Pool: pool, Targets: r.Targets, Mirrors: r.beside.mirrorSpecs(pool)}
+	if rule > 0 {
+		spec.Targets = nil
+		if r.beside != nil && r.beside.canary != nil {
+			spec.Targets = r.beside.canary.targets
+		}
+	}
+	return spec
+}
+
+// Release forgets the servers, which pools have now and which Refill finds again, and returns how many the route has.
+func (r *Result) Release() int {
+	n := len(r.Targets)
+	r.Targets = nil
+	r.beside.sides(func(s *side) { s.targets = nil })
+	return n
+}
