@@ -183,6 +183,8 @@ func (s *state) gatewayObjectEvent(e *source.Event) {
 		put(&g.objects.ConfigMaps, e)
 	case source.CustomResourceDefinition:
 		g.objects.Installed = installed(e.Object)
+	case source.UnknownKind:
+		put(&g.objects.Unknown, e)
 	case source.Service:
 		if o, ok := e.Object.(*corev1.Service); ok && expose.Ours(o, s.cfg.Options.Gateways.Controller) {
 			g.own[e.Key], g.moved = o, true

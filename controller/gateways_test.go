@@ -201,6 +201,20 @@ func TestGatewayReferences(t *testing.T) {
 	}
 }
 
+// TestGatewayFeatures: what a class says is supported is what the cluster has kinds for.
+func TestGatewayFeatures(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	unknown := source.Event{Kind: source.UnknownKind, Key: source.Key{Name: "TCPRoute"}, Object: &metav1.Status{}}
+	for _, want := range []bool{true, false, true} {
+		s, _ := r.status[gateway.Ref{Kind: "GatewayClass", Key: source.Key{Name: "turnout"}}].(*gatewayv1.GatewayClassStatus)
+		if s == nil || slices.Contains(s.SupportedFeatures, gatewayv1.SupportedFeature{Name: "TCPRoute"}) != want {
+			t.Errorf("%+v, want TCPRoute: %t", s, want)
+		}
+		r.do(unknown)
+		unknown.Object = nil
+	}
+}
+
 // TestGatewayNotServed: without the option a Gateway is a note, and nothing of it is judged.
 func TestGatewayNotServed(t *testing.T) {
 	r := newRig(t, Options{})

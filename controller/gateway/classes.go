@@ -53,7 +53,7 @@ func (j *Judge) class(o *Objects, class *gatewayv1.GatewayClass) *gatewayv1.Gate
 				fmt.Sprintf("Resources of the Gateway API %s are installed; supported: %s", v, strings.Join(versions, ", ")))
 		}
 	}
-	return &gatewayv1.GatewayClassStatus{Conditions: list.Conditions, SupportedFeatures: supportedFeatures(o.Installed.Channel == channelExperimental)}
+	return &gatewayv1.GatewayClassStatus{Conditions: list.Conditions, SupportedFeatures: supportedFeatures(o.Installed.Channel == channelExperimental, o.knows)}
 }
 
 // classParameters says why the parameters of a class cannot be used.

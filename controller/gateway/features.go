@@ -6,6 +6,8 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/features"
+
+	"turnout/controller/source"
 )
 
 // standardFeatures are what is supported with the resources of the standard channel: status.supportedFeatures of our classes.
@@ -42,12 +44,26 @@ var experimentalFeatures = []features.FeatureName{
 	features.SupportHTTPRouteRetry, features.SupportHTTPRouteRetryBackendTimeout, features.SupportHTTPRouteRetryConnectionError,
 }
 
-// supportedFeatures returns what is supported, in the order of the names.
-func supportedFeatures(experimental bool) []gatewayv1.SupportedFeature {
+// featureKinds are the kinds that a cluster may lack. The names of the features that need one begin with it.
+var featureKinds = []string{kindListenerSet, kindHTTPRoute, kindGRPCRoute, kindTLSRoute, kindTCPRoute, kindUDPRoute, kindGrant, kindPolicy}
+
+// knows reports whether the cluster has what a feature needs.
+func (o *Objects) knows(feature features.FeatureName) bool {
+	for _, kind := range featureKinds {
+		if strings.HasPrefix(string(feature), kind) {
+			return o.Unknown.Get(source.Key{Name: kind}) == nil
+		}
+	}
+	return true
+}
+
+// supportedFeatures returns what is supported, in the order of the names: of all features those that are known.
+func supportedFeatures(experimental bool, known func(features.FeatureName) bool) []gatewayv1.SupportedFeature {
 	names := slices.Clone(standardFeatures)
 	if experimental {
 		names = append(names, experimentalFeatures...)
 	}
+	names = slices.DeleteFunc(names, func(name features.FeatureName) bool { return !known(name) })
 	slices.SortFunc(names, func(a, b features.FeatureName) int { return strings.Compare(string(a), string(b)) })
 	list := make([]gatewayv1.SupportedFeature, 0, len(names))
 	for _, name := range names {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/source"
@@ -202,6 +203,44 @@ func TestClasses(t *testing.T) {
 		if retry != c.retry || len(status.SupportedFeatures) > 64 {
 			t.Errorf("%s: %d features, retry: %t", what, len(status.SupportedFeatures), retry)
 		}
+	}
+}
+
+// TestFeaturesOfUnknownKinds: what needs a kind that the cluster does not know is not supported, for as long as it does not.
+func TestFeaturesOfUnknownKinds(t *testing.T) {
+	w := newWorld(t)
+	features := func() string {
+		var names []string
+		for _, f := range w.judge().Classes[source.Key{Name: "turnout"}].SupportedFeatures {
+			names = append(names, string(f.Name))
+		}
+		return " " + strings.Join(names, " ") + " "
+	}
+	all := features()
+	for kind, lost := range map[string][]string{
+		kindTCPRoute:    {"TCPRoute"},
+		kindUDPRoute:    {"UDPRoute"},
+		kindTLSRoute:    {"TLSRoute", "TLSRouteModeTerminate", "TLSRouteModeMixed"},
+		kindGRPCRoute:   {"GRPCRoute", "GRPCRouteNamedRouteRule"},
+		kindListenerSet: {"ListenerSet"},
+		kindPolicy:      {"BackendTLSPolicy", "BackendTLSPolicySANValidation"},
+		kindGrant:       {"ReferenceGrant"},
+	} {
+		want := all
+		for _, name := range lost {
+			if !strings.Contains(all, " "+name+" ") {
+				t.Errorf("%s is not among%s", name, all)
+			}
+			want = strings.Replace(want, " "+name+" ", " ", 1)
+		}
+		w.o.Unknown.Set(source.Key{Name: kind}, &metav1.Status{})
+		if got := features(); got != want {
+			t.Errorf("without %s:%s, want%s", kind, got, want)
+		}
+		w.o.Unknown.Delete(source.Key{Name: kind})
+	}
+	if got := features(); got != all {
+		t.Errorf("afterwards:%s, want%s", got, all)
 	}
 }
 

@@ -110,7 +110,7 @@ func (j *Judge) Judge(o *Objects) *Result {
 	}
 	all := j.gateways == nil || o.Installed != j.installed
 	j.installed = o.Installed
-	objects := len(o.Classes.take()) + len(o.Gateways.take()) + len(o.ListenerSets.take()) + len(o.Assigned.take()) + len(grants) + len(namespaces)
+	objects := len(o.Unknown.take()) + len(o.Classes.take()) + len(o.Gateways.take()) + len(o.ListenerSets.take()) + len(o.Assigned.take()) + len(grants) + len(namespaces)
 	if all || objects > 0 || configMaps.meets(j.ofGateways.configMaps) || secrets.meets(j.ofGateways.secrets) {
 		j.judgeClasses(o)
 		j.judgeGateways(o)

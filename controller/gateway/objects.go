@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -18,6 +19,7 @@ import (
 // classes, and of namespaces, have no namespace.
 type Objects struct {
 	Installed Installed
+	Unknown   Table[*metav1.Status] // kinds that the cluster does not know, by name
 
 	Classes      Table[*gatewayv1.GatewayClass]
 	Gateways     Table[*gatewayv1.Gateway]

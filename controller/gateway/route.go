@@ -20,6 +20,7 @@ const (
 	kindTLSRoute    = "TLSRoute"
 	kindTCPRoute    = "TCPRoute"
 	kindUDPRoute    = "UDPRoute"
+	kindGrant       = "ReferenceGrant"
 	kindPolicy      = "BackendTLSPolicy"
 )
 

@@ -53,12 +53,15 @@ const (
 	IngressConfig     // config.openshift.io/v1, whose kind is Ingress too
 
 	CustomResourceDefinition // apiextensions.k8s.io/v1, *unstructured.Unstructured: of the Gateway API, which release of it there is
+
+	// UnknownKind is a kind of the Gateway API that a cluster does not know, by its name: *metav1.Status, what the API server said.
+	UnknownKind
 )
 
 var kindNames = [...]string{
 	"", "Route", "Service", "EndpointSlice", "Secret", "Namespace", "ConfigMap", "Ingress", "IngressClass", "RouteBinding",
 	"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "ReferenceGrant", "BackendTLSPolicy",
-	"Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig", "CustomResourceDefinition",
+	"Router", "RouteScheduler", "IngressController", "APIServer", "IngressConfig", "CustomResourceDefinition", "UnknownKind",
 }
 
 // String returns the kind as manifests write it.
@@ -71,7 +74,7 @@ func (k Kind) String() string {
 
 // Namespaced reports whether objects of the kind live in a namespace.
 func (k Kind) Namespaced() bool {
-	return k != Namespace && k != IngressClass && k != GatewayClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig && k != CustomResourceDefinition
+	return k != Namespace && k != IngressClass && k != GatewayClass && k != Router && k != RouteScheduler && k != APIServer && k != IngressConfig && k != CustomResourceDefinition && k != UnknownKind
 }
 
 // Key names an object of a known kind. Namespace is empty for objects outside of

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	shards "turnout/controller/shard/api"
 )
@@ -90,6 +91,7 @@ func kindOf(plural string) schema.GroupVersionKind {
 		"secrets":        corev1.SchemeGroupVersion.WithKind("Secret"),
 		"routers":        shards.GroupVersion.WithKind("Router"),
 		"routebindings":  shards.GroupVersion.WithKind("RouteBinding"),
+		"tcproutes":      gatewayv1.SchemeGroupVersion.WithKind("TCPRoute"),
 	}[plural]
 }
 

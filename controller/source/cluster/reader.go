@@ -74,7 +74,7 @@ type reader struct {
 
 	mu      sync.Mutex
 	trouble string // why it cannot read although the server answers, as the log has it
-	unknown bool   // the cluster does not know the objects, or did not at first
+	unknown bool   // the cluster does not know the objects
 }
 
 // run reads until ctx is done.
@@ -135,6 +135,11 @@ func (r *reader) works() {
 	r.health.answered(r.resource.plural)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.unknown {
+		r.unknown = false
+		r.tellUnknown(nil)
+		r.log.Info("the cluster knows " + r.resource.plural + " now")
+	}
 	if r.trouble != "" {
 		r.trouble = ""
 		r.problems.Set("source/" + r.resource.plural)
@@ -166,12 +171,20 @@ func (r *reader) fails(err error) {
 // absent notes that the cluster does not know the objects, which is no trouble. They are asked for again, because it may come to know them.
 func (r *reader) absent() {
 	r.mu.Lock()
-	first := !r.unknown
+	defer r.mu.Unlock()
+	if r.unknown {
+		return
+	}
 	r.unknown = true
-	r.mu.Unlock()
-	if first {
-		r.log.Info("the cluster does not know " + r.resource.plural + ": there are none until it does")
-		r.store.synced()
+	r.log.Info("the cluster does not know " + r.resource.plural + ": there are none until it does")
+	r.tellUnknown(&metav1.Status{Reason: metav1.StatusReasonNotFound})
+	r.store.synced()
+}
+
+// tellUnknown passes on that the cluster does not know a kind of the Gateway API, or that it does: nil. Nobody asks for that of other kinds.
+func (r *reader) tellUnknown(what runtime.Object) {
+	if kind := r.resource.kind; kind.OfGatewayAPI() {
+		r.store.sink.Event(source.Event{Kind: source.UnknownKind, Key: source.Key{Name: kind.String()}, Object: what})
 	}
 }
 

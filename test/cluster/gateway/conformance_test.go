@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"io"
@@ -15,7 +16,7 @@ import (
 )
 
 var (
-	profiles = flag.String("profiles", "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEWAY-UDP", "conformance profiles, by comma")
+	profiles = flag.String("profiles", "", "conformance profiles, by comma; all for which there are resources without it")
 	only     = flag.String("only", "", "the one test that is run; all of the profiles without it")
 	report   = flag.String("report", "", "file for the ConformanceReport")
 	suite    = flag.String("suite", "", "further flags of the suite")
@@ -61,8 +62,11 @@ func TestConformance(t *testing.T) {
 		return err
 	})
 	args := []string{
-		"-test.v", "-test.timeout=30m", "-test.run=^TestConformance$", "-gateway-class=turnout", "-conformance-profiles=" + *profiles,
+		"-test.v", "-test.timeout=30m", "-test.run=^TestConformance$", "-gateway-class=turnout", "-conformance-profiles=" + cmp.Or(*profiles, strings.Join(shared.profiles, ",")),
 		"-usable-address=10.100.200.1", "-unusable-address=192.0.2.1",
+	}
+	if *release != "" {
+		args = append(args, "-allow-crds-mismatch")
 	}
 	if *only != "" {
 		args = append(args, "-run-test="+*only)

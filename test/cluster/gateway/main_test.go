@@ -3,12 +3,14 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,13 +18,17 @@ import (
 	"turnout/test/cluster/sandbox"
 )
 
-var channel = flag.String("channel", "experimental", "resources of the Gateway API that are installed: standard or experimental")
+var (
+	channel = flag.String("channel", "experimental", "resources of the Gateway API that are installed: standard or experimental")
+	release = flag.String("crds", "", "release of the Gateway API whose resources are installed, such as v1.5.1; that of the suite without it")
+)
 
 // shared is what all tests use.
 var shared struct {
 	*cluster.Cluster
 	kubeconfig string // of somebody who may do everything
 	logs       string
+	profiles   []string // of the suite, for which there are resources
 }
 
 // bin is where programs are, built by make gateway-conformance.
@@ -50,14 +56,11 @@ func setUp(ctx context.Context, dir string) error {
 		return err
 	}
 	shared.logs = logs
-	module, err := exec.CommandContext(ctx, "go", "-C", filepath.Join("..", "..", "gateway"), "list", "-mod=mod", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	definitions, err := resources(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot find the resources of the Gateway API: %w", err)
+		return err
 	}
-	definitions, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(module)), "config", "crd", *channel, "*_*.yaml"))
-	if err != nil || len(definitions) == 0 {
-		return fmt.Errorf("cannot find the resources of the %s channel: %w", *channel, err)
-	}
+	shared.profiles = profilesOf(definitions)
 	deploy := filepath.Join("..", "..", "..", "deploy", "manifests")
 	if shared.Cluster, err = cluster.Start(ctx, cluster.Config{
 		Dir: dir, Logs: logs, Programs: bin, Nodes: []cluster.Node{{Name: "one"}},
@@ -74,6 +77,41 @@ func setUp(ctx context.Context, dir string) error {
 	}
 	shared.kubeconfig, err = shared.Kubeconfig("admin", shared.Admin.BearerToken)
 	return err
+}
+
+// resources returns the files of the resources that are to be installed.
+func resources(ctx context.Context) ([]string, error) {
+	args := []string{"list", "-mod=mod", "-m", "-json", "sigs.k8s.io/gateway-api"}
+	if *release != "" {
+		args = []string{"mod", "download", "-json", "sigs.k8s.io/gateway-api@" + *release}
+	}
+	text, err := exec.CommandContext(ctx, "go", append([]string{"-C", filepath.Join("..", "..", "gateway")}, args...)...).Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(text, &module)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the resources of the Gateway API %s: %w", *release, err)
+	}
+	files, err := filepath.Glob(filepath.Join(module.Dir, "config", "crd", *channel, "*_*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("cannot find the resources of the %s channel in %s: %w", *channel, module.Dir, err)
+	}
+	return files, nil
+}
+
+// profilesOf returns the profiles of the suite whose routes are among resources, of v1 as all that is used.
+func profilesOf(files []string) (names []string) {
+	for _, kind := range []string{"HTTP", "GRPC", "TLS", "TCP", "UDP"} {
+		i := slices.IndexFunc(files, func(file string) bool { return strings.HasSuffix(file, "_"+strings.ToLower(kind)+"routes.yaml") })
+		if i < 0 {
+			continue
+		}
+		if text, err := os.ReadFile(files[i]); err == nil && bytes.Contains(text, []byte("\n    name: v1\n")) {
+			names = append(names, "GATEWAY-"+kind)
+		}
+	}
+	return names
 }
 
 // kubectl runs kubectl with an input and returns what it prints, on standard output and standard error.
