@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -126,8 +127,13 @@ func TestOwnWritesChangeNothing(t *testing.T) {
 	h.Status.RouteStatus, h.ResourceVersion = *r.Routes[route].Status, "2"
 	h.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 	w.o.HTTPRoutes.Set(route.Key, h)
+	before := *r
+	before.Routes, before.Gateways = maps.Clone(r.Routes), maps.Clone(r.Gateways)
 	if got := changesTold(w.judge()); got != "listeners +0 -0, rules +0 -0, ports of 0, status of " {
 		t.Error(got)
+	}
+	if r := w.judge(); r.Routes[route] != before.Routes[route] || r.Gateways[key] != before.Gateways[key] {
+		t.Error("what did not change has other pointers, by which writers tell what was written")
 	}
 }
 

@@ -49,16 +49,22 @@ func (j *Judge) replaceRoute(ref Ref, next *Route) {
 		changes.Status = append(changes.Status, ref)
 		changes.rules(&Route{}, next)
 	default:
-		if !equality.Semantic.DeepEqual(before.Status, next.Status) {
+		if equality.Semantic.DeepEqual(before.Status, next.Status) {
+			next.Status = before.Status // who writes it goes by the pointer
+		} else {
 			changes.Status = append(changes.Status, ref)
 		}
-		changes.rules(before, next)
-		j.result.Routes[ref] = next
+		if changes.rules(before, next) || next.Status != before.Status {
+			j.result.Routes[ref] = next
+		}
 	}
 }
 
-// rules notes how the rules of a route differ.
-func (c *Changes) rules(before, next *Route) {
+// rules notes how the rules of a route differ, and returns whether they do.
+func (c *Changes) rules(before, next *Route) bool {
+	if before.hasRulesOf(next) {
+		return false
+	}
 	old := make(map[routing.RouteKey]*routing.RuleSpec, len(before.Rules))
 	for i := range before.Rules {
 		old[before.Rules[i].RouteKey] = &before.Rules[i]
@@ -71,6 +77,20 @@ func (c *Changes) rules(before, next *Route) {
 		delete(old, spec.RouteKey)
 	}
 	c.DeletedRules = slices.AppendSeq(c.DeletedRules, maps.Keys(old))
+	return true
+}
+
+// hasRulesOf reports whether the rules of both are equal, in the same order.
+func (r *Route) hasRulesOf(o *Route) bool {
+	if len(r.Rules) != len(o.Rules) {
+		return false
+	}
+	for i := range r.Rules {
+		if !reflect.DeepEqual(&r.Rules[i], &o.Rules[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.
@@ -138,6 +158,8 @@ func (j *Judge) replaceGateway(g *gateway) {
 	}
 	if status {
 		changes.Status = append(changes.Status, Ref{kindGateway, g.key})
+	} else {
+		next.Status = before.Status
 	}
 	if ports || status {
 		j.result.Gateways[g.key] = next

@@ -91,20 +91,7 @@ func start(t *testing.T) (*api, *Writer, func()) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "r", ResourceVersion: "1", Generation: 1},
 	}}
 	a.route.Status.Parents = []gatewayv1.RouteParentStatus{parent("other.test/c", "Foreign")}
-	scheme := runtime.NewScheme()
-	if err := gatewayv1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
-	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
-	group := gatewayv1.SchemeGroupVersion //nolint:staticcheck // a client takes this type
-	client, err := rest.RESTClientFor(&rest.Config{
-		Host: "http://api.test", APIPath: "/apis", Transport: a, QPS: -1,
-		ContentConfig: rest.ContentConfig{GroupVersion: &group, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := New(Config{Client: client, Controller: "turnout.router/gateway", Gather: time.Millisecond})
+	w := New(Config{Client: clientOf(t, a), Controller: "turnout.router/gateway", Gather: time.Millisecond})
 	lead := func() {
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -112,6 +99,25 @@ func start(t *testing.T) (*api, *Writer, func()) {
 		t.Cleanup(func() { stop(); <-ended })
 	}
 	return a, w, lead
+}
+
+// clientOf returns a client of the API server that a transport is.
+func clientOf(t *testing.T, server http.RoundTripper) rest.Interface {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := gatewayv1.Install(scheme); err != nil {
+		t.Fatal(err)
+	}
+	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
+	group := gatewayv1.SchemeGroupVersion //nolint:staticcheck // a client takes this type
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host: "http://api.test", APIPath: "/apis", Transport: server, QPS: -1,
+		ContentConfig: rest.ContentConfig{GroupVersion: &group, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // wait waits for n calls.
@@ -219,6 +225,40 @@ func TestRefused(t *testing.T) {
 	a.wait(t, 1)
 	equal(t, a.reasons(), "Foreign Ours")
 	equal(t, a.calls, "PATCH PATCH")
+}
+
+// TestLeadsAgain: what is to be written while another process leads is written when this one leads again, and what that one wrote is not written again.
+func TestLeadsAgain(t *testing.T) {
+	a, w, _ := start(t)
+	lead := func() (stop func()) {
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() { defer close(ended); w.Run(ctx) }()
+		return func() { cancel(); <-ended }
+	}
+	want := func(reason string) *gatewayv1.RouteStatus {
+		return &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{parent("turnout.router/gateway", reason)}}
+	}
+	stop := lead()
+	w.Status(ref, a.now(), want("First"))
+	a.wait(t, 1)
+	stop()
+	w.Status(ref, a.now(), want("Second"))
+	equal(t, a.reasons(), "Foreign First")
+	stop = lead()
+	a.wait(t, 1)
+	equal(t, a.reasons(), "Foreign Second")
+	stop()
+	a.mu.Lock()
+	a.put(func(r *gatewayv1.HTTPRoute) { r.Status.Parents[1].Conditions[0].Reason = "Third" })
+	a.mu.Unlock()
+	w.Status(ref, a.now(), want("Third"))
+	stop = lead()
+	w.Status(ref, a.now(), want("Fourth"))
+	a.wait(t, 1)
+	stop()
+	equal(t, a.reasons(), "Foreign Fourth")
+	equal(t, a.calls, "PATCH PATCH PATCH")
 }
 
 // TestReplacing: a patch takes out what the status has no more.

@@ -53,14 +53,20 @@ spec:
         readinessProbe: {periodSeconds: 1, failureThreshold: 60, httpGet: {path: /healthz/ready, port: 1936}}
 `
 
-// TestConformance: the suite passes.
-func TestConformance(t *testing.T) {
+// startRouter starts the router, unless it runs.
+func startRouter(t *testing.T) {
+	t.Helper()
 	must(t, aRouter, "apply", "-f", "-")
 	t.Cleanup(func() { keepLog(t) })
 	await.Eventually(t, patience, "the class is accepted", func() error {
 		_, err := kubectl(t.Context(), "", "wait", "--for=condition=Accepted", "gatewayclass/turnout", "--timeout=1s")
 		return err
 	})
+}
+
+// TestConformance: the suite passes.
+func TestConformance(t *testing.T) {
+	startRouter(t)
 	args := []string{
 		"-test.v", "-test.timeout=30m", "-test.run=^TestConformance$", "-gateway-class=turnout", "-conformance-profiles=" + cmp.Or(*profiles, strings.Join(shared.profiles, ",")),
 		"-usable-address=10.100.200.1", "-unusable-address=192.0.2.1",
