@@ -224,7 +224,7 @@ shards: cluster-build ## routes that spread over several routers, in that cluste
 	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
-# GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-report FILE'.
+# GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-crds v1.5.1', '-report FILE'.
 GATEWAY ?=
 .PHONY: gateway-conformance
 gateway-conformance: cluster-build ## the conformance suite of the Gateway API, unmodified, in that cluster (as cases, and kubectl; 10 minutes)
@@ -233,6 +233,14 @@ gateway-conformance: cluster-build ## the conformance suite of the Gateway API, 
 	cd test/gateway && CGO_ENABLED=0 $(GO) build -o ../cluster/bin/echo-basic sigs.k8s.io/gateway-api/conformance/echo-basic
 	cd test/gateway/coredns && CGO_ENABLED=0 $(GO) build -o ../../cluster/bin/coredns .
 	cd test/cluster && $(GO) test -count 1 -timeout 40m -v ./gateway $(GATEWAY)
+
+# SCALE holds flags of its test; SCALE= is short.
+SCALE ?= -full
+.PHONY: gateway-scale
+gateway-scale: cluster-build ## up to 5,000 HTTPRoutes in that cluster: how soon they are served and counted, what fails while they change (as cases; 10 minutes, SCALE= 1 minute)
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
+	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
+	cd test/cluster && $(GO) test -count 1 -timeout 40m -v ./gatewayscale $(SCALE)
 
 # SIZE holds flags of its test.
 SIZE ?= -routes 10000 -samples 200
