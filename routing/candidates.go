@@ -1,6 +1,9 @@
 package routing
 
-import "iter"
+import (
+	"bytes"
+	"iter"
+)
 
 // Lost says why a rule does not take a request. The zero value is Won.
 type Lost uint8
@@ -9,15 +12,19 @@ type Lost uint8
 const (
 	Won            Lost = iota // it takes the request, or asks for the redirect
 	LostPath                   // its path does not cover that of the request
-	LostConditions             // method, header fields or query parameters are not those it asks for
+	LostMethod                 // it asks for another method
+	LostHeader                 // it asks for a header field that the request has not, or not with this value
+	LostQuery                  // it asks for a query parameter that the request has not, or not with this value
 	LostPort                   // it is not served on the port: plain HTTP, or TLS
 	LostRedirect               // on this port it would redirect, and another rule of the host decides about that
 	LostWildcard               // a rule of the exact host comes before it
 	LostHost                   // it is for hosts that no rule names, and one names this
+	LostListener               // it is of a listener that is less specific than another one of the port, which has the host to itself
+	LostConnection             // it takes requests of connections that began for its host only
 	LostOrder                  // a rule with a longer path, or one that is older or asks for more, comes before it
 )
 
-var lostNames = [...]string{"won", "path", "conditions", "port", "redirects", "wildcard", "host", "order"}
+var lostNames = [...]string{"won", "path", "method", "header", "query", "port", "redirects", "wildcard", "host", "listener", "connection", "order"}
 
 // String is a stable word.
 func (l Lost) String() string {
@@ -31,36 +38,34 @@ func (l Lost) String() string {
 type Candidate struct {
 	Route *Route
 	Lost  Lost
+	Asks  string // the condition that does not hold, for people, with LostMethod, LostHeader and LostQuery
 }
 
 // Candidates calls yield for each rule for the host of a request, those that wildcards cover it with included, in the order in which
-// Match tries them, until it returns false. It asks each what Match asks; d is what that said of the request. It is for explanations.
+// Match tries them, until it returns false; of a port with listeners those of all listeners that have the host, the one that decides first. It asks
+// each what Match asks; d is what that said of the request. It is for explanations.
 func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	name, ok := bare(v.Host)
 	if !ok && len(v.Host) > 0 {
 		return
 	}
-	host := make([]byte, len(name))
+	host := make([]byte, len(name), len(name)+tailSize)
 	lower(host, name)
+	if v.Arrival != nil && v.Arrival.Port != "" {
+		t.candidatesAt(v, d, host, yield)
+		return
+	}
 	table := inPlain
 	if v.Secure {
 		table = inSecure
 	}
-	groups := t.hosts.covering(host)
+	groups := t.hosts.covering(host, 0)
 	named := !t.hosts.goesDeep(groups[0], groups[1], 0)
 	for i, g := range groups {
 		for e := range g.tried() {
-			c := Candidate{e.route, e.lost(v, table)}
-			switch {
-			case e.route == d.Route:
-				c.Lost = Won
-			case c.Lost != Won:
-			case i > 1 && named:
+			c := e.candidate(v, table, d, i)
+			if c.Lost >= LostWildcard && i > 1 && named {
 				c.Lost = LostHost
-			case i > 0 && d.Route != nil && !d.Route.wildcard:
-				c.Lost = LostWildcard
-			default:
-				c.Lost = LostOrder
 			}
 			if !yield(c) {
 				return
@@ -69,14 +74,83 @@ func (t *Table) Candidates(v *View, d Decision, yield func(Candidate) bool) {
 	}
 }
 
-// covering are the groups that a host in lower case may be served by, nil ones included, in the order in which they are asked.
-func (h *hosts) covering(host []byte) []*group {
+// candidatesAt is Candidates for a port with listeners.
+func (t *Table) candidatesAt(v *View, d Decision, host []byte, yield func(Candidate) bool) {
+	for n, l := range t.ports[v.Arrival.Port].covering(host) {
+		if l.secure != v.Secure {
+			continue
+		}
+		table := inPlain
+		switch {
+		case l.stream:
+			table = inSwitch
+		case l.secure:
+			table = inSecure
+		}
+		for i, g := range t.listened.covering(append(host, l.tail...), tailSize) {
+			for e := range g.tried() {
+				c := e.candidate(v, table, d, i)
+				if n > 0 && c.Lost != Won {
+					c.Lost, c.Asks = LostListener, ""
+				}
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// covering are the listeners whose host names cover a host in lower case, the most specific one first.
+func (p port) covering(host []byte) (list []*listener) {
+	add := func(key string) {
+		if l := p[key]; l != nil {
+			list = append(list, l)
+		}
+	}
+	add(string(host))
+	for rest := host; ; rest = rest[1:] {
+		i := bytes.IndexByte(rest, '.')
+		if i < 0 {
+			break
+		}
+		rest = rest[i:]
+		add(string(rest))
+	}
+	if len(host) > 0 {
+		add("")
+	}
+	return list
+}
+
+// candidate says what became of an entry of the group with a number.
+func (e *entry) candidate(v *View, table uint8, d Decision, group int) Candidate {
+	c := Candidate{Route: e.route}
+	if e.route == d.Route {
+		return c
+	}
+	if c.Lost, c.Asks = e.lost(v, table); c.Lost != Won {
+		return c
+	}
+	switch {
+	case d.Kind == Misdirected:
+		c.Lost = LostConnection
+	case group > 0 && d.Route != nil && !d.Route.wildcard:
+		c.Lost = LostWildcard
+	default:
+		c.Lost = LostOrder
+	}
+	return c
+}
+
+// covering are the groups that a host in lower case with a tail may be served by, nil ones included, in the order in which they are asked.
+func (h *hosts) covering(host []byte, tail int) []*group {
 	all := []*group{h.find(host), h.findWild(host)}
-	rest, ok := above(host, 0)
-	if len(host) == 0 {
+	rest, ok := above(host, tail)
+	if len(host) == tail {
 		rest, ok = host, true
 	}
-	for ; ok && h.deep.count > 0; rest, ok = above(rest, 0) {
+	for ; ok && h.deep.count > 0; rest, ok = above(rest, tail) {
 		all = append(all, h.findDeep(rest))
 	}
 	return all
@@ -112,10 +186,12 @@ func (g *group) tried() iter.Seq[*entry] {
 	}
 }
 
-// lost asks an entry by itself whether it takes a request in a table.
-func (e *entry) lost(v *View, table uint8) Lost {
+// lost asks an entry by itself whether it takes a request in a table, and which condition does not hold.
+func (e *entry) lost(v *View, table uint8) (l Lost, asks string) {
 	takes := e.covers(v.Path)
 	switch {
+	case table == inSwitch:
+		takes = true // nobody sees a path
 	case e.tables&exact != 0:
 		takes = e.path == string(v.Path)
 	case e.tables&expression != 0:
@@ -123,13 +199,13 @@ func (e *entry) lost(v *View, table uint8) Lost {
 	}
 	switch {
 	case !takes:
-		return LostPath
+		return LostPath, ""
 	case !e.takes(v, inAny):
-		return LostConditions
+		return e.route.conditions.failing(v)
 	case e.tables&table != 0:
-		return Won
+		return Won, ""
 	case table == inPlain && e.tables&redirects != 0:
-		return LostRedirect
+		return LostRedirect, ""
 	}
-	return LostPort
+	return LostPort, ""
 }

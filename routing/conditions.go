@@ -63,8 +63,16 @@ func (s *RuleSpec) conditions() (*conditions, error) {
 	return c, nil
 }
 
+// What whole puts around an expression.
+const (
+	wholeBegin = `(?s)\A(?:`
+	wholeEnd   = `)\z`
+)
+
 // whole compiles an expression for a whole text.
-func whole(text string) (*regexp.Regexp, error) { return regexp.Compile(`(?s)\A(?:` + text + `)\z`) }
+func whole(text string) (*regexp.Regexp, error) {
+	return regexp.Compile(wholeBegin + text + wholeEnd)
+}
 
 // values compiles conditions, of each name the first. spelled gives a name the spelling it is compared in.
 func values(matches []ValueMatch, spelled func(string) string) ([]valueCondition, error) {

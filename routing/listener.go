@@ -242,6 +242,17 @@ func (b *builder) useListener(l *listener, n int) {
 	}
 }
 
+// listenerOf returns the listener of a name, nil if there is none.
+func (t *Table) listenerOf(name string) *listener {
+	if t.listeners.count == 0 {
+		return nil
+	}
+	if u := t.listeners.findItem(maphash.String(t.hosts.seed, name), func(u *listenerUse) bool { return u.name == name }); u != nil {
+		return u.listener
+	}
+	return nil
+}
+
 // listenerUse returns what is known of a name, or a new number for it.
 func (b *builder) listenerUse(name string) listenerUse {
 	if u := b.listeners.findItem(maphash.String(b.seed, name), func(u *listenerUse) bool { return u.name == name }); u != nil {
