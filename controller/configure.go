@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// Configure has routes admitted, translated and selected by next from now on. RouterName, whether Ingresses are served, and DefaultDestinationCA stay as they are, see
+// Configure has routes admitted, translated and selected by next from now on. RouterName, whether and how Ingresses and Gateways are served, and DefaultDestinationCA stay as they are, see
 // SetDefaultDestinationCA. What changes by it is published as one table, and then stands in the status of the routes. It fails, and nothing
 // changes, for the reasons that New does. Any goroutine may call it.
 func (c *Controller) Configure(next Options) error {
@@ -29,7 +29,7 @@ func (c *Controller) Options() Options { return *c.views.options.Load() }
 // setOptions judges by next all routes that it may make a difference to. The owner calls it before the events that came with it.
 func (s *state) setOptions(next Options) {
 	before := s.cfg.Options
-	next.DefaultDestinationCA, next.Ingress, next.IngressController = before.DefaultDestinationCA, before.Ingress, before.IngressController
+	next.DefaultDestinationCA, next.Ingress, next.IngressController, next.Gateways = before.DefaultDestinationCA, before.Ingress, before.IngressController, before.Gateways
 	s.cfg.Options = next
 	s.views.setOptions(next)
 	if admission := next.admission(); !reflect.DeepEqual(admission, s.admission) {

@@ -32,6 +32,8 @@ type GatewayOptions struct {
 	Pods source.Key
 	// Addresses are those of this machine in the status of Gateways without Services that ask for none.
 	Addresses []string
+	// Own are the ports of this machine that the router itself has: no Gateway without Services gets one of them.
+	Own []expose.Taken
 }
 
 // Sockets opens and closes ports.
@@ -62,10 +64,11 @@ type gateways struct {
 	all     map[gateway.Ref]runtime.Object // those that may have a status
 	own     map[source.Key]*corev1.Service // Services of Gateways of ours
 
-	dirty    bool                 // the objects differ from what was judged
-	moved    bool                 // the ports of Gateways, or their Services, are others
-	told     map[gateway.Ref]bool // of which the object or its status is another; false = it is gone
-	pods     []string             // addresses of the router's pods
+	dirty    bool                   // the objects differ from what was judged
+	moved    bool                   // the ports of Gateways, or their Services, are others
+	origins  map[gateway.Ref]string // where they come from, if that is known
+	told     map[gateway.Ref]bool   // of which the object or its status is another; false = it is gone
+	pods     []string               // addresses of the router's pods
 	podsMove bool
 	secrets  map[source.Key]*secret // that are referred to
 	followed map[source.Key]struct{}
@@ -77,7 +80,7 @@ type gateways struct {
 
 func newGateways(cfg *Config) gateways {
 	g := gateways{
-		all: make(map[gateway.Ref]runtime.Object), own: make(map[source.Key]*corev1.Service), told: make(map[gateway.Ref]bool),
+		all: make(map[gateway.Ref]runtime.Object), origins: make(map[gateway.Ref]string), own: make(map[source.Key]*corev1.Service), told: make(map[gateway.Ref]bool),
 		secrets: make(map[source.Key]*secret), followed: make(map[source.Key]struct{}),
 		listeners: make(map[string]*routing.ListenerSpec), rules: make(map[routing.RouteKey]*routing.RuleSpec),
 	}
@@ -139,9 +142,13 @@ func (s *state) gatewayEvent(e *source.Event) {
 	ref := gateway.Ref{Kind: e.Kind.String(), Key: e.Key}
 	if g.told[ref] = e.Object != nil; e.Object != nil {
 		g.all[ref] = e.Object
+		if e.Origin != "" {
+			g.origins[ref] = e.Origin
+		}
 		return
 	}
 	delete(g.all, ref)
+	delete(g.origins, ref)
 }
 
 // put puts the object of an event into its table.
@@ -215,6 +222,12 @@ func (s *state) gatewaySecret(v *secret) {
 	g.objects.Secrets.Delete(v.key)
 }
 
+// Annotations of the resources of the Gateway API.
+const (
+	annotationVersion = "gateway.networking.k8s.io/bundle-version"
+	annotationChannel = "gateway.networking.k8s.io/channel"
+)
+
 // installed reads which resources of the Gateway API there are.
 func installed(object runtime.Object) gateway.Installed {
 	o, ok := object.(*unstructured.Unstructured)
@@ -222,7 +235,7 @@ func installed(object runtime.Object) gateway.Installed {
 		return gateway.Installed{}
 	}
 	of := o.GetAnnotations()
-	return gateway.Installed{Version: of["gateway.networking.k8s.io/bundle-version"], Channel: of["gateway.networking.k8s.io/channel"]}
+	return gateway.Installed{Version: of[annotationVersion], Channel: of[annotationChannel]}
 }
 
 // gatewayService says what a Service and its endpoints are now; v may be nil.
@@ -389,7 +402,7 @@ func (s *state) placeGateways() {
 	list := s.exposed()
 	var places expose.Places
 	if s.cfg.Options.Gateways.Pods == (source.Key{}) {
-		places = expose.Local(list, s.cfg.Options.Gateways.Addresses)
+		places = expose.Local(list, s.cfg.Options.Gateways.Addresses, s.cfg.Options.Gateways.Own)
 	} else {
 		places = expose.ByServices(list, g.own)
 	}
@@ -406,6 +419,7 @@ func (s *state) placeGateways() {
 			}
 		}
 	}
+	s.views.gateways.setPorts(list, &places)
 	for key := range g.objects.Assigned.All() {
 		if places.Assigned[key] == nil {
 			g.objects.Assigned.Delete(key)
@@ -440,6 +454,7 @@ func (s *state) reportGateways() {
 	}
 	to := s.cfg.Gateways
 	for ref, there := range g.told {
+		s.tellGateway(ref)
 		switch {
 		case to == nil:
 		case there:

@@ -173,6 +173,46 @@ func TestGatewayPortTaken(t *testing.T) {
 	}
 }
 
+// TestGatewayPortStaysTaken: a port that cannot be opened is asked for again with each change of a Gateway, and said to be so until it can be.
+func TestGatewayPortStaysTaken(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	r.refuse = "ns/gw:80"
+	r.do(aListener(), anHTTPRoute("r"))
+	for range 3 {
+		r.do(aSlice("s-1", "s", "10.0.0.2"))
+		if got := r.programmed(); got != "False Invalid" || r.arrives("any.test") != nil {
+			t.Fatalf("%s, and a request is served by %v", got, r.arrives("any.test"))
+		}
+	}
+	r.refuse = ""
+	r.do(aListener(func(g *gatewayv1.Gateway) {
+		g.Spec.Listeners = append(g.Spec.Listeners, gatewayv1.Listener{Name: "more", Port: 81, Protocol: gatewayv1.HTTPProtocolType})
+	}))
+	if got := r.programmed(); got != "True Programmed" || r.arrives("any.test") == nil {
+		t.Errorf("when the port is free: %s, served by %v", got, r.arrives("any.test"))
+	}
+}
+
+// TestGatewayWantsThePortOfRoutes: the status of its listener says so, and Routes keep the port.
+func TestGatewayWantsThePortOfRoutes(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{Own: []expose.Taken{{Addr: "127.0.0.1:80", For: "Routes without TLS"}}})
+	r.do(aListener(), anHTTPRoute("r"), aRoute("plain", "plain.test", 1))
+	s := r.status[gateway.Ref{Kind: "Gateway", Key: source.Key{Namespace: "ns", Name: "gw"}}].(*gatewayv1.GatewayStatus)
+	i := slices.IndexFunc(s.Listeners[0].Conditions, func(c metav1.Condition) bool { return c.Type == "Accepted" })
+	if c := s.Listeners[0].Conditions[i]; c.Reason != "PortUnavailable" || c.Message != "Port 80 cannot be opened: it is the port of Routes without TLS" || len(r.sockets) != 0 {
+		t.Errorf("%+v, sockets %+v", c, r.sockets)
+	}
+	if r.store.Load().Match(&routing.View{Host: []byte("plain.test"), Path: []byte("/")}).Route == nil {
+		t.Error("the Route is not served")
+	}
+	next := r.c.Options()
+	next.Gateways = GatewayOptions{}
+	r.c.state.setOptions(next) // as an IngressController does
+	if r.do(aListener(func(g *gatewayv1.Gateway) { g.Generation = 2 })); len(r.sockets) != 0 {
+		t.Errorf("other options have forgotten the router's own ports: %+v", r.sockets)
+	}
+}
+
 // TestGatewayReferences: Secrets and ConfigMaps are asked for while something refers to them, and what they hold counts.
 func TestGatewayReferences(t *testing.T) {
 	r := newGatewayRig(t, GatewayOptions{})

@@ -166,5 +166,5 @@ func (s *state) objects() []source.Event {
 			events[len(events)-1].Object = v.object
 		}
 	}
-	return events
+	return append(events, s.gateways.events()...)
 }

@@ -43,6 +43,10 @@ type noteLog struct {
 }
 
 func (n *noteLog) log(log *zap.Logger, p *problem.Problem, now time.Time) {
+	n.logLine(log, now, "route has a note", zap.String("namespace", p.Namespace), zap.String("route", p.Route), zap.String("message", p.Text))
+}
+
+func (n *noteLog) logLine(log *zap.Logger, now time.Time, text string, fields ...zap.Field) {
 	n.used = max(n.used-notesPerSecond*max(now.Sub(n.last).Seconds(), 0), 0)
 	n.last = now
 	if n.used+1 > notesAtOnce {
@@ -50,9 +54,8 @@ func (n *noteLog) log(log *zap.Logger, p *problem.Problem, now time.Time) {
 		return
 	}
 	n.used++
-	fields := []zap.Field{zap.String("namespace", p.Namespace), zap.String("route", p.Route), zap.String("message", p.Text)}
 	if n.left > 0 {
 		fields, n.left = append(fields, zap.Int("lines_left_out", n.left)), 0
 	}
-	log.Info("route has a note", fields...)
+	log.Info(text, fields...)
 }

@@ -6,8 +6,10 @@ import (
 
 // Summary is what a list says of a route that the controller knows. Its texts are those of the object.
 type Summary struct {
+	Kind                 string // "Route", also of a rule of an Ingress, or that of an object of the Gateway API
 	Namespace, Name, UID string
-	Host                 string // that it asks for or was given
+	Host                 string   // that it asks for or was given
+	Hosts                []string // all of them, at most 64; nil = Host alone
 	Path                 string
 	Termination          string // as RouteReport has it
 	Admitted             bool
@@ -16,16 +18,21 @@ type Summary struct {
 	Servers              int // endpoints it can be served from
 }
 
-// Summaries returns all routes, in no order. Any goroutine may call it.
+// Summaries returns all routes, and the Gateways, ListenerSets and routes of the Gateway API that are ours, in no order. Any goroutine may call it.
 func (c *Controller) Summaries() []Summary {
 	now := c.cfg.Clock()
 	all := make([]Summary, 0, 64)
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		r := routeLine(&v)
 		all = append(all, Summary{
-			Namespace: r.Namespace, Name: r.Name, UID: string(v.object.UID), Host: word(r.Host, v.object.Spec.Host), Path: r.Path, Termination: r.Termination,
+			Kind: source.Route.String(), Namespace: r.Namespace, Name: r.Name, UID: string(v.object.UID), Host: word(r.Host, v.object.Spec.Host), Path: r.Path, Termination: r.Termination,
 			Admitted: r.Admitted, Reason: r.Reason, Message: r.Message, Notes: len(v.explain(now)), Servers: r.Servers,
 		})
+	}
+	for _, v := range c.views.gateways.ours() {
+		if v.listed() {
+			all = append(all, v.summary())
+		}
 	}
 	return all
 }

@@ -19,7 +19,8 @@ import (
 
 // views is what other goroutines may see of the routes.
 type views struct {
-	options atomic.Pointer[Options] // as they are now; immutable
+	options  atomic.Pointer[Options] // as they are now; immutable
+	gateways gatewayViews
 
 	mu       sync.RWMutex
 	routes   map[source.Key]view
@@ -129,8 +130,7 @@ func withoutSecrets(headers *routev1.RouteHTTPHeaders) *routev1.RouteHTTPHeaders
 			if set == nil {
 				continue
 			}
-			name := strings.ToLower(list[i].Name)
-			if slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(name, part) }) {
+			if secretName(list[i].Name) {
 				set.Value = redacted
 			}
 		}

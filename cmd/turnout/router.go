@@ -359,6 +359,7 @@ func (r *router) startControl(control *crew.Crew) {
 func (o *options) controllerOptions() controller.Options {
 	c := o.control
 	c.Router = o.replica.Router
+	c.Gateways = o.gateways.Controller(o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect
 	c.AllowLoopback = !o.cluster // a laptop has no pods
 	c.SelectNamespaces = o.cluster && o.namespaces() != "" || o.control.NamespaceLabels != ""

@@ -183,12 +183,30 @@ func TestAddresses(t *testing.T) {
 func TestLocal(t *testing.T) {
 	old, young, other := aGateway("b", []int32{80}), aGateway("a", []int32{80, 81}), aGateway("c", []int32{80}, "127.0.0.9")
 	young.Object.CreationTimestamp = metav1.NewTime(time.Unix(9, 0))
-	p := Local([]Gateway{young, old, other}, []string{"192.0.2.1", "192.0.2.2"})
+	p := Local([]Gateway{young, old, other}, []string{"192.0.2.1", "192.0.2.2"}, nil)
 	if got, want := sockets(p), "ns/b:80=:80 ns/c:80=127.0.0.9:80 ns/a:81=:81"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	a := p.Assigned[source.Key{Namespace: "ns", Name: "a"}]
-	if a.Unavailable["ns/a:80"] != "Gateway ns/b has port 80" || len(a.Unavailable) != 1 || len(a.Addresses) != 2 {
+	if a.Unavailable["ns/a:80"] != "Gateway ns/b, which is older, has it" || len(a.Unavailable) != 1 || len(a.Addresses) != 2 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestLocalTaken: no Gateway gets a port of the router itself, at whatever address, but UDP has ports of its own.
+func TestLocalTaken(t *testing.T) {
+	udp := aGateway("u", []int32{8080})
+	udp.Ports[0].Protocol = corev1.ProtocolUDP
+	own := []Taken{{":8080", "Routes"}, {"127.0.0.1:1936", "administration"}, {"bad", "nothing"}}
+	p := Local([]Gateway{aGateway("a", []int32{80, 1936, 8080}), aGateway("b", []int32{1936, 8080}, "127.0.0.9"), aGateway("c", []int32{1936}, "127.0.0.1"), udp}, nil, own)
+	if got, want := sockets(p), "ns/a:80=:80 ns/b:1936=127.0.0.9:1936 ns/u:8080=:8080"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for gateway, want := range map[string]string{
+		"a": "map[ns/a:1936:it is the port of administration ns/a:8080:it is the port of Routes]", "b": "map[ns/b:8080:it is the port of Routes]", "c": "map[ns/c:1936:it is the port of administration]",
+	} {
+		if got := fmt.Sprint(p.Assigned[source.Key{Namespace: "ns", Name: gateway}].Unavailable); got != want {
+			t.Errorf("%s: %s, want %s", gateway, got, want)
+		}
 	}
 }

@@ -122,9 +122,22 @@ func addressesOf(s *corev1.Service) (list []gatewayv1.GatewayStatusAddress) {
 	return list
 }
 
+// Taken is an address of this machine, host:port without a host for all, that the router itself has, and what for.
+type Taken struct{ Addr, For string }
+
+// overlaps reports whether no socket can have an address beside that of t.
+func (t *Taken) overlaps(host, port string) bool {
+	ours, at, err := net.SplitHostPort(t.Addr)
+	if err != nil || at != port {
+		return false
+	}
+	all := func(host string) bool { ip := net.ParseIP(host); return host == "" || ip != nil && ip.IsUnspecified() }
+	return ours == host || all(ours) || all(host)
+}
+
 // Local says where Gateways are without a cluster: at their ports of this machine, at the addresses that they ask for, else at all of them, which are
-// addresses then. Of two Gateways that want one port the older has it.
-func Local(gateways []Gateway, addresses []string) Places {
+// addresses then. No Gateway gets a port that the router itself has. Of two Gateways that want one port the older has it.
+func Local(gateways []Gateway, addresses []string, own []Taken) Places {
 	gateways = slices.Clone(gateways)
 	slices.SortStableFunc(gateways, func(a, b Gateway) int {
 		return cmp.Or(a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time), cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name))
@@ -150,13 +163,21 @@ func Local(gateways []Gateway, addresses []string) Places {
 			bind = "" // one socket has one address, or all
 		}
 		for _, port := range g.Ports {
-			at := net.JoinHostPort(bind, strconv.Itoa(int(port.Number)))
+			number := strconv.Itoa(int(port.Number))
+			at := net.JoinHostPort(bind, number)
 			place := string(port.Protocol) + " " + at
-			if by, ok := taken[place]; ok {
+			lose := func(to string) {
 				if a.Unavailable == nil {
 					a.Unavailable = make(map[string]string)
 				}
-				a.Unavailable[port.Name] = fmt.Sprintf("Gateway %s has port %d", by, port.Number)
+				a.Unavailable[port.Name] = to
+			}
+			if i := slices.IndexFunc(own, func(t Taken) bool { return t.overlaps(bind, number) }); i >= 0 && port.Protocol == corev1.ProtocolTCP {
+				lose("it is the port of " + own[i].For)
+				continue
+			}
+			if by, ok := taken[place]; ok {
+				lose(fmt.Sprintf("Gateway %s, which is older, has it", by))
 				continue
 			}
 			taken[place] = g.key()

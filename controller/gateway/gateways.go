@@ -80,6 +80,7 @@ func (j *Judge) gatewayOf(o *Objects, key source.Key, object *gatewayv1.Gateway,
 	for l := range g.all {
 		j.listenerTLS(o, l)
 		if why, closed := g.unavailable(l); closed && l.conflict == "" {
+			l.closed = l.reason == "" && !l.broken
 			l.reject(string(gatewayv1.ListenerReasonPortUnavailable), fmt.Sprintf("Port %d cannot be opened: %s", l.spec.Port, why))
 		}
 		if l.usable() {
@@ -180,12 +181,12 @@ func older(a, b metav1.Object) int {
 	return cmp.Or(at.Compare(bt.Time), strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// ports are those that the listeners need.
+// ports are those that the listeners need, those among them that cannot be opened: else nobody would try again.
 func (g *gateway) ports() []Port {
 	var list []Port
 	seen := make(map[string]struct{})
 	for l := range g.all {
-		if _, twice := seen[l.port]; twice || !l.serves() {
+		if _, twice := seen[l.port]; twice || !l.serves() && (!l.closed || g.reason != "") {
 			continue
 		}
 		seen[l.port] = struct{}{}

@@ -32,6 +32,7 @@ type listener struct {
 	refs       string // why not all references are resolved; "" = they are
 	refMessage string
 	broken     bool // what is not resolved leaves nothing to serve
+	closed     bool // it is not accepted because its port cannot be opened, and for nothing else
 
 	certificates []*routing.CertificateSpec
 	auth         *routing.ClientAuthSpec

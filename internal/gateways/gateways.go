@@ -33,7 +33,6 @@ type Gateways struct {
 
 // New returns what serves the Gateway API by o, and has cfg use it; nil if it is not served.
 func New(o *Options, cfg *controller.Config) *Gateways {
-	cfg.Options.Gateways = o.Controller()
 	if !o.on {
 		return nil
 	}

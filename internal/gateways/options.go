@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"turnout/controller"
+	"turnout/controller/expose"
 	"turnout/controller/source"
 	"turnout/internal/option"
 )
@@ -44,12 +45,15 @@ func (o *Options) Table() []option.Option {
 	}
 }
 
-// Controller is what the controller goes by.
-func (o *Options) Controller() controller.GatewayOptions {
+// Controller is what the controller of a router goes by whose own ports are these addresses, host:port.
+func (o *Options) Controller(plain, secure, admin string) controller.GatewayOptions {
 	if !o.on {
 		return controller.GatewayOptions{}
 	}
-	return controller.GatewayOptions{Controller: o.controller, Pods: o.pods, Addresses: o.addresses}
+	return controller.GatewayOptions{
+		Controller: o.controller, Pods: o.pods, Addresses: o.addresses,
+		Own: []expose.Taken{{Addr: plain, For: "Routes without TLS"}, {Addr: secure, For: "Routes with TLS"}, {Addr: admin, For: "the router's administration"}},
+	}
 }
 
 // On reports whether the Gateway API is served.
