@@ -13,7 +13,7 @@ import (
 func (s *state) tellGateway(ref gateway.Ref) {
 	g := &s.gateways
 	s.views.gateways.set(ref, g.all[ref], g.wanted(ref), g.origins[ref])
-	owner := "gateway/" + ref.Kind + "/" + ref.String()
+	owner := "gateway/" + ref.Kind + "/" + ref.Key.String()
 	v, ok := s.views.gateways.view(ref)
 	if !ok || v.status == nil {
 		s.cfg.Problems.Set(owner)
@@ -21,8 +21,8 @@ func (s *state) tellGateway(ref gateway.Ref) {
 	}
 	var problems []problem.Problem
 	for _, c := range v.wrong() {
-		p := problem.Problem{Kind: problem.Note, Namespace: ref.Namespace, Object: ref.Kind + " " + ref.String(), Reason: c.Reason, Text: c.Message}
-		if c.refuses() {
+		p := problem.Problem{Kind: problem.Note, Namespace: ref.Namespace, Object: ref.String(), Reason: c.Reason, Text: c.Message}
+		if c.Refuses() {
 			p.Kind = problem.Rejected
 		}
 		if c.Of != "" {

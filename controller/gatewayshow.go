@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,12 +30,13 @@ type GatewayReport struct {
 	Reason     string             `json:"reason,omitempty"`    // why it is not
 	Message    string             `json:"message,omitempty"`
 	Conditions []GatewayCondition `json:"conditions,omitempty"`
+	Created    time.Time          `json:"created,omitzero"`
 	Origin     string             `json:"origin,omitempty"` // file and document
 	wrong      int                // conditions besides Reason that say what is wrong
 }
 
 // mostHosts is how many host names of an object are listed.
-const mostHosts = 64
+const mostHosts = 1024
 
 // ofListener describes one.
 func ofListener(l *gatewayv1.Listener) (host, text string) {
@@ -51,7 +53,7 @@ func ofListener(l *gatewayv1.Listener) (host, text string) {
 
 // report is what is known of the object; its conditions are left out.
 func (v *gatewayView) report() GatewayReport {
-	r := GatewayReport{Kind: v.ref.Kind, Namespace: v.ref.Namespace, Name: v.ref.Name, UID: string(v.object.GetUID()), Origin: v.origin}
+	r := GatewayReport{Kind: v.ref.Kind, Namespace: v.ref.Namespace, Name: v.ref.Name, UID: string(v.object.GetUID()), Created: v.object.GetCreationTimestamp().Time, Origin: v.origin}
 	hosts := func(list []gatewayv1.Hostname) {
 		for _, h := range list[:min(len(list), mostHosts)] {
 			r.Hosts = append(r.Hosts, strings.ToLower(string(h)))
@@ -117,7 +119,7 @@ func (v *gatewayView) judge(r *GatewayReport) {
 		}
 	}
 	for i := range wrong {
-		if c := &wrong[i]; whole(c) && c.refuses() && first < 0 {
+		if c := &wrong[i]; whole(c) && c.Refuses() && first < 0 {
 			first = i
 		}
 	}
@@ -183,7 +185,7 @@ func (c *Controller) GatewayReport(kind, namespace, name string) (*GatewayReport
 }
 
 // gatewayKey is where an object stands in lists: behind all Routes, whose keys have one slash.
-func (v *gatewayView) gatewayKey() string { return v.ref.String() + "/" + v.ref.Kind }
+func (v *gatewayView) gatewayKey() string { return v.ref.Key.String() + "/" + v.ref.Kind }
 
 // ListObjects is ListRoutes, behind whose Routes the Gateways, ListenerSets and routes of the Gateway API follow that are ours. Their keys are
 // NAMESPACE/NAME/KIND.

@@ -105,13 +105,16 @@ func (v *gatewayViews) set(ref gateway.Ref, object runtime.Object, status any, o
 	v.kinds[about.GetUID()] = ref
 }
 
-// GatewayObject returns which object of the Gateway API has a UID, false if none has. Any goroutine may call it.
-func (c *Controller) GatewayObject(uid string) (gateway.Ref, bool) {
+// GatewayOf is GatewayReport for the object of a UID.
+func (c *Controller) GatewayOf(uid string) (*GatewayReport, bool) {
 	v := &c.views.gateways
 	v.mu.RLock()
-	defer v.mu.RUnlock()
 	ref, ok := v.kinds[types.UID(uid)]
-	return ref, ok
+	v.mu.RUnlock()
+	if !ok {
+		return nil, false
+	}
+	return c.GatewayReport(ref.Kind, ref.Namespace, ref.Name)
 }
 
 func (v *gatewayViews) view(ref gateway.Ref) (gatewayView, bool) {
@@ -153,8 +156,8 @@ func (c *GatewayCondition) bad() bool {
 	return c.Status == string(metav1.ConditionFalse)
 }
 
-// refuses reports that the condition says that the object, or the part, is not served.
-func (c *GatewayCondition) refuses() bool {
+// Refuses reports that the condition says that the object, or the part, is not served.
+func (c *GatewayCondition) Refuses() bool {
 	return c.Status == string(metav1.ConditionFalse) && (c.Type == string(gatewayv1.GatewayConditionAccepted) || c.Type == string(gatewayv1.GatewayConditionProgrammed))
 }
 
@@ -201,14 +204,8 @@ func (v *gatewayView) conditions() (list []GatewayCondition) {
 
 // parentName is what a route is attached to, for people.
 func (v *gatewayView) parentName(ref *gatewayv1.ParentReference) string {
-	kind, namespace := "Gateway", v.ref.Namespace
-	if ref.Kind != nil {
-		kind = string(*ref.Kind)
-	}
-	if ref.Namespace != nil {
-		namespace = string(*ref.Namespace)
-	}
-	name := kind + " " + namespace + "/" + string(ref.Name)
+	to := parentRef(v.ref.Namespace, ref.Kind, ref.Namespace, ref.Name)
+	name := to.Kind + " " + to.Key.String()
 	if ref.SectionName != nil && *ref.SectionName != "" {
 		name += " listener " + string(*ref.SectionName)
 	}

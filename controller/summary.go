@@ -9,7 +9,7 @@ type Summary struct {
 	Kind                 string // "Route", also of a rule of an Ingress, or that of an object of the Gateway API
 	Namespace, Name, UID string
 	Host                 string   // that it asks for or was given
-	Hosts                []string // all of them, at most 64; nil = Host alone
+	Hosts                []string // all of them; nil = Host alone
 	Path                 string
 	Termination          string // as RouteReport has it
 	Admitted             bool

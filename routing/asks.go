@@ -87,6 +87,33 @@ func (r *Route) Asks() (list []string) {
 	return list
 }
 
+// Example is a request that a route asks for.
+type Example struct {
+	Method string   // "" = any
+	Fields []string // "name: value"
+	Query  [][2]string
+}
+
+// Example returns one, without what the route asks by expressions.
+func (r *Route) Example() (e Example) {
+	c := r.conditions
+	if c == nil {
+		return e
+	}
+	e.Method = c.method
+	for i := range c.headers {
+		if h := &c.headers[i]; h.expression == nil {
+			e.Fields = append(e.Fields, h.name+": "+h.value)
+		}
+	}
+	for i := range c.query {
+		if q := &c.query[i]; q.expression == nil {
+			e.Query = append(e.Query, [2]string{q.name, q.value})
+		}
+	}
+	return e
+}
+
 // Before says why the route is tried before another one of the same host that takes the request too, for people.
 func (r *Route) Before(o *Route) string {
 	rank := func(k PathKind) int {

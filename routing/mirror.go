@@ -43,6 +43,14 @@ func mirrored(spec *RuleSpec, p *balancer.Pool) *Route {
 	return &Route{served: served{key: spec.RouteKey, host: spec.Host, policy: policy}, pool: p, stats: new(counted)}
 }
 
+// Share is the part of requests that are copied: 1 = all.
+func (m *Mirror) Share() float64 {
+	if m.share == allCopied {
+		return 1
+	}
+	return float64(m.share) / (1 << 64)
+}
+
 // Takes reports whether a request is to be copied, going by a fresh random number.
 func (m *Mirror) Takes(random uint64) bool { return random < m.share || m.share == allCopied }
 

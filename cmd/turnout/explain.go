@@ -69,7 +69,7 @@ func (e *explainOptions) explain(ctx context.Context, o *options, parse parser, 
 
 // explanations answers /explain.
 func (r *router) explanations() (*explain.Handler, error) {
-	x, err := explain.New(explain.Config{Deciding: r.data.Deciding, Claimants: explain.Claims(r.control, r.ofHost), Settings: explain.Settings(r.control), Recent: r.recent.Failed})
+	x, err := explain.New(explain.Config{Deciding: r.data.Deciding, Claimants: explain.Claims(r.control, r.ofHost), Settings: explain.Settings(r.control), Gateways: r.control, Recent: r.recent.Failed})
 	if err != nil {
 		return nil, err
 	}

@@ -68,9 +68,17 @@ type Finding struct {
 
 // Listener is the port that the request comes to.
 type Listener struct {
-	Scheme      string `json:"scheme"`            // http or https
+	Scheme      string `json:"scheme"`            // http, https, tls, tcp or udp
 	Address     string `json:"address,omitempty"` // where it listens; "" = not known
 	Termination string `json:"termination"`       // where TLS ends: none, router, endpoint (passed through)
+
+	// These are of ports of Gateways.
+	Gateway   string   `json:"gateway,omitempty"`   // NAMESPACE/NAME; "" = the port is one of those of OpenShift Routes
+	Port      int32    `json:"port,omitempty"`      // as the Gateway has it
+	Protocol  string   `json:"protocol,omitempty"`  // HTTP, TLS, TCP or UDP
+	Addresses []string `json:"addresses,omitempty"` // of the Gateway
+	Name      string   `json:"name,omitempty"`      // KIND/NAMESPACE/NAME/LISTENER, of the one that has the host, or the server name; "" = none has
+	Hostname  string   `json:"hostname,omitempty"`  // of the listener; "" = any
 }
 
 // TLS is what the client sees before there is a request.
@@ -80,6 +88,7 @@ type TLS struct {
 	Certificate *Certificate `json:"certificate,omitempty"` // nil = none: the handshake fails, or is the pod's
 	Why         string       `json:"why"`                   // why this one
 	Refused     bool         `json:"refused,omitempty"`     // the handshake fails
+	Clients     string       `json:"clients,omitempty"`     // what is asked of clients' certificates; "" = nothing
 }
 
 // Certificate is a certificate as clients see it.
@@ -95,6 +104,9 @@ type Certificate struct {
 
 // Candidate is a route for the host of the request.
 type Candidate struct {
+	Kind        string     `json:"kind,omitempty"`     // such as HTTPRoute; "" = Route
+	Listener    string     `json:"listener,omitempty"` // as Listener.Name
+	Asks        []string   `json:"asks,omitempty"`     // of requests of its host, for rules of the Gateway API
 	Namespace   string     `json:"namespace"`
 	Name        string     `json:"name"`
 	Host        string     `json:"host"`
@@ -124,6 +136,7 @@ type DNSRouter struct {
 
 // Route is the route that gets the request.
 type Route struct {
+	Kind        string   `json:"kind,omitempty"` // such as HTTPRoute; "" = Route
 	Namespace   string   `json:"namespace"`
 	Name        string   `json:"name"`
 	Host        string   `json:"host"`
@@ -139,6 +152,29 @@ type Route struct {
 	Notes       []string `json:"notes,omitempty"` // what of it has no effect
 	// Settings are those in effect, with where each comes from.
 	Settings []controller.Setting `json:"settings,omitempty"`
+
+	// These are of rules of the Gateway API.
+	Asks     []string  `json:"asks,omitempty"`     // of requests of its host
+	Filters  []string  `json:"filters,omitempty"`  // what it does besides sending requests to backends, for people
+	Backends []Backend `json:"backends,omitempty"` // that share the requests; none = Endpoints are all there is
+	Mirrors  []string  `json:"mirrors,omitempty"`  // where copies go
+	Retry    *Retry    `json:"retry,omitempty"`    // nil = what the router tries again anyway
+}
+
+// Backend is one of several that share the requests of a route.
+type Backend struct {
+	Name      string `json:"name"` // of its Service, with the port
+	Weight    int    `json:"weight"`
+	Share     string `json:"share,omitempty"`  // of the requests, such as "50%"
+	Status    int    `json:"status,omitempty"` // that its requests are answered with; 0 = they go to its endpoints
+	Endpoints int    `json:"endpoints"`
+}
+
+// Retry is which requests are sent again.
+type Retry struct {
+	Codes    []int    `json:"codes,omitempty"`
+	Attempts int      `json:"attempts"` // after the first
+	Backoff  Duration `json:"backoff"`
 }
 
 // Timeouts are those of a route.
@@ -146,6 +182,8 @@ type Timeouts struct {
 	Server  Duration `json:"server"`
 	Tunnel  Duration `json:"tunnel"`
 	Connect Duration `json:"connect"`
+	Request Duration `json:"request,omitzero"` // of the whole exchange; 0 = no limit
+	Attempt Duration `json:"attempt,omitzero"` // of one attempt; 0 = Server alone
 }
 
 // Access is the verdict about the address of the client.
@@ -182,6 +220,7 @@ const (
 // Endpoint is a server of the route.
 type Endpoint struct {
 	Address  string `json:"address"`
+	Backend  string `json:"backend,omitempty"` // that it is of, if several share the requests
 	Pod      string `json:"pod,omitempty"`
 	Service  string `json:"service,omitempty"`
 	Weight   int    `json:"weight"`
@@ -198,9 +237,11 @@ type Endpoint struct {
 
 // Cookie is the sticky cookie.
 type Cookie struct {
-	Name string `json:"name"`
-	Used bool   `json:"used"` // the request has it, and it chose the endpoint
-	Sent bool   `json:"sent"` // the answer sets it
+	Name   string   `json:"name"`
+	Header bool     `json:"header,omitempty"` // it is a field of that name, and no cookie
+	Lasts  Duration `json:"lasts,omitzero"`   // from the first answer on; 0 = without an end
+	Used   bool     `json:"used"`             // the request has it, and it chose the endpoint
+	Sent   bool     `json:"sent"`             // the answer sets it
 }
 
 // Duration is written as Go writes it, such as "1.5s".

@@ -18,6 +18,7 @@ type World struct {
 	Table     *routing.Table
 	Claimants func(host string) []Claimant // as Config.Claimants
 	Settings  func(namespace, name string) []controller.Setting
+	Gateways  Gateways // nil = there are none
 }
 
 // Change says what would be served with the objects of a manifest.
@@ -26,7 +27,7 @@ type Change func(ctx context.Context, manifest []byte) (*World, error)
 // in is the explainer of a world that is not served.
 func (x *Explainer) in(w *World) *Explainer {
 	cfg := x.cfg
-	cfg.Claimants, cfg.Settings, cfg.Recent = w.Claimants, w.Settings, nil
+	cfg.Claimants, cfg.Settings, cfg.Gateways, cfg.Recent = w.Claimants, w.Settings, w.Gateways, nil
 	return &Explainer{cfg: cfg}
 }
 
@@ -43,7 +44,7 @@ func (x *Explainer) With(table *routing.Table, after *World, q Query) (*Answer, 
 	if err != nil {
 		return nil, err
 	}
-	now, err := x.probes(after.Table)
+	now, err := x.in(after).probes(after.Table)
 	if err != nil {
 		return nil, err
 	}
@@ -66,52 +67,53 @@ type Differences struct {
 // Difference is what a change does to the requests of one host and path.
 type Difference struct {
 	URL     string   `json:"url"`
-	Changes []string `json:"changes"` // in words
+	Gateway string   `json:"gateway,omitempty"` // whose port the client connects to; "" = the ports of OpenShift Routes
+	Method  string   `json:"method,omitempty"`  // "" = GET
+	Fields  []string `json:"fields,omitempty"`  // "name: value", that a rule asks for
+	Changes []string `json:"changes"`           // in words
 }
 
 // mostDifferences is how many Differences has.
 const mostDifferences = 1000
 
-// Differences says what a change would do to a request of each host, path and scheme that routes of the table, or of what would be served, have.
+// Differences says what a change would do to a request of each host, path and scheme that routes of the table, or of what would be served, have, and of
+// each rule of a Gateway a request that it asks for.
 func (x *Explainer) Differences(table *routing.Table, after *World) (*Differences, error) {
 	began := time.Now()
 	before, err := x.probes(table)
 	if err != nil {
 		return nil, err
 	}
-	now, err := x.probes(after.Table)
+	now, err := x.in(after).probes(after.Table)
 	if err != nil {
 		return nil, err
 	}
 	d := &Differences{Changed: []Difference{}}
-	for _, place := range places(table, after.Table) {
-		for _, scheme := range [...]string{"http://", "https://"} {
-			q := Query{URL: scheme + place}
-			in, err := q.receive()
-			if err != nil {
-				continue // such as a path that is no path of a URL; no client asks for it
-			}
-			d.Asked++
-			changes := differences(before.facts(in), now.facts(in))
-			switch {
-			case len(changes) == 0:
-			case len(d.Changed) == mostDifferences:
-				d.More++
-			default:
-				d.Changed = append(d.Changed, Difference{URL: q.URL, Changes: changes})
-			}
+	for q := range questions(before, now) {
+		in, err := q.receive()
+		if err != nil {
+			continue // such as a path that is no path of a URL; no client asks for it
+		}
+		d.Asked++
+		changes := differences(before.facts(in), now.facts(in))
+		switch {
+		case len(changes) == 0:
+		case len(d.Changed) == mostDifferences:
+			d.More++
+		default:
+			d.Changed = append(d.Changed, Difference{URL: redacted(q.URL), Gateway: q.Gateway, Method: q.Method, Fields: in.request.Fields, Changes: changes})
 		}
 	}
 	d.Took = Duration(time.Since(began))
 	return d, nil
 }
 
-// places are the hosts and paths of the routes of tables, sorted, each once.
+// places are the hosts and paths of the Routes of tables, sorted, each once.
 func places(tables ...*routing.Table) []string {
 	var all []string
 	for _, t := range tables {
 		for r := range t.Routes {
-			if r.Host() != "" {
+			if r.Host() != "" && r.Listener() == "" {
 				path := r.Path()
 				if !strings.HasPrefix(path, "/") {
 					path = "/" + path
@@ -129,6 +131,7 @@ type probes struct {
 	x      *Explainer
 	d      Deciding
 	table  *routing.Table
+	ports  []controller.GatewayPort
 	run    rehearsal
 	worker *proxy.Worker
 }
@@ -138,6 +141,9 @@ func (x *Explainer) probes(table *routing.Table) (*probes, error) {
 	p.run.now = func() int64 { return 0 }
 	p.d.Proxy.Overloaded, p.d.Proxy.Crowded, p.d.Proxy.RouteConnections = nil, nil, 0 // what is so by chance
 	var err error
+	if x.cfg.Gateways != nil {
+		p.ports = x.cfg.Gateways.GatewayPorts()
+	}
 	p.worker, err = p.run.worker(&p.d, table)
 	return p, err
 }
@@ -149,10 +155,20 @@ type fact struct{ name, value string }
 func (p *probes) facts(in *received) []fact {
 	p.run = rehearsal{now: p.run.now}
 	i := &inquiry{x: p.x, d: p.d, table: p.table, in: in, a: &Answer{}}
+	if i.arriveFor(p.ports); i.nowhere != "" {
+		return []fact{{"outcome", "none: " + i.nowhere}}
+	}
 	i.listener()
 	client := i.client()
 	var all []fact
 	add := func(name, value string) { all = append(all, fact{name, value}) }
+	if i.port != nil && (i.port.Protocol == protocolTCP || i.port.Protocol == protocolUDP) {
+		r := p.table.Stream(i.port.Name)
+		if r == nil {
+			return []fact{{"outcome", "closed, no route has the port"}}
+		}
+		return append([]fact{{"outcome", "goes to the pod as it comes"}}, p.routeFacts(r, nil)...)
+	}
 	if in.secure {
 		terminates := i.handshake(&client)
 		if c := i.a.TLS.Certificate; c != nil {
@@ -164,8 +180,12 @@ func (p *probes) facts(in *received) []fact {
 				return all
 			}
 			add("outcome", "passed through")
-			return append(all, routeFacts(i.route, nil)...)
+			return append(all, p.routeFacts(i.route, nil)...)
 		}
+	}
+	if in.connection() {
+		add("outcome", "TLS ends here")
+		return all
 	}
 	h, none, refused := in.head(&p.d)
 	if refused != nil {
@@ -188,18 +208,21 @@ func (p *probes) facts(in *received) []fact {
 	}
 	add("location", o.Location)
 	if i.route != nil {
-		all = append(all, routeFacts(i.route, p.run.forwarded)...)
+		all = append(all, p.routeFacts(i.route, p.run.forwarded)...)
 	}
 	return all
 }
 
 // routeFacts are those of a route and of what its pod gets.
-func routeFacts(r *routing.Route, forwarded *proxy.Head) []fact {
-	p := r.Policy()
+func (p *probes) routeFacts(r *routing.Route, forwarded *proxy.Head) []fact {
+	policy := r.Policy()
 	all := []fact{
-		{"route", r.Namespace() + "/" + r.Name()}, {"termination", r.Termination().String()}, {"server timeout", p.ServerTimeout.String()},
-		{"tunnel timeout", p.TunnelTimeout.String()}, {"connect timeout", p.ConnectTimeout.String()}, {"HSTS", p.HSTS}, {"sticky cookie", p.CookieName + p.CookieAttributes},
-		{"allow-list", fmt.Sprint(p.Allow != nil)}, {"limits", fmt.Sprintf("%+v", p.Rates)},
+		{"route", before(p.kind(r), " ") + r.Namespace() + "/" + r.Name()}, {"termination", r.Termination().String()}, {"server timeout", policy.ServerTimeout.String()},
+		{"tunnel timeout", policy.TunnelTimeout.String()}, {"connect timeout", policy.ConnectTimeout.String()}, {"HSTS", policy.HSTS}, {"sticky cookie", policy.CookieName + policy.CookieAttributes},
+		{"allow-list", fmt.Sprint(policy.Allow != nil)}, {"limits", fmt.Sprintf("%+v", policy.Rates)},
+	}
+	if r.Listener() != "" {
+		all = append(all, ruleFacts(r)...)
 	}
 	if pool := r.Pool(); r.Pool() != nil {
 		all = append(all, fact{"algorithm", pool.Algorithm().String()}, fact{"endpoints", poolText(r)})
@@ -284,7 +307,7 @@ func fieldChanges(was, now string) (changes []string) {
 func (d *Differences) Text(w io.Writer) error {
 	p := &printer{w: w}
 	for _, one := range d.Changed {
-		p.printf("%s\n", one.URL)
+		p.printf("%s\n", strings.Join(slices.DeleteFunc(append([]string{one.Method, one.URL, orNothing("at Gateway ", one.Gateway)}, one.Fields...), func(s string) bool { return s == "" }), " "))
 		for _, c := range one.Changes {
 			p.printf("    %s\n", c)
 		}

@@ -19,13 +19,13 @@ func Claims(control *controller.Controller, ofHost func(ctx context.Context, hos
 	return func(host string) []Claimant {
 		list := control.Claimants(host)
 		if ofHost == nil {
-			return claimants(list, nil)
+			return claimantsOf(list, nil)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), elsewherePatience)
 		defer cancel()
 		events, err := ofHost(ctx, host)
 		if err != nil {
-			return claimants(list, nil) // what else there may be is not known
+			return claimantsOf(list, nil) // what else there may be is not known
 		}
 		chains := controller.NameChains(events)
 		for _, e := range events {
@@ -40,7 +40,7 @@ func Claims(control *controller.Controller, ofHost func(ctx context.Context, hos
 				list[i] = elsewhere(&e, host, chains[e.Key])
 			}
 		}
-		return claimants(list, chains)
+		return claimantsOf(list, chains)
 	}
 }
 
@@ -57,8 +57,8 @@ func elsewhere(e *source.Event, host string, chain *controller.NameChain) contro
 	return c
 }
 
-// claimants are those of the controller as explanations have them.
-func claimants(list []controller.Claimant, chains map[source.Key]*controller.NameChain) []Claimant {
+// claimantsOf are those of the controller as explanations have them.
+func claimantsOf(list []controller.Claimant, chains map[source.Key]*controller.NameChain) []Claimant {
 	reasons := map[controller.ClaimState]string{
 		controller.ClaimOlder: ReasonOlderClaim, controller.ClaimRejected: ReasonRejected, controller.ClaimWaiting: ReasonWaiting,
 		controller.ClaimNotSelected: ReasonNotSelected, controller.ClaimOtherShard: ReasonOtherShard, controller.ClaimUnbound: ReasonOtherShard,
@@ -110,6 +110,22 @@ func Changes(control *controller.Controller, ofHost func(ctx context.Context, ho
 		if err != nil {
 			return nil, err
 		}
-		return &World{Table: table, Claimants: Claims(next, ofHost), Settings: Settings(next)}, nil
+		return &World{Table: table, Claimants: Claims(next, ofHost), Settings: Settings(next), Gateways: next}, nil
 	}
+}
+
+// claimantKey names a claimant.
+type claimantKey struct{ kind, namespace, name string }
+
+// claimants are those of a host.
+type claimants map[claimantKey]*Claimant
+
+// sortClaimants puts those of the Gateway API in order, behind the others, which have one.
+func sortClaimants(list []*Claimant) {
+	slices.SortStableFunc(list, func(a, b *Claimant) int {
+		if a.Kind == "" || b.Kind == "" {
+			return cmp.Compare(min(len(a.Kind), 1), min(len(b.Kind), 1))
+		}
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
 }

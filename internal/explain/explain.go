@@ -27,6 +27,8 @@ type Config struct {
 	Recent func(namespace, route string) []Story
 	// Settings are those of a route in effect; nil = nobody knows.
 	Settings func(namespace, name string) []controller.Setting
+	// Gateways is what is known of them; nil = there are none.
+	Gateways Gateways
 	// Ignored is what of the sources of options has no effect, which is a finding of each request.
 	Ignored []string
 }
@@ -63,9 +65,14 @@ type inquiry struct {
 	run   rehearsal
 	view  routing.View
 	found routing.Decision
-	route *routing.Route // that gets the request or connection, nil = none
-	host  string         // of the request, lower case, without port and trailing dot
-	sent  []string       // fields of the request as the pipeline gets them
+	port  *controller.GatewayPort // nil = one of OpenShift Routes
+	route *routing.Route          // that gets the request or connection, nil = none
+	host  string                  // of the request, lower case, without port and trailing dot
+	sent  []string                // fields of the request as the pipeline gets them
+
+	nowhere string   // why there is no port that the client could connect to; "" = there is
+	trouble []string // what is wrong with the Gateway
+	odd     string   // what is wrong with the request, for the port; "" = nothing
 }
 
 // Explain says what would become of a request with a table. The error says what is wrong with the query.
@@ -81,49 +88,68 @@ func (x *Explainer) Explain(table *routing.Table, q Query) (*Answer, error) {
 	if i.run.now == nil {
 		i.run.now = func() int64 { return 0 }
 	}
+	i.arrive()
 	i.listener()
 	worker, err := i.run.worker(&i.d, table)
 	if err != nil {
 		return nil, err
 	}
-	client := i.client()
-	if in.secure && !i.handshake(&client) {
-		i.explainOthers()
-		if i.route != nil {
-			i.passThrough(worker, client)
-		}
-	} else {
-		i.exchange(worker, client)
-	}
+	i.ask(worker)
 	i.a.Findings = append(i.a.Findings, i.findings()...)
 	i.a.Took = Duration(time.Since(began))
 	return i.a, nil
 }
 
+// ask has the pipeline decide what becomes of the connection, and of the request on it.
+func (i *inquiry) ask(worker *proxy.Worker) {
+	client := i.client()
+	switch {
+	case i.nowhere != "":
+		i.a.Outcome = Outcome{By: ByRouter, Reason: ReasonGateway, Text: i.nowhere}
+		i.host = i.in.host
+		i.explainOthers()
+	case i.port != nil && (i.port.Protocol == protocolTCP || i.port.Protocol == protocolUDP):
+		i.stream(worker, client)
+	case i.port != nil && (i.port.Protocol == protocolTLS) != i.in.secure:
+		i.confused(worker, client)
+	case i.in.secure && !i.handshake(&client):
+		i.explainOthers()
+		if i.route != nil {
+			i.passThrough(worker, client)
+		}
+	case i.in.connection():
+		i.a.Outcome = Outcome{By: ByRouter, Reason: proxy.ReasonOK.String(), Text: "TLS ends here, and requests are answered as explain says of their URLs"}
+		i.explainOthers()
+	default:
+		i.exchange(worker, client)
+	}
+}
+
 // listener says where the request comes to.
 func (i *inquiry) listener() {
 	l := &i.a.Listener
-	l.Scheme, l.Address, l.Termination = "http", i.d.HTTPAddr, "none"
+	l.Scheme, l.Address, l.Termination = i.in.scheme, i.d.HTTPAddr, "none"
 	if i.in.secure {
-		l.Scheme, l.Address, l.Termination = "https", i.d.HTTPSAddr, "router"
+		l.Address, l.Termination = i.d.HTTPSAddr, "router"
+	}
+	if i.port != nil {
+		i.gatewayListener()
 	}
 }
 
 // client is who sends the request.
 func (i *inquiry) client() proxy.Client {
-	usual := uint16(80)
-	if i.in.secure {
-		usual = 443
-	}
-	if i.in.port != 0 {
-		usual = i.in.port
-	}
+	usual := i.usual()
 	if _, port, err := net.SplitHostPort(i.a.Listener.Address); err == nil {
 		if n, _ := strconv.ParseUint(port, 10, 16); n != 0 {
 			usual = uint16(n)
 		}
 	}
-	return proxy.Client{Addr: i.in.client, Local: localAddress(usual), Secure: i.in.secure}
+	client := proxy.Client{Addr: i.in.client, Local: localAddress(usual), Secure: i.in.secure}
+	if i.port != nil && !client.Secure {
+		client.Arrival = &routing.Arrival{Port: i.port.Name}
+	}
+	return client
 }
 
 // exchange has the pipeline decide about a request.
@@ -150,6 +176,9 @@ func (i *inquiry) request(h *proxy.Head, client *proxy.Client) {
 	}
 	i.found = i.table.Match(&i.view)
 	i.host = bareHost(kept.Authority)
+	if i.port != nil && !i.in.secure {
+		i.listenedBy(i.table.ListenerFor(i.port.Name, false, i.host))
+	}
 	i.sent = fieldsOf(kept)
 	q := &i.a.Request
 	q.Method, q.Fields = string(kept.Method), i.sent
@@ -205,7 +234,7 @@ func (i *inquiry) passThrough(worker *proxy.Worker, client proxy.Client) {
 	}
 	switch {
 	case i.run.endpoint != nil:
-		i.a.Outcome = Outcome{By: ByEndpoint, Reason: proxy.ReasonTunnelClosed.String(), Text: "the connection is passed through to the pod, which ends TLS and answers"}
+		i.a.Outcome = Outcome{By: ByEndpoint, Reason: proxy.ReasonTunnelClosed.String(), Text: passedText(i.route, i.in)}
 	default:
 		i.outcome()
 	}

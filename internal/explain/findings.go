@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -26,15 +27,20 @@ func (i *inquiry) findings() []Finding {
 		case ReasonOtherShard:
 			add(c.Reason, "route %s/%s does not get it here: %s", c.Namespace, c.Name, c.Text)
 		case ReasonRejected, ReasonOlderClaim, ReasonWaiting, ReasonNotSelected:
-			add(c.Reason, "route %s/%s wants this host and does not have it: %s", c.Namespace, c.Name, c.Text)
+			add(c.Reason, "%s %s/%s wants this host and does not have it: %s", cmp.Or(c.Kind, "route"), c.Namespace, c.Name, c.Text)
 		}
 	}
+	i.gatewayTrouble(add)
 	i.certificateFindings(add)
 	i.endpointFindings(add)
 	if a.Route != nil {
 		for _, note := range a.Route.Notes {
 			if a.TLS != nil && strings.HasPrefix(note, "certificate ") {
 				continue // it is among those of the certificate
+			}
+			if strings.Contains(note, ": ResolvedRefs is ") {
+				add(ReasonReference, "%s %s/%s: %s", a.Route.Kind, a.Route.Namespace, a.Route.Name, note)
+				continue
 			}
 			add(reasonNote, "route %s/%s: %s", a.Route.Namespace, a.Route.Name, note)
 		}
@@ -52,7 +58,7 @@ func (i *inquiry) why() string {
 	case proxy.ReasonNoRoute.String():
 		for _, c := range a.Candidates {
 			if c.Reason != "" {
-				return fmt.Sprintf("; route %s/%s does not, because %s", c.Namespace, c.Name, c.Text)
+				return fmt.Sprintf("; %s %s/%s does not, because %s", cmp.Or(c.Kind, "route"), c.Namespace, c.Name, c.Text)
 			}
 		}
 		return "; no route of this host is known to the router"

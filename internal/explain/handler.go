@@ -25,7 +25,7 @@ type HandlerConfig struct {
 const mostManifest = 4 << 20
 
 // NewHandler answers GET /explain?url=URL with an Answer, and POST, whose body is a manifest, with what that would change besides. The
-// parameters are those of Query: method, header, cookie, client, http2, servername, head and secure; header and cookie may be there several
+// parameters are those of Query: method, header, cookie, client, http2, servername, gateway, head and secure; header and cookie may be there several
 // times. diff=true, without url, asks for all that a manifest changes (Differences). request=ID is the Story of a past request, request= without one lists
 // them. o=text answers with text for people.
 func NewHandler(cfg HandlerConfig) *Handler { return &Handler{cfg} }
@@ -120,7 +120,7 @@ func (h *Handler) story(id string) (texter, int, error) {
 
 // ParseValues reads a Query as NewHandler says.
 func ParseValues(v url.Values) (q Query, err error) {
-	q = Query{URL: v.Get("url"), Method: v.Get("method"), Header: v["header"], Cookies: v["cookie"], HTTP2: v.Get("http2") == "true", ServerName: v.Get("servername"), Secure: v.Get("secure") == "true"}
+	q = Query{URL: v.Get("url"), Method: v.Get("method"), Header: v["header"], Cookies: v["cookie"], HTTP2: v.Get("http2") == "true", ServerName: v.Get("servername"), Gateway: v.Get("gateway"), Secure: v.Get("secure") == "true"}
 	if v.Has("head") {
 		q.Head = []byte(v.Get("head"))
 	}
@@ -143,6 +143,7 @@ func (q *Query) Values() url.Values {
 	set("url", q.URL)
 	set("method", q.Method)
 	set("servername", q.ServerName)
+	set("gateway", q.Gateway)
 	if q.Client.IsValid() {
 		v.Set("client", q.Client.String())
 	}

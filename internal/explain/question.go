@@ -40,6 +40,7 @@ func (q *Question) Table() []option.Option {
 		{Flag: "cookie", Value: "PAIR", Repeats: true, Set: add(&q.Query.Cookies), Help: "NAME=VALUE, a cookie of the request; may be given several times"},
 		{Flag: "client", Value: "ADDRESS", Set: option.Into(&q.Query.Client, option.ParseAddr), Help: "address of the client; the default is 127.0.0.1"},
 		{Flag: "server-name", Value: "NAME", Set: option.Into(&q.Query.ServerName, option.ParseText), Help: "server name in the client's TLS, if it is not the host of the URL"},
+		{Flag: "gateway", Value: "NAMESPACE/NAME[:PORT]", Set: option.Into(&q.Query.Gateway, option.ParseText), Help: "Gateway whose port the client connects to; the default is one with the port of the URL where the host is served"},
 		{Flag: "http2", IsBool: true, Set: option.Into(&q.Query.HTTP2, option.ParseBool), Help: "the client speaks HTTP/2"},
 		{Flag: "head", Value: "FILE", Set: option.Into(&q.Head, option.ParseText), Help: "a request head as it is sent, - for standard input, instead of a URL; with --http2 a line 'name: value' for each field"},
 		{Flag: "secure", IsBool: true, Set: option.Into(&q.Query.Secure, option.ParseBool), Help: "the head of --head comes over TLS"},
@@ -117,7 +118,7 @@ func (q *Question) Offline(ctx context.Context, cfg offline.Config, deciding fun
 	if err != nil {
 		return err
 	}
-	x, err := New(Config{Ignored: q.Ignored, Deciding: deciding, Claimants: Claims(before.Control, before.OfHost), Settings: Settings(before.Control)})
+	x, err := New(Config{Ignored: q.Ignored, Deciding: deciding, Claimants: Claims(before.Control, before.OfHost), Settings: Settings(before.Control), Gateways: before.Control})
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (q *Question) answer(x *Explainer, before *offline.World) (texter, error) {
 	if err != nil {
 		return nil, err
 	}
-	after := &World{Table: changed.Table, Claimants: Claims(changed.Control, changed.OfHost), Settings: Settings(changed.Control)}
+	after := &World{Table: changed.Table, Claimants: Claims(changed.Control, changed.OfHost), Settings: Settings(changed.Control), Gateways: changed.Control}
 	if q.Diff {
 		return x.Differences(before.Table, after)
 	}

@@ -13,6 +13,9 @@ const (
 	ReasonWaiting      = "waiting"                // the route is not decided yet: its Secret has not come
 	ReasonNotSelected  = "namespace-not-selected" // its namespace has not the labels that this router serves
 	ReasonOtherShard   = "other-shard"            // it has not the labels that this router serves
+	ReasonGateway      = "gateway"                // a Gateway, or a listener of it, is not served, or not as it asks
+	ReasonReference    = "reference"              // something that a route of the Gateway API refers to cannot be used
+	ReasonScheme       = "scheme"                 // the client speaks TLS to a port without, or the other way round
 	reasonExpired      = "certificate-expired"
 	reasonExpiring     = "certificate-expires"
 	reasonNotYetValid  = "certificate-not-yet-valid"
@@ -60,11 +63,15 @@ var meanings = []struct{ reason, text string }{
 	{proxy.ReasonBackend.String(), "what the route names as a backend cannot be used: it does not exist, or may not be referred to"},
 
 	{routing.LostPath.String(), "the path of the route does not cover that of the request"},
-	{routing.LostConditions.String(), "the conditions of the route exclude the request"},
+	{routing.LostMethod.String(), "the route is for another method"},
+	{routing.LostHeader.String(), "the route asks for a header field that the request does not have so"},
+	{routing.LostQuery.String(), "the route asks for a query parameter that the request does not have so"},
 	{routing.LostPort.String(), "the route is not served at this scheme"},
 	{routing.LostRedirect.String(), "the route redirects at this scheme, and another one comes before it"},
 	{routing.LostWildcard.String(), "a route of the exact host comes before a wildcard"},
 	{routing.LostHost.String(), "a route that is for all hosts does not serve those that others name"},
+	{routing.LostListener.String(), "a more specific listener of the port has the host to itself"},
+	{routing.LostConnection.String(), "the connection was made for another host, which has a listener, or asks clients for a certificate, of its own"},
 	{routing.LostOrder.String(), "a route with a longer path, or an older one, comes before it"},
 
 	{ReasonRejected, "the route is not admitted"},
@@ -72,6 +79,9 @@ var meanings = []struct{ reason, text string }{
 	{ReasonWaiting, "the route waits for its Secret"},
 	{ReasonNotSelected, "the namespace of the route is not one that this router serves"},
 	{ReasonOtherShard, "the route has not the labels that this router serves"},
+	{ReasonGateway, "a Gateway, or a listener of it, is not served, or not as it asks"},
+	{ReasonReference, "something that a route of the Gateway API refers to cannot be used"},
+	{ReasonScheme, "the client speaks TLS to a port without, or does not to a port with it"},
 	{reasonNoCertificate, "the handshake fails: there is no certificate for the server name"},
 	{reasonExpired, "the certificate has expired: clients refuse it"},
 	{reasonExpiring, "the certificate expires within a week"},

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
+	"turnout/controller/source"
 	"turnout/internal/wire/field"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -16,12 +18,14 @@ import (
 
 // Query is what is asked about a request. URL or Head is required.
 type Query struct {
-	URL     string     // http://HOST[:PORT][/PATH][?QUERY] or https://...; without a scheme it is http
+	URL     string     // http://HOST[:PORT][/PATH][?QUERY] or https://...; without a scheme it is http. tls://, tcp:// and udp://HOST:PORT are connections to ports of Gateways
 	Method  string     // "" = GET
 	Header  []string   // fields "Name: value", in their order; "Host: ..." replaces that of URL
 	Cookies []string   // "name=value"
 	Client  netip.Addr // not valid = 127.0.0.1
 	HTTP2   bool       // the client speaks HTTP/2
+	// Gateway is whose port the client connects to, NAMESPACE/NAME or NAMESPACE/NAME:PORT; "" = what fits: a port of that number where the host is served.
+	Gateway string
 	// ServerName is what the client's ClientHello names; "" = the host of URL.
 	ServerName string
 	// Head is a request head as it is sent, instead of what URL, Method, Header and Cookies make; nil = there is none. With HTTP2 it is a line
@@ -37,6 +41,9 @@ const mostQuery = 256 << 10
 // received is a Query as the router gets it.
 type received struct {
 	request Request
+	scheme  string
+	host    string // that the URL names, or the server name
+	gateway source.Key
 	secure  bool
 	http2   bool
 	name    string // server name
@@ -47,6 +54,17 @@ type received struct {
 	fields  []field.Field // of HTTP/2, pseudo-fields first
 	assumed []string
 }
+
+// Schemes of URLs.
+const (
+	schemeHTTP  = "http"
+	schemeHTTPS = "https"
+	schemeTLS   = "tls" // what is spoken over it is not looked at
+	schemeTCP   = "tcp"
+	schemeUDP   = "udp"
+)
+
+var schemes = []string{schemeHTTP, schemeHTTPS, schemeTLS, schemeTCP, schemeUDP}
 
 // receive checks a query. Errors name what is wrong with it.
 func (q *Query) receive() (_ *received, err error) {
@@ -60,6 +78,14 @@ func (q *Query) receive() (_ *received, err error) {
 	r.request = Request{Method: q.Method, Client: client.String(), Protocol: "HTTP/1.1"}
 	if q.HTTP2 {
 		r.request.Protocol = "HTTP/2"
+	}
+	if r.scheme, r.host = schemeHTTP, r.name; r.secure {
+		r.scheme = schemeHTTPS
+	}
+	if q.Gateway != "" {
+		if r.gateway, r.port, err = parsePlace(q.Gateway); err != nil {
+			return nil, err
+		}
 	}
 	if q.HTTP2 && q.Head != nil {
 		if q.List, err = parseList(string(q.Head)); err != nil {
@@ -78,12 +104,21 @@ func (q *Query) receive() (_ *received, err error) {
 		r.request.ServerName = r.name
 		return r, nil
 	}
+	return r, r.parse(q)
+}
+
+// connection reports that nothing is known of what is spoken on the connection, if anything is.
+func (r *received) connection() bool { return r.scheme != schemeHTTP && r.scheme != schemeHTTPS }
+
+// parse reads what the URL and the rest of a query say.
+func (r *received) parse(q *Query) error {
 	u, err := parseURL(q.URL)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.secure = u.Scheme == "https"
-	if port := u.Port(); port != "" {
+	r.scheme, r.secure = u.Scheme, u.Scheme == schemeHTTPS || u.Scheme == schemeTLS
+	r.host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if port := u.Port(); port != "" && r.port == 0 {
 		n, _ := strconv.ParseUint(port, 10, 16) // parseURL has looked
 		r.port = uint16(n)
 	}
@@ -93,10 +128,14 @@ func (q *Query) receive() (_ *received, err error) {
 		}
 	}
 	r.request.URL, r.request.ServerName = redacted(u.Redacted()), r.name
+	if r.connection() {
+		r.request.Method, r.request.Protocol = "", strings.ToUpper(r.scheme)
+		return nil
+	}
 	if r.request.Method == "" {
 		r.request.Method = "GET"
 	}
-	return r, r.write(q, u)
+	return r.write(q, u)
 }
 
 // parseList reads a header list of HTTP/2 that somebody wrote down.
@@ -131,11 +170,14 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("cannot read the URL: %w", errors.Unwrap(err))
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the URL has the scheme %q; allowed: http, https", u.Scheme)
+	if !slices.Contains(schemes, u.Scheme) {
+		return nil, fmt.Errorf("the URL has the scheme %q; allowed: %s", u.Scheme, strings.Join(schemes, ", "))
 	}
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("the URL %q names no host", text)
+	}
+	if u.Port() == "" && (u.Scheme == schemeTCP || u.Scheme == schemeUDP) {
+		return nil, fmt.Errorf("the URL %q names no port", text)
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {

@@ -29,18 +29,20 @@ func (i *inquiry) explainRoute() {
 	if r.Termination() != routing.TermNone {
 		out.Insecure = r.Insecure().String()
 	}
-	out.Timeouts = Timeouts{Server: Duration(p.ServerTimeout), Tunnel: Duration(p.TunnelTimeout), Connect: Duration(p.ConnectTimeout)}
+	out.Timeouts = Timeouts{Server: Duration(p.ServerTimeout), Tunnel: Duration(p.TunnelTimeout), Connect: Duration(p.ConnectTimeout), Request: Duration(p.RequestTimeout), Attempt: Duration(p.AttemptTimeout)}
 	if f := i.run.forwarded; f != nil && string(f.Path) != string(i.view.Path) {
 		out.Rewrite = redacted(string(f.Path) + string(f.Query))
 	}
-	if i.x.cfg.Settings != nil {
+	if r.Listener() != "" {
+		i.explainRule(r)
+	} else if i.x.cfg.Settings != nil {
 		out.Settings = i.x.cfg.Settings(out.Namespace, out.Name)
 	}
 	i.access(r)
 	i.heads()
 	i.endpoints(r)
 	if p.CookieName != "" && !r.Termination().Relays() {
-		i.a.Cookie = &Cookie{Name: p.CookieName, Used: i.run.record.Sticky == proxy.StickyUsed, Sent: i.run.record.Inserted}
+		i.a.Cookie = &Cookie{Name: p.CookieName, Header: p.SessionHeader, Lasts: Duration(p.SessionTimeout), Used: i.run.record.Sticky == proxy.StickyUsed, Sent: i.run.record.Inserted}
 	}
 	if i.x.cfg.Recent != nil {
 		i.a.Recent = i.x.cfg.Recent(r.Namespace(), r.Name())
@@ -73,9 +75,11 @@ func (i *inquiry) access(r *routing.Route) {
 
 // endpoints lists the servers of the route.
 func (i *inquiry) endpoints(r *routing.Route) {
-	i.a.Algorithm = r.Pool().Algorithm().String()
+	if r.Pool() != nil {
+		i.a.Algorithm = r.Pool().Algorithm().String()
+	}
 	if !r.Divided() {
-		i.endpointsOf(r.Pool(), 1)
+		i.endpointsOf(r.Pool(), 1, "")
 		return
 	}
 	total := 0
@@ -84,13 +88,13 @@ func (i *inquiry) endpoints(r *routing.Route) {
 	}
 	for b := range r.Backends {
 		if p := b.Pool(); p != nil {
-			i.endpointsOf(p, float64(b.Weight())/float64(max(total, 1)))
+			i.endpointsOf(p, float64(b.Weight())/float64(max(total, 1)), b.Key())
 		}
 	}
 }
 
-// endpointsOf lists the servers of a pool that gets a share of the requests.
-func (i *inquiry) endpointsOf(pool *balancer.Pool, share float64) {
+// endpointsOf lists the servers of a pool that gets a share of the requests; of a backend, "" if there is but one.
+func (i *inquiry) endpointsOf(pool *balancer.Pool, share float64, backend string) {
 	servers := pool.Servers()
 	total := 0
 	for _, s := range servers {
@@ -98,6 +102,7 @@ func (i *inquiry) endpointsOf(pool *balancer.Pool, share float64) {
 	}
 	for _, s := range servers {
 		e := endpointOf(s)
+		e.Backend = backend
 		e.Picked = i.run.endpoint != nil && s.Endpoint() == i.run.endpoint
 		if total > 0 && e.Weight > 0 {
 			e.Share = fmt.Sprintf("%.3g%%", 100*share*float64(e.Weight)/float64(total))

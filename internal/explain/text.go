@@ -57,6 +57,12 @@ func (a *Answer) print(p *printer) {
 		p.linef("", "see %s", f.Help)
 	}
 	p.linef("Listener", "%s %s, TLS ends: %s", a.Listener.Scheme, a.Listener.Address, a.Listener.Termination)
+	if l := &a.Listener; l.Gateway != "" {
+		p.linef("", "Gateway %s, port %d (%s)%s", l.Gateway, l.Port, l.Protocol, orNothing(", at ", strings.Join(l.Addresses, ", ")))
+		if l.Name != "" {
+			p.linef("", "listener %s%s", l.Name, orNothing(", for ", l.Hostname))
+		}
+	}
 	a.printTLS(p)
 	for i, c := range a.Candidates {
 		heading := ""
@@ -92,6 +98,7 @@ func (a *Answer) printTLS(p *printer) {
 		p.linef("Certificate", "%s, for %s, until %s", c.Subject, strings.Join(c.Names, " "), c.NotAfter.Format(time.RFC3339))
 	}
 	p.linef("", "%s", t.Why)
+	p.linef("", "%s", orNothing("clients show ", t.Clients))
 }
 
 // words is the outcome as a line.
@@ -119,7 +126,10 @@ func (c *Candidate) words() string {
 			host = "*." + domain
 		}
 	}
-	line := fmt.Sprintf("%s/%s (%s%s) %s", c.Namespace, c.Name, host, c.Path, c.Termination)
+	line := fmt.Sprintf("%s%s/%s (%s%s) %s", before(c.Kind, " "), c.Namespace, c.Name, host, c.Path, c.Termination)
+	if len(c.Asks) > 0 {
+		line = fmt.Sprintf("%s%s/%s (%s; %s) %s", before(c.Kind, " "), c.Namespace, c.Name, host, strings.Join(c.Asks, ", "), c.Termination)
+	}
 	if c.Won {
 		return "+ " + line
 	}
@@ -156,11 +166,13 @@ func (a *Answer) printRoute(p *printer) {
 	if r == nil {
 		return
 	}
-	p.linef("Route", "%s/%s, %s", r.Namespace, r.Name, r.Termination)
+	p.linef("Route", "%s%s/%s, %s", before(r.Kind, " "), r.Namespace, r.Name, r.Termination)
 	if r.Origin != "" {
 		p.linef("", "from %s", r.Origin)
 	}
-	p.linef("", "timeouts: server %s, tunnel %s, connect %s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect), r.Forwarded)
+	p.linef("", "timeouts: server %s, tunnel %s, connect %s%s%s; X-Forwarded-*: %s", dur(r.Timeouts.Server), dur(r.Timeouts.Tunnel), dur(r.Timeouts.Connect),
+		limit("whole exchange", r.Timeouts.Request), limit("one attempt", r.Timeouts.Attempt), r.Forwarded)
+	r.printRule(p)
 	for _, s := range r.Settings {
 		if decided(s.From) {
 			p.linef("", "%s %s: %s", s.Name, s.Value, s.From)
@@ -206,7 +218,7 @@ func (a *Answer) printHeads(p *printer) {
 		p.list("+", c.Added)
 	}
 	if k := a.Cookie; k != nil {
-		p.linef("Cookie", "%s, used: %t, set by the answer: %t", k.Name, k.Used, k.Sent)
+		p.linef(map[bool]string{false: "Cookie", true: "Session field"}[k.Header], "%s, used: %t, set by the answer: %t%s", k.Name, k.Used, k.Sent, limit("lasts", k.Lasts))
 	}
 }
 
@@ -219,13 +231,42 @@ func (a *Answer) printEndpoints(p *printer) {
 		if e.Picked {
 			mark = "+"
 		}
-		p.linef(heading, "%s %s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
+		p.linef(heading, "%s %s%s %s, weight %d %s, %d sessions, %d requests, %d failures%s", mark, e.name(), orNothing(" of ", e.Backend), e.State, e.Weight, e.Share, e.Sessions, e.Requests, e.Failures, orNothing(", TLS ", e.TLS))
 	}
 	if a.MoreOf > 0 {
 		p.linef("", "and %d more", a.MoreOf)
 	}
 	if len(a.Endpoints) > 1 {
 		p.linef("", "chosen by %s; + is the one for this request now", a.Algorithm)
+	}
+}
+
+// before is text with what follows it, unless it is empty.
+func before(text, next string) string {
+	if text == "" {
+		return ""
+	}
+	return text + next
+}
+
+// printRule says what a rule of the Gateway API does.
+func (r *Route) printRule(p *printer) {
+	p.list("takes", r.Asks)
+	p.list("and", r.Filters)
+	p.list("copies", r.Mirrors)
+	if s := r.Retry; s != nil {
+		p.linef("", "retries: %d, of statuses %v, at least %s apart", s.Attempts, s.Codes, time.Duration(s.Backoff))
+	}
+	for i, b := range r.Backends {
+		heading := ""
+		if i == 0 {
+			heading = "Backends"
+		}
+		what := fmt.Sprintf("%d endpoints", b.Endpoints)
+		if b.Status != 0 {
+			what = fmt.Sprintf("requests are answered %d", b.Status)
+		}
+		p.linef(heading, "%s, weight %d %s, %s", b.Name, b.Weight, b.Share, what)
 	}
 }
 

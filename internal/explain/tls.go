@@ -8,6 +8,7 @@ import (
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
+	"turnout/tlsmux/clientcert"
 )
 
 // Words of findings about TLS, before there is a request and so a reason of the access log.
@@ -19,7 +20,12 @@ const (
 // route then whose pod ends it, nil = nobody does.
 func (i *inquiry) handshake(client *proxy.Client) bool {
 	hello := i.hello()
-	found := i.table.SNI(hello.ServerName)
+	port := ""
+	if i.port != nil {
+		port = i.port.Name
+		i.listenedBy(i.table.ListenerFor(port, true, hello.ServerName))
+	}
+	found := i.table.SNIAt(port, hello.ServerName)
 	t := &TLS{ServerName: hello.ServerName}
 	i.a.TLS = t
 	i.host = i.in.name
@@ -30,6 +36,8 @@ func (i *inquiry) handshake(client *proxy.Client) bool {
 		return false
 	}
 	switch {
+	case port != "":
+		t.Why = i.listenerWhy(&found)
 	case found.Own:
 		t.Why = "a route of the host has it"
 	case found.Certificate != nil:
@@ -43,10 +51,14 @@ func (i *inquiry) handshake(client *proxy.Client) bool {
 	if tlsmux.Refuses(found, hello, i.d.StrictSNI) {
 		t.Refused = true
 		i.a.Outcome = Outcome{By: ByRouter, Reason: reasonNoCertificate, Text: meaning(reasonNoCertificate)}
+		if found.Silent {
+			i.a.Outcome.Text = "the connection is closed without a byte: " + t.Why
+		}
 		return false
 	}
 	client.Arrival = found.Arrival
 	client.ServerName, client.TLSVersion = hello.ServerName, tls.VersionTLS13
+	t.Clients = i.asked(found.Arrival)
 	if i.d.Mandatory(found.Arrival) {
 		i.a.Assumed = append(i.a.Assumed, "the client has a certificate that is trusted: without one the handshake fails")
 	} else {
@@ -55,10 +67,43 @@ func (i *inquiry) handshake(client *proxy.Client) bool {
 	if leaf := found.Certificate.Leaf; leaf != nil {
 		client.Covered = (*tlsmux.Names)(leaf)
 	}
+	if r := found.Stream; r != nil {
+		i.route = r
+		return false
+	}
 	if i.in.http2 {
 		client.Agreed = protocol.HTTP2
 	}
 	return true
+}
+
+// listenerWhy says why a port of a Gateway shows the certificate that it does.
+func (i *inquiry) listenerWhy(found *routing.SNIDecision) string {
+	l := &i.a.Listener
+	switch {
+	case l.Name == "":
+		return "no listener of the port is for this server name"
+	case found.Certificate == nil && found.Silent:
+		return "no route of listener " + l.Name + " is for this server name"
+	case found.Certificate == nil:
+		return "listener " + l.Name + " has no certificate"
+	}
+	return "listener " + l.Name + " has it"
+}
+
+// asked says what the client of a connection is asked for; "" = nothing.
+func (i *inquiry) asked(at *routing.Arrival) string {
+	switch {
+	case i.d.Mandatory(at):
+		return "a certificate that is trusted"
+	case at == nil || at.Auth == nil:
+		return ""
+	case at.Auth.Mode() == clientcert.Unverified:
+		return "any certificate, or none"
+	case at.Auth.Mode() == clientcert.Optional:
+		return "a certificate that is trusted, or none"
+	}
+	return ""
 }
 
 // describe is a certificate for people.
