@@ -170,15 +170,15 @@ func (i *inquiry) pairRank(number uint16) int {
 	if i.in.port != 0 && err == nil && port == strconv.Itoa(int(number)) {
 		return 3 // this machine has the port once
 	}
+	if i.in.port != 0 && i.in.port != 80 && i.in.port != 443 {
+		return -1 // a Gateway has the port, and nobody says that those of Routes are reached by it
+	}
 	v := routing.View{Secure: i.in.secure, Host: []byte(i.in.host), Path: []byte("/")}
 	rank := 0
 	i.table.Candidates(&v, routing.Decision{}, func(routing.Candidate) bool {
 		rank = 2
 		return false
 	})
-	if rank == 0 && i.in.port != 0 && i.in.port != 80 && i.in.port != 443 {
-		return -1
-	}
 	return rank
 }
 

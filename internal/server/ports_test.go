@@ -36,12 +36,14 @@ type web struct {
 	curl      string
 	authority *testcert.Pair
 	backend   netip.AddrPort
+	kinds     map[string]server.PortKind // of ports with a name
+	explained int                        // requests whose explanation was compared
 }
 
 // startWeb starts a router with the pair of ports of OpenShift Routes, a plain port "web" and TLS ports "tls" and "mtls".
 func startWeb(t *testing.T, change ...func(*server.Config)) *web {
 	t.Helper()
-	w := &web{t: t, dir: t.TempDir()}
+	w := &web{t: t, dir: t.TempDir(), kinds: map[string]server.PortKind{}}
 	var err error
 	if w.curl, err = exec.LookPath("curl"); err != nil {
 		t.Skip("needs curl, which .ci/run installs")
@@ -62,6 +64,7 @@ func startWeb(t *testing.T, change ...func(*server.Config)) *web {
 	for _, c := range change {
 		c(&cfg)
 	}
+	w.know(cfg.Ports)
 	w.Server, err = server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +138,22 @@ func (w *web) publish(listeners []routing.ListenerSpec, rules ...routing.RuleSpe
 	w.Store().Publish(table)
 }
 
-// ask has curl ask for a URL such as "https://HOST/path" at a port and returns "STATUS BODY", or "curl CODE" with its exit code.
+// ask is curled, of a request that was explained before, where that is possible without a certificate.
 func (w *web) ask(port netip.AddrPort, url string, args ...string) string {
+	w.t.Helper()
+	want := w.explain(port, url, args)
+	got := w.curled(port, url, args...)
+	if want == "" {
+		return got
+	}
+	if w.explained++; want != got && !(want == "200" && strings.HasPrefix(got, "HTTP/")) {
+		w.t.Errorf("%s %v: %s was explained, and it was %s", url, args, want, got)
+	}
+	return got
+}
+
+// curled has curl ask for a URL such as "https://HOST/path" at a port and returns "STATUS BODY", or "curl CODE" with its exit code.
+func (w *web) curled(port netip.AddrPort, url string, args ...string) string {
 	w.t.Helper()
 	scheme, rest, _ := strings.Cut(url, "://")
 	host, path, _ := strings.Cut(rest, "/")

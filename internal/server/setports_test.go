@@ -36,6 +36,7 @@ func (w *web) serve(ports ...string) {
 // set sets the ports, none of which may fail.
 func (w *web) set(ports ...server.Port) {
 	w.t.Helper()
+	w.know(ports)
 	for i, err := range w.SetPorts(ports) {
 		if err != nil {
 			w.t.Fatal(ports[i], err)
