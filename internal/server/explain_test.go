@@ -44,6 +44,10 @@ func (w *web) GatewayClaims(source.Key, string) []controller.GatewayReport { ret
 // explain is what explain says of a request of curl in its words, "" if that depends on certificates of clients, or curl does not say what it was answered.
 func (w *web) explain(port netip.AddrPort, url string, args []string) string {
 	w.t.Helper()
+	known := slices.ContainsFunc(w.GatewayPorts(), func(p controller.GatewayPort) bool { return p.Number == int32(port.Port()) })
+	if !known && port != w.HTTP() && port != w.HTTPS() {
+		return "" // a test has opened it for itself
+	}
 	scheme, rest, _ := strings.Cut(url, "://")
 	host, path, _ := strings.Cut(rest, "/")
 	q := explain.Query{URL: scheme + "://" + host + ":" + strconv.Itoa(int(port.Port())) + "/" + path, HTTP2: scheme == "https", Client: netip.MustParseAddr("127.0.0.1")}
