@@ -132,8 +132,11 @@ func (i *inquiry) listener() {
 	if i.in.secure {
 		l.Address, l.Termination = i.d.HTTPSAddr, "router"
 	}
-	if i.port != nil {
+	switch {
+	case i.port != nil:
 		i.gatewayListener()
+	case i.nowhere != "":
+		l.Address = ""
 	}
 }
 

@@ -112,7 +112,9 @@ func (i *inquiry) arriveAt(all []controller.GatewayPort, of source.Key, number u
 			continue
 		}
 		if i.in.gatewayFits(p, number) {
-			i.port = p
+			if i.port = p; p.Closed != "" {
+				i.port, i.nowhere = nil, fmt.Sprintf("port %d of Gateway %s is not open: %s", p.Number, of, p.Closed)
+			}
 			return
 		}
 		has = append(has, strconv.Itoa(int(p.Number)))
@@ -145,7 +147,7 @@ func (r *received) gatewayFits(p *controller.GatewayPort, number uint16) bool {
 // fits reports whether the client may mean a port: without a port in its URL, only one that speaks what the scheme says.
 func (r *received) fits(p *controller.GatewayPort, number uint16) bool {
 	switch {
-	case !r.gatewayFits(p, number):
+	case p.Closed != "" || !r.gatewayFits(p, number):
 		return false
 	case r.connection() && !r.secure:
 		return p.Protocol == protocolTCP || p.Protocol == protocolUDP
@@ -210,14 +212,12 @@ func (i *inquiry) assumePlace(fitting []*controller.GatewayPort) {
 	for _, p := range others[:min(len(others), mostNamed)] {
 		names = append(names, p.Gateway.String())
 	}
-	switch where := ""; {
-	case i.port != nil:
-		where = fmt.Sprintf("the client connects to port %d of Gateway %s", i.port.Number, i.port.Gateway)
-		if len(names) > 0 {
-			where += "; --gateway says another one, such as " + strings.Join(names, ", ")
-		}
-		i.a.Assumed = append(i.a.Assumed, where)
-	default:
+	switch {
+	case i.port != nil && len(names) > 0:
+		i.a.Assumed = append(i.a.Assumed, fmt.Sprintf("the client connects to port %d of Gateway %s; --gateway says another one: %s", i.port.Number, i.port.Gateway, strings.Join(names, ", ")))
+	case i.port != nil && i.in.port == 0:
+		i.a.Assumed = append(i.a.Assumed, fmt.Sprintf("the client connects to port %d of Gateway %s, where the host is served", i.port.Number, i.port.Gateway))
+	case i.port == nil:
 		i.a.Assumed = append(i.a.Assumed, "the client connects to the ports of Routes; --gateway says that it does to those of a Gateway: "+strings.Join(names, ", "))
 	}
 }

@@ -309,6 +309,9 @@ func (s *gatewaySet) request() asked {
 			a.Header = append(a.Header, line)
 		}
 	}
+	if a.host == "w.a.test" && s.rng.IntN(2) == 0 {
+		a.Method, a.Header = "OPTIONS", []string{"Origin: https://app.test", "Access-Control-Request-Method: GET"}
+	}
 	scheme := "http://"
 	if a.secure = strings.HasSuffix(place, "443"); a.secure {
 		scheme = "https://"
