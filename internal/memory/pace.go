@@ -7,8 +7,11 @@ import (
 )
 
 // A small heap is collected each time it has doubled, which a TLS handshake brings closer by 60 KiB: with 5 MiB in use,
-// collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections; from that much
-// in use on it is usualPercent, as everywhere in Go.
+// collecting is a sixth of what handshakes cost. So at least headroom may be allocated between two collections.
+//
+// A large one may grow by leastPercent of what is in use. What is read and written for routes is mostly garbage beside what stays, and pages
+// that hold a bit of both stay resident: collected often, it leaves fewer of them. Each collection looks at all that is in use, so when they
+// come more often than one in rare, that share doubles, up to usualPercent, as everywhere in Go, and it is halved when they have become seldom.
 //
 // Collections in quick succession, as in a flood of handshakes, double that headroom, up to mostHeadroom, whatever is in use:
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare. A trickle of garbage, as of
@@ -18,13 +21,11 @@ const (
 	mostHeadroom = 4 * headroom
 	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
-
-	// startPercent is in the place of usualPercent while the process starts. What is read then is mostly garbage beside what stays, and
-	// pages that hold a bit of both stay resident: collected often, it leaves fewer of them.
-	startPercent = 25
+	leastPercent = 25
 
 	frequent = time.Second // between two collections, and the headroom doubles
 	rare     = 5 * time.Second
+	seldom   = 20 * time.Second
 
 	// limitShare of the memory limit, if there is one, is the most that headroom may become while collections are frequent.
 	limitShare = 8
@@ -44,16 +45,16 @@ type pacing struct {
 	start <-chan struct{}       // closed when the process has started; nil = it has
 }
 
-// least is what the percentage is never below.
-func (p *pacing) least() uint64 {
+// starts reports whether the process has not started yet.
+func (p *pacing) starts() bool {
 	if p.start == nil {
-		return usualPercent
+		return false
 	}
 	select {
 	case <-p.start:
-		return usualPercent
+		return false
 	default:
-		return startPercent
+		return true
 	}
 }
 
@@ -62,7 +63,8 @@ type pacer struct {
 	pacing
 	ctx     context.Context //nolint:containedctx // a cleanup gets its argument when it is made
 	percent int
-	growth  uint64 // that the heap may grow by until the next collection, in bytes
+	share   uint64 // of what is in use that the heap may grow by until the next collection, in percent
+	growth  uint64 // that it may grow by if that is more, in bytes
 	most    uint64 // that growth may become
 	last    time.Time
 }
@@ -74,7 +76,7 @@ func paceCollector(ctx context.Context, with pacing) {
 		with.set(configured)
 		return
 	}
-	p := &pacer{pacing: with, ctx: ctx, most: mostGrowth(with.limit), percent: usualPercent, growth: headroom, last: with.clock()}
+	p := &pacer{pacing: with, ctx: ctx, most: mostGrowth(with.limit), percent: usualPercent, share: leastPercent, growth: headroom, last: with.clock()}
 	p.pace()
 }
 
@@ -102,7 +104,7 @@ func (p *pacer) adjust() {
 
 // pace sets the percentage, if it differs by a tenth, and waits for the next collection.
 func (p *pacer) pace() {
-	if next := percentFor(p.live(), p.growth, p.least()); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
+	if next := percentFor(p.live(), p.growth, p.share); next > p.percent+p.percent/10 || next < p.percent-p.percent/10 {
 		p.set(next)
 		p.percent = next
 	}
@@ -113,12 +115,20 @@ func (p *pacer) pace() {
 func (p *pacer) setGrowth(now time.Time) {
 	since := now.Sub(p.last)
 	p.last = now
+	if p.starts() { // nothing that takes the cores is in a hurry
+		return
+	}
 	switch {
-	case p.least() < usualPercent: // nothing that takes the cores is in a hurry
 	case since < frequent:
 		p.growth = min(2*p.growth, p.most)
 	case since >= rare:
 		p.growth = max(p.growth/2, headroom)
+	}
+	switch {
+	case since < rare:
+		p.share = min(2*p.share, usualPercent)
+	case since >= seldom:
+		p.share = max(p.share/2, leastPercent)
 	}
 }
 

@@ -114,23 +114,39 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	want(usualPercent)
 }
 
-// TestPacerAtTheStart: until the process has started a large heap is collected more often, however quickly collections follow each other.
+// TestPacerAtTheStart: until the process has started nothing grows, however quickly collections follow each other.
 func TestPacerAtTheStart(t *testing.T) {
 	started := make(chan struct{})
 	now := time.Now()
-	p := &pacer{pacing: pacing{start: started}, most: mostHeadroom, growth: headroom, last: now}
+	p := &pacer{pacing: pacing{start: started}, most: mostHeadroom, share: leastPercent, growth: headroom, last: now}
 	for range 3 {
 		p.setGrowth(now)
 	}
-	if got := percentFor(400<<20, p.growth, p.least()); got != startPercent || p.growth != headroom {
+	if got := percentFor(400<<20, p.growth, p.share); got != leastPercent || p.growth != headroom {
 		t.Errorf("%d percent, room for %d bytes", got, p.growth)
 	}
-	if got := percentFor(24<<20, p.growth, p.least()); got != 50 {
+	if got := percentFor(24<<20, p.growth, p.share); got != 50 {
 		t.Errorf("a small heap: %d percent", got)
 	}
 	close(started)
-	if p.setGrowth(now); p.least() != usualPercent || p.growth != 2*headroom {
-		t.Errorf("after the start: %d percent, room for %d bytes", p.least(), p.growth)
+	if p.setGrowth(now); p.share != 2*leastPercent || p.growth != 2*headroom {
+		t.Errorf("after the start: %d percent, room for %d bytes", p.share, p.growth)
+	}
+}
+
+// TestShareFollowsThePace: a large heap is collected after it has grown by a quarter, and after it has doubled while collections would come more
+// often than one in 5 s.
+func TestShareFollowsThePace(t *testing.T) {
+	now := time.Now()
+	p := &pacer{most: mostHeadroom, share: leastPercent, growth: headroom, last: now}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{rare, 25}, {rare - 1, 50}, {rare - 1, 100}, {rare - 1, 100}, {rare, 100}, {seldom - 1, 100}, {seldom, 50}, {seldom, 25}, {seldom, 25}, {seldom, 25}} {
+		now = now.Add(step.after)
+		if p.setGrowth(now); percentFor(1000<<20, p.growth, p.share) != step.want {
+			t.Errorf("after %v: %d percent, want %d", step.after, percentFor(1000<<20, p.growth, p.share), step.want)
+		}
 	}
 }
 
