@@ -64,7 +64,7 @@ func (s *state) bindingEvent(e *source.Event) {
 // rebind looks at a route again whose binding is another now.
 func (s *state) rebind(key source.Key) {
 	if r := s.routes[key]; r != nil {
-		s.routeEvent(&source.Event{Kind: source.Route, Key: key, Object: r.object, Order: r.order, Origin: r.origin})
+		s.routeEvent(&source.Event{Kind: source.Route, Key: key, Object: s.objectOf(r), Order: r.order, Origin: r.origin})
 		if r = s.routes[key]; r != nil {
 			s.dirty[r] = struct{}{}
 		}
@@ -141,7 +141,7 @@ func (c *Controller) Bound(ctx context.Context) (b Bound, err error) {
 			}
 			b.Known++
 			for name, of := range all {
-				if !of.leaving || of.uid != r.object.UID {
+				if !of.leaving || of.uid != r.kept.uid {
 					continue
 				}
 				leaving := LeavingRoute{Route: key, Binding: name}

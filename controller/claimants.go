@@ -50,20 +50,20 @@ func (c *Controller) Claimants(host string) []Claimant {
 	if _, parent, ok := strings.Cut(host, "."); ok {
 		wildcard += parent
 	}
-	wants := func(of string, o *routev1.Route) bool {
-		of = claimed(of, o)
+	wants := func(of string, policy routev1.WildcardPolicyType) bool {
+		of = claimed(of, policy)
 		return of == host || of == wildcard || of == ingress.AnyHost
 	}
 	now := c.cfg.Clock()
 	var all []Claimant
 	c.views.mu.RLock()
 	for _, v := range c.views.routes {
-		if wants(v.host(), v.object) {
+		if wants(v.host(), v.kept.policy) {
 			all = append(all, v.claimant(now))
 		}
 	}
 	for _, e := range c.views.outside {
-		if o, ok := e.Object.(*routev1.Route); ok && wants(o.Spec.Host, o) {
+		if o, ok := e.Object.(*routev1.Route); ok && wants(o.Spec.Host, o.Spec.WildcardPolicy) {
 			all = append(all, ClaimantOf(e.Event, e.why, outsideFor[e.why]))
 		}
 	}
@@ -121,7 +121,7 @@ func claimantOf(o *routev1.Route, host string) Claimant {
 
 // claimant is the route of a view.
 func (v *view) claimant(now time.Time) Claimant {
-	c := claimantOf(v.object, v.host())
+	c := claimantOf(v.kept.object(), v.host())
 	c.Notes, c.Origin = slices.Clone(v.explain(now)), v.origin
 	if v.rule != nil {
 		c.Origin = "Ingress " + v.rule.Of.String() + ", " + v.origin
@@ -141,8 +141,8 @@ func (v *view) claimant(now time.Time) Claimant {
 }
 
 // claimed is what a route wants: a host, or all of a domain.
-func claimed(host string, o *routev1.Route) string {
-	if o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain {
+func claimed(host string, policy routev1.WildcardPolicyType) string {
+	if policy == routev1.WildcardPolicySubdomain {
 		if _, parent, ok := strings.Cut(host, "."); ok {
 			return "*." + parent
 		}
@@ -155,7 +155,7 @@ func (v *view) host() string {
 	if v.status != nil {
 		return v.status.Host
 	}
-	return v.object.Spec.Host
+	return v.kept.object().Spec.Host
 }
 
 // outsideFor is why routes are not selected, for people.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	routev1 "github.com/openshift/api/route/v1"
+
 	"turnout/controller/ingress"
 	"turnout/controller/translate"
 	"turnout/internal/ratelimit"
@@ -25,9 +27,10 @@ func (c *Controller) effective(v *view) []Setting {
 	if r == nil {
 		return nil
 	}
+	object := v.kept.object()
 	from := func(otherwise string, names ...string) string {
 		for _, name := range names {
-			if key := translate.Key(name); v.takes(key) {
+			if key := translate.Key(name); v.takes(object, key) {
 				return "annotation " + key
 			}
 		}
@@ -41,7 +44,7 @@ func (c *Controller) effective(v *view) []Setting {
 	}
 	o := c.views.options.Load().origin
 	list := []Setting{
-		{"host", r.Host(), hostFrom(v)},
+		{"host", r.Host(), hostFrom(v, object)},
 		{"termination", r.Termination().String(), "spec.tls"},
 		{"balance", pool.Algorithm.String(), from(o("--load-balance-algorithm")+" and the number of services", "balance")},
 		{"tunnel timeout", p.TunnelTimeout.String(), from(o("--default-tunnel-timeout"), tunnelNames...)},
@@ -69,18 +72,18 @@ func (c *Controller) effective(v *view) []Setting {
 		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},
 		Setting{"health check path", word(pool.HTTPCheck.Request().Path, "none: a connect"), from("default", "health-check-path")},
 	)
-	return append(list, requestSettings(v, r, from)...)
+	return append(list, requestSettings(v, object, r, from)...)
 }
 
 // requestSettings lists the settings that only annotations of the router's own bring about.
-func requestSettings(v *view, r *routing.Route, from func(string, ...string) string) []Setting {
+func requestSettings(v *view, object *routev1.Route, r *routing.Route, from func(string, ...string) string) []Setting {
 	p := r.Policy()
 	cross, to := "what pods say", "none"
 	if p.CORS != nil {
 		cross = "as its annotations say"
 	}
 	if p.Redirect != nil {
-		to = fmt.Sprintf("%d to %s", p.Redirect.Status(), translate.Shown(v.object.Annotations[translate.Key("redirect-to")]))
+		to = fmt.Sprintf("%d to %s", p.Redirect.Status(), translate.Shown(object.Annotations[translate.Key("redirect-to")]))
 	}
 	host := "that of the request"
 	if p.Rewrite != nil && p.Rewrite.Host() != nil {
@@ -108,9 +111,9 @@ func copies(r *routing.Route) string {
 }
 
 // canary tells which service has the requests that are for it.
-func canary(v *view) string {
-	if key := translate.Key("canary"); v.takes(key) {
-		return "service " + translate.Shown(v.object.Annotations[key])
+func canary(v *view, object *routev1.Route) string {
+	if key := translate.Key("canary"); v.takes(object, key) {
+		return "service " + translate.Shown(object.Annotations[key])
 	}
 	return "none"
 }
@@ -138,8 +141,8 @@ func retries(r *routing.RetrySpec) string {
 }
 
 // takes reports that the route has an annotation, and that there is no note that it has no effect.
-func (v *view) takes(key string) bool {
-	if _, ok := v.object.Annotations[key]; !ok {
+func (v *view) takes(object *routev1.Route, key string) bool {
+	if _, ok := object.Annotations[key]; !ok {
 		return false
 	}
 	for _, note := range v.notes {
@@ -150,13 +153,13 @@ func (v *view) takes(key string) bool {
 	return true
 }
 
-func hostFrom(v *view) string {
+func hostFrom(v *view, object *routev1.Route) string {
 	switch {
 	case v.rule != nil:
 		return "the Ingress"
-	case v.object.Spec.Host != "" && v.status != nil && v.status.Host == v.object.Spec.Host:
+	case object.Spec.Host != "" && v.status != nil && v.status.Host == object.Spec.Host:
 		return "spec.host"
-	case v.object.Spec.Subdomain != "":
+	case object.Spec.Subdomain != "":
 		return "spec.subdomain and --router-domain"
 	}
 	return "--hostname-template"

@@ -52,8 +52,8 @@ func (c *Controller) Explain(namespace, name string) (*RouteReport, bool) {
 
 // served is the route in the table, nil without one.
 func (c *Controller) served(v *view) *routing.Route {
-	o := v.object
-	return c.cfg.Store.Load().Route(routing.RouteKey{Namespace: o.Namespace, Name: o.Name, UID: string(o.UID)})
+	k := v.kept
+	return c.cfg.Store.Load().Route(routing.RouteKey{Namespace: k.key.Namespace, Name: k.key.Name, UID: string(k.uid)})
 }
 
 // checkReport is nil where nothing is served.
@@ -84,7 +84,7 @@ func (c *Controller) checkReport(v *view) *CheckReport {
 // certificateReport is nil where clients see no certificate of this router.
 func (c *Controller) certificateReport(v *view, now time.Time) *CertificateReport {
 	table := c.cfg.Store.Load()
-	o, r := v.object, c.served(v)
+	r := c.served(v)
 	if r == nil || r.Termination() != routing.TermEdge && r.Termination() != routing.TermReencrypt {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (c *Controller) certificateReport(v *view, now time.Time) *CertificateRepor
 	switch own := r.Certificate(); {
 	case own == shown.Certificate:
 		report.Source = "spec.tls.certificate"
-		if secret := c.state.externalName(o.Spec.TLS); secret != "" {
+		if secret := c.state.externalName(v.kept.tls); secret != "" {
 			report.Source = fmt.Sprintf("secret %q", secret)
 		}
 	case shown.Own:
@@ -105,7 +105,7 @@ func (c *Controller) certificateReport(v *view, now time.Time) *CertificateRepor
 	default:
 		report.Source = "default certificate"
 	}
-	valid := validityOf(shown.Certificate, r.Host(), o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain)
+	valid := validityOf(shown.Certificate, r.Host(), v.kept.policy == routev1.WildcardPolicySubdomain)
 	report.Warnings = append(report.Warnings, valid.notes(now)...)
 	return report
 }

@@ -49,7 +49,7 @@ func (a *external) equal(b *external) bool {
 // tlsOf returns the TLS settings of a route as they are to be used; r.tls says whether
 // they can be. The route uses its secret already, see refer.
 func (s *state) tlsOf(r *route) *routev1.TLSConfig {
-	in := r.object.Spec.TLS
+	in := r.kept.tls
 	if in == nil && r.secret == nil {
 		r.tls = &s.plain
 		return nil
@@ -189,7 +189,7 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 
 // secretName returns the name of the secret with the certificate of a route, "" for none.
 func (s *state) secretName(r *route) string {
-	tls := r.object.Spec.TLS
+	tls := r.kept.tls
 	if r.rule != nil && tls != nil && tls.ExternalCertificate != nil {
 		return tls.ExternalCertificate.Name // Ingresses know no other way
 	}

@@ -207,7 +207,7 @@ func isRule(o *routev1.Route) bool { return strings.Contains(o.Name, source.OfIn
 
 // check judges the host of a route by itself.
 func (s *state) check(r *route) admit.Verdict {
-	policy := string(r.object.Spec.WildcardPolicy)
+	policy := string(s.objectOf(r).Spec.WildcardPolicy)
 	switch {
 	case r.rule == nil:
 		return s.admission.Check(r.host, policy)

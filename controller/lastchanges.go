@@ -82,8 +82,8 @@ func (s *state) note(before *routing.Table, p *plan, generation uint64, routes i
 
 // lastWriter is who wrote a route last, or else where it comes from. Of managed fields the cluster's source leaves the last writer.
 func lastWriter(r *route) string {
-	if f := r.object.ManagedFields; len(f) > 0 {
-		return f[len(f)-1].Manager
+	if r.kept.writer != "" {
+		return r.kept.writer
 	}
 	return r.origin
 }

@@ -135,9 +135,9 @@ func (s *state) objects() []source.Event {
 		if r.rule != nil {
 			continue
 		}
-		lean := *r.object
+		lean := r.kept.object()
 		lean.Status = routev1.RouteStatus{} // what was said before has no part in it
-		events = append(events, source.Event{Kind: source.Route, Key: r.key, Object: &lean, Order: r.order, Origin: r.origin})
+		events = append(events, source.Event{Kind: source.Route, Key: r.key, Object: lean, Order: r.order, Origin: r.origin})
 	}
 	for _, of := range s.outside {
 		for _, e := range of {

@@ -29,7 +29,7 @@ type plan struct {
 // was decided otherwise become dirty too.
 func (s *state) settle() {
 	for r := range s.dirty {
-		o := r.object
+		o := s.objectOf(r)
 		path := o.Spec.Path
 		if r.rule != nil {
 			r.host, path = r.rule.Host, r.rule.Claim()
@@ -62,7 +62,7 @@ func (s *state) settle() {
 
 // rejection is what the status of a route says of its claim to the host, if that is a rejection by this router.
 func (s *state) rejection(r *route) (said admit.Verdict, ok bool) {
-	entry := status.Find(s.cfg.Options.status(), r.object.Status.Ingress)
+	entry := status.Find(s.cfg.Options.status(), r.kept.ingress)
 	if entry == nil || entry.Host != r.host {
 		return said, false
 	}
@@ -115,7 +115,7 @@ func (s *state) judgeRoute(r *route, p *plan) {
 	if r.verdict.Admitted {
 		tls = s.tlsOf(r)
 		r.verdict = r.tls.verdict
-		if r.tls.waiting && r.unmoved() {
+		if r.tls.waiting && r.unmoved(s.objectOf(r)) {
 			r.waiting = true
 			s.touched[r] = struct{}{}
 			return
@@ -132,11 +132,11 @@ func (s *state) judgeRoute(r *route, p *plan) {
 
 // unmoved reports whether a route is served where it wants to be served now, so that it
 // can go on as it was until its secret is known.
-func (r *route) unmoved() bool {
+func (r *route) unmoved(o *routev1.Route) bool {
 	if !r.served || r.result == nil {
 		return false
 	}
-	at, o := &r.result.Place, r.object
+	at := &r.result.Place
 	return at.Host == r.host && at.Path == o.Spec.Path && at.Wildcard == (o.Spec.WildcardPolicy == routev1.WildcardPolicySubdomain) &&
 		(at.Termination.String() == string(o.Spec.TLS.Termination) || at.Termination == routing.TermNone && o.Spec.TLS.Termination == "")
 }
@@ -158,11 +158,11 @@ func (s *state) withdraw(r *route, p *plan) {
 // translate makes the spec of an admitted route.
 func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
 	if s.cfg.translating != nil {
-		s.cfg.translating(r.object)
+		s.cfg.translating(s.objectOf(r))
 	}
 	before := r.result
-	r.result = s.translator.Route(translate.Input{Route: r.object, Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
-	r.result.Spec.Policy.Leaving, r.result.Spec.Policy.NotFound = s.leaves(r.object), r.rule != nil
+	r.result = s.translator.Route(translate.Input{Route: s.objectOf(r), Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
+	r.result.Spec.Policy.Leaving, r.result.Spec.Policy.NotFound = s.leaves(s.objectOf(r)), r.rule != nil
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {
 		s.cfg.Log.Warn("route lets nobody in: its allow-list has no valid entry", zap.Stringer("route", r.key), zap.String("host", r.host))
@@ -298,7 +298,7 @@ func (s *state) setDefaultCertificate(next *tls.Certificate) {
 func (s *state) setDestinationCA(pem []byte) {
 	s.translator.SetDestinationCA(pem)
 	for _, r := range s.routes {
-		if tls := r.object.Spec.TLS; tls != nil && tls.Termination == routev1.TLSTerminationReencrypt && tls.DestinationCACertificate == "" {
+		if tls := r.kept.tls; tls != nil && tls.Termination == routev1.TLSTerminationReencrypt && tls.DestinationCACertificate == "" {
 			s.dirty[r] = struct{}{}
 		}
 	}

@@ -15,11 +15,12 @@ func (s *state) reportAll() {
 			s.cfg.Problems.Set("route/" + r.key.String())
 		}
 		if s.cfg.Status != nil && r.rule == nil {
-			s.cfg.Status.Withdraw(r.object)
+			s.cfg.Status.Withdraw(s.objectOf(r))
 		}
 	}
 	for _, r := range s.shown {
 		if s.routes[r.key] == r {
+			r.adopt(s.cfg.Options.status())
 			s.views.setRoute(r)
 			s.tellProblems(r, s.cfg.Clock())
 		}
@@ -35,8 +36,15 @@ func (s *state) reportAll() {
 	// What is seen of a route is judged by what should be seen, so this comes last.
 	for _, r := range s.observed {
 		if s.routes[r.key] == r {
-			s.cfg.Status.Observe(r.object)
+			s.cfg.Status.Observe(s.objectOf(r))
 		}
+	}
+}
+
+// adopt has what was said of a route be what its object says, if that is the same: it is held once then.
+func (r *route) adopt(o status.Options) {
+	if live := status.Find(o, r.kept.ingress); live != nil && status.Same(live, r.status) {
+		r.status = live
 	}
 }
 
@@ -59,9 +67,9 @@ func (s *state) report(r *route) {
 	}
 	old := r.status
 	if old == nil {
-		old = status.Find(options, r.object.Status.Ingress)
+		old = status.Find(options, r.kept.ingress)
 	}
-	entry, changed := status.Entry(options, old, r.host, r.object.Spec.WildcardPolicy, r.verdict, s.cfg.Clock())
+	entry, changed := status.Entry(options, old, r.host, r.kept.policy, r.verdict, s.cfg.Clock())
 	if r.verdict.Admitted {
 		var more bool
 		entry, more = s.cfg.Options.upgrade().Apply(entry, s.cfg.Clock())
@@ -72,7 +80,7 @@ func (s *state) report(r *route) {
 	s.views.setRoute(r)
 	s.tellProblems(r, s.cfg.Clock())
 	if s.cfg.Status != nil && r.rule == nil && (changed || first) {
-		s.cfg.Status.Report(r.object, entry)
+		s.cfg.Status.Report(s.objectOf(r), entry)
 	}
 	switch {
 	case !changed || r.verdict.Message == "":

@@ -97,8 +97,9 @@ func (s *state) reselect(namespace string) {
 	var out, in []source.Event
 	for key, r := range s.routes {
 		if namespace == "" || key.Namespace == namespace {
-			if selected, _ := s.selects(r.object); !selected {
-				out = append(out, source.Event{Kind: source.Route, Key: key, Object: r.object, Order: r.order, Origin: r.origin})
+			o := r.kept.object()
+			if selected, _ := s.selects(o); !selected {
+				out = append(out, source.Event{Kind: source.Route, Key: key, Object: o, Order: r.order, Origin: r.origin})
 			}
 		}
 	}

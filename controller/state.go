@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"maps"
-	"reflect"
 	"slices"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -41,7 +39,8 @@ type state struct {
 	selection  selection
 	namespaces map[string]labels.Set              // those that there are, with their labels
 	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
-	bindings   bindings                           // of routes to the Router that this is a replica of
+	keeper     keeper
+	bindings   bindings // of routes to the Router that this is a replica of
 	ingress    ingresses
 	gateways   gateways
 
@@ -58,6 +57,7 @@ type state struct {
 
 	dirty    map[*route]struct{} // to be judged and translated again
 	touched  map[*route]struct{} // only their endpoints changed
+	opened   []*route            // with their objects
 	asked    []*service          // whose set was made
 	crews    translate.Shared    // of the sets that were made
 	gone     []*route            // no longer there
@@ -68,7 +68,8 @@ type state struct {
 // route is one Route and what was made of it.
 type route struct {
 	key    source.Key
-	object *routev1.Route
+	kept   *kept
+	object *routev1.Route // nil = nobody has needed it since the batch began, see objectOf
 	order  string
 	origin string
 	rule   *ingress.Rule // nil = somebody has written the Route
@@ -158,6 +159,7 @@ func (s *state) apply(events []source.Event) bool {
 		v.set = nil
 	}
 	s.asked = nil
+	s.closeRoutes()
 	s.crews.Forget()
 	return true
 }
@@ -215,9 +217,18 @@ func (s *state) routeEvent(e *source.Event) {
 		s.forget(old)
 		return
 	}
-	if old != nil && old.object.UID != object.UID {
+	if old != nil && old.kept.uid != object.UID {
 		s.forget(old)
 		old = nil
+	}
+	var before *kept
+	if old != nil {
+		before = old.kept
+	}
+	now, same, err := s.keeper.keep(object, before)
+	if err != nil {
+		s.cfg.Log.Error("BUG: a route cannot be kept", zap.Stringer("route", e.Key), zap.Error(err))
+		return
 	}
 	r := old
 	switch {
@@ -225,27 +236,19 @@ func (s *state) routeEvent(e *source.Event) {
 		r = &route{key: e.Key, tls: &s.plain}
 		s.routes[e.Key] = r
 		s.dirty[r] = struct{}{}
-	case r.order == e.Order && asksTheSame(r.object, object):
+	case r.order == e.Order && same: // most events of a route are about its status, which this router has written itself
 		s.shown = append(s.shown, r)
-		// What was made of the route holds on to the texts it was made of, such as
-		// certificates: with them in the object there is no second copy of each.
-		lean := *object
-		lean.Spec, lean.Annotations = r.object.Spec, r.object.Annotations
-		object = &lean
 	default:
 		s.dirty[r] = struct{}{}
 		s.askAgain(r.secret)
 	}
-	r.object, r.order, r.origin, r.rule = object, e.Order, e.Origin, s.ingress.rules[e.Key]
+	lean := *object // with what is held in any case, and nothing twice
+	lean.Spec.TLS, lean.Status.Ingress = now.tls, now.ingress
+	s.open(r, &lean)
+	r.kept, r.order, r.origin, r.rule = now, e.Order, e.Origin, s.ingress.rules[e.Key]
 	if s.cfg.Status != nil && r.rule == nil {
 		s.observed = append(s.observed, r)
 	}
-}
-
-// asksTheSame reports whether two versions of a route lead to the same. Most events of a
-// route are about its status, which this router has written itself.
-func asksTheSame(a, b *routev1.Route) bool {
-	return a.CreationTimestamp.Equal(&b.CreationTimestamp) && maps.Equal(a.Annotations, b.Annotations) && reflect.DeepEqual(&a.Spec, &b.Spec)
 }
 
 // forget removes a route, nil included, from everything but the table.
@@ -395,7 +398,7 @@ func (s *state) use(r *route, names []string) {
 
 // tableKey returns the identity of a route in tables, that of its first rule.
 func (r *route) tableKey() routing.RouteKey {
-	return routing.RouteKey{Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.object.UID)}
+	return routing.RouteKey{Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.kept.uid)}
 }
 
 // tableKeys returns the identities of the rules from a number on that the table has of a route.

@@ -24,8 +24,11 @@ func (c *Controller) Summaries() []Summary {
 	all := make([]Summary, 0, 64)
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		r := routeLine(&v)
+		if r.Host == "" {
+			r.Host = v.kept.object().Spec.Host
+		}
 		all = append(all, Summary{
-			Kind: source.Route.String(), Namespace: r.Namespace, Name: r.Name, UID: string(v.object.UID), Host: word(r.Host, v.object.Spec.Host), Path: r.Path, Termination: r.Termination,
+			Kind: source.Route.String(), Namespace: r.Namespace, Name: r.Name, UID: string(v.kept.uid), Host: r.Host, Path: r.Path, Termination: r.Termination,
 			Admitted: r.Admitted, Reason: r.Reason, Message: r.Message, Notes: len(v.explain(now)), Servers: r.Servers,
 		})
 	}

@@ -84,13 +84,13 @@ func (c *Controller) routeReport(v *view, now time.Time) RouteReport {
 
 // routeLine is a report that costs little.
 func routeLine(v *view) RouteReport {
-	o := v.object
-	r := RouteReport{Namespace: o.Namespace, Name: o.Name, Path: o.Spec.Path, Termination: routing.TermNone.String(), Servers: v.servers, Origin: v.origin}
+	k := v.kept
+	r := RouteReport{Namespace: k.key.Namespace, Name: k.key.Name, Path: k.path, Termination: routing.TermNone.String(), Servers: v.servers, Origin: v.origin}
 	if v.rule != nil {
 		r.Ingress = v.rule.Of.String()
 	}
-	if o.Spec.TLS != nil {
-		r.Termination = string(o.Spec.TLS.Termination)
+	if k.tls != nil {
+		r.Termination = string(k.tls.Termination)
 	}
 	if v.status == nil {
 		return r

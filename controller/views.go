@@ -23,7 +23,7 @@ type views struct {
 	gateways gatewayViews
 
 	mu       sync.RWMutex
-	routes   map[source.Key]view
+	routes   map[source.Key]*view
 	outside  map[source.Key]aside // routes that are not selected
 	rejected int
 	changed  time.Time // when a table was published last; zero = never
@@ -32,7 +32,7 @@ type views struct {
 // view is what others may know of one route. It is immutable, and small, because there
 // is one of each route and few are looked at: shown makes what is seen.
 type view struct {
-	object   *routev1.Route        // as its source has it, private keys included
+	kept     *kept                 // private keys included
 	status   *routev1.RouteIngress // what this router says of it; nil = nothing yet
 	notes    []string
 	origin   string
@@ -54,7 +54,7 @@ func (v *view) explain(now time.Time) []string {
 
 // setRoute says what a route is now.
 func (v *views) setRoute(r *route) {
-	next := view{object: r.object, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule, shard: r.shard}
+	next := &view{kept: r.kept, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule, shard: r.shard}
 	if r.result != nil {
 		next.servers, next.valid = r.servers, r.valid
 		if len(r.tls.notes) == 0 {
@@ -68,7 +68,7 @@ func (v *views) setRoute(r *route) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.routes[r.key].rejected {
+	if was := v.routes[r.key]; was != nil && was.rejected {
 		v.rejected--
 	}
 	if next.rejected {
@@ -79,7 +79,7 @@ func (v *views) setRoute(r *route) {
 
 // shown returns the route with the status it has or will have, and without private keys.
 func (v *view) shown(options status.Options) *routev1.Route {
-	out := *v.object // shallow: what is changed below is replaced, not written to
+	out := v.kept.object() // what is changed below is replaced where it is shared, not written to
 	if out.Spec.TLS != nil {
 		out.Spec.TLS = withoutKeys(out.Spec.TLS)
 	}
@@ -91,13 +91,13 @@ func (v *view) shown(options status.Options) *routev1.Route {
 	if v.status != nil {
 		out.Status.Ingress = status.WithEntry(options, out.Status.Ingress, v.status)
 	}
-	return &out
+	return out
 }
 
 func (v *views) remove(key source.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.routes[key].rejected {
+	if was := v.routes[key]; was != nil && was.rejected {
 		v.rejected--
 	}
 	delete(v.routes, key)
@@ -197,8 +197,11 @@ func (v *views) each(keys []source.Key) iter.Seq[view] {
 func (v *views) routeView(namespace, name string) (view, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	r, ok := v.routes[source.Key{Namespace: namespace, Name: name}]
-	return r, ok
+	r := v.routes[source.Key{Namespace: namespace, Name: name}]
+	if r == nil {
+		return view{}, false
+	}
+	return *r, true
 }
 
 // Routes returns all routes as ListRoutes does.
@@ -266,7 +269,7 @@ func (c *Controller) Explanations(after string, limit int) (list iter.Seq[Explan
 	}
 	return func(yield func(Explanation) bool) {
 		for v := range c.views.each(keys) {
-			if !yield(Explanation{Namespace: v.object.Namespace, Name: v.object.Name, Notes: slices.Clone(v.explain(now))}) {
+			if !yield(Explanation{Namespace: v.kept.key.Namespace, Name: v.kept.key.Name, Notes: slices.Clone(v.explain(now))}) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"turnout/controller"
+	"turnout/controller/source/cluster"
 	"turnout/controller/source/folder"
 	"turnout/controller/source/local"
 	"turnout/internal/gateways"
@@ -28,7 +29,9 @@ func (r *router) makeControl(cfg controller.Config) error {
 	said := folder.Journal{Log: r.log, Problems: r.problems}
 	to := r.settings.Tee(r.control.Sink("manifests"))
 	sink := local.NewSink(local.Config{Backends: r.o.backends, To: to, Problem: said.Found, Cleared: said.Cleared})
-	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: sink, Problem: said.Found, Cleared: said.Cleared})
+	f, err := folder.New(folder.Config{
+		Paths: []string{r.o.manifests}, Sink: sink, Problem: said.Found, Cleared: said.Cleared, Trim: cluster.Trim(r.o.control.Ingress || r.o.gateways.On()),
+	})
 	if err != nil {
 		return err
 	}

@@ -114,6 +114,22 @@ func (o rules) merged(live, want *routev1.RouteIngress, now time.Time) *routev1.
 	return out
 }
 
+// Same reports whether two entries, nil included, say the same in all their conditions, but for the times.
+func Same(a, b *routev1.RouteIngress) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if !sameButConditions(a, b) || len(a.Conditions) != len(b.Conditions) {
+		return false
+	}
+	for i := range a.Conditions {
+		if !sameCondition(&a.Conditions[i], &b.Conditions[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // conditionOf returns the first condition of a type, nil if there is none.
 func conditionOf(entry *routev1.RouteIngress, t routev1.RouteIngressConditionType) *routev1.RouteIngressCondition {
 	for i := range entry.Conditions {

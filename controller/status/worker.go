@@ -7,7 +7,6 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -225,7 +224,7 @@ func (w *Writer) look(ctx context.Context, r *record) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.left.IsZero() && r.object != nil && !equality.Semantic.DeepEqual(live.Spec, r.object.Spec) {
+	if r.left.IsZero() && r.spec != 0 && w.specOf(live) != r.spec {
 		return errStale
 	}
 	r.observe(live)

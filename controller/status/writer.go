@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -81,6 +82,7 @@ type Writer struct {
 	wake  chan struct{} // one slot
 	limit *rate.Limiter
 	rules rules
+	seed  maphash.Seed
 
 	mu         sync.Mutex
 	routes     map[types.NamespacedName]*record
@@ -101,7 +103,7 @@ var _ Reporter = (*Writer)(nil)
 type record struct {
 	key     types.NamespacedName
 	uid     types.UID
-	object  *routev1.Route         // as the source delivered last; nil = it never did
+	spec    uint64                 // a hash of the spec as the source delivered it last; 0 = it never did
 	version string                 // newest known
 	entries []routev1.RouteIngress // at that version; read-only
 	seen    *routev1.RouteIngress  // this router's entry when it was judged last; nil = none
@@ -148,6 +150,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 	w := &Writer{
 		cfg: cfg, wake: make(chan struct{}, 1), limit: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst),
 		rules:      rules{keepUnservable: cfg.KeepUnservable},
+		seed:       maphash.MakeSeed(),
 		routes:     make(map[types.NamespacedName]*record),
 		lease:      lease{chance: rand.Float64},
 		queue:      newQueue[*record](),
@@ -256,12 +259,34 @@ func (w *Writer) forget(r *record) {
 
 // observed takes over a state of a route and does what it asks for.
 func (w *Writer) observed(r *record, route *routev1.Route, now time.Time) {
-	r.object = route
+	r.spec = w.specOf(route)
 	r.observe(route)
 	if r.want != nil {
 		w.judge(r, now)
+		w.adopt(r)
 	}
 	w.consider(r, now)
+}
+
+// adopt has what is wanted be what is there, if that says the same: it is held once then.
+func (w *Writer) adopt(r *record) {
+	live := w.entryOf(r)
+	if !Same(live, r.want) {
+		return
+	}
+	if r.settled == r.want {
+		r.settled = live
+	}
+	r.want = live
+}
+
+// specOf is a number that tells one spec of a route from another, never 0.
+func (w *Writer) specOf(route *routev1.Route) uint64 {
+	data, err := route.Spec.Marshal()
+	if err != nil { // it cannot be written either
+		return 1
+	}
+	return max(maphash.Bytes(w.seed, data), 1)
 }
 
 // observe takes over a state of the route, unless a newer one is known.

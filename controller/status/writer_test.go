@@ -273,3 +273,49 @@ func TestRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestOneEntry: once a status says what it should, the entry is held once; and it is written again when it no longer does.
+func TestOneEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		w := start(t, api)
+		mine := want("mine", yesNow())
+		w.Report(api.put(aRoute("a")), mine)
+		pass(2 * time.Second)
+		w.Observe(api.get("a"))
+		w.mu.Lock()
+		for _, r := range w.routes {
+			if live := w.entryOf(r); live == nil || r.want != live || r.settled != live || r.seen != live {
+				t.Errorf("%p is there, %p wanted, %p settled, %p seen", live, r.want, r.settled, r.seen)
+			}
+		}
+		w.mu.Unlock()
+		w.Observe(api.change("a", func(r *routev1.Route) { r.Status.Ingress[0].Host = "x" }))
+		pass(2 * time.Second)
+		if got := api.get("a").Status.Ingress[0].Host; got != "mine" || api.count("write") != 2 {
+			t.Errorf("%s after %d writes", got, api.count("write"))
+		}
+	})
+}
+
+// TestSame is about entries that may stand for each other.
+func TestSame(t *testing.T) {
+	no := admitted("False", "R", "m", earlier)
+	extra := routev1.RouteIngressCondition{Type: unservable, Status: "True"}
+	for name, c := range map[string]struct {
+		a, b *routev1.RouteIngress
+		same bool
+	}{
+		"nothing":             {nil, nil, true},
+		"one":                 {entry("h", no), nil, false},
+		"another time":        {entry("h", no), entry("h", admitted("False", "R", "m", atNow)), true},
+		"other words":         {entry("h", no), entry("h", admitted("False", "R", "n", earlier)), false},
+		"one condition more":  {entry("h", no), entry("h", no, extra), false},
+		"another host":        {entry("h", no), entry("i", no), false},
+		"in another sequence": {entry("h", no, extra), entry("h", extra, no), false},
+	} {
+		if Same(c.a, c.b) != c.same || Same(c.b, c.a) != c.same {
+			t.Errorf("%s: %v", name, !c.same)
+		}
+	}
+}

@@ -65,6 +65,24 @@ func trim(object runtime.Object, ports bool) {
 	}
 }
 
+// Trim returns what takes from an object of a folder what the router does not read, as is done with those of a cluster, and returns the object to be delivered. Labels
+// stay, by which routes and namespaces may be selected, and Secrets, which may hold more than a certificate. ports says that those of Services are read.
+func Trim(ports bool) func(object runtime.Object) runtime.Object {
+	s := newStore(0)
+	s.keepLabels, s.keepPorts = true, ports
+	return func(object runtime.Object) runtime.Object {
+		switch o := object.(type) {
+		case *corev1.Secret, *corev1.ConfigMap:
+			return object
+		case *corev1.Service, *discoveryv1.EndpointSlice:
+			trim(object, ports)
+		default:
+			s.trim(o)
+		}
+		return s.leaving(object)
+	}
+}
+
 // trimBound is trim for a replica of a Router, which gives routes their names whose host the API server has made up.
 func trimBound(object runtime.Object, ports bool) {
 	o, ok := object.(*routev1.Route)

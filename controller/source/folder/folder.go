@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"turnout/controller/source"
 )
@@ -39,6 +40,9 @@ type Config struct {
 	Cleared func(source.Problem) // called from Run for each problem that no longer stands; nil = none
 	Settle  time.Duration        // quiet time after a change before reading; 0 = 20 ms
 	Poll    time.Duration        // also look this often, for file systems that do not tell; 0 = 30 s
+
+	// Trim takes from an object what nobody reads, and returns the one to be delivered; nil = objects are delivered as they were read, and held so.
+	Trim func(runtime.Object) runtime.Object
 }
 
 // maxSettle bounds how long constant changes can put off reading.
@@ -73,7 +77,9 @@ func New(cfg Config) (*Feeder, error) {
 	if err := readable(cfg.Paths); err != nil {
 		return nil, err
 	}
-	return &Feeder{cfg: cfg, tree: newTree(cfg.Paths)}, nil
+	f := &Feeder{cfg: cfg, tree: newTree(cfg.Paths)}
+	f.tree.trim = cfg.Trim
+	return f, nil
 }
 
 // readable returns an error for the first path that cannot be read.
@@ -174,7 +180,7 @@ func (f *Feeder) follow(ctx context.Context, events <-chan fsnotify.Event, errs 
 func (f *Feeder) scan(changed map[string]struct{}) {
 	var events []source.Event
 	f.tree.scan(changed, func(e source.Event) { events = append(events, e) })
-	f.objects.Store(int64(len(f.tree.delivered)))
+	f.objects.Store(int64(f.tree.delivered))
 	if len(events) > 0 {
 		f.cfg.Sink.Event(events...)
 	}

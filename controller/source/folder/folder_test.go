@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"turnout/controller/source"
 )
@@ -131,11 +132,14 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
+// whole leaves objects as they are: they are packed all the same.
+func whole(object runtime.Object) runtime.Object { return object }
+
 // start runs a feeder until the test ends and waits for its first reading.
 func start(t *testing.T, paths ...string) (*recorder, *Feeder) {
 	t.Helper()
 	r := newRecorder()
-	f, err := New(Config{Paths: paths, Sink: r, Problem: r.problem, Cleared: r.cleared, Settle: 2 * time.Millisecond, Poll: 24 * time.Hour})
+	f, err := New(Config{Paths: paths, Sink: r, Problem: r.problem, Cleared: r.cleared, Settle: 2 * time.Millisecond, Poll: 24 * time.Hour, Trim: whole})
 	if err != nil {
 		t.Fatal(err)
 	}

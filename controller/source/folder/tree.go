@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"turnout/controller/source"
 )
@@ -28,23 +29,20 @@ type tree struct {
 	roots     []string
 	watch     func(dir string) error // nil = none
 	files     map[string]*file       // by place
-	objects   map[id][]*entry        // all places of an object, first in path order first
-	delivered map[id]delivery        // what the sink received
+	objects   map[id]*entry          // the first place of an object in path order, which leads to the others
+	delivered int                    // objects that the sink received and that are there
 	twice     map[id][]source.Problem
 	folders   []source.Problem  // folders that cannot be read
 	texts     map[string][]byte // receives what files say; nil = it is not kept
+
+	// trim takes from an object what nobody reads, and returns the object to be passed on; nil = it is passed on as it is, and not packed.
+	trim func(runtime.Object) runtime.Object
 }
 
 // id names an object.
 type id struct {
 	kind source.Kind
 	key  source.Key
-}
-
-// delivery is what was delivered of an object.
-type delivery struct {
-	object any
-	order  string
 }
 
 // file is one manifest file.
@@ -60,22 +58,12 @@ type file struct {
 	readErr  string
 }
 
-// entry is one object in one file.
-type entry struct {
-	id     id
-	object source.Object
-	file   *file
-	doc    int
-	order  string
-}
-
 func newTree(roots []string) *tree {
 	return &tree{
-		roots:     roots,
-		files:     make(map[string]*file),
-		objects:   make(map[id][]*entry),
-		delivered: make(map[id]delivery),
-		twice:     make(map[id][]source.Problem),
+		roots:   roots,
+		files:   make(map[string]*file),
+		objects: make(map[id]*entry),
+		twice:   make(map[id][]source.Problem),
 	}
 }
 
@@ -83,14 +71,14 @@ func newTree(roots []string) *tree {
 type walk struct {
 	tree    *tree
 	changed map[string]struct{} // nil = all
-	touched map[id]struct{}
-	kept    []string // places below which nothing is taken as deleted
+	touched map[id]*entry       // objects some place of which has changed, and what was delivered of them before; nil = nothing was
+	kept    []string            // places below which nothing is taken as deleted
 	number  int
 }
 
 // scan looks at all files and emits what changed.
 func (t *tree) scan(changed map[string]struct{}, emit func(source.Event)) {
-	w := &walk{tree: t, changed: changed, touched: make(map[id]struct{}), number: 1}
+	w := &walk{tree: t, changed: changed, touched: make(map[id]*entry), number: 1}
 	for _, f := range t.files {
 		w.number = max(w.number, f.seen+1)
 	}
@@ -105,20 +93,16 @@ func (t *tree) scan(changed map[string]struct{}, emit func(source.Event)) {
 		w.replace(f, nil)
 		delete(t.files, place)
 	}
-	for k := range w.touched {
-		t.settle(k, emit)
-	}
+	w.settle(emit)
 }
 
 // addText takes a text in as if it were the last of the files.
 func (t *tree) addText(name string, text []byte, emit func(source.Event)) {
-	w := &walk{tree: t, touched: make(map[id]struct{})}
+	w := &walk{tree: t, touched: make(map[id]*entry)}
 	f := &file{path: name, place: "\xff"}
 	t.files[f.place] = f
 	w.parse(f, text)
-	for k := range w.touched {
-		t.settle(k, emit)
-	}
+	w.settle(emit)
 }
 
 // root looks at one path of the configuration. A root that is gone keeps its objects:
@@ -260,10 +244,9 @@ func (w *walk) parse(f *file, data []byte) {
 			})
 		}
 		for i, o := range objects {
-			e := &entry{id: id{o.Kind, o.Key}, object: o, file: f, doc: doc.Number}
-			e.order = fmt.Sprintf("%s\x00\x00%06d.%06d", f.place, doc.Number, i)
-			if old := known[e.id]; old != nil && reflect.DeepEqual(old.object.Object, o.Object) {
-				e.object = old.object
+			e := newEntry(f, id{o.Kind, o.Key}, o.Object, doc.Number, i, w.tree.trim)
+			if old := known[e.id]; old != nil && old.doc == e.doc && old.item == e.item && old.same(e) {
+				e = old
 			}
 			found[e.id] = struct{}{}
 			entries = append(entries, e)
@@ -275,53 +258,77 @@ func (w *walk) parse(f *file, data []byte) {
 				entries = append(entries, old)
 			}
 		}
-		slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
+		slices.SortStableFunc(entries, (*entry).compare)
 	}
 	w.replace(f, entries)
 }
 
 // replace gives a file other entries.
 func (w *walk) replace(f *file, entries []*entry) {
-	t := w.tree
 	for _, e := range f.entries {
-		t.objects[e.id] = slices.DeleteFunc(t.objects[e.id], func(o *entry) bool { return o.file == f })
-		w.touched[e.id] = struct{}{}
+		w.touch(e.id)
+		w.tree.remove(e)
 	}
-	f.entries = entries
+	f.entries = slices.Clip(entries)
 	for _, e := range entries {
-		t.objects[e.id] = append(t.objects[e.id], e)
-		w.touched[e.id] = struct{}{}
+		w.touch(e.id)
+		w.tree.insert(e)
 	}
 }
 
-// settle decides which place of an object counts and emits what changed.
-func (t *tree) settle(k id, emit func(source.Event)) {
-	places := t.objects[k]
-	delete(t.twice, k)
-	if len(places) == 0 {
-		delete(t.objects, k)
-		if _, ok := t.delivered[k]; ok {
-			delete(t.delivered, k)
-			emit(source.Event{Kind: k.kind, Key: k.key})
-		}
+// touch notes that the places of an object change.
+func (w *walk) touch(k id) {
+	if _, known := w.touched[k]; known {
 		return
 	}
-	slices.SortStableFunc(places, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
-	first := places[0]
-	for _, e := range places[1:] {
+	e := w.tree.objects[k]
+	for e != nil && !e.delivered {
+		e = e.next
+	}
+	w.touched[k] = e
+}
+
+// settle decides which places of the objects that were touched count, and emits what changed.
+func (w *walk) settle(emit func(source.Event)) {
+	for k, before := range w.touched {
+		w.tree.settle(k, before, emit)
+	}
+	for k := range w.touched {
+		for e := w.tree.objects[k]; e != nil; e = e.next {
+			e.rest()
+		}
+	}
+}
+
+// settle decides which place of an object counts and emits what changed. before is the one that counted until now, nil for none.
+func (t *tree) settle(k id, before *entry, emit func(source.Event)) {
+	first := t.objects[k]
+	delete(t.twice, k)
+	switch {
+	case first == nil && before != nil:
+		t.delivered--
+		emit(source.Event{Kind: k.kind, Key: k.key})
+		return
+	case first == nil:
+		return
+	}
+	for e := first.next; e != nil; e = e.next {
 		t.twice[k] = append(t.twice[k], source.Problem{
-			File: e.file.path, Document: e.doc, Object: k.kind.String() + " " + k.key.String(),
+			File: e.file.path, Document: int(e.doc), Object: k.kind.String() + " " + k.key.String(),
 			Reason: fmt.Sprintf("is already defined in %s, document %d, which counts", first.file.path, first.doc),
 		})
 	}
-	now := delivery{first.object.Object, first.order}
-	if t.delivered[k] == now {
+	if first == before {
 		return
 	}
-	t.delivered[k] = now
+	if before == nil {
+		t.delivered++
+	} else {
+		before.delivered = false
+	}
+	first.delivered = true
 	emit(source.Event{
-		Kind: k.kind, Key: k.key, Object: first.object.Object, Order: first.order,
-		Origin: source.Origin(first.file.path, first.doc),
+		Kind: k.kind, Key: k.key, Object: first.get(), Order: first.order(), Origin: source.Origin(first.file.path, int(first.doc)),
 	})
 }
 
