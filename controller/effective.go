@@ -97,7 +97,7 @@ func requestSettings(v *view, object *routev1.Route, r *routing.Route, from func
 		{"redirect", to, from("default", "redirect-to")},
 		{"host that pods get", host, from("default", "upstream-host")},
 		{"copies of requests", copies(r), from("default", "mirror")},
-		{"canary", canary(v), from("default", "canary")},
+		{"canary", canary(v, object), from("default", "canary")},
 	}
 }
 
