@@ -80,6 +80,15 @@ func (f *Finding) String() string {
 	return place + f.Severity + ": " + f.Text
 }
 
+// Place says where in a file something of an object stands that a text names, by the origin of the object: "" and 0 for one that is in no file. object is "Kind namespace/name".
+func (r *Report) Place(origin, object, text string) (file string, line int) {
+	file, document, ok := source.ParseOrigin(origin)
+	if !ok {
+		return "", 0
+	}
+	return file, r.places.line(file, document, object, text)
+}
+
 // Print writes what is wrong first, that of flags and variables before that of manifests, each with file and line, then, unless quiet, a
 // line per route that is served, then the sums.
 func (r *Report) Print(w io.Writer, warnings []string, quiet bool) error {

@@ -64,16 +64,22 @@ func (r *Report) Failed() bool {
 // Validate says what a router with these options would make of manifests. Nothing is served. It fails when options cannot be used.
 func Validate(options Options, content *folder.Content) (*Report, error) {
 	options.KeepWithoutSecret = true
+	report, _, err := validate(options, content)
+	return report, err
+}
+
+// validate is Validate, with the controller that has made the table.
+func validate(options Options, content *folder.Content) (*Report, *Controller, error) {
 	c, _, err := Offline(options, routing.Options{}, content.Events)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report := &Report{Problems: content.Problems, Files: content.Files, Objects: len(content.Events), places: places{texts: content.Texts}}
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}
 	report.Ingresses = c.state.ingressNotes(content.Events)
-	return report, nil
+	return report, c, nil
 }
 
 func (c *Controller) routeReport(v *view, now time.Time) RouteReport {

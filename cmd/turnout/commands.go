@@ -12,6 +12,7 @@ import (
 	"turnout/internal/option/kubectl"
 	"turnout/internal/schedule"
 	"turnout/internal/shards"
+	"turnout/internal/togateway"
 )
 
 // commands are the subcommands as help and completion have them: each with the flags that are of use to it. What it takes and has no use
@@ -31,6 +32,8 @@ func commands(name string) *cli.Program {
 			{Name: "ingress-to-route", About: "make Routes of the Ingresses of a cluster, as OpenShift does; see docs/ingress.md", Table: new(convert.Options).Table()},
 			{Name: "validate", Args: "DIR|FILE...", About: "check manifests (- for the standard input), or the objects of a cluster, without serving them", Paths: true,
 				Table: append(new(offline.ValidateOptions).Table(), judging(all)...)},
+			{Name: "convert", Args: "DIR|FILE...", About: "make objects of the Gateway API of Routes and Ingresses, and say what has no equal; see docs/gateway-api.md", Paths: true,
+				Table: append(new(togateway.Options).Table(), judging(all)...)},
 			{Name: "explain", Args: "URL", About: "say what would become of a request, and why; see docs/explain.md",
 				Table: slices.Concat(clientSettings(&clientOptions{}), new(explain.Question).Table(), loginSettings(&options{}), judging(all, "manifests"))},
 			{Name: "routes", Args: "[WORD...]", About: "list the routes of a running router that have all words in their names, hosts or states",

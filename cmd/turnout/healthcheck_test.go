@@ -71,7 +71,7 @@ func TestHTTPHealthChecks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "app.yaml", []byte(b.String()))
 	var report bytes.Buffer
-	if err := runValidate(t.Context(), []string{dir}, envOf(), nil, &report); err != nil {
+	if err := runOnce(t.Context(), "validate", []string{dir}, envOf(), nil, &report, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestValidateWithIngressController(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := runValidate(t.Context(), append(c.args, dir), envOf(c.env...), nil, &out); !errors.Is(err, c.fails) {
+			if err := runOnce(t.Context(), "validate", append(c.args, dir), envOf(c.env...), nil, &out, io.Discard); !errors.Is(err, c.fails) {
 				t.Errorf("%v, want %v", err, c.fails)
 			}
 			if text := out.String(); !strings.Contains(text, c.has) || c.lacks != "" && strings.Contains(text, c.lacks) {
@@ -59,7 +60,7 @@ func TestValidateStandardInput(t *testing.T) {
 	dir := controllerFolder(t, "tuningOptions: {threadCount: 8}")
 	object := "apiVersion: operator.openshift.io/v1\nkind: IngressController\nmetadata: {namespace: x, name: z}\nspec: {routeAdmission: {wildcardPolicy: WildcardsAllowed}}\n"
 	var out bytes.Buffer
-	if err := runValidate(t.Context(), []string{"--ingress-controller", "x/z", dir, "-"}, envOf(), strings.NewReader(object), &out); err != nil {
+	if err := runOnce(t.Context(), "validate", []string{"--ingress-controller", "x/z", dir, "-"}, envOf(), strings.NewReader(object), &out, io.Discard); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }

@@ -71,8 +71,8 @@ func dispatch(ctx context.Context, all *cli.Program, sub string, args []string, 
 		return runRouter(ctx, args, env, stdout, stderr)
 	case "demo":
 		return runDemo(ctx, args, env, stdout, stderr)
-	case "validate":
-		return runValidate(ctx, args, env, os.Stdin, stdout)
+	case "validate", "convert":
+		return runOnce(ctx, sub, args, env, os.Stdin, stdout, stderr)
 	case "explain":
 		return runExplain(ctx, args, env, os.Stdin, stdout)
 	case "dns":

@@ -203,7 +203,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	wantNoSecret(t, "the access log", string(lines), secrets)
 	var report bytes.Buffer
-	_ = runValidate(t.Context(), []string{dir}, envOf(), nil, &report) // one route is rejected
+	_ = runOnce(t.Context(), "validate", []string{dir}, envOf(), nil, &report, io.Discard) // one route is rejected
 	if !strings.Contains(report.String(), "shop/broken") {
 		t.Errorf("validate says %s", report.String())
 	}

@@ -30,7 +30,7 @@ spec:
 `))
 	var out bytes.Buffer
 	env := envOf("ROUTER_DEFAULT_SERVER_TIMEOUT", "never", "ROUTER_COOKIE_NAME", "a b", "RELOAD_INTERVAL", "5s", "ROUTER_MAX_CONNECTIONS", "many")
-	if err := runValidate(t.Context(), []string{"--v=2", dir}, env, nil, &out); err != nil {
+	if err := runOnce(t.Context(), "validate", []string{"--v=2", dir}, env, nil, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	// A router that runs tells the same.
@@ -96,7 +96,7 @@ func TestValidateForMachines(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "all.yaml", []byte(flawed))
 	var out bytes.Buffer
-	if err := runValidate(t.Context(), []string{"--quiet", dir}, envOf(), nil, &out); !errors.Is(err, offline.ErrInvalid) {
+	if err := runOnce(t.Context(), "validate", []string{"--quiet", dir}, envOf(), nil, &out, io.Discard); !errors.Is(err, offline.ErrInvalid) {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -113,7 +113,7 @@ func TestValidateForMachines(t *testing.T) {
 		t.Errorf("not quiet:\n%s", &out)
 	}
 	out.Reset()
-	if err := runValidate(t.Context(), []string{"-o", "json", "-"}, envOf(), strings.NewReader(flawed), &out); !errors.Is(err, offline.ErrInvalid) {
+	if err := runOnce(t.Context(), "validate", []string{"-o", "json", "-"}, envOf(), strings.NewReader(flawed), &out, io.Discard); !errors.Is(err, offline.ErrInvalid) {
 		t.Error(err)
 	}
 	var report struct {
@@ -143,11 +143,11 @@ func TestValidateStrict(t *testing.T) {
 		args []string
 		want error
 	}{{[]string{"-"}, nil}, {[]string{"-", "--strict"}, offline.ErrNotes}, {[]string{"--strict", "-q", "-"}, offline.ErrNotes}} {
-		if err := runValidate(t.Context(), c.args, envOf(), strings.NewReader(noted), io.Discard); !errors.Is(err, c.want) {
+		if err := runOnce(t.Context(), "validate", c.args, envOf(), strings.NewReader(noted), io.Discard, io.Discard); !errors.Is(err, c.want) {
 			t.Errorf("%v: %v", c.args, err)
 		}
 	}
-	if err := runValidate(t.Context(), []string{"--kubeconfig=k", "-"}, envOf(), strings.NewReader(noted), io.Discard); !errors.As(err, &option.UsageError{}) {
+	if err := runOnce(t.Context(), "validate", []string{"--kubeconfig=k", "-"}, envOf(), strings.NewReader(noted), io.Discard, io.Discard); !errors.As(err, &option.UsageError{}) {
 		t.Error(err)
 	}
 }
@@ -158,7 +158,7 @@ func TestValidateCluster(t *testing.T) {
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	var out bytes.Buffer
 	args := []string{"--kubeconfig", kubeconfig(t, server.URL), "--namespace-labels", "served=yes", "--labels", "color=red"}
-	if err := runValidate(t.Context(), args, envOf(), nil, &out); err != nil {
+	if err := runOnce(t.Context(), "validate", args, envOf(), nil, &out, io.Discard); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"(a.test) edge", "note: ", "cannot be read, so that its certificate is not checked: router serviceaccount does not have permission to get"} {

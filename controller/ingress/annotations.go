@@ -30,7 +30,7 @@ var guarding = []string{"auth-", "enable-global-auth", "whitelist-source-range",
 // guards returns the annotations that keep requests out elsewhere and that this router does not read, in order.
 func guards(all map[string]string) (keys []string) {
 	for key := range all {
-		if isGuard(key) {
+		if Guards(key) {
 			keys = append(keys, key)
 		}
 	}
@@ -38,7 +38,8 @@ func guards(all map[string]string) (keys []string) {
 	return keys
 }
 
-func isGuard(key string) bool {
+// Guards reports whether an annotation is one of those that keep requests out elsewhere, and that this router does not read.
+func Guards(key string) bool {
 	name, ok := strings.CutPrefix(key, nginx)
 	return ok && slices.ContainsFunc(guarding, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
@@ -60,7 +61,7 @@ func Kept(all map[string]string) map[string]string {
 		switch {
 		case slices.Contains(own, key):
 			put(key, value)
-		case isGuard(key):
+		case Guards(key):
 			put(key, "")
 		}
 	}

@@ -33,6 +33,7 @@ var floors = []struct {
 		controller/gateway/condition
 		controller/gateway/translate
 		controller/gateway
+		controller/gateway/convert
 		controller/ingress/convert
 		controller/lease
 		controller/status
@@ -68,6 +69,7 @@ var floors = []struct {
 		internal/live
 		internal/metrics
 		internal/offline
+		internal/togateway
 		internal/explain
 		internal/view
 		internal/page

@@ -81,6 +81,7 @@ var direction = []struct {
 	{"internal/metrics", []string{"balancer", "routing", "proxy", "tlsmux", "internal"}, "it reads every package's counters, nobody reads it"},
 	{"internal/live", []string{"controller", "internal/accesslog", "internal/follow", "internal/logging", "internal/option", "internal/problem", "internal/server", "tlsmux"}, "options in, what goes by them changed; how they are written and where they come from is up to others"},
 	{"internal/offline", []string{"balancer", "routing", "controller", "internal/crew", "internal/option"}, "objects in, a table out; who asks what of it is up to others"},
+	{"internal/togateway", []string{"controller", "internal/offline", "internal/option"}, "a command around the conversion: objects in, objects and a report out"},
 	{"internal/explain", []string{"balancer", "routing", "proxy", "tlsmux", "controller", "internal"}, "it runs the packages of the request path and looks at what they decide; nobody there knows it"},
 	{"internal/adminclient", nil, "it asks by HTTP; what it means is up to who asks"},
 	{"internal/inspect", []string{"internal/adminclient", "internal/nearest", "internal/option", "internal/terminal", "internal/problem", "internal/view"}, "a client of the admin port; the types are those of the answers"},

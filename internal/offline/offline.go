@@ -75,6 +75,12 @@ func (w *World) make() (err error) {
 	return err
 }
 
+// Objects reads the objects and nothing else.
+func (cfg *Config) Objects(ctx context.Context) (*folder.Content, error) {
+	content, _, err := read(ctx, cfg)
+	return content, err
+}
+
 func read(ctx context.Context, cfg *Config) (*folder.Content, OfHost, error) {
 	if cfg.Cluster != nil {
 		return readCluster(ctx, cfg)

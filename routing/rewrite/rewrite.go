@@ -238,6 +238,13 @@ func (r *Rule) Apply(path []byte, arena *field.Arena, most int) ([]byte, bool) {
 	return arena.End(b), true
 }
 
+// Example returns the path to send for one that is short, for people who want to know.
+func (r *Rule) Example(path string) string {
+	var arena field.Arena
+	made, _ := r.Apply([]byte(path), &arena, MaxTarget)
+	return string(made)
+}
+
 // root is the path that has nothing in it.
 var root = []byte("/")
 

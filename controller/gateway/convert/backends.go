@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/source"
+	"turnout/routing"
+)
+
+// backends are the Services of an item.
+func (c *conversion) backends(g *group, it *Item) (list []gatewayv1.BackendRef) {
+	spec := &it.Route.Spec
+	seen := make(map[string]int)
+	for _, to := range append([]routev1.RouteTargetReference{spec.To}, spec.AlternateBackends...) {
+		if to.Name == "" {
+			continue
+		}
+		number, port, ok := c.port(g, it, to.Name)
+		if !ok {
+			continue
+		}
+		b := gatewayv1.BackendRef{
+			BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(to.Name), Port: &number},
+		}
+		if len(spec.AlternateBackends) > 0 || to.Weight != nil && *to.Weight == 0 {
+			b.Weight = ref(int32(1))
+			if to.Weight != nil {
+				b.Weight = to.Weight
+			}
+		}
+		c.secure(g, it, to.Name, port)
+		if i, twice := seen[to.Name]; twice { // of a Service that is named twice the later weight counts
+			list[i] = b
+			continue
+		}
+		seen[to.Name] = len(list)
+		list = append(list, b)
+	}
+	return list
+}
+
+// port finds the port of a Service that an item means: a Route says that of the pods, and the Gateway API wants that of the Service. port is nil if the Service is
+// not known.
+func (c *conversion) port(g *group, it *Item, name string) (number gatewayv1.PortNumber, port *corev1.ServicePort, ok bool) {
+	wanted := ""
+	if it.Route.Spec.Port != nil {
+		wanted = it.Route.Spec.Port.TargetPort.String()
+	}
+	service := c.in.Services[source.Key{Namespace: g.of.Namespace, Name: name}]
+	if service == nil {
+		if n, err := strconv.Atoi(wanted); err == nil && n > 0 {
+			c.note(g.of, Differs, "spec.port", "Service %s is not there; its port is taken to be %d, as that of its pods", name, n)
+			return gatewayv1.PortNumber(n), nil, true
+		}
+		c.note(g.of, LeftOut, "Service "+name, "it is not there, so that nobody knows its port: nothing is sent to it")
+		return 0, nil, false
+	}
+	ports := slices.DeleteFunc(slices.Clone(service.Spec.Ports), func(p corev1.ServicePort) bool { return p.Protocol != "" && p.Protocol != corev1.ProtocolTCP })
+	if wanted == "" && len(ports) > 1 {
+		c.note(g.of, NoEqual, "spec.port", "requests went to all ports of Service %s; a reference has one: %d is used", name, ports[0].Port)
+	}
+	for _, is := range []func(*corev1.ServicePort) bool{
+		func(p *corev1.ServicePort) bool { return wanted == "" || p.Name == wanted },
+		func(p *corev1.ServicePort) bool { return target(p) == wanted },
+		func(p *corev1.ServicePort) bool { return strconv.Itoa(int(p.Port)) == wanted },
+	} {
+		if i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return is(&p) }); i >= 0 {
+			if isStandIn(service) {
+				c.note(g.of, Differs, "Service "+name, "it is not there: requests are answered with 500 until it is")
+			}
+			return gatewayv1.PortNumber(ports[i].Port), &ports[i], true
+		}
+	}
+	c.note(g.of, LeftOut, "spec.port", "Service %s has no port %s: nothing is sent to it", name, wanted)
+	return 0, nil, false
+}
+
+// target is the port of pods, as a Service says it.
+func target(p *corev1.ServicePort) string {
+	if text := p.TargetPort.String(); text != "" && text != "0" {
+		return text
+	}
+	return strconv.Itoa(int(p.Port))
+}
+
+// policyTarget is what a BackendTLSPolicy is for.
+type policyTarget struct {
+	service source.Key
+	port    string // "" = all of it
+}
+
+// aPolicy is what is known of the TLS of a target.
+type aPolicy struct {
+	by    *Source
+	ca    string
+	plain *Source // an object that sends requests there without TLS
+}
+
+// secure makes the BackendTLSPolicy of a Service that is spoken to over TLS.
+func (c *conversion) secure(g *group, it *Item, service string, port *corev1.ServicePort) {
+	at := policyTarget{service: source.Key{Namespace: g.of.Namespace, Name: service}}
+	known := c.in.Services[at.service]
+	if known != nil && len(known.Spec.Ports) > 1 && port != nil && !isStandIn(known) {
+		at.port = port.Name
+	}
+	p := c.policies[at]
+	if p == nil {
+		p = new(aPolicy)
+		c.policies[at] = p
+	}
+	if it.Spec.Termination != routing.TermReencrypt {
+		if it.Spec.Termination != routing.TermPassthrough && p.plain == nil {
+			p.plain = g.of
+		}
+		c.clash(p, service)
+		return
+	}
+	ca := it.TLS.DestinationCACertificate
+	if p.by != nil {
+		if p.ca != ca {
+			c.note(g.of, NoEqual, "spec.tls.destinationCACertificate", "a Service has one BackendTLSPolicy, and Service %s has that of %s", service, p.by)
+		}
+		return
+	}
+	p.by, p.ca = g.of, ca
+	c.clash(p, service)
+	c.policy(g, at, ca)
+}
+
+// clash says that a Service is spoken to with TLS and without.
+func (c *conversion) clash(p *aPolicy, service string) {
+	if p.plain != nil && p.by != nil {
+		c.note(p.plain, NoEqual, "Service "+service, "its pods are spoken to over TLS, because they are by %s: a BackendTLSPolicy is for all routes of a Service", p.by)
+	}
+}
+
+// policy makes a BackendTLSPolicy, and the ConfigMap with its authorities.
+func (c *conversion) policy(g *group, at policyTarget, ca string) {
+	wanted := at.service.Name
+	if at.port != "" {
+		wanted += "-" + at.port
+	}
+	host := at.service.Name + "." + at.service.Namespace + ".svc"
+	p := &gatewayv1.BackendTLSPolicy{
+		TypeMeta: gatewayType("BackendTLSPolicy"), ObjectMeta: metav1.ObjectMeta{Namespace: at.service.Namespace, Name: c.name("BackendTLSPolicy", at.service.Namespace, wanted)},
+	}
+	to := gatewayv1.LocalPolicyTargetReferenceWithSectionName{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Kind: "Service", Name: gatewayv1.ObjectName(at.service.Name)}}
+	if at.port != "" {
+		to.SectionName = ref(gatewayv1.SectionName(at.port))
+	}
+	p.Spec.TargetRefs = []gatewayv1.LocalPolicyTargetReferenceWithSectionName{to}
+	p.Spec.Validation.Hostname = gatewayv1.PreciseHostname(host)
+	switch {
+	case ca != "":
+		c.note(g.of, Differs, "spec.tls.destinationCACertificate", "certificates of pods must be for %s, too, which is sent as the name of TLS", host)
+	case len(c.options.DestinationCA) > 0:
+		ca = string(c.options.DestinationCA)
+	default:
+		p.Spec.Validation.WellKnownCACertificates = ref(gatewayv1.WellKnownCACertificatesSystem)
+		c.note(g.of, NoEqual, "spec.tls.termination", "pods of re-encrypt routes without destinationCACertificate were not verified; BackendTLSPolicy %s wants a certificate for %s of an authority of the system: "+
+			"put the pods' authority into a ConfigMap and name it there, or give --default-destination-ca-path", p.Name, host)
+	}
+	if ca != "" {
+		authorities := &corev1.ConfigMap{TypeMeta: coreType("ConfigMap"), Data: map[string]string{"ca.crt": strings.TrimRight(ca, "\n") + "\n"}}
+		authorities.Namespace, authorities.Name = at.service.Namespace, c.name("ConfigMap", at.service.Namespace, p.Name+"-ca")
+		p.Spec.Validation.CACertificateRefs = []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: gatewayv1.ObjectName(authorities.Name)}}
+		c.policed = append(c.policed, authorities)
+		c.add(g.of, authorities)
+	}
+	c.policed = append(c.policed, p)
+	c.add(g.of, p)
+}
