@@ -29,6 +29,17 @@ func (a *annotations) cors(c *compiled, p *routing.Policy) {
 		a.without(annotationOrigins, corsKeys...)
 		return
 	}
+	config := a.corsConfig()
+	p.CORS = c.cors.of(fmt.Sprintf("%#v", config), func() (*cors.Rule, error) { return cors.New(config) })
+}
+
+// CORS returns what the annotations of a route that has a CORS rule say.
+func CORS(all map[string]string) cors.Config {
+	a := annotations{values: all}
+	return a.corsConfig()
+}
+
+func (a *annotations) corsConfig() cors.Config {
 	config := cors.Config{
 		Origins: a.words(annotationOrigins, "an origin, such as https://a.example or https://*.a.example, or *", func(s string) bool {
 			_, err := cors.New(cors.Config{Origins: []string{s}})
@@ -46,7 +57,7 @@ func (a *annotations) cors(c *compiled, p *routing.Policy) {
 		a.notes = append(a.notes, fmt.Sprintf("annotation %s: has no effect with the origin *, as every page there is could act for those who are logged in; name the origins", annotationCredentials))
 	}
 	config.MaxAge = a.number(annotationMaxAge, 1, maxMaxAge, "a number of seconds", 0, strconv.Itoa(cors.DefaultMaxAge))
-	p.CORS = c.cors.of(fmt.Sprintf("%#v", config), func() (*cors.Rule, error) { return cors.New(config) })
+	return config
 }
 
 // maxMaxAge is the longest time, in seconds, for which a browser may be told to remember an answer: a day, which none of them exceeds.

@@ -37,10 +37,26 @@ func (a *annotations) redirect(c *compiled, p *routing.Policy) {
 		a.without(annotationRedirect, annotationRedirectStatus)
 		return
 	}
-	to, err := redirectTarget(text)
+	to, err := a.target()
 	if err != nil {
 		a.notes = append(a.notes, fmt.Sprintf("annotation %s: has no effect: %q %v", annotationRedirect, Shown(text), err))
 		return
+	}
+	p.Redirect = c.redirects.of(fmt.Sprintf("%#v", to), func() (*redirect.Rule, error) { return redirect.New(to) })
+}
+
+// Redirect returns what the annotations of a route that is redirected say.
+func Redirect(all map[string]string) redirect.Target {
+	a := annotations{values: all}
+	to, _ := a.target()
+	return to
+}
+
+// target reads the annotations about redirects.
+func (a *annotations) target() (redirect.Target, error) {
+	to, err := redirectTarget(a.values[annotationRedirect])
+	if err != nil {
+		return to, err
 	}
 	if value, ok := a.values[annotationRedirectStatus]; ok {
 		switch value {
@@ -50,7 +66,7 @@ func (a *annotations) redirect(c *compiled, p *routing.Policy) {
 			a.invalid(annotationRedirectStatus, value, "is not 301, 302, 303, 307 or 308", "302")
 		}
 	}
-	p.Redirect = c.redirects.of(fmt.Sprintf("%#v", to), func() (*redirect.Rule, error) { return redirect.New(to) })
+	return to, nil
 }
 
 // maxRedirect bounds an address in bytes.

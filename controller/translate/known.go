@@ -26,6 +26,9 @@ func Reads(key string) bool {
 	return isOurs(key) && slices.Contains(known, key)
 }
 
+// Annotations are the annotations of a route that the router reads.
+func Annotations() []string { return slices.Clone(known) }
+
 // Key returns the annotation that the router reads whose name, behind the prefix, is this; "" without one.
 func Key(name string) string {
 	for _, key := range known {

@@ -43,8 +43,16 @@ func TestThrowaway(t *testing.T) {
 		}
 	}
 }`},
+		{
+			"`annotated` in `controller/gateway/convert/annotations.go`, and [gateway-api.md](gateway-api.md#what-has-no-equal)", "controller/gateway/convert/annotations.go", "var annotated = map[string]lost{",
+			"\tofTurnout + \"throwaway\": always(\"nothing is done\"),",
+		},
+		{
+			"`annotated` in `controller/gateway/convert/annotations.go`, and [gateway-api.md](gateway-api.md#what-has-no-equal)", "docs/gateway-api.md", "| `cookie-same-site` | nothing |",
+			"| `throwaway` | nothing |",
+		},
 		{"[annotations.md](annotations.md)", "docs/annotations.md", "| `haproxy.router.openshift.io/hsts_header` |", "| `turnout.router/throwaway` | E | `true`, `false` | `false` | nothing |"},
 	},
 	leftOut:  map[string]string{"[limits.md](limits.md), [lab/limits.md](lab/limits.md)": "nothing grows by it"},
-	packages: []string{"./controller/translate", "./routing"},
+	packages: []string{"./controller/translate", "./controller/gateway/convert", "./routing"},
 }

@@ -86,7 +86,30 @@ var annotated = map[string]lost{
 	ofTurnout + "health-check-host":             always("pods are not checked"),
 	ofTurnout + "health-check-status":           always("pods are not checked"),
 	ofTurnout + "eject-after-5xx":               always("pods that answer 5xx get requests as before"),
-	ofTurnout + "slow-start":                    always("new pods get their whole share at once"),
+	// CORS, RequestRedirect, URLRewrite, and timeouts of the rule
+	ofTurnout + "cors-allow-origin":      always(""),
+	ofTurnout + "cors-allow-methods":     always(""),
+	ofTurnout + "cors-allow-headers":     always(""),
+	ofTurnout + "cors-expose-headers":    always(""),
+	ofTurnout + "cors-allow-credentials": always(""),
+	ofTurnout + "cors-max-age":           always(""),
+	ofTurnout + "redirect-to":            always(""),
+	ofTurnout + "redirect-status":        always(""),
+	ofTurnout + "upstream-host":          always(""),
+	ofTurnout + "request-timeout":        always(""),
+	ofTurnout + "attempt-timeout":        always(""),
+	ofTurnout + "retry-on":               retried,
+	ofTurnout + "retry-attempts":         retried,
+	ofTurnout + "retry-backoff":          always(""), // said above
+	ofTurnout + "slow-start":             always("new pods get their whole share at once"),
+}
+
+// retried says whether requests are sent again.
+func retried(c *conversion, it *Item) string {
+	if c.options.Experimental || it.Spec.Policy.Retry == nil {
+		return ""
+	}
+	return "requests are sent again as the router does by itself; --experimental makes retry of it, for which the cluster needs the experimental channel"
 }
 
 // beyondHTTP are the annotations that do something on passthrough routes; the others do nothing there.

@@ -161,6 +161,7 @@ type conversion struct {
 	said    map[string]bool // notes that there are
 
 	frontend frontend
+	places   map[*Item][]*section       // the listeners that an item is attached to
 	names    map[string]map[string]bool // taken names, by kind and namespace
 	made     map[string]int             // place in out.Made, by object
 	policies map[policyTarget]*aPolicy
@@ -173,10 +174,11 @@ type conversion struct {
 func Convert(in Input, options Options) *Result {
 	c := &conversion{
 		in: in, options: options.complete(), said: make(map[string]bool), names: make(map[string]map[string]bool), made: make(map[string]int),
-		policies: make(map[policyTarget]*aPolicy),
+		policies: make(map[policyTarget]*aPolicy), places: make(map[*Item][]*section),
 	}
 	c.collect()
 	c.listen()
+	c.settlePlaces()
 	for _, g := range c.groups {
 		c.convert(g)
 	}

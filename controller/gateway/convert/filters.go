@@ -1,15 +1,21 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/controller/translate"
 	"turnout/routing"
+	"turnout/routing/cors"
+	"turnout/routing/redirect"
 	"turnout/routing/rewrite"
 )
 
@@ -29,10 +35,61 @@ func (c *conversion) filters(g *group, it *Item) (list []gatewayv1.HTTPRouteFilt
 	if len(answer.Set)+len(answer.Remove) > 0 {
 		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterResponseHeaderModifier, ResponseHeaderModifier: &answer})
 	}
+	if it.Spec.Policy.CORS != nil {
+		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterCORS, CORS: corsOf(translate.CORS(it.Route.Annotations))})
+	}
+	if it.Spec.Policy.Redirect != nil {
+		if f := c.redirectTo(g, translate.Redirect(it.Route.Annotations)); f != nil {
+			return append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: f})
+		}
+	}
 	if f := c.rewrite(g, it); f != nil {
 		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterURLRewrite, URLRewrite: f})
 	}
 	return list
+}
+
+// corsOf is the filter for what pages of other origins may do.
+func corsOf(config cors.Config) *gatewayv1.HTTPCORSFilter {
+	f := &gatewayv1.HTTPCORSFilter{MaxAge: int32(config.MaxAge)}
+	if config.Credentials {
+		f.AllowCredentials = ref(true)
+	}
+	for _, v := range config.Origins {
+		f.AllowOrigins = append(f.AllowOrigins, gatewayv1.CORSOrigin(v))
+	}
+	for _, v := range config.Methods {
+		f.AllowMethods = append(f.AllowMethods, gatewayv1.HTTPMethodWithWildcard(v))
+	}
+	for _, v := range config.Headers {
+		f.AllowHeaders = append(f.AllowHeaders, gatewayv1.HTTPHeaderName(v))
+	}
+	for _, v := range config.Expose {
+		f.ExposeHeaders = append(f.ExposeHeaders, gatewayv1.HTTPHeaderName(v))
+	}
+	return f
+}
+
+// redirectTo is the filter that answers requests with another address, nil if the address cannot be said.
+func (c *conversion) redirectTo(g *group, to redirect.Target) *gatewayv1.HTTPRequestRedirectFilter {
+	if !isHostname(to.URL.Host) {
+		c.note(g.of, LeftOut, "annotation "+ofTurnout+"redirect-to", "the host %q is an address, and a filter has names only: requests go to pods", to.URL.Host)
+		return nil
+	}
+	f := &gatewayv1.HTTPRequestRedirectFilter{Scheme: &to.Scheme, Hostname: ref(gatewayv1.PreciseHostname(to.URL.Host)), StatusCode: ref(cmp.Or(to.Status, 302))}
+	if to.Port != 0 {
+		f.Port = ref(gatewayv1.PortNumber(to.Port))
+	}
+	if to.URL.Kind == rewrite.ReplacePath {
+		f.Path = &gatewayv1.HTTPPathModifier{Type: gatewayv1.FullPathHTTPPathModifier, ReplaceFullPath: &to.URL.Path}
+	}
+	return f
+}
+
+// isHostname reports a name that a filter may have: in lower case, and no address.
+func isHostname(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err != nil && len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
 // headers puts actions of a Route into a filter.
@@ -77,11 +134,28 @@ func (c *conversion) rewrite(g *group, it *Item) *gatewayv1.HTTPURLRewriteFilter
 	if before == nil {
 		return nil
 	}
+	f := &gatewayv1.HTTPURLRewriteFilter{}
+	if host := string(before.Host()); isHostname(host) {
+		f.Hostname = ref(gatewayv1.PreciseHostname(host))
+	} else if host != "" {
+		c.note(g.of, NoEqual, "annotation "+ofTurnout+"upstream-host", "%q has a port, or is an address, and a filter has names only: pods get the host of the request", host)
+	}
+	if !before.KeepsPath() {
+		f.Path = c.rewritePath(g, it, before)
+	}
+	if *f == (gatewayv1.HTTPURLRewriteFilter{}) {
+		return nil
+	}
+	return f
+}
+
+// rewritePath is what a filter makes of paths, nil if it cannot be said.
+func (c *conversion) rewritePath(g *group, it *Item, before *rewrite.Rule) *gatewayv1.HTTPPathModifier {
 	target := it.Route.Annotations[annotationRewrite]
 	path := strings.TrimRight(it.Path.Value, "/")
 	if it.Path.Kind == routing.PathExact {
 		full := before.Example(it.Path.Value)
-		return &gatewayv1.HTTPURLRewriteFilter{Path: &gatewayv1.HTTPPathModifier{Type: gatewayv1.FullPathHTTPPathModifier, ReplaceFullPath: &full}}
+		return &gatewayv1.HTTPPathModifier{Type: gatewayv1.FullPathHTTPPathModifier, ReplaceFullPath: &full}
 	}
 	after, err := rewrite.New(rewrite.URL{Kind: rewrite.ReplacePrefix, Prefix: "/" + strings.TrimLeft(path, "/"), Path: target})
 	var differing []string
@@ -103,7 +177,7 @@ func (c *conversion) rewrite(g *group, it *Item) *gatewayv1.HTTPURLRewriteFilter
 	case len(differing) > 0:
 		c.note(g.of, Differs, "annotation "+annotationRewrite, "%s", strings.Join(differing, ", "))
 	}
-	return &gatewayv1.HTTPURLRewriteFilter{Path: &gatewayv1.HTTPPathModifier{Type: gatewayv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: &target}}
+	return &gatewayv1.HTTPPathModifier{Type: gatewayv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: &target}
 }
 
 // annotationTimeout is the time that pods may be silent.
@@ -111,11 +185,45 @@ const annotationTimeout = "haproxy.router.openshift.io/timeout"
 
 // timeouts are those of an item that says some.
 func (c *conversion) timeouts(g *group, it *Item) *gatewayv1.HTTPRouteTimeouts {
-	if it.Route.Annotations[annotationTimeout] == "" {
+	p := &it.Spec.Policy
+	attempt := p.AttemptTimeout
+	if it.Route.Annotations[annotationTimeout] != "" {
+		c.note(g.of, Differs, "annotation "+annotationTimeout, "is timeouts.backendRequest: how long the answer of a pod may take to begin, with other implementations to end; "+
+			"silence in the midst of an answer is ended by --default-server-timeout")
+		if attempt == 0 || p.ServerTimeout < attempt {
+			attempt = p.ServerTimeout
+		}
+	}
+	if p.RequestTimeout > 0 && attempt > p.RequestTimeout {
+		attempt = p.RequestTimeout // a longer one is refused by the API
+	}
+	out := &gatewayv1.HTTPRouteTimeouts{}
+	if p.RequestTimeout > 0 {
+		out.Request = ref(duration(p.RequestTimeout))
+	}
+	if attempt > 0 {
+		out.BackendRequest = ref(duration(attempt))
+	}
+	if *out == (gatewayv1.HTTPRouteTimeouts{}) {
 		return nil
 	}
-	c.note(g.of, Differs, "annotation "+annotationTimeout, "is timeouts.backendRequest now, within which the answer of a pod has to begin, for some implementations to end; silence within an answer is the router's --default-server-timeout")
-	return &gatewayv1.HTTPRouteTimeouts{BackendRequest: ref(duration(it.Spec.Policy.ServerTimeout))}
+	return out
+}
+
+// retry says which requests of an item are sent again; nil = none.
+func (c *conversion) retry(it *Item) *gatewayv1.HTTPRouteRetry {
+	spec := it.Spec.Policy.Retry
+	if spec == nil || !c.options.Experimental {
+		return nil
+	}
+	r := &gatewayv1.HTTPRouteRetry{Attempts: ref(spec.Attempts)}
+	for _, code := range spec.Codes {
+		r.Codes = append(r.Codes, gatewayv1.HTTPRouteRetryStatusCode(code))
+	}
+	if spec.Backoff > 0 {
+		r.Backoff = ref(duration(spec.Backoff))
+	}
+	return r
 }
 
 // duration writes a time as GEP-2257 has it.

@@ -75,7 +75,11 @@ func (c *conversion) listen() {
 	}
 	for _, host := range rest {
 		at := host
-		if !f.covered(host) {
+		_, domain, _ := strings.Cut(host, ".")
+		switch wider := f.secure["*."+domain]; {
+		case wider != nil && wider.host == "*."+domain && !wider.passthrough && !strings.HasPrefix(host, "*"):
+			at = wider.host // the certificate of its wildcard is its own, too
+		case !f.covered(host):
 			at = ""
 		}
 		if f.secure[at] == nil {

@@ -14,6 +14,7 @@ import (
 // convert makes the objects of a group.
 func (c *conversion) convert(g *group) {
 	c.fields(g)
+	c.shielded(g)
 	if g.passes() {
 		c.tlsRoute(g)
 	} else {
@@ -64,7 +65,7 @@ func (g *group) hostnames() []gatewayv1.Hostname {
 // tlsRoute makes the route of a group whose pods end TLS.
 func (c *conversion) tlsRoute(g *group) {
 	r := &gatewayv1.TLSRoute{TypeMeta: gatewayType("TLSRoute"), ObjectMeta: c.meta(g, "TLSRoute", c.routeName(g))}
-	r.Spec.ParentRefs = c.parents(c.frontend.sections(g)...)
+	r.Spec.ParentRefs = c.parents(slices.DeleteFunc(slices.Clone(c.places[g.first()]), func(s *section) bool { return !s.secure })...)
 	r.Spec.Hostnames = g.hostnames()
 	r.Spec.Rules = []gatewayv1.TLSRouteRule{{BackendRefs: c.backends(g, g.first())}}
 	if len(r.Spec.ParentRefs) == 0 || len(r.Spec.Rules[0].BackendRefs) == 0 {
@@ -74,34 +75,71 @@ func (c *conversion) tlsRoute(g *group) {
 	c.add(g.of, r)
 }
 
-// httpRoute makes the routes of another group: one, unless its rules are too many for one.
+// httpRoute makes the routes of another group: one, unless its rules are too many for one, or not all at the same listeners.
 func (c *conversion) httpRoute(g *group) {
-	var at []*section
-	if g.plain() {
-		at = append(at, c.frontend.plain)
+	if g.ends() && len(c.frontend.sections(g)) == 0 {
+		c.note(g.of, Differs, "spec.tls", "another object passes all TLS connections for %s through to pods: no request over TLS comes here, now as before", g.host)
 	}
-	if g.ends() {
-		sections := c.frontend.sections(g)
-		if len(sections) == 0 {
-			c.note(g.of, Differs, "spec.tls", "another object passes all TLS connections for %s through to pods: no request over TLS comes here, now as before", g.host)
+	for _, at := range c.together(g, func(s *section) bool { return s.secure || g.plain() }) {
+		var rules []gatewayv1.HTTPRouteRule
+		for _, it := range at.items {
+			if rule, ok := c.httpRule(g, it); ok {
+				rules = append(rules, rule)
+			}
 		}
-		at = append(at, sections...)
+		c.httpRoutes(g, c.routeName(g), at.sections, rules)
 	}
-	if len(at) == 0 {
-		return
-	}
-	var rules []gatewayv1.HTTPRouteRule
-	for _, it := range g.items {
-		if rule, ok := c.httpRule(g, it); ok {
-			rules = append(rules, rule)
+}
+
+// redirect makes the routes that send plain requests of a group to https.
+func (c *conversion) redirect(g *group) {
+	for _, at := range c.together(g, func(s *section) bool { return !s.secure }) {
+		var rules []gatewayv1.HTTPRouteRule
+		for _, it := range at.items {
+			to := &gatewayv1.HTTPRequestRedirectFilter{Scheme: ref("https"), StatusCode: ref(302)}
+			if c.options.Secure != 443 {
+				to.Port = ref(gatewayv1.PortNumber(c.options.Secure))
+			}
+			rules = append(rules, gatewayv1.HTTPRouteRule{
+				Matches: []gatewayv1.HTTPRouteMatch{{Path: c.path(g, it)}},
+				Filters: []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: to}},
+			})
 		}
+		c.httpRoutes(g, c.routeName(g)+"-redirect", at.sections, rules)
 	}
+}
+
+// httpRoutes makes routes of rules, as many as a route may have in each.
+func (c *conversion) httpRoutes(g *group, name string, at []*section, rules []gatewayv1.HTTPRouteRule) {
 	for chunk := range slices.Chunk(rules, maxRules) {
-		r := &gatewayv1.HTTPRoute{TypeMeta: gatewayType("HTTPRoute"), ObjectMeta: c.meta(g, "HTTPRoute", c.routeName(g))}
+		r := &gatewayv1.HTTPRoute{TypeMeta: gatewayType("HTTPRoute"), ObjectMeta: c.meta(g, "HTTPRoute", name)}
 		r.Spec.ParentRefs, r.Spec.Hostnames, r.Spec.Rules = c.parents(at...), g.hostnames(), chunk
 		c.routes = append(c.routes, r)
 		c.add(g.of, r)
 	}
+}
+
+// attached are items that are attached to the same listeners.
+type attached struct {
+	sections []*section
+	items    []*Item
+}
+
+// together puts the items of a group together that are attached to the same ones of some listeners.
+func (c *conversion) together(g *group, some func(*section) bool) (list []*attached) {
+	for _, it := range g.items {
+		at := slices.DeleteFunc(slices.Clone(c.places[it]), func(s *section) bool { return !some(s) })
+		if len(at) == 0 {
+			continue
+		}
+		i := slices.IndexFunc(list, func(a *attached) bool { return slices.Equal(a.sections, at) })
+		if i < 0 {
+			i = len(list)
+			list = append(list, &attached{sections: at})
+		}
+		list[i].items = append(list[i].items, it)
+	}
+	return list
 }
 
 // httpRule makes the rule of an item. False: it has nowhere to send requests to.
@@ -111,6 +149,11 @@ func (c *conversion) httpRule(g *group, it *Item) (rule gatewayv1.HTTPRouteRule,
 	rule.Timeouts = c.timeouts(g, it)
 	if c.options.Experimental && it.Spec.Policy.CookieName != "" {
 		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: ref(it.Spec.Policy.CookieName), Type: ref(gatewayv1.CookieBasedSessionPersistence)}
+	}
+	rule.Retry = c.retry(it)
+	if slices.ContainsFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.RequestRedirect != nil }) {
+		rule.Timeouts, rule.Retry, rule.SessionPersistence = nil, nil, nil // nothing is sent anywhere
+		return rule, true
 	}
 	for _, b := range c.backends(g, it) {
 		rule.BackendRefs = append(rule.BackendRefs, gatewayv1.HTTPBackendRef{BackendRef: b})
@@ -128,27 +171,6 @@ func (c *conversion) path(g *group, it *Item) *gatewayv1.HTTPPathMatch {
 		c.note(g.of, Differs, "spec.path", "%s takes %s as well, without the slash: PathPrefix goes by whole segments", it.Path.Value, strings.TrimRight(it.Path.Value, "/"))
 	}
 	return m
-}
-
-// redirect makes the route that sends plain requests of a group to https.
-func (c *conversion) redirect(g *group) {
-	var rules []gatewayv1.HTTPRouteRule
-	for _, it := range g.items {
-		to := &gatewayv1.HTTPRequestRedirectFilter{Scheme: ref("https"), StatusCode: ref(302)}
-		if c.options.Secure != 443 {
-			to.Port = ref(gatewayv1.PortNumber(c.options.Secure))
-		}
-		rules = append(rules, gatewayv1.HTTPRouteRule{
-			Matches: []gatewayv1.HTTPRouteMatch{{Path: c.path(g, it)}},
-			Filters: []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestRedirect, RequestRedirect: to}},
-		})
-	}
-	for chunk := range slices.Chunk(rules, maxRules) {
-		r := &gatewayv1.HTTPRoute{TypeMeta: gatewayType("HTTPRoute"), ObjectMeta: c.meta(g, "HTTPRoute", c.routeName(g)+"-redirect")}
-		r.Spec.ParentRefs, r.Spec.Hostnames, r.Spec.Rules = c.parents(c.frontend.plain), g.hostnames(), chunk
-		c.routes = append(c.routes, r)
-		c.add(g.of, r)
-	}
 }
 
 // fields says what of the fields of a group has no equal.
