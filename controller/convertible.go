@@ -57,7 +57,7 @@ func (s *state) convertible(r *route, ingresses map[source.Key]convert.Source) c
 	})
 	it := convert.Item{
 		Of:    convert.Source{Kind: source.Route, Key: r.key, Origin: r.origin, Labels: r.object.Labels, Annotations: r.object.Annotations},
-		Route: r.object, Spec: made.Spec, TLS: r.tls.out, Host: r.host, Path: routing.PathMatch{Value: r.object.Spec.Path},
+		Route: r.object, Spec: made.Spec, Rules: made.Rules(), TLS: r.tls.out, Host: r.host, Path: routing.PathMatch{Value: r.object.Spec.Path},
 	}
 	if r.rule == nil {
 		return it

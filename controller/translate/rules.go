@@ -1,6 +1,8 @@
 package translate
 
 import (
+	routev1 "github.com/openshift/api/route/v1"
+
 	"turnout/balancer"
 	"turnout/routing"
 )
@@ -41,3 +43,21 @@ func (r *Result) Release() int {
 	r.beside.sides(func(s *side) { s.targets = nil })
 	return n
 }
+
+// Share is a service with its weight among those of a route.
+type Share struct {
+	Service string
+	Weight  int
+}
+
+// Shares are the services that the requests of a route are shared by, in the order of their names: those of its spec, and a canary with a weight.
+func Shares(r *routev1.Route) (list []Share) {
+	a := annotations{values: r.Annotations}
+	for _, b := range a.share(r, services(r)) {
+		list = append(list, Share{b.name, b.weight})
+	}
+	return list
+}
+
+// Canary is the service that the rules behind the first one are for.
+func Canary(r *routev1.Route) string { return r.Annotations[annotationCanary] }

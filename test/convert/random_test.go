@@ -118,7 +118,12 @@ func (g *generator) route(name string) {
 			"response": []any{fields{"name": "X-Answer", "action": fields{"type": "Set", "set": fields{"value": "yes"}}}},
 		}}
 	}
-	g.put("route.openshift.io/v1", "Route", name, fields{"spec": spec, "annotations": g.annotations()})
+	annotations := g.annotations()
+	if tls, _ := spec["tls"].(fields); tls["termination"] == "reencrypt" { // the other Services have no TLS
+		delete(annotations, "turnout.router/mirror")
+		delete(annotations, "turnout.router/canary")
+	}
+	g.put("route.openshift.io/v1", "Route", name, fields{"spec": spec, "annotations": annotations})
 }
 
 // ends completes what is said of TLS that ends at the router.
@@ -150,10 +155,15 @@ func (g *generator) annotations() fields {
 		{"haproxy.router.openshift.io/timeout", "1m30s"},
 		{"turnout.router/cors-allow-origin", g.pick("https://a.example", "*", "https://*.example")},
 		{"turnout.router/upstream-host", "inner.test"},
+		{"turnout.router/mirror", "s3"},
+		{"turnout.router/canary", "s0"},
 		{"turnout.router/redirect-to", g.pick("https://else.test", "http://else.test:8080/there")},
 	} {
 		if g.chance(12) {
 			a[one.key] = one.value
+			if one.key == "turnout.router/canary" {
+				a["turnout.router/canary-by-header"], a["turnout.router/canary-by-cookie"] = "X-Canary", "canary"
+			}
 		}
 	}
 	return a

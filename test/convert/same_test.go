@@ -36,10 +36,12 @@ func (r *rig) requests() (list []request) {
 				path = "/" + path
 			}
 			for _, scheme := range []string{"http", "https"} {
-				q := request{method: "GET", scheme: scheme, host: host, path: path, fields: []string{"X-Forwarded-For: 10.0.0.1", "Origin: https://a.example"}}
-				if !seen[q.String()] {
-					seen[q.String()] = true
-					list = append(list, q)
+				for _, fields := range [][]string{{"X-Forwarded-For: 10.0.0.1", "Origin: https://a.example"}, {"X-Canary: always"}, {"Cookie: a=b; canary=always"}}[:1+2*min(1, len(it.Rules)-1)] {
+					q := request{method: "GET", scheme: scheme, host: host, path: path, fields: fields}
+					if !seen[q.String()] {
+						seen[q.String()] = true
+						list = append(list, q)
+					}
 				}
 			}
 		}
@@ -80,6 +82,8 @@ func (r *rig) named(q *request, before, after *got) bool {
 			continue
 		}
 		switch {
+		case strings.HasPrefix(n.Field, "host *.") && nobody && strings.HasSuffix(q.host, n.Field[len("host *"):]):
+			return true // it has several more labels
 		case n.Field == "any host" && nobody:
 			return true // hosts with routes have what they lack of objects for any host
 		case strings.HasSuffix(n.Field, "/rewrite-target") && r.has(n.Of, q.host) && rewritten == *before:

@@ -98,6 +98,13 @@ var annotated = map[string]lost{
 	ofTurnout + "upstream-host":          always(""),
 	ofTurnout + "request-timeout":        always(""),
 	ofTurnout + "attempt-timeout":        always(""),
+	ofTurnout + "mirror":                 always(""), // RequestMirror
+	ofTurnout + "mirror-percent":         always(""),
+	ofTurnout + "canary":                 always(""), // matches of headers, and weights
+	ofTurnout + "canary-by-header":       always(""),
+	ofTurnout + "canary-by-header-value": always(""),
+	ofTurnout + "canary-by-cookie":       always(""),
+	ofTurnout + "canary-weight":          always(""),
 	ofTurnout + "retry-on":               retried,
 	ofTurnout + "retry-attempts":         retried,
 	ofTurnout + "retry-backoff":          always(""), // said above

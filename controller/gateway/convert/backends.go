@@ -1,58 +1,117 @@
 package convert
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 
-	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/source"
+	"turnout/controller/translate"
 	"turnout/routing"
 )
 
-// backends are the Services of an item.
+// backends are the Services that the requests of an item are shared by, that of the object first.
 func (c *conversion) backends(g *group, it *Item) (list []gatewayv1.BackendRef) {
-	spec := &it.Route.Spec
-	seen := make(map[string]int)
-	for _, to := range append([]routev1.RouteTargetReference{spec.To}, spec.AlternateBackends...) {
-		if to.Name == "" {
-			continue
-		}
-		number, port, ok := c.port(g, it, to.Name)
+	shares := translate.Shares(it.Route)
+	slices.SortStableFunc(shares, func(a, b translate.Share) int {
+		first := it.Route.Spec.To.Name
+		return cmp.Compare(b2i(a.Service != first), b2i(b.Service != first))
+	})
+	for _, s := range shares {
+		b, ok := c.backend(g, it, s.Service, wantedPort(it))
 		if !ok {
 			continue
 		}
-		b := gatewayv1.BackendRef{
-			BackendObjectReference: gatewayv1.BackendObjectReference{Name: gatewayv1.ObjectName(to.Name), Port: &number},
+		if len(shares) > 1 || s.Weight == 0 {
+			b.Weight = ref(int32(s.Weight))
 		}
-		if len(spec.AlternateBackends) > 0 || to.Weight != nil && *to.Weight == 0 {
-			b.Weight = ref(int32(1))
-			if to.Weight != nil {
-				b.Weight = to.Weight
-			}
-		}
-		c.secure(g, it, to.Name, port)
-		if i, twice := seen[to.Name]; twice { // of a Service that is named twice the later weight counts
-			list[i] = b
-			continue
-		}
-		seen[to.Name] = len(list)
 		list = append(list, b)
 	}
 	return list
 }
 
-// port finds the port of a Service that an item means: a Route says that of the pods, and the Gateway API wants that of the Service. port is nil if the Service is
-// not known.
-func (c *conversion) port(g *group, it *Item, name string) (number gatewayv1.PortNumber, port *corev1.ServicePort, ok bool) {
-	wanted := ""
-	if it.Route.Spec.Port != nil {
-		wanted = it.Route.Spec.Port.TargetPort.String()
+func b2i(b bool) int {
+	if b {
+		return 1
 	}
+	return 0
+}
+
+// wantedPort is the port of pods that an item names, "" for any.
+func wantedPort(it *Item) string {
+	if it.Route.Spec.Port == nil {
+		return ""
+	}
+	return it.Route.Spec.Port.TargetPort.String()
+}
+
+// backend refers to a Service, and has it spoken to as the item wants it. False: its port cannot be said.
+func (c *conversion) backend(g *group, it *Item, service, wanted string) (b gatewayv1.BackendRef, ok bool) {
+	number, port, ok := c.port(g, service, wanted)
+	if !ok {
+		return b, false
+	}
+	c.secure(g, it, service, port)
+	b.Name, b.Port = gatewayv1.ObjectName(service), &number
+	return b, true
+}
+
+// mirrors are the filters that copy requests of an item.
+func (c *conversion) mirrors(g *group, it *Item) (list []gatewayv1.HTTPRouteFilter) {
+	if len(it.Rules) == 0 {
+		return nil
+	}
+	for i := range it.Rules[0].Mirrors {
+		m := &it.Rules[0].Mirrors[i]
+		service, wanted, _ := strings.Cut(m.Key, ":")
+		if wanted == "" {
+			wanted = wantedPort(it)
+		}
+		b, ok := c.backend(g, it, service, wanted)
+		if !ok {
+			continue
+		}
+		f := &gatewayv1.HTTPRequestMirrorFilter{BackendRef: b.BackendObjectReference}
+		if m.Denominator == 100 {
+			f.Percent = ref(int32(m.Numerator))
+		}
+		list = append(list, gatewayv1.HTTPRouteFilter{Type: gatewayv1.HTTPRouteFilterRequestMirror, RequestMirror: f})
+	}
+	return list
+}
+
+// canaries are the rules of an item for requests that ask for its canary, made of the rule for all.
+func (c *conversion) canaries(g *group, it *Item, all *gatewayv1.HTTPRouteRule) (list []gatewayv1.HTTPRouteRule) {
+	if len(it.Rules) < 2 || len(all.BackendRefs) == 0 {
+		return nil
+	}
+	b, ok := c.backend(g, it, translate.Canary(it.Route), wantedPort(it))
+	if !ok {
+		return nil
+	}
+	for i := range it.Rules[1:] {
+		rule := *all.DeepCopy()
+		rule.BackendRefs = []gatewayv1.HTTPBackendRef{{BackendRef: b}}
+		for _, h := range it.Rules[i+1].Match.Headers {
+			m := gatewayv1.HTTPHeaderMatch{Type: ref(gatewayv1.HeaderMatchExact), Name: gatewayv1.HTTPHeaderName(h.Name), Value: h.Value}
+			if h.Expression {
+				m.Type = ref(gatewayv1.HeaderMatchRegularExpression)
+			}
+			rule.Matches[0].Headers = append(rule.Matches[0].Headers, m)
+		}
+		list = append(list, rule)
+	}
+	return list
+}
+
+// port finds the port of a Service that is wanted: a Route says that of the pods, and the Gateway API wants that of the Service. port is nil if the Service is
+// not known.
+func (c *conversion) port(g *group, name, wanted string) (number gatewayv1.PortNumber, port *corev1.ServicePort, ok bool) {
 	service := c.in.Services[source.Key{Namespace: g.of.Namespace, Name: name}]
 	if service == nil {
 		if n, err := strconv.Atoi(wanted); err == nil && n > 0 {

@@ -24,6 +24,7 @@ type Item struct {
 	Of    Source
 	Route *routev1.Route     // the Route, or the one that the rule is served as
 	Spec  *routing.RouteSpec // what the router makes of it; its targets are not looked at
+	Rules []routing.RuleSpec // the same as rules: where copies go is in the first, and the others are the ways to ask for a canary
 	TLS   *routev1.TLSConfig // as it is used; nil = plain HTTP
 	Host  string             // in effect; that of a wildcard is any host of the domain. "" = any host
 	Path  routing.PathMatch

@@ -160,7 +160,7 @@ func (c *conversion) rewritePath(g *group, it *Item, before *rewrite.Rule) *gate
 	after, err := rewrite.New(rewrite.URL{Kind: rewrite.ReplacePrefix, Prefix: "/" + strings.TrimLeft(path, "/"), Path: target})
 	var differing []string
 	same := 0
-	for _, request := range []string{path + "/x", path + "/", path, path + "/x/y"} {
+	for _, request := range []string{path + "/x", path + "/", path, path + "/x/y", path + "//x"} {
 		if request == "" || err != nil {
 			continue
 		}

@@ -123,7 +123,10 @@ func (c *conversion) decides(g, o *group) bool {
 
 // covered reports whether the listener of a wildcard would take a host.
 func (f *frontend) covered(host string) bool {
-	for other := range f.secure {
+	for other, s := range f.secure {
+		if s.host != other {
+			continue
+		}
 		if suffix, wild := strings.CutPrefix(other, "*"); wild && host != other && strings.HasSuffix(host, suffix) {
 			return true
 		}

@@ -84,7 +84,7 @@ func (c *conversion) httpRoute(g *group) {
 		var rules []gatewayv1.HTTPRouteRule
 		for _, it := range at.items {
 			if rule, ok := c.httpRule(g, it); ok {
-				rules = append(rules, rule)
+				rules = append(append(rules, rule), c.canaries(g, it, &rule)...)
 			}
 		}
 		c.httpRoutes(g, c.routeName(g), at.sections, rules)
@@ -145,13 +145,14 @@ func (c *conversion) together(g *group, some func(*section) bool) (list []*attac
 // httpRule makes the rule of an item. False: it has nowhere to send requests to.
 func (c *conversion) httpRule(g *group, it *Item) (rule gatewayv1.HTTPRouteRule, ok bool) {
 	rule.Matches = []gatewayv1.HTTPRouteMatch{{Path: c.path(g, it)}}
-	rule.Filters = c.filters(g, it)
+	rule.Filters = append(c.filters(g, it), c.mirrors(g, it)...)
 	rule.Timeouts = c.timeouts(g, it)
 	if c.options.Experimental && it.Spec.Policy.CookieName != "" {
 		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: ref(it.Spec.Policy.CookieName), Type: ref(gatewayv1.CookieBasedSessionPersistence)}
 	}
 	rule.Retry = c.retry(it)
 	if slices.ContainsFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.RequestRedirect != nil }) {
+		rule.Filters = slices.DeleteFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.RequestMirror != nil })
 		rule.Timeouts, rule.Retry, rule.SessionPersistence = nil, nil, nil // nothing is sent anywhere
 		return rule, true
 	}
