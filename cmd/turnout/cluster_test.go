@@ -167,7 +167,8 @@ func (a *tinyAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // watch tells what there is, and that this is all.
 func (a *tinyAPI) watch(w http.ResponseWriter, req *http.Request, plural string) {
-	kinds := map[string]string{"routes": "route.openshift.io/v1 Route", "services": "v1 Service", "endpointslices": "discovery.k8s.io/v1 EndpointSlice", "namespaces": "v1 Namespace"}
+	kinds := map[string]string{"routes": "route.openshift.io/v1 Route", "services": "v1 Service", "endpointslices": "discovery.k8s.io/v1 EndpointSlice", "namespaces": "v1 Namespace",
+		"ingresses": "networking.k8s.io/v1 Ingress", "ingressclasses": "networking.k8s.io/v1 IngressClass"}
 	version, kind, _ := strings.Cut(kinds[plural], " ")
 	event := func(what, metadata, rest string) {
 		fmt.Fprintf(w, `{"type":%q,"object":{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"5",%s}%s}}`+"\n", what, version, kind, metadata, rest)

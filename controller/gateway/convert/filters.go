@@ -159,19 +159,16 @@ func (c *conversion) rewritePath(g *group, it *Item, before *rewrite.Rule) *gate
 	}
 	after, err := rewrite.New(rewrite.URL{Kind: rewrite.ReplacePrefix, Prefix: "/" + strings.TrimLeft(path, "/"), Path: target})
 	var differing []string
-	same := 0
 	for _, request := range []string{path + "/x", path + "/", path, path + "/x/y", path + "//x"} {
 		if request == "" || err != nil {
 			continue
 		}
 		if was, is := before.Example(request), after.Example(request); was != is {
 			differing = append(differing, fmt.Sprintf("%s becomes %s and was %s", request, is, was))
-		} else {
-			same++
 		}
 	}
 	switch {
-	case err != nil || same == 0 || len(target) > mostReplaced:
+	case err != nil || len(target) > mostReplaced || len(differing) > 0 && strings.ContainsAny(target, `\"'#%`): // it has signs that mean something
 		c.note(g.of, NoEqual, "annotation "+annotationRewrite, "%q cannot be said by URLRewrite: paths stay as they come", target)
 		return nil
 	case len(differing) > 0:

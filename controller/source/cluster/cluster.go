@@ -52,7 +52,7 @@ type Config struct {
 	// Naming says that what turnout dns reads is delivered instead: Routers, and of RouteBindings which names they serve and whether they do.
 	Naming bool
 	// Conversion says that what the conversion of Ingresses into Routes reads is delivered instead: both with their labels, annotations and owners, IngressClasses, and
-	// Services with their ports.
+	// Services with their ports. With Ingresses the cluster need not know Routes.
 	Conversion bool
 
 	// ServiceAccount is the account, NAMESPACE:NAME, that must be allowed to get, watch

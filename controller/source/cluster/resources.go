@@ -24,6 +24,7 @@ func (c *clients) resources(cfg *Config) []*resource {
 	}
 	if cfg.Conversion {
 		all = []*resource{c.routes(cfg), c.services(), c.ingresses(), c.classes()}
+		all[0].optional = cfg.Ingresses // then Routes are converted, if there are any
 	}
 	for _, r := range all {
 		r.parameters = c.parameters
