@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/controller/endpoints"
 	"turnout/controller/gateway/convert"
@@ -27,11 +27,11 @@ func Convertible(options Options, content *folder.Content, class string) (*Repor
 		return nil, nil, err
 	}
 	in := &convert.Input{Services: make(map[source.Key]*corev1.Service)}
-	from := make(map[source.Key]convert.Source)
+	from := make(map[object]convert.Source)
 	for i := range content.Events {
 		e := &content.Events[i]
-		if o, ok := e.Object.(*networkingv1.Ingress); ok {
-			from[e.Key] = convert.Source{Kind: source.Ingress, Key: e.Key, Origin: e.Origin, Labels: o.Labels, Annotations: o.Annotations}
+		if meta, ok := e.Object.(metav1.Object); ok && (e.Kind == source.Route || e.Kind == source.Ingress) {
+			from[object{e.Kind, e.Key}] = convert.Source{Kind: e.Kind, Key: e.Key, Origin: e.Origin, Labels: meta.GetLabels(), Annotations: meta.GetAnnotations()}
 		}
 	}
 	for key, v := range c.state.services {
@@ -50,19 +50,19 @@ func Convertible(options Options, content *folder.Content, class string) (*Repor
 	return report, in, nil
 }
 
-// convertible is a route that is served, for its conversion.
-func (s *state) convertible(r *route, ingresses map[source.Key]convert.Source) convert.Item {
+// convertible is a route that is served, for its conversion. from are the objects as they were read.
+func (s *state) convertible(r *route, from map[object]convert.Source) convert.Item {
+	o := s.objectOf(r)
 	made := s.translator.Route(translate.Input{
-		Route: r.object, Host: r.host, TLS: r.tls.out, Parsed: r.tls.parsed, Service: func(string) *endpoints.Set { return new(endpoints.Set) },
+		Route: o, Host: r.host, TLS: r.tls.out, Parsed: r.tls.parsed, Service: func(string) *endpoints.Set { return new(endpoints.Set) },
 	})
 	it := convert.Item{
-		Of:    convert.Source{Kind: source.Route, Key: r.key, Origin: r.origin, Labels: r.object.Labels, Annotations: r.object.Annotations},
-		Route: r.object, Spec: made.Spec, Rules: made.Rules(), TLS: r.tls.out, Host: r.host, Path: routing.PathMatch{Value: r.object.Spec.Path},
+		Of: from[object{source.Route, r.key}], Route: o, Spec: made.Spec, Rules: made.Rules(), TLS: r.tls.out, Host: r.host, Path: routing.PathMatch{Value: o.Spec.Path},
 	}
 	if r.rule == nil {
 		return it
 	}
-	it.Of, it.Path, it.Default, it.Problem = ingresses[r.rule.Of], r.rule.Path, r.rule.Default, r.rule.Problem.Message
+	it.Of, it.Path, it.Default, it.Problem = from[object{source.Ingress, r.rule.Of}], r.rule.Path, r.rule.Default, r.rule.Problem.Message
 	if r.rule.Host == ingress.AnyHost {
 		it.Host = ""
 	}
