@@ -4,14 +4,15 @@ import (
 	"turnout/internal/follow"
 	"turnout/internal/option"
 	"turnout/internal/server"
+	"turnout/internal/tickets"
 	"turnout/proxy/identity"
 	"turnout/tlsmux/clientcert"
 )
 
 // mutualOptions are the options about certificates and sessions of clients that are not in the configuration of the request path.
 type mutualOptions struct {
-	trust     follow.TrustConfig
-	ticketDir string
+	trust   follow.TrustConfig
+	tickets tickets.Options
 }
 
 const (
@@ -23,7 +24,7 @@ const (
 func mutualSettings(o *options) []option.Option {
 	m := &o.mutual.trust
 	m.AuthoritiesName, m.ListsName = authoritiesOption, listsOption
-	return []option.Option{
+	return append([]option.Option{
 		{Flag: "mutual-tls-auth", Env: "ROUTER_MUTUAL_TLS_AUTH", Def: "none", Value: "MODE", EnvStops: true,
 			Set: option.Into(&o.server.TLS.ClientAuth, clientcert.ParseMode), Help: "whether TLS clients are asked for a certificate: none, optional or required"},
 		{Flag: "mutual-tls-auth-ca", Env: "ROUTER_MUTUAL_TLS_AUTH_CA", Value: "FILE", Set: option.Into(&m.Authorities, option.ParseText),
@@ -44,9 +45,7 @@ func mutualSettings(o *options) []option.Option {
 			Help: "proxy that revocation lists are fetched through"},
 		{Flag: "no-proxy", Env: "NO_PROXY", Value: "LIST", Set: option.Into(&m.NoProxy, option.ParseText),
 			Help: "hosts, domains and addresses that they are fetched from directly"},
-		{Flag: "tls-ticket-keys-dir", Env: "TURNOUT_TLS_TICKET_KEYS_DIR", Value: "DIR", Set: option.Into(&o.mutual.ticketDir, option.ParseText),
-			Help: "secrets that routers share to resume each other's TLS sessions, watched: the file current makes new tickets, all others count"},
-	}
+	}, o.mutual.tickets.Table()...)
 }
 
 // idle names the options that do nothing because clients are not asked for certificates.

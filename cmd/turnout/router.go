@@ -107,7 +107,7 @@ func (r *router) assemble(stdout io.Writer) error {
 			r.live.Close()
 		}
 	}()
-	if r.clients, err = follow.NewClients(follow.ClientsConfig{TicketDir: o.mutual.ticketDir}, log, r.problems); err != nil {
+	if r.clients, err = o.mutual.tickets.Follow(o.cluster, o.clusterConfig(log, nil, r.problems)); err != nil {
 		return err
 	}
 	if o.destinationCAPath != "" {

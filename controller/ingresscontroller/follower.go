@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,15 +29,9 @@ func NewFollower(key source.Key, wanted func([]Ref)) *Follower {
 	return &Follower{self: Ref{source.IngressController, key}, changed: make(chan struct{}, 1), all: map[Ref]Referred{}, wanted: wanted}
 }
 
-// ParseKey reads NAMESPACE/NAME.
-func ParseKey(s string) (source.Key, bool) {
-	namespace, name, ok := strings.Cut(s, "/")
-	return source.Key{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
-}
-
-// ReadKey is ParseKey for options; "" = none.
+// ReadKey reads NAMESPACE/NAME for options; "" = none.
 func ReadKey(s string) (source.Key, error) {
-	key, ok := ParseKey(s)
+	key, ok := source.ParseKey(s)
 	if !ok && s != "" {
 		return key, errors.New("allowed: NAMESPACE/NAME, such as openshift-ingress-operator/default")
 	}

@@ -91,6 +91,12 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
+// ParseKey reads NAMESPACE/NAME. The bool is false when s is something else.
+func ParseKey(s string) (Key, bool) {
+	namespace, name, ok := strings.Cut(s, "/")
+	return Key{Namespace: namespace, Name: name}, ok && namespace != "" && name != "" && !strings.Contains(name, "/")
+}
+
 // OfGatewayAPI reports whether the kind is one of the Gateway API.
 func (k Kind) OfGatewayAPI() bool { return k >= GatewayClass && k <= BackendTLSPolicy }
 

@@ -36,6 +36,7 @@ var floors = []struct {
 		controller/gateway/convert
 		controller/ingress/convert
 		controller/lease
+		controller/ticketkeys
 		controller/status
 		controller/status/gateways
 		controller/expose
@@ -66,6 +67,7 @@ var floors = []struct {
 		internal/gateways
 		internal/logging
 		internal/follow
+		internal/tickets
 		internal/live
 		internal/metrics
 		internal/offline

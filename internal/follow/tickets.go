@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ func readSecrets(dir string) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets := [][]byte{nil}
+	contents := make(map[string][]byte)
 	for _, e := range entries {
 		if e.Name()[0] == '.' || e.IsDir() { // what Kubernetes keeps beside the files
 			continue
@@ -57,17 +58,27 @@ func readSecrets(dir string) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(secret) < tlsmux.MinTicketSecret {
-			return nil, fmt.Errorf("%s holds %d bytes, less than %d", e.Name(), len(secret), tlsmux.MinTicketSecret)
-		}
-		if e.Name() == currentSecret {
+		contents[e.Name()] = secret
+	}
+	return secretsOf(contents)
+}
+
+// secretsOf returns secrets by name, the current one first, the others by name.
+func secretsOf(contents map[string][]byte) ([][]byte, error) {
+	secrets := [][]byte{nil}
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		secret := contents[name]
+		switch {
+		case len(secret) < tlsmux.MinTicketSecret:
+			return nil, fmt.Errorf("%s holds %d bytes, less than %d", name, len(secret), tlsmux.MinTicketSecret)
+		case name == currentSecret:
 			secrets[0] = secret
-		} else {
+		default:
 			secrets = append(secrets, secret)
 		}
 	}
 	if secrets[0] == nil {
-		return nil, errors.New("there is no file " + currentSecret)
+		return nil, errors.New("there is no " + currentSecret)
 	}
 	return secrets, nil
 }

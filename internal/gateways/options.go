@@ -70,11 +70,11 @@ func checkController(s string) error {
 }
 
 func parseKey(s string) (source.Key, error) {
-	namespace, name, ok := strings.Cut(s, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+	key, ok := source.ParseKey(s)
+	if !ok {
 		return source.Key{}, errors.New("allowed: NAMESPACE/NAME")
 	}
-	return source.Key{Namespace: namespace, Name: name}, nil
+	return key, nil
 }
 
 func parseType(s string) (string, error) {

@@ -97,6 +97,14 @@ func TestClusterRole(t *testing.T) {
 	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/external-certificate.yaml").Subjects; subjects[0] != want[0] {
 		t.Errorf("an owner grants it to %v", subjects)
 	}
+	tickets := the[*rbacv1.Role](t, loaded, "optional/ticket-keys.yaml")
+	if len(tickets.Rules) != 1 || !reflect.DeepEqual(tickets.Rules[0].ResourceNames, []string{the[*corev1.Secret](t, loaded, "optional/ticket-keys.yaml").Name}) ||
+		!reflect.DeepEqual(tickets.Rules[0].Verbs, []string{"get", "watch", "update"}) {
+		t.Errorf("for session tickets routers may %v", tickets.Rules)
+	}
+	if subjects := the[*rbacv1.RoleBinding](t, loaded, "optional/ticket-keys.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
+		t.Errorf("session tickets are for %v", subjects)
+	}
 	if subjects := the[*rbacv1.RoleBinding](t, loaded, "openshift-hostnetwork/hostnetwork-scc.yaml").Subjects; !reflect.DeepEqual(subjects, want) {
 		t.Errorf("the host network is for %v", subjects)
 	}
