@@ -2,7 +2,7 @@
 // contents are due, whichever router comes first replaces them; the others' writes are conflicts, and they read what the first one wrote. So no process has to be chosen,
 // and clocks may be apart: one that is ahead rotates early, by that much.
 //
-//	            rotation        rotation        rotation
+//	            1st rotation    2nd             3rd
 //	A:  next    │ current       │ previous      │ (gone)
 //	B:          │ next          │ current       │ previous
 //	C:          │               │ next          │ current
@@ -105,18 +105,17 @@ func (k *Keeper) Run(ctx context.Context, share Share) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		s, err := k.step(ctx, share)
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil { // else that is what is wrong
+			k.report(err)
 		}
-		k.report(err)
-		if err != nil {
+		if err == nil {
+			failures = 0
+			k.wait(ctx, s)
+			sleep(ctx, leastWatch-time.Since(begun))
+		} else {
 			sleep(ctx, min(firstPause<<min(failures, 10), lastPause))
 			failures++
-			continue
 		}
-		failures = 0
-		k.wait(ctx, s)
-		sleep(ctx, leastWatch-time.Since(begun))
 	}
 	return nil
 }
