@@ -93,8 +93,8 @@ func (c *Controller) certificateReport(v *view, now time.Time) *CertificateRepor
 		return nil
 	}
 	report := describeCertificate(shown.Certificate, now)
-	switch own := r.Certificate(); {
-	case own == shown.Certificate:
+	switch {
+	case r.Certificate() == shown.Certificate:
 		report.Source = "spec.tls.certificate"
 		if secret := c.state.externalName(v.kept.tls); secret != "" {
 			report.Source = fmt.Sprintf("secret %q", secret)

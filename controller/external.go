@@ -184,6 +184,9 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 	if v.LongChain {
 		s.cfg.Bounds.Reached(bound.CertificateChain)
 	}
+	if out != nil && *out == *in {
+		out = in // once
+	}
 	return out, parsed, v
 }
 

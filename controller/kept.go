@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"unique"
 
 	routev1 "github.com/openshift/api/route/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func (k *keeper) keep(object *routev1.Route, before *kept) (*kept, bool, error) 
 		return nil, false, fmt.Errorf("cannot encode route %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	next := &kept{
-		key: source.Key{Namespace: object.Namespace, Name: object.Name}, uid: object.UID, version: object.ResourceVersion, tls: object.Spec.TLS,
+		key: source.Key{Namespace: object.Namespace, Name: object.Name}, uid: object.UID, version: object.ResourceVersion, tls: shareAuthorities(object.Spec.TLS),
 		path: object.Spec.Path, policy: object.Spec.WildcardPolicy, ingress: k.share(object.Status.Ingress),
 		labels: string(labels),
 	}
@@ -74,6 +75,16 @@ func (k *keeper) keep(object *routev1.Route, before *kept) (*kept, bool, error) 
 	}
 	next.key, next.uid, next.path, next.policy, next.asks, next.tls = before.key, before.uid, before.path, before.policy, before.asks, before.tls
 	return next, true, nil
+}
+
+// shareAuthorities returns TLS settings whose authorities are one text for all routes that have the same: most have those of few issuers.
+func shareAuthorities(tls *routev1.TLSConfig) *routev1.TLSConfig {
+	if tls == nil || tls.CACertificate == "" && tls.DestinationCACertificate == "" {
+		return tls
+	}
+	shared := *tls
+	shared.CACertificate, shared.DestinationCACertificate = unique.Make(tls.CACertificate).Value(), unique.Make(tls.DestinationCACertificate).Value()
+	return &shared
 }
 
 // share returns a status whose conditions are those of other routes that say the same.

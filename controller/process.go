@@ -244,7 +244,7 @@ func (s *state) publish(p plan) {
 	for _, r := range p.upserts { // the table has it, once per content
 		r.valid, r.tls.parsed = nil, nil
 		if in := table.Route(r.tableKey()); in != nil {
-			r.valid = validityOf(in.Certificate(), in.Host(), r.result.Spec.Wildcard)
+			r.valid = validityOf(r.ownCertificate(in), in.Host(), r.result.Spec.Wildcard)
 			if r.valid != nil && r.host == ingress.AnyHost {
 				r.valid.foreign = false
 			}
@@ -270,6 +270,14 @@ func (s *state) publish(p plan) {
 			zap.Strings("routes_changed", firstRoutes(p.upserts, func(r *route) string { return r.key.String() })),
 			zap.Strings("routes_deleted", firstRoutes(p.deletes, func(k routing.RouteKey) string { return k.Namespace + "/" + k.Name })))
 	}
+}
+
+// ownCertificate is the one of a route that the table has now, as who checked it has read it, or else read again.
+func (r *route) ownCertificate(in *routing.Route) *tls.Certificate {
+	if c := r.result.Spec.Certificate; c != nil && c.Parsed != nil {
+		return c.Parsed
+	}
+	return in.Certificate()
 }
 
 // firstRoutes names a few of what a table changes.

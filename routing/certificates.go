@@ -3,36 +3,69 @@ package routing
 import (
 	"crypto/tls"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"turnout/internal/keypair"
 	"turnout/internal/opensslkey"
 )
 
-// certificate is a parsed certificate. Routes with the same content share one.
+// certificate is a certificate that can be used. Routes with the same content share one. It stands as the texts that the configuration
+// holds anyway, and is read when the first handshake wants it: what is read takes 5 to 10 KB, and of ten thousands few are wanted.
 type certificate struct {
 	sum    contentSum
-	parsed *tls.Certificate
+	texts  CertificateSpec
+	ends   time.Time                       // of the validity of the leaf; zero = not known
+	parsed atomic.Pointer[tls.Certificate] // nil = nobody has wanted it yet
 }
 
 // sum returns the identity of the content of s.
 func (s *CertificateSpec) sum() contentSum { return sumOf(s.Certificate, s.Key, s.CA) }
 
-// parse returns the certificate of s with its leaf. The chain is Certificate
-// followed by CA.
+// parse returns the certificate of s, which has been found to be usable.
 func (s *CertificateSpec) parse(sum contentSum) (*certificate, error) {
-	var parsed tls.Certificate
-	if s.Parsed != nil {
-		parsed = *s.Parsed
-	} else {
-		key := s.Key
-		if key == "" {
-			key = s.Certificate
-		}
-		var err error
-		if parsed, err = keypair.Parse([]byte(s.Certificate+"\n"+s.CA), []byte(key)); err != nil {
+	parsed := s.Parsed
+	if parsed == nil {
+		read, err := s.read()
+		if err != nil {
 			return nil, fmt.Errorf("cannot use certificate: %w", err)
 		}
+		parsed = &read
+	}
+	c := &certificate{sum: sum, texts: CertificateSpec{Certificate: s.Certificate, Key: s.Key, CA: s.CA}}
+	if parsed.Leaf != nil {
+		c.ends = parsed.Leaf.NotAfter
+	}
+	return c, nil
+}
+
+// read returns what the texts say, with the leaf. The chain is Certificate followed by CA.
+func (s *CertificateSpec) read() (tls.Certificate, error) {
+	key := s.Key
+	if key == "" {
+		key = s.Certificate
+	}
+	return keypair.Parse([]byte(s.Certificate+"\n"+s.CA), []byte(key))
+}
+
+// get returns the certificate for handshakes. It is always the same.
+func (c *certificate) get() *tls.Certificate {
+	if parsed := c.parsed.Load(); parsed != nil {
+		return parsed
+	}
+	c.parsed.CompareAndSwap(nil, c.peek())
+	return c.parsed.Load()
+}
+
+// peek is get for who looks at many: what nobody has wanted yet is read and not kept.
+func (c *certificate) peek() *tls.Certificate {
+	if parsed := c.parsed.Load(); parsed != nil {
+		return parsed
+	}
+	parsed, err := c.texts.read()
+	if err != nil {
+		return new(tls.Certificate) // never: the same texts could be read before. Handshakes fail
 	}
 	parsed.PrivateKey = opensslkey.Wrap(parsed.PrivateKey)
-	return &certificate{sum: sum, parsed: &parsed}, nil
+	return &parsed
 }

@@ -197,10 +197,11 @@ func (b *builder) upsertListener(s *ListenerSpec) error {
 // add adds a certificate with its names: of several for one name the first counts.
 func (l *listener) add(c *certificate) {
 	l.certificates = append(l.certificates, c)
-	if c.parsed.Leaf == nil {
+	leaf := c.peek().Leaf
+	if leaf == nil {
 		return
 	}
-	for _, name := range c.parsed.Leaf.DNSNames {
+	for _, name := range leaf.DNSNames {
 		if key := hostnameKey(strings.ToLower(name)); l.names[key] == nil {
 			l.names[key] = c
 		}

@@ -240,7 +240,7 @@ func (d *SNIDecision) terminate(found *hostTLS) {
 	case found.taker != nil:
 		d.Stream = found.taker
 	case found.certificate != nil:
-		d.Certificate, d.Own = found.certificate.parsed, true
+		d.Certificate, d.Own = found.certificate.get(), true
 	}
 }
 
@@ -263,7 +263,7 @@ func (t *Table) SNIAt(port, name string) (d SNIDecision) {
 	}
 	d.Arrival, d.Silent = l.arrival, l.stream
 	if c := l.certificate(host); c != nil {
-		d.Certificate, d.Own = c.parsed, true
+		d.Certificate, d.Own = c.get(), true
 	}
 	found := t.listened.tls(append(host, l.tail...), tailSize)
 	if l.stream && found.taker == nil {

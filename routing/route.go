@@ -3,6 +3,7 @@ package routing
 import (
 	"crypto/tls"
 	"sync/atomic"
+	"time"
 	"unique"
 
 	"turnout/balancer"
@@ -110,12 +111,20 @@ func (r *Route) Counted() *Stats { return r.stats.stats.Load() }
 func (r *Route) Rates() *ratelimit.Table { return r.rates }
 
 // Certificate returns the certificate of the route, nil when it uses the default
-// one. It is read-only.
+// one. It is read-only, and the one of handshakes if there were any.
 func (r *Route) Certificate() *tls.Certificate {
 	if r.certificate == nil {
 		return nil
 	}
-	return r.certificate.parsed
+	return r.certificate.peek()
+}
+
+// CertificateEnds returns until when the certificate of the route is valid, the zero value when that is not known, or the route uses the default one.
+func (r *Route) CertificateEnds() time.Time {
+	if r.certificate == nil {
+		return time.Time{}
+	}
+	return r.certificate.ends
 }
 
 // Serves reports whether the route is what spec asks for, but for its certificate and what concerns pools. It may be false for one of

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"crypto/tls"
 	"net/netip"
 	"strconv"
 	"time"
@@ -79,11 +78,11 @@ func (b *backend) http() bool {
 	return false
 }
 
-// certificate is the one of its own that ends first, nil without any.
-func (b *backend) certificate() (first *tls.Certificate) {
+// ends is when the first of its own certificates ends, the zero value without any.
+func (b *backend) ends() (first time.Time) {
 	for ; b != nil; b = b.next {
-		if c := b.Certificate(); dated(c) && (first == nil || c.Leaf.NotAfter.Before(first.Leaf.NotAfter)) {
-			first = c
+		if end := b.CertificateEnds(); !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
 		}
 	}
 	return first

@@ -40,8 +40,8 @@ func expiry(c *tls.Certificate) float64 { return float64(c.Leaf.NotAfter.Unix())
 // routeFamilies are those of which each route has a series.
 func routeFamilies() []rowFamily[backend] {
 	expiring := ofRoutes("turnout_certificate_expiry_timestamp_seconds", "End of the validity of the certificate of a route that has its own, in seconds since 1970.", "gauge",
-		func(b *backend) float64 { return expiry(b.certificate()) })
-	expiring.has = func(b *backend) bool { return b.certificate() != nil }
+		func(b *backend) float64 { return float64(b.ends().Unix()) })
+	expiring.has = func(b *backend) bool { return !b.ends().IsZero() }
 	return []rowFamily[backend]{
 		expiring,
 		{name: "turnout_route_request_duration_seconds", help: "Seconds that the requests of a route took; tunnels are not among them.", kind: "summary", labels: []string{"namespace", "route"},

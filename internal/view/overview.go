@@ -179,11 +179,10 @@ func (o *Overview) rates(now, then *sample) {
 func certificates(t *routing.Table, now time.Time) []Certificate {
 	all := []Certificate{}
 	for r := range t.Routes {
-		c := r.Certificate()
-		if c == nil || c.Leaf == nil {
+		end := r.CertificateEnds()
+		if end.IsZero() {
 			continue
 		}
-		end := c.Leaf.NotAfter
 		all = append(all, Certificate{r.Namespace(), r.Name(), r.Host(), end.UTC(), int(math.Floor(end.Sub(now).Hours() / 24))})
 	}
 	slices.SortFunc(all, func(a, b Certificate) int {

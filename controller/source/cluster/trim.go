@@ -178,6 +178,7 @@ func shareWords(o *routev1.Route) {
 	}
 	if s.TLS != nil {
 		s.TLS.Termination, s.TLS.InsecureEdgeTerminationPolicy = word(s.TLS.Termination), word(s.TLS.InsecureEdgeTerminationPolicy)
+		s.TLS.CACertificate, s.TLS.DestinationCACertificate = word(s.TLS.CACertificate), word(s.TLS.DestinationCACertificate)
 	}
 	for i := range o.Status.Ingress {
 		in := &o.Status.Ingress[i]
