@@ -307,6 +307,7 @@ func (s *state) judgeGateways() {
 		}
 	}
 	g.moved = g.moved || len(c.Gateways) > 0
+	g.judge.Done()
 	s.referGateways()
 }
 
@@ -387,8 +388,7 @@ func (s *state) addGateways(table *routing.Table) *routing.Table {
 		s.cfg.Log.Error("BUG: what an object of the Gateway API asks for was accepted and cannot be served", zap.String("namespace", r.Key.Namespace), zap.String("name", r.Key.Name),
 			zap.String("reason", r.Reason), zap.String("message", r.Message))
 	}
-	clear(g.listeners)
-	clear(g.rules)
+	g.listeners, g.rules = make(map[string]*routing.ListenerSpec), make(map[routing.RouteKey]*routing.RuleSpec)
 	return table
 }
 

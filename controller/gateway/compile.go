@@ -14,6 +14,7 @@ import (
 // compiled is what a route says, as far as that does not depend on where it attaches.
 type compiled struct {
 	rules   []compiledRule
+	dropped bool                           // the rules, which nobody needs any more
 	names   []*backend                     // all that is referred to, by rules that are dropped, too
 	reason  gatewayv1.RouteConditionReason // why the whole route cannot be accepted; "" = it can
 	message string
@@ -73,6 +74,9 @@ func (j *Judge) compile(o *Objects, r *route) *compiled {
 	}
 	return c
 }
+
+// dropRules leaves what is asked for later: there are ten thousands of routes.
+func (c *compiled) dropRules() { c.rules, c.dropped = nil, true }
 
 // compileRule compiles one; with an error it has the matches whose requests are to be answered with an error.
 func (j *Judge) compileRule(o *Objects, r *route, c *compiled, number int, in *rule) (compiledRule, *translate.Error) {

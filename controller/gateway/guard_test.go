@@ -62,8 +62,9 @@ func TestAPanicWhileRulesAreMade(t *testing.T) {
 	r := w.judge()
 	ref := Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}
 	route := w.j.routes[ref]
+	route.compiled = w.j.compile(&w.o, route.route)
 	route.compiled.rules[0].backends[0].set = nil // so that making the servers panics
-	w.j.decide(ref)
+	w.j.decide(&w.o, ref)
 	w.j.settle()
 	if got := routeTold(r, kindHTTPRoute, "r"); panics != 1 || got[0] != "False UnsupportedValue, True ResolvedRefs" || len(r.Routes[ref].Rules) != 0 || len(r.Changes.DeletedRules) != 1 {
 		t.Errorf("%d panics, %q, changes %+v", panics, got, r.Changes)

@@ -123,6 +123,12 @@ func (j *Judge) Judge(o *Objects) *Result {
 	return &j.result
 }
 
+// Done drops Result.Changes: who has taken them need not hold them until the next call of Judge.
+func (j *Judge) Done() {
+	j.result.Changes = Changes{}
+	j.dirty, j.contests, j.counted = nil, nil, nil
+}
+
 // changedRoutes has routes judged that are others than before.
 func (j *Judge) changedRoutes(o *Objects) {
 	for kind, changed := range map[string]keys{

@@ -117,6 +117,12 @@ func (t *Table[T]) take() keys {
 // keys are some objects of a kind.
 type keys map[source.Key]struct{}
 
+// has reports whether an object is among them.
+func (k keys) has(key source.Key) bool {
+	_, ok := k[key]
+	return ok
+}
+
 // meets reports whether some object is among both.
 func (k keys) meets(o keys) bool {
 	if len(k) > len(o) {

@@ -18,8 +18,8 @@ type judged struct {
 	*route
 	parents  []*parent // those that are ours
 	compiled *compiled
-	services keys        // that it names
-	counted  []*listener // that count it
+	services []source.Key // that it names, each once
+	counted  []*listener  // that count it
 }
 
 // judgeRoutes judges the routes that are dirty, and those that others are in the way of, or no longer.
@@ -34,7 +34,7 @@ func (j *Judge) judgeRoutes(o *Objects) {
 		j.contest(l)
 	}
 	for ref := range j.dirty {
-		j.decide(ref)
+		j.decide(o, ref)
 	}
 }
 
@@ -49,7 +49,7 @@ func (j *Judge) forget(ref Ref) {
 	for i := range r.route.parents {
 		j.byParent.remove(r.parentKey(&r.route.parents[i]), ref)
 	}
-	for key := range r.services {
+	for _, key := range r.services {
 		j.byService.remove(key, ref)
 	}
 	for _, p := range r.parents {
@@ -67,12 +67,12 @@ func (j *Judge) withdraw(r *judged) {
 		j.counted[l.owner] = struct{}{}
 	}
 	r.counted = nil
-	j.affected = j.affected || j.policies.services.meets(r.services)
+	j.affected = j.affected || slices.ContainsFunc(r.services, j.policies.services.has)
 }
 
 // learn takes a route in: what it names, where it would attach, and what it says.
 func (j *Judge) learn(o *Objects, r *route) {
-	out := &judged{route: r, services: keys{}}
+	out := &judged{route: r}
 	j.routes[r.ref] = out
 	for i := range r.parents {
 		j.byParent.add(r.parentKey(&r.parents[i]), r.ref)
@@ -85,10 +85,10 @@ func (j *Judge) learn(o *Objects, r *route) {
 		out.compiled = brokenRoute()
 	}
 	for _, b := range out.compiled.names {
-		out.services[b.target.service] = struct{}{}
-	}
-	for key := range out.services {
-		j.byService.add(key, r.ref)
+		if key := b.target.service; !slices.Contains(out.services, key) {
+			out.services = append(out.services, key)
+			j.byService.add(key, r.ref)
+		}
 	}
 	for _, p := range out.parents {
 		for _, a := range p.at {
@@ -211,18 +211,27 @@ func (j *Judge) lose(l *listener, r *judged, lost bool) {
 }
 
 // decide makes the rules and the status of a route that is known, and notes what of it is new.
-func (j *Judge) decide(ref Ref) {
+func (j *Judge) decide(o *Objects, ref Ref) {
 	r := j.routes[ref]
 	if r == nil || len(r.parents) == 0 {
 		j.replaceRoute(ref, nil)
 		return
 	}
 	var rules []routing.RuleSpec
-	if !j.guard(ref, func() { rules = j.expand(r.route, r.compiled, j.attached(r)) }) {
+	if !j.guard(ref, func() { rules = j.expand(r.route, j.withRules(o, r), j.attached(r)) }) {
 		r.compiled = brokenRoute()
 		j.attached(r)
 	}
+	r.compiled.dropRules()
 	j.replaceRoute(ref, &Route{Rules: rules, Status: j.routeStatus(r)})
+}
+
+// withRules returns what a route says with its rules: that of a route that was decided before is made again.
+func (j *Judge) withRules(o *Objects, r *judged) *compiled {
+	if r.compiled.dropped {
+		r.compiled = j.compile(o, r.route)
+	}
+	return r.compiled
 }
 
 // attached counts a route at the listeners that it is attached to, and returns those that serve it.
