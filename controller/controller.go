@@ -112,11 +112,16 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// quiet waits until no trigger came for HoldOff, at most for Ceiling. The bool is false
+// few is how many events of twice HoldOff, 400 in a second, are not waited with any longer.
+const few = 8
+
+// quiet waits until no trigger came for HoldOff, at most for Ceiling, and for twice HoldOff while there are few events. The bool is false
 // when ctx is done.
 func (c *Controller) quiet(ctx context.Context) bool {
 	ceiling := time.NewTimer(c.cfg.Ceiling)
 	defer ceiling.Stop()
+	soon := time.NewTimer(2 * c.cfg.HoldOff)
+	defer soon.Stop()
 	quiet := time.NewTimer(c.cfg.HoldOff)
 	defer quiet.Stop()
 	for {
@@ -125,6 +130,10 @@ func (c *Controller) quiet(ctx context.Context) bool {
 			return false
 		case <-ceiling.C:
 			return true
+		case <-soon.C:
+			if c.inbox.len() <= few {
+				return true
+			}
 		case <-quiet.C:
 			return true
 		case <-c.inbox.trigger:

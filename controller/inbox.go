@@ -80,6 +80,13 @@ func (s *sink) Synced() {
 	})
 }
 
+// len is how many objects have an event that was not taken.
+func (b *inbox) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.events)
+}
+
 // takeEvents returns what was left since the last takeEvents, its number for finish, and when the first of it was left. The bool
 // is false, and nothing is taken, while a sink is not synced.
 func (b *inbox) takeEvents() (left []source.Event, number uint64, arrived time.Time, ok bool) {
