@@ -30,6 +30,7 @@ type store struct {
 	cut        func(object runtime.Object, ports bool) // takes from an object what nobody reads; set before the first call
 	keepLabels bool                                    // of objects that are passed on; set before the first call
 	keepPorts  bool                                    // of Services; set before the first call
+	usual      *usual                                  // what routes of Gateways have in common
 	plain      *corev1.Service                         // stands for every service of which only that it exists is of use
 }
 
@@ -39,7 +40,7 @@ type version uint64
 var _ cache.TransformingStore = (*store)(nil)
 
 func newStore(kind source.Kind) *store {
-	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), cut: trim, plain: new(corev1.Service)}
+	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), cut: trim, usual: newUsual(), plain: new(corev1.Service)}
 }
 
 // len returns the number of objects that are there. Any goroutine may call it.
@@ -66,6 +67,7 @@ func (s *store) trim(object runtime.Object) {
 	if s.cut(object, s.keepPorts); len(kept) > 0 {
 		m.SetLabels(kept)
 	}
+	s.usual.lean(object)
 }
 
 // Add passes on a new object.

@@ -49,7 +49,7 @@ func trim(object runtime.Object, ports bool) {
 	case *gatewayv1.GatewayClass, *gatewayv1.Gateway, *gatewayv1.ListenerSet, *gatewayv1.HTTPRoute, *gatewayv1.GRPCRoute, *gatewayv1.TLSRoute,
 		*gatewayv1.TCPRoute, *gatewayv1.UDPRoute, *gatewayv1.ReferenceGrant, *gatewayv1.BackendTLSPolicy:
 		if m, ok := object.(metav1.Object); ok {
-			trimGatewayAPI(m)
+			trimManagedObject(m)
 		}
 	case *corev1.Secret:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/source"
 )
 
 // aPlainRoute is a route as the API server sends it.
@@ -19,6 +21,7 @@ const aPlainRoute = `{"metadata": {"name": "r", "namespace": "ns", "managedField
 // TestTrimGatewayAPI: a route says the same afterwards, and has no room in its lists, and what most routes say is one value for all of them.
 func TestTrimGatewayAPI(t *testing.T) {
 	var routes []*gatewayv1.HTTPRoute
+	s := newStore(source.HTTPRoute)
 	for range 2 {
 		was, o := new(gatewayv1.HTTPRoute), new(gatewayv1.HTTPRoute)
 		for _, into := range []*gatewayv1.HTTPRoute{was, o} {
@@ -26,8 +29,8 @@ func TestTrimGatewayAPI(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		trim(o, true)
-		trim(o, true)
+		s.trim(o)
+		s.trim(o)
 		was.ManagedFields, was.Annotations = nil, map[string]string{"a": "b"}
 		if diff := cmp.Diff(was, o); diff != "" {
 			t.Error(diff)
@@ -50,7 +53,7 @@ func TestTrimGatewayAPI(t *testing.T) {
 	}
 	for _, o := range []metav1.Object{new(gatewayv1.GRPCRoute), new(gatewayv1.TLSRoute), new(gatewayv1.TCPRoute), new(gatewayv1.UDPRoute), new(gatewayv1.Gateway)} {
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "x"}})
-		if trimGatewayAPI(o); o.GetManagedFields() != nil {
+		if trimManagedObject(o); o.GetManagedFields() != nil {
 			t.Errorf("%T has fields of managers", o)
 		}
 	}

@@ -43,13 +43,18 @@ const (
 	lastPause  = 10 * time.Minute
 )
 
-// workers is how many writes are under way at a time.
-const workers = 16
+// How many writes are under way at a time: of Gateways and what else counts routes, which do not wait until the status of each route is written, and of
+// all others.
+const (
+	workersOfCounts = 4
+	workers         = 12
+)
 
 // Writer writes status. It is made by New; its methods may be called by any goroutine.
 type Writer struct {
-	cfg   Config
-	queue workqueue.TypedRateLimitingInterface[gateway.Ref]
+	cfg    Config
+	counts workqueue.TypedRateLimitingInterface[gateway.Ref] // Gateways and their like
+	others workqueue.TypedRateLimitingInterface[gateway.Ref]
 
 	mu      sync.Mutex
 	items   map[gateway.Ref]*item
@@ -77,8 +82,20 @@ func New(cfg Config) *Writer {
 	if cfg.now == nil {
 		cfg.now = metav1.Now
 	}
-	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[gateway.Ref](20*time.Millisecond, 30*time.Second)
-	return &Writer{cfg: cfg, queue: workqueue.NewTypedRateLimitingQueue(retry), items: make(map[gateway.Ref]*item)}
+	return &Writer{cfg: cfg, counts: newQueue(), others: newQueue(), items: make(map[gateway.Ref]*item)}
+}
+
+func newQueue() workqueue.TypedRateLimitingInterface[gateway.Ref] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[gateway.Ref](20*time.Millisecond, 30*time.Second))
+}
+
+// queue is where an object waits.
+func (w *Writer) queue(ref gateway.Ref) workqueue.TypedRateLimitingInterface[gateway.Ref] {
+	switch ref.Kind {
+	case "GatewayClass", "Gateway", "ListenerSet":
+		return w.counts
+	}
+	return w.others
 }
 
 // Status says what an object is now and which status it is to have, a pointer to that of its kind; nil = it is none of ours, and loses entries
@@ -96,10 +113,10 @@ func (w *Writer) Status(ref gateway.Ref, have runtime.Object, want any) {
 		return
 	}
 	if left := w.cfg.Gather - time.Since(it.written); left > 0 {
-		w.queue.AddAfter(ref, left)
+		w.queue(ref).AddAfter(ref, left)
 		return
 	}
-	w.queue.Add(ref)
+	w.queue(ref).Add(ref)
 }
 
 // Forget says that there is no such object any more.
@@ -114,32 +131,40 @@ func (w *Writer) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.leading = true
 	for ref := range w.items {
-		w.queue.Add(ref)
+		w.queue(ref).Add(ref)
 	}
 	w.mu.Unlock()
+	var running sync.WaitGroup
+	running.Go(func() { w.work(ctx, w.counts, workersOfCounts) })
+	w.work(ctx, w.others, workers)
+	running.Wait()
+	w.mu.Lock()
+	w.leading = false
+	w.mu.Unlock()
+}
+
+// work writes what waits in a queue until ctx is done.
+func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[gateway.Ref], workers int) {
 	jobs := make(chan gateway.Ref)
 	var running sync.WaitGroup
 	for range workers {
 		running.Go(func() {
 			for ref := range jobs {
 				w.write(ctx, ref)
-				w.queue.Done(ref)
+				queue.Done(ref)
 			}
 		})
 	}
-	wake := context.AfterFunc(ctx, func() { w.queue.Add(gateway.Ref{}) }) // Get returns
+	wake := context.AfterFunc(ctx, func() { queue.Add(gateway.Ref{}) }) // Get returns
 	for ctx.Err() == nil {
-		ref, _ := w.queue.Get()
+		ref, _ := queue.Get()
 		if ref.Kind == "" {
-			w.queue.Done(ref)
+			queue.Done(ref)
 			continue
 		}
 		jobs <- ref
 	}
 	wake()
-	w.mu.Lock()
-	w.leading = false
-	w.mu.Unlock()
 	close(jobs)
 	running.Wait()
 }
@@ -167,28 +192,28 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 		w.cfg.Log.Warn("the status of an object has no place for all that is to be said", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
 	}
 	if !changed {
-		w.queue.Forget(ref)
+		w.queue(ref).Forget(ref)
 		return
 	}
 	if contended > 0 {
 		w.cfg.Bounds.Reached(bound.StatusWrites)
-		w.queue.AddAfter(ref, contended)
+		w.queue(ref).AddAfter(ref, contended)
 		return
 	}
 	next, err := w.patch(ctx, ref, have, status)
 	switch {
 	case err == nil:
-		w.queue.Forget(ref)
+		w.queue(ref).Forget(ref)
 		w.saw(ref, have, next)
 		w.noteWrite(ref, want)
 	case ctx.Err() != nil:
 	case apierrors.IsNotFound(err): // the event that says so is on its way
-		w.queue.Forget(ref)
+		w.queue(ref).Forget(ref)
 	case apierrors.IsConflict(err):
 		if next, err = w.read(ctx, ref); err == nil {
 			w.saw(ref, have, next)
 		}
-		w.queue.AddRateLimited(ref)
+		w.queue(ref).AddRateLimited(ref)
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		w.cfg.Log.Error("the API server does not take a status", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
 		w.mu.Lock()
@@ -196,10 +221,10 @@ func (w *Writer) write(ctx context.Context, ref gateway.Ref) {
 			it.refused = versionOf(have)
 		}
 		w.mu.Unlock()
-		w.queue.Forget(ref)
+		w.queue(ref).Forget(ref)
 	default:
 		w.cfg.Log.Warn("cannot write the status of an object; it is tried again", zap.String("kind", ref.Kind), zap.Stringer("object", ref.Key), zap.Error(err))
-		w.queue.AddRateLimited(ref)
+		w.queue(ref).AddRateLimited(ref)
 	}
 }
 

@@ -17,7 +17,10 @@ import (
 	"turnout/test/cluster/sandbox"
 )
 
-var full = flag.Bool("full", false, "measure with up to 5,000 routes")
+var (
+	full    = flag.Bool("full", false, "measure with up to 5,000 routes")
+	samples = flag.Int("samples", 200, "routes that are timed then, for each number of others")
+)
 
 // shared is the cluster, and what the test asks it with.
 var shared struct {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func (b *table) row(what string, format string, args ...any) {
 func TestScale(t *testing.T) {
 	p := plan{sizes: []int{0, 100}, samples: 10, counted: 100, churn: 5 * time.Second}
 	if *full {
-		p = plan{sizes: []int{0, 1000, 3000, 5000}, samples: 200, counted: 1000, churn: time.Minute}
+		p = plan{sizes: []int{0, 1000, 3000, 5000}, samples: *samples, counted: 1000, churn: time.Minute}
 	}
 	b := new(table)
 	mustCreate(t, "{apiVersion: v1, kind: Namespace, metadata: {name: live}}\n---\n"+backend("a")+"\n---\n"+backend("b")+"\n---\n"+aRouter)
@@ -229,20 +230,26 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var changing sync.WaitGroup
-	changes := 0
+	var changes atomic.Int64
 	began := time.Now()
-	changing.Go(func() {
-		tick := time.NewTicker(time.Second / others)
-		defer tick.Stop()
-		for ; ctx.Err() == nil; changes++ {
-			<-tick.C
-			service := []string{"b", "a"}[changes/others%2]
-			if err := patch(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, changes%others), to(service)); err != nil && ctx.Err() == nil {
-				t.Error(err)
-				return
+	for i := range others { // each once a second
+		changing.Go(func() {
+			<-time.After(time.Second * time.Duration(i) / others)
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for turn := i; ctx.Err() == nil; turn++ {
+				if err := patch(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, i), to([]string{"b", "a"}[turn%2])); err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+				changes.Add(1)
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+				}
 			}
-		}
-	})
+		})
+	}
 	c := client(address, false)
 	var all times
 	for i := range n {
@@ -252,7 +259,7 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	}
 	stop()
 	changing.Wait()
-	b.row(fmt.Sprintf("the same while %.0f others a second change", float64(changes)/time.Since(began).Seconds()), "%s", all)
+	b.row(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s", all)
 	inParallel(t, 0, others, func(ctx context.Context, i int) error {
 		return remove(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, i))
 	})
