@@ -3,7 +3,9 @@ package gatewayscale
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,29 +97,68 @@ func admin(t testing.TB) string {
 	return "http://" + ip + ":1936"
 }
 
-// metrics are all series of the router, and the sum of each name over its labels.
-func metrics(t testing.TB) (series int, sums map[string]float64) {
+// scrape gives each series of the router to use, as it is written, with its value.
+func scrape(t testing.TB, use func(series string, value float64)) {
 	t.Helper()
 	c := http.Client{Timeout: time.Minute}
 	resp, err := c.Get(admin(t) + "/metrics")
 	check(t, err)
 	defer resp.Body.Close()
-	sums = make(map[string]float64)
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "#") {
+		at := strings.LastIndexByte(lines.Text(), ' ')
+		if strings.HasPrefix(lines.Text(), "#") || at < 0 {
 			continue
 		}
-		series++
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		name, _, _ = strings.Cut(name, "{")
-		if n, err := strconv.ParseFloat(value, 64); err == nil {
-			sums[name] += n
-		}
+		n, err := strconv.ParseFloat(lines.Text()[at+1:], 64)
+		check(t, err)
+		use(lines.Text()[:at], n)
 	}
 	check(t, lines.Err())
+}
+
+// metrics are the number of series of the router, and the sum of each name over its labels.
+func metrics(t testing.TB) (series int, sums map[string]float64) {
+	t.Helper()
+	sums = make(map[string]float64)
+	scrape(t, func(text string, value float64) {
+		series++
+		name, _, _ := strings.Cut(text, "{")
+		sums[name] += value
+	})
 	return series, sums
+}
+
+// inside is how long batches of changes took within the router, by the upper bounds of turnout_change_propagation_seconds in ms.
+type inside map[float64]float64
+
+func insideNow(t testing.TB) inside {
+	t.Helper()
+	now := inside{}
+	scrape(t, func(text string, value float64) {
+		if bucket, ok := strings.CutPrefix(text, `turnout_change_propagation_seconds_bucket{le="`); ok {
+			le, err := strconv.ParseFloat(strings.TrimSuffix(bucket, `"}`), 64)
+			check(t, err)
+			now[le*1000] = value
+		}
+	})
+	return now
+}
+
+// since says below what half of the batches since before were, and 99 of 100.
+func (now inside) since(before inside) string {
+	bounds := slices.Sorted(maps.Keys(now))
+	last := bounds[len(bounds)-1]
+	below := func(share float64) float64 {
+		for _, le := range bounds {
+			if now[le]-before[le] >= share*(now[last]-before[last]) {
+				return le
+			}
+		}
+		return last
+	}
+	return fmt.Sprintf("below %g / %g ms", below(0.5), below(0.99))
 }
 
 // resident is the memory of the router, in MiB.

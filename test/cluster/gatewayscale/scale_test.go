@@ -213,13 +213,14 @@ func served(t *testing.T, c *http.Client, name string) time.Duration {
 // oneByOne times routes that are made one after the other.
 func oneByOne(t *testing.T, b *table, address string, size, n int) {
 	c := client(address, false)
+	before := insideNow(t)
 	var all times
 	for i := range n {
 		name := fmt.Sprintf("one-%d-%d", size, i)
 		all = append(all, served(t, c, name))
 		check(t, remove(t.Context(), "HTTPRoute", "live", name))
 	}
-	b.row(fmt.Sprintf("a route is served, beside %d: p50 / p99", size), "%s", all)
+	b.row(fmt.Sprintf("a route is served, beside %d: p50 / p99", size), "%s; within the router %s", all, insideNow(t).since(before))
 }
 
 // whileOthersChange is the same while 50 routes a second change.
@@ -251,6 +252,7 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 		})
 	}
 	c := client(address, false)
+	before := insideNow(t)
 	var all times
 	for i := range n {
 		name := fmt.Sprintf("two-%d-%d", size, i)
@@ -259,7 +261,7 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	}
 	stop()
 	changing.Wait()
-	b.row(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s", all)
+	b.row(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s; within the router %s", all, insideNow(t).since(before))
 	inParallel(t, 0, others, func(ctx context.Context, i int) error {
 		return remove(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, i))
 	})
