@@ -78,6 +78,7 @@ const (
 	flagYielded                     // Yield was called in this iteration
 	flagDiscard                     // CloseDiscarding was called
 	flagRetired                     // see Retired
+	flagSilent                      // ClosePromised was called
 )
 
 // Conn is one connection of a loop. Loop.Dial and Listener make it; it ends with Handler.Closed, and
@@ -275,7 +276,7 @@ func (c *Conn) wake() {
 // event takes note of what the engine saw and acts on it.
 func (c *Conn) event(ev engine.Events) {
 	if c.state == stateConnecting {
-		c.connected()
+		c.connected(ev)
 		if c.state != stateOpen {
 			return
 		}

@@ -39,6 +39,15 @@ func (c *Conn) Close() {
 	c.closeWith(nil)
 }
 
+// ClosePromised is Close for a peer that has promised to send nothing more, as who sends the option "close" with a request: what is
+// queued goes out, then the connection is closed without a wait for the peer's FIN, unless something has come after all.
+func (c *Conn) ClosePromised() {
+	if c.state == stateOpen && len(c.in) == 0 && c.early == 0 && c.loop.presenting != c {
+		c.flags |= flagSilent
+	}
+	c.Close()
+}
+
 // CloseDiscarding is Close for a peer that is in the middle of sending something long that nobody wants any more: what it sends is
 // dropped, from now on and until it has taken all output and ended its side, so that it can read the answer when it has
 // sent. That ends, with ErrUnread, after most bytes or 30 seconds, and without an error when nothing has come for 5 seconds.
@@ -112,7 +121,7 @@ func (c *Conn) dropOutput() {
 
 // shutdownWrite sends FIN, unless CloseWrite did, after which Close has only to wait for the peer's.
 func (c *Conn) shutdownWrite() {
-	if c.state == stateFlushing && c.flags&flagEnded != 0 {
+	if c.state == stateFlushing && (c.flags&flagEnded != 0 || c.flags&(flagSilent|flagReadable|flagFIN) == flagSilent) {
 		c.kill(c.why(), false)
 		return
 	}

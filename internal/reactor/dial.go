@@ -55,11 +55,13 @@ func (l *Loop) dial(addr netip.AddrPort, c *Conn) (engine.Socket, error) {
 	return s, err
 }
 
-// connected ends the connecting state.
-func (c *Conn) connected() {
-	if err := c.sock.(engine.Dialer).ConnectError(); err != nil {
-		c.kill(err, false)
-		return
+// connected ends the connecting state. Only a failure is asked for: the question is a system call.
+func (c *Conn) connected(ev engine.Events) {
+	if ev&engine.Err != 0 {
+		if err := c.sock.(engine.Dialer).ConnectError(); err != nil {
+			c.kill(err, false)
+			return
+		}
 	}
 	c.disarm()
 	c.seldom = nil

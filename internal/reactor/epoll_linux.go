@@ -247,6 +247,7 @@ type epollListener struct {
 	fd       int
 	tag      int32
 	bound    netip.AddrPort
+	here     *netip.AddrPort // of what it accepts; nil = it listens on all addresses
 	idle     bool // paused or closed
 	mu       sync.Mutex
 	closed   bool // guarded by mu: fd may be somebody else's
@@ -275,6 +276,9 @@ func (e *epollEngine) inherit(fd int, accepted func(s engine.Socket, err error))
 		return nil, err
 	}
 	e.listeners = append(e.listeners, ln)
+	if !ln.bound.Addr().IsUnspecified() {
+		ln.here = &ln.bound
+	}
 	ln.bounded = boundKernel(fd, notSentLow) // accepted sockets inherit it
 	return ln, nil
 }
@@ -292,6 +296,7 @@ func bindListener(addr netip.AddrPort) (int, error) {
 	}
 	set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // accepted sockets inherit it
 	if family == unix.AF_INET6 { // [::] takes IPv4 too, every other address only itself
 		set(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, btoi(!addr.Addr().IsUnspecified()))
 	}
@@ -340,7 +345,7 @@ func (ln *epollListener) accept() (*epollSocket, error) {
 			uintptr(unsafe.Pointer(&ln.salen)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
 		switch errno {
 		case 0:
-			return &epollSocket{eng: ln.eng, fd: int32(fd), bounded: ln.bounded, there: pack(rawAddr(&ln.sa))}, nil
+			return &epollSocket{eng: ln.eng, fd: int32(fd), bounded: ln.bounded, here: ln.here, there: pack(rawAddr(&ln.sa))}, nil
 		case unix.EINTR:
 		default:
 			return nil, errno

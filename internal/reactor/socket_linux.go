@@ -16,11 +16,32 @@ import (
 // are raw: without a call of the scheduler of the runtime. Go preempts threads by signals: EINTR means once more.
 type epollSocket struct {
 	eng     *epollEngine
-	here    *netip.AddrPort // nil = nobody has asked; it is that of other sockets too
+	here    *netip.AddrPort // nil = not known yet; it is that of other sockets too
 	fd      int32           // -1 = closed
 	there   packedAddr
 	bounded bool // notSentLow is set
 	bulk    bool // notSentBulk is
+	delays  nagle
+}
+
+// nagle says what is known of Nagle's delay on a dialled socket. It holds back nothing before the second write, so the option is
+// set then: a connection that is used for one short request does without that system call.
+type nagle uint8
+
+const (
+	nagleOff   nagle = iota // as on accepted sockets, which have it from their listener
+	nagleFirst              // on; nothing has been written
+	nagleNext               // on; something has
+)
+
+// prompt is called before each write.
+func (s *epollSocket) prompt() {
+	if s.delays == nagleNext {
+		s.delays = nagleOff
+		_ = unix.SetsockoptInt(int(s.fd), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // fails only with the connection, and the write says so
+		return
+	}
+	s.delays = nagleNext
 }
 
 // packedAddr is an address in little more than half of the memory, without a zone. The zero value is none.
@@ -98,6 +119,9 @@ func (s *epollSocket) Read(p []byte) (int, error) {
 }
 
 func (s *epollSocket) Write(p []byte) (int, error) {
+	if s.delays != nagleOff {
+		s.prompt()
+	}
 	for {
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_NOSIGNAL, 0, 0)
 		switch e {
@@ -119,6 +143,9 @@ func (s *epollSocket) Write(p []byte) (int, error) {
 func (s *epollSocket) Writev(a, b []byte) (int, error) {
 	if len(b) == 0 {
 		return s.Write(a)
+	}
+	if s.delays != nagleOff {
+		s.prompt()
 	}
 	v := &s.eng.vec // on the heap once: an iteration allocates nothing
 	v.iov[0].Base = unsafe.SliceData(a)
@@ -240,17 +267,9 @@ func sockaddr(addr netip.AddrPort) (unix.Sockaddr, int) {
 	return sa, unix.AF_INET6
 }
 
-// newSocket makes a non-blocking TCP socket without Nagle's delay; what a listener accepts inherits that.
+// newSocket makes a non-blocking TCP socket.
 func newSocket(family int) (int, error) {
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
-		closeFD(fd)
-		return -1, err
-	}
-	return fd, nil
+	return unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 }
 
 func (e *epollEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
@@ -264,5 +283,5 @@ func (e *epollEngine) Dial(addr netip.AddrPort) (engine.Socket, error) {
 		closeFD(fd)
 		return nil, err
 	}
-	return &epollSocket{eng: e, fd: int32(fd), there: pack(addr)}, nil
+	return &epollSocket{eng: e, fd: int32(fd), there: pack(addr), delays: nagleFirst}, nil
 }

@@ -67,6 +67,9 @@ func (e *epollEngine) fill(p *pipe, s engine.Socket) (int, error) {
 
 func (e *epollEngine) drain(p *pipe, s engine.Socket, n int) (int, error) {
 	sock := s.(*epollSocket)
+	if sock.delays != nagleOff {
+		sock.prompt()
+	}
 	sent, err := splice(p.r, int(sock.fd), n)
 	if err == engine.ErrAgain && sock.widen() {
 		sent, err = splice(p.r, int(sock.fd), n)

@@ -45,6 +45,7 @@ type serverConn struct {
 	responded bool  // the response is complete
 	chunked   bool  // the response goes out in chunks
 	closing   bool  // the connection ends with this response
+	promised  bool  // the client has promised to send nothing after this request (RFC 9112 section 9.6), which has no body
 	untilEnd  bool  // the end of the connection is the end of the response body
 }
 
@@ -94,7 +95,11 @@ func (sc *serverConn) turnOver() {
 	sc.recycle()
 	if sc.closing || sc.leaves() {
 		sc.phase = phaseGone
-		sc.c.Close()
+		if sc.promised {
+			sc.c.ClosePromised()
+		} else {
+			sc.c.Close()
+		}
 		return
 	}
 	sc.phase = phaseHead

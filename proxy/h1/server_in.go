@@ -108,6 +108,7 @@ func (sc *serverConn) readHead(p []byte) (used int, ok bool) {
 	sc.responded, sc.chunked, sc.untilEnd = false, false, false
 	sc.closing = !rq.req.KeepAlive
 	none := rq.bodyless()
+	sc.promised = sc.closing && none
 	switch rq.req.Body {
 	case http1.BodyLength:
 		sc.phase, rq.remaining = phaseBody, rq.req.ContentLength

@@ -77,8 +77,8 @@ type Engine interface {
 	// accepting failed for want of descriptors or memory (the loop then pauses the listener for a while).
 	// accepted registers or closes the socket. Port 0 is resolved.
 	Listen(addr netip.AddrPort, accepted func(s Socket, err error)) (Listener, error)
-	// Dial starts to connect and returns a socket that is also a Dialer. After Register an Out
-	// or Err follows when the outcome is known, also if it is known already.
+	// Dial starts to connect and returns a socket that is also a Dialer. After Register an Out follows when it is connected, and
+	// an Err when it could not be, also if that is known already.
 	Dial(addr netip.AddrPort) (Socket, error)
 	// Register starts the events of s (in, out and half-close, edge-triggered), delivered with owner, a pointer.
 	// What is ready already is delivered by the next Wait.
