@@ -8,6 +8,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/wire/field"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 	"turnout/routing"
 	"turnout/routing/header"
 )
@@ -48,6 +49,7 @@ func (*endpoint) Body([]byte) bool             { return false }
 func (*endpoint) End([]field.Field)            {}
 func (*endpoint) Abort(proxy.Fault)            {}
 func (*endpoint) Progress() (uint64, int)      { return 0, 0 }
+func (*endpoint) Plain() (none detached.Conn)  { return none }
 func (*endpoint) MayRefuse() (may, asked bool) { return false, true }
 func (*endpoint) Pause()                       {}
 func (*endpoint) Resume()                      {}
@@ -55,6 +57,7 @@ func (*endpoint) Resume()                      {}
 type reader instant
 
 func (r *reader) Head(h *proxy.Head, _ bool)     { r.fields = len(h.Fields) }
+func (*reader) Plain() (none detached.Conn)      { return none }
 func (*reader) Informational(*proxy.Head)        {}
 func (*reader) Body([]byte) bool                 { return false }
 func (*reader) End([]field.Field)                {}

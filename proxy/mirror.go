@@ -3,6 +3,7 @@ package proxy
 import (
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
+	"turnout/proxy/detached"
 	"turnout/routing"
 )
 
@@ -204,6 +205,7 @@ func (ex *Exchange) endCopy(o CopyOutcome) {
 // nowhere is the client's half of a copy.
 type nowhere struct{}
 
+func (nowhere) Plain() (none detached.Conn)        { return none }
 func (nowhere) Informational(*Head)                {}
 func (nowhere) Head(*Head, bool)                   {}
 func (nowhere) Body([]byte) bool                   { return false }

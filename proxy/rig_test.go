@@ -11,6 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/proxy/detached"
 	"turnout/routing"
 )
 
@@ -291,12 +292,14 @@ func (u *fakeUp) Abort(f Fault)                   { u.r.sayf("up%d abort %v", u.
 func (u *fakeUp) Pause()                          { u.r.sayf("up%d pause", u.n) }
 func (u *fakeUp) Resume()                         { u.r.sayf("up%d resume", u.n) }
 func (u *fakeUp) Progress() (taken uint64, n int) { return u.r.taken, u.r.left }
+func (u *fakeUp) Plain() (none detached.Conn)     { return none }
 func (u *fakeUp) MayRefuse() (may, asked bool)    { return u.r.may, false }
 
 // fakeDown is the client.
 type fakeDown struct{ r *rig }
 
-func (d *fakeDown) Informational(h *Head) { d.r.sayf("down %d", h.Status) }
+func (d *fakeDown) Plain() (none detached.Conn) { return none }
+func (d *fakeDown) Informational(h *Head)       { d.r.sayf("down %d", h.Status) }
 func (d *fakeDown) Head(h *Head, end bool) {
 	d.r.head = cloneHead(h)
 	closes := ""
@@ -493,6 +496,7 @@ type silent struct{}
 
 func (s *silent) Acquire(*balancer.Endpoint, *Exchange, bool) Upstream { return (*silentUp)(s) }
 func (*silent) Cancel(*Exchange)                                       {}
+func (*silent) Plain() (none detached.Conn)                            { return none }
 func (*silent) Informational(*Head)                                    {}
 func (*silent) Head(*Head, bool)                                       {}
 func (*silent) Body([]byte) bool                                       { return false }
@@ -510,6 +514,7 @@ func (*silentUp) Head(*Head, bool)                   {}
 func (*silentUp) Body([]byte) bool                   { return false }
 func (*silentUp) End([]Field)                        {}
 func (*silentUp) Abort(Fault)                        {}
+func (*silentUp) Plain() (none detached.Conn)        { return none }
 func (*silentUp) MayRefuse() (may, asked bool)       { return false, true }
 func (*silentUp) Pause()                             {}
 func (*silentUp) Resume()                            {}

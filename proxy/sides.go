@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/wire/protocol"
+	"turnout/proxy/detached"
 	"turnout/proxy/identity"
 	"turnout/routing"
 )
@@ -36,6 +37,8 @@ type Half interface {
 // HTTP/1.1 connection or an HTTP/2 stream.
 type Downstream interface {
 	Half
+	// Plain is the connection that body bytes may be given to by the kernel, as they are. The zero value: Body wants them.
+	Plain() detached.Conn
 	// Informational sends a 1xx head other than 101.
 	Informational(h *Head)
 	// Upgrade judges a 101, whose connection can be detached, beyond the name of the protocol. nil: the client cannot agree to it.
@@ -49,6 +52,8 @@ type Joiner func(h *Head, idle time.Duration, moved func(in, out uint64), done f
 // Upstream is the endpoint's half of one attempt.
 type Upstream interface {
 	Half
+	// Plain is the connection that body bytes may be given to by the kernel, as they are. The zero value: Body wants them.
+	Plain() detached.Conn
 	// MayRefuse says that the endpoint can still say that it did nothing with the request (FaultUnprocessed), though some of
 	// its body has been sent. asked: it has asked for more of the body, so that it hardly will.
 	MayRefuse() (may, asked bool)

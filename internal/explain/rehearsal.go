@@ -7,6 +7,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/wire/field"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 	"turnout/routing"
 )
 
@@ -62,6 +63,7 @@ func (u *endpointHalf) Body([]byte) bool                   { return false }
 func (u *endpointHalf) End([]proxy.Field)                  {}
 func (u *endpointHalf) Abort(proxy.Fault)                  {}
 func (u *endpointHalf) MayRefuse() (may, asked bool)       { return false, false }
+func (u *endpointHalf) Plain() (none detached.Conn)        { return none }
 func (u *endpointHalf) Pause()                             {}
 func (u *endpointHalf) Resume()                            {}
 func (u *endpointHalf) Progress() (taken uint64, left int) { return 0, 0 }
@@ -77,6 +79,7 @@ func (d *clientHalf) Body([]byte) bool                   { return false }
 func (d *clientHalf) End([]proxy.Field)                  {}
 func (d *clientHalf) Abort(proxy.Fault)                  { d.aborted = true }
 func (d *clientHalf) Upgrade(*proxy.Head) proxy.Joiner   { return nil }
+func (d *clientHalf) Plain() (none detached.Conn)        { return none }
 func (d *clientHalf) Pause()                             {}
 func (d *clientHalf) Resume()                            {}
 func (d *clientHalf) Progress() (taken uint64, left int) { return 0, 0 }

@@ -53,7 +53,7 @@
 // # Ending
 //
 // Every Conn ends with exactly one Closed. Close sends what is queued and FIN, waits a little for the
-// peer's FIN and drops what it sends meanwhile; CloseNow does none of it. An event for a socket that
+// peer's FIN and drops what it sends meanwhile; ClosePromised does not wait for one that has promised silence, and CloseNow does none of it. An event for a socket that
 // was closed earlier in the same batch is dropped, also when its descriptor is in use again.
 //
 // # Panics

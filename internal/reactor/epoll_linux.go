@@ -248,7 +248,7 @@ type epollListener struct {
 	tag      int32
 	bound    netip.AddrPort
 	here     *netip.AddrPort // of what it accepts; nil = it listens on all addresses
-	idle     bool // paused or closed
+	idle     bool            // paused or closed
 	mu       sync.Mutex
 	closed   bool // guarded by mu: fd may be somebody else's
 	bounded  bool // see boundKernel
@@ -297,7 +297,7 @@ func bindListener(addr netip.AddrPort) (int, error) {
 	set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	set(unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
 	set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // accepted sockets inherit it
-	if family == unix.AF_INET6 { // [::] takes IPv4 too, every other address only itself
+	if family == unix.AF_INET6 {               // [::] takes IPv4 too, every other address only itself
 		set(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, btoi(!addr.Addr().IsUnspecified()))
 	}
 	if err == nil {

@@ -135,6 +135,8 @@ type Loop struct {
 	dirty, dirtySpare []*Conn     // output to flush, or buffers to give back
 	dead, deadSpare   []*Conn     // Closed to deliver
 	over              []*Splice   // done to call
+	portions          []*Splice   // for SpliceN
+	portionPipes      int         // that portions have
 	yielded           fifo[*Conn] // that did their share of an iteration
 	atEnd             []call
 

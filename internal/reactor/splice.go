@@ -19,13 +19,19 @@ type splicer interface {
 	getPipe() (*pipe, error)
 	// putPipe gives it back; held bytes are lost.
 	putPipe(p *pipe, held int)
-	// fill moves up to pipeSize bytes from s: engine.ErrAgain, io.EOF as engine.Socket.Read.
-	fill(p *pipe, s engine.Socket) (int, error)
-	// drain moves up to n bytes to s: engine.ErrAgain as engine.Socket.Write.
-	drain(p *pipe, s engine.Socket, n int) (int, error)
-	// heed says whether engine.In is delivered for s. It is delivered again, for what came meanwhile too, once it is heeded again;
+	// fill moves up to n bytes from s: engine.ErrAgain, io.EOF as engine.Socket.Read.
+	fill(p *pipe, s engine.Socket, n int) (int, error)
+	// drain moves up to n bytes to s: engine.ErrAgain as engine.Socket.Write. bulk: the system may take for s as much as it likes.
+	drain(p *pipe, s engine.Socket, n int, bulk bool) (int, error)
+	// heed says whether engine.In is delivered for c. It is delivered again, for what came meanwhile too, once it is heeded again;
 	// engine.Hup and engine.Err always are.
-	heed(s engine.Socket, on bool)
+	heed(c *Conn, on bool)
+}
+
+// pipe is one pipe of the kernel, or bytes in memory in its place.
+type pipe struct {
+	r, w  int
+	bytes []byte // those in it, see memoryPipes
 }
 
 // Splice is a running copy inside the kernel from one Conn to another. Bytes do not pass through the handlers.
@@ -38,6 +44,7 @@ type Splice struct {
 	bytes    uint64
 	err      error
 	deaf     bool // src's engine.In is not heeded
+	portion       // of SpliceN
 }
 
 // Splice copies what src receives to dst, in the kernel, until src ends or one of the two fails.
@@ -50,18 +57,27 @@ type Splice struct {
 // ErrNoSplice: the engine cannot, one of the two is not open, has a Layer or is spliced already in
 // this direction, or CloseWrite was called on dst.
 func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice, error) {
-	ok := src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
-		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
-		src.flags&(flagTold|flagFrom) == 0 && dst.flags&flagTo == 0
-	if !ok {
+	if !l.splices(src, dst) {
 		return nil, ErrNoSplice
 	}
 	s := &Splice{src: src, dst: dst, done: done}
+	s.begin()
+	return s, nil
+}
+
+// splices says that bytes of src may be copied to dst.
+func (l *Loop) splices(src, dst *Conn) bool {
+	return src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
+		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
+		src.flags&(flagTold|flagFrom) == 0 && dst.flags&flagTo == 0
+}
+
+func (s *Splice) begin() {
+	src, dst := s.src, s.dst
 	src.rare().from, dst.rare().to = s, s
 	src.flags = src.flags&^flagAgain | flagFrom
 	dst.flags |= flagTo
 	src.ready()
-	return s, nil
 }
 
 // OnMove has moved called, on the loop, each time that dst has been given n bytes more. It must not use the two Conns.
@@ -69,7 +85,11 @@ func (s *Splice) OnMove(moved func(n uint64)) { s.moved = moved }
 
 func (s *Splice) gave(n int) {
 	s.bytes += uint64(n)
-	if s.moved != nil && n > 0 {
+	switch {
+	case n == 0:
+	case s.whose != nil:
+		s.whose.Moved(uint64(n))
+	case s.moved != nil:
 		s.moved(uint64(n))
 	}
 }
@@ -83,6 +103,9 @@ func (s *Splice) pump() {
 	if s.forwardKept() {
 		s.move()
 	}
+	if s.whose != nil && s.src != nil && s.portionMoved() {
+		return
+	}
 	// As long as src is known to have more, dst is what is waited for. Each segment that src gets meanwhile would wake the
 	// loop, for nothing, and there may be megabytes of them. The events come back when src has been emptied.
 	if s.src != nil && s.src.flags&(flagReadable|flagReady) == flagReadable {
@@ -94,13 +117,13 @@ func (s *Splice) pump() {
 func (s *Splice) setDeaf(deaf bool) {
 	if s.deaf != deaf {
 		s.deaf = deaf
-		s.src.loop.eng.(splicer).heed(s.src.sock, !deaf)
+		s.src.loop.eng.(splicer).heed(s.src, !deaf)
 	}
 }
 
 func (s *Splice) move() {
 	eng := s.src.loop.eng.(splicer)
-	for budget := spliceTurn; s.running(); {
+	for budget := s.share(); s.running(); {
 		if s.held > 0 {
 			if s.dst.flags&flagWritable == 0 {
 				return
@@ -116,7 +139,7 @@ func (s *Splice) move() {
 			s.src.ready()
 			break
 		}
-		if s.dst.flags&flagWritable == 0 || !s.fill(eng) {
+		if s.dst.flags&flagWritable == 0 || s.taken() || !s.fill(eng) {
 			break
 		}
 	}
@@ -130,6 +153,7 @@ func (s *Splice) running() bool { return s.src != nil && s.dst.Pending() == 0 }
 func (s *Splice) forwardKept() bool {
 	if in := s.src.in; len(in) > 0 {
 		s.src.in = nil
+		s.left -= int64(len(in))
 		s.gave(len(in))
 		s.dst.Write(in)
 		s.dst.loop.arena.returnBuffer(HeldInput, in)
@@ -147,7 +171,7 @@ func (s *Splice) forwardKept() bool {
 func (s *Splice) drain(eng splicer) (int, bool) {
 	dst := s.dst
 	dst.loop.stats.Writes++
-	n, err := eng.drain(s.pipe, dst.sock, s.held)
+	n, err := eng.drain(s.pipe, dst.sock, s.held, s.whose == nil)
 	if err == engine.ErrAgain {
 		dst.flags &^= flagWritable
 		return 0, false
@@ -176,23 +200,26 @@ func (s *Splice) fill(eng splicer) bool {
 	}
 	if s.pipe == nil {
 		var err error
-		if s.pipe, err = eng.getPipe(); err != nil {
+		if s.pipe, err = s.getPipe(eng); err != nil {
 			return s.copyOnce()
 		}
 	}
 	src.loop.stats.Reads++
-	n, err := eng.fill(s.pipe, src.sock)
+	n, err := eng.fill(s.pipe, src.sock, s.most(pipeSize, portionPipe))
 	s.held = n
+	s.left -= int64(n)
 	src.loop.stats.Spliced += uint64(n)
 	return s.received(n, err)
 }
 
 // copyOnce does without a pipe when there is none to be had.
 func (s *Splice) copyOnce() bool {
-	src, buf := s.src, s.src.loop.recv
+	src := s.src
+	buf := src.loop.recv[:s.most(len(src.loop.recv), len(src.loop.recv))]
 	src.loop.stats.Reads++
 	n, err := src.sock.Read(buf)
 	if n > 0 {
+		s.left -= int64(n)
 		s.gave(n)
 		s.dst.Write(buf[:n])
 		s.dst.Flush()
@@ -214,6 +241,9 @@ func (s *Splice) received(n int, err error) bool {
 		src.fail(src.why())
 	case err == engine.ErrAgain:
 		s.setDeaf(false)
+	case err == io.EOF && s.whose != nil:
+		s.finish(io.ErrUnexpectedEOF)
+		src.flags |= flagEnded
 	case err == io.EOF:
 		s.finish(nil)
 		dst.CloseWrite()
@@ -228,8 +258,7 @@ func (s *Splice) received(n int, err error) bool {
 // release gives an empty pipe back to the pool.
 func (s *Splice) release(eng splicer) {
 	if s.pipe != nil && s.held == 0 {
-		eng.putPipe(s.pipe, 0)
-		s.pipe = nil
+		s.putPipe(eng)
 	}
 }
 
@@ -241,14 +270,15 @@ func (s *Splice) finish(err error) {
 	}
 	s.setDeaf(false)
 	if s.pipe != nil {
-		src.loop.eng.(splicer).putPipe(s.pipe, s.held)
-		s.pipe, s.held = nil, 0
+		s.putPipe(src.loop.eng.(splicer))
 	}
 	src.seldom.from, dst.seldom.to = nil, nil
 	src.flags &^= flagFrom
 	dst.flags &^= flagTo
 	s.src, s.err = nil, err
-	src.loop.over = append(src.loop.over, s)
+	if s.whose == nil {
+		src.loop.over = append(src.loop.over, s)
+	}
 	if err != nil {
 		src.ready() // its input is the handler's again
 	}

@@ -16,9 +16,6 @@ const pipesKept = 16
 // pipeDescriptors is what a pipe costs.
 const pipeDescriptors = 2
 
-// pipe is one kernel pipe.
-type pipe struct{ r, w int }
-
 func (e *epollEngine) getPipe() (*pipe, error) {
 	if n := len(e.pipes); n > 0 {
 		p := e.pipes[n-1]
@@ -57,29 +54,33 @@ func (e *epollEngine) closePipe(p *pipe) {
 }
 
 // fill is called with an empty pipe only, so that "again" is about the socket and not about the pipe.
-func (e *epollEngine) fill(p *pipe, s engine.Socket) (int, error) {
-	n, err := splice(int(s.(*epollSocket).fd), p.w, pipeSize)
+func (e *epollEngine) fill(p *pipe, s engine.Socket, n int) (int, error) {
+	n, err := splice(int(s.(*epollSocket).fd), p.w, n)
 	if n == 0 && err == nil {
 		return 0, io.EOF
 	}
 	return n, err
 }
 
-func (e *epollEngine) drain(p *pipe, s engine.Socket, n int) (int, error) {
+func (e *epollEngine) drain(p *pipe, s engine.Socket, n int, bulk bool) (int, error) {
 	sock := s.(*epollSocket)
 	if sock.delays != nagleOff {
 		sock.prompt()
 	}
 	sent, err := splice(p.r, int(sock.fd), n)
-	if err == engine.ErrAgain && sock.widen() {
-		sent, err = splice(p.r, int(sock.fd), n)
+	if err == engine.ErrAgain {
+		if !bulk {
+			sock.refused()
+		} else if sock.widen() {
+			sent, err = splice(p.r, int(sock.fd), n)
+		}
 	}
 	return sent, err
 }
 
 // heed implements splicer.
-func (e *epollEngine) heed(s engine.Socket, on bool) {
-	fd := s.(*epollSocket).fd
+func (e *epollEngine) heed(c *Conn, on bool) {
+	fd := c.sock.(*epollSocket).fd
 	ev := e.interest(fd)
 	if !on {
 		ev.Events &^= unix.EPOLLIN

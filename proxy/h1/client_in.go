@@ -36,6 +36,9 @@ func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 			return n
 		}
 	}
+	if cc.state == clientBody && n == len(p) && !cc.paused {
+		cc.splice()
+	}
 	return n
 }
 

@@ -76,6 +76,9 @@ func TestRealBodies(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if r.Stats(t).Spliced == 0 && runtime.GOOS == "linux" {
+		t.Error("nothing was spliced")
+	}
 }
 
 // TestRealUpgrade echoes through an upgraded connection, small and bulk.

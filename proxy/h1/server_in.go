@@ -44,6 +44,9 @@ func (sc *serverConn) Data(_ *reactor.Conn, p []byte) int {
 			return len(p)
 		}
 	}
+	if sc.phase == phaseBody && !sc.paused {
+		sc.splice()
+	}
 	return n
 }
 

@@ -5,6 +5,7 @@ import (
 	"turnout/internal/wire/h2session"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
+	"turnout/proxy/detached"
 )
 
 // serverStream is one request of a client connection and its answer. It implements h2session.Sink towards the session and
@@ -139,6 +140,9 @@ func (st *serverStream) local(status int) {
 	st.SendData([]byte(body))
 	st.finish(nil)
 }
+
+// Plain implements proxy.Downstream: bodies go in frames.
+func (st *serverStream) Plain() (none detached.Conn) { return none }
 
 // Informational implements proxy.Downstream.
 func (st *serverStream) Informational(h *proxy.Head) {

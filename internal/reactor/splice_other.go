@@ -1,6 +1,0 @@
-//go:build !linux
-
-package reactor
-
-// pipe exists on Linux only.
-type pipe struct{}
