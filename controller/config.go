@@ -52,7 +52,9 @@ type Options struct {
 	SkipExtendedValidation  bool // TLS settings are not checked
 	SkipExternalCertificate bool // spec.tls.externalCertificate is ignored
 	// KeepWithoutSecret admits routes whose secret is not there or cannot be read, with a note: the rest of them is judged.
-	KeepWithoutSecret     bool
+	KeepWithoutSecret bool
+	// AsksClients says that the router asks clients of all hosts for certificates, which routes must not change: those that name authorities of their own are rejected.
+	AsksClients           bool
 	SkipUpgradeValidation bool // the condition UnservableInFutureVersions is left as it is
 	ForceUnservable       bool // every admitted route gets it, to see what comes of it
 

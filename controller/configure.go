@@ -48,8 +48,8 @@ func (s *state) setOptions(next Options) {
 }
 
 // judgement is what else of the options decides about routes and their status.
-func (o *Options) judgement() [6]any {
-	return [...]any{o.SkipExtendedValidation, o.SkipExternalCertificate, o.KeepWithoutSecret, o.SkipUpgradeValidation, o.ForceUnservable, o.CanonicalHostname}
+func (o *Options) judgement() [7]any {
+	return [...]any{o.SkipExtendedValidation, o.SkipExternalCertificate, o.KeepWithoutSecret, o.SkipUpgradeValidation, o.ForceUnservable, o.CanonicalHostname, o.AsksClients}
 }
 
 // allDirty has all routes judged and translated again.

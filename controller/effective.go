@@ -97,7 +97,10 @@ func requestSettings(v *view, object *routev1.Route, r *routing.Route, from func
 		{"redirect", to, from("default", "redirect-to")},
 		{"host that pods get", host, from("default", "upstream-host")},
 		{"copies of requests", copies(r), from("default", "mirror")},
-		{"canary", canary(v, object), from("default", "canary")},
+		{"canary", v.said(object, "canary", "service ", "none"), from("default", "canary")},
+		{"client certificates", v.said(object, "client-ca", word(v.said(object, "client-auth", "", ""), "required")+", judged by Secret ", "as the router asks of all"), from("default", "client-ca")},
+		{"certificate shown to pods", v.said(object, "backend-client-certificate", "that of Secret ", "none"), from("default", "backend-client-certificate")},
+		{"names in certificates of pods", v.said(object, "backend-names", "one of ", "any, or that of the service"), from("default", "backend-names")},
 	}
 }
 
@@ -110,12 +113,13 @@ func copies(r *routing.Route) string {
 	return word(strings.Join(services, ", "), "none")
 }
 
-// canary tells which service has the requests that are for it.
-func canary(v *view, object *routev1.Route) string {
-	if key := translate.Key("canary"); v.takes(object, key) {
-		return "service " + translate.Shown(object.Annotations[key])
+// said is the value of an annotation that is in effect, after some words, and otherwise what there is without.
+func (v *view) said(object *routev1.Route, name, words, otherwise string) string {
+	key := translate.Key(name)
+	if value := object.Annotations[key]; value != "" && v.takes(object, key) {
+		return words + translate.Shown(value)
 	}
-	return "none"
+	return otherwise
 }
 
 func timeOr(d time.Duration) string {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"crypto/x509"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/controller/source"
+	"turnout/internal/testkit/testcert"
 )
 
 // changed is the latest change in words.
@@ -81,7 +83,12 @@ func TestEffectiveSettings(t *testing.T) {
 		}
 	}), aRoute("p", "p.test", 0, annotated("haproxy.router.openshift.io/timeout", "8s"), func(o *routev1.Route) {
 		o.Spec.TLS = &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}
-	}), aRoute("no", "a.test", 1))
+	}), aRoute("no", "a.test", 1), aClientCA("clients", testcert.Sign(t, &x509.Certificate{}, nil).PEM()), aRoute("s", "s.test", 0, withAnnotations(clientCA, "clients"), func(o *routev1.Route) {
+		o.Spec.TLS = &routev1.TLSConfig{Termination: "reencrypt"}
+		o.Annotations["turnout.router/backend-names"], o.Annotations["turnout.router/client-auth"] = "pod.test", "optional"
+		o.Annotations["turnout.router/backend-client-certificate"] = "none"
+		o.Spec.TLS.DestinationCACertificate = testcert.Sign(t, &x509.Certificate{}, nil).PEM()
+	}))
 	for _, tt := range []struct{ route, name, value, from string }{
 		{"a", "server timeout", "7s", "annotation haproxy.router.openshift.io/timeout"},
 		{"a", "tunnel timeout", "1h0m0s", "--default-tunnel-timeout"},
@@ -96,6 +103,10 @@ func TestEffectiveSettings(t *testing.T) {
 		{"a", "host that pods get", "in.test", "annotation turnout.router/upstream-host"},
 		{"a", "copies of requests", "b, c:http", "annotation turnout.router/mirror"},
 		{"a", "canary", "service d", "annotation turnout.router/canary"},
+		{"a", "client certificates", "as the router asks of all", "default"},
+		{"s", "client certificates", "optional, judged by Secret clients", "annotation turnout.router/client-ca"},
+		{"s", "names in certificates of pods", "one of pod.test", "annotation turnout.router/backend-names"},
+		{"s", "certificate shown to pods", "that of Secret none", "annotation turnout.router/backend-client-certificate"},
 		{"a", "path rewriting", "none", "default"},
 		{"p", "tunnel timeout", "8s", "annotation haproxy.router.openshift.io/timeout"},
 	} {

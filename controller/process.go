@@ -112,22 +112,29 @@ func (s *state) judgeRoute(r *route, p *plan) {
 		r.verdict, _ = s.claims.Verdict(r.key)
 	}
 	var tls *routev1.TLSConfig
+	var refs found
 	if r.verdict.Admitted {
 		tls = s.tlsOf(r)
-		r.verdict = r.tls.verdict
-		if r.tls.waiting && r.unmoved(s.objectOf(r)) {
+		if r.verdict = r.tls.verdict; r.verdict.Admitted {
+			if refs = s.resolve(r, tls); !refs.verdict.Admitted {
+				r.verdict = refs.verdict
+			}
+		}
+		if (r.tls.waiting || refs.waiting) && r.unmoved(s.objectOf(r)) {
 			r.waiting = true
 			s.touched[r] = struct{}{}
 			return
 		}
-		r.waiting = r.tls.waiting && !r.tls.from.late
+		r.waiting = r.tls.waiting && !r.tls.from.late || refs.waiting && !refs.late
 	}
 	delete(s.touched, r)
 	if !r.verdict.Admitted {
 		s.withdraw(r, p)
 		return
 	}
-	s.translate(r, tls, p)
+	in := refs.in
+	in.Route, in.Host, in.TLS, in.Parsed, in.Service, in.Shared = s.objectOf(r), r.host, tls, r.tls.parsed, s.lookup(r.key.Namespace), &s.crews
+	s.translate(r, in, p)
 }
 
 // unmoved reports whether a route is served where it wants to be served now, so that it
@@ -156,12 +163,12 @@ func (s *state) withdraw(r *route, p *plan) {
 }
 
 // translate makes the spec of an admitted route.
-func (s *state) translate(r *route, tls *routev1.TLSConfig, p *plan) {
+func (s *state) translate(r *route, in translate.Input, p *plan) {
 	if s.cfg.translating != nil {
 		s.cfg.translating(s.objectOf(r))
 	}
 	before := r.result
-	r.result = s.translator.Route(translate.Input{Route: s.objectOf(r), Host: r.host, TLS: tls, Parsed: r.tls.parsed, Service: s.lookup(r.key.Namespace), Shared: &s.crews})
+	r.result = s.translator.Route(in)
 	r.result.Spec.Policy.Leaving, r.result.Spec.Policy.NotFound = s.leaves(s.objectOf(r)), r.rule != nil
 	s.use(r, r.result.Services)
 	if r.result.Closed && (before == nil || !before.Closed) {

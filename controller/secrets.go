@@ -48,6 +48,7 @@ func (s *state) secretEvent(e *source.Event) {
 // that cannot be admitted whatever its secret holds refers to none. One that is kept
 // out by another route does, so that it can take its place without a gap.
 func (s *state) refer(r *route) {
+	s.referAlso(r)
 	name := ""
 	if r.checked.Admitted {
 		name = s.secretName(r)
@@ -66,17 +67,8 @@ func (s *state) useSecret(r *route, v *secret) {
 		return
 	}
 	r.secret, r.tls = v, &s.plain
-	if v != nil {
-		if v.users == nil {
-			v.users = make(map[*route]struct{})
-		}
-		v.users[r] = struct{}{}
-		s.askAgain(v)
-	}
-	if before != nil {
-		delete(before.users, r)
-		s.unused[before] = struct{}{}
-	}
+	s.enterUser(r, v)
+	s.leaveUser(r, before)
 }
 
 // askAgain has a secret that cannot be had asked for again, because a route that refers to it has changed.

@@ -88,7 +88,8 @@ type route struct {
 	valid   *validity             // of its own certificate in the table; nil = it has none
 
 	services []*service
-	secret   *secret // of its external certificate
+	secret   *secret     // of its external certificate
+	refs     *references // Secrets that its annotations refer to; nil = none
 }
 
 // service is what is known about one service name, whether or not it exists.
@@ -241,6 +242,10 @@ func (s *state) routeEvent(e *source.Event) {
 	default:
 		s.dirty[r] = struct{}{}
 		s.askAgain(r.secret)
+		if r.refs != nil {
+			s.askAgain(r.refs.clients.secret)
+			s.askAgain(r.refs.pods.secret)
+		}
 	}
 	lean := *object // with what is held in any case, and nothing twice
 	lean.Spec.TLS, lean.Status.Ingress = now.tls, now.ingress
@@ -259,6 +264,10 @@ func (s *state) forget(r *route) {
 	s.tellRule(r)
 	s.use(r, nil)
 	s.useSecret(r, nil)
+	if r.refs != nil {
+		s.useReference(r, &r.refs.clients, "")
+		s.useReference(r, &r.refs.pods, "")
+	}
 	s.claims.Remove(r.key)
 	delete(s.routes, r.key)
 	delete(s.dirty, r)

@@ -224,6 +224,16 @@ func TestMutualOptionsThatDoNothing(t *testing.T) {
 	}
 }
 
+// TestRoutesMayNotChangeWhatTheRouterAsks: where all clients are asked for certificates, routes are judged so.
+func TestRoutesMayNotChangeWhatTheRouterAsks(t *testing.T) {
+	for mode, want := range map[string]bool{"none": false, "optional": true, "required": true} {
+		o, _, err := parseOptions(nil, envOf("ROUTER_MUTUAL_TLS_AUTH", mode))
+		if err != nil || o.controllerOptions().AsksClients != want {
+			t.Errorf("%s: %v, %v", mode, o.controllerOptions().AsksClients, err)
+		}
+	}
+}
+
 // TestRoutersShareSessions: two processes with the same secrets resume each other's sessions, also after the secrets were
 // replaced, and one with others does not.
 func TestRoutersShareSessions(t *testing.T) {

@@ -34,6 +34,7 @@ import (
 	"turnout/internal/tracing"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
+	"turnout/tlsmux/clientcert"
 )
 
 // router is all packages of one process, wired.
@@ -361,6 +362,7 @@ func (o *options) controllerOptions() controller.Options {
 	c.Router = o.replica.Router
 	c.Gateways = o.gateways.Controller(o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr)
 	c.ConnectTimeout = o.server.Proxy.Timeouts.Connect
+	c.AsksClients = o.server.TLS.ClientAuth != clientcert.None
 	c.AllowLoopback = !o.cluster // a laptop has no pods
 	c.SelectNamespaces = o.cluster && o.namespaces() != "" || o.control.NamespaceLabels != ""
 	if !o.server.TLS.DisableHTTP2 {

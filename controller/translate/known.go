@@ -19,6 +19,7 @@ var known = []string{
 	annotationRequestTimeout, annotationAttemptTimeout, annotationRetryOn, annotationRetryAttempts, annotationRetryBackoff,
 	annotationRedirect, annotationRedirectStatus, annotationUpstreamHost,
 	annotationMirror, annotationMirrorPercent, annotationCanary, annotationCanaryHeader, annotationCanaryValue, annotationCanaryCookie, annotationCanaryWeight,
+	annotationClientCA, annotationClientAuth, annotationPodCert, annotationPodNames,
 }
 
 // Reads reports whether an annotation of a route is one that the router reads.

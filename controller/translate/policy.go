@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +84,13 @@ type annotations struct {
 // invalid notes that an annotation has no effect.
 func (a *annotations) invalid(key, value, why, instead string) {
 	a.notes = append(a.notes, fmt.Sprintf("annotation %s: %q %s; %s is used", key, Shown(value), why, instead))
+}
+
+// once notes something that may have been noted before.
+func (a *annotations) once(note string) {
+	if !slices.Contains(a.notes, note) {
+		a.notes = append(a.notes, note)
+	}
 }
 
 // unused notes annotations that mean nothing for the kind of route.

@@ -11,6 +11,7 @@ import (
 // RouteKey.Rule, counted from 0, in what they ask of requests, and in their targets.
 func (r *Result) Rules() []routing.RuleSpec {
 	first := r.Spec.Rule()
+	first.ClientAuth = r.clients
 	first.Mirrors = r.beside.mirrorSpecs(first.Pool)
 	rules := []routing.RuleSpec{first}
 	if r.beside == nil || r.beside.canary == nil {

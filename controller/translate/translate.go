@@ -35,7 +35,14 @@ type Input struct {
 	Certificate *routing.CertificateSpec         // instead of the one in TLS; nil = that one
 	Parsed      *tls.Certificate                 // the certificate in TLS, read already; nil = it is not
 	Service     func(name string) *endpoints.Set // endpoints of a service of the namespace, never nil
-	Shared      *Shared                          // servers of routes that were translated with the same endpoints; nil = of none
+	Notes       []string                         // that there are about it already
+
+	// What annotations refer to, see SecretsOf, is looked up by the caller.
+	ClientCA       string                  // authorities in PEM; "" = there is no such annotation
+	PodCert        routing.CertificateSpec // shown to endpoints
+	PodCertProblem string                  // why there is none, and endpoints are not reached; "" = there is
+
+	Shared *Shared // servers of routes that were translated with the same endpoints; nil = of none
 }
 
 // Result is what a route has become.
@@ -48,7 +55,8 @@ type Result struct {
 	Notes    []string                 // what had no effect or is missing, for people
 	Closed   bool                     // an allow-list has no valid entry: nobody may connect
 	fleet    fleet
-	beside   *beside  // nil = nothing
+	beside   *beside // nil = nothing
+	clients  *routing.ClientAuthSpec
 	own      []string // of Notes, those that are not about its servers
 }
 
@@ -117,7 +125,8 @@ func (t *Translator) Route(in Input) *Result {
 	}}
 	spec := out.Spec
 	spec.Termination, spec.Insecure = termination(in.TLS)
-	a := &annotations{values: r.Annotations}
+	a := &annotations{values: r.Annotations, notes: slices.Clip(in.Notes)}
+	out.clients = a.clientAuth(&in, spec)
 	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
@@ -156,10 +165,11 @@ func (t *Translator) fleet(a *annotations, in *Input, out *Result) {
 			active++
 		}
 	}
-	t.secure(a, in, spec, f.names)
+	id := a.podIdentity(in, spec.Termination)
+	t.secure(a, in, spec, &id, f.names)
 	out.Services = names(out.Services, f.names)
 	out.beside.sides(func(s *side) {
-		t.secure(a, in, spec, s.fleet.names)
+		t.secure(a, in, spec, &id, s.fleet.names)
 		out.Services = names(out.Services, s.fleet.names)
 	})
 	spec.Balance = a.balance(&t.options.Defaults, f.kind.Passthrough, active)
@@ -177,17 +187,20 @@ func names(list []string, services []backend) []string {
 }
 
 // secure says how TLS is done to the endpoints of services of a re-encrypt route.
-func (t *Translator) secure(a *annotations, in *Input, spec *routing.RouteSpec, services []backend) {
+func (t *Translator) secure(a *annotations, in *Input, spec *routing.RouteSpec, id *podIdentity, services []backend) {
 	if spec.Termination != routing.TermReencrypt {
 		return
 	}
 	for i := range services {
-		tls, err := t.identity(in.TLS, spec.Namespace, services[i].name)
-		if err != nil {
-			note := "destinationCACertificate: " + err.Error() + "; endpoints are not reached"
-			if !slices.Contains(a.notes, note) {
-				a.notes = append(a.notes, note)
-			}
+		config := t.destination(in.TLS, spec.Namespace, services[i].name)
+		id.apply(a, &config)
+		tls, err := t.identity(&config)
+		switch {
+		case id.problem != "":
+			a.once(id.problem + "; endpoints are not reached")
+			services[i].unreachable = true
+		case err != nil:
+			a.once("destinationCACertificate: " + err.Error() + "; endpoints are not reached")
 			services[i].unreachable = true
 		}
 		services[i].tls = tls
@@ -242,8 +255,8 @@ func port(r *routev1.Route) string {
 	return r.Spec.Port.TargetPort.String()
 }
 
-// identity returns how TLS is done to the endpoints of a service.
-func (t *Translator) identity(config *routev1.TLSConfig, namespace, service string) (*balancer.TLS, error) {
+// destination is how the endpoints of a service are verified.
+func (t *Translator) destination(config *routev1.TLSConfig, namespace, service string) balancer.TLSConfig {
 	tls := balancer.TLSConfig{ALPN: t.options.UpstreamALPN}
 	switch {
 	case config.DestinationCACertificate != "":
@@ -252,11 +265,19 @@ func (t *Translator) identity(config *routev1.TLSConfig, namespace, service stri
 		tls.CA, tls.Verify = string(t.options.DestinationCA), true
 		tls.ServerName = service + "." + namespace + ".svc"
 	}
-	key := tls.ServerName + "\x00" + tls.CA
+	return tls
+}
+
+// identity returns how TLS is done to endpoints.
+func (t *Translator) identity(config *balancer.TLSConfig) (*balancer.TLS, error) {
+	key := config.ServerName + "\x00" + config.CA
+	if config.CertPEM != "" || len(config.SubjectAltNames) > 0 {
+		key += fmt.Sprintf("\x00%q %q %q", config.SubjectAltNames, config.CertPEM, config.KeyPEM)
+	}
 	if known, ok := t.tls.get(key); ok {
 		return known, nil
 	}
-	made, err := balancer.NewTLS(tls)
+	made, err := balancer.NewTLS(*config)
 	if err != nil {
 		return nil, err
 	}

@@ -258,6 +258,12 @@ func (r *rig) answer(conn net.Conn, method, request string) (g got) {
 	if err != nil {
 		r.Fatalf("%s: %v", request, err)
 	}
+	return r.read(a, request)
+}
+
+// read reads an answer to its end.
+func (r *rig) read(a *http.Response, request string) (g got) {
+	r.Helper()
 	defer a.Body.Close()
 	g = got{status: a.StatusCode, header: a.Header, proto: a.Proto}
 	var body bytes.Buffer

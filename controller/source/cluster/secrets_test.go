@@ -24,7 +24,7 @@ import (
 func secretOf(namespace, name, content string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metaOf(namespace, name), Type: corev1.SecretTypeTLS}
 	s.Labels = map[string]string{"more": "than is read"}
-	s.Data = map[string][]byte{"tls.crt": []byte("cert " + content), "tls.key": []byte("key " + content), "ca.crt": []byte("not read")}
+	s.Data = map[string][]byte{"tls.crt": []byte("cert " + content), "tls.key": []byte("key " + content), "ca.crt": []byte("ca " + content), "other": []byte("not read")}
 	return s
 }
 
@@ -35,7 +35,7 @@ func (r *recorder) wantSecret(t *testing.T, name, content string) {
 	t.Helper()
 	r.until(t, name+" holds "+content, func() bool {
 		s, ok := r.latest["Secret "+name].Object.(*corev1.Secret)
-		return ok && string(s.Data["tls.crt"]) == "cert "+content && string(s.Data["tls.key"]) == "key "+content
+		return ok && string(s.Data["tls.crt"]) == "cert "+content && string(s.Data["tls.key"]) == "key "+content && string(s.Data["ca.crt"]) == "ca "+content && len(s.Data) == 3
 	})
 }
 
@@ -70,7 +70,7 @@ func TestSecretLives(t *testing.T) {
 	sink.wantSecret(t, "ns/cert", "1")
 	sink.mu.Lock()
 	s := sink.latest["Secret ns/cert"].Object.(*corev1.Secret)
-	if len(s.Data) != 2 || s.Labels != nil || s.Type != corev1.SecretTypeTLS || s.UID == "" || s.ResourceVersion == "" {
+	if len(s.Data) != 3 || s.Labels != nil || s.Type != corev1.SecretTypeTLS || s.UID == "" || s.ResourceVersion == "" {
 		t.Errorf("delivered: %+v", s)
 	}
 	sink.mu.Unlock()

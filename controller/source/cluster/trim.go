@@ -54,8 +54,8 @@ func trim(object runtime.Object, ports bool) {
 	case *corev1.Secret:
 		o.ObjectMeta = identity(&o.ObjectMeta, nil)
 		o.Immutable, o.StringData = nil, nil
-		data := make(map[string][]byte, 2)
-		for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		data := make(map[string][]byte, 3)
+		for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, corev1.ServiceAccountRootCAKey} {
 			if content, ok := o.Data[name]; ok {
 				data[name] = content
 			}
