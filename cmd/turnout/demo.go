@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"turnout/deploy/examples"
 	"turnout/internal/demo"
@@ -42,7 +43,7 @@ func runDemo(ctx context.Context, args []string, env option.Environment, stdout,
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	go caught.HangUps(level.Reread)
 	ctx = caught.Context(ctx, log, func() { _ = os.RemoveAll(dir); os.Exit(1) }) // the process ends without another word
-	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir})
+	d, err := demo.Start(demo.Config{Manifests: examples.Files(), Dir: dir, Gateway: examples.Gateway(), GatewayAPI: o.gateways.On(), AnyPort: strings.HasSuffix(o.server.HTTPAddr, ":0")})
 	if err != nil {
 		return err
 	}

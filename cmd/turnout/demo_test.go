@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,11 +17,17 @@ import (
 
 // TestDemoTour starts the demo, runs every command it prints in a shell, and checks
 // the answers against the tour.
-func TestDemoTour(t *testing.T) {
+func TestDemoTour(t *testing.T) { takeTour(t, 19) }
+
+// TestDemoGatewayTour does it with the examples of the Gateway API besides.
+func TestDemoGatewayTour(t *testing.T) { takeTour(t, 27, "--gateway-api") }
+
+func takeTour(t *testing.T, steps int, args ...string) {
+	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("needs curl, which is not installed: the demo's commands are for curl")
 	}
-	p := turnout(t, "turnout", []string{"TMPDIR=" + t.TempDir()}, append([]string{"demo", "--access-log", "off"}, anyPorts...)...)
+	p := turnout(t, "turnout", []string{"TMPDIR=" + t.TempDir()}, slices.Concat([]string{"demo", "--access-log", "off"}, anyPorts, args)...)
 	stdout, err := p.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +38,9 @@ func TestDemoTour(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := bufio.NewReader(stdout)
-	dir, commands := readTour(t, out, 19)
+	dir, commands := readTour(t, out, steps)
 	want := map[string]demo.Step{}
-	for i, s := range tourOf(t, dir) {
+	for i, s := range tourOf(t, dir, steps) {
 		if i < len(commands) {
 			want[commands[i]] = s
 		}
@@ -86,12 +93,16 @@ func readTour(t *testing.T, out *bufio.Reader, n int) (dir string, commands []st
 }
 
 // tourOf is the tour of a demo in dir, for what the answers should be.
-func tourOf(t *testing.T, dir string) []demo.Step {
+func tourOf(t *testing.T, dir string, n int) []demo.Step {
 	t.Helper()
 	somewhere := netip.MustParseAddrPort("127.0.0.1:1")
-	steps := demo.Tour(dir, demo.Addresses{HTTP: somewhere, HTTPS: somewhere, Admin: somewhere})
-	if len(steps) != 19 {
-		t.Fatalf("the tour has %d steps; readTour waits for 19", len(steps))
+	at := demo.Addresses{HTTP: somewhere, HTTPS: somewhere, Admin: somewhere}
+	steps := demo.Tour(dir, at)
+	if n > len(steps) {
+		steps = append(steps, demo.GatewayTour(dir, at, map[int]int{8081: 1, 8444: 1})...)
+	}
+	if len(steps) != n {
+		t.Fatalf("the tour has %d steps; readTour waits for %d", len(steps), n)
 	}
 	return steps
 }

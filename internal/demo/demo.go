@@ -25,12 +25,16 @@ const podsPerService = 2
 type Config struct {
 	Manifests fs.FS  // *.yaml files in the root folder
 	Dir       string // existing folder that receives the manifests
+	// Gateway are more manifests, for GatewayAPI. Their Gateways get other ports where theirs are taken, or, with AnyPort, in any case.
+	Gateway             fs.FS
+	GatewayAPI, AnyPort bool
 }
 
 // Demo is the running backends. Close ends them.
 type Demo struct {
-	dir  string
-	pods []*pod
+	dir   string
+	pods  []*pod
+	ports map[int]int // of listeners of Gateways, by those of the examples
 }
 
 // object is the little of a manifest that the demo reads.
@@ -48,10 +52,17 @@ type object struct {
 // service whose first port is called https gets backends that speak TLS with the
 // certificate of the secret pod-certificate.
 func Start(cfg Config) (*Demo, error) {
-	d := &Demo{dir: cfg.Dir}
-	services, certificate, err := d.copyManifests(cfg.Manifests)
+	d := &Demo{dir: cfg.Dir, ports: make(map[int]int)}
+	services, certificate, err := d.copyManifests(cfg.Manifests, cfg.AnyPort)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.GatewayAPI {
+		more, _, err := d.copyManifests(cfg.Gateway, cfg.AnyPort)
+		if err != nil {
+			return nil, err
+		}
+		services = append(services, more...)
 	}
 	var slices bytes.Buffer
 	slices.WriteString("# Where the demo's pods listen in this run.\n")
@@ -91,7 +102,7 @@ func (d *Demo) Close() error {
 
 // copyManifests copies the files and returns their services and the certificate
 // of the pods, nil when the secret is not among them.
-func (d *Demo) copyManifests(from fs.FS) (services []object, certificate *tls.Certificate, err error) {
+func (d *Demo) copyManifests(from fs.FS, anyPort bool) (services []object, certificate *tls.Certificate, err error) {
 	names, err := fs.Glob(from, "*.yaml")
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot list example manifests: %w", err)
@@ -100,6 +111,13 @@ func (d *Demo) copyManifests(from fs.FS) (services []object, certificate *tls.Ce
 		text, err := fs.ReadFile(from, name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("cannot read example: %w", err)
+		}
+		if strings.Contains(string(text), "\nkind: Gateway\n") {
+			changed, err := d.free(string(text), anyPort)
+			if err != nil {
+				return nil, nil, err
+			}
+			text = []byte(changed)
 		}
 		if err := os.WriteFile(filepath.Join(d.dir, name), text, 0o644); err != nil {
 			return nil, nil, fmt.Errorf("cannot write example: %w", err)

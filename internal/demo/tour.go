@@ -21,20 +21,13 @@ type Step struct {
 // Tour returns the commands to try with the router at the given addresses, in a
 // good order. They work as they are. dir is the folder of the demo.
 func Tour(dir string, at Addresses) []Step {
-	to := func(port uint16, a netip.AddrPort) string {
-		host := a.Addr()
-		if !host.IsValid() || host.IsUnspecified() {
-			host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		}
-		return fmt.Sprintf("--connect-to :%d:%s", port, netip.AddrPortFrom(host.Unmap(), a.Port()))
-	}
-	plain := "curl -s " + to(80, at.HTTP) + " "
-	secure := "curl -sk " + to(443, at.HTTPS) + " "
-	verified := "curl -s --cacert " + quote(caFile(dir)) + " " + to(443, at.HTTPS) + " "
+	plain := "curl -s " + connectTo(80, at.HTTP) + " "
+	secure := "curl -sk " + connectTo(443, at.HTTPS) + " "
+	verified := "curl -s --cacert " + quote(caFile(dir)) + " " + connectTo(443, at.HTTPS) + " "
 	socket := "-i --http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' " +
 		"-H 'Sec-WebSocket-Version: 13' -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==' "
 	cookies := "-c " + quote(cookieFile(dir)) + " -b " + quote(cookieFile(dir)) + " "
-	admin := "curl -s " + to(1936, at.Admin) + " "
+	admin := "curl -s " + connectTo(1936, at.Admin) + " "
 
 	return []Step{
 		{"host-route.yaml", "A host and its pods; each answers with what it saw.",
@@ -99,6 +92,20 @@ func Tour(dir string, at Addresses) []Step {
 	}
 }
 
+// connectTo has curl connect to an address instead of a port.
+func connectTo(port int, a netip.AddrPort) string {
+	host := a.Addr()
+	if !host.IsValid() || host.IsUnspecified() {
+		host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return fmt.Sprintf("--connect-to :%d:%s", port, netip.AddrPortFrom(host.Unmap(), a.Port()))
+}
+
+// Tour returns all commands to try with the demo: those of Tour and GatewayTour.
+func (d *Demo) Tour(at Addresses) []Step {
+	return append(Tour(d.dir, at), GatewayTour(d.dir, at, d.ports)...)
+}
+
 // quote makes s one word of a POSIX shell.
 func quote(s string) string {
 	if !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
@@ -113,7 +120,7 @@ func (d *Demo) Print(w io.Writer, at Addresses) error {
 	fmt.Fprintf(&b, "\nTurnout demo: %d pods for the manifests in %s\n", len(d.pods), d.dir)
 	fmt.Fprintf(&b, "HTTP %s, HTTPS %s, admin http://%s\n", at.HTTP, at.HTTPS, at.Admin)
 	b.WriteString("Edit the manifests: changes are served at once. Ctrl-C ends the demo.\n\nTry, in another terminal:\n\n")
-	for _, s := range Tour(d.dir, at) {
+	for _, s := range d.Tour(at) {
 		fmt.Fprintf(&b, "# %s", s.About)
 		if s.File != "" {
 			fmt.Fprintf(&b, " (%s)", s.File)
