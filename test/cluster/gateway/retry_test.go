@@ -124,6 +124,7 @@ func startRetries(t *testing.T) (*backend, string) {
 	b := &backend{count: make(map[string]int)}
 	l, port := listen(t)
 	server := &http.Server{Handler: b}
+	server.SetKeepAlivesEnabled(false) // what fails on a kept connection is sent once more by itself, which is no attempt of the rule
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
