@@ -3,9 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +16,7 @@ import (
 
 // memoryPerHTTPRoute bounds what an HTTPRoute with a host name, a rule and a backend costs, in bytes: the object as the API server sends it, with its
 // status, and all that is made of it. Ten of them have a Service with three endpoints in common.
-const memoryPerHTTPRoute = 16 << 10
+const memoryPerHTTPRoute = 15 << 9
 
 // httpRoutes returns n routes as the API server sends them, over namespaces with 100 each, and the Services that they name.
 func httpRoutes(t testing.TB, n int) (events []source.Event) {
@@ -61,11 +59,6 @@ func TestMemoryPerHTTPRoute(t *testing.T) {
 	t.Logf("%d bytes per route", used)
 	if used > memoryPerHTTPRoute {
 		t.Errorf("%d bytes per route, want at most %d", used, memoryPerHTTPRoute)
-	}
-	if name := os.Getenv("HEAP"); name != "" {
-		f, _ := os.Create(name)
-		pprof.WriteHeapProfile(f)
-		f.Close()
 	}
 	if got := len(r.c.state.gateways.result.Routes); got != n {
 		t.Fatalf("%d routes", got)
