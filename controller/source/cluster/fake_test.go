@@ -91,7 +91,7 @@ func kindOf(plural string) schema.GroupVersionKind {
 		"secrets":        corev1.SchemeGroupVersion.WithKind("Secret"),
 		"routers":        shards.GroupVersion.WithKind("Router"),
 		"routebindings":  shards.GroupVersion.WithKind("RouteBinding"),
-		"tcproutes":      gatewayv1.SchemeGroupVersion.WithKind("TCPRoute"),
+		"tcproutes":      schema.FromAPIVersionAndKind(gatewayv1.GroupVersion.String(), "TCPRoute"),
 	}[plural]
 }
 
