@@ -298,3 +298,11 @@ func (v *gatewayView) shown() shownObject {
 	}
 	return o
 }
+
+// ExplainObject is Explain, and for another kind than Route GatewayReport. Any goroutine may call it.
+func (c *Controller) ExplainObject(kind, namespace, name string) (any, bool) {
+	if kind == "" || kind == source.Route.String() {
+		return c.Explain(namespace, name)
+	}
+	return c.GatewayReport(kind, namespace, name)
+}

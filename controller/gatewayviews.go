@@ -145,8 +145,8 @@ type GatewayCondition struct {
 	Message string `json:"message"`
 }
 
-// bad reports that the condition says that something is not as it should be.
-func (c *GatewayCondition) bad() bool {
+// Bad reports that the condition says that something is not as it should be.
+func (c *GatewayCondition) Bad() bool {
 	switch gatewayv1.ListenerConditionType(c.Type) {
 	case gatewayv1.ListenerConditionConflicted, gatewayv1.ListenerConditionType(gatewayv1.RouteConditionPartiallyInvalid):
 		return c.Status == string(metav1.ConditionTrue)
@@ -221,7 +221,7 @@ func (v *gatewayView) wrong() (list []GatewayCondition) {
 	}
 	for _, c := range all {
 		follows := c.Type == string(gatewayv1.GatewayConditionProgrammed) || c.Type == string(gatewayv1.ListenerConditionConflicted)
-		if c.bad() && !(follows && refused[c.Of]) {
+		if c.Bad() && !(follows && refused[c.Of]) {
 			list = append(list, c)
 		}
 	}

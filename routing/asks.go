@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,8 +35,14 @@ func (t *Table) ListenerNamed(name string) (ListenerState, bool) {
 	return ListenerState{}, false
 }
 
+// secretNames are parts of the names of fields and parameters whose values nobody is shown.
+var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "credential", "api-key", "apikey"}
+
 // String is a condition for people.
 func (c *valueCondition) String() string {
+	if slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(strings.ToLower(c.name), part) }) {
+		return c.name + " with a value that is not shown"
+	}
 	if c.expression != nil {
 		text := strings.TrimSuffix(strings.TrimPrefix(c.expression.String(), wholeBegin), wholeEnd)
 		return fmt.Sprintf("%s matching %s", c.name, text)

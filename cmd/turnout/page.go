@@ -14,7 +14,7 @@ import (
 func (r *router) page(measured *metrics.Handler) (*page.Handler, error) {
 	cfg := view.Config{
 		Version: version(), Table: r.store.Load, Totals: r.data.Stats, Latencies: r.data.Latencies, Follow: measured.Follow, Now: r.data.Now,
-		Routes: r.control.Summaries, Route: r.control.Explain, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now, Settings: r.origins,
+		Routes: r.control.Summaries, Route: r.control.Explain, Gateway: r.control.GatewayReport, Changes: r.control.Changes, Problems: r.problems, Clock: time.Now, Settings: r.origins,
 	}
 	if cfg.Router = r.o.replica.Router; cfg.Router != "" {
 		reach := r.o.clusterConfig(r.log, nil, nil)

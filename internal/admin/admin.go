@@ -39,9 +39,9 @@ type Config struct {
 	Notes    Listing      // the values of /routes/notes; nil = there is no such path
 	Metrics  http.Handler // answers /metrics
 	Problems Listing      // the values of /problems; nil = there is no such path
-	// Explain gives the JSON value of /routes/NAMESPACE/NAME, false if there is no such route; any goroutine. nil = there
+	// Explain gives the JSON value of /routes/NAMESPACE/NAME, with its parameter kind, "" without one, false if there is no such route; any goroutine. nil = there
 	// are no such paths.
-	Explain func(namespace, name string) (any, bool)
+	Explain func(kind, namespace, name string) (any, bool)
 	// Explanations answers /explain, with POST too; nil = there is no such path.
 	Explanations http.Handler
 	// Page answers / and what is below /view/; nil = there are no such paths. What is at /view/events ends with the context of its request.
@@ -412,8 +412,8 @@ func (s *Server) explanation(of string) http.HandlerFunc {
 	if !ok || s.cfg.Explain == nil {
 		return nil
 	}
-	return func(w http.ResponseWriter, _ *http.Request) {
-		value, ok := s.cfg.Explain(namespace, name)
+	return func(w http.ResponseWriter, r *http.Request) {
+		value, ok := s.cfg.Explain(r.URL.Query().Get("kind"), namespace, name)
 		if !ok {
 			notFound(w)
 			return

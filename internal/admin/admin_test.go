@@ -26,7 +26,7 @@ func start(t *testing.T) testServer {
 		Ready:  ready,
 		Routes: listOf(map[string]string{"name": "a"}),
 		Notes:  listOf("a note"),
-		Explain: func(namespace, name string) (any, bool) {
+		Explain: func(_, namespace, name string) (any, bool) {
 			return namespace + " and " + name, namespace == "ns" && name != ""
 		},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -427,7 +427,7 @@ func TestPanicIsRecovered(t *testing.T) {
 	var logged bytes.Buffer
 	var mu sync.Mutex
 	s, _ := startLimited(t, defaults(), func(cfg *Config) {
-		cfg.Explain = func(string, string) (any, bool) { panic("oops") }
+		cfg.Explain = func(string, string, string) (any, bool) { panic("oops") }
 		cfg.Log = func(err error) {
 			mu.Lock()
 			defer mu.Unlock()

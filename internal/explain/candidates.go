@@ -140,7 +140,7 @@ func (i *inquiry) candidate(c routing.Candidate) Candidate {
 		Won: r == i.route || c.Lost == routing.Won && i.route == nil,
 	}
 	if one.Listener = r.Listener(); one.Listener != "" {
-		one.Kind, one.Asks, one.Wildcard = i.kind(r), redactedAsks(r.Asks()), false
+		one.Kind, one.Asks, one.Wildcard = i.kind(r), r.Asks(), false
 	}
 	if one.Won {
 		return one
@@ -169,9 +169,9 @@ func (i *inquiry) lostWords(c *routing.Candidate) (reason, text string) {
 	case routing.LostMethod:
 		return l.String(), "it is for the method " + c.Asks
 	case routing.LostHeader:
-		return l.String(), "it asks for the header " + redactedAsk(c.Asks)
+		return l.String(), "it asks for the header " + c.Asks
 	case routing.LostQuery:
-		return l.String(), "it asks for the query parameter " + redactedAsk(c.Asks)
+		return l.String(), "it asks for the query parameter " + c.Asks
 	case routing.LostPort:
 		return l.String(), i.portWords(r)
 	case routing.LostRedirect:

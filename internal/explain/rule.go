@@ -9,7 +9,7 @@ import (
 
 // explainRule says what a rule of the Gateway API does to its requests. What comes of it for this request is in the heads.
 func (i *inquiry) explainRule(r *routing.Route) {
-	i.a.Route.Kind, i.a.Route.Asks, i.a.Route.Wildcard = i.kind(r), redactedAsks(r.Asks()), false
+	i.a.Route.Kind, i.a.Route.Asks, i.a.Route.Wildcard = i.kind(r), r.Asks(), false
 	ruleWords(i.a.Route, r)
 }
 

@@ -61,21 +61,3 @@ func redacted(target string) string {
 	}
 	return path + "?" + strings.Join(pairs, "&")
 }
-
-// redactedAsk is a condition of a rule, as routing has it in words, without the value of what carries secrets.
-func redactedAsk(ask string) string {
-	for _, between := range []string{" with the value ", " matching "} {
-		name, _, ok := strings.Cut(ask, between)
-		if ok && slices.ContainsFunc(secretNames, func(part string) bool { return strings.Contains(strings.ToLower(name), part) }) {
-			return name + between + hidden
-		}
-	}
-	return ask
-}
-
-func redactedAsks(list []string) []string {
-	for k := range list {
-		list[k] = redactedAsk(list[k])
-	}
-	return list
-}

@@ -55,7 +55,7 @@ func Routes(ctx context.Context, c *adminclient.Client, search view.Search, limi
 		case l.Notes > 0:
 			state = "served, " + strconv.Itoa(l.Notes) + " notes"
 		}
-		rows = append(rows, []string{l.Namespace + "/" + l.Name, l.Host + l.Path, l.Termination, state, servers(&l.Servers), strconv.FormatUint(l.Requests, 10), strconv.FormatUint(l.Errors, 10)})
+		rows = append(rows, []string{name(l), host(l), l.Termination, state, servers(&l.Servers), strconv.FormatUint(l.Requests, 10), strconv.FormatUint(l.Errors, 10)})
 	}
 	var b strings.Builder
 	table(&b, rows, 0)
@@ -64,6 +64,22 @@ func Routes(ctx context.Context, c *adminclient.Client, search view.Search, limi
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// name is what people call a route or Gateway.
+func name(l *view.Line) string {
+	if l.Kind == "" || l.Kind == "Route" {
+		return l.Namespace + "/" + l.Name
+	}
+	return l.Kind + " " + l.Namespace + "/" + l.Name
+}
+
+// host is the host and path of a route, and how many hosts more there are.
+func host(l *view.Line) string {
+	if l.Hosts > 1 {
+		return l.Host + l.Path + " and " + strconv.Itoa(l.Hosts-1) + " more"
+	}
+	return l.Host + l.Path
 }
 
 // page asks for a part of the routes.

@@ -138,7 +138,7 @@ func lines(s, before *Snapshot, most int) [][]string {
 		seconds = s.Overview.At.Sub(before.Overview.At).Seconds()
 		for i := range before.Routes.Lines {
 			l := &before.Routes.Lines[i]
-			earlier[l.Namespace+"/"+l.Name] = l.Errors
+			earlier[name(l)] = l.Errors
 		}
 	}
 	all := s.Routes.Lines
@@ -149,11 +149,11 @@ func lines(s, before *Snapshot, most int) [][]string {
 	for i := range all {
 		l := &all[i]
 		failing := "-"
-		if errors, known := earlier[l.Namespace+"/"+l.Name]; known && seconds > 0 && l.Errors >= errors {
+		if errors, known := earlier[name(l)]; known && seconds > 0 && l.Errors >= errors {
 			failing = strconv.FormatFloat(float64(l.Errors-errors)/seconds, 'f', 1, 64)
 		}
 		rows = append(rows, []string{
-			l.Namespace + "/" + l.Name, l.Host + l.Path, strconv.FormatUint(l.Rate, 10), strconv.FormatUint(l.Requests, 10), strconv.FormatUint(l.Errors, 10), failing,
+			name(l), host(l), strconv.FormatUint(l.Rate, 10), strconv.FormatUint(l.Requests, 10), strconv.FormatUint(l.Errors, 10), failing,
 			latency(l.P99), latency(l.Mean), strconv.FormatInt(l.Sessions, 10), strconv.Itoa(l.Queued), servers(&l.Servers),
 		})
 	}

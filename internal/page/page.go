@@ -82,17 +82,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, errNotFound)
 	default:
 		if !serveFile(w, path) {
-			h.route(w, strings.TrimPrefix(path, routesPath+"/"))
+			h.route(w, strings.TrimPrefix(path, routesPath+"/"), r.URL.Query().Get("kind"))
 		}
 	}
 }
 
 var errNotFound = errors.New("not found")
 
-// route answers with one route, NAMESPACE/NAME.
-func (h *Handler) route(w http.ResponseWriter, of string) {
+// route answers with one route, NAMESPACE/NAME, of a kind, "" for Route.
+func (h *Handler) route(w http.ResponseWriter, of, kind string) {
 	namespace, name, _ := strings.Cut(of, "/")
-	route, ok := h.viewer.Route(namespace, name)
+	route, ok := h.viewer.Route(kind, namespace, name)
 	if !ok {
 		fail(w, http.StatusNotFound, errNotFound)
 		return

@@ -1,4 +1,4 @@
-import { begin, bytes, byId, count, days, duration, element, flag, link, load, pairs, put, say, table, wanted, when } from "/view/parts.js";
+import { begin, bytes, byId, count, days, duration, element, flag, link, linkTo, load, pairs, put, say, table, wanted, when } from "/view/parts.js";
 import { showBoard } from "/view/shards.js";
 
 const pageSize = 50;
@@ -15,8 +15,8 @@ function endpoints(s) {
 }
 
 const routeColumns = [
-  ["Route", (r) => link(r.namespace, r.name)],
-  ["Host and path", (r) => r.host + (r.path || "")],
+  ["Route", (r) => link(r.namespace, r.name, r.kind)],
+  ["Host and path", (r) => r.host + (r.path || "") + (r.hosts ? " and " + (r.hosts - 1) + " more" : "")],
   ["TLS", (r) => r.termination],
   ["State", (r) => r.admitted ? (r.notes ? flag("served, " + r.notes + " notes", "warn") : flag("served", "good")) : flag(r.reason || "waiting", "bad")],
   ["Per second", (r) => count(r.rate), true],
@@ -26,7 +26,7 @@ const routeColumns = [
   ["p99", (r) => duration(r.p99Seconds), true],
   ["Sessions", (r) => count(r.sessions), true],
   ["Queue", (r) => count(r.queued), true],
-  ["Endpoints", (r) => endpoints(r.servers)],
+  ["Endpoints", (r) => ["Gateway", "ListenerSet"].includes(r.kind) ? "" : endpoints(r.servers)],
 ];
 
 function showOverview(o) {
@@ -56,6 +56,8 @@ function showOverview(o) {
     ["What", (p) => p.text],
     ["Where", (p) => {
       const [namespace, name, more] = (p.route || "").split(/[/,]/);
+      const object = p.file ? undefined : linkTo(p.object);
+      if (object) return object;
       const at = [p.service, p.server, p.file, p.object].filter(Boolean).join(" ");
       return name ? element("span", {}, link(namespace, name), more === undefined ? "" : ", …", at ? " " + at : "") : at;
     }],
@@ -104,12 +106,30 @@ function unknown(text) {
   return element("p", {}, "It may be a route that this router does not select. ", element("a", { href: "#/explain/" + encodeURIComponent(url) }, "Explain a request for " + url));
 }
 
+// gatewayParts is what an object of the Gateway API has besides.
+function gatewayParts(r, part) {
+  const g = r.gateway;
+  const parts = [part(g.kind, pairs("As it is written, and where it is", [["Listeners", (g.listeners || []).join("; ")], ["Attached to", (g.parents || []).join(", ")],
+    ["Host names", (g.hosts || []).join(", ")], ["Addresses", (g.addresses || []).join(", ")]]))];
+  parts.push(part("Status", table("Conditions, as this router says them", [
+    ["Condition", (c) => c.type], ["Of", (c) => c.of || ""], ["Status", (c) => c.status], ["Reason", (c) => c.reason], ["Message", (c) => c.message],
+  ], g.conditions, "Nothing is said of it.")));
+  if (r.rules) {
+    parts.push(part("Rules", table("What is served, by listener and host name", [
+      ["Listener", (x) => x.listener], ["Host", (x) => x.host], ["Takes", (x) => (x.asks || ["everything"]).join(", ")], ["Backends", (x) => (x.backends || []).join(", ")],
+      ["Requests", (x) => count(x.requests), true], ["Errors", (x) => count(x.errors), true],
+    ], r.rules, ""), r.moreRules ? element("p", {}, "and " + count(r.moreRules) + " more") : ""));
+  }
+  return parts;
+}
+
 function routeBody(r) {
   const report = r.report;
   const part = (title, ...content) => element("section", { "aria-label": title }, element("h2", {}, title), ...content);
   const body = element("div", {});
   const state = r.admitted ? flag("served", "good") : flag("not served: " + (r.reason || "waiting"), "bad");
   body.append(element("p", {}, state, report.message ? " " + report.message : ""));
+  if (r.gateway) body.append(...gatewayParts(r, part));
   if (report.notes && report.notes.length) body.append(part("Notes", element("ul", {}, ...report.notes.map((n) => element("li", {}, n)))));
   const b = report.shard;
   if (b) {
@@ -138,9 +158,14 @@ function routeBody(r) {
   body.append(part("Settings", table("Settings in effect, and what decided so", [["Setting", (s) => s.name], ["Value", (s) => s.value], ["From", (s) => s.from]],
     report.settings, "The route is not served.")));
   const c = report.certificate;
-  body.append(part("Certificate", c ? pairs("What clients see", [["From", c.source], ["Subject", c.subject], ["Issuer", c.issuer], ["Serial", c.serial],
+  if (!r.gateway) body.append(part("Certificate", c ? pairs("What clients see", [["From", c.source], ["Subject", c.subject], ["Issuer", c.issuer], ["Serial", c.serial],
     ["Names", (c.names || []).join(", ")], ["Not before", when(c.notBefore)], ["Not after", when(c.notAfter)], ["Left", days(c.daysLeft)],
     ["Warnings", (c.warnings || []).join("; ")]]) : element("p", { class: "faint" }, "Clients see no certificate of the router.")));
+  if (r.gateway) {
+    const origin = report.origin;
+    if (origin) body.append(element("p", { class: "faint" }, "From " + origin));
+    return body;
+  }
   const url = (r.termination === "http" ? "http://" : "https://") + r.host + (r.path || "/");
   if (r.host) body.append(element("p", {}, element("a", { href: "#/explain/" + encodeURIComponent(url) }, "Explain a request for " + url)));
   const origin = [report.ingress && "Ingress " + report.ingress, report.origin].filter(Boolean).join(", ");
@@ -150,7 +175,8 @@ function routeBody(r) {
 
 async function showRoute(name) {
   try {
-    const r = await load("/view/routes/" + name);
+    const [namespace, route, kind] = name.split("/");
+    const r = await load("/view/routes/" + namespace + "/" + route + (kind ? "?kind=" + kind : ""));
     if (r) put("route-body", routeBody(r));
   } catch (e) {
     put("route-body", element("p", { class: "bad" }, "Cannot load the route: " + e.message));
@@ -195,10 +221,10 @@ async function ask() {
   }
 }
 
-// go shows what the address says: #/, #/routes, #/routes/NAMESPACE/NAME, #/explain, #/explain/URL, #/settings, #/shards.
+// go shows what the address says: #/, #/routes, #/routes/NAMESPACE/NAME, #/routes/NAMESPACE/NAME/KIND, #/explain, #/explain/URL, #/settings, #/shards.
 function go() {
   const [page, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const detail = page === "routes" && rest.length === 2;
+  const detail = page === "routes" && (rest.length === 2 || rest.length === 3);
   const shown = detail ? "route" : ["routes", "explain", "settings", "shards"].includes(page) ? page : "overview";
   for (const id of ["overview", "routes", "route", "explain", "settings", "shards"]) byId(id).hidden = id !== shown;
   for (const a of document.querySelectorAll("header nav a")) {
@@ -209,7 +235,8 @@ function go() {
   shownRoute = detail ? rest.join("/") : "";
   let title = { overview: "Overview", routes: "Routes", explain: "Explain", settings: "Settings", shards: "Shards" }[shown];
   if (detail) {
-    title = rest.map(decodeURIComponent).join("/");
+    const [namespace, name, kind] = rest.map(decodeURIComponent);
+    title = (kind ? kind + " " : "") + namespace + "/" + name;
     byId("route-title").textContent = title;
     byId("route-body").replaceChildren();
     showRoute(shownRoute);

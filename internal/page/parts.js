@@ -51,7 +51,16 @@ export const duration = (s) => !s ? "–" : s < 0.001 ? Math.round(s * 1e6) + " 
 export const when = (text) => element("time", { datetime: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
 export const flag = (text, kind) => element("span", { class: kind }, text);
 export const path = (namespace, name) => encodeURIComponent(namespace) + "/" + encodeURIComponent(name);
-export const link = (namespace, name) => element("a", { href: "#/routes/" + path(namespace, name) }, namespace + "/" + name);
+// link leads to what there is to know of a route, or of another object that stands among routes.
+export function link(namespace, name, kind) {
+  if (!kind || kind === "Route") return element("a", { href: "#/routes/" + path(namespace, name) }, namespace + "/" + name);
+  return element("a", { href: "#/routes/" + path(namespace, name) + "/" + encodeURIComponent(kind) }, kind + " " + namespace + "/" + name);
+}
+// linkTo is link for an object that is called "KIND NAMESPACE/NAME"; undefined for anything else.
+export function linkTo(object) {
+  const found = /^((?:HTTP|GRPC|TLS|TCP|UDP)Route|Gateway|ListenerSet) ([^/ ]+)\/([^/ ]+)$/.exec(object || "");
+  return found ? link(found[2], found[3], found[1]) : undefined;
+}
 
 export function days(n) {
   if (n < 0) return flag("expired", "bad");

@@ -106,11 +106,15 @@ func (v *Viewer) Overview() *Overview {
 	then := v.since(next)
 	all := v.lines()
 	o := &Overview{
-		At: now.UTC(), Version: v.cfg.Version, Router: v.cfg.Router, Generation: table.Generation(), Routes: len(all), Top: []Line{},
+		At: now.UTC(), Version: v.cfg.Version, Router: v.cfg.Router, Generation: table.Generation(), Top: []Line{},
 		Certificates: certificates(table, now), Changes: v.cfg.Changes(),
 	}
 	for i := range all {
 		l := &all[i]
+		if !l.route() {
+			continue
+		}
+		o.Routes++
 		if !l.Admitted {
 			o.Rejected++
 		}

@@ -9,18 +9,21 @@ import (
 	"turnout/routing"
 )
 
-// Route is everything about one route.
+// Route is everything about one route, or one Gateway.
 type Route struct {
 	Line
 
-	Report     *controller.RouteReport `json:"report"`
-	Balance    string                  `json:"balance,omitempty"` // the algorithm
-	Servers    []Server                `json:"endpoints"`         // the first ones
-	More       int                     `json:"more,omitempty"`    // servers that are left out
-	Answers    map[string]uint64       `json:"answers,omitempty"` // by class
-	Unserved   uint64                  `json:"unserved"`          // ended without an attempt
-	Retries    uint64                  `json:"retries"`
-	Generation uint64                  `json:"generation"` // of the table
+	Report     *controller.RouteReport   `json:"report"`            // of an object of the Gateway API: what it has in common with Routes
+	Gateway    *controller.GatewayReport `json:"gateway,omitempty"` // nil = it is not of the Gateway API
+	Rules      []Rule                    `json:"rules,omitempty"`   // of such an object, the first ones
+	MoreRules  int                       `json:"moreRules,omitempty"`
+	Balance    string                    `json:"balance,omitempty"` // the algorithm
+	Servers    []Server                  `json:"endpoints"`         // the first ones
+	More       int                       `json:"more,omitempty"`    // servers that are left out
+	Answers    map[string]uint64         `json:"answers,omitempty"` // by class
+	Unserved   uint64                    `json:"unserved"`          // ended without an attempt
+	Retries    uint64                    `json:"retries"`
+	Generation uint64                    `json:"generation"` // of the table
 }
 
 // Server is an endpoint of a route.
@@ -46,41 +49,71 @@ type Server struct {
 // mostServers is how many servers of a route are shown.
 const mostServers = 200
 
-// Route returns one route. The bool is false when there is none.
-func (v *Viewer) Route(namespace, name string) (*Route, bool) {
+// Route returns one route by its kind; "" is Route. The bool is false when there is none.
+func (v *Viewer) Route(kind, namespace, name string) (*Route, bool) {
+	if kind != "" && kind != kindRoute {
+		return v.gateway(kind, namespace, name)
+	}
 	report, ok := v.cfg.Route(namespace, name)
 	if !ok {
 		return nil, false
 	}
-	table := v.cfg.Table()
-	out := &Route{Report: report, Servers: []Server{}, Generation: table.Generation()}
+	out := &Route{Report: report, Servers: []Server{}}
 	out.Line = Line{
-		Namespace: report.Namespace, Name: report.Name, Host: report.Host, Path: report.Path, Termination: report.Termination,
+		Kind: kindRoute, Namespace: report.Namespace, Name: report.Name, Host: report.Host, Path: report.Path, Termination: report.Termination,
 		Admitted: report.Admitted, Reason: report.Reason, Notes: len(report.Notes),
 	}
-	var in *routing.Route
-	for r := range table.Routes {
-		if r.Namespace() == namespace && r.Name() == name && (in == nil || r.Key().Rule < in.Key().Rule) {
-			in = r
-		}
-	}
-	if in == nil {
-		return out, true
-	}
-	out.count(in, v.cfg.Now())
-	out.Balance = in.Pool().Algorithm().String()
-	out.Queued = queued(in)
-	if c := in.Counted(); c != nil {
-		out.Unserved, out.Retries, out.Answers = c.Unserved.Load(), c.Retries.Load()+c.Redispatches.Load(), make(map[string]uint64)
-		for class, word := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"} {
-			out.Answers[word] = c.Answers[class].Load()
-		}
-		if id := c.Followed.Load(); id != 0 {
-			out.P99 = quantile(v.latencies()[id], 0.99)
-		}
-	}
-	out.servers(in)
+	v.fill(out, func(r *routing.Route) bool {
+		return r.Listener() == "" && r.Namespace() == namespace && r.Name() == name
+	})
 	return out, true
+}
+
+// fill adds what is known of the rules of a route.
+func (v *Viewer) fill(out *Route, of func(*routing.Route) bool) {
+	table := v.cfg.Table()
+	out.Generation = table.Generation()
+	one := listed{Line: out.Line}
+	if out.Gateway != nil {
+		one.hosts = out.Gateway.Hosts
+	}
+	for r := range table.Routes {
+		if of(r) {
+			one.rules = append(one.rules, r)
+		}
+	}
+	one.count(v.cfg.Now())
+	out.Line = one.Line
+	seen := make(map[serverKey]int)
+	for _, r := range one.rules {
+		if out.Balance == "" && r.Pool() != nil {
+			out.Balance = r.Pool().Algorithm().String()
+		}
+		out.Queued += queued(r)
+		out.counted(r, v)
+		out.servers(r, seen)
+		if out.Gateway != nil {
+			out.rule(r)
+		}
+	}
+}
+
+// counted adds what was counted of a rule.
+func (r *Route) counted(in *routing.Route, v *Viewer) {
+	c := in.Counted()
+	if c == nil {
+		return
+	}
+	if r.Answers == nil {
+		r.Answers = make(map[string]uint64)
+	}
+	r.Unserved, r.Retries = r.Unserved+c.Unserved.Load(), r.Retries+c.Retries.Load()+c.Redispatches.Load()
+	for class, word := range [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"} {
+		r.Answers[word] += c.Answers[class].Load()
+	}
+	if id := c.Followed.Load(); id != 0 {
+		r.P99 = max(r.P99, quantile(v.latencies()[id], 0.99))
+	}
 }
 
 // queued is how many requests wait for a server of a route.
@@ -94,9 +127,9 @@ func queued(r *routing.Route) (n int) {
 }
 
 // servers lists those of a route, of which each gets a share of those requests that its backend gets.
-func (r *Route) servers(in *routing.Route) {
+func (r *Route) servers(in *routing.Route, seen map[serverKey]int) {
 	if !in.Divided() {
-		r.pool(in.Pool(), 1)
+		r.pool(in.Pool(), 1, seen)
 		return
 	}
 	weights := 0
@@ -105,27 +138,50 @@ func (r *Route) servers(in *routing.Route) {
 	}
 	for b := range in.Backends {
 		if p := b.Pool(); p != nil {
-			r.pool(p, float64(b.Weight())/float64(max(weights, 1)))
+			r.pool(p, float64(b.Weight())/float64(max(weights, 1)), seen)
 		}
 	}
 }
 
-// pool lists the servers of a pool that gets a share of the requests.
-func (r *Route) pool(pool *balancer.Pool, share float64) {
+// pool lists the servers of a pool that gets a share of the requests. Those of several rules are listed once, at seen.
+func (r *Route) pool(pool *balancer.Pool, share float64, seen map[serverKey]int) {
 	weights := 0
 	for l := range pool.List {
 		weights += l.Weight
 	}
 	for l := range pool.List {
+		key := serverKey{l.Addr, l.Service}
+		if at, twice := seen[key]; twice {
+			if at >= 0 {
+				r.Servers[at].add(server(l))
+			}
+			continue
+		}
 		if len(r.Servers) == mostServers {
+			seen[key] = -1
 			r.More++
 			continue
 		}
+		seen[key] = len(r.Servers)
 		s := server(l)
 		if weights > 0 {
 			s.Share = math.Round(float64(l.Weight)/float64(weights)*share*1000) / 10
 		}
 		r.Servers = append(r.Servers, s)
+	}
+}
+
+// add adds what was counted of the same server for another rule of the route.
+func (s *Server) add(o Server) {
+	if o.Requests > 0 {
+		all := float64(s.Requests + o.Requests)
+		s.Mean = (s.Mean*float64(s.Requests) + o.Mean*float64(o.Requests)) / all
+		s.Connect = (s.Connect*float64(s.Requests) + o.Connect*float64(o.Requests)) / all
+	}
+	s.Sessions, s.Requests, s.Failures, s.Errors, s.ServerErr = s.Sessions+o.Sessions, s.Requests+o.Requests, s.Failures+o.Failures, s.Errors+o.Errors, s.ServerErr+o.ServerErr
+	s.OnceMost = max(s.OnceMost, o.OnceMost)
+	if o.State == "down" || o.State == "ejected" {
+		s.State, s.Check, s.Ejected = o.State, o.Check, o.Ejected
 	}
 }
 

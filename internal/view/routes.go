@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"errors"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,11 @@ import (
 
 // Line is a route in a list.
 type Line struct {
+	Kind        string  `json:"kind"` // Route, also of a rule of an Ingress, or that of an object of the Gateway API
 	Namespace   string  `json:"namespace"`
 	Name        string  `json:"name"`
-	Host        string  `json:"host"`
+	Host        string  `json:"host"`            // the first one, if there are several
+	Hosts       int     `json:"hosts,omitempty"` // how many there are, if they are several
 	Path        string  `json:"path,omitempty"`
 	Termination string  `json:"termination"`
 	Admitted    bool    `json:"admitted"`
@@ -59,7 +62,7 @@ const (
 
 // Search is which routes are wanted. The zero value is the first 50 by name.
 type Search struct {
-	// Text is words separated by blanks, all of which stand in NAMESPACE/NAME, host and path, termination, "rejected", or "trouble": rejected,
+	// Text is words separated by blanks, all of which stand in NAMESPACE/NAME, a host and path, kind, termination, "rejected", or "trouble": rejected,
 	// with notes, or with endpoints that are not usable.
 	Text   string
 	Order  string // name, rate, requests, errors, or sessions; "" = name
@@ -117,8 +120,14 @@ func (v *Viewer) Routes(s Search) Page {
 // listed is a line and the route behind it.
 type listed struct {
 	Line
-	route *routing.Route // nil = not served
+	hosts  []string         // all of them; nil = that of Line
+	rules  []*routing.Route // none = not served
+	lacks  bool             // a rule sends requests to endpoints and has none
+	totals totals
 }
+
+// totals is what of a Line is the mean of several rules.
+type totals struct{ took, ended uint64 }
 
 // lines are all routes.
 func (v *Viewer) lines() []listed {
@@ -127,25 +136,105 @@ func (v *Viewer) lines() []listed {
 	all := make([]listed, len(objects))
 	for i := range objects {
 		o := &objects[i]
-		all[i] = listed{line(o), in[key{o.Namespace, o.Name}]}
-		if r := all[i].route; r != nil {
-			all[i].count(r, now)
-		}
+		all[i] = listed{Line: line(o), hosts: o.Hosts, rules: in[key{o.Namespace, o.Name, o.UID}]}
+		all[i].count(now)
 	}
 	return all
 }
 
+// count counts all rules of an object. Its servers count once, however many rules they are of.
+func (l *listed) count(now int64) {
+	var seen *seenServers
+	if len(l.rules) > 1 {
+		seen = new(seenServers)
+		slices.SortFunc(l.rules, func(a, b *routing.Route) int { return cmp.Compare(a.Key().Rule, b.Key().Rule) })
+	}
+	for _, r := range l.rules {
+		l.Line.count(r, now, &l.totals, seen)
+		empty := r.Policy().Redirect == nil
+		for p := range r.Pools {
+			empty = empty && p.Len() == 0
+		}
+		l.lacks = l.lacks || empty
+		if l.Kind != kindRoute {
+			l.describe(r)
+		}
+	}
+	if l.totals.ended > 0 {
+		l.Mean = time.Duration(l.totals.took / l.totals.ended).Seconds()
+	}
+	if l.Hosts = len(l.hosts); l.Hosts < 2 {
+		l.Hosts = 0
+	}
+}
+
+// describe takes over from a rule what its object does not say: host names that it has of its listeners, and where TLS ends.
+func (l *listed) describe(r *routing.Route) {
+	if host := r.Host(); !slices.Contains(l.hosts, host) && len(l.hosts) < mostHosts {
+		if l.hosts = append(slices.Clip(l.hosts), host); l.Host == "" {
+			l.Host = host
+		}
+	}
+	switch word := r.Termination().String(); {
+	case l.Termination == "":
+		l.Termination = word
+	case !slices.Contains(strings.Split(l.Termination, "+"), word):
+		l.Termination += "+" + word
+	}
+}
+
+// route reports that the object is a route, and not a Gateway or ListenerSet.
+func (l *Line) route() bool { return strings.HasSuffix(l.Kind, kindRoute) }
+
+// kindRoute is the kind of what OpenShift's Routes and the rules of Ingresses are.
+const kindRoute = "Route"
+
+// mostHosts is how many host names of an object are searched.
+const mostHosts = 1024
+
+// seenServers are servers that were looked at: most routes have few, and for these a list is quicker than a map.
+type seenServers struct {
+	few  []serverKey
+	many map[serverKey]struct{}
+}
+
+// again reports whether a server was seen before, and remembers it.
+func (s *seenServers) again(key serverKey) bool {
+	if slices.Contains(s.few, key) {
+		return true
+	}
+	if len(s.few) < 16 {
+		s.few = append(s.few, key)
+		return false
+	}
+	if s.many == nil {
+		s.many = make(map[serverKey]struct{})
+	}
+	_, twice := s.many[key]
+	s.many[key] = struct{}{}
+	return twice
+}
+
+// serverKey is by what servers of several rules of one object are the same.
+type serverKey struct {
+	addr    netip.AddrPort
+	service string
+}
+
 func line(o *controller.Summary) Line {
 	return Line{
-		Namespace: o.Namespace, Name: o.Name, Host: o.Host, Path: o.Path, Termination: o.Termination,
+		Kind: cmp.Or(o.Kind, kindRoute), Namespace: o.Namespace, Name: o.Name, Host: o.Host, Path: o.Path, Termination: o.Termination,
 		Admitted: o.Admitted, Reason: o.Reason, Notes: o.Notes,
 	}
 }
 
-// count fills in what was counted.
-func (l *Line) count(r *routing.Route, now int64) {
+// count adds what was counted of a rule. seen are the servers of other rules of the object; nil = there are none.
+func (l *Line) count(r *routing.Route, now int64, sum *totals, seen *seenServers) {
 	for p := range r.Pools {
 		for s := range p.List {
+			if seen != nil && seen.again(serverKey{s.Addr, s.Service}) {
+				continue
+			}
 			l.countServer(s)
 		}
 	}
@@ -153,11 +242,10 @@ func (l *Line) count(r *routing.Route, now int64) {
 	if c == nil {
 		return
 	}
-	l.Rate, _ = c.Sessions.Rate(now)
-	l.Requests, l.Errors, l.Sessions = c.Sessions.Total(), c.Errors.Load(), c.Sessions.Current()
-	if n := c.Ended.Load(); n > 0 {
-		l.Mean = time.Duration(c.Took.Load() / n).Seconds()
-	}
+	rate, _ := c.Sessions.Rate(now)
+	l.Rate += rate
+	l.Requests, l.Errors, l.Sessions = l.Requests+c.Sessions.Total(), l.Errors+c.Errors.Load(), l.Sessions+c.Sessions.Current()
+	sum.took, sum.ended = sum.took+c.Took.Load(), sum.ended+c.Ended.Load()
 }
 
 // countServer counts one more.
@@ -178,15 +266,16 @@ func (l *Line) countServer(s *balancer.Listed) {
 }
 
 // trouble reports that somebody should look at the route.
-func (l *Line) trouble() bool {
-	return !l.Admitted || l.Notes > 0 || l.Servers.Usable < l.Servers.All || l.Servers.All == 0
+func (l *listed) trouble() bool {
+	return !l.Admitted || l.Notes > 0 || l.Servers.Usable < l.Servers.All || l.lacks || l.Kind == kindRoute && l.Servers.All == 0
 }
 
 // matches reports that all words are found.
-func (l *Line) matches(words []string) bool {
+func (l *listed) matches(words []string) bool {
 	for _, word := range words {
 		switch {
-		case word == "rejected" && !l.Admitted, word == "trouble" && l.trouble(), word == l.Termination:
+		case word == "rejected" && !l.Admitted, word == "trouble" && l.trouble(), word == l.Termination, word == strings.ToLower(l.Kind):
+		case slices.ContainsFunc(l.hosts, func(host string) bool { return strings.Contains(host, word) }):
 		case strings.Contains(strings.ToLower(l.Namespace+"/"+l.Name), word), strings.Contains(strings.ToLower(l.Host+l.Path), word):
 		default:
 			return false
@@ -206,14 +295,14 @@ func page(all []listed, s Search, measured map[uint32]*traffic.Histogram) Page {
 				return n
 			}
 		}
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	p := Page{Total: len(all), Offset: min(s.Offset, len(all)), Lines: []Line{}}
 	for _, l := range all[p.Offset:min(p.Offset+cmp.Or(s.Limit, usualOnPage), len(all))] {
-		if r := l.route; r != nil {
-			l.Queued = queued(r)
+		for _, r := range l.rules {
+			l.Queued += queued(r)
 			if c := r.Counted(); c != nil && c.Followed.Load() != 0 {
-				l.P99 = quantile(measured[c.Followed.Load()], 0.99)
+				l.P99 = max(l.P99, quantile(measured[c.Followed.Load()], 0.99))
 			}
 		}
 		p.Lines = append(p.Lines, l.Line)

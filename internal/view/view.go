@@ -24,10 +24,12 @@ type Config struct {
 	// Latencies are what was measured, see server.RequestPath; nil: nothing is.
 	Latencies func(followed func(id uint32) bool) *proxy.Latencies
 	// Follow has the latencies of the busiest routes measured, before they are looked at; nil: somebody else does.
-	Follow   func()
-	Now      func() int64 // the clock of the event loops, in nanoseconds
-	Routes   func() []controller.Summary
-	Route    func(namespace, name string) (*controller.RouteReport, bool)
+	Follow func()
+	Now    func() int64 // the clock of the event loops, in nanoseconds
+	Routes func() []controller.Summary
+	Route  func(namespace, name string) (*controller.RouteReport, bool)
+	// Gateway is an object of the Gateway API; nil: there are none.
+	Gateway  func(kind, namespace, name string) (*controller.GatewayReport, bool)
 	Changes  func() []controller.Change
 	Problems *problem.List // nil: there are none
 	Clock    func() time.Time
@@ -67,17 +69,15 @@ func (v *Viewer) Sharded() bool { return v.cfg.Board != nil }
 // Shards is how routes are spread over Routers, as this replica sees it. It needs a Board.
 func (v *Viewer) Shards(ctx context.Context) (*show.Board, error) { return v.cfg.Board(ctx) }
 
-// key is what counters of the table and objects are joined by.
-type key struct{ namespace, name string }
+// key is what rules of the table and objects are joined by.
+type key struct{ namespace, name, uid string }
 
-// served are the routes of the table by object. Of an object with several rules the first one stands for it.
-func served(t *routing.Table) map[key]*routing.Route {
-	all := make(map[key]*routing.Route, t.Len())
+// served are the rules of the table by object; those of Routes have one each.
+func served(t *routing.Table) map[key][]*routing.Route {
+	all := make(map[key][]*routing.Route, t.Len())
 	for r := range t.Routes {
-		k := key{r.Namespace(), r.Name()}
-		if old := all[k]; old == nil || r.Key().Rule < old.Key().Rule {
-			all[k] = r
-		}
+		k := key{r.Namespace(), r.Name(), r.Key().UID}
+		all[k] = append(all[k], r)
 	}
 	return all
 }

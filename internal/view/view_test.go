@@ -37,7 +37,7 @@ func newRig(t testing.TB, routes int) *rig {
 				ID: fmt.Sprint(i, "/", j), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)}), 80), Weight: j,
 			})
 		}
-		r.objects = append(r.objects, controller.Summary{Namespace: specs[i].Namespace, Name: specs[i].Name, Host: specs[i].Host, Termination: "http", Admitted: true})
+		r.objects = append(r.objects, controller.Summary{Namespace: specs[i].Namespace, Name: specs[i].Name, UID: specs[i].UID, Host: specs[i].Host, Termination: "http", Admitted: true})
 	}
 	store := routing.NewStore()
 	table, rejected := routing.Compile(routing.Options{}, nil, specs)
@@ -178,11 +178,11 @@ func TestSamplesAreBounded(t *testing.T) {
 // TestRoute: a route says what its servers are.
 func TestRoute(t *testing.T) {
 	r := newRig(t, 2)
-	route, ok := r.Route("ns01", "r00001")
+	route, ok := r.Route("", "ns01", "r00001")
 	if !ok || len(route.Servers) != 3 || route.Servers[0].State != "idle" || route.Servers[2].State != "up" || route.Servers[2].Weight != 2 || route.Servers[2].Share != 66.7 {
 		t.Errorf("%v %+v", ok, route)
 	}
-	if _, ok := r.Route("ns01", "none"); ok {
+	if _, ok := r.Route("", "ns01", "none"); ok {
 		t.Error("a route that is not there")
 	}
 }
@@ -220,7 +220,7 @@ func TestRouteWithBackends(t *testing.T) {
 	}
 	routing.NewStore().Publish(table)
 	r.cfg.Table = func() *routing.Table { return table }
-	route, _ := r.Route("ns00", "r00000")
+	route, _ := r.Route("", "ns00", "r00000")
 	if len(route.Servers) != 3 || route.Servers[0].Share != 75 || route.Servers[1].Share != 25 || route.Servers[2].Share != 0 || route.Line.Servers.All != 3 {
 		t.Errorf("%+v", route)
 	}

@@ -1,0 +1,6 @@
+//go:build race
+
+package view
+
+// raced: the race detector makes everything about ten times slower.
+const raced = true
