@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/controller/gateway"
 	"turnout/controller/source"
 	"turnout/internal/problem"
 )
@@ -179,5 +181,23 @@ func TestGatewayPreview(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(c.GatewayPorts()), fmt.Sprint(r.c.GatewayPorts()); got != want || table.Len() != r.store.Load().Len() {
 		t.Errorf("%s and %d rules, want %s and %d", got, table.Len(), want, r.store.Load().Len())
+	}
+}
+
+// BenchmarkGatewaySummaries lists 10,000 HTTPRoutes.
+func BenchmarkGatewaySummaries(b *testing.B) {
+	c := &Controller{cfg: Config{Clock: time.Now}}
+	v := &c.views.gateways
+	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "gw"}, Conditions: []metav1.Condition{
+		{Type: "Accepted", Status: "True", Reason: "Accepted"}, {Type: "ResolvedRefs", Status: "True", Reason: "ResolvedRefs"},
+	}}}}
+	for i := range 10_000 {
+		e := anHTTPRoute(fmt.Sprint("r", i))
+		v.set(gateway.Ref{Kind: "HTTPRoute", Key: e.Key}, e.Object, status, "")
+	}
+	for b.Loop() {
+		if n := len(c.Summaries()); n != 10_000 {
+			b.Fatal(n)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,16 +119,23 @@ func TestRouteOfGateway(t *testing.T) {
 // TestGatewayRoutesAtScale: a page of 10,000 HTTPRoutes takes less than 300 ms, and so does the page of one.
 func TestGatewayRoutesAtScale(t *testing.T) {
 	n := 10_000
-	if testing.Short() {
+	if testing.Short() || raced {
 		n = 500
 	}
 	r := newGatewayRig(t, n)
+	spent := func() time.Duration { // by the process: others may have the processor meanwhile
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
 	least := func(what func()) time.Duration {
 		took := time.Hour
 		for range 5 {
-			began := time.Now()
+			began := spent()
 			what()
-			took = min(took, time.Since(began))
+			took = min(took, spent()-began)
 		}
 		return took
 	}
@@ -138,7 +146,7 @@ func TestGatewayRoutesAtScale(t *testing.T) {
 	})
 	one := least(func() { r.Route("HTTPRoute", "ns00", "r00007") })
 	t.Logf("%d HTTPRoutes, %d rules: a search %v, one route %v", n, r.table.Len(), list, one)
-	if !raced && (list > 300*time.Millisecond || one > 300*time.Millisecond) {
+	if list > 300*time.Millisecond || one > 300*time.Millisecond {
 		t.Errorf("a search takes %v, one route %v", list, one)
 	}
 }

@@ -82,7 +82,7 @@ func (v *Viewer) fill(out *Route, of func(*routing.Route) bool) {
 			one.rules = append(one.rules, r)
 		}
 	}
-	one.count(v.cfg.Now())
+	one.count(v.cfg.Now(), new(seenServers))
 	out.Line = one.Line
 	seen := make(map[serverKey]int)
 	for _, r := range one.rules {

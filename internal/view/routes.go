@@ -131,23 +131,29 @@ type totals struct{ took, ended uint64 }
 
 // lines are all routes.
 func (v *Viewer) lines() []listed {
-	in, objects := served(v.cfg.Table()), v.cfg.Routes()
+	objects := v.cfg.Routes()
+	in := served(v.cfg.Table(), len(objects))
 	now := v.cfg.Now()
 	all := make([]listed, len(objects))
+	var seen seenServers
+	room := make([]*routing.Route, 0, len(in.all)) // of all lists of rules
 	for i := range objects {
 		o := &objects[i]
-		all[i] = listed{Line: line(o), hosts: o.Hosts, rules: in[key{o.Namespace, o.Name, o.UID}]}
-		all[i].count(now)
+		begin := len(room)
+		room = in.of(o.Namespace, o.Name, o.UID, room)
+		all[i] = listed{Line: line(o), hosts: o.Hosts, rules: room[begin:len(room):len(room)]}
+		all[i].count(now, &seen)
 	}
 	return all
 }
 
-// count counts all rules of an object. Its servers count once, however many rules they are of.
-func (l *listed) count(now int64) {
-	var seen *seenServers
+// count counts all rules of an object. Its servers count once, however many rules they are of: seen is memory for that.
+func (l *listed) count(now int64, seen *seenServers) {
 	if len(l.rules) > 1 {
-		seen = new(seenServers)
 		slices.SortFunc(l.rules, func(a, b *routing.Route) int { return cmp.Compare(a.Key().Rule, b.Key().Rule) })
+		seen.few, seen.many = seen.few[:0], nil
+	} else {
+		seen = nil
 	}
 	for _, r := range l.rules {
 		l.Line.count(r, now, &l.totals, seen)

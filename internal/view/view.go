@@ -69,15 +69,41 @@ func (v *Viewer) Sharded() bool { return v.cfg.Board != nil }
 // Shards is how routes are spread over Routers, as this replica sees it. It needs a Board.
 func (v *Viewer) Shards(ctx context.Context) (*show.Board, error) { return v.cfg.Board(ctx) }
 
-// key is what rules of the table and objects are joined by.
-type key struct{ namespace, name, uid string }
+// rules are those of a table by the UID of their object, which no two objects share, or by its name where it has none; those of Routes are one each.
+type rules struct {
+	last  map[string]int32 // by key: the one that was found last
+	all   []*routing.Route
+	other []int32 // of each of all: another one of the same object; below 0 = there is none
+}
 
-// served are the rules of the table by object; those of Routes have one each.
-func served(t *routing.Table) map[key][]*routing.Route {
-	all := make(map[key][]*routing.Route, t.Len())
-	for r := range t.Routes {
-		k := key{r.Namespace(), r.Name(), r.Key().UID}
-		all[k] = append(all[k], r)
+func keyOf(namespace, name, uid string) string {
+	if uid != "" {
+		return uid
 	}
-	return all
+	return namespace + "/" + name
+}
+
+// served are the rules of the table by object.
+func served(t *routing.Table, objects int) *rules {
+	r := &rules{last: make(map[string]int32, objects), all: make([]*routing.Route, 0, t.Len()), other: make([]int32, 0, t.Len())}
+	for route := range t.Routes {
+		k := route.Key()
+		key := keyOf(k.Namespace, k.Name, k.UID)
+		before, ok := r.last[key]
+		if !ok {
+			before = -1
+		}
+		r.last[key] = int32(len(r.all))
+		r.all, r.other = append(r.all, route), append(r.other, before)
+	}
+	return r
+}
+
+// of appends those of an object to list.
+func (r *rules) of(namespace, name, uid string, list []*routing.Route) []*routing.Route {
+	at, ok := r.last[keyOf(namespace, name, uid)]
+	for ; ok && at >= 0; at = r.other[at] {
+		list = append(list, r.all[at])
+	}
+	return list
 }
