@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -211,6 +212,41 @@ func TestGatewayWantsThePortOfRoutes(t *testing.T) {
 	if r.do(aListener(func(g *gatewayv1.Gateway) { g.Generation = 2 })); len(r.sockets) != 0 {
 		t.Errorf("other options have forgotten the router's own ports: %+v", r.sockets)
 	}
+}
+
+// TestRoutesBesideGateways: a host name is a Route's on the ports of Routes and an HTTPRoute's or TLSRoute's on those of a Gateway, whoever is older, and what one
+// gives up the other does not get.
+func TestRoutesBesideGateways(t *testing.T) {
+	r := newGatewayRig(t, GatewayOptions{})
+	port, pass := gatewayv1.PortNumber(8080), gatewayv1.TLSModePassthrough
+	r.do(aListener(func(g *gatewayv1.Gateway) {
+		g.Spec.Listeners = append(g.Spec.Listeners, gatewayv1.Listener{Name: "tls", Port: 443, Protocol: gatewayv1.TLSProtocolType, TLS: &gatewayv1.ListenerTLSConfig{Mode: &pass}})
+	}), aRoute("plain", "any.test", 1), anHTTPRoute("http"), aRoute("passed", "pass.test", 1, func(o *routev1.Route) {
+		o.Spec.TLS = &routev1.TLSConfig{Termination: routev1.TLSTerminationPassthrough}
+	}), event(source.TLSRoute, &gatewayv1.TLSRoute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tls", UID: "uid-tls"}, Spec: gatewayv1.TLSRouteSpec{
+		CommonRouteSpec: gatewayv1.CommonRouteSpec{ParentRefs: []gatewayv1.ParentReference{{Name: "gw"}}}, Hostnames: []gatewayv1.Hostname{"pass.test"},
+		Rules: []gatewayv1.TLSRouteRule{{BackendRefs: []gatewayv1.BackendRef{{BackendObjectReference: gatewayv1.BackendObjectReference{Name: "s", Port: &port}}}}},
+	}}))
+	name := func(route *routing.Route) string {
+		if route == nil {
+			return ""
+		}
+		return route.Name()
+	}
+	see := func(what, plain, http, passed, tls string) {
+		t.Helper()
+		table := r.store.Load()
+		got := []string{
+			name(table.Match(&routing.View{Host: []byte("any.test"), Path: []byte("/")}).Route), name(r.arrives("any.test")),
+			name(table.SNI("pass.test").Passthrough), name(table.SNIAt("ns/gw:443", "pass.test").Passthrough),
+		}
+		if want := []string{plain, http, passed, tls}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	see("all there", "plain", "http", "passed", "tls")
+	r.do(gone(source.Route, "plain"), gone(source.TLSRoute, "tls"))
+	see("some gone", "", "http", "passed", "")
 }
 
 // TestGatewayReferences: Secrets and ConfigMaps are asked for while something refers to them, and what they hold counts.

@@ -114,7 +114,7 @@ func TestGatewayObjectsAreListed(t *testing.T) {
 				break
 			}
 		}
-		if want := []string{"a", "b", "HTTPRoutea", "Gatewaygw", "HTTPRoutez"}; !slices.Equal(kinds, want) || limit == 2 && pages != 2 {
+		if want := []string{"Routea", "Routeb", "HTTPRoutea", "Gatewaygw", "HTTPRoutez"}; !slices.Equal(kinds, want) || limit == 2 && pages != 2 {
 			t.Errorf("by %d: %q in %d pages, want %q", limit, kinds, pages+1, want)
 		}
 	}
