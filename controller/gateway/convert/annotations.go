@@ -87,28 +87,32 @@ var annotated = map[string]lost{
 	ofTurnout + "health-check-status":           always("pods are not checked"),
 	ofTurnout + "eject-after-5xx":               always("pods that answer 5xx get requests as before"),
 	// CORS, RequestRedirect, URLRewrite, and timeouts of the rule
-	ofTurnout + "cors-allow-origin":      always(""),
-	ofTurnout + "cors-allow-methods":     always(""),
-	ofTurnout + "cors-allow-headers":     always(""),
-	ofTurnout + "cors-expose-headers":    always(""),
-	ofTurnout + "cors-allow-credentials": always(""),
-	ofTurnout + "cors-max-age":           always(""),
-	ofTurnout + "redirect-to":            always(""),
-	ofTurnout + "redirect-status":        always(""),
-	ofTurnout + "upstream-host":          always(""),
-	ofTurnout + "request-timeout":        always(""),
-	ofTurnout + "attempt-timeout":        always(""),
-	ofTurnout + "mirror":                 always(""), // RequestMirror
-	ofTurnout + "mirror-percent":         always(""),
-	ofTurnout + "canary":                 always(""), // matches of headers, and weights
-	ofTurnout + "canary-by-header":       always(""),
-	ofTurnout + "canary-by-header-value": always(""),
-	ofTurnout + "canary-by-cookie":       always(""),
-	ofTurnout + "canary-weight":          always(""),
-	ofTurnout + "retry-on":               retried,
-	ofTurnout + "retry-attempts":         retried,
-	ofTurnout + "retry-backoff":          always(""), // said above
-	ofTurnout + "slow-start":             always("new pods get their whole share at once"),
+	ofTurnout + "cors-allow-origin":          always(""),
+	ofTurnout + "cors-allow-methods":         always(""),
+	ofTurnout + "cors-allow-headers":         always(""),
+	ofTurnout + "cors-expose-headers":        always(""),
+	ofTurnout + "cors-allow-credentials":     always(""),
+	ofTurnout + "cors-max-age":               always(""),
+	ofTurnout + "redirect-to":                always(""),
+	ofTurnout + "redirect-status":            always(""),
+	ofTurnout + "upstream-host":              always(""),
+	ofTurnout + "request-timeout":            always(""),
+	ofTurnout + "attempt-timeout":            always(""),
+	ofTurnout + "mirror":                     always(""), // RequestMirror
+	ofTurnout + "mirror-percent":             always(""),
+	ofTurnout + "canary":                     always(""), // matches of headers, and weights
+	ofTurnout + "canary-by-header":           always(""),
+	ofTurnout + "canary-by-header-value":     always(""),
+	ofTurnout + "canary-by-cookie":           always(""),
+	ofTurnout + "canary-weight":              always(""),
+	ofTurnout + "client-ca":                  always(""), // see guards
+	ofTurnout + "client-auth":                always(""),
+	ofTurnout + "backend-client-certificate": always("pods are shown no certificate; tls.backend.clientCertificateRef of the Gateway is for all routes"),
+	ofTurnout + "backend-names":              always("the name is that of the Service; subjectAltNames of the BackendTLSPolicy may do it"),
+	ofTurnout + "retry-on":                   retried,
+	ofTurnout + "retry-attempts":             retried,
+	ofTurnout + "retry-backoff":              always(""), // said above
+	ofTurnout + "slow-start":                 always("new pods get their whole share at once"),
 }
 
 // retried says whether requests are sent again.
@@ -160,6 +164,7 @@ func (c *conversion) guards(of *Source, it *Item) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(of.Annotations)) {
 		switch {
 		case ingress.Guards(key) && of.Kind.String() == "Ingress":
+		case key == ofTurnout+"client-ca" && (it.Spec.Termination == routing.TermEdge || it.Spec.Termination == routing.TermReencrypt):
 		case it.Spec.Policy.Allow != nil && (key == allowList || key == olderAllow) && translate.Reads(key):
 		default:
 			continue
