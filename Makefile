@@ -131,8 +131,18 @@ bench-passthrough: build ## 10,000 connections that are passed through, all open
 storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 7 minutes)
 	$(GO) run ./bench/run storm
 
-bench-peer: ## side by side with HAProxy (needs haproxy; takes minutes)
-	$(GO) run ./bench/run peer
+# The charts and tables of documents are those of the newest results of all cases.
+RESULTS  := docs/lab/results/$(shell date -u +%F)
+.PHONY: bench-peer-quick bench-report
+bench-peer: ## side by side with HAProxy and nginx, all cases: results, charts and tables of documents (haproxy, nginx-light, nghttp2-client; 40 minutes)
+	$(GO) run ./bench/run peer -write $(RESULTS)-all.json
+	$(GO) run ./bench/run report
+
+bench-peer-quick: ## the same of the main cases, printed and kept as results (6 minutes)
+	$(GO) run ./bench/run peer -quick -write $(RESULTS)-quick.json
+
+bench-report: ## charts and tables of documents again, from the newest results of all cases
+	$(GO) run ./bench/run report
 
 # SIM holds flags: SIM='-only CEL', SIM=-draw.
 SIM ?=

@@ -27,6 +27,9 @@ type ConnectProfile struct {
 	// Certificate is the DER that the proxy must show; it is compared byte by byte and not verified, which would
 	// cost the client time.
 	Certificate []byte
+	// Rate is how many connections are begun per second, whenever they are due: Result has their times then. 0 = each when the one before
+	// it is over.
+	Rate float64
 	// Dialers is how many connections are under way at the same time, at least 1.
 	Dialers int
 	// Resume makes every connection but the first of each dialer, which is not counted, resume the session of
@@ -44,6 +47,10 @@ type connecting struct {
 	ConnectProfile
 
 	cancel             context.CancelFunc
+	began              time.Time
+	due                atomic.Uint64 // connections that were scheduled so far
+	timesMu            sync.Mutex
+	times              []time.Duration
 	answered, failures atomic.Uint64
 	once               sync.Once
 	first              error // of the failures; to be read when the dialers have ended
@@ -67,6 +74,7 @@ func Connect(ctx context.Context, p ConnectProfile) (res Result, err error) {
 		// The session that is resumed later; and a proxy that does not work is found now.
 		dialers[i].once(ctx, false)
 	}
+	r.began = time.Now()
 	var group sync.WaitGroup
 	for _, d := range dialers {
 		group.Go(func() { d.run(ctx) })
@@ -74,7 +82,7 @@ func Connect(ctx context.Context, p ConnectProfile) (res Result, err error) {
 	err = site.Try(func() { res = m.wait(ctx) })
 	cancel()
 	group.Wait()
-	res.Failures, res.First = r.failures.Load(), r.first
+	res.Failures, res.First, res.Latency = r.failures.Load(), r.first, site.LatencyOf(r.times)
 	if res.Failures >= maxBroken {
 		err = fmt.Errorf("cannot go on after %d failures, the first: %w", res.Failures, res.First)
 	}
@@ -103,12 +111,14 @@ func newDialer(r *connecting) *dialer {
 // run makes connections until ctx ends.
 func (d *dialer) run(ctx context.Context) {
 	for {
+		at := d.wait(ctx)
 		err := site.Try(func() { d.once(ctx, d.Resume) })
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
 			d.answered.Add(1)
+			d.note(at)
 			continue
 		}
 		d.connecting.once.Do(func() { d.first = err })
@@ -116,6 +126,27 @@ func (d *dialer) run(ctx context.Context) {
 			d.cancel()
 			return
 		}
+	}
+}
+
+// wait waits until the next connection is due, and returns when that was.
+func (r *connecting) wait(ctx context.Context) time.Time {
+	if r.Rate <= 0 {
+		return time.Time{}
+	}
+	at := r.began.Add(time.Duration(float64(r.due.Add(1)-1) / r.Rate * float64(time.Second)))
+	if early := time.Until(at); early > 0 {
+		_ = site.Pause(ctx, early)
+	}
+	return at
+}
+
+// note keeps the time of a connection that was due then.
+func (r *connecting) note(due time.Time) {
+	if r.Rate > 0 {
+		r.timesMu.Lock()
+		r.times = append(r.times, time.Since(due))
+		r.timesMu.Unlock()
 	}
 }
 

@@ -127,3 +127,21 @@ func TestDriveKeepsARate(t *testing.T) {
 		t.Errorf("twice as many as can be answered: %+v, %v", res, err)
 	}
 }
+
+// TestSpanHasItsRequests: a slow proxy is measured until it has answered as many as are asked for, in the warm-up too.
+func TestSpanHasItsRequests(t *testing.T) {
+	slow := serve(t, nil, func(c net.Conn) {
+		answerAll(c, func(int) string {
+			_ = site.Pause(t.Context(), time.Millisecond)
+			return ok(0)
+		})
+	})
+	r := newRig(t, 1)
+	answered := 0
+	p := Profile{Addr: slow, Conns: 1, Traffic: traffic(t, TrafficConfig{}), Span: Span{Warmup: time.Nanosecond, Measure: time.Nanosecond, Least: 20}}
+	p.Mark = func(bool) { answered++ }
+	began := time.Now()
+	if res, err := r.Drive(t.Context(), p); err != nil || res.Requests < 20 || answered != 2 || time.Since(began) < 40*time.Millisecond {
+		t.Errorf("%+v in %v, %v", res, time.Since(began), err)
+	}
+}

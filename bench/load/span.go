@@ -11,6 +11,8 @@ import (
 type Span struct {
 	// Warmup passes before the measured part, Measure is its length. On a busy machine that part lasts until something was counted.
 	Warmup, Measure time.Duration
+	// Least is how many requests the warm-up and the measured part have each, however long that takes; of Bulk MiB.
+	Least uint64
 	// Patience is the longest time in which nothing is counted, and that a connection may take; 0 means 10 s.
 	Patience time.Duration
 	// Mark is called at the start (false) and at the end (true) of the measured part, while work is under way. It may be nil.
@@ -68,11 +70,11 @@ func (m *meter) over(ctx context.Context) bool {
 		m.began = now
 		return false
 	}
-	if !m.measuring && now.Sub(m.began) >= m.Warmup {
+	if !m.measuring && now.Sub(m.began) >= m.Warmup && (m.Warmup == 0 || n >= m.Least*m.unit) {
 		m.measuring, m.began, m.base = true, now, m.count()
 		m.Mark(false)
 	}
-	return m.measuring && m.Measure > 0 && now.Sub(m.began) >= m.Measure && n-m.base.Requests >= m.unit
+	return m.measuring && m.Measure > 0 && now.Sub(m.began) >= m.Measure && n-m.base.Requests >= max(m.Least, 1)*m.unit
 }
 
 // end ends the measured part.

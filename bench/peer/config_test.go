@@ -44,33 +44,31 @@ func TestHAProxyAcceptsEveryConfiguration(t *testing.T) {
 		t.Skip("needs HAProxy, which is not installed: nothing else can tell whether it accepts a configuration")
 	}
 	for _, c := range allCases() {
-		if c.peer == kindNginx {
-			continue
+		for _, k := range c.peers {
+			if k == kindNginx {
+				continue
+			}
+			t.Run(c.name+" "+string(k), func(t *testing.T) {
+				site := testSite(t, min(max(c.routes, 2), 40), c.tls, k == kindTemplate)
+				site.rules, site.through, site.h2c = c.rules, c.work == workBulk, c.h2c
+				config := peerConfig(t.TempDir(), site, k, "fd@3")
+				ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer ln.Close()
+				listener, err := ln.File()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer listener.Close()
+				cmd := exec.Command(binary, "-c", "-dW", "-f", config) // -dW: warnings are errors
+				cmd.ExtraFiles = []*os.File{listener}
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
 		}
-		t.Run(c.name, func(t *testing.T) {
-			routes := 2
-			if c.many {
-				routes = 40
-			}
-			site := testSite(t, routes, c.tls, c.fullWork())
-			site.rules, site.through = c.rules, c.work == workBulk
-			config := peerConfig(t.TempDir(), site, c.peer, "fd@3")
-			ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ln.Close()
-			listener, err := ln.File()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer listener.Close()
-			cmd := exec.Command(binary, "-c", "-dW", "-f", config) // -dW: warnings are errors
-			cmd.ExtraFiles = []*os.File{listener}
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
-		})
 	}
 }
 
@@ -79,10 +77,16 @@ func TestNginxAcceptsItsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Skip("needs nginx, which is not installed: nothing else can tell whether it accepts a configuration")
 	}
-	dir := t.TempDir()
-	config := peerConfig(dir, testSite(t, 1, true, false), kindNginx, "127.0.0.1:8443")
-	if out, err := exec.Command(binary, "-t", "-q", "-p", dir, "-e", "stderr", "-c", config).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("%v: %s", err, out)
+	for _, secure := range []bool{false, true} {
+		for _, routes := range []int{1, 40} {
+			dir := t.TempDir()
+			s := testSite(t, routes, secure, false)
+			s.upgrades = secure
+			config := peerConfig(dir, s, kindNginx, "127.0.0.1:8443")
+			if out, err := exec.Command(binary, "-t", "-q", "-p", dir, "-e", "stderr", "-c", config).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("TLS %v, %d routes: %v: %s", secure, routes, err, out)
+			}
+		}
 	}
 }
 
@@ -214,7 +218,7 @@ func TestManifestsOfASiteWithRules(t *testing.T) {
 func TestReencryptedSites(t *testing.T) {
 	s := testSite(t, 1, true, true)
 	s.pods = site.NewKeyPair("pods.bench.test", false)
-	for _, k := range []kind{kindMin, kindTemplate} {
+	for _, k := range []kind{kindLeast, kindTemplate} {
 		dir := t.TempDir()
 		config := peerConfig(dir, s, k, "fd@3")
 		want := " ssl alpn h2,http/1.1 verify required ca-file " + filepath.Join(dir, "pods.pem") + "\n"

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"turnout/bench/load"
@@ -27,18 +30,27 @@ func (m multiplex) String() string { return fmt.Sprintf("%dx%d", m.conns, m.stre
 const clientMargin = 500 * time.Millisecond
 
 // driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. client becomes its process.
-func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, span load.Span, client *int) (res load.Result, err error) {
+func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, span load.Span, rate float64, client *int) (res load.Result, err error) {
 	defer site.Catch(&err)
 	if h.h2load == "" {
 		site.Stopf("cannot find h2load, install Debian's nghttp2-client")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	length := h.warmup + h.measure + clientMargin
-	cmd := exec.CommandContext(ctx, h.h2load,
-		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatInt(length.Milliseconds(), 10)+"ms",
+	length := span.Warmup + span.Measure + clientMargin
+	args := []string{
+		"-c", strconv.Itoa(m.conns), "-m", strconv.Itoa(m.streams), "-t", "1", "-D", strconv.FormatInt(length.Milliseconds(), 10) + "ms",
 		"--npn-list=h2", "--groups=X25519", "--tls13-ciphers=TLS_AES_128_GCM_SHA256",
-		"--connect-to="+p.addr.String(), "https://"+net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port())))+"/items/0")
+		"--connect-to=" + p.addr.String(), "https://" + net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port()))) + "/items/0",
+	}
+	log := ""
+	if rate > 0 {
+		dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
+		defer func() { _ = os.RemoveAll(dir) }()
+		log = filepath.Join(dir, "requests")
+		args = append([]string{"--log-file=" + log, fmt.Sprintf("--rps=%.1f", rate/float64(m.conns))}, args...)
+	}
+	cmd := exec.CommandContext(ctx, h.h2load, args...)
 	process := site.StartProcess("h2load", cmd, h.loadCore, nil)
 	*client = process.PID()
 	res, err = rig.Serve(ctx, span, process.Exited())
@@ -50,7 +62,31 @@ func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multip
 	if err != nil {
 		return res, fmt.Errorf("%w\nh2load said: %s", err, process.Tail())
 	}
+	if log != "" {
+		res.Latency = readLog(string(site.Must(os.ReadFile(log))), span.Warmup)
+	}
 	return readH2load(res, process.Tail())
+}
+
+// readLog reads the log of h2load: when each request began, its status, and how long it took, in microseconds. Those that began within
+// the warm-up are left out.
+func readLog(text string, warmup time.Duration) site.Latency {
+	var times []time.Duration
+	first := int64(-1)
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			site.Stopf("cannot read the log of h2load: %q", line)
+		}
+		began, took := site.Must(strconv.ParseInt(fields[0], 10, 64)), site.Must(strconv.ParseInt(fields[2], 10, 64))
+		if first < 0 {
+			first = began
+		}
+		if began-first >= warmup.Microseconds() {
+			times = append(times, time.Duration(took)*time.Microsecond)
+		}
+	}
+	return site.LatencyOf(times)
 }
 
 // readH2load adds to res what h2load counted as failed. It is an error if HTTP/2 was not spoken.

@@ -3,8 +3,10 @@ package peer
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/site"
 )
 
 const h2loadSays = `starting benchmark...
@@ -41,5 +43,17 @@ func TestReadH2load(t *testing.T) {
 				t.Errorf("%+v, %v; want %d failures", res, err, c.failures)
 			}
 		})
+	}
+}
+
+func TestReadLog(t *testing.T) {
+	text := "1000\t200\t50\n1500\t200\t9000\n3000\t200\t300\n4000\t200\t100\n5000\t200\t200\n"
+	if got := readLog(text, 2*time.Millisecond); got != (site.Latency{P50: 200 * time.Microsecond, P99: 200 * time.Microsecond, Max: 300 * time.Microsecond}) {
+		t.Errorf("got %+v", got)
+	}
+	for _, bad := range []string{"1 2\n", "a\t200\t5\n"} {
+		if site.Try(func() { readLog(bad, 0) }) == nil {
+			t.Errorf("%q was read", bad)
+		}
 	}
 }

@@ -24,7 +24,7 @@ var templates embed.FS
 type page struct {
 	Dir, Bind                                      string
 	Buffers, TCP, Template, Exact, Through, Splice bool
-	SSL, Cookie, Rules, Pods, H2C                  bool
+	SSL, Cookie, Rules, Pods, H2C, Upgrades        bool
 	HSTS                                           string
 	Upstreams, Routes                              []server
 	Stages                                         map[string]string // the second stages, and more of what they listen with
@@ -42,7 +42,7 @@ type server struct {
 func peerConfig(dir string, s *layout, k kind, bind string) string {
 	p := &page{
 		Dir: dir, Bind: bind, Buffers: k == kindTemplate || k == kindSplice, TCP: s.through || s.tls && k == kindTemplate, Template: k == kindTemplate,
-		Exact: k == kindMapStr, Through: s.through, Splice: k == kindSplice, SSL: s.tls, Cookie: s.cookie, Rules: s.rules, Pods: s.pods.Certificate != "", H2C: s.h2c, HSTS: hsts,
+		Exact: s.routes > 1 && k != kindTemplate, Upgrades: s.upgrades, Through: s.through, Splice: k == kindSplice, SSL: s.tls, Cookie: s.cookie, Rules: s.rules, Pods: s.pods.Certificate != "", H2C: s.h2c, HSTS: hsts,
 		Stages: map[string]string{"sni": " crt-list " + filepath.Join(dir, "certificates.list"), "no_sni": ""},
 	}
 	for i, addr := range s.upstreams {
@@ -81,6 +81,7 @@ func (p *page) files(s *layout) {
 		fmt.Fprintf(&hosts, "%s be_%s\n", load.Host(i), p.Routes[i].Service)
 	}
 	p.file("hosts.map", hosts.String())
+	p.file("nginx.map", strings.ReplaceAll(strings.ReplaceAll(hosts.String(), " be_", " "), "\n", ";\n"))
 	p.patterns("redirect.map", func(int) string { return "0" })
 	// All backends are configured, as the template does it, but the maps lead to as many as there are upstreams: HAProxy pools connections
 	// per backend, and with a route of its own for every request it would measure connects, which Turnout, pooling per endpoint, does not

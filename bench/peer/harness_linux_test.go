@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"turnout/bench/load"
+	"turnout/bench/report"
 	"turnout/bench/site"
 )
 
@@ -96,43 +96,51 @@ func testHarness(t *testing.T, mode string) (*harness, *bytes.Buffer) {
 	}
 	var progress bytes.Buffer
 	return &harness{
-		turnout: self, haproxy: self, pairs: 2, conns: 4, routes: 20,
+		turnout: self, haproxy: self, rounds: 2, conns: 4, repeats: 2,
 		measure: 150 * time.Millisecond, disturbed: 2, proxyCore: core, loadCore: core, progress: &progress,
 	}, &progress
 }
 
+// plain is one comparison with the shortest configuration.
+func plain(t *testing.T, peers ...kind) benchCase {
+	t.Helper()
+	cases, err := chooseCases("h1-64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases[0].peers, cases[0].conns = peers, 4
+	return cases[0]
+}
+
 func TestRunCaseMeasuresInTurn(t *testing.T) {
 	h, progress := testHarness(t, "serve")
-	cases, err := chooseCases("one-min")
+	h.paced = 100 * time.Millisecond
+	c, err := h.runCase(t.Context(), plain(t, kindLeast))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := h.runCase(t.Context(), cases[0])
-	if err != nil {
-		t.Fatal(err)
+	if len(c.Sides) != 2 || c.Sides[0].Name != report.Turnout || c.Sides[1].Name != report.Least || c.Sides[0].Ratio != nil || c.Sides[1].Ratio == nil {
+		t.Fatalf("sides are %+v", c.Sides)
 	}
-	if len(o.turnout) != 2 || len(o.haproxy) != 2 {
-		t.Fatalf("%d and %d samples, want 2 each", len(o.turnout), len(o.haproxy))
-	}
-	for _, s := range slices.Concat(o.turnout, o.haproxy) {
-		if s.micros <= 0 || s.rate <= 0 || s.resident <= 0 || s.failures != 0 {
-			t.Errorf("sample is %+v", s)
+	for _, s := range c.Sides {
+		if len(s.Samples) != 2 || s.Micros <= 0 || s.PerSec <= 0 || s.Resident <= 0 || s.Peak < s.Resident || s.Rate <= 0 || s.P99 < s.P50 || s.P50 <= 0 || s.Failures != 0 {
+			t.Errorf("side is %+v", s)
 		}
 	}
-	if n := strings.Count(progress.String(), "one-min pair"); n != 2 {
-		t.Errorf("progress has %d pairs:\n%s", n, progress)
+	if n := strings.Count(progress.String(), "h1-64 round"); n != 2 {
+		t.Errorf("progress has %d rounds:\n%s", n, progress)
 	}
 }
 
 // TestTracesAreOfOneSide: only Turnout gets the variables by which it exports traces.
 func TestTracesAreOfOneSide(t *testing.T) {
 	h, _ := testHarness(t, "traced")
-	h.env, h.measure, h.pairs = tracing(0.25, netip.MustParseAddrPort("127.0.0.1:4318")), 50*time.Millisecond, 1
-	if _, err := h.runCase(t.Context(), allCases()[0]); err != nil {
+	h.env, h.measure, h.rounds = tracing(0.25, netip.MustParseAddrPort("127.0.0.1:4318")), 50*time.Millisecond, 1
+	if _, err := h.runCase(t.Context(), plain(t, kindLeast)); err != nil {
 		t.Error(err)
 	}
 	h.env = nil
-	if _, err := h.runCase(t.Context(), allCases()[0]); err == nil {
+	if _, err := h.runCase(t.Context(), plain(t, kindLeast)); err == nil {
 		t.Error("nobody told Turnout to export traces, and it does")
 	}
 }
@@ -140,32 +148,28 @@ func TestTracesAreOfOneSide(t *testing.T) {
 func TestRunCaseRepeatsDisturbedPairs(t *testing.T) {
 	h, progress := testHarness(t, "serve")
 	h.disturbed = -1 // every pair counts as disturbed
-	o, err := h.runCase(t.Context(), allCases()[0])
+	c, err := h.runCase(t.Context(), plain(t, kindLeast))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(o.turnout) != 2 || len(o.haproxy) != 2 {
-		t.Errorf("%d and %d samples, want 2 each in spite of the disturbance", len(o.turnout), len(o.haproxy))
+	if len(c.Sides[0].Samples) != 2 || len(c.Sides[1].Samples) != 2 {
+		t.Errorf("sides are %+v, want 2 samples each in spite of the disturbance", c.Sides)
 	}
 	if n := strings.Count(progress.String(), "measured again"); n != 2 {
-		t.Errorf("measured again %d times, want as often as there are pairs, 2:\n%s", n, progress)
+		t.Errorf("measured again %d times, want 2:\n%s", n, progress)
 	}
 }
 
 func TestRunCaseRefusesUnequalWork(t *testing.T) {
 	h, _ := testHarness(t, "serve")
-	cases, err := chooseCases("one-template")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.runCase(t.Context(), cases[0]); err == nil || !strings.Contains(err.Error(), "turnout does not do the expected work") {
+	if _, err := h.runCase(t.Context(), plain(t, kindTemplate)); err == nil || !strings.Contains(err.Error(), "turnout does not do the expected work") {
 		t.Errorf("a proxy without cookies was compared: %v", err)
 	}
 }
 
 func TestRunCaseOfHandshakesRefusesAProxyWithoutTLS(t *testing.T) {
 	h, _ := testHarness(t, "serve")
-	for _, name := range []string{"handshake-ecdsa", "resumed-nginx"} {
+	for _, name := range []string{"handshake-ecdsa", "handshake-resumed"} {
 		cases, err := chooseCases(name)
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +198,7 @@ func TestCheckSignerWantsLibcrypto(t *testing.T) {
 
 func TestRunCaseReportsADeadProxy(t *testing.T) {
 	h, _ := testHarness(t, "mute")
-	_, err := h.runCase(t.Context(), allCases()[0])
+	_, err := h.runCase(t.Context(), plain(t, kindLeast))
 	if err == nil || !strings.Contains(err.Error(), "the stand-in has nothing to say") {
 		t.Errorf("got %v, want the proxy's last words", err)
 	}
@@ -205,7 +209,7 @@ func TestRunCaseEndsWithItsContextAndLeavesNoProcess(t *testing.T) {
 	h.measure = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(500*time.Millisecond, cancel)
-	if _, err := h.runCase(ctx, allCases()[0]); !errors.Is(err, context.Canceled) {
+	if _, err := h.runCase(ctx, plain(t, kindLeast)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	// Every child that was started has been waited for.
@@ -242,7 +246,7 @@ func TestChildRunsOnItsCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &layout{routes: 1, upstreams: rig.Upstreams()}
-	p := startHAProxy(h.haproxy, t.TempDir(), s, kindMin, h.proxyCore)
+	p := startHAProxy(h.haproxy, t.TempDir(), s, kindLeast, h.proxyCore)
 	defer p.stop()
 	if err := unix.SchedGetaffinity(p.PID(), &child); err != nil {
 		t.Fatal(err)
@@ -261,7 +265,7 @@ func TestChildRunsOnItsCore(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	scenario := Scenario()
 	for _, args := range [][]string{
-		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-routes", "3"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"}, {"-traces", "1.5"}, {"-cases", "nosuch"},
+		{"-pairs", "0"}, {"-seconds", "-1"}, {"-conns", "0"}, {"-peers", "squid"}, {"-nosuch"}, {"word"}, {"-seconds", "9999"}, {"-traces", "1.5"}, {"-cases", "nosuch"},
 	} {
 		if code, err := scenario.Run(t.Context(), args, io.Discard); code != 2 || err == nil {
 			t.Errorf("%q: exit code %d, %v; want 2", args, code, err)
@@ -269,7 +273,7 @@ func TestRefusals(t *testing.T) {
 	}
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	scenario.Flags(f)
-	for name, want := range map[string]string{"pairs": "5", "seconds": "4", "conns": "64", "cases": "all"} {
+	for name, want := range map[string]string{"pairs": "5", "seconds": "1.5", "conns": "64", "cases": "all"} {
 		if got := f.Lookup(name).DefValue; got != want {
 			t.Errorf("-%s is %s, want %s", name, got, want)
 		}

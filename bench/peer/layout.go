@@ -26,6 +26,7 @@ type layout struct {
 	rules     bool         // HSTS and two header actions; without tls the route takes plain requests too
 	pem       site.KeyPair // of Host(0); only with tls
 	fallback  site.KeyPair // of no host; only with tls
+	upgrades  bool         // WebSockets are asked for
 	h2c       bool         // the upstream speaks HTTP/2 without TLS
 	through   bool         // TLS is passed through; the upstream terminates it
 	pods      site.KeyPair // of the upstream, which is its own authority; empty = it speaks no TLS

@@ -1,4 +1,4 @@
-// Package peer measures Turnout and HAProxy side by side: CPU time of the proxy per request, in turn, with the same client, the same
+// Package peer measures Turnout, HAProxy and nginx side by side: CPU time of the proxy per request, in turn, with the same client, the same
 // backend and the proxy on a core of its own. See bench/README.md.
 package peer
 
@@ -15,12 +15,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"turnout/bench/load"
+	"turnout/bench/report"
 	"turnout/bench/site"
 )
 
@@ -29,12 +28,14 @@ import (
 func Scenario() site.Scenario {
 	return site.Scenario{Name: "peer", About: "side by side with HAProxy and nginx: processor time per request", Builds: true, Flags: func(f *flag.FlagSet) func(*site.T) {
 		h := &harness{disturbed: quiet, progress: os.Stderr}
-		f.IntVar(&h.pairs, "pairs", 5, "pairs of runs per case")
-		measured := f.Float64("seconds", 4, "measured length of a run in seconds")
-		warmup := f.Float64("warmup", 1, "warm-up before each run in seconds")
-		f.IntVar(&h.conns, "conns", 64, "keep-alive connections of the client")
-		list := f.String("cases", "all", "comma-separated cases, * at the end matches the rest: "+caseNames())
-		f.IntVar(&h.routes, "routes", 10_000, "routes of the cases with many")
+		f.IntVar(&h.rounds, "pairs", 5, "rounds per case: in each, Turnout and its peers are measured one behind the other")
+		measured := f.Float64("seconds", 1.5, "measured length of a run in seconds")
+		warmup := f.Float64("warmup", 0.3, "warm-up before each run in seconds")
+		paced := f.Float64("paced", 1, "length of the run that measures times at a fixed rate; 0 = none")
+		f.IntVar(&h.repeats, "repeats", 3, "how many disturbed turns of a case are measured again")
+		f.IntVar(&h.conns, "conns", 64, "keep-alive connections of the client, unless the case says how many")
+		list := f.String("cases", "all", "comma-separated cases, * at the end matches the rest; quick = the main ones: "+caseNames())
+		peers := f.String("peers", "", "comma-separated peers, of least, template and nginx (all when empty)")
 		f.StringVar(&h.signer, "turnout-openssl", "", "Turnout's binary for the cases that sign with libcrypto (built when empty)")
 		f.StringVar(&h.haproxy, "haproxy", "haproxy", "HAProxy's binary")
 		f.StringVar(&h.against, "against", "", "another Turnout's binary to compare with instead of the peers: what a change costs")
@@ -42,39 +43,65 @@ func Scenario() site.Scenario {
 		f.IntVar(&h.maxProc, "gomaxprocs", 0, "GOMAXPROCS of Turnout, 0 = its own choice")
 		f.IntVar(&h.proxyCore, "proxy-core", -1, "core of the proxies, -1 = the first one allowed")
 		f.IntVar(&h.loadCore, "load-core", -1, "core of client and backend, -1 = the second one allowed")
+		quick := f.Bool("quick", false, "6 minutes instead of 40: the main cases, shorter and fewer runs")
+		out := f.String("write", "", "file of results to write, such as docs/lab/results/NAME.json (none when empty)")
 		return func(t *site.T) {
 			h.turnout = t.Program
-			h.warmup, h.measure = seconds(*warmup), seconds(*measured)
+			if *quick {
+				*list, h.rounds, *measured, *warmup, *paced, h.repeats = "quick", 3, 1, 0.2, 0.6, 1
+			}
+			h.warmup, h.measure, h.paced = seconds(*warmup), seconds(*measured), seconds(*paced)
 			site.Refuse(h.check())
 			cases, err := chooseCases(*list)
 			site.Refuse(err)
+			site.Refuse(h.choosePeers(*peers))
 			h.proxyCore, h.loadCore, err = chooseCores(h.proxyCore, h.loadCore)
 			site.Refuse(err)
 			h.haproxy, err = find(h.haproxy, "haproxy")
 			site.Refuse(err)
-			h.runCases(t, cases)
+			results := h.runCases(t, cases)
+			results.Mode = "all"
+			if *list != "all" {
+				results.Mode = "some"
+			}
+			if *quick {
+				results.Mode = "quick"
+			}
+			site.Check(results.Print(t.Out))
+			if *out != "" {
+				site.Check(results.Write(*out))
+			}
 		}
 	}}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// quiet is the share of the cores that others may use before a turn is measured again.
+const quiet = 0.05
+
 func (h *harness) check() error {
 	switch {
-	case h.pairs < 1 || h.measure <= 0 || h.warmup < 0 || h.conns < 1 || h.maxProc < 0:
+	case h.rounds < 1 || h.measure <= 0 || h.warmup < 0 || h.paced < 0 || h.conns < 1 || h.maxProc < 0 || h.repeats < 0:
 		return errors.New("cannot measure: -pairs, -seconds and -conns must be positive")
-	case h.pairs > 100 || h.measure > 10*time.Minute || h.warmup > 10*time.Minute || h.conns > 4096:
+	case h.rounds > 100 || h.measure > 10*time.Minute || h.warmup > 10*time.Minute || h.paced > 10*time.Minute || h.conns > 4096:
 		return errors.New("cannot measure: at most 100 pairs, 600 seconds and 4096 connections")
 	case !(h.traces >= 0 && h.traces <= 1):
 		return fmt.Errorf("cannot trace a share of %v: want 0 to 1", h.traces)
-	case h.routes < manyUpstreams || h.routes > load.MaxHosts:
-		return fmt.Errorf("cannot measure %d routes: want %d to %d", h.routes, manyUpstreams, load.MaxHosts)
 	}
 	return nil
 }
 
-// runCases measures every case, prints the table of those that worked, and notes what went wrong with the others.
-func (h *harness) runCases(t *site.T, cases []benchCase) {
+// choosePeers reads a list of peers.
+func (h *harness) choosePeers(list string) (err error) {
+	if list != "" {
+		h.only, err = site.Choose(list, ",", []kind{kindLeast, kindTemplate, kindNginx, kindSplice}, func(k kind) string { return string(k) })
+	}
+	return err //nolint:wrapcheck // it says what is wrong
+}
+
+// runCases measures every case, returns those that worked, and notes what went wrong with the others.
+func (h *harness) runCases(t *site.T, cases []benchCase) *report.Results {
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h.build(t.Context, dir, cases)
@@ -85,10 +112,15 @@ func (h *harness) runCases(t *site.T, cases []benchCase) {
 		collector := t.ServeHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 		h.env = tracing(h.traces, collector.Addr())
 	}
+	site.OpenFiles(20_000) // for the cases of many connections
 	site.PinSelf(h.loadCore)
 	h.h2load, _ = exec.LookPath("h2load") // without it the cases of HTTP/2 say so
-	var outcomes []outcome
+	results := h.facts(context.WithoutCancel(t.Context))
+	var others []float64
 	for _, c := range cases {
+		if h.against == "" && h.only != nil && !slices.ContainsFunc(c.peers, func(k kind) bool { return slices.Contains(h.only, k) }) {
+			continue
+		}
 		result, err := h.runCase(t.Context, c)
 		if t.Err() != nil {
 			t.Failf("interrupted")
@@ -98,17 +130,18 @@ func (h *harness) runCases(t *site.T, cases []benchCase) {
 			t.Failf("%v", err)
 			continue
 		}
-		outcomes = append(outcomes, result)
-		if n := summary(result.turnout).failures + summary(result.haproxy).failures; n > 0 {
-			t.Failf("case %s: %d requests failed", c.name, n)
+		results.Cases = append(results.Cases, result)
+		for _, s := range result.Sides {
+			others = append(others, s.Others)
+			if s.Failures > 0 {
+				t.Failf("case %s, %s: %d requests failed", c.name, s.Name, s.Failures)
+			}
 		}
 	}
-	if len(outcomes) > 0 {
-		t.Printf("CPU µs of the proxy per request, handshake or MiB: %d pairs of %g s, %d connections, %d B answers, proxy on core %d, client and backend on core %d.\n"+
-			"Values are medians; ratio is the median, lowest and highest of turnout/peer within a pair. HAProxy: %s\n\n",
-			h.pairs, h.measure.Seconds(), h.conns, load.BodySize, h.proxyCore, h.loadCore, haproxyVersion(context.WithoutCancel(t.Context), h.haproxy))
-		site.Check(printTable(t.Out, outcomes))
+	if len(others) > 0 {
+		results.Others = report.RangeOf(others).Median
 	}
+	return results
 }
 
 // chooseCores replaces -1 by the first and the second core that this process may use.
@@ -136,15 +169,6 @@ func chooseCores(proxyCore, loadCore int) (int, int, error) {
 		return 0, 0, fmt.Errorf("cannot use cores %d and %d: want two different ones of %v", proxyCore, loadCore, allowed)
 	}
 	return proxyCore, loadCore, nil
-}
-
-func haproxyVersion(ctx context.Context, path string) string {
-	out, err := exec.CommandContext(ctx, path, "-v").Output()
-	line, _, _ := strings.Cut(string(out), "\n")
-	if fields := strings.Fields(line); err == nil && len(fields) > 2 {
-		return fields[2]
-	}
-	return "unknown version"
 }
 
 // build completes h with the binaries that the cases need and that were not named.

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/report"
 	"turnout/bench/site"
 )
 
@@ -21,59 +24,136 @@ const (
 	// bulkSize is how many bytes each connection that is passed through gets, bulkStreams how many there are.
 	bulkSize    = 256 * load.MiB
 	bulkStreams = 4
+	// leastUnits is how many units are measured at least, however slow the machine.
+	leastUnits = 50
+	// paceShare is the rate at which times are measured, as a share of what the slowest proxy does.
+	paceShare = 0.6
 )
 
 // harness runs cases. Its fields are set once, most of them by flags.
 type harness struct {
 	turnout, haproxy    string   // binaries
 	against             string   // another Turnout that is measured instead of the peers; "" = the peers
+	only                []kind   // peers that are measured; nil = all
 	traces              float64  // share of requests that Turnout traces and what it is measured against does not
 	env                 []string // of Turnout besides
 	signer              string   // Turnout built with the tag openssl; "" = not needed
 	h2load              string   // the same; "" = not there
-	pairs, conns        int
-	routes              int // of a case with many
+	rounds, conns       int
 	warmup, measure     time.Duration
-	disturbed           float64 // share of the cores: a pair during which others had more is measured again
+	paced               time.Duration // of the run that measures times; 0 = there is none
+	disturbed           float64       // share of the cores: a turn during which others had more is measured again
+	repeats             int           // so many times at most per case
 	proxyCore, loadCore int
 	maxProc             int // GOMAXPROCS of Turnout, 0 = its own choice
 	progress            io.Writer
 }
 
-// runCase starts both proxies, checks that they do the same work, and measures them in turn.
-func (h *harness) runCase(ctx context.Context, c benchCase) (o outcome, err error) {
-	defer site.Catch(&err)
-	o = outcome{name: c.name, peer: c.peer, unit: c.work.unit(), target: c.target}
-	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
-	defer func() { _ = os.RemoveAll(dir) }()
-	s := h.layout(c)
-	b := openBackend(c, s)
-	defer b.close()
-	binary := h.turnout
-	if c.signer {
-		binary = h.signer
-	}
-	turnout := startTurnout(ctx, binary, s, h.maxProc, h.proxyCore, h.env...)
-	defer turnout.stop()
-	peer := h.startPeer(ctx, dir, s, c.peer)
-	defer peer.stop()
-	if c.work != workBulk { // the client sees every byte of that
-		probe(ctx, b.rig, turnout, s, c.fullWork())
-		probe(ctx, b.rig, peer, s, c.fullWork())
-	}
-	if c.answer > 0 {
-		b.rig.Answers(c.answer)
-	}
-	h.runPairs(ctx, c, b, turnout, peer, s, &o)
-	return o, nil
+// side is one proxy of a case, and what was measured of it.
+type side struct {
+	*proxy
+
+	name    string
+	samples []sample
+	paced   site.Latency
+	rate    float64 // of that; 0 = it was not measured
 }
 
-// layout is what a case is configured with, without its upstreams.
-func (h *harness) layout(c benchCase) *layout {
-	s := &layout{routes: 1, tls: c.tls, h2c: c.h2c, cookie: c.fullWork(), rules: c.rules, through: c.work == workBulk}
-	if c.many {
-		s.routes = h.routes
+// turn is Turnout and the peers that are compared with it, which are measured one behind the other.
+type turn []*side
+
+// trial is a case while it is measured.
+type trial struct {
+	*harness
+
+	c       benchCase
+	layout  *layout
+	backend backend
+	traffic *load.Traffic
+	turns   []turn
+}
+
+// runCase starts all proxies, checks that they do the same work, and measures them in turn.
+func (h *harness) runCase(ctx context.Context, c benchCase) (result report.Case, err error) {
+	defer site.Catch(&err)
+	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
+	defer func() { _ = os.RemoveAll(dir) }()
+	t := &trial{harness: h, c: c, layout: h.layout(c)}
+	t.backend = openBackend(c, t.layout)
+	defer t.backend.close()
+	defer func() {
+		for _, s := range slices.Concat(t.turns...) {
+			s.stop()
+		}
+	}()
+	t.start(ctx, dir)
+	config := load.TrafficConfig{Hosts: t.layout.routes, Upstreams: len(t.layout.upstreams), Fresh: c.fresh, Upload: c.upload, Close: c.close}
+	if c.few {
+		config.Distinct = min(fewURLs, t.layout.routes)
 	}
+	// One Traffic for all: a URL that one proxy has seen is not shown to another as new either, and none is repeated.
+	t.traffic = site.Must(load.NewTraffic(config))
+	if c.answer > 0 {
+		t.backend.rig.Answers(c.answer)
+	}
+	t.run(ctx)
+	t.pace(ctx)
+	return t.result(), nil
+}
+
+// start starts the proxies of each turn.
+func (t *trial) start(ctx context.Context, dir string) {
+	binary := t.turnout
+	if t.c.signer && t.signer != "" {
+		binary = t.signer
+	}
+	add := func(full bool, peers []kind) {
+		s := *t.layout
+		s.cookie = full
+		name := report.Turnout
+		if full {
+			name = report.Full
+		}
+		sides := turn{{name: name, proxy: startTurnout(ctx, binary, &s, t.maxProc, t.proxyCore, t.env...)}}
+		t.turns = append(t.turns, sides)
+		for _, k := range peers {
+			sides = append(sides, &side{name: string(k), proxy: t.startPeer(ctx, site.Must(os.MkdirTemp(dir, "")), &s, k)})
+			t.turns[len(t.turns)-1] = sides
+		}
+		for _, p := range sides {
+			if t.c.work != workBulk { // the client sees every byte of that
+				probe(ctx, t.backend.rig, p.proxy, &s, full)
+			}
+		}
+	}
+	if t.against != "" {
+		add(false, []kind{kindOther})
+		return
+	}
+	var least, full []kind
+	for _, k := range t.c.peers {
+		switch {
+		case t.only != nil && !slices.Contains(t.only, k):
+		case k == kindTemplate && t.c.work != workBulk:
+			full = append(full, k)
+		default:
+			least = append(least, k)
+		}
+	}
+	if len(least) > 0 {
+		add(false, least)
+	}
+	if len(full) > 0 {
+		add(true, full)
+	}
+	if len(t.turns) == 0 {
+		site.Stopf("cannot compare: case %s has none of the peers that were asked for", t.c.name)
+	}
+}
+
+// layout is what a case is configured with, without its upstreams and without cookies.
+func (h *harness) layout(c benchCase) *layout {
+	s := &layout{routes: max(c.routes, 1), tls: c.tls, h2c: c.h2c, rules: c.rules, through: c.work == workBulk, upgrades: c.echo > 0}
 	if c.tls {
 		s.pem, s.fallback = site.NewKeyPair(load.Host(0), c.rsa), site.NewKeyPair("default.bench.test", c.rsa)
 	}
@@ -98,8 +178,8 @@ func openBackend(c benchCase, s *layout) (b backend) {
 		return b
 	}
 	upstreams := 1
-	if c.many {
-		upstreams = manyUpstreams
+	if s.routes > 1 {
+		upstreams = min(manyUpstreams, s.routes)
 	}
 	b.rig = site.Must(load.NewRig(upstreams))
 	s.upstreams = b.rig.Upstreams()
@@ -143,103 +223,139 @@ func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) {
 	}
 }
 
-// runPairs measures Turnout, HAProxy, Turnout, HAProxy, … A disturbed pair is measured again, but at most as
-// many times as there are pairs, so that a busy machine gets a result with a warning instead of none.
-func (h *harness) runPairs(ctx context.Context, c benchCase, b backend, turnout, peer *proxy, s *layout, o *outcome) {
-	config := load.TrafficConfig{Hosts: s.routes, Upstreams: len(s.upstreams), Fresh: c.fresh, Upload: c.upload, Close: c.close}
-	if c.few {
-		config.Distinct = min(fewURLs, s.routes)
-	}
-	// One Traffic for both: a URL that one proxy has seen is not shown to the other as new either, and none
-	// is repeated.
-	traffic := site.Must(load.NewTraffic(config))
-	repeats := h.pairs
-	for len(o.turnout) < h.pairs {
-		var pair [2]sample
-		for j, p := range []*proxy{turnout, peer} {
-			err := site.Try(func() { pair[j] = h.measureOne(ctx, c, b, p, s, traffic) })
-			site.Checkf(err, "case %s, pair %d, %s", c.name, len(o.turnout)+1, p.name)
+// run measures each turn in each round: Turnout and its peers one behind the other. A disturbed turn is measured again, but not
+// without end, so that a busy machine gets a result with a warning instead of none.
+func (t *trial) run(ctx context.Context) {
+	repeats := t.repeats
+	for round := range t.rounds {
+		for i := 0; i < len(t.turns); i++ {
+			sides := t.turns[i]
+			samples := make([]sample, len(sides))
+			line, others, failures := "", 0.0, uint64(0)
+			for j, s := range sides {
+				err := site.Try(func() { samples[j] = t.measureOne(ctx, s.proxy, t.warmup, t.measure, 0) })
+				site.Checkf(err, "case %s, round %d, %s", t.c.name, round+1, s.name)
+				others, failures = max(others, samples[j].others), failures+samples[j].failures
+				line += fmt.Sprintf(" %s %.2f µs", s.name, samples[j].micros)
+				if j > 0 {
+					line += fmt.Sprintf(" (%.3f)", samples[0].micros/samples[j].micros)
+				}
+			}
+			fmt.Fprintf(t.progress, "%s round %d:%s, others %.0f %%\n", t.c.name, round+1, line, 100*others)
+			// What decides is the disturbance and never the result. A failure is never measured away.
+			if others > t.disturbed && repeats > 0 && failures == 0 {
+				repeats--
+				i--
+				fmt.Fprintf(t.progress, "%s: disturbed, measured again\n", t.c.name)
+				continue
+			}
+			for j, s := range sides {
+				s.samples = append(s.samples, samples[j])
+			}
 		}
-		others := max(pair[0].others, pair[1].others)
-		fmt.Fprintf(h.progress, "%s pair %d: turnout %.2f µs, %s %.2f µs, ratio %.3f, others %.0f %%\n",
-			c.name, len(o.turnout)+1, pair[0].micros, c.peer, pair[1].micros, pair[0].micros/pair[1].micros, 100*others)
-		// What decides is the disturbance and never the result. A failure is never measured away.
-		if others > h.disturbed && repeats > 0 && pair[0].failures+pair[1].failures == 0 {
-			repeats--
-			fmt.Fprintf(h.progress, "%s: disturbed, measured again\n", c.name)
-			continue
-		}
-		o.turnout, o.haproxy = append(o.turnout, pair[0]), append(o.haproxy, pair[1])
 	}
 }
 
-// measureOne drives one proxy through warm-up and measurement.
-func (h *harness) measureOne(ctx context.Context, c benchCase, b backend, p *proxy, s *layout, traffic *load.Traffic) sample {
+// pace measures times: those that are compared with one another at the same rate.
+func (t *trial) pace(ctx context.Context) {
+	if t.paced == 0 || t.c.work == workBulk {
+		return
+	}
+	for _, sides := range t.turns {
+		rate := math.Inf(1)
+		for _, s := range sides {
+			rate = min(rate, paceShare*medianOf(s.samples, func(s sample) float64 { return s.rate }))
+		}
+		for _, s := range sides {
+			err := site.Try(func() {
+				got := t.measureOne(ctx, s.proxy, t.warmup, t.paced, rate)
+				s.paced, s.rate = got.latency, rate
+				s.samples[0].failures += got.failures
+			})
+			site.Checkf(err, "case %s at %.0f per second, %s", t.c.name, rate, s.name)
+		}
+	}
+}
+
+// measureOne drives one proxy through warm-up and measurement; rate 0 = as fast as it can.
+func (t *trial) measureOne(ctx context.Context, p *proxy, warmup, length time.Duration, rate float64) sample {
 	var begin, end reading
 	client := 0 // a process of its own
-	span := load.Span{Warmup: h.warmup, Measure: h.measure, Mark: func(last bool) {
+	least := uint64(max(leastUnits, t.c.conns)) // so that each connection is in use
+	if t.c.h2 != (multiplex{}) {
+		least = 0 // that client ends by the clock
+	}
+	span := load.Span{Warmup: warmup, Measure: length, Least: least, Mark: func(last bool) {
 		if last {
-			end = h.read(p, client)
+			end = t.read(p, client)
 		} else {
-			begin = h.read(p, client)
+			begin = t.read(p, client)
 		}
 	}}
-	var res load.Result
-	var err error
-	switch {
-	case c.h2 != (multiplex{}):
-		res, err = h.driveH2(ctx, b.rig, p, c.h2, span, &client)
-	case c.work == workHandshake || c.work == workResumed:
-		res, err = driveHandshakes(ctx, b.rig, p, s, c.work == workResumed, span)
-	case c.work == workBulk:
-		res, err = b.bulk.Run(ctx, load.BulkProfile{Span: span, Addr: p.addr, Streams: bulkStreams})
-	default:
-		profile := load.Profile{Span: span, Addr: p.addr, Conns: cmp.Or(c.conns, h.conns), TLS: s.clientTLS(), Traffic: traffic}
-		if c.echo > 0 {
-			profile.Echo = load.Message(c.echo)
-		}
-		res, err = b.rig.Drive(ctx, profile)
-	}
+	res, err := t.drive(ctx, p, span, rate, &client)
+	site.Check(p.Died())
 	if err != nil && ctx.Err() == nil && res.First != nil {
 		err = errors.Join(err, fmt.Errorf("first failure: %w", res.First))
 	}
 	site.Check(err)
 	if res.First != nil {
-		fmt.Fprintf(h.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
+		fmt.Fprintf(t.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
 	}
 	cpu := end.proxy.sub(begin.proxy)
 	if res.Requests == 0 || cpu.total == 0 {
 		site.Stopf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
 	}
-	others := end.cores - begin.cores - cpu.total - (end.self - begin.self)
-	requests := float64(res.Requests)
+	requests, elapsed := float64(res.Requests), res.Elapsed.Seconds()
+	proxyCore, loadCore := end.core.sub(begin.core), end.load.sub(begin.load)
+	others := proxyCore.busy + loadCore.busy - cpu.total - (end.self - begin.self)
 	return sample{
 		micros:   float64(cpu.total.Nanoseconds()) / 1e3 / requests,
-		core:     float64((end.core - begin.core).Nanoseconds()) / 1e3 / requests,
 		user:     cpu.userShare(),
-		busy:     cpu.total.Seconds() / res.Elapsed.Seconds(),
-		others:   max(0, others.Seconds()/(2*res.Elapsed.Seconds())),
-		rate:     requests / res.Elapsed.Seconds(),
+		busy:     cpu.total.Seconds() / elapsed,
+		others:   max(0, others.Seconds()/(2*elapsed)),
+		steal:    (proxyCore.steal + loadCore.steal).Seconds() / (2 * elapsed),
+		loadIdle: loadCore.idle.Seconds() / elapsed,
+		rate:     requests / elapsed,
 		resident: site.MiB(p.Resident()),
 		connects: 1000 * float64(res.Connects) / requests,
 		failures: res.Failures,
+		latency:  res.Latency,
 	}
+}
+
+// drive has the client of the case ask p.
+func (t *trial) drive(ctx context.Context, p *proxy, span load.Span, rate float64, client *int) (load.Result, error) {
+	b := t.backend
+	switch {
+	case t.c.h2 != (multiplex{}):
+		return t.driveH2(ctx, b.rig, p, t.c.h2, span, rate, client)
+	case t.c.work == workHandshake || t.c.work == workResumed:
+		return t.driveHandshakes(ctx, p, span, rate)
+	case t.c.work == workBulk:
+		return b.bulk.Run(ctx, load.BulkProfile{Span: span, Addr: p.addr, Streams: bulkStreams})
+	}
+	profile := load.Profile{Span: span, Addr: p.addr, Conns: cmp.Or(t.c.conns, t.conns), TLS: t.layout.clientTLS(), Traffic: t.traffic, Rate: rate}
+	if t.c.echo > 0 {
+		profile.Echo = load.Message(t.c.echo)
+	}
+	return b.rig.Drive(ctx, profile)
 }
 
 // dialers is how many handshakes are under way at the same time.
 const dialers = 16
 
-// driveHandshakes counts connections to p with a handshake each: full ones without a request, or resumed ones with
-// one that the rig answers.
-func driveHandshakes(ctx context.Context, rig *load.Rig, p *proxy, s *layout, resumed bool, span load.Span) (load.Result, error) {
-	profile := load.ConnectProfile{Span: span, Addr: p.addr, TLS: s.clientTLS(), Certificate: s.pem.DER(), Dialers: dialers, Resume: resumed}
-	if !resumed {
+// driveHandshakes counts connections to p with a handshake each, with or without a request that the rig answers.
+func (t *trial) driveHandshakes(ctx context.Context, p *proxy, span load.Span, rate float64) (load.Result, error) {
+	profile := load.ConnectProfile{
+		Span: span, Addr: p.addr, TLS: t.layout.clientTLS(), Certificate: t.layout.pem.DER(), Dialers: dialers, Resume: t.c.work == workResumed, Rate: rate,
+	}
+	if !t.c.ask && !profile.Resume {
 		return load.Connect(ctx, profile)
 	}
 	profile.Request, _ = site.Must(load.NewTraffic(load.TrafficConfig{})).Next(nil)
 	profile.Body = load.Body(0)
 	done, connects := make(chan struct{}), make(chan uint64)
-	go func() { connects <- rig.Answer(done) }()
+	go func() { connects <- t.backend.rig.Answer(done) }()
 	res, err := load.Connect(ctx, profile)
 	close(done)
 	res.Connects = <-connects

@@ -26,10 +26,10 @@ type proxy struct {
 
 // startPeer serves the site with what the case compares Turnout with.
 func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) *proxy {
-	switch {
-	case h.against != "":
+	switch k {
+	case kindOther:
 		return startTurnout(ctx, h.against, s, h.maxProc, h.proxyCore)
-	case k == kindNginx:
+	case kindNginx:
 		return startNginx(ctx, dir, s, h.proxyCore)
 	}
 	return startHAProxy(h.haproxy, dir, s, k, h.proxyCore)

@@ -1,14 +1,14 @@
 package peer
 
 import (
-	"bytes"
 	"net/netip"
-	"slices"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/report"
 	"turnout/bench/site"
 )
 
@@ -32,8 +32,12 @@ func TestParseStat(t *testing.T) {
 
 func TestParseCore(t *testing.T) {
 	text := "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 9 9 9 9 9 9 9 9 0 0\ncpu1 100 20 30 4000 500 6 7 8 90 10\nintr 1\n"
-	if got := parseCore(text, 1); got != 1710*time.Millisecond {
-		t.Errorf("got %v; want 1.71 s", got)
+	got := parseCore(text, 1)
+	if want := (coreTime{busy: 1710 * time.Millisecond, steal: 80 * time.Millisecond, idle: 45 * time.Second}); got != want {
+		t.Errorf("got %+v; want %+v", got, want)
+	}
+	if d := got.sub(coreTime{busy: 710 * time.Millisecond, steal: 30 * time.Millisecond, idle: 40 * time.Second}); d.busy != time.Second || d.steal != 50*time.Millisecond || d.idle != 5*time.Second {
+		t.Errorf("difference is %+v", d)
 	}
 	for _, core := range []int{2, 11} {
 		if site.Try(func() { parseCore(text, core) }) == nil {
@@ -47,12 +51,12 @@ func TestParseCore(t *testing.T) {
 
 func TestChooseCases(t *testing.T) {
 	for list, want := range map[string]string{
-		"all":                    caseNames(),
-		"one-min":                "one-min",
-		"tls-template, one-min":  "one-min, tls-template",
-		"tls-*":                  "tls-1m, tls-min, tls-template",
-		"many-new-*,one-min,one": "error",
-		"":                       "error",
+		"all":                caseNames(),
+		"h1-64":              "h1-64",
+		"tls-1m, h1-64":      "h1-64, tls-1m",
+		"tls-*":              "tls-64, tls-1m, tls-close",
+		"routes-*,h1-64,one": "error",
+		"":                   "error",
 	} {
 		cases, err := chooseCases(list)
 		var names []string
@@ -69,51 +73,14 @@ func TestChooseCases(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	values := []float64{5, 1, 9}
-	if m := median(values); m != 5 || !slices.Equal(values, []float64{5, 1, 9}) {
-		t.Errorf("got %v of %v", m, values)
-	}
-	if m := median([]float64{4, 1, 2, 3}); m != 2.5 {
-		t.Errorf("even number: got %v", m)
-	}
-	if m := median(nil); m != 0 {
-		t.Errorf("none: got %v", m)
-	}
-}
-
-func TestTableUsesRatiosWithinPairs(t *testing.T) {
-	o := outcome{
-		name: "one-min", peer: kindMin, unit: "request", target: 0.8,
-		// The second pair ran while the machine was busy: only its ratio counts.
-		turnout: []sample{{micros: 10, core: 15}, {micros: 40, core: 44, failures: 2}, {micros: 12, core: 16.5}},
-		haproxy: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}},
-	}
-	var out bytes.Buffer
-	if err := printTable(&out, []outcome{o}); err != nil {
-		t.Fatal(err)
-	}
-	row := strings.Fields(strings.Split(out.String(), "\n")[1])
-	want := []string{"one-min", "min", "request", "12.00", "20.00", "0.600", "0.500", "0.800", "0.80", "met", "3"}
-	if !slices.Equal(row, want) {
-		t.Errorf("row is %q, want %q", row, want)
-	}
-	if lines := strings.Split(out.String(), "\n"); !slices.Contains(strings.Fields(lines[4]), "16.50") {
-		t.Errorf("the core's time is missing in %q", lines[4])
-	}
-	if strings.Contains(out.String(), "not quiet") {
-		t.Errorf("a quiet machine is called loud:\n%s", out.String())
-	}
-	o.haproxy[0].others, o.haproxy[1].others = 0.3, 0.2
-	out.Reset()
-	if err := printTable(&out, []outcome{o}); err != nil || !strings.Contains(out.String(), "up to 20 %") {
-		t.Errorf("%v, no warning about others:\n%s", err, out.String())
-	}
-	if v := verdict(0.81, 0.8); v != "0.80\tmissed" {
-		t.Errorf("above the target: %q", v)
-	}
-	if v := verdict(0.5, 0); v != "-\t" {
-		t.Errorf("no target: %q", v)
+// TestSummaryUsesRatiosWithinRounds: the second round ran while the machine was busy, and only its ratio counts.
+func TestSummaryUsesRatiosWithinRounds(t *testing.T) {
+	turnout := &side{name: report.Turnout, samples: []sample{{micros: 10}, {micros: 40, failures: 2}, {micros: 12}}}
+	peer := &side{proxy: &proxy{Process: site.StartProcess("cat", exec.Command("cat"), site.AnyCore, nil)}, name: report.Least, samples: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}}}
+	defer peer.Kill()
+	s := peer.summary(turnout)
+	if *s.Ratio != (report.Range{Median: 0.6, Lowest: 0.5, Most: 0.8}) || s.Micros != 20 || s.Failures != 1 || s.Peak <= 0 {
+		t.Errorf("%+v, ratio %+v", s, s.Ratio)
 	}
 }
 

@@ -54,14 +54,20 @@ func ticks(field string) time.Duration {
 	return time.Duration(n) * tick
 }
 
-// readCore returns the time that core has not been idle since the machine started.
-func readCore(core int) time.Duration {
-	return parseCore(string(site.Must(os.ReadFile("/proc/stat"))), core)
+// coreTime is what a core has done since the machine started.
+type coreTime struct {
+	busy  time.Duration // not idle, whatever had it
+	steal time.Duration // of it: given to others by the hypervisor
+	idle  time.Duration
 }
 
-// parseCore adds up the line cpuN of /proc/stat without idle and iowait (fields 4 and 5) and without guest
-// time (9 and 10), which user and nice contain already (proc(5)).
-func parseCore(text string, core int) (busy time.Duration) {
+func (t coreTime) sub(u coreTime) coreTime {
+	return coreTime{busy: t.busy - u.busy, steal: t.steal - u.steal, idle: t.idle - u.idle}
+}
+
+// parseCore reads the line cpuN of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, and guest times, which user and nice
+// contain already (proc(5)).
+func parseCore(text string, core int) (t coreTime) {
 	name := fmt.Sprintf("cpu%d", core)
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -69,28 +75,34 @@ func parseCore(text string, core int) (busy time.Duration) {
 			continue
 		}
 		for i, field := range fields[1:9] {
-			if n := ticks(field); i != 3 && i != 4 {
-				busy += n
+			switch n := ticks(field); i {
+			case 3, 4:
+				t.idle += n
+			case 7:
+				t.steal = n
+				t.busy += n
+			default:
+				t.busy += n
 			}
 		}
-		return busy
+		return t
 	}
 	site.Stopf("cannot read the core's time: no line %s", name)
-	return 0
+	return t
 }
 
 // reading is what the kernel has counted at one moment.
 type reading struct {
 	proxy cpuTime
 	self  time.Duration // of this process and the client's, if it has one of its own
-	core  time.Duration // of the proxy, not idle
-	cores time.Duration // the same of both cores
+	core  coreTime      // of the proxy
+	load  coreTime      // of client and backend
 }
 
 // read counts the CPU time of the client's process as this process's own; 0 = there is none.
 func (h *harness) read(p *proxy, client int) reading {
-	r := reading{proxy: readCPU(p.PID()), self: site.CPU(os.Getpid()), core: readCore(h.proxyCore)}
-	r.cores = r.core + readCore(h.loadCore)
+	stat := string(site.Must(os.ReadFile("/proc/stat")))
+	r := reading{proxy: readCPU(p.PID()), self: site.CPU(os.Getpid()), core: parseCore(stat, h.proxyCore), load: parseCore(stat, h.loadCore)}
 	if client != 0 {
 		r.self += site.CPU(client)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"turnout/bench/adversary"
+	"turnout/bench/budget"
 	"turnout/bench/chaos"
 	"turnout/bench/peer"
 	"turnout/bench/site"
@@ -21,6 +22,7 @@ import (
 func scenarios() []site.Scenario {
 	return []site.Scenario{
 		adversary.Scenario(),
+		budget.Scenario(),
 		chaos.Scenario(),
 		{Name: "checks", About: "what the health checks of many endpoints cost a router that does nothing else", Flags: checks},
 		{Name: "idle", About: "memory of idle connections: plain, TLS 1.3, TLS 1.2, HTTP/2", Flags: idle},
@@ -28,6 +30,7 @@ func scenarios() []site.Scenario {
 		{Name: "passthrough", About: "connections that are passed through, all open at the same time", Flags: passthrough},
 		{Name: "slow", About: "slow attackers (slowhttptest), and what others notice of them", Flags: slow},
 		peer.Scenario(),
+		{Name: "report", About: "charts and tables of documents, from what peer measured", Flags: documents},
 		soak.Scenario(),
 		{Name: "storm", About: "floods of TLS handshakes, and what open connections notice of them", Flags: storm},
 		{Name: "streams", About: "HTTP/2: a long download next to HTTP/1.1, and many streams at once", Flags: streams},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type Config struct {
 	Program   string   // path of turnout
 	Manifests string   // YAML documents that are served from the start
 	Cluster   string   // kubeconfig of a cluster that is read instead; "" = none is
+	Under     []string // a program with arguments that runs it, such as a tracer; none = it runs by itself
 	Args      []string // more arguments of turnout run
 	Env       []string // more of its environment, NAME=value
 	Alone     bool     // it runs on Core and nowhere else, and so has one event loop
@@ -55,7 +57,8 @@ func (r *Router) start(ctx context.Context, c Config) {
 		from = []string{"--kubeconfig", c.Cluster}
 	}
 	args := append([]string{"run", from[0], from[1], "--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}, c.Args...)
-	cmd := exec.CommandContext(ctx, c.Program, args...)
+	command := append(append(slices.Clone(c.Under), c.Program), args...)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), c.Env...)
 	core := AnyCore
 	if c.Alone {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,6 +34,17 @@ func (p *Process) Resident() int64 {
 	_, err := fmt.Sscan(p.Proc("statm"), &size, &pages)
 	Checkf(err, "cannot read the memory of %s", p.name)
 	return pages * int64(os.Getpagesize())
+}
+
+// Peak is the most memory that the process ever had, in bytes.
+func (p *Process) Peak() int64 {
+	for line := range strings.Lines(p.Proc("status")) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			return Must(strconv.ParseInt(strings.Fields(value)[0], 10, 64)) << 10
+		}
+	}
+	Stopf("cannot read the memory of %s", p.name)
+	return 0
 }
 
 // Descriptors are the numbers of the files and sockets that the process has open.

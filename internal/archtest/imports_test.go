@@ -123,7 +123,7 @@ var external = []struct {
 	{"golang.org/x/net", []string{"tlsmux/clientcert", "bench"}, []string{"internal/wire", "proxy/h2", "internal/server", "cmd", "test"}, "of HTTP/2 it is the oracle in tests, and clients and pods of benchmarks; it knows what NO_PROXY means"},
 	{"golang.org/x/sys", []string{"internal/reactor", "internal/memory", "internal/terminal", "internal/dns/server", "bench", "test/cluster"}, nil, "system calls are the reactor's, but for memory that is given back, terminals, sockets of DNS, and the namespaces of the test cluster"},
 	{"go.opentelemetry.io/", []string{"internal/tracing", "internal/testkit/testotlp"}, nil, "the request path fills records; one package makes spans of them"},
-	{"gonum.org/", []string{"bench/shards"}, nil, "pictures of documents; the program draws nothing"},
+	{"gonum.org/", []string{"bench/shards", "bench/report"}, nil, "pictures of documents; the program draws nothing"},
 	{"cel.dev/", []string{"controller/shard/strategy/expression"}, nil, "expressions choose routers; requests are not matched by any"},
 	{"github.com/miekg/dns", []string{"internal/dns", "test/cluster"}, []string{"internal/nameserver"}, "DNS is answered by its own packages; the request path asks no names"},
 	{"github.com/go-logr/", []string{"internal/tracing"}, nil, "OpenTelemetry logs by it"},

@@ -1,0 +1,105 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"turnout/bench/site"
+)
+
+// patience bounds the waits for tools.
+const patience = 30 * time.Second
+
+// timed are system calls that a router makes as time passes and not as requests do, or as its threads meet.
+var timed = map[string]bool{
+	"futex": true, "nanosleep": true, "sched_yield": true, "madvise": true, "mmap": true, "munmap": true, "tgkill": true, "getpid": true, "rt_sigreturn": true,
+	"rt_sigprocmask": true, "sigaltstack": true, "gettid": true, "clone": true, "clone3": true, "mprotect": true, "restart_syscall": true, "set_robust_list": true,
+	"rseq": true, "epoll_wait": true, "epoll_pwait": true, "clock_nanosleep": true, "timerfd_settime": true, "exit": true, "clock_gettime": true, "sched_getaffinity": true,
+}
+
+// systemCalls counts those that a process makes while work goes on, without timed ones.
+func systemCalls(ctx context.Context, p *site.Process, work func()) map[string]float64 {
+	dir := site.Must(os.MkdirTemp("", "turnout-budget-"))
+	defer func() { _ = os.RemoveAll(dir) }()
+	table := filepath.Join(dir, "calls")
+	attached := func(line []byte) bool { return strings.Contains(string(line), "attached") }
+	tracer := site.StartProcess("strace", exec.CommandContext(ctx, "strace", "-f", "-c", "-o", table, "-p", strconv.Itoa(p.PID())), site.AnyCore, attached)
+	defer tracer.Kill()
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tracer.Await(wait)
+	work()
+	tracer.Stop()
+	return parseCalls(string(site.Must(os.ReadFile(table))))
+}
+
+// parseCalls reads the table that strace -c prints: share, seconds, microseconds per call, calls, perhaps errors, name.
+func parseCalls(text string) map[string]float64 {
+	calls := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 || strings.HasPrefix(fields[0], "-") || fields[0] == "%" {
+			continue
+		}
+		if name := fields[len(fields)-1]; name != "total" && !timed[name] {
+			calls[name] += float64(site.Must(strconv.ParseUint(fields[3], 10, 64)))
+		}
+	}
+	return calls
+}
+
+// instructions counts those that a process under callgrind executes in user mode while work goes on.
+func instructions(ctx context.Context, p *site.Process, dir string, work func()) float64 {
+	control(ctx, p, "--zero")
+	work()
+	before := dumps(dir)
+	control(ctx, p, "--dump")
+	for deadline := time.Now().Add(patience); ; _ = site.Pause(ctx, 10*time.Millisecond) {
+		for name := range dumps(dir) {
+			if text, err := os.ReadFile(name); !before[name] && err == nil {
+				if _, after, ok := strings.Cut(string(text), "\ntotals: "); ok {
+					total, _, _ := strings.Cut(after, "\n")
+					return site.Must(strconv.ParseFloat(strings.TrimSpace(total), 64))
+				}
+			}
+		}
+		if site.Check(p.Died()); time.Now().After(deadline) || ctx.Err() != nil {
+			site.Stopf("cannot count instructions: callgrind writes nothing")
+		}
+	}
+}
+
+// dumps are the files that callgrind has written into dir.
+func dumps(dir string) map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range site.Must(filepath.Glob(filepath.Join(dir, "callgrind.*.*"))) {
+		names[name] = true
+	}
+	return names
+}
+
+func control(ctx context.Context, p *site.Process, command string) {
+	out, err := exec.CommandContext(ctx, "callgrind_control", command, strconv.Itoa(p.PID())).CombinedOutput()
+	site.Checkf(err, "cannot control callgrind: %s", out)
+}
+
+// callgrind is what runs a program under it, which writes into dir.
+func callgrind(dir string) []string {
+	return []string{"valgrind", "--tool=callgrind", "--callgrind-out-file=" + filepath.Join(dir, "callgrind.%p")}
+}
+
+// needs says which of the tools is missing.
+func needs(tools ...string) error {
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("cannot count without Debian's strace and valgrind: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package budget
+
+import (
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"turnout/bench/load"
+	"turnout/bench/site"
+)
+
+// How many units are counted. Under strace each takes a millisecond, under callgrind some.
+const (
+	warmUnits        = 64
+	callUnits        = 320
+	allocationUnits  = 1600
+	instructionUnits = 320
+	windows          = 3 // the least counts, as the passing of time only adds
+)
+
+// task is one thing that a client does again and again on one connection, or on one each.
+type task struct {
+	name    string
+	answer  int // bytes of an answer's body
+	profile load.Profile
+	traffic load.TrafficConfig
+	secure  bool
+	streams int // of HTTP/2 at a time; 0 = HTTP/1.1
+}
+
+func tasks() []task {
+	return []task{
+		{name: "h1"},
+		{name: "h1-close", traffic: load.TrafficConfig{Close: true}},
+		{name: "get-64k", answer: 64 << 10},
+		{name: "put-64k", traffic: load.TrafficConfig{Upload: 64 << 10}},
+		{name: "tls", secure: true},
+		{name: "tls-close", secure: true, traffic: load.TrafficConfig{Close: true}},
+		{name: "h2-16", streams: 16},
+		{name: "ws-128", profile: load.Profile{Echo: load.Message(128)}},
+	}
+}
+
+// Scenario counts, and fails when a case costs more than the file says.
+func Scenario() site.Scenario {
+	return site.Scenario{Name: "budget", About: "system calls, allocations and instructions of a request, against a file", Flags: func(f *flag.FlagSet) func(*site.T) {
+		path := f.String("file", "bench/budget/budget.json", "the budget")
+		update := f.Bool("update", false, "write it")
+		list := f.String("cases", "all", "comma-separated cases")
+		return func(t *site.T) {
+			chosen, err := site.Choose(*list, ",", tasks(), func(k task) string { return k.name })
+			site.Refuse(err)
+			site.Refuse(needs("strace", "valgrind", "callgrind_control"))
+			was := &budget{Cases: make(map[string]cost)}
+			if read, err := readBudget(*path); err == nil {
+				was = read
+			} else if !*update {
+				site.Refuse(err)
+			}
+			now := &budget{Go: runtime.Version(), Arch: runtime.GOARCH, Cases: count(t, chosen)}
+			if *update {
+				maps.Copy(was.Cases, now.Cases)
+				now.Cases = was.Cases
+				site.Check(now.write(*path))
+				return
+			}
+			now.report(t, was)
+		}
+	}}
+}
+
+// report compares with what was.
+func (b *budget) report(t *site.T, was *budget) {
+	same := b.Go == was.Go && b.Arch == was.Arch
+	if !same {
+		t.Printf("instructions are not compared: the budget is of %s on %s\n", was.Go, was.Arch)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Cases)) {
+		worse, better := was.exceeded(name, b.Cases[name], same)
+		for _, text := range worse {
+			t.Failf("%s", text)
+		}
+		for _, text := range better {
+			t.Printf("less than the budget, make budget-update: %s\n", text)
+		}
+	}
+}
+
+// bench is what all cases share.
+type bench struct {
+	*site.T
+
+	rig    *load.Rig
+	pair   site.KeyPair
+	router *site.Router
+}
+
+// count counts what each task costs: instructions with a router under callgrind, the rest with another one.
+func count(t *site.T, chosen []task) map[string]cost {
+	b := &bench{T: t, rig: site.Must(load.NewRig(1)), pair: site.NewKeyPair(load.Host(0), false)}
+	t.Cleanup(b.rig.Close)
+	dir := site.Must(os.MkdirTemp("", "turnout-budget-"))
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	costs := make(map[string]cost)
+	apart := site.Apart()
+	b.start(apart, nil)
+	for _, k := range chosen {
+		b.do(k, warmUnits)
+		c := cost{Allocations: b.allocations(k), Calls: b.calls(k)}
+		costs[k.name] = c
+	}
+	b.start(apart, callgrind(dir))
+	idle := instructions(t.Context, b.router.Process, dir, func() { t.Wait(2 * time.Second) }) / 2
+	for _, k := range chosen {
+		b.do(k, warmUnits)
+		least := math.Inf(1)
+		for range windows {
+			began := time.Now()
+			n := instructions(t.Context, b.router.Process, dir, func() { b.do(k, instructionUnits) })
+			least = min(least, n-idle*time.Since(began).Seconds())
+		}
+		c := costs[k.name]
+		c.Instructions = math.Round(least / instructionUnits)
+		costs[k.name] = c
+		t.Printf("%-10s %7.0f instructions, %6.2f allocations, system calls%s\n", k.name, c.Instructions, c.Allocations, list(c.Calls))
+	}
+	return costs
+}
+
+func round(v float64) float64 { return math.Round(v*100) / 100 }
+
+func list(calls map[string]float64) string {
+	var b strings.Builder
+	for _, call := range slices.Sorted(maps.Keys(calls)) {
+		fmt.Fprintf(&b, " %s %.2f", call, calls[call])
+	}
+	return b.String()
+}
+
+// start starts the router, under another program or on its own, instead of the one before.
+func (b *bench) start(apart bool, under []string) {
+	if b.router != nil {
+		b.router.Stop()
+	}
+	upstream := b.rig.Upstreams()[0]
+	config := site.Config{Under: under, Alone: apart, Manifests: site.Route{Host: load.Host(0), Service: "pods", Annotations: site.NoCookies, TLS: b.pair.EdgeTLS()}.String() +
+		site.Service{Name: "pods", Port: int(upstream.Port()), Addrs: []netip.Addr{upstream.Addr()}}.String()}
+	if under != nil {
+		// Preemption of goroutines by signals is more than callgrind bears.
+		config.Env = []string{"GODEBUG=asyncpreemptoff=1"}
+	}
+	b.router = b.Start(config)
+}
+
+// allocations counts those per unit. Reading the metric allocates, too, each time the same.
+func (b *bench) allocations(k task) float64 {
+	read := func() float64 { return b.router.Metric(b.Context, "go_memstats_mallocs_total") }
+	read()
+	first := read()
+	last := read()
+	scrape, least := last-first, math.Inf(1)
+	for range windows {
+		b.do(k, allocationUnits)
+		now := read()
+		least, last = min(least, now-last-scrape), now
+	}
+	return round(max(0, least/allocationUnits))
+}
+
+// calls counts the system calls per unit.
+func (b *bench) calls(k task) map[string]float64 {
+	least := systemCalls(b.Context, b.router.Process, func() { b.do(k, callUnits) })
+	for range windows - 1 {
+		again := systemCalls(b.Context, b.router.Process, func() { b.do(k, callUnits) })
+		for call := range least {
+			least[call] = min(least[call], again[call])
+		}
+	}
+	for call, n := range least {
+		if least[call] = round(n / callUnits); least[call] < rare {
+			delete(least, call)
+		}
+	}
+	return least
+}
+
+// do does so many units of a task.
+func (b *bench) do(k task, units int) {
+	b.rig.Answers(max(k.answer, load.BodySize))
+	if k.streams > 0 {
+		done, ended := make(chan struct{}), make(chan error)
+		go func() {
+			defer close(done)
+			ended <- site.Try(func() { b.multiplexed(k.streams, units) })
+		}()
+		go func() { b.rig.Answer(done) }()
+		site.Check(<-ended)
+		<-done
+		return
+	}
+	p := k.profile
+	p.Conns, p.Requests, p.Patience = 1, uint64(units), time.Minute
+	p.Traffic, p.Addr = site.Must(load.NewTraffic(k.traffic)), site.Must(netip.ParseAddrPort(b.router.HTTP))
+	if k.secure {
+		p.Addr = site.Must(netip.ParseAddrPort(b.router.HTTPS))
+		p.TLS = &tls.Config{ServerName: load.Host(0), InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{tls.X25519}} //nolint:gosec // it is this program's own router
+	}
+	res, err := b.rig.Drive(b.Context, p)
+	site.Check(err)
+	site.Check(res.First)
+}
+
+// multiplexed asks on one connection of HTTP/2, as many requests at a time as there are streams.
+func (b *bench) multiplexed(streams, units int) {
+	c, err := net.Dial("tcp", b.router.HTTP)
+	site.Checkf(err, "cannot connect")
+	defer func() { _ = c.Close() }()
+	h := site.NewH2(c, 64<<10)
+	for sent := 0; sent < units; sent += streams {
+		for range streams {
+			h.Get(load.Host(0), "/items/0")
+		}
+		if sent > 0 { // the window of the connection
+			_ = h.WriteWindowUpdate(0, uint32(streams*load.BodySize))
+		}
+		h.Flush()
+		for ended := 0; ended < streams; {
+			if site.Ends(h.Next()) {
+				ended++
+			}
+		}
+	}
+}
