@@ -144,6 +144,21 @@ bench-peer-quick: ## the same of the main cases, printed and kept as results (6 
 bench-report: ## charts and tables of documents again, from the newest results of all cases
 	$(GO) run ./bench/run report
 
+.PHONY: budget budget-update bench-confirm
+budget: build-static ## system calls, allocations and instructions of eight kinds of requests are what bench/budget says (strace, valgrind; 2 minutes)
+	$(GO) run ./bench/run budget -turnout bin/turnout-static
+
+budget-update: build-static ## write that file
+	$(GO) run ./bench/run budget -turnout bin/turnout-static -update
+
+# valgrind bears no program that starts its threads by libc.
+.PHONY: build-static
+build-static:
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o bin/turnout-static ./cmd/turnout
+
+bench-confirm: ## wrk and h2load find the same ratios to HAProxy as the load generator of bench-peer (wrk, nghttp2-client, haproxy; 3 minutes)
+	$(GO) run ./bench/run confirm
+
 # SIM holds flags: SIM='-only CEL', SIM=-draw.
 SIM ?=
 .PHONY: sim

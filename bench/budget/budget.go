@@ -28,10 +28,10 @@ const (
 	// tolerance is how much more than the budget is no excess.
 	tolerance = 0.03
 	// Rests of what happens once per connection, or as time passes, are no excess either.
-	spareCalls       = 0.03
-	spareAllocations = 0.1
+	spareCalls       = 0.1
+	spareAllocations = 0.5
 	// rare is how many of a system call per unit are left out of the file.
-	rare = 0.02
+	rare = 0.1
 )
 
 // exceeded says in which figures a case costs more than b allows, and in which so much less that the file should say so.

@@ -22,7 +22,8 @@ import (
 const (
 	warmUnits        = 64
 	callUnits        = 320
-	allocationUnits  = 1600
+	allocationUnits  = 3200
+	allocationConns  = 32
 	instructionUnits = 320
 	windows          = 3 // the least counts, as the passing of time only adds
 )
@@ -102,6 +103,8 @@ type bench struct {
 	rig    *load.Rig
 	pair   site.KeyPair
 	router *site.Router
+
+	scrape, perSecond float64 // allocations of reading a metric, and of an idle router
 }
 
 // count counts what each task costs: instructions with a router under callgrind, the rest with another one.
@@ -113,20 +116,18 @@ func count(t *site.T, chosen []task) map[string]cost {
 	costs := make(map[string]cost)
 	apart := site.Apart()
 	b.start(apart, nil)
+	b.rest()
 	for _, k := range chosen {
 		b.do(k, warmUnits)
 		c := cost{Allocations: b.allocations(k), Calls: b.calls(k)}
 		costs[k.name] = c
 	}
 	b.start(apart, callgrind(dir))
-	idle := instructions(t.Context, b.router.Process, dir, func() { t.Wait(2 * time.Second) }) / 2
 	for _, k := range chosen {
 		b.do(k, warmUnits)
 		least := math.Inf(1)
 		for range windows {
-			began := time.Now()
-			n := instructions(t.Context, b.router.Process, dir, func() { b.do(k, instructionUnits) })
-			least = min(least, n-idle*time.Since(began).Seconds())
+			least = min(least, instructions(t.Context, b.router.Process, dir, func() { b.do(k, instructionUnits) }))
 		}
 		c := costs[k.name]
 		c.Instructions = math.Round(least / instructionUnits)
@@ -161,19 +162,37 @@ func (b *bench) start(apart bool, under []string) {
 	b.router = b.Start(config)
 }
 
-// allocations counts those per unit. Reading the metric allocates, too, each time the same.
+// allocations counts those per unit, without those of an idle router and of reading the metric, which are b.perSecond and b.scrape. Many
+// connections are busy, so that little time passes per unit.
 func (b *bench) allocations(k task) float64 {
-	read := func() float64 { return b.router.Metric(b.Context, "go_memstats_mallocs_total") }
-	read()
-	first := read()
-	last := read()
-	scrape, least := last-first, math.Inf(1)
+	least := math.Inf(1)
 	for range windows {
-		b.do(k, allocationUnits)
-		now := read()
-		least, last = min(least, now-last-scrape), now
+		var before, during float64
+		var began time.Time
+		units := b.doing(k, allocationUnits, allocationConns, func(end bool) {
+			if !end {
+				before, began = b.mallocs(), time.Now()
+				return
+			}
+			during = -b.perSecond * time.Since(began).Seconds()
+			during += b.mallocs() - before - b.scrape
+		})
+		least = min(least, during/float64(units))
 	}
-	return round(max(0, least/allocationUnits))
+	return round(max(0, least))
+}
+
+func (b *bench) mallocs() float64 { return b.router.Metric(b.Context, "go_memstats_mallocs_total") }
+
+// rest has the router rest and sees what it allocates meanwhile.
+func (b *bench) rest() {
+	b.mallocs()
+	first := b.mallocs()
+	second := b.mallocs()
+	b.Wait(2 * time.Second)
+	b.scrape = second - first
+	b.perSecond = (b.mallocs() - second - b.scrape) / 2
+	b.Printf("idle: %.0f allocations per second\n", b.perSecond)
 }
 
 // calls counts the system calls per unit.
@@ -193,22 +212,22 @@ func (b *bench) calls(k task) map[string]float64 {
 	return least
 }
 
-// do does so many units of a task.
-func (b *bench) do(k task, units int) {
+// do does so many units of a task on one connection.
+func (b *bench) do(k task, units int) { b.doing(k, units, 1, nil) }
+
+// doing does so many units of a task, with mark somewhat more, and returns how many there were between its calls: behind the first ones,
+// and at the end.
+func (b *bench) doing(k task, units, conns int, mark func(end bool)) uint64 {
 	b.rig.Answers(max(k.answer, load.BodySize))
 	if k.streams > 0 {
-		done, ended := make(chan struct{}), make(chan error)
-		go func() {
-			defer close(done)
-			ended <- site.Try(func() { b.multiplexed(k.streams, units) })
-		}()
-		go func() { b.rig.Answer(done) }()
-		site.Check(<-ended)
-		<-done
-		return
+		return b.multiplexedDoing(k.streams, units, mark)
 	}
 	p := k.profile
-	p.Conns, p.Requests, p.Patience = 1, uint64(units), time.Minute
+	p.Conns, p.Patience = conns, time.Minute
+	if p.Requests = uint64(units); mark != nil {
+		p.Requests = 0
+		p.Span = load.Span{Warmup: 1, Measure: 1, Least: uint64(units), Patience: time.Minute, Mark: mark}
+	}
 	p.Traffic, p.Addr = site.Must(load.NewTraffic(k.traffic)), site.Must(netip.ParseAddrPort(b.router.HTTP))
 	if k.secure {
 		p.Addr = site.Must(netip.ParseAddrPort(b.router.HTTPS))
@@ -217,6 +236,27 @@ func (b *bench) do(k task, units int) {
 	res, err := b.rig.Drive(b.Context, p)
 	site.Check(err)
 	site.Check(res.First)
+	return res.Requests
+}
+
+// multiplexedDoing is doing with HTTP/2, on one connection.
+func (b *bench) multiplexedDoing(streams, units int, mark func(end bool)) uint64 {
+	done, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(done)
+		ended <- site.Try(func() {
+			if mark != nil {
+				mark(false)
+			}
+			b.multiplexed(streams, units)
+			if mark != nil {
+				mark(true)
+			}
+		})
+	}()
+	b.rig.Answer(done)
+	site.Check(<-ended)
+	return uint64(units)
 }
 
 // multiplexed asks on one connection of HTTP/2, as many requests at a time as there are streams.

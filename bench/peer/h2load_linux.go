@@ -27,7 +27,7 @@ func (m multiplex) String() string { return fmt.Sprintf("%dx%d", m.conns, m.stre
 
 // clientMargin is how much longer the client runs than the measured part, so that its start and its end fall
 // outside.
-const clientMargin = 500 * time.Millisecond
+const clientMargin = time.Second
 
 // driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. client becomes its process.
 func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, span load.Span, rate float64, client *int) (res load.Result, err error) {
@@ -94,6 +94,11 @@ func readH2load(res load.Result, text string) (load.Result, error) {
 	if !regexp.MustCompile(`(?m)^Application protocol: h2$`).MatchString(text) {
 		return res, fmt.Errorf("cannot compare: HTTP/2 was not spoken\nh2load said: %s", text)
 	}
+	return countH2load(res, text)
+}
+
+// countH2load adds to res what h2load counted as failed.
+func countH2load(res load.Result, text string) (load.Result, error) {
 	for _, form := range []string{
 		`(?m)^requests: .* (\d+) failed, (\d+) errored, (\d+) timeout$`,
 		`(?m)^status codes: \d+ 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$`,

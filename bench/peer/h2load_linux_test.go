@@ -57,3 +57,18 @@ func TestReadLog(t *testing.T) {
 		}
 	}
 }
+
+func TestWrkFailures(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"  100 requests in 1.00s, 1MB read\n": 0,
+		"  100 requests in 1.00s, 1MB read\n  Socket errors: connect 1, read 2, write 3, timeout 4\n": 10,
+		"  100 requests in 1.00s, 1MB read\n  Non-2xx or 3xx responses: 7\n":                          7,
+	} {
+		if n, err := wrkFailures(text); err != nil || n != want {
+			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
+		}
+	}
+	if _, err := wrkFailures("unable to connect"); err == nil {
+		t.Error("nothing was counted, and that is no error")
+	}
+}

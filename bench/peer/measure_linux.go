@@ -73,8 +73,18 @@ type trial struct {
 	turns   []turn
 }
 
-// runCase starts all proxies, checks that they do the same work, and measures them in turn.
+// runCase measures a case.
 func (h *harness) runCase(ctx context.Context, c benchCase) (result report.Case, err error) {
+	err = h.trial(ctx, c, func(t *trial) {
+		t.run(ctx)
+		t.pace(ctx)
+		result = t.result()
+	})
+	return result, err
+}
+
+// trial starts all proxies of a case, checks that they do the same work, and has it measured.
+func (h *harness) trial(ctx context.Context, c benchCase, measure func(*trial)) (err error) {
 	defer site.Catch(&err)
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -96,9 +106,8 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (result report.Case,
 	if c.answer > 0 {
 		t.backend.rig.Answers(c.answer)
 	}
-	t.run(ctx)
-	t.pace(ctx)
-	return t.result(), nil
+	measure(t)
+	return nil
 }
 
 // start starts the proxies of each turn.
@@ -280,7 +289,7 @@ func (t *trial) pace(ctx context.Context) {
 // measureOne drives one proxy through warm-up and measurement; rate 0 = as fast as it can.
 func (t *trial) measureOne(ctx context.Context, p *proxy, warmup, length time.Duration, rate float64) sample {
 	var begin, end reading
-	client := 0 // a process of its own
+	client := 0                                 // a process of its own
 	least := uint64(max(leastUnits, t.c.conns)) // so that each connection is in use
 	if t.c.h2 != (multiplex{}) {
 		least = 0 // that client ends by the clock

@@ -5,11 +5,11 @@ import (
 	"image/color"
 	"io"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // The charts of cost, by what it is drawn against.
@@ -52,8 +52,6 @@ func draw(w io.Writer, p *plot.Plot, height vg.Length) error {
 	return nil
 }
 
-var _ = vgsvg.New // the format that WriterTo is asked for
-
 // mainCases are the bars of the README, as far as they were measured.
 var mainCases = []string{
 	"h1-64", "h1-512", "h1-close", "get-64k", "get-1m", "put-64k", "routes-10k", "tls-64", "handshake-ecdsa", "handshake-resumed", "h2-16x16",
@@ -73,7 +71,7 @@ func (r *Results) Bars(w io.Writer) error {
 	p := plot.New()
 	p.Title.Text = "Processor time of Turnout, the other proxy = 1 (less is better)"
 	p.X.Min, p.X.Max = 0, 1.3
-	p.Y.Min, p.Y.Max = -0.6, float64(len(cases))
+	p.Y.Min, p.Y.Max = -0.6, float64(len(cases))+0.6 // room for the legend
 	p.Legend.Top = true
 	const width = 6
 	for i, peer := range proxies[1:] {
@@ -97,7 +95,7 @@ func (r *Results) Bars(w io.Writer) error {
 	p.Add(one)
 	names := make([]string, len(cases))
 	for i, c := range cases {
-		names[i] = c.About
+		names[i] = c.About + strings.Repeat(" ", 12) // room for fonts that are wider than the one that is measured
 	}
 	p.NominalY(names...)
 	return draw(w, p, vg.Length(len(cases))*vg.Centimeter+2*vg.Centimeter)

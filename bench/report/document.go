@@ -77,7 +77,7 @@ func (r *Results) summary() string {
 		if !slices.Contains(mainCases, c.Name) {
 			continue
 		}
-		if v := c.ratio(Template); v > 0 {
+		if v := c.ratio(Template); v > 0.1 { // what is less is about the number of routes
 			template = append(template, v)
 		}
 		if v := max(c.ratio(Least), c.ratio(Nginx)); v > 0 {

@@ -30,6 +30,7 @@ func scenarios() []site.Scenario {
 		{Name: "passthrough", About: "connections that are passed through, all open at the same time", Flags: passthrough},
 		{Name: "slow", About: "slow attackers (slowhttptest), and what others notice of them", Flags: slow},
 		peer.Scenario(),
+		peer.Confirm(),
 		{Name: "report", About: "charts and tables of documents, from what peer measured", Flags: documents},
 		soak.Scenario(),
 		{Name: "storm", About: "floods of TLS handshakes, and what open connections notice of them", Flags: storm},
