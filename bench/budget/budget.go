@@ -34,8 +34,9 @@ const (
 	rare = 0.1
 )
 
-// exceeded says in which figures a case costs more than b allows, and in which so much less that the file should say so.
-func (b *budget) exceeded(name string, now cost, comparable bool) (worse, better []string) {
+// exceeded says in which figures a case costs more than b allows, and in which so much less that the file should say so. Instructions
+// are compared if the machine is the same.
+func (b *budget) exceeded(name string, now cost, same bool) (worse, better []string) {
 	was, ok := b.Cases[name]
 	if !ok {
 		return []string{name + " is not in the budget"}, nil
@@ -55,7 +56,7 @@ func (b *budget) exceeded(name string, now cost, comparable bool) (worse, better
 		compare("system calls "+call, was.Calls[call], now.Calls[call], spareCalls)
 	}
 	compare("allocations", was.Allocations, now.Allocations, spareAllocations)
-	if comparable {
+	if same {
 		compare("instructions", was.Instructions, now.Instructions, 0)
 	}
 	return worse, better

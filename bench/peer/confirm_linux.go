@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,7 +41,7 @@ func generators() []generator {
 	h2load := func(p *proxy, conns int, seconds float64, _ string) []string {
 		return []string{
 			"--h1", "-c", strconv.Itoa(conns), "-t", "1", "-D", fmt.Sprintf("%.0fms", 1000*seconds), "-H", "User-Agent: turnout-bench", "-H", "Accept: */*",
-			"--connect-to=" + p.addr.String(), fmt.Sprintf("http://%s:%d/items/0000000000", load.Host(0), p.addr.Port()),
+			"--connect-to=" + p.addr.String(), "http://" + net.JoinHostPort(load.Host(0), strconv.Itoa(int(p.addr.Port()))) + "/items/0000000000",
 		}
 	}
 	return []generator{
