@@ -96,7 +96,7 @@ spec:
 		{"its port is taken", func() {
 			w.o.Assigned.Set(source.Key{Namespace: namespace, Name: "none"}, &Assigned{Unavailable: map[string]string{"infra/none:80": "taken"}})
 		},
-			"listeners +0 -1, rules +0 -1, ports of 1, status of Gateway infra/none"},
+			"listeners +0 -1, rules +0 -1, ports of 0, status of Gateway infra/none"},
 		{"it goes", func() { w.o.Gateways.Delete(source.Key{Namespace: namespace, Name: "none"}) }, "listeners +0 -0, rules +0 -0, ports of 1, status of Gateway infra/none, " + r},
 		{"the class goes", func() { w.o.Classes.Delete(source.Key{Name: "turnout"}) }, "listeners +0 -3, rules +0 -2, ports of 2, status of " + gw + ", Gateway infra/other, GatewayClass turnout, HTTPRoute infra/calm, " + x},
 	} {
