@@ -68,6 +68,11 @@ func (c *Controller) SetDefaultDestinationCA(next []byte) error {
 // SetOwn says where the router listens from now on, where no endpoint may be. Any goroutine may call it.
 func (c *Controller) SetOwn(own *endpoints.Own) { c.inbox.setOwn(own) }
 
+// SetGatewayRefusals says why Gateways do not get the objects that they need, all of them each time; the map is the controller's. Any goroutine may call it.
+func (c *Controller) SetGatewayRefusals(refused map[source.Key]string) {
+	leave(c.inbox, &c.inbox.refused, refused)
+}
+
 // Wait returns nil when everything delivered before the call is published and stands in
 // the status of routes, and the error of ctx when that ends first. A route whose secret
 // has been asked for and is not there yet is not waited for, but for the first table.
@@ -156,6 +161,9 @@ func (c *Controller) handle() {
 	}
 	if next := c.inbox.takeOwn(); next != nil {
 		c.state.setOwn(next)
+	}
+	if next := takeLeft(c.inbox, &c.inbox.refused); next != nil {
+		c.state.setGatewayRefusals(next)
 	}
 	if next := takeLeft(c.inbox, &c.inbox.options); next != nil {
 		c.state.setOptions(*next)

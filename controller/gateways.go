@@ -34,7 +34,14 @@ type GatewayOptions struct {
 	Addresses []string
 	// Own are the ports of this machine that the router itself has: no Gateway without Services gets one of them.
 	Own []expose.Taken
+	// Deployments says that Gateways may have pods of their own.
+	Deployments bool
+	// Only is the one Gateway that is served: this process is one of its own pods. The zero value is all Gateways that have none.
+	Only source.Key
 }
+
+// services says that Gateways are reached by Services.
+func (o *GatewayOptions) services() bool { return o.Pods != (source.Key{}) || o.Only != (source.Key{}) }
 
 // Sockets opens and closes ports.
 type Sockets interface {
@@ -70,6 +77,7 @@ type gateways struct {
 	told     map[gateway.Ref]bool   // of which the object or its status is another; false = it is gone
 	pods     []string               // addresses of the router's pods
 	podsMove bool
+	refused  map[source.Key]string  // why Gateways do not get the objects that they need
 	secrets  map[source.Key]*secret // that are referred to
 	followed map[source.Key]struct{}
 
@@ -88,6 +96,7 @@ func newGateways(cfg *Config) gateways {
 		g.judge = gateway.New(gateway.Config{
 			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
 			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
+			Deployments: o.Gateways.Deployments && o.Gateways.Pods != (source.Key{}), Only: o.Gateways.Only,
 			Panicked: func(of gateway.Ref, v any, stack []byte) {
 				cfg.Log.Error("BUG: an object of the Gateway API cannot be judged", zap.Stringer("object", of), zap.Any("panic", v), zap.ByteString("stack", stack))
 			},
@@ -241,7 +250,11 @@ func installed(object runtime.Object) gateway.Installed {
 // gatewayService says what a Service and its endpoints are now; v may be nil.
 func (s *state) gatewayService(v *service, key source.Key) {
 	g := &s.gateways
-	if !g.serves() || g.own[key] != nil {
+	if !g.serves() {
+		return
+	}
+	if g.own[key] != nil {
+		g.moved = true // where it leads has changed
 		return
 	}
 	g.dirty = true
@@ -390,60 +403,6 @@ func (s *state) addGateways(table *routing.Table) *routing.Table {
 	}
 	g.listeners, g.rules = make(map[string]*routing.ListenerSpec), make(map[routing.RouteKey]*routing.RuleSpec)
 	return table
-}
-
-// placeGateways opens and closes the ports of Gateways, and finds out which addresses these have.
-func (s *state) placeGateways() {
-	g := &s.gateways
-	if !g.serves() || !g.moved {
-		return
-	}
-	g.moved = false
-	list := s.exposed()
-	var places expose.Places
-	if s.cfg.Options.Gateways.Pods == (source.Key{}) {
-		places = expose.Local(list, s.cfg.Options.Gateways.Addresses, s.cfg.Options.Gateways.Own)
-	} else {
-		places = expose.ByServices(list, g.own)
-	}
-	if s.cfg.Sockets != nil {
-		for name, err := range s.cfg.Sockets.Set(places.Sockets) {
-			for i := range list {
-				if slices.ContainsFunc(list[i].Ports, func(p gateway.Port) bool { return p.Name == name }) {
-					a := places.Assigned[source.Key{Namespace: list[i].Object.Namespace, Name: list[i].Object.Name}]
-					if a.Unavailable == nil {
-						a.Unavailable = make(map[string]string)
-					}
-					a.Unavailable[name] = err.Error()
-				}
-			}
-		}
-	}
-	s.views.gateways.setPorts(list, &places)
-	for key := range g.objects.Assigned.All() {
-		if places.Assigned[key] == nil {
-			g.objects.Assigned.Delete(key)
-			g.dirty = true
-		}
-	}
-	for key, a := range places.Assigned {
-		if before := g.objects.Assigned.Get(key); before == nil || !a.Equal(before) {
-			g.objects.Assigned.Set(key, a)
-			g.dirty = true
-		}
-	}
-	g.podsMove = true // the writer is to know
-}
-
-// exposed are the Gateways that are ours, with their ports.
-func (s *state) exposed() (list []expose.Gateway) {
-	g := &s.gateways
-	for key, of := range g.result.Gateways {
-		if o := g.objects.Gateways.Get(key); o != nil {
-			list = append(list, expose.Gateway{Object: o, Ports: of.Ports})
-		}
-	}
-	return list
 }
 
 // reportGateways says what is to be written.

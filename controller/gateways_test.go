@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +107,11 @@ func (r *gatewayRig) programmed() string {
 	return string(s.Conditions[i].Status) + " " + s.Conditions[i].Reason
 }
 
+// planned is the Service of the one Gateway that there is.
+func (r *gatewayRig) planned(now expose.Now) *corev1.Service {
+	return expose.NewPorts("turnout.router/gateway", corev1.ServiceTypeLoadBalancer).Plan(now, time.Unix(0, 0)).Services[0]
+}
+
 // TestGatewayOfThisMachine: a Gateway is served at its port by its routes and no others; its status says so, and all of it goes with it.
 func TestGatewayOfThisMachine(t *testing.T) {
 	r := newGatewayRig(t, GatewayOptions{})
@@ -140,7 +146,7 @@ func TestGatewayOfServices(t *testing.T) {
 	if !slices.Equal(now.Pods, []string{"10.0.9.1"}) || len(now.Gateways) != 1 {
 		t.Fatalf("%+v", now)
 	}
-	service := expose.NewPorts("turnout.router/gateway").Plan(now.Gateways, now.Services, now.Pods, corev1.ServiceTypeLoadBalancer).Services[0]
+	service := r.planned(now)
 	r.do(event(source.Service, service))
 	if len(r.sockets) != 1 || r.sockets[0].Addr != ":20000" || r.programmed() != "False AddressNotAssigned" {
 		t.Fatalf("sockets %+v, %s", r.sockets, r.programmed())

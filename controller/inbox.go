@@ -15,16 +15,17 @@ import (
 type inbox struct {
 	mu          sync.Mutex
 	events      map[object]source.Event
-	certificate *tls.Certificate // the next default certificate; nil = as it is
-	destination []byte           // the next default destination CA; nil = as it is
-	options     *Options         // what routes are treated by next; nil = as it is
-	own         *endpoints.Own   // where the router listens next; nil = as it is
-	arrived     time.Time        // when the oldest of events was left; zero = there is none
-	waiting     int              // sinks that are not synced
-	left        uint64           // number of deliveries
-	handled     uint64           // deliveries the owner is done with
-	done        chan struct{}    // closed and replaced when handled grows
-	trigger     chan struct{}    // one slot
+	certificate *tls.Certificate      // the next default certificate; nil = as it is
+	destination []byte                // the next default destination CA; nil = as it is
+	options     *Options              // what routes are treated by next; nil = as it is
+	own         *endpoints.Own        // where the router listens next; nil = as it is
+	refused     map[source.Key]string // why Gateways do not get what they need next; nil = as it is
+	arrived     time.Time             // when the oldest of events was left; zero = there is none
+	waiting     int                   // sinks that are not synced
+	left        uint64                // number of deliveries
+	handled     uint64                // deliveries the owner is done with
+	done        chan struct{}         // closed and replaced when handled grows
+	trigger     chan struct{}         // one slot
 }
 
 // object names an object.

@@ -25,7 +25,8 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	}
 	cfg.Secrets = f.Secrets()
 	r.review = f.Visitors(o.control.RouterName).Review
-	if o.updateStatus {
+	alone := o.gateways.Only() != (source.Key{}) // others write
+	if o.updateStatus && !alone {
 		writer := status.WriterConfig{
 			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
 			KeepStale: !o.clearStale, KeepUnservable: o.control.SkipUpgradeValidation,
@@ -51,7 +52,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			cfg.Ingresses = r.ingress
 		}
 	}
-	if err = r.gateways.Cluster(o.clusterConfig(r.log, &r.bounds, nil), f, o.updateStatus, &cfg); err != nil {
+	if err = r.gateways.Cluster(o.clusterConfig(r.log, &r.bounds, nil), f, o.updateStatus && !alone, &cfg); err != nil {
 		return err
 	}
 	if r.control, err = controller.New(cfg); err != nil {
@@ -64,7 +65,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	if err != nil {
 		return err
 	}
-	r.gateways.Deliver(sink)
+	r.gateways.Deliver(sink, r.control)
 	r.feeder = feeder{
 		run:    func(ctx context.Context) error { return f.Run(ctx, sink) },
 		counts: func() (int, int) { return f.Objects(), f.Problems() },
@@ -89,7 +90,7 @@ func (r *router) makeMember() (source.Sink, error) {
 // clusterConfig is how a cluster is read.
 func (o *options) clusterConfig(log *zap.Logger, bounds *bound.Counts, problems *problem.List) cluster.Config {
 	return cluster.Config{
-		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress, GatewayAPI: o.gateways.On(), Router: o.replica.Router,
+		Reach: o.reach, UserAgent: userAgent(), Labels: o.ingressController != source.Key{}, Ingresses: o.control.Ingress, GatewayAPI: o.gateways.On(), Gateway: o.gateways.Only(), Router: o.replica.Router,
 		Namespace: o.namespace, RouteLabels: member.Labels(o.routeLabels, o.replica.Router), RouteFields: o.routeFields, NamespaceLabels: o.namespaces(),
 		ServiceAccount: o.serviceAccount, Resync: o.resync, Log: log, Bounds: bounds, Problems: problems,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -181,7 +182,13 @@ func (r *router) connections() (plain, secure int64) { return r.data.Connected()
 func (r *router) failed(err error) { r.log.Error(err.Error()) }
 
 func (r *router) logListening() {
-	r.log.Info("listening", zap.Stringer("http", r.data.HTTP()), zap.Stringer("https", r.data.HTTPS()), zap.Stringer("admin", r.admin.Addr()))
+	var at []zap.Field
+	for i, addr := range []netip.AddrPort{r.data.HTTP(), r.data.HTTPS(), r.admin.Addr()} {
+		if addr.IsValid() { // a pod of one Gateway has no ports of Routes
+			at = append(at, zap.Stringer([]string{"http", "https", "admin"}[i], addr))
+		}
+	}
+	r.log.Info("listening", at...)
 }
 
 func (r *router) startAdmin() error {

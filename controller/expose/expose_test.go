@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/gateway"
+	"turnout/controller/gateway/parameters"
 	"turnout/controller/source"
 )
 
@@ -18,7 +19,9 @@ const controllerName = "turnout.router/gateway"
 
 // aGateway returns one of ns with TCP ports, which asks for addresses.
 func aGateway(name string, ports []int32, addresses ...string) Gateway {
-	g := Gateway{Object: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid"}}}
+	g := Gateway{
+		Object: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid"}, Spec: gatewayv1.GatewaySpec{GatewayClassName: "turnout"}}, Parameters: &parameters.Parameters{},
+	}
 	for _, a := range addresses {
 		g.Object.Spec.Addresses = append(g.Object.Spec.Addresses, gatewayv1.GatewaySpecAddress{Value: a})
 	}
@@ -27,6 +30,14 @@ func aGateway(name string, ports []int32, addresses ...string) Gateway {
 	}
 	return g
 }
+
+// planned is what Gateways are to have that all share the pods of the router.
+func planned(p *Ports, gateways []Gateway, services map[source.Key]*corev1.Service, pods ...string) Wanted {
+	return p.Plan(Now{Gateways: gateways, Services: services, Pods: pods}, time.Unix(0, 0))
+}
+
+// newPorts gives ports to Gateways with Services of load balancers.
+func newPorts() *Ports { return NewPorts(controllerName, corev1.ServiceTypeLoadBalancer) }
 
 // made are Services as an API server has them once they are written, with the address that each asks for, or one of a load balancer's choice.
 func made(w Wanted) map[source.Key]*corev1.Service {
@@ -55,27 +66,27 @@ func sockets(p Places) string {
 // TestPortsStay: a port of a Gateway keeps its local port while Gateways come and go, whoever leads; two never have the same one.
 func TestPortsStay(t *testing.T) {
 	a, b, c := aGateway("a", []int32{80, 443}), aGateway("b", []int32{80}), aGateway("c", []int32{80})
-	leader := NewPorts(controllerName)
-	there := made(leader.Plan([]Gateway{b, a}, nil, nil, corev1.ServiceTypeLoadBalancer))
+	leader := newPorts()
+	there := made(planned(leader, []Gateway{b, a}, nil))
 	want := "ns/a:80=:20000 ns/a:443=:20001 ns/b:80=:20002"
-	if got := sockets(ByServices([]Gateway{a, b}, there)); got != want {
+	if got := sockets(ByServices([]Gateway{a, b}, there, false)); got != want {
 		t.Fatalf("%s, want %s", got, want)
 	}
 	// The next leader knows what the Services say, and gives others what is free.
-	next := NewPorts(controllerName)
-	there = made(next.Plan([]Gateway{c, b}, there, nil, corev1.ServiceTypeLoadBalancer))
-	if got, want := sockets(ByServices([]Gateway{b, c}, there)), "ns/b:80=:20002 ns/c:80=:20000"; got != want {
+	next := newPorts()
+	there = made(planned(next, []Gateway{c, b}, there))
+	if got, want := sockets(ByServices([]Gateway{b, c}, there, false)), "ns/b:80=:20002 ns/c:80=:20000"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// What was given counts before the Service can be seen.
-	if got, want := sockets(ByServices([]Gateway{a, c}, made(next.Plan([]Gateway{a, b, c}, nil, nil, corev1.ServiceTypeLoadBalancer)))), "ns/a:80=:20001 ns/a:443=:20003 ns/c:80=:20000"; got != want {
+	if got, want := sockets(ByServices([]Gateway{a, c}, made(planned(next, []Gateway{a, b, c}, nil)), false)), "ns/a:80=:20001 ns/a:443=:20003 ns/c:80=:20000"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // TestPortsRunOut: a namespace has its share of local ports and all have a bound; what finds none has none, and the others keep theirs.
 func TestPortsRunOut(t *testing.T) {
-	p, refused := NewPorts(controllerName), 0
+	p, refused := newPorts(), 0
 	p.refused = func() { refused++ }
 	ports := func(n int) []int32 {
 		list := make([]int32, n)
@@ -92,19 +103,19 @@ func TestPortsRunOut(t *testing.T) {
 		}
 		return g
 	}
-	w := p.Plan([]Gateway{of("a", mostOfOneOwner+2), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer)
+	w := planned(p, []Gateway{of("a", mostOfOneOwner+2), of("b", 3)}, nil)
 	if len(w.Services[0].Spec.Ports) != mostOfOneOwner || len(w.Services[1].Spec.Ports) != 3 || refused != 2 {
 		t.Fatalf("%d and %d ports, %d refused", len(w.Services[0].Spec.Ports), len(w.Services[1].Spec.Ports), refused)
 	}
 	// What a Gateway gives back its namespace may have again.
-	if p.Plan([]Gateway{of("a", 1), of("b", 3)}, nil, nil, corev1.ServiceTypeLoadBalancer); p.of["a"] != 1 || len(p.given) != 4 {
+	if planned(p, []Gateway{of("a", 1), of("b", 3)}, nil); p.of["a"] != 1 || len(p.given) != 4 {
 		t.Errorf("%v", p.of)
 	}
 	all := []Gateway{}
 	for i := range mostPorts/mostOfOneOwner + 1 {
 		all = append(all, of(fmt.Sprintf("n%d", i), mostOfOneOwner))
 	}
-	if p.Plan(all, nil, nil, corev1.ServiceTypeLoadBalancer); len(p.given) != mostPorts {
+	if planned(p, all, nil); len(p.given) != mostPorts {
 		t.Errorf("%d ports are given", len(p.given))
 	}
 }
@@ -116,8 +127,8 @@ func TestObjects(t *testing.T) {
 		Labels:      map[gatewayv1.LabelKey]gatewayv1.LabelValue{"team": "shop", labelOfController: "of another"},
 		Annotations: map[gatewayv1.AnnotationKey]gatewayv1.AnnotationValue{"note": "x"},
 	}
-	w := NewPorts(controllerName).Plan([]Gateway{g}, nil, []string{"10.0.0.1", "fd00::1"}, corev1.ServiceTypeLoadBalancer)
-	if len(w.Services) != 2 || w.Services[0].Name != "turnout-a" || w.Services[1].Name != "turnout-a-1" || w.Services[1].Spec.LoadBalancerIP != "192.0.2.8" {
+	w := planned(newPorts(), []Gateway{g}, nil, "10.0.0.1", "fd00::1")
+	if len(w.Services) != 2 || w.Services[0].Name != "a-turnout" || w.Services[1].Name != "a-turnout-1" || w.Services[1].Spec.LoadBalancerIP != "192.0.2.8" {
 		t.Fatalf("%+v", w.Services)
 	}
 	s := w.Services[0]
@@ -129,14 +140,15 @@ func TestObjects(t *testing.T) {
 		t.Fatalf("%d slices", len(w.Slices))
 	}
 	for i, want := range []string{"10.0.0.1", "fd00::1"} {
-		if e := w.Slices[i].Endpoints; len(e) != 1 || e[0].Addresses[0] != want || *w.Slices[i].Ports[0].Port != 20000 || w.Slices[i].Labels["kubernetes.io/service-name"] != "turnout-a" {
+		if e := w.Slices[i].Endpoints; len(e) != 1 || e[0].Addresses[0] != want || *w.Slices[i].Ports[0].Port != 20000 || w.Slices[i].Labels["kubernetes.io/service-name"] != "a-turnout" {
 			t.Errorf("%+v", w.Slices[i])
 		}
 	}
-	if long := ServiceName(strings.Repeat("x", 200), 0); len(long) > 63 || long == ServiceName(strings.Repeat("x", 201), 0) {
+	named := func(name string) *gatewayv1.Gateway { return aGateway(name, nil).Object }
+	if long := ServiceName(named(strings.Repeat("x", 200)), 0); len(long) > 63 || long == ServiceName(named(strings.Repeat("x", 201)), 0) {
 		t.Errorf("the name of a Service is %q", long)
 	}
-	if w := NewPorts(controllerName).Plan([]Gateway{aGateway("none", nil)}, nil, nil, corev1.ServiceTypeLoadBalancer); len(w.Services) != 0 {
+	if w := planned(newPorts(), []Gateway{aGateway("none", nil)}, nil); len(w.Services) != 0 {
 		t.Error("a Gateway without a port has a Service, which the API would refuse")
 	}
 }
@@ -162,13 +174,13 @@ func TestAddresses(t *testing.T) {
 		"a port to come": {aGateway("a", []int32{80}), func(s *corev1.Service) { s.Spec.Ports = nil }, "192.0.2.1", gatewayv1.GatewayReasonPending},
 		"goes":           {aGateway("a", []int32{80}), func(s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, "", gatewayv1.GatewayReasonPending},
 	} {
-		there := made(NewPorts(controllerName).Plan([]Gateway{c.gateway}, nil, nil, corev1.ServiceTypeLoadBalancer))
+		there := made(planned(newPorts(), []Gateway{c.gateway}, nil))
 		for _, s := range there {
 			if c.change != nil {
 				c.change(s)
 			}
 		}
-		a := ByServices([]Gateway{c.gateway}, there).Assigned[source.Key{Namespace: "ns", Name: "a"}]
+		a := ByServices([]Gateway{c.gateway}, there, false).Assigned[source.Key{Namespace: "ns", Name: "a"}]
 		has := ""
 		for _, address := range a.Addresses {
 			has += address.Value

@@ -20,18 +20,19 @@ type Places struct {
 	Assigned map[source.Key]*gateway.Assigned
 }
 
-// ByServices says where Gateways are by the Services that they have, ours by their key. Sockets of ports that no Service has yet are missing.
-func ByServices(gateways []Gateway, services map[source.Key]*corev1.Service) Places {
+// ByServices says where Gateways are by the Services that they have, ours by their key. Sockets of ports that no Service has yet are missing, and, unless this
+// is a pod of a Gateway's own, those of Gateways that others serve.
+func ByServices(gateways []Gateway, services map[source.Key]*corev1.Service, own bool) Places {
 	p := Places{Assigned: make(map[source.Key]*gateway.Assigned, len(gateways))}
 	for i := range gateways {
 		g := &gateways[i]
-		own := servicesOf(g, services)
-		p.Assigned[g.key()] = assigned(g, own)
-		if len(own) == 0 || own[0] == nil {
+		has := servicesOf(g, services)
+		p.Assigned[g.key()] = assigned(g, has)
+		if has[0] == nil || !own && !g.shared() {
 			continue
 		}
 		for _, port := range g.Ports {
-			if local := localPort(own[0], port); local != 0 {
+			if local := localPort(has[0], port); local != 0 {
 				p.Sockets = append(p.Sockets, Socket{Name: port.Name, Addr: ":" + strconv.Itoa(int(local)), Kind: port.Kind})
 			}
 		}
@@ -43,8 +44,8 @@ func ByServices(gateways []Gateway, services map[source.Key]*corev1.Service) Pla
 func servicesOf(g *Gateway, services map[source.Key]*corev1.Service) []*corev1.Service {
 	own := make([]*corev1.Service, len(asked(g.Object)))
 	for i := range own {
-		s := services[source.Key{Namespace: g.Object.Namespace, Name: ServiceName(g.Object.Name, i)}]
-		if s != nil && s.DeletionTimestamp == nil {
+		s := services[source.Key{Namespace: g.Object.Namespace, Name: ServiceName(g.Object, i)}]
+		if s != nil && s.DeletionTimestamp == nil && s.Labels[gatewayv1.GatewayNameLabelKey] == gatewayLabel(g.Object.Name) {
 			own[i] = s
 		}
 	}
@@ -69,6 +70,9 @@ func assigned(g *Gateway, own []*corev1.Service) *gateway.Assigned {
 			a.Reason, a.Message = reason, message
 		}
 	}
+	if g.Refused != "" {
+		lack(gatewayv1.GatewayReasonNoResources, g.Refused)
+	}
 	for i, want := range asked(g.Object) {
 		has := addressesOf(own[i])
 		switch {
@@ -89,11 +93,18 @@ func assigned(g *Gateway, own []*corev1.Service) *gateway.Assigned {
 			}
 		}
 	}
-	if len(own) > 0 && own[0] != nil {
+	if own[0] != nil {
 		for _, port := range g.Ports {
 			if localPort(own[0], port) == 0 {
 				lack(gatewayv1.GatewayReasonPending, fmt.Sprintf("Service %s/%s does not lead port %d to the router yet", own[0].Namespace, own[0].Name, port.Number))
 			}
+		}
+		switch {
+		case !g.apart() || g.Led.Pods > 0:
+		case !g.Led.Shared:
+			lack(gatewayv1.GatewayReasonPending, fmt.Sprintf("Service %s/%s leads to no pod of Deployment %s that is ready yet", own[0].Namespace, own[0].Name, ObjectName(g.Object)))
+		case a.Reason == "":
+			a.Message = fmt.Sprintf("The router's pods serve the Gateway until Service %s/%s leads to a pod of Deployment %s that is ready", own[0].Namespace, own[0].Name, ObjectName(g.Object))
 		}
 	}
 	return a

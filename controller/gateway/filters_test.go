@@ -178,10 +178,10 @@ func TestClasses(t *testing.T) {
 		"no namespace":     {"controllerName: turnout.router/gateway, parametersRef: {group: '', kind: ConfigMap, name: empty}", Installed{}, "Accepted=False InvalidParameters", false},
 		"another kind":     {"controllerName: turnout.router/gateway, parametersRef: {group: x.org, kind: X, name: empty, namespace: infra}", Installed{}, "Accepted=False InvalidParameters", false},
 		"known parameters": {"controllerName: turnout.router/gateway, parametersRef: {group: '', kind: ConfigMap, name: known, namespace: infra}", Installed{}, "Accepted=True Accepted", false},
+		"wrong parameters": {"controllerName: turnout.router/gateway, parametersRef: {group: '', kind: ConfigMap, name: wrong, namespace: infra}", Installed{}, "Accepted=False InvalidParameters", false},
 		"somebody else's":  {"controllerName: x.org/theirs", Installed{}, "", false},
 	} {
-		w := newWorld(t).add("{kind: GatewayClass, metadata: {name: c}, spec: {" + c.spec + "}}\n---\n{kind: ConfigMap, metadata: {name: empty}}\n---\n{kind: ConfigMap, metadata: {name: known}, data: {k: v}}")
-		w.j.cfg.Parameter = func(_, _ string) error { return nil }
+		w := newWorld(t).add("{kind: GatewayClass, metadata: {name: c}, spec: {" + c.spec + "}}\n---\n{kind: ConfigMap, metadata: {name: empty}}\n---\n{kind: ConfigMap, metadata: {name: known}, data: {replicas: '2'}}\n---\n{kind: ConfigMap, metadata: {name: wrong}, data: {replicas: x}}")
 		w.o.Installed = c.installed
 		status := w.judge().Classes[source.Key{Name: "c"}]
 		if c.want == "" {

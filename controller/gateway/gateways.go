@@ -10,6 +10,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/gateway/condition"
+	"turnout/controller/gateway/parameters"
 	"turnout/controller/source"
 	"turnout/routing"
 )
@@ -21,6 +22,9 @@ type gateway struct {
 	assigned  *Assigned // nil = nothing is known yet
 	listeners []*listener
 	sets      []*listenerSet // in the order in which they count
+
+	parameters *parameters.Parameters // nil = they cannot be used
+	refs       refs                   // what it refers to, with its listeners and sets
 
 	reason  gatewayv1.GatewayConditionReason // why it is not accepted, but for its listeners
 	message string
@@ -44,6 +48,11 @@ type listenerSet struct {
 // accepted reports that the Gateway has something to serve.
 func (g *gateway) accepted() bool { return g.reason == "" && g.valid > 0 }
 
+// serves reports that the table is to have its listeners. Parameters that cannot be used change nothing: whoever serves the Gateway goes on.
+func (g *gateway) serves() bool {
+	return (g.reason == "" || g.reason == gatewayv1.GatewayReasonInvalidParameters) && g.valid > 0
+}
+
 // programmed reports that the Gateway can be reached.
 func (g *gateway) programmed() bool {
 	return g.accepted() && g.usable > 0 && g.assigned != nil && g.assigned.Reason == "" && len(g.assigned.Addresses) > 0
@@ -57,7 +66,14 @@ func (s *listenerSet) accepted(g *gateway) bool { return s.allowed && g.accepted
 
 // gatewayOf judges a Gateway with its listeners and those of its sets, but for what routes say.
 func (j *Judge) gatewayOf(o *Objects, key source.Key, object *gatewayv1.Gateway, sets []*gatewayv1.ListenerSet) *gateway {
-	g := &gateway{key: key, object: object, assigned: o.Assigned.Get(key)}
+	g := &gateway{key: key, object: object, assigned: o.Assigned.Get(key), refs: newRefs()}
+	j.gatewayRun(o, g)
+	all := j.refs
+	j.refs = &g.refs // whoever serves the Gateway is to have these
+	defer func() {
+		all.add(&g.refs)
+		j.refs = all
+	}()
 	j.gatewaySpec(o, g)
 	owner := Ref{Kind: kindGateway, Key: key}
 	for i := range object.Spec.Listeners {
@@ -147,17 +163,6 @@ func allowedListeners(object *gatewayv1.Gateway) namespaceSelector {
 // gatewaySpec judges what a Gateway says besides its listeners.
 func (j *Judge) gatewaySpec(o *Objects, g *gateway) {
 	spec := &g.object.Spec
-	class := j.result.Classes[source.Key{Name: string(spec.GatewayClassName)}]
-	list := condition.List{Conditions: class.Conditions}
-	if !list.Is(string(gatewayv1.GatewayClassConditionStatusAccepted)) {
-		g.reason, g.message = gatewayv1.GatewayReasonInvalidParameters, "GatewayClass "+string(spec.GatewayClassName)+" is not accepted"
-	}
-	if i := spec.Infrastructure; i != nil && i.ParametersRef != nil {
-		key := source.Key{Namespace: g.key.Namespace, Name: i.ParametersRef.Name}
-		if err := j.parameters(o, i.ParametersRef.Group, i.ParametersRef.Kind, key); err != nil {
-			g.reason, g.message = gatewayv1.GatewayReasonInvalidParameters, err.Error()
-		}
-	}
 	for _, a := range spec.Addresses {
 		if kind := value(a.Type, gatewayv1.IPAddressType); kind != gatewayv1.IPAddressType && kind != gatewayv1.HostnameAddressType && g.reason == "" {
 			g.reason, g.message = gatewayv1.GatewayReasonUnsupportedAddress, fmt.Sprintf("Addresses of type %s are not supported; supported: IPAddress, Hostname", kind)
@@ -172,6 +177,22 @@ func (j *Judge) gatewaySpec(o *Objects, g *gateway) {
 		if err.notPermitted {
 			g.clientReason = gatewayv1.GatewayReasonRefNotPermitted
 		}
+	}
+}
+
+// gatewayRun judges how a Gateway is to be run.
+func (j *Judge) gatewayRun(o *Objects, g *gateway) {
+	if j.cfg.Only != (source.Key{}) {
+		g.parameters = new(parameters.Parameters) // the process that writes objects judges them
+		return
+	}
+	name := string(g.object.Spec.GatewayClassName)
+	list := condition.List{Conditions: j.result.Classes[source.Key{Name: name}].Conditions}
+	var err error
+	if g.parameters, err = j.gatewayParameters(o, g.object); err != nil {
+		g.reason, g.message = gatewayv1.GatewayReasonInvalidParameters, err.Error()
+	} else if !list.Is(string(gatewayv1.GatewayClassConditionStatusAccepted)) {
+		g.parameters, g.reason, g.message = nil, gatewayv1.GatewayReasonInvalidParameters, "GatewayClass "+name+" is not accepted"
 	}
 }
 

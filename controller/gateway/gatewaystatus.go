@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +76,7 @@ func (g *gateway) programming(list *condition.List) {
 	case !g.programmed():
 		list.False(kind, string(gatewayv1.GatewayReasonAddressNotAssigned), "The Gateway waits for an address")
 	default:
-		list.True(kind, string(gatewayv1.GatewayReasonProgrammed), "The Gateway is served")
+		list.True(kind, string(gatewayv1.GatewayReasonProgrammed), cmp.Or(g.assigned.Message, "The Gateway is served"))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/controller/gateway/parameters"
 	"turnout/controller/source"
 )
 
@@ -33,7 +34,13 @@ func TestAPanicCostsOneObject(t *testing.T) {
 			t.Errorf("%s: %v", ref, v)
 		}
 	}
-	w.j.cfg.Parameter = func(_, _ string) error { panic("parameter") }
+	read := w.j.cfg.Parameters
+	w.j.cfg.Parameters = func(class, gateway map[string]string) (*parameters.Parameters, error) {
+		if class != nil || gateway != nil {
+			panic("parameter")
+		}
+		return read(class, gateway)
+	}
 	w.j.endpoints = nil // so that looking for endpoints panics
 	r := w.judge()
 	slices.Sort(of)

@@ -7,6 +7,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/controller/gateway/parameters"
 	"turnout/controller/gateway/translate"
 	"turnout/controller/source"
 	"turnout/internal/wire/protocol"
@@ -21,8 +22,12 @@ type Config struct {
 	Pool       balancer.PoolConfig         // of all backends; the namespace is that of the route
 	// UpstreamALPN are the protocols offered to endpoints with TLS, in order, for HTTPRoutes.
 	UpstreamALPN []protocol.Protocol
-	// Parameter says why a key of a ConfigMap that a parametersRef names cannot have its value; nil = it can. Without the function no key is known.
-	Parameter func(key, value string) error
+	// Parameters reads what the ConfigMaps of a class and of a Gateway say, either of which may be nil; nil = parameters.Read.
+	Parameters func(class, gateway map[string]string) (*parameters.Parameters, error)
+	// Deployments says that Gateways may have pods of their own.
+	Deployments bool
+	// Only is the one Gateway that is served, with its ListenerSets, whatever its parameters say: this process is among its pods. The zero value is all of them.
+	Only source.Key
 	// Panicked is told of a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
 	Panicked func(of Ref, v any, stack []byte)
 }
@@ -45,7 +50,9 @@ type Judge struct {
 	gateways   map[source.Key]*gateway
 	sets       map[source.Key]setOf
 	policies   policies
-	refs       *refs // those of what is judged at the moment
+	needs      map[source.Key]keys              // ConfigMaps that a Gateway needs for the policies that matter to it
+	parameters map[source.Key]map[string]string // of classes that are accepted and have some
+	refs       *refs                            // those of what is judged at the moment
 	ofGateways refs
 	ofPolicies refs
 
@@ -70,8 +77,19 @@ type setOf struct {
 // refs is what objects refer to, whether it is there or not.
 type refs struct{ secrets, configMaps keys }
 
+// add adds those of others.
+func (r *refs) add(o *refs) {
+	maps.Copy(r.secrets, o.secrets)
+	maps.Copy(r.configMaps, o.configMaps)
+}
+
+func newRefs() refs { return refs{secrets: keys{}, configMaps: keys{}} }
+
 // New returns a Judge that has seen nothing.
 func New(cfg Config) *Judge {
+	if cfg.Parameters == nil {
+		cfg.Parameters = parameters.Read
+	}
 	return &Judge{
 		cfg: cfg, certificates: map[source.Key]certificate{}, bundles: map[source.Key]bundle{}, endpoints: map[setKey]endpointSet{},
 		routes: map[Ref]*judged{}, byParent: index[Ref]{}, byService: index[source.Key]{}, at: map[*listener]map[Ref]*judged{},
@@ -165,7 +183,7 @@ func (j *Judge) spoil(list map[Ref]struct{}) { maps.Copy(j.dirty, list) }
 
 // referring has what is judged from now on fill the references that it returns.
 func (j *Judge) referring(to *refs) {
-	*to = refs{secrets: keys{}, configMaps: keys{}}
+	*to = newRefs()
 	j.refs = to
 }
 
@@ -183,7 +201,7 @@ func (j *Judge) judgeGateways(o *Objects) {
 	j.gateways = make(map[source.Key]*gateway)
 	j.sets = make(map[source.Key]setOf)
 	for key, object := range o.Gateways.All() {
-		if j.result.Classes[source.Key{Name: string(object.Spec.GatewayClassName)}] == nil {
+		if j.result.Classes[source.Key{Name: string(object.Spec.GatewayClassName)}] == nil || j.cfg.Only != (source.Key{}) && j.cfg.Only != key {
 			continue
 		}
 		var g *gateway

@@ -15,7 +15,7 @@ type kept struct {
 // become makes g what next is. Of owners whose routes see no difference the listeners stay the objects that they are, with all that is attached
 // to them.
 func (g *gateway) become(next *gateway) (out kept) {
-	alike := g.client == next.client && g.accepted() == next.accepted()
+	alike := g.client == next.client && g.accepted() == next.accepted() && g.serves() == next.serves()
 	programmed := g.programmed() == next.programmed()
 	keep := func(owner Ref, before, after []*listener) []*listener {
 		if !alike || !slices.EqualFunc(before, after, (*listener).servesAlike) {

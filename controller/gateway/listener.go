@@ -57,7 +57,7 @@ var kindsOf = map[gatewayv1.ProtocolType][]string{
 func newListener(g *gateway, owner Ref, spec *gatewayv1.Listener) *listener {
 	l := &listener{gateway: g, owner: owner, spec: *spec, host: hostname(spec.Hostname)}
 	l.name = owner.Kind + "/" + owner.Namespace + "/" + owner.Name + "/" + string(spec.Name)
-	l.port = portName(g.key, spec.Port, spec.Protocol == gatewayv1.UDPProtocolType)
+	l.port = PortName(g.key, spec.Port, spec.Protocol == gatewayv1.UDPProtocolType)
 	switch spec.Protocol {
 	case gatewayv1.HTTPProtocolType:
 		l.kind = PortHTTP
@@ -77,8 +77,8 @@ func newListener(g *gateway, owner Ref, spec *gatewayv1.Listener) *listener {
 	return l
 }
 
-// portName names the socket of a port of a Gateway.
-func portName(g source.Key, number gatewayv1.PortNumber, udp bool) string {
+// PortName names the socket of a port of a Gateway.
+func PortName(g source.Key, number gatewayv1.PortNumber, udp bool) string {
 	name := g.Namespace + "/" + g.Name + ":" + strconv.Itoa(int(number))
 	if udp {
 		name += "/udp"
@@ -144,7 +144,7 @@ func (l *listener) allow() {
 
 // serves reports that the table is to have the listener.
 func (l *listener) serves() bool {
-	return l.gateway.accepted() && l.usable()
+	return l.gateway.serves() && l.usable()
 }
 
 // usable reports that nothing of the listener itself keeps it from being served.

@@ -56,7 +56,7 @@ type Assigned struct {
 	Addresses []gatewayv1.GatewayStatusAddress // that it has; each has a type
 	// Reason is why it has not all that it asks for: AddressNotAssigned, AddressNotUsable, NoResources or Pending. "" = it has.
 	Reason  gatewayv1.GatewayConditionReason
-	Message string // for people, with a Reason
+	Message string // for people; without a Reason, what there is to say although nothing lacks
 	// Unavailable are the ports that could not be opened, by the name of Port.Name, and why.
 	Unavailable map[string]string
 }

@@ -25,6 +25,7 @@ type policy struct {
 	refWhy string
 
 	config balancer.TLSConfig // but for what differs by Gateway and by kind of route
+	needs  keys               // ConfigMaps with authorities
 }
 
 // policies are those that count, by what they are for.
@@ -57,7 +58,7 @@ func (j *Judge) judgePolicies(o *Objects) {
 	before := j.policies
 	j.policies = policies{by: make(map[policyTarget]*policy), services: keys{}}
 	for _, object := range o.Policies.All() {
-		j.policies.all = append(j.policies.all, &policy{object: object})
+		j.policies.all = append(j.policies.all, &policy{object: object, needs: keys{}})
 	}
 	slices.SortFunc(j.policies.all, func(a, b *policy) int { return older(a.object, b.object) })
 	for _, p := range j.policies.all {
@@ -129,6 +130,7 @@ func (j *Judge) validation(o *Objects, p *policy) {
 	var texts []string
 	for _, ref := range v.CACertificateRefs {
 		key := source.Key{Namespace: p.object.Namespace, Name: string(ref.Name)}
+		p.needs[key] = struct{}{}
 		text, err := j.authorities(o, kindPolicy, p.object.Namespace, ref.Group, ref.Kind, key)
 		if err == nil {
 			texts = append(texts, strings.TrimRight(text, "\n")+"\n")

@@ -226,7 +226,7 @@ func (m *maker) change() {
 	case 15:
 		o.Namespaces.Set(source.Key{Name: one(m, namespace, "web")}, map[string]string{"team": one(m, "web", "infra")})
 		key := m.key("g")
-		o.Assigned.Set(key, one(m, nil, &Assigned{Addresses: []gatewayv1.GatewayStatusAddress{{Value: "192.0.2.1"}}, Unavailable: map[string]string{portName(key, 80, false): one(m, "", "taken")}}, &Assigned{Reason: gatewayv1.GatewayReasonAddressNotUsable}))
+		o.Assigned.Set(key, one(m, nil, &Assigned{Addresses: []gatewayv1.GatewayStatusAddress{{Value: "192.0.2.1"}}, Unavailable: map[string]string{PortName(key, 80, false): one(m, "", "taken")}}, &Assigned{Reason: gatewayv1.GatewayReasonAddressNotUsable}))
 	}
 }
 

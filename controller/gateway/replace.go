@@ -95,6 +95,9 @@ func (r *Route) hasRulesOf(o *Route) bool {
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.
 func (j *Judge) settle() {
+	if j.affected {
+		j.settlePolicies()
+	}
 	for ref := range j.counted {
 		if g := j.gateways[ref.Key]; g != nil && ref.Kind == kindGateway {
 			j.replaceGateway(g)
@@ -110,22 +113,53 @@ func (j *Judge) settle() {
 			j.result.Changes.Status = append(j.result.Changes.Status, Ref{kindGateway, key})
 		}
 	}
-	if j.refs != nil {
+	judged := j.refs != nil
+	if judged {
 		j.settleObjects()
 	}
-	if j.affected {
-		policies := make(map[source.Key]*gatewayv1.PolicyStatus)
-		for _, p := range j.policies.all {
-			if status := p.status(j.cfg.Controller, j.ancestors(p)); status != nil {
-				policies[source.Key{Namespace: p.object.Namespace, Name: p.object.Name}] = status
-			}
-		}
-		replaceStatus(&j.result, kindPolicy, j.result.Policies, policies)
-		j.result.Policies = policies
+	if judged || j.affected {
+		j.settleReferences()
 	}
 }
 
-// settleObjects says what follows from Gateways, ListenerSets and policies that were judged: listeners, and what they refer to.
+// settlePolicies makes the statuses of policies, and says which ConfigMaps each Gateway needs for those that matter to it.
+func (j *Judge) settlePolicies() {
+	policies := make(map[source.Key]*gatewayv1.PolicyStatus)
+	needs := make(map[source.Key]keys)
+	for _, p := range j.policies.all {
+		ancestors := j.ancestors(p)
+		if status := p.status(j.cfg.Controller, ancestors); status != nil {
+			policies[source.Key{Namespace: p.object.Namespace, Name: p.object.Name}] = status
+		}
+		for key := range ancestors {
+			if needs[key] == nil {
+				needs[key] = keys{}
+			}
+			maps.Copy(needs[key], p.needs)
+		}
+	}
+	for key := range j.gateways {
+		if !maps.Equal(needs[key], j.needs[key]) {
+			j.counted[Ref{kindGateway, key}] = struct{}{}
+		}
+	}
+	j.needs = needs
+	replaceStatus(&j.result, kindPolicy, j.result.Policies, policies)
+	j.result.Policies = policies
+}
+
+// settleReferences says which Secrets and ConfigMaps are referred to.
+func (j *Judge) settleReferences() {
+	j.result.Secrets, j.result.ConfigMaps = maps.Clone(j.ofGateways.secrets), maps.Clone(j.ofGateways.configMaps)
+	if j.cfg.Only == (source.Key{}) {
+		maps.Copy(j.result.ConfigMaps, j.ofPolicies.configMaps)
+	} else {
+		maps.Copy(j.result.ConfigMaps, j.needs[j.cfg.Only]) // others it may not read
+	}
+	maps.DeleteFunc(j.bundles, func(key source.Key, _ bundle) bool { _, used := j.result.ConfigMaps[key]; return !used })
+}
+
+// settleObjects says what follows from Gateways and ListenerSets that were judged.
 func (j *Judge) settleObjects() {
 	j.refs = nil
 	listeners := make(map[string]*routing.ListenerSpec)
@@ -143,17 +177,19 @@ func (j *Judge) settleObjects() {
 			j.result.Changes.Status = append(j.result.Changes.Status, Ref{kindListenerSet, key})
 		}
 	}
-	j.result.Secrets, j.result.ConfigMaps = maps.Clone(j.ofGateways.secrets), maps.Clone(j.ofGateways.configMaps)
-	maps.Copy(j.result.ConfigMaps, j.ofPolicies.configMaps)
-	maps.DeleteFunc(j.bundles, func(key source.Key, _ bundle) bool { _, used := j.result.ConfigMaps[key]; return !used })
 }
 
-// replaceGateway notes whether the ports and the status of a Gateway differ.
+// replaceGateway notes whether the status of a Gateway differs, and what else does.
 func (j *Judge) replaceGateway(g *gateway) {
-	changes, before, next := &j.result.Changes, j.result.Gateways[g.key], &Gateway{Ports: g.ports(), Status: g.status()}
-	ports := before == nil || !slices.Equal(before.Ports, next.Ports)
+	changes, before := &j.result.Changes, j.result.Gateways[g.key]
+	next := &Gateway{Ports: g.ports(), Status: g.status(), Parameters: g.parameters, Secrets: g.refs.secrets, ConfigMaps: maps.Clone(g.refs.configMaps)}
+	if next.ConfigMaps == nil {
+		next.ConfigMaps = make(map[source.Key]struct{})
+	}
+	maps.Copy(next.ConfigMaps, j.needs[g.key])
+	other := before == nil || !before.runsAlike(next)
 	status := before == nil || !equality.Semantic.DeepEqual(before.Status, next.Status)
-	if ports {
+	if other {
 		changes.Gateways = append(changes.Gateways, g.key)
 	}
 	if status {
@@ -161,9 +197,14 @@ func (j *Judge) replaceGateway(g *gateway) {
 	} else {
 		next.Status = before.Status
 	}
-	if ports || status {
+	if other || status {
 		j.result.Gateways[g.key] = next
 	}
+}
+
+// runsAlike reports whether both are run in the same way.
+func (g *Gateway) runsAlike(o *Gateway) bool {
+	return slices.Equal(g.Ports, o.Ports) && reflect.DeepEqual(g.Parameters, o.Parameters) && maps.Equal(g.Secrets, o.Secrets) && maps.Equal(g.ConfigMaps, o.ConfigMaps)
 }
 
 // replaceListenerSet notes whether the status of a ListenerSet differs.

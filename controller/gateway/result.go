@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/controller/gateway/parameters"
 	"turnout/controller/source"
 	"turnout/routing"
 )
@@ -38,7 +39,7 @@ type Changes struct {
 	DeletedListeners []string
 	Rules            []routing.RuleSpec
 	DeletedRules     []routing.RouteKey
-	// Gateways are those whose ports changed, came or went.
+	// Gateways are those of which anything but the status changed, and those that came or went.
 	Gateways []source.Key
 	// Status are the objects that want another status than before, or that are none of ours any more: these are in no map of the Result, and
 	// lose the entries that we made.
@@ -55,6 +56,11 @@ type Route struct {
 type Gateway struct {
 	Ports  []Port                   // that its listeners, and those of its ListenerSets, need; in order
 	Status *gatewayv1.GatewayStatus // own conditions only, without times
+	// Parameters are how it is to be run; nil = they cannot be used, and how it is run stays.
+	Parameters *parameters.Parameters
+	// Secrets and ConfigMaps are those that it is served with: certificates of its listeners and authorities, those of the BackendTLSPolicies that matter to it
+	// included. Whether they are there does not matter.
+	Secrets, ConfigMaps map[source.Key]struct{}
 }
 
 // Port is a port that listeners of one Gateway need.

@@ -51,6 +51,7 @@ const (
 	NameClients                     // the name server closed a connection: its client's prefix had its share
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
 	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
+	GatewayDeployments              // a Gateway got no pods of its own: its namespace has its share, or there are too many
 	DatagramSessions                // a session of UDP ended because there were too many
 	count
 )
@@ -97,6 +98,7 @@ var names = [count]string{
 	NameClients:         "dns-client-connections",
 	NameTransfers:       "dns-transfers",
 	GatewayPorts:        "gateway-ports",
+	GatewayDeployments:  "gateway-deployments",
 	DatagramSessions:    "udp-sessions",
 }
 

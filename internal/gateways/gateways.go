@@ -11,6 +11,7 @@ import (
 	"turnout/controller/expose"
 	"turnout/controller/gateway"
 	"turnout/controller/lease"
+	"turnout/controller/owned"
 	"turnout/controller/source"
 	"turnout/controller/source/cluster"
 	status "turnout/controller/status/gateways"
@@ -29,6 +30,7 @@ type Gateways struct {
 	writers  writers
 	referred *cluster.Referred // nil = ConfigMaps come unasked
 	sink     source.Sink       // of referred
+	refused  func(map[source.Key]string)
 }
 
 // New returns what serves the Gateway API by o, and has cfg use it; nil if it is not served.
@@ -55,7 +57,7 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 	if !write {
 		return nil
 	}
-	gateways, core, discovery := f.Gateways()
+	gateways, core := f.Gateways()
 	reach, err := from.API()
 	if err != nil {
 		return err
@@ -76,18 +78,24 @@ func (g *Gateways) Cluster(from cluster.Config, f *cluster.Feeder, write bool, c
 	}
 	g.writers = writers{
 		Writer: status.New(status.Config{Client: gateways, Controller: cfg.Options.Gateways.Controller, Log: from.Log, Bounds: from.Bounds}),
-		expose: expose.NewWriter(expose.WriterConfig{Core: core, Discovery: discovery, Controller: cfg.Options.Gateways.Controller, Type: g.options.service, Log: from.Log, Bounds: from.Bounds}),
+		expose: expose.NewWriter(expose.WriterConfig{
+			API: owned.Client{API: core}, Controller: cfg.Options.Gateways.Controller, Type: g.options.service, Deployments: g.options.deployments, Image: g.options.image,
+			Pod: source.Key{Namespace: g.options.pods.Namespace, Name: host}, Refused: g.refuse, Log: from.Log, Bounds: from.Bounds,
+		}),
 	}
 	cfg.Gateways = &g.writers
 	return nil
 }
 
-// Deliver has what g reads come to sink.
-func (g *Gateways) Deliver(sink source.Sink) {
+// Deliver has what g reads come to sink, and what keeps Gateways from getting what they need to control. Both are before Start.
+func (g *Gateways) Deliver(sink source.Sink, control *controller.Controller) {
 	if g != nil {
-		g.sink = sink
+		g.sink, g.refused = sink, control.SetGatewayRefusals
 	}
 }
+
+// refuse passes on why Gateways do not get what they need.
+func (g *Gateways) refuse(why map[source.Key]string) { g.refused(why) }
 
 // Start starts what g does until it is stopped; the ports of Gateways are ports of s.
 func (g *Gateways) Start(c *crew.Crew, s *server.Server) {

@@ -27,6 +27,10 @@ type Options struct {
 	pods       source.Key
 	addresses  []string
 	service    string // the type
+
+	deployments bool
+	image       string
+	only        source.Key
 }
 
 // Table binds o.
@@ -42,6 +46,12 @@ func (o *Options) Table() []option.Option {
 			Help: "type of the Services of Gateways: LoadBalancer, NodePort or ClusterIP"},
 		{Flag: "gateway-address", Env: "TURNOUT_GATEWAY_ADDRESS", Value: "LIST", EnvStops: true, Set: option.Into(&o.addresses, parseAddresses),
 			Help: "IP addresses for the status of Gateways that have no Service and ask for none; the default is 127.0.0.1"},
+		{Flag: "gateway-deployments", Env: "TURNOUT_GATEWAY_DEPLOYMENTS", Def: "false", IsBool: true, EnvStops: true, Set: option.Into(&o.deployments, option.ParseBool),
+			Help: "Gateways may have a Deployment of their own, by the parameter mode; needs --gateway-pods"},
+		{Flag: "gateway-image", Env: "TURNOUT_GATEWAY_IMAGE", Value: "IMAGE", EnvStops: true, Set: option.Into(&o.image, option.ParseText),
+			Help: "image of the pods of such Deployments; the default is that of the pod that this process runs in, whose name is the host name"},
+		{Flag: "gateway", Env: "TURNOUT_GATEWAY", Value: "NAMESPACE/NAME", EnvStops: true, Set: option.Into(&o.only, parseKey),
+			Help: "serve this Gateway and its ListenerSets only, at the ports that its Service leads to, no Routes, and write nothing: how the pods of such a Deployment are run"},
 	}
 }
 
@@ -51,9 +61,25 @@ func (o *Options) Controller(plain, secure, admin string) controller.GatewayOpti
 		return controller.GatewayOptions{}
 	}
 	return controller.GatewayOptions{
-		Controller: o.controller, Pods: o.pods, Addresses: o.addresses,
+		Controller: o.controller, Pods: o.pods, Addresses: o.addresses, Deployments: o.deployments, Only: o.only,
 		Own: []expose.Taken{{Addr: plain, For: "Routes without TLS"}, {Addr: secure, For: "Routes with TLS"}, {Addr: admin, For: "the router's administration"}},
 	}
+}
+
+// Only is the one Gateway that is served; zero = all of them, beside Routes.
+func (o *Options) Only() source.Key { return o.only }
+
+// Check finds options that contradict each other.
+func (o *Options) Check() error {
+	switch alone := o.only != (source.Key{}); {
+	case !o.on && (alone || o.deployments):
+		return option.Usagef("--gateway and --gateway-deployments need --gateway-api")
+	case o.deployments && o.pods == (source.Key{}):
+		return option.Usagef("--gateway-deployments needs --gateway-pods: Gateways have Services then")
+	case alone && (o.deployments || o.pods != (source.Key{})):
+		return option.Usagef("--gateway serves one Gateway and writes nothing: --gateway-pods and --gateway-deployments are for the routers that all share")
+	}
+	return nil
 }
 
 // On reports whether the Gateway API is served.

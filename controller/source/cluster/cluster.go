@@ -44,6 +44,9 @@ type Config struct {
 	Ingresses bool
 	// GatewayAPI says that the kinds of the Gateway API are delivered, Namespaces with their labels, and Services with their ports.
 	GatewayAPI bool
+	// Gateway is the one Gateway that is delivered, with GatewayAPI, because this is one of its own pods: that needs no Routes, and no permission to read other
+	// Gateways, or to ask who may read Secrets. The zero value is all of them.
+	Gateway source.Key
 	// Router is the Router whose RouteBindings are delivered; "" = none are.
 	Router string
 	// Scheduling says that what the scheduler reads is delivered instead, whole but for what it has no use for: Routes, Namespaces, RouteBindings,
@@ -154,8 +157,14 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 	resources := clients.resources(&cfg)
 	h := newHealth(cfg.Log, config.Host, len(resources))
 	h.problems = cfg.Problems
-	access := &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
+	var access secretAPI = &secretClient{newReviewer(clients.authorization, cfg.ServiceAccount), clients}
+	if cfg.Gateway != (source.Key{}) {
+		access = granted{access}
+	}
 	f := &Feeder{clients: clients, secrets: newSecrets(access, h, cfg.Log, retry, cfg.Resync)}
+	if cfg.Gateway != (source.Key{}) {
+		f.secrets.refuse = f.secrets.retry // permission comes soon after a Secret is referred to
+	}
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
 	for _, r := range resources {
 		store := newStore(r.kind)
@@ -231,10 +240,9 @@ func (f *Feeder) Problems() int {
 // has no rate limit.
 func (f *Feeder) Routes() rest.Interface { return f.clients.route }
 
-// Gateways returns clients of the groups gateway.networking.k8s.io/v1, v1 and discovery.k8s.io/v1, for who writes status, Services and EndpointSlices of Gateways.
-// They have no rate limit.
-func (f *Feeder) Gateways() (gateway, core, discovery rest.Interface) {
-	return f.clients.gateway, f.clients.core, f.clients.discovery
+// Gateways returns clients of the groups gateway.networking.k8s.io/v1 and v1, for who writes status and other objects of Gateways. They have no rate limit.
+func (f *Feeder) Gateways() (gateway, core rest.Interface) {
+	return f.clients.gateway, f.clients.core
 }
 
 // Ingresses returns clients of the groups networking.k8s.io/v1 and v1, for who writes status of Ingresses and Events. They have no rate limit.

@@ -90,6 +90,8 @@ func kindOf(plural string) schema.GroupVersionKind {
 		"ingressclasses": networkingv1.SchemeGroupVersion.WithKind("IngressClass"),
 		"secrets":        corev1.SchemeGroupVersion.WithKind("Secret"),
 		"routers":        shards.GroupVersion.WithKind("Router"),
+		"gateways":       schema.GroupVersion(gatewayv1.GroupVersion).WithKind("Gateway"),
+		"httproutes":     schema.GroupVersion(gatewayv1.GroupVersion).WithKind("HTTPRoute"),
 		"routebindings":  shards.GroupVersion.WithKind("RouteBinding"),
 		"tcproutes":      schema.FromAPIVersionAndKind(gatewayv1.GroupVersion.String(), "TCPRoute"),
 	}[plural]

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,15 +16,19 @@ import (
 // definition is the CustomResourceDefinition whose annotations say which release of the Gateway API there is.
 var definition = ingresscontroller.Ref{Kind: source.CustomResourceDefinition, Key: source.Key{Name: "gatewayclasses.gateway.networking.k8s.io"}}
 
-// Referred delivers single ConfigMaps for as long as somebody wants them, and which release of the Gateway API there is. It is made by NewReferred.
+// Referred delivers single ConfigMaps for as long as somebody wants them, and, to who writes status, which release of the Gateway API there is. It is made by NewReferred.
 type Referred struct {
 	objects *Objects
-	sink    source.Sink // of Run
+	sink    source.Sink             // of Run
+	always  []ingresscontroller.Ref // what is delivered in any case
 }
 
 // NewReferred returns what delivers nothing before Run.
 func NewReferred(cfg Config) (*Referred, error) {
 	r := new(Referred)
+	if cfg.Gateway == (source.Key{}) {
+		r.always = []ingresscontroller.Ref{definition}
+	}
 	var err error
 	if r.objects, err = NewObjects(cfg, r.put); err != nil {
 		return nil, err
@@ -34,7 +39,7 @@ func NewReferred(cfg Config) (*Referred, error) {
 
 // Follow says which ConfigMaps are delivered from now on. Of those that are not, nothing is said.
 func (r *Referred) Follow(keys []source.Key) {
-	refs := []ingresscontroller.Ref{definition}
+	refs := slices.Clone(r.always)
 	for _, key := range keys {
 		refs = append(refs, ingresscontroller.Ref{Kind: source.ConfigMap, Key: key})
 	}

@@ -49,6 +49,9 @@ func (c *clients) served(cfg *Config) []*resource {
 		all[0].optional = true
 		all = append(all, c.gatewayAPI()...)
 	}
+	if cfg.Gateway != (source.Key{}) {
+		all = all[1:] // no Routes
+	}
 	if cfg.Router != "" {
 		bindings := c.bindings()
 		bindings.fields = fields.OneTermEqualSelector("spec.router", cfg.Router).String()
@@ -56,6 +59,9 @@ func (c *clients) served(cfg *Config) []*resource {
 	}
 	for _, r := range all {
 		r.namespace = cfg.Namespace
+		if r.kind == source.Gateway && cfg.Gateway != (source.Key{}) {
+			r.namespace, r.fields = cfg.Gateway.Namespace, fields.OneTermEqualSelector("metadata.name", cfg.Gateway.Name).String()
+		}
 	}
 	if cfg.Ingresses {
 		all = append(all, c.classes())

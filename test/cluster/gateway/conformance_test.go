@@ -19,6 +19,7 @@ var (
 	profiles = flag.String("profiles", "", "conformance profiles, by comma; all for which there are resources without it")
 	only     = flag.String("only", "", "the one test that is run; all of the profiles without it")
 	report   = flag.String("report", "", "file for the ConformanceReport")
+	mode     = flag.String("mode", "shared", "how the Gateways of the suite are run: shared or deployment")
 	suite    = flag.String("suite", "", "further flags of the suite")
 )
 
@@ -45,12 +46,26 @@ spec:
         env:
         - {name: TURNOUT_GATEWAY_API, value: "true"}
         - {name: TURNOUT_GATEWAY_PODS, value: turnout/turnout-gateways}
+        - {name: TURNOUT_GATEWAY_DEPLOYMENTS, value: "true"}
         - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
         - {name: ROUTER_SERVICE_HTTP_PORT, value: "8080"}
         - {name: ROUTER_SERVICE_HTTPS_PORT, value: "8443"}
         - {name: ROUTER_GRACEFUL_SHUTDOWN_DELAY, value: 0s}
         securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
         readinessProbe: {periodSeconds: 1, failureThreshold: 60, httpGet: {path: /healthz/ready, port: 1936}}
+`
+
+// parameters are those of Gateways with pods of their own, which end as soon as nothing runs any more.
+const parameters = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: deployment, namespace: turnout}
+data:
+  mode: deployment
+  cpuRequest: 10m
+  memoryRequest: 32Mi
+  settings: |
+    ROUTER_GRACEFUL_SHUTDOWN_DELAY=0s
 `
 
 // startRouter starts the router, unless it runs.
@@ -67,6 +82,15 @@ func startRouter(t *testing.T) {
 // TestConformance: the suite passes.
 func TestConformance(t *testing.T) {
 	startRouter(t)
+	if *mode == "deployment" {
+		must(t, parameters, "apply", "-f", "-")
+		must(t, "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "deployment", "namespace": "turnout"}}}`)
+		t.Cleanup(func() {
+			if _, err := kubectl(context.Background(), "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": null}}`); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	args := []string{
 		"-test.v", "-test.timeout=30m", "-test.run=^TestConformance$", "-gateway-class=turnout", "-conformance-profiles=" + cmp.Or(*profiles, strings.Join(shared.profiles, ",")),
 		"-usable-address=10.100.200.1", "-unusable-address=192.0.2.1",
@@ -78,7 +102,7 @@ func TestConformance(t *testing.T) {
 		args = append(args, "-run-test="+*only)
 	}
 	if *report != "" {
-		args = append(args, "-report-output="+*report, "-organization=turnout", "-project=turnout", "-url=https://example.com/turnout", "-version=v0.0.0", "-contact=@turnout", "-mode=default")
+		args = append(args, "-report-output="+*report, "-organization=turnout", "-project=turnout", "-url=https://example.com/turnout", "-version=v0.0.0", "-contact=@turnout", "-mode="+map[string]string{"shared": "default"}[*mode]+strings.TrimPrefix(*mode, "shared"))
 	}
 	args = append(args, strings.Fields(*suite)...)
 	c := exec.CommandContext(t.Context(), filepath.Join(bin, "gateway-suite"), args...)

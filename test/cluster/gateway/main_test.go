@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"turnout/test/cluster"
 	"turnout/test/cluster/sandbox"
 )
@@ -66,12 +68,17 @@ func setUp(ctx context.Context, dir string) error {
 		Dir: dir, Logs: logs, Programs: bin, Nodes: []cluster.Node{{Name: "one"}},
 		Manifests: append(definitions, filepath.Join(deploy, "base", "namespace.yaml"),
 			filepath.Join(deploy, "base", "serviceaccount.yaml"), filepath.Join(deploy, "base", "rbac.yaml"),
-			filepath.Join(deploy, "gateway-api", "rbac.yaml"), filepath.Join(deploy, "gateway-api", "gatewayclass.yaml"), filepath.Join(deploy, "gateway-api", "service.yaml")),
+			filepath.Join(deploy, "gateway-api", "rbac.yaml"), filepath.Join(deploy, "gateway-api", "gatewayclass.yaml"), filepath.Join(deploy, "gateway-api", "service.yaml"),
+			filepath.Join(deploy, "gateway-deployments", "rbac.yaml")),
 	}); err != nil {
 		return err
 	}
-	for name, program := range map[string]string{"turnout": "turnout", "*echo-basic": "echo-basic", "*coredns": "coredns"} {
-		if err := shared.Images.AddProgram(name, filepath.Join(bin, program), nil); err != nil {
+	for name, program := range map[string]string{"turnout": "turnout", "next": "turnout", "*echo-basic": "echo-basic", "*coredns": "coredns"} {
+		config := &ocispec.ImageConfig{}
+		if program == "turnout" {
+			config.User = "1001" // as that of deploy/Dockerfile is somebody
+		}
+		if err := shared.Images.AddProgram(name, filepath.Join(bin, program), config); err != nil {
 			return err
 		}
 	}
