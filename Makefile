@@ -249,7 +249,7 @@ shards: cluster-build ## routes that spread over several routers, in that cluste
 	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
-# GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-crds v1.5.1', '-report FILE'.
+# GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-crds v1.5.1', '-mode deployment', '-report FILE'.
 GATEWAY ?=
 .PHONY: gateway-conformance
 gateway-conformance: cluster-build ## the conformance suite of the Gateway API, unmodified, in that cluster (as cases, and kubectl; 10 minutes)

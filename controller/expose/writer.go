@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -180,7 +181,7 @@ func (l *lead) settle(ctx context.Context, now Now) time.Duration {
 			l.warn(ctx, "what earlier routers have made for Gateways is not known, and stays", zap.Error(err))
 		}
 	}
-	if l.cfg.Deployments && l.ports.image == "" {
+	if l.cfg.Deployments && l.ports.image == "" && slices.ContainsFunc(now.Gateways, func(g Gateway) bool { return g.apart() && g.Parameters.Image == "" }) {
 		l.ports.image, l.ports.why = l.ownImage(ctx)
 	}
 	now.Running = make(map[source.Key]bool)

@@ -25,12 +25,13 @@ type Resource struct {
 	Kind   string // as people are told of it
 }
 
-// The resources that are kept.
+// The resources that are kept, and those that they are made by.
 var (
 	Services        = Resource{"/api/v1", "services", "Service"}
 	ServiceAccounts = Resource{"/api/v1", "serviceaccounts", "ServiceAccount"}
 	Pods            = Resource{"/api/v1", "pods", "Pod"}
 	Slices          = Resource{"/apis/discovery.k8s.io/v1", "endpointslices", "EndpointSlice"}
+	PodTemplates    = Resource{"/api/v1", "podtemplates", "PodTemplate"}
 	Deployments     = Resource{"/apis/apps/v1", "deployments", "Deployment"}
 	DaemonSets      = Resource{"/apis/apps/v1", "daemonsets", "DaemonSet"}
 	Roles           = Resource{"/apis/rbac.authorization.k8s.io/v1", "roles", "Role"}

@@ -32,6 +32,7 @@ var floors = []struct {
 		controller/ingress
 		controller/gateway/condition
 		controller/gateway/translate
+		controller/gateway/parameters
 		controller/gateway
 		controller/gateway/convert
 		controller/ingress/convert
@@ -39,6 +40,7 @@ var floors = []struct {
 		controller/ticketkeys
 		controller/status
 		controller/status/gateways
+		controller/owned
 		controller/expose
 		controller/ingresscontroller
 		controller/shard

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"turnout/controller/owned"
 	"turnout/controller/shard/api"
 )
 
@@ -26,16 +27,17 @@ const patience = 15 * time.Second
 
 // Config is what a Keeper needs. All but Default and Log are required.
 type Config struct {
-	Core, Apps rest.Interface // of v1 and apps/v1
-	Shards     *api.Client
-	Namespace  string                    // where pods may be of Routers that ask for none any more: that of the scheduler
-	Default    *api.PodTemplateReference // of Routers with replicas that name none; nil: there is none
-	Log        *zap.Logger               // nil: no logs
+	API       rest.Interface // of any group
+	Shards    *api.Client
+	Namespace string                    // where pods may be of Routers that ask for none any more: that of the scheduler
+	Default   *api.PodTemplateReference // of Routers with replicas that name none; nil: there is none
+	Log       *zap.Logger               // nil: no logs
 }
 
 // Keeper keeps the pods of Routers. It is made by New, and used by one goroutine.
 type Keeper struct {
 	cfg  Config
+	api  owned.Client
 	said map[string]string // condition of each Router, as written last
 	kept map[string]string // namespace of the pods of each Router that had some when this process looked last
 }
@@ -45,7 +47,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	return &Keeper{cfg: cfg, said: make(map[string]string), kept: make(map[string]string)}
+	return &Keeper{cfg: cfg, api: owned.Client{API: cfg.API, Manager: manager}, said: make(map[string]string), kept: make(map[string]string)}
 }
 
 // workload is what is read of a Deployment or DaemonSet.
@@ -113,7 +115,7 @@ func (k *Keeper) keep(ctx context.Context, r *api.Router, c *metav1.Condition) e
 		return errors.New("spec.podTemplate is missing, and the scheduler was given no --pod-template: name a PodTemplate object, or leave spec.replicas out")
 	}
 	template := new(corev1.PodTemplate)
-	if err := k.do(ctx, k.cfg.Core.Get().Namespace(at.Namespace).Resource("podtemplates").Name(at.Name), template); err != nil {
+	if err := k.api.Read(ctx, owned.Object{Resource: owned.PodTemplates, Namespace: at.Namespace, Name: at.Name}, template); err != nil {
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("there is no PodTemplate %s/%s: create it, or change spec.podTemplate", at.Namespace, at.Name)
 		}
@@ -144,22 +146,20 @@ func (k *Keeper) apply(ctx context.Context, r *api.Router, template *corev1.PodT
 	switch {
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("cannot read %s %s/%s: %w", kind, template.Namespace, NameOf(r.Name), err)
-	case err == nil && !owned(w, r):
+	case err == nil && !ownedBy(w, r):
 		return nil, fmt.Errorf("%s %s/%s is not this Router's: rename it, or the Router", kind, template.Namespace, NameOf(r.Name))
 	case err == nil && w.Metadata.Annotations[hashAnnotation] == hash && (w.Spec.Replicas == nil || kind == api.WorkloadDaemonSet || *w.Spec.Replicas == replicas(r)):
 		return w, nil
 	}
 	w = new(workload)
-	q := k.cfg.Apps.Patch(types.ApplyPatchType).Namespace(template.Namespace).Resource(resourceOf[kind]).Name(NameOf(r.Name)).
-		Param("fieldManager", manager).Param("force", "true").Body(body)
-	if err := k.raw(ctx, q, w); err != nil {
+	if err := k.api.Apply(ctx, objectOf(template.Namespace, kind, r.Name), body, w); err != nil {
 		return nil, fmt.Errorf("cannot write %s %s/%s: %w", kind, template.Namespace, NameOf(r.Name), err)
 	}
 	k.cfg.Log.Info("the pods of a router are to be as its PodTemplate says", zap.String("router", r.Name), zap.String(strings.ToLower(string(kind)), template.Namespace+"/"+NameOf(r.Name)))
 	return w, nil
 }
 
-func owned(w *workload, r *api.Router) bool {
+func ownedBy(w *workload, r *api.Router) bool {
 	for _, o := range w.Metadata.OwnerReferences {
 		if o.UID == r.UID {
 			return true
@@ -170,24 +170,26 @@ func owned(w *workload, r *api.Router) bool {
 
 func (k *Keeper) read(ctx context.Context, namespace string, kind api.Workload, router string) (*workload, error) {
 	w := new(workload)
-	return w, k.raw(ctx, k.cfg.Apps.Get().Namespace(namespace).Resource(resourceOf[kind]).Name(NameOf(router)), w)
+	return w, k.api.Read(ctx, objectOf(namespace, kind, router), w)
+}
+
+// objectOf names the workload of a Router.
+func objectOf(namespace string, kind api.Workload, router string) owned.Object {
+	return owned.Object{Resource: resourceOf[kind], Namespace: namespace, Name: NameOf(router)}
 }
 
 // remove deletes the workloads of a Router but for that of a kind.
 func (k *Keeper) remove(ctx context.Context, r *api.Router, namespace string, but api.Workload) error {
-	for kind, resource := range resourceOf {
+	for kind := range resourceOf {
 		if kind == but || namespace == "" {
 			continue
 		}
 		w, err := k.read(ctx, namespace, kind, r.Name)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && !owned(w, r) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && !ownedBy(w, r) {
 			continue
 		}
 		if err == nil {
-			body, marshal := json.Marshal(&metav1.DeleteOptions{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &w.Metadata.UID},
-			})
-			err = errors.Join(marshal, k.raw(ctx, k.cfg.Apps.Delete().Namespace(namespace).Resource(resource).Name(NameOf(r.Name)).SetHeader("Content-Type", "application/json").Body(body), nil))
+			err = k.api.Delete(ctx, objectOf(namespace, kind, r.Name), w.Metadata.UID)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("cannot delete %s %s/%s: %w", kind, namespace, NameOf(r.Name), err)
@@ -244,22 +246,4 @@ func (k *Keeper) say(ctx context.Context, r *api.Router, c metav1.Condition) {
 	if _, err = k.cfg.Shards.Routers().Patch(ctx, r.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: &force}, "status"); err == nil {
 		k.said[r.Name] = text
 	}
-}
-
-// do asks for an object of a known type.
-func (k *Keeper) do(ctx context.Context, q *rest.Request, into *corev1.PodTemplate) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return q.Do(ctx).Into(into)
-}
-
-// raw asks for an object that is read as JSON; nil: it is not read.
-func (k *Keeper) raw(ctx context.Context, q *rest.Request, into *workload) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	text, err := q.Do(ctx).Raw()
-	if err != nil || into == nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"turnout/controller/owned"
 	"turnout/controller/shard/api"
 )
 
@@ -35,7 +36,7 @@ func ParseTemplate(s string) (*api.PodTemplateReference, error) {
 }
 
 // resourceOf are the resources of workloads.
-var resourceOf = map[api.Workload]string{api.WorkloadDeployment: "deployments", api.WorkloadDaemonSet: "daemonsets"}
+var resourceOf = map[api.Workload]owned.Resource{api.WorkloadDeployment: owned.Deployments, api.WorkloadDaemonSet: owned.DaemonSets}
 
 // asks reports whether a Router asks for pods.
 func asks(r *api.Router) bool { return r.Spec.Replicas != nil || r.Spec.PodTemplate != nil }

@@ -215,7 +215,7 @@ const podsPause = 10 * time.Second
 // keepPods keeps the pods of Routers until ctx is done.
 func (l *leader) keepPods(ctx context.Context) {
 	keeper := fleet.New(fleet.Config{
-		Core: l.clients.core, Apps: l.clients.apps, Shards: l.clients.shards, Namespace: l.cfg.Namespace, Default: l.cfg.PodTemplate, Log: l.log,
+		API: l.clients.core, Shards: l.clients.shards, Namespace: l.cfg.Namespace, Default: l.cfg.PodTemplate, Log: l.log,
 	})
 	known := make(map[string]bool)
 	for ctx.Err() == nil {

@@ -107,7 +107,7 @@ func (s *Scheduler) Stats() *Stats { return s.shown.Load() }
 // clients are what the API server is asked with.
 type clients struct {
 	shards                     *api.Client
-	core, apps, leases, routes rest.Interface
+	core, leases, routes rest.Interface
 }
 
 func newClients(reach *rest.Config) (*clients, error) {
@@ -130,7 +130,7 @@ func newClients(reach *rest.Config) (*clients, error) {
 		version schema.GroupVersion
 		path    string
 	}{
-		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.apps, schema.GroupVersion{Group: "apps", Version: "v1"}, "/apis"}, {&c.routes, routev1.GroupVersion, "/apis"},
+		{&c.core, corev1.SchemeGroupVersion, "/api"}, {&c.routes, routev1.GroupVersion, "/apis"},
 	} {
 		own := rest.CopyConfig(reach)
 		own.GroupVersion, own.APIPath = &group.version, group.path
