@@ -159,6 +159,11 @@ func TestMistakes(t *testing.T) {
 	f(`only one of --namespace-labels (NAMESPACE_LABELS) and --project-labels (PROJECT_LABELS) may be used`, envOf("PROJECT_LABELS", "*", "NAMESPACE_LABELS", "a"))
 	f(`--router, --namespace, --labels, --fields, --namespace-labels and --project-labels, and their variables, select objects of a cluster; they do nothing with --manifests`,
 		envOf("ROUTE_LABELS", "a"), "--manifests=a")
+	f(`--gateway and --gateway-deployments need --gateway-api`, envOf("TURNOUT_GATEWAY", "ns/gw"))
+	f(`--gateway-deployments needs --gateway-pods: Gateways have Services then`, none, "--gateway-api", "--gateway-deployments")
+	f(`--gateway serves one Gateway and writes nothing: --gateway-pods and --gateway-deployments are for the routers that all share`, none, "--gateway-api", "--gateway=ns/gw", "--gateway-pods=ns/routers")
+	f(`--gateway serves one Gateway of a cluster and nothing else: not --manifests, --ingress, --ingress-controller, --router and options that select Routes`, none, "--gateway-api", "--gateway=ns/gw", "--ingress")
+	f(`--gateway="gw" is not valid; allowed: NAMESPACE/NAME`, none, "--gateway-api", "--gateway=gw")
 	if _, _, err := parseOptions([]string{"--help"}, none); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
@@ -216,6 +221,17 @@ func TestOptionsAreDocumented(t *testing.T) {
 	}
 	for name := range documented {
 		t.Errorf("docs/options.md describes --%s, which does not exist", name)
+	}
+}
+
+// TestPodOfAGateway: a process that serves one Gateway has no ports of Routes, and reads the objects of that Gateway only.
+func TestPodOfAGateway(t *testing.T) {
+	o, _, err := parseOptions(nil, envOf("TURNOUT_GATEWAY_API", "true", "TURNOUT_GATEWAY", "ns/gw", "KUBERNETES_SERVICE_HOST", "10.96.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read := o.clusterConfig(nil, nil, nil).Gateway; o.server.HTTPAddr != "" || o.server.HTTPSAddr != "" || o.adminAddr == "" || read.String() != "ns/gw" {
+		t.Errorf("%q, %q, admin port %q, reads %s", o.server.HTTPAddr, o.server.HTTPSAddr, o.adminAddr, read)
 	}
 }
 
