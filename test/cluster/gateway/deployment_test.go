@@ -92,7 +92,7 @@ spec:
 apiVersion: v1
 kind: Secret
 metadata: {name: other, namespace: own}
-stringData: {x: y}
+stringData: {word: secret}
 `
 
 // is waits until a field of an object has a value.
