@@ -25,8 +25,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 	}
 	cfg.Secrets = f.Secrets()
 	r.review = f.Visitors(o.control.RouterName).Review
-	alone := o.gateways.Only() != (source.Key{}) // others write
-	if o.updateStatus && !alone {
+	if o.updateStatus && o.gateways.Routes() {
 		writer := status.WriterConfig{
 			API: status.NewClient(f.Routes(), o.namespace), RouterName: o.control.RouterName, Log: r.log, Bounds: &r.bounds, Resync: o.resync,
 			KeepStale: !o.clearStale, KeepUnservable: o.control.SkipUpgradeValidation,
@@ -52,7 +51,7 @@ func (r *router) makeCluster(cfg controller.Config) error {
 			cfg.Ingresses = r.ingress
 		}
 	}
-	if err = r.gateways.Cluster(o.clusterConfig(r.log, &r.bounds, nil), f, o.updateStatus && !alone, &cfg); err != nil {
+	if err = r.gateways.Cluster(o.clusterConfig(r.log, &r.bounds, nil), f, o.updateStatus && o.gateways.Routes(), &cfg); err != nil {
 		return err
 	}
 	if r.control, err = controller.New(cfg); err != nil {

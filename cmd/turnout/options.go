@@ -125,11 +125,10 @@ func parseSaid(args []string, env option.Environment, said []option.Said, defaul
 // resolveAddresses fills the addresses that were not given whole from ports.
 func (o *options) resolveAddresses() {
 	host := map[string]string{"v4": "0.0.0.0", "v6": "::", "v4v6": ""}[o.ipMode]
-	routes := o.gateways.Only() == (source.Key{}) // a pod of one Gateway serves none
-	if o.server.HTTPAddr == "" && routes {
+	if o.server.HTTPAddr == "" && o.gateways.Routes() {
 		o.server.HTTPAddr = net.JoinHostPort(host, strconv.Itoa(o.httpPort))
 	}
-	if o.server.HTTPSAddr == "" && routes {
+	if o.server.HTTPSAddr == "" && o.gateways.Routes() {
 		o.server.HTTPSAddr = net.JoinHostPort(host, strconv.Itoa(o.httpsPort))
 	}
 	if o.adminAddr == "" {
@@ -158,12 +157,10 @@ func (o *options) check(given map[string]string, env option.Environment) error {
 	if o.replica.Router != "" && !nameFlag && env.Get("ROUTER_SERVICE_NAME") == "" {
 		o.control.RouterName = o.replica.Router
 	}
-	if err := o.gateways.Check(); err != nil {
+	if err := o.gateways.Check(o.manifests != "" || o.control.Ingress || o.replica.Router != "" || o.ingressController != source.Key{} || o.selection != selection{}); err != nil {
 		return err
 	}
 	switch {
-	case o.gateways.Only() != (source.Key{}) && (o.manifests != "" || o.control.Ingress || o.replica.Router != "" || o.ingressController != source.Key{} || o.selection != selection{}):
-		return option.Usagef("--gateway serves one Gateway of a cluster and nothing else: not --manifests, --ingress, --ingress-controller, --router and options that select Routes")
 	case o.replica.Router != "" && o.control.RouterName != o.replica.Router:
 		return option.Usagef("--name (ROUTER_SERVICE_NAME) is %q and --router (TURNOUT_ROUTER) %q; with --router the name in the status of Routes is that of the Router: leave --name out", o.control.RouterName, o.replica.Router)
 	case o.server.TLS.MaxVersion != 0 && o.server.TLS.MaxVersion < o.server.TLS.MinVersion:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -182,13 +181,7 @@ func (r *router) connections() (plain, secure int64) { return r.data.Connected()
 func (r *router) failed(err error) { r.log.Error(err.Error()) }
 
 func (r *router) logListening() {
-	var at []zap.Field
-	for i, addr := range []netip.AddrPort{r.data.HTTP(), r.data.HTTPS(), r.admin.Addr()} {
-		if addr.IsValid() { // a pod of one Gateway has no ports of Routes
-			at = append(at, zap.Stringer([]string{"http", "https", "admin"}[i], addr))
-		}
-	}
-	r.log.Info("listening", at...)
+	logging.Listening(r.log, r.data.HTTP(), r.data.HTTPS(), r.admin.Addr())
 }
 
 func (r *router) startAdmin() error {

@@ -69,15 +69,20 @@ func (o *Options) Controller(plain, secure, admin string) controller.GatewayOpti
 // Only is the one Gateway that is served; zero = all of them, beside Routes.
 func (o *Options) Only() source.Key { return o.only }
 
-// Check finds options that contradict each other.
-func (o *Options) Check() error {
-	switch alone := o.only != (source.Key{}); {
+// Routes reports whether Routes are served, and status is written: not by a pod of one Gateway.
+func (o *Options) Routes() bool { return o.only == (source.Key{}) }
+
+// Check finds options that contradict each other. more: others ask for what a pod of one Gateway does not serve.
+func (o *Options) Check(more bool) error {
+	switch alone := !o.Routes(); {
 	case !o.on && (alone || o.deployments):
 		return option.Usagef("--gateway and --gateway-deployments need --gateway-api")
 	case o.deployments && o.pods == (source.Key{}):
 		return option.Usagef("--gateway-deployments needs --gateway-pods: Gateways have Services then")
 	case alone && (o.deployments || o.pods != (source.Key{})):
 		return option.Usagef("--gateway serves one Gateway and writes nothing: --gateway-pods and --gateway-deployments are for the routers that all share")
+	case alone && more:
+		return option.Usagef("--gateway serves one Gateway of a cluster and nothing else: not --manifests, --ingress, --ingress-controller, --router and options that select Routes")
 	}
 	return nil
 }

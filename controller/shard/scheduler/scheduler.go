@@ -106,7 +106,7 @@ func (s *Scheduler) Stats() *Stats { return s.shown.Load() }
 
 // clients are what the API server is asked with.
 type clients struct {
-	shards                     *api.Client
+	shards               *api.Client
 	core, leases, routes rest.Interface
 }
 

@@ -19,7 +19,7 @@ func TestOneGatewayIsRead(t *testing.T) {
 	a := newFakeAPI(t)
 	a.allowed = func(*authorizationv1.SubjectAccessReviewSpec) int { return http.StatusForbidden }
 	a.status["routes"] = http.StatusForbidden
-	for _, kind := range []string{"listensets", "listenersets", "grpcroutes", "tlsroutes", "tcproutes", "udproutes", "referencegrants", "backendtlspolicies", "gatewayclasses"} {
+	for _, kind := range []string{"listenersets", "grpcroutes", "tlsroutes", "tcproutes", "udproutes", "referencegrants", "backendtlspolicies", "gatewayclasses"} {
 		a.status[kind] = http.StatusNotFound
 	}
 	for _, at := range [][2]string{{"ns", "gw"}, {"ns", "other"}, {"far", "gw"}} {
@@ -30,12 +30,16 @@ func TestOneGatewayIsRead(t *testing.T) {
 	a.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pair"}})
 	f, sink := start(t, a, Config{GatewayAPI: true, Gateway: source.Key{Namespace: "ns", Name: "gw"}})
 	sink.wantSynced(t)
-	sink.wantObjects(t, "Gateway ns/gw", "HTTPRoute far/r")
+	all := []string{"Gateway ns/gw", "HTTPRoute far/r"}
+	for _, kind := range []string{"BackendTLSPolicy", "GRPCRoute", "GatewayClass", "ListenerSet", "ReferenceGrant", "TCPRoute", "TLSRoute", "UDPRoute"} {
+		all = append(all, "UnknownKind "+kind)
+	}
+	sink.wantObjects(t, all...)
 	a.set(func(a *fakeAPI) { a.status["secrets"] = http.StatusForbidden })
 	f.Secrets().Watch(source.Key{Namespace: "ns", Name: "pair"})
 	a.asked(t, 2, "list secrets")
 	a.set(func(a *fakeAPI) { delete(a.status, "secrets") })
-	sink.wantObjects(t, "Gateway ns/gw", "HTTPRoute far/r", "Secret ns/pair")
+	sink.wantObjects(t, append(all, "Secret ns/pair")...)
 	if n := a.count("list routes") + a.count("watch routes") + a.count("create subjectaccessreviews"); n != 0 {
 		t.Errorf("%d requests that are not permitted", n)
 	}
