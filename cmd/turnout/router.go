@@ -180,9 +180,7 @@ func (r *router) connections() (plain, secure int64) { return r.data.Connected()
 // failed logs what goes wrong with the admin port.
 func (r *router) failed(err error) { r.log.Error(err.Error()) }
 
-func (r *router) logListening() {
-	logging.Listening(r.log, r.data.HTTP(), r.data.HTTPS(), r.admin.Addr())
-}
+func (r *router) logListening() { logging.Listening(r.log, r.data, r.admin.Addr()) }
 
 func (r *router) startAdmin() error {
 	cfg := metrics.Config{

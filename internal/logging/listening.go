@@ -6,10 +6,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Listening logs where a router listens. It may have no ports of Routes.
-func Listening(log *zap.Logger, http, https, admin netip.AddrPort) {
+// Ports are those of Routes; one that is not valid is not there.
+type Ports interface {
+	HTTP() netip.AddrPort
+	HTTPS() netip.AddrPort
+}
+
+// Listening logs where a router listens.
+func Listening(log *zap.Logger, ports Ports, admin netip.AddrPort) {
 	var at []zap.Field
-	for i, addr := range []netip.AddrPort{http, https, admin} {
+	for i, addr := range []netip.AddrPort{ports.HTTP(), ports.HTTPS(), admin} {
 		if addr.IsValid() {
 			at = append(at, zap.Stringer([]string{"http", "https", "admin"}[i], addr))
 		}
