@@ -66,7 +66,7 @@ type watch struct {
 func (c *Check) Endpoint() *Endpoint { return c.endpoint }
 
 // Service returns the name of a service whose endpoint it is.
-func (c *Check) Service() string { return c.member.service }
+func (c *Check) Service() string { return c.member.service() }
 
 // HTTP returns what is asked.
 func (c *Check) HTTP() HTTPCheck { return c.http }

@@ -23,7 +23,7 @@ func (p *Pool) List(yield func(l *Listed) bool) {
 	var l Listed
 	for i, m := range set.roster.members {
 		l = Listed{
-			Server: set.slots.find(i), Addr: m.endpoint.Addr(), Pod: m.pod, Service: m.service,
+			Server: set.slots.find(i), Addr: m.endpoint.Addr(), Pod: m.pod(), Service: m.service(),
 			Weight: int(set.roster.weights[i]), Check: set.check(i),
 		}
 		if !yield(&l) {

@@ -43,7 +43,7 @@ func (p *Pool) Targets(most int) []Target {
 	all := make([]Target, min(most, len(ro.members)))
 	for i := range all {
 		m := ro.members[i]
-		all[i] = Target{ID: m.id, Addr: m.endpoint.Addr(), Weight: int(ro.weights[i]), Pod: m.pod, Service: m.service, NoCheck: m.noCheck, Protocol: m.endpoint.Protocol(), TLS: m.endpoint.TLS()}
+		all[i] = Target{ID: m.id(), Addr: m.endpoint.Addr(), Weight: int(ro.weights[i]), Pod: m.pod(), Service: m.service(), NoCheck: m.noCheck, Protocol: m.endpoint.Protocol(), TLS: m.endpoint.TLS()}
 	}
 	return all
 }

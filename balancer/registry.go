@@ -237,8 +237,9 @@ func (r *Registry) acquire(t *Target, namespace string) *member {
 		delete(r.unused, e)
 	}
 	m := &member{
-		id: t.ID, pod: t.Pod, service: t.Service, noCheck: t.NoCheck, hash: hashString(t.ID), endpoint: e, refs: 1, next: e.members,
+		names: namesOf(t), hash: hashString(t.ID), endpoint: e, next: e.members,
 	}
+	m.noCheck, m.refs = t.NoCheck, 1
 	e.members = m
 	return m
 }

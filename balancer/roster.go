@@ -9,15 +9,11 @@ import (
 // member is what the servers of all pools have in common that were given the same target: all of it but the weight. It does
 // not change.
 type member struct {
-	id       string
-	pod      string
-	service  string
+	names
 	cookie   atomic.Pointer[string] // nil = nobody has wanted it yet
-	hash     uint64                 // of id, the same in every process
+	hash     uint64                 // of the id, the same in every process
 	endpoint *Endpoint
 	next     *member // of the same endpoint; guarded by Registry.mu
-	refs     uint32  // rosters it is in; guarded by Registry.mu
-	noCheck  bool
 }
 
 // sticky returns the sticky cookie value, which is made when it is wanted first: most endpoints of a large table get no request.
@@ -25,14 +21,14 @@ func (m *member) sticky() string {
 	if value := m.cookie.Load(); value != nil {
 		return *value
 	}
-	value := CookieValue(m.id)
+	value := CookieValue(m.id())
 	m.cookie.Store(&value)
 	return value
 }
 
 // is reports whether m is of t, whose endpoint it has.
 func (m *member) is(t *Target) bool {
-	return m.id == t.ID && m.noCheck == t.NoCheck && m.pod == t.Pod && m.service == t.Service
+	return m.noCheck == t.NoCheck && m.id() == t.ID && m.pod() == t.Pod && m.service() == t.Service
 }
 
 // equal reports whether m is of t for a namespace.

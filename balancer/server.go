@@ -40,16 +40,16 @@ func clampWeight(w int) uint32 { return uint32(min(max(w, 0), MaxWeight)) }
 func (s *Server) Endpoint() *Endpoint { return s.endpoint }
 
 // ID returns the server identity, see ServerID.
-func (s *Server) ID() string { return s.id }
+func (s *Server) ID() string { return s.member.id() }
 
 // Cookie returns the sticky cookie value of the server, see CookieValue.
 func (s *Server) Cookie() string { return s.member.sticky() }
 
 // Pod returns the name of the pod that the server is, "" when it is not a pod.
-func (s *Server) Pod() string { return s.pod }
+func (s *Server) Pod() string { return s.member.pod() }
 
 // Service returns the name of the service the server belongs to.
-func (s *Server) Service() string { return s.service }
+func (s *Server) Service() string { return s.member.service() }
 
 // NoCheck reports that the server is never health checked.
 func (s *Server) NoCheck() bool { return s.noCheck }

@@ -17,7 +17,7 @@ func TestServerIsSmall(t *testing.T) {
 	if size := unsafe.Sizeof(Endpoint{}); size != 2*cacheLine {
 		t.Errorf("an endpoint has %d bytes", size)
 	}
-	if size := unsafe.Sizeof(member{}); size > 96 {
+	if size := unsafe.Sizeof(member{}); size > 64 {
 		t.Errorf("what the servers of one target have in common has %d bytes", size)
 	}
 	if size := unsafe.Sizeof(Check{}); size > 80 {

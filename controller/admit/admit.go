@@ -44,11 +44,11 @@ type Options struct {
 // Verdict is whether a route is admitted. The zero value means it is not, without a
 // reason yet.
 type Verdict struct {
-	Admitted bool
-	Reason   string // one of the reasons; "" when admitted without reserve
-	Message  string // for people; "" when admitted without reserve
-
+	Admitted  bool
 	LongChain bool // not admitted because the certificate chain is longer than keypair.MaxChain
+
+	Reason  string // one of the reasons; "" when admitted without reserve
+	Message string // for people; "" when admitted without reserve
 }
 
 func rejected(reason, message string) Verdict { return Verdict{Reason: reason, Message: message} }

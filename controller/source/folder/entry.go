@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,18 @@ func (e *entry) pack() {
 	}
 	if err == nil { // else the object stays
 		e.packed = string(data)
+	}
+}
+
+// gather has what is packed stand in one text: the entries of a file live as long as each other, mostly, and what was read of it besides is garbage between them.
+func gather(entries []*entry) {
+	var all strings.Builder
+	for _, e := range entries {
+		all.WriteString(e.packed)
+	}
+	text := all.String()
+	for _, e := range entries {
+		e.packed, text = text[:len(e.packed)], text[len(e.packed):]
 	}
 }
 

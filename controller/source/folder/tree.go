@@ -260,6 +260,7 @@ func (w *walk) parse(f *file, data []byte) {
 		}
 		slices.SortStableFunc(entries, (*entry).compare)
 	}
+	gather(entries)
 	w.replace(f, entries)
 }
 
