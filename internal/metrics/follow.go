@@ -119,14 +119,18 @@ func (f *follower) chooseBusiest(all []backend, now time.Time) {
 		requests uint64
 		weight   uint64 // requests, times displace for one that is followed
 	}
-	list, counts := make([]busy, 0, len(all)), make(map[objectKey]uint64, len(all))
+	var list []busy
+	counts := make(map[objectKey]uint64) // of those that had any
 	for i := range all {
 		key, n := all[i].key(), uint64(0)
 		for b := &all[i]; b != nil; b = b.next {
 			n += b.stats.Sessions.Total()
 		}
+		if n == 0 {
+			continue
+		}
 		counts[key] = n
-		if _, named := f.named[key]; named || n == 0 {
+		if _, named := f.named[key]; named {
 			continue
 		}
 		b := busy{key: key, requests: n - min(n, f.before[key])}
