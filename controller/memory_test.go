@@ -15,9 +15,9 @@ import (
 )
 
 // memoryPerRoute bounds what controller, table and pools hold for one route with a
-// service of its own and two endpoints, in bytes. The objects of routes and services are not in it: they belong
+// service of its own and two endpoints, in bytes. What is kept of a Route is in it; the objects are not: they belong
 // to who delivers them.
-const memoryPerRoute = 11 << 9
+const memoryPerRoute = 10 << 9
 
 func heapInUse() uint64 {
 	var m runtime.MemStats
