@@ -145,5 +145,5 @@ func heap(t *site.T, r *site.Router, query string) []byte {
 		err = fmt.Errorf("status %d", status)
 	}
 	site.Checkf(err, "cannot ask for the heap")
-	return []byte(text)
+	return text
 }
