@@ -115,15 +115,25 @@ func readCluster(ctx context.Context, cfg *Config) (*folder.Content, OfHost, err
 	}
 	of := controller.Config{Store: routing.NewStore(), Options: cfg.Options, Routing: cfg.Routing, Secrets: f.Secrets()}
 	of.Routing.Registry = balancer.NewRegistry()
+	var more *referred // nil = Gateways are not served
+	if cfg.Options.Gateways.Controller != "" {
+		if more, err = newReferred(*cfg.Cluster); err != nil {
+			return nil, nil, err
+		}
+		of.ConfigMaps = more
+	}
 	control, err := controller.New(of)
 	if err != nil {
 		return nil, nil, err
 	}
 	sink := control.Sink("cluster")
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	run := crew.New(failed)
 	run.Start("controller", control.Run)
 	run.Start("source of objects", func(ctx context.Context) error { return f.Run(ctx, sink) })
+	if more != nil {
+		run.Start("ConfigMaps of the Gateway API", more.run)
+	}
 	defer func() { _, _ = run.Stop(stopPatience) }() // what is read is read
 	select {
 	case <-control.Ready():
@@ -133,6 +143,9 @@ func readCluster(ctx context.Context, cfg *Config) (*folder.Content, OfHost, err
 		return nil, nil, fmt.Errorf("cannot read the objects of the cluster: %w", ctx.Err())
 	}
 	events, err := control.Objects(ctx)
+	if more != nil && err == nil {
+		events = append(events, more.events(ctx)...)
+	}
 	if err != nil || !cfg.Selects {
 		return &folder.Content{Events: events}, nil, err
 	}
