@@ -57,7 +57,11 @@ func (ex *Exchange) forward(p routing.ForwardedPolicy, seen *forwardedSeen) (ip 
 	}
 	if always || !seen.port {
 		b = m.Begin(8)
-		b = strconv.AppendUint(b, uint64(ex.client.Local.Port()), 10)
+		port := ex.route.Policy().ForwardedPort
+		if port == 0 {
+			port = ex.client.Local.Port()
+		}
+		b = strconv.AppendUint(b, uint64(port), 10)
 		h.addField("x-forwarded-port", m.End(b))
 	}
 	if always || !seen.proto {

@@ -14,7 +14,13 @@ import (
 // forwardedBy is what the endpoint gets of forwarded fields when a client sends sent, a line each.
 func forwardedBy(t *testing.T, policy routing.ForwardedPolicy, client Client, sent ...string) string {
 	t.Helper()
-	spec := routing.RouteSpec{RouteKey: routing.RouteKey{Namespace: "n", Name: "r", UID: "u"}, Host: "app.test", Policy: routing.Policy{Forwarded: policy}}
+	return forwardedAs(t, routing.Policy{Forwarded: policy}, client, sent...)
+}
+
+// forwardedAs is forwardedBy for a whole policy.
+func forwardedAs(t *testing.T, policy routing.Policy, client Client, sent ...string) string {
+	t.Helper()
+	spec := routing.RouteSpec{RouteKey: routing.RouteKey{Namespace: "n", Name: "r", UID: "u"}, Host: "app.test", Policy: policy}
 	table, rejected := routing.Compile(routing.Options{Registry: balancer.NewRegistry()}, nil, []routing.RouteSpec{spec})
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
@@ -85,6 +91,14 @@ func TestForwardedPolicies(t *testing.T) {
 		if got := forwardedBy(t, c.policy, c.client, c.sent...); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// TestForwardedPort: a route may say the port that clients connect to, where that of the socket means nothing to anybody.
+func TestForwardedPort(t *testing.T) {
+	v4 := Client{Addr: netip.MustParseAddrPort("192.0.2.7:1"), Local: netip.MustParseAddrPort("10.0.0.1:20000")}
+	if got := forwardedAs(t, routing.Policy{ForwardedPort: 443}, v4); !strings.Contains(got, "| port=443 |") {
+		t.Error(got)
 	}
 }
 

@@ -54,7 +54,7 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 		v.SetBool(!v.Bool())
 	case reflect.Int, reflect.Int64:
 		v.SetInt(v.Int() + 1)
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint16:
 		v.SetUint(v.Uint() + 1)
 	default:
 		t.Fatalf("%s: say how another %s is made", name, v.Type())

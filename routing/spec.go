@@ -190,6 +190,7 @@ type Policy struct {
 	TunnelTimeout    time.Duration // silence of both sides of a tunnel
 	ConnectTimeout   time.Duration // connecting to an endpoint
 	Forwarded        ForwardedPolicy
+	ForwardedPort    uint16           // in X-Forwarded-Port; 0 = that of the router's socket
 	CookieName       string           // of the sticky cookie; "" = no stickiness
 	CookieAttributes string           // appended to the cookie's value, such as "; path=/; HttpOnly"
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object

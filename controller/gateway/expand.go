@@ -92,6 +92,7 @@ func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRul
 		return
 	}
 	view := translate.View{Path: m.is.Path, Port: int(at.spec.Port), Secure: at.kind == PortTLS}
+	spec.Policy.ForwardedPort = uint16(at.spec.Port) //nolint:gosec // the API has ports from 1 to 65535
 	spec.Policy.RequestActions, spec.Policy.ResponseActions, spec.Policy.CORS = c.filters.request, c.filters.answer, c.filters.cors
 	if f := c.filters.rewrite; f != nil {
 		spec.Policy.Rewrite, _ = e.compiler.Rewrite(f, view)

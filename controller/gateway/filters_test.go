@@ -114,6 +114,9 @@ spec:
 		if (s.Termination == routing.TermEdge) != tls {
 			t.Errorf("%s: %v", s.Listener, s.Termination)
 		}
+		if want := map[bool]uint16{false: 8080, true: 443}[tls]; p.ForwardedPort != want {
+			t.Errorf("%s: pods are told port %d, want that of the Gateway, %d", s.Listener, p.ForwardedPort, want)
+		}
 		if s.Match.Path.Value == "/r" {
 			if p.Redirect == nil || p.Redirect.Status() != 307 || p.Rewrite != nil {
 				t.Errorf("redirect %+v", p)
