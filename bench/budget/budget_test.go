@@ -71,10 +71,10 @@ func measured(t *testing.T, more string, n int) map[string]float64 {
 	var calls map[string]float64
 	if err := site.Try(func() {
 		p.Await(t.Context())
+		c := site.Must(net.Dial("tcp", addr))
+		defer c.Close() // which ends the server, and strace with it: only once that is over
+		r := bufio.NewReader(c)
 		calls = systemCalls(t.Context(), p, func() {
-			c := site.Must(net.Dial("tcp", addr))
-			defer c.Close()
-			r := bufio.NewReader(c)
 			for range n {
 				fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 				resp := site.Must(http.ReadResponse(r, nil))

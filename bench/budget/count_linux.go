@@ -36,7 +36,11 @@ func systemCalls(ctx context.Context, p *site.Process, work func()) map[string]f
 	tracer.Await(wait)
 	work()
 	tracer.Stop()
-	return parseCalls(string(site.Must(os.ReadFile(table))))
+	calls := parseCalls(string(site.Must(os.ReadFile(table))))
+	if len(calls) == 0 {
+		site.Stopf("cannot count system calls: strace wrote none and said %s", tracer.Tail())
+	}
+	return calls
 }
 
 // parseCalls reads the table that strace -c prints: share, seconds, microseconds per call, calls, perhaps errors, name.
