@@ -191,15 +191,14 @@ func (v *gatewayView) gatewayKey() string { return v.ref.Key.String() + "/" + v.
 // NAMESPACE/NAME/KIND.
 func (c *Controller) ListObjects(after string, limit int) (list iter.Seq[any], next string) {
 	var routes iter.Seq[*routev1.Route] = func(func(*routev1.Route) bool) {}
-	left, keys := limit, 0
+	left := limit
 	behind := strings.Count(after, "/") > 1
 	if !behind {
 		if routes, next = c.ListRoutes(after, limit); next != "" {
 			return asAny(routes), next
 		}
 		namespace, name, _ := strings.Cut(after, "/")
-		keys = len(c.views.keys(source.Key{Namespace: namespace, Name: name}))
-		left = limit - keys
+		left = limit - len(c.views.keys(source.Key{Namespace: namespace, Name: name}))
 	}
 	objects := slices.DeleteFunc(c.views.gateways.ours(), func(v gatewayView) bool { return !v.listed() })
 	if behind {

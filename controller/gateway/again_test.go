@@ -78,7 +78,7 @@ spec:
 		{"host name of a listener", func() {
 			edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[0].Hostname = new(gatewayv1.Hostname("b.test")) })
 		}, "listeners +1 -0, rules +0 -1, ports of 0, status of " + gw},
-		{"port of a listener", func() { edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[1].Port = 8443 }) }, "listeners +1 -0, rules +0 -0, ports of 1, status of " + gw},
+		{"port of a listener", func() { edit(func(g *gatewayv1.Gateway) { g.Spec.Listeners[1].Port = 8443 }) }, "listeners +1 -0, rules +2 -0, ports of 1, status of " + gw},
 		{"kinds of a listener", func() {
 			edit(func(g *gatewayv1.Gateway) {
 				g.Spec.Listeners[1].AllowedRoutes.Kinds = []gatewayv1.RouteGroupKind{{Kind: kindGRPCRoute}}

@@ -11,13 +11,13 @@ import (
 // listenerPort is the port of a listener in the manifest of a Gateway.
 var listenerPort = regexp.MustCompile(`(?m)^    port: ([0-9]+)$`)
 
-// free returns the manifest of a Gateway whose ports can be opened: one that is taken, or all with any, becomes another. What became of each is kept for the tour.
-func (d *Demo) free(manifest string, any bool) (string, error) {
+// free returns the manifest of a Gateway whose ports can be opened: one that is taken, or all with other, becomes another. What became of each is kept for the tour.
+func (d *Demo) free(manifest string, other bool) (string, error) {
 	var first error
 	changed := listenerPort.ReplaceAllStringFunc(manifest, func(line string) string {
 		wanted, _ := strconv.Atoi(listenerPort.FindStringSubmatch(line)[1]) // it is digits
 		if d.ports[wanted] == 0 {
-			number, err := freePort(wanted, any)
+			number, err := freePort(wanted, other)
 			if err != nil && first == nil {
 				first = err
 			}
@@ -28,13 +28,13 @@ func (d *Demo) free(manifest string, any bool) (string, error) {
 	return changed, first
 }
 
-// freePort returns a port of loopback that nobody listens on: the wanted one if it is so and not any will do.
-func freePort(wanted int, any bool) (int, error) {
-	if any {
+// freePort returns a port of loopback that nobody listens on: the wanted one if it is so and no other is asked for.
+func freePort(wanted int, other bool) (int, error) {
+	if other {
 		wanted = 0
 	}
 	ln, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(wanted)))
-	if err != nil && !any {
+	if err != nil && !other {
 		return freePort(wanted, true)
 	}
 	if err != nil {

@@ -41,11 +41,11 @@ func Run(ctx context.Context, cfg offline.Config, o *Options, out, diagnostics i
 	options := o.convert
 	options.DestinationCA = cfg.Options.DefaultDestinationCA
 	made := convert.Convert(*in, options)
-	print := made.PrintYAML
+	write := made.PrintYAML
 	if o.output == "json" {
-		print = made.PrintJSON
+		write = made.PrintJSON
 	}
-	if err := print(out); err != nil {
+	if err := write(out); err != nil {
 		return fmt.Errorf("cannot print the objects: %w", err)
 	}
 	r := reportOf(validated, made, o)

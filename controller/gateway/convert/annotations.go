@@ -144,17 +144,17 @@ func (c *conversion) annotations(of *Source, it *Item) {
 				continue
 			}
 			if text := say(c, it); text != "" {
-				c.note(of, NoEqual, "annotation "+key, "%s", text)
+				c.notef(of, NoEqual, "annotation "+key, "%s", text)
 			}
 			continue
 		}
 		for _, f := range foreign {
 			if strings.HasPrefix(key, f.begin) {
-				c.note(of, NoEqual, "annotation "+key, "%s", f.text)
+				c.notef(of, NoEqual, "annotation "+key, "%s", f.text)
 			}
 		}
 		if name, ok := strings.CutPrefix(key, ofNginx); ok && !ingress.Guards(key) {
-			c.note(of, NoEqual, "annotation "+key, "is one of ingress-nginx, which this router does not read, and is not converted: %s", ofNginxInstead(name))
+			c.notef(of, NoEqual, "annotation "+key, "is one of ingress-nginx, which this router does not read, and is not converted: %s", ofNginxInstead(name))
 		}
 	}
 }

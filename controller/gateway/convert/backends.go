@@ -115,15 +115,15 @@ func (c *conversion) port(g *group, name, wanted string) (number gatewayv1.PortN
 	service := c.in.Services[source.Key{Namespace: g.of.Namespace, Name: name}]
 	if service == nil {
 		if n, err := strconv.Atoi(wanted); err == nil && n > 0 {
-			c.note(g.of, Differs, "spec.port", "Service %s is not there; its port is taken to be %d, as that of its pods", name, n)
+			c.notef(g.of, Differs, "spec.port", "Service %s is not there; its port is taken to be %d, as that of its pods", name, n)
 			return gatewayv1.PortNumber(n), nil, true
 		}
-		c.note(g.of, LeftOut, "Service "+name, "it is not there, so that nobody knows its port: nothing is sent to it")
+		c.notef(g.of, LeftOut, "Service "+name, "it is not there, so that nobody knows its port: nothing is sent to it")
 		return 0, nil, false
 	}
 	ports := slices.DeleteFunc(slices.Clone(service.Spec.Ports), func(p corev1.ServicePort) bool { return p.Protocol != "" && p.Protocol != corev1.ProtocolTCP })
 	if wanted == "" && len(ports) > 1 {
-		c.note(g.of, NoEqual, "spec.port", "requests went to all ports of Service %s; a reference has one: %d is used", name, ports[0].Port)
+		c.notef(g.of, NoEqual, "spec.port", "requests went to all ports of Service %s; a reference has one: %d is used", name, ports[0].Port)
 	}
 	for _, is := range []func(*corev1.ServicePort) bool{
 		func(p *corev1.ServicePort) bool { return wanted == "" || p.Name == wanted },
@@ -132,12 +132,12 @@ func (c *conversion) port(g *group, name, wanted string) (number gatewayv1.PortN
 	} {
 		if i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool { return is(&p) }); i >= 0 {
 			if isStandIn(service) {
-				c.note(g.of, Differs, "Service "+name, "it is not there: requests are answered with 500 until it is")
+				c.notef(g.of, Differs, "Service "+name, "it is not there: requests are answered with 500 until it is")
 			}
-			return gatewayv1.PortNumber(ports[i].Port), &ports[i], true
+			return ports[i].Port, &ports[i], true
 		}
 	}
-	c.note(g.of, LeftOut, "spec.port", "Service %s has no port %s: nothing is sent to it", name, wanted)
+	c.notef(g.of, LeftOut, "spec.port", "Service %s has no port %s: nothing is sent to it", name, wanted)
 	return 0, nil, false
 }
 
@@ -184,7 +184,7 @@ func (c *conversion) secure(g *group, it *Item, service string, port *corev1.Ser
 	ca := it.TLS.DestinationCACertificate
 	if p.by != nil {
 		if p.ca != ca {
-			c.note(g.of, NoEqual, "spec.tls.destinationCACertificate", "a Service has one BackendTLSPolicy, and Service %s has that of %s", service, p.by)
+			c.notef(g.of, NoEqual, "spec.tls.destinationCACertificate", "a Service has one BackendTLSPolicy, and Service %s has that of %s", service, p.by)
 		}
 		return
 	}
@@ -196,7 +196,7 @@ func (c *conversion) secure(g *group, it *Item, service string, port *corev1.Ser
 // clash says that a Service is spoken to with TLS and without.
 func (c *conversion) clash(p *aPolicy, service string) {
 	if p.plain != nil && p.by != nil {
-		c.note(p.plain, NoEqual, "Service "+service, "its pods are spoken to over TLS, because they are by %s: a BackendTLSPolicy is for all routes of a Service", p.by)
+		c.notef(p.plain, NoEqual, "Service "+service, "its pods are spoken to over TLS, because they are by %s: a BackendTLSPolicy is for all routes of a Service", p.by)
 	}
 }
 
@@ -218,12 +218,12 @@ func (c *conversion) policy(g *group, at policyTarget, ca string) {
 	p.Spec.Validation.Hostname = gatewayv1.PreciseHostname(host)
 	switch {
 	case ca != "":
-		c.note(g.of, Differs, "spec.tls.destinationCACertificate", "certificates of pods must be for %s, too, which is sent as the name of TLS", host)
+		c.notef(g.of, Differs, "spec.tls.destinationCACertificate", "certificates of pods must be for %s, too, which is sent as the name of TLS", host)
 	case len(c.options.DestinationCA) > 0:
 		ca = string(c.options.DestinationCA)
 	default:
 		p.Spec.Validation.WellKnownCACertificates = ref(gatewayv1.WellKnownCACertificatesSystem)
-		c.note(g.of, NoEqual, "spec.tls.termination", "pods of re-encrypt routes without destinationCACertificate were not verified; BackendTLSPolicy %s wants a certificate for %s of an authority of the system: "+
+		c.notef(g.of, NoEqual, "spec.tls.termination", "pods of re-encrypt routes without destinationCACertificate were not verified; BackendTLSPolicy %s wants a certificate for %s of an authority of the system: "+
 			"put the pods' authority into a ConfigMap and name it there, or give --default-destination-ca-path", p.Name, host)
 	}
 	if ca != "" {

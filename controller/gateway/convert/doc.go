@@ -192,8 +192,8 @@ func Convert(in Input, options Options) *Result {
 	return &c.out
 }
 
-// note says something of an object once.
-func (c *conversion) note(of *Source, severity Severity, field, format string, args ...any) {
+// notef says something of an object once.
+func (c *conversion) notef(of *Source, severity Severity, field, format string, args ...any) {
 	n := Note{Of: of, Severity: severity, Field: field, Text: fmt.Sprintf(format, args...)}
 	if text := n.String(); !c.said[text] {
 		c.said[text] = true

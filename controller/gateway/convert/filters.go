@@ -73,7 +73,7 @@ func corsOf(config cors.Config) *gatewayv1.HTTPCORSFilter {
 // redirectTo is the filter that answers requests with another address, nil if the address cannot be said.
 func (c *conversion) redirectTo(g *group, to redirect.Target) *gatewayv1.HTTPRequestRedirectFilter {
 	if !isHostname(to.URL.Host) {
-		c.note(g.of, LeftOut, "annotation "+ofTurnout+"redirect-to", "the host %q is an address, and a filter has names only: requests go to pods", to.URL.Host)
+		c.notef(g.of, LeftOut, "annotation "+ofTurnout+"redirect-to", "the host %q is an address, and a filter has names only: requests go to pods", to.URL.Host)
 		return nil
 	}
 	f := &gatewayv1.HTTPRequestRedirectFilter{Scheme: &to.Scheme, Hostname: ref(gatewayv1.PreciseHostname(to.URL.Host)), StatusCode: ref(cmp.Or(to.Status, 302))}
@@ -103,12 +103,12 @@ func (c *conversion) headers(g *group, to *gatewayv1.HTTPHeaderFilter, place str
 		case a.Action.Type == routev1.Set && a.Action.Set != nil && len(to.Set) < maxHeaders-1: // one is left for HSTS
 			value, ok := literal(a.Action.Set.Value)
 			if !ok {
-				c.note(g.of, NoEqual, at, "the value of %s is made of each message, and a filter has fixed ones: left out", a.Name)
+				c.notef(g.of, NoEqual, at, "the value of %s is made of each message, and a filter has fixed ones: left out", a.Name)
 				continue
 			}
 			to.Set = append(to.Set, gatewayv1.HTTPHeader{Name: name, Value: value})
 		default:
-			c.note(g.of, NoEqual, at, "%s is too much for one filter, which has at most %d of each kind: left out", a.Name, maxHeaders)
+			c.notef(g.of, NoEqual, at, "%s is too much for one filter, which has at most %d of each kind: left out", a.Name, maxHeaders)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func (c *conversion) rewrite(g *group, it *Item) *gatewayv1.HTTPURLRewriteFilter
 	if host := string(before.Host()); isHostname(host) {
 		f.Hostname = ref(gatewayv1.PreciseHostname(host))
 	} else if host != "" {
-		c.note(g.of, NoEqual, "annotation "+ofTurnout+"upstream-host", "%q has a port, or is an address, and a filter has names only: pods get the host of the request", host)
+		c.notef(g.of, NoEqual, "annotation "+ofTurnout+"upstream-host", "%q has a port, or is an address, and a filter has names only: pods get the host of the request", host)
 	}
 	if !before.KeepsPath() {
 		f.Path = c.rewritePath(g, it, before)
@@ -169,10 +169,10 @@ func (c *conversion) rewritePath(g *group, it *Item, before *rewrite.Rule) *gate
 	}
 	switch {
 	case err != nil || len(target) > mostReplaced || len(differing) > 0 && strings.ContainsAny(target, `\"'#%`): // it has signs that mean something
-		c.note(g.of, NoEqual, "annotation "+annotationRewrite, "%q cannot be said by URLRewrite: paths stay as they come", target)
+		c.notef(g.of, NoEqual, "annotation "+annotationRewrite, "%q cannot be said by URLRewrite: paths stay as they come", target)
 		return nil
 	case len(differing) > 0:
-		c.note(g.of, Differs, "annotation "+annotationRewrite, "%s", strings.Join(differing, ", "))
+		c.notef(g.of, Differs, "annotation "+annotationRewrite, "%s", strings.Join(differing, ", "))
 	}
 	return &gatewayv1.HTTPPathModifier{Type: gatewayv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: &target}
 }
@@ -185,7 +185,7 @@ func (c *conversion) timeouts(g *group, it *Item) *gatewayv1.HTTPRouteTimeouts {
 	p := &it.Spec.Policy
 	attempt := p.AttemptTimeout
 	if it.Route.Annotations[annotationTimeout] != "" {
-		c.note(g.of, Differs, "annotation "+annotationTimeout, "is timeouts.backendRequest: how long the answer of a pod may take to begin, with other implementations to end; "+
+		c.notef(g.of, Differs, "annotation "+annotationTimeout, "is timeouts.backendRequest: how long the answer of a pod may take to begin, with other implementations to end; "+
 			"silence in the midst of an answer is ended by --default-server-timeout")
 		if attempt == 0 || p.ServerTimeout < attempt {
 			attempt = p.ServerTimeout
@@ -232,7 +232,7 @@ func duration(d time.Duration) gatewayv1.Duration {
 	}{{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
 		if n := d / unit.is; n > 0 {
 			b.WriteString(strconv.Itoa(int(n)) + unit.name)
-			d -= n * unit.is
+			d %= unit.is
 		}
 	}
 	if b.Len() == 0 {

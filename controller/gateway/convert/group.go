@@ -74,17 +74,17 @@ func (c *conversion) settle(g *group) {
 		if !c.options.Unguarded {
 			g.out = true
 			for _, guard := range guards {
-				c.note(g.of, LeftOut, "annotation "+guard, "keeps clients out, which the Gateway API cannot: the object is not converted; --unguarded converts it for everybody")
+				c.notef(g.of, LeftOut, "annotation "+guard, "keeps clients out, which the Gateway API cannot: the object is not converted; --unguarded converts it for everybody")
 			}
 			return
 		}
 		for _, guard := range guards {
-			c.note(g.of, NoEqual, "annotation "+guard, "keeps clients out, which the Gateway API cannot: what is made is for everybody")
+			c.notef(g.of, NoEqual, "annotation "+guard, "keeps clients out, which the Gateway API cannot: what is made is for everybody")
 		}
 	}
 	g.items = slices.DeleteFunc(g.items, func(it *Item) bool {
 		if it.Problem != "" {
-			c.note(g.of, LeftOut, placeOf(it), "%s", it.Problem)
+			c.notef(g.of, LeftOut, placeOf(it), "%s", it.Problem)
 		}
 		return it.Problem != ""
 	})

@@ -175,7 +175,7 @@ func (f *frontend) divide(c *conversion) {
 		}
 	}
 	if len(f.all) > maxListeners {
-		c.note(nil, Differs, "", "%d listeners are more than the %d that a Gateway may have: the others are in ListenerSets", len(f.all), maxListeners)
+		c.notef(nil, Differs, "", "%d listeners are more than the %d that a Gateway may have: the others are in ListenerSets", len(f.all), maxListeners)
 	}
 }
 

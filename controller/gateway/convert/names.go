@@ -12,7 +12,7 @@ import (
 // maxName is how long a name, and a section's name, may be (RFC 1123).
 const maxName = 253
 
-// shortened is a text of at most most bytes: a long one ends with a hash of it.
+// shortened is a text that has at most so many bytes: a long one ends with a hash of it.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -48,7 +48,7 @@ func (c *conversion) settlePlaces() {
 				case winner.item == it:
 					c.places[it] = append(c.places[it], s)
 				case winner.item != nil && winner.item.Path.Value != it.Path.Value && !takesAll(it.Path):
-					c.note(g.of, Differs, "spec.path", "%s of %s is the same path to a PathPrefix: requests to %s come there", winner.item.Path.Value, winner.group.of, orRoot(it.Path.Value))
+					c.notef(g.of, Differs, "spec.path", "%s of %s is the same path to a PathPrefix: requests to %s come there", winner.item.Path.Value, winner.group.of, orRoot(it.Path.Value))
 				}
 			}
 		}
@@ -87,7 +87,7 @@ func (c *conversion) shielded(g *group) {
 		}
 		for _, it := range g.items {
 			if slices.ContainsFunc(o.items, func(other *Item) bool { return below(it.Path.Value, other.Path.Value) }) {
-				c.note(g.of, Differs, "spec.tls.insecureEdgeTerminationPolicy", "plain requests to %s, which were not redirected, are redirected as %s says", orRoot(it.Path.Value), o.of)
+				c.notef(g.of, Differs, "spec.tls.insecureEdgeTerminationPolicy", "plain requests to %s, which were not redirected, are redirected as %s says", orRoot(it.Path.Value), o.of)
 			}
 		}
 	}

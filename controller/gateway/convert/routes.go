@@ -78,7 +78,7 @@ func (c *conversion) tlsRoute(g *group) {
 // httpRoute makes the routes of another group: one, unless its rules are too many for one, or not all at the same listeners.
 func (c *conversion) httpRoute(g *group) {
 	if g.ends() && len(c.frontend.sections(g)) == 0 {
-		c.note(g.of, Differs, "spec.tls", "another object passes all TLS connections for %s through to pods: no request over TLS comes here, now as before", g.host)
+		c.notef(g.of, Differs, "spec.tls", "another object passes all TLS connections for %s through to pods: no request over TLS comes here, now as before", g.host)
 	}
 	for _, at := range c.together(g, func(s *section) bool { return s.secure || g.plain() }) {
 		var rules []gatewayv1.HTTPRouteRule
@@ -169,7 +169,7 @@ func (c *conversion) path(g *group, it *Item) *gatewayv1.HTTPPathMatch {
 	case it.Path.Kind == routing.PathExact:
 		m.Type = ref(gatewayv1.PathMatchExact)
 	case it.Path.Kind == routing.PathStored && strings.HasSuffix(it.Path.Value, "/") && len(it.Path.Value) > 1:
-		c.note(g.of, Differs, "spec.path", "%s takes %s as well, without the slash: PathPrefix goes by whole segments", it.Path.Value, strings.TrimRight(it.Path.Value, "/"))
+		c.notef(g.of, Differs, "spec.path", "%s takes %s as well, without the slash: PathPrefix goes by whole segments", it.Path.Value, strings.TrimRight(it.Path.Value, "/"))
 	}
 	return m
 }
@@ -178,19 +178,19 @@ func (c *conversion) path(g *group, it *Item) *gatewayv1.HTTPPathMatch {
 func (c *conversion) fields(g *group) {
 	o := g.first().Route
 	if strings.HasPrefix(g.host, "*.") {
-		c.note(g.of, Differs, "host "+g.host, "takes hosts with several more labels, too, such as a.b.%s: wildcards of the Gateway API span labels", g.host[2:])
+		c.notef(g.of, Differs, "host "+g.host, "takes hosts with several more labels, too, such as a.b.%s: wildcards of the Gateway API span labels", g.host[2:])
 	}
 	if o.Spec.Host == "" && g.host != "" {
-		c.note(g.of, Differs, "spec.host", "the object leaves its host to each router; what is made has that of this router, %s", g.host)
+		c.notef(g.of, Differs, "spec.host", "the object leaves its host to each router; what is made has that of this router, %s", g.host)
 	}
 	if tls := o.Spec.TLS; tls != nil && tls.ExternalCertificate != nil && tls.ExternalCertificate.Name != "" && g.ends() {
-		c.note(g.of, Differs, "certificate", "while Secret %s cannot be used, %s is not served over TLS at all", tls.ExternalCertificate.Name, orAny(g.host))
+		c.notef(g.of, Differs, "certificate", "while Secret %s cannot be used, %s is not served over TLS at all", tls.ExternalCertificate.Name, orAny(g.host))
 	}
 	if weights := len(o.Spec.AlternateBackends); weights > 0 {
-		c.note(g.of, Differs, "spec.alternateBackends", "the share of a Service without ready pods is answered with 503, and not left to the others")
+		c.notef(g.of, Differs, "spec.alternateBackends", "the share of a Service without ready pods is answered with 503, and not left to the others")
 	}
 	if g.host == "" {
-		c.note(g.of, Differs, "any host", "takes what hosts that have routes have no path for, too: they are answered with 404 now")
+		c.notef(g.of, Differs, "any host", "takes what hosts that have routes have no path for, too: they are answered with 404 now")
 	}
 }
 
@@ -207,14 +207,14 @@ func (c *conversion) general() {
 		c.sort()
 		return
 	}
-	c.note(nil, Differs, "", "requests that no route takes are answered with 404 and not with 503, and those to a name of TLS that no listener has are refused")
-	c.note(nil, Differs, "", "pods take turns, whatever --load-balance-algorithm says")
+	c.notef(nil, Differs, "", "requests that no route takes are answered with 404 and not with 503, and those to a name of TLS that no listener has are refused")
+	c.notef(nil, Differs, "", "pods take turns, whatever --load-balance-algorithm says")
 	if !c.options.Experimental {
-		c.note(nil, Differs, "", "no cookie keeps clients with their pods, as it does on Routes that say nothing of it: --experimental uses sessionPersistence, for which the cluster needs the experimental channel")
+		c.notef(nil, Differs, "", "no cookie keeps clients with their pods, as it does on Routes that say nothing of it: --experimental uses sessionPersistence, for which the cluster needs the experimental channel")
 	}
 	for _, s := range c.frontend.all {
 		if s.secure && s.certificate == (source.Key{Namespace: c.options.Gateway.Namespace, Name: DefaultCertificate}) {
-			c.note(nil, Differs, "", "clients of hosts without a certificate see that of Secret %s, which is not among the objects: kubectl create secret tls %s -n %s --cert FILE --key FILE",
+			c.notef(nil, Differs, "", "clients of hosts without a certificate see that of Secret %s, which is not among the objects: kubectl create secret tls %s -n %s --cert FILE --key FILE",
 				s.certificate, s.certificate.Name, s.certificate.Namespace)
 		}
 	}
