@@ -184,7 +184,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	collectFrom(out, c.load, c.cfg.Load)
 	collectFrom(out, c.tunnels, c.cfg.Tunnels)
 	collectFrom(out, c.udp, c.cfg.Datagrams)
-	sums := sum(c.cfg.Table(), c.cfg.ServerThreshold)
+	sums := c.sum()
 	c.table.collect(out, sums)
 	if c.cfg.Latencies != nil {
 		list := c.follower.choose(sums.backends, time.Now())
@@ -212,7 +212,7 @@ func (c *collector) write(e *exposition) error {
 			writeFamily(e, &c.haproxy.ports[i], front)
 		}
 	}
-	rows := makeRows(sum(c.cfg.Table(), c.cfg.ServerThreshold), at)
+	rows := makeRows(c.sum(), at)
 	for i := range c.route {
 		writeFamily(e, &c.route[i], rows.backends)
 	}

@@ -8,6 +8,8 @@ type Options struct {
 	// NAMESPACE/NAME, that have one in any case.
 	TopRoutes int
 	Routes    []string
+	// GatewayRoutes has routes of the Gateway API have series of their own, as OpenShift Routes have. Without it those of Routes do.
+	GatewayRoutes bool
 
 	// ServerThreshold is the number of servers above which none is listed, only
 	// their routes. Default 500, as in the HAProxy router.
@@ -27,5 +29,7 @@ func (o *Options) Table() []option.Option {
 			Help: "how many routes have a latency histogram of their own because they have the most requests"},
 		{Flag: "metrics-routes", Value: "LIST", Set: option.Into(&o.Routes, ParseRoutes),
 			Help: "routes, as NAMESPACE/NAME separated by commas, that have a latency histogram of their own in any case; at most 1000"},
+		{Flag: "metrics-gateway-routes", Def: "false", IsBool: true, Set: option.Into(&o.GatewayRoutes, option.ParseBool),
+			Help: "routes of the Gateway API have metrics of their own, some 27 series each, as Routes have; without it those that --metrics-routes names do"},
 	}
 }

@@ -172,6 +172,7 @@ type tableSums struct {
 	*routing.Table
 
 	backends []backend
+	listed   []backend       // those with series of their own
 	routes   [len(words)]int // by termination
 	servers  int
 	limit    int // of servers, above which none is listed
@@ -186,11 +187,15 @@ type rows struct {
 }
 
 // sum looks at the whole table.
-func sum(table *routing.Table, limit int) tableSums {
-	sums := tableSums{Table: table, limit: limit, backends: backends(table)}
+func (c *collector) sum() tableSums {
+	table := c.cfg.Table()
+	sums := tableSums{Table: table, limit: c.cfg.ServerThreshold, backends: backends(table)}
 	for i := range sums.backends {
 		sums.routes[sums.backends[i].Termination()]++
-		for b := &sums.backends[i]; b != nil; b = b.next {
+	}
+	sums.listed = c.listed(sums.backends)
+	for i := range sums.listed {
+		for b := &sums.listed[i]; b != nil; b = b.next {
 			for p := range b.Pools {
 				sums.servers += p.Len()
 			}
@@ -199,9 +204,37 @@ func sum(table *routing.Table, limit int) tableSums {
 	return sums
 }
 
+// listed returns the objects that have series of their own. There may be ten thousand routes of the Gateway API, and no dashboard of OpenShift's asks for them.
+func (c *collector) listed(all []backend) []backend {
+	if c.cfg.GatewayRoutes {
+		return all
+	}
+	for i := range all {
+		if !c.lists(&all[i]) {
+			some := append([]backend(nil), all[:i]...)
+			for k := i + 1; k < len(all); k++ {
+				if c.lists(&all[k]) {
+					some = append(some, all[k])
+				}
+			}
+			return some
+		}
+	}
+	return all
+}
+
+// lists reports whether an object has series of its own without being asked for by GatewayRoutes.
+func (c *collector) lists(b *backend) bool {
+	if b.Listener() == "" {
+		return true
+	}
+	_, named := c.follower.named[b.key()]
+	return named
+}
+
 // makeRows makes the rows of a table.
 func makeRows(sums tableSums, at times) *rows {
-	r := &rows{backends: sums.backends}
+	r := &rows{backends: sums.listed}
 	list := sums.servers <= sums.limit
 	if list {
 		r.servers = make([]serverRow, 0, sums.servers)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"turnout/balancer"
@@ -100,5 +101,49 @@ func TestServersOfAllBackendsAreListed(t *testing.T) {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s is %v (%t), want %v", series, v, ok, want)
 		}
+	}
+}
+
+// TestRoutesOfGateways: routes of the Gateway API have series of their own if that is asked for, of all or of one; OpenShift Routes always do, and servers of others do not
+// count against the threshold.
+func TestRoutesOfGateways(t *testing.T) {
+	rule := func(name, listener string) routing.RuleSpec {
+		return routing.RuleSpec{
+			RouteKey: routing.RouteKey{Namespace: "ns", Name: name, UID: name}, Host: name + ".test", Listener: listener,
+			Targets: []balancer.Target{{ID: name, Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
+		}
+	}
+	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{rule("route", ""), rule("one", "gw"), rule("two", "gw")})
+	table, refused := table.ApplyListeners([]routing.ListenerSpec{{Name: "gw", Port: "gw:80"}}, nil)
+	if len(rejected)+len(refused) > 0 {
+		t.Fatal(rejected, refused)
+	}
+	routing.NewStore().Publish(table)
+	for _, c := range []struct {
+		name string
+		all  bool
+		some []string
+		want int
+	}{{"Routes alone", false, nil, 1}, {"one that is named", false, []string{"ns/two"}, 2}, {"all", true, nil, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := config(t)
+			cfg.Table, cfg.GatewayRoutes, cfg.Routes = func() *routing.Table { return table }, c.all, c.some
+			series := scrape(t, cfg)
+			backends, servers := 0, 0
+			for name := range series {
+				if strings.HasPrefix(name, "haproxy_backend_up{") {
+					backends++
+				}
+				if strings.HasPrefix(name, "haproxy_server_up{") {
+					servers++
+				}
+			}
+			if backends != c.want || servers != c.want || series["haproxy_exporter_server_threshold{type=current}"] != float64(c.want) {
+				t.Errorf("%d routes, %d servers, %v against the threshold, want %d", backends, servers, series["haproxy_exporter_server_threshold{type=current}"], c.want)
+			}
+			if got := series["turnout_routes{termination=http}"]; got != 3 {
+				t.Errorf("%v routes in all, want 3", got)
+			}
+		})
 	}
 }
