@@ -29,9 +29,8 @@ func (r *router) makeControl(cfg controller.Config) error {
 	said := folder.Journal{Log: r.log, Problems: r.problems}
 	to := r.settings.Tee(r.control.Sink("manifests"))
 	sink := local.NewSink(local.Config{Backends: r.o.backends, To: to, Problem: said.Found, Cleared: said.Cleared})
-	f, err := folder.New(folder.Config{
-		Paths: []string{r.o.manifests}, Sink: sink, Problem: said.Found, Cleared: said.Cleared, Trim: cluster.Trim(r.o.control.Ingress || r.o.gateways.On()),
-	})
+	trim := cluster.Trim(r.o.control.Ingress || r.o.gateways.On() || len(r.o.backends) > 0)
+	f, err := folder.New(folder.Config{Paths: []string{r.o.manifests}, Sink: sink, Problem: said.Found, Cleared: said.Cleared, Trim: trim})
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func TestMistakes(t *testing.T) {
 	f(`--gateway-deployments needs --gateway-pods: Gateways have Services then`, none, "--gateway-api", "--gateway-deployments")
 	f(`--gateway serves one Gateway and writes nothing: --gateway-pods and --gateway-deployments are for the routers that all share`, none, "--gateway-api", "--gateway=ns/gw", "--gateway-pods=ns/routers")
 	f(`--gateway serves one Gateway of a cluster and nothing else: not --manifests, --ingress, --ingress-controller, --router and options that select Routes`, none, "--gateway-api", "--gateway=ns/gw", "--ingress")
-	f(`--gateway="gw" is not valid; allowed: NAMESPACE/NAME`, none, "--gateway-api", "--gateway=gw")
+	f(`--gateway "gw" is not valid; allowed: NAMESPACE/NAME`, none, "--gateway-api", "--gateway=gw")
 	if _, _, err := parseOptions([]string{"--help"}, none); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
