@@ -12,7 +12,7 @@ import (
 
 // memory measures what the router takes with all routes while ten Services a second get other endpoints.
 func memory(t *testing.T, b *table, routes int, during time.Duration) {
-	b.row(fmt.Sprintf("resident with %d routes", routes), "%.0f MiB", resident(t))
+	b.rowf(fmt.Sprintf("resident with %d routes", routes), "%.0f MiB", resident(t))
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	most := 0.0
@@ -28,9 +28,9 @@ func memory(t *testing.T, b *table, routes int, during time.Duration) {
 		}
 	}
 	series, sums := metrics(t)
-	b.row("resident at most while endpoints of 10 Services a second change", "%.0f MiB", most)
-	b.row("heap allocated after that", "%.0f MiB", sums["go_memstats_heap_alloc_bytes"]/(1<<20))
-	b.row(fmt.Sprintf("time series with %d routes", routes), "%d", series)
+	b.rowf("resident at most while endpoints of 10 Services a second change", "%.0f MiB", most)
+	b.rowf("heap allocated after that", "%.0f MiB", sums["go_memstats_heap_alloc_bytes"]/(1<<20))
+	b.rowf(fmt.Sprintf("time series with %d routes", routes), "%d", series)
 }
 
 // churn changes routes, backends and Gateways while clients ask: no request may fail.
@@ -55,7 +55,7 @@ func churn(t *testing.T, b *table, address string, during time.Duration) {
 	ready(t, "live", "a")
 	ready(t, "live", "b")
 	l.end(t)
-	b.row("requests while routes, backends and Gateways changed", "%d, %d failed, %d changes", l.asked.Load(), l.failed.Load(), changes)
+	b.rowf("requests while routes, backends and Gateways changed", "%d, %d failed, %d changes", l.asked.Load(), l.failed.Load(), changes)
 }
 
 // changesOf are the changes of a turn.

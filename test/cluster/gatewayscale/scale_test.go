@@ -31,7 +31,7 @@ type table struct {
 	rows []string
 }
 
-func (b *table) row(what string, format string, args ...any) {
+func (b *table) rowf(what string, format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rows = append(b.rows, fmt.Sprintf("| %s | %s |", what, fmt.Sprintf(format, args...)))
@@ -50,8 +50,8 @@ func TestScale(t *testing.T) {
 	ready(t, "live", "a")
 	ready(t, "live", "b")
 	series, _ := metrics(t)
-	b.row("time series without a route", "%d", series)
-	b.row("resident without a route", "%.0f MiB", resident(t))
+	b.rowf("time series without a route", "%d", series)
+	b.rowf("resident without a route", "%.0f MiB", resident(t))
 	mustCreate(t, aGateway("live", "gw"))
 	address := addressOf(t, "gw")
 	t.Run("counts", func(t *testing.T) { counts(t, b, p.counted) })
@@ -133,11 +133,11 @@ func counts(t *testing.T, b *table, n int) {
 	inParallel(t, 0, n, func(ctx context.Context, i int) error { return remove(ctx, "HTTPRoute", "live", name(i)) })
 	gone := time.Now()
 	down := reaches(0).Sub(gone)
-	b.row(fmt.Sprintf("%d routes made in %.1f s: until all are counted", n, done.Sub(began).Seconds()), "%s", max(up, 0).Round(time.Millisecond))
-	b.row(fmt.Sprintf("deleted in %.1f s: until none is counted", gone.Sub(there).Seconds()), "%s", max(down, 0).Round(time.Millisecond))
-	b.row("writes per route and Gateway until then", "%.3f (%v)", float64(all["httproutes"]+all["gateways"])/float64(n+1), all)
+	b.rowf(fmt.Sprintf("%d routes made in %.1f s: until all are counted", n, done.Sub(began).Seconds()), "%s", max(up, 0).Round(time.Millisecond))
+	b.rowf(fmt.Sprintf("deleted in %.1f s: until none is counted", gone.Sub(there).Seconds()), "%s", max(down, 0).Round(time.Millisecond))
+	b.rowf("writes per route and Gateway until then", "%.3f (%v)", float64(all["httproutes"]+all["gateways"])/float64(n+1), all)
 	back := written(t, there)
-	b.row("writes while they went", "%v", back)
+	b.rowf("writes while they went", "%v", back)
 	if most := 1.1 * float64(n+1); *full && float64(all["httproutes"]+all["gateways"]) > most {
 		t.Errorf("%v writes, want at most %.0f", all, most)
 	}
@@ -220,7 +220,7 @@ func oneByOne(t *testing.T, b *table, address string, size, n int) {
 		all = append(all, served(t, c, name))
 		check(t, remove(t.Context(), "HTTPRoute", "live", name))
 	}
-	b.row(fmt.Sprintf("a route is served, beside %d: p50 / p99", size), "%s; within the router %s", all, insideNow(t).since(before))
+	b.rowf(fmt.Sprintf("a route is served, beside %d: p50 / p99", size), "%s; within the router %s", all, insideNow(t).since(before))
 }
 
 // whileOthersChange is the same while 50 routes a second change.
@@ -261,7 +261,7 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	}
 	stop()
 	changing.Wait()
-	b.row(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s; within the router %s", all, insideNow(t).since(before))
+	b.rowf(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s; within the router %s", all, insideNow(t).since(before))
 	inParallel(t, 0, others, func(ctx context.Context, i int) error {
 		return remove(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, i))
 	})
