@@ -104,7 +104,7 @@ type bench struct {
 	pair   site.KeyPair
 	router *site.Router
 
-	scrape, perSecond float64 // allocations of reading a metric, and of an idle router
+	perSecond float64 // allocations of an idle router
 }
 
 // count counts what each task costs: instructions with a router under callgrind, the rest with another one.
@@ -162,7 +162,7 @@ func (b *bench) start(apart bool, under []string) {
 	b.router = b.Start(config)
 }
 
-// allocations counts those per unit, without those of an idle router and of reading the metric, which are b.perSecond and b.scrape. Many
+// allocations counts those per unit, without those of an idle router, b.perSecond, and of reading the metric. Many
 // connections are busy, so that little time passes per unit.
 func (b *bench) allocations(k task) float64 {
 	least := math.Inf(1)
@@ -175,7 +175,9 @@ func (b *bench) allocations(k task) float64 {
 				return
 			}
 			during = -b.perSecond * time.Since(began).Seconds()
-			during += b.mallocs() - before - b.scrape
+			after := b.mallocs()
+			scrape := b.mallocs() - after // now, because it grows with what there is to tell
+			during += after - before - scrape
 		})
 		least = min(least, during/float64(units))
 	}
@@ -186,14 +188,11 @@ func (b *bench) mallocs() float64 { return b.router.Metric(b.Context, "go_memsta
 
 // rest has the router rest and sees what it allocates meanwhile.
 func (b *bench) rest() {
+	before := b.mallocs()
 	last := b.mallocs()
-	b.scrape = math.Inf(1)
-	for range 2 * windows {
-		now := b.mallocs()
-		b.scrape, last = min(b.scrape, now-last), now
-	}
+	scrape := last - before
 	b.Wait(2 * time.Second)
-	b.perSecond = max(0, (b.mallocs()-last-b.scrape)/2)
+	b.perSecond = max(0, (b.mallocs()-last-scrape)/2)
 	b.Printf("idle: %.0f allocations per second\n", b.perSecond)
 }
 
