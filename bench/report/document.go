@@ -89,8 +89,9 @@ func (r *Results) summary() string {
 	}
 	t, l := RangeOf(template), RangeOf(cheap)
 	return fmt.Sprintf("![Processor time of Turnout next to HAProxy and nginx](docs/cpu.svg)\n\n"+
-		"For the same work it takes %s to %s of the processor time that HAProxy takes with the OpenShift router's configuration, and %s to %s of\n"+
-		"what the cheaper of the shortest HAProxy configuration and nginx takes, measured side by side ([docs/performance.md](docs/performance.md)).\n",
+		"In the cases of the picture it takes %s to %s of the processor time that HAProxy takes with the OpenShift router's configuration, and %s to %s of\n"+
+		"what the cheaper of the shortest HAProxy configuration and nginx takes, measured side by side. All cases, also those in which it takes more:\n"+
+		"[docs/performance.md](docs/performance.md).\n",
 		ratio(t.Lowest), ratio(t.Most), ratio(l.Lowest), ratio(l.Most))
 }
 
