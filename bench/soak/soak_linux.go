@@ -17,7 +17,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -214,12 +213,9 @@ func (s *scene) empty(before *vitals) (v vitals) {
 	return v
 }
 
-// keptPipes are the descriptors of the pipes that each event loop keeps for the next bodies that the kernel copies: sixteen pipes.
-const keptPipes = 32
-
 // above says what is more than before.
 func (v *vitals) above(before *vitals) (wrong []string) {
-	if v.descriptors > before.descriptors+keptPipes*runtime.NumCPU() {
+	if v.descriptors > before.descriptors {
 		wrong = append(wrong, fmt.Sprintf("%d descriptors are open without routes, %d were before the load", v.descriptors, before.descriptors))
 	}
 	if v.goroutines > before.goroutines {

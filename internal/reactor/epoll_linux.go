@@ -35,6 +35,7 @@ type epollEngine struct {
 	waits     uint64
 	busy      bool // the last poll found something
 	pipes     []*pipe
+	unneeded  int // the fewest pipes that were free since the last trimPipes
 	udp       datagramSockets
 	shared    *netip.AddrPort // this side's address, for all sockets that have the same
 	budget    *Budget         // nil = no bound

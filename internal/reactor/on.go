@@ -27,6 +27,7 @@ const memoryPipe = 16 << 10
 func (memoryPipes) getPipe() (*pipe, error) { return &pipe{bytes: make([]byte, 0, memoryPipe)}, nil }
 
 func (memoryPipes) putPipe(*pipe, int) {}
+func (memoryPipes) trimPipes()         {}
 
 func (memoryPipes) fill(p *pipe, s engine.Socket, n int) (int, error) {
 	n, err := s.Read(p.bytes[:min(n, memoryPipe)])

@@ -19,6 +19,8 @@ type splicer interface {
 	getPipe() (*pipe, error)
 	// putPipe gives it back; held bytes are lost.
 	putPipe(p *pipe, held int)
+	// trimPipes closes what of the pool nobody has needed since it was called last.
+	trimPipes()
 	// fill moves up to n bytes from s: engine.ErrAgain, io.EOF as engine.Socket.Read.
 	fill(p *pipe, s engine.Socket, n int) (int, error)
 	// drain moves up to n bytes to s: engine.ErrAgain as engine.Socket.Write. bulk: the system may take for s as much as it likes.

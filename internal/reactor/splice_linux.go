@@ -2,6 +2,7 @@ package reactor
 
 import (
 	"io"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ func (e *epollEngine) getPipe() (*pipe, error) {
 	if n := len(e.pipes); n > 0 {
 		p := e.pipes[n-1]
 		e.pipes = e.pipes[:n-1]
+		e.unneeded = min(e.unneeded, n-1)
 		return p, nil
 	}
 	if e.budget != nil && !e.budget.spendSpare(pipeDescriptors) {
@@ -43,6 +45,16 @@ func (e *epollEngine) putPipe(p *pipe, held int) {
 		return
 	}
 	e.closePipe(p)
+}
+
+// trimPipes implements splicer. Those used last stay.
+func (e *epollEngine) trimPipes() {
+	n := min(e.unneeded, len(e.pipes))
+	for _, p := range e.pipes[:n] {
+		e.closePipe(p)
+	}
+	e.pipes = slices.Delete(e.pipes, 0, n)
+	e.unneeded = len(e.pipes)
 }
 
 func (e *epollEngine) closePipe(p *pipe) {

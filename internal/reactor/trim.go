@@ -5,7 +5,7 @@ import "time"
 // trimPeriod is between two looks at memory that is kept for later.
 const trimPeriod = 10 * time.Second
 
-// trimmer has memory that a busy loop kept for later left to the collector when it is not needed any more. A loop to which nothing
+// trimmer has memory that a busy loop kept for later left to the collector, and pipes closed, when they are not needed any more. A loop to which nothing
 // happens does not wake up for it.
 type trimmer struct {
 	timer *Timer
@@ -35,6 +35,9 @@ func (l *Loop) trimSpare() {
 		t.seen, t.more = l.events, trimsAfter
 	}
 	l.arena.trim()
+	if eng, ok := l.eng.(splicer); ok {
+		eng.trimPipes()
+	}
 	for _, fn := range t.fns {
 		fn()
 	}
