@@ -35,7 +35,7 @@ func (c *conversion) settlePlaces() {
 					continue
 				}
 				next := placed{group: g, item: it, exact: at.host == g.host}
-				if before, taken := won[at]; !taken || next.beats(&before) {
+				if before, taken := won[at]; !taken || next.precedes(&before) {
 					won[at] = next
 				}
 			}
@@ -105,8 +105,8 @@ func placeFor(g *group, s *section, it *Item) place {
 	return at
 }
 
-// beats reports whether p has a place rather than o.
-func (p *placed) beats(o *placed) bool {
+// precedes reports whether p has a place rather than o.
+func (p *placed) precedes(o *placed) bool {
 	if p.exact != o.exact {
 		return p.exact
 	}
