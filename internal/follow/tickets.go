@@ -63,8 +63,14 @@ func readSecrets(dir string) ([][]byte, error) {
 	return secretsOf(contents)
 }
 
+// mostSecrets is how many secrets count at the same time: a ticket that none of them made is tried with each.
+const mostSecrets = 16
+
 // secretsOf returns secrets by name, the current one first, the others by name.
 func secretsOf(contents map[string][]byte) ([][]byte, error) {
+	if len(contents) > mostSecrets {
+		return nil, fmt.Errorf("there are %d secrets, more than %d", len(contents), mostSecrets)
+	}
 	secrets := [][]byte{nil}
 	for _, name := range slices.Sorted(maps.Keys(contents)) {
 		secret := contents[name]
