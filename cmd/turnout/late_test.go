@@ -135,7 +135,7 @@ func TestLateLoops(t *testing.T) {
 	// A request of many fields takes the router much longer than it takes to send it.
 	fields := strings.Repeat("X-Field: "+strings.Repeat("of no consequence ", 10)+"\r\n", 90)
 	c := &crowd{t: t, addr: p.http, stop: make(chan struct{}), answered: make(chan struct{}, 1), request: []byte("GET / HTTP/1.1\r\nHost: front.example.com\r\n" + fields + "\r\n")}
-	for range 800 {
+	for range 150 {
 		c.running.Go(c.client)
 	}
 	stop := sync.OnceFunc(func() { close(c.stop) })
@@ -145,7 +145,7 @@ func TestLateLoops(t *testing.T) {
 		stop()
 		c.running.Wait()
 	}()
-	c.until(&c.ok, 1000)
+	c.until(&c.ok, 200)
 
 	end := throttle(t, p)
 	p.awaits(`turnout_overload{reason="late"} 1`)
@@ -166,7 +166,7 @@ func TestLateLoops(t *testing.T) {
 		return status == http.StatusOK
 	})
 	refused, ok := c.refused.Load(), c.ok.Load()
-	c.until(&c.ok, ok+1000)
+	c.until(&c.ok, ok+200)
 	stop()
 	c.running.Wait()
 	t.Logf("%d requests were served and %d refused until it recovered", ok, refused)
