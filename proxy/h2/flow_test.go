@@ -182,7 +182,7 @@ func TestExceededWindows(t *testing.T) {
 
 // TestEverySplit: whatever the pieces in which bytes arrive, the outcome is the same.
 func TestEverySplit(t *testing.T) {
-	body := strings.Repeat("0123456789", 600)
+	body := strings.Repeat("0123456789", 300)
 	scenario := func(t *testing.T, n *memnet.Network, back string) {
 		r := newRigOn(t, n)
 		if back == "h2" {
@@ -199,9 +199,9 @@ func TestEverySplit(t *testing.T) {
 		c.request(1, false, "POST", "/", "content-length", fmt.Sprint(len(body)))
 		c.data(1, false, body[:7])
 		_ = c.fr.WriteDataPadded(1, false, []byte(body[7:100]), make([]byte, 9))
-		c.data(1, false, body[100:3000])
+		c.data(1, false, body[100:1500])
 		c.sendInTwo(3, ":method", "GET", ":scheme", "http", ":authority", "app.test", ":path", "/x")
-		c.data(1, false, body[3000:])
+		c.data(1, false, body[1500:])
 		_ = c.fr.WriteDataPadded(1, true, nil, make([]byte, 200))
 		c.run()
 		c.want(1, 200, body)

@@ -58,7 +58,7 @@ func TestAdversary(t *testing.T) {
 	if n == 0 {
 		n = 60
 		if testing.Short() {
-			n = 12
+			n = 6
 		}
 	}
 	started := time.Now()

@@ -300,7 +300,7 @@ func TestSetsAreBounded(t *testing.T) {
 		for _, r := range routers {
 			r.RouteSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}
-		for round := range 10 {
+		for round := range 3 {
 			for i := range 2 * maxSets {
 				choose(t, s, route(round*1000+i), routers[i:i+maxSets])
 			}

@@ -25,7 +25,7 @@ var (
 	manyRoutes  = flag.Int("many-routes", 60, "its routes")
 )
 
-// TestMany: many routes on many routers are bound evenly, and what that takes is said: docs/lab/shards.md.
+// TestMany: many routes on many routers are bound evenly, and what that takes is said: docs/lab/scale.md.
 func TestMany(t *testing.T) {
 	const many = "many"
 	client, err := shared.Client("scraper")
