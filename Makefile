@@ -165,6 +165,10 @@ SIM ?=
 sim: ## a million routes on 1,000 routers in virtual time, with each strategy: docs/lab/shards.md (an hour, 2 GiB of memory)
 	$(GO) run ./bench/shards $(SIM)
 
+.PHONY: bench-loops
+bench-loops: build ## two event loops against one: processor time per request, how connections spread, neighbours of a busy connection (a minute)
+	$(GO) run ./bench/run loops $(LOOPS)
+
 .PHONY: bench-streams
 bench-streams: build ## HTTP/2: a long download next to HTTP/1.1, and many streams at once (a minute)
 	$(GO) run ./bench/run streams

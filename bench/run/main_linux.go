@@ -26,6 +26,7 @@ func scenarios() []site.Scenario {
 		chaos.Scenario(),
 		{Name: "checks", About: "what the health checks of many endpoints cost a router that does nothing else", Flags: checks},
 		{Name: "idle", About: "memory of idle connections: plain, TLS 1.3, TLS 1.2, HTTP/2", Flags: idle},
+		{Name: "loops", About: "two event loops against one: processor time, connections of each, and what a busy connection costs its neighbours", Flags: loops},
 		{Name: "memory", About: "memory of a router with 10,000 routes at rest, from a folder and from a cluster, and who holds it", Flags: memory},
 		{Name: "passthrough", About: "connections that are passed through, all open at the same time", Flags: passthrough},
 		{Name: "slow", About: "slow attackers (slowhttptest), and what others notice of them", Flags: slow},
