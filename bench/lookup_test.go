@@ -23,7 +23,7 @@ func lookupSpec(i int) routing.RouteSpec {
 	return routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: namespace, Name: name, UID: strconv.Itoa(i)},
 		Host:     name + "-" + namespace + ".apps.example.test",
-		Policy:   routing.Policy{ServerTimeout: 30 * time.Second, CookieName: "c"},
+		Policy:   routing.Policy{ServerTimeout: 30 * time.Second}, CookieName: "c",
 		Targets: []balancer.Target{{
 			ID:   "pod:" + name,
 			Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 8080), Weight: 1,

@@ -88,12 +88,13 @@ func BenchmarkPolicies(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name   string
-		policy func(*routing.Policy)
+		policy func(*routing.RouteSpec)
 		fields int
 	}{
-		{"bare", func(p *routing.Policy) { p.Forwarded = routing.ForwardedNever }, 5},
-		{"full", func(p *routing.Policy) {
-			p.CookieName, p.CookieAttributes, p.HSTS = "0faa8e455f815c400bff5790a925c125", "; path=/; HttpOnly; Secure; SameSite=None", "max-age=31536000"
+		{"bare", func(s *routing.RouteSpec) { s.Policy.Forwarded = routing.ForwardedNever }, 5},
+		{"full", func(s *routing.RouteSpec) {
+			p := &s.Policy
+			s.CookieName, p.CookieAttributes, p.HSTS = "0faa8e455f815c400bff5790a925c125", "; path=/; HttpOnly; Secure; SameSite=None", "max-age=31536000"
 			p.RequestActions = compile(header.Request, "x-agent", "%[req.hdr(user-agent),lower]")
 			p.ResponseActions = compile(header.Response, "x-frame-options", "DENY")
 		}, 9},
@@ -106,7 +107,7 @@ func BenchmarkPolicies(b *testing.B) {
 				Policy:  routing.Policy{ServerTimeout: time.Minute, TunnelTimeout: time.Hour, ConnectTimeout: time.Second},
 				Targets: []balancer.Target{{ID: "ept:a", Addr: netip.MustParseAddrPort("10.0.0.1:80"), Weight: 1}},
 			}
-			c.policy(&spec.Policy)
+			c.policy(&spec)
 			table, rejected := routing.Compile(routing.Options{Registry: registry}, store.Load(), []routing.RouteSpec{spec})
 			if len(rejected) > 0 {
 				b.Fatal(rejected)

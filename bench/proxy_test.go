@@ -61,7 +61,7 @@ func BenchmarkProxiedPolicies(b *testing.B) {
 	rig, traffic := newRig(b)
 	router := testkit.StartRouter(b, 1, nothing{})
 	spec := testkit.Spec(load.Host(0), rig.Upstreams()[0].String())
-	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+	spec.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=31536000"
 	router.Publish(b, spec)
 	drive(b, rig, load.Profile{Addr: router.Addr, Conns: 64, Traffic: traffic})

@@ -66,7 +66,7 @@ func (c *Controller) effective(v *view) []Setting {
 		Setting{"plain HTTP", r.Insecure().String(), insecure},
 		Setting{"server timeout", p.ServerTimeout.String(), from(o("--default-server-timeout"), "timeout")},
 		Setting{"forwarded headers", p.Forwarded.String(), from(o("--set-forwarded-headers"), "set-forwarded-headers")},
-		Setting{"sticky cookie", word(p.CookieName, "none"), from(o("--cookie-name")+", or a hash of the name", "disable_cookies", "cookie_name")},
+		Setting{"sticky cookie", word(r.CookieName(), "none"), from(o("--cookie-name")+", or a hash of the name", "disable_cookies", "cookie_name")},
 		Setting{"Strict-Transport-Security", word(p.HSTS, "none"), from("default", "hsts_header")},
 		Setting{"path rewriting", rewriting(p), from("default", "rewrite-target")},
 		Setting{"5xx answers in a row that eject a pod", countOr(pool.EjectAfterErrors, "never"), from("default", "eject-after-5xx")},

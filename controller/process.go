@@ -37,10 +37,12 @@ func (s *state) settle() {
 			r.host = s.admission.Host(o.Namespace, o.Name, s.wantedHost(o), o.Spec.Subdomain)
 			r.shard = s.shardReport(o)
 		}
-		if r.checked = s.check(r); r.checked.Admitted {
-			r.checked = admit.HeaderActions(o)
+		checked := s.check(r)
+		if checked.Admitted {
+			checked = admit.HeaderActions(o)
 		}
-		if !r.checked.Admitted {
+		if r.refused = nil; !checked.Admitted {
+			r.refused = &checked
 			s.claims.Remove(r.key)
 			continue
 		}
@@ -107,8 +109,10 @@ func (s *state) judgeRoute(r *route, p *plan) {
 			s.withdraw(r, p)
 		}
 	}()
-	r.verdict, r.waiting = r.checked, false
-	if r.verdict.Admitted {
+	r.waiting = false
+	if r.refused != nil {
+		r.verdict = *r.refused
+	} else {
 		r.verdict, _ = s.claims.Verdict(r.key)
 	}
 	var tls *routev1.TLSConfig

@@ -37,7 +37,7 @@ const maxClientCA = 256 << 10
 // referAlso makes a route the user of the Secrets that its annotations name, if it is admitted, and of no others.
 func (s *state) referAlso(r *route) {
 	var names translate.Secrets
-	if r.checked.Admitted {
+	if r.refused == nil {
 		names = translate.SecretsOf(s.objectOf(r).Annotations)
 	}
 	if r.refs == nil {

@@ -55,7 +55,7 @@ func (s *state) report(r *route) {
 	options := s.cfg.Options.status()
 	if r.result != nil {
 		// The pool has them now, and they are found again when they change.
-		r.servers = r.result.Release()
+		r.servers = uint32(r.result.Release())
 		if r.served {
 			r.result.Settle()
 		}

@@ -50,7 +50,7 @@ func (s *state) secretEvent(e *source.Event) {
 func (s *state) refer(r *route) {
 	s.referAlso(r)
 	name := ""
-	if r.checked.Admitted {
+	if r.refused == nil {
 		name = s.secretName(r)
 	}
 	if name == "" {

@@ -75,15 +75,15 @@ type route struct {
 	rule   *ingress.Rule // nil = somebody has written the Route
 
 	host    string
-	checked admit.Verdict         // by itself
+	refused *admit.Verdict        // by itself; nil = it is not
 	verdict admit.Verdict         // after all
+	waiting bool                  // for its secret; verdict is not decided
+	served  bool                  // the table has it
+	servers uint32                // number of endpoints it has
+	rules   int                   // how many rules the table has of it, if it is served
 	tls     *tlsState             // never nil; state.plain for a route without TLS settings
 	shard   *ShardReport          // nil = the router is no replica of a Router
-	waiting bool                  // for its secret; verdict is not decided
 	result  *translate.Result     // nil = not served
-	served  bool                  // the table has it
-	rules   int                   // how many rules the table has of it, if it is served
-	servers int                   // number of endpoints it has
 	status  *routev1.RouteIngress // nil = not reported yet
 	valid   *validity             // of its own certificate in the table; nil = it has none
 

@@ -56,7 +56,7 @@ func (v *view) explain(now time.Time) []string {
 func (v *views) setRoute(r *route) {
 	next := &view{kept: r.kept, status: r.status, notes: r.tls.notes, origin: r.origin, rejected: !r.verdict.Admitted && !r.waiting, rule: r.rule, shard: r.shard}
 	if r.result != nil {
-		next.servers, next.valid = r.servers, r.valid
+		next.servers, next.valid = int(r.servers), r.valid
 		if len(r.tls.notes) == 0 {
 			next.notes = r.result.Notes
 		} else {

@@ -173,7 +173,7 @@ func TestActionsOfABackend(t *testing.T) {
 // TestStickyCookieOfABackend: a client that has come to a server comes to it again, whatever the weights.
 func TestStickyCookieOfABackend(t *testing.T) {
 	r := newRuleRig(t, func(s *routing.RuleSpec) {
-		s.Policy.CookieName = "c"
+		s.CookieName = "c"
 		dividedInto("a 1", "bc 1")(s)
 	})
 	for range 4 {

@@ -175,7 +175,7 @@ func TestPolicyOfARoute(t *testing.T) {
 // TestStickyCookies: who has one comes back to its server; who has none gets one; the application sees none of that.
 func TestStickyCookies(t *testing.T) {
 	r := newRig(t, func(c *Config, s *routing.RouteSpec) {
-		s.Policy.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/"
+		s.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/"
 		c.ResponseActions = compiled(t, header.Response, "x-answered", "1")
 	})
 	b := r.pool().Servers()[1]

@@ -13,7 +13,7 @@ func TestRehearse(t *testing.T) {
 	limits := ratelimit.Limits{HTTP: ratelimit.Limit{On: true, N: 2}}
 	r := newRig(t, func(c *Config, s *routing.RouteSpec) {
 		c.Rehearse, c.RouteConnections = true, 1
-		s.Policy.Rates, s.Policy.CookieName, s.Limit = limits, "c", 1
+		s.Policy.Rates, s.CookieName, s.Limit = limits, "c", 1
 	})
 	r.pooled = true
 	route := r.store.Load().Route(r.specs[0].RouteKey)

@@ -176,10 +176,10 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
 		case kindCookie:
-			if pol.CookieName == "" || pol.SessionHeader {
+			if ex.route.CookieName() == "" || pol.SessionHeader {
 				break
 			}
-			rest, value, found := ex.takeCookie(f.Value, pol.CookieName)
+			rest, value, found := ex.takeCookie(f.Value, ex.route.CookieName())
 			if !found {
 				break
 			}

@@ -62,14 +62,14 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &left) {
 		return ReasonRewrite
 	}
-	if pol.CookieName == "" {
+	if ex.route.CookieName() == "" {
 		return ReasonOK
 	}
 	switch {
 	case pol.SessionHeader:
-		h.Fields = field.Delete(h.Fields, pol.CookieName)
+		h.Fields = field.Delete(h.Fields, ex.route.CookieName())
 	case cookies || cfg.ResponseActions != nil:
-		h.Fields = dropCookie(h.Fields, pol.CookieName)
+		h.Fields = dropCookie(h.Fields, ex.route.CookieName())
 	}
 	if !ex.lease.Sticky() {
 		ex.addCookie(h, pol)
@@ -82,11 +82,11 @@ func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	ex.inserted = true
 	value := ex.lease.Server().Cookie()
 	m := &ex.scratch
-	b := m.Begin(len(pol.CookieName) + 1 + len(value) + sessionEnd + len(pol.CookieAttributes))
+	b := m.Begin(len(ex.route.CookieName()) + 1 + len(value) + sessionEnd + len(pol.CookieAttributes))
 	if pol.SessionHeader {
-		h.addField(pol.CookieName, m.End(ex.appendSession(b, value, pol)))
+		h.addField(ex.route.CookieName(), m.End(ex.appendSession(b, value, pol)))
 	} else {
-		b = ex.appendSession(append(append(b, pol.CookieName...), '='), value, pol)
+		b = ex.appendSession(append(append(b, ex.route.CookieName()...), '='), value, pol)
 		h.addField("set-cookie", m.End(append(b, pol.CookieAttributes...)))
 	}
 	if ex.cacheable(h) {

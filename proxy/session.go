@@ -17,10 +17,10 @@ const sessionEnd = 14
 // endpoints do not get.
 func (ex *Exchange) session(h *Head, pol *routing.Policy, value []byte) []byte {
 	if pol.SessionHeader {
-		if value = field.Get(h.Fields, pol.CookieName); value == nil {
+		if value = field.Get(h.Fields, ex.route.CookieName()); value == nil {
 			return nil
 		}
-		h.Fields = field.Delete(h.Fields, pol.CookieName)
+		h.Fields = field.Delete(h.Fields, ex.route.CookieName())
 	}
 	if pol.SessionTimeout <= 0 || value == nil {
 		return value

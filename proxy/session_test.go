@@ -19,7 +19,7 @@ func TestSessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(_ *Config, s *routing.RouteSpec) {
 				s.Targets = targets("a", "b", "c", "d")
-				s.Policy.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", c.header, c.timeout
+				s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", c.header, c.timeout
 				if !c.header {
 					s.Policy.CookieAttributes = "; path=/; Max-Age=3600"
 				}
@@ -79,7 +79,7 @@ func TestSessions(t *testing.T) {
 // TestSessionsAllocateNothing.
 func TestSessionsAllocateNothing(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) {
-		s.Policy.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
+		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
 	})
 	quiet := silent{}
 	r.w.cfg.Upstreams, r.w.cfg.AccessLog = &quiet, nil

@@ -23,6 +23,7 @@ type builder struct {
 	keys        *edit[keyed]
 	certs       *edit[content[certificate]]
 	auths       *edit[content[ClientAuth]]
+	policies    *edit[common]
 	order       uint64
 	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
 	gone        map[*Route]struct{} // routes to be taken out of the groups
@@ -43,6 +44,7 @@ func newBuilder(options Options) *builder {
 		keys:      freshEdit[keyed](),
 		certs:     freshEdit[content[certificate]](),
 		auths:     freshEdit[content[ClientAuth]](),
+		policies:  freshEdit[common](),
 		open:      make(map[*group]int),
 		gone:      make(map[*Route]struct{}),
 	}
@@ -64,6 +66,7 @@ func (t *Table) builder() *builder {
 		keys:        t.keys.edit(),
 		certs:       t.certs.edit(),
 		auths:       t.auths.edit(),
+		policies:    t.policies.edit(),
 		order:       t.order,
 		open:        make(map[*group]int),
 		gone:        make(map[*Route]struct{}),
@@ -122,7 +125,7 @@ func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAut
 	r := old
 	_, gone := b.gone[old]
 	if old == nil || gone || !old.is(spec, c, a) {
-		r = &Route{served: spec.served(), certificate: c, auth: a, conditions: asked}
+		r = &Route{served: spec.served(), policy: b.policy(&spec.Policy), certificate: c, auth: a, conditions: asked}
 		if old != nil {
 			r.stats = old.stats
 		} else {
@@ -205,6 +208,7 @@ func (b *builder) place(r *Route) uint64 {
 
 // use counts n more routes with the certificate of r, with what it asks clients for, of its listener, and with what is said where nothing is.
 func (b *builder) use(r *Route, n int) {
+	b.countPolicy(r.policy, n)
 	if r.certificate != nil {
 		countContent(b.certs, r.certificate.sum, r.certificate, n)
 	}
@@ -294,6 +298,7 @@ func (b *builder) table() *Table {
 		keys:        b.keys.result(),
 		certs:       b.certs.result(),
 		auths:       b.auths.result(),
+		policies:    b.policies.result(),
 		options:     b.options,
 		order:       b.order,
 		plan:        &plan{before: b.before, changes: b.last()},

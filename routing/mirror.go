@@ -40,7 +40,7 @@ func mirrored(spec *RuleSpec, p *balancer.Pool) *Route {
 	if from.RequestTimeout > 0 {
 		policy.RequestTimeout = min(policy.RequestTimeout, from.RequestTimeout)
 	}
-	return &Route{served: served{key: spec.RouteKey, host: spec.Host, policy: policy}, pool: p, stats: new(counted)}
+	return &Route{served: served{key: spec.RouteKey, host: spec.Host}, policy: &policy, pool: p, stats: new(counted)}
 }
 
 // Share is the part of requests that are copied: 1 = all.

@@ -29,6 +29,7 @@ type Stats struct {
 // it leads to change.
 type Route struct {
 	served
+	policy      *Policy        // one object for all routes of a table with the same content
 	pool        *balancer.Pool // of a divided route the first that its backends have, if they have one
 	shares      *shares        // nil = there are no backends and no mirrors
 	stats       *counted
@@ -52,7 +53,7 @@ type served struct {
 	termination Termination
 	insecure    InsecurePolicy
 	asked       unique.Handle[string] // of a request besides the path, see RuleSpec.asked
-	policy      Policy
+	cookie      string
 }
 
 // Key returns the identity of the route.
@@ -83,10 +84,10 @@ func (r *Route) Termination() Termination { return r.termination }
 func (r *Route) Insecure() InsecurePolicy { return r.insecure }
 
 // Policy returns how requests are treated. It is read-only.
-func (r *Route) Policy() *Policy { return &r.policy }
+func (r *Route) Policy() *Policy { return r.policy }
 
 // CookieName returns the name of the sticky cookie, "" when there is none.
-func (r *Route) CookieName() string { return r.policy.CookieName }
+func (r *Route) CookieName() string { return r.cookie }
 
 // Pool returns the servers of the route, of a divided one those of the first backend that has any: see Pools. Before its table is published, a new route has a pool without servers, which may
 // be another one afterwards.
@@ -130,11 +131,11 @@ func (r *Route) CertificateEnds() time.Time {
 // Serves reports whether the route is what spec asks for, but for its certificate and what concerns pools. It may be false for one of
 // which clients have to show something.
 func (r *Route) Serves(spec *RuleSpec) bool {
-	return r.served == spec.served() && r.auth == nil && spec.ClientAuth == nil && r.sharesAs(spec)
+	return r.served == spec.served() && *r.policy == spec.Policy && r.auth == nil && spec.ClientAuth == nil && r.sharesAs(spec)
 }
 
 // is reports whether r is what spec, its certificate and what clients have to show ask for. What concerns the pool is not
 // part of a route.
 func (r *Route) is(spec *RuleSpec, c *certificate, a *ClientAuth) bool {
-	return r.served == spec.served() && r.certificate == c && r.auth == a && r.sharesAs(spec)
+	return r.served == spec.served() && *r.policy == spec.Policy && r.certificate == c && r.auth == a && r.sharesAs(spec)
 }

@@ -24,6 +24,7 @@ type RuleSpec struct {
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
 	ClientAuth  *ClientAuthSpec  // what clients of the host have to show, looked at so too; nil = as the listener, or the router, has it for all
 	Policy      Policy           // what is done to requests and responses
+	CookieName  string           // of the sticky cookie; "" = no stickiness. It is not in Policy, which many rules have in common
 	Pool        balancer.PoolConfig
 	Targets     []balancer.Target
 	Backends    []BackendSpec // not empty: instead of Pool and Targets, see BackendSpec
@@ -75,7 +76,7 @@ type ValueMatch struct {
 func (s *RouteSpec) Rule() RuleSpec {
 	return RuleSpec{
 		RouteKey: s.RouteKey, Host: s.Host, Wildcard: s.Wildcard, Match: Match{Path: PathMatch{Value: s.Path}},
-		Termination: s.Termination, Insecure: s.Insecure, Certificate: s.Certificate, Policy: s.Policy, Pool: s.Pool(), Targets: s.Targets,
+		Termination: s.Termination, Insecure: s.Insecure, Certificate: s.Certificate, Policy: s.Policy, CookieName: s.CookieName, Pool: s.Pool(), Targets: s.Targets,
 	}
 }
 
@@ -83,7 +84,7 @@ func (s *RouteSpec) Rule() RuleSpec {
 func (s *RuleSpec) served() served {
 	return served{
 		key: s.RouteKey, host: s.Host, path: s.Match.Path.Value, kind: s.Match.Path.Kind, wildcard: s.Wildcard, labels: s.Labels, listener: s.Listener,
-		termination: s.Termination, insecure: s.Insecure, asked: s.asked(), policy: s.Policy,
+		termination: s.Termination, insecure: s.Insecure, asked: s.asked(), cookie: s.CookieName,
 	}
 }
 

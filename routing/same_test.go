@@ -125,11 +125,14 @@ func serves(t *testing.T, table *Table, spec *RouteSpec, name string, index []in
 	}
 	want := reflect.ValueOf(spec).Elem().FieldByIndex(index)
 	top := reflect.TypeFor[RouteSpec]().Field(index[0]).Name
-	inRoute := map[string]string{"RouteKey": "key"}[top]
+	inRoute := map[string]string{"RouteKey": "key", "CookieName": "cookie"}[top]
 	if inRoute == "" {
 		inRoute = strings.ToLower(top[:1]) + top[1:]
 	}
 	if got := reflect.ValueOf(r).Elem().FieldByName(inRoute); got.IsValid() {
+		if got.Kind() == reflect.Pointer && top == "Policy" {
+			got = got.Elem()
+		}
 		if len(index) > 1 {
 			got = got.FieldByIndex(index[1:])
 		}

@@ -146,7 +146,7 @@ func (r *Route) sharesAs(spec *RuleSpec) bool {
 // SameRoute reports whether two specs ask for the same but for what concerns their pools: how these choose, and their targets. Then
 // Refill is all that it takes to serve the other one.
 func (s *RuleSpec) SameRoute(o *RuleSpec) bool {
-	return s.served() == o.served() && s.Certificate.Equal(o.Certificate) && s.ClientAuth.equal(o.ClientAuth) &&
+	return s.served() == o.served() && s.Policy == o.Policy && s.Certificate.Equal(o.Certificate) && s.ClientAuth.equal(o.ClientAuth) &&
 		slices.EqualFunc(s.Backends, o.Backends, func(a, b BackendSpec) bool { return a.sharing() == b.sharing() }) &&
 		slices.EqualFunc(s.Mirrors, o.Mirrors, func(a, b MirrorSpec) bool { return a.copying() == b.copying() })
 }

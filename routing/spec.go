@@ -146,6 +146,7 @@ type RouteSpec struct {
 	Insecure    InsecurePolicy
 	Certificate *CertificateSpec // nil = default certificate; looked at with TermEdge and TermReencrypt only
 	Policy      Policy
+	CookieName  string // of the sticky cookie; "" = no stickiness. It is not in Policy, which many routes have in common
 	Balance     balancer.Algorithm
 	Limit       int // requests, or passthrough connections, that each server may have at a time; <= 0 = any number
 	Targets     []balancer.Target
@@ -191,7 +192,6 @@ type Policy struct {
 	ConnectTimeout   time.Duration // connecting to an endpoint
 	Forwarded        ForwardedPolicy
 	ForwardedPort    uint16           // in X-Forwarded-Port; 0 = that of the router's socket
-	CookieName       string           // of the sticky cookie; "" = no stickiness
 	CookieAttributes string           // appended to the cookie's value, such as "; path=/; HttpOnly"
 	Allow            *AllowList       // who may connect; nil = everybody. Equal lists must be one object
 	Rates            ratelimit.Limits // per source address
@@ -202,7 +202,7 @@ type Policy struct {
 	Retry          *RetrySpec    // besides what the router tries again anyway; nil = nothing. Equal ones must be one object
 	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
 	SessionTimeout time.Duration // for how long the sticky cookie is heeded, from the first answer on; 0 = without an end. The time is part of its value
-	SessionHeader  bool          // CookieName is no cookie but a field, in lower-case letters, of requests and answers, whose value is that of the cookie
+	SessionHeader  bool          // RouteSpec.CookieName is no cookie but a field, in lower-case letters, of requests and answers, whose value is that of the cookie
 
 	// What is compiled is made once per content, so that two policies are the same
 	// if they are ==.

@@ -30,6 +30,7 @@ type Table struct {
 	keys      cow[keyed]
 	certs     cow[content[certificate]]
 	auths     cow[content[ClientAuth]]
+	policies  cow[common]
 	numbers   uint64 // of the next new listener
 	guards    int    // rules of the pair that ask clients for something
 	// unavailable is how many rules of the pair have not Policy.NotFound.

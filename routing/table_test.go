@@ -213,7 +213,7 @@ func TestRoutesAreListed(t *testing.T) {
 func TestAccessors(t *testing.T) {
 	c := newCertificate(t, "c")
 	spec := route("r", "w.a.test", "/p", edge, toHTTPS, wildcard, with(c))
-	spec.Policy = Policy{CookieName: "sid", HSTS: "max-age=1"}
+	spec.Policy, spec.CookieName = Policy{HSTS: "max-age=1"}, "sid"
 	table := compile(t, spec, route("plain", "b.test", ""))
 	r := table.Route(spec.RouteKey)
 	if r.Key() != spec.RouteKey || r.Namespace() != "ns" || r.Name() != "r" || r.Host() != "w.a.test" || r.Path() != "/p" || !r.Wildcard() ||

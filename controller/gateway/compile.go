@@ -100,7 +100,8 @@ func (j *Judge) compileRule(o *Objects, r *route, c *compiled, number int, in *r
 	out.policy.Retry, wrong = j.compiler.Retry(in.retry)
 	note(wrong)
 	trial := out.policy
-	note(translate.Session(&trial, in.session, "", false))
+	_, wrong = translate.Session(&trial, in.session, "", false)
+	note(wrong)
 	for _, m := range out.matches {
 		view := translate.View{Path: m.is.Path}
 		if f := out.filters.rewrite; f != nil {

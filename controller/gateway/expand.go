@@ -101,7 +101,7 @@ func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRul
 		spec.Policy.Redirect, _ = e.compiler.Redirect(f, view)
 	}
 	key := e.route.key(c.number)
-	_ = translate.Session(&spec.Policy, c.session, key.String(), view.Secure) // compileRule has looked at it
+	spec.CookieName, _ = translate.Session(&spec.Policy, c.session, key.String(), view.Secure) // compileRule has looked at it
 	for _, mirror := range c.mirrors {
 		to := e.backendSpec(e.route, at.gateway, mirror.backend, false)
 		if to.Status != 0 {

@@ -126,8 +126,8 @@ spec:
 		if s.Match.Method != "PUT" || p.RequestTimeout.Seconds() != 3 || p.AttemptTimeout.Seconds() != 1 || p.Retry == nil || p.Retry.Attempts != 2 || p.RequestActions == nil || p.ResponseActions == nil || p.Rewrite == nil || p.CORS == nil || p.Redirect != nil {
 			t.Errorf("%s: %+v", s.Listener, p)
 		}
-		if p.CookieName != "S" || strings.Contains(p.CookieAttributes, "Secure") != tls {
-			t.Errorf("%s: cookie %s %s", s.Listener, p.CookieName, p.CookieAttributes)
+		if s.CookieName != "S" || strings.Contains(p.CookieAttributes, "Secure") != tls {
+			t.Errorf("%s: cookie %s %s", s.Listener, s.CookieName, p.CookieAttributes)
 		}
 		if len(s.Mirrors) != 3 || s.Mirrors[0].Numerator != 25 || s.Mirrors[0].Denominator != 100 || s.Mirrors[1].Denominator != 3 || s.Mirrors[2].Denominator != 0 || s.Mirrors[0].Key == s.Mirrors[2].Key {
 			t.Errorf("mirrors %+v", s.Mirrors)

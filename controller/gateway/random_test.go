@@ -304,7 +304,7 @@ func parentsTold(list []gatewayv1.RouteParentStatus) string {
 
 func ruleTold(s *routing.RuleSpec) string {
 	p := &s.Policy
-	return fmt.Sprint(s.RouteKey, s.Host, s.Listener, s.Match, s.Termination, s.Created, len(s.Mirrors), p.RequestTimeout, p.Retry != nil, p.RequestActions != nil, p.Redirect != nil, p.Rewrite != nil, p.CookieName) + backendsTold(s.Backends)
+	return fmt.Sprint(s.RouteKey, s.Host, s.Listener, s.Match, s.Termination, s.Created, len(s.Mirrors), p.RequestTimeout, p.Retry != nil, p.RequestActions != nil, p.Redirect != nil, p.Rewrite != nil, s.CookieName) + backendsTold(s.Backends)
 }
 
 func backendsTold(list []routing.BackendSpec) string {

@@ -104,7 +104,7 @@ func (r *record) calls() int {
 
 // looks reports whether the route is read before it is written: the source does not tell of it any more, or not fast enough.
 func (r *record) looks() bool {
-	return !r.left.IsZero() || r.conflicts > 1 || r.conflicts == 1 && r.version == r.refused
+	return r.left != nil || r.conflicts > 1 || r.conflicts == 1 && r.version == r.refused
 }
 
 // spend takes calls out of the budget, or returns how long to wait for them.
@@ -120,7 +120,7 @@ func (w *Writer) spend(calls int, now time.Time) time.Duration {
 // stillNeeded reports whether a queued route is to be written to. If not, it is out of
 // the queue.
 func (w *Writer) stillNeeded(r *record, now time.Time) bool {
-	if r.left.IsZero() && w.nothingToWrite(r) {
+	if r.left == nil && w.nothingToWrite(r) {
 		w.consider(r, now)
 		return false
 	}
@@ -171,7 +171,7 @@ func (w *Writer) flush(now time.Time) {
 func (w *Writer) revive(r *record, now time.Time) {
 	r.skipped = false
 	w.contention.suspect(r.key.Namespace, r.uid, r.want, now)
-	if r.left.IsZero() {
+	if r.left == nil {
 		w.consider(r, now)
 	} else {
 		w.enqueue(r, now)
@@ -224,7 +224,7 @@ func (w *Writer) look(ctx context.Context, r *record) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.left.IsZero() && r.spec != 0 && w.specOf(live) != r.spec {
+	if r.left == nil && r.spec != 0 && w.specOf(live) != r.spec {
 		return errStale
 	}
 	r.observe(live)
@@ -240,8 +240,8 @@ func (w *Writer) compose(r *record, now time.Time) *routev1.Route {
 		Namespace: r.key.Namespace, Name: r.key.Name, UID: r.uid, ResourceVersion: r.version,
 	}}
 	switch {
-	case !r.left.IsZero():
-		if live == nil || touched(live).After(r.known) && !touched(live).Before(r.left.Truncate(time.Second)) {
+	case r.left != nil:
+		if live == nil || touched(live).After(r.left.entry) && !touched(live).Before(r.left.since.Truncate(time.Second)) {
 			return nil // gone, or written by one that has the route now
 		}
 		r.writing = nil
@@ -280,16 +280,16 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 		w.stats.Failed++
 		r.failures++
 		r.conflicts = 0
-		w.retry(r, now.Add(retryTime(err, r.failures)))
+		w.retry(r, now.Add(retryTime(err, int(r.failures))))
 	}
 	switch {
 	case w.routes[r.key] != r || err != nil:
-	case r.left.IsZero():
+	case r.left == nil:
 		w.consider(r, now)
 	case wrote == nil:
 		w.forget(r) // removed, or nothing to remove
 	default:
-		w.leave(r, r.left, now) // left while the entry was being written
+		w.leave(r, r.left.since, now) // left while the entry was being written
 	}
 }
 

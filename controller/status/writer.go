@@ -111,16 +111,21 @@ type record struct {
 	want    *routev1.RouteIngress // what the entry should be; nil = nothing was said yet
 	settled *routev1.RouteIngress // the want that was written or agreed upon last
 	writing *routev1.RouteIngress // being written now; nil = nothing is
-	busy    bool                  // the worker has it
-	skipped bool                  // left out because of contention
 	wrote   time.Time             // last
-	left    time.Time             // since when the router does not select it; zero = it does
-	known   time.Time             // when left: how old the entry was that is to be removed
+	left    *departure            // nil = the router selects it
 
 	place
-	conflicts int    // in a row
 	refused   string // version the last conflict was with
-	failures  int    // in a row, for reasons of its own
+	conflicts int32  // in a row
+	failures  int32  // in a row, for reasons of its own
+	busy      bool   // the worker has it
+	skipped   bool   // left out because of contention
+}
+
+// departure is that of a route that the router does not select any more.
+type departure struct {
+	since time.Time
+	entry time.Time // how old the entry was that is to be removed
 }
 
 // NewWriter returns a writer that writes nothing before Run. It fails when cfg cannot be
@@ -214,18 +219,22 @@ func (w *Writer) leave(r *record, since, now time.Time) {
 		w.forget(r)
 		return
 	}
-	if live != nil {
-		r.known = touched(live)
+	left := &departure{since: since}
+	switch {
+	case live != nil:
+		left.entry = touched(live)
+	case r.left != nil:
+		left.entry = r.left.entry
 	}
-	r.want, r.settled, r.skipped, r.left = nil, nil, false, since
+	r.want, r.settled, r.skipped, r.left = nil, nil, false, left
 	w.enqueue(r, now)
 }
 
 // enter takes back that the route has left. That its entry was removed is not anybody
 // else's opinion then.
 func (r *record) enter() {
-	if !r.left.IsZero() {
-		r.left, r.seen = time.Time{}, nil
+	if r.left != nil {
+		r.left, r.seen = nil, nil
 	}
 }
 
@@ -357,7 +366,7 @@ func (w *Writer) enqueue(r *record, now time.Time) {
 		return // it is looked at again after the call
 	}
 	due := now.Add(w.lease.first())
-	if next := r.wrote.Add(writeSpacing); r.left.IsZero() && next.After(due) {
+	if next := r.wrote.Add(writeSpacing); r.left == nil && next.After(due) {
 		due = next
 	}
 	switch {

@@ -43,8 +43,8 @@ func TestFirstValidValue(t *testing.T) {
 	}
 	for _, c := range [][3]string{{"a b", "env", "env"}, {"mine", "env", "mine"}, {"a=b", "e v", CookieName("ns", "r")}} {
 		got := translated(t, Options{Defaults: Defaults{CookieName: c[1]}}, terminated("edge", "", annotationCookieName, c[0]))
-		if got.Spec.Policy.CookieName != c[2] {
-			t.Errorf("cookie %q, option %q: %q", c[0], c[1], got.Spec.Policy.CookieName)
+		if got.Spec.CookieName != c[2] {
+			t.Errorf("cookie %q, option %q: %q", c[0], c[1], got.Spec.CookieName)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestBooleans(t *testing.T) {
 		{"false", "F", false, false}, {"empty", "", false, true},
 	} {
 		got := translated(t, Options{}, terminated("edge", "", annotationDisableCookies, c.value))
-		if disabled := got.Spec.Policy.CookieName == ""; disabled != c.want || (len(got.Notes) > 0) != c.noted {
+		if disabled := got.Spec.CookieName == ""; disabled != c.want || (len(got.Notes) > 0) != c.noted {
 			t.Errorf("%s: %q disables cookies: %v, notes %q", c.id, c.value, disabled, got.Notes)
 		}
 	}

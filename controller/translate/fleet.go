@@ -107,6 +107,7 @@ func (f *fleet) muster(sets []*endpoints.Set) (c crew) {
 // fill gives the route its servers.
 func (r *Result) fill(service func(name string) *endpoints.Set, shared *Shared) {
 	c := r.fleet.crew(service, shared)
+	own := r.Notes[:r.own]
 	r.Targets, r.Notes = c.targets, c.notes
 	if r.Spec != nil {
 		r.Spec.Targets = c.targets
@@ -120,8 +121,8 @@ func (r *Result) fill(service func(name string) *endpoints.Set, shared *Shared) 
 			}
 		}
 	})
-	if len(r.own) > 0 {
-		r.Notes = append(slices.Clip(r.own), r.Notes...)
+	if len(own) > 0 {
+		r.Notes = append(slices.Clip(own), r.Notes...)
 	}
 }
 

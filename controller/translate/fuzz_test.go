@@ -92,7 +92,7 @@ func FuzzWords(f *testing.F) {
 		with := func(pairs ...string) *Result { return translated(t, Options{}, terminated("edge", "", pairs...)) }
 
 		r := with(annotationCookieName, value)
-		check(annotationCookieName, cookieModel.MatchString(value), r.Spec.Policy.CookieName == value, r)
+		check(annotationCookieName, cookieModel.MatchString(value), r.Spec.CookieName == value, r)
 		r = with(annotationForwarded, value)
 		check(annotationForwarded, slices.Contains([]string{"append", "replace", "if-none", "never"}, value), r.Spec.Policy.Forwarded.String() == value, r)
 		r = with(annotationSameSite, value)
@@ -104,7 +104,7 @@ func FuzzWords(f *testing.F) {
 		}
 		_, err := strconv.ParseBool(value)
 		r = with(annotationDisableCookies, value)
-		if off := r.Spec.Policy.CookieName == ""; off && err != nil || err != nil && !noted(r, annotationDisableCookies) {
+		if off := r.Spec.CookieName == ""; off && err != nil || err != nil && !noted(r, annotationDisableCookies) {
 			t.Fatalf("disable_cookies %q: off %v, %q", value, off, r.Notes)
 		}
 		r = with(annotationRates, "true", annotationRateHTTP, value)
@@ -156,8 +156,8 @@ func FuzzAnnotations(f *testing.F) {
 				t.Fatalf("timeout %v", d)
 			}
 		}
-		if strings.ContainsFunc(got.HSTS+got.CookieName+got.CookieAttributes, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }) {
-			t.Fatalf("%q %q %q", got.HSTS, got.CookieName, got.CookieAttributes)
+		if strings.ContainsFunc(got.HSTS+result.Spec.CookieName+got.CookieAttributes, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }) {
+			t.Fatalf("%q %q %q", got.HSTS, result.Spec.CookieName, got.CookieAttributes)
 		}
 		if strings.TrimFunc(value+other, separates) != "" && got.Allow == nil {
 			t.Fatalf("allow-lists %q and %q let everybody in", value, other)

@@ -204,8 +204,8 @@ func TestLongAnnotations(t *testing.T) {
 		annotationHSTS:       func(n int) string { return "max-age=" + strings.Repeat("1", n-len("max-age=")) },
 	} {
 		for _, n := range []int{maxFieldAnnotation, maxFieldAnnotation + 1} {
-			policy := translated(t, Options{}, terminated("edge", "", key, value(n))).Spec.Policy
-			if used := len(policy.CookieName) == n || len(policy.HSTS) == n; used != (n == maxFieldAnnotation) {
+			spec := translated(t, Options{}, terminated("edge", "", key, value(n))).Spec
+			if used := len(spec.CookieName) == n || len(spec.Policy.HSTS) == n; used != (n == maxFieldAnnotation) {
 				t.Errorf("%s of %d bytes: used %v", key, n, used)
 			}
 		}

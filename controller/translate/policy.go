@@ -131,9 +131,11 @@ func (a *annotations) bool(key string) bool {
 	return err == nil && b
 }
 
-// policy returns how requests of a route are treated.
-func (a *annotations) policy(in *Input, d *Defaults, term routing.Termination, insecure routing.InsecurePolicy) routing.Policy {
-	p := routing.Policy{ServerTimeout: d.ServerTimeout, TunnelTimeout: d.TunnelTimeout, ConnectTimeout: d.ConnectTimeout}
+// policy sets how requests of a route are treated, and the name of its cookie.
+func (a *annotations) policy(in *Input, d *Defaults, spec *routing.RouteSpec) {
+	term := spec.Termination
+	p := &spec.Policy
+	*p = routing.Policy{ServerTimeout: d.ServerTimeout, TunnelTimeout: d.TunnelTimeout, ConnectTimeout: d.ConnectTimeout}
 	server, isServer := a.timespec(annotationTimeout, d.ServerTimeout)
 	if isServer {
 		p.ServerTimeout = server
@@ -147,7 +149,7 @@ func (a *annotations) policy(in *Input, d *Defaults, term routing.Termination, i
 	p.Forwarded, _ = parseForwarded(d.Forwarded)
 	if term == routing.TermPassthrough {
 		a.unused("passthrough", annotationForwarded, annotationDisableCookies, annotationCookieName, annotationSameSite, annotationHSTS)
-		return p
+		return
 	}
 	if value, ok := a.values[annotationForwarded]; ok {
 		if f, ok := parseForwarded(value); ok {
@@ -156,7 +158,7 @@ func (a *annotations) policy(in *Input, d *Defaults, term routing.Termination, i
 			a.invalid(annotationForwarded, value, "is not append, replace, if-none or never", p.Forwarded.String())
 		}
 	}
-	a.cookie(in, d, &p, term != routing.TermNone && insecure != routing.InsecureAllow)
+	a.cookie(in, d, spec, term != routing.TermNone && spec.Insecure != routing.InsecureAllow)
 	switch value, ok := a.values[annotationHSTS]; {
 	case term == routing.TermNone:
 		a.unused("plain HTTP", annotationHSTS)
@@ -165,12 +167,11 @@ func (a *annotations) policy(in *Input, d *Defaults, term routing.Termination, i
 	case ok && value != "":
 		a.invalid(annotationHSTS, value, "is not a Strict-Transport-Security value", "no header")
 	}
-	return p
 }
 
 // cookie sets name and attributes of the sticky cookie. secure is true when the cookie
 // never travels over plain HTTP.
-func (a *annotations) cookie(in *Input, d *Defaults, p *routing.Policy, secure bool) {
+func (a *annotations) cookie(in *Input, d *Defaults, spec *routing.RouteSpec, secure bool) {
 	sameSite := "None"
 	switch value, ok := a.values[annotationSameSite]; {
 	case !ok:
@@ -196,9 +197,9 @@ func (a *annotations) cookie(in *Input, d *Defaults, p *routing.Policy, secure b
 	if a.bool(annotationDisableCookies) {
 		return
 	}
-	p.CookieName, p.CookieAttributes = name, "; path=/; HttpOnly"
+	spec.CookieName, spec.Policy.CookieAttributes = name, "; path=/; HttpOnly"
 	if secure {
-		p.CookieAttributes += "; Secure; SameSite=" + sameSite
+		spec.Policy.CookieAttributes += "; Secure; SameSite=" + sameSite
 	}
 }
 

@@ -57,7 +57,7 @@ type Result struct {
 	fleet    fleet
 	beside   *beside // nil = nothing
 	clients  *routing.ClientAuthSpec
-	own      []string // of Notes, those that are not about its servers
+	own      int // how many of Notes, from the first on, are not about its servers
 }
 
 // Place is where a route is served.
@@ -127,7 +127,7 @@ func (t *Translator) Route(in Input) *Result {
 	spec.Termination, spec.Insecure = termination(in.TLS)
 	a := &annotations{values: r.Annotations, notes: slices.Clip(in.Notes)}
 	out.clients = a.clientAuth(&in, spec)
-	spec.Policy = a.policy(&in, &t.options.Defaults, spec.Termination, spec.Insecure)
+	a.policy(&in, &t.options.Defaults, spec)
 	spec.Policy.Allow, out.Closed = t.allowList(a)
 	spec.Policy.Rates = a.rates(spec.Termination == routing.TermPassthrough)
 	spec.Limit = a.podConnections()
@@ -140,7 +140,7 @@ func (t *Translator) Route(in Input) *Result {
 	}
 	t.fleet(a, &in, out)
 	a.unread()
-	out.own = a.notes
+	out.Notes, out.own = a.notes, len(a.notes)
 	out.Kept = spec.Certificate
 	out.Place = Place{spec.Host, spec.Path, spec.Wildcard, spec.Termination}
 	out.fill(in.Service, in.Shared)

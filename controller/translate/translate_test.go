@@ -192,21 +192,21 @@ func TestCookies(t *testing.T) {
 			r.Annotations[annotationCookieName] = c.name
 		}
 		got := translated(t, Options{}, r)
-		if p := got.Spec.Policy; p.CookieName != c.wantName || p.CookieAttributes != c.wantAttributes || len(got.Notes) != c.notes {
-			t.Errorf("%s: cookie %q %q, notes %q", c.id, p.CookieName, p.CookieAttributes, got.Notes)
+		if p := got.Spec.Policy; got.Spec.CookieName != c.wantName || p.CookieAttributes != c.wantAttributes || len(got.Notes) != c.notes {
+			t.Errorf("%s: cookie %q %q, notes %q", c.id, got.Spec.CookieName, p.CookieAttributes, got.Notes)
 		}
 	}
 	for value, on := range map[string]bool{"true": false, "True": false, "TRUE": false, "1": false, "tRuE": true, "yes": true, "on": true, " true": true, "false": true} {
 		got := translated(t, Options{}, terminated("", "", annotationDisableCookies, value))
-		if (got.Spec.Policy.CookieName != "") != on {
-			t.Errorf("disable_cookies %q: cookie %q", value, got.Spec.Policy.CookieName)
+		if (got.Spec.CookieName != "") != on {
+			t.Errorf("disable_cookies %q: cookie %q", value, got.Spec.CookieName)
 		}
 	}
-	if got := translated(t, Options{Defaults: Defaults{CookieName: "fromenv"}}, terminated("", "")); got.Spec.Policy.CookieName != "fromenv" {
-		t.Errorf("cookie name of the router: %q", got.Spec.Policy.CookieName)
+	if got := translated(t, Options{Defaults: Defaults{CookieName: "fromenv"}}, terminated("", "")); got.Spec.CookieName != "fromenv" {
+		t.Errorf("cookie name of the router: %q", got.Spec.CookieName)
 	}
-	if got := translated(t, Options{Defaults: Defaults{CookieName: "from env"}}, terminated("", "")); got.Spec.Policy.CookieName != hash {
-		t.Errorf("invalid cookie name of the router: %q", got.Spec.Policy.CookieName)
+	if got := translated(t, Options{Defaults: Defaults{CookieName: "from env"}}, terminated("", "")); got.Spec.CookieName != hash {
+		t.Errorf("invalid cookie name of the router: %q", got.Spec.CookieName)
 	}
 }
 
@@ -364,10 +364,11 @@ func TestGolden(t *testing.T) {
 		Certificate: &routing.CertificateSpec{Certificate: "cert", Key: "key", CA: "ca"},
 		Policy: routing.Policy{
 			ServerTimeout: 10 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second,
-			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly; Secure; SameSite=None", HSTS: "max-age=1",
+			CookieAttributes: "; path=/; HttpOnly; Secure; SameSite=None", HSTS: "max-age=1",
 		},
-		Balance: balancer.LeastConn,
-		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
+		CookieName: CookieName("ns", "r"),
+		Balance:    balancer.LeastConn,
+		Targets:    []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
 	}
 	compareAddr := cmpopts.EquateComparable(netip.AddrPort{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
@@ -398,8 +399,9 @@ func TestGolden(t *testing.T) {
 		RouteKey: want.RouteKey, Host: "h.test",
 		Policy: routing.Policy{
 			ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second,
-			CookieName: CookieName("ns", "r"), CookieAttributes: "; path=/; HttpOnly",
+			CookieAttributes: "; path=/; HttpOnly",
 		},
+		CookieName: CookieName("ns", "r"),
 	}
 	if diff := cmp.Diff(want, *got.Spec, compareAddr, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("plain: (-want +got):\n%s", diff)

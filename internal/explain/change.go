@@ -218,7 +218,7 @@ func (p *probes) routeFacts(r *routing.Route, forwarded *proxy.Head) []fact {
 	policy := r.Policy()
 	all := []fact{
 		{"route", before(p.kind(r), " ") + r.Namespace() + "/" + r.Name()}, {"termination", r.Termination().String()}, {"server timeout", policy.ServerTimeout.String()},
-		{"tunnel timeout", policy.TunnelTimeout.String()}, {"connect timeout", policy.ConnectTimeout.String()}, {"HSTS", policy.HSTS}, {"sticky cookie", policy.CookieName + policy.CookieAttributes},
+		{"tunnel timeout", policy.TunnelTimeout.String()}, {"connect timeout", policy.ConnectTimeout.String()}, {"HSTS", policy.HSTS}, {"sticky cookie", r.CookieName() + policy.CookieAttributes},
 		{"allow-list", fmt.Sprint(policy.Allow != nil)}, {"limits", fmt.Sprintf("%+v", policy.Rates)},
 	}
 	if r.Listener() != "" {

@@ -26,7 +26,7 @@ func tableOf(t *testing.T, change func(*routing.RouteSpec)) *routing.Table {
 	t.Helper()
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
-		Policy:  routing.Policy{ServerTimeout: time.Second, CookieName: "c"},
+		Policy: routing.Policy{ServerTimeout: time.Second}, CookieName: "c",
 		Targets: []balancer.Target{{ID: "pod", Pod: "pod-1", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
 	}
 	if change != nil {

@@ -20,7 +20,7 @@ func FuzzQuery(f *testing.F) {
 	f.Add("", ":method: GET\n:scheme: https\n:authority: app.test\n:path: /\n", "", true)
 	f.Add("http://[::1%25lo]/", ":", "cookie", false)
 	spec := routing.RouteSpec{
-		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app"}, Host: "app.test", Policy: routing.Policy{ServerTimeout: time.Second, CookieName: "c"},
+		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app"}, Host: "app.test", Policy: routing.Policy{ServerTimeout: time.Second}, CookieName: "c",
 		Targets: []balancer.Target{{ID: "pod", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
 	}
 	table, _ := routing.Compile(routing.Options{}, nil, []routing.RouteSpec{spec})

@@ -119,6 +119,6 @@ func settings(in *routing.Route) []controller.Setting {
 		controller.Setting{Name: "server timeout", Value: p.ServerTimeout.String(), From: option},
 		controller.Setting{Name: "timeout of the whole exchange", Value: span(p.RequestTimeout), From: field}, controller.Setting{Name: "timeout of one attempt", Value: span(p.AttemptTimeout), From: field},
 		controller.Setting{Name: "retries", Value: retries, From: field}, controller.Setting{Name: "filters", Value: or(strings.Join(filters, ", "), "none"), From: field},
-		controller.Setting{Name: "session persistence", Value: or(p.CookieName, "none"), From: field}, controller.Setting{Name: "forwarded headers", Value: p.Forwarded.String(), From: option},
+		controller.Setting{Name: "session persistence", Value: or(in.CookieName(), "none"), From: field}, controller.Setting{Name: "forwarded headers", Value: p.Forwarded.String(), From: option},
 	)
 }

@@ -47,7 +47,7 @@ func TestOrderOfActions(t *testing.T) {
 	p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Pod: Mixed\r\nSet-Cookie: pod=1\r\nContent-Length: 0\r\n\r\n"))
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Policy.HSTS = "max-age=1"
-		s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
+		s.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
 		s.Policy.Rewrite = rewrite.Compile("/p", "/v2")
 		s.Policy.RequestActions = compiled(t, header.Request, "X-A: route", "x-was: %[req.hdr(x-b)]", "-X-In", "host: pod.test",
 			"x-cookie: %[req.hdr(cookie)]", "x-fwd: %[req.hdr(x-forwarded-host)]", "-x-forwarded-for", "x-for: %[req.hdr(x-forwarded-for)]")

@@ -47,7 +47,7 @@ func TestNoAllocationForLargeHeads(t *testing.T) {
 				c.MaxRewrite = 32 << 10
 			})
 			spec := testkit.Spec("app.test", testkit.Answering(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"+c.answer+"\r\nok"))
-			spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+			spec.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 			spec.Policy.RequestActions = actions
 			r.Publish(t, spec)
 			conn, err := net.Dial("tcp", r.Addr.String())

@@ -37,7 +37,7 @@ func TestNoAllocation(t *testing.T) {
 		c.Captures = &proxy.Captures{Request: []proxy.Capture{{Name: "user-agent", Max: 20}}, Cookie: proxy.Capture{Name: "c=", Max: 9}}
 	})
 	spec := testkit.Spec("app.test", testkit.Answering(t, answer))
-	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+	spec.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
 	spec.Policy.Rewrite = rewrite.Compile("/path", "/v2")
 	spec.Policy.RequestActions = compile(header.Request, "x-agent", "<%{+E}[req.hdr(user-agent),base64]>")

@@ -68,7 +68,7 @@ func TestBlackBox(t *testing.T) {
 		r := newRigWith(t, memnet.New(1), rigConfig{worker: func(c *proxy.Config) { c.MonitorPath = "/_______internal_router_healthz" }})
 		p := r.pod(1, always("HTTP/1.1 200 OK\r\nX-Pod: Mixed Case\r\nContent-Length: 1\r\n\r\na"))
 		cookie := func(s *routing.RouteSpec) {
-			s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
+			s.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
 		}
 		r.route("plain", "plain.test", cookie, p.Addr)
 		r.route("foo", "foo.test", func(s *routing.RouteSpec) { s.Path = "/foo" }, p.Addr)
@@ -168,7 +168,7 @@ func TestCookiesOfRequests(t *testing.T) {
 		p := r.pod(1, always(ok("a")))
 		r.route("app", "app.test", func(s *routing.RouteSpec) {
 			if !tc.disabled {
-				s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
+				s.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
 			}
 		}, p.Addr)
 		valid := r.Servers(0)[0].Cookie()
@@ -209,7 +209,7 @@ func TestCookieOfTheSameName(t *testing.T) {
 		p := r.pod(1, always(answer+"Content-Length: 0\r\n\r\n"))
 		r.route("app", "app.test", func(s *routing.RouteSpec) {
 			if !tc.disabled {
-				s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
+				s.CookieName, s.Policy.CookieAttributes = "stick", "; path=/"
 			}
 		}, p.Addr)
 		own, cookie := r.Servers(0)[0].Cookie(), ""

@@ -89,7 +89,7 @@ func TestStickyCookie(t *testing.T) {
 	a, b := r.pod(1, always(ok("a"))), r.pod(2, always("HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 1\r\n\r\nb"))
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Balance = balancer.RoundRobin
-		s.Policy.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
+		s.CookieName, s.Policy.CookieAttributes = "stick", "; path=/; HttpOnly"
 	}, a.Addr, b.Addr)
 	cookieB := balancer.CookieValue("ept:svc::" + b.Addr.String())
 	for range 4 {

@@ -147,7 +147,7 @@ func TestClientsLeaveTheQueue(t *testing.T) {
 func TestStickyRequestsQueueForTheirPod(t *testing.T) {
 	r := newRig(t)
 	a, b := r.pod(1, always("")), r.pod(2, always(""))
-	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit, s.Policy.CookieName = 1, "sticky" }, a.Addr, b.Addr)
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Limit, s.CookieName = 1, "sticky" }, a.Addr, b.Addr)
 	cookie := ""
 	for _, s := range r.Servers(0) {
 		if s.Endpoint().Addr() == a.Addr {

@@ -27,7 +27,7 @@ func TestRecords(t *testing.T) {
 		return ok("hello")
 	})
 	gone := netip.MustParseAddrPort("198.51.100.99:80") // nobody listens there
-	sticky := func(s *routing.RouteSpec) { s.Policy.CookieName = "stick" }
+	sticky := func(s *routing.RouteSpec) { s.CookieName = "stick" }
 	r.route("app", "app.test", sticky, a.Addr)
 	r.route("gone", "gone.test", sticky, gone)
 	r.route("two", "two.test", func(s *routing.RouteSpec) {

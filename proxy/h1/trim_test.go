@@ -39,7 +39,7 @@ func TestLargeHeadsAreLentMemory(t *testing.T) {
 	cookies := "Cookie: " + strings.Repeat("a=b; ", 4000) + "sticky=x; y=z\r\n"
 	r := newRig(t)
 	p := r.pod(1, func(int, string) string { return "" })
-	r.route("app", "app.test", func(s *routing.RouteSpec) { s.Policy.CookieName = "sticky" }, p.Addr)
+	r.route("app", "app.test", func(s *routing.RouteSpec) { s.CookieName = "sticky" }, p.Addr)
 	for range clients {
 		c := r.net.Connect(frontAddr)
 		c.Write([]byte("GET / HTTP/1.1\r\nHost: app.test\r\n" + cookies + "\r\n"))

@@ -119,7 +119,7 @@ func TestNoAllocation(t *testing.T) {
 	answer := "HTTP/1.1 200 OK\r\nContent-Length: 128\r\n\r\n" + strings.Repeat("x", 128)
 	r := testkit.StartRouter(t, 1, discard{})
 	spec := testkit.Spec("app.test", testkit.Answering(t, answer))
-	spec.Policy.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
+	spec.CookieName, spec.Policy.CookieAttributes = "sticky", "; path=/; HttpOnly"
 	spec.Policy.HSTS = "max-age=1"
 	r.Publish(t, spec)
 	r.Client.Identity = new(identity.Rules).Of(nil)

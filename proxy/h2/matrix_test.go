@@ -333,7 +333,7 @@ func TestMatrixPolicies(t *testing.T) {
 		addr := x.Specs[0].Targets[0].Addr
 		x.route("sticky", "app.test", func(s *routing.RouteSpec) {
 			s.Path = "/sticky"
-			s.Policy.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "sticky", "; path=/", "max-age=1"
+			s.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "sticky", "; path=/", "max-age=1"
 			x.reach(s)
 		}, addr)
 		a := x.exchange(message{method: "GET", path: "/sticky", fields: []string{"cookie", "a=b; sticky=x", "x-ssl-client-cn", "admin"}}, 0)

@@ -36,7 +36,7 @@ func TestPoliciesOverHTTP2(t *testing.T) {
 		s.Policy.Rewrite = rewrite.Compile("/app", "/v2")
 		s.Policy.RequestActions = compile(header.Request, "X-Route", "%[req.hdr(x-router),base64]")
 		s.Policy.ResponseActions = compile(header.Response, "X-Route", "%[res.hdr(content-type)]")
-		s.Policy.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "stick", "; path=/", "max-age=1"
+		s.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "stick", "; path=/", "max-age=1"
 	}, p.Addr)
 	c := r.connect()
 	c.grant = true

@@ -65,7 +65,7 @@ func (r *rig) open() (*client, *memnet.Peer) {
 	p := r.socketPod(1, agree)
 	r.route("app", "app.test", func(s *routing.RouteSpec) {
 		s.Policy.TunnelTimeout = 8 * time.Minute
-		s.Policy.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/"
+		s.CookieName, s.Policy.CookieAttributes = "sticky", "; path=/"
 	}, p.addr)
 	c := r.connect()
 	c.socket(1, false, "sec-websocket-protocol", "chat, other", "origin", "https://app.test")

@@ -252,7 +252,7 @@ func TestMirrorsOverSockets(t *testing.T) {
 func TestSessionsOverSockets(t *testing.T) {
 	router := testkit.StartRouter(t, 2, nil)
 	router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
-		s.Policy.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
+		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
 		s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: named(t, "v1")}, {Key: "v2", Weight: 1, Targets: named(t, "v2")}}
 	}))
 	seen := map[string]bool{}

@@ -125,7 +125,7 @@ func (s *set) route(i int, pod, tlsPod netip.AddrPort, certificate *routing.Cert
 		}
 	}
 	if pick(3) {
-		spec.Policy.CookieName = "sticky"
+		spec.CookieName = "sticky"
 	}
 	if pick(12) {
 		spec.Policy.Allow = routing.NewAllowList([]netip.Prefix{netip.MustParsePrefix([]string{"127.0.0.0/8", "10.0.0.0/8"}[s.rng.IntN(2)])})

@@ -70,13 +70,13 @@ var annotated = map[string]lost{
 	},
 	ofRoutes + "timeout-tunnel": always("connections are ended by --default-tunnel-timeout alone"),
 	ofCookies + "cookie-same-site": func(_ *conversion, it *Item) string {
-		if it.Spec.Policy.CookieName == "" {
+		if it.Spec.CookieName == "" {
 			return ""
 		}
 		return "session persistence says nothing of SameSite"
 	},
 	ofCookies + "cookie_name": func(c *conversion, it *Item) string {
-		if c.options.Experimental || it.Spec.Policy.CookieName == "" {
+		if c.options.Experimental || it.Spec.CookieName == "" {
 			return ""
 		}
 		return "no cookie is set; --experimental makes sessionPersistence of it, for which the cluster needs the experimental channel"

@@ -147,8 +147,8 @@ func (c *conversion) httpRule(g *group, it *Item) (rule gatewayv1.HTTPRouteRule,
 	rule.Matches = []gatewayv1.HTTPRouteMatch{{Path: c.path(g, it)}}
 	rule.Filters = append(c.filters(g, it), c.mirrors(g, it)...)
 	rule.Timeouts = c.timeouts(g, it)
-	if c.options.Experimental && it.Spec.Policy.CookieName != "" {
-		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: ref(it.Spec.Policy.CookieName), Type: ref(gatewayv1.CookieBasedSessionPersistence)}
+	if c.options.Experimental && it.Spec.CookieName != "" {
+		rule.SessionPersistence = &gatewayv1.SessionPersistence{SessionName: ref(it.Spec.CookieName), Type: ref(gatewayv1.CookieBasedSessionPersistence)}
 	}
 	rule.Retry = c.retry(it)
 	if slices.ContainsFunc(rule.Filters, func(f gatewayv1.HTTPRouteFilter) bool { return f.RequestRedirect != nil }) {

@@ -81,14 +81,14 @@ func (c *Compiler) Retry(r *gatewayv1.HTTPRouteRetry) (*routing.RetrySpec, *Erro
 	return made, nil
 }
 
-// Session sets session persistence of a policy. seed makes the name of a cookie or a header that has none.
-func Session(p *routing.Policy, s *gatewayv1.SessionPersistence, seed string, secure bool) *Error {
+// Session sets session persistence of a policy and returns the name of its cookie or header, "" = there is none. seed makes the name of one that has none.
+func Session(p *routing.Policy, s *gatewayv1.SessionPersistence, seed string, secure bool) (string, *Error) {
 	if s == nil {
-		return nil
+		return "", nil
 	}
 	timeout, limited, wrong := duration(s.AbsoluteTimeout)
 	if wrong != nil {
-		return wrong
+		return "", wrong
 	}
 	name := value(s.SessionName, "")
 	if name == "" {
@@ -96,27 +96,27 @@ func Session(p *routing.Policy, s *gatewayv1.SessionPersistence, seed string, se
 		name = "session-" + hex.EncodeToString(sum[:8])
 	}
 	if !header.IsName(name) {
-		return unsupportedf("session name %q is no token", name)
+		return "", unsupportedf("session name %q is no token", name)
 	}
 	p.SessionTimeout = timeout
 	switch kind := value(s.Type, gatewayv1.CookieBasedSessionPersistence); kind {
 	case gatewayv1.HeaderBasedSessionPersistence:
-		p.CookieName, p.CookieAttributes, p.SessionHeader = strings.ToLower(name), "", true
-		return nil
+		p.CookieAttributes, p.SessionHeader = "", true
+		return strings.ToLower(name), nil
 	case gatewayv1.CookieBasedSessionPersistence:
 	default:
-		return unsupportedf("session persistence of type %q is unknown", kind)
+		return "", unsupportedf("session persistence of type %q is unknown", kind)
 	}
-	p.SessionHeader, p.CookieName, p.CookieAttributes = false, name, "; path=/; HttpOnly"
+	p.SessionHeader, p.CookieAttributes = false, "; path=/; HttpOnly"
 	if secure {
 		p.CookieAttributes += "; Secure"
 	}
 	if s.CookieConfig == nil || value(s.CookieConfig.LifetimeType, gatewayv1.SessionCookieLifetimeType) == gatewayv1.SessionCookieLifetimeType {
-		return nil
+		return name, nil
 	}
 	if !limited || timeout <= 0 {
-		return unsupportedf("a permanent session cookie needs absoluteTimeout")
+		return "", unsupportedf("a permanent session cookie needs absoluteTimeout")
 	}
 	p.CookieAttributes += "; Max-Age=" + strconv.Itoa(int(timeout/time.Second))
-	return nil
+	return name, nil
 }

@@ -248,8 +248,8 @@ func TestSession(t *testing.T) {
 	} {
 		var p routing.Policy
 		got := "wrong"
-		if Session(&p, c.s, "seed", c.secure) == nil {
-			got = fmt.Sprintf("%s|%s|%t %s", p.CookieName, p.CookieAttributes, p.SessionHeader, p.SessionTimeout)
+		if name, wrong := Session(&p, c.s, "seed", c.secure); wrong == nil {
+			got = fmt.Sprintf("%s|%s|%t %s", name, p.CookieAttributes, p.SessionHeader, p.SessionTimeout)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
