@@ -11,7 +11,7 @@ var annotation = addition{
 		{"`controller/translate/known.go`", "controller/translate/known.go", "var known = []string{", "\tannotationThrowaway,"},
 		{
 			"a method of `annotations`, called in `Translator.Route` or `policy`", "controller/translate/policy.go", "p.Forwarded, _ = parseForwarded(d.Forwarded)",
-			"\ta.throwaway(&p)",
+			"\ta.throwaway(p)",
 		},
 		{"a method of `annotations`, called in `Translator.Route` or `policy`", "controller/translate/throwaway.go", "", `package translate
 
