@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -193,6 +194,10 @@ func (w *walk) file(path, place string, info fs.FileInfo) {
 		return
 	}
 	now := time.Now()
+	if !f.read.IsZero() && sumOf(path) == f.sum {
+		f.info, f.read, f.readErr = info, now, ""
+		return
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		f.info, f.readErr = nil, "cannot read: "+cause(err).Error()
@@ -206,6 +211,22 @@ func (w *walk) file(path, place string, info fs.FileInfo) {
 	}
 	f.sum = sum
 	w.parse(f, data)
+}
+
+// sumOf is the sum of a file's content, of which no more than a buffer is in memory at once: a folder is looked at as long as the process lives,
+// and is the same nearly every time. It is zero if the file cannot be read.
+func sumOf(path string) (sum [sha256.Size]byte) {
+	f, err := os.Open(path)
+	if err != nil {
+		return sum
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return sum
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // unchanged reports whether a file need not be read again.
