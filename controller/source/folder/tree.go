@@ -194,7 +194,7 @@ func (w *walk) file(path, place string, info fs.FileInfo) {
 		return
 	}
 	now := time.Now()
-	if !f.read.IsZero() && sumOf(path) == f.sum {
+	if f.info != nil && f.info.Size() == info.Size() && sumOf(path) == f.sum {
 		f.info, f.read, f.readErr = info, now, ""
 		return
 	}
@@ -213,8 +213,8 @@ func (w *walk) file(path, place string, info fs.FileInfo) {
 	w.parse(f, data)
 }
 
-// sumOf is the sum of a file's content, of which no more than a buffer is in memory at once: a folder is looked at as long as the process lives,
-// and is the same nearly every time. It is zero if the file cannot be read.
+// sumOf returns the SHA-256 sum of a file's content, read through a buffer: every file is looked at again at each poll, and has rarely changed.
+// The sum is zero if the file cannot be read. Of a file that has grown beyond maxFile bytes one byte more than that is read.
 func sumOf(path string) (sum [sha256.Size]byte) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -222,7 +222,7 @@ func sumOf(path string) (sum [sha256.Size]byte) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, maxFile+1)); err != nil {
 		return sum
 	}
 	h.Sum(sum[:0])

@@ -10,7 +10,7 @@ import (
 	"turnout/controller/source"
 )
 
-// TestLookTakesNoMemory has a large file looked at again, as every poll interval for as long as a router lives.
+// TestLookTakesNoMemory: a poll of a large file that has not changed allocates a small part of its size, and a change of the same length is found.
 func TestLookTakesNoMemory(t *testing.T) {
 	const size = 4 << 20
 	path := filepath.Join(t.TempDir(), "many.yaml")
