@@ -189,6 +189,7 @@ func exchange(r *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
+	defer a.Body.Close()
 	if a.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d", a.StatusCode)
 	}
