@@ -29,7 +29,7 @@ const (
 	tolerance = 0.03
 	// Rests of what happens once per connection, or as time passes, are no excess either.
 	spareCalls       = 0.1
-	spareAllocations = 0.5
+	spareAllocations = 0.1
 	// rare is how many of a system call per unit are left out of the file.
 	rare = 0.1
 )
