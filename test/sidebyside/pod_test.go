@@ -26,12 +26,15 @@ type pod struct {
 	c    *conversation
 	addr string
 
-	mu  sync.Mutex
-	got []string
+	mu      sync.Mutex
+	settled *sync.Cond // unread went down to 0
+	unread  int        // requests whose head was read, and whose body was not
+	got     []string
 }
 
 func startPod(t *testing.T, c *conversation) *pod {
 	p := &pod{c: c}
+	p.settled = sync.NewCond(&p.mu)
 	p.addr = testkit.Serve(t, func(conn net.Conn) {
 		if c.podH2 {
 			p.serveH2(conn)
@@ -49,9 +52,29 @@ func (p *pod) note(line string) {
 	p.got = append(p.got, line)
 }
 
+// begin says that a head was read. The request is known when end was called.
+func (p *pod) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unread++
+}
+
+// end says that a body was read, or that no more of it comes.
+func (p *pod) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unread--; p.unread == 0 {
+		p.settled.Broadcast()
+	}
+}
+
+// requests are those that the pod got. An answer before the body reaches the client while the body is still on its way to the pod: what was begun is waited for.
 func (p *pod) requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for p.unread > 0 {
+		p.settled.Wait()
+	}
 	return slices.Clone(p.got)
 }
 
@@ -64,6 +87,7 @@ func (p *pod) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		p.begin()
 		line, fields := split(head)
 		answer := func() error {
 			text := p.c.answer
@@ -75,13 +99,17 @@ func (p *pod) serve(conn net.Conn) {
 			return err
 		}
 		if p.c.early && answer() != nil {
+			p.end()
 			return
 		}
 		body, err := readBody(in, fields, 0)
+		if err == nil {
+			p.note(p.describe(line, fields) + body)
+		}
+		p.end()
 		if err != nil {
 			return
 		}
-		p.note(p.describe(line, fields) + body)
 		if !p.c.early && answer() != nil || p.c.fin {
 			return
 		}
