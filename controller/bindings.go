@@ -70,7 +70,8 @@ func (s *state) rebind(key source.Key) {
 		}
 		return
 	}
-	if e, aside := s.outside[key.Namespace][key.Name]; aside {
+	if a := s.views.outside[key.Namespace][key.Name]; a != nil {
+		e := a.event()
 		s.routeEvent(&e)
 	}
 }

@@ -62,9 +62,11 @@ func (c *Controller) Claimants(host string) []Claimant {
 			all = append(all, v.claimant(now))
 		}
 	}
-	for _, e := range c.views.outside {
-		if o, ok := e.Object.(*routev1.Route); ok && wants(o.Spec.Host, o.Spec.WildcardPolicy) {
-			all = append(all, ClaimantOf(e.Event, e.why, outsideFor[e.why]))
+	for _, of := range c.views.outside {
+		for _, a := range of {
+			if wants(a.host, a.kept.policy) {
+				all = append(all, ClaimantOf(a.event(), a.why, outsideFor[a.why]))
+			}
 		}
 	}
 	c.views.mu.RUnlock()
@@ -163,21 +165,4 @@ var outsideFor = map[ClaimState]string{
 	ClaimNotSelected: "its namespace is not one that this router serves: it has not the labels of --namespace-labels",
 	ClaimOtherShard:  "it has not the labels of routes that this router serves: those of --labels",
 	ClaimUnbound:     "it is not bound to the Router that this is a replica of: see its annotations turnout.router/phase and turnout.router/routers",
-}
-
-// aside is a route that is not selected, and why.
-type aside struct {
-	source.Event
-	why ClaimState
-}
-
-// setOutside notes a route that is not selected, or, without an object, that it is gone or in.
-func (v *views) setOutside(e *source.Event, why ClaimState) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e.Object == nil {
-		delete(v.outside, e.Key)
-		return
-	}
-	v.outside[e.Key] = aside{*e, why}
 }

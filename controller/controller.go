@@ -29,7 +29,7 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{}), asks: make(chan func(*state))}
-	c.views.routes, c.views.outside = make(map[source.Key]*view), make(map[source.Key]aside)
+	c.views.routes, c.views.outside = make(map[source.Key]*view), make(map[string]map[string]*aside)
 	c.views.setOptions(cfg.Options)
 	own := cfg
 	if c.state, err = newState(&own, &c.views); err != nil {

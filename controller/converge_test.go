@@ -219,7 +219,7 @@ func (r *rig) forgetsAll(w *world) {
 	}
 	r.settle()
 	s := r.c.state
-	if n := len(s.routes) + len(s.services) + len(s.slices) + len(s.secrets) + len(s.outside) + len(s.namespaces) + len(s.unanswered) +
+	if n := len(s.routes) + len(s.services) + len(s.slices) + len(s.secrets) + len(s.views.outside) + len(s.namespaces) + len(s.unanswered) +
 		len(s.unused) + len(r.c.views.routes); n != 0 || r.store.Load().Len() != 0 {
 		r.Fatalf("%d things are remembered of nothing, %d routes are served", n, r.store.Load().Len())
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/balancer"
+	shards "turnout/controller/shard/api"
 	"turnout/controller/source"
 	"turnout/routing"
 )
@@ -59,4 +60,39 @@ func TestMemoryPerRoute(t *testing.T) {
 		runtime.KeepAlive(c)
 		runtime.KeepAlive(events)
 	}
+}
+
+// memoryAside bounds what the controller holds for a route that another Router serves, in bytes.
+const memoryAside = 800
+
+// TestMemoryAside: on a cluster with many routers most routes are put aside, and cost little.
+func TestMemoryAside(t *testing.T) {
+	const n = 5000
+	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: Options{Router: "one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := c.Sink("test")
+	sink.Synced()
+	c.handle()
+	before := heapInUse()
+	for i := range n {
+		e := aRoute(fmt.Sprint("route-", i), fmt.Sprintf("host-%d.apps.example.test", i), i, func(o *routev1.Route) {
+			o.Annotations = map[string]string{
+				shards.AnnotationRouters: fmt.Sprint("two-", i%30), shards.AnnotationDNS: fmt.Sprintf("host-%d.apps.example.test", i), shards.AnnotationPhase: "Served",
+			}
+			o.Status.Ingress = []routev1.RouteIngress{{RouterName: "two", Conditions: []routev1.RouteIngressCondition{{Type: routev1.RouteAdmitted, Status: corev1.ConditionTrue}}}}
+		})
+		sink.Event(e)
+		c.handle()
+	}
+	used := (heapInUse() - before) / n
+	t.Logf("%d bytes per route", used)
+	if used > memoryAside {
+		t.Errorf("%d bytes per route, want at most %d", used, memoryAside)
+	}
+	if n := len(c.views.outside["ns"]); n != 5000 {
+		t.Errorf("%d are put aside", n)
+	}
+	runtime.KeepAlive(c)
 }

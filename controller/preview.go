@@ -139,12 +139,11 @@ func (s *state) objects() []source.Event {
 		lean.Status = routev1.RouteStatus{} // what was said before has no part in it
 		events = append(events, source.Event{Kind: source.Route, Key: r.key, Object: lean, Order: r.order, Origin: r.origin})
 	}
-	for _, of := range s.outside {
-		for _, e := range of {
-			if o, ok := e.Object.(*routev1.Route); ok && isRule(o) {
-				continue
+	for _, of := range s.views.outside {
+		for _, a := range of {
+			if e := a.event(); !isRule(e.Object.(*routev1.Route)) {
+				events = append(events, e)
 			}
-			events = append(events, e)
 		}
 	}
 	for _, v := range s.services {

@@ -2,13 +2,14 @@ package controller
 
 import (
 	routev1 "github.com/openshift/api/route/v1"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"turnout/controller/source"
 )
 
-// Routes that are not selected are put aside as events, and come in when they are: when their namespace is, their labels change, or
+// Routes that are not selected are put aside, and come in when they are: when their namespace is, their labels change, or
 // another selection is made. Services and endpoints are kept as they are: without routes they have no effect.
 
 // selection is which routes are served, of those that sources deliver.
@@ -51,31 +52,62 @@ func (s *state) selects(o *routev1.Route) (bool, ClaimState) {
 func (s *state) isOutside(e *source.Event) bool {
 	object, _ := e.Object.(*routev1.Route)
 	if object == nil {
-		s.bringIn(e.Key)
+		s.views.dropAside(e.Key)
 		return false
 	}
 	selected, why := s.selects(object)
 	if selected {
-		s.bringIn(e.Key)
+		s.views.dropAside(e.Key)
 		return false
 	}
-	s.views.setOutside(e, why)
-	if s.outside[e.Key.Namespace] == nil {
-		s.outside[e.Key.Namespace] = make(map[string]source.Event)
+	var before *kept
+	if a := s.views.outside[e.Key.Namespace][e.Key.Name]; a != nil && a.kept.uid == object.UID {
+		before = a.kept
 	}
-	s.outside[e.Key.Namespace][e.Key.Name] = *e
+	now, _, err := s.keeper.keep(object, before)
+	if err != nil {
+		s.cfg.Log.Error("BUG: a route that is not selected cannot be kept", zap.Stringer("route", e.Key), zap.Error(err))
+		return true
+	}
+	s.views.setAside(&aside{kept: now, host: object.Spec.Host, order: e.Order, origin: e.Origin, why: why})
 	return true
 }
 
-// bringIn forgets that a route was put aside.
-func (s *state) bringIn(key source.Key) {
-	of := s.outside[key.Namespace]
-	if _, aside := of[key.Name]; !aside {
+// aside is a route that is not selected, and why. It is immutable, and kept as those that are: on a cluster with many routers each has most routes aside.
+type aside struct {
+	kept          *kept
+	host          string // that it asks for
+	order, origin string // as its event had them
+	why           ClaimState
+}
+
+// event makes the event again that the route came with.
+func (a *aside) event() source.Event {
+	return source.Event{Kind: source.Route, Key: a.kept.key, Object: a.kept.object(), Order: a.order, Origin: a.origin}
+}
+
+// setAside puts a route aside.
+func (v *views) setAside(a *aside) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	of := v.outside[a.kept.key.Namespace]
+	if of == nil {
+		of = make(map[string]*aside)
+		v.outside[a.kept.key.Namespace] = of
+	}
+	of[a.kept.key.Name] = a
+}
+
+// dropAside forgets a route that was put aside, if it was.
+func (v *views) dropAside(key source.Key) {
+	of := v.outside[key.Namespace]
+	if of[key.Name] == nil {
 		return
 	}
-	s.views.setOutside(&source.Event{Key: key}, ClaimServed)
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if delete(of, key.Name); len(of) == 0 {
-		delete(s.outside, key.Namespace)
+		delete(v.outside, key.Namespace)
 	}
 }
 
@@ -103,9 +135,10 @@ func (s *state) reselect(namespace string) {
 			}
 		}
 	}
-	for of, events := range s.outside {
+	for of, asides := range s.views.outside {
 		if namespace == "" || of == namespace {
-			for _, e := range events {
+			for _, a := range asides {
+				e := a.event()
 				if selected, _ := s.selects(e.Object.(*routev1.Route)); selected {
 					in = append(in, e)
 				}

@@ -37,8 +37,7 @@ type state struct {
 	unanswered map[*secret]struct{} // asked for, and nothing came yet
 	unused     map[*secret]struct{} // may have no user
 	selection  selection
-	namespaces map[string]labels.Set              // those that there are, with their labels
-	outside    map[string]map[string]source.Event // routes that are not selected, by namespace and name
+	namespaces map[string]labels.Set // those that there are, with their labels
 	keeper     keeper
 	bindings   bindings // of routes to the Router that this is a replica of
 	ingress    ingresses
@@ -122,7 +121,6 @@ func newState(cfg *Config, v *views) (*state, error) {
 		unanswered: make(map[*secret]struct{}),
 		unused:     make(map[*secret]struct{}),
 		namespaces: make(map[string]labels.Set),
-		outside:    make(map[string]map[string]source.Event),
 		bindings:   bindings{of: make(map[source.Key]source.Key), at: make(map[source.Key]map[source.Key]binding)},
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),

@@ -24,7 +24,7 @@ type views struct {
 
 	mu       sync.RWMutex
 	routes   map[source.Key]*view
-	outside  map[source.Key]aside // routes that are not selected
+	outside  map[string]map[string]*aside // routes that are not selected, by namespace and name; written by the owner alone, which reads them without mu
 	rejected int
 	changed  time.Time // when a table was published last; zero = never
 }
