@@ -54,6 +54,9 @@ type Config struct {
 	ControllerArgs []string
 }
 
+// EtcdURL is where etcd listens for clients, in the network namespace of the sandbox.
+func EtcdURL() string { return controlplane.EtcdURL() }
+
 // Component is one program of the control plane, which can be stopped, killed, paused and
 // started again.
 type Component = controlplane.Component

@@ -85,7 +85,7 @@ func TestLife(t *testing.T) {
 		}
 	})
 	all := watchAll(t)
-	startPods(t)
+	startPods(t, live, 3)
 	startScheduler(t)
 	startReplicas(t, "a", 2)
 	startReplicas(t, "b", 2)

@@ -79,7 +79,7 @@ func startReplicas(t *testing.T, router string, count int32) {
 					{Name: "ROUTER_GRACEFUL_SHUTDOWN_DELAY", Value: "5s"}, {Name: "ROUTER_SLOWLORIS_HTTP_KEEPALIVE", Value: "5s"},
 				},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-				StartupProbe:    &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 60, ProbeHandler: probe},
+				StartupProbe:    &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 600, ProbeHandler: probe},
 			}},
 		}},
 	}}
@@ -89,28 +89,28 @@ func startReplicas(t *testing.T, router string, count int32) {
 	ready(t, programs, d.Name)
 }
 
-// startPods makes the service that all routes lead to.
-func startPods(t *testing.T) {
+// startPods makes a namespace, and in it the service that all routes lead to.
+func startPods(t *testing.T, namespace string, replicas int32) {
 	t.Helper()
-	replicas, labels := int32(3), map[string]string{"app": "echo"}
-	if _, err := shared.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: live}}, metav1.CreateOptions{}); err != nil {
+	labels := map[string]string{"app": "echo"}
+	if _, err := shared.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: live, Name: "echo"}, Spec: appsv1.DeploymentSpec{
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "echo", Image: "echo", Args: []string{"serve"}, Env: []corev1.EnvVar{field("POD_NAME", "metadata.name")},
 			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}},
 		}}}},
 	}}
-	if _, err := shared.core.AppsV1().Deployments(live).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+	if _, err := shared.core.AppsV1().Deployments(namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: live, Name: "echo"}, Spec: corev1.ServiceSpec{
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "echo"}, Spec: corev1.ServiceSpec{
 		Selector: labels, Ports: []corev1.ServicePort{{Name: "http", Port: 8080}},
 	}}
-	if _, err := shared.core.CoreV1().Services(live).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := shared.core.CoreV1().Services(namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ready(t, live, "echo")
+	ready(t, namespace, "echo")
 }

@@ -58,6 +58,9 @@ type ControlPlane struct {
 	cfg Config
 }
 
+// EtcdURL is where etcd listens for clients.
+func EtcdURL() string { return "http://" + EtcdAddress.String() + ":2379" }
+
 // New writes the files that the programs need. It starts none.
 func New(cfg Config) (*ControlPlane, error) {
 	c := &ControlPlane{cfg: cfg}
@@ -76,11 +79,10 @@ func New(cfg Config) (*ControlPlane, error) {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true,
 	}}
-	etcd := "http://" + EtcdAddress.String()
-	c.Etcd = &Component{name: "etcd", path: "etcd", logs: cfg.Logs, args: c.etcdArgs(etcd), ask: ready(client, etcd+":2379/health")}
+	c.Etcd = &Component{name: "etcd", path: "etcd", logs: cfg.Logs, args: c.etcdArgs("http://" + EtcdAddress.String()), ask: ready(client, EtcdURL()+"/health")}
 	c.API = &Component{
 		name: "kube-apiserver", path: filepath.Join(cfg.Programs, "kube-apiserver"), logs: cfg.Logs,
-		args: c.apiArgs(etcd + ":2379"), ask: ready(client, c.Admin.Host+"/readyz"),
+		args: c.apiArgs(EtcdURL()), ask: ready(client, c.Admin.Host+"/readyz"),
 	}
 	c.Controllers = &Component{
 		name: "kube-controller-manager", path: filepath.Join(cfg.Programs, "kube-controller-manager"), logs: cfg.Logs, args: c.controllerArgs(),
@@ -136,6 +138,7 @@ func (c *ControlPlane) etcdArgs(url string) []string {
 	return []string{
 		"--data-dir", c.path("etcd"), "--listen-client-urls", url + ":2379", "--advertise-client-urls", url + ":2379",
 		"--listen-peer-urls", url + ":2380", "--initial-advertise-peer-urls", url + ":2380", "--initial-cluster", "default=" + url + ":2380",
+		"--quota-backend-bytes", "8589934592", // 8 GiB, the most that etcd recommends; hundreds of thousands of objects are more than its default of 2
 	}
 }
 
