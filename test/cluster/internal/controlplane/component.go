@@ -47,7 +47,11 @@ func (c *Component) launch() error {
 		return fmt.Errorf("cannot write the log of %s: %w", c.name, err)
 	}
 	defer log.Close()
-	c.process, err = process.Start(process.Spec{Path: c.path, Args: c.args, Output: log, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	env := []string{"PATH=" + os.Getenv("PATH")}
+	if collect, set := os.LookupEnv("GOGC"); set { // of whose machine is small
+		env = append(env, "GOGC="+collect)
+	}
+	c.process, err = process.Start(process.Spec{Path: c.path, Args: c.args, Output: log, Env: env})
 	return err
 }
 
