@@ -62,10 +62,10 @@ func TestMemoryPerRoute(t *testing.T) {
 	}
 }
 
-// memoryAside bounds what the controller holds for a route that another Router serves, in bytes.
+// memoryAside bounds what the controller holds for a route that it does not serve, in bytes.
 const memoryAside = 800
 
-// TestMemoryAside: on a cluster with many routers most routes are put aside, and cost little.
+// TestMemoryAside: routes that are put aside cost little: a router of some namespaces has those of all others there.
 func TestMemoryAside(t *testing.T) {
 	const n = 5000
 	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: Options{Router: "one"}})

@@ -73,7 +73,7 @@ func (s *state) isOutside(e *source.Event) bool {
 	return true
 }
 
-// aside is a route that is not selected, and why. It is immutable, and kept as those that are: on a cluster with many routers each has most routes aside.
+// aside is a route that is not selected, and why. It is immutable, and kept as those that are: a router of some namespaces has the routes of all others aside.
 type aside struct {
 	kept          *kept
 	host          string // that it asks for

@@ -91,7 +91,6 @@ type Feeder struct {
 	clients *clients
 
 	readers []*reader
-	bound   *boundRoutes // nil = all routes are read
 	secrets *secrets
 	bounds  *bound.Counts
 }
@@ -167,12 +166,8 @@ func newFeeder(cfg Config, config *rest.Config, retry backoff) (*Feeder, error) 
 		f.secrets.refuse = f.secrets.retry // permission comes soon after a Secret is referred to
 	}
 	f.secrets.bounds, f.bounds = cfg.Bounds, cfg.Bounds
-	if cfg.Router != "" {
-		f.bound = newBoundRoutes(clients, cfg.Log, retry)
-	}
 	for _, r := range resources {
 		store := newStore(r.kind)
-		f.bound.join(store)
 		store.keepLabels = cfg.Labels && r.kind == source.Route || (cfg.Labels || cfg.GatewayAPI) && r.kind == source.Namespace
 		store.keepPorts = cfg.Ingresses || cfg.Conversion || cfg.GatewayAPI
 		switch {
@@ -206,28 +201,10 @@ func afterAll(n int, then func()) func() {
 // when all kinds have been read and delivered. It must be called once.
 func (f *Feeder) Run(ctx context.Context, sink source.Sink) error {
 	synced := afterAll(len(f.readers), sink.Synced)
-	bindings := make(chan struct{}) // closed when RouteBindings are read
 	var running sync.WaitGroup
 	for _, r := range f.readers {
 		r.store.sink, r.store.synced = sink, sync.OnceFunc(synced)
-		if r.store.bind != nil {
-			r.store.synced = sync.OnceFunc(func() { close(bindings); synced() })
-		}
-	}
-	for _, r := range f.readers {
-		running.Go(func() {
-			if r.store.bound != nil { // which of them are bound is known before they come
-				select {
-				case <-bindings:
-				case <-ctx.Done():
-					return
-				}
-			}
-			r.run(ctx)
-		})
-	}
-	if f.bound != nil {
-		running.Go(func() { f.bound.run(ctx) })
+		running.Go(func() { r.run(ctx) })
 	}
 	running.Go(func() { f.secrets.run(ctx, sink) })
 	running.Wait()

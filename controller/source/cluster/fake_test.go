@@ -280,12 +280,8 @@ type query struct {
 }
 
 func (q *query) matches(o object) bool {
-	router := ""
-	if b, is := o.(*shards.RouteBinding); is {
-		router = b.Spec.Router
-	}
 	return o != nil && (q.namespace == "" || q.namespace == o.GetNamespace()) && q.labels.Matches(labels.Set(o.GetLabels())) &&
-		q.fields.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "spec.router": router})
+		q.fields.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()})
 }
 
 // there returns the objects that match, by key. a.mu is held.

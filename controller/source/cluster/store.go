@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	shards "turnout/controller/shard/api"
 	"turnout/controller/source"
 )
 
@@ -25,15 +24,13 @@ type store struct {
 	synced func()      // called after each complete reading; set before the first call
 
 	held  map[source.Key]version
-	count atomic.Int64 // of those that were passed on
+	count atomic.Int64
 	seed  maphash.Seed
 
 	cut        func(object runtime.Object, ports bool) // takes from an object what nobody reads; set before the first call
 	keepLabels bool                                    // of objects that are passed on; set before the first call
 	keepPorts  bool                                    // of Services; set before the first call
 	usual      *usual                                  // what routes of Gateways have in common
-	bound      *boundRoutes                            // which routes are passed on, and what guards the state then; nil = all
-	bind       *boundRoutes                            // who is told of RouteBindings; nil = nobody
 	plain      *corev1.Service                         // stands for every service of which only that it exists is of use
 }
 
@@ -53,9 +50,6 @@ func (s *store) len() int { return int(s.count.Load()) }
 // rest of a reading is still on its way.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(x any) (any, error) {
-		if s.bound != nil {
-			x = s.bound.lean(x)
-		}
 		if object, ok := x.(runtime.Object); ok {
 			s.trim(object)
 		}
@@ -123,43 +117,19 @@ func (s *store) Replace(list []any, _ string) error {
 func (s *store) Resync() error { return nil }
 
 func (s *store) putObject(object runtime.Object, m metav1.Object) {
-	defer s.guard()()
 	key, now := keyOf(m), s.versionOf(m)
 	if old, ok := s.held[key]; ok && old == now && m.GetResourceVersion() != "" {
 		return
 	}
 	s.trim(object)
 	if !wanted(object) {
-		s.forget(key)
+		s.drop(key)
 		return
 	}
 	key.Namespace = m.GetNamespace() // that of the trimmed object
 	s.held[key] = now
-	if s.bound == nil || s.bound.take(key, object) {
-		s.pass(key, s.leaving(object))
-	}
-}
-
-// guard locks the state if others read it too, and returns what unlocks it.
-func (s *store) guard() (unlock func()) {
-	if s.bound == nil {
-		return func() {}
-	}
-	s.bound.mu.Lock()
-	return s.bound.mu.Unlock
-}
-
-// pass passes on an object, nil for one that is gone.
-func (s *store) pass(key source.Key, object runtime.Object) {
 	s.count.Store(int64(len(s.held)))
-	if s.bound != nil {
-		s.count.Store(int64(len(s.bound.delivered)))
-	}
-	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: object})
-	if s.bind != nil {
-		binding, _ := object.(*shards.RouteBinding)
-		s.bind.bind(key, binding)
-	}
+	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: s.leaving(object)})
 }
 
 // leaving returns an object as the controller gets it, without what only the store
@@ -186,19 +156,12 @@ func (s *store) versionOf(m metav1.Object) version {
 }
 
 func (s *store) drop(key source.Key) {
-	defer s.guard()()
-	s.forget(key)
-}
-
-// forget is drop for who has the state to itself.
-func (s *store) forget(key source.Key) {
 	if _, ok := s.held[key]; !ok {
 		return
 	}
 	delete(s.held, key)
-	if s.bound == nil || s.bound.drop(key) {
-		s.pass(key, nil)
-	}
+	s.count.Store(int64(len(s.held)))
+	s.sink.Event(source.Event{Kind: s.kind, Key: key})
 }
 
 func objectOf(x any) (runtime.Object, metav1.Object, error) {
