@@ -16,6 +16,7 @@ const (
 	kindNginx    kind = report.Nginx    // nginx that proxies, pools upstream connections and adds X-Forwarded-For
 	kindSplice   kind = "splicing"      // template, told to splice what it passes through
 	kindOther    kind = "other"         // another Turnout
+	kindFloor    kind = "floor"         // a program that makes the system calls and nothing else
 )
 
 // work is what is counted.
@@ -55,6 +56,11 @@ type benchCase struct {
 	rules  bool   // HSTS and two header actions on top
 	h2c    bool   // pods speak HTTP/2 without TLS
 	pods   string // re-encrypt: the protocol that the upstream selects over TLS, "http/1.1" or "h2"
+}
+
+// bare reports whether the case is one of HTTP/1.1 and one route, without TLS.
+func (c *benchCase) bare() bool {
+	return !c.tls && !c.h2c && !c.rules && c.routes <= 1 && c.work == workRequests && c.h2 == (multiplex{})
 }
 
 // fewURLs is the number of different URLs of a case with few.

@@ -47,6 +47,9 @@ func serveStandIn(mode string, args []string) error {
 	if traced := os.Getenv("OTEL_TRACES_SAMPLER_ARG") == "0.25"; mode == "traced" && traced != (len(args) > 0 && args[0] == "run") {
 		return fmt.Errorf("traced is %v with %q", traced, args)
 	}
+	if args[0] == floorRole {
+		return floor(context.Background(), args[1:])
+	}
 	if len(args) < 3 {
 		return fmt.Errorf("bad arguments %q", args)
 	}
@@ -129,6 +132,30 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 	}
 	if n := strings.Count(progress.String(), "h1-64 round"); n != 2 {
 		t.Errorf("progress has %d rounds:\n%s", n, progress)
+	}
+}
+
+// TestFloor: a program that only makes the system calls does what clients ask for, on connections to the upstream that it keeps.
+func TestFloor(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	h.floor, h.rounds, h.measure = true, 1, 50*time.Millisecond
+	cases, err := chooseCases("h1-1,h1-close,get-64k,put-64k,ws-128")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if !c.bare() {
+				t.Error("it is not compared")
+			}
+			result, err := h.runCase(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := result.Sides[1]; s.Name != string(kindFloor) || s.Failures > 0 || s.Micros <= 0 || s.Connects > 100 {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }
 

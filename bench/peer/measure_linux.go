@@ -34,6 +34,7 @@ const (
 type harness struct {
 	turnout, haproxy    string   // binaries
 	against             string   // another Turnout that is measured instead of the peers; "" = the peers
+	floor               bool     // Turnout is compared with the system calls alone instead
 	only                []kind   // peers that are measured; nil = all
 	traces              float64  // share of requests that Turnout traces and what it is measured against does not
 	env                 []string // of Turnout besides
@@ -130,13 +131,17 @@ func (t *trial) start(ctx context.Context, dir string) {
 			t.turns[len(t.turns)-1] = sides
 		}
 		for _, p := range sides {
-			if t.c.work != workBulk { // the client sees every byte of that
+			if t.c.work != workBulk && p.proxy.name != string(kindFloor) { // the client sees every byte of that; the floor adds no fields
 				probe(ctx, t.backend.rig, p.proxy, &s, full)
 			}
 		}
 	}
-	if t.against != "" {
+	switch {
+	case t.against != "":
 		add(false, []kind{kindOther})
+		return
+	case t.floor:
+		add(false, []kind{kindFloor, kindLeast})
 		return
 	}
 	var least, full []kind

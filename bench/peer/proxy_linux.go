@@ -29,23 +29,34 @@ func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) 
 	switch k {
 	case kindOther:
 		return startTurnout(ctx, h.against, s, h.maxProc, h.proxyCore)
+	case kindFloor:
+		return startFloor(ctx, s, h.proxyCore)
 	case kindNginx:
 		return startNginx(ctx, dir, s, h.proxyCore)
 	}
 	return startHAProxy(h.haproxy, dir, s, k, h.proxyCore)
 }
 
-// startHAProxy serves the site with HAProxy configured as k, on a listener that this process opens.
+// startHAProxy serves the site with HAProxy configured as k.
 func startHAProxy(binary, dir string, s *layout, k kind, core int) *proxy {
+	return startListening("haproxy", exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3")), core)
+}
+
+// startFloor passes everything on to the first upstream, by the system calls of a proxy alone.
+func startFloor(ctx context.Context, s *layout, core int) *proxy {
+	return startListening(string(kindFloor), site.Self(ctx, floorRole, s.upstreams[0].String()), core)
+}
+
+// startListening starts a proxy with a listener that this process opens as its descriptor 3.
+func startListening(name string, cmd *exec.Cmd, core int) *proxy {
 	ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(site.Loopback))
-	site.Checkf(err, "cannot listen for haproxy")
-	defer func() { _ = ln.Close() }() // HAProxy has its own descriptor of it
+	site.Checkf(err, "cannot listen for %s", name)
+	defer func() { _ = ln.Close() }() // the child has its own descriptor of it
 	file := site.Must(ln.File())
 	defer func() { _ = file.Close() }()
-	cmd := exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3"))
 	cmd.ExtraFiles = []*os.File{file} // 3 is the first of them
-	p := site.StartProcess("haproxy", cmd, core, nil)
-	return &proxy{p, "haproxy", ln.Addr().(*net.TCPAddr).AddrPort(), p.Kill}
+	p := site.StartProcess(name, cmd, core, nil)
+	return &proxy{p, name, ln.Addr().(*net.TCPAddr).AddrPort(), p.Kill}
 }
 
 // startNginx serves the site with nginx and returns when it listens. As a single process it does not survive

@@ -41,7 +41,7 @@ func scenarios() []site.Scenario {
 
 // roles are what this program is in processes of its own.
 func roles() []site.Role {
-	return slices.Concat([]site.Role{{Name: holderRole, Run: hold}, {Name: generatorRole, Run: generate}}, adversary.Roles(), chaos.Roles())
+	return slices.Concat([]site.Role{{Name: holderRole, Run: hold}, {Name: generatorRole, Run: generate}}, adversary.Roles(), chaos.Roles(), peer.Roles())
 }
 
 func main() {

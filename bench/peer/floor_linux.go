@@ -1,0 +1,214 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"turnout/bench/site"
+)
+
+// floorRole is the process of floor.
+const floorRole = "floor"
+
+// Roles are what the program is in processes of its own.
+func Roles() []site.Role { return []site.Role{{Name: floorRole, Run: floor}} }
+
+// floorProxy makes the system calls of a proxy of HTTP/1.1 and, as far as it can, nothing else: what a message costs below it no
+// program saves that reads, writes and waits by these calls. It trusts both sides, checks and adds nothing, balances nothing, has no limits and no
+// timeouts, and waits for who does not read. One thread with one epoll instance has one upstream, whose connections it keeps. It is what
+// -floor compares Turnout with.
+type floorProxy struct {
+	epoll, listener int
+	upstream        unix.SockaddrInet4
+	conns           []floorConn // by descriptor
+	free            []int       // connections to the upstream, the last one that was used last
+	buffer          []byte
+}
+
+// floorConn is a connection, or the zero value.
+type floorConn struct {
+	peer       int // the other side, 0 = none
+	left       int // bytes that the message under way still has
+	open       bool
+	client     bool
+	last       bool // the client asked for the end of the connection
+	tunnel     bool
+	registered bool
+}
+
+// floor runs until it is killed. Its argument is the upstream, descriptor 3 the listener.
+func floor(_ context.Context, args []string) error {
+	runtime.LockOSThread()
+	debug.SetGCPercent(-1) // nothing is allocated
+	addr, err := netip.ParseAddrPort(args[0])
+	if err != nil {
+		return fmt.Errorf("cannot parse the upstream: %w", err)
+	}
+	f := &floorProxy{listener: 3, conns: make([]floorConn, 20_000), buffer: make([]byte, 64<<10)}
+	f.upstream = unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	if f.epoll, err = unix.EpollCreate1(0); err == nil {
+		err = errors.Join(unix.SetNonblock(f.listener, true), f.watch(f.listener, unix.EPOLLIN))
+	}
+	events := make([]unix.EpollEvent, 256)
+	for err == nil {
+		n, failed := unix.EpollWait(f.epoll, events, -1)
+		if failed != nil && !errors.Is(failed, unix.EINTR) {
+			err = failed
+		}
+		for i := range max(n, 0) {
+			if fd := int(events[i].Fd); fd == f.listener {
+				f.accept()
+			} else if f.conns[fd].open {
+				f.read(fd)
+			}
+		}
+	}
+	return fmt.Errorf("cannot wait: %w", err)
+}
+
+func (f *floorProxy) watch(fd int, events uint32) error {
+	return unix.EpollCtl(f.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+}
+
+// register has epoll tell of a connection from now on.
+func (f *floorProxy) register(fd int) {
+	c := &f.conns[fd]
+	if c.registered = true; f.watch(fd, unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLET) != nil {
+		f.close(fd)
+	}
+}
+
+func (f *floorProxy) close(fd int) {
+	peer := f.conns[fd].peer
+	f.conns[fd] = floorConn{}
+	_ = unix.Close(fd)
+	if peer != 0 {
+		f.conns[peer].peer = 0
+		f.close(peer)
+	}
+}
+
+// accept takes one connection, and what has come on it.
+func (f *floorProxy) accept() {
+	fd, _, err := unix.Accept4(f.listener, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	if err != nil {
+		return
+	}
+	f.conns[fd] = floorConn{open: true, client: true}
+	f.read(fd)
+	if c := &f.conns[fd]; c.open && !c.last && !c.registered {
+		f.register(fd)
+	}
+}
+
+// read passes on what has come on a connection.
+func (f *floorProxy) read(fd int) {
+	for f.conns[fd].open {
+		n, err := unix.Read(fd, f.buffer)
+		if errors.Is(err, unix.EAGAIN) {
+			if c := &f.conns[fd]; c.client && !c.registered {
+				f.register(fd)
+			}
+			return
+		}
+		if err != nil || n == 0 {
+			f.drop(fd)
+			return
+		}
+		f.pass(fd, f.buffer[:n])
+		if n < len(f.buffer) {
+			return
+		}
+	}
+}
+
+// drop ends a connection whose other side has.
+func (f *floorProxy) drop(fd int) {
+	for i, idle := range f.free {
+		if idle == fd {
+			f.free = append(f.free[:i], f.free[i+1:]...)
+			break
+		}
+	}
+	f.close(fd)
+}
+
+// pass writes data to the other side, and looks whether a message has ended with it.
+func (f *floorProxy) pass(fd int, data []byte) {
+	c := &f.conns[fd]
+	if !c.tunnel && c.left == 0 {
+		c.begin(data)
+	} else {
+		c.left -= len(data)
+	}
+	if c.client && c.peer == 0 && !f.connect(fd) {
+		f.close(fd)
+		return
+	}
+	peer := c.peer
+	for len(data) > 0 {
+		n, err := unix.Write(peer, data)
+		if errors.Is(err, unix.EAGAIN) {
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(peer), Events: unix.POLLOUT}}, -1)
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			f.close(fd)
+			return
+		}
+		data = data[max(n, 0):]
+	}
+	if c.client || c.left > 0 || c.tunnel {
+		return
+	}
+	c.peer, f.conns[peer].peer = 0, 0
+	f.free = append(f.free, fd)
+	if f.conns[peer].last {
+		f.close(peer)
+	}
+}
+
+// begin reads how long a message is whose head is in data.
+func (c *floorConn) begin(data []byte) {
+	end := bytes.Index(data, []byte("\r\n\r\n")) + 4
+	head := data[:end]
+	c.left = end - len(data)
+	if _, after, ok := bytes.Cut(head, []byte("\nContent-Length: ")); ok {
+		digits, _, _ := bytes.Cut(after, []byte("\r"))
+		length, _ := strconv.Atoi(string(digits)) // the client and the backend are ours
+		c.left += length
+	}
+	if i := bytes.Index(head, []byte("\nConnection: close")); c.client && i > 0 {
+		c.last = true
+		copy(head[i+1:], "X") // what the client wants of this connection is not for the upstream
+	}
+	c.tunnel = bytes.Contains(head, []byte("\nUpgrade: "))
+}
+
+// connect gives a client a connection to the upstream.
+func (f *floorProxy) connect(client int) bool {
+	fd := 0
+	if n := len(f.free); n > 0 {
+		fd, f.free = f.free[n-1], f.free[:n-1]
+	} else {
+		var err error
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return false
+		}
+		if errors.Join(unix.Connect(fd, &f.upstream), unix.SetNonblock(fd, true), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)) != nil {
+			_ = unix.Close(fd)
+			return false
+		}
+		f.conns[fd] = floorConn{open: true}
+		f.register(fd)
+	}
+	f.conns[client].peer, f.conns[fd].peer = fd, client
+	return true
+}
