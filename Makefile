@@ -100,11 +100,15 @@ limits: ## a million addresses, allow-lists of 10,000 networks, probes at every 
 	$(GO) test -run '^$$' -bench AllowList ./routing
 	$(GO) test -count 1 -v -run 'TestHealthAt|TestHealthWithout|TestTooLittleMemory|TestLateLoops' ./cmd/turnout
 
+# Each test binary is linked once for all targets of its package, as go test -fuzz would for each of them. Only this module has targets.
 fuzz: ## run every fuzz target for FUZZTIME (10s; 10000x = so many runs)
-	@set -e; for pkg in $$($(GO) list ./...); do \
-		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-			echo "$$pkg $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 200x $$pkg; \
+	@set -e; mkdir -p bin; corpus=$$($(GO) env GOCACHE)/fuzz; \
+	for dir in $$(grep -rlE '^func Fuzz' --include=*_test.go . | xargs -n 1 dirname | sort -u); do \
+		$(GO) test -c -fuzz . -o bin/fuzz.test $$dir; \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' $$dir/*_test.go); do \
+			echo "$$dir $$target"; \
+			(cd $$dir && $(CURDIR)/bin/fuzz.test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzminimizetime 200x -test.fuzzcachedir "$$corpus/turnout/$${dir#./}" -test.paniconexit0); \
 		done; \
 	done
 
