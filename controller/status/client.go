@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -60,10 +61,23 @@ func (c *client) List(ctx context.Context, token string) ([]routev1.Route, strin
 	if token != "" {
 		request.Param("continue", token)
 	}
-	if err := request.Do(ctx).Into(&list); err != nil {
+	err := request.Do(ctx).Into(&list)
+	if next := expired(err); next != "" {
+		return nil, next, nil
+	}
+	if err != nil {
 		return nil, "", fmt.Errorf("cannot list routes: %w", err)
 	}
 	return list.Items, list.Continue, nil
+}
+
+// expired returns the token that the server gives for one that is too old, which goes on at the same place in what there is now; "" for other errors.
+func expired(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
 }
 
 func (c *client) WriteStatus(ctx context.Context, route *routev1.Route) (*routev1.Route, error) {

@@ -40,6 +40,11 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var sent routev1.Route
 	switch {
 	case r.Method == http.MethodGet:
+		if r.URL.Query().Get("continue") == "old" {
+			w.WriteHeader(http.StatusGone)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, ListMeta: metav1.ListMeta{Continue: "from there"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: http.StatusGone})
+			return
+		}
 		list := routev1.RouteList{Items: []routev1.Route{*s.route}}
 		if r.URL.Query().Get("fieldSelector") == "metadata.name=gone" {
 			list.Items = nil
@@ -166,5 +171,8 @@ func TestClient(t *testing.T) {
 	}
 	if _, next, err := api.List(t.Context(), next); err != nil || next != "" || s.taken() != "GET /apis/route.openshift.io/v1/routes?continue=next&limit=500" {
 		t.Errorf("second page: %q, %v", next, err)
+	}
+	if list, next, err := api.List(t.Context(), "old"); err != nil || len(list) != 0 || next != "from there" {
+		t.Errorf("a token that has expired: %+v, %q, %v", list, next, err)
 	}
 }

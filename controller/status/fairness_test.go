@@ -237,6 +237,28 @@ func TestReplicasOfManyNamespaces(t *testing.T) {
 	})
 }
 
+// TestSweepIsPaced: a sweep of many pages leaves the API server to others for most of the time.
+func TestSweepIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.delay = 100 * time.Millisecond
+		for i := range 40 { // two on a page
+			api.put(aRoute(fmt.Sprint("r", i), inBubble("s", -time.Hour)))
+		}
+		synced := make(chan struct{})
+		w := start(t, api, func(cfg *WriterConfig) { cfg.Sweep = synced })
+		close(synced)
+		pass(time.Minute)
+		if n := api.count("list"); n < 10 || n > 13 {
+			t.Errorf("%d pages in a minute, each of which takes 0.1 s", n)
+		}
+		pass(5 * time.Minute)
+		if n, removed := api.count("list"), w.Stats().Removed; n != 20 || removed != 40 {
+			t.Errorf("%d pages of 20, %d entries of 40 removed", n, removed)
+		}
+	})
+}
+
 // TestSweepDoubt: a writer that puts entries back in its namespace does not stop the sweep elsewhere.
 func TestSweepDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

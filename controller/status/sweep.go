@@ -15,7 +15,8 @@ const (
 	sweepProof = 70 * time.Second // in which a router elsewhere, OpenShift's too, puts back what was removed
 	sweepRetry = 10 * time.Minute // after which a sweep that was given up is tried again
 	sweepTries = 3
-	sweepDoubt = 3 // namespaces where entries come back before a sweep is given up
+	sweepPause = 50 // times what a page took, before the next: of the API server, which may have thousands of pages and many routers, one has a fiftieth at most
+	sweepDoubt = 3  // namespaces where entries come back before a sweep is given up
 )
 
 // sweep looks for entries of this router on routes it does not select: the selectors
@@ -65,6 +66,7 @@ func (w *Writer) sweepPage(ctx context.Context) {
 	w.mu.Unlock()
 	var page []routev1.Route
 	var next string
+	begin := time.Now()
 	err := call(ctx, func(ctx context.Context) (err error) {
 		page, next, err = w.cfg.API.List(ctx, token)
 		return err
@@ -91,6 +93,7 @@ func (w *Writer) sweepPage(ctx context.Context) {
 			s.stale = append(s.stale, r)
 		}
 	}
+	s.failures, s.due = 0, now.Add(sweepPause*now.Sub(begin))
 	if s.token = next; next == "" {
 		w.proveNext(now)
 	}

@@ -37,7 +37,7 @@ type API interface {
 	// then, at least the parts that count.
 	WriteStatus(ctx context.Context, route *routev1.Route) (*routev1.Route, error)
 	// List returns a page of all routes, selected or not, and the token of the next page,
-	// "" for the last. The first page has the token "".
+	// "" for the last. The first page has the token "". A page may be empty that is not the last, and pages need not be of one time.
 	List(ctx context.Context, token string) (routes []routev1.Route, next string, err error)
 }
 

@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"turnout/test/cluster/await"
 )
 
 const (
@@ -43,7 +46,12 @@ func startScheduler(t *testing.T) {
 // ready waits until all replicas of a Deployment are.
 func ready(t *testing.T, namespace, name string) {
 	t.Helper()
-	eventually(t, name, func() error {
+	readyWithin(t, patience, namespace, name)
+}
+
+func readyWithin(t *testing.T, patience time.Duration, namespace, name string) {
+	t.Helper()
+	await.Eventually(t, patience, name, func() error {
 		d, err := shared.core.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
