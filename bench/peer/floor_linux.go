@@ -194,7 +194,7 @@ func (c *floorConn) begin(data []byte) {
 
 // connect gives a client a connection to the upstream.
 func (f *floorProxy) connect(client int) bool {
-	fd := 0
+	var fd int
 	if n := len(f.free); n > 0 {
 		fd, f.free = f.free[n-1], f.free[:n-1]
 	} else {
