@@ -18,7 +18,6 @@ import (
 
 	etcd "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"turnout/test/cluster"
@@ -196,7 +195,7 @@ func (p *pattern) write(t *testing.T, store *etcd.Client, n int) {
 		name, uid := p.called(i), newUID()
 		bindingName := strings.Replace(p.bindingName, p.name, name, 1)
 		replace := func(text []byte) string {
-			for _, pair := range [][2]string{{p.name, name}, {p.uid, uid}, {p.bindingUID, string(newUID())}} {
+			for _, pair := range [][2]string{{p.name, name}, {p.uid, uid}, {p.bindingUID, newUID()}} {
 				text = bytes.ReplaceAll(text, []byte(pair[0]), []byte(pair[1]))
 			}
 			return string(text)
@@ -211,7 +210,7 @@ func (p *pattern) write(t *testing.T, store *etcd.Client, n int) {
 	}
 }
 
-func newUID() string { return string(types.UID(uuid.NewUUID())) }
+func newUID() string { return string(uuid.NewUUID()) }
 
 // asker returns what asks a router for a host, and fails the test when the answer has not the status.
 func asker(t *testing.T, from cluster.Pod) func(router, host string, status int) {
