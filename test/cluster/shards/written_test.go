@@ -240,7 +240,7 @@ func asker(t *testing.T, from cluster.Pod) func(router, host string, status int)
 	}
 }
 
-// leaveAlone: a scheduler that comes to all these routes has nothing to do, binds a new one, and moves what a drained router has.
+// leaveAlone: a scheduler that comes to all these routes writes none of them, and binds a new one.
 func leaveAlone(t *testing.T, store *etcd.Client, patterns []*pattern, client cluster.Pod) {
 	revisions := func() map[string]int64 {
 		all := make(map[string]int64)
