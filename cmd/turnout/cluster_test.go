@@ -92,6 +92,7 @@ func TestClusterOfKubectl(t *testing.T) {
 
 // TestAdminPortOfACluster asks who comes for a login, for /routes as for /metrics, unless it is open.
 func TestAdminPortOfACluster(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewTLSServer(&tinyAPI{wrote: make(chan string, 1)})
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	for _, c := range []struct {

@@ -162,6 +162,7 @@ func gatewayLists(t *testing.T, p *process) {
 
 // TestGatewaysOnThePage: an HTTPRoute is found by any of its hosts, and has a page with its rules and status; problems lead to their objects.
 func TestGatewaysOnThePage(t *testing.T) {
+	t.Parallel()
 	dir := gatewaySite(t, freePort(t), fmt.Sprint(freePort(t)))
 	p := startRouter(t, nil, "run", "--manifests", dir, "--gateway-api")
 	b := openTab(t, p)

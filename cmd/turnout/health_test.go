@@ -14,6 +14,7 @@ import (
 
 // TestHealthChecks lets one of two pods die and live again: the router notices both.
 func TestHealthChecks(t *testing.T) {
+	t.Parallel()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })
 	pods := []*httptest.Server{httptest.NewServer(handler), httptest.NewServer(handler)}
 	var b strings.Builder

@@ -52,6 +52,7 @@ func (p *sickPod) addr() string { return p.Listener.Addr().String() }
 // TestHTTPHealthChecks: a pod that accepts connections and answers its check with 500 gets no requests of the routes that ask,
 // goes on with those of another pod that does not, and comes back when it answers well again.
 func TestHTTPHealthChecks(t *testing.T) {
+	t.Parallel()
 	pods := []*sickPod{startSickPod(t, "well"), startSickPod(t, "sick")}
 	const ask = ", turnout.router/health-check-path: '/healthz?full=1'"
 	var b strings.Builder

@@ -120,6 +120,7 @@ func (r *swapRig) dial() net.Conn {
 // TestHotSwap holds WebSockets and downloads open and keeps requests coming while
 // routes and endpoints change hundreds of times. Nothing breaks and nothing fails.
 func TestHotSwap(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t)
 	sockets := make([]*bufio.ReadWriter, hotSockets)
 	for i := range sockets {

@@ -307,6 +307,7 @@ func logRouters(t *testing.T, format string) []*logRouter {
 
 // TestLinesAreHAProxys sends the same through HAProxy and the router and compares what pipelines read in their lines.
 func TestLinesAreHAProxys(t *testing.T) {
+	t.Parallel()
 	routers := logRouters(t, "")
 	for _, tc := range logCases() {
 		t.Run(tc.what, func(t *testing.T) {

@@ -128,6 +128,7 @@ func (r *ingressRig) each(changes ...change) {
 
 // TestIngressControllerOnTheWire: what clients and pods see of fields that are about connections, certificates and lines of the log changes while others use the router.
 func TestIngressControllerOnTheWire(t *testing.T) {
+	t.Parallel()
 	r := newIngressRig(t, nil)
 	defer r.load(func() string { return r.plain })()
 	write(t, r.dir, "others.yaml", []byte(configMap("ca", "ca-bundle.pem", r.authority.PEM())+`---
@@ -207,6 +208,7 @@ func TestIngressControllerAsksEarlierClients(t *testing.T) {
 
 // TestIngressControllerSilence: what becomes of connections that never send a byte changes while others use the router.
 func TestIngressControllerSilence(t *testing.T) {
+	t.Parallel()
 	r := newIngressRig(t, []string{"ROUTER_SLOWLORIS_TIMEOUT=1s"})
 	defer r.load(func() string { return r.plain })()
 	lines := func() string { // of three connections, as a packet may be lost
@@ -281,6 +283,7 @@ func (r *ingressRig) terminate() (ended <-chan time.Duration) {
 
 // TestIngressControllerIdleConnections: what becomes of idle connections when the router stops is what the object says by then.
 func TestIngressControllerIdleConnections(t *testing.T) {
+	t.Parallel()
 	for policy, want := range map[string]string{"Deferred": "200", "Immediate": "closed"} {
 		t.Run(policy, func(t *testing.T) {
 			first := map[string]string{"Deferred": "Immediate", "Immediate": "Deferred"}[policy]
@@ -313,6 +316,7 @@ const hardStop = "\n---\n, annotations: {ingress.operator.openshift.io/hard-stop
 
 // TestIngressControllerHardStop: how long running requests get when the router stops is what the object says by then, not what it said at the start.
 func TestIngressControllerHardStop(t *testing.T) {
+	t.Parallel()
 	t.Run("set", func(t *testing.T) {
 		r := newIngressRig(t, nil)
 		end := r.load(func() string { return r.plain })

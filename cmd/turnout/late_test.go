@@ -130,6 +130,7 @@ func (c *crowd) connection(conn net.Conn) (more bool, err error) {
 // TestLateLoops: a router that cannot keep up leaves new connections in the backlog, then refuses requests too, and says so;
 // it is alive, and it recovers by itself.
 func TestLateLoops(t *testing.T) {
+	t.Parallel()
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	p := startRouter(t, nil, "--manifests", siteDir(t, app), "--threads", "1")
 	// A request of many fields takes the router much longer than it takes to send it.

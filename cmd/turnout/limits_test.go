@@ -184,6 +184,7 @@ func TestTunnelsOutliveAStopUntilTheDrainTime(t *testing.T) {
 }
 
 func TestTunnelsAreCutAfterTheDrainTime(t *testing.T) {
+	t.Parallel()
 	p := startRouter(t, nil, "--manifests", siteDir(t, upgrader(t)), "--max-shutdown-timeout", "1")
 	c := dial(t, p.http, "")
 	const request = "GET / HTTP/1.1\r\nHost: front.example.com\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"

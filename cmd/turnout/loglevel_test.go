@@ -77,6 +77,7 @@ func TestLogLevelByAdminPort(t *testing.T) {
 
 // TestSameSignalAgain: the signal that asked to stop may come twice; after a second it is a second one.
 func TestSameSignalAgain(t *testing.T) {
+	t.Parallel()
 	p := startRouter(t, nil, "--manifests", t.TempDir(), "--graceful-shutdown-delay", "1h")
 	send := func() {
 		t.Helper()

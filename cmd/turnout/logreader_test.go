@@ -50,6 +50,7 @@ func await(t *testing.T, what string, done func() bool) {
 
 // TestLogReadersHang: a collector that stops reading both logs holds up no request, no change of routes and not the end.
 func TestLogReadersHang(t *testing.T) {
+	t.Parallel()
 	dir := siteDir(t, backend(t, func(http.ResponseWriter, *http.Request) {}))
 	p, _, _ := startPiped(t, "--manifests", dir, "--access-log", "stdout")
 	const broken, lines = 2000, 300 // many times what a pipe holds, 64 KiB

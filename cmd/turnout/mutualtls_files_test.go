@@ -237,6 +237,7 @@ func TestRoutesMayNotChangeWhatTheRouterAsks(t *testing.T) {
 // TestRoutersShareSessions: two processes with the same secrets resume each other's sessions, also after the secrets were
 // replaced, and one with others does not.
 func TestRoutersShareSessions(t *testing.T) {
+	t.Parallel()
 	secret := func(s string) []byte { return []byte(strings.Repeat(s, 32)) }
 	shared, alone, site := t.TempDir(), t.TempDir(), echoSite(t)
 	write(t, shared, "current", secret("a"))

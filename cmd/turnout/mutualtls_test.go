@@ -173,6 +173,7 @@ func onlyVersion(v uint16) func(*tls.Config) {
 // TestClientCertificates: who gets in without a certificate, with a good one and with one that the filter does not let in, for each mode,
 // over both versions of TLS, with and without a server name.
 func TestClientCertificates(t *testing.T) {
+	t.Parallel()
 	ca, foreignCA := issue(t, nil, "O=Org CN=clients"), issue(t, nil, "O=Org CN=strangers")
 	between := issue(t, ca, "O=Org CN=between", authorities)
 	ok, other := issue(t, ca, "C=US O=Org CN=ok"), issue(t, ca, "C=US O=Org CN=other")

@@ -12,6 +12,7 @@ import (
 // TestRouterIsNoPod: a route whose endpoints are the router itself has none, says so, and answers 503.
 func TestRouterIsNoPod(t *testing.T) {
 	dir := t.TempDir()
+	t.Parallel()
 	p := startRouter(t, nil, "run", "--manifests", dir, "--log-level", "debug")
 	var b strings.Builder
 	b.WriteString("apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: app}\nspec: {host: loop.test, to: {kind: Service, name: app}}\n")
@@ -28,12 +29,13 @@ func TestRouterIsNoPod(t *testing.T) {
 	if status, _ := get(t, "http://"+p.http+"/", "loop.test"); status != 503 {
 		t.Errorf("a loop is answered with %d", status)
 	}
-	_, text := get(t, "http://"+p.admin+"/routes/notes", "")
 	for _, addr := range []string{p.http, p.https, p.admin} {
 		at := netip.MustParseAddrPort(addr)
-		if !strings.Contains(text, fmt.Sprintf("port %d of address %s is not used: the router itself listens there", at.Port(), at.Addr())) {
-			t.Errorf("no note about %s in %s", addr, text)
-		}
+		note := fmt.Sprintf("port %d of address %s is not used: the router itself listens there", at.Port(), at.Addr())
+		await(t, "the route has the note "+note, func() bool { // the notes follow the table
+			_, text := get(t, "http://"+p.admin+"/routes/notes", "")
+			return strings.Contains(text, note)
+		})
 	}
 	if _, text := get(t, "http://"+p.admin+"/metrics", ""); strings.Contains(text, `turnout_bound_reached_total{bound="own-addresses"} 0`) {
 		t.Error("it is not counted")

@@ -110,6 +110,7 @@ func (b *tab) picture(name string) {
 // TestPlantedFaultsOnThePage: somebody who opens the page finds each fault, in the list of problems, on a route's own page, or by the explain box. The
 // tenth is TestOtherShardOnThePage.
 func TestPlantedFaultsOnThePage(t *testing.T) {
+	t.Parallel()
 	p := startRouter(t, nil, "run", "--manifests", planted(t))
 	asks := func(host string, times int) {
 		for range times {
@@ -167,6 +168,7 @@ func TestPlantedFaultsOnThePage(t *testing.T) {
 
 // TestOtherShardOnThePage: somebody who searches for a route that the router does not select is led to where it says so.
 func TestOtherShardOnThePage(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewTLSServer(&shardAPI{})
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	p := startListening(t, nil, "--kubeconfig", kubeconfig(t, server.URL), "--labels", "color=red", "--admin-open", "--update-status=false")
@@ -185,6 +187,7 @@ func TestOtherShardOnThePage(t *testing.T) {
 
 // TestPageForEverybody: the page loads nothing from elsewhere, is used by keyboard, names what it shows, follows changes, and fits light, dark and narrow screens.
 func TestPageForEverybody(t *testing.T) {
+	t.Parallel()
 	dir := planted(t)
 	p := startRouter(t, nil, "run", "--manifests", dir)
 	for range 50 {

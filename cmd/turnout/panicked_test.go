@@ -123,6 +123,7 @@ func TestPanicEndsOneConnection(t *testing.T) {
 
 // TestPanicInTimer: a panic in the timer of an exchange, which belongs to no connection, ends that exchange.
 func TestPanicInTimer(t *testing.T) {
+	t.Parallel()
 	app := backend(t, func(http.ResponseWriter, *http.Request) {})
 	plane, store := startInProcess(t, siteDir(t, app), controller.Options{}, func(c *server.Config) {
 		c.Proxy.AccessLog, c.Loops, c.Proxy.Timeouts.Client = brokenLog{}, 1, 50*time.Millisecond

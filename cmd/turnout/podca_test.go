@@ -13,6 +13,7 @@ import (
 // TestDefaultDestinationCARotates changes the file that says whom pods have to be certified by as the kubelet changes a ConfigMap.
 // A version that holds no certificate leaves the one before in place.
 func TestDefaultDestinationCARotates(t *testing.T) {
+	t.Parallel()
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
 	pod := startSecurePod(t, ca, "secure.default.svc", "h2", "http/1.1")
 	own := startSecurePod(t, other, "any.name", "h2", "http/1.1")

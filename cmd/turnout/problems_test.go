@@ -43,6 +43,7 @@ endpoints: [{addresses: [127.0.0.1]}]
 
 // TestProblemsOfARouter: what is wrong in manifests, with routes and with pods is one list, and a metric by kind, and the log says the same.
 func TestProblemsOfARouter(t *testing.T) {
+	t.Parallel()
 	well := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }).(*net.TCPAddr).Port
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -137,6 +137,7 @@ func get(t *testing.T, url, host string) (int, string) {
 }
 
 func TestOneLineAndAStatus(t *testing.T) {
+	t.Parallel()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -317,6 +318,7 @@ func checkAccessLog(t *testing.T, file string) {
 }
 
 func TestStopIsGraceful(t *testing.T) {
+	t.Parallel()
 	started, release := make(chan struct{}), make(chan struct{})
 	dir := siteDir(t, backend(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {

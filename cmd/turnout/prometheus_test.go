@@ -82,6 +82,7 @@ func ownQueries(native bool) []string {
 // TestDashboardsInPrometheus runs the queries of dashboards, rules and alerts in a Prometheus that scrapes a router, once as text and once in
 // Protocol Buffers: none is empty, and no value is NaN. The alerts of deploy/monitoring are loaded, and evaluated without an error.
 func TestDashboardsInPrometheus(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("needs prometheus, which .ci/run installs")

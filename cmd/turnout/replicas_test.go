@@ -73,6 +73,7 @@ func replicaAsk(t *testing.T, p *process, host, from, cookie string) (body, set 
 // TestReplicasAgree: two processes with the same objects send a client to the same pod, whichever of them it asks, by its cookie
 // as by its address. The objects came in another order to the second, in another number of files, and one after the other.
 func TestReplicasAgree(t *testing.T) {
+	t.Parallel()
 	docs := replicaPods(t)
 	one, two := t.TempDir(), t.TempDir()
 	write(t, one, "all.yaml", []byte(strings.Join(docs, "---\n")))

@@ -55,6 +55,7 @@ func serversOf(store *routing.Store, host string) []string {
 
 // TestServicePorts: a route has the ports that its target port names, all without one, and none that is not TCP.
 func TestServicePorts(t *testing.T) {
+	t.Parallel()
 	web, admin := namedPod(t, "127.0.0.1:0", "web"), namedPod(t, "127.0.0.1:0", "admin")
 	dir := t.TempDir()
 	write(t, dir, "all.yaml", []byte(

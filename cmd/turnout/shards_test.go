@@ -141,6 +141,7 @@ func (a *stillAPI) config(t *testing.T) string {
 
 // TestExplainShards: who asks for a route that another Router has is told which, and the way from the name to the addresses; by a name that the system has made, too.
 func TestExplainShards(t *testing.T) {
+	t.Parallel()
 	api := twoShards()
 	api.objects["routes"] = append(api.objects["routes"], `{"metadata":{"namespace":"shop","name":"plain","uid":"uid-plain","labels":{"bound.turnout.router/north":""},"annotations":{"turnout.router/phase":"scheduled",
 		"turnout.router/routers":"north","turnout.router/dns":"shop-plain.north.test","turnout.router/target":"shop-plain.north.test"}},"spec":{"to":{"kind":"Service","name":"s"}}}`)
@@ -177,6 +178,7 @@ func TestExplainShards(t *testing.T) {
 // TestShardsOnThePage: the page of the scheduler says which Routers there are, who has which route, who waits and why, and what moves; that of a replica which Routers
 // there are, and what a domain of the user's own has to point to.
 func TestShardsOnThePage(t *testing.T) {
+	t.Parallel()
 	config := twoShards().config(t)
 	p := launch(t, turnout(t, "turnout", nil, "scheduler", "--kubeconfig", config, "--identity", "me", "--keep-pods=false", "--admin-addr", "127.0.0.1:0", "--admin-open"))
 	p.admin = fmt.Sprint(p.line("listening")["admin"])

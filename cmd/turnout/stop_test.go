@@ -96,6 +96,7 @@ func isGoAway(f http2.Frame) bool {
 // TestStopTellsClients: when the shutdown delay is over, nobody can connect any more, idle connections end, and running
 // requests get their answer, with which their connection ends.
 func TestStopTellsClients(t *testing.T) {
+	t.Parallel()
 	b := newStalling(t)
 	p := startRouter(t, []string{"ROUTER_GRACEFUL_SHUTDOWN_DELAY=1500ms"}, "--manifests", siteDir(t, b.addr))
 	idle, busy := dial(t, p.http, ""), dial(t, p.http, "GET /slow"+stopHead)
@@ -140,6 +141,7 @@ func TestStopTellsClients(t *testing.T) {
 
 // TestStopEndsAtItsDeadline: a request that does not end is cut off.
 func TestStopEndsAtItsDeadline(t *testing.T) {
+	t.Parallel()
 	b := newStalling(t)
 	p := startRouter(t, []string{"ROUTER_MAX_SHUTDOWN_TIMEOUT=1"}, "--manifests", siteDir(t, b.addr))
 	c := dial(t, p.http, "GET /slow"+stopHead)
@@ -181,6 +183,7 @@ func TestSecondSignalCutsTheDrain(t *testing.T) {
 
 // TestStopUnderLoad stops routers while clients ask without a pause: each gets its answers until it is refused.
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	rounds := 3
 	if !testing.Short() {
 		rounds = 20

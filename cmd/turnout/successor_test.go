@@ -55,6 +55,7 @@ func upgrades() int {
 // TestUpgrade replaces a router by a new process again and again under load. No connection
 // is refused and no request fails, and what was upgraded before lives on in the old process.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	dir, socket := upgradeSite(t), filepath.Join(t.TempDir(), "handover")
 	args := []string{"run", "--manifests", dir, "--handover-socket", socket, "--max-shutdown-timeout", "20", "--log-level", "info"}
 	first := startRouter(t, nil, args...)
@@ -138,6 +139,7 @@ func (u *upgraded) echo(text string) {
 
 // TestSuccessorFails starts a successor that cannot serve: the one that runs goes on.
 func TestSuccessorFails(t *testing.T) {
+	t.Parallel()
 	dir, socket := upgradeSite(t), filepath.Join(t.TempDir(), "handover")
 	args := []string{"run", "--manifests", dir, "--handover-socket", socket}
 	p := startRouter(t, nil, args...)

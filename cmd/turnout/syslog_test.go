@@ -11,6 +11,7 @@ import (
 
 // TestSyslogGetsRequests: with the variables of an operator each request is a message; at the default level none is sent.
 func TestSyslogGetsRequests(t *testing.T) {
+	t.Parallel()
 	app := backend(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	c := listenPackets(t)
 	const request = "GET /x HTTP/1.1\r\nHost: front.example.com\r\nConnection: close\r\n\r\n"

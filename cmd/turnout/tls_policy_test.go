@@ -100,6 +100,7 @@ func TestTLSOptionsReachClients(t *testing.T) {
 // TestPoliciesOfVariables: every variable about TLS does to clients what it says, alone and as the ingress operator sets them
 // together.
 func TestPoliciesOfVariables(t *testing.T) {
+	t.Parallel()
 	rsaCert, rsaKey := rsaPair(t, "rsa.test")
 	dir := t.TempDir()
 	write(t, dir, "rsa.yaml", []byte(tlsRoute("rsa", "edge", "certificate", rsaCert, "key", rsaKey)))

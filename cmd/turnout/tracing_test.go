@@ -23,6 +23,7 @@ import (
 // TestTracesOfARouter: a request through the whole router, with variables as an operator sets them, is in the collector what the pod and the access
 // log say; by each protocol.
 func TestTracesOfARouter(t *testing.T) {
+	t.Parallel()
 	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	var told atomic.Value
 	pod := backend(t, func(w http.ResponseWriter, r *http.Request) {
