@@ -139,11 +139,9 @@ func (r *Registry) Watch(fn func(c *Check, interval time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watcher = fn
-	for _, e := range r.endpoints.first {
-		for ; e != nil; e = e.next {
-			if c := e.check; c != nil {
-				fn(c, c.interval)
-			}
+	for e := range r.endpoints.All() {
+		if c := e.check; c != nil {
+			fn(c, c.interval)
 		}
 	}
 	for _, c := range r.asked {

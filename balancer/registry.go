@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/keyed"
 	"turnout/internal/shared"
 	"turnout/internal/wire/protocol"
 )
@@ -32,11 +33,10 @@ type Endpoint struct {
 	tls   *TLS
 
 	// Guarded by Registry.mu.
-	members *member   // the first of those of current rosters
-	check   *Check    // the one that asks nothing, nil = no pool wants it
-	next    *Endpoint // another one whose key has the same hash
+	members *member // the first of those of current rosters
+	check   *Check  // the one that asks nothing, nil = no pool wants it
 
-	_        [8]byte
+	_        [16]byte
 	inFlight atomic.Int64 // changed only by requests that have read the rest; what is allocated for an Endpoint is two cache lines
 }
 
@@ -87,10 +87,10 @@ func (e *Endpoint) Retired() bool { return e.is(isRetired) }
 // NewRegistry and safe for use by any goroutine.
 type Registry struct {
 	mu        shared.Mutex
-	pools     map[string]*Pool
+	pools     *keyed.Set[string, Pool]
 	nobody    *roster // of pools before their first update
 	gone      *Server // see Server.gone
-	endpoints endpoints
+	endpoints *keyed.Set[endpointKey, Endpoint]
 	unused    map[*Endpoint]struct{} // without members, not yet swept
 	quarry    []uint32               // numbers retired by the last sweep
 	free      []uint32               // numbers that may be given away
@@ -125,8 +125,8 @@ func NewRegistry() *Registry {
 	return &Registry{
 		nobody:    nobody,
 		gone:      new(Server),
-		pools:     make(map[string]*Pool),
-		endpoints: newEndpoints(),
+		pools:     keyed.New(func(p *Pool) string { return p.key }),
+		endpoints: keyed.New(func(e *Endpoint) endpointKey { return e.key }),
 		unused:    make(map[*Endpoint]struct{}),
 		seed:      maphash.MakeSeed(),
 		rosters:   make(map[uint64]*roster),
@@ -155,7 +155,7 @@ func (r *Registry) Pool(key string) *Pool { return r.Draft(key).Enter() }
 func (r *Registry) Draft(key string) *Pool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.pools[key]; p != nil {
+	if p := r.pools.Get(key); p != nil {
 		return p
 	}
 	return newPool(r, key)
@@ -167,14 +167,14 @@ func (p *Pool) Enter() *Pool {
 	r := p.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.pools[p.key]
+	known := r.pools.Get(p.key)
 	if known != nil {
 		return known
 	}
 	if p.dropped {
 		p = newPool(r, p.key)
 	}
-	r.pools[p.key] = p
+	r.pools.Put(p)
 	return p
 }
 
@@ -188,13 +188,17 @@ func (p *Pool) Enter() *Pool {
 func (r *Registry) Sweep(live func(key string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, p := range r.pools {
-		if !live(key) {
-			delete(r.pools, key)
-			p.dropped = true
-			if g := p.set.Load().group; g != nil {
-				r.quit(g, p.number, p.every)
-			}
+	var dropped []*Pool
+	for p := range r.pools.All() {
+		if !live(p.key) {
+			dropped = append(dropped, p)
+		}
+	}
+	for _, p := range dropped {
+		r.pools.Delete(p.key)
+		p.dropped = true
+		if g := p.set.Load().group; g != nil {
+			r.quit(g, p.number, p.every)
 		}
 	}
 	r.forgetLists()
@@ -207,7 +211,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		}
 		e.flags.Or(isRetired)
 		delete(r.unused, e)
-		r.endpoints.remove(e)
+		r.endpoints.Delete(e.key)
 		r.quarry = append(r.quarry, e.id)
 	}
 }
@@ -216,16 +220,16 @@ func (r *Registry) Sweep(live func(key string) bool) {
 func (r *Registry) Len() (pools, endpoints int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pools), r.endpoints.count
+	return r.pools.Len(), r.endpoints.Len()
 }
 
 // acquire returns the member of t for a namespace and counts one more user. r.mu is held.
 func (r *Registry) acquire(t *Target, namespace string) *member {
 	key := t.key(namespace)
-	e := r.endpoints.find(&key)
+	e := r.endpoints.Get(key)
 	if e == nil {
 		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
-		r.endpoints.insert(e)
+		r.endpoints.Put(e)
 	}
 	for m := e.members; m != nil; m = m.next {
 		if m.is(t) {

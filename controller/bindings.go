@@ -63,9 +63,9 @@ func (s *state) bindingEvent(e *source.Event) {
 
 // rebind looks at a route again whose binding is another now.
 func (s *state) rebind(key source.Key) {
-	if r := s.routes[key]; r != nil {
+	if r := s.routes.Get(key); r != nil {
 		s.routeEvent(&source.Event{Kind: source.Route, Key: key, Object: s.objectOf(r), Order: r.order, Origin: r.origin})
-		if r = s.routes[key]; r != nil {
+		if r = s.routes.Get(key); r != nil {
 			s.dirty[r] = struct{}{}
 		}
 		return
@@ -135,7 +135,7 @@ func (c *Controller) Bound(ctx context.Context) (b Bound, err error) {
 	return b, c.ask(ctx, func(s *state) {
 		table := s.cfg.Store.Load()
 		for key, all := range s.bindings.at {
-			r := s.routes[key]
+			r := s.routes.Get(key)
 			if r == nil {
 				b.Missing = append(b.Missing, key)
 				continue

@@ -57,7 +57,7 @@ func (c *Controller) Claimants(host string) []Claimant {
 	now := c.cfg.Clock()
 	var all []Claimant
 	c.views.mu.RLock()
-	for _, v := range c.views.routes {
+	for v := range c.views.routes.All() {
 		if wants(v.host(), v.kept.policy) {
 			all = append(all, v.claimant(now))
 		}

@@ -54,7 +54,7 @@ func (o *Options) judgement() [7]any {
 
 // allDirty has all routes judged and translated again.
 func (s *state) allDirty() {
-	for _, r := range s.routes {
+	for r := range s.routes.All() {
 		s.dirty[r] = struct{}{}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/controller/translate"
+	"turnout/internal/keyed"
 )
 
 // Controller makes routing tables of objects. It is made by New.
@@ -29,7 +30,7 @@ func New(cfg Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{cfg: cfg, inbox: newInbox(), ready: make(chan struct{}), asks: make(chan func(*state))}
-	c.views.routes, c.views.outside = make(map[source.Key]*view), make(map[string]map[string]*aside)
+	c.views.routes, c.views.outside = keyed.New(func(v *view) source.Key { return v.kept.key }), make(map[string]map[string]*aside)
 	c.views.setOptions(cfg.Options)
 	own := cfg
 	if c.state, err = newState(&own, &c.views); err != nil {

@@ -255,7 +255,7 @@ func TestNothingNewPublishesNothing(t *testing.T) {
 	if route, _ := r.c.Route("ns", "a"); route.Labels["a"] != "b" {
 		t.Error("the route is shown as it was before")
 	}
-	known := r.c.state.routes[source.Key{Namespace: "ns", Name: "a"}]
+	known := r.c.state.routes.Get(source.Key{Namespace: "ns", Name: "a"})
 	result := known.result
 	asks := known.kept.asks
 	r.do(aRoute("a", "a.test", 0, admittedBy("other", "a.test")))
@@ -358,7 +358,7 @@ func TestBadCertificateRejectsOneRoute(t *testing.T) {
 		if shown.Spec.TLS.Key != redacted || shown.Spec.TLS.Certificate != cert {
 			t.Errorf("skip %v: keys are shown: %+v", skip, shown.Spec.TLS)
 		}
-		if r.c.state.routes[source.Key{Namespace: "ns", Name: "good"}].kept.tls.Key != key {
+		if r.c.state.routes.Get(source.Key{Namespace: "ns", Name: "good"}).kept.tls.Key != key {
 			t.Error("the key was written over in the object")
 		}
 	}
@@ -456,7 +456,7 @@ func TestIdentityOfRoutes(t *testing.T) {
 		t.Errorf("%d pools and %d endpoints are left", pools, endpoints)
 	}
 	s := r.c.state
-	if n := len(s.routes) + len(s.services) + len(s.slices) + len(s.secrets) + len(r.c.views.routes); n != 0 {
+	if n := s.routes.Len() + s.services.Len() + len(s.slices) + len(s.secrets) + r.c.views.routes.Len(); n != 0 {
 		t.Errorf("%d things are remembered of nothing", n)
 	}
 }

@@ -219,8 +219,8 @@ func (r *rig) forgetsAll(w *world) {
 	}
 	r.settle()
 	s := r.c.state
-	if n := len(s.routes) + len(s.services) + len(s.slices) + len(s.secrets) + len(s.views.outside) + len(s.namespaces) + len(s.unanswered) +
-		len(s.unused) + len(r.c.views.routes); n != 0 || r.store.Load().Len() != 0 {
+	if n := s.routes.Len() + s.services.Len() + len(s.slices) + len(s.secrets) + len(s.views.outside) + len(s.namespaces) + len(s.unanswered) +
+		len(s.unused) + r.c.views.routes.Len(); n != 0 || r.store.Load().Len() != 0 {
 		r.Fatalf("%d things are remembered of nothing, %d routes are served", n, r.store.Load().Len())
 	}
 	if claims, hosts := s.claims.Len(); claims+hosts != 0 {

@@ -34,12 +34,12 @@ func Convertible(options Options, content *folder.Content, class string) (*Repor
 			from[object{e.Kind, e.Key}] = convert.Source{Kind: e.Kind, Key: e.Key, Origin: e.Origin, Labels: meta.GetLabels(), Annotations: meta.GetAnnotations()}
 		}
 	}
-	for key, v := range c.state.services {
+	for v := range c.state.services.All() {
 		if v.object != nil {
-			in.Services[key] = v.object
+			in.Services[v.key] = v.object
 		}
 	}
-	for _, r := range c.state.routes {
+	for r := range c.state.routes.All() {
 		if r.served {
 			in.Items = append(in.Items, c.state.convertible(r, from))
 		}

@@ -123,7 +123,7 @@ func (s *state) warnExpiry(now time.Time) {
 	w.look = now.Add(expiryEvery)
 	var counts [2]int
 	var names []string
-	for _, r := range s.routes {
+	for r := range s.routes.All() {
 		if r.valid != nil {
 			s.tellProblems(r, now)
 		}

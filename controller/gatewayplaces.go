@@ -66,7 +66,7 @@ func (s *state) exposed() (list []expose.Gateway) {
 		}
 		at := source.Key{Namespace: key.Namespace, Name: expose.ServiceName(o, 0)}
 		one := expose.Gateway{Object: o, Ports: of.Ports, Parameters: of.Parameters, Secrets: of.Secrets, ConfigMaps: of.ConfigMaps, Refused: g.refused[key]}
-		if v := s.services[at]; v != nil && g.own[at] != nil {
+		if v := s.services.Get(at); v != nil && g.own[at] != nil {
 			one.Led = expose.LedBy(at, v.slices)
 		}
 		list = append(list, one)

@@ -150,7 +150,7 @@ func (s *state) expandIngress(in *anIngress) {
 		return
 	}
 	made := ingress.Expand(ingress.Input{Ingress: in.object, Service: func(name string) *corev1.Service {
-		if v := s.services[source.Key{Namespace: in.key.Namespace, Name: name}]; v != nil {
+		if v := s.services.Get(source.Key{Namespace: in.key.Namespace, Name: name}); v != nil {
 			return v.object
 		}
 		return nil
@@ -319,7 +319,7 @@ func (s *state) outcome(in *anIngress) status.IngressOutcome {
 	out := status.IngressOutcome{Problems: slices.Clone(in.problems)}
 	said := make(map[ingress.Problem]bool)
 	for _, key := range in.rules {
-		r := s.routes[key]
+		r := s.routes.Get(key)
 		if r == nil {
 			continue // not selected
 		}

@@ -126,7 +126,7 @@ func TestIngressIsServed(t *testing.T) {
 	r.wantBacks(map[string]string{"a.test/p": "", "b.test/x": "web s", "b.test/": "", "else.test/": ""})
 	r.do(gone(source.Ingress, "web"))
 	r.wantBacks(map[string]string{"b.test/x": ""})
-	if said["web"] != "gone" || len(r.c.state.ingress.rules) != 0 || len(r.c.state.ingress.users) != 0 || len(r.c.state.routes) != 0 {
+	if said["web"] != "gone" || len(r.c.state.ingress.rules) != 0 || len(r.c.state.ingress.users) != 0 || r.c.state.routes.Len() != 0 {
 		t.Errorf("left: %v %+v", said, r.c.state.ingress)
 	}
 }

@@ -151,7 +151,7 @@ func BenchmarkKeep(b *testing.B) {
 func TestOneStatus(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(aRoute("a", "a.test", 0))
-	known := r.c.state.routes[source.Key{Namespace: "ns", Name: "a"}]
+	known := r.c.state.routes.Get(source.Key{Namespace: "ns", Name: "a"})
 	said := *known.status
 	r.do(aRoute("a", "a.test", 0, func(o *routev1.Route) { o.Status.Ingress = []routev1.RouteIngress{said} }))
 	if known.status != &known.kept.ingress[0] {

@@ -145,7 +145,7 @@ func TestNamespaceLeavesAndReturns(t *testing.T) {
 	}
 	r.do(gone(source.Route, "a"), unselected("ns"), gone(source.EndpointSlice, "s-1"), unselected("other"))
 	s := r.c.state
-	if n := len(s.routes) + len(s.services) + len(s.secrets) + len(s.namespaces); n != 0 || len(s.views.outside) != 1 {
+	if n := s.routes.Len() + s.services.Len() + len(s.secrets) + len(s.namespaces); n != 0 || len(s.views.outside) != 1 {
 		t.Errorf("%d things are remembered, and routes of %d namespaces", n, len(s.views.outside))
 	}
 }

@@ -121,7 +121,7 @@ func Changed(events []source.Event, manifest []byte, now time.Time) ([]source.Ev
 
 // objects are all that there are, as events.
 func (s *state) objects() []source.Event {
-	events := make([]source.Event, 0, len(s.routes)+len(s.services)+len(s.slices)+len(s.secrets)+len(s.namespaces))
+	events := make([]source.Event, 0, s.routes.Len()+s.services.Len()+len(s.slices)+len(s.secrets)+len(s.namespaces))
 	for name, labels := range s.namespaces {
 		events = append(events, source.Event{Kind: source.Namespace, Key: source.Key{Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}})
 	}
@@ -131,7 +131,7 @@ func (s *state) objects() []source.Event {
 	for _, in := range s.ingress.all { // their rules follow from them
 		events = append(events, source.Event{Kind: source.Ingress, Key: in.key, Object: in.object, Order: in.order, Origin: in.origin})
 	}
-	for _, r := range s.routes {
+	for r := range s.routes.All() {
 		if r.rule != nil {
 			continue
 		}
@@ -146,7 +146,7 @@ func (s *state) objects() []source.Event {
 			}
 		}
 	}
-	for _, v := range s.services {
+	for v := range s.services.All() {
 		if v.object != nil {
 			events = append(events, source.Event{Kind: source.Service, Key: v.key, Object: v.object})
 		}

@@ -56,7 +56,7 @@ func (s *state) settle() {
 		}
 	}
 	for _, key := range s.claims.Settle() {
-		if r := s.routes[key]; r != nil {
+		if r := s.routes.Get(key); r != nil {
 			s.dirty[r] = struct{}{}
 		}
 	}
@@ -316,7 +316,7 @@ func (s *state) setDefaultCertificate(next *tls.Certificate) {
 // setDestinationCA has the routes translated again whose endpoints it verifies.
 func (s *state) setDestinationCA(pem []byte) {
 	s.translator.SetDestinationCA(pem)
-	for _, r := range s.routes {
+	for r := range s.routes.All() {
 		if tls := r.kept.tls; tls != nil && tls.Termination == routev1.TLSTerminationReencrypt && tls.DestinationCACertificate == "" {
 			s.dirty[r] = struct{}{}
 		}

@@ -10,7 +10,7 @@ import (
 // never claims what is not served yet.
 func (s *state) reportAll() {
 	for _, r := range s.gone {
-		if s.routes[r.key] == nil {
+		if s.routes.Get(r.key) == nil {
 			s.views.remove(r.key)
 			s.cfg.Problems.Set("route/" + r.key.String())
 		}
@@ -19,7 +19,7 @@ func (s *state) reportAll() {
 		}
 	}
 	for _, r := range s.shown {
-		if s.routes[r.key] == r {
+		if s.routes.Get(r.key) == r {
 			r.adopt(s.cfg.Options.status())
 			s.views.setRoute(r)
 			s.tellProblems(r, s.cfg.Clock())
@@ -35,7 +35,7 @@ func (s *state) reportAll() {
 	}
 	// What is seen of a route is judged by what should be seen, so this comes last.
 	for _, r := range s.observed {
-		if s.routes[r.key] == r {
+		if s.routes.Get(r.key) == r {
 			s.cfg.Status.Observe(s.objectOf(r))
 		}
 	}

@@ -127,11 +127,11 @@ func (s *state) namespaceEvent(e *source.Event) {
 // reselect looks which routes of a namespace, "" = of all, are selected now.
 func (s *state) reselect(namespace string) {
 	var out, in []source.Event
-	for key, r := range s.routes {
-		if namespace == "" || key.Namespace == namespace {
+	for r := range s.routes.All() {
+		if namespace == "" || r.key.Namespace == namespace {
 			o := r.kept.object()
 			if selected, _ := s.selects(o); !selected {
-				out = append(out, source.Event{Kind: source.Route, Key: key, Object: o, Order: r.order, Origin: r.origin})
+				out = append(out, source.Event{Kind: source.Route, Key: r.key, Object: o, Order: r.order, Origin: r.origin})
 			}
 		}
 	}

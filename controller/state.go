@@ -15,6 +15,7 @@ import (
 	"turnout/controller/source"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
+	"turnout/internal/keyed"
 	"turnout/routing"
 )
 
@@ -29,8 +30,8 @@ type state struct {
 	authorities admit.Authorities
 	plain       tlsState // of all routes without TLS settings
 
-	routes   map[source.Key]*route
-	services map[source.Key]*service
+	routes   *keyed.Set[source.Key, route]
+	services *keyed.Set[source.Key, service]
 	slices   map[source.Key]*service // slice to the service it is counted to
 	secrets  map[source.Key]*secret
 
@@ -114,8 +115,8 @@ func newState(cfg *Config, v *views) (*state, error) {
 		gateways:  newGateways(cfg),
 		plain:     tlsState{done: true, verdict: admit.Verdict{Admitted: true}},
 		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
-		routes:     make(map[source.Key]*route),
-		services:   make(map[source.Key]*service),
+		routes:     keyed.New(func(r *route) source.Key { return r.key }),
+		services:   keyed.New(func(v *service) source.Key { return v.key }),
 		slices:     make(map[source.Key]*service),
 		secrets:    make(map[source.Key]*secret),
 		unanswered: make(map[*secret]struct{}),
@@ -206,7 +207,7 @@ func (s *state) event(e *source.Event) {
 }
 
 func (s *state) routeEvent(e *source.Event) {
-	old := s.routes[e.Key]
+	old := s.routes.Get(e.Key)
 	if s.isOutside(e) {
 		s.forget(old)
 		return
@@ -233,7 +234,7 @@ func (s *state) routeEvent(e *source.Event) {
 	switch {
 	case r == nil:
 		r = &route{key: e.Key, tls: &s.plain}
-		s.routes[e.Key] = r
+		s.routes.Put(r)
 		s.dirty[r] = struct{}{}
 	case r.order == e.Order && same: // most events of a route are about its status, which this router has written itself
 		s.shown = append(s.shown, r)
@@ -267,7 +268,7 @@ func (s *state) forget(r *route) {
 		s.useReference(r, &r.refs.pods, "")
 	}
 	s.claims.Remove(r.key)
-	delete(s.routes, r.key)
+	s.routes.Delete(r.key)
 	delete(s.dirty, r)
 	delete(s.touched, r)
 	s.gone = append(s.gone, r)
@@ -305,10 +306,10 @@ func (s *state) sliceEvent(e *source.Event) {
 
 // service returns what is known about a service, made when it is asked for first.
 func (s *state) service(key source.Key) *service {
-	v := s.services[key]
+	v := s.services.Get(key)
 	if v == nil {
 		v = &service{key: key}
-		s.services[key] = v
+		s.services.Put(v)
 	}
 	return v
 }
@@ -325,7 +326,7 @@ func (s *state) changed(v *service) {
 
 func (s *state) dropService(v *service) {
 	if v.object == nil && len(v.slices) == 0 && len(v.users) == 0 {
-		delete(s.services, v.key)
+		s.services.Delete(v.key)
 	}
 }
 
@@ -349,7 +350,7 @@ func (s *state) endpointSet(v *service) *endpoints.Set {
 func (s *state) lookup(namespace string) func(name string) *endpoints.Set {
 	return func(name string) *endpoints.Set {
 		key := source.Key{Namespace: namespace, Name: name}
-		if v := s.services[key]; v != nil {
+		if v := s.services.Get(key); v != nil {
 			return s.endpointSet(v)
 		}
 		return endpoints.Service(s.endpoints(), namespace, name, nil, nil)
@@ -367,7 +368,7 @@ func (s *state) setOwn(own *endpoints.Own) {
 		return
 	}
 	s.own = own
-	for _, v := range s.services {
+	for _, v := range slices.Collect(s.services.All()) { // a change may take one out
 		s.changed(v)
 	}
 }

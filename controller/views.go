@@ -15,6 +15,7 @@ import (
 	"turnout/controller/source"
 	"turnout/controller/status"
 	"turnout/controller/translate"
+	"turnout/internal/keyed"
 )
 
 // views is what other goroutines may see of the routes.
@@ -23,7 +24,7 @@ type views struct {
 	gateways gatewayViews
 
 	mu       sync.RWMutex
-	routes   map[source.Key]*view
+	routes   *keyed.Set[source.Key, view]
 	outside  map[string]map[string]*aside // routes that are not selected, by namespace and name; written by the owner alone, which reads them without mu
 	rejected int
 	changed  time.Time // when a table was published last; zero = never
@@ -68,13 +69,13 @@ func (v *views) setRoute(r *route) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if was := v.routes[r.key]; was != nil && was.rejected {
+	if was := v.routes.Get(r.key); was != nil && was.rejected {
 		v.rejected--
 	}
 	if next.rejected {
 		v.rejected++
 	}
-	v.routes[r.key] = next
+	v.routes.Put(next)
 }
 
 // shown returns the route with the status it has or will have, and without private keys.
@@ -97,10 +98,9 @@ func (v *view) shown(options status.Options) *routev1.Route {
 func (v *views) remove(key source.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if was := v.routes[key]; was != nil && was.rejected {
+	if was := v.routes.Delete(key); was != nil && was.rejected {
 		v.rejected--
 	}
-	delete(v.routes, key)
 }
 
 // readOnes returns the annotations that the router reads. Others are not its business to show: kubectl keeps a copy of the whole
@@ -168,9 +168,9 @@ func (v *views) setOptions(o Options) {
 // keys returns the keys of all views by namespace and name, those that follow after; its zero value is before all.
 func (v *views) keys(after source.Key) []source.Key {
 	v.mu.RLock()
-	list := make([]source.Key, 0, len(v.routes))
-	for key := range v.routes {
-		if order(key, after) > 0 {
+	list := make([]source.Key, 0, v.routes.Len())
+	for of := range v.routes.All() {
+		if key := of.kept.key; order(key, after) > 0 {
 			list = append(list, key)
 		}
 	}
@@ -197,7 +197,7 @@ func (v *views) each(keys []source.Key) iter.Seq[view] {
 func (v *views) routeView(namespace, name string) (view, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	r := v.routes[source.Key{Namespace: namespace, Name: name}]
+	r := v.routes.Get(source.Key{Namespace: namespace, Name: name})
 	if r == nil {
 		return view{}, false
 	}
@@ -295,5 +295,5 @@ func (v *views) publishedAt(now time.Time) {
 func (c *Controller) Counts() (routes, rejected int) {
 	c.views.mu.RLock()
 	defer c.views.mu.RUnlock()
-	return len(c.views.routes), c.views.rejected
+	return c.views.routes.Len(), c.views.rejected
 }

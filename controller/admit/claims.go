@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/controller/source"
+	"turnout/internal/keyed"
 )
 
 // Claim is a route that wants a host. Its host and wildcard policy have been found good
@@ -37,8 +38,8 @@ func (c *Claim) compare(d *Claim) int {
 // routes of its domain, whatever the number of routes.
 type Claims struct {
 	options Options
-	claims  map[source.Key]*claim
-	hosts   map[string]*host
+	claims  *keyed.Set[source.Key, claim]
+	hosts   *keyed.Set[string, host]
 	domains map[string]*domain // empty unless wildcards are allowed
 	dirty   map[*host]struct{}
 	unsure  map[*domain]struct{}
@@ -76,8 +77,8 @@ type domain struct {
 func NewClaims(options Options) *Claims {
 	return &Claims{
 		options: options,
-		claims:  make(map[source.Key]*claim),
-		hosts:   make(map[string]*host),
+		claims:  keyed.New(func(c *claim) source.Key { return c.Key }),
+		hosts:   keyed.New(func(h *host) string { return h.name }),
 		domains: make(map[string]*domain),
 		dirty:   make(map[*host]struct{}),
 		unsure:  make(map[*domain]struct{}),
@@ -88,7 +89,7 @@ func NewClaims(options Options) *Claims {
 func (s *Claims) Set(c Claim) {
 	// A wildcard needs a domain to be a wildcard of.
 	c.Wildcard = c.Wildcard && s.options.AllowWildcard && strings.Contains(c.Host, ".")
-	old := s.claims[c.Key]
+	old := s.claims.Get(c.Key)
 	if old != nil && old.Claim == c {
 		return
 	}
@@ -99,7 +100,7 @@ func (s *Claims) Set(c Claim) {
 			next.verdict = old.verdict
 		}
 	}
-	s.claims[c.Key] = next
+	s.claims.Put(next)
 	s.changed = append(s.changed, next)
 	s.insertClaim(next)
 }
@@ -107,23 +108,22 @@ func (s *Claims) Set(c Claim) {
 // Recall tells what was last said about a claim by another process, if nothing was decided about it here yet: the words of a
 // rejection stay as long as its reason does, whichever process starts in between. It has no part in the decision itself.
 func (s *Claims) Recall(key source.Key, said Verdict) {
-	if c := s.claims[key]; c != nil && c.fresh && c.verdict == (Verdict{}) {
+	if c := s.claims.Get(key); c != nil && c.fresh && c.verdict == (Verdict{}) {
 		c.verdict = said
 	}
 }
 
 // Remove takes the claim of a key back. Removing none is no mistake.
 func (s *Claims) Remove(key source.Key) {
-	if old := s.claims[key]; old != nil {
+	if old := s.claims.Delete(key); old != nil {
 		s.removeClaim(old)
-		delete(s.claims, key)
 	}
 }
 
 // Verdict returns what was decided about a key by the latest Settle. The bool is false
 // when there is no such claim.
 func (s *Claims) Verdict(key source.Key) (Verdict, bool) {
-	c := s.claims[key]
+	c := s.claims.Get(key)
 	if c == nil {
 		return Verdict{}, false
 	}
@@ -131,14 +131,14 @@ func (s *Claims) Verdict(key source.Key) (Verdict, bool) {
 }
 
 // Len returns the number of claims and of hosts claimed.
-func (s *Claims) Len() (claims, hosts int) { return len(s.claims), len(s.hosts) }
+func (s *Claims) Len() (claims, hosts int) { return s.claims.Len(), s.hosts.Len() }
 
 // insertClaim enters a claim where it belongs.
 func (s *Claims) insertClaim(c *claim) {
-	h := s.hosts[c.Host]
+	h := s.hosts.Get(c.Host)
 	if h == nil {
 		h = &host{name: c.Host}
-		s.hosts[c.Host] = h
+		s.hosts.Put(h)
 		if parent, ok := parentOf(c.Host); ok && s.options.AllowWildcard {
 			h.domain = s.domain(parent)
 			h.domain.hosts[h] = struct{}{}
@@ -159,7 +159,7 @@ func (s *Claims) insertClaim(c *claim) {
 
 // removeClaim removes a claim from where it is.
 func (s *Claims) removeClaim(c *claim) {
-	h := s.hosts[c.Host]
+	h := s.hosts.Get(c.Host)
 	h.claims = without(h.claims, c)
 	s.dirty[h] = struct{}{}
 	d := h.domain
@@ -174,7 +174,7 @@ func (s *Claims) removeClaim(c *claim) {
 	if len(h.claims) > 0 {
 		return
 	}
-	delete(s.hosts, h.name)
+	s.hosts.Delete(h.name)
 	delete(s.dirty, h)
 	if d == nil {
 		return
@@ -244,7 +244,7 @@ func without(list []*claim, c *claim) []*claim {
 
 // Each calls yield with the key of each claim of a host, oldest first, and whether it is admitted by the latest Settle.
 func (s *Claims) Each(hostName string, yield func(key source.Key, admitted bool) bool) {
-	h := s.hosts[hostName]
+	h := s.hosts.Get(hostName)
 	if h == nil {
 		return
 	}

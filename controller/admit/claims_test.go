@@ -42,9 +42,9 @@ func route(age int, text string) Claim {
 // admitted returns the names of all admitted claims, sorted.
 func (s *Claims) admitted() []string {
 	var out []string
-	for key, c := range s.claims {
+	for c := range s.claims.All() {
 		if c.verdict.Admitted {
-			out = append(out, key.String())
+			out = append(out, c.Key.String())
 		}
 	}
 	slices.Sort(out)
@@ -391,7 +391,7 @@ func TestHostChanges(t *testing.T) {
 		s.Remove(source.Key{Namespace: "n", Name: "r1"})
 		s.Remove(source.Key{Namespace: "n", Name: "r2"})
 		s.Settle()
-		if len(s.claims)+len(s.hosts)+len(s.domains) != 0 {
+		if s.claims.Len()+s.hosts.Len()+len(s.domains) != 0 {
 			t.Errorf("%s: something is left after the last claim", c.id)
 		}
 		s.Set(route(1, "n/r1 "+c.r1+" "+c.policy))

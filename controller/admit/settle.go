@@ -24,7 +24,7 @@ func (s *Claims) Settle() []source.Key {
 	s.dirty = emptied(s.dirty)
 	for _, c := range s.changed {
 		c.fresh = false
-		if s.claims[c.Key] == c {
+		if s.claims.Get(c.Key) == c {
 			keys = append(keys, c.Key)
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Claims) settleDomain(d *domain) {
 			w.ward = s.claimWords(w, w.by)
 		}
 		if w.ward != before || w.fresh {
-			s.dirty[s.hosts[w.Host]] = struct{}{}
+			s.dirty[s.hosts.Get(w.Host)] = struct{}{}
 		}
 	}
 	var now Claim

@@ -234,5 +234,5 @@ func said(route *routev1.Route, router string) string {
 func (w *Writer) records() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.routes)
+	return w.routes.Len()
 }

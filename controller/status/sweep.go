@@ -84,7 +84,7 @@ func (w *Writer) sweepPage(ctx context.Context) {
 	}
 	for i := range page {
 		route := &page[i]
-		if w.routes[keyOf(route)] != nil {
+		if w.routes.Get(keyOf(route)) != nil {
 			continue
 		}
 		r := &record{key: keyOf(route), uid: route.UID, place: place{namespace: route.Namespace, at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
@@ -115,10 +115,10 @@ func (w *Writer) proveNext(now time.Time) {
 // removeStale asks that an entry be removed that was found. It reports false when the
 // router has the route by now.
 func (w *Writer) removeStale(r *record, now time.Time) bool {
-	if w.routes[r.key] != nil {
+	if w.routes.Get(r.key) != nil {
 		return false
 	}
-	w.routes[r.key] = r
+	w.routes.Put(r)
 	w.leave(r, w.sweep.begun, now)
 	return true
 }
@@ -127,7 +127,7 @@ func (w *Writer) removeStale(r *record, now time.Time) bool {
 func (w *Writer) sweepProof(ctx context.Context) {
 	w.mu.Lock()
 	s := &w.sweep
-	proof, waiting := s.proof, w.routes[s.proof.key] == s.proof
+	proof, waiting := s.proof, w.routes.Get(s.proof.key) == s.proof
 	w.mu.Unlock()
 	var err error
 	if !waiting {
@@ -142,7 +142,7 @@ func (w *Writer) sweepProof(ctx context.Context) {
 	switch {
 	case waiting || err != nil && !apierrors.IsNotFound(err):
 		s.due = now.Add(sweepProof)
-	case err != nil || w.routes[proof.key] != nil:
+	case err != nil || w.routes.Get(proof.key) != nil:
 		w.proveNext(now) // the route is gone, or the router has it: it proves nothing
 	case w.entryOf(proof) == nil:
 		for _, r := range s.stale {

@@ -147,7 +147,7 @@ func (w *Writer) flush(now time.Time) {
 	}
 	w.outage.flush(now)
 	left := make(map[string]int) // by namespace: how many more routes may be taken up
-	for _, r := range w.routes {
+	for r := range w.routes.All() {
 		namespace := r.key.Namespace
 		if !r.skipped {
 			continue
@@ -283,7 +283,7 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 		w.retry(r, now.Add(retryTime(err, int(r.failures))))
 	}
 	switch {
-	case w.routes[r.key] != r || err != nil:
+	case w.routes.Get(r.key) != r || err != nil:
 	case r.left == nil:
 		w.consider(r, now)
 	case wrote == nil:
@@ -313,7 +313,7 @@ func (w *Writer) wrote(r *record, sent, written *routev1.Route, entry *routev1.R
 
 // retry queues a route for another attempt, unless it was forgotten during the last.
 func (w *Writer) retry(r *record, due time.Time) {
-	if w.routes[r.key] != r {
+	if w.routes.Get(r.key) != r {
 		return
 	}
 	w.queued++

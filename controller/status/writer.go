@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"turnout/internal/bound"
+	"turnout/internal/keyed"
 )
 
 const (
@@ -85,7 +86,7 @@ type Writer struct {
 	seed  maphash.Seed
 
 	mu         sync.Mutex
-	routes     map[types.NamespacedName]*record
+	routes     *keyed.Set[types.NamespacedName, record]
 	queue      queue[*record]
 	queued     uint64 // routes ever queued
 	busy       int    // routes the worker has
@@ -156,7 +157,7 @@ func NewWriter(cfg WriterConfig) (*Writer, error) {
 		cfg: cfg, wake: make(chan struct{}, 1), limit: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.Burst),
 		rules:      rules{keepUnservable: cfg.KeepUnservable},
 		seed:       maphash.MakeSeed(),
-		routes:     make(map[types.NamespacedName]*record),
+		routes:     keyed.New(func(r *record) types.NamespacedName { return r.key }),
 		lease:      lease{chance: rand.Float64},
 		queue:      newQueue[*record](),
 		contention: newContention(cfg.Resync / 10),
@@ -203,7 +204,7 @@ func (w *Writer) Withdraw(route *routev1.Route) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.routes[keyOf(route)]
+	r := w.routes.Get(keyOf(route))
 	if r == nil || r.uid != route.UID {
 		return
 	}
@@ -245,7 +246,7 @@ func keyOf(route *routev1.Route) types.NamespacedName {
 // record returns the record of a route, made when it is asked for first.
 func (w *Writer) record(route *routev1.Route) *record {
 	key := keyOf(route)
-	r := w.routes[key]
+	r := w.routes.Get(key)
 	if r != nil && r.uid != route.UID {
 		w.forget(r) // deleted and made again: its status went with it
 		r = nil
@@ -253,7 +254,7 @@ func (w *Writer) record(route *routev1.Route) *record {
 	if r == nil {
 		r = &record{key: key, uid: route.UID, place: place{namespace: route.Namespace, at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
 		r.seen = w.entryOf(r)
-		w.routes[key] = r
+		w.routes.Put(r)
 	}
 	return r
 }
@@ -261,8 +262,8 @@ func (w *Writer) record(route *routev1.Route) *record {
 // forget drops a record. A write of it in flight ends without effect on others.
 func (w *Writer) forget(r *record) {
 	w.queue.remove(r)
-	if w.routes[r.key] == r {
-		delete(w.routes, r.key)
+	if w.routes.Get(r.key) == r {
+		w.routes.Delete(r.key)
 	}
 }
 

@@ -284,7 +284,7 @@ func TestOneEntry(t *testing.T) {
 		pass(2 * time.Second)
 		w.Observe(api.get("a"))
 		w.mu.Lock()
-		for _, r := range w.routes {
+		for r := range w.routes.All() {
 			if live := w.entryOf(r); live == nil || r.want != live || r.settled != live || r.seen != live {
 				t.Errorf("%p is there, %p wanted, %p settled, %p seen", live, r.want, r.settled, r.seen)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/keyed"
 	"turnout/internal/reactor"
 	"turnout/internal/wire/http1"
 	"turnout/internal/wire/protocol"
@@ -51,7 +52,7 @@ type Config struct {
 type Checker struct {
 	cfg    Config
 	rng    rand.PCG
-	checks map[*balancer.Check]*check
+	checks *keyed.Set[*balancer.Check, check]
 	groups [2]group // of those that are well, and of the others
 
 	schedule schedule       // of the next checks
@@ -100,7 +101,7 @@ func NewChecker(cfg Config) (*Checker, error) {
 	if cfg.Stats == nil {
 		cfg.Stats = &Stats{}
 	}
-	k := &Checker{cfg: cfg, checks: make(map[*balancer.Check]*check)}
+	k := &Checker{cfg: cfg, checks: keyed.New(func(ck *check) *balancer.Check { return ck.of })}
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64()
 	}
@@ -112,14 +113,14 @@ func NewChecker(cfg Config) (*Checker, error) {
 // Check has of made every interval from now on, 0 = no more. What is checked no more is up. A new interval
 // counts from the next check on, but no later than it says.
 func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
-	ck := k.checks[of]
+	ck := k.checks.Get(of)
 	switch {
 	case interval <= 0 && ck != nil:
-		delete(k.checks, of)
+		k.checks.Delete(of)
 		ck.stop()
 	case interval > 0 && ck == nil:
 		ck = &check{k: k, of: of, interval: interval, up: true, slot: unscheduled}
-		k.checks[of] = ck
+		k.checks.Put(ck)
 		k.after(ck, k.random()*float64(interval))
 	case interval > 0 && ck.interval != interval:
 		shorter := interval < ck.interval
@@ -131,7 +132,7 @@ func (k *Checker) Check(of *balancer.Check, interval time.Duration) {
 }
 
 // Len is the number of checks that are made.
-func (k *Checker) Len() int { return len(k.checks) }
+func (k *Checker) Len() int { return k.checks.Len() }
 
 // MostPerSecond is how many checks a Checker, or all those of a Monitor together, begin in a second by default.
 const MostPerSecond = 500

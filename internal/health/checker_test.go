@@ -314,7 +314,7 @@ func TestJitter(t *testing.T) {
 	for i := range n {
 		r.k.Check(r.endpoint(i+1, nil), 10*second)
 	}
-	for _, ck := range r.k.checks {
+	for ck := range r.k.checks.All() {
 		r.k.put(ck, r.k.cfg.Loop.Now()+int64(second)) // all at once
 	}
 	r.net.Advance(35 * second) // the fifth round begins at 37 s or later
@@ -407,7 +407,7 @@ func TestAfterAStandstill(t *testing.T) {
 		r.k.Check(r.endpoint(i+1, nil), 10*second)
 	}
 	r.net.Advance(30 * second)
-	for _, ck := range r.k.checks {
+	for ck := range r.k.checks.All() {
 		if ck.turn == nil {
 			r.k.put(ck, r.k.cfg.Loop.Now())
 		}
@@ -456,7 +456,7 @@ func TestCheckIsSmall(t *testing.T) {
 	}
 	r.net.Advance(35 * second)
 	turns := 0
-	for _, ck := range r.k.checks {
+	for ck := range r.k.checks.All() {
 		if ck.turn != nil {
 			turns++
 		} else if ck.slot == unscheduled {

@@ -35,7 +35,7 @@ func FuzzAnswer(f *testing.F) {
 			r.k.Check(check, second)
 			for _, up := range []bool{false, true} { // a success is a change first, and a failure then
 				if len(got) == 0 {
-					r.k.checks[check].up = up
+					r.k.checks.Get(check).up = up
 					r.net.Advance(3 * second)
 				}
 			}

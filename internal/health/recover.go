@@ -17,8 +17,8 @@ func (ck *check) recovers() {
 // giveUp makes the check no more, in whatever state it is, and counts anew what the others hold.
 func (ck *check) giveUp() {
 	k := ck.k
-	if k.checks[ck.of] == ck {
-		delete(k.checks, ck.of)
+	if k.checks.Get(ck.of) == ck {
+		k.checks.Delete(ck.of)
 	}
 	k.take(ck)
 	if t := ck.turn; t != nil {
@@ -29,7 +29,7 @@ func (ck *check) giveUp() {
 		}
 	}
 	k.groups = [2]group{}
-	for _, other := range k.checks {
+	for other := range k.checks.All() {
 		switch t := other.turn; {
 		case t == nil:
 		case t.c != nil:

@@ -56,7 +56,8 @@ func TestPanicGivesOneCheckUp(t *testing.T) {
 			if panics != bad || r.k.Len() != good {
 				t.Fatalf("%d panics, want %d; %d checks are left, want %d", panics, bad, r.k.Len(), good)
 			}
-			for c := range r.k.checks {
+			for ck := range r.k.checks.All() {
+				c := ck.of
 				if broken[c] {
 					t.Error("one that panicked is left")
 				}

@@ -62,7 +62,7 @@ func expect(t *testing.T, ask balancer.HTTPCheck, addr netip.AddrPort, id *balan
 	group.Loops()[0].Post(func() {
 		check := pool.Servers()[0].Check()
 		checker.Check(check, 10*time.Millisecond)
-		checker.checks[check].up = !strings.Contains(want, "OK")
+		checker.checks.Get(check).up = !strings.Contains(want, "OK")
 	})
 	late := time.NewTimer(20 * time.Second)
 	defer late.Stop()
