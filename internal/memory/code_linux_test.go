@@ -46,6 +46,10 @@ func TestReturnCode(t *testing.T) {
 	if after := fileResident(t); after > before*3/4 {
 		t.Errorf("%d KiB of files are resident, %d before", after, before)
 	}
+	touch(t, exe)
+	if now, want := residentCode()>>10, uint64(fileResident(t)); now < want*9/10 || now > want*11/10 {
+		t.Errorf("%d KiB, RssFile is %d KiB", now, want)
+	}
 }
 
 // touch reads a byte of each page that returnCode gives back.

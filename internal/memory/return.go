@@ -44,6 +44,9 @@ type returner struct {
 	before memory // at the last look
 	kept   uint64 // bytes of the heap that were held after memory was returned last
 	again  int    // in so many looks it is returned once more; 0 = it is not
+	quiet  bool   // the period before the last look was
+	code   uint64 // bytes of the program's file that were resident after a quiet period that began with their return
+	fresh  bool   // they were returned at the last look
 }
 
 // secondReturn is so many looks after the first: by then event loops have given up what they kept for more of the same.
@@ -51,10 +54,10 @@ const secondReturn = 3
 
 // due reports whether memory should be returned now.
 func (r *returner) due(now memory) bool {
-	quiet := now.allocated-r.before.allocated < quietBytes
+	r.quiet = now.allocated-r.before.allocated < quietBytes
 	r.before = now
 	switch {
-	case !quiet:
+	case !r.quiet:
 		r.again = 0
 	case now.held > r.kept+max(r.kept/8, worthBytes):
 		r.again = secondReturn
@@ -64,6 +67,21 @@ func (r *returner) due(now memory) bool {
 		return r.again == 0
 	}
 	return false
+}
+
+// codeDue decides the same of the program's file, of which resident bytes are: work of other kinds than serving, as the writing of
+// statuses, has left pages of it behind.
+func (r *returner) codeDue(resident uint64) bool {
+	fresh := r.fresh
+	r.fresh = false
+	switch {
+	case !r.quiet:
+	case fresh:
+		r.code = resident
+	default:
+		r.fresh = resident > r.code+worthBytes
+	}
+	return r.fresh
 }
 
 // longestStart is after so many looks at the latest that the process counts as started, quiet or not.
@@ -86,7 +104,7 @@ func returnMemory(ctx context.Context, started chan<- struct{}) {
 			debug.FreeOSMemory()
 			r.kept = readMemory().held
 		}
-		if due || look == 1 {
+		if r.codeDue(residentCode()) || look == 1 {
 			returnCode()
 		}
 		if started != nil && (due || look == longestStart) {

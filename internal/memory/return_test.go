@@ -38,6 +38,35 @@ func TestReturner(t *testing.T) {
 	}
 }
 
+func TestCodeIsReturned(t *testing.T) {
+	const mib = 1 << 20
+	r := returner{}
+	for i, look := range []struct {
+		resident uint64 // MiB
+		quiet    bool
+		want     bool
+	}{
+		{20, false, false}, // starting
+		{20, true, true},   // over
+		{6, true, false},   // what serving takes
+		{7, true, false},   // about the same
+		{20, false, false}, // something else is going on
+		{20, true, true},   // over
+		{15, false, false}, // it was not
+		{15, true, true},
+		{9, true, false}, // what is taken again at once stays
+		{9, true, false},
+		{12, true, true},
+		{0, true, false}, // not known
+		{0, true, false},
+	} {
+		r.quiet = look.quiet
+		if got := r.codeDue(look.resident * mib); got != look.want {
+			t.Errorf("look %d: %v", i, got)
+		}
+	}
+}
+
 func TestReadMemory(t *testing.T) {
 	before := readMemory()
 	block := make([]byte, 8<<20)
