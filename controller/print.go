@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"turnout/controller/source"
 )
@@ -15,13 +16,13 @@ type Finding struct {
 	Severity  string `json:"severity"`       // "error", "warning", "rejected" or "note"
 	Namespace string `json:"namespace,omitempty"`
 	Route     string `json:"route,omitempty"`  // name
-	Object    string `json:"object,omitempty"` // in a file, if it is not of a route
+	Object    string `json:"object,omitempty"` // kind, namespace and name, if it is not of a route
 	Reason    string `json:"reason,omitempty"` // a stable word
 	Text      string `json:"text"`
 	host      string // and path
 }
 
-// Findings are all that is wrong: what flags and variables have, then files, then Ingresses and routes by namespace and name.
+// Findings are all that is wrong: what flags and variables have, then files, then Ingresses, routes and objects of the Gateway API by namespace and name.
 func (r *Report) Findings(warnings []string) []Finding {
 	all := []Finding{}
 	for _, warning := range warnings {
@@ -57,7 +58,49 @@ func (r *Report) Findings(warnings []string) []Finding {
 			add("note", "", note)
 		}
 	}
+	for i := range r.Gateways {
+		all = append(all, r.ofGateway(&r.Gateways[i])...)
+	}
 	return all
+}
+
+// ofGateway is what is wrong with an object of the Gateway API, in the words of its status.
+func (r *Report) ofGateway(of *GatewayReport) (all []Finding) {
+	object := of.object()
+	file, document, _ := source.ParseOrigin(of.Origin)
+	said := of.Accepted
+	for i := range of.Conditions {
+		c := &of.Conditions[i]
+		f := Finding{File: file, Line: r.places.line(file, document, object, c.Message), Severity: "note", Namespace: of.Namespace, Object: object, Reason: c.Reason, Text: c.Message}
+		if !said && c.Reason == of.Reason && c.Message == of.Message {
+			f.Severity, said = "rejected", true
+		}
+		if c.Of != "" {
+			f.Text = c.Of + ": " + f.Text
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// asks is what an object asks for, as a line says it.
+func (r *GatewayReport) asks() (text string) {
+	switch {
+	case len(r.Listeners) > 0:
+		text = " (" + strings.Join(r.Listeners, "; ") + ")"
+	case len(r.Hosts) > 0:
+		text = " (" + strings.Join(r.Hosts, ", ") + ")"
+	}
+	if len(r.Parents) > 0 {
+		text += " of " + strings.Join(r.Parents, ", ")
+	}
+	return text
+}
+
+// object is kind, namespace and name.
+func (r *GatewayReport) object() string {
+	key := source.Key{Namespace: r.Namespace, Name: r.Name}
+	return r.Kind + " " + key.String()
 }
 
 // String returns the finding as one line, with its place as compilers write it.
@@ -70,10 +113,12 @@ func (f *Finding) String() string {
 		}
 	}
 	switch {
-	case f.Severity == "rejected":
+	case f.Severity == "rejected" && f.Object == "":
 		return fmt.Sprintf("%srejected: %s/%s (%s): %s: %s", place, f.Namespace, f.Route, f.host, f.Reason, f.Text)
 	case f.Route != "":
 		return fmt.Sprintf("%s%s: %s/%s: %s", place, f.Severity, f.Namespace, f.Route, f.Text)
+	case f.Object != "" && f.Reason != "":
+		return fmt.Sprintf("%s%s: %s: %s: %s", place, f.Severity, f.Object, f.Reason, f.Text)
 	case f.Object != "":
 		return fmt.Sprintf("%s%s: %s: %s", place, f.Severity, f.Object, f.Text)
 	}
@@ -104,6 +149,11 @@ func (r *Report) Print(w io.Writer, warnings []string, quiet bool) error {
 			p.printf("ok: %s/%s (%s) %s, %d servers%s\n", route.Namespace, route.Name, route.Host+route.Path, route.Termination, route.Servers, asked(route.Check))
 		}
 	}
+	for i := range r.Gateways {
+		if g := &r.Gateways[i]; g.Accepted {
+			p.printf("ok: %s%s\n", g.object(), g.asks())
+		}
+	}
 	p.printf("%d files, %d objects, %d routes, %d rejected, %d problems\n", r.Files, r.Objects, len(r.Routes), r.rejected(), len(r.Problems))
 	return p.err
 }
@@ -114,20 +164,26 @@ func (r *Report) rejected() (n int) {
 			n++
 		}
 	}
+	for i := range r.Gateways {
+		if !r.Gateways[i].Accepted {
+			n++
+		}
+	}
 	return n
 }
 
 // PrintJSON writes the report as one JSON object; quiet leaves the routes out.
 func (r *Report) PrintJSON(w io.Writer, warnings []string, quiet bool) error {
 	out := struct {
-		Files    int           `json:"files"`
-		Objects  int           `json:"objects"`
-		Rejected int           `json:"rejected"`
-		Findings []Finding     `json:"findings"`
-		Routes   []RouteReport `json:"routes,omitempty"`
-	}{r.Files, r.Objects, r.rejected(), r.Findings(warnings), r.Routes}
+		Files    int             `json:"files"`
+		Objects  int             `json:"objects"`
+		Rejected int             `json:"rejected"`
+		Findings []Finding       `json:"findings"`
+		Routes   []RouteReport   `json:"routes,omitempty"`
+		Gateways []GatewayReport `json:"gateways,omitempty"`
+	}{r.Files, r.Objects, r.rejected(), r.Findings(warnings), r.Routes, r.Gateways}
 	if quiet {
-		out.Routes = nil
+		out.Routes, out.Gateways = nil, nil
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -1,12 +1,14 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	routev1 "github.com/openshift/api/route/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/source"
 	"turnout/controller/source/folder"
@@ -17,6 +19,7 @@ import (
 type Report struct {
 	Problems  []source.Problem // about files and documents, in path order
 	Routes    []RouteReport    // by namespace and name
+	Gateways  []GatewayReport  // objects of the Gateway API that are ours, by namespace, name and kind, with the conditions that say what is wrong
 	Ingresses []IngressNote    // by namespace and name
 	Files     int              // manifest files read
 	Objects   int              // objects in them that can be used
@@ -55,15 +58,16 @@ type IngressNote struct {
 	Reason, Text string
 }
 
-// Failed reports whether a file or document cannot be used or a route is rejected.
+// Failed reports whether a file or document cannot be used, or a route or an object of the Gateway API is rejected.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Problems, func(p source.Problem) bool { return p.Severity == source.Error }) ||
-		slices.ContainsFunc(r.Routes, func(r RouteReport) bool { return !r.Admitted })
+		r.rejected() > 0
 }
 
-// Validate says what a router with these options would make of manifests. Nothing is served. It fails when options cannot be used.
+// Validate says what a router with these options would make of manifests. Nothing is served. Ports of Gateways are judged as in a cluster, where
+// each has a Service of its own and so none has a port that Routes have. It fails when options cannot be used.
 func Validate(options Options, content *folder.Content) (*Report, error) {
-	options.KeepWithoutSecret = true
+	options.KeepWithoutSecret, options.Gateways.Own = true, nil
 	report, _, err := validate(options, content)
 	return report, err
 }
@@ -78,8 +82,40 @@ func validate(options Options, content *folder.Content) (*Report, *Controller, e
 	for v := range c.views.each(c.views.keys(source.Key{})) {
 		report.Routes = append(report.Routes, c.routeReport(&v, c.cfg.Clock()))
 	}
+	for _, v := range c.views.gateways.ours() {
+		of := v.report()
+		of.Conditions = v.wrong()
+		report.Gateways = append(report.Gateways, of)
+	}
+	report.Problems = append(report.Problems, unjudged(&options, content.Events)...)
 	report.Ingresses = c.state.ingressNotes(content.Events)
 	return report, c, nil
+}
+
+// unjudged says of which objects of the Gateway API nothing is said, and why.
+func unjudged(options *Options, events []source.Event) (all []source.Problem) {
+	classes := make(map[gatewayv1.ObjectName]bool)
+	for i := range events {
+		if events[i].Kind == source.GatewayClass {
+			classes[gatewayv1.ObjectName(events[i].Key.Name)] = true
+		}
+	}
+	add := func(e *source.Event, reason string) {
+		p := source.Problem{Object: e.Kind.String() + " " + e.Key.String(), Severity: source.Warning, Reason: reason}
+		p.File, p.Document, _ = source.ParseOrigin(e.Origin)
+		all = append(all, p)
+	}
+	for i := range events {
+		e := &events[i]
+		switch gateway, _ := e.Object.(*gatewayv1.Gateway); {
+		case options.Gateways.Controller == "" && source.GatewayClass <= e.Kind && e.Kind <= source.BackendTLSPolicy:
+			add(e, "objects of the Gateway API are judged with --gateway-api only")
+			return all // once is enough
+		case gateway != nil && !classes[gateway.Spec.GatewayClassName]:
+			add(e, fmt.Sprintf("spec.gatewayClassName: there is no GatewayClass %s here: nothing is said of the Gateway and its routes", gateway.Spec.GatewayClassName))
+		}
+	}
+	return all
 }
 
 func (c *Controller) routeReport(v *view, now time.Time) RouteReport {

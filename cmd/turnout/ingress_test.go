@@ -105,6 +105,9 @@ func startIngressRig(t *testing.T, fields string, env []string, args ...string) 
 	return r
 }
 
+// anyDataPorts are flags for a router whose ports matter to no test: by default it listens on 80 and 443.
+var anyDataPorts = []string{"--http-addr", "127.0.0.1:0", "--https-addr", "127.0.0.1:0"}
+
 // loopback is an address of all as one of loopback.
 func loopback(addr string) string { return strings.Replace(addr, "0.0.0.0", "127.0.0.1", 1) }
 

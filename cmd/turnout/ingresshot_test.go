@@ -129,7 +129,7 @@ func (r *ingressRig) each(changes ...change) {
 // TestIngressControllerOnTheWire: what clients and pods see of fields that are about connections, certificates and lines of the log changes while others use the router.
 func TestIngressControllerOnTheWire(t *testing.T) {
 	t.Parallel()
-	r := newIngressRig(t, nil)
+	r := newIngressRig(t, nil, anyDataPorts...)
 	defer r.load(func() string { return r.plain })()
 	write(t, r.dir, "others.yaml", []byte(configMap("ca", "ca-bundle.pem", r.authority.PEM())+`---
 apiVersion: route.openshift.io/v1
@@ -184,7 +184,7 @@ spec: {host: queued.test, to: {kind: Service, name: s}}
 // TestIngressControllerAsksEarlierClients: a client that connected before certificates were required gets one more answer, and has to
 // connect again.
 func TestIngressControllerAsksEarlierClients(t *testing.T) {
-	r := newIngressRig(t, nil)
+	r := newIngressRig(t, nil, anyDataPorts...)
 	defer r.load(func() string { return r.plain })()
 	write(t, r.dir, "others.yaml", []byte(configMap("ca", "ca-bundle.pem", r.authority.PEM())))
 	conn, err := tls.Dial("tcp", r.tls, &tls.Config{ServerName: "e.test", InsecureSkipVerify: true})
@@ -209,7 +209,7 @@ func TestIngressControllerAsksEarlierClients(t *testing.T) {
 // TestIngressControllerSilence: what becomes of connections that never send a byte changes while others use the router.
 func TestIngressControllerSilence(t *testing.T) {
 	t.Parallel()
-	r := newIngressRig(t, []string{"ROUTER_SLOWLORIS_TIMEOUT=1s"})
+	r := newIngressRig(t, []string{"ROUTER_SLOWLORIS_TIMEOUT=1s"}, anyDataPorts...)
 	defer r.load(func() string { return r.plain })()
 	lines := func() string { // of three connections, as a packet may be lost
 		written := 0
@@ -287,7 +287,7 @@ func TestIngressControllerIdleConnections(t *testing.T) {
 	for policy, want := range map[string]string{"Deferred": "200", "Immediate": "closed"} {
 		t.Run(policy, func(t *testing.T) {
 			first := map[string]string{"Deferred": "Immediate", "Immediate": "Deferred"}[policy]
-			r := startIngressRig(t, "idleConnectionTerminationPolicy: "+first, nil)
+			r := startIngressRig(t, "idleConnectionTerminationPolicy: "+first, nil, anyDataPorts...)
 			end := r.load(func() string { return r.plain })
 			conn := r.silent(r.plain)
 			defer conn.Close()
@@ -318,7 +318,7 @@ const hardStop = "\n---\n, annotations: {ingress.operator.openshift.io/hard-stop
 func TestIngressControllerHardStop(t *testing.T) {
 	t.Parallel()
 	t.Run("set", func(t *testing.T) {
-		r := newIngressRig(t, nil)
+		r := newIngressRig(t, nil, anyDataPorts...)
 		end := r.load(func() string { return r.plain })
 		r.spec(fmt.Sprintf(hardStop, "200ms"))
 		r.set("hard-stop-after", "200ms")
@@ -334,7 +334,7 @@ func TestIngressControllerHardStop(t *testing.T) {
 		}
 	})
 	t.Run("withdrawn", func(t *testing.T) {
-		r := startIngressRig(t, fmt.Sprintf(hardStop, "1ms"), nil)
+		r := startIngressRig(t, fmt.Sprintf(hardStop, "1ms"), nil, anyDataPorts...)
 		end := r.load(func() string { return r.plain })
 		r.set("hard-stop-after", "1ms")
 		r.spec("")
