@@ -18,15 +18,13 @@ func (l *Listed) Usable() bool {
 }
 
 // List yields the servers of the latest update in their order, those of weight 0 included. Unlike Servers it makes none.
-func (p *Pool) List(yield func(l *Listed) bool) {
+func (p *Pool) List(yield func(l Listed) bool) {
 	set := p.set.Load()
-	var l Listed
 	for i, m := range set.roster.members {
-		l = Listed{
+		if !yield(Listed{
 			Server: set.slots.find(i), Addr: m.endpoint.Addr(), Pod: m.pod(), Service: m.service(),
 			Weight: int(set.roster.weights[i]), Check: set.check(i),
-		}
-		if !yield(&l) {
+		}) {
 			return
 		}
 	}

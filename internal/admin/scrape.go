@@ -45,6 +45,7 @@ type pieces struct {
 	header http.Header
 	status int
 	pieces [][]byte
+	sent   [][]byte // may be used again
 	begun  bool  // the head is sent
 	err    error // the client has gone, or does not read
 }
@@ -66,7 +67,7 @@ func (p *pieces) Write(text []byte) (int, error) {
 					return 0, p.err
 				}
 			}
-			p.pieces = append(p.pieces, make([]byte, 0, pieceSize))
+			p.pieces = append(p.pieces, p.piece())
 			last = len(p.pieces) - 1
 		}
 		piece := p.pieces[last]
@@ -75,6 +76,17 @@ func (p *pieces) Write(text []byte) (int, error) {
 		text = text[part:]
 	}
 	return n, nil
+}
+
+// piece returns an empty one.
+func (p *pieces) piece() []byte {
+	last := len(p.sent) - 1
+	if last < 0 {
+		return make([]byte, 0, pieceSize)
+	}
+	piece := p.sent[last]
+	p.sent = p.sent[:last]
+	return piece
 }
 
 // send sends what is kept.
@@ -91,6 +103,7 @@ func (p *pieces) send() {
 			_, p.err = p.to.Write(piece)
 		}
 		p.pieces[i] = nil
+		p.sent = append(p.sent, piece[:0])
 	}
 	p.pieces = p.pieces[:0]
 }

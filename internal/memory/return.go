@@ -36,7 +36,7 @@ func readMemory() memory {
 const (
 	returnPeriod = 10 * time.Second // between two looks
 	quietBytes   = 3 << 20          // allocated in a period that is quiet
-	worthBytes   = 2 << 20          // of the system, worth a collection; an eighth of what is in use if that is more
+	worthBytes   = 2 << 20          // of the system, worth a collection; a sixteenth of what is held if that is more
 )
 
 // returner decides when memory is returned to the system.
@@ -59,7 +59,7 @@ func (r *returner) due(now memory) bool {
 	switch {
 	case !r.quiet:
 		r.again = 0
-	case now.held > r.kept+max(r.kept/8, worthBytes):
+	case now.held > r.kept+max(r.kept/16, worthBytes):
 		r.again = secondReturn
 		return true
 	case r.again > 0:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/keyed"
 	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
@@ -43,23 +44,21 @@ type objectKey struct{ namespace, name string }
 
 // backends are the objects of a table, each by its first rule.
 func backends(t *routing.Table) []backend {
-	all, at, nothing := make([]backend, 0, t.Len()), make(map[objectKey]int, t.Len()), new(routing.Stats)
+	all, nothing := make([]backend, 0, t.Len()), new(routing.Stats)
+	heads := keyed.New(func(b *backend) objectKey { return objectKey{b.Namespace(), b.Name()} })
 	for r := range t.Routes {
-		key, b := objectKey{r.Namespace(), r.Name()}, backend{Route: r, stats: cmp.Or(r.Counted(), nothing)}
-		i, known := at[key]
-		if !known {
-			at[key] = len(all)
-			all = append(all, b)
+		stats := cmp.Or(r.Counted(), nothing)
+		head := heads.Get(objectKey{r.Namespace(), r.Name()})
+		if head == nil {
+			all = append(all, backend{Route: r, stats: stats}) // there is room for all: heads do not move
+			heads.Put(&all[len(all)-1])
 			continue
 		}
-		head := &all[i]
+		other := &backend{Route: r, stats: stats, next: head.next}
 		if before(r.Key(), head.Key()) {
-			other := *head
-			b.next, *head = &other, b
-			head.next = &other
-		} else {
-			b.next, head.next = head.next, &b
+			other.Route, other.stats, head.Route, head.stats = head.Route, head.stats, r, stats
 		}
+		head.next = other
 	}
 	return all
 }
@@ -276,14 +275,14 @@ func (r *rows) addServers(b *backend, at times) {
 	for rule := b; rule != nil; rule = rule.next {
 		for pool := range rule.Pools {
 			for l := range pool.List {
-				s := serverRow{listed: *l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
+				s := serverRow{listed: l, traffic: &r.nothing, limit: pool.Limit(), weight: l.Weight, http: http, times: at, route: rule.Route}
 				if l.Server != nil {
 					s.traffic = l.Traffic()
 				}
 				if s.limit > 0 && l.Server != nil {
 					s.queue = pool.ServerQueue(l.Server)
 				}
-				s.text = r.textOf(b, l)
+				s.text = r.textOf(b, &s.listed)
 				r.addServer(s, first, known)
 			}
 		}
