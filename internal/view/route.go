@@ -153,7 +153,7 @@ func (r *Route) pool(pool *balancer.Pool, share float64, seen map[serverKey]int)
 		key := serverKey{l.Addr, l.Service}
 		if at, twice := seen[key]; twice {
 			if at >= 0 {
-				r.Servers[at].add(server(l))
+				r.Servers[at].add(server(&l))
 			}
 			continue
 		}
@@ -163,7 +163,7 @@ func (r *Route) pool(pool *balancer.Pool, share float64, seen map[serverKey]int)
 			continue
 		}
 		seen[key] = len(r.Servers)
-		s := server(l)
+		s := server(&l)
 		if weights > 0 {
 			s.Share = math.Round(float64(l.Weight)/float64(weights)*share*1000) / 10
 		}

@@ -241,7 +241,7 @@ func (l *Line) count(r *routing.Route, now int64, sum *totals, seen *seenServers
 			if seen != nil && seen.again(serverKey{s.Addr, s.Service}) {
 				continue
 			}
-			l.countServer(s)
+			l.countServer(&s)
 		}
 	}
 	c := r.Counted()
