@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"turnout/test/cluster"
+	"turnout/test/cluster/internal/proc"
 )
 
 // Where routers are, as deploy/manifests/base has it.
@@ -34,6 +35,7 @@ const checkInterval = "1h"
 // replica is one router.
 type replica struct {
 	name, ip string
+	dir      string      // below /proc
 	client   cluster.Pod // from where it is asked
 }
 
@@ -72,7 +74,11 @@ func startRouters(t *testing.T, client cluster.Pod) []*replica {
 		all = nil
 		for i := range list.Items {
 			if p := &list.Items[i]; isReady(p) {
-				all = append(all, &replica{name: p.Name, ip: p.Status.PodIP, client: client})
+				dir, err := proc.Of(p, "router")
+				if err != nil {
+					return err
+				}
+				all = append(all, &replica{p.Name, p.Status.PodIP, dir, client})
 			}
 		}
 		if len(all) < replicas {

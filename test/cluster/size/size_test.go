@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"turnout/test/cluster/internal/proc"
 )
 
 // mostResident is the memory that a router with 10,000 routes and 30,000 endpoints may have at rest, in MiB. 80 are wanted: docs/lab/size.md.
@@ -131,21 +133,25 @@ func waitStatus(t *testing.T) {
 
 // atRest measures what routers cost while nothing changes.
 func atRest(t *testing.T, routers []*replica) {
-	names := []string{"process_cpu_seconds_total", "process_resident_memory_bytes"}
+	const name = "process_cpu_seconds_total"
 	rest := time.Duration(min(*routes, 6000)) * 10 * time.Millisecond
 	<-time.After(rest / 2) // what starting has left behind goes
-	before := make([]map[string]float64, len(routers))
+	before := make([]float64, len(routers))
 	requests := countRequests(t)
 	for i, r := range routers {
-		before[i] = r.metrics(t, names...)
+		before[i] = r.metrics(t, name)[name]
 	}
 	<-time.After(rest)
 	for i, r := range routers {
-		after := r.metrics(t, names...)
-		mib := after[names[1]] / (1 << 20)
-		t.Logf("%s: %.0f MiB resident, %.2f %% of a processor", r.name, mib, 100*(after[names[0]]-before[i][names[0]])/rest.Seconds())
-		if mib > mostResident {
-			t.Errorf("router %s has %.0f MiB resident at rest, want at most %d", r.name, mib, mostResident)
+		m, err := proc.MemoryOf(r.dir) // before metrics are read, which takes memory itself
+		check(t, err)
+		spent := r.metrics(t, name)[name] - before[i]
+		scraped, err := proc.MemoryOf(r.dir)
+		check(t, err)
+		t.Logf("%s: %.0f MiB resident, of which %.0f are pages of its program; %.0f once its metrics were read; %.0f at most; %.2f %% of a processor",
+			r.name, m.Resident, m.Files, scraped.Resident, m.Peak, 100*spent/rest.Seconds())
+		if m.Resident > mostResident {
+			t.Errorf("router %s has %.0f MiB resident at rest, want at most %d", r.name, m.Resident, mostResident)
 		}
 	}
 	after := countRequests(t)
