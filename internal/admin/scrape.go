@@ -46,8 +46,8 @@ type pieces struct {
 	status int
 	pieces [][]byte
 	sent   [][]byte // may be used again
-	begun  bool  // the head is sent
-	err    error // the client has gone, or does not read
+	begun  bool     // the head is sent
+	err    error    // the client has gone, or does not read
 }
 
 // Header implements http.ResponseWriter.
