@@ -57,7 +57,6 @@ func overTLS(addr, serverName, host string) (status int, body, shown, protocol s
 
 // TestBlackBoxTLS is the half of section AA that needs TLS or a whole router.
 func TestBlackBoxTLS(t *testing.T) {
-	t.Parallel()
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
 	_, key, own := sign(t, ca, "one.custom.test")
 	routes := boxRoute("one", "one.custom.test", "reencrypt", "certificate", own, "key", keyPEM(t, key), "destinationCACertificate", ca.pem) +

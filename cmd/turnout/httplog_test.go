@@ -306,7 +306,7 @@ func logRouters(t *testing.T, format string) []*logRouter {
 }
 
 // TestLinesAreHAProxys sends the same through HAProxy and the router and compares what pipelines read in their lines.
-func TestLinesAreHAProxys(t *testing.T) {
+func TestLinesAreHAProxys(t *testing.T) { //nolint:tparallel // beside other tests; its own parts follow each other
 	t.Parallel()
 	routers := logRouters(t, "")
 	for _, tc := range logCases() {

@@ -282,7 +282,7 @@ func (r *ingressRig) terminate() (ended <-chan time.Duration) {
 }
 
 // TestIngressControllerIdleConnections: what becomes of idle connections when the router stops is what the object says by then.
-func TestIngressControllerIdleConnections(t *testing.T) {
+func TestIngressControllerIdleConnections(t *testing.T) { //nolint:tparallel // beside other tests; its own parts follow each other
 	t.Parallel()
 	for policy, want := range map[string]string{"Deferred": "200", "Immediate": "closed"} {
 		t.Run(policy, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestIngressControllerIdleConnections(t *testing.T) {
 const hardStop = "\n---\n, annotations: {ingress.operator.openshift.io/hard-stop-after: %s}"
 
 // TestIngressControllerHardStop: how long running requests get when the router stops is what the object says by then, not what it said at the start.
-func TestIngressControllerHardStop(t *testing.T) {
+func TestIngressControllerHardStop(t *testing.T) { //nolint:tparallel // beside other tests; its own parts follow each other
 	t.Parallel()
 	t.Run("set", func(t *testing.T) {
 		r := newIngressRig(t, nil, anyDataPorts...)

@@ -81,7 +81,7 @@ func ownQueries(native bool) []string {
 
 // TestDashboardsInPrometheus runs the queries of dashboards, rules and alerts in a Prometheus that scrapes a router, once as text and once in
 // Protocol Buffers: none is empty, and no value is NaN. The alerts of deploy/monitoring are loaded, and evaluated without an error.
-func TestDashboardsInPrometheus(t *testing.T) {
+func TestDashboardsInPrometheus(t *testing.T) { //nolint:tparallel // beside other tests; its own parts follow each other
 	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {

@@ -89,7 +89,6 @@ func browser(t *testing.T, https, protocol string) *http.Client {
 // TestReencryptProtocols: both protocols in front, both behind, over TLS on both sides; the pod selects by ALPN and gets no
 // server name. Without HTTP/2 nothing is offered.
 func TestReencryptProtocols(t *testing.T) {
-	t.Parallel()
 	ca := newAuthority(t, "pods")
 	for _, pod := range []struct {
 		protocols []string
@@ -188,7 +187,6 @@ func (l *lastRecord) take() proxy.Record {
 // TestReencryptVerification are the rows about re-encrypt routes: whose word a pod's certificate is taken on, and for which
 // name. What fails is 503, and the access log says why.
 func TestReencryptVerification(t *testing.T) {
-	t.Parallel()
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
 	for _, c := range []struct {
 		id, own, router string
@@ -271,7 +269,6 @@ func TestReencryptServices(t *testing.T) {
 // TestChangedCA: neither a connection nor a session that the CA of before has verified is used for one request after the
 // route has another.
 func TestChangedCA(t *testing.T) {
-	t.Parallel()
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
 	for _, selected := range []string{"h2", "http/1.1"} {
 		t.Run(selected, func(t *testing.T) {

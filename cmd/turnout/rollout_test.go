@@ -161,7 +161,7 @@ func (r *rollout) replace(patient bool) {
 
 // TestRollout replaces pods without a pause under load, while other clients read slowly or leave. No request fails, and none goes to
 // a pod whose removal is known.
-func TestRollout(t *testing.T) {
+func TestRollout(t *testing.T) { //nolint:tparallel // beside other tests; its own parts follow each other
 	t.Parallel()
 	length := 3 * time.Second
 	if !testing.Short() {

@@ -102,7 +102,6 @@ func write(t *testing.T, dir, name string, text []byte) string {
 // TestTLSRoutes serves every kind of TLS route in front of one TLS pod, and checks
 // whose certificate the client sees and what becomes of the pod's.
 func TestTLSRoutes(t *testing.T) {
-	t.Parallel()
 	ca, other := newAuthority(t, "pods"), newAuthority(t, "strangers")
 	podCert, podKey, _ := sign(t, ca, "secure.default.svc")
 	pod := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "secret") }))
