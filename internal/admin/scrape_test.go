@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -36,5 +37,24 @@ func TestLargeScrapesAreSentAsTheyAreMade(t *testing.T) {
 	rest, err := io.ReadAll(resp.Body)
 	if all := append(first, rest...); err != nil || !bytes.Equal(all, append(bytes.Repeat(piece, pieces), "end\n"...)) || resp.Header.Get("Content-Type") != "text/plain" {
 		t.Errorf("%d bytes of %d, %v, %v", len(all), pieces*len(piece)+4, err, resp.Header)
+	}
+}
+
+// TestPiecesAreUsedAgain: however long the text of a scrape, it takes as much memory as is kept of it.
+func TestPiecesAreUsedAgain(t *testing.T) {
+	p := &pieces{to: httptest.NewRecorder(), header: make(http.Header), status: http.StatusOK}
+	p.to.(*httptest.ResponseRecorder).Body = nil
+	text := bytes.Repeat([]byte("metric 1\n"), pieceSize)
+	seen := make(map[*byte]bool)
+	for range 5 * mostKept / len(text) {
+		if _, err := p.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		for _, piece := range p.pieces {
+			seen[&piece[0]] = true
+		}
+	}
+	if len(seen) != mostKept/pieceSize {
+		t.Errorf("%d pieces were made, want %d", len(seen), mostKept/pieceSize)
 	}
 }
