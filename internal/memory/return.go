@@ -36,7 +36,8 @@ func readMemory() memory {
 const (
 	returnPeriod = 10 * time.Second // between two looks
 	quietBytes   = 3 << 20          // allocated in a period that is quiet
-	worthBytes   = 2 << 20          // of the system, worth a collection; a sixteenth of what is held if that is more
+	worthBytes   = 2 << 20          // of the system, worth a collection a minute; a sixteenth of what is held, if that is more, sooner than that
+	minute       = 6                // looks
 )
 
 // returner decides when memory is returned to the system.
@@ -44,6 +45,7 @@ type returner struct {
 	before memory // at the last look
 	kept   uint64 // bytes of the heap that were held after memory was returned last
 	again  int    // in so many looks it is returned once more; 0 = it is not
+	since  int    // looks since it was returned
 	quiet  bool   // the period before the last look was
 	code   uint64 // bytes of the program's file that were resident after a quiet period that began with their return
 	fresh  bool   // they were returned at the last look
@@ -56,17 +58,26 @@ const secondReturn = 3
 func (r *returner) due(now memory) bool {
 	r.quiet = now.allocated-r.before.allocated < quietBytes
 	r.before = now
+	r.since++
+	worth := uint64(worthBytes)
+	if r.since < minute {
+		worth = max(r.kept/16, worthBytes)
+	}
+	due := false
 	switch {
 	case !r.quiet:
 		r.again = 0
-	case now.held > r.kept+max(r.kept/16, worthBytes):
+	case now.held > r.kept+worth:
 		r.again = secondReturn
-		return true
+		due = true
 	case r.again > 0:
 		r.again--
-		return r.again == 0
+		due = r.again == 0
 	}
-	return false
+	if due {
+		r.since = 0
+	}
+	return due
 }
 
 // codeDue decides the same of the program's file, of which resident bytes are: work of other kinds than serving, as the writing of

@@ -38,6 +38,20 @@ func TestReturner(t *testing.T) {
 	}
 }
 
+// TestReturnerOfALargeHeap: what each scrape leaves is returned once a minute, more at once.
+func TestReturnerOfALargeHeap(t *testing.T) {
+	const mib = 1 << 20
+	r := returner{kept: 80 * mib}
+	for i, look := range []struct {
+		held uint64 // MiB
+		want bool
+	}{{84, false}, {84, false}, {84, false}, {84, false}, {84, false}, {84, true}, {83, false}, {86, true}, {84, false}, {84, false}, {84, true}, {84, false}} {
+		if got := r.due(memory{held: look.held * mib}); got != look.want {
+			t.Errorf("look %d: %v", i, got)
+		}
+	}
+}
+
 func TestCodeIsReturned(t *testing.T) {
 	const mib = 1 << 20
 	r := returner{}
