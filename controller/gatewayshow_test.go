@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/balancer"
 	"turnout/controller/gateway"
 	"turnout/controller/source"
 	"turnout/internal/problem"
+	"turnout/routing"
 )
 
 // lines are problems, "KIND OBJECT REASON".
@@ -186,7 +188,10 @@ func TestGatewayPreview(t *testing.T) {
 
 // BenchmarkGatewaySummaries lists 10,000 HTTPRoutes.
 func BenchmarkGatewaySummaries(b *testing.B) {
-	c := &Controller{cfg: Config{Clock: time.Now}}
+	c, err := New(Config{Store: routing.NewStore(), Routing: routing.Options{Registry: balancer.NewRegistry()}, Clock: time.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
 	v := &c.views.gateways
 	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{{ParentRef: gatewayv1.ParentReference{Name: "gw"}, Conditions: []metav1.Condition{
 		{Type: "Accepted", Status: "True", Reason: "Accepted"}, {Type: "ResolvedRefs", Status: "True", Reason: "ResolvedRefs"},
