@@ -40,15 +40,19 @@ func (h HTTPCheck) Request() Request {
 // is true for them alone: where another pool asks for something else, that is another Check. It is made by a Registry when
 // the first pool wants it, forgotten with the last one, and safe for use by any goroutine.
 type Check struct {
-	checkKey
 	member  *member // the first that wanted it
-	down    atomic.Bool
+	http    HTTPCheck
 	results atomic.Pointer[checkResults] // nil = it was not made yet
 
 	// Guarded by Registry.mu.
-	watches  []watch       // groups that want it
+	watches  watches       // groups that want it
 	interval time.Duration // the shortest that any of them wants
+
+	down atomic.Bool
 }
+
+// key returns the identity of c.
+func (c *Check) key() checkKey { return checkKey{c.Endpoint(), c.http} }
 
 // checkKey is the full identity of a check.
 type checkKey struct {
@@ -56,14 +60,8 @@ type checkKey struct {
 	http     HTTPCheck
 }
 
-// watch is one group that wants a member checked.
-type watch struct {
-	group *group
-	at    int // place of the member
-}
-
 // Endpoint returns what is checked.
-func (c *Check) Endpoint() *Endpoint { return c.endpoint }
+func (c *Check) Endpoint() *Endpoint { return c.member.endpoint }
 
 // Service returns the name of a service whose endpoint it is.
 func (c *Check) Service() string { return c.member.service() }
@@ -78,7 +76,7 @@ func (c *Check) Down() bool { return c.down.Load() }
 func (r *Registry) PoolsOf(c *Check, most int) (keys []string, all int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, w := range c.watches {
+	for w := range c.watches.all {
 		for _, p := range w.group.pools {
 			if all++; len(keys) < most {
 				keys = append(keys, p.key)
@@ -90,7 +88,7 @@ func (r *Registry) PoolsOf(c *Check, most int) (keys []string, all int) {
 
 // keyOf is the identity of the check that a group wants of e. Who speaks no HTTP/1.1 is not asked.
 func (g *group) keyOf(e *Endpoint) checkKey {
-	if e.key.protocol != protocol.HTTP1 {
+	if e.Protocol() != protocol.HTTP1 {
 		return checkKey{endpoint: e}
 	}
 	return checkKey{e, g.http}
@@ -122,7 +120,7 @@ func (r *Registry) check(g *group, m *member) *Check {
 	key := g.keyOf(m.endpoint)
 	c := r.findCheck(key)
 	if c == nil {
-		c = &Check{checkKey: key, member: m}
+		c = &Check{member: m, http: key.http}
 		r.setCheck(key, c)
 		r.checks++
 		if key.http.Asks() {
@@ -162,7 +160,7 @@ func (r *Registry) SetDown(c *Check, down bool) {
 	}
 	var ready []*Waiter
 	seen := make(map[*group]struct{}, 1)
-	for _, w := range c.watches {
+	for w := range c.watches.all {
 		if _, twice := seen[w.group]; twice {
 			continue
 		}
@@ -178,30 +176,25 @@ func (r *Registry) SetDown(c *Check, down bool) {
 
 // watch has the members of a new group checked. r.mu is held.
 func (r *Registry) watch(g *group) {
-	g.checks, g.watches = make([]*Check, len(g.roster.members)), make([]int, len(g.roster.members))
+	g.checks = make([]checked, len(g.roster.members))
 	for i, m := range g.roster.members {
 		if m.noCheck {
 			continue
 		}
 		c := r.check(g, m)
-		g.checks[i], g.watches[i] = c, len(c.watches)
-		c.watches = append(c.watches, watch{g, i})
+		g.checks[i] = checked{c, c.watches.add(watch{g, int32(i)})}
 		r.setInterval(c, g.every)
 	}
 }
 
 // unwatch takes back what watch did. r.mu is held.
 func (r *Registry) unwatch(g *group) {
-	for i, c := range g.checks {
-		if c == nil {
+	for _, ch := range g.checks {
+		if ch.check == nil {
 			continue
 		}
-		at, last := g.watches[i], len(c.watches)-1
-		w := c.watches[last]
-		c.watches[at], w.group.watches[w.at] = w, at
-		c.watches[last] = watch{}
-		c.watches = c.watches[:last]
-		r.setInterval(c, 0)
+		ch.check.watches.remove(ch.watch)
+		r.setInterval(ch.check, 0)
 	}
 }
 
@@ -214,9 +207,9 @@ func (r *Registry) setInterval(c *Check, added time.Duration) {
 	}
 	c.interval = shortest
 	if shortest == 0 {
-		r.setCheck(c.checkKey, nil)
+		r.setCheck(c.key(), nil)
 		r.checks--
-		if namespace := c.endpoint.Namespace(); c.http.Asks() {
+		if namespace := c.Endpoint().Namespace(); c.http.Asks() {
 			if r.asking[namespace]--; r.asking[namespace] == 0 {
 				delete(r.asking, namespace)
 			}
@@ -234,11 +227,11 @@ func (c *Check) shortest(added time.Duration) time.Duration {
 		return added
 	}
 	var least time.Duration
-	for i, w := range c.watches {
+	for w := range c.watches.all {
 		if w.group.every == c.interval {
 			return w.group.every
 		}
-		if i == 0 || w.group.every < least {
+		if least == 0 || w.group.every < least {
 			least = w.group.every
 		}
 	}

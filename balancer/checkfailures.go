@@ -17,7 +17,7 @@ func (r *Registry) CountFailure(c *Check, reason int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var last *group
-	for _, w := range c.watches {
+	for w := range c.watches.all {
 		if w.group == last { // an endpoint may be two servers of a roster
 			continue
 		}

@@ -19,9 +19,9 @@ func (c *Check) CountResult(took time.Duration, failed bool) {
 	r.last.Store(int64(took))
 	if failed {
 		r.failures.Add(1)
-		c.endpoint.doubt(true)
+		c.Endpoint().doubt(true)
 	} else if !c.Down() {
-		c.endpoint.doubt(false)
+		c.Endpoint().doubt(false)
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Server) CountResponse(isError bool) {
 		}
 		return
 	}
-	if limit := s.pool.set.Load().cfg.EjectAfterErrors; limit > 0 && int(s.errors.Add(1)) >= limit {
+	if limit := s.pool.set.Load().cfg.Value().EjectAfterErrors; limit > 0 && int(s.errors.Add(1)) >= limit {
 		s.pool.eject(s, EjectedStatus)
 	}
 }
@@ -100,7 +100,8 @@ func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
 		return 0, nil
 	}
 	s.ejected.Store(true)
-	p.ejected = append(p.ejected, s)
+	u := p.shares()
+	u.ejected = append(u.ejected, s)
 	r.ejections.Add(1)
 	back = min(ejectTime<<min(s.ejections.Load(), 10), ejectTimeMax)
 	s.ejections.Add(1)
@@ -111,9 +112,10 @@ func (p *Pool) tryEject(s *Server) (back time.Duration, ready []*Waiter) {
 func (p *Pool) readmit(s *Server) {
 	p.registry.mu.Lock()
 	s.ejected.Store(false)
-	p.ejected = slices.DeleteFunc(p.ejected, func(o *Server) bool { return o == s })
+	u := p.shares()
+	u.ejected = slices.DeleteFunc(u.ejected, func(o *Server) bool { return o == s })
 	s.streak.Store(ejectAfter - 1)
-	if limit := p.set.Load().cfg.EjectAfterErrors; limit > 0 {
+	if limit := p.set.Load().cfg.Value().EjectAfterErrors; limit > 0 {
 		s.errors.Store(int32(limit - 1))
 	}
 	p.rise(s.member, p.registry.clock.Now())

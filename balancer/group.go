@@ -16,11 +16,17 @@ type group struct {
 	every  time.Duration // between two checks of a member, the shortest that any of the pools wants
 	eager  int           // pools that want it so often
 
-	checks  []*Check // parallel to the members; nil for one that is not checked, and all of it if none is
-	watches []int    // parallel to checks: where in Check.watches this group is
-	choices *choices // without those whose checks fail
+	checks  []checked // parallel to the members; nil if none is checked
+	choices *choices  // without those whose checks fail
+	next    *group    // of the same roster
 
 	failures *checkFailures // of checks; nil = none
+}
+
+// checked is the check of a member of a group.
+type checked struct {
+	check *Check // nil = it is not checked
+	watch int32  // where in Check.watches the group is
 }
 
 // checkable reports whether members of a roster are to be checked: a pool of one server has nothing to gain by it.
@@ -44,13 +50,13 @@ func (r *Registry) group(ro *roster, cfg *PoolConfig) *group {
 		http = HTTPCheck{}
 		r.bounds.Reached(bound.RequestChecks)
 	}
-	for _, g := range ro.groups {
+	for g := ro.groups; g != nil; g = g.next {
 		if g.check == check && g.http == http {
 			return g
 		}
 	}
-	g := &group{roster: ro, check: check, http: http, choices: ro.all}
-	ro.groups = append(ro.groups, g)
+	g := &group{roster: ro, check: check, http: http, choices: ro.all, next: ro.groups}
+	ro.groups = g
 	if check {
 		g.every = cfg.Check
 		r.watch(g)
@@ -81,7 +87,7 @@ func (r *Registry) mayAsk(ro *roster, http HTTPCheck) bool {
 
 // join makes p, with checks so often, one of the group. r.mu is held.
 func (r *Registry) join(g *group, p *Pool, every time.Duration) {
-	p.number, p.every = len(g.pools), every
+	p.number, p.every = int32(len(g.pools)), every
 	g.pools = append(g.pools, p)
 	switch {
 	case !g.check:
@@ -89,9 +95,9 @@ func (r *Registry) join(g *group, p *Pool, every time.Duration) {
 		g.eager++
 	case every < g.every:
 		g.every, g.eager = every, 1
-		for _, c := range g.checks {
-			if c != nil {
-				r.setInterval(c, every)
+		for _, ch := range g.checks {
+			if ch.check != nil {
+				r.setInterval(ch.check, every)
 			}
 		}
 	}
@@ -99,8 +105,8 @@ func (r *Registry) join(g *group, p *Pool, every time.Duration) {
 
 // quit takes the pool with a number that wanted checks so often out of the group, which ends with the last one. The pool may be
 // in another group already. r.mu is held.
-func (r *Registry) quit(g *group, number int, every time.Duration) {
-	last := len(g.pools) - 1
+func (r *Registry) quit(g *group, number int32, every time.Duration) {
+	last := int32(len(g.pools) - 1)
 	if number < last {
 		g.pools[number] = g.pools[last]
 		g.pools[number].number = number
@@ -125,9 +131,9 @@ func (r *Registry) quit(g *group, number int, every time.Duration) {
 			g.eager++
 		}
 	}
-	for _, c := range g.checks {
-		if c != nil {
-			r.setInterval(c, 0)
+	for _, ch := range g.checks {
+		if ch.check != nil {
+			r.setInterval(ch.check, 0)
 		}
 	}
 }
@@ -136,15 +142,11 @@ func (r *Registry) quit(g *group, number int, every time.Duration) {
 func (r *Registry) end(g *group) {
 	r.unwatch(g)
 	ro := g.roster
-	for i, o := range ro.groups {
-		if o == g {
-			ro.groups[i] = ro.groups[len(ro.groups)-1]
-			ro.groups[len(ro.groups)-1] = nil
-			ro.groups = ro.groups[:len(ro.groups)-1]
-			break
-		}
+	at := &ro.groups
+	for *at != g {
+		at = &(*at).next
 	}
-	if len(ro.groups) == 0 {
+	if *at, g.next = g.next, nil; ro.groups == nil {
 		r.dismiss(ro)
 	}
 }
@@ -160,8 +162,8 @@ func (g *group) judge() {
 
 // failing says by place in the roster whose checks fail; nil = none do.
 func (g *group) failing() (out []bool) {
-	for i, c := range g.checks {
-		if c == nil || !c.Down() {
+	for i, ch := range g.checks {
+		if ch.check == nil || !ch.check.Down() {
 			continue
 		}
 		if out == nil {
@@ -177,5 +179,5 @@ func (g *group) checkAt(at int) *Check {
 	if at < 0 || g.checks == nil {
 		return nil
 	}
-	return g.checks[at]
+	return g.checks[at].check
 }

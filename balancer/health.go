@@ -41,7 +41,13 @@ func (p *Pool) Checks() []*Check {
 	if set.group == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(set.group.checks), func(c *Check) bool { return c == nil })
+	var all []*Check
+	for _, ch := range set.group.checks {
+		if ch.check != nil {
+			all = append(all, ch.check)
+		}
+	}
+	return all
 }
 
 // check returns the check of the member at a place, nil if it is not checked.
@@ -55,13 +61,17 @@ func (s *set) check(at int) *Check {
 // judge returns the choices of a set whose group is known, with the shares that servers have for now. No more
 // than half of the servers with a weight are out for their failures alone. r.mu is held.
 func (p *Pool) judge(s *set) *choices {
+	u := p.uneven
+	if u == nil {
+		return s.group.choices
+	}
 	weights := p.ramp(s)
-	if len(p.ejected) == 0 && weights == nil {
+	if len(u.ejected) == 0 && weights == nil {
 		return s.group.choices
 	}
 	ro, out := s.group.roster, s.group.failing()
 	var ejected []int
-	for _, v := range p.ejected {
+	for _, v := range u.ejected {
 		if at := ro.place(v.member); at >= 0 {
 			ejected = append(ejected, at)
 		}
@@ -99,7 +109,7 @@ func (p *Pool) rebuild() []*Waiter {
 		return nil
 	}
 	old := p.set.Load()
-	next := &set{cfg: old.cfg, limit: old.limit, group: old.group, slots: old.slots}
+	next := &set{cfg: old.cfg, limit: old.limit, algorithm: old.algorithm, group: old.group, slots: old.slots}
 	if next.choices = p.judge(next); next.choices == old.choices {
 		return nil
 	}

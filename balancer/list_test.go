@@ -30,7 +30,7 @@ func TestListMakesNoServer(t *testing.T) {
 
 // TestCheckResults: how often a check failed, and for how long its endpoint was down.
 func TestCheckResults(t *testing.T) {
-	c := &Check{checkKey: checkKey{endpoint: new(Endpoint)}}
+	c := &Check{member: &member{endpoint: new(Endpoint)}}
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
 	want := func(what string, now int64, failures uint64, took, down time.Duration) {
 		t.Helper()

@@ -13,14 +13,12 @@ func (p *Pool) Peek(in Pick) (l Lease, waits bool) {
 		return l, false
 	}
 	in.peek.Store(p.cursor.Load())
-	q := &p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s := p.set.Load()
-	if s.limit == 0 {
+	q, s := p.limited()
+	if q == nil {
 		l, _ = p.choose(s, &in)
 		return l, false
 	}
+	defer q.mu.Unlock()
 	server, some := s.wanted(&in)
 	if !some {
 		return Lease{}, false

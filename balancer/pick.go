@@ -29,7 +29,7 @@ func (p *Pool) Pick(in Pick) (Lease, bool) {
 	if s.limit == 0 {
 		return p.choose(s, &in)
 	}
-	if p.queue.length.Load() > 0 {
+	if p.queue.Load().length.Load() > 0 {
 		return Lease{}, false // who waits comes first
 	}
 	return p.chooseLimited(s, &in)
@@ -93,7 +93,7 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 			return s.slots.server(at), true
 		}
 	}
-	switch s.cfg.Algorithm {
+	switch s.algorithm {
 	case Source, SourceConsistent:
 		if i := s.pickServer(nil, in); i >= 0 {
 			return s.server(i), true
@@ -129,7 +129,7 @@ func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
 		return 0
 	}
 	var i int
-	switch s.cfg.Algorithm {
+	switch s.algorithm {
 	case RoundRobin:
 		i = s.roundRobin(cursor, skip)
 	case LeastConn:

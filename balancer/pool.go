@@ -1,8 +1,10 @@
 package balancer
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
+	"unique"
 )
 
 // PoolConfig is how a Pool chooses. The zero value is valid.
@@ -24,43 +26,56 @@ type PoolConfig struct {
 	SlowStart time.Duration
 }
 
-func (c PoolConfig) limit() int64 { return int64(max(c.Limit, 0)) }
+func (c *PoolConfig) limit() int32 { return int32(min(max(c.Limit, 0), math.MaxInt32)) }
 
 // Pool is the servers of one route. It is made by Registry.Pool and safe for use by
 // any goroutine.
 type Pool struct {
+	// What requests read.
 	registry *Registry
 	key      string
 	set      atomic.Pointer[set]
+	queue    atomic.Pointer[queue]  // nil = its servers never had a limit
+	budget   atomic.Pointer[budget] // nil = nothing was tried again yet
+	_        [16]byte
+
+	cursor    atomic.Uint64 // round-robin position, counted over the life of the pool; nothing else on its cache line changes by requests that succeed
+	ejections [EjectReasons]atomic.Uint64
 
 	// Guarded by Registry.mu.
-	dropped bool
+	every    time.Duration // that it wants checks
+	number   int32         // among the pools of its group
+	dropped  bool
+	failures *poolFailures // of checks, nil = what the group has counted
+	uneven   *uneven       // nil = all servers have the share that their weight says
+	_        [8]byte
+}
+
+// uneven is who of a pool does not have the share that its weight says. Registry.mu guards it.
+type uneven struct {
 	ramping bool                  // a timer of a slow start runs
-	number  int                   // among the pools of its group
-	every   time.Duration         // that it wants checks
 	ejected []*Server             // those out of the choice for their failures
 	rising  map[*member]time.Time // those that start slowly, and since when
+}
 
-	failures *poolFailures // of checks, nil = what the group has counted
-
-	queue  queue
-	budget atomic.Pointer[budget] // nil = nothing was tried again yet
-
-	_         [cacheLine - 32]byte
-	cursor    atomic.Uint64 // round-robin position, counted over the life of the pool; nothing else on its cache line changes by requests
-	ejections [EjectReasons]atomic.Uint64
-	_         [cacheLine - 8 - 8*EjectReasons]byte
+// shares returns who has another share than its weight says, made if nobody ever had. r.mu is held.
+func (p *Pool) shares() *uneven {
+	if p.uneven == nil {
+		p.uneven = &uneven{rising: make(map[*member]time.Time)}
+	}
+	return p.uneven
 }
 
 // set is one immutable generation of a pool. Most of it is shared with other pools.
 type set struct {
 	*choices
-	cfg   PoolConfig
-	limit int64  // requests of a server at a time, 0 = any number
-	group *group // nil before the first update
-	slots *slots
-	tree  atomic.Pointer[tree] // of the loads, nil = there is none yet
-	shift uint64               // added to the cursor of the pool
+	cfg       unique.Handle[PoolConfig] // pools of a namespace mostly have it in common
+	group     *group                    // nil before the first update
+	slots     *slots
+	tree      atomic.Pointer[tree] // of the loads, nil = there is none yet
+	shift     uint64               // added to the cursor of the pool
+	limit     int32                // requests of a server at a time, 0 = any number; as cfg has it
+	algorithm Algorithm            // as cfg has it
 }
 
 // server returns the server that the algorithms know by number i.
@@ -68,7 +83,7 @@ func (s *set) server(i int) *Server { return s.slots.server(int(s.active[i].at))
 
 func newPool(r *Registry, key string) *Pool {
 	p := &Pool{registry: r, key: key}
-	p.set.Store(&set{choices: r.nobody.all, slots: &slots{pool: p, roster: r.nobody}})
+	p.set.Store(&set{cfg: r.plain, choices: r.nobody.all, slots: &slots{pool: p, roster: r.nobody}})
 	return p
 }
 
@@ -91,10 +106,10 @@ func (p *Pool) Servers() []*Server {
 }
 
 // Algorithm returns the algorithm of the latest update.
-func (p *Pool) Algorithm() Algorithm { return p.set.Load().cfg.Algorithm }
+func (p *Pool) Algorithm() Algorithm { return p.set.Load().algorithm }
 
 // Config returns how the pool chooses since the latest update.
-func (p *Pool) Config() PoolConfig { return p.set.Load().cfg }
+func (p *Pool) Config() PoolConfig { return p.set.Load().cfg.Value() }
 
 // Update replaces the servers. A server whose identity and endpoint stay keeps its
 // object and counters, and the round robin goes on where it stands. Of several
@@ -114,10 +129,10 @@ func (p *Pool) update(cfg PoolConfig, targets []Target) []*Waiter {
 	}
 	old := p.set.Load()
 	ro := r.roster(cfg.Namespace, targets)
-	if old.cfg == cfg && old.group != nil && old.roster == ro {
+	if old.cfg.Value() == cfg && old.group != nil && old.roster == ro {
 		return nil
 	}
-	next := &set{cfg: cfg, limit: cfg.limit(), group: r.group(ro, &cfg), slots: old.slots}
+	next := &set{cfg: unique.Make(cfg), limit: cfg.limit(), algorithm: cfg.Algorithm, group: r.group(ro, &cfg), slots: old.slots}
 	if old.roster != ro {
 		next.slots = &slots{pool: p, roster: ro}
 		p.welcome(old, next)
@@ -136,7 +151,7 @@ func (p *Pool) update(cfg PoolConfig, targets []Target) []*Waiter {
 // welcome begins the slow start of those that are not in the old set. r.mu is held.
 func (p *Pool) welcome(old, next *set) {
 	r := p.registry
-	if next.cfg.SlowStart <= 0 || len(old.active) == 0 || r.clock == nil {
+	if next.cfg.Value().SlowStart <= 0 || len(old.active) == 0 || r.clock == nil {
 		return
 	}
 	for i, m := range next.slots.roster.members {

@@ -153,7 +153,7 @@ func TestDoubt(t *testing.T) {
 		p := pool(a, targets(1, 1, 1, 1))
 		all := p.Servers()
 		bad, dead, sick := all[0], all[1], all[2]
-		check := &Check{checkKey: checkKey{endpoint: sick.endpoint}}
+		check := &Check{member: sick.member}
 		others := func() map[string]int {
 			got := map[string]int{}
 			for i := range 200 {

@@ -88,13 +88,11 @@ type queue struct {
 // free, or when there will be none. If it does not wait, there is no server to wait
 // for. Without a limit nobody waits. now is the time of the caller in nanoseconds.
 func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
-	q := &p.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	s := p.set.Load()
-	if s.limit == 0 {
+	q, s := p.limited()
+	if q == nil {
 		return p.choose(s, &in)
 	}
+	defer q.mu.Unlock()
 	server, some := s.wanted(&in)
 	if !some {
 		return Lease{}, false
@@ -112,9 +110,24 @@ func (p *Pool) Wait(in Pick, w *Waiter, now int64) (Lease, bool) {
 	return Lease{}, false
 }
 
+// limited returns the set and, if its servers have a limit, the queue, which is locked then.
+func (p *Pool) limited() (*queue, *set) {
+	s := p.set.Load()
+	if s.limit == 0 {
+		return nil, s
+	}
+	q := p.queue.Load()
+	q.mu.Lock()
+	if s = p.set.Load(); s.limit == 0 {
+		q.mu.Unlock()
+		return nil, s
+	}
+	return q, s
+}
+
 // chooseUnlessQueued is chooseLimited for a new waiter that wants a server, nil = any. The lock is held.
 func (p *Pool) chooseUnlessQueued(s *set, server *Server, in *Pick) (Lease, bool) {
-	if p.queue.mustQueue(server) {
+	if p.queue.Load().mustQueue(server) {
 		return Lease{}, false
 	}
 	return p.chooseLimited(s, in)
@@ -156,8 +169,9 @@ func (w *Waiter) TakeLease(now int64) (Lease, bool) {
 	if p == nil {
 		return Lease{}, false
 	}
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
+	q := p.queue.Load()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if w.node.Listed() {
 		return Lease{}, false
 	}
@@ -175,7 +189,7 @@ func (w *Waiter) Leave() {
 	if p == nil {
 		return
 	}
-	if l, leased := p.queue.drop(w); leased {
+	if l, leased := p.queue.Load().drop(w); leased {
 		l.Release() // the next one has it
 	}
 }
@@ -209,8 +223,8 @@ func (q *queue) give(w *Waiter, l Lease, leased bool) {
 
 // released calls the oldest waiters that a place on s will do for.
 func (p *Pool) released(s *Server) {
-	q := &p.queue
-	for q.length.Load() > 0 {
+	q := p.queue.Load()
+	for q != nil && q.length.Load() > 0 {
 		w := p.admit(s)
 		if w == nil {
 			return
@@ -222,15 +236,16 @@ func (p *Pool) released(s *Server) {
 // admit gives a place on s to the oldest waiter it will do for, nil if there is no
 // such waiter or no place.
 func (p *Pool) admit(s *Server) *Waiter {
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
+	q := p.queue.Load()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	set := p.set.Load()
 	var w *Waiter
 	if l := s.waiting(); l != nil {
 		w = l.First()
 	}
 	if set.index(s.member) >= 0 {
-		for v := p.queue.any.First(); v != nil && (w == nil || v.ticket < w.ticket); v = v.node.Next() {
+		for v := q.any.First(); v != nil && (w == nil || v.ticket < w.ticket); v = v.node.Next() {
 			if !excluded(v.pick.Exclude, s.member) {
 				w = v
 				break
@@ -244,20 +259,33 @@ func (p *Pool) admit(s *Server) *Waiter {
 	if !ok {
 		return nil
 	}
-	p.queue.give(w, l, true)
+	q.give(w, l, true)
 	return w
+}
+
+// replace changes the set. Registry.mu is held, and the queue is locked if there is one.
+func (p *Pool) replace(old, next *set) {
+	if old.slots != next.slots {
+		p.left(old.slots.move(next.slots))
+	}
+	p.set.Store(next)
 }
 
 // requeue changes the set: everybody looks for a server again, in the order of the
 // tickets. Ready of those it returns is for the caller to call.
 func (p *Pool) requeue(old, next *set) []*Waiter {
-	q := &p.queue
+	q := p.queue.Load()
+	if q == nil && next.limit == 0 {
+		p.replace(old, next)
+		return nil
+	}
+	if q == nil {
+		q = new(queue)
+		p.queue.Store(q) // before the set of which a request learns that it may have to wait
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if old.slots != next.slots {
-		p.left(old.slots.move(next.slots))
-	}
-	p.set.Store(next)
+	p.replace(old, next)
 	if q.length.Load() == 0 {
 		return nil
 	}
@@ -287,7 +315,7 @@ func (p *Pool) requeue(old, next *set) []*Waiter {
 // reconsider gives a waiter who stands nowhere a server of the next set, a place in
 // its queue, or up. It reports that the waiting is over.
 func (p *Pool) reconsider(next *set, w *Waiter) bool {
-	q := &p.queue
+	q := p.queue.Load()
 	server, some := w.server, true
 	if !w.sticky || next.roster.place(server.member) < 0 {
 		w.sticky = false
@@ -352,8 +380,12 @@ func (p *Pool) Limit() int { return int(p.set.Load().limit) }
 
 // Queue returns what waits for any server of the pool, and the delay of all requests.
 func (p *Pool) Queue() QueueStats {
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
+	q := p.queue.Load()
+	if q == nil {
+		return QueueStats{}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	requests, delay := 0.0, 0.0
 	for _, s := range p.set.Load().slots.each {
 		n := s.Requests()
@@ -362,17 +394,21 @@ func (p *Pool) Queue() QueueStats {
 			delay += float64(n) * s.queued.delay.now(n)
 		}
 	}
-	return QueueStats{Length: p.queue.any.Len(), Most: p.queue.any.most, Delay: time.Duration(delay / max(requests, 1))}
+	return QueueStats{Length: q.any.Len(), Most: q.any.most, Delay: time.Duration(delay / max(requests, 1))}
 }
 
 // ServerQueue returns what waits for one server of the pool because its cookie, or
 // the hash of its address, means that one, and the delay of all requests of the server.
 func (p *Pool) ServerQueue(s *Server) QueueStats {
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
-	q := s.queued
+	q := p.queue.Load()
 	if q == nil {
 		return QueueStats{}
 	}
-	return QueueStats{Length: q.line.Len(), Most: q.line.most, Delay: time.Duration(q.delay.now(s.Requests()))}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	own := s.queued
+	if own == nil {
+		return QueueStats{}
+	}
+	return QueueStats{Length: own.line.Len(), Most: own.line.most, Delay: time.Duration(own.delay.now(s.Requests()))}
 }

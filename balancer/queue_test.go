@@ -320,7 +320,7 @@ func TestLimitUnderLoad(t *testing.T) {
 					t.Errorf("%s has %d requests left", s.ID(), n)
 				}
 			}
-			if n := p.queue.length.Load(); n != 0 {
+			if n := waiting(p); n != 0 {
 				t.Errorf("%d still wait", n)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"turnout/internal/bound"
 	"turnout/internal/keyed"
@@ -27,17 +28,33 @@ type endpointKey struct {
 // servers of all pools with this identity share it, so connections can be pooled by
 // it. It is made by a Registry and safe for use by any goroutine.
 type Endpoint struct {
-	key   endpointKey
-	id    uint32
-	flags atomic.Uint32 // those below
-	tls   *TLS
+	ip       netip.Addr
+	port     uint16
+	flags    atomic.Uint32 // those below
+	id       uint32
+	inFlight atomic.Int32 // changed only by requests that have read the rest: all of it is one cache line
+	reach    unique.Handle[reach]
 
 	// Guarded by Registry.mu.
 	members *member // the first of those of current rosters
 	check   *Check  // the one that asks nothing, nil = no pool wants it
+}
 
-	_        [16]byte
-	inFlight atomic.Int64 // changed only by requests that have read the rest; what is allocated for an Endpoint is two cache lines
+// reach is how endpoints are reached, and for whom. It is kept once however many have it in common.
+type reach struct {
+	namespace string // see PoolConfig.Namespace
+	tls       *TLS
+	protocol  protocol.Protocol
+}
+
+// key returns the identity of e.
+func (e *Endpoint) key() endpointKey {
+	how := e.reach.Value()
+	k := endpointKey{addr: e.Addr(), namespace: how.namespace, protocol: how.protocol}
+	if how.tls != nil {
+		k.tls, k.secure = how.tls.Key, true
+	}
+	return k
 }
 
 // Flags of an Endpoint.
@@ -64,19 +81,19 @@ func (e *Endpoint) doubt(failed bool) {
 func (e *Endpoint) ID() uint32 { return e.id }
 
 // Addr returns where to connect.
-func (e *Endpoint) Addr() netip.AddrPort { return e.key.addr }
+func (e *Endpoint) Addr() netip.AddrPort { return netip.AddrPortFrom(e.ip, e.port) }
 
 // Protocol returns what is spoken to the endpoint, unless it selects that itself by TLS.ALPN.
-func (e *Endpoint) Protocol() protocol.Protocol { return e.key.protocol }
+func (e *Endpoint) Protocol() protocol.Protocol { return e.reach.Value().protocol }
 
 // Namespace returns whose endpoint it is, see PoolConfig.Namespace.
-func (e *Endpoint) Namespace() string { return e.key.namespace }
+func (e *Endpoint) Namespace() string { return e.reach.Value().namespace }
 
 // TLS returns how TLS is done to the endpoint, nil for plain. It is read-only.
-func (e *Endpoint) TLS() *TLS { return e.tls }
+func (e *Endpoint) TLS() *TLS { return e.reach.Value().tls }
 
 // InFlight returns the number of leases of all pools not yet released.
-func (e *Endpoint) InFlight() int64 { return e.inFlight.Load() }
+func (e *Endpoint) InFlight() int64 { return int64(e.inFlight.Load()) }
 
 // Retired reports that no pool used the endpoint at the time of a Sweep. Idle
 // connections to it should be closed. A retired endpoint never comes back; should
@@ -88,8 +105,9 @@ func (e *Endpoint) Retired() bool { return e.is(isRetired) }
 type Registry struct {
 	mu        shared.Mutex
 	pools     *keyed.Set[string, Pool]
-	nobody    *roster // of pools before their first update
-	gone      *Server // see Server.gone
+	nobody    *roster                   // of pools before their first update
+	plain     unique.Handle[PoolConfig] // the settings of those
+	gone      *Server                   // see Server.gone
 	endpoints *keyed.Set[endpointKey, Endpoint]
 	unused    map[*Endpoint]struct{} // without members, not yet swept
 	quarry    []uint32               // numbers retired by the last sweep
@@ -124,9 +142,10 @@ func NewRegistry() *Registry {
 	nobody.all = newChoices(nobody, nil, nil)
 	return &Registry{
 		nobody:    nobody,
+		plain:     unique.Make(PoolConfig{}),
 		gone:      new(Server),
 		pools:     keyed.New(func(p *Pool) string { return p.key }),
-		endpoints: keyed.New(func(e *Endpoint) endpointKey { return e.key }),
+		endpoints: keyed.New((*Endpoint).key),
 		unused:    make(map[*Endpoint]struct{}),
 		seed:      maphash.MakeSeed(),
 		rosters:   make(map[uint64]*roster),
@@ -211,7 +230,7 @@ func (r *Registry) Sweep(live func(key string) bool) {
 		}
 		e.flags.Or(isRetired)
 		delete(r.unused, e)
-		r.endpoints.Delete(e.key)
+		r.endpoints.Delete(e.key())
 		r.quarry = append(r.quarry, e.id)
 	}
 }
@@ -228,7 +247,7 @@ func (r *Registry) acquire(t *Target, namespace string) *member {
 	key := t.key(namespace)
 	e := r.endpoints.Get(key)
 	if e == nil {
-		e = &Endpoint{key: key, id: r.number(), tls: t.TLS}
+		e = &Endpoint{ip: t.Addr.Addr(), port: t.Addr.Port(), id: r.number(), reach: unique.Make(reach{namespace, t.TLS, t.Protocol})}
 		r.endpoints.Put(e)
 	}
 	for m := e.members; m != nil; m = m.next {

@@ -33,7 +33,7 @@ func (m *member) is(t *Target) bool {
 
 // equal reports whether m is of t for a namespace.
 func (m *member) equal(t *Target, namespace string) bool {
-	return m.is(t) && m.endpoint.key == t.key(namespace)
+	return m.is(t) && m.endpoint.key() == t.key(namespace)
 }
 
 // roster is a list of targets, once however many pools have it: thousands of routes may lead to the same service, and each of
@@ -44,14 +44,19 @@ type roster struct {
 	weights   []uint32  // parallel to members
 	all       *choices  // among all of them
 
-	sum    uint64   // of the targets
-	next   *roster  // of the same sum; guarded by Registry.mu
-	groups []*group // of pools that have it; guarded by Registry.mu
+	sum    uint64  // of the targets
+	next   *roster // of the same sum; guarded by Registry.mu
+	groups *group  // the first of those of pools that have it; guarded by Registry.mu
 
+	index *rosterIndex // nil for few members
+}
+
+// rosterIndex finds members of a roster that has many of them. What it finds them by is made when it is wanted first.
+type rosterIndex struct {
 	placed  sync.Once
-	places  map[*member]int // nil for few members
+	places  map[*member]int
 	cookied sync.Once
-	cookies map[string]int // sticky values, nil for few members
+	cookies map[string]int // sticky values
 }
 
 // place returns where m stands in the roster, -1 if it does not.
@@ -64,13 +69,14 @@ func (ro *roster) place(m *member) int {
 		}
 		return -1
 	}
-	ro.placed.Do(func() {
-		ro.places = make(map[*member]int, len(ro.members))
+	x := ro.index
+	x.placed.Do(func() {
+		x.places = make(map[*member]int, len(ro.members))
 		for i, o := range ro.members {
-			ro.places[o] = i
+			x.places[o] = i
 		}
 	})
-	if i, ok := ro.places[m]; ok {
+	if i, ok := x.places[m]; ok {
 		return i
 	}
 	return -1
@@ -94,13 +100,14 @@ func (ro *roster) byCookie(value []byte) int {
 		}
 		return -1
 	}
-	ro.cookied.Do(func() {
-		ro.cookies = make(map[string]int, len(ro.members))
+	x := ro.index
+	x.cookied.Do(func() {
+		x.cookies = make(map[string]int, len(ro.members))
 		for i, m := range ro.members {
-			ro.cookies[m.sticky()] = i
+			x.cookies[m.sticky()] = i
 		}
 	})
-	if i, ok := ro.cookies[string(value)]; ok {
+	if i, ok := x.cookies[string(value)]; ok {
 		return i
 	}
 	return -1
@@ -138,7 +145,7 @@ func (r *Registry) roster(namespace string, targets []Target) *roster {
 		return r.findRoster(namespace, targets)
 	}
 	key := listed{&targets[0], len(targets)}
-	if ro := r.lists[key]; ro != nil && len(ro.groups) > 0 && ro.namespace == namespace {
+	if ro := r.lists[key]; ro != nil && ro.groups != nil && ro.namespace == namespace {
 		return ro
 	}
 	ro := r.findRoster(namespace, targets)
@@ -170,6 +177,9 @@ func (r *Registry) findRoster(namespace string, targets []Target) *roster {
 	for i := range targets {
 		ro.members[i] = r.acquire(&targets[i], namespace)
 		ro.weights[i] = clampWeight(targets[i].Weight)
+	}
+	if len(targets) > fewServers {
+		ro.index = new(rosterIndex)
 	}
 	ro.all = newChoices(ro, ro.weights, nil)
 	r.rosters[sum] = ro

@@ -112,13 +112,13 @@ func (s *Server) leased(sticky bool) Lease {
 }
 
 // tryLease is lease if the server has fewer than limit requests; 0 = any number.
-func (s *Server) tryLease(in *Pick, limit int64, sticky bool) (Lease, bool) {
+func (s *Server) tryLease(in *Pick, limit int32, sticky bool) (Lease, bool) {
 	if limit == 0 {
 		return s.lease(in, sticky), true
 	}
 	for {
 		n := s.counters.inFlight.Load()
-		if n >= limit {
+		if n >= int64(limit) {
 			return Lease{}, false
 		}
 		if in.peek != nil {

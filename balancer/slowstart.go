@@ -11,10 +11,7 @@ const steps = 10
 
 // rise begins the slow start of a server. Registry.mu is held.
 func (p *Pool) rise(m *member, now time.Time) {
-	if p.rising == nil {
-		p.rising = make(map[*member]time.Time)
-	}
-	p.rising[m] = now
+	p.shares().rising[m] = now
 }
 
 // share is how many tenths of its weight a server has so long after it came.
@@ -26,17 +23,19 @@ func share(age, slowStart time.Duration) uint32 {
 }
 
 // ramp scales the weights of servers that start slowly, and has the pool look again at
-// the next step. It returns nil if none does. Registry.mu is held.
+// the next step. It returns nil if none does. p.uneven is there, and Registry.mu is held.
 func (p *Pool) ramp(s *set) (weights []uint32) {
-	if len(p.rising) == 0 {
+	u := p.uneven
+	if len(u.rising) == 0 {
 		return nil
 	}
+	slowStart := s.cfg.Value().SlowStart
 	now := p.registry.clock.Now()
 	ro := s.group.roster
-	for m, since := range p.rising {
-		at, tenths := ro.place(m), share(now.Sub(since), s.cfg.SlowStart)
+	for m, since := range u.rising {
+		at, tenths := ro.place(m), share(now.Sub(since), slowStart)
 		if at < 0 || tenths == steps {
-			delete(p.rising, m)
+			delete(u.rising, m)
 			continue
 		}
 		if weights == nil {
@@ -47,9 +46,9 @@ func (p *Pool) ramp(s *set) (weights []uint32) {
 		}
 		weights[at] = ro.weights[at] * tenths
 	}
-	if weights != nil && !p.ramping {
-		p.ramping = true
-		p.registry.clock.AfterFunc(s.cfg.SlowStart/steps, p.step)
+	if weights != nil && !u.ramping {
+		u.ramping = true
+		p.registry.clock.AfterFunc(slowStart/steps, p.step)
 	}
 	return weights
 }
@@ -57,7 +56,7 @@ func (p *Pool) ramp(s *set) (weights []uint32) {
 // step gives the servers that start slowly more.
 func (p *Pool) step() {
 	p.registry.mu.Lock()
-	p.ramping = false
+	p.uneven.ramping = false
 	ready := p.rebuild()
 	p.registry.mu.Unlock()
 	call(ready)

@@ -62,7 +62,7 @@ func (t *tree) node(i int) uint64 {
 	if v := t.set.slots.find(int(c.at)); v != nil {
 		n = v.counters.inFlight.Load()
 	}
-	if t.set.limit > 0 && n >= t.set.limit {
+	if t.set.limit > 0 && n >= int64(t.set.limit) {
 		return noLoad << loadShift
 	}
 	l := uint64(0)
