@@ -104,14 +104,14 @@ func (s *state) judgeRoute(r *route, p *plan) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.cfg.Log.Error("BUG: a route cannot be judged", zap.Stringer("route", r.key), zap.Any("panic", v), zap.ByteString("stack", debug.Stack()))
-			r.verdict, r.waiting = admit.Verdict{Reason: reasonInternal, Message: "the router failed on this route; its log says more"}, false
+			r.verdict, r.waiting = &admit.Verdict{Reason: reasonInternal, Message: "the router failed on this route; its log says more"}, false
 			delete(s.touched, r)
 			s.withdraw(r, p)
 		}
 	}()
 	r.waiting = false
 	if r.refused != nil {
-		r.verdict = *r.refused
+		r.verdict = r.refused
 	} else {
 		r.verdict, _ = s.claims.Verdict(r.key)
 	}
@@ -119,9 +119,10 @@ func (s *state) judgeRoute(r *route, p *plan) {
 	var refs found
 	if r.verdict.Admitted {
 		tls = s.tlsOf(r)
-		if r.verdict = r.tls.verdict; r.verdict.Admitted {
+		if r.verdict = &r.tls.verdict; r.verdict.Admitted {
 			if refs = s.resolve(r, tls); !refs.verdict.Admitted {
-				r.verdict = refs.verdict
+				v := refs.verdict // refs is not kept
+				r.verdict = &v
 			}
 		}
 		if (r.tls.waiting || refs.waiting) && r.unmoved(s.objectOf(r)) {
@@ -336,7 +337,7 @@ func (s *state) reject(upserts []*route, rejections []routing.Rejection) {
 			s.cfg.Bounds.Reached(bound.CertificateChain)
 		}
 		if r := byKey[rejection.Key]; r != nil {
-			r.verdict = admit.Verdict{Reason: rejection.Reason, Message: rejection.Message}
+			r.verdict = &admit.Verdict{Reason: rejection.Reason, Message: rejection.Message}
 			r.served, r.result = false, nil
 			s.use(r, nil)
 		}

@@ -69,7 +69,7 @@ func (s *state) report(r *route) {
 	if old == nil {
 		old = status.Find(options, r.kept.ingress)
 	}
-	entry, changed := status.Entry(options, old, r.host, r.kept.policy, r.verdict, s.cfg.Clock())
+	entry, changed := status.Entry(options, old, r.host, r.kept.policy, *r.verdict, s.cfg.Clock())
 	if r.verdict.Admitted {
 		var more bool
 		entry, more = s.cfg.Options.upgrade().Apply(entry, s.cfg.Clock())

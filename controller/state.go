@@ -28,7 +28,8 @@ type state struct {
 	views      *views
 
 	authorities admit.Authorities
-	plain       tlsState // of all routes without TLS settings
+	plain       tlsState      // of all routes without TLS settings
+	unjudged    admit.Verdict // the zero value, of routes that were not judged yet
 
 	routes   *keyed.Set[source.Key, route]
 	services *keyed.Set[source.Key, service]
@@ -76,7 +77,7 @@ type route struct {
 
 	host    string
 	refused *admit.Verdict        // by itself; nil = it is not
-	verdict admit.Verdict         // after all
+	verdict *admit.Verdict        // after all; read-only, never nil
 	waiting bool                  // for its secret; verdict is not decided
 	served  bool                  // the table has it
 	servers uint32                // number of endpoints it has
@@ -233,7 +234,7 @@ func (s *state) routeEvent(e *source.Event) {
 	r := old
 	switch {
 	case r == nil:
-		r = &route{key: e.Key, tls: &s.plain}
+		r = &route{key: e.Key, tls: &s.plain, verdict: &s.unjudged}
 		s.routes.Put(r)
 		s.dirty[r] = struct{}{}
 	case r.order == e.Order && same: // most events of a route are about its status, which this router has written itself

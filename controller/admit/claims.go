@@ -39,6 +39,8 @@ func (c *Claim) compare(d *Claim) int {
 type Claims struct {
 	options Options
 	claims  *keyed.Set[source.Key, claim]
+	none    *Verdict // the zero value, which new claims share
+	free    *Verdict // what those share that are admitted
 	hosts   *keyed.Set[string, host]
 	domains map[string]*domain // empty unless wildcards are allowed
 	dirty   map[*host]struct{}
@@ -49,10 +51,9 @@ type Claims struct {
 // claim is one claim and what was decided about it.
 type claim struct {
 	Claim
-	verdict Verdict
-	fresh   bool   // set since the last Settle
-	ward    string // wildcard claims: why another route keeps it out, "" if none does
-	by      *claim // wildcard claims: that other route
+	verdict *Verdict // read-only, never nil; many claims share one
+	ward    string   // wildcard claims: why another route keeps it out, "" if none does
+	fresh   bool     // set since the last Settle
 }
 
 // host is all claims of one host, oldest first.
@@ -79,6 +80,8 @@ func NewClaims(options Options) *Claims {
 		options: options,
 		claims:  keyed.New(func(c *claim) source.Key { return c.Key }),
 		hosts:   keyed.New(func(h *host) string { return h.name }),
+		none:    new(Verdict),
+		free:    &Verdict{Admitted: true},
 		domains: make(map[string]*domain),
 		dirty:   make(map[*host]struct{}),
 		unsure:  make(map[*domain]struct{}),
@@ -93,7 +96,7 @@ func (s *Claims) Set(c Claim) {
 	if old != nil && old.Claim == c {
 		return
 	}
-	next := &claim{Claim: c, fresh: true}
+	next := &claim{Claim: c, verdict: s.none, fresh: true}
 	if old != nil {
 		s.removeClaim(old)
 		if old.UID == c.UID && old.Host == c.Host {
@@ -108,8 +111,8 @@ func (s *Claims) Set(c Claim) {
 // Recall tells what was last said about a claim by another process, if nothing was decided about it here yet: the words of a
 // rejection stay as long as its reason does, whichever process starts in between. It has no part in the decision itself.
 func (s *Claims) Recall(key source.Key, said Verdict) {
-	if c := s.claims.Get(key); c != nil && c.fresh && c.verdict == (Verdict{}) {
-		c.verdict = said
+	if c := s.claims.Get(key); c != nil && c.fresh && *c.verdict == (Verdict{}) {
+		c.verdict = s.kept(said)
 	}
 }
 
@@ -120,14 +123,25 @@ func (s *Claims) Remove(key source.Key) {
 	}
 }
 
-// Verdict returns what was decided about a key by the latest Settle. The bool is false
-// when there is no such claim.
-func (s *Claims) Verdict(key source.Key) (Verdict, bool) {
+// Verdict returns what was decided about a key by the latest Settle, not to be changed. The bool is false
+// when there is no such claim, and the Verdict the zero value then.
+func (s *Claims) Verdict(key source.Key) (*Verdict, bool) {
 	c := s.claims.Get(key)
 	if c == nil {
-		return Verdict{}, false
+		return s.none, false
 	}
 	return c.verdict, true
+}
+
+// kept returns v as claims have it.
+func (s *Claims) kept(v Verdict) *Verdict {
+	switch v {
+	case *s.none:
+		return s.none
+	case *s.free:
+		return s.free
+	}
+	return &v
 }
 
 // Len returns the number of claims and of hosts claimed.

@@ -57,25 +57,25 @@ func (s *Claims) settleDomain(d *domain) {
 		oldest, other = d.rivals()
 	}
 	for _, w := range d.wildcards {
-		before := w.ward
-		w.ward, w.by = "", nil
+		before, by := w.ward, (*claim)(nil)
 		switch {
 		case s.options.DisableOwnership:
 		case first == nil:
-			w.by = foreign(w, oldest, other)
+			by = foreign(w, oldest, other)
 		case first.Key.Namespace != w.Key.Namespace:
-			w.by = first
+			by = first
 		}
-		if w.by == nil {
-			w.by = held.at(w.Path)
+		if by == nil {
+			by = held.at(w.Path)
 		}
-		if w.by == nil {
+		if by == nil {
 			if first == nil {
 				first = w
 			}
 			held.addClaim(w)
+			w.ward = ""
 		} else {
-			w.ward = s.claimWords(w, w.by)
+			w.ward = s.claimWords(w, by)
 		}
 		if w.ward != before || w.fresh {
 			s.dirty[s.hosts.Get(w.Host)] = struct{}{}
@@ -129,8 +129,8 @@ func (s *Claims) settleHost(h *host) []*claim {
 	var changed []*claim
 	var passed, active taken // past the wildcard rules and not for a wildcard; holding the host
 	decide := func(c *claim, v Verdict) {
-		if c.verdict != v {
-			c.verdict = v
+		if *c.verdict != v {
+			c.verdict = s.kept(v)
 			changed = append(changed, c)
 		}
 	}

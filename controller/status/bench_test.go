@@ -11,26 +11,26 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 )
 
-// instant is an API that takes every write.
-type instant struct{ version int }
+// atOnce is an API that takes every write.
+type atOnce struct{ version int }
 
-func (a *instant) GetRoute(context.Context, string, string) (*routev1.Route, error) { return nil, nil }
+func (a *atOnce) GetRoute(context.Context, string, string) (*routev1.Route, error) { return nil, nil }
 
-func (a *instant) WriteStatus(_ context.Context, route *routev1.Route) (*routev1.Route, error) {
+func (a *atOnce) WriteStatus(_ context.Context, route *routev1.Route) (*routev1.Route, error) {
 	a.version++
 	next := *route
 	next.ResourceVersion = strconv.Itoa(a.version)
 	return &next, nil
 }
 
-func (a *instant) List(context.Context, string) ([]routev1.Route, string, error) {
+func (a *atOnce) List(context.Context, string) ([]routev1.Route, string, error) {
 	return nil, "", nil
 }
 
 // pending returns a writer with routes that wait to be written, and the routes.
 func pending(b *testing.B, routes int) (*Writer, []*routev1.Route, *routev1.RouteIngress) {
 	b.Helper()
-	w, err := NewWriter(WriterConfig{API: &instant{version: 1000}, RouterName: "test1", Rate: 1e9})
+	w, err := NewWriter(WriterConfig{API: &atOnce{version: 1000}, RouterName: "test1", Rate: 1e9})
 	if err != nil {
 		b.Fatal(err)
 	}

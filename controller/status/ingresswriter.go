@@ -84,6 +84,8 @@ type ingressRecord struct {
 	busy     bool      // the worker has it
 }
 
+func (r *ingressRecord) tenancy() string { return r.key.Namespace }
+
 // NewIngressWriter returns a writer that writes nothing before Run. It fails when cfg cannot be used.
 func NewIngressWriter(cfg IngressWriterConfig) (*IngressWriter, error) {
 	if cfg.API == nil {
@@ -173,7 +175,7 @@ func (w *IngressWriter) record(object *networkingv1.Ingress) *ingressRecord {
 		r = nil
 	}
 	if r == nil {
-		r = &ingressRecord{place: place{namespace: key.Namespace, at: -1}, key: key, uid: object.UID, object: object}
+		r = &ingressRecord{place: place{at: -1}, key: key, uid: object.UID, object: object}
 		w.all[key] = r
 	}
 	return r
@@ -242,7 +244,7 @@ func (w *IngressWriter) consider(r *ingressRecord, now time.Time) {
 		w.forget(r)
 	case !ok:
 		if r.at >= 0 {
-			w.lease.followed(r.namespace, now)
+			w.lease.followed(r.key.Namespace, now)
 		}
 		w.queue.remove(r)
 		r.failures = 0
@@ -308,7 +310,7 @@ func (w *IngressWriter) nextCall(now time.Time) (func(context.Context), time.Dur
 		if r == nil {
 			continue
 		}
-		if pause := max(w.lease.wait(r.namespace, r.due, now), w.outage.wait(r.namespace, now)); pause > 0 {
+		if pause := max(w.lease.wait(r.key.Namespace, r.due.time(), now), w.outage.wait(r.key.Namespace, now)); pause > 0 {
 			wait = min(wait, pause)
 			w.queue.pass()
 			continue
@@ -319,7 +321,7 @@ func (w *IngressWriter) nextCall(now time.Time) (func(context.Context), time.Dur
 			return nil, min(wait, pause)
 		}
 		w.queue.remove(r)
-		if w.queue.pass() && w.queue.due(r.namespace, now) {
+		if w.queue.pass() && w.queue.due(r.key.Namespace, now) {
 			w.cfg.Bounds.Reached(bound.StatusWrites)
 		}
 		r.busy = true
@@ -369,7 +371,7 @@ func (w *IngressWriter) finish(r *ingressRecord, sent, written *networkingv1.Ing
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.busy = false
-	begun, ended := w.outage.after(err, r.namespace, now)
+	begun, ended := w.outage.after(err, r.key.Namespace, now)
 	if begun {
 		w.cfg.Log.Warn("cannot write status or Event of an Ingress", zap.Stringer("ingress", r.key), zap.Error(err))
 	}
@@ -390,12 +392,12 @@ func (w *IngressWriter) finish(r *ingressRecord, sent, written *networkingv1.Ing
 		r.prune()
 	case err == nil:
 	case apierrors.IsNotFound(err):
-		w.lease.lost(r.namespace, now)
+		w.lease.lost(r.key.Namespace, now)
 		w.forget(r)
 		return
 	case apierrors.IsConflict(err):
 		w.stats.Conflicts++
-		w.lease.lost(r.namespace, now)
+		w.lease.lost(r.key.Namespace, now)
 		if r.object == sent { // what came between is not known yet
 			w.enqueue(r, now.Add(retryAfter))
 			return

@@ -15,18 +15,31 @@ type queue[T queued] struct {
 	n       int          // objects
 }
 
-// queued is what may wait in a queue: what embeds a place.
+// queued is what may wait in a queue: what embeds a place and has a namespace.
 type queued interface {
 	comparable
 	inQueue() *place
+	tenancy() string // the namespace
 }
 
 // place is where an object stands in a queue, which alone changes it.
 type place struct {
-	namespace string    // of the object
-	at        int       // among those of its namespace; -1 = not queued
-	due       time.Time // when queued: not before
-	since     uint64    // order among those due at once
+	at    int     // among those of its namespace; -1 = not queued
+	due   instant // when queued: not before
+	since uint64  // order among those due at once
+}
+
+// instant is a time in nanoseconds since 1970, 0 = none: a third of what a time.Time takes, of which there are two for each route.
+type instant int64
+
+func instantOf(t time.Time) instant { return instant(t.UnixNano()) }
+
+// time returns the time, the zero value for none.
+func (i instant) time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(i))
 }
 
 func (p *place) inQueue() *place { return p }
@@ -45,12 +58,11 @@ func (q *queue[T]) len() int { return q.n }
 
 // addRecord queues an object that is not queued.
 func (q *queue[T]) addRecord(r T, due time.Time) {
-	p := r.inQueue()
-	p.due = due
+	r.inQueue().due = instantOf(due)
 	q.n++
-	t := q.tenants[p.namespace]
+	t := q.tenants[r.tenancy()]
 	if t == nil {
-		t = &tenant[T]{namespace: p.namespace}
+		t = &tenant[T]{namespace: r.tenancy()}
 		q.tenants[t.namespace] = t
 		heap.Push(&t.objects, r)
 		heap.Push(&q.later, t)
@@ -63,8 +75,8 @@ func (q *queue[T]) addRecord(r T, due time.Time) {
 // move changes when a queued object is due.
 func (q *queue[T]) move(r T, due time.Time) {
 	p := r.inQueue()
-	p.due = due
-	t := q.tenants[p.namespace]
+	p.due = instantOf(due)
+	t := q.tenants[r.tenancy()]
 	heap.Fix(&t.objects, p.at)
 	q.changed(t)
 }
@@ -76,7 +88,7 @@ func (q *queue[T]) remove(r T) {
 		return
 	}
 	q.n--
-	t := q.tenants[p.namespace]
+	t := q.tenants[r.tenancy()]
 	heap.Remove(&t.objects, p.at)
 	q.changed(t)
 }
@@ -95,7 +107,7 @@ func (q *queue[T]) changed(t *tenant[T]) {
 
 // ripen lets the namespaces wait for their turn that have an object that is due. It returns how many there are.
 func (q *queue[T]) ripen(now time.Time) int {
-	for len(q.later) > 0 && !q.later[0].objects[0].inQueue().due.After(now) {
+	for len(q.later) > 0 && q.later[0].objects[0].inQueue().due <= instantOf(now) {
 		q.ready = append(q.ready, heap.Pop(&q.later).(*tenant[T]))
 	}
 	return len(q.ready)
@@ -105,7 +117,7 @@ func (q *queue[T]) ripen(now time.Time) int {
 // its turn; then the result is the zero value.
 func (q *queue[T]) first(now time.Time) (none T) {
 	t := q.ready[0]
-	if len(t.objects) > 0 && !t.objects[0].inQueue().due.After(now) {
+	if len(t.objects) > 0 && t.objects[0].inQueue().due <= instantOf(now) {
 		return t.objects[0]
 	}
 	q.ready[0] = nil
@@ -132,7 +144,7 @@ func (q *queue[T]) pass() bool {
 // due reports whether a namespace has an object that is due.
 func (q *queue[T]) due(namespace string, now time.Time) bool {
 	t := q.tenants[namespace]
-	return t != nil && len(t.objects) > 0 && !t.objects[0].inQueue().due.After(now)
+	return t != nil && len(t.objects) > 0 && t.objects[0].inQueue().due <= instantOf(now)
 }
 
 // pause returns how long no other namespace has a route that is due, negative when none is queued.
@@ -140,7 +152,7 @@ func (q *queue[T]) pause(now time.Time) time.Duration {
 	if len(q.later) == 0 {
 		return -1
 	}
-	return max(0, q.later[0].objects[0].inQueue().due.Sub(now))
+	return max(0, q.later[0].objects[0].inQueue().due.time().Sub(now))
 }
 
 // objects is a heap of those of one namespace.
@@ -152,8 +164,8 @@ func (q objects[T]) Less(i, j int) bool { return q[i].inQueue().before(q[j].inQu
 
 // before reports whether an object comes before another one of its namespace.
 func (p *place) before(other *place) bool {
-	if !p.due.Equal(other.due) {
-		return p.due.Before(other.due)
+	if p.due != other.due {
+		return p.due < other.due
 	}
 	return p.since < other.since
 }

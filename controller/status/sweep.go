@@ -87,7 +87,7 @@ func (w *Writer) sweepPage(ctx context.Context) {
 		if w.routes.Get(keyOf(route)) != nil {
 			continue
 		}
-		r := &record{key: keyOf(route), uid: route.UID, place: place{namespace: route.Namespace, at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
+		r := &record{key: keyOf(route), uid: route.UID, place: place{at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
 		if entry := w.entryOf(r); entry != nil && !touched(entry).After(s.begun) {
 			r.entries = []routev1.RouteIngress{*entry} // not the whole page
 			s.stale = append(s.stale, r)

@@ -63,7 +63,7 @@ func (w *Writer) nextCall(now time.Time) (func(context.Context), time.Duration) 
 		if r == nil {
 			continue
 		}
-		if pause := max(w.lease.wait(r.key.Namespace, r.due, now), w.outage.wait(r.key.Namespace, now)); pause > 0 {
+		if pause := max(w.lease.wait(r.key.Namespace, r.due.time(), now), w.outage.wait(r.key.Namespace, now)); pause > 0 {
 			wait = min(wait, pause)
 			w.queue.pass()
 			continue
@@ -124,7 +124,7 @@ func (w *Writer) stillNeeded(r *record, now time.Time) bool {
 		w.consider(r, now)
 		return false
 	}
-	created := w.entryOf(r) == nil && r.wrote.IsZero()
+	created := w.entryOf(r) == nil && r.wrote == 0
 	if created || !w.contention.holds(r.uid, now) {
 		return true
 	}
@@ -297,7 +297,7 @@ func (w *Writer) finish(r *record, sent, written *routev1.Route, err error, now 
 func (w *Writer) wrote(r *record, sent, written *routev1.Route, entry *routev1.RouteIngress, now time.Time) {
 	w.lease.wrote()
 	w.contention.confirmed(r.uid, entry)
-	r.wrote, r.conflicts, r.failures, r.refused = now, 0, 0, ""
+	r.wrote, r.conflicts, r.failures, r.refused = instantOf(now), 0, 0, ""
 	if entry != nil {
 		w.stats.Written++
 	} else {

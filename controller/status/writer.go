@@ -112,7 +112,7 @@ type record struct {
 	want    *routev1.RouteIngress // what the entry should be; nil = nothing was said yet
 	settled *routev1.RouteIngress // the want that was written or agreed upon last
 	writing *routev1.RouteIngress // being written now; nil = nothing is
-	wrote   time.Time             // last
+	wrote   instant               // last
 	left    *departure            // nil = the router selects it
 
 	place
@@ -122,6 +122,8 @@ type record struct {
 	busy      bool   // the worker has it
 	skipped   bool   // left out because of contention
 }
+
+func (r *record) tenancy() string { return r.key.Namespace }
 
 // departure is that of a route that the router does not select any more.
 type departure struct {
@@ -252,7 +254,7 @@ func (w *Writer) record(route *routev1.Route) *record {
 		r = nil
 	}
 	if r == nil {
-		r = &record{key: key, uid: route.UID, place: place{namespace: route.Namespace, at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
+		r = &record{key: key, uid: route.UID, place: place{at: -1}, version: route.ResourceVersion, entries: route.Status.Ingress}
 		r.seen = w.entryOf(r)
 		w.routes.Put(r)
 	}
@@ -367,7 +369,7 @@ func (w *Writer) enqueue(r *record, now time.Time) {
 		return // it is looked at again after the call
 	}
 	due := now.Add(w.lease.first())
-	if next := r.wrote.Add(writeSpacing); r.left == nil && next.After(due) {
+	if next := r.wrote.time().Add(writeSpacing); r.left == nil && next.After(due) {
 		due = next
 	}
 	switch {
@@ -377,7 +379,7 @@ func (w *Writer) enqueue(r *record, now time.Time) {
 		w.queue.addRecord(r, due)
 	case r.conflicts > 0 && r.version != r.refused:
 		// What came between is known now: no need to wait for the whole time.
-		if sooner := now.Add(min(retryAfter, followerMin<<min(r.conflicts, 10))); sooner.Before(r.due) {
+		if sooner := now.Add(min(retryAfter, followerMin<<min(r.conflicts, 10))); instantOf(sooner) < r.due {
 			w.queue.move(r, sooner)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync/atomic"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"turnout/controller/source"
+	"turnout/internal/keyed"
 )
 
 // store is what a reflector keeps up to date: it passes on what changes. Of what it has
@@ -23,7 +25,7 @@ type store struct {
 	sink   source.Sink // set before the first call
 	synced func()      // called after each complete reading; set before the first call
 
-	held  map[source.Key]version
+	held  *keyed.Set[source.Key, passed]
 	count atomic.Int64
 	seed  maphash.Seed
 
@@ -37,10 +39,21 @@ type store struct {
 // version is a hash of the UID and resourceVersion of an object.
 type version uint64
 
+// passed is the version of an object that was passed on. The names of namespaces stand once.
+type passed struct {
+	namespace unique.Handle[string]
+	name      string
+	version   version
+}
+
+func (p *passed) key() source.Key {
+	return source.Key{Namespace: p.namespace.Value(), Name: p.name}
+}
+
 var _ cache.TransformingStore = (*store)(nil)
 
 func newStore(kind source.Kind) *store {
-	return &store{kind: kind, held: make(map[source.Key]version), seed: maphash.MakeSeed(), cut: trim, usual: newUsual(), plain: new(corev1.Service)}
+	return &store{kind: kind, held: keyed.New((*passed).key), seed: maphash.MakeSeed(), cut: trim, usual: newUsual(), plain: new(corev1.Service)}
 }
 
 // len returns the number of objects that are there. Any goroutine may call it.
@@ -104,10 +117,14 @@ func (s *store) Replace(list []any, _ string) error {
 		there[keyOf(m)] = struct{}{}
 		s.putObject(object, m)
 	}
-	for key := range s.held {
-		if _, ok := there[key]; !ok {
-			s.drop(key)
+	var gone []source.Key
+	for p := range s.held.All() {
+		if _, ok := there[p.key()]; !ok {
+			gone = append(gone, p.key())
 		}
+	}
+	for _, key := range gone {
+		s.drop(key)
 	}
 	s.synced()
 	return nil
@@ -118,7 +135,8 @@ func (s *store) Resync() error { return nil }
 
 func (s *store) putObject(object runtime.Object, m metav1.Object) {
 	key, now := keyOf(m), s.versionOf(m)
-	if old, ok := s.held[key]; ok && old == now && m.GetResourceVersion() != "" {
+	old := s.held.Get(key)
+	if old != nil && old.version == now && m.GetResourceVersion() != "" {
 		return
 	}
 	s.trim(object)
@@ -126,9 +144,13 @@ func (s *store) putObject(object runtime.Object, m metav1.Object) {
 		s.drop(key)
 		return
 	}
+	if old != nil {
+		old.name, old.version = m.GetName(), now // the name that the controller has, too
+	} else {
+		s.held.Put(&passed{unique.Make(key.Namespace), m.GetName(), now})
+		s.count.Store(int64(s.held.Len()))
+	}
 	key.Namespace = m.GetNamespace() // that of the trimmed object
-	s.held[key] = now
-	s.count.Store(int64(len(s.held)))
 	s.sink.Event(source.Event{Kind: s.kind, Key: key, Object: s.leaving(object)})
 }
 
@@ -156,11 +178,10 @@ func (s *store) versionOf(m metav1.Object) version {
 }
 
 func (s *store) drop(key source.Key) {
-	if _, ok := s.held[key]; !ok {
+	if s.held.Delete(key) == nil {
 		return
 	}
-	delete(s.held, key)
-	s.count.Store(int64(len(s.held)))
+	s.count.Store(int64(s.held.Len()))
 	s.sink.Event(source.Event{Kind: s.kind, Key: key})
 }
 
