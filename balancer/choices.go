@@ -8,7 +8,7 @@ type choices struct {
 	roster   *roster
 	out      []bool                 // by place in the roster: may not be chosen; nil = all may
 	active   []choice               // the other members of weight > 0, in the order of the roster
-	sums     []uint32               // sums[i] is the total weight of active[:i+1]
+	sums     []uint32               // sums[i] is the total weight of active[:i+1]; nil if they are uniform
 	total    uint32                 // sum of all weights
 	heaviest uint32                 // greatest weight
 	uniform  bool                   // all of active weigh the same
@@ -25,7 +25,7 @@ type choice struct {
 // newChoices returns the choices among a roster with weights, parallel to its members, and without those that are out.
 func newChoices(ro *roster, weights []uint32, out []bool) *choices {
 	n := len(ro.members)
-	c := &choices{roster: ro, out: out, active: make([]choice, 0, n), sums: make([]uint32, 0, n)}
+	c := &choices{roster: ro, out: out, active: make([]choice, 0, n)}
 	if c.activate(weights); len(c.active) == 0 && out != nil {
 		c.out = nil // all are bad: better any of them than none
 		c.activate(weights)
@@ -43,9 +43,17 @@ func (c *choices) activate(weights []uint32) {
 		}
 		c.active = append(c.active, choice{at: int32(i), weight: w, hash: m.hash})
 		c.total += w
-		c.sums = append(c.sums, c.total)
 		c.heaviest = max(c.heaviest, w)
 		c.uniform = c.uniform && w == c.active[0].weight
+	}
+	if c.uniform {
+		return
+	}
+	c.sums = make([]uint32, len(c.active))
+	total := uint32(0)
+	for i := range c.active {
+		total += c.active[i].weight
+		c.sums[i] = total
 	}
 }
 

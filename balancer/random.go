@@ -50,7 +50,7 @@ func (s *set) lighter(i, j int) int {
 	return i
 }
 
-// draw returns a server by weight from 32 random bits. skip is not drawn.
+// draw returns a server by weight from 32 random bits. skip is not drawn. The weights are not uniform.
 func (s *set) draw(bits uint64, skip int) int {
 	total, hole := uint64(s.total), uint64(0)
 	if skip >= 0 {

@@ -456,7 +456,7 @@ func TestIdentityOfRoutes(t *testing.T) {
 		t.Errorf("%d pools and %d endpoints are left", pools, endpoints)
 	}
 	s := r.c.state
-	if n := s.routes.Len() + s.services.Len() + len(s.slices) + len(s.secrets) + r.c.views.routes.Len(); n != 0 {
+	if n := s.routes.Len() + s.services.Len() + s.slices.Len() + len(s.secrets) + r.c.views.routes.Len(); n != 0 {
 		t.Errorf("%d things are remembered of nothing", n)
 	}
 }

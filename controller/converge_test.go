@@ -219,7 +219,7 @@ func (r *rig) forgetsAll(w *world) {
 	}
 	r.settle()
 	s := r.c.state
-	if n := s.routes.Len() + s.services.Len() + len(s.slices) + len(s.secrets) + len(s.views.outside) + len(s.namespaces) + len(s.unanswered) +
+	if n := s.routes.Len() + s.services.Len() + s.slices.Len() + len(s.secrets) + len(s.views.outside) + len(s.namespaces) + len(s.unanswered) +
 		len(s.unused) + r.c.views.routes.Len(); n != 0 || r.store.Load().Len() != 0 {
 		r.Fatalf("%d things are remembered of nothing, %d routes are served", n, r.store.Load().Len())
 	}

@@ -121,7 +121,7 @@ func Changed(events []source.Event, manifest []byte, now time.Time) ([]source.Ev
 
 // objects are all that there are, as events.
 func (s *state) objects() []source.Event {
-	events := make([]source.Event, 0, s.routes.Len()+s.services.Len()+len(s.slices)+len(s.secrets)+len(s.namespaces))
+	events := make([]source.Event, 0, s.routes.Len()+s.services.Len()+s.slices.Len()+len(s.secrets)+len(s.namespaces))
 	for name, labels := range s.namespaces {
 		events = append(events, source.Event{Kind: source.Namespace, Key: source.Key{Name: name}, Object: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}})
 	}

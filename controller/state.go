@@ -33,7 +33,7 @@ type state struct {
 
 	routes   *keyed.Set[source.Key, route]
 	services *keyed.Set[source.Key, service]
-	slices   map[source.Key]*service // slice to the service it is counted to
+	slices   *keyed.Set[source.Key, placed]
 	secrets  map[source.Key]*secret
 
 	unanswered map[*secret]struct{} // asked for, and nothing came yet
@@ -102,6 +102,16 @@ type service struct {
 	users  []*route
 }
 
+// placed is an EndpointSlice and the service that it is counted to.
+type placed struct {
+	name    string
+	service *service
+}
+
+func (p *placed) key() source.Key {
+	return source.Key{Namespace: p.service.key.Namespace, Name: p.name}
+}
+
 func newState(cfg *Config, v *views) (*state, error) {
 	translator, err := translate.New(cfg.Options.translation())
 	if err != nil {
@@ -118,7 +128,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		selection: selection, cfg: cfg, admission: cfg.Options.admission(), translator: translator, views: v,
 		routes:     keyed.New(func(r *route) source.Key { return r.key }),
 		services:   keyed.New(func(v *service) source.Key { return v.key }),
-		slices:     make(map[source.Key]*service),
+		slices:     keyed.New((*placed).key),
 		secrets:    make(map[source.Key]*secret),
 		unanswered: make(map[*secret]struct{}),
 		unused:     make(map[*secret]struct{}),
@@ -283,10 +293,10 @@ func (s *state) sliceEvent(e *source.Event) {
 			owner = s.service(source.Key{Namespace: e.Key.Namespace, Name: name})
 		}
 	}
-	if before := s.slices[e.Key]; before != nil && before != owner {
-		before.slices = slices.DeleteFunc(before.slices, func(o endpoints.Slice) bool { return o.Name == e.Key.Name })
-		delete(s.slices, e.Key)
-		s.changed(before)
+	if p := s.slices.Get(e.Key); p != nil && p.service != owner {
+		p.service.slices = slices.DeleteFunc(p.service.slices, func(o endpoints.Slice) bool { return o.Name == e.Key.Name })
+		s.slices.Delete(e.Key)
+		s.changed(p.service)
 	}
 	if owner == nil {
 		return
@@ -300,8 +310,8 @@ func (s *state) sliceEvent(e *source.Event) {
 		owner.slices[i] = kept
 	} else {
 		owner.slices = append(owner.slices, kept)
+		s.slices.Put(&placed{kept.Name, owner})
 	}
-	s.slices[e.Key] = owner
 	s.changed(owner)
 }
 
