@@ -95,6 +95,16 @@ func written(t *testing.T, since time.Time) map[string]int {
 	return n
 }
 
+// reported waits until the router has written the status of n routes since a moment.
+func reported(t *testing.T, since time.Time, n int) {
+	eventually(t, "all routes have a status", func() error {
+		if said := written(t, since)["httproutes"]; said < n {
+			return fmt.Errorf("%d of %d", said, n)
+		}
+		return nil
+	})
+}
+
 // counts has routes come and go at once, and measures when the Gateway says how many there are, and how much is written for it.
 func counts(t *testing.T, b *table, n int) {
 	mustCreate(t, aGateway("live", "counted"))
@@ -122,12 +132,7 @@ func counts(t *testing.T, b *table, n int) {
 	inParallel(t, 0, n, func(ctx context.Context, i int) error { return create(ctx, aRoute("live", name(i), "counted", "a")) })
 	done := time.Now()
 	up := reaches(n).Sub(done)
-	eventually(t, "all routes have a status", func() error {
-		if said := written(t, began)["httproutes"]; said < n {
-			return fmt.Errorf("%d of %d", said, n)
-		}
-		return nil
-	})
+	reported(t, began, n)
 	there := time.Now()
 	all := written(t, began)
 	inParallel(t, 0, n, func(ctx context.Context, i int) error { return remove(ctx, "HTTPRoute", "live", name(i)) })
@@ -185,6 +190,8 @@ endpoints: %[3]s`, namespaceOf(i), k, endpoints(i+k, 0)))
 		return err
 	})
 	t.Logf("%d routes made in %s, counted %s later", to-from, made.Round(time.Second), (time.Since(begin) - made).Round(10*time.Millisecond))
+	reported(t, begin, to-from) // what is measured next is at rest
+	t.Logf("all had a status %s after they were made", (time.Since(begin) - made).Round(10*time.Millisecond))
 }
 
 // endpoints are three addresses at which nobody listens, of a network that documentation may use (RFC 2544); others for each turn.
