@@ -47,7 +47,7 @@ type returner struct {
 	again  int    // in so many looks it is returned once more; 0 = it is not
 	since  int    // looks since it was returned
 	quiet  bool   // the period before the last look was
-	code   uint64 // bytes of the program's file that were resident after a quiet period that began with their return
+	code   uint64 // bytes of the program's file that are taken again in a quiet period that begins with their return
 	fresh  bool   // they were returned at the last look
 }
 
@@ -81,12 +81,15 @@ func (r *returner) due(now memory) bool {
 }
 
 // codeDue decides the same of the program's file, of which resident bytes are: work of other kinds than serving, as the writing of
-// statuses, has left pages of it behind.
+// statuses, has left pages of it behind. Such work in the period after a return, as one scrape of metrics, makes it seem that serving
+// takes these pages again, which is believed only when it was so several times.
 func (r *returner) codeDue(resident uint64) bool {
 	fresh := r.fresh
 	r.fresh = false
 	switch {
 	case !r.quiet:
+	case fresh && r.code > 0 && resident > r.code:
+		r.code += (resident - r.code) / 4
 	case fresh:
 		r.code = resident
 	default:

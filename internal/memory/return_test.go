@@ -68,9 +68,13 @@ func TestCodeIsReturned(t *testing.T) {
 		{20, true, true},   // over
 		{15, false, false}, // it was not
 		{15, true, true},
-		{9, true, false}, // what is taken again at once stays
+		{9, true, false}, // it may be something else again
+		{9, true, true},
+		{9, true, false}, // what is taken each time stays
 		{9, true, false},
 		{12, true, true},
+		{6, true, false}, // what serving takes
+		{9, true, true},
 		{0, true, false}, // not known
 		{0, true, false},
 	} {
