@@ -41,13 +41,8 @@ func (c *conversation) talk(t *testing.T, addr string) []string {
 	if c.frames != nil {
 		return c.talkH2(conn)
 	}
-	if _, err := conn.Write(c.send); err != nil {
+	if err := c.open(conn.(*net.TCPConn)); err != nil {
 		return []string{ending(err)}
-	}
-	if c.eof {
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			return []string{ending(err)}
-		}
 	}
 	in := bufio.NewReader(conn)
 	methods := c.methods()
@@ -80,6 +75,32 @@ func (c *conversation) talk(t *testing.T, addr string) []string {
 		return append(got, ending(err))
 	}
 	return append(got, c.probe(conn, in))
+}
+
+// open sends the requests. The FIN of a client that ends its sending is in the segment of the last byte (TCP_CORK),
+// as a FIN that comes later may come when the answer has been sent.
+func (c *conversation) open(conn *net.TCPConn) error {
+	if !c.eof {
+		_, err := conn.Write(c.send)
+		return err
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var corked error
+	if err := raw.Control(func(fd uintptr) {
+		corked = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1)
+	}); err != nil {
+		return err
+	}
+	if corked != nil {
+		return corked
+	}
+	if _, err := conn.Write(c.send); err != nil {
+		return err
+	}
+	return conn.CloseWrite()
 }
 
 // probe sees whether the connection answers another request.
