@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestUnchanged(t *testing.T) {
@@ -50,6 +52,24 @@ func TestReturnCode(t *testing.T) {
 	if now, want := residentCode()>>10, uint64(fileResident(t)); now < want*9/10 || now > want*11/10 {
 		t.Errorf("%d KiB, RssFile is %d KiB", now, want)
 	}
+}
+
+// TestPagesOfTheStartAreReturned: who looks some seconds after the start finds what serving takes, not what initializing took.
+func TestPagesOfTheStartAreReturned(t *testing.T) {
+	exe, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		touch(t, exe)
+		before := fileResident(t)
+		go returnMemory(t.Context(), nil)
+		<-time.After(startPeriod + 1)
+		synctest.Wait()
+		if after := fileResident(t); after > before*3/4 {
+			t.Errorf("%d KiB of files are resident, %d before", after, before)
+		}
+	})
 }
 
 // touch reads a byte of each page that returnCode gives back.

@@ -35,6 +35,7 @@ func readMemory() memory {
 // taken as much anew. Under load the collector knows better.
 const (
 	returnPeriod = 10 * time.Second // between two looks
+	startPeriod  = time.Second      // until what initialized the process is taken to be over
 	quietBytes   = 3 << 20          // allocated in a period that is quiet
 	worthBytes   = 2 << 20          // of the system, worth a collection a minute; a sixteenth of what is held, if that is more, sooner than that
 	minute       = 6                // looks
@@ -101,9 +102,15 @@ func (r *returner) codeDue(resident uint64) bool {
 // longestStart is after so many looks at the latest that the process counts as started, quiet or not.
 const longestStart = 6
 
-// returnMemory gives memory back to the system in quiet periods, and what starting took at the first look, until ctx is done. It closes
-// started after the first period in which memory was returned.
+// returnMemory gives memory back to the system in quiet periods, until ctx is done; pages of the program that its start took are given back
+// after startPeriod, and at the first look once more, as reading a cluster takes others. It closes started after the first period in which memory was returned.
 func returnMemory(ctx context.Context, started chan<- struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(startPeriod):
+		returnCode()
+	}
 	ticker := time.NewTicker(returnPeriod)
 	defer ticker.Stop()
 	r := returner{before: readMemory()}
