@@ -58,9 +58,9 @@ type benchCase struct {
 	pods   string // re-encrypt: the protocol that the upstream selects over TLS, "http/1.1" or "h2"
 }
 
-// bare reports whether the case is one of HTTP/1.1 and one route, without TLS.
+// bare reports whether the case is one of one route, whose pods speak HTTP/1.1 without TLS: what the floor does.
 func (c *benchCase) bare() bool {
-	return !c.tls && !c.h2c && !c.rules && c.routes <= 1 && c.work == workRequests && c.h2 == (multiplex{})
+	return !c.h2c && !c.rules && !c.signer && c.pods == "" && c.routes <= 1 && c.work != workBulk
 }
 
 // fewURLs is the number of different URLs of a case with few.

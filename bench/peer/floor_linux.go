@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -21,15 +22,17 @@ const floorRole = "floor"
 // Roles are what the program is in processes of its own.
 func Roles() []site.Role { return []site.Role{{Name: floorRole, Run: floor}} }
 
-// floorProxy makes the system calls of a proxy of HTTP/1.1 and, as far as it can, nothing else: what a message costs below it no
+// floorProxy makes the system calls of a proxy and, as far as it can, nothing else: what a message costs below it no
 // program saves that reads, writes and waits by these calls. It trusts both sides, checks and adds nothing, balances nothing, has no limits and no
-// timeouts, and waits for who does not read. One thread with one epoll instance has one upstream, whose connections it keeps. It is what
-// -floor compares Turnout with.
+// timeouts, and waits for who does not read. One thread with one epoll instance has one upstream, whose connections it keeps. Clients speak
+// HTTP/1.1, or TLS by crypto/tls and within it HTTP/1.1 or HTTP/2. It is what -floor compares Turnout with.
 type floorProxy struct {
 	epoll, listener int
 	upstream        unix.SockaddrInet4
+	tls             *tls.Config // of clients, nil = they speak none
 	conns           []floorConn // by descriptor
 	free            []int       // connections to the upstream, the last one that was used last
+	written         []int       // clients whose records wait for the end of the iteration
 	buffer          []byte
 }
 
@@ -42,18 +45,31 @@ type floorConn struct {
 	last       bool // the client asked for the end of the connection
 	tunnel     bool
 	registered bool
+	secure     *floorTLS // of a client that speaks TLS
+	stream     uint32    // of the peer, which speaks HTTP/2
 }
 
-// floor runs until it is killed. Its argument is the upstream, descriptor 3 the listener.
+// floorMemory is when garbage is collected, in bytes: only handshakes make any.
+const floorMemory = 128 << 20
+
+// floor runs until it is killed. Its arguments are the upstream and, for TLS, files of the certificate and its key; descriptor 3 is the listener.
 func floor(_ context.Context, args []string) error {
 	runtime.LockOSThread()
-	debug.SetGCPercent(-1) // nothing is allocated
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(floorMemory)
 	addr, err := netip.ParseAddrPort(args[0])
 	if err != nil {
 		return fmt.Errorf("cannot parse the upstream: %w", err)
 	}
 	f := &floorProxy{listener: 3, conns: make([]floorConn, 20_000), buffer: make([]byte, 64<<10)}
 	f.upstream = unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	if len(args) == 3 {
+		certificate, err := tls.LoadX509KeyPair(args[1], args[2])
+		if err != nil {
+			return fmt.Errorf("cannot load the certificate: %w", err)
+		}
+		f.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	}
 	if f.epoll, err = unix.EpollCreate1(0); err == nil {
 		err = errors.Join(unix.SetNonblock(f.listener, true), f.watch(f.listener, unix.EPOLLIN))
 	}
@@ -70,6 +86,7 @@ func floor(_ context.Context, args []string) error {
 				f.read(fd)
 			}
 		}
+		f.flush()
 	}
 	return fmt.Errorf("cannot wait: %w", err)
 }
@@ -87,12 +104,31 @@ func (f *floorProxy) register(fd int) {
 }
 
 func (f *floorProxy) close(fd int) {
-	peer := f.conns[fd].peer
+	c := f.conns[fd]
+	if c.secure != nil {
+		c.secure.send()
+	}
 	f.conns[fd] = floorConn{}
 	_ = unix.Close(fd)
-	if peer != 0 {
-		f.conns[peer].peer = 0
-		f.close(peer)
+	if c.peer != 0 {
+		f.leave(c.peer, fd)
+	}
+	if c.secure == nil {
+		return
+	}
+	c.secure.end()
+	if c.secure.streams != nil {
+		for upstream := range f.conns {
+			f.leave(upstream, fd)
+		}
+	}
+}
+
+// leave closes a connection whose other side was gone, if it still is.
+func (f *floorProxy) leave(fd, gone int) {
+	if c := &f.conns[fd]; c.open && c.peer == gone {
+		c.peer = 0
+		f.close(fd)
 	}
 }
 
@@ -103,6 +139,9 @@ func (f *floorProxy) accept() {
 		return
 	}
 	f.conns[fd] = floorConn{open: true, client: true}
+	if f.tls != nil {
+		f.conns[fd].secure = newFloorTLS(f, fd)
+	}
 	f.read(fd)
 	if c := &f.conns[fd]; c.open && !c.last && !c.registered {
 		f.register(fd)
@@ -111,6 +150,10 @@ func (f *floorProxy) accept() {
 
 // read passes on what has come on a connection.
 func (f *floorProxy) read(fd int) {
+	if s := f.conns[fd].secure; s != nil {
+		s.read()
+		return
+	}
 	for f.conns[fd].open {
 		n, err := unix.Read(fd, f.buffer)
 		if errors.Is(err, unix.EAGAIN) {
@@ -144,8 +187,9 @@ func (f *floorProxy) drop(fd int) {
 // pass writes data to the other side, and looks whether a message has ended with it.
 func (f *floorProxy) pass(fd int, data []byte) {
 	c := &f.conns[fd]
+	head := 0
 	if !c.tunnel && c.left == 0 {
-		c.begin(data)
+		head = c.begin(data)
 	} else {
 		c.left -= len(data)
 	}
@@ -154,29 +198,42 @@ func (f *floorProxy) pass(fd int, data []byte) {
 		return
 	}
 	peer := c.peer
-	for len(data) > 0 {
-		n, err := unix.Write(peer, data)
-		if errors.Is(err, unix.EAGAIN) {
-			_, err = unix.Poll([]unix.PollFd{{Fd: int32(peer), Events: unix.POLLOUT}}, -1)
-		}
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			f.close(fd)
-			return
-		}
-		data = data[max(n, 0):]
+	if s := f.conns[peer].secure; s != nil {
+		s.answer(c.stream, data, head, c.left <= 0)
+	} else if !send(peer, data) {
+		f.close(fd)
+		return
 	}
 	if c.client || c.left > 0 || c.tunnel {
 		return
 	}
-	c.peer, f.conns[peer].peer = 0, 0
+	c.peer = 0
 	f.free = append(f.free, fd)
+	if f.conns[peer].peer == fd {
+		f.conns[peer].peer = 0
+	}
 	if f.conns[peer].last {
 		f.close(peer)
 	}
 }
 
-// begin reads how long a message is whose head is in data.
-func (c *floorConn) begin(data []byte) {
+// send writes data, and waits for who does not read. It reports whether all of it was written.
+func send(fd int, data []byte) bool {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if errors.Is(err, unix.EAGAIN) {
+			_, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, -1)
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false
+		}
+		data = data[max(n, 0):]
+	}
+	return true
+}
+
+// begin reads how long a message is whose head is in data, and returns the length of that.
+func (c *floorConn) begin(data []byte) int {
 	end := bytes.Index(data, []byte("\r\n\r\n")) + 4
 	head := data[:end]
 	c.left = end - len(data)
@@ -190,25 +247,33 @@ func (c *floorConn) begin(data []byte) {
 		copy(head[i+1:], "X") // what the client wants of this connection is not for the upstream
 	}
 	c.tunnel = bytes.Contains(head, []byte("\nUpgrade: "))
+	return end
 }
 
 // connect gives a client a connection to the upstream.
 func (f *floorProxy) connect(client int) bool {
-	var fd int
+	fd, ok := f.dial()
+	if ok {
+		f.conns[client].peer, f.conns[fd].peer = fd, client
+	}
+	return ok
+}
+
+// dial returns a connection to the upstream, one that it has if there is.
+func (f *floorProxy) dial() (fd int, ok bool) {
 	if n := len(f.free); n > 0 {
 		fd, f.free = f.free[n-1], f.free[:n-1]
 	} else {
 		var err error
 		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
-			return false
+			return 0, false
 		}
 		if errors.Join(unix.Connect(fd, &f.upstream), unix.SetNonblock(fd, true), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)) != nil {
 			_ = unix.Close(fd)
-			return false
+			return 0, false
 		}
 		f.conns[fd] = floorConn{open: true}
 		f.register(fd)
 	}
-	f.conns[client].peer, f.conns[fd].peer = fd, client
-	return true
+	return fd, true
 }

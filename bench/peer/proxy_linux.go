@@ -2,11 +2,13 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"turnout/bench/site"
@@ -30,7 +32,7 @@ func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) 
 	case kindOther:
 		return startTurnout(ctx, h.against, s, h.maxProc, h.proxyCore)
 	case kindFloor:
-		return startFloor(ctx, s, h.proxyCore)
+		return startFloor(ctx, dir, s, h.proxyCore)
 	case kindNginx:
 		return startNginx(ctx, dir, s, h.proxyCore)
 	}
@@ -43,8 +45,14 @@ func startHAProxy(binary, dir string, s *layout, k kind, core int) *proxy {
 }
 
 // startFloor passes everything on to the first upstream, by the system calls of a proxy alone.
-func startFloor(ctx context.Context, s *layout, core int) *proxy {
-	return startListening(string(kindFloor), site.Self(ctx, floorRole, s.upstreams[0].String()), core)
+func startFloor(ctx context.Context, dir string, s *layout, core int) *proxy {
+	args := []string{s.upstreams[0].String()}
+	if s.tls {
+		certificate, key := filepath.Join(dir, "certificate.pem"), filepath.Join(dir, "key.pem")
+		site.Check(errors.Join(os.WriteFile(certificate, []byte(s.pem.Certificate), 0o600), os.WriteFile(key, []byte(s.pem.Key), 0o600)))
+		args = append(args, certificate, key)
+	}
+	return startListening(string(kindFloor), site.Self(ctx, floorRole, args...), core)
 }
 
 // startListening starts a proxy with a listener that this process opens as its descriptor 3.
