@@ -27,6 +27,7 @@ type ingressRig struct {
 	plain, tls string // addresses of the ports
 	authority  *identityPair
 	packets    net.PacketConn
+	logged     chan string // what has come in packets
 	entered    chan string // paths of requests that a pod holds
 	half       chan string // what became of tunnels of which a pod has ended its half, see halfOpen
 	answer     chan struct{}
@@ -83,8 +84,9 @@ func startIngressRig(t *testing.T, fields string, env []string, args ...string) 
 	t.Helper()
 	r := &ingressRig{
 		T: t, dir: t.TempDir(), authority: issue(t, nil, "CN=clients"), packets: listenPackets(t), stop: make(chan struct{}),
-		entered: make(chan string, 100), half: make(chan string, 100), answer: make(chan struct{}),
+		entered: make(chan string, 100), half: make(chan string, 100), answer: make(chan struct{}), logged: make(chan string, 1<<16),
 	}
+	go r.collect()
 	pod := backend(t, func(w http.ResponseWriter, q *http.Request) {
 		if r.hold(w, q) {
 			return
@@ -264,10 +266,12 @@ func TestIngressController(t *testing.T) {
 	certified := r.shake(func(c *tls.Config) { c.Certificates = issue(t, r.authority, "CN=client").tls() })
 	syslog := func() string {
 		plain()
-		buf := make([]byte, 8<<10)
-		_ = r.packets.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-		n, _, _ := r.packets.ReadFrom(buf)
-		return string(buf[:n]) + "|"
+		select {
+		case text := <-r.logged:
+			return text + "|"
+		case <-time.After(50 * time.Millisecond):
+			return "|"
+		}
 	}
 	for _, step := range []struct {
 		name, before, spec, after string
