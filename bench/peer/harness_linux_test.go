@@ -138,7 +138,7 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 // TestFloor: a program that only makes the system calls does what clients ask for, on connections to the upstream that it keeps.
 func TestFloor(t *testing.T) {
 	h, _ := testHarness(t, "serve")
-	h.floor, h.rounds, h.measure = true, 1, 200*time.Millisecond
+	h.floor, h.rounds, h.measure, h.only = true, 1, 200*time.Millisecond, []kind{kindLeast}
 	cases, err := chooseCases("h1-1,h1-close,get-64k,put-64k,ws-128")
 	if err != nil {
 		t.Fatal(err)

@@ -141,7 +141,11 @@ func (t *trial) start(ctx context.Context, dir string) {
 		add(false, []kind{kindOther})
 		return
 	case t.floor:
-		add(false, []kind{kindFloor, kindLeast})
+		peers := []kind{kindLeast, kindNginx}
+		if t.only != nil {
+			peers = slices.DeleteFunc(peers, func(k kind) bool { return !slices.Contains(t.only, k) })
+		}
+		add(false, append([]kind{kindFloor}, peers...))
 		return
 	}
 	var least, full []kind
