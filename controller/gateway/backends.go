@@ -23,7 +23,7 @@ type backend struct {
 	message string
 
 	target  use
-	set     *endpoints.Set
+	servers *servers
 	port    *corev1.ServicePort
 	policy  *policy // nil = endpoints are spoken to without TLS
 	request *header.Actions
@@ -74,7 +74,7 @@ func (j *Judge) backendOf(o *Objects, r *route, ref *gatewayv1.BackendObjectRefe
 	}
 	j.protocolOf(r, b)
 	if b.reason == "" {
-		b.set = j.endpointSet(o, service, known, r.ref.Kind == kindUDPRoute)
+		b.servers = j.serversOf(o, service, known, r.ref.Kind == kindUDPRoute)
 	}
 	return b
 }
@@ -115,27 +115,57 @@ func (j *Judge) protocolOf(r *route, b *backend) {
 	}
 }
 
-// endpointSet returns the endpoints of a Service. UDP has its own set, because a port without a name may be of either protocol.
-func (j *Judge) endpointSet(o *Objects, key source.Key, known *Service, udp bool) *endpoints.Set {
-	at := setKey{key, udp}
-	if made, ok := j.endpoints[at]; ok && made.service == known {
-		return made.set
+// serversOf returns the endpoints of a Service. UDP has its own, because a port without a name may be of either protocol.
+func (j *Judge) serversOf(o *Objects, key source.Key, known *Service, udp bool) *servers {
+	at := serversKey{key, udp}
+	if made := j.servers[at]; made != nil && made.service == known {
+		return made
 	}
 	options := j.cfg.Endpoints
 	options.IncludeUDP = udp
-	set := endpoints.Service(options, key.Namespace, key.Name, known.Object, known.Slices)
-	j.endpoints[at] = endpointSet{known, set}
-	return set
+	made := &servers{service: known, set: endpoints.Service(options, key.Namespace, key.Name, known.Object, known.Slices)}
+	j.servers[at] = made
+	return made
 }
 
-type setKey struct {
+type serversKey struct {
 	service source.Key
 	udp     bool
 }
 
-type endpointSet struct {
+// servers are the endpoints of a version of a Service, and the targets that all routes share which speak to a port in one way.
+type servers struct {
 	service *Service
 	set     *endpoints.Set
+	made    map[spoken][]balancer.Target
+}
+
+// spoken is a port and what is spoken to it.
+type spoken struct {
+	port  string
+	speak protocol.Protocol
+}
+
+// targets are the servers at a port. Nobody may change them.
+func (s *servers) targets(to spoken) []balancer.Target {
+	if made, ok := s.made[to]; ok {
+		return made
+	}
+	if s.made == nil {
+		s.made = map[spoken][]balancer.Target{}
+	}
+	made := s.newTargets(to, nil)
+	s.made[to] = made
+	return made
+}
+
+// newTargets are targets of their own, with TLS if tls is not nil.
+func (s *servers) newTargets(to spoken, tls *balancer.TLS) []balancer.Target {
+	targets := endpoints.Targets(endpoints.Kind{Port: to.port}, []endpoints.Weighted{{Set: s.set, Weight: 1, TLS: tls}})
+	for i := range targets {
+		targets[i].Protocol = to.speak
+	}
+	return targets
 }
 
 // backendSpec is a backend as the table has it, for rules of a Gateway. sealed: TLS of clients passes through, and nothing is done to it.
@@ -172,23 +202,19 @@ func (j *Judge) pool(r *route) balancer.PoolConfig {
 
 // targets are the servers of a backend.
 func (j *Judge) targets(r *route, g *gateway, b *backend, sealed bool) ([]balancer.Target, error) {
-	kind := endpoints.Kind{Port: b.port.Name}
-	weighted := endpoints.Weighted{Set: b.set, Weight: 1}
-	grpc := r.ref.Kind == kindGRPCRoute
-	if b.policy != nil && !sealed {
-		var err error
-		if weighted.TLS, err = j.policyTLS(g, b.policy, r.ref.Kind); err != nil {
-			return nil, err
-		}
+	to := spoken{port: b.port.Name, speak: protocol.HTTP1}
+	switch app := value(b.port.AppProtocol, ""); {
+	case r.ref.Kind == kindUDPRoute || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindTLSRoute:
+		to.speak = protocol.TCP
+	case b.policy == nil && (r.ref.Kind == kindGRPCRoute || app == appH2C || app == "h2c"):
+		to.speak = protocol.HTTP2
 	}
-	targets := endpoints.Targets(kind, []endpoints.Weighted{weighted})
-	for i := range targets {
-		switch {
-		case r.ref.Kind == kindUDPRoute || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindTLSRoute:
-			targets[i].Protocol = protocol.TCP
-		case b.policy == nil && (grpc || value(b.port.AppProtocol, "") == appH2C || value(b.port.AppProtocol, "") == "h2c"):
-			targets[i].Protocol = protocol.HTTP2
-		}
+	if b.policy == nil || sealed {
+		return b.servers.targets(to), nil
 	}
-	return targets, nil
+	tls, err := j.policyTLS(g, b.policy, r.ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return b.servers.newTargets(to, tls), nil
 }

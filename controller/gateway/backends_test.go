@@ -7,6 +7,7 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/balancer"
 	"turnout/controller/source"
 	"turnout/internal/wire/protocol"
 )
@@ -253,5 +254,31 @@ spec: {targetRefs: [{group: '', kind: Service, name: a}], validation: {hostname:
 	backends := w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules[0].Backends
 	if tls := backends[0].Targets[0].TLS; tls == nil || tls.Certificate == nil || backends[1].Targets[0].TLS != nil {
 		t.Errorf("%+v", backends)
+	}
+}
+
+// TestTargetsAreShared: routes to a port of a Service have one list of its servers, until others come.
+func TestTargetsAreShared(t *testing.T) {
+	w := newWorld(t).add(plainGateway).add(`
+kind: HTTPRoute
+metadata: {name: r, namespace: infra}
+spec: {parentRefs: [{name: gw}], hostnames: [one.test], rules: [{backendRefs: [{name: a, port: 80}]}]}
+---
+kind: HTTPRoute
+metadata: {name: s, namespace: infra}
+spec: {parentRefs: [{name: gw}], hostnames: [two.test], rules: [{backendRefs: [{name: a, port: 80}]}]}
+`)
+	const port = "{port: 80}"
+	w.service(namespace, "a", port, "10.0.0.1", "10.0.0.2")
+	one := func(name string) []balancer.Target {
+		return w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: name}}].Rules[0].Backends[0].Targets
+	}
+	before := one("r")
+	if len(before) != 2 || &one("s")[0] != &before[0] {
+		t.Errorf("%v and %v", before, one("s"))
+	}
+	w.service(namespace, "a", port, "10.0.0.3")
+	if after := one("s"); len(after) != 1 || &one("r")[0] != &after[0] || len(before) != 2 {
+		t.Errorf("%v and %v after %v", after, one("r"), before)
 	}
 }

@@ -41,7 +41,7 @@ func TestAPanicCostsOneObject(t *testing.T) {
 		}
 		return read(class, gateway)
 	}
-	w.j.endpoints = nil // so that looking for endpoints panics
+	w.j.servers = nil // so that looking for endpoints panics
 	r := w.judge()
 	slices.Sort(of)
 	if want := []string{"Gateway infra/odd", "GatewayClass odd", "HTTPRoute infra/bad", "HTTPRoute infra/worse"}; !slices.Equal(of, want) {
@@ -70,7 +70,7 @@ func TestAPanicWhileRulesAreMade(t *testing.T) {
 	ref := Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}
 	route := w.j.routes[ref]
 	route.compiled = w.j.compile(&w.o, route.route)
-	route.compiled.rules[0].backends[0].set = nil // so that making the servers panics
+	route.compiled.rules[0].backends[0].servers = nil // so that making the servers panics
 	w.j.decide(&w.o, ref)
 	w.j.settle()
 	if got := routeTold(r, kindHTTPRoute, "r"); panics != 1 || got[0] != "False UnsupportedValue, True ResolvedRefs" || len(r.Routes[ref].Rules) != 0 || len(r.Changes.DeletedRules) != 1 {

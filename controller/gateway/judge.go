@@ -43,7 +43,7 @@ type Judge struct {
 	// What was read of objects, for as long as they are the same.
 	certificates map[source.Key]certificate
 	bundles      map[source.Key]bundle
-	endpoints    map[setKey]endpointSet
+	servers      map[serversKey]*servers
 	grants       map[string][]*gatewayv1.ReferenceGrant // by namespace
 	installed    Installed
 
@@ -91,7 +91,7 @@ func New(cfg Config) *Judge {
 		cfg.Parameters = parameters.Read
 	}
 	return &Judge{
-		cfg: cfg, certificates: map[source.Key]certificate{}, bundles: map[source.Key]bundle{}, endpoints: map[setKey]endpointSet{},
+		cfg: cfg, certificates: map[source.Key]certificate{}, bundles: map[source.Key]bundle{}, servers: map[serversKey]*servers{},
 		routes: map[Ref]*judged{}, byParent: index[Ref]{}, byService: index[source.Key]{}, at: map[*listener]map[Ref]*judged{},
 		result: Result{
 			Listeners:    map[string]*routing.ListenerSpec{},
@@ -115,8 +115,8 @@ func (j *Judge) Judge(o *Objects) *Result {
 	j.changedRoutes(o)
 	j.changedGrants(o, grants)
 	for key := range services {
-		delete(j.endpoints, setKey{key, false})
-		delete(j.endpoints, setKey{key, true})
+		delete(j.servers, serversKey{key, false})
+		delete(j.servers, serversKey{key, true})
 		j.spoil(j.byService[key])
 	}
 	if len(namespaces) > 0 {
