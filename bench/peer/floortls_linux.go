@@ -35,12 +35,12 @@ const floorOutput = 64 << 10
 
 var floorRequest = []byte("GET /items/0 HTTP/1.1\r\nHost: bench.test\r\n\r\n")
 
-// errDrained is what crypto/tls may read again after.
-type errDrained struct{}
+// drainedError is what crypto/tls may read again after.
+type drainedError struct{}
 
-func (errDrained) Error() string   { return "nothing to read yet" }
-func (errDrained) Timeout() bool   { return true }
-func (errDrained) Temporary() bool { return true }
+func (drainedError) Error() string   { return "nothing to read yet" }
+func (drainedError) Timeout() bool   { return true }
+func (drainedError) Temporary() bool { return true }
 
 func newFloorTLS(f *floorProxy, fd int) *floorTLS {
 	s := &floorTLS{f: f, fd: fd}
@@ -72,7 +72,7 @@ func (s *floorTLS) read() {
 	for s.f.conns[s.fd].secure == s {
 		n, err := s.conn.Read(s.f.buffer)
 		switch {
-		case errors.Is(err, errDrained{}):
+		case errors.Is(err, drainedError{}):
 			s.register()
 			return
 		case err != nil || n == 0:
@@ -215,7 +215,7 @@ func (s *floorTLS) Read(b []byte) (int, error) {
 			}
 		}
 		if s.step == nil {
-			return 0, errDrained{}
+			return 0, drainedError{}
 		}
 		if !s.pause(struct{}{}) {
 			return 0, net.ErrClosed
