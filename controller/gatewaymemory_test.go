@@ -16,7 +16,7 @@ import (
 
 // memoryPerHTTPRoute bounds what an HTTPRoute with a host name, a rule and a backend costs, in bytes: the object as the API server sends it, with its
 // status, and all that is made of it. Ten of them have a Service with three endpoints in common.
-const memoryPerHTTPRoute = 8 << 10
+const memoryPerHTTPRoute = 7 << 10
 
 // httpRoutes returns n routes as the API server sends them, over namespaces with 100 each, and the Services that they name.
 func httpRoutes(t testing.TB, n int) (events []source.Event) {
