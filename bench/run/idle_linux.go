@@ -37,17 +37,18 @@ func idle(f *flag.FlagSet) func(*site.T) {
 	}
 }
 
-// idleMemory is the router's memory before n connections, and the least with them while it settles.
+// idleMemory is the router's memory without its program before n connections, and the least with them while it settles. Pages of the program
+// come and go with what its start and the first connections need.
 func idleMemory(t *site.T, kind string, n int, settle time.Duration) (before, after int64) {
 	r := startFleet(t, false)
 	defer r.Stop()
 	// What the first connections bring in for good is not theirs.
 	startHolders(t, r, kind, 100).Finish()
-	before = r.Resident()
+	before = r.Anonymous()
 	all := startHolders(t, r, kind, n)
-	after = r.Resident()
+	after = r.Anonymous()
 	for end := time.Now().Add(settle); time.Now().Before(end); t.Wait(time.Second) {
-		after = min(after, r.Resident())
+		after = min(after, r.Anonymous())
 	}
 	all.Finish()
 	return before, after
@@ -60,10 +61,10 @@ func passthrough(f *flag.FlagSet) func(*site.T) {
 	return func(t *site.T) {
 		n := roomForTunnels(t, *wanted)
 		r := startFleet(t, false)
-		before, files, began := r.Resident(), len(r.Descriptors()), time.Now()
+		before, files, began := r.Anonymous(), len(r.Descriptors()), time.Now()
 		all := startHolders(t, r, "through", n)
 		opened := time.Since(began)
-		after, open := r.Resident(), len(r.Descriptors())
+		after, open := r.Anonymous(), len(r.Descriptors())
 		all.Finish()
 		t.Printf("%d connections passed through, opened in %v, all used and closed; %.2f KiB and %.2f descriptors each\n",
 			n, opened.Round(time.Millisecond), float64(after-before)/1024/float64(n), float64(open-files)/float64(n))

@@ -30,10 +30,22 @@ func (p *Process) Proc(name string) string {
 
 // Resident is the memory of the process, in bytes.
 func (p *Process) Resident() int64 {
-	var size, pages int64
-	_, err := fmt.Sscan(p.Proc("statm"), &size, &pages)
+	all, _ := p.pages()
+	return all * int64(os.Getpagesize())
+}
+
+// Anonymous is the memory of the process without pages of files, which are mostly its program's, in bytes.
+func (p *Process) Anonymous() int64 {
+	all, files := p.pages()
+	return (all - files) * int64(os.Getpagesize())
+}
+
+// pages are those that are resident, and those of files among them (proc_pid_statm(5)).
+func (p *Process) pages() (all, files int64) {
+	var size int64
+	_, err := fmt.Sscan(p.Proc("statm"), &size, &all, &files)
 	Checkf(err, "cannot read the memory of %s", p.name)
-	return pages * int64(os.Getpagesize())
+	return all, files
 }
 
 // Peak is the most memory that the process ever had, in bytes.
