@@ -133,26 +133,26 @@ type serversKey struct {
 	udp     bool
 }
 
-// servers are the endpoints of a version of a Service, and the targets that all routes share which speak to a port in one way.
+// servers are the endpoints of a version of a Service, and the targets made of them, which routes share.
 type servers struct {
 	service *Service
 	set     *endpoints.Set
-	made    map[spoken][]balancer.Target
+	made    map[portProtocol][]balancer.Target
 }
 
-// spoken is a port and what is spoken to it.
-type spoken struct {
-	port  string
-	speak protocol.Protocol
+// portProtocol is a port of a Service, by name, and the protocol in which its endpoints are spoken to.
+type portProtocol struct {
+	port     string
+	protocol protocol.Protocol
 }
 
 // targets are the servers at a port. Nobody may change them.
-func (s *servers) targets(to spoken) []balancer.Target {
+func (s *servers) targets(to portProtocol) []balancer.Target {
 	if made, ok := s.made[to]; ok {
 		return made
 	}
 	if s.made == nil {
-		s.made = map[spoken][]balancer.Target{}
+		s.made = map[portProtocol][]balancer.Target{}
 	}
 	made := s.newTargets(to, nil)
 	s.made[to] = made
@@ -160,10 +160,10 @@ func (s *servers) targets(to spoken) []balancer.Target {
 }
 
 // newTargets are targets of their own, with TLS if tls is not nil.
-func (s *servers) newTargets(to spoken, tls *balancer.TLS) []balancer.Target {
+func (s *servers) newTargets(to portProtocol, tls *balancer.TLS) []balancer.Target {
 	targets := endpoints.Targets(endpoints.Kind{Port: to.port}, []endpoints.Weighted{{Set: s.set, Weight: 1, TLS: tls}})
 	for i := range targets {
-		targets[i].Protocol = to.speak
+		targets[i].Protocol = to.protocol
 	}
 	return targets
 }
@@ -202,12 +202,12 @@ func (j *Judge) pool(r *route) balancer.PoolConfig {
 
 // targets are the servers of a backend.
 func (j *Judge) targets(r *route, g *gateway, b *backend, sealed bool) ([]balancer.Target, error) {
-	to := spoken{port: b.port.Name, speak: protocol.HTTP1}
+	to := portProtocol{port: b.port.Name, protocol: protocol.HTTP1}
 	switch app := value(b.port.AppProtocol, ""); {
 	case r.ref.Kind == kindUDPRoute || r.ref.Kind == kindTCPRoute || r.ref.Kind == kindTLSRoute:
-		to.speak = protocol.TCP
+		to.protocol = protocol.TCP
 	case b.policy == nil && (r.ref.Kind == kindGRPCRoute || app == appH2C || app == "h2c"):
-		to.speak = protocol.HTTP2
+		to.protocol = protocol.HTTP2
 	}
 	if b.policy == nil || sealed {
 		return b.servers.targets(to), nil
