@@ -245,6 +245,21 @@ func TestRunCaseEndsWithItsContextAndLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// The end of the context ends the proxies, and who looks at those first is not told that they died of themselves.
+func TestTrialTellsThatItsContextEnded(t *testing.T) {
+	h, _ := testHarness(t, "serve")
+	ctx, cancel := context.WithCancel(t.Context())
+	err := h.trial(ctx, plain(t, kindLeast), func(running *trial) {
+		cancel()
+		router := running.turns[0][0].proxy
+		<-router.Exited()
+		site.Check(router.Died())
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "ended (signal: killed)") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReadCPUCountsThisProcess(t *testing.T) {
 	begin := readCPU(os.Getpid())
 	// Busy until the coarse count has moved as well.

@@ -84,8 +84,14 @@ func (h *harness) runCase(ctx context.Context, c benchCase) (result report.Case,
 	return result, err
 }
 
-// trial starts all proxies of a case, checks that they do the same work, and has it measured.
+// trial starts all proxies of a case, checks that they do the same work, and has it measured. The end of ctx ends the proxies, so
+// that is what its error tells then, whichever failed first for it.
 func (h *harness) trial(ctx context.Context, c benchCase, measure func(*trial)) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}()
 	defer site.Catch(&err)
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }()
