@@ -31,7 +31,14 @@ func memory(t *testing.T, b *table, routes int, during time.Duration) {
 	b.rowf("resident at most while endpoints of 10 Services a second change", "%.0f MiB", most)
 	b.rowf("heap allocated after that", "%.0f MiB", sums["go_memstats_heap_alloc_bytes"]/(1<<20))
 	b.rowf(fmt.Sprintf("time series with %d routes", routes), "%d", series)
+	if *full { // memory is returned in periods in which nothing happens, not even a scrape
+		<-time.After(atRest)
+		b.rowf(fmt.Sprintf("resident %s after the last change", atRest), "%.0f MiB", resident(t))
+	}
 }
+
+// atRest is how long nothing changes before what stays is measured.
+const atRest = 45 * time.Second
 
 // churn changes routes, backends and Gateways while clients ask: no request may fail.
 func churn(t *testing.T, b *table, address string, during time.Duration) {
