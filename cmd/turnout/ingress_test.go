@@ -27,7 +27,7 @@ type ingressRig struct {
 	plain, tls string // addresses of the ports
 	authority  *identityPair
 	packets    net.PacketConn
-	logged     chan string // what has come in packets
+	logged     packetLog
 	entered    chan string // paths of requests that a pod holds
 	half       chan string // what became of tunnels of which a pod has ended its half, see halfOpen
 	answer     chan struct{}
@@ -84,9 +84,9 @@ func startIngressRig(t *testing.T, fields string, env []string, args ...string) 
 	t.Helper()
 	r := &ingressRig{
 		T: t, dir: t.TempDir(), authority: issue(t, nil, "CN=clients"), packets: listenPackets(t), stop: make(chan struct{}),
-		entered: make(chan string, 100), half: make(chan string, 100), answer: make(chan struct{}), logged: make(chan string, 1<<16),
+		entered: make(chan string, 100), half: make(chan string, 100), answer: make(chan struct{}), logged: packetLog{came: make(chan struct{}, 1)},
 	}
-	go r.collect()
+	go r.logged.collect(r.packets)
 	pod := backend(t, func(w http.ResponseWriter, q *http.Request) {
 		if r.hold(w, q) {
 			return
@@ -159,6 +159,7 @@ func (r *ingressRig) until(step, want string, observe func() string) {
 // load sends requests, over kept connections and new ones, until the result is called, before the router ends. It fails the test for each that
 // fails.
 func (r *ingressRig) load(addr func() string) (end func()) {
+	const pause = time.Millisecond // the machine is there for what is observed as well
 	for worker := range 3 {
 		r.clients.Go(func() {
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: worker == 0}}
@@ -167,7 +168,7 @@ func (r *ingressRig) load(addr func() string) (end func()) {
 				select {
 				case <-r.stop:
 					return
-				default:
+				case <-time.After(pause):
 				}
 				at := addr()
 				req, _ := http.NewRequest(http.MethodGet, "http://"+at+"/", http.NoBody)
@@ -267,11 +268,10 @@ func TestIngressController(t *testing.T) {
 	syslog := func() string {
 		plain()
 		select {
-		case text := <-r.logged:
-			return text + "|"
+		case <-r.logged.came:
 		case <-time.After(50 * time.Millisecond):
-			return "|"
 		}
+		return strings.Join(r.logged.take(), "\n") + "|"
 	}
 	for _, step := range []struct {
 		name, before, spec, after string

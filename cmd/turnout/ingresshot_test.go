@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -82,36 +83,63 @@ func (r *ingressRig) tunnel(path string, clientEnds bool) func() string {
 	}
 }
 
-// line sends a request and returns its line of the log, which begins with the client's port, and all lines before that. Without a line
-// it returns none.
+// line sends a request and returns its line of the log, which begins with the client's port, and all lines that came before it and were not
+// taken. Without a line it returns none.
 func (r *ingressRig) line(fields ...string) string {
 	conn := r.silent(r.plain)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: r.test\r\nConnection: close\r\n%s\r\n", strings.Join(append(fields, ""), "\r\n"))
 	_, _ = io.Copy(io.Discard, conn)
-	lines, mine := "", fmt.Sprintf("[%d] ", conn.LocalAddr().(*net.TCPAddr).Port)
-	for late := time.After(glance); ; {
-		select {
-		case text := <-r.logged:
-			if lines += text + "\n"; strings.Contains(text, mine) {
-				return lines
+	var lines strings.Builder
+	mine := fmt.Sprintf("[%d] ", conn.LocalAddr().(*net.TCPAddr).Port)
+	for late := time.After(4 * glance); ; {
+		for _, text := range r.logged.take() {
+			lines.WriteString(text + "\n")
+			if strings.Contains(text, mine) {
+				return lines.String()
 			}
+		}
+		select {
+		case <-r.logged.came:
 		case <-late:
 			return ""
 		}
 	}
 }
 
-// collect takes packets as they come: those that nobody takes at once are soon more than the system keeps, as clients ask all the time.
-func (r *ingressRig) collect() {
+// packetLog is what has come in packets and was not taken yet.
+type packetLog struct {
+	mu    sync.Mutex
+	lines []string
+	came  chan struct{} // has an item after a packet
+}
+
+// collect adds packets as they come, until conn is closed: those that nobody takes at once are soon more than the system keeps, as clients
+// ask all the time.
+func (l *packetLog) collect(conn net.PacketConn) {
 	buf := make([]byte, 8<<10)
 	for {
-		n, _, err := r.packets.ReadFrom(buf)
+		n, _, err := conn.ReadFrom(buf)
 		if err != nil {
-			return // it is closed
+			return
 		}
-		r.logged <- string(buf[:n])
+		l.mu.Lock()
+		l.lines = append(l.lines, string(buf[:n]))
+		l.mu.Unlock()
+		select {
+		case l.came <- struct{}{}:
+		default:
+		}
 	}
+}
+
+// take returns what is there, and has it no longer.
+func (l *packetLog) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
 }
 
 // logs is a spec with an access log, with fields of it.
