@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,8 @@ type Config struct {
 type Demo struct {
 	dir   string
 	pods  []*pod
-	ports map[int]int // of listeners of Gateways, by those of the examples
+	ports map[int]int    // of listeners of Gateways, by those of the examples
+	held  []net.Listener // at these ports, while pods get theirs
 }
 
 // object is the little of a manifest that the demo reads.
@@ -53,6 +55,7 @@ type object struct {
 // certificate of the secret pod-certificate.
 func Start(cfg Config) (*Demo, error) {
 	d := &Demo{dir: cfg.Dir, ports: make(map[int]int)}
+	defer d.release()
 	services, certificate, err := d.copyManifests(cfg.Manifests, cfg.AnyPort)
 	if err != nil {
 		return nil, err

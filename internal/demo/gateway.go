@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -17,19 +18,21 @@ func (d *Demo) free(manifest string, other bool) (string, error) {
 	changed := listenerPort.ReplaceAllStringFunc(manifest, func(line string) string {
 		wanted, _ := strconv.Atoi(listenerPort.FindStringSubmatch(line)[1]) // it is digits
 		if d.ports[wanted] == 0 {
-			number, err := freePort(wanted, other)
-			if err != nil && first == nil {
-				first = err
+			ln, err := freePort(wanted, other)
+			if err != nil {
+				first = cmp.Or(first, err)
+				return line
 			}
-			d.ports[wanted] = number
+			d.held = append(d.held, ln)
+			d.ports[wanted] = ln.Addr().(*net.TCPAddr).Port
 		}
 		return fmt.Sprintf("    port: %d", d.ports[wanted])
 	})
 	return changed, first
 }
 
-// freePort returns a port of loopback that nobody listens on: the wanted one if it is so and no other is asked for.
-func freePort(wanted int, other bool) (int, error) {
+// freePort listens on a port of loopback that nobody listens on: the wanted one if it is so and no other is asked for.
+func freePort(wanted int, other bool) (net.Listener, error) {
 	if other {
 		wanted = 0
 	}
@@ -38,10 +41,17 @@ func freePort(wanted int, other bool) (int, error) {
 		return freePort(wanted, true)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("cannot find a port for a Gateway: %w", err)
+		return nil, fmt.Errorf("cannot find a port for a Gateway: %w", err)
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
+	return ln, nil
+}
+
+// release leaves the ports of Gateways to the router. Until then no pod can get one of them from the system.
+func (d *Demo) release() {
+	for _, ln := range d.held {
+		_ = ln.Close()
+	}
+	d.held = nil
 }
 
 // GatewayTour returns the commands for the Gateway of the examples, none if it is not there. ports are those of its listeners, by those of the examples.

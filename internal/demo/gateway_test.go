@@ -26,11 +26,23 @@ func TestGatewayPorts(t *testing.T) {
 	if want := fmt.Sprintf("kind: Gateway\n  - name: a\n    port: %[1]d\n  - name: b\n    port: %[1]d\n", d.ports[busy]); err != nil || got != want || d.ports[busy] == busy || d.ports[busy] == 0 {
 		t.Errorf("%v, %q, ports %v", err, got, d.ports)
 	}
-	if n, err := freePort(busy, true); err != nil || n == busy {
+	port := func(wanted int, other bool) (int, error) {
+		ln, err := freePort(wanted, other)
+		if err != nil {
+			return 0, err
+		}
+		defer ln.Close()
+		return ln.Addr().(*net.TCPAddr).Port, nil
+	}
+	if n, err := port(busy, true); err != nil || n == busy {
 		t.Errorf("%d, %v", n, err)
 	}
 	free := d.ports[busy]
-	if n, err := freePort(free, false); err != nil || n != free {
+	if n, err := port(free, false); err != nil || n == free {
+		t.Errorf("pods can get port %d, which is a Gateway's: %v", n, err)
+	}
+	d.release()
+	if n, err := port(free, false); err != nil || n != free {
 		t.Errorf("%d instead of %d, which is free: %v", n, free, err)
 	}
 }
