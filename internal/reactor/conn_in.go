@@ -52,9 +52,34 @@ func (c *Conn) spent() bool {
 	return true
 }
 
-// firstRead is how much one read takes at first, at most a ReadBuffer. A Conn that fills its reads gets larger ones: a
-// bulk source soon has the whole buffer, and one whose sink is slow leaves little to be queued.
-const firstRead = 16 << 10
+const (
+	// firstRead is how much one read takes at first, at most a ReadBuffer. A Conn that fills its reads gets larger ones: a
+	// bulk source soon has the whole buffer, and one whose sink is slow leaves little to be queued.
+	firstRead = 16 << 10
+	// wideRead is what a read may grow to without a layer, if a ReadBuffer is not less than usualRead. It saves calls of the system, and
+	// lets it take more at once. But all others wait meanwhile, and what a slow sink does not take is held: therefore an iteration reads
+	// at most wideBytes so, and nothing while the loop holds wideHeld bytes for its Conns.
+	wideRead  = 256 << 10
+	usualRead = 64 << 10
+	wideBytes = 512 << 10
+	wideHeld  = 4 << 20
+)
+
+// receiveBuffer is what Loop.recv is, with capacity for a wide read.
+func receiveBuffer(usual int) []byte {
+	if usual < usualRead {
+		return make([]byte, usual)
+	}
+	return make([]byte, usual, max(usual, wideRead))
+}
+
+// wideShare is what an iteration that begins may read by wide reads.
+func (l *Loop) wideShare() int {
+	if l.held.counted() >= wideHeld {
+		return 0
+	}
+	return wideBytes
+}
 
 // piece is the part of p that the next read may fill.
 func (c *Conn) piece(p []byte) []byte { return p[:min(len(p), firstRead<<c.reach)] }
@@ -74,13 +99,21 @@ func (c *Conn) receive(p []byte) (int, error) {
 	case err != nil:
 		c.flags &^= flagReadable
 	case n == len(p):
-		if n >= firstRead<<c.reach && n < len(c.loop.recv) {
+		if n >= firstRead<<c.reach && n < c.longestRead() {
 			c.reach++
 		}
 	case c.flags&(flagHup|flagFailed|flagBroken) == 0:
 		c.flags &^= flagReadable
 	}
 	return n, err
+}
+
+// longestRead is what a read may grow to.
+func (c *Conn) longestRead() int {
+	if c.layer != nil {
+		return len(c.loop.recv)
+	}
+	return cap(c.loop.recv)
 }
 
 // receiveIteration is receive within the bounds of the iteration. ok = false: there is nothing more to do now;
@@ -111,8 +144,11 @@ func (c *Conn) readPlain() {
 			return
 		}
 		buf := c.loop.recv
-		if c.early != 0 {
+		switch {
+		case c.early != 0:
 			buf = c.loop.early.buffer(int(c.early) - 1)
+		case len(c.in) == 0:
+			buf = buf[:max(len(buf), min(cap(buf), c.loop.wide))]
 		}
 		kept := copy(buf, c.in)
 		n, ok := 0, true
@@ -123,6 +159,9 @@ func (c *Conn) readPlain() {
 			}
 		}
 		if n > 0 {
+			if n > usualRead {
+				c.loop.wide -= n
+			}
 			c.present(buf[:kept+n], kept)
 			if !c.listening() || c.layer != nil {
 				return
@@ -252,7 +291,7 @@ func (c *Conn) presentKept() {
 	if len(c.in) == 0 {
 		return
 	}
-	buf := c.loop.recv
+	buf := c.loop.recv[:cap(c.loop.recv)] // as much as a wide read may have left
 	if c.layer != nil {
 		buf = c.loop.plainBuffer()
 	}
@@ -279,7 +318,7 @@ func (c *Conn) present(p []byte, kept int) {
 	c.loop.presenting = nil
 	switch {
 	case c.state != stateOpen:
-	case len(rest) == len(c.loop.recv) && c.listening() && c.layer == layer:
+	case len(rest) >= len(c.loop.recv) && c.listening() && c.layer == layer:
 		c.fail(ErrInputFull)
 	default:
 		c.keep(p, rest, kept)

@@ -8,7 +8,7 @@ const (
 	// directWrite: output of more bytes than this is sent at once instead of at the end of the iteration.
 	directWrite = 16 << 10
 	// wireBatch: so many bytes made by a layer are sent while it is still writing.
-	wireBatch = 64 << 10
+	wireBatch = 128 << 10
 	// bufferSize is the space Buffer offers at least when nothing is queued.
 	bufferSize = 16 << 10
 )

@@ -13,7 +13,7 @@ import (
 // Config of a Loop. The zero value means the defaults.
 type Config struct {
 	// ReadBuffer is the size in bytes of the buffer that input is presented in and so also the most
-	// a handler can leave unconsumed. Default 64 KiB.
+	// a handler that did not pause can leave unconsumed. Default 64 KiB; from that on bulk is presented in up to 256 KiB.
 	ReadBuffer int
 	// HighWater: a Conn with more bytes of queued output is Congested. Default 16 KiB: what is queued beyond what
 	// is sent at the end of an iteration is what the system did not take, and its own buffer is full then. A longer queue
@@ -108,11 +108,12 @@ type Loop struct {
 	stats      Stats
 	events     uint64 // of sockets
 	served     uint32 // Conns since the engine was asked last
+	wide       int    // bytes that this iteration may still take by wide reads
 
 	arena arena
 	trim  trimmer
 	held  ledger
-	recv  []byte // shared by all Conns: bytes from the wire
+	recv  []byte // shared by all Conns: bytes from the wire; its capacity is for wide reads
 	early early
 	probe [1]byte // for Quiet
 	plain []byte  // the same for what a Layer made of them; made when first used
@@ -166,7 +167,7 @@ func newLoop(cfg Config, eng engine.Engine) (*Loop, error) {
 	if p, ok := eng.(prober); ok {
 		p.onWake(l.woken)
 	}
-	l.recv = make([]byte, cfg.ReadBuffer)
+	l.recv = receiveBuffer(cfg.ReadBuffer)
 	l.clock = eng.Now()
 	l.wheel.init(l.clock)
 	l.trim.timer = l.NewTimer(l.trimSpare)
@@ -312,6 +313,7 @@ func (l *Loop) begin() {
 		l.iterations++
 		l.stats.Iterations++
 		l.served = 0
+		l.wide = l.wideShare()
 		l.clock = l.eng.Now()
 	}
 }

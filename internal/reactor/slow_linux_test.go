@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A source that fills its reads gets larger ones, up to a ReadBuffer; one that is paused, because its sink is slow, smaller
+// A source that fills its reads gets larger ones, up to a wide read; one that is paused, because its sink is slow, smaller
 // ones.
 func TestReadsGrowAndShrink(t *testing.T) {
 	l := steppedLoop(t, Config{})
@@ -41,8 +41,8 @@ func TestReadsGrowAndShrink(t *testing.T) {
 	for _, n := range sizes {
 		largest = max(largest, n)
 	}
-	if largest != 64<<10 {
-		t.Errorf("at most %d bytes were read at once, want a whole buffer", largest)
+	if largest != wideRead {
+		t.Errorf("at most %d bytes were read at once, want a wide read", largest)
 	}
 	before := c.reach
 	pauses = int(before)
