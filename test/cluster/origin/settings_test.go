@@ -424,6 +424,7 @@ func TestCanaryRoute(t *testing.T) {
 	n.create(route)
 	host := "canary-" + n.name + ".apps.test"
 	n.answers(r, "http://"+host+"/", 302)
+	n.answers(r, "https://"+host+"/", 200) // a redirect needs no endpoint
 	n.start(pod{name: "canary-route-check", args: []string{"wait"}})
 	n.running("canary-route-check")
 	got := n.exec("canary-route-check", echoProgram, "get", "-address", r.ip, "https://"+host+"/?text=Healthcheck+requested&field=x-request-port:8080")
