@@ -130,8 +130,8 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 			t.Errorf("side is %+v", s)
 		}
 	}
-	if n := strings.Count(progress.String(), "h1-64 round"); n != 2 {
-		t.Errorf("progress has %d rounds:\n%s", n, progress)
+	if rounds, paced := strings.Count(progress.String(), "h1-64 round"), strings.Count(progress.String(), "h1-64 at "); rounds != 2 || paced != 2 {
+		t.Errorf("progress has %d rounds and %d at a fixed rate:\n%s", rounds, paced, progress)
 	}
 }
 

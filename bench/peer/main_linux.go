@@ -31,7 +31,7 @@ func Scenario() site.Scenario {
 		f.IntVar(&h.rounds, "pairs", 5, "rounds per case: in each, Turnout and its peers are measured one behind the other")
 		measured := f.Float64("seconds", 1.5, "measured length of a run in seconds")
 		warmup := f.Float64("warmup", 0.3, "warm-up before each run in seconds")
-		paced := f.Float64("paced", 1, "length of the run that measures times at a fixed rate; 0 = none")
+		paced := f.Float64("paced", 0.5, "length of the runs that measure times at a fixed rate, one per round; 0 = none")
 		f.IntVar(&h.repeats, "repeats", 3, "how many disturbed turns of a case are measured again")
 		f.IntVar(&h.conns, "conns", 64, "keep-alive connections of the client, unless the case says how many")
 		list := f.String("cases", "all", "comma-separated cases, * at the end matches the rest; quick = the main ones: "+caseNames())
@@ -49,7 +49,7 @@ func Scenario() site.Scenario {
 		return func(t *site.T) {
 			h.turnout = t.Program
 			if *quick {
-				*list, h.rounds, *measured, *warmup, *paced, h.repeats = "quick", 3, 1, 0.2, 0.6, 1
+				*list, h.rounds, *measured, *warmup, *paced, h.repeats = "quick", 3, 1, 0.2, 0.3, 1
 			}
 			h.warmup, h.measure, h.paced = seconds(*warmup), seconds(*measured), seconds(*paced)
 			site.Refuse(h.check())

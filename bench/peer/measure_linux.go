@@ -42,7 +42,7 @@ type harness struct {
 	h2load              string   // the same; "" = not there
 	rounds, conns       int
 	warmup, measure     time.Duration
-	paced               time.Duration // of the run that measures times; 0 = there is none
+	paced               time.Duration // of the runs that measure times, one per round; 0 = there are none
 	disturbed           float64       // share of the cores: a turn during which others had more is measured again
 	repeats             int           // so many times at most per case
 	proxyCore, loadCore int
@@ -56,8 +56,8 @@ type side struct {
 
 	name    string
 	samples []sample
-	paced   site.Latency
-	rate    float64 // of that; 0 = it was not measured
+	paced   []site.Latency // one per round; nil = times were not measured
+	rate    float64        // of these runs
 }
 
 // turn is Turnout and the peers that are compared with it, which are measured one behind the other.
@@ -280,7 +280,8 @@ func (t *trial) run(ctx context.Context) {
 	}
 }
 
-// pace measures times: those that are compared with one another at the same rate.
+// pace measures times: those that are compared with one another at the same rate and in turn, so that what the machine does for a
+// moment is in the times of one round only.
 func (t *trial) pace(ctx context.Context) {
 	if t.paced == 0 || t.c.work == workBulk {
 		return
@@ -290,13 +291,18 @@ func (t *trial) pace(ctx context.Context) {
 		for _, s := range sides {
 			rate = min(rate, paceShare*medianOf(s.samples, func(s sample) float64 { return s.rate }))
 		}
-		for _, s := range sides {
-			err := site.Try(func() {
-				got := t.measureOne(ctx, s.proxy, t.warmup, t.paced, rate)
-				s.paced, s.rate = got.latency, rate
-				s.samples[0].failures += got.failures
-			})
-			site.Checkf(err, "case %s at %.0f per second, %s", t.c.name, rate, s.name)
+		for range t.rounds {
+			line := ""
+			for _, s := range sides {
+				err := site.Try(func() {
+					got := t.measureOne(ctx, s.proxy, t.warmup, t.paced, rate)
+					s.paced, s.rate = append(s.paced, got.latency), rate
+					s.samples[0].failures += got.failures
+				})
+				site.Checkf(err, "case %s at %.0f per second, %s", t.c.name, rate, s.name)
+				line += fmt.Sprintf(" %s p99 %v", s.name, s.paced[len(s.paced)-1].P99)
+			}
+			fmt.Fprintf(t.progress, "%s at %.0f per second:%s\n", t.c.name, rate, line)
 		}
 	}
 }

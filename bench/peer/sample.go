@@ -22,7 +22,7 @@ type sample struct {
 	latency  site.Latency // of a run with a rate
 }
 
-func medianOf(samples []sample, field func(sample) float64) float64 {
+func medianOf[T any](samples []T, field func(T) float64) float64 {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
 		values[i] = field(s)
@@ -50,8 +50,9 @@ func (s *side) summary(turnout *side) report.Side {
 		Busy: m(func(s sample) float64 { return s.busy }), Others: m(func(s sample) float64 { return s.others }), Steal: m(func(s sample) float64 { return s.steal }),
 		LoadIdle: m(func(s sample) float64 { return s.loadIdle }), PerSec: m(func(s sample) float64 { return s.rate }), Peak: site.MiB(s.Peak()),
 		Resident: m(func(s sample) float64 { return s.resident }), Connects: m(func(s sample) float64 { return s.connects }),
-		Rate: s.rate, P50: site.Millis(s.paced.P50), P99: site.Millis(s.paced.P99),
+		Rate: s.rate,
 	}
+	r.P50, r.P99 = times(s.paced)
 	ratios := make([]float64, len(s.samples))
 	for i, one := range s.samples {
 		r.Failures += one.failures
@@ -63,4 +64,12 @@ func (s *side) summary(turnout *side) report.Side {
 		r.Ratio = &ratio
 	}
 	return r
+}
+
+// times are the medians over rounds of their medians and of their 99th percentiles, in milliseconds; 0 and 0 without a round.
+func times(rounds []site.Latency) (p50, p99 float64) {
+	if len(rounds) == 0 {
+		return 0, 0
+	}
+	return medianOf(rounds, func(l site.Latency) float64 { return site.Millis(l.P50) }), medianOf(rounds, func(l site.Latency) float64 { return site.Millis(l.P99) })
 }
