@@ -54,7 +54,7 @@ func Convertible(options Options, content *folder.Content, class string) (*Repor
 func (s *state) convertible(r *route, from map[object]convert.Source) convert.Item {
 	o := s.objectOf(r)
 	made := s.translator.Route(translate.Input{
-		Route: o, Host: r.host, TLS: r.tls.out, Parsed: r.tls.parsed, Service: func(string) *endpoints.Set { return new(endpoints.Set) },
+		Route: o, Host: r.host, TLS: r.tls.out, Leaf: r.tls.leaf, Service: func(string) *endpoints.Set { return new(endpoints.Set) },
 	})
 	it := convert.Item{
 		Of: from[object{source.Route, r.key}], Route: o, Spec: made.Spec, Rules: made.Rules(), TLS: r.tls.out, Host: r.host, Path: routing.PathMatch{Value: o.Spec.Path},

@@ -1,9 +1,6 @@
 package controller
 
 import (
-	"crypto/rsa"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"turnout/internal/keypair"
 	"turnout/internal/problem"
 )
 
@@ -35,22 +33,22 @@ type validity struct {
 const shortRSA = 2048
 
 // validityOf is that of the certificate of a route with a host, which with wildcard stands for all beside it.
-func validityOf(c *tls.Certificate, host string, wildcard bool) *validity {
-	if c == nil || c.Leaf == nil {
+func validityOf(leaf *keypair.Leaf, host string, wildcard bool) *validity {
+	if leaf == nil {
 		return nil
 	}
-	v := &validity{from: c.Leaf.NotBefore, until: c.Leaf.NotAfter, foreign: !covers(c.Leaf, host, wildcard)}
-	if public, ok := c.Leaf.PublicKey.(*rsa.PublicKey); ok && public.N.BitLen() < shortRSA {
-		v.short = public.N.BitLen()
+	v := &validity{from: leaf.NotBefore, until: leaf.NotAfter, foreign: !covers(leaf, host, wildcard)}
+	if leaf.RSABits < shortRSA {
+		v.short = leaf.RSABits
 	}
 	return v
 }
 
 // covers reports whether a certificate is valid for a host, or for all beside it. The common name does not count: clients
 // have stopped to look at it (RFC 9525 section 2).
-func covers(leaf *x509.Certificate, host string, wildcard bool) bool {
+func covers(leaf *keypair.Leaf, host string, wildcard bool) bool {
 	if !wildcard {
-		return leaf.VerifyHostname(host) == nil
+		return leaf.Covers(host)
 	}
 	_, domain, _ := strings.Cut(host, ".")
 	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, "*."+domain) })

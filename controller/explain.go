@@ -10,6 +10,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/balancer"
+	"turnout/internal/keypair"
 	"turnout/routing"
 )
 
@@ -105,7 +106,7 @@ func (c *Controller) certificateReport(v *view, now time.Time) *CertificateRepor
 	default:
 		report.Source = "default certificate"
 	}
-	valid := validityOf(shown.Certificate, r.Host(), v.kept.policy == routev1.WildcardPolicySubdomain)
+	valid := validityOf(keypair.LeafOf(shown.Certificate.Leaf), r.Host(), v.kept.policy == routev1.WildcardPolicySubdomain)
 	report.Warnings = append(report.Warnings, valid.notes(now)...)
 	return report
 }

@@ -13,6 +13,8 @@ import (
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"turnout/internal/keypair"
 )
 
 // pairFor is a certificate that a TLS server can use.
@@ -110,8 +112,9 @@ func TestDaysLeft(t *testing.T) {
 
 // TestCovers: the common name does not count, and for a wildcard route only a wildcard will do.
 func TestCovers(t *testing.T) {
-	leaf := &x509.Certificate{DNSNames: []string{"a.test", "*.B.test"}}
-	leaf.Subject.CommonName = "common.test"
+	certificate := &x509.Certificate{DNSNames: []string{"a.test", "*.B.test"}}
+	certificate.Subject.CommonName = "common.test"
+	leaf := keypair.LeafOf(certificate)
 	for host, want := range map[string][2]bool{
 		"a.test": {true, false}, "x.b.test": {true, true}, "b.test": {false, false}, "x.y.b.test": {false, false}, "common.test": {false, false},
 	} {
@@ -132,7 +135,7 @@ func TestShortKeyIsNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		leaf := &x509.Certificate{PublicKey: key.Public(), DNSNames: []string{"a.test"}, NotAfter: time.Now().Add(90 * 24 * time.Hour)}
-		v := validityOf(&tls.Certificate{Leaf: leaf}, "a.test", false)
+		v := validityOf(keypair.LeafOf(leaf), "a.test", false)
 		if got := strings.Join(v.notes(time.Now()), ", "); got != note {
 			t.Errorf("%d bits: %q", bits, got)
 		}

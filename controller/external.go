@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,7 +26,7 @@ type tlsState struct {
 	waiting bool               // the secret is not known yet; the rest is nothing then
 	verdict admit.Verdict
 	out     *routev1.TLSConfig // as to be used; nil = plain HTTP
-	parsed  *tls.Certificate   // the certificate in out until a table has it; nil = who needs it reads it
+	leaf    *keypair.Leaf      // of the certificate in out, until a table has it; nil = who needs it reads it
 	notes   []string
 	// good is what the secret in from was when it last gave a certificate that can be
 	// used; nil = it did not since it was there.
@@ -70,7 +69,7 @@ func (s *state) tlsOf(r *route) *routev1.TLSConfig {
 	*t = tlsState{done: true, in: in, from: from}
 	switch {
 	case from.name == "":
-		t.out, t.parsed, t.verdict = s.checkTLS(in)
+		t.out, t.leaf, t.verdict = s.checkTLS(in)
 	case !from.known:
 		t.waiting, t.good = true, good
 		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: fmt.Sprintf("secret %q could not be read yet", from.name)}
@@ -101,7 +100,7 @@ func (s *state) useDefault(t *tlsState) {
 	}
 	why = fmt.Sprintf("the default certificate is served instead of that of Secret %s: %s", t.from.name, why)
 	t.waiting = false
-	if t.out, t.parsed, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
+	if t.out, t.leaf, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
 		t.notes = []string{why}
 	}
 }
@@ -120,7 +119,7 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 		return
 	}
 	if t.from.err == nil {
-		if t.out, t.parsed, t.verdict = s.merge(t.in, t.from.object); t.verdict.Admitted {
+		if t.out, t.leaf, t.verdict = s.merge(t.in, t.from.object); t.verdict.Admitted {
 			t.good = t.from.object
 			return
 		}
@@ -128,12 +127,12 @@ func (s *state) useExternal(t *tlsState, good *corev1.Secret) {
 	} else {
 		t.verdict = admit.Verdict{Reason: admit.ReasonExternalGetFailed, Message: t.from.err.Error()}
 	}
-	t.out, t.parsed = nil, nil
+	t.out, t.leaf = nil, nil
 	if good == nil {
 		return
 	}
-	if out, parsed, v := s.merge(t.in, good); v.Admitted {
-		t.out, t.parsed, t.good = out, parsed, good
+	if out, leaf, v := s.merge(t.in, good); v.Admitted {
+		t.out, t.leaf, t.good = out, leaf, good
 		t.verdict.Admitted = true
 		t.verdict.Message = fmt.Sprintf("the last good certificate of secret %q is served: %s", t.from.name, t.verdict.Message)
 		t.notes = []string{t.verdict.Message}
@@ -146,16 +145,16 @@ func (s *state) keepWithout(t *tlsState) {
 	if t.from.err != nil {
 		why = t.from.err.Error()
 	}
-	if t.out, t.parsed, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
+	if t.out, t.leaf, t.verdict = s.checkTLS(t.in); t.verdict.Admitted {
 		t.notes = []string{fmt.Sprintf("secret %q cannot be read, so that its certificate is not checked: %s", t.from.name, why)}
 	}
 }
 
 // merge returns TLS settings with the certificate of a secret, checked.
-func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TLSConfig, *tls.Certificate, admit.Verdict) {
+func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TLSConfig, *keypair.Leaf, admit.Verdict) {
 	merged := *in
 	merged.Certificate, merged.Key = string(object.Data[corev1.TLSCertKey]), string(object.Data[corev1.TLSPrivateKeyKey])
-	out, parsed, v := s.checkTLS(&merged)
+	out, leaf, v := s.checkTLS(&merged)
 	if !v.Admitted {
 		return nil, nil, v
 	}
@@ -172,11 +171,12 @@ func (s *state) merge(in *routev1.TLSConfig, object *corev1.Secret) (*routev1.TL
 		}
 		return nil, nil, admit.Verdict{Message: fmt.Sprintf("secret %q: %v", object.Name, err)}
 	}
-	return out, parsed, v
+	return out, leaf, v
 }
 
-// checkTLS examines TLS settings, unless that is switched off.
-func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certificate, admit.Verdict) {
+// checkTLS examines TLS settings, unless that is switched off. What was read for it is garbage when it returns: a batch may have tens
+// of thousands of certificates, which take 5 to 10 KB each.
+func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *keypair.Leaf, admit.Verdict) {
 	if s.cfg.Options.SkipExtendedValidation {
 		return in, nil, admit.Verdict{Admitted: true}
 	}
@@ -187,7 +187,10 @@ func (s *state) checkTLS(in *routev1.TLSConfig) (*routev1.TLSConfig, *tls.Certif
 	if out != nil && *out == *in {
 		out = in // once
 	}
-	return out, parsed, v
+	if parsed == nil {
+		return out, nil, v
+	}
+	return out, keypair.LeafOf(parsed.Leaf), v
 }
 
 // secretName returns the name of the secret with the certificate of a route, "" for none.

@@ -16,6 +16,7 @@ import (
 	"turnout/controller/status"
 	"turnout/controller/translate"
 	"turnout/internal/bound"
+	"turnout/internal/keypair"
 	"turnout/routing"
 )
 
@@ -138,7 +139,7 @@ func (s *state) judgeRoute(r *route, p *plan) {
 		return
 	}
 	in := refs.in
-	in.Route, in.Host, in.TLS, in.Parsed, in.Service, in.Shared = s.objectOf(r), r.host, tls, r.tls.parsed, s.lookup(r.key.Namespace), &s.crews
+	in.Route, in.Host, in.TLS, in.Leaf, in.Service, in.Shared = s.objectOf(r), r.host, tls, r.tls.leaf, s.lookup(r.key.Namespace), &s.crews
 	s.translate(r, in, p)
 }
 
@@ -254,15 +255,15 @@ func (s *state) publish(p plan) {
 		table, rejections = routing.CompileRules(s.cfg.Routing, before, specs)
 	}
 	for _, r := range p.upserts { // the table has it, once per content
-		r.valid, r.tls.parsed = nil, nil
+		r.valid, r.tls.leaf = nil, nil
 		if in := table.Route(r.tableKey()); in != nil {
-			r.valid = validityOf(r.ownCertificate(in), in.Host(), r.result.Spec.Wildcard)
+			r.valid = validityOf(r.ownLeaf(in), in.Host(), r.result.Spec.Wildcard)
 			if r.valid != nil && r.host == ingress.AnyHost {
 				r.valid.foreign = false
 			}
 		}
 		if c := r.result.Spec.Certificate; c != nil {
-			c.Parsed = nil
+			c.Leaf = nil
 		}
 	}
 	if len(rejections) > 0 {
@@ -284,12 +285,15 @@ func (s *state) publish(p plan) {
 	}
 }
 
-// ownCertificate is the one of a route that the table has now, as who checked it has read it, or else read again.
-func (r *route) ownCertificate(in *routing.Route) *tls.Certificate {
-	if c := r.result.Spec.Certificate; c != nil && c.Parsed != nil {
-		return c.Parsed
+// ownLeaf is of the certificate of a route that the table has now, as who checked it has read it, or else read again; nil = it has none.
+func (r *route) ownLeaf(in *routing.Route) *keypair.Leaf {
+	if c := r.result.Spec.Certificate; c != nil && c.Leaf != nil {
+		return c.Leaf
 	}
-	return in.Certificate()
+	if c := in.Certificate(); c != nil {
+		return keypair.LeafOf(c.Leaf)
+	}
+	return nil
 }
 
 // firstRoutes names a few of what a table changes.

@@ -22,21 +22,17 @@ type certificate struct {
 // sum returns the identity of the content of s.
 func (s *CertificateSpec) sum() contentSum { return sumOf(s.Certificate, s.Key, s.CA) }
 
-// parse returns the certificate of s, which has been found to be usable.
+// parse returns the certificate of s, which can be used: s.Leaf says so, or it is read here.
 func (s *CertificateSpec) parse(sum contentSum) (*certificate, error) {
-	parsed := s.Parsed
-	if parsed == nil {
+	leaf := s.Leaf
+	if leaf == nil {
 		read, err := s.read()
 		if err != nil {
 			return nil, fmt.Errorf("cannot use certificate: %w", err)
 		}
-		parsed = &read
+		leaf = keypair.LeafOf(read.Leaf)
 	}
-	c := &certificate{sum: sum, texts: CertificateSpec{Certificate: s.Certificate, Key: s.Key, CA: s.CA}}
-	if parsed.Leaf != nil {
-		c.ends = parsed.Leaf.NotAfter
-	}
-	return c, nil
+	return &certificate{sum: sum, texts: CertificateSpec{Certificate: s.Certificate, Key: s.Key, CA: s.CA}, ends: leaf.NotAfter}, nil
 }
 
 // read returns what the texts say, with the leaf. The chain is Certificate followed by CA.

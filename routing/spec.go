@@ -2,11 +2,11 @@ package routing
 
 import (
 	"cmp"
-	"crypto/tls"
 	"strconv"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/keypair"
 	"turnout/internal/ratelimit"
 	"turnout/routing/cors"
 	"turnout/routing/header"
@@ -171,9 +171,9 @@ type CertificateSpec struct {
 	Key         string // the private key; "" = it stands in Certificate
 	CA          string // more of the chain, sent after Certificate
 
-	// Parsed is what the texts say, if somebody has read them already; the table takes it over and nobody may change it.
+	// Leaf is of the first certificate, if somebody has read the texts and found that handshakes can use them; nobody may change it.
 	// nil = they are read when they are compiled.
-	Parsed *tls.Certificate
+	Leaf *keypair.Leaf
 }
 
 // Equal reports whether the texts of two certificates, which may be nil, are the same.

@@ -19,7 +19,7 @@ const certificateBlock = "CERTIFICATE"
 type pemText struct {
 	certificates []*x509.Certificate
 	blocks       []byte   // the certificates as PEM
-	keys         []byte   // private keys as PEM, in their own kind's encoding
+	keys         []byte   // private keys as PEM, in the encoding that they have
 	private      any      // the first of them; nil = there is none
 	others       []string // block types that are neither, but are known
 	bad          error    // of the first certificate that cannot be used
@@ -63,11 +63,11 @@ func (t *pemText) addBlock(block *pem.Block) error {
 		t.certificates = append(t.certificates, c)
 		t.blocks = append(t.blocks, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: block.Bytes})...)
 	case "RSA PRIVATE KEY", "EC PRIVATE KEY", "ECDSA PRIVATE KEY", "PRIVATE KEY":
-		private, key, err := privateKey(block)
+		private, err := privateKey(block)
 		if err != nil {
 			return err
 		}
-		t.keys = append(t.keys, key...)
+		t.keys = append(t.keys, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 		if t.private == nil {
 			t.private = private
 		}
@@ -82,26 +82,18 @@ func (t *pemText) addBlock(block *pem.Block) error {
 	return nil
 }
 
-// privateKey returns the key of a block, and it encoded as its kind wants it. RSA and
-// ECDSA are allowed.
-func privateKey(block *pem.Block) (any, []byte, error) {
+// privateKey returns the key of a block. RSA and ECDSA are allowed. The router that writes files for HAProxy encodes them anew,
+// RSA as PKCS #1 and ECDSA as SEC 1, which nobody would see here: there is no file.
+func privateKey(block *pem.Block) (any, error) {
 	key, err := keypair.ReadKey(block.Bytes)
 	if err != nil || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
-		return nil, nil, fmt.Errorf("block %s is not valid", block.Type)
+		return nil, fmt.Errorf("block %s is not valid", block.Type)
 	}
-	switch k := key.(type) {
-	case *keypair.Key:
-		return key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: k.PKCS1()}), nil
-	case *rsa.PrivateKey:
-		return key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
-	case *ecdsa.PrivateKey:
-		der, err := x509.MarshalECPrivateKey(k)
-		if err != nil {
-			return nil, nil, fmt.Errorf("block %s is not valid", block.Type)
-		}
-		return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+	switch key.(type) {
+	case *keypair.Key, *rsa.PrivateKey, *ecdsa.PrivateKey:
+		return key, nil
 	}
-	return nil, nil, fmt.Errorf("block private key %T is not valid", key)
+	return nil, fmt.Errorf("block private key %T is not valid", key)
 }
 
 // weakSigner returns the hash of a CA-signed certificate whose signature can be forged,

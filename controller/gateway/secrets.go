@@ -64,7 +64,7 @@ func parseCertificate(object *corev1.Secret) (*routing.CertificateSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s are no certificate with its key: %w", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 	}
-	return &routing.CertificateSpec{Certificate: string(text), Key: string(key), Parsed: &pair}, nil
+	return &routing.CertificateSpec{Certificate: string(text), Key: string(key), Leaf: keypair.LeafOf(pair.Leaf)}, nil
 }
 
 // authorities returns the text of the authorities that an object refers to.

@@ -4,7 +4,6 @@
 package translate
 
 import (
-	"crypto/tls"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ type Input struct {
 	Host        string                           // effective host
 	TLS         *routev1.TLSConfig               // as to be used, see admit.TLS; nil = plain HTTP
 	Certificate *routing.CertificateSpec         // instead of the one in TLS; nil = that one
-	Parsed      *tls.Certificate                 // the certificate in TLS, read already; nil = it is not
+	Leaf        *keypair.Leaf                    // of the certificate in TLS, which was found to be usable; nil = nobody has read it
 	Service     func(name string) *endpoints.Set // endpoints of a service of the namespace, never nil
 	Notes       []string                         // that there are about it already
 
@@ -241,7 +240,7 @@ func certificate(in *Input) *routing.CertificateSpec {
 	if in.TLS.Certificate == "" {
 		return nil
 	}
-	return &routing.CertificateSpec{Certificate: in.TLS.Certificate, Key: in.TLS.Key, CA: in.TLS.CACertificate, Parsed: in.Parsed}
+	return &routing.CertificateSpec{Certificate: in.TLS.Certificate, Key: in.TLS.Key, CA: in.TLS.CACertificate, Leaf: in.Leaf}
 }
 
 // port returns the target port of a route as text, "" for all ports.

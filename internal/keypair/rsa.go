@@ -122,13 +122,6 @@ func newKey(der []byte) (*Key, bool) {
 	return &Key{public: &rsa.PublicKey{N: k.N, E: k.E}, der: bytes.Clone(der)}, true
 }
 
-// PKCS1 returns the key in the encoding of RFC 8017 appendix A.1.2, nil if it was used already. The caller may not change it.
-func (k *Key) PKCS1() []byte {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.der
-}
-
 // readRSA returns a two-prime key that crypto/rsa accepts too, or nil. It checks what crypto/rsa does.
 func readRSA(der []byte) *rsaKey {
 	k := new(rsaKey)

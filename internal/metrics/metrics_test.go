@@ -21,6 +21,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/accesslog"
+	"turnout/internal/keypair"
 	"turnout/internal/overload"
 	"turnout/internal/server"
 	"turnout/internal/tracing"
@@ -46,7 +47,7 @@ func fixture(t testing.TB) *routing.Table {
 		}
 		var own *routing.CertificateSpec
 		if term == routing.TermEdge {
-			own = &routing.CertificateSpec{Parsed: expiring(1234)}
+			own = &routing.CertificateSpec{Leaf: expiring(1234)}
 		}
 		specs = append(specs, routing.RouteSpec{
 			Certificate: own,
@@ -54,7 +55,7 @@ func fixture(t testing.TB) *routing.Table {
 			Host:        term.String() + ".example.com", Termination: term, Targets: targets,
 		})
 	}
-	table, rejected := routing.Compile(routing.Options{Registry: registry, DefaultCertificate: expiring(5678)}, nil, specs)
+	table, rejected := routing.Compile(routing.Options{Registry: registry, DefaultCertificate: &tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Unix(5678, 0)}}}, nil, specs)
 	if len(rejected) > 0 {
 		t.Fatal(rejected)
 	}
@@ -63,8 +64,8 @@ func fixture(t testing.TB) *routing.Table {
 }
 
 // expiring returns a certificate of which nothing is known but its end.
-func expiring(at int64) *tls.Certificate {
-	return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: time.Unix(at, 0)}}
+func expiring(at int64) *keypair.Leaf {
+	return &keypair.Leaf{NotAfter: time.Unix(at, 0)}
 }
 
 func config(t testing.TB) Config {

@@ -19,8 +19,8 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 		}
 	}
 	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{
-		rule(2, "u", "c.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "2", Parsed: expiring(2000)}, 1),
-		rule(1, "u", "b.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "1", Parsed: expiring(1000)}, 0),
+		rule(2, "u", "c.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "2", Leaf: expiring(2000)}, 1),
+		rule(1, "u", "b.test", routing.TermEdge, &routing.CertificateSpec{Certificate: "1", Leaf: expiring(1000)}, 0),
 		rule(0, "u", "a.test", routing.TermNone, nil, 0), rule(0, "v", "d.test", routing.TermEdge, nil, 1),
 	})
 	if len(rejected) > 0 {
