@@ -5,6 +5,7 @@ import (
 
 	"turnout/bench/report"
 	"turnout/bench/site"
+	"turnout/internal/opensslkey"
 )
 
 // kind is a way to configure what Turnout is compared with.
@@ -58,9 +59,10 @@ type benchCase struct {
 	pods   string // re-encrypt: the protocol that the upstream selects over TLS, "http/1.1" or "h2"
 }
 
-// bare reports whether the case is one of one route, whose pods speak HTTP/1.1 without TLS: what the floor does.
+// bare reports whether the case is one whose pods speak HTTP/1.1 without TLS, and which has the floor sign as Turnout does: what the floor
+// does. To it many routes are one.
 func (c *benchCase) bare() bool {
-	return !c.h2c && !c.rules && !c.signer && c.pods == "" && c.routes <= 1 && c.work != workBulk
+	return !c.h2c && !c.rules && (!c.signer || opensslkey.Library() != "") && c.pods == "" && c.work != workBulk
 }
 
 // fewURLs is the number of different URLs of a case with few.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"turnout/bench/site"
+	"turnout/internal/opensslkey"
 )
 
 // floorRole is the process of floor.
@@ -68,6 +69,7 @@ func floor(_ context.Context, args []string) error {
 		if err != nil {
 			return fmt.Errorf("cannot load the certificate: %w", err)
 		}
+		certificate.PrivateKey = opensslkey.Wrap(certificate.PrivateKey)
 		f.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	if f.epoll, err = unix.EpollCreate1(0); err == nil {

@@ -139,7 +139,7 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 func TestFloor(t *testing.T) {
 	h, _ := testHarness(t, "serve")
 	h.floor, h.rounds, h.measure, h.only = true, 1, 200*time.Millisecond, []kind{kindLeast}
-	cases, err := chooseCases("h1-1,h1-close,get-64k,put-64k,ws-128")
+	cases, err := chooseCases("h1-1,h1-close,get-64k,put-64k,routes-100,ws-128")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func Scenario() site.Scenario {
 		f.StringVar(&h.signer, "turnout-openssl", "", "Turnout's binary for the cases that sign with libcrypto (built when empty)")
 		f.StringVar(&h.haproxy, "haproxy", "haproxy", "HAProxy's binary")
 		f.StringVar(&h.against, "against", "", "another Turnout's binary to compare with instead of the peers: what a change costs")
-		f.BoolVar(&h.floor, "floor", false, "compare with a program that makes the system calls and nothing else, with HAProxy and with nginx: cases of one route whose pods speak HTTP/1.1")
+		f.BoolVar(&h.floor, "floor", false, "compare with a program that makes the system calls and nothing else, with HAProxy and with nginx: cases whose pods speak HTTP/1.1; signed by libcrypto those that are, if this program is built with the tag openssl")
 		f.Float64Var(&h.traces, "traces", 0, "share of requests of which Turnout exports traces while what -against names does not; without that, the same binary: what traces cost")
 		f.IntVar(&h.maxProc, "gomaxprocs", 0, "GOMAXPROCS of Turnout, 0 = its own choice")
 		f.IntVar(&h.proxyCore, "proxy-core", -1, "core of the proxies, -1 = the first one allowed")

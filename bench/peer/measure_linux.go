@@ -96,7 +96,11 @@ func (h *harness) trial(ctx context.Context, c benchCase, measure func(*trial)) 
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }()
 	t := &trial{harness: h, c: c, layout: h.layout(c)}
-	t.backend = openBackend(c, t.layout)
+	many := manyUpstreams
+	if h.floor {
+		many = 1 // it knows no other
+	}
+	t.backend = openBackend(c, t.layout, many)
 	defer t.backend.close()
 	defer func() {
 		for _, s := range slices.Concat(t.turns...) {
@@ -194,8 +198,8 @@ type backend struct {
 	secure *site.Backend // in front of rig; nil = without TLS
 }
 
-// openBackend opens what a case needs and tells s where it is.
-func openBackend(c benchCase, s *layout) (b backend) {
+// openBackend opens what a case needs, of upstreams at most many, and tells s where it is.
+func openBackend(c benchCase, s *layout, many int) (b backend) {
 	if c.work == workBulk {
 		b.bulk = load.NewBulk(load.Host(0), bulkSize)
 		s.upstreams = []netip.AddrPort{b.bulk.Addr()}
@@ -203,7 +207,7 @@ func openBackend(c benchCase, s *layout) (b backend) {
 	}
 	upstreams := 1
 	if s.routes > 1 {
-		upstreams = min(manyUpstreams, s.routes)
+		upstreams = min(many, s.routes)
 	}
 	b.rig = site.Must(load.NewRig(upstreams))
 	s.upstreams = b.rig.Upstreams()

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"turnout/internal/memory"
+	"turnout/internal/opensslkey"
 	"turnout/internal/reactor"
 )
 
@@ -21,7 +22,7 @@ func (s *Server) prepareProcess() {
 
 // manageProcess has the scheduler and the garbage collector of the process work for the event loops until ctx is done.
 func (s *Server) manageProcess(ctx context.Context) (undo func()) {
-	before := runtime.GOMAXPROCS(schedulerSlots(len(s.loops)))
+	before := runtime.GOMAXPROCS(schedulerSlots(len(s.loops), opensslkey.Library() != ""))
 	go memory.Manage(ctx, s.cfg.MemoryLimit)
 	return func() { runtime.GOMAXPROCS(before) }
 }
@@ -42,4 +43,13 @@ func handshakes(loops int) int { return (loops + 1) / 2 }
 // schedulerSlots is GOMAXPROCS for so many loops: one for each, and one for everything else, so that logs, the controller
 // and handshakes on threads need not wait for a busy loop, which keeps its own for 10 ms at a time. The collector of garbage has no
 // more workers than that.
-func schedulerSlots(loops int) int { return loops + 1 }
+//
+// Where a C library signs there is one more. A signature with RSA keeps a slot for some 0.3 ms, which is a long system call to the runtime: when
+// no slot is idle its monitor takes that away, looks again every 20 µs as long as there are such calls, and the thread has to wait for a slot
+// when it is back. With an idle slot it leaves calls alone that are shorter than 10 ms (retake in runtime/proc.go).
+func schedulerSlots(loops int, calls bool) int {
+	if calls {
+		return loops + 2
+	}
+	return loops + 1
+}

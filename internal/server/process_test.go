@@ -14,3 +14,16 @@ func TestLoopsFollowTheCPULimit(t *testing.T) {
 		}
 	}
 }
+
+// TestSchedulerSlots: one for each loop and one for the rest, and where C is called one that stays idle.
+func TestSchedulerSlots(t *testing.T) {
+	for _, tc := range []struct {
+		loops int
+		calls bool
+		want  int
+	}{{1, false, 2}, {4, false, 5}, {1, true, 3}, {4, true, 6}} {
+		if got := schedulerSlots(tc.loops, tc.calls); got != tc.want {
+			t.Errorf("%d loops, calls of C %v: %d slots, want %d", tc.loops, tc.calls, got, tc.want)
+		}
+	}
+}
