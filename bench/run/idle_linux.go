@@ -13,7 +13,7 @@ type idleKind struct {
 	bound float64
 }
 
-var idleKinds = []idleKind{{"plain", 0.5}, {"tls13", 8}, {"tls12", 8}, {"h2", 0}}
+var idleKinds = []idleKind{{"plain", 0.4}, {"tls13", 5}, {"tls12", 5}, {"h2", 0}}
 
 // idle opens so many connections with one request each and looks at the router's memory once garbage is collected and returned,
 // which the router does in quiet minutes. The router has one loop.

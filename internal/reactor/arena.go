@@ -91,7 +91,14 @@ type queue struct {
 	pos int // bytes already taken from the front
 }
 
-func (q *queue) len() int      { return len(q.b) - q.pos }
+// len is how many bytes are queued; nil has none.
+func (q *queue) len() int {
+	if q == nil {
+		return 0
+	}
+	return len(q.b) - q.pos
+}
+
 func (q *queue) bytes() []byte { return q.b[q.pos:] }
 
 // append copies p to the end of what is queued.
@@ -150,8 +157,11 @@ func (q *queue) shrink(a *arena) {
 	}
 }
 
-// release drops everything.
+// release drops everything; nil has nothing.
 func (q *queue) release(a *arena) {
+	if q == nil {
+		return
+	}
 	a.returnBuffer(HeldOutput, q.b)
 	q.b, q.pos = nil, 0
 }

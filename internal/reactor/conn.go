@@ -64,7 +64,7 @@ const (
 	flagFIN                         // FIN sent
 	flagCongested                   // above HighWater and not yet down at LowWater
 	flagDrained                     // Drained must be called
-	flagUnfed                       // c.in holds bytes from the wire, to be fed to the layer
+	flagUnfed                       // kept input is bytes from the wire, to be fed to the layer
 	flagLayer                       // the layer may have plaintext
 	flagReady                       // in Loop.ready
 	flagDirty                       // in Loop.dirty
@@ -95,8 +95,7 @@ type Conn struct {
 	said       *announced
 	seldom     *seldom
 
-	in  []byte // kept input
-	out queue  // what the handler wrote and the socket, or the layer, has not got yet
+	buffered *buffered // nil = no input is kept and no output queued
 
 	nread, nwritten uint64
 	iteration       uint32 // the iteration that budget belongs to
@@ -105,8 +104,8 @@ type Conn struct {
 	state           state
 	early           int8          // what was read ahead: one more than its place in Loop.early; 0 = nothing
 	reach           uint8         // how much one read takes: firstRead << reach
-	port            *Port         // see CameBy; nil = nobody counts it
 	later           engine.Events // of an unestablished Conn that waits for its turn
+	port            *Port         // see CameBy; nil = nobody counts it
 }
 
 // seldom is what only a Conn needs that is connecting, ending or spliced.
@@ -233,7 +232,7 @@ func (c *Conn) Resume() {
 }
 
 func (c *Conn) presentAgain() {
-	if (len(c.in) > 0 || c.loop.presenting == c) && c.flags&flagUnfed == 0 {
+	if (len(c.kept()) > 0 || c.loop.presenting == c) && c.flags&flagUnfed == 0 {
 		c.flags |= flagAgain
 		c.ready()
 	}

@@ -42,7 +42,7 @@ func (c *Conn) Close() {
 // ClosePromised is Close for a peer that has promised to send nothing more, as who sends the option "close" with a request: what is
 // queued goes out, then the connection is closed without a wait for the peer's FIN, unless something has come after all.
 func (c *Conn) ClosePromised() {
-	if c.state == stateOpen && len(c.in) == 0 && c.early == 0 && c.loop.presenting != c {
+	if c.state == stateOpen && len(c.kept()) == 0 && c.early == 0 && c.loop.presenting != c {
 		c.flags |= flagSilent
 	}
 	c.Close()
@@ -109,14 +109,14 @@ func (c *Conn) bury(err error) {
 }
 
 func (c *Conn) dropInput() {
-	c.loop.arena.returnBuffer(HeldInput, c.in)
-	c.in = nil
+	c.dropKept()
 	c.flags &^= flagAgain | flagUnfed
 }
 
 func (c *Conn) dropOutput() {
-	c.out.release(&c.loop.arena)
+	c.output().release(&c.loop.arena)
 	c.sendQueue().release(&c.loop.arena)
+	c.letGo()
 }
 
 // shutdownWrite sends FIN, unless CloseWrite did, after which Close has only to wait for the peer's.

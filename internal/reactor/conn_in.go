@@ -147,10 +147,10 @@ func (c *Conn) readPlain() {
 		switch {
 		case c.early != 0:
 			buf = c.loop.early.buffer(int(c.early) - 1)
-		case len(c.in) == 0:
+		case len(c.kept()) == 0:
 			buf = buf[:max(len(buf), min(cap(buf), c.loop.wide))]
 		}
-		kept := copy(buf, c.in)
+		kept := copy(buf, c.kept())
 		n, ok := 0, true
 		if c.flags&(flagReadable|flagEnded) == flagReadable && kept < len(buf) {
 			n, ok = c.receiveIteration(c.piece(buf[kept:]))
@@ -230,8 +230,7 @@ func (c *Conn) readLayer() {
 func (c *Conn) feedKept() (fed []byte) {
 	if c.flags&flagUnfed != 0 {
 		c.flags &^= flagUnfed
-		if fed = c.in; fed != nil {
-			c.in = nil
+		if fed = c.takeKept(); fed != nil {
 			c.layer.Feed(fed)
 		}
 	}
@@ -260,7 +259,7 @@ func (c *Conn) feed() bool {
 // flagLayer goes) or it is full. false = the layer failed.
 func (c *Conn) decode() (n, kept int, ok bool) {
 	l := c.loop
-	kept = copy(l.plainBuffer(), c.in)
+	kept = copy(l.plainBuffer(), c.kept())
 	for kept+n < len(l.plain) {
 		m, err := c.layer.Read(l.plain[kept+n:])
 		n += m
@@ -288,18 +287,18 @@ func (c *Conn) presentKept() {
 		return
 	}
 	c.flags &^= flagAgain
-	if len(c.in) == 0 {
+	if len(c.kept()) == 0 {
 		return
 	}
 	buf := c.loop.recv[:cap(c.loop.recv)] // as much as a wide read may have left
 	if c.layer != nil {
 		buf = c.loop.plainBuffer()
 	}
-	kept := copy(buf, c.in)
+	kept := copy(buf, c.kept())
 	c.present(buf[:kept], kept)
 }
 
-// present hands p to the handler, of which the first kept bytes are in c.in too, and keeps what it
+// present hands p to the handler, of which the first kept bytes are kept already, and keeps what it
 // does not consume.
 func (c *Conn) present(p []byte, kept int) {
 	c.loop.presenting = c
@@ -327,21 +326,21 @@ func (c *Conn) present(p []byte, kept int) {
 
 // keep makes rest, the end of p, the kept input.
 func (c *Conn) keep(p, rest []byte, kept int) {
-	a := &c.loop.arena
-	switch {
-	case len(rest) == 0:
-		a.returnBuffer(HeldInput, c.in)
-		c.in = nil
+	if len(rest) == 0 {
+		c.dropKept()
 		c.flags &^= flagAgain
 		return
-	case len(rest) == len(p) && len(p) <= cap(c.in): // nothing consumed: what was kept is in place
-		c.in = append(c.in[:kept], p[kept:]...)
-		return
-	case len(rest) > cap(c.in):
-		a.returnBuffer(HeldInput, c.in)
-		c.in = a.lendBuffer(HeldInput, len(rest))
 	}
-	c.in = append(c.in[:0], rest...)
+	a, in := &c.loop.arena, &c.hold().in
+	switch {
+	case len(rest) == len(p) && len(p) <= cap(*in): // nothing consumed: what was kept is in place
+		*in = append((*in)[:kept], p[kept:]...)
+		return
+	case len(rest) > cap(*in):
+		a.returnBuffer(HeldInput, *in)
+		*in = a.lendBuffer(HeldInput, len(rest))
+	}
+	*in = append((*in)[:0], rest...)
 }
 
 func (c *Conn) tellEOF() {
@@ -358,7 +357,7 @@ func (c *Conn) findFailure() {
 		c.failInHaste()
 		return
 	}
-	if len(c.in) > 0 || c.flags&flagLayer != 0 {
+	if len(c.kept()) > 0 || c.flags&flagLayer != 0 {
 		return
 	}
 	buf := c.loop.recv
@@ -370,7 +369,7 @@ func (c *Conn) findFailure() {
 		c.weigh()
 		c.flags |= flagLayer
 	case n > 0 && c.flags&flagTold == 0:
-		c.in = append(c.loop.arena.lendBuffer(HeldInput, n), buf[:n]...)
+		c.hold().in = append(c.loop.arena.lendBuffer(HeldInput, n), buf[:n]...)
 		c.flags |= flagAgain
 	case err == engine.ErrAgain:
 		c.flags &^= flagFailed

@@ -21,12 +21,12 @@ func (c *Conn) direct() bool {
 	return c.flags&flagWritable != 0 && (c.state == stateOpen || c.state == stateFlushing)
 }
 
-// sendQueue is the queue that the socket takes from.
+// sendQueue is the queue that the socket takes from; nil = there is nothing in it.
 func (c *Conn) sendQueue() *queue {
 	if c.layer != nil {
 		return &c.layer.wire
 	}
-	return &c.out
+	return c.output()
 }
 
 // Write sends p: at the end of the iteration, together with everything else written in it, or at once
@@ -38,7 +38,7 @@ func (c *Conn) Write(p []byte) {
 	}
 	switch {
 	case c.Pending()+len(p) <= directWrite || !c.direct():
-		c.out.append(&c.loop.arena, p)
+		c.hold().out.append(&c.loop.arena, p)
 		c.markDirty()
 	case c.layer == nil:
 		c.writeThrough(p)
@@ -57,14 +57,15 @@ func (c *Conn) Write(p []byte) {
 
 // writeThrough gives what is queued and p to the socket in one call and queues the rest.
 func (c *Conn) writeThrough(p []byte) {
-	queued := c.out.len()
+	q := c.output()
+	queued := q.len()
 	c.loop.stats.Writes++
 	var n int
 	var err error
 	if queued == 0 {
 		n, err = c.sock.Write(p)
 	} else {
-		n, err = c.sock.Writev(c.out.bytes(), p)
+		n, err = c.sock.Writev(q.bytes(), p)
 	}
 	if err != nil && err != engine.ErrAgain {
 		c.sendFailed(err)
@@ -72,12 +73,14 @@ func (c *Conn) writeThrough(p []byte) {
 	}
 	c.nwritten += uint64(n)
 	if queued > 0 {
-		c.out.advance(&c.loop.arena, min(n, queued))
+		q.advance(&c.loop.arena, min(n, queued))
 	}
 	if n < queued+len(p) {
 		c.flags &^= flagWritable
-		c.out.append(&c.loop.arena, p[max(n-queued, 0):])
+		c.hold().out.append(&c.loop.arena, p[max(n-queued, 0):])
+		return
 	}
+	c.letGo()
 }
 
 // WireWrite is for the Layer only: p goes to the wire as it is, after what is queued for it. p is
@@ -87,6 +90,9 @@ func (c *Conn) WireWrite(p []byte) {
 		return
 	}
 	q := c.sendQueue()
+	if q == nil {
+		q = &c.hold().out
+	}
 	q.append(&c.loop.arena, p)
 	if q.len() >= wireBatch && c.direct() {
 		c.sendQueued(q)
@@ -96,11 +102,11 @@ func (c *Conn) WireWrite(p []byte) {
 
 // encode has the layer turn the queue into bytes for the wire.
 func (c *Conn) encode() bool {
-	if c.out.len() == 0 {
+	if c.output().len() == 0 {
 		return true
 	}
-	out := c.out
-	c.out = queue{}
+	out := c.buffered.out
+	c.buffered.out = queue{}
 	err := c.layer.Write(out.bytes())
 	out.release(&c.loop.arena)
 	if err != nil {
@@ -116,12 +122,13 @@ func (c *Conn) Buffer() []byte {
 	if !c.writing() {
 		return nil
 	}
-	if c.out.b == nil {
-		c.out.b = c.loop.arena.lendBuffer(HeldOutput, bufferSize)
+	out := &c.hold().out
+	if out.b == nil {
+		out.b = c.loop.arena.lendBuffer(HeldOutput, bufferSize)
 		c.markDirty() // takes it back if nothing comes
 	}
-	c.out.compact()
-	return c.out.b
+	out.compact()
+	return out.b
 }
 
 // BufferFor is Buffer with space for n more bytes at least after what is queued: what is known to be long is not moved as it grows.
@@ -129,17 +136,18 @@ func (c *Conn) BufferFor(n int) []byte {
 	if !c.writing() {
 		return nil
 	}
-	if c.out.b == nil {
-		c.out.b = c.loop.arena.lendBuffer(HeldOutput, max(n, bufferSize))
+	out := &c.hold().out
+	if out.b == nil {
+		out.b = c.loop.arena.lendBuffer(HeldOutput, max(n, bufferSize))
 		c.markDirty() // takes it back if nothing comes
 	}
-	c.out.compact()
-	if need := len(c.out.b) + n; need > cap(c.out.b) {
-		b := append(c.loop.arena.lendBuffer(HeldOutput, need), c.out.b...)
-		c.loop.arena.returnBuffer(HeldOutput, c.out.b)
-		c.out.b = b
+	out.compact()
+	if need := len(out.b) + n; need > cap(out.b) {
+		b := append(c.loop.arena.lendBuffer(HeldOutput, need), out.b...)
+		c.loop.arena.returnBuffer(HeldOutput, out.b)
+		out.b = b
 	}
-	return c.out.b
+	return out.b
 }
 
 // SetBuffer queues what was appended to the result of Buffer; b belongs to the Conn afterwards.
@@ -147,7 +155,7 @@ func (c *Conn) SetBuffer(b []byte) {
 	if !c.writing() || cap(b) == 0 {
 		return
 	}
-	c.out.adopt(&c.loop.arena, b)
+	c.hold().out.adopt(&c.loop.arena, b)
 	c.markDirty()
 	if c.Pending() > directWrite && c.direct() {
 		c.flush()
@@ -164,7 +172,7 @@ func (c *Conn) Flush() {
 
 // Pending counts the bytes queued for output; those the system has taken are not among them.
 func (c *Conn) Pending() int {
-	n := c.out.len()
+	n := c.output().len()
 	if c.layer != nil {
 		n += c.layer.wire.len()
 	}
@@ -225,6 +233,7 @@ func (c *Conn) flush() {
 	if c.state == stateDead {
 		return
 	}
+	c.letGo()
 	c.congestion()
 	if c.flags&flagTo != 0 && c.Pending() == 0 && c.flags&flagWritable != 0 {
 		c.ready()

@@ -44,7 +44,7 @@ func (c *Conn) readEarly() {
 
 // presentsPlain says that the next bytes of the socket go to the handler as they are.
 func (c *Conn) presentsPlain() bool {
-	return c.listening() && c.layer == nil && len(c.in) == 0 && c.flags&(flagAgain|flagEnded|flagHup|flagFailed|flagBroken) == 0
+	return c.listening() && c.layer == nil && len(c.kept()) == 0 && c.flags&(flagAgain|flagEnded|flagHup|flagFailed|flagBroken) == 0
 }
 
 // takeEarly is what was read ahead, in its place.
@@ -62,7 +62,7 @@ func (c *Conn) keepEarly() {
 	if c.state != stateOpen {
 		return
 	}
-	c.in = append(c.loop.arena.lendBuffer(HeldInput, n), p[:n]...) // nothing was kept when it was read
+	c.hold().in = append(c.loop.arena.lendBuffer(HeldInput, n), p[:n]...) // nothing was kept when it was read
 	if c.layer != nil {
 		c.flags |= flagUnfed
 	} else {

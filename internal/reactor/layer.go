@@ -37,13 +37,18 @@ func (c *Conn) SetLayer(ly Layer) {
 	if !plain && !c.encode() {
 		return // the old layer failed
 	}
-	unsent := *c.sendQueue()
-	c.out = queue{}
+	var unsent queue
+	if q := c.sendQueue(); q != nil {
+		unsent, *q = *q, unsent
+	}
 	c.dropLayer()
 	if ly != nil {
 		c.layer = &layered{Layer: ly}
+		c.layer.wire = unsent
+	} else if unsent.b != nil {
+		c.hold().out = unsent
 	}
-	*c.sendQueue() = unsent
+	c.letGo()
 	c.flags &^= flagLayer | flagUnfed | flagAgain
 	switch {
 	case plain && ly != nil:
@@ -51,7 +56,7 @@ func (c *Conn) SetLayer(ly Layer) {
 		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
 			c.flags = c.flags&^flagEnded | flagReadable
 		}
-	case len(c.in) > 0:
+	case len(c.kept()) > 0:
 		c.flags |= flagAgain
 	}
 	if ly != nil {

@@ -150,7 +150,10 @@ func (c *Conn) heldForPeer() int64 {
 	if c.Pending() > 0 && c.flags&flagWritable != 0 {
 		return 0 // it goes out in this iteration or the next
 	}
-	held := cap(c.in) + cap(c.out.b)
+	held := 0
+	if b := c.buffered; b != nil {
+		held = cap(b.in) + cap(b.out.b)
+	}
 	if c.layer != nil {
 		held += cap(c.layer.wire.b)
 		held += c.layer.held

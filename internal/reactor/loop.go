@@ -110,13 +110,14 @@ type Loop struct {
 	served     uint32 // Conns since the engine was asked last
 	wide       int    // bytes that this iteration may still take by wide reads
 
-	arena arena
-	trim  trimmer
-	held  ledger
-	recv  []byte // shared by all Conns: bytes from the wire; its capacity is for wide reads
-	early early
-	probe [1]byte // for Quiet
-	plain []byte  // the same for what a Layer made of them; made when first used
+	arena  arena
+	spares spares
+	trim   trimmer
+	held   ledger
+	recv   []byte // shared by all Conns: bytes from the wire; its capacity is for wide reads
+	early  early
+	probe  [1]byte // for Quiet
+	plain  []byte  // the same for what a Layer made of them; made when first used
 
 	presenting *Conn // whose Data is being called
 	self       Conn  // stands for the loop itself where something belongs to a Conn

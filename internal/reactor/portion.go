@@ -34,7 +34,7 @@ type portion struct {
 // handlers say so. For dst the system takes and keeps no more than for others. False: it cannot be done, for the reasons of
 // ErrNoSplice, or because input of src is kept that was not consumed.
 func (l *Loop) SpliceN(src, dst *Conn, n int64, whose Portion) bool {
-	if len(src.in) > 0 || n <= 0 || !l.splices(src, dst) {
+	if len(src.kept()) > 0 || n <= 0 || !l.splices(src, dst) {
 		return false
 	}
 	var s *Splice

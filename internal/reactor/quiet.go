@@ -33,7 +33,7 @@ const freshServed = 16
 // heardNothing is what the loop itself knows: nothing is kept.
 func (c *Conn) heardNothing() bool {
 	const heard = flagHup | flagFailed | flagBroken | flagEnded | flagTold | flagLayer
-	if c.state != stateOpen || c.early != 0 || len(c.in) > 0 || c.flags&heard != 0 {
+	if c.state != stateOpen || c.early != 0 || len(c.kept()) > 0 || c.flags&heard != 0 {
 		return false
 	}
 	if c.layer == nil {

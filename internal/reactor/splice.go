@@ -153,8 +153,7 @@ func (s *Splice) running() bool { return s.src != nil && s.dst.Pending() == 0 }
 
 // forwardKept sends what was read from src before the copy began. false = it has not gone yet.
 func (s *Splice) forwardKept() bool {
-	if in := s.src.in; len(in) > 0 {
-		s.src.in = nil
+	if in := s.src.takeKept(); len(in) > 0 {
 		s.left -= int64(len(in))
 		s.gave(len(in))
 		s.dst.Write(in)

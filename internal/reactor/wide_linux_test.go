@@ -86,8 +86,8 @@ func TestWideInputIsKept(t *testing.T) {
 	})
 	go func() { _, _ = peer.Write(sent) }()
 	step(t, l, "a wide read", func() bool { return c.Paused() })
-	if len(c.in) != left || left < usualRead {
-		t.Fatalf("%d bytes are kept, %d were left", len(c.in), left)
+	if len(c.kept()) != left || left < usualRead {
+		t.Fatalf("%d bytes are kept, %d were left", len(c.kept()), left)
 	}
 	c.Resume()
 	step(t, l, "all", func() bool { return len(got) >= len(sent) })

@@ -31,7 +31,7 @@ func (l *Loop) serveYielded(count int) {
 		if c.flags &^= flagYielded; c.state != stateOpen {
 			continue
 		}
-		if len(c.in) > 0 && c.flags&flagUnfed == 0 {
+		if len(c.kept()) > 0 && c.flags&flagUnfed == 0 {
 			c.flags |= flagAgain
 		}
 		c.woken()
