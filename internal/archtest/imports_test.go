@@ -67,7 +67,7 @@ var direction = []struct {
 	{"internal/pulse", []string{"internal/bound", "internal/reactor"}, "it asks loops; what answers is up to who accepts"},
 	{"internal/cgroup", nil, "limits as files say them; what follows from them is up to who asks"},
 	{"internal/memory", []string{"internal/cgroup"}, "it knows the process and its control group, not what the memory is for"},
-	{"internal/server", []string{"balancer", "routing", "proxy", "tlsmux", "internal/bound", "internal/cgroup", "internal/handover", "internal/health", "internal/memory", "internal/overload", "internal/problem", "internal/pulse", "internal/ratelimit", "internal/reactor", "internal/traffic", "internal/wire/http1", "internal/wire/protocol"}, "the request path, put together once; what feeds it and what shows it are other packages' business"},
+	{"internal/server", []string{"balancer", "routing", "proxy", "tlsmux", "internal/bound", "internal/cgroup", "internal/handover", "internal/health", "internal/memory", "internal/opensslkey", "internal/overload", "internal/problem", "internal/pulse", "internal/ratelimit", "internal/reactor", "internal/traffic", "internal/wire/http1", "internal/wire/protocol"}, "the request path, put together once; what feeds it and what shows it are other packages' business"},
 	{"internal/follow", []string{"internal/filewatch", "internal/problem", "tlsmux"}, "it reads files; what they are good for is up to who asked"},
 	{"internal/tickets", []string{"controller", "internal/follow", "internal/option"}, "options in, who follows the secrets out"},
 	{"internal/option", []string{"internal/nearest"}, "how options are written; what they mean is up to the package with the table"},

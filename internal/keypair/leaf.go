@@ -3,7 +3,6 @@ package keypair
 import (
 	"crypto/rsa"
 	"crypto/x509"
-	"net"
 	"time"
 )
 
@@ -11,8 +10,8 @@ import (
 type Leaf struct {
 	NotBefore, NotAfter time.Time
 	DNSNames            []string
-	IPAddresses         []net.IP
-	RSABits             int // of its key; 0 = that is of another kind
+	Addresses           [][]byte // IP addresses, of 4 or 16 bytes
+	RSABits             int      // of its key; 0 = that is of another kind
 }
 
 // LeafOf is that of a certificate. It keeps none of its memory but the names and addresses; nil for nil.
@@ -20,7 +19,10 @@ func LeafOf(c *x509.Certificate) *Leaf {
 	if c == nil {
 		return nil
 	}
-	l := &Leaf{NotBefore: c.NotBefore, NotAfter: c.NotAfter, DNSNames: c.DNSNames, IPAddresses: c.IPAddresses}
+	l := &Leaf{NotBefore: c.NotBefore, NotAfter: c.NotAfter, DNSNames: c.DNSNames}
+	for _, address := range c.IPAddresses {
+		l.Addresses = append(l.Addresses, address)
+	}
 	if public, ok := c.PublicKey.(*rsa.PublicKey); ok {
 		l.RSABits = public.N.BitLen()
 	}
@@ -29,6 +31,9 @@ func LeafOf(c *x509.Certificate) *Leaf {
 
 // Covers tells whether the certificate is for a host, a name or an address, as [x509.Certificate.VerifyHostname] does.
 func (l *Leaf) Covers(host string) bool {
-	names := x509.Certificate{DNSNames: l.DNSNames, IPAddresses: l.IPAddresses}
+	names := x509.Certificate{DNSNames: l.DNSNames}
+	for _, address := range l.Addresses {
+		names.IPAddresses = append(names.IPAddresses, address)
+	}
 	return names.VerifyHostname(host) == nil
 }
