@@ -172,7 +172,10 @@ func (c *Conn) Flush() {
 
 // Pending counts the bytes queued for output; those the system has taken are not among them.
 func (c *Conn) Pending() int {
-	n := c.output().len()
+	n := 0
+	if b := c.buffered; b != nil {
+		n = len(b.out.b) - b.out.pos
+	}
 	if c.layer != nil {
 		n += c.layer.wire.len()
 	}
