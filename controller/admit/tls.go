@@ -19,8 +19,8 @@ import (
 // field stand in the key field. The argument is not changed. All that is wrong is in
 // one message; values are not shown in it, because they may be secret.
 //
-// parsed is the certificate with its chain and its key, as routing.CertificateSpec wants
-// it; nil without one. It shares the certificates of authorities with others for which known was given; nil = with none.
+// parsed is the certificate with its chain and its key; nil without one. It shares the
+// certificates of authorities with others for which known was given; nil = with none.
 func TLS(config *routev1.TLSConfig, now time.Time, known *Authorities) (out *routev1.TLSConfig, parsed *tls.Certificate, v Verdict) {
 	if config == nil {
 		return nil, nil, Verdict{Admitted: true}

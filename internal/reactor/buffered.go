@@ -9,16 +9,16 @@ type buffered struct {
 	next *buffered // of Loop.spares
 }
 
-// mostSpare is how many of them a loop keeps, 64 KiB.
+// mostSpare is how many buffered a loop keeps for the next Conns: 64 KiB. What is beyond it is left to the collector.
 const mostSpare = 1024
 
-// spares are those that no Conn has, the one used last first.
+// spares are the buffered that no Conn has, the one used last first.
 type spares struct {
 	first *buffered
 	n     int
 }
 
-// hold is the Conn's, which is lent one if it has none.
+// hold returns the Conn's buffered, which it is lent if it has none.
 func (c *Conn) hold() *buffered {
 	if b := c.buffered; b != nil {
 		return b
@@ -32,14 +32,14 @@ func (c *Conn) lend() *buffered {
 	if b == nil {
 		b = new(buffered)
 	} else {
-		s.first = b.next
+		s.first, b.next = b.next, nil
 		s.n--
 	}
 	c.buffered = b
 	return b
 }
 
-// letGo gives it back if there is nothing in it.
+// letGo gives the Conn's buffered back if there is nothing in it.
 func (c *Conn) letGo() {
 	if b := c.buffered; b != nil && b.in == nil && b.out.b == nil {
 		c.giveBack(b)

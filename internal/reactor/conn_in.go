@@ -298,7 +298,7 @@ func (c *Conn) presentKept() {
 	c.present(buf[:kept], kept)
 }
 
-// present hands p to the handler, of which the first kept bytes are kept already, and keeps what it
+// present hands p to the handler, of which the first kept bytes are the kept input, and keeps what it
 // does not consume.
 func (c *Conn) present(p []byte, kept int) {
 	c.loop.presenting = c
