@@ -115,7 +115,7 @@ func dial(addr netip.AddrPort, cfg *tls.Config) (fd int, rw io.ReadWriter) {
 		site.Check(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience))
 		site.Check(unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience))
 		site.Check(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
-		site.Check(unix.Connect(fd, &unix.SockaddrInet4{Addr: addr.Addr().Unmap().As4(), Port: int(addr.Port())}))
+		site.Check(connect(fd, &unix.SockaddrInet4{Addr: addr.Addr().Unmap().As4(), Port: int(addr.Port())}))
 		if cfg != nil {
 			t := tls.Client(s, cfg)
 			site.Check(t.Handshake())
@@ -129,6 +129,16 @@ func dial(addr netip.AddrPort, cfg *tls.Config) (fd int, rw io.ReadWriter) {
 		site.Checkf(err, "cannot open a connection to %v", addr)
 	}
 	return fd, rw
+}
+
+// connect is connect(2), which a signal does not end: where the socket has a timeout, signal(7), the kernel does not go on by itself. Called
+// again it waits for the connection that was begun.
+func connect(fd int, to unix.Sockaddr) error {
+	for {
+		if err := unix.Connect(fd, to); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 func checkCipher(s tls.ConnectionState) error {

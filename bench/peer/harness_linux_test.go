@@ -137,7 +137,7 @@ func TestRunCaseMeasuresInTurn(t *testing.T) {
 
 // TestFloor: a program that only makes the system calls does what clients ask for, on connections to the upstream that it keeps.
 func TestFloor(t *testing.T) {
-	h, _ := testHarness(t, "serve")
+	h, progress := testHarness(t, "serve")
 	h.floor, h.rounds, h.measure, h.only = true, 1, 200*time.Millisecond, []kind{kindLeast}
 	cases, err := chooseCases("h1-1,h1-close,get-64k,put-64k,routes-100,ws-128")
 	if err != nil {
@@ -153,7 +153,7 @@ func TestFloor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s := result.Sides[1]; s.Name != string(kindFloor) || s.Failures > 0 || s.Micros <= 0 || s.Connects > 100 {
-				t.Errorf("%+v", s)
+				t.Errorf("%+v\n%s", s, progress)
 			}
 		})
 	}
