@@ -20,12 +20,15 @@ import (
 // floorRole is the process of floor.
 const floorRole = "floor"
 
+// floorReady is what it says when each of its threads has a listener.
+const floorReady = "listening"
+
 // Roles are what the program is in processes of its own.
 func Roles() []site.Role { return []site.Role{{Name: floorRole, Run: floor}} }
 
 // floorProxy makes the system calls of a proxy and, as far as it can, nothing else: what a message costs below it no
 // program saves that reads, writes and waits by these calls. It trusts both sides, checks and adds nothing, balances nothing, has no limits and no
-// timeouts, and waits for who does not read. One thread with one epoll instance has one upstream, whose connections it keeps. Clients speak
+// timeouts, and waits for who does not read. A thread with its epoll instance has one upstream, whose connections it keeps. Clients speak
 // HTTP/1.1, or TLS by crypto/tls and within it HTTP/1.1 or HTTP/2. It is what -floor compares Turnout with.
 type floorProxy struct {
 	epoll, listener int
@@ -53,25 +56,69 @@ type floorConn struct {
 // floorMemory is when garbage is collected, in bytes: only handshakes make any.
 const floorMemory = 128 << 20
 
-// floor runs until it is killed. Its arguments are the upstream and, for TLS, files of the certificate and its key; descriptor 3 is the listener.
+// floor runs until it is killed. Its arguments are the number of threads, the upstream and, for TLS, files of the certificate and its key; descriptor
+// 3 is the listener of the first thread, others have one of their own at the same address.
 func floor(_ context.Context, args []string) error {
-	runtime.LockOSThread()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(floorMemory)
-	addr, err := netip.ParseAddrPort(args[0])
+	threads, err := strconv.Atoi(args[0])
+	if err != nil {
+		return fmt.Errorf("cannot parse the number of threads: %w", err)
+	}
+	addr, err := netip.ParseAddrPort(args[1])
 	if err != nil {
 		return fmt.Errorf("cannot parse the upstream: %w", err)
 	}
-	f := &floorProxy{listener: 3, conns: make([]floorConn, 20_000), buffer: make([]byte, 64<<10)}
-	f.upstream = unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
-	if len(args) == 3 {
-		certificate, err := tls.LoadX509KeyPair(args[1], args[2])
+	upstream := unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
+	var config *tls.Config
+	if len(args) == 4 {
+		certificate, err := tls.LoadX509KeyPair(args[2], args[3])
 		if err != nil {
 			return fmt.Errorf("cannot load the certificate: %w", err)
 		}
 		certificate.PrivateKey = opensslkey.Wrap(certificate.PrivateKey)
-		f.tls = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+		config = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
 	}
+	ended := make(chan error, threads)
+	for i := range threads {
+		listener := 3
+		if i > 0 {
+			if listener, err = beside(listener); err != nil {
+				return err
+			}
+		}
+		f := &floorProxy{listener: listener, upstream: upstream, tls: config, conns: make([]floorConn, 20_000), buffer: make([]byte, 64<<10)}
+		go func() { ended <- f.run() }()
+	}
+	fmt.Println(floorReady)
+	return <-ended
+}
+
+// beside opens a listener at the address of another, which the kernel has take its share of the connections.
+func beside(listener int) (int, error) {
+	addr, err := unix.Getsockname(listener)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read where the listener is: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, addr)
+	}
+	if err == nil {
+		err = unix.Listen(fd, unix.SOMAXCONN)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot listen beside another: %w", err)
+	}
+	return fd, nil
+}
+
+// run serves on a thread of its own.
+func (f *floorProxy) run() (err error) {
+	runtime.LockOSThread()
 	if f.epoll, err = unix.EpollCreate1(0); err == nil {
 		err = errors.Join(unix.SetNonblock(f.listener, true), f.watch(f.listener, unix.EPOLLIN))
 	}

@@ -159,6 +159,53 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// TestFloorThreads: each thread has its share of the connections.
+func TestFloorThreads(t *testing.T) {
+	t.Setenv(standIn, "serve")
+	rig, err := load.NewRig(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rig.Close()
+	p, addr := StartFloor(t.Context(), rig.Upstreams()[0], 2)
+	defer p.Kill()
+	traffic, err := load.NewTraffic(load.TrafficConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var watched []int // connections of each epoll instance
+	res, err := rig.Drive(t.Context(), load.Profile{
+		Span: load.Span{Measure: 100 * time.Millisecond, Mark: func(end bool) {
+			if end {
+				watched = epolls(t, p)
+			}
+		}},
+		Addr: addr, Conns: 32, Traffic: traffic,
+	})
+	if err != nil || res.Failures > 0 || res.Requests == 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if len(watched) != 2 || min(watched[0], watched[1]) < 3 {
+		t.Errorf("the epoll instances watch %v descriptors", watched)
+	}
+}
+
+// epolls is how many descriptors each epoll instance of a process watches.
+func epolls(t *testing.T, p *site.Process) (watched []int) {
+	t.Helper()
+	folder := fmt.Sprintf("/proc/%d/", p.PID())
+	entries, err := os.ReadDir(folder + "fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if target, _ := os.Readlink(folder + "fd/" + e.Name()); target == "anon_inode:[eventpoll]" {
+			watched = append(watched, strings.Count(p.Proc("fdinfo/"+e.Name()), "tfd:"))
+		}
+	}
+	return watched
+}
+
 // TestTracesAreOfOneSide: only Turnout gets the variables by which it exports traces.
 func TestTracesAreOfOneSide(t *testing.T) {
 	h, _ := testHarness(t, "traced")

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"turnout/bench/site"
 )
@@ -41,29 +46,49 @@ func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) 
 
 // startHAProxy serves the site with HAProxy configured as k.
 func startHAProxy(binary, dir string, s *layout, k kind, core int) *proxy {
-	return startListening("haproxy", exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3")), core)
+	return startListening("haproxy", exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3")), core, nil)
 }
 
 // startFloor passes everything on to the first upstream, by the system calls of a proxy alone.
 func startFloor(ctx context.Context, dir string, s *layout, core int) *proxy {
-	args := []string{s.upstreams[0].String()}
+	args := []string{"1", s.upstreams[0].String()}
 	if s.tls {
 		certificate, key := filepath.Join(dir, "certificate.pem"), filepath.Join(dir, "key.pem")
 		site.Check(errors.Join(os.WriteFile(certificate, []byte(s.pem.Certificate), 0o600), os.WriteFile(key, []byte(s.pem.Key), 0o600)))
 		args = append(args, certificate, key)
 	}
-	return startListening(string(kindFloor), site.Self(ctx, floorRole, args...), core)
+	return startFloorRole(ctx, core, args...)
 }
 
-// startListening starts a proxy with a listener that this process opens as its descriptor 3.
-func startListening(name string, cmd *exec.Cmd, core int) *proxy {
-	ln, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(site.Loopback))
+// StartFloor starts what Turnout is compared with by -floor, with so many threads on any core. It passes requests of HTTP/1.1 on to the upstream.
+func StartFloor(ctx context.Context, upstream netip.AddrPort, threads int) (*site.Process, netip.AddrPort) {
+	p := startFloorRole(ctx, site.AnyCore, strconv.Itoa(threads), upstream.String())
+	return p.Process, p.addr
+}
+
+func startFloorRole(ctx context.Context, core int, args ...string) *proxy {
+	p := startListening(string(kindFloor), site.Self(ctx, floorRole, args...), core, func(line []byte) bool { return string(bytes.TrimSpace(line)) == floorReady })
+	if err := site.Try(func() { p.Await(ctx) }); err != nil {
+		p.stop()
+		site.Check(err)
+	}
+	return p
+}
+
+// startListening starts a proxy with a listener that this process opens as its descriptor 3, whose address others may share. ready is StartProcess's.
+func startListening(name string, cmd *exec.Cmd, core int, ready func(line []byte) bool) *proxy {
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var refused error
+		err := c.Control(func(fd uintptr) { refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+		return errors.Join(err, refused)
+	}}
+	ln, err := shared.Listen(context.Background(), "tcp4", site.Loopback.String())
 	site.Checkf(err, "cannot listen for %s", name)
 	defer func() { _ = ln.Close() }() // the child has its own descriptor of it
-	file := site.Must(ln.File())
+	file := site.Must(ln.(*net.TCPListener).File())
 	defer func() { _ = file.Close() }()
 	cmd.ExtraFiles = []*os.File{file} // 3 is the first of them
-	p := site.StartProcess(name, cmd, core, nil)
+	p := site.StartProcess(name, cmd, core, ready)
 	return &proxy{p, name, ln.Addr().(*net.TCPAddr).AddrPort(), p.Kill}
 }
 

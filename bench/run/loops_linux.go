@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/peer"
 	"turnout/bench/site"
 )
 
@@ -27,7 +28,14 @@ type looped struct {
 	manifests string
 }
 
-// loops measures what a second event loop costs and how well it shares: processor time per request of a router with two loops against one
+// looping is a router or the floor of bench/peer, with so many loops.
+type looping struct {
+	*site.Process
+
+	addr netip.AddrPort
+}
+
+// loops measures what a second event loop costs, the router and a program that makes the system calls and nothing else, and how well it shares: processor time per request of a router with two loops against one
 // that has one, connections per loop, and what those of a loop wait for one among them that asks without a pause.
 func loops(f *flag.FlagSet) func(*site.T) {
 	rounds := f.Int("rounds", 5, "pairs of measurements at each number of connections")
@@ -46,15 +54,16 @@ func loops(f *flag.FlagSet) func(*site.T) {
 		s.manifests = site.Route{Host: load.Host(0), Service: "pods", Annotations: site.NoCookies}.String() +
 			site.Service{Name: "pods", Port: int(s.rig.Upstreams()[0].Port()), Addrs: []netip.Addr{s.rig.Upstreams()[0].Addr()}}.String()
 		one, two := s.router(1), s.router(2)
+		routers, floors := [2]looping{s.looping(one), s.looping(two)}, [2]looping{s.floor(1), s.floor(2)}
 		for _, n := range []int{64, 512} {
-			var ratios []float64
+			var ratios, least []float64
 			for range *rounds {
-				single, double := s.cost(one, n, *length), s.cost(two, n, *length)
-				ratios = append(ratios, double/single)
-				t.Printf("%d connections: %.1f µs of CPU per request with one loop, %.1f with two\n", n, single, double)
+				ratios = append(ratios, s.ratio(routers, n, *length))
+				least = append(least, s.ratio(floors, n, *length))
 			}
 			got := site.Median(ratios)
 			t.Printf("%d connections: two loops take %.2f of the time of one (%.2f to %.2f)\n", n, got, ratios[0], ratios[len(ratios)-1])
+			t.Printf("%d connections: the system calls alone take %.2f (%.2f to %.2f)\n", n, site.Median(least), least[0], least[len(least)-1])
 			if got > *cost {
 				t.Failf("want %v at most", *cost)
 			}
@@ -70,8 +79,25 @@ func (s *looped) router(n int) *site.Router {
 	return s.Start(site.Config{Manifests: s.manifests, Args: []string{"--threads", strconv.Itoa(n)}})
 }
 
-// cost is the router's processor time for a request, in microseconds, with so many keep-alive connections.
-func (s *looped) cost(r *site.Router, connections int, length time.Duration) float64 {
+func (s *looped) looping(r *site.Router) looping {
+	return looping{r.Process, netip.MustParseAddrPort(r.HTTP)}
+}
+
+func (s *looped) floor(n int) looping {
+	process, addr := peer.StartFloor(s.Context, s.rig.Upstreams()[0], n)
+	s.Cleanup(process.Kill)
+	return looping{process, addr}
+}
+
+// ratio is what two loops take of the time of one, with so many keep-alive connections.
+func (s *looped) ratio(p [2]looping, connections int, length time.Duration) float64 {
+	one, two := s.cost(p[0], connections, length), s.cost(p[1], connections, length)
+	s.Printf("%d connections: %.1f µs of CPU per request with one loop, %.1f with two\n", connections, one, two)
+	return two / one
+}
+
+// cost is a proxy's processor time for a request, in microseconds, with so many keep-alive connections.
+func (s *looped) cost(r looping, connections int, length time.Duration) float64 {
 	var began, took time.Duration
 	res := site.Must(s.rig.Drive(s.Context, load.Profile{
 		Span: load.Span{Warmup: length / 4, Measure: length, Mark: func(end bool) {
@@ -81,7 +107,7 @@ func (s *looped) cost(r *site.Router, connections int, length time.Duration) flo
 				began = r.CPU()
 			}
 		}},
-		Addr: netip.MustParseAddrPort(r.HTTP), Conns: connections, Traffic: site.Must(load.NewTraffic(load.TrafficConfig{})),
+		Addr: r.addr, Conns: connections, Traffic: site.Must(load.NewTraffic(load.TrafficConfig{})),
 	}))
 	if res.Failures > 0 {
 		site.Stopf("%d requests failed, the first: %w", res.Failures, res.First)
