@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,9 +139,21 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	return err
 }
 
-// Kill is the death of the node: its containers are killed, nothing answers, and nobody is
-// told. It returns at once; Run returns when all is dead.
-func (k *Kubelet) Kill() { k.die() }
+// Kill is the death of the node: its containers are killed in one go, so that none answers for
+// another that is dead already; nothing answers, and nobody is told. It returns at once; Run
+// returns when all is dead.
+func (k *Kubelet) Kill() {
+	var running []*runtime.Running
+	k.mu.Lock()
+	for _, p := range k.pods {
+		running = append(running, p.running()...)
+	}
+	k.mu.Unlock()
+	k.die()
+	for _, r := range running {
+		_ = r.Signal(unix.SIGKILL) // who looks after it sees to the rest
+	}
+}
 
 // watch starts the informers and returns what stops them.
 func (k *Kubelet) watch(ctx context.Context) (func(), error) {

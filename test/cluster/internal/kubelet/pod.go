@@ -151,6 +151,18 @@ func (p *pod) set(change func()) {
 	p.touch()
 }
 
+// running returns the containers that run now.
+func (p *pod) running() (running []*runtime.Running) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.containers {
+		if c.running != nil {
+			running = append(running, c.running)
+		}
+	}
+	return running
+}
+
 // run is the life of the pod.
 func (p *pod) run() {
 	defer p.end()
