@@ -11,11 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"turnout/bench/load"
-	"turnout/bench/report"
 	"turnout/bench/site"
 )
 
@@ -24,6 +25,8 @@ type generator struct {
 	of   string // the case
 	name string
 	args func(p *proxy, conns int, seconds float64, script string) []string
+	// stops says that it ends and tells what it has counted when it is interrupted; otherwise it ends when its time is over.
+	stops bool
 	// script is a program of wrk's; "" = none.
 	script string
 	// failures reads what it counted as failed.
@@ -45,13 +48,13 @@ func generators() []generator {
 		}
 	}
 	return []generator{
-		{of: "h1-64", name: "wrk", args: wrk, failures: wrkFailures},
+		{of: "h1-64", name: "wrk", args: wrk, stops: true, failures: wrkFailures},
 		{of: "h1-64", name: "h2load", args: h2load, failures: h2loadFailures},
-		{of: "h1-512", name: "wrk", args: wrk, failures: wrkFailures},
-		{of: "get-64k", name: "wrk", args: wrk, failures: wrkFailures},
-		{of: "put-64k", name: "wrk", args: wrk, failures: wrkFailures, script: `local bit = require("bit")` + "\n" + `wrk.method = "POST"` + "\n" +
+		{of: "h1-512", name: "wrk", args: wrk, stops: true, failures: wrkFailures},
+		{of: "get-64k", name: "wrk", args: wrk, stops: true, failures: wrkFailures},
+		{of: "put-64k", name: "wrk", args: wrk, stops: true, failures: wrkFailures, script: `local bit = require("bit")` + "\n" + `wrk.method = "POST"` + "\n" +
 			`local t = {}` + "\n" + `for i = 0, 65535 do t[#t+1] = string.char(bit.band(bit.bxor(i, bit.rshift(i, 8)), 255)) end` + "\n" + `wrk.body = table.concat(t)` + "\n"},
-		{of: "h1-close", name: "wrk", args: wrk, failures: wrkFailures, script: `wrk.headers["Connection"] = "close"` + "\n"},
+		{of: "h1-close", name: "wrk", args: wrk, stops: true, failures: wrkFailures, script: `wrk.headers["Connection"] = "close"` + "\n"},
 	}
 }
 
@@ -80,12 +83,13 @@ func h2loadFailures(text string) (uint64, error) {
 // request costs differs between clients, as they wake a proxy more or less often; what it costs one proxy next to another should not.
 func Confirm() site.Scenario {
 	return site.Scenario{Name: "confirm", About: "wrk and h2load find the same ratios as the load generator of peer", Builds: true, Flags: func(f *flag.FlagSet) func(*site.T) {
-		rounds := f.Int("pairs", 5, "rounds per case")
-		measured := f.Float64("seconds", 2, "measured length of a run in seconds")
+		rounds := f.Int("pairs", 4, "rounds per case")
+		runs := f.Int("slices", 5, "runs of each proxy and client in a round, by turns")
+		measured := f.Float64("seconds", 1.5, "measured length of these runs in seconds")
 		within := f.Float64("within", 0.05, "how far the ratios may lie apart")
 		list := f.String("cases", "all", "comma-separated: wrk h1-64, h2load h1-64, ...")
 		return func(t *site.T) {
-			h := &harness{turnout: t.Program, rounds: *rounds, warmup: seconds(0.3), measure: seconds(*measured), conns: 64, progress: os.Stderr}
+			h := &harness{turnout: t.Program, rounds: *rounds, slices: *runs, warmup: seconds(0.1), measure: seconds(*measured), conns: 64, progress: os.Stderr}
 			site.Refuse(h.check())
 			chosen, err := site.Choose(*list, ",", generators(), func(g generator) string { return g.name + " " + g.of })
 			site.Refuse(err)
@@ -100,9 +104,8 @@ func Confirm() site.Scenario {
 			for _, g := range chosen {
 				own, other, err := h.confirm(t.Context, g)
 				site.Checkf(err, "%s %s", g.name, g.of)
-				apart := other.Median/own.Median - 1
-				t.Printf("%-8s ratio to HAProxy: own client %.3f (%.3f–%.3f), %s %.3f (%.3f–%.3f): %+.1f %%\n",
-					g.of, own.Median, own.Lowest, own.Most, g.name, other.Median, other.Lowest, other.Most, 100*apart)
+				apart := other.ratio()/own.ratio() - 1
+				t.Printf("%-8s ratio to HAProxy: own client %v, %s %v: %+.1f %%\n", g.of, own, g.name, other, 100*apart)
 				if math.Abs(apart) > *within {
 					t.Failf("%s %s: the ratios are %.1f %% apart, wanted %.0f at most", g.name, g.of, 100*math.Abs(apart), 100**within)
 				}
@@ -111,35 +114,59 @@ func Confirm() site.Scenario {
 	}}
 }
 
-// confirm measures a case in rounds: Turnout and HAProxy with the own client, and both with the other.
-func (h *harness) confirm(ctx context.Context, g generator) (own, other report.Range, err error) {
+// comparison is what one client finds of Turnout and HAProxy.
+type comparison struct {
+	sides  [2]sample // of all rounds
+	rounds []float64 // ratios
+}
+
+// ratio is what Turnout takes of the CPU time of HAProxy for a request.
+func (c *comparison) ratio() float64 { return c.sides[0].micros() / c.sides[1].micros() }
+
+func (c *comparison) String() string {
+	return fmt.Sprintf("%.3f (%.3f–%.3f)", c.ratio(), slices.Min(c.rounds), slices.Max(c.rounds))
+}
+
+// add takes a round of both.
+func (c *comparison) add(round [2]sample) {
+	for j := range c.sides {
+		c.sides[j].add(round[j])
+	}
+	c.rounds = append(c.rounds, round[0].micros()/round[1].micros())
+}
+
+// confirm measures a case: in rounds, and within each by turns, Turnout and HAProxy with the own client, and both with the other.
+func (h *harness) confirm(ctx context.Context, g generator) (own, other *comparison, err error) {
 	defer site.Catch(&err)
 	cases, err := chooseCases(g.of)
 	site.Check(err)
 	c := cases[0]
 	c.peers = []kind{kindLeast}
-	var ratios [2][]float64
+	own, other = &comparison{}, &comparison{}
 	site.Check(h.trial(ctx, c, func(t *trial) {
 		sides := t.turns[0]
+		runs, length := t.parts()
 		for round := range h.rounds {
-			var micros [2][2]float64
-			for j, s := range sides {
-				micros[0][j] = t.measureOne(ctx, s.proxy, h.warmup, h.measure, 0).micros
+			var by [2][2]sample
+			for range runs {
+				for j, s := range sides {
+					by[0][j].add(t.measureOne(ctx, s.proxy, h.warmup, length, 0))
+				}
+				for j, s := range sides {
+					by[1][j].add(t.measureBy(ctx, g, s.proxy, length))
+				}
 			}
-			for j, s := range sides {
-				micros[1][j] = t.measureBy(ctx, g, s.proxy)
-			}
-			for i := range micros {
-				ratios[i] = append(ratios[i], micros[i][0]/micros[i][1])
-			}
-			fmt.Fprintf(h.progress, "%s round %d: own client %.2f and %.2f µs, %s %.2f and %.2f µs\n", g.of, round+1, micros[0][0], micros[0][1], g.name, micros[1][0], micros[1][1])
+			own.add(by[0])
+			other.add(by[1])
+			fmt.Fprintf(h.progress, "%s round %d: own client %.2f and %.2f µs, %s %.2f and %.2f µs\n", g.of, round+1,
+				by[0][0].micros(), by[0][1].micros(), g.name, by[1][0].micros(), by[1][1].micros())
 		}
 	}))
-	return report.RangeOf(ratios[0]), report.RangeOf(ratios[1]), nil
+	return own, other, nil
 }
 
 // measureBy is measureOne with another client, which counts where requests reach the backend.
-func (t *trial) measureBy(ctx context.Context, g generator, p *proxy) float64 {
+func (t *trial) measureBy(ctx context.Context, g generator, p *proxy, measured time.Duration) sample {
 	dir := site.Must(os.MkdirTemp("", "turnout-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }()
 	script := ""
@@ -151,15 +178,21 @@ func (t *trial) measureBy(ctx context.Context, g generator, p *proxy) float64 {
 	if conns == 0 {
 		conns = t.conns
 	}
-	length := t.warmup + t.measure + clientMargin
+	length := t.warmup + measured + clientMargin
+	if g.stops {
+		length += startPatience
+	}
 	client := site.StartProcess(g.name, exec.CommandContext(ctx, g.name, g.args(p, conns, length.Seconds(), script)...), t.loadCore, nil)
 	defer client.Kill()
 	var begin, end reading
-	res, err := t.backend.rig.Serve(ctx, load.Span{Warmup: t.warmup, Measure: t.measure, Mark: func(last bool) {
-		if last {
-			end = t.read(p, client.PID())
-		} else {
+	res, err := t.backend.rig.Serve(ctx, load.Span{Warmup: t.warmup, Measure: measured, Least: uint64(max(leastUnits, conns)), Mark: func(last bool) {
+		if !last {
 			begin = t.read(p, client.PID())
+			return
+		}
+		end = t.read(p, client.PID())
+		if g.stops {
+			client.Signal(os.Interrupt)
 		}
 	}}, client.Exited())
 	site.Checkf(err, "%s said %s", g.name, client.Tail())
@@ -168,5 +201,5 @@ func (t *trial) measureBy(ctx context.Context, g generator, p *proxy) float64 {
 	if failures > 0 || res.Requests == 0 {
 		site.Check(errors.New("requests failed: " + client.Tail()))
 	}
-	return float64(end.proxy.sub(begin.proxy).total.Nanoseconds()) / 1e3 / float64(res.Requests)
+	return sample{reading: end.sub(begin), requests: res.Requests, elapsed: res.Elapsed}
 }

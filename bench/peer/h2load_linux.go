@@ -27,7 +27,7 @@ func (m multiplex) String() string { return fmt.Sprintf("%dx%d", m.conns, m.stre
 
 // clientMargin is how much longer the client runs than the measured part, so that its start and its end fall
 // outside.
-const clientMargin = time.Second
+const clientMargin = 500 * time.Millisecond
 
 // driveH2 lets h2load ask p over HTTP/2 while the rig is the backend. client becomes its process.
 func (h *harness) driveH2(ctx context.Context, rig *load.Rig, p *proxy, m multiplex, span load.Span, rate float64, client *int) (res load.Result, err error) {

@@ -28,9 +28,10 @@ import (
 func Scenario() site.Scenario {
 	return site.Scenario{Name: "peer", About: "side by side with HAProxy and nginx: processor time per request", Builds: true, Flags: func(f *flag.FlagSet) func(*site.T) {
 		h := &harness{disturbed: quiet, progress: os.Stderr}
-		f.IntVar(&h.rounds, "pairs", 5, "rounds per case: in each, Turnout and its peers are measured one behind the other")
-		measured := f.Float64("seconds", 1.5, "measured length of a run in seconds")
-		warmup := f.Float64("warmup", 0.3, "warm-up before each run in seconds")
+		f.IntVar(&h.rounds, "pairs", 5, "rounds per case: in each, Turnout and its peers are measured by turns")
+		measured := f.Float64("seconds", 1.5, "what is measured of each proxy in a round, in seconds")
+		f.IntVar(&h.slices, "slices", 5, "runs by which it is measured, by turns with those of the others; half as many where the client is a process of its own")
+		warmup := f.Float64("warmup", 0.1, "warm-up before each run in seconds")
 		paced := f.Float64("paced", 0.5, "length of the runs that measure times at a fixed rate, one per round; 0 = none")
 		f.IntVar(&h.repeats, "repeats", 3, "how many disturbed turns of a case are measured again")
 		f.IntVar(&h.conns, "conns", 64, "keep-alive connections of the client, unless the case says how many")
@@ -49,7 +50,7 @@ func Scenario() site.Scenario {
 		return func(t *site.T) {
 			h.turnout = t.Program
 			if *quick {
-				*list, h.rounds, *measured, *warmup, *paced, h.repeats = "quick", 3, 1, 0.2, 0.3, 1
+				*list, h.rounds, *measured, *paced, h.repeats = "quick", 3, 1, 0.3, 1
 			}
 			h.warmup, h.measure, h.paced = seconds(*warmup), seconds(*measured), seconds(*paced)
 			site.Refuse(h.check())
@@ -86,10 +87,10 @@ const quiet = 0.05
 
 func (h *harness) check() error {
 	switch {
-	case h.rounds < 1 || h.measure <= 0 || h.warmup < 0 || h.paced < 0 || h.conns < 1 || h.maxProc < 0 || h.repeats < 0:
-		return errors.New("cannot measure: -pairs, -seconds and -conns must be positive")
-	case h.rounds > 100 || h.measure > 10*time.Minute || h.warmup > 10*time.Minute || h.paced > 10*time.Minute || h.conns > 4096:
-		return errors.New("cannot measure: at most 100 pairs, 600 seconds and 4096 connections")
+	case h.rounds < 1 || h.slices < 1 || h.measure <= 0 || h.warmup < 0 || h.paced < 0 || h.conns < 1 || h.maxProc < 0 || h.repeats < 0:
+		return errors.New("cannot measure: -pairs, -slices, -seconds and -conns must be positive")
+	case h.rounds > 100 || h.slices > 1000 || h.measure > 10*time.Minute || h.warmup > 10*time.Minute || h.paced > 10*time.Minute || h.conns > 4096:
+		return errors.New("cannot measure: at most 100 pairs, 1000 slices, 600 seconds and 4096 connections")
 	case !(h.traces >= 0 && h.traces <= 1):
 		return fmt.Errorf("cannot trace a share of %v: want 0 to 1", h.traces)
 	}

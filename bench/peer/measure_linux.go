@@ -41,7 +41,8 @@ type harness struct {
 	signer              string   // Turnout built with the tag openssl; "" = not needed
 	h2load              string   // the same; "" = not there
 	rounds, conns       int
-	warmup, measure     time.Duration
+	slices              int           // runs of each proxy in a round, by turns
+	warmup, measure     time.Duration // before each run; of all runs of a proxy in a round
 	paced               time.Duration // of the runs that measure times, one per round; 0 = there are none
 	disturbed           float64       // share of the cores: a turn during which others had more is measured again
 	repeats             int           // so many times at most per case
@@ -251,22 +252,20 @@ func probe(ctx context.Context, rig *load.Rig, p *proxy, s *layout, full bool) {
 	}
 }
 
-// run measures each turn in each round: Turnout and its peers one behind the other. A disturbed turn is measured again, but not
-// without end, so that a busy machine gets a result with a warning instead of none.
+// run measures each turn in each round. A disturbed turn is measured again, but not without end, so that a busy machine gets a
+// result with a warning instead of none.
 func (t *trial) run(ctx context.Context) {
 	repeats := t.repeats
 	for round := range t.rounds {
 		for i := 0; i < len(t.turns); i++ {
 			sides := t.turns[i]
-			samples := make([]sample, len(sides))
+			samples := t.round(ctx, round, sides)
 			line, others, failures := "", 0.0, uint64(0)
 			for j, s := range sides {
-				err := site.Try(func() { samples[j] = t.measureOne(ctx, s.proxy, t.warmup, t.measure, 0) })
-				site.Checkf(err, "case %s, round %d, %s", t.c.name, round+1, s.name)
-				others, failures = max(others, samples[j].others), failures+samples[j].failures
-				line += fmt.Sprintf(" %s %.2f µs", s.name, samples[j].micros)
+				others, failures = max(others, samples[j].others()), failures+samples[j].failures
+				line += fmt.Sprintf(" %s %.2f µs", s.name, samples[j].micros())
 				if j > 0 {
-					line += fmt.Sprintf(" (%.3f)", samples[0].micros/samples[j].micros)
+					line += fmt.Sprintf(" (%.3f)", samples[0].micros()/samples[j].micros())
 				}
 			}
 			fmt.Fprintf(t.progress, "%s round %d:%s, others %.0f %%\n", t.c.name, round+1, line, 100*others)
@@ -284,6 +283,29 @@ func (t *trial) run(ctx context.Context) {
 	}
 }
 
+// round measures Turnout and its peers in short runs by turns, and adds them up. The speed of a core that a virtual machine gets changes by a
+// quarter within seconds: so they share what it is at a time.
+func (t *trial) round(ctx context.Context, round int, sides turn) []sample {
+	samples := make([]sample, len(sides))
+	runs, length := t.parts()
+	for range runs {
+		for j, s := range sides {
+			err := site.Try(func() { samples[j].add(t.measureOne(ctx, s.proxy, t.warmup, length, 0)) })
+			site.Checkf(err, "case %s, round %d, %s", t.c.name, round+1, s.name)
+		}
+	}
+	return samples
+}
+
+// parts are how many runs each proxy has in a round, and their length. A client in a process of its own takes longer to start than a run.
+func (t *trial) parts() (runs int, length time.Duration) {
+	runs = max(t.slices, 1)
+	if t.c.h2 != (multiplex{}) {
+		runs = (runs + 1) / 2
+	}
+	return runs, t.measure / time.Duration(runs)
+}
+
 // pace measures times: those that are compared with one another at the same rate and in turn, so that what the machine does for a
 // moment is in the times of one round only.
 func (t *trial) pace(ctx context.Context) {
@@ -293,7 +315,7 @@ func (t *trial) pace(ctx context.Context) {
 	for _, sides := range t.turns {
 		rate := math.Inf(1)
 		for _, s := range sides {
-			rate = min(rate, paceShare*medianOf(s.samples, func(s sample) float64 { return s.rate }))
+			rate = min(rate, paceShare*medianOf(s.samples, sample.rate))
 		}
 		for range t.rounds {
 			line := ""
@@ -335,25 +357,13 @@ func (t *trial) measureOne(ctx context.Context, p *proxy, warmup, length time.Du
 	if res.First != nil {
 		fmt.Fprintf(t.progress, "%s: %d failures, the first: %v\n", p.name, res.Failures, res.First)
 	}
-	cpu := end.proxy.sub(begin.proxy)
-	if res.Requests == 0 || cpu.total == 0 {
-		site.Stopf("cannot measure: %d requests in %v of CPU time", res.Requests, cpu.total)
+	used := end.sub(begin)
+	if res.Requests == 0 || used.proxy.total == 0 {
+		site.Stopf("cannot measure: %d requests in %v of CPU time", res.Requests, used.proxy.total)
 	}
-	requests, elapsed := float64(res.Requests), res.Elapsed.Seconds()
-	proxyCore, loadCore := end.core.sub(begin.core), end.load.sub(begin.load)
-	others := proxyCore.busy + loadCore.busy - cpu.total - (end.self - begin.self)
 	return sample{
-		micros:   float64(cpu.total.Nanoseconds()) / 1e3 / requests,
-		user:     cpu.userShare(),
-		busy:     cpu.total.Seconds() / elapsed,
-		others:   max(0, others.Seconds()/(2*elapsed)),
-		steal:    (proxyCore.steal + loadCore.steal).Seconds() / (2 * elapsed),
-		loadIdle: loadCore.idle.Seconds() / elapsed,
-		rate:     requests / elapsed,
-		resident: site.MiB(p.Resident()),
-		connects: 1000 * float64(res.Connects) / requests,
-		failures: res.Failures,
-		latency:  res.Latency,
+		reading: used, requests: res.Requests, failures: res.Failures, connects: res.Connects, elapsed: res.Elapsed,
+		resident: site.MiB(p.Resident()), latency: res.Latency,
 	}
 }
 

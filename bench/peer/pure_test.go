@@ -73,10 +73,17 @@ func TestChooseCases(t *testing.T) {
 	}
 }
 
+// micros is a sample of requests that took so many microseconds each.
+func micros(n int) sample {
+	return sample{reading: reading{proxy: cpuTime{total: time.Duration(n) * 100 * time.Microsecond}}, requests: 100, elapsed: time.Second}
+}
+
 // TestSummaryUsesRatiosWithinRounds: the second round ran while the machine was busy, and only its ratio counts.
 func TestSummaryUsesRatiosWithinRounds(t *testing.T) {
-	turnout := &side{name: report.Turnout, samples: []sample{{micros: 10}, {micros: 40, failures: 2}, {micros: 12}}}
-	peer := &side{proxy: &proxy{Process: site.StartProcess("cat", exec.Command("cat"), site.AnyCore, nil)}, name: report.Least, samples: []sample{{micros: 20}, {micros: 50}, {micros: 20, failures: 1}}}
+	turnout := &side{name: report.Turnout, samples: []sample{micros(10), micros(40), micros(12)}}
+	turnout.samples[1].failures = 2
+	peer := &side{proxy: &proxy{Process: site.StartProcess("cat", exec.Command("cat"), site.AnyCore, nil)}, name: report.Least, samples: []sample{micros(20), micros(50), micros(20)}}
+	peer.samples[2].failures = 1
 	defer peer.Kill()
 	s := peer.summary(turnout)
 	if *s.Ratio != (report.Range{Median: 0.6, Lowest: 0.5, Most: 0.8}) || s.Micros != 20 || s.Failures != 1 || s.Peak <= 0 {

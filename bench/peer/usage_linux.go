@@ -23,6 +23,10 @@ func (t cpuTime) sub(u cpuTime) cpuTime {
 	return cpuTime{total: t.total - u.total, user: t.user - u.user, system: t.system - u.system}
 }
 
+func (t cpuTime) add(u cpuTime) cpuTime {
+	return cpuTime{total: t.total + u.total, user: t.user + u.user, system: t.system + u.system}
+}
+
 // userShare is the part of the time spent in user mode, 0..1.
 func (t cpuTime) userShare() float64 {
 	return float64(t.user) / float64(max(t.user+t.system, 1))
@@ -65,6 +69,10 @@ func (t coreTime) sub(u coreTime) coreTime {
 	return coreTime{busy: t.busy - u.busy, steal: t.steal - u.steal, idle: t.idle - u.idle}
 }
 
+func (t coreTime) add(u coreTime) coreTime {
+	return coreTime{busy: t.busy + u.busy, steal: t.steal + u.steal, idle: t.idle + u.idle}
+}
+
 // parseCore reads the line cpuN of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, and guest times, which user and nice
 // contain already (proc(5)).
 func parseCore(text string, core int) (t coreTime) {
@@ -91,12 +99,20 @@ func parseCore(text string, core int) (t coreTime) {
 	return t
 }
 
-// reading is what the kernel has counted at one moment.
+// reading is what the kernel has counted at one moment, or between two.
 type reading struct {
 	proxy cpuTime
 	self  time.Duration // of this process and the client's, if it has one of its own
 	core  coreTime      // of the proxy
 	load  coreTime      // of client and backend
+}
+
+func (r reading) sub(u reading) reading {
+	return reading{proxy: r.proxy.sub(u.proxy), self: r.self - u.self, core: r.core.sub(u.core), load: r.load.sub(u.load)}
+}
+
+func (r reading) add(u reading) reading {
+	return reading{proxy: r.proxy.add(u.proxy), self: r.self + u.self, core: r.core.add(u.core), load: r.load.add(u.load)}
 }
 
 // read counts the CPU time of the client's process as this process's own; 0 = there is none.
