@@ -128,11 +128,10 @@ func (c *comparison) String() string {
 }
 
 // add takes a round of both.
-func (c *comparison) add(round [2]sample) {
-	for j := range c.sides {
-		c.sides[j].add(round[j])
-	}
-	c.rounds = append(c.rounds, round[0].micros()/round[1].micros())
+func (c *comparison) add(turnout, peer sample) {
+	c.sides[0].add(turnout)
+	c.sides[1].add(peer)
+	c.rounds = append(c.rounds, turnout.micros()/peer.micros())
 }
 
 // confirm measures a case: in rounds, and within each by turns, Turnout and HAProxy with the own client, and both with the other.
@@ -146,20 +145,19 @@ func (h *harness) confirm(ctx context.Context, g generator) (own, other *compari
 	site.Check(h.trial(ctx, c, func(t *trial) {
 		sides := t.turns[0]
 		runs, length := t.parts()
+		var one []func() sample
+		for _, s := range sides {
+			one = append(one, func() sample { return t.measureOne(ctx, s.proxy, h.warmup, length, 0) })
+		}
+		for _, s := range sides {
+			one = append(one, func() sample { return t.measureBy(ctx, g, s.proxy, length) })
+		}
 		for round := range h.rounds {
-			var by [2][2]sample
-			for range runs {
-				for j, s := range sides {
-					by[0][j].add(t.measureOne(ctx, s.proxy, h.warmup, length, 0))
-				}
-				for j, s := range sides {
-					by[1][j].add(t.measureBy(ctx, g, s.proxy, length))
-				}
-			}
-			own.add(by[0])
-			other.add(by[1])
+			got := byTurns(runs, one...)
+			own.add(got[0], got[1])
+			other.add(got[2], got[3])
 			fmt.Fprintf(h.progress, "%s round %d: own client %.2f and %.2f µs, %s %.2f and %.2f µs\n", g.of, round+1,
-				by[0][0].micros(), by[0][1].micros(), g.name, by[1][0].micros(), by[1][1].micros())
+				got[0].micros(), got[1].micros(), g.name, got[2].micros(), got[3].micros())
 		}
 	}))
 	return own, other, nil

@@ -30,7 +30,7 @@ func Scenario() site.Scenario {
 		h := &harness{disturbed: quiet, progress: os.Stderr}
 		f.IntVar(&h.rounds, "pairs", 5, "rounds per case: in each, Turnout and its peers are measured by turns")
 		measured := f.Float64("seconds", 1.5, "what is measured of each proxy in a round, in seconds")
-		f.IntVar(&h.slices, "slices", 5, "runs by which it is measured, by turns with those of the others; half as many where the client is a process of its own")
+		f.IntVar(&h.slices, "slices", 5, "runs by which it is measured, by turns with those of the others; half as many where the client is a process of its own or has thousands of connections")
 		warmup := f.Float64("warmup", 0.1, "warm-up before each run in seconds")
 		paced := f.Float64("paced", 0.5, "length of the runs that measure times at a fixed rate, one per round; 0 = none")
 		f.IntVar(&h.repeats, "repeats", 3, "how many disturbed turns of a case are measured again")

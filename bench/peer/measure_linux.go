@@ -283,24 +283,40 @@ func (t *trial) run(ctx context.Context) {
 	}
 }
 
-// round measures Turnout and its peers in short runs by turns, and adds them up. The speed of a core that a virtual machine gets changes by a
-// quarter within seconds: so they share what it is at a time.
+// round measures Turnout and its peers.
 func (t *trial) round(ctx context.Context, round int, sides turn) []sample {
-	samples := make([]sample, len(sides))
 	runs, length := t.parts()
-	for range runs {
-		for j, s := range sides {
-			err := site.Try(func() { samples[j].add(t.measureOne(ctx, s.proxy, t.warmup, length, 0)) })
+	one := make([]func() sample, len(sides))
+	for j, s := range sides {
+		one[j] = func() (got sample) {
+			err := site.Try(func() { got = t.measureOne(ctx, s.proxy, t.warmup, length, 0) })
 			site.Checkf(err, "case %s, round %d, %s", t.c.name, round+1, s.name)
+			return got
+		}
+	}
+	return byTurns(runs, one...)
+}
+
+// byTurns calls each function so many times, one behind the other, and adds up what it returns. The speed of a core that a virtual machine gets
+// changes by a quarter within seconds: so what is compared shares what it is at a time.
+func byTurns(runs int, one ...func() sample) []sample {
+	samples := make([]sample, len(one))
+	for range runs {
+		for j, measure := range one {
+			samples[j].add(measure())
 		}
 	}
 	return samples
 }
 
-// parts are how many runs each proxy has in a round, and their length. A client in a process of its own takes longer to start than a run.
+// manyConnections take longer to open than a run.
+const manyConnections = 1024
+
+// parts are how many runs each proxy has in a round, and their length. They are half as many if the client is a process of its own or has
+// manyConnections, which take longer to start.
 func (t *trial) parts() (runs int, length time.Duration) {
 	runs = max(t.slices, 1)
-	if t.c.h2 != (multiplex{}) {
+	if t.c.h2 != (multiplex{}) || t.c.conns >= manyConnections {
 		runs = (runs + 1) / 2
 	}
 	return runs, t.measure / time.Duration(runs)
