@@ -83,7 +83,7 @@ func h2loadFailures(text string) (uint64, error) {
 // request costs differs between clients, as they wake a proxy more or less often; what it costs one proxy next to another should not.
 func Confirm() site.Scenario {
 	return site.Scenario{Name: "confirm", About: "wrk and h2load find the same ratios as the load generator of peer", Builds: true, Flags: func(f *flag.FlagSet) func(*site.T) {
-		rounds := f.Int("pairs", 4, "rounds per case")
+		rounds := f.Int("pairs", 8, "rounds per case")
 		runs := f.Int("slices", 5, "runs of each proxy and client in a round, by turns")
 		measured := f.Float64("seconds", 1.5, "measured length of these runs in seconds")
 		within := f.Float64("within", 0.05, "how far the ratios may lie apart")
