@@ -32,11 +32,12 @@ type looped struct {
 type looping struct {
 	*site.Process
 
+	name string
 	addr netip.AddrPort
 }
 
-// loops measures what a second event loop costs, the router and a program that makes the system calls and nothing else, and how well it shares: processor time per request of a router with two loops against one
-// that has one, connections per loop, and what those of a loop wait for one among them that asks without a pause.
+// loops measures what a second event loop costs and how well it shares: processor time per request of a router with two loops against one
+// that has one, the same of a program that makes the system calls and nothing else, connections per loop, and what those of a loop wait for one among them that asks without a pause.
 func loops(f *flag.FlagSet) func(*site.T) {
 	rounds := f.Int("rounds", 5, "pairs of measurements at each number of connections")
 	connections := f.Int("connections", 1000, "connections that the loops share")
@@ -80,19 +81,19 @@ func (s *looped) router(n int) *site.Router {
 }
 
 func (s *looped) looping(r *site.Router) looping {
-	return looping{r.Process, netip.MustParseAddrPort(r.HTTP)}
+	return looping{r.Process, "router", netip.MustParseAddrPort(r.HTTP)}
 }
 
 func (s *looped) floor(n int) looping {
 	process, addr := peer.StartFloor(s.Context, s.rig.Upstreams()[0], n)
 	s.Cleanup(process.Kill)
-	return looping{process, addr}
+	return looping{process, "floor", addr}
 }
 
 // ratio is what two loops take of the time of one, with so many keep-alive connections.
 func (s *looped) ratio(p [2]looping, connections int, length time.Duration) float64 {
 	one, two := s.cost(p[0], connections, length), s.cost(p[1], connections, length)
-	s.Printf("%d connections: %.1f µs of CPU per request with one loop, %.1f with two\n", connections, one, two)
+	s.Printf("%d connections, %s: %.1f µs of CPU per request with one loop, %.1f with two\n", connections, p[0].name, one, two)
 	return two / one
 }
 

@@ -140,8 +140,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 }
 
 // Kill is the death of the node: its containers are killed in one go, so that none answers for
-// another that is dead already; nothing answers, and nobody is told. It returns at once; Run
-// returns when all is dead.
+// another that is dead already; nothing answers, and no status is written. It returns at once;
+// Run returns when all is dead.
 func (k *Kubelet) Kill() {
 	var running []*runtime.Running
 	k.mu.Lock()
