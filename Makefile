@@ -43,14 +43,16 @@ PORT     ?= 8080
 run: build ## start the demo: router, examples and small backends in one process; PORT=8080 is that of plain HTTP
 	bin/turnout demo --http-addr 127.0.0.1:$(PORT)
 
-# One package more at a time than there are cores, because some wait for clocks and other processes. Allocations are tested where there
-# are tests of them: linking the others takes longer than these tests.
-# The race detector sleeps at the end of each process, a second unless told otherwise: of tests, and of routers they start.
-test: export GORACE := atexit_sleep_ms=50
-test: ## everything a newcomer needs: vet, all tests with the race detector, no root (5 minutes on two cores)
-	$(GO) vet ./...
-	$(GO) test -race -short -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m ./...
-	$(GO) test -run 'Alloc' -timeout 120s $$(grep -rlE '^func Test[A-Za-z0-9]*Alloc' --include=*_test.go . | xargs dirname | sort -u)
+# One package more at a time than there are cores, because some wait for clocks and other processes. The linters vet. The race detector makes
+# it three times as long, and allocates: allocations are tested without it, where there are tests of them.
+RACE ?=
+# It also sleeps at the end of each process, a second unless told otherwise: of tests, and of routers they start.
+test race: export GORACE := atexit_sleep_ms=50
+test: ## everything a newcomer needs: all tests, no root (4 minutes on two cores); RACE=-race: with the race detector (11)
+	$(GO) test $(RACE) -short -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 10m ./...
+ifneq ($(RACE),)
+	$(GO) test -run 'Alloc' -vet=off -timeout 120s $$(grep -rlE '^func Test[A-Za-z0-9]*Alloc' --include=*_test.go . | xargs dirname | sort -u)
+endif
 
 race: ## all tests, the long ones too, with the race detector
 	$(GO) test -race -count 1 -timeout 20m ./...
@@ -313,7 +315,7 @@ cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1
 
-ci: test h2spec lint race ## what the machines run: test, h2spec, lint, race, short fuzz, one round of each benchmark
+ci: test h2spec lint race ## test, h2spec, lint, race, short fuzz, one round of each benchmark
 	$(MAKE) fuzz FUZZTIME=10000x
 	$(MAKE) bench-once
 
