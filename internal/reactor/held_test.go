@@ -84,3 +84,45 @@ func heldUp(t *testing.T, n int) {
 		t.Errorf("%d of %d were heard, %d thought to be silent, %v", heard, n, silent, err)
 	}
 }
+
+// TestHeldUpWithUnreadInput: bytes that an iteration had no room to read are seen before the timers, if the process was stopped between.
+func TestHeldUpWithUnreadInput(t *testing.T) {
+	inner, err := platformEngine(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const share = 4 << 10
+	eng := &heldEngine{Engine: inner}
+	l, err := newLoop(Config{ReadBuffer: share, IterationBytes: share}, eng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, heard := false, 0
+	ln, err := l.Listen(netip.MustParseAddrPort("127.0.0.1:0"), func(*Conn) Handler {
+		timer := l.NewTimer(func() { silent = true; l.Stop() })
+		return &hooks{data: func(_ *Conn, p []byte) int {
+			if heard += len(p); heard == 2*share {
+				timer.Stop()
+				l.Stop()
+				return len(p)
+			}
+			timer.Reset(time.Minute)
+			eng.stop = func() {}
+			return len(p)
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	if _, err := peer.Write(make([]byte, 2*share)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(t.Context()); err != nil || silent || heard != 2*share {
+		t.Errorf("%d of %d bytes were heard, thought to be silent: %v, %v", heard, 2*share, silent, err)
+	}
+}

@@ -268,7 +268,8 @@ const held = int64(100 * time.Millisecond)
 // catchUps bounds how many batches catchUp looks at: what is found first may have become ready again.
 const catchUps = 64
 
-// catchUp serves all sockets to which something happened while the loop was held up, unestablished ones as well.
+// catchUp serves all sockets to which something happened while the loop was held up, unestablished ones as well, and those whose input the
+// iteration before had no room to read: of them the engine does not tell again.
 func (l *Loop) catchUp() error {
 	for range catchUps {
 		before := l.events
@@ -283,6 +284,7 @@ func (l *Loop) catchUp() error {
 			break
 		}
 	}
+	l.serveReady()
 	return nil
 }
 
