@@ -169,7 +169,7 @@ budget-update: build-static ## write that file
 build-static:
 	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o bin/turnout-static ./cmd/turnout
 
-bench-confirm: ## wrk and h2load find the same ratios to HAProxy as the load generator of bench-peer (wrk, nghttp2-client, haproxy; 8 minutes)
+bench-confirm: ## wrk and h2load find the same ratios to HAProxy as the load generator of bench-peer (wrk, nghttp2-client, haproxy; 12 minutes)
 	$(GO) run ./bench/run confirm
 
 # SIM holds flags: SIM='-only CEL', SIM=-draw.

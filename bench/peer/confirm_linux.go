@@ -84,7 +84,7 @@ func h2loadFailures(text string) (uint64, error) {
 func Confirm() site.Scenario {
 	return site.Scenario{Name: "confirm", About: "wrk and h2load find the same ratios as the load generator of peer", Builds: true, Flags: func(f *flag.FlagSet) func(*site.T) {
 		rounds := f.Int("pairs", 8, "rounds per case")
-		runs := f.Int("slices", 5, "runs of each proxy and client in a round, by turns")
+		runs := f.Int("slices", 10, "runs of each proxy and client in a round, by turns")
 		measured := f.Float64("seconds", 1.5, "measured length of these runs in seconds")
 		within := f.Float64("within", 0.05, "how far the ratios may lie apart")
 		list := f.String("cases", "all", "comma-separated: wrk h1-64, h2load h1-64, ...")

@@ -130,24 +130,17 @@ func (e *epollEngine) readEarly(events []unix.EpollEvent) {
 
 // poll looks without telling the runtime first, which costs the scheduler nothing; only if nothing is
 // there it blocks in a way that the runtime knows of, so that the garbage collector need not wait for
-// the loop. A loop that was busy a moment ago looks for up to a millisecond: the next event is likely
+// the loop. A loop that was busy a moment ago looks for a while: the next event is likely
 // to be microseconds away, and a block that the runtime knows of wakes its monitor thread each time,
 // which then looks around every 20 microseconds. The collector ends such a look by its signal.
 func (e *epollEngine) poll(timeout time.Duration) (int, error) {
 	e.waits++
-	brief := uintptr(0)
-	if e.busy && (timeout < 0 || timeout >= time.Millisecond) {
-		brief = 1 // ms
-	}
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, brief, 0, 0)
+	look, block := pollTimes(e.busy, timeout)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, uintptr(look), 0, 0)
 	e.busy = n > 0 && errno == 0
-	if errno == 0 && n == 0 && timeout != 0 {
+	if errno == 0 && n == 0 && block != 0 {
 		e.waits++
-		ms := -1
-		if timeout > 0 {
-			ms = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
-		}
-		n, _, errno = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, uintptr(ms), 0, 0)
+		n, _, errno = syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), batchSize, uintptr(block), 0, 0)
 	}
 	switch errno {
 	case 0:
@@ -156,6 +149,27 @@ func (e *epollEngine) poll(timeout time.Duration) (int, error) {
 		return 0, nil
 	}
 	return 0, errno
+}
+
+// longLook is how long a busy loop looks, in milliseconds: longer than a tick of the kernel's clock (4 ms by default), because a timer that is due
+// before that has the kernel program the processor's timer at each call and again at its end, which in a virtual machine leaves it twice; and
+// shorter than the 10 ms after which the runtime's monitor interrupts who has not let go of the scheduler.
+const longLook = 8
+
+// pollTimes are for how many milliseconds poll looks, and blocks after that (0 = not, < 0 = until something happens). Together they are the timeout.
+func pollTimes(busy bool, timeout time.Duration) (look, block int) {
+	block = -1
+	if timeout >= 0 {
+		block = int(min((timeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
+	}
+	if !busy {
+		return 0, block
+	}
+	if block < 0 {
+		return longLook, block
+	}
+	look = min(longLook, block)
+	return look, block - look
 }
 
 func translate(bits uint32) (ev engine.Events) {

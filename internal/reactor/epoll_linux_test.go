@@ -350,3 +350,27 @@ func BenchmarkEcho(b *testing.B) {
 		}
 	}
 }
+
+// TestPollTimes: what a loop looks and blocks together is its timeout, and one that was not busy looks only at what is there.
+func TestPollTimes(t *testing.T) {
+	for _, c := range []struct {
+		busy        bool
+		timeout     time.Duration
+		look, block int
+	}{
+		{false, -1, 0, -1},
+		{false, 0, 0, 0},
+		{false, time.Second, 0, 1000},
+		{false, time.Second + 1, 0, 1001}, // a timer must not be found not due
+		{true, -1, 8, -1},
+		{true, 0, 0, 0},
+		{true, time.Microsecond, 1, 0},
+		{true, 8 * time.Millisecond, 8, 0},
+		{true, 20 * time.Millisecond, 8, 12},
+		{true, 1000 * time.Hour, 8, 1<<31 - 1 - 8},
+	} {
+		if look, block := pollTimes(c.busy, c.timeout); look != c.look || block != c.block {
+			t.Errorf("busy %v, timeout %v: looks for %d ms and blocks for %d, want %d and %d", c.busy, c.timeout, look, block, c.look, c.block)
+		}
+	}
+}
