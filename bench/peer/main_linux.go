@@ -50,7 +50,7 @@ func Scenario() site.Scenario {
 		return func(t *site.T) {
 			h.turnout = t.Program
 			if *quick {
-				*list, h.rounds, h.slices, *measured, *paced, h.repeats = "quick", 3, 3, 1, 0.3, 1
+				*list, h.rounds, h.slices, *measured, *paced, h.repeats = "quick", 3, 3, 0.8, 0.2, 1
 			}
 			h.warmup, h.measure, h.paced = seconds(*warmup), seconds(*measured), seconds(*paced)
 			site.Refuse(h.check())
