@@ -1,6 +1,6 @@
 package balancer
 
-// FailureReasons is how many reasons of failed checks are told apart; what they mean is up to who checks.
+// FailureReasons is how many reasons of failed checks are distinguished; what they mean is up to who checks.
 const FailureReasons = 11
 
 // checkFailures counts by reason.

@@ -20,7 +20,7 @@ type names struct {
 // mostText is the longest text of names. Kubernetes allows no names from which one of a tenth would be made.
 const mostText = 1<<16 - 1
 
-// namesOf returns the names of a target. Of one whose names are too long for any cluster the identity is cut: it is told apart by its
+// namesOf returns the names of a target. Of one whose names are too long for any cluster the identity is cut: it is distinguished by its
 // endpoint then.
 func namesOf(t *Target) names {
 	n := names{text: t.ID[:min(len(t.ID), mostText/2)]}

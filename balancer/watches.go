@@ -37,7 +37,7 @@ func (ws *watches) add(w watch) int32 {
 	return int32(len(*ws.more))
 }
 
-// remove takes out the one at a place, which the last one takes: its group is told.
+// remove takes out the one at a place, which the last one takes: its group is notified.
 func (ws *watches) remove(at int32) {
 	if ws.more == nil {
 		ws.first = watch{}

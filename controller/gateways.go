@@ -74,7 +74,7 @@ type gateways struct {
 	dirty    bool                   // the objects differ from what was judged
 	moved    bool                   // the ports of Gateways, or their Services, are others
 	origins  map[gateway.Ref]string // where they come from, if that is known
-	told     map[gateway.Ref]bool   // of which the object or its status is another; false = it is gone
+	changed  map[gateway.Ref]bool   // of which the object or its status is another; false = it is gone
 	pods     []string               // addresses of the router's pods
 	podsMove bool
 	refused  map[source.Key]string  // why Gateways do not get the objects that they need
@@ -88,7 +88,7 @@ type gateways struct {
 
 func newGateways(cfg *Config) gateways {
 	g := gateways{
-		all: make(map[gateway.Ref]runtime.Object), origins: make(map[gateway.Ref]string), own: make(map[source.Key]*corev1.Service), told: make(map[gateway.Ref]bool),
+		all: make(map[gateway.Ref]runtime.Object), origins: make(map[gateway.Ref]string), own: make(map[source.Key]*corev1.Service), changed: make(map[gateway.Ref]bool),
 		secrets: make(map[source.Key]*secret), followed: make(map[source.Key]struct{}),
 		listeners: make(map[string]*routing.ListenerSpec), rules: make(map[routing.RouteKey]*routing.RuleSpec),
 	}
@@ -149,7 +149,7 @@ func (s *state) gatewayEvent(e *source.Event) {
 		return // it has no status
 	}
 	ref := gateway.Ref{Kind: e.Kind.String(), Key: e.Key}
-	if g.told[ref] = e.Object != nil; e.Object != nil {
+	if g.changed[ref] = e.Object != nil; e.Object != nil {
 		g.all[ref] = e.Object
 		if e.Origin != "" {
 			g.origins[ref] = e.Origin
@@ -316,7 +316,7 @@ func (s *state) judgeGateways() {
 	}
 	for _, ref := range c.Status {
 		if g.all[ref] != nil {
-			g.told[ref] = true
+			g.changed[ref] = true
 		}
 	}
 	g.moved = g.moved || len(c.Gateways) > 0
@@ -412,7 +412,7 @@ func (s *state) reportGateways() {
 		return
 	}
 	to := s.cfg.Gateways
-	for ref, there := range g.told {
+	for ref, there := range g.changed {
 		s.tellGateway(ref)
 		switch {
 		case to == nil:
@@ -422,7 +422,7 @@ func (s *state) reportGateways() {
 			to.Forget(ref)
 		}
 	}
-	g.told = make(map[gateway.Ref]bool)
+	g.changed = make(map[gateway.Ref]bool)
 	if g.podsMove && to != nil && s.cfg.Options.Gateways.Pods != (source.Key{}) {
 		to.Expose(expose.Now{Gateways: s.exposed(), Services: maps.Clone(g.own), Pods: g.pods})
 	}

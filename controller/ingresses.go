@@ -33,7 +33,7 @@ type ingresses struct {
 	rules   map[source.Key]*ingress.Rule           // by the keys of their Routes
 	users   map[source.Key]map[*anIngress]struct{} // of a Service whose ports matter
 	dirty   map[*anIngress]struct{}                // to be expanded again
-	told    map[*anIngress]struct{}                // of which something is another
+	changed map[*anIngress]struct{}                // of which something is another
 	gone    []*networkingv1.Ingress                // no longer there
 }
 
@@ -52,7 +52,7 @@ type anIngress struct {
 func newIngresses(controller string) ingresses {
 	return ingresses{
 		classes: ingress.NewClasses(controller), all: make(map[source.Key]*anIngress), rules: make(map[source.Key]*ingress.Rule),
-		users: make(map[source.Key]map[*anIngress]struct{}), dirty: make(map[*anIngress]struct{}), told: make(map[*anIngress]struct{}),
+		users: make(map[source.Key]map[*anIngress]struct{}), dirty: make(map[*anIngress]struct{}), changed: make(map[*anIngress]struct{}),
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *state) ingressEvent(e *source.Event) {
 		s.ingress.dirty[in] = struct{}{}
 	}
 	in.object, in.order, in.origin = object, order, e.Origin
-	s.ingress.told[in] = struct{}{}
+	s.ingress.changed[in] = struct{}{}
 }
 
 // classEvent takes an IngressClass over, and looks at all Ingresses again: there are few classes, and they hardly change.
@@ -119,7 +119,7 @@ func (s *state) forgetIngress(in *anIngress) {
 	s.setServices(in, nil)
 	delete(s.ingress.all, in.key)
 	delete(s.ingress.dirty, in)
-	delete(s.ingress.told, in)
+	delete(s.ingress.changed, in)
 	s.ingress.gone = append(s.ingress.gone, in.object)
 }
 
@@ -127,7 +127,7 @@ func (s *state) forgetIngress(in *anIngress) {
 func (s *state) expandIngresses() {
 	for in := range s.ingress.dirty {
 		s.expandIngress(in)
-		s.ingress.told[in] = struct{}{}
+		s.ingress.changed[in] = struct{}{}
 	}
 	s.ingress.dirty = emptied(s.ingress.dirty)
 }
@@ -243,7 +243,7 @@ func (s *state) tellRule(r *route) {
 		return
 	}
 	if in := s.ingress.all[r.rule.Of]; in != nil {
-		s.ingress.told[in] = struct{}{}
+		s.ingress.changed[in] = struct{}{}
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *state) reportIngresses() {
 		}
 	}
 	s.ingress.gone = nil
-	for in := range s.ingress.told {
+	for in := range s.ingress.changed {
 		outcome := s.outcome(in)
 		var problems []problem.Problem
 		for _, p := range s.besides(in) {
@@ -273,7 +273,7 @@ func (s *state) reportIngresses() {
 			s.cfg.Ingresses.Report(in.object, outcome)
 		}
 	}
-	s.ingress.told = emptied(s.ingress.told)
+	s.ingress.changed = emptied(s.ingress.changed)
 }
 
 // besides returns the problems of an Ingress that none of its rules has: those are with the Routes.

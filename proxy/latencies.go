@@ -7,7 +7,7 @@ import (
 	"turnout/routing"
 )
 
-// Terminations are what Latencies are told apart by: those of routing, and one for requests without a route.
+// Terminations are what Latencies are distinguished by: those of routing, and one for requests without a route.
 const (
 	Terminations = int(routing.TermStream) + 2
 	Unrouted     = Terminations - 1

@@ -20,7 +20,7 @@ type Stats struct {
 	Unserved atomic.Uint64 // requests that ended without an attempt
 	Took     atomic.Uint64 // nanoseconds of requests that have ended, tunnels not among them
 	Ended    atomic.Uint64 // how many those are
-	// Followed is by which number the latencies of the route are told apart from those of others, 0 = they are not.
+	// Followed is by which number the latencies of the route are distinguished from those of others, 0 = they are not.
 	Followed atomic.Uint32
 	_        [36]byte // four whole cache lines
 }

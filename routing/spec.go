@@ -211,7 +211,7 @@ type Policy struct {
 	Rewrite         *rewrite.Rule   // of path and host; nil = they stay
 	Redirect        *redirect.Rule  // requests are answered with it; nil = they are sent to an endpoint
 	AdjustCase      bool            // endpoints get header names in the spelling the router is configured with
-	NotFound        bool            // what no rule of the host takes is told that nothing is there: see Table.NotFound
+	NotFound        bool            // a request that no rule of the host takes is answered 404: see Table.NotFound
 	Leaving         bool            // clients are to connect again after an answer, because others serve the route from now on
 }
 
@@ -231,7 +231,7 @@ const ReasonCertificate = "ExtendedValidationFailed"
 // ReasonClientAuth is the reason of a Rejection for authorities or a filter of clients that cannot be used.
 const ReasonClientAuth = "InvalidClientAuth"
 
-// ReasonBackends is the reason of a Rejection for backends or mirrors that cannot be told apart.
+// ReasonBackends is the reason of a Rejection for backends or mirrors that cannot be distinguished.
 const ReasonBackends = "InvalidBackends"
 
 // ReasonMatch is the reason of a Rejection for an expression that cannot be used.

@@ -82,8 +82,8 @@ func (c *client) close() {
 	}
 }
 
-// next sends the next request, at once or when it is due.
-func (c *client) next() {
+// askNext sends the next request, at once or when it is due.
+func (c *client) askNext() {
 	if r := c.run; r.profile.Rate > 0 {
 		r.idle = append(r.idle, c)
 		return
@@ -164,7 +164,7 @@ func (c *client) ready() {
 		}
 		n, err := c.rw.Read(into)
 		if n > 0 {
-			done, bad := c.take(n)
+			done, bad := c.parse(n)
 			if bad != nil {
 				c.broken(bad)
 				return
@@ -190,8 +190,8 @@ func (c *client) ready() {
 	}
 }
 
-// take looks at n bytes that were read, and returns whether they complete what is waited for.
-func (c *client) take(n int) (bool, error) {
+// parse looks at n bytes that were read, and returns whether they complete what is waited for.
+func (c *client) parse(n int) (bool, error) {
 	got := c.run.buffer[:n]
 	switch c.phase {
 	case phaseIdle, phaseEnd:
@@ -256,7 +256,7 @@ func (c *client) answered() {
 	if r.profile.Rate > 0 && r.meter.measuring {
 		r.times = append(r.times, time.Since(c.scheduled))
 	}
-	c.next()
+	c.askNext()
 }
 
 // broken counts a failure and begins again on a new connection.
@@ -272,7 +272,7 @@ func (c *client) broken(err error) {
 	}
 	r.fail(err)
 	if r.failures < maxFailures && c.open() {
-		c.next()
+		c.askNext()
 	}
 }
 

@@ -40,7 +40,7 @@ type Exchange struct {
 	Request, Answer, Body []byte
 }
 
-// Body returns the body of upstream n that every answer carries unless a rig is told otherwise: BodySize bytes that begin with its
+// Body returns the body of upstream n that every answer carries unless a rig is configured otherwise: BodySize bytes that begin with its
 // number. The caller owns the result.
 func Body(n int) []byte { return sized(n, BodySize) }
 

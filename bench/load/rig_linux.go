@@ -133,7 +133,7 @@ func (r *Rig) Drive(ctx context.Context, p Profile) (res Result, err error) {
 	s.meter.over(ctx) // without warm-up the measured part begins before the first request
 	s.began = time.Now()
 	for _, c := range s.clients {
-		c.next()
+		c.askNext()
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -15,7 +15,7 @@ const (
 	kindLeast    kind = report.Least    // the least HAProxy that proxies and adds X-Forwarded-For; with many routes an exact map of hosts
 	kindTemplate kind = report.Template // HAProxy as the OpenShift router's template configures it
 	kindNginx    kind = report.Nginx    // nginx that proxies, pools upstream connections and adds X-Forwarded-For
-	kindSplice   kind = "splicing"      // template, told to splice what it passes through
+	kindSplice   kind = "splicing"      // template, configured to splice what it passes through
 	kindOther    kind = "other"         // another Turnout
 	kindFloor    kind = "floor"         // a program that makes the system calls and nothing else
 )

@@ -39,7 +39,7 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// TestStalled: what a server does with a client that stalls is told apart.
+// TestStalled: what a server does with a client that stalls is distinguished.
 func TestStalled(t *testing.T) {
 	for _, tc := range []struct{ name, says, want string }{
 		{"answered", "HTTP/1.1 408 Request Timeout\r\n\r\n", ""},

@@ -33,7 +33,7 @@ mean is 1 per second, one in a thousand has more than 30. Rebalancing evens rout
 	pageMemory = `## Memory
 
 Heap is the largest that was in use after a collection, of scheduler and simulated cluster together; the scheduler alone is what is left at the end when the cluster is gone.
-Resident is the peak of the process, with what has not been collected yet: the collector lets a fifth of the heap accumulate, and is told to stay below 1.5 GiB. The program
+Resident is the peak of the process, with what has not been collected yet: the collector lets a fifth of the heap accumulate, and is limited to 1.5 GiB. The program
 turnout scheduler has, besides, what it keeps of objects to read and write them.
 
 `

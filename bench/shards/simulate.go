@@ -74,7 +74,7 @@ func simulate(c strategyCase) (Result, error) {
 	}
 	defer end()
 	m := begin(c, s)
-	for _, step := range []func() error{m.place, m.lose, m.add} {
+	for _, step := range []func() error{m.place, m.lose, m.addRouters} {
 		if err := step(); err != nil {
 			return m.result, err
 		}
@@ -164,8 +164,8 @@ func (m *simulation) lose() error {
 	return m.phase(fmt.Sprintf("%d lost", len(lost)), left(), func() bool { return left() == 0 })
 }
 
-// add makes further routers, and has routes spread over them.
-func (m *simulation) add() error {
+// addRouters makes further routers, and has routes spread over them.
+func (m *simulation) addRouters() error {
 	for i := range m.c.size.Added {
 		m.w.SetRouter(m.c.aRouter(m.c.size.Routers + i))
 	}

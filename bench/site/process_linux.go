@@ -114,7 +114,7 @@ func (p *Process) wait() {
 	close(p.exited)
 }
 
-// stopPatience is more than the time a router gives to running requests when it is told to end.
+// stopPatience is more than the time a router gives to running requests when it is signalled to end.
 const stopPatience = 45 * time.Second
 
 // Stop asks the process to end and waits until it is gone. One that does not end in 45 s is killed.

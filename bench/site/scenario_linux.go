@@ -145,7 +145,7 @@ func (s *Scenario) Run(ctx context.Context, args []string, out io.Writer) (code 
 var errSaid = errors.New("see above")
 
 // Main runs the scenario or is the role that the first argument names, with a context that ends when the program is interrupted
-// or told to, and returns the exit code: 0 if the scenario passed, 2 if it cannot be run, 1 otherwise.
+// or stopped, and returns the exit code: 0 if the scenario passed, 2 if it cannot be run, 1 otherwise.
 func Main(scenarios []Scenario, roles []Role, args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

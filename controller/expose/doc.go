@@ -8,7 +8,7 @@
 //	shared:      Gateway, port 80 ─► Service NAME-CLASS, port 80 ─► EndpointSlice of ours, port 20000 ─► pods of the router
 //	deployment:  Gateway, port 80 ─► Service NAME-CLASS, port 80 ─► its selector,          port 20000 ─► pods of Deployment NAME-CLASS
 //
-// Which local port stands for which port of a Gateway is in the Services alone: whoever leads chooses it and writes it there, and all others read it. It is the
+// Which local port stands for which port of a Gateway is in the Services alone: the router that leads chooses it and writes it there, and all others read it. It is the
 // same in both modes, so a Gateway goes from one to the other while both kinds of pods serve it: Ports.Plan has the order of steps.
 // Without a cluster the ports of a Gateway are ports of this machine.
 //

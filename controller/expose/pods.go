@@ -70,7 +70,7 @@ func (p *Ports) permit(g *Gateway, w *Wanted) {
 		meta := p.metadata(g.Object)
 		meta.Namespace, meta.Name = namespace, roleName(g.key())
 		if namespace != g.Object.Namespace {
-			meta.OwnerReferences = nil // none of another namespace is allowed; whoever leads deletes it
+			meta.OwnerReferences = nil // none of another namespace is allowed; the router that leads deletes it
 		}
 		role := &rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: owned.Roles.Kind}, ObjectMeta: meta}
 		if namespace == g.Object.Namespace {

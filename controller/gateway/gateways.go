@@ -48,7 +48,7 @@ type listenerSet struct {
 // accepted reports that the Gateway has something to serve.
 func (g *gateway) accepted() bool { return g.reason == "" && g.valid > 0 }
 
-// serves reports that the table is to have its listeners. Parameters that cannot be used change nothing: whoever serves the Gateway goes on.
+// serves reports that the table is to have its listeners. Parameters that cannot be used change nothing: the router that serves the Gateway goes on.
 func (g *gateway) serves() bool {
 	return (g.reason == "" || g.reason == gatewayv1.GatewayReasonInvalidParameters) && g.valid > 0
 }
@@ -69,7 +69,7 @@ func (j *Judge) gatewayOf(o *Objects, key source.Key, object *gatewayv1.Gateway,
 	g := &gateway{key: key, object: object, assigned: o.Assigned.Get(key), refs: newRefs()}
 	j.gatewayRun(o, g)
 	all := j.refs
-	j.refs = &g.refs // whoever serves the Gateway is to have these
+	j.refs = &g.refs // the router that serves the Gateway is to have these
 	defer func() {
 		all.add(&g.refs)
 		j.refs = all

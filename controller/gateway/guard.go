@@ -6,7 +6,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// broken is what people are told of an object that cannot be judged because of a mistake of ours.
+// broken is what the status says of an object that cannot be judged because of a mistake of ours.
 const broken = "BUG: the object cannot be judged; the log of the router says more"
 
 // guard does work for an object, and returns false if it panics: that costs the object, and no other. Without Config.Panicked a panic goes on.

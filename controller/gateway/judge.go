@@ -28,7 +28,7 @@ type Config struct {
 	Deployments bool
 	// Only is the one Gateway that is served, with its ListenerSets, whatever its parameters say: this process is among its pods. The zero value is all of them.
 	Only source.Key
-	// Panicked is told of a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
+	// Panicked is called after a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
 	Panicked func(of Ref, v any, stack []byte)
 }
 
@@ -110,8 +110,8 @@ func New(cfg Config) *Judge {
 func (j *Judge) Judge(o *Objects) *Result {
 	j.result.Changes = Changes{}
 	j.dirty, j.contests, j.counted, j.affected = map[Ref]struct{}{}, map[*listener]struct{}{}, map[Ref]struct{}{}, false
-	grants, services, configMaps, namespaces := o.Grants.take(), o.Services.take(), o.ConfigMaps.take(), o.Namespaces.take()
-	secrets, policies := o.Secrets.take(), o.Policies.take()
+	grants, services, configMaps, namespaces := o.Grants.takeChanged(), o.Services.takeChanged(), o.ConfigMaps.takeChanged(), o.Namespaces.takeChanged()
+	secrets, policies := o.Secrets.takeChanged(), o.Policies.takeChanged()
 	j.changedRoutes(o)
 	j.changedGrants(o, grants)
 	for key := range services {
@@ -128,7 +128,7 @@ func (j *Judge) Judge(o *Objects) *Result {
 	}
 	all := j.gateways == nil || o.Installed != j.installed
 	j.installed = o.Installed
-	objects := len(o.Unknown.take()) + len(o.Classes.take()) + len(o.Gateways.take()) + len(o.ListenerSets.take()) + len(o.Assigned.take()) + len(grants) + len(namespaces)
+	objects := len(o.Unknown.takeChanged()) + len(o.Classes.takeChanged()) + len(o.Gateways.takeChanged()) + len(o.ListenerSets.takeChanged()) + len(o.Assigned.takeChanged()) + len(grants) + len(namespaces)
 	if all || objects > 0 || configMaps.meets(j.ofGateways.configMaps) || secrets.meets(j.ofGateways.secrets) {
 		j.judgeClasses(o)
 		j.judgeGateways(o)
@@ -150,7 +150,7 @@ func (j *Judge) Done() {
 // changedRoutes has routes judged that are others than before.
 func (j *Judge) changedRoutes(o *Objects) {
 	for kind, changed := range map[string]keys{
-		kindHTTPRoute: o.HTTPRoutes.take(), kindGRPCRoute: o.GRPCRoutes.take(), kindTLSRoute: o.TLSRoutes.take(), kindTCPRoute: o.TCPRoutes.take(), kindUDPRoute: o.UDPRoutes.take(),
+		kindHTTPRoute: o.HTTPRoutes.takeChanged(), kindGRPCRoute: o.GRPCRoutes.takeChanged(), kindTLSRoute: o.TLSRoutes.takeChanged(), kindTCPRoute: o.TCPRoutes.takeChanged(), kindUDPRoute: o.UDPRoutes.takeChanged(),
 	} {
 		for key := range changed {
 			j.dirty[Ref{kind, key}] = struct{}{}
@@ -215,7 +215,7 @@ func (j *Judge) judgeGateways(o *Objects) {
 		}
 		j.gateways[key] = g
 		j.counted[Ref{kindGateway, key}] = struct{}{}
-		for _, owner := range news.told {
+		for _, owner := range news.changed {
 			j.counted[owner] = struct{}{}
 		}
 		j.spoilOwners(news.spoiled)

@@ -9,7 +9,7 @@ import (
 // kept is what is new about a Gateway that was judged again.
 type kept struct {
 	spoiled []Ref // Gateways and ListenerSets whose routes see a difference
-	told    []Ref // those whose status may be another, besides that
+	changed []Ref // those whose status may be another, besides that
 }
 
 // become makes g what next is. Of owners whose routes see no difference the listeners stay the objects that they are, with all that is attached
@@ -42,7 +42,7 @@ func (g *gateway) become(next *gateway) (out kept) {
 			continue
 		}
 		if !programmed || !before.toldAlike(s) {
-			out.told = append(out.told, owner)
+			out.changed = append(out.changed, owner)
 		}
 		s.listeners = keep(owner, before.listeners, s.listeners)
 		delete(old, s.key)

@@ -14,7 +14,7 @@ import (
 	"turnout/controller/source"
 )
 
-// Objects is what is known of a cluster. All classes are in it, whoever they are for; of the others those that nobody refers to may be left
+// Objects is what is known of a cluster. All classes are in it, also those of other controllers; of the others those that nobody refers to may be left
 // out. Objects are read-only once they are in it: one that changes is set anew. It belongs to one goroutine, and to one Judge. Keys of
 // classes, and of namespaces, have no namespace.
 type Objects struct {
@@ -107,8 +107,8 @@ func (t *Table[T]) touch(key source.Key) {
 	t.changed[key] = struct{}{}
 }
 
-// take returns which objects changed since the last call.
-func (t *Table[T]) take() keys {
+// takeChanged returns which objects changed since the last call.
+func (t *Table[T]) takeChanged() keys {
 	changed := t.changed
 	t.changed = nil
 	return changed

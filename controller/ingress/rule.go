@@ -38,7 +38,7 @@ func (r *Rule) Key() source.Key {
 	return source.Key{Namespace: r.Route.Namespace, Name: r.Route.Name}
 }
 
-// Called is the rule as people are told of it: its host and path.
+// Called is the rule as messages name it: its host and path.
 func (r *Rule) Called() string {
 	host, path := r.Host, r.Path.Value
 	switch {

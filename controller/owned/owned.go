@@ -22,7 +22,7 @@ const patience = 15 * time.Second
 type Resource struct {
 	API    string // the path of its group and version, such as /apis/apps/v1
 	Plural string // as paths have it
-	Kind   string // as people are told of it
+	Kind   string // as messages name it
 }
 
 // The resources that are kept, and those that they are made by.
@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context, r Resource, selector string) (map[Obj
 	return objects, nil
 }
 
-// Apply makes an object what body says, whoever set the same fields before; others stay. into, unless it is nil, gets what it is then.
+// Apply makes an object what body says, no matter which manager set the same fields before; others stay. into, unless it is nil, gets what it is then.
 func (c *Client) Apply(ctx context.Context, o Object, body []byte, into any) error {
 	return answer(ctx, o.at(c.API.Patch(types.ApplyPatchType)).Param("fieldManager", c.Manager).Param("force", "true").SetHeader("Accept", "application/json").Body(body), into)
 }

@@ -29,13 +29,13 @@ func (p *Planner) Next(limit int) []Action {
 	list = append(list, p.reports...)
 	p.reports = nil
 	for (limit == 0 || len(list) < limit) && len(p.flying) < p.config.Flying && p.pace.wait() == 0 {
-		a, ok := p.next()
+		a, ok := p.nextAction()
 		list = append(list, p.asks...)
 		p.asks = p.asks[:0]
 		if !ok {
 			break
 		}
-		p.pace.take()
+		p.pace.spend()
 		list = append(list, p.stamp(a))
 	}
 	for _, a := range list {
@@ -63,8 +63,8 @@ func (p *Planner) fly(r *route, f flight) {
 	}
 }
 
-// next returns the next action. The bool is false if there is none now.
-func (p *Planner) next() (Action, bool) {
+// nextAction returns the next action. The bool is false if there is none now.
+func (p *Planner) nextAction() (Action, bool) {
 	// One in eight is about a router or a binding without a route, if there is any.
 	p.turn++
 	if p.turn%8 == 0 {
@@ -266,7 +266,7 @@ func (p *Planner) report(key Key, router string, e Event) {
 		p.stats.Dropped++
 		return
 	}
-	p.events.take()
+	p.events.spend()
 	p.lastID++
 	p.reports = append(p.reports, Action{ID: p.lastID, Kind: Report, Key: key, Router: router, Event: e})
 }

@@ -29,7 +29,7 @@ func (a *pace) advance(d time.Duration) {
 	a.tokens = min(a.tokens+a.rate*d.Seconds(), a.burst())
 }
 
-func (a *pace) take() { a.tokens-- }
+func (a *pace) spend() { a.tokens-- }
 
 // failed halves the rate, at most once a second: of many that fail together one counts.
 func (a *pace) failed() {

@@ -213,8 +213,8 @@ func (w *IngressWriter) writesStatus(r *ingressRecord) bool {
 	return sameAddresses(now, w.want) && (r.mine || IngressManaged(r.object) != nil)
 }
 
-// next returns when something is to be done for an Ingress; false for never.
-func (w *IngressWriter) next(r *ingressRecord, now time.Time) (due time.Time, ok bool) {
+// nextDue returns when something is to be done for an Ingress; false for never.
+func (w *IngressWriter) nextDue(r *ingressRecord, now time.Time) (due time.Time, ok bool) {
 	if w.writesStatus(r) {
 		if r.wrote.IsZero() {
 			return now, true
@@ -238,7 +238,7 @@ func (w *IngressWriter) consider(r *ingressRecord, now time.Time) {
 	if r.busy {
 		return // it is looked at again after the call
 	}
-	due, ok := w.next(r, now)
+	due, ok := w.nextDue(r, now)
 	switch {
 	case !ok && r.left:
 		w.forget(r)

@@ -170,7 +170,7 @@ func (k *Checker) after(ck *check, pause float64) {
 	now := k.cfg.Loop.Now()
 	at := now + int64(pause)
 	at -= at % int64(min(grid, ck.interval/10+1))
-	k.put(ck, max(at, now))
+	k.scheduleAt(ck, max(at, now))
 }
 
 // random is a number of 0 to 1.
@@ -363,7 +363,7 @@ func (ck *check) conclude(r Result) {
 
 // stop ends the check.
 func (ck *check) stop() {
-	ck.k.take(ck)
+	ck.k.unschedule(ck)
 	switch t := ck.turn; {
 	case t == nil:
 	case t.waits:

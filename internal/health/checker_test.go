@@ -315,7 +315,7 @@ func TestJitter(t *testing.T) {
 		r.k.Check(r.endpoint(i+1, nil), 10*second)
 	}
 	for ck := range r.k.checks.All() {
-		r.k.put(ck, r.k.cfg.Loop.Now()+int64(second)) // all at once
+		r.k.scheduleAt(ck, r.k.cfg.Loop.Now()+int64(second)) // all at once
 	}
 	r.net.Advance(35 * second) // the fifth round begins at 37 s or later
 	most := uint64(0)
@@ -409,7 +409,7 @@ func TestAfterAStandstill(t *testing.T) {
 	r.net.Advance(30 * second)
 	for ck := range r.k.checks.All() {
 		if ck.turn == nil {
-			r.k.put(ck, r.k.cfg.Loop.Now())
+			r.k.scheduleAt(ck, r.k.cfg.Loop.Now())
 		}
 	}
 	first, _ := r.counts()

@@ -20,7 +20,7 @@ func (ck *check) giveUp() {
 	if k.checks.Get(ck.of) == ck {
 		k.checks.Delete(ck.of)
 	}
-	k.take(ck)
+	k.unschedule(ck)
 	if t := ck.turn; t != nil {
 		c := t.c
 		ck.rest()

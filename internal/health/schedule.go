@@ -40,8 +40,8 @@ func (s *schedule) Pop() any {
 	return ck
 }
 
-// put has ck begin at a time of the loop's clock, whether it is scheduled or not.
-func (k *Checker) put(ck *check, at int64) {
+// scheduleAt has ck begin at a time of the loop's clock, whether it is scheduled or not.
+func (k *Checker) scheduleAt(ck *check, at int64) {
 	ck.due = at
 	if ck.slot == unscheduled {
 		heap.Push(&k.schedule, ck)
@@ -53,8 +53,8 @@ func (k *Checker) put(ck *check, at int64) {
 	}
 }
 
-// take takes ck out of the schedule, if it is there.
-func (k *Checker) take(ck *check) {
+// unschedule takes ck out of the schedule, if it is there.
+func (k *Checker) unschedule(ck *check) {
 	if ck.slot != unscheduled {
 		heap.Remove(&k.schedule, int(ck.slot))
 	}

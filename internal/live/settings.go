@@ -80,7 +80,7 @@ func (s *Settings) Begin(ctx context.Context) (used []option.Said, ok bool) {
 	return used, true
 }
 
-// await is false when ctx ends before the object and what it refers to have been looked for. waiting is told what they are meanwhile.
+// await is false when ctx ends before the object and what it refers to have been looked for. waiting is called with what they are meanwhile.
 func (s *Settings) await(ctx context.Context, waiting func(what string)) bool {
 	if s.objects != nil {
 		go func() { _ = s.objects.Run(ctx) }() // returns nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// follower chooses the routes whose latencies are told apart: those that are named, and as many others as there may be, by their requests.
+// follower chooses the routes whose latencies are distinguished: those that are named, and as many others as there may be, by their requests.
 type follower struct {
 	most  int                    // besides those that are named
 	named map[objectKey]struct{} // nil = none

@@ -68,7 +68,7 @@ func (o *Options) names() []option.Option {
 		{Flag: "hostmaster", Value: "NAME", Set: option.Into(&z.Mailbox, option.ParseDNSName), Help: "who is in charge, for SOA records: an address with a dot for its @; without it hostmaster in each zone"},
 		seconds("negative-ttl", "30s", &z.NegativeTTL, "how long resolvers may keep that there is no such name"),
 		seconds("ns-ttl", "1h", &z.ServerTTL, "how long they may keep name servers and their addresses"),
-		seconds("refresh", "5m", &z.Refresh, "after which secondaries ask whether a zone has changed though nobody told them"),
+		seconds("refresh", "5m", &z.Refresh, "after which secondaries ask whether a zone has changed though nobody notified them"),
 		seconds("retry", "1m", &z.Retry, "the same after a failure"),
 		seconds("expire", "14d", &z.Expire, "for which they answer without having reached this server"),
 		{Flag: "lost-after", Def: "2m", Value: "TIME", Set: option.Into(&o.lostAfter, option.ParseTimespec),
@@ -91,14 +91,14 @@ func (o *Options) others() []option.Option {
 	s := &o.server
 	return []option.Option{
 		{Flag: "allow-transfer", Value: "LIST", Set: option.Into(&s.Transfers, option.ParsePrefixes),
-			Help: "addresses and CIDRs, separated by commas, that zones are handed to; without it and --tsig-key-file nobody, with keys alone whoever has one"},
+			Help: "addresses and CIDRs, separated by commas, that zones are handed to; without it and --tsig-key-file nobody, with keys alone every client that has one"},
 		{Flag: "tsig-key-file", Value: "FILE", Set: option.Into(&o.keyFile, option.ParseText),
 			Help: "keys as tsig-keygen writes them; transfers have to be signed with one of them. It is read again when it changes"},
 		{Flag: "notify", Value: "ADDRESS[:PORT][=KEY]", Repeats: true, Set: func(text string) error {
 			one, err := parseSecondary(text)
 			s.Notify = append(s.Notify, one)
 			return err
-		}, Help: "a secondary that is told of changes, signed with a key if it has a name; may be given several times"},
+		}, Help: "a secondary that is notified of changes, signed with a key if it has a name; may be given several times"},
 		{Flag: "zone-dir", Value: "DIR", Set: option.Into(&o.zoneDir, option.ParseText), Help: "a folder to write zone files to, for a server of your own; serials go on from there after a restart"},
 		{Flag: "dns-endpoints", Value: "NAMESPACE", Set: option.Into(&o.endpoints, cluster.ParseNamespace), Help: "write DNSEndpoint objects of external-dns to this namespace"},
 	}
@@ -123,7 +123,7 @@ func (o *Options) check() error {
 	case nowhere && (len(o.server.Transfers) > 0 || o.keyFile != "" || len(o.server.Notify) > 0):
 		return option.Usagef("--allow-transfer, --tsig-key-file and --notify need a server; --listen is none")
 	case len(o.server.Notify) > 0 && o.keyFile == "" && len(o.server.Transfers) == 0:
-		return option.Usagef("--notify without --allow-transfer or --tsig-key-file: nobody may have what they are told of")
+		return option.Usagef("--notify without --allow-transfer or --tsig-key-file: nobody may have what they are notified of")
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ type Problem struct {
 	Object    string `json:"object,omitempty"` // in the file
 	Reason    string `json:"reason,omitempty"` // a stable word
 	Text      string `json:"text"`             // for people; as the log has it
-	// Since is when it began, as the list was told of it.
+	// Since is when it began, as it was reported to the list.
 	Since time.Time `json:"since"`
 }
 

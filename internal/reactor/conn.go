@@ -58,7 +58,7 @@ const (
 	flagAgain                       // present the kept rest although nothing new came
 	flagSwapped                     // SetHandler was called
 	flagEnded                       // the input ended, by FIN or by the layer's end
-	flagTold                        // EOF was called
+	flagEOF                         // EOF was called
 	flagShut                        // CloseWrite or Close was called: no more output
 	flagNotified                    // the layer's CloseWrite was called
 	flagFIN                         // FIN sent
@@ -193,11 +193,11 @@ func (c *Conn) SetHandler(h Handler) {
 }
 
 // Ended says that EOF was called: for a handler that takes over from another.
-func (c *Conn) Ended() bool { return c.flags&flagTold != 0 }
+func (c *Conn) Ended() bool { return c.flags&flagEOF != 0 }
 
 // Leaving says that the peer is known to have ended its sending side, or the connection to have failed, whether or not the
 // handler was notified: for a handler that takes over from another, see Leaver.
-func (c *Conn) Leaving() bool { return c.flags&(flagHup|flagFailed|flagEnded|flagTold) != 0 }
+func (c *Conn) Leaving() bool { return c.flags&(flagHup|flagFailed|flagEnded|flagEOF) != 0 }
 
 // Pause stops the calls of Data and EOF. Bytes that wait in the system stay there. A failure of the
 // connection is still reported, unless bytes that came before it are waiting. Who pauses often, because
@@ -226,7 +226,7 @@ func (c *Conn) Resume() {
 	}
 	c.flags &^= flagPaused | flagHasty
 	c.presentAgain()
-	if c.flags&(flagReadable|flagLayer|flagUnfed) != 0 || c.flags&(flagEnded|flagTold) == flagEnded {
+	if c.flags&(flagReadable|flagLayer|flagUnfed) != 0 || c.flags&(flagEnded|flagEOF) == flagEnded {
 		c.ready()
 	}
 }
@@ -300,7 +300,7 @@ func (c *Conn) event(ev engine.Events) {
 		}
 	}
 	c.serve()
-	if leaves && c.state == stateOpen && c.flags&flagTold == 0 {
+	if leaves && c.state == stateOpen && c.flags&flagEOF == 0 {
 		if h, ok := c.h.(Leaver); ok {
 			h.Left(c)
 		}

@@ -21,7 +21,7 @@ func (c *Conn) serve() {
 			c.drain()
 		}
 	case c.state != stateOpen:
-	case c.flags&(flagTold|flagPaused|flagYielded) != 0:
+	case c.flags&(flagEOF|flagPaused|flagYielded) != 0:
 		if c.flags&flagFailed != 0 {
 			c.findFailure()
 		}
@@ -36,7 +36,7 @@ func (c *Conn) serve() {
 
 // listening says that input may be presented to the handler.
 func (c *Conn) listening() bool {
-	return c.state == stateOpen && c.flags&(flagPaused|flagTold|flagFrom|flagYielded) == 0
+	return c.state == stateOpen && c.flags&(flagPaused|flagEOF|flagFrom|flagYielded) == 0
 }
 
 // spent says that the Conn has read its share of this iteration; it is then served in the next one.
@@ -171,7 +171,7 @@ func (c *Conn) readPlain() {
 			return
 		}
 		if c.flags&flagEnded != 0 {
-			c.tellEOF()
+			c.deliverEOF()
 			return
 		}
 		if !ok || c.flags&flagReadable == 0 {
@@ -187,7 +187,7 @@ func (c *Conn) readLayer() {
 	c.presentKept()
 	for c.layer != nil && c.listening() && c.flags&flagAgain == 0 {
 		if c.flags&(flagLayer|flagEnded) == flagEnded { // the handler paused when it got the last bytes
-			c.tellEOF()
+			c.deliverEOF()
 			break
 		}
 		if c.flags&flagLayer == 0 {
@@ -210,7 +210,7 @@ func (c *Conn) readLayer() {
 			c.fail(ErrInputFull)
 		}
 		if c.flags&flagEnded != 0 && c.flags&flagLayer == 0 && c.layer != nil && c.listening() {
-			c.tellEOF()
+			c.deliverEOF()
 		}
 	}
 	if c.layer != nil && c.flags&(flagLayer|flagUnfed) == flagLayer {
@@ -343,9 +343,9 @@ func (c *Conn) keep(p, rest []byte, kept int) {
 	*in = append((*in)[:0], rest...)
 }
 
-func (c *Conn) tellEOF() {
+func (c *Conn) deliverEOF() {
 	c.dropInput()
-	c.flags |= flagTold
+	c.flags |= flagEOF
 	c.h.EOF(c)
 }
 
@@ -363,12 +363,12 @@ func (c *Conn) findFailure() {
 	buf := c.loop.recv
 	n, err := c.receive(c.piece(buf))
 	switch {
-	case n > 0 && c.flags&flagTold == 0 && c.layer != nil:
+	case n > 0 && c.flags&flagEOF == 0 && c.layer != nil:
 		c.layer.Feed(buf[:n])
 		c.layer.Stash()
 		c.weigh()
 		c.flags |= flagLayer
-	case n > 0 && c.flags&flagTold == 0:
+	case n > 0 && c.flags&flagEOF == 0:
 		c.hold().in = append(c.loop.arena.lendBuffer(HeldInput, n), buf[:n]...)
 		c.flags |= flagAgain
 	case err == engine.ErrAgain:

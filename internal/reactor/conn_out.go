@@ -269,7 +269,7 @@ func (c *Conn) sendQueued(q *queue) bool {
 // receive queue: it is presented before Closed tells about err.
 func (c *Conn) sendFailed(err error) {
 	c.dropOutput()
-	if c.state != stateOpen || c.flags&(flagPaused|flagTold) != 0 {
+	if c.state != stateOpen || c.flags&(flagPaused|flagEOF) != 0 {
 		c.fail(err)
 		return
 	}

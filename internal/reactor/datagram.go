@@ -105,7 +105,7 @@ func (s *DatagramSocket) open(open func(e datagramEngine, ready func()) (datagra
 	return err
 }
 
-// ready reads once: what is left is told of again.
+// ready reads once: the engine tells of what is left again.
 func (s *DatagramSocket) ready() {
 	s.loop.begin()
 	all, err := s.sock.receive()

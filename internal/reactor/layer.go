@@ -53,7 +53,7 @@ func (c *Conn) SetLayer(ly Layer) {
 	switch {
 	case plain && ly != nil:
 		c.flags |= flagUnfed
-		if c.flags&(flagEnded|flagTold) == flagEnded { // the wire's end, to be found again: it is not the layer's
+		if c.flags&(flagEnded|flagEOF) == flagEnded { // the wire's end, to be found again: it is not the layer's
 			c.flags = c.flags&^flagEnded | flagReadable
 		}
 	case len(c.kept()) > 0:

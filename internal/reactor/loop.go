@@ -378,7 +378,7 @@ func (l *Loop) serveReady() {
 func (l *Loop) finish() {
 	l.send()
 	if len(l.over)+len(l.dead) > 0 {
-		l.tellClosed()
+		l.deliverClosed()
 		l.flushDirty()
 	}
 }
@@ -407,8 +407,8 @@ func (l *Loop) flushDirty() {
 	l.dirtySpare = list[:0]
 }
 
-// tellClosed delivers the ends that are known by now; what they cause to end comes next iteration.
-func (l *Loop) tellClosed() {
+// deliverClosed delivers the ends that are known by now; what they cause to end comes next iteration.
+func (l *Loop) deliverClosed() {
 	over := l.over
 	l.over = nil
 	for _, s := range over {
@@ -418,7 +418,7 @@ func (l *Loop) tellClosed() {
 	l.dead = l.deadSpare[:0]
 	for i, c := range list {
 		list[i] = nil
-		c.tellClosed()
+		c.deliverClosed()
 	}
 	l.deadSpare = list[:0]
 }

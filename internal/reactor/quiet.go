@@ -32,7 +32,7 @@ const freshServed = 16
 
 // heardNothing is what the loop itself knows: nothing is kept.
 func (c *Conn) heardNothing() bool {
-	const heard = flagHup | flagFailed | flagBroken | flagEnded | flagTold | flagLayer
+	const heard = flagHup | flagFailed | flagBroken | flagEnded | flagEOF | flagLayer
 	if c.state != stateOpen || c.early != 0 || len(c.kept()) > 0 || c.flags&heard != 0 {
 		return false
 	}

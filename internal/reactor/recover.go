@@ -67,8 +67,8 @@ func (c *Conn) flushed() {
 	c.flags &^= flagDirty
 }
 
-// tellClosed delivers the end.
-func (c *Conn) tellClosed() {
+// deliverClosed delivers the end.
+func (c *Conn) deliverClosed() {
 	defer c.Recover()
 	if h := c.h; h != nil {
 		c.h = nil

@@ -71,7 +71,7 @@ func (l *Loop) Splice(src, dst *Conn, done func(s *Splice, err error)) (*Splice,
 func (l *Loop) splices(src, dst *Conn) bool {
 	return src != dst && src.Wire() && dst.Wire() && src.loop == l && dst.loop == l &&
 		src.state == stateOpen && dst.state == stateOpen && dst.writing() &&
-		src.flags&(flagTold|flagFrom) == 0 && dst.flags&flagTo == 0
+		src.flags&(flagEOF|flagFrom) == 0 && dst.flags&flagTo == 0
 }
 
 func (s *Splice) begin() {

@@ -66,7 +66,7 @@ func (p *RequestPath) Apply(next Config, on func(*reactor.Loop, func())) error {
 	if err := p.policy.Configure(policyOf(&next)); err != nil {
 		return err
 	}
-	p.put(next)
+	p.setShared(next)
 	var err error
 	for _, loop := range p.order {
 		on(loop, func() { err = errors.Join(err, p.loops[loop].configure(&next)) })
@@ -74,8 +74,8 @@ func (p *RequestPath) Apply(next Config, on func(*reactor.Loop, func())) error {
 	return err
 }
 
-// put has what all loops share go by cfg.
-func (p *RequestPath) put(cfg Config) {
+// setShared has what all loops share go by cfg.
+func (p *RequestPath) setShared(cfg Config) {
 	p.now.Store(&applied{Config: cfg, anonymous: cfg.Identities.Of(nil)})
 	p.budget.SetConnections(cfg.Limits.Connections)
 	p.client.SetTimeout(cfg.Proxy.Timeouts.Connect)

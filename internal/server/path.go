@@ -81,7 +81,7 @@ func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([
 	for i := range p.ports {
 		p.ports[i].Sessions = &p.sessions[i]
 	}
-	p.put(p.cfg)
+	p.setShared(p.cfg)
 	for i, loop := range loops {
 		if p.loops[loop], err = p.newPerLoop(loop, i); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ type Config struct {
 	Endpoint string // URL of the collector, used as it is; "" = the default of the protocol on localhost
 	Service  string // name of the service where the environment has none; "" = turnout
 	Version  string // of the build
-	Host     string // name of the machine; "" = it is not told
+	Host     string // name of the machine; "" = spans do not say it
 	// Slots is how many requests each event loop can have recorded before spans are made of them, rounded up to a power of two. 0 = 512.
 	Slots int
 	// Delay is how long requests gather before spans are made of them, unless a ring is half full. 0 = 100 ms.
@@ -81,7 +81,7 @@ type Exporter struct {
 
 	exported, failed atomic.Uint64
 	failing          atomic.Bool
-	complained       atomic.Int64 // when Notify was last told of an error of the SDK, ns since 1970
+	complained       atomic.Int64 // when Notify was last called for an error of the SDK, ns since 1970
 }
 
 // New starts an Exporter and its goroutine, which Close ends. The collector need not be there.
@@ -139,11 +139,11 @@ func about(cfg *Config) *resource.Resource {
 	if cfg.Host != "" {
 		own, _ = resource.Merge(own, resource.NewSchemaless(semconv.HostName(cfg.Host), semconv.ServiceInstanceID(cfg.Host)))
 	}
-	told, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	detected, err := resource.New(context.Background(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		otel.Handle(err) // what could be read is there
 	}
-	if all, err := resource.Merge(own, told); err == nil {
+	if all, err := resource.Merge(own, detected); err == nil {
 		return all
 	}
 	return own
@@ -293,7 +293,7 @@ func (c *counted) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan
 		if !c.e.failing.Swap(true) {
 			c.e.cfg.Notify(fmt.Errorf("cannot export spans: %w", err))
 		}
-		return nil // it is counted, and told
+		return nil // it is counted, and Notify was called
 	}
 	c.e.exported.Add(uint64(len(spans)))
 	if c.e.failing.Swap(false) {

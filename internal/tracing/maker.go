@@ -178,7 +178,7 @@ func errorType(r proxy.Reason, status int) string {
 	return r.String()
 }
 
-// remote is a position in a trace that somebody else told.
+// remote is a position in a trace that the client sent.
 func remote(c *tracecontext.Context, state []byte) trace.SpanContext {
 	cfg := trace.SpanContextConfig{TraceID: trace.TraceID(c.Trace), SpanID: trace.SpanID(c.Span), Remote: true}
 	if c.Sampling == tracecontext.Sampled {

@@ -25,7 +25,7 @@ type session struct {
 	generation uint64 // of that table
 
 	fault   proxy.Fault // of the last Dial, if sock is nil
-	dialled bool        // the relay is to be told the outcome of Dial
+	dialled bool        // the relay is to be notified of the outcome of Dial
 	within  bool        // somebody does that
 	joined  bool        // datagrams are relayed
 	refused bool        // the relay has ended

@@ -1,5 +1,5 @@
 // Package cors compiles and applies which pages of other origins may use what a rule serves (cross-origin resource sharing, the Fetch
-// standard section 3.3, and the CORS filter of the Gateway API). A preflight is answered by the router; of other requests the answer is told.
+// standard section 3.3, and the CORS filter of the Gateway API). A preflight is answered by the router; to those of others fields are added.
 // Of what an endpoint says about it nothing is left.
 package cors
 

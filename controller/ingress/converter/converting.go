@@ -106,7 +106,7 @@ func (c *converting) run(ctx context.Context) {
 
 // turn takes over what has happened, begins what is due, and returns how long there is nothing to do.
 func (c *converting) turn(ctx context.Context, now time.Time) (pause time.Duration) {
-	events, results, synced, spoken := c.inbox.take()
+	events, results, synced, spoken := c.inbox.takeAll()
 	c.speaking = c.speaking && !spoken
 	for _, e := range events {
 		c.change(&e)

@@ -55,8 +55,8 @@ func (b *inbox) change(do func()) {
 	}
 }
 
-// take returns what has happened, whether all objects have been read, and whether an Event was made.
-func (b *inbox) take() (events map[object]source.Event, results []result, synced, spoken bool) {
+// takeAll returns what has happened, whether all objects have been read, and whether an Event was made.
+func (b *inbox) takeAll() (events map[object]source.Event, results []result, synced, spoken bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	events, results, spoken = b.events, b.results, b.spoken

@@ -123,15 +123,15 @@ func (r *Resource[T, L]) Create(ctx context.Context, obj *T, options metav1.Crea
 
 // Update writes an object but for its status.
 func (r *Resource[T, L]) Update(ctx context.Context, obj *T, options metav1.UpdateOptions) (*T, error) {
-	return r.put(ctx, obj, options)
+	return r.write(ctx, obj, options)
 }
 
 // UpdateStatus writes the status of an object.
 func (r *Resource[T, L]) UpdateStatus(ctx context.Context, obj *T, options metav1.UpdateOptions) (*T, error) {
-	return r.put(ctx, obj, options, "status")
+	return r.write(ctx, obj, options, "status")
 }
 
-func (r *Resource[T, L]) put(ctx context.Context, obj *T, options metav1.UpdateOptions, subresource ...string) (*T, error) {
+func (r *Resource[T, L]) write(ctx context.Context, obj *T, options metav1.UpdateOptions, subresource ...string) (*T, error) {
 	out, name := new(T), any(obj).(metav1.Object).GetName()
 	err := r.request(r.client.rest.Put()).Name(name).SubResource(subresource...).VersionedParams(&options, r.client.codec).Body(object(obj)).Do(ctx).Into(object(out))
 	return out, r.done("update", name, err)

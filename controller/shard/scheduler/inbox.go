@@ -66,8 +66,8 @@ func (b *inbox) change(do func()) {
 	}
 }
 
-// take returns what has happened, and whether all objects have been read. The slices are the caller's.
-func (b *inbox) take() (events []source.Event, results []result, synced bool) {
+// takeAll returns what has happened, and whether all objects have been read. The slices are the caller's.
+func (b *inbox) takeAll() (events []source.Event, results []result, synced bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	events, results = b.events, b.results

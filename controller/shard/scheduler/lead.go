@@ -99,7 +99,7 @@ func (l *leader) run(ctx context.Context) {
 // turn hands what has happened to the Planner and begins what it wants.
 func (l *leader) turn(ctx context.Context, now time.Time) {
 	l.planner.Advance(now)
-	events, results, synced := l.inbox.take()
+	events, results, synced := l.inbox.takeAll()
 	for i := range events {
 		l.event(&events[i], now)
 	}

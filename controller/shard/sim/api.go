@@ -235,7 +235,7 @@ func (w *World) createBinding(o shard.Binding, hand bool) {
 	target := share(o.Target, r.target)
 	b := &bindingObject{
 		route: r, router: o.Router, name: o.Name, uid: share(o.RouteUID, r.spec.UID), target: target, dns: share(o.DNS, target, r.spec.Host),
-		leaving: o.Leaving, phase: o.Phase, hand: hand, version: w.next(), created: w.clock().Unix(),
+		leaving: o.Leaving, phase: o.Phase, hand: hand, version: w.nextVersion(), created: w.clock().Unix(),
 	}
 	if to := w.routers[o.Router]; to != nil {
 		b.router = to.spec.Name
@@ -249,7 +249,7 @@ func (w *World) createBinding(o shard.Binding, hand bool) {
 }
 
 func (w *World) bindingChanged(b *bindingObject) {
-	b.version = w.next()
+	b.version = w.nextVersion()
 	w.bindingSeen(b)
 }
 
@@ -264,7 +264,7 @@ func (w *World) deleteBinding(b *bindingObject) {
 	}
 	w.part(b)
 	w.deleted = append(w.deleted, w.now)
-	b.version = w.next()
+	b.version = w.nextVersion()
 	object := b.object()
 	w.tell(func(p *shard.Planner) { p.DeleteBinding(object) })
 }

@@ -129,8 +129,8 @@ func (w *World) wrongf(format string, args ...any) {
 	}
 }
 
-// next is a new resource version.
-func (w *World) next() uint64 { w.version++; return w.version }
+// nextVersion is a new resource version.
+func (w *World) nextVersion() uint64 { w.version++; return w.version }
 
 // SetNamespace makes or changes a namespace.
 func (w *World) SetNamespace(name string, labels map[string]string) {
@@ -178,7 +178,7 @@ func (w *World) become(r *routeObject, spec shard.Route, exists bool) {
 }
 
 func (w *World) routeChanged(r *routeObject) {
-	r.version = w.next()
+	r.version = w.nextVersion()
 	spec, view, admitted := r.spec, r.view(), r.admitted()
 	w.tell(func(p *shard.Planner) { p.SetRoute(spec, view, admitted) })
 }
@@ -199,7 +199,7 @@ func (w *World) DeleteRoute(key shard.Key) {
 	if len(r.bindings) == 0 {
 		delete(w.routes, key)
 	}
-	w.next()
+	w.nextVersion()
 	w.tell(func(p *shard.Planner) { p.DeleteRoute(key) })
 	w.after(time.Duration(w.rand.Int64N(int64(10*time.Second))), func() {
 		for _, b := range w.routes[key].inOrder() {
@@ -247,7 +247,7 @@ func (w *World) Router(name string) (shard.Router, bool) {
 }
 
 func (w *World) routerChanged(r *routerObject) {
-	r.status.Version = w.next()
+	r.status.Version = w.nextVersion()
 	spec := r.spec
 	spec.Replicas = make([]shard.Replica, 0, len(r.replicas))
 	for _, e := range r.replicas {
@@ -272,7 +272,7 @@ func (w *World) DeleteRouter(name string) {
 	}
 	w.unrouted += len(r.bound)
 	delete(w.routers, name)
-	w.next()
+	w.nextVersion()
 	w.tell(func(p *shard.Planner) { p.DeleteRouter(name) })
 }
 

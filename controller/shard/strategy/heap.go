@@ -10,7 +10,7 @@ import (
 // weight says which of two routers is to be chosen first: the one with less. Equal ones take turns.
 type weight func(*shard.Router) float64
 
-// ranking is routers, the one with the least weight first. Whoever changes weights calls fix.
+// ranking is routers, the one with the least weight first. A caller that changes weights calls fix.
 type ranking struct {
 	weight weight
 	turns  map[*shard.Router]uint64 // when each was chosen last; shared by the rankings of a strategy

@@ -117,7 +117,7 @@ type secretClient struct {
 	clients *clients
 }
 
-// granted is an API that is asked for secrets which somebody grants one by one: who may not read one is told when reading.
+// granted is an API that is asked for secrets which somebody grants one by one: a router that may not read one finds out when it reads.
 type granted struct{ secretAPI }
 
 func (granted) denied(context.Context, source.Key) ([]string, error) { return nil, nil }

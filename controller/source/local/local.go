@@ -50,7 +50,7 @@ type Sink struct {
 	mu      sync.Mutex
 	synced  bool
 	known   map[string]struct{} // services that are there
-	missing map[string]struct{} // Problem was told of
+	missing map[string]struct{} // Problem was notified of
 }
 
 // NewSink returns a Sink before Config.To.
@@ -99,10 +99,10 @@ func (s *Sink) compare() {
 	}
 	for service := range s.cfg.Backends {
 		_, there := s.known[service]
-		_, told := s.missing[service]
+		_, notified := s.missing[service]
 		tell := s.cfg.Problem
 		switch {
-		case there != told:
+		case there != notified:
 			continue
 		case there:
 			delete(s.missing, service)

@@ -19,7 +19,7 @@ type Config struct {
 	// Transfers are the addresses that zones are handed to. None: any, if there are Keys, else nobody.
 	Transfers []netip.Prefix
 	Keys      Keys        // of TSIG. If there are any, transfers have to be signed with one
-	Notify    []Secondary // who is told of changes
+	Notify    []Secondary // who is notified of changes (RFC 1996)
 
 	// Rate is how many answers a second clients of one prefix get over UDP, /24 of IPv4 and /56 of IPv6; 0 = any number. Of those beyond
 	// it one in Slip is sent as truncated, so that a client which is what it says asks over TCP; the others get nothing. Slip 0: none is sent.
@@ -56,7 +56,7 @@ const (
 	DefaultNotifyAttempts = 5
 )
 
-// Secondary is a server that is told of changes.
+// Secondary is a server that is notified of changes.
 type Secondary struct {
 	Addr netip.AddrPort
 	Key  string // name of the key that messages to it are signed with; "" = they are not
@@ -70,7 +70,7 @@ const (
 	Transferred      EventKind = iota // a zone was handed to Peer
 	TransferFailed                    // the same, but not to the end
 	TransferRefused                   // Peer may not have Zone
-	TransferDeferred                  // Peer was told to come again, because too many transfers were under way
+	TransferDeferred                  // Peer was answered to come again, because too many transfers were under way
 	Notified                          // Peer knows of the change
 	NotifyFailed                      // Peer does not answer, or with an error
 	Panicked                          // a bug: a query was given up

@@ -13,7 +13,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// notifier tells one secondary of changes. A zone that changes again while it is to be told of is told of once.
+// notifier tells one secondary of changes. A zone that changes again before its notification is sent gets one.
 type notifier struct {
 	server *Server
 	to     Secondary
@@ -44,8 +44,8 @@ func (n *notifier) changed(origin string) {
 	}
 }
 
-// next returns what there is to tell, first what has failed least often.
-func (n *notifier) next() []*news {
+// pending returns what there is to tell, first what has failed least often.
+func (n *notifier) pending() []*news {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.SortedFunc(maps.Values(n.zones), func(a, b *news) int {
@@ -53,13 +53,13 @@ func (n *notifier) next() []*news {
 	})
 }
 
-// run tells of changes until ctx is done. A secondary that does not answer is told of one zone between two pauses, which grow (RFC 1996
+// run tells of changes until ctx is done. A secondary that does not answer is notified of one zone between two pauses, which grow (RFC 1996
 // section 3.6).
 func (n *notifier) run(ctx context.Context) {
 	pause := n.server.cfg.Limits.NotifyPause
 	for {
 		failed := false
-		for _, about := range n.next() {
+		for _, about := range n.pending() {
 			if failed = !n.tell(ctx, about); failed {
 				break
 			}

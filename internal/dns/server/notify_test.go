@@ -152,7 +152,7 @@ func TestNotifyOfWhatIsGone(t *testing.T) {
 	defer s.Close()
 	n := s.notifiers[0]
 	n.changed("gone.test.")
-	if !n.tell(t.Context(), n.next()[0]) || len(n.next()) != 0 {
+	if !n.tell(t.Context(), n.pending()[0]) || len(n.pending()) != 0 {
 		t.Error("told of a zone that is gone")
 	}
 	s.SetKeys(nil)

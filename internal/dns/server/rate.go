@@ -65,8 +65,8 @@ func prefixOf(a netip.Addr) uint64 {
 	return 1<<63 | binary.BigEndian.Uint64(b[:])>>8
 }
 
-// take says what becomes of an answer to an address.
-func (l *limiter) take(a netip.Addr, now time.Time) verdict {
+// decide says what becomes of an answer to an address.
+func (l *limiter) decide(a netip.Addr, now time.Time) verdict {
 	if l == nil {
 		return send
 	}

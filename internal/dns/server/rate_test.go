@@ -17,7 +17,7 @@ func TestRate(t *testing.T) {
 	now := time.Unix(1000, 0)
 	count := func(a string, n int) (got [3]int) {
 		for range n {
-			got[l.take(netip.MustParseAddr(a), now)]++
+			got[l.decide(netip.MustParseAddr(a), now)]++
 		}
 		return got
 	}
@@ -68,9 +68,9 @@ func TestRateOfMany(t *testing.T) {
 	for i := range 4 * MaxPrefixes {
 		var b [4]byte
 		binary.BigEndian.PutUint32(b[:], 10<<24+uint32(i)<<6)
-		l.take(netip.AddrFrom4(b), now)
+		l.decide(netip.AddrFrom4(b), now)
 		if i%16 == 0 {
-			if now = now.Add(time.Microsecond); l.take(client, now) == send {
+			if now = now.Add(time.Microsecond); l.decide(client, now) == send {
 				sent++
 			}
 		}
@@ -127,6 +127,6 @@ func BenchmarkRate(b *testing.B) {
 	client := netip.MustParseAddr("192.0.2.1")
 	b.ReportAllocs()
 	for b.Loop() {
-		l.take(client, now)
+		l.decide(client, now)
 	}
 }

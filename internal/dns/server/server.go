@@ -77,7 +77,7 @@ func (s *Server) Addr() string { return s.gate.listener.Addr().String() }
 // Zones is the set that is answered from.
 func (s *Server) Zones() *zone.Set { return s.set.Load() }
 
-// Publish has queries answered from a set, and secondaries told which zones have another serial than before.
+// Publish has queries answered from a set, and secondaries notified which zones have another serial than before.
 func (s *Server) Publish(set *zone.Set) {
 	before := s.set.Swap(set)
 	for _, z := range set.All() {

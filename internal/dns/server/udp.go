@@ -21,7 +21,7 @@ const (
 type worker struct {
 	server  *Server
 	conn    *net.UDPConn
-	answers bool // from the address that the query was sent to, which the system has to be told
+	answers bool // from the address that the query was sent to, which has to be given to the system
 	turn    uint32
 
 	query   zone.Query
@@ -94,7 +94,7 @@ func (w *worker) answer(message []byte, client netip.AddrPort) []byte {
 		return nil
 	}
 	w.counters.queries.Add(1)
-	switch w.server.limiter.take(client.Addr(), w.server.cfg.Now()) {
+	switch w.server.limiter.decide(client.Addr(), w.server.cfg.Now()) {
 	case drop:
 		w.server.overRate()
 		w.counters.dropped.Add(1)

@@ -46,7 +46,7 @@ type Question struct {
 	Routers []Router `json:"routers"` // those that may have the route, at least one, sorted by name
 }
 
-// Route is what the server is told of the route.
+// Route is what the server gets to know of the route.
 type Route struct {
 	Namespace       string            `json:"namespace"`
 	Name            string            `json:"name"`
@@ -57,7 +57,7 @@ type Route struct {
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
 }
 
-// Router is what the server is told of a router.
+// Router is what the server gets to know of a router.
 type Router struct {
 	Name              string            `json:"name"`
 	Labels            map[string]string `json:"labels,omitempty"`

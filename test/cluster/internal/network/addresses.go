@@ -67,8 +67,8 @@ type pool struct {
 
 func newPool(size int) *pool { return &pool{size: size, used: map[int]bool{}} }
 
-// take returns a number that is not in use.
-func (p *pool) take() (int, error) {
+// takeNumber returns a number that is not in use.
+func (p *pool) takeNumber() (int, error) {
 	for range p.size {
 		p.next = p.next%p.size + 1
 		if !p.used[p.next] {

@@ -183,7 +183,7 @@ func (n *Network) Add(uid string, ports ...HostPort) (Pod, error) {
 
 // add does what Add does for a new pod. The caller holds fabric.mu.
 func (n *Network) add(uid string, ports []HostPort) (member, error) {
-	number, err := n.numbers.take()
+	number, err := n.numbers.takeNumber()
 	if err != nil {
 		return member{}, err
 	}

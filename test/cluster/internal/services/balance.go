@@ -18,7 +18,7 @@ type addresses struct {
 	owners map[netip.Addr]string
 
 	waiting map[string]bool  // Services whose address another one has
-	again   func(key string) // told when it may be free
+	again   func(key string) // called when it may be free
 }
 
 func newAddresses(ranges []netip.Prefix, again func(key string)) *addresses {
@@ -43,8 +43,8 @@ func (a *addresses) claim(address netip.Addr, key string) bool {
 	return true
 }
 
-// next gives a Service some address of a family.
-func (a *addresses) next(f corev1.IPFamily, key string) (netip.Addr, error) {
+// assign gives a Service some address of a family.
+func (a *addresses) assign(f corev1.IPFamily, key string) (netip.Addr, error) {
 	for i, r := range a.ranges {
 		if family(r.Addr()) != f {
 			continue
@@ -109,7 +109,7 @@ func (c *Controller) balance(key string, s *corev1.Service) (wanted []netip.Addr
 			wanted = append(wanted, has[i])
 			continue
 		}
-		address, err := c.addresses.next(f, key)
+		address, err := c.addresses.assign(f, key)
 		if err != nil {
 			return nil, false, err
 		}

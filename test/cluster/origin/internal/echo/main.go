@@ -3,7 +3,7 @@
 //
 //	echo serve [-tls DIR]            answers with what arrived (package comment of serve.go)
 //	echo get [flags] URL             asks, and prints the answer as it arrived
-//	echo wait                        waits to be told to stop: a pod to run get in
+//	echo wait                        waits for a signal to stop: a pod to run get in
 package main
 
 import (
