@@ -25,18 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, echo())
 		os.Exit(1)
 	}
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("bin", "run")}, func(dir string) int {
-		if err := setUp(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join("bin", "run")}, setUp, func() error { return shared.Stop() }))
 }
 
 func setUp(dir string) error {

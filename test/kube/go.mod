@@ -10,6 +10,7 @@ require (
 	k8s.io/apimachinery v0.36.0
 	k8s.io/apiserver v0.36.0
 	k8s.io/client-go v0.36.0
+	sigs.k8s.io/yaml v1.6.0
 	turnout/test/cluster v0.0.0-00010101000000-000000000000
 )
 
@@ -102,7 +103,6 @@ require (
 	sigs.k8s.io/knftables v0.0.21 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 // The cluster and its sandbox.

@@ -36,13 +36,7 @@ var binary = flag.String("binary", filepath.Join("bin", "turnout-race"), "turnou
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("bin", "run"), Local: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, func(dir string) int {
-		if err := setUp(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join("bin", "run"), Local: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, setUp, nil))
 }
 
 // setUp starts everything. What it starts ends with the process.

@@ -2,8 +2,11 @@
 package await
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // pause is between two attempts of Eventually.
@@ -35,5 +38,26 @@ func Must[T any](t testing.TB) func(T, error) T {
 			t.Fatal(err)
 		}
 		return v
+	}
+}
+
+// atOnce is how many calls of InParallel are under way.
+const atOnce = 16
+
+// InParallel calls do with each number n, from <= n < to, some at a time, until one fails, and waits. An error fails the test.
+func InParallel(t testing.TB, from, to int, do func(ctx context.Context, i int) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(atOnce)
+	for i := from; i < to; i++ {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return do(ctx, i)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -71,10 +71,10 @@ data:
 // startRouter starts the router, unless it runs.
 func startRouter(t *testing.T) {
 	t.Helper()
-	must(t, aRouter, "apply", "-f", "-")
+	shared.kubectl.Must(t, aRouter, "apply", "-f", "-")
 	t.Cleanup(func() { keepLog(t) })
 	await.Eventually(t, patience, "the class is accepted", func() error {
-		_, err := kubectl(t.Context(), "", "wait", "--for=condition=Accepted", "gatewayclass/turnout", "--timeout=1s")
+		_, err := shared.kubectl.Run(t.Context(), "", "wait", "--for=condition=Accepted", "gatewayclass/turnout", "--timeout=1s")
 		return err
 	})
 }
@@ -83,10 +83,10 @@ func startRouter(t *testing.T) {
 func TestConformance(t *testing.T) {
 	startRouter(t)
 	if *mode == "deployment" {
-		must(t, parameters, "apply", "-f", "-")
-		must(t, "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "deployment", "namespace": "turnout"}}}`)
+		shared.kubectl.Must(t, parameters, "apply", "-f", "-")
+		shared.kubectl.Must(t, "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": {"group": "", "kind": "ConfigMap", "name": "deployment", "namespace": "turnout"}}}`)
 		t.Cleanup(func() {
-			if _, err := kubectl(context.Background(), "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": null}}`); err != nil {
+			if _, err := shared.kubectl.Run(context.Background(), "", "patch", "gatewayclass/turnout", "--type=merge", "-p", `{"spec": {"parametersRef": null}}`); err != nil {
 				t.Error(err)
 			}
 		})
@@ -106,7 +106,7 @@ func TestConformance(t *testing.T) {
 	}
 	args = append(args, strings.Fields(*suite)...)
 	c := exec.CommandContext(t.Context(), filepath.Join(bin, "gateway-suite"), args...)
-	c.Env = append(os.Environ(), "KUBECONFIG="+shared.kubeconfig)
+	c.Env = append(os.Environ(), "KUBECONFIG="+string(shared.kubectl))
 	text, err := os.Create(filepath.Join(shared.logs, "suite.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func (s *summary) Write(p []byte) (int, error) {
 
 // keepLog writes what the router said to a file.
 func keepLog(t *testing.T) {
-	out, err := kubectl(context.Background(), "", "-n", "turnout", "logs", "deployment/turnout", "--tail=-1")
+	out, err := shared.kubectl.Run(context.Background(), "", "-n", "turnout", "logs", "deployment/turnout", "--tail=-1")
 	if err != nil {
 		out += err.Error()
 	}

@@ -99,7 +99,7 @@ stringData: {word: secret}
 func is(t *testing.T, object, path, want string) {
 	t.Helper()
 	await.Eventually(t, patience, object+" "+path, func() error {
-		got, err := kubectl(t.Context(), "", "-n", own, "get", object, "-o", "jsonpath="+path)
+		got, err := shared.kubectl.Run(t.Context(), "", "-n", own, "get", object, "-o", "jsonpath="+path)
 		if err == nil && got != want {
 			return fmt.Errorf("it is %q, not %q", got, want)
 		}
@@ -111,7 +111,7 @@ func is(t *testing.T, object, path, want string) {
 func rolled(t *testing.T) {
 	t.Helper()
 	await.Eventually(t, patience, "the Deployment is rolled", func() error {
-		_, err := kubectl(t.Context(), "", "-n", own, "rollout", "status", "deployment/shop-own", "--timeout=10s")
+		_, err := shared.kubectl.Run(t.Context(), "", "-n", own, "rollout", "status", "deployment/shop-own", "--timeout=10s")
 		return err
 	})
 }
@@ -123,7 +123,7 @@ func run(t *testing.T, data map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, "", "-n", own, "patch", "configmap/run", "--type=json", "-p", string(text))
+	shared.kubectl.Must(t, "", "-n", own, "patch", "configmap/run", "--type=json", "-p", string(text))
 }
 
 // visitors send requests all the time, each of them over a connection that it keeps or over new ones.
@@ -197,23 +197,23 @@ func (v *visitors) good(t *testing.T, what string) {
 // TestDeployment: a Gateway whose class says so has pods of its own. They are rolled, scaled and given another image, and the Gateway goes over to the pods of the router and
 // back, while each request is answered; they may read the Gateway's Secrets and no others; what is another's is left alone; and with the Gateway all of it goes.
 func TestDeployment(t *testing.T) {
-	must(t, aRouter, "apply", "-f", "-")
+	shared.kubectl.Must(t, aRouter, "apply", "-f", "-")
 	t.Cleanup(func() { keepLog(t) })
-	must(t, aDeployed, "apply", "-f", "-")
-	must(t, aPair(t), "apply", "-f", "-")
+	shared.kubectl.Must(t, aDeployed, "apply", "-f", "-")
+	shared.kubectl.Must(t, aPair(t), "apply", "-f", "-")
 	programmed := `{.status.conditions[?(@.type=="Programmed")].reason}`
 	is(t, "gateway/shop", programmed, "Programmed")
-	address := must(t, "", "-n", own, "get", "gateway/shop", "-o", "jsonpath={.status.addresses[0].value}")
+	address := shared.kubectl.Must(t, "", "-n", own, "get", "gateway/shop", "-o", "jsonpath={.status.addresses[0].value}")
 	for _, object := range []string{"service/shop-own", "serviceaccount/shop-own", "deployment/shop-own"} {
 		is(t, object, `{.metadata.labels.team} {.metadata.annotations.example\.com/note} {.metadata.labels.gateway\.networking\.k8s\.io/gateway-name} {.metadata.ownerReferences[0].kind}`, "shop mine shop Gateway")
 	}
 	const pods = "-lgateway.networking.k8s.io/gateway-name=shop"
-	if got := must(t, "", "-n", own, "get", "pods", pods, "-o", `jsonpath={.items[0].metadata.labels.team} {.items[0].metadata.annotations.example\.com/note} {.items[0].spec.containers[0].image}`); got != "shop mine turnout" {
+	if got := shared.kubectl.Must(t, "", "-n", own, "get", "pods", pods, "-o", `jsonpath={.items[0].metadata.labels.team} {.items[0].metadata.annotations.example\.com/note} {.items[0].spec.containers[0].image}`); got != "shop mine turnout" {
 		t.Errorf("the pod has %q", got)
 	}
 	is(t, "endpointslices", `{.items[?(@.metadata.labels.endpointslice\.kubernetes\.io/managed-by=="turnout")].metadata.name}`, "")
 	for secret, want := range map[string]string{"secret/pair": "yes", "secret/other": "no"} {
-		if got, _ := kubectl(t.Context(), "", "-n", own, "auth", "can-i", "get", secret, "--as=system:serviceaccount:own:shop-own"); strings.TrimSpace(got) != want {
+		if got, _ := shared.kubectl.Run(t.Context(), "", "-n", own, "auth", "can-i", "get", secret, "--as=system:serviceaccount:own:shop-own"); strings.TrimSpace(got) != want {
 			t.Errorf("its pods may read %s: %s", secret, got)
 		}
 	}
@@ -233,7 +233,7 @@ func TestDeployment(t *testing.T) {
 		rolled(t)
 		v.good(t, change.what)
 	}
-	must(t, "", "-n", "turnout", "patch", "configmap/own", "--type=merge", "-p", `{"data": {"image": "next"}}`)
+	shared.kubectl.Must(t, "", "-n", "turnout", "patch", "configmap/own", "--type=merge", "-p", `{"data": {"image": "next"}}`)
 	is(t, "deployment/shop-own", "{.spec.template.spec.containers[0].image}", "next")
 	rolled(t)
 	v.good(t, "another image")
@@ -251,25 +251,25 @@ func TestDeployment(t *testing.T) {
 	v.good(t, "parameters that cannot be used")
 	run(t, map[string]string{})
 	is(t, "gateway/shop", programmed, "Programmed")
-	if again := must(t, "", "-n", own, "get", "gateway/shop", "-o", "jsonpath={.status.addresses[0].value}"); again != address {
+	if again := shared.kubectl.Must(t, "", "-n", own, "get", "gateway/shop", "-o", "jsonpath={.status.addresses[0].value}"); again != address {
 		t.Errorf("the address was %s and is %s", address, again)
 	}
 	v.good(t, "at the end")
 	v.stop()
 	v.running.Wait()
 	inTheWay(t)
-	must(t, "", "-n", own, "delete", "gateway/shop")
+	shared.kubectl.Must(t, "", "-n", own, "delete", "gateway/shop")
 	for _, kind := range []string{"deployments", "services", "serviceaccounts", "pods", "endpointslices", "roles", "rolebindings"} {
 		gone(t, kind, pods)
 	}
-	must(t, "", "delete", "namespace/own", "gatewayclass/own")
+	shared.kubectl.Must(t, "", "delete", "namespace/own", "gatewayclass/own")
 }
 
 // inTheWay: a Deployment that is not the Gateway's stays as it is, and the Gateway says so until it is gone.
 func inTheWay(t *testing.T) {
 	t.Helper()
-	must(t, "", "-n", own, "create", "deployment", "late-own", "--image=echo-basic", "--replicas=0")
-	must(t, `
+	shared.kubectl.Must(t, "", "-n", own, "create", "deployment", "late-own", "--image=echo-basic", "--replicas=0")
+	shared.kubectl.Must(t, `
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: late, namespace: own}
@@ -280,16 +280,16 @@ spec:
 	said := `{.status.conditions[?(@.type=="Programmed")].reason}: {.status.conditions[?(@.type=="Programmed")].message}`
 	is(t, "gateway/late", said, "NoResources: Deployment own/late-own is not the Gateway's: rename or delete it, or rename the Gateway")
 	is(t, "deployment/late-own", "{.spec.replicas} {.spec.template.spec.containers[0].image}", "0 echo-basic")
-	must(t, "", "-n", own, "delete", "deployment/late-own")
+	shared.kubectl.Must(t, "", "-n", own, "delete", "deployment/late-own")
 	is(t, "gateway/late", `{.status.conditions[?(@.type=="Programmed")].reason}`, "Programmed")
-	must(t, "", "-n", own, "delete", "gateway/late")
+	shared.kubectl.Must(t, "", "-n", own, "delete", "gateway/late")
 }
 
 // gone waits until there are no such objects.
 func gone(t *testing.T, objects ...string) {
 	t.Helper()
 	await.Eventually(t, patience, strings.Join(objects, " ")+" gone", func() error {
-		out, err := kubectl(t.Context(), "", append([]string{"-n", own, "get", "--ignore-not-found", "-o", "name"}, objects...)...)
+		out, err := shared.kubectl.Run(t.Context(), "", append([]string{"-n", own, "get", "--ignore-not-found", "-o", "name"}, objects...)...)
 		if err == nil && out != "" {
 			return errors.New("there is " + out)
 		}

@@ -17,6 +17,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"turnout/test/cluster"
+	"turnout/test/cluster/kubectl"
 	"turnout/test/cluster/sandbox"
 )
 
@@ -28,9 +29,9 @@ var (
 // shared is what all tests use.
 var shared struct {
 	*cluster.Cluster
-	kubeconfig string // of somebody who may do everything
-	logs       string
-	profiles   []string // of the suite, for which there are resources
+	kubectl  kubectl.Config // of somebody who may do everything
+	logs     string
+	profiles []string // of the suite, for which there are resources
 }
 
 // bin is where programs are, built by make gateway-conformance.
@@ -38,21 +39,11 @@ var bin = filepath.Join("..", "bin")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join(bin, "run-gateway")}, func(dir string) int {
-		if err := setUp(context.Background(), dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join(bin, "run-gateway")}, setUp, func() error { return shared.Stop() }))
 }
 
-func setUp(ctx context.Context, dir string) error {
+func setUp(dir string) error {
+	ctx := context.Background()
 	logs := filepath.Join(bin, "logs-gateway")
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
 		return err
@@ -82,7 +73,8 @@ func setUp(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	shared.kubeconfig, err = shared.Kubeconfig("admin", shared.Admin.BearerToken)
+	path, err := shared.Kubeconfig("admin", shared.Admin.BearerToken)
+	shared.kubectl = kubectl.Config(path)
 	return err
 }
 
@@ -119,26 +111,4 @@ func profilesOf(files []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// kubectl runs kubectl with an input and returns what it prints, on standard output and standard error.
-func kubectl(ctx context.Context, input string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", shared.kubeconfig}, args...)...)
-	c.Stdin = strings.NewReader(input)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	if err := c.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out.String())
-	}
-	return out.String(), nil
-}
-
-// must is kubectl for what has to succeed.
-func must(t *testing.T, input string, args ...string) string {
-	t.Helper()
-	out, err := kubectl(t.Context(), input, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

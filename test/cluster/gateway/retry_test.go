@@ -136,14 +136,14 @@ func startRetries(t *testing.T) (*backend, string) {
 	if err := none.Close(); err != nil {
 		t.Fatal(err)
 	}
-	must(t, fmt.Sprintf(retries, port, closed, sandbox.Address), "apply", "-f", "-")
+	shared.kubectl.Must(t, fmt.Sprintf(retries, port, closed, sandbox.Address), "apply", "-f", "-")
 	t.Cleanup(func() {
-		if _, err := kubectl(context.Background(), "", "delete", "namespace", "retries"); err != nil {
+		if _, err := shared.kubectl.Run(context.Background(), "", "delete", "namespace", "retries"); err != nil {
 			t.Error(err)
 		}
 	})
-	must(t, "", "wait", "--for=condition=Programmed", "-n", "retries", "gateway/gw", "--timeout=1m")
-	address := must(t, "", "get", "-n", "retries", "gateway/gw", "-o", "jsonpath={.status.addresses[0].value}")
+	shared.kubectl.Must(t, "", "wait", "--for=condition=Programmed", "-n", "retries", "gateway/gw", "--timeout=1m")
+	address := shared.kubectl.Must(t, "", "get", "-n", "retries", "gateway/gw", "-o", "jsonpath={.status.addresses[0].value}")
 	await.Eventually(t, patience, "the route is served", func() error {
 		status, _ := send(t, address, "/never", http.MethodGet, "first", "no", 0)
 		if status != http.StatusOK {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"turnout/test/cluster/load"
 )
 
 // memory measures what the router takes with all routes while ten Services a second get other endpoints.
@@ -45,10 +47,10 @@ func churn(t *testing.T, b *table, address string, during time.Duration) {
 	check(t, create(t.Context(), aRoute("live", "loaded", "gw", "a")))
 	c := client(address, false)
 	eventually(t, "the route is served", func() error {
-		_, err := ask(t.Context(), c, "loaded.scale.test")
+		_, err := load.Ask(t.Context(), c, "loaded.scale.test")
 		return err
 	})
-	l := startLoad(t, address, "loaded.scale.test")
+	end := startLoad(t, address, "loaded.scale.test")
 	begin := time.Now()
 	changes := 0
 	for turn := 0; time.Since(begin) < during; turn++ {
@@ -61,8 +63,8 @@ func churn(t *testing.T, b *table, address string, during time.Duration) {
 	}
 	ready(t, "live", "a")
 	ready(t, "live", "b")
-	l.end(t)
-	b.rowf("requests while routes, backends and Gateways changed", "%d, %d failed, %d changes", l.asked.Load(), l.failed.Load(), changes)
+	asked, failed := end()
+	b.rowf("requests while routes, backends and Gateways changed", "%d, %d failed, %d changes", asked, failed, changes)
 }
 
 // changesOf are the changes of a turn.

@@ -34,21 +34,11 @@ var bin = filepath.Join("..", "bin")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join(bin, "run-gatewayscale")}, func(dir string) int {
-		if err := setUp(context.Background(), dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join(bin, "run-gatewayscale")}, setUp, func() error { return shared.Stop() }))
 }
 
-func setUp(ctx context.Context, dir string) error {
+func setUp(dir string) error {
+	ctx := context.Background()
 	shared.logs = filepath.Join(bin, "logs-gatewayscale")
 	if err := errors.Join(os.RemoveAll(shared.logs), os.MkdirAll(shared.logs, 0o755)); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -85,35 +84,6 @@ func remove(ctx context.Context, kind, namespace, name string) error {
 		return nil
 	}
 	return err
-}
-
-// inParallel does something with the numbers from to to, with some requests at a time.
-func inParallel(t testing.TB, from, to int, do func(ctx context.Context, i int) error) {
-	t.Helper()
-	numbers, failed := make(chan int), make(chan error, 1)
-	var workers sync.WaitGroup
-	for range 16 {
-		workers.Go(func() {
-			for i := range numbers {
-				if err := do(t.Context(), i); err != nil {
-					select {
-					case failed <- err:
-					default:
-					}
-				}
-			}
-		})
-	}
-	for i := from; i < to; i++ {
-		numbers <- i
-	}
-	close(numbers)
-	workers.Wait()
-	select {
-	case err := <-failed:
-		t.Fatal(err)
-	default:
-	}
 }
 
 // aGateway is a Gateway of the class turnout whose plain listener takes routes of all namespaces.

@@ -15,6 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"turnout/test/cluster/await"
+	"turnout/test/cluster/load"
 )
 
 // plan is how much is measured.
@@ -129,13 +132,13 @@ func counts(t *testing.T, b *table, n int) {
 	}
 	began := time.Now()
 	name := func(i int) string { return fmt.Sprintf("counted-%d", i) }
-	inParallel(t, 0, n, func(ctx context.Context, i int) error { return create(ctx, aRoute("live", name(i), "counted", "a")) })
+	await.InParallel(t, 0, n, func(ctx context.Context, i int) error { return create(ctx, aRoute("live", name(i), "counted", "a")) })
 	done := time.Now()
 	up := reaches(n).Sub(done)
 	reported(t, began, n)
 	there := time.Now()
 	all := written(t, began)
-	inParallel(t, 0, n, func(ctx context.Context, i int) error { return remove(ctx, "HTTPRoute", "live", name(i)) })
+	await.InParallel(t, 0, n, func(ctx context.Context, i int) error { return remove(ctx, "HTTPRoute", "live", name(i)) })
 	gone := time.Now()
 	down := reaches(0).Sub(gone)
 	b.rowf(fmt.Sprintf("%d routes made in %.1f s: until all are counted", n, done.Sub(began).Seconds()), "%s", max(up, 0).Round(time.Millisecond))
@@ -162,7 +165,7 @@ func fill(t *testing.T, from, to int) {
 	begin := time.Now()
 	for i := from; i < to; i += perNamespace {
 		mustCreate(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", namespaceOf(i)))
-		inParallel(t, 0, services, func(ctx context.Context, k int) error {
+		await.InParallel(t, 0, services, func(ctx context.Context, k int) error {
 			if err := create(ctx, fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: s%d}, spec: {ports: [{name: http, port: 8080}], clusterIP: None}}", namespaceOf(i), k)); err != nil {
 				return err
 			}
@@ -175,7 +178,7 @@ ports: [{name: http, port: 8080}]
 endpoints: %[3]s`, namespaceOf(i), k, endpoints(i+k, 0)))
 		})
 	}
-	inParallel(t, from, to, func(ctx context.Context, i int) error {
+	await.InParallel(t, from, to, func(ctx context.Context, i int) error {
 		return create(ctx, aRoute(namespaceOf(i), fmt.Sprintf("r%d", i), "gw", fmt.Sprintf("s%d", i%services)))
 	})
 	if to == from {
@@ -211,7 +214,7 @@ func served(t *testing.T, c *http.Client, name string) (made, took time.Duration
 	tick := time.NewTicker(time.Millisecond) // who asks without pause takes the processor from what is measured
 	defer tick.Stop()
 	for ; ; <-tick.C {
-		if got, err := ask(t.Context(), c, name+".scale.test"); err == nil && got == "a" {
+		if got, err := load.Ask(t.Context(), c, name+".scale.test"); err == nil && got == "a" {
 			return done.Sub(begin), time.Since(done)
 		}
 		if time.Since(done) > patience {
@@ -222,14 +225,14 @@ func served(t *testing.T, c *http.Client, name string) (made, took time.Duration
 
 // oneByOne times routes that are made one after the other.
 func oneByOne(t *testing.T, b *table, address string, size, n int) {
-	b.rowf(fmt.Sprintf("a route is served, beside %d: p50 / p99", size), "%s", oneAfterTheOther(t, address, fmt.Sprintf("one-%d", size), n))
+	b.rowf(fmt.Sprintf("a route is served, beside %d", size), "%s", oneAfterTheOther(t, address, fmt.Sprintf("one-%d", size), n))
 }
 
 // oneAfterTheOther makes n routes whose names begin so, each when the one before is gone, and returns their times.
 func oneAfterTheOther(t *testing.T, address, prefix string, n int) string {
 	c := client(address, false)
 	before := insideNow(t)
-	var answered, all times
+	var answered, all load.Times
 	for i := range n {
 		name := fmt.Sprintf("%s-%d", prefix, i)
 		made, took := served(t, c, name)
@@ -242,7 +245,7 @@ func oneAfterTheOther(t *testing.T, address, prefix string, n int) string {
 // whileOthersChange is the same while 50 routes a second change.
 func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	const others = 50
-	inParallel(t, 0, others, func(ctx context.Context, i int) error {
+	await.InParallel(t, 0, others, func(ctx context.Context, i int) error {
 		return create(ctx, aRoute("live", fmt.Sprintf("other-%d-%d", size, i), "gw", "a"))
 	})
 	ctx, stop := context.WithCancel(t.Context())
@@ -271,7 +274,7 @@ func whileOthersChange(t *testing.T, b *table, address string, size, n int) {
 	stop()
 	changing.Wait()
 	b.rowf(fmt.Sprintf("the same while %.0f others a second change", float64(changes.Load())/time.Since(began).Seconds()), "%s", measured)
-	inParallel(t, 0, others, func(ctx context.Context, i int) error {
+	await.InParallel(t, 0, others, func(ctx context.Context, i int) error {
 		return remove(ctx, "HTTPRoute", "live", fmt.Sprintf("other-%d-%d", size, i))
 	})
 }

@@ -46,25 +46,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	bin := filepath.Join("..", "bin")
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join(bin, "run-operator"), Programs: map[string]string{
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join(bin, "run-operator"), Programs: map[string]string{
 		"runc": "runc", "socat": "socat", "kubectl": "kubernetes-client",
-	}}, func(dir string) int {
-		if err := shared.start(dir, bin); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	}}, func(dir string) error {
 		// Pods wait more than they compute.
-		if err := flag.Set("test.parallel", "4"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+		return errors.Join(shared.start(dir, bin), flag.Set("test.parallel", "4"))
+	}, func() error { return shared.Stop() }))
 }
 
 // start makes the images and a cluster of two nodes that has what the operator makes

@@ -43,14 +43,10 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "bin", "run-origin")}, func(dir string) int {
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join("..", "bin", "run-origin")}, func(dir string) error {
 		// Cases wait more than they compute.
-		if err := errors.Join(setUp(context.Background(), dir), flag.Set("test.parallel", "24")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}))
+		return errors.Join(setUp(context.Background(), dir), flag.Set("test.parallel", "24"))
+	}, nil))
 }
 
 // setUp starts everything. What it starts ends with the process.

@@ -43,6 +43,25 @@ type Config struct {
 // Inside reports whether this process is the one in the sandbox.
 func Inside() bool { return os.Getenv(marker) != "" }
 
+// Tests is Run for the tests of a package: start, the tests, and stop, which may be nil. What start and stop fail with is printed.
+func Tests(m interface{ Run() int }, cfg Config, start func(dir string) error, stop func() error) int {
+	return Run(cfg, func(dir string) int {
+		if err := start(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code := m.Run()
+		if stop == nil {
+			return code
+		}
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
+	})
+}
+
 // Run calls run inside a sandbox and returns its result, an exit code. Outside of one it
 // starts the running program again with the same arguments inside a new one.
 func Run(cfg Config, run func(dir string) int) int {

@@ -10,7 +10,7 @@ import (
 // forget deletes what a test has made.
 func forget(t *testing.T, objects ...string) {
 	t.Helper()
-	if _, err := kubectl(context.Background(), "", append([]string{"delete", "--ignore-not-found", "--wait=false"}, objects...)...); err != nil {
+	if _, err := shared.kubectl.Run(context.Background(), "", append([]string{"delete", "--ignore-not-found", "--wait=false"}, objects...)...); err != nil {
 		t.Error(err)
 	}
 }
@@ -19,7 +19,7 @@ func forget(t *testing.T, objects ...string) {
 func says(t *testing.T, want, path string, object ...string) {
 	t.Helper()
 	eventually(t, strings.Join(object, " ")+" says "+want, func() error {
-		got, err := kubectl(t.Context(), "", append(append([]string{"get"}, object...), "-o", "jsonpath="+path)...)
+		got, err := shared.kubectl.Run(t.Context(), "", append(append([]string{"get"}, object...), "-o", "jsonpath="+path)...)
 		if err == nil && !strings.Contains(got, want) {
 			err = fmt.Errorf("says %q", got)
 		}
@@ -38,8 +38,8 @@ const validMessage = `{.status.conditions[?(@.type=="Valid")].status} {.status.c
 // TestBadInput: Routers, RouteSchedulers, Routes and RouteBindings that the API server takes and that cannot be meant have a condition or an event that says what to do;
 // a route that has nothing to do with them is bound and served meanwhile, and one that comes after them, too.
 func TestBadInput(t *testing.T) {
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
-	must(t, router("good", `{"dns": {"domain": "good.bad.test"}, "namespaceSelector": {"matchLabels": {"bad": "yes"}}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, router("good", `{"dns": {"domain": "good.bad.test"}, "namespaceSelector": {"matchLabels": {"bad": "yes"}}}`), "create", "-f", "-")
 	t.Cleanup(func() {
 		forget(t, "router/good", "router/one", "router/two", "router/near", "-n", programs, "deployment/router-good")
 		forget(t, "namespace/bad-a", "namespace/bad-b")
@@ -50,7 +50,7 @@ func TestBadInput(t *testing.T) {
 		if host != "" {
 			host = fmt.Sprintf(`"host": %q, `, host)
 		}
-		must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": %q, "namespace": %q}, "spec": {%s"to": {"kind": "Service", "name": "s", "weight": 100}}}`,
+		shared.kubectl.Must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": %q, "namespace": %q}, "spec": {%s"to": {"kind": "Service", "name": "s", "weight": 100}}}`,
 			name, namespace, host), "create", "-f", "-")
 	}
 	served := func(namespace, name string) {
@@ -58,24 +58,24 @@ func TestBadInput(t *testing.T) {
 		is(t, "routebinding/"+name+".good", "{.status.phase}", "Serving", namespace)
 	}
 	for _, ns := range []string{"bad-a", "bad-b"} {
-		must(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"bad": "yes"}}}`, ns), "create", "-f", "-")
+		shared.kubectl.Must(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"bad": "yes"}}}`, ns), "create", "-f", "-")
 	}
 	startScheduler(t)
 	startReplicas(t, "good", 1)
 	route("bad-a", "before", "before.bad.test")
 	served("bad-a", "before")
 
-	must(t, router("one", `{"dns": {"domain": "twice.bad.test"}}`), "create", "-f", "-")
-	must(t, router("two", `{"dns": {"domain": "twice.bad.test"}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, router("one", `{"dns": {"domain": "twice.bad.test"}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, router("two", `{"dns": {"domain": "twice.bad.test"}}`), "create", "-f", "-")
 	says(t, "False DomainTaken router one is older and has the domain twice.bad.test too: give this one another", validMessage, "router/two")
 	warned(t, "default", "two", "DomainTaken", "give this one another")
 	says(t, "True Valid", validMessage, "router/one")
 
-	must(t, router("near", `{"routeSelector": {"matchExpressions": [{"key": "tier", "operator": "Near", "values": ["x"]}]}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, router("near", `{"routeSelector": {"matchExpressions": [{"key": "tier", "operator": "Near", "values": ["x"]}]}}`), "create", "-f", "-")
 	says(t, "False InvalidSelector routeSelector or namespaceSelector cannot be used", validMessage, "router/near")
 	warned(t, "default", "near", "InvalidSelector", "correct it")
 
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30, "strategy": "CEL", "cel": {"expression": "router.nothing +"}}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30, "strategy": "CEL", "cel": {"expression": "router.nothing +"}}`), "apply", "-f", "-")
 	says(t, "False InvalidSpec", validMessage, "routescheduler/default")
 	says(t, "routes are bound as before", validMessage, "routescheduler/default")
 
@@ -84,11 +84,11 @@ func TestBadInput(t *testing.T) {
 	is(t, "route/mine", `{.metadata.annotations.turnout\.router/phase}`, "new", "bad-b")
 	warned(t, "bad-b", "mine", "HostAlreadyClaimed", "before.bad.test")
 
-	uid := must(t, "", "get", "route/before", "-n", "bad-a", "-o", "jsonpath={.metadata.uid}")
-	must(t, fmt.Sprintf(`{"apiVersion": "turnout.router/v1alpha1", "kind": "RouteBinding", "metadata": {"name": "before.nowhere", "namespace": "bad-a"},
+	uid := shared.kubectl.Must(t, "", "get", "route/before", "-n", "bad-a", "-o", "jsonpath={.metadata.uid}")
+	shared.kubectl.Must(t, fmt.Sprintf(`{"apiVersion": "turnout.router/v1alpha1", "kind": "RouteBinding", "metadata": {"name": "before.nowhere", "namespace": "bad-a"},
 		"spec": {"routeNamespace": "bad-a", "routeName": "before", "routeUID": %q, "router": "nowhere", "dns": "before.bad.test"}}`, uid), "create", "-f", "-")
 	eventually(t, "the binding to nobody is deleted", func() error {
-		if out, err := kubectl(t.Context(), "", "get", "routebinding/before.nowhere", "-n", "bad-a"); err == nil {
+		if out, err := shared.kubectl.Run(t.Context(), "", "get", "routebinding/before.nowhere", "-n", "bad-a"); err == nil {
 			return fmt.Errorf("there is %s", out)
 		}
 		return nil
@@ -99,8 +99,8 @@ func TestBadInput(t *testing.T) {
 	route("bad-a", "after", "")
 	served("bad-a", "after")
 	is(t, "route/after", `{.metadata.annotations.turnout\.router/target}`, "bad-a-after.good.bad.test", "bad-a")
-	must(t, "", "patch", "router/near", "--type=merge", "-p", `{"spec": {"routeSelector": null}}`)
+	shared.kubectl.Must(t, "", "patch", "router/near", "--type=merge", "-p", `{"spec": {"routeSelector": null}}`)
 	says(t, "True Valid", validMessage, "router/near")
-	must(t, "", "delete", "router/one")
+	shared.kubectl.Must(t, "", "delete", "router/one")
 	says(t, "True Valid", validMessage, "router/two")
 }

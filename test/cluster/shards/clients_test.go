@@ -3,12 +3,10 @@ package shards
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"turnout/test/cluster"
+	"turnout/test/cluster/load"
 )
 
 func resource(name string) schema.GroupVersionResource {
@@ -81,18 +80,14 @@ func (s *seen) resolve() *names {
 // ttl is how long clients keep what DNS has said, as the Routers of these tests have it.
 const ttl = time.Second
 
-// load is clients that ask for all routes without pause where DNS says that they are.
-type load struct {
+// traffic is clients that ask for all routes without pause where DNS says that they are.
+type traffic struct {
 	from    cluster.Pod
 	seen    *seen
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	follows sync.WaitGroup
 	names   atomic.Pointer[names]
-	asked   atomic.Int64
-	failed  atomic.Int64
-
-	mu       sync.Mutex
-	failures []string // the first of them
+	clients load.Clients
 }
 
 // pace is between two requests of a client.
@@ -100,28 +95,28 @@ const pace = 2 * time.Millisecond
 
 // startLoad starts clients of three kinds: with a connection for each request, with connections that are kept, and with one host and one connection for as
 // long as the router lets it be.
-func startLoad(t *testing.T, s *seen, from cluster.Pod) *load {
+func startLoad(t *testing.T, s *seen, from cluster.Pod) *traffic {
 	t.Helper()
-	l := &load{from: from, seen: s}
+	l := &traffic{from: from, seen: s}
 	ctx, stop := context.WithCancel(t.Context())
 	l.stop = stop
 	first := s.resolve()
 	l.names.Store(first)
-	l.running.Go(func() { l.follow(ctx) })
+	l.follows.Go(func() { l.follow(ctx) })
 	for _, fresh := range []bool{true, false} {
 		for range 2 {
-			l.running.Go(func() { l.run(ctx, fresh) })
+			l.run(ctx, fresh)
 		}
 	}
 	for i := range 8 {
 		host := first.hosts[i*len(first.hosts)/8]
-		l.running.Go(func() { l.stay(ctx, host) })
+		l.stay(ctx, host)
 	}
 	return l
 }
 
 // follow asks DNS again when the TTL is over.
-func (l *load) follow(ctx context.Context) {
+func (l *traffic) follow(ctx context.Context) {
 	tick := time.NewTicker(ttl)
 	defer tick.Stop()
 	for {
@@ -135,15 +130,15 @@ func (l *load) follow(ctx context.Context) {
 }
 
 // client is one whose connections lead where address says at the time they are made.
-func (l *load) client(address func() string) *http.Client {
+func (l *traffic) client(address func() string) *http.Client {
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 4, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return l.from.Dial(ctx, network, net.JoinHostPort(address(), strconv.Itoa(httpPort)))
 	}}}
 }
 
-func (l *load) run(ctx context.Context, fresh bool) {
+func (l *traffic) run(ctx context.Context, fresh bool) {
 	clients := make(map[string]*http.Client)
-	l.each(ctx, func() error {
+	l.clients.Go(ctx, pace, func(ctx context.Context) error {
 		n := l.names.Load()
 		host := n.hosts[rand.IntN(len(n.hosts))]
 		all := n.addresses[host]
@@ -155,12 +150,13 @@ func (l *load) run(ctx context.Context, fresh bool) {
 			clients[address] = l.client(func() string { return address })
 			clients[address].Transport.(*http.Transport).DisableKeepAlives = fresh
 		}
-		return l.ask(ctx, clients[address], host)
+		_, err := load.Ask(ctx, clients[address], host)
+		return err
 	})
 }
 
 // stay asks for one host, on one connection as long as the router lets it be.
-func (l *load) stay(ctx context.Context, host string) {
+func (l *traffic) stay(ctx context.Context, host string) {
 	c := l.client(func() string {
 		all := l.names.Load().addresses[host]
 		if len(all) == 0 {
@@ -168,64 +164,18 @@ func (l *load) stay(ctx context.Context, host string) {
 		}
 		return all[rand.IntN(len(all))]
 	})
-	l.each(ctx, func() error { return l.ask(ctx, c, host) })
-}
-
-// each calls do again and again and notes what fails.
-func (l *load) each(ctx context.Context, do func() error) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := do()
-		if ctx.Err() != nil {
-			return
-		}
-		l.asked.Add(1)
-		if err == nil {
-			continue
-		}
-		l.mu.Lock()
-		if l.failed.Add(1); len(l.failures) < 10 {
-			l.failures = append(l.failures, time.Now().Format("15:04:05.000")+" "+err.Error())
-		}
-		l.mu.Unlock()
-	}
-}
-
-func (l *load) ask(ctx context.Context, c *http.Client, host string) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
-	if err != nil {
+	l.clients.Go(ctx, pace, func(ctx context.Context) error {
+		_, err := load.Ask(ctx, c, host)
 		return err
-	}
-	resp, err := c.Do(q)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return fmt.Errorf("%s: %w", host, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: status %d, reason %q", host, resp.StatusCode, resp.Header.Get("X-Turnout-Reason"))
-	}
-	return nil
+	})
 }
 
 // end stops the clients. No request may have failed.
-func (l *load) end(t *testing.T) {
+func (l *traffic) end(t *testing.T) {
 	t.Helper()
 	l.stop()
-	l.running.Wait()
-	t.Logf("%d requests of clients, %d failed", l.asked.Load(), l.failed.Load())
-	if l.failed.Load() > 0 {
-		t.Errorf("requests failed:\n%s", strings.Join(l.failures, "\n"))
-	}
-	if l.asked.Load() < 100 {
-		t.Errorf("only %d requests of clients", l.asked.Load())
+	l.follows.Wait()
+	if asked, _ := l.clients.Wait(t); asked < 100 {
+		t.Errorf("only %d requests of clients", asked)
 	}
 }

@@ -35,33 +35,33 @@ template:
 // ask for any more goes, and what is another's stays.
 func TestPodsOfRouters(t *testing.T) {
 	startScheduler(t)
-	must(t, router("kept", `{"replicas": 2, "podTemplate": {"namespace": "turnout", "name": "router"}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, router("kept", `{"replicas": 2, "podTemplate": {"namespace": "turnout", "name": "router"}}`), "create", "-f", "-")
 	deployed := `{.status.conditions[?(@.type=="Deployed")].reason}`
 	is(t, "router/kept", `{.status.conditions[?(@.type=="Deployed")].message}`, "there is no PodTemplate turnout/router: create it, or change spec.podTemplate")
-	must(t, aTemplate, "create", "-f", "-")
+	shared.kubectl.Must(t, aTemplate, "create", "-f", "-")
 	is(t, "router/kept", deployed, "Ready")
 	is(t, "router/kept", "{.status.readyReplicas}", "2")
 	is(t, "deployment/router-kept", "{.metadata.ownerReferences[0].name} {.status.readyReplicas}", "kept 2")
-	must(t, "", "scale", "router/kept", "--replicas=1")
+	shared.kubectl.Must(t, "", "scale", "router/kept", "--replicas=1")
 	is(t, "deployment/router-kept", "{.spec.replicas} {.status.readyReplicas}", "1 1")
 	is(t, "router/kept", "{.status.readyReplicas}", "1")
-	must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"workload": "DaemonSet"}}`)
+	shared.kubectl.Must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"workload": "DaemonSet"}}`)
 	is(t, "daemonset/router-kept", "{.status.numberReady}", "1")
 	gone(t, "deployment/router-kept")
-	must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"replicas": null, "podTemplate": null}}`)
+	shared.kubectl.Must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"replicas": null, "podTemplate": null}}`)
 	gone(t, "daemonset/router-kept")
 	is(t, "router/kept", deployed, "")
-	must(t, "", "create", "deployment", "router-kept", "--image=echo", "-n", programs)
-	must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"replicas": 1, "workload": "Deployment", "podTemplate": {"namespace": "turnout", "name": "router"}}}`)
+	shared.kubectl.Must(t, "", "create", "deployment", "router-kept", "--image=echo", "-n", programs)
+	shared.kubectl.Must(t, "", "patch", "router/kept", "--type=merge", "-p", `{"spec": {"replicas": 1, "workload": "Deployment", "podTemplate": {"namespace": "turnout", "name": "router"}}}`)
 	is(t, "router/kept", `{.status.conditions[?(@.type=="Deployed")].message}`, "Deployment turnout/router-kept is not this Router's: rename it, or the Router")
-	must(t, "", "delete", "router/kept", "deployment/router-kept", "-n", programs)
+	shared.kubectl.Must(t, "", "delete", "router/kept", "deployment/router-kept", "-n", programs)
 }
 
 // gone waits until there is no such object.
 func gone(t *testing.T, object string) {
 	t.Helper()
 	eventually(t, object, func() error {
-		out, err := kubectl(t.Context(), "", "get", object, "-n", programs, "--ignore-not-found", "-o", "name")
+		out, err := shared.kubectl.Run(t.Context(), "", "get", object, "-n", programs, "--ignore-not-found", "-o", "name")
 		if err == nil && out != "" {
 			return errStillThere
 		}

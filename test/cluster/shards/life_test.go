@@ -65,7 +65,7 @@ func makeRoutes(t *testing.T) {
 		}
 		fmt.Fprintf(&all, "---\napiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: r%d, namespace: %s}\nspec:\n%s  to: {kind: Service, name: echo, weight: 100}\n", i, live, host)
 	}
-	must(t, all.String(), "create", "-f", "-")
+	shared.kubectl.Must(t, all.String(), "create", "-f", "-")
 }
 
 // TestLife: routes are bound, named and served; they move while clients ask for them, when a router is drained, lost and added, and when those that
@@ -75,12 +75,12 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
 	for _, name := range []string{"a", "b"} {
-		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
+		shared.kubectl.Must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.shards.test", "ttlSeconds": 1}}`, name)), "create", "-f", "-")
 	}
 	t.Cleanup(func() {
-		if _, err := kubectl(context.Background(), "", "delete", "routers", "a", "b"); err != nil {
+		if _, err := shared.kubectl.Run(context.Background(), "", "delete", "routers", "a", "b"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,7 +97,7 @@ func TestLife(t *testing.T) {
 	named(t)
 	l := startLoad(t, all, client)
 	t.Run("drain", func(t *testing.T) {
-		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
+		shared.kubectl.Must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
 		killLeader(t)
 		all.settled(t, live, *routes, "b")
 	})
@@ -109,9 +109,9 @@ func TestLife(t *testing.T) {
 		if err := shared.API.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": null}}`)
+		shared.kubectl.Must(t, "", "patch", "router/a", "--type=merge", "-p", `{"spec": {"taints": null}}`)
 		is(t, "router/a", "{.status.phase}", "Ready")
-		must(t, "", "patch", "routescheduler/default", "--type=merge", "-p", `{"spec": {"rebalance": "once"}}`)
+		shared.kubectl.Must(t, "", "patch", "routescheduler/default", "--type=merge", "-p", `{"spec": {"rebalance": "once"}}`)
 		is(t, "routescheduler/default", "{.status.rebalanced}", "once")
 		if counts := all.settled(t, live, *routes, "a", "b"); counts["a"] < *routes*45/100 {
 			t.Errorf("after a rebalance: %v", counts)
@@ -119,9 +119,9 @@ func TestLife(t *testing.T) {
 	})
 	l.end(t)
 	t.Run("lost", func(t *testing.T) {
-		must(t, "", "delete", "deployment/router-b", "-n", programs, "--cascade=orphan")
-		must(t, "", "delete", "replicaset", "-n", programs, "-l", "router=b", "--cascade=orphan")
-		must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
+		shared.kubectl.Must(t, "", "delete", "deployment/router-b", "-n", programs, "--cascade=orphan")
+		shared.kubectl.Must(t, "", "delete", "replicaset", "-n", programs, "-l", "router=b", "--cascade=orphan")
+		shared.kubectl.Must(t, "", "delete", "pod", "-n", programs, "-l", "router=b", "--grace-period=0", "--force")
 		all.settled(t, live, *routes, "a")
 		is(t, "router/b", "{.status.phase}", "Lost")
 	})
@@ -131,7 +131,7 @@ func TestLife(t *testing.T) {
 func is(t *testing.T, object, path, want string, in ...string) {
 	t.Helper()
 	eventually(t, object+" "+path, func() error {
-		got, err := kubectl(t.Context(), "", "get", object, "-n", append(in, programs)[0], "-o", "jsonpath="+path)
+		got, err := shared.kubectl.Run(t.Context(), "", "get", object, "-n", append(in, programs)[0], "-o", "jsonpath="+path)
 		if err == nil && got != want {
 			err = fmt.Errorf("is %q, want %q", got, want)
 		}
@@ -142,10 +142,10 @@ func is(t *testing.T, object, path, want string, in ...string) {
 // killLeader ends the process that schedules without a word.
 func killLeader(t *testing.T) {
 	t.Helper()
-	leader := must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
-	must(t, "", "delete", "pod/"+leader, "-n", programs, "--grace-period=0", "--force")
+	leader := shared.kubectl.Must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
+	shared.kubectl.Must(t, "", "delete", "pod/"+leader, "-n", programs, "--grace-period=0", "--force")
 	eventually(t, "another leader", func() error {
-		now := must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
+		now := shared.kubectl.Must(t, "", "get", "lease/turnout-scheduler", "-n", programs, "-o", "jsonpath={.spec.holderIdentity}")
 		if now == leader || now == "" {
 			return fmt.Errorf("the holder is %q", now)
 		}
@@ -158,7 +158,7 @@ func named(t *testing.T) {
 	t.Helper()
 	for i, want := range []string{live + "-r0.", "r1.custom.test"} {
 		name := fmt.Sprintf("route/r%d", i)
-		got := must(t, "", "get", name, "-n", live, "-o", `jsonpath={.metadata.annotations.turnout\.router/phase} {.metadata.annotations.turnout\.router/dns} {.metadata.annotations.turnout\.router/target} {.status.ingress[0].routerName}`)
+		got := shared.kubectl.Must(t, "", "get", name, "-n", live, "-o", `jsonpath={.metadata.annotations.turnout\.router/phase} {.metadata.annotations.turnout\.router/dns} {.metadata.annotations.turnout\.router/target} {.status.ingress[0].routerName}`)
 		f := strings.Fields(got)
 		if len(f) != 4 || f[0] != "scheduled" || !strings.HasPrefix(f[1], want) || !strings.HasPrefix(f[2], fmt.Sprintf("%s-r%d.", live, i)) || !strings.HasSuffix(f[2], f[3]+".shards.test") {
 			t.Errorf("%s says %q", name, got)

@@ -1,15 +1,11 @@
 package shards
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 
 	"turnout/test/cluster"
 	"turnout/test/cluster/await"
+	"turnout/test/cluster/kubectl"
 	"turnout/test/cluster/sandbox"
 )
 
@@ -27,28 +24,18 @@ const patience = 4 * time.Minute
 // shared is what all tests use.
 var shared struct {
 	*cluster.Cluster
-	core       kubernetes.Interface
-	objects    dynamic.Interface
-	kubeconfig string // of somebody who may do everything
+	core    kubernetes.Interface
+	objects dynamic.Interface
+	kubectl kubectl.Config // of somebody who may do everything
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "bin", "run-shards")}, func(dir string) int {
-		if err := setUp(context.Background(), dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join("..", "bin", "run-shards")}, setUp, func() error { return shared.Stop() }))
 }
 
-func setUp(ctx context.Context, dir string) error {
+func setUp(dir string) error {
+	ctx := context.Background()
 	logs := filepath.Join("..", "bin", "logs-shards")
 	if err := errors.Join(os.RemoveAll(logs), os.MkdirAll(logs, 0o755)); err != nil {
 		return err
@@ -79,30 +66,9 @@ func setUp(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	shared.kubeconfig, err = shared.Kubeconfig("admin", shared.Admin.BearerToken)
+	path, err := shared.Kubeconfig("admin", shared.Admin.BearerToken)
+	shared.kubectl = kubectl.Config(path)
 	return err
-}
-
-// kubectl runs kubectl with an input and returns what it prints, on standard output and standard error.
-func kubectl(ctx context.Context, input string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", shared.kubeconfig}, args...)...)
-	c.Stdin = strings.NewReader(input)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	if err := c.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out.String())
-	}
-	return out.String(), nil
-}
-
-// must is kubectl for what has to succeed.
-func must(t *testing.T, input string, args ...string) string {
-	t.Helper()
-	out, err := kubectl(t.Context(), input, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // eventually tries until try returns nil.

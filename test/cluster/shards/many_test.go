@@ -35,11 +35,11 @@ func TestMany(t *testing.T) {
 	if _, err := shared.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: many}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 120}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 120}`), "apply", "-f", "-")
 	names := make([]string, *manyRouters)
 	for i := range names {
 		names[i] = fmt.Sprintf("m%d", i)
-		must(t, router(names[i], `{"routeSelector": {"matchLabels": {"many": "yes"}}}`), "create", "-f", "-")
+		shared.kubectl.Must(t, router(names[i], `{"routeSelector": {"matchLabels": {"many": "yes"}}}`), "create", "-f", "-")
 	}
 	all := watchAll(t)
 	startScheduler(t)

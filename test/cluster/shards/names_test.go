@@ -67,7 +67,7 @@ func leads(t *testing.T, name, router string, replicas int) {
 	for _, server := range []string{primaryAddr, secondaryAddr} {
 		begin := time.Now()
 		eventually(t, name+" at "+server, func() error {
-			want := strings.Fields(must(t, "", "get", "router", router, "-o", "jsonpath={.status.addresses[*]}"))
+			want := strings.Fields(shared.kubectl.Must(t, "", "get", "router", router, "-o", "jsonpath={.status.addresses[*]}"))
 			slices.Sort(want)
 			got, err := asked(server, name)
 			if err == nil && (len(want) != replicas || !slices.Equal(got, want)) {
@@ -84,10 +84,10 @@ func leads(t *testing.T, name, router string, replicas int) {
 func TestNames(t *testing.T) {
 	const names = "names"
 	begin := time.Now()
-	must(t, "", "apply", "-f", filepath.Join("..", "..", "..", "deploy", "manifests", "dns", "rbac.yaml"))
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, "", "apply", "-f", filepath.Join("..", "..", "..", "deploy", "manifests", "dns", "rbac.yaml"))
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 30}`), "apply", "-f", "-")
 	for _, name := range []string{"n1", "n2"} {
-		must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.names.test", "ttlSeconds": 1}, "routeSelector": {"matchLabels": {"names": "yes"}}}`, name)), "create", "-f", "-")
+		shared.kubectl.Must(t, router(name, fmt.Sprintf(`{"dns": {"domain": "%s.names.test", "ttlSeconds": 1}, "routeSelector": {"matchLabels": {"names": "yes"}}}`, name)), "create", "-f", "-")
 		t.Cleanup(func() { forget(t, "router/"+name, "-n", programs, "deployment/router-"+name) })
 	}
 	config := filepath.Join(t.TempDir(), "knot.conf")
@@ -121,7 +121,7 @@ zone:
 `, filepath.Dir(config)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, filepath.Join("..", "bin", "turnout"), "dns", "--kubeconfig", shared.kubeconfig, "--as", "system:serviceaccount:turnout:dns", "--listen", primaryAddr, "--admin-addr", "127.0.0.1:0",
+	run(t, filepath.Join("..", "bin", "turnout"), "dns", "--kubeconfig", string(shared.kubectl), "--as", "system:serviceaccount:turnout:dns", "--listen", primaryAddr, "--admin-addr", "127.0.0.1:0",
 		"--ns", "ns1.example.com", "--allow-transfer", "127.0.0.1", "--notify", secondaryAddr, "--shutdown-delay", "0s")
 	run(t, "/usr/sbin/knotd", "-c", config)
 	startScheduler(t)
@@ -131,25 +131,25 @@ zone:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { forget(t, "namespace/"+names) })
-	must(t, `{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": "web", "namespace": "names", "labels": {"names": "yes"}}, "spec": {"to": {"kind": "Service", "name": "s", "weight": 100}}}`, "create", "-f", "-")
+	shared.kubectl.Must(t, `{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": "web", "namespace": "names", "labels": {"names": "yes"}}, "spec": {"to": {"kind": "Service", "name": "s", "weight": 100}}}`, "create", "-f", "-")
 	const annotation = `jsonpath={.metadata.annotations.turnout\.router/%s}`
 	var has string
 	eventually(t, "the Router of the route", func() error {
-		if has = must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "routers")); has == "" {
-			return fmt.Errorf("nobody has it: %s", must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "message")))
+		if has = shared.kubectl.Must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "routers")); has == "" {
+			return fmt.Errorf("nobody has it: %s", shared.kubectl.Must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "message")))
 		}
 		return nil
 	})
-	name := must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "target"))
+	name := shared.kubectl.Must(t, "", "get", "route/web", "-n", names, "-o", fmt.Sprintf(annotation, "target"))
 	if want := names + "-web." + has + ".names.test"; name != want {
 		t.Fatalf("the route is named %q, want %q", name, want)
 	}
 	other := map[string]string{"n1": "n2", "n2": "n1"}[has]
 	leads(t, name, has, 1)
-	must(t, "", "scale", "deployment/router-"+has, "-n", programs, "--replicas=2")
+	shared.kubectl.Must(t, "", "scale", "deployment/router-"+has, "-n", programs, "--replicas=2")
 	leads(t, name, has, 2)
 	leads(t, "anything."+other+".names.test", other, 1)
-	must(t, "", "patch", "router/"+has, "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
+	shared.kubectl.Must(t, "", "patch", "router/"+has, "--type=merge", "-p", `{"spec": {"taints": [{"key": "maintenance", "effect": "Drain"}]}}`)
 	leads(t, name, other, 1)
 	leads(t, "anything."+has+".names.test", has, 2)
 	t.Logf("all of it took %s", time.Since(begin).Round(time.Second))

@@ -28,7 +28,7 @@ const (
 func startScheduler(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		if _, err := kubectl(context.Background(), "", "delete", "deployment/scheduler", "-n", programs, "--cascade=foreground"); err != nil {
+		if _, err := shared.kubectl.Run(context.Background(), "", "delete", "deployment/scheduler", "-n", programs, "--cascade=foreground"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -39,7 +39,7 @@ func startScheduler(t *testing.T) {
 	// The image has the capability; the program alone does not need it. Metrics are read without a login.
 	text := strings.Replace(string(manifest), "args: [scheduler]", "args: [scheduler, --admin-open]", 1)
 	text = strings.Replace(text, "runAsNonRoot: true", "runAsNonRoot: true\n        runAsUser: 1001", 1)
-	must(t, strings.Replace(text, "add: [NET_BIND_SERVICE]", "add: []", 1), "apply", "-f", "-")
+	shared.kubectl.Must(t, strings.Replace(text, "add: [NET_BIND_SERVICE]", "add: []", 1), "apply", "-f", "-")
 	ready(t, programs, "scheduler")
 }
 

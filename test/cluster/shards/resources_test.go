@@ -31,7 +31,7 @@ func policed(t *testing.T) {
 			binding("b", `{"routeNamespace": "kube-system", "routeName": "r", "routeUID": "1", "router": "a", "dns": "r.test"}`),
 			strings.Replace(goodRoute, `"name": "plain",`, `"name": "other", "annotations": {"turnout.router/phase": "scheduled"},`, 1),
 		} {
-			if out, err := kubectl(t.Context(), object, "create", "--dry-run=server", "-f", "-"); err == nil {
+			if out, err := shared.kubectl.Run(t.Context(), object, "create", "--dry-run=server", "-f", "-"); err == nil {
 				return fmt.Errorf("accepted: %s", out)
 			}
 		}
@@ -61,7 +61,7 @@ func TestBadResourcesAreRefused(t *testing.T) {
 		"a webhook by FTP":             {schedulerObject("default", `{"strategy": "Webhook", "webhook": {"url": "ftp://a.test/"}}`), "a URL with http or https"},
 		"lost at once":                 {schedulerObject("default", `{"lostAfterSeconds": 1}`), "lostAfterSeconds"},
 	} {
-		out, err := kubectl(t.Context(), c.object, "create", "-f", "-")
+		out, err := shared.kubectl.Run(t.Context(), c.object, "create", "-f", "-")
 		if err == nil || !strings.Contains(out, c.want) {
 			t.Errorf("%s: want an error with %q, have %v, %s", name, c.want, err, out)
 		}
@@ -70,8 +70,8 @@ func TestBadResourcesAreRefused(t *testing.T) {
 
 // TestWhatCannotChange: names of routes must not break, and a binding says what was decided.
 func TestWhatCannotChange(t *testing.T) {
-	must(t, router("fixed", `{"dns": {"domain": "fixed.test"}}`), "create", "-f", "-")
-	must(t, binding("r.fixed", `{"routeNamespace": "default", "routeName": "r", "routeUID": "1", "router": "fixed", "dns": "r.test"}`), "create", "-f", "-")
+	shared.kubectl.Must(t, router("fixed", `{"dns": {"domain": "fixed.test"}}`), "create", "-f", "-")
+	shared.kubectl.Must(t, binding("r.fixed", `{"routeNamespace": "default", "routeName": "r", "routeUID": "1", "router": "fixed", "dns": "r.test"}`), "create", "-f", "-")
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -80,40 +80,40 @@ func TestWhatCannotChange(t *testing.T) {
 		"the router":      {[]string{"routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"router": "other"}}`}, "a binding cannot be changed"},
 		"the name in DNS": {[]string{"routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"dns": "other.test"}}`}, "a binding cannot be changed"},
 	} {
-		out, err := kubectl(t.Context(), "", append([]string{"patch"}, c.args...)...)
+		out, err := shared.kubectl.Run(t.Context(), "", append([]string{"patch"}, c.args...)...)
 		if err == nil || !strings.Contains(out, c.want) {
 			t.Errorf("%s: want an error with %q, have %v, %s", name, c.want, err, out)
 		}
 	}
-	must(t, "", "patch", "routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"leaving": true}}`)
-	out, err := kubectl(t.Context(), "", "patch", "routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"leaving": false}}`)
+	shared.kubectl.Must(t, "", "patch", "routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"leaving": true}}`)
+	out, err := shared.kubectl.Run(t.Context(), "", "patch", "routebinding", "r.fixed", "--type=merge", "-p", `{"spec": {"leaving": false}}`)
 	if err == nil || !strings.Contains(out, "does not come back") {
 		t.Errorf("a binding that leaves came back: %v, %s", err, out)
 	}
-	if out := must(t, "", "get", "routers"); !strings.Contains(out, "DOMAIN") || !strings.Contains(out, "fixed.test") {
+	if out := shared.kubectl.Must(t, "", "get", "routers"); !strings.Contains(out, "DOMAIN") || !strings.Contains(out, "fixed.test") {
 		t.Errorf("columns of Routers: %s", out)
 	}
-	if out := must(t, "", "get", "rb"); !strings.Contains(out, "ROUTER") || !strings.Contains(out, "r.test") {
+	if out := shared.kubectl.Must(t, "", "get", "rb"); !strings.Contains(out, "ROUTER") || !strings.Contains(out, "r.test") {
 		t.Errorf("columns of RouteBindings: %s", out)
 	}
-	if out := must(t, "", "get", "routebindings", "--field-selector", "spec.router=fixed", "-o", "name"); !strings.Contains(out, "r.fixed") {
+	if out := shared.kubectl.Must(t, "", "get", "routebindings", "--field-selector", "spec.router=fixed", "-o", "name"); !strings.Contains(out, "r.fixed") {
 		t.Errorf("bindings by their router: %s", out)
 	}
-	if out := must(t, "", "get", "routebindings", "--field-selector", "spec.router=none", "-o", "name"); strings.Contains(out, "r.fixed") {
+	if out := shared.kubectl.Must(t, "", "get", "routebindings", "--field-selector", "spec.router=none", "-o", "name"); strings.Contains(out, "r.fixed") {
 		t.Errorf("bindings of another router: %s", out)
 	}
-	must(t, "", "delete", "routebinding/r.fixed", "router/fixed")
+	shared.kubectl.Must(t, "", "delete", "routebinding/r.fixed", "router/fixed")
 }
 
 // TestExplain: each field is explained where kubectl explain shows it.
 func TestExplain(t *testing.T) {
 	for _, kind := range []string{"routers", "routebindings", "routeschedulers"} {
-		out := must(t, "", "explain", kind, "--recursive=false")
+		out := shared.kubectl.Must(t, "", "explain", kind, "--recursive=false")
 		if strings.Contains(out, "<empty>") {
 			t.Errorf("%s: %s", kind, out)
 		}
 		for _, part := range []string{"spec", "status"} {
-			out := must(t, "", "explain", kind+"."+part)
+			out := shared.kubectl.Must(t, "", "explain", kind+"."+part)
 			_, fields, found := strings.Cut(out, "FIELDS:")
 			if !found {
 				t.Fatalf("%s.%s has no fields: %s", kind, part, out)
@@ -131,25 +131,25 @@ func TestExplain(t *testing.T) {
 // TestUsersSetNoPhase: phase and name of a route are the scheduler's.
 func TestUsersSetNoPhase(t *testing.T) {
 	policed(t)
-	must(t, goodRoute, "create", "-f", "-")
+	shared.kubectl.Must(t, goodRoute, "create", "-f", "-")
 	const route = "route.route.openshift.io/plain"
 	for _, mine := range []string{"turnout.router/phase=scheduled", "turnout.router/dns=other.test", "turnout.router/target=other.test", "turnout.router/routers=a", "turnout.router/message=x"} {
-		if out, err := kubectl(t.Context(), "", "annotate", route, mine); err == nil || !strings.Contains(out, "set by the scheduler alone") {
+		if out, err := shared.kubectl.Run(t.Context(), "", "annotate", route, mine); err == nil || !strings.Contains(out, "set by the scheduler alone") {
 			t.Errorf("%s: %v, %s", mine, err, out)
 		}
 	}
-	if out, err := kubectl(t.Context(), "", "label", route, "bound.turnout.router/a="); err == nil || !strings.Contains(out, "set by the scheduler alone") {
+	if out, err := shared.kubectl.Run(t.Context(), "", "label", route, "bound.turnout.router/a="); err == nil || !strings.Contains(out, "set by the scheduler alone") {
 		t.Errorf("a label: %v, %s", err, out)
 	}
-	if out, err := kubectl(t.Context(), strings.Replace(goodRoute, `"name": "plain",`, `"name": "other", "annotations": {"turnout.router/phase": "scheduled"},`, 1), "create", "-f", "-"); err == nil {
+	if out, err := shared.kubectl.Run(t.Context(), strings.Replace(goodRoute, `"name": "plain",`, `"name": "other", "annotations": {"turnout.router/phase": "scheduled"},`, 1), "create", "-f", "-"); err == nil {
 		t.Errorf("a new route has a phase: %s", out)
 	}
-	must(t, "", "annotate", route, "turnout.router/phase=scheduled", "turnout.router/dns=plain.test", asScheduler)
-	must(t, "", "label", route, "bound.turnout.router/a=", asScheduler)
-	must(t, "", "annotate", route, "else=fine")
-	if out, err := kubectl(t.Context(), "", "annotate", "--overwrite", route, "turnout.router/dns=other.test"); err == nil {
+	shared.kubectl.Must(t, "", "annotate", route, "turnout.router/phase=scheduled", "turnout.router/dns=plain.test", asScheduler)
+	shared.kubectl.Must(t, "", "label", route, "bound.turnout.router/a=", asScheduler)
+	shared.kubectl.Must(t, "", "annotate", route, "else=fine")
+	if out, err := shared.kubectl.Run(t.Context(), "", "annotate", "--overwrite", route, "turnout.router/dns=other.test"); err == nil {
 		t.Errorf("a name was changed: %s", out)
 	}
-	must(t, goodRoute, "replace", "-f", "-") // as from a file, which has none of it
-	must(t, "", "delete", route)
+	shared.kubectl.Must(t, goodRoute, "replace", "-f", "-") // as from a file, which has none of it
+	shared.kubectl.Must(t, "", "delete", route)
 }

@@ -54,11 +54,11 @@ func TestWritten(t *testing.T) {
 	}
 	defer store.Close()
 	startPods(t, written, 1)
-	must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 3600}`), "apply", "-f", "-")
+	shared.kubectl.Must(t, schedulerObject("default", `{"writesPerSecond": 1000, "lostAfterSeconds": 3600}`), "apply", "-f", "-")
 	routers := make([]string, *writtenRouters)
 	for i := range routers {
 		routers[i] = fmt.Sprintf("w%d", i)
-		must(t, router(routers[i], `{"routeSelector": {"matchLabels": {"written": "yes"}}}`), "create", "-f", "-")
+		shared.kubectl.Must(t, router(routers[i], `{"routeSelector": {"matchLabels": {"written": "yes"}}}`), "create", "-f", "-")
 		startReplicas(t, routers[i], 1)
 	}
 	var patterns []*pattern
@@ -70,8 +70,8 @@ func TestWritten(t *testing.T) {
 		patterns = makePatterns(t, store, routers)
 	})
 	for _, name := range routers {
-		must(t, "", "scale", "deployment/router-"+name, "-n", programs, "--replicas=0")
-		must(t, "", "wait", "--for=delete", "pod", "-n", programs, "-l", "router="+name, "--timeout=120s")
+		shared.kubectl.Must(t, "", "scale", "deployment/router-"+name, "-n", programs, "--replicas=0")
+		shared.kubectl.Must(t, "", "wait", "--for=delete", "pod", "-n", programs, "-l", "router="+name, "--timeout=120s")
 	}
 	begin := time.Now()
 	for _, p := range patterns {
@@ -81,7 +81,7 @@ func TestWritten(t *testing.T) {
 	begin = time.Now()
 	for _, name := range routers {
 		one := time.Now()
-		must(t, "", "scale", "deployment/router-"+name, "-n", programs, "--replicas=1")
+		shared.kubectl.Must(t, "", "scale", "deployment/router-"+name, "-n", programs, "--replicas=1")
 		readyWithin(t, digestion, programs, "router-"+name)
 		t.Logf("%s was ready after %s", name, time.Since(one).Round(100*time.Millisecond))
 	}
@@ -105,7 +105,7 @@ func makePatterns(t *testing.T, store *etcd.Client, routers []string) []*pattern
 	for i := range routers {
 		p := &pattern{name: fmt.Sprintf("pattern-%d", i)}
 		patterns[i] = p
-		must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": %q, "namespace": %q, "labels": {"written": "yes"}},
+		shared.kubectl.Must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": %q, "namespace": %q, "labels": {"written": "yes"}},
 			"spec": {"host": "%s.written.test", "to": {"kind": "Service", "name": "echo", "weight": 100}}}`, p.name, written, p.name), "create", "-f", "-")
 		is(t, "route/"+p.name, `{.status.ingress[0].conditions[?(@.type=="Admitted")].status} {.metadata.annotations.turnout\.router/phase}`, "True scheduled", written)
 		var b struct {
@@ -116,7 +116,7 @@ func makePatterns(t *testing.T, store *etcd.Client, routers []string) []*pattern
 			}
 		}
 		eventually(t, "the binding of "+p.name, func() error {
-			if err := json.Unmarshal([]byte(must(t, "", "get", "routebindings", "-n", written, "-o", "json")), &b); err != nil {
+			if err := json.Unmarshal([]byte(shared.kubectl.Must(t, "", "get", "routebindings", "-n", written, "-o", "json")), &b); err != nil {
 				return err
 			}
 			for _, o := range b.Items {
@@ -127,7 +127,7 @@ func makePatterns(t *testing.T, store *etcd.Client, routers []string) []*pattern
 			}
 			return fmt.Errorf("there is none among %d that serves", len(b.Items))
 		})
-		p.uid = must(t, "", "get", "route", p.name, "-n", written, "-o", "jsonpath={.metadata.uid}")
+		p.uid = shared.kubectl.Must(t, "", "get", "route", p.name, "-n", written, "-o", "jsonpath={.metadata.uid}")
 		p.route, p.binding = value(t, store, p.routeKey(p.name)), value(t, store, p.bindingKey(p.bindingName))
 	}
 	of := make(map[string]bool)
@@ -222,7 +222,7 @@ func asker(t *testing.T, from cluster.Pod) func(router, host string, status int)
 	return func(router, host string, status int) {
 		t.Helper()
 		if at[router] == "" {
-			at[router] = must(t, "", "get", "pod", "-n", programs, "-l", "router="+router, "-o", "jsonpath={.items[0].status.podIP}")
+			at[router] = shared.kubectl.Must(t, "", "get", "pod", "-n", programs, "-l", "router="+router, "-o", "jsonpath={.items[0].status.podIP}")
 		}
 		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort(at[router], strconv.Itoa(httpPort))+"/", nil)
 		if err != nil {
@@ -260,7 +260,7 @@ func leaveAlone(t *testing.T, store *etcd.Client, patterns []*pattern, client cl
 	before := revisions()
 	begin := time.Now()
 	startScheduler(t)
-	must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": "new", "namespace": %q, "labels": {"written": "yes"}},
+	shared.kubectl.Must(t, fmt.Sprintf(`{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": "new", "namespace": %q, "labels": {"written": "yes"}},
 		"spec": {"host": "new.written.test", "to": {"kind": "Service", "name": "echo", "weight": 100}}}`, written), "create", "-f", "-")
 	is(t, "route/new", `{.status.ingress[0].conditions[?(@.type=="Admitted")].status} {.metadata.annotations.turnout\.router/phase}`, "True scheduled", written)
 	t.Logf("a scheduler was started, and had a new route bound and served after %s", time.Since(begin).Round(100*time.Millisecond))

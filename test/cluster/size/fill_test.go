@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,7 +61,7 @@ func fill(t *testing.T) {
 		makeRoute(t, live, fmt.Sprintf("live-%d", i), "a")
 	}
 	begin := time.Now()
-	inParallel(t, *routes, func(ctx context.Context, i int) error { return makeOne(ctx, fmt.Sprintf("r%d", i), i) })
+	await.InParallel(t, 0, *routes, func(ctx context.Context, i int) error { return makeOne(ctx, fmt.Sprintf("r%d", i), i) })
 	t.Logf("%d routes with a service and three endpoints each were made in %s", *routes, time.Since(begin).Round(time.Second))
 	for _, name := range []string{"a", "b"} {
 		eventually(t, "pods of "+name, func() error {
@@ -72,34 +71,6 @@ func fill(t *testing.T) {
 			}
 			return err
 		})
-	}
-}
-
-// inParallel does something n times, with some requests at a time.
-func inParallel(t *testing.T, n int, do func(ctx context.Context, i int) error) {
-	numbers, failed := make(chan int), make(chan error, 1)
-	var workers sync.WaitGroup
-	for range 16 {
-		workers.Go(func() {
-			for i := range numbers {
-				if err := do(t.Context(), i); err != nil {
-					select {
-					case failed <- err:
-					default:
-					}
-				}
-			}
-		})
-	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
-	workers.Wait()
-	select {
-	case err := <-failed:
-		t.Fatal(err)
-	default:
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,18 +30,7 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(sandbox.Run(sandbox.Config{Dir: filepath.Join("..", "bin", "run-size")}, func(dir string) int {
-		if err := setUp(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code := m.Run()
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return code
-	}))
+	os.Exit(sandbox.Tests(m, sandbox.Config{Dir: filepath.Join("..", "bin", "run-size")}, setUp, func() error { return shared.Stop() }))
 }
 
 // nodes are where pods run; the last one is lost in the test.

@@ -37,7 +37,7 @@ func TestSize(t *testing.T) {
 		received(t, routers)
 	})
 	t.Run("rest", func(t *testing.T) { atRest(t, routers) })
-	l := startLoad(t, routers)
+	end := startLoad(t, routers)
 	t.Run("propagation", func(t *testing.T) { t.Log(propagation(t, routers, *samples)) })
 	for _, f := range []struct {
 		name  string
@@ -56,12 +56,12 @@ func TestSize(t *testing.T) {
 			t.Logf("after it: %s; the first change was served after %s", propagation(t, alive(t, routers), max(*samples/10, 2)), time.Since(begin).Round(time.Millisecond))
 		})
 		if f.name == "etcd slow" { // the routers of the node that is lost next are lost with it
-			l.end(t)
+			end()
 			routers = onOtherNodes(t, routers)
-			l = startLoad(t, routers)
+			end = startLoad(t, routers)
 		}
 	}
-	l.end(t)
+	end()
 	t.Run("rest after it", func(t *testing.T) { atRest(t, routers) })
 }
 
