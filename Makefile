@@ -304,7 +304,7 @@ cluster: cluster-preflight cluster-build bin/image/rootfs.tar ## a cluster to pl
 	cd test/cluster && bin/cluster -router bin/turnout-image $(CLUSTER)
 
 test-cluster: cluster-preflight cluster-build ## tests of that cluster: T='-run TestName -v' (2 minutes)
-	cd test/cluster && $(GO) test -count 1 -timeout 20m . ./internal/... ./sandbox ./process ./pki ./cmd/... $(T)
+	cd test/cluster && $(GO) test -count 1 -timeout 20m . ./internal/... ./await ./load ./sandbox ./process ./pki ./cmd/... $(T)
 
 cluster-preflight:
 	@cd test/cluster && $(GO) run ./internal/preflight runc=runc nft=nftables
