@@ -19,7 +19,7 @@ type notes struct {
 	conns    []net.Conn   // closed at the end
 	refusal  error        // of a connection to the pod
 	dropped  int64        // packets
-	answered atomic.Int64 // attackers that were answered to stop
+	answered atomic.Int64 // attackers that got an answer, which ends them
 	limit    unix.Rlimit  // of descriptors as it was
 	looks    int          // at the connections that wait to be accepted
 	starved  int          // of these, how often there were some

@@ -134,7 +134,7 @@ func wakeReaders(s *stage) {
 // lorises is how many connections send a head that never ends.
 const lorises = 200
 
-// slowLoris sends a byte of a head now and then over each of many connections, and counts those that are answered to stop.
+// slowLoris sends a byte of a head now and then over each of many connections, and counts those that get an answer, which ends them.
 func slowLoris(s *stage) {
 	ctx, cancel := context.WithCancel(s.Context)
 	s.notes.undo = cancel

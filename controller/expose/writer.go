@@ -31,7 +31,7 @@ type WriterConfig struct {
 	Image       string        // of such pods; "" = that of Pod
 	Pod         source.Key    // that this process runs in
 	Bounds      *bound.Counts // counts ports that get none, and Gateways that get no pods; nil = nobody does
-	// Refused is notified why Gateways do not get what they need, all of them each time; nil = nobody is.
+	// Refused is called with why Gateways do not get what they need, all of them each time; nil = it is not called.
 	Refused func(map[source.Key]string)
 	Log     *zap.Logger // nil = no logs
 }

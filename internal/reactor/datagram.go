@@ -105,7 +105,7 @@ func (s *DatagramSocket) open(open func(e datagramEngine, ready func()) (datagra
 	return err
 }
 
-// ready reads once: the engine tells of what is left again.
+// ready reads once: for what is left there is another event.
 func (s *DatagramSocket) ready() {
 	s.loop.begin()
 	all, err := s.sock.receive()

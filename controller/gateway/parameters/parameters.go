@@ -23,7 +23,7 @@ import (
 // Parameters are how a Gateway is run. The zero value is a Gateway without parameters.
 type Parameters struct {
 	Deployment    bool               // it has pods of its own; else those of the router serve it
-	Replicas      *int32             // of the Deployment; nil = the one that scales it decides, 1 at first
+	Replicas      *int32             // of the Deployment; nil = a user or an autoscaler decides, 1 at first
 	ServiceType   corev1.ServiceType // "" = that of the router's options
 	Image         string             // of the pods; "" = that of the router
 	PriorityClass string             // of the pods; "" = none

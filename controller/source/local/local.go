@@ -50,7 +50,7 @@ type Sink struct {
 	mu      sync.Mutex
 	synced  bool
 	known   map[string]struct{} // services that are there
-	missing map[string]struct{} // Problem was notified of
+	missing map[string]struct{} // Problem was called for them
 }
 
 // NewSink returns a Sink before Config.To.

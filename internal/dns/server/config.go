@@ -70,7 +70,7 @@ const (
 	Transferred      EventKind = iota // a zone was handed to Peer
 	TransferFailed                    // the same, but not to the end
 	TransferRefused                   // Peer may not have Zone
-	TransferDeferred                  // Peer was answered to come again, because too many transfers were under way
+	TransferDeferred                  // Peer was refused for now, because too many transfers were under way
 	Notified                          // Peer knows of the change
 	NotifyFailed                      // Peer does not answer, or with an error
 	Panicked                          // a bug: a query was given up
