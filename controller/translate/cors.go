@@ -60,7 +60,7 @@ func (a *annotations) corsConfig() cors.Config {
 	return config
 }
 
-// maxMaxAge is the longest time, in seconds, for which a browser may be told to remember an answer: a day, which none of them exceeds.
+// maxMaxAge is the longest time, in seconds, for which a browser may be allowed to remember an answer: a day, which none of them exceeds.
 const maxMaxAge = 86400
 
 // maxToken bounds a token in bytes.

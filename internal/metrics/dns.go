@@ -167,9 +167,9 @@ func dnsServerFamilies() families[server.Stats] {
 				send(float64(s.Transfers), "begun")
 				send(float64(s.Refused), "refused")
 			}, "outcome"),
-		counter("turnout_dns_notifies_total", "Secondaries that were to be told of a change, by what became of it.",
+		counter("turnout_dns_notifies_total", "Secondaries that were to be notified of a change, by what became of it.",
 			func(s server.Stats, send send) {
-				send(float64(s.Notified), "told")
+				send(float64(s.Notified), "notified")
 				send(float64(s.NotNotified), "failed")
 			}, "outcome"),
 		gauge("turnout_dns_connections_open", "Connections over TCP.", number(func(s server.Stats) int { return s.Connections })),

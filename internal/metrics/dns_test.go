@@ -84,7 +84,7 @@ turnout_dns_signed_total{signature="right"} 7
 turnout_dns_signed_total{signature="wrong"} 8
 turnout_dns_transfers_total{outcome="begun"} 9
 turnout_dns_transfers_total{outcome="refused"} 10
-turnout_dns_notifies_total{outcome="told"} 11
+turnout_dns_notifies_total{outcome="notified"} 11
 turnout_dns_notifies_total{outcome="failed"} 12
 turnout_panics_total 13
 turnout_dns_connections_open 14
