@@ -243,9 +243,9 @@ e2e-bench: e2e-preflight e2e-build ## the table of docs/lab/scale.md: 1,000 and 
 e2e-preflight:
 	@cd test/cluster && $(GO) run ./internal/preflight
 
-e2e-build: test/cluster/bin/kube-apiserver
-	$(GO) build -o test/kube/bin/turnout ./cmd/turnout
-	$(GO) build -race -o test/kube/bin/turnout-race ./cmd/turnout
+e2e-build: cluster-build
+	$(GO) build -tags $(TAGS) -o test/kube/bin/turnout ./cmd/turnout
+	$(GO) build -tags $(TAGS) -race -o test/kube/bin/turnout-race ./cmd/turnout
 
 # Both in one run, which compiles what they share once. Kept between runs; made again when the versions change.
 test/cluster/bin/kube-apiserver: test/cluster/go.mod
@@ -261,16 +261,13 @@ cases: cluster-build ## the cases of OpenShift's own suites, in a stand-in clust
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./origin $(T)
 
 .PHONY: shards
-shards: cluster-build ## routes that spread over several routers, in that cluster (as cases)
-	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
-	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
+shards: cluster-programs ## routes that spread over several routers, in that cluster (as cases)
 	cd test/cluster && $(GO) test -count 1 -timeout 20m ./shards $(T)
 
 # GATEWAY holds flags of its test: make gateway-conformance GATEWAY='-only HTTPRouteWeight', '-channel standard', '-crds v1.5.1', '-mode deployment', '-report FILE'.
 GATEWAY ?=
 .PHONY: gateway-conformance
-gateway-conformance: cluster-build ## the conformance suite of the Gateway API, unmodified, in that cluster (as cases, and kubectl; 10 minutes)
-	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
+gateway-conformance: cluster-programs ## the conformance suite of the Gateway API, unmodified, in that cluster (as cases, and kubectl; 10 minutes)
 	cd test/gateway && CGO_ENABLED=0 $(GO) test -c -o ../cluster/bin/gateway-suite .
 	cd test/gateway && CGO_ENABLED=0 $(GO) build -o ../cluster/bin/echo-basic sigs.k8s.io/gateway-api/conformance/echo-basic
 	cd test/gateway/coredns && CGO_ENABLED=0 $(GO) build -o ../../cluster/bin/coredns .
@@ -279,17 +276,13 @@ gateway-conformance: cluster-build ## the conformance suite of the Gateway API, 
 # SCALE holds flags of its test; SCALE= is short.
 SCALE ?= -full
 .PHONY: gateway-scale
-gateway-scale: cluster-build ## up to 5,000 HTTPRoutes in that cluster: how soon they are served and counted, what fails while they change (as cases; 10 minutes, SCALE= 1 minute)
-	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
-	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
+gateway-scale: cluster-programs ## up to 5,000 HTTPRoutes in that cluster: how soon they are served and counted, what fails while they change (as cases; 10 minutes, SCALE= 1 minute)
 	cd test/cluster && $(GO) test -count 1 -timeout 40m -v ./gatewayscale $(SCALE)
 
 # SIZE holds flags of its test.
 SIZE ?= -routes 10000 -samples 200
 .PHONY: size
-size: cluster-build ## three routers with 10,000 routes while that cluster is in disorder (as cases; 8 minutes, SIZE= 1 minute)
-	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
-	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
+size: cluster-programs ## three routers with 10,000 routes while that cluster is in disorder (as cases; 8 minutes, SIZE= 1 minute)
 	cd test/cluster && $(GO) test -count 1 -timeout 30m -v ./size $(SIZE)
 
 # CLUSTER holds flags: make cluster CLUSTER='-nodes 3 -forward 127.0.0.1:8080=10.100.0.1:80'. T holds flags of go test.
@@ -311,13 +304,18 @@ cluster-preflight:
 
 cluster-build: test/cluster/bin/kube-apiserver
 
+# What runs in the pods of suites that make no image.
+.PHONY: cluster-programs
+cluster-programs: cluster-build
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -o test/cluster/bin/turnout ./cmd/turnout
+	cd test/cluster && CGO_ENABLED=0 $(GO) build -o bin/echo ./origin/internal/echo
+
 cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1
 
-ci: test h2spec lint race ## test, h2spec, lint, race, short fuzz, one round of each benchmark
-	$(MAKE) fuzz FUZZTIME=10000x
-	$(MAKE) bench-once
+ci: ## what a change has to pass, as the workflow runs it (installs what is missing; root for the suites on real API servers; 20 minutes)
+	.ci/run change
 
 # BUILDER is buildah or podman, with its global options if it needs any. Docker
 # takes the same Dockerfile: make bin/image/rootfs.tar, docker build -f deploy/Dockerfile bin/image
