@@ -314,7 +314,7 @@ cover: ## which lines the tests reach
 	$(GO) test -short -coverprofile bin/cover.out ./...
 	$(GO) tool cover -func bin/cover.out | tail -1
 
-ci: ## what a change has to pass, as the workflow runs it (installs what is missing; root for the suites on real API servers; 20 minutes)
+ci: ## the first part of CI (installs what is missing; root for the suites on real API servers; 13 to 20 minutes); the second is .ci/run rest
 	.ci/run change
 
 # BUILDER is buildah or podman, with its global options if it needs any. Docker
