@@ -46,7 +46,17 @@ func (h *harness) startPeer(ctx context.Context, dir string, s *layout, k kind) 
 
 // startHAProxy serves the site with HAProxy configured as k.
 func startHAProxy(binary, dir string, s *layout, k kind, core int) *proxy {
-	return startListening("haproxy", exec.Command(binary, "-db", "-f", peerConfig(dir, s, k, "fd@3")), core, nil)
+	return startConfigured(binary, peerConfig(dir, s, k, "fd@3"), core)
+}
+
+func startConfigured(binary, config string, core int) *proxy {
+	return startListening("haproxy", exec.Command(binary, "-db", "-f", config), core, nil)
+}
+
+// StartHAProxy starts HAProxy on a core with a configuration of the caller's, which is to listen on "fd@3". It accepts connections at once.
+func StartHAProxy(config string, core int) (*site.Process, netip.AddrPort) {
+	p := startConfigured(site.Must(find("haproxy", "haproxy")), config, core)
+	return p.Process, p.addr
 }
 
 // startFloor passes everything on to the first upstream, by the system calls of a proxy alone.

@@ -30,6 +30,7 @@ const (
 type fleet struct {
 	*site.Router
 	plain *site.Backend
+	pairs []site.KeyPair // of hostECDSA and hostRSA
 }
 
 // startFleet starts a router, alone with a core of its own or not.
@@ -39,13 +40,13 @@ func startFleet(t *site.T, alone bool) *fleet {
 		_, _ = io.Copy(struct{ io.Writer }{c}, c)
 	})
 	text := site.Route{Host: hostThrough, Service: "through", TLS: "termination: passthrough"}.String()
-	for _, host := range []string{hostECDSA, hostRSA} {
-		pair := site.NewKeyPair(host, host == hostRSA)
+	pairs := []site.KeyPair{site.NewKeyPair(hostECDSA, false), site.NewKeyPair(hostRSA, true)}
+	for i, host := range []string{hostECDSA, hostRSA} {
 		name, _, _ := strings.Cut(host, ".")
-		text += site.Route{Name: name, Host: host, Service: "plain", Annotations: site.NoCookies, TLS: pair.EdgeTLS()}.String()
+		text += site.Route{Name: name, Host: host, Service: "plain", Annotations: site.NoCookies, TLS: pairs[i].EdgeTLS()}.String()
 	}
 	text += site.Service{Name: "plain", Port: plain.Port()}.String() + site.Service{Name: "through", Port: through.Port()}.String()
-	return &fleet{t.Start(site.Config{Args: []string{"--threads", "1"}, Alone: alone, Manifests: text}), plain}
+	return &fleet{t.Start(site.Config{Args: []string{"--threads", "1"}, Alone: alone, Manifests: text}), plain, pairs}
 }
 
 // Descriptors that a router needs besides those of n connections: of its own, and the last eighth of all, which it keeps for

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"turnout/bench/load"
+	"turnout/bench/peer"
 	"turnout/bench/site"
 )
 
@@ -49,6 +51,7 @@ func storm(f *flag.FlagSet) func(*site.T) {
 	seconds := f.Int("seconds", 5, "how long each kind of it goes on, and how long it is quiet before")
 	pairs := f.Int("pairs", 5, "how many times each kind is measured, after as long without it")
 	ratio := f.Float64("ratio", 2, "how many times the quiet 99th percentile that in the storm may be")
+	haproxy := f.Bool("haproxy", false, "HAProxy with one thread is measured too, in turns with the router; no ratio is wanted of it")
 	urgent := f.Bool("urgent", false, "the generator has the priority of the others, for machines that are never idle")
 	return func(t *site.T) {
 		some, err := site.Choose(*kinds, ",", gusts, func(g gust) string { return g.name })
@@ -61,15 +64,23 @@ func storm(f *flag.FlagSet) func(*site.T) {
 			site.Refuse(fmt.Errorf("cannot measure %d pairs: want at least one", *pairs))
 		}
 		r := startFleet(t, true)
-		t.Printf("medians of %d pairs of %d s\n%-16s %22s %30s %12s  %20s %9s\n", *pairs, *seconds, "", "quiet", "in the storm", "straight", "p99 in storm/quiet", "conns/s")
-		t.Printf("%-16s %10s %11s %10s %9s %9s %12s\n", "", "p50", "p99", "p50", "p99", "max", "p99")
+		secure, names := []string{r.HTTPS}, []string{"turnout"}
+		if *haproxy {
+			secure, names = append(secure, r.startHAProxy(t)), append(names, "haproxy")
+		}
+		t.Printf("medians of %d pairs of %d s\n%-24s %22s %30s %12s  %20s %9s\n", *pairs, *seconds, "", "quiet", "in the storm", "straight", "p99 in storm/quiet", "conns/s")
+		t.Printf("%-24s %10s %11s %10s %9s %9s %12s\n", "", "p50", "p99", "p50", "p99", "max", "p99")
 		for _, g := range some {
-			var ps stormPairs
+			ps := make([]stormPairs, len(secure))
 			for range *pairs {
-				ps = append(ps, measurePair(t, r, g, time.Duration(*seconds)*time.Second, *urgent))
+				for i, addr := range secure {
+					ps[i] = append(ps[i], measurePair(t, addr, r.plain, g, time.Duration(*seconds)*time.Second, *urgent))
+				}
 			}
-			t.Printf("%-16s %s\n", g.name, ps)
-			if got := site.Median(ps.each((*stormPair).ratio)); got > *ratio {
+			for i := range ps {
+				t.Printf("%-16s %-7s %s\n", g.name, names[i], ps[i])
+			}
+			if got := site.Median(ps[0].each((*stormPair).ratio)); got > *ratio {
 				t.Failf("under %s the 99th percentile is %.2f times the quiet one, want %v at most", g.name, got, *ratio)
 			}
 		}
@@ -108,25 +119,56 @@ func (ps stormPairs) String() string {
 		site.Median(ratios), slices.Min(ratios), slices.Max(ratios), site.Median(ps.each(func(p *stormPair) float64 { return p.rate })))
 }
 
-// measurePair measures for d without a storm and for d while a generator process rages.
-func measurePair(t *site.T, r *fleet, g gust, d time.Duration, urgent bool) (p stormPair) {
-	established(t, r, stormRest)
-	p.quiet, _ = established(t, r, d)
-	cmd := site.Self(t.Context, generatorRole, g.name, r.HTTPS)
+// stormHAProxy is HAProxy that serves what the router of a fleet does.
+const stormHAProxy = `
+global
+  nbthread 1
+  maxconn 6000
+defaults
+  mode http
+  http-reuse always
+  timeout connect 5s
+  timeout client 30s
+  timeout server 30s
+  timeout http-request 10s
+  timeout http-keep-alive 300s
+frontend public
+  bind fd@3 ssl crt %[1]s/0.pem crt %[1]s/1.pem ssl-min-ver TLSv1.3 curves X25519
+  default_backend pods
+backend pods
+  server pod 127.0.0.1:%[2]d
+`
+
+// startHAProxy starts HAProxy on the router's core, and returns its address.
+func (r *fleet) startHAProxy(t *site.T) string {
+	for i, pair := range r.pairs {
+		r.Write(fmt.Sprintf("%d.pem", i), pair.Certificate+pair.Key)
+	}
+	r.Write("haproxy.cfg", fmt.Sprintf(stormHAProxy, r.Dir, r.plain.Port()))
+	process, addr := peer.StartHAProxy(filepath.Join(r.Dir, "haproxy.cfg"), site.RouterCore)
+	t.Cleanup(process.Kill)
+	return addr.String()
+}
+
+// measurePair measures for d without a storm and for d while a generator process rages, towards the TLS port addr of a proxy before the pod.
+func measurePair(t *site.T, addr string, pod *site.Backend, g gust, d time.Duration, urgent bool) (p stormPair) {
+	established(t, addr, pod, stormRest)
+	p.quiet, _ = established(t, addr, pod, d)
+	cmd := site.Self(t.Context, generatorRole, g.name, addr)
 	if !urgent {
 		cmd = site.Idle(cmd)
 	}
 	generator := site.StartProcess("the generator", cmd, site.AnyCore, nil)
-	p.during, p.straight = established(t, r, d)
+	p.during, p.straight = established(t, addr, pod, d)
 	p.rate = site.Must(strconv.ParseFloat(generator.Finish(), 64))
 	return p
 }
 
-// established asks for d on connections that stand, at a steady pace far below what the router can do, in turn through the router
+// established asks for d on connections that stand, at a steady pace far below what the proxy can do, in turn through the proxy
 // and straight to the pod.
-func established(t *site.T, r *fleet, d time.Duration) (through, straight site.Latency) {
+func established(t *site.T, addr string, pod *site.Backend, d time.Duration) (through, straight site.Latency) {
 	const clients, pace = 8, 5 * time.Millisecond
-	open := []func() net.Conn{openers("", r.HTTPS)["tls13"], openers(r.plain.Addr().String(), "")["plain"]}
+	open := []func() net.Conn{openers("", addr)["tls13"], openers(pod.Addr().String(), "")["plain"]}
 	conns := make([]net.Conn, 2*clients)
 	for i := range conns {
 		var err error
