@@ -19,9 +19,10 @@ func SetLimit() uint64 { return limitMemory(os.DirFS("/"), debug.SetMemoryLimit)
 func InUse() uint64 { return readMemory().inUse() }
 
 // Manage sets GOGC after each collection, unless it is configured, and returns memory to the system in quiet periods, until ctx is
-// done; then GOGC is as usual. limit is what SetLimit returned.
-func Manage(ctx context.Context, limit uint64) {
+// done; then GOGC is as usual. limit is what SetLimit returned, handshakes how many steps of TLS handshakes have been computed so far, which any
+// goroutine may ask; nil = there are none.
+func Manage(ctx context.Context, limit uint64, handshakes func() uint64) {
 	started := make(chan struct{})
-	paceCollector(ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: limit, start: started})
+	paceCollector(ctx, pacing{set: debug.SetGCPercent, live: liveHeap, clock: time.Now, limit: limit, start: started, handshakes: handshakes})
 	returnMemory(ctx, started)
 }

@@ -15,13 +15,16 @@ import (
 //
 // Collections in quick succession, as in a flood of handshakes, double that headroom, up to mostHeadroom, whatever is in use:
 // each takes the cores of event loops for some milliseconds. It shrinks again when they have become rare. A trickle of garbage, as of
-// traces of few requests, is resident for as long as the next collection is away: therefore it begins small.
+// traces of few requests, is resident for as long as the next collection is away: therefore it begins small. While the process starts, which
+// leaves much garbage beside what stays, nothing but handshakes has it grow.
 const (
 	headroom     = 12 << 20 // bytes
 	mostHeadroom = 4 * headroom
 	leastHeap    = 4 << 20 // times GOGC is what the heap may grow to in any case: the runtime takes no heap for smaller
 	usualPercent = 100
 	leastPercent = 25
+
+	manySteps = 64 // of handshakes: at least a sixth of the headroom is their garbage
 
 	frequent = time.Second // between two collections, and the headroom doubles
 	rare     = 5 * time.Second
@@ -43,6 +46,8 @@ type pacing struct {
 	clock func() time.Time      // time.Now
 	limit uint64                // of memory, in bytes; 0 = none
 	start <-chan struct{}       // closed when the process has started; nil = it has
+	// handshakes is how many steps of TLS handshakes have been computed so far; nil = there are none.
+	handshakes func() uint64
 }
 
 // starts reports whether the process has not started yet.
@@ -58,6 +63,16 @@ func (p *pacing) starts() bool {
 	}
 }
 
+// flooded reports whether many handshakes were computed since it was last asked.
+func (p *pacer) flooded() bool {
+	if p.handshakes == nil {
+		return false
+	}
+	before := p.steps
+	p.steps = p.handshakes()
+	return p.steps-before >= manySteps
+}
+
 // pacer sets GOGC after every collection; collections come one after the other, and so do its adjustments.
 type pacer struct {
 	pacing
@@ -67,6 +82,7 @@ type pacer struct {
 	growth  uint64 // that it may grow by if that is more, in bytes
 	most    uint64 // that growth may become
 	last    time.Time
+	steps   uint64 // of handshakes by then
 }
 
 // paceCollector begins to set GOGC, until ctx is done. It does nothing if the one who runs
@@ -115,16 +131,15 @@ func (p *pacer) pace() {
 func (p *pacer) setGrowth(now time.Time) {
 	since := now.Sub(p.last)
 	p.last = now
-	if p.starts() { // nothing that takes the cores is in a hurry
-		return
-	}
+	starts, flooded := p.starts(), p.flooded()
 	switch {
-	case since < frequent:
+	case since < frequent && (flooded || !starts):
 		p.growth = min(2*p.growth, p.most)
 	case since >= rare:
 		p.growth = max(p.growth/2, headroom)
 	}
 	switch {
+	case starts: // nothing that takes the cores is in a hurry
 	case since < rare:
 		p.share = min(2*p.share, usualPercent)
 	case since >= seldom:

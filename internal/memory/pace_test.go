@@ -114,12 +114,14 @@ func TestPacerFollowsTheHeap(t *testing.T) {
 	want(usualPercent)
 }
 
-// TestPacerAtTheStart: until the process has started nothing grows, however quickly collections follow each other.
+// TestPacerAtTheStart: until the process has started nothing grows, however quickly collections follow each other, but for handshakes.
 func TestPacerAtTheStart(t *testing.T) {
 	started := make(chan struct{})
 	now := time.Now()
-	p := &pacer{pacing: pacing{start: started}, most: mostHeadroom, share: leastPercent, growth: headroom, last: now}
+	steps := uint64(100)
+	p := &pacer{pacing: pacing{start: started, handshakes: func() uint64 { return steps }}, most: mostHeadroom, share: leastPercent, growth: headroom, last: now, steps: steps}
 	for range 3 {
+		steps += manySteps - 1
 		p.setGrowth(now)
 	}
 	if got := percentFor(400<<20, p.growth, p.share); got != leastPercent || p.growth != headroom {
@@ -128,6 +130,11 @@ func TestPacerAtTheStart(t *testing.T) {
 	if got := percentFor(24<<20, p.growth, p.share); got != 50 {
 		t.Errorf("a small heap: %d percent", got)
 	}
+	steps += manySteps
+	if p.setGrowth(now); p.share != leastPercent || p.growth != 2*headroom {
+		t.Errorf("with handshakes: %d percent, room for %d bytes", p.share, p.growth)
+	}
+	p.growth = headroom
 	close(started)
 	if p.setGrowth(now); p.share != 2*leastPercent || p.growth != 2*headroom {
 		t.Errorf("after the start: %d percent, room for %d bytes", p.share, p.growth)

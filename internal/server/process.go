@@ -23,8 +23,16 @@ func (s *Server) prepareProcess() {
 // manageProcess has the scheduler and the garbage collector of the process work for the event loops until ctx is done.
 func (s *Server) manageProcess(ctx context.Context) (undo func()) {
 	before := runtime.GOMAXPROCS(schedulerSlots(len(s.loops), opensslkey.Library() != ""))
-	go memory.Manage(ctx, s.cfg.MemoryLimit)
+	go memory.Manage(ctx, s.cfg.MemoryLimit, s.handshakeSteps)
 	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// handshakeSteps is how many steps of TLS handshakes have been computed.
+func (s *Server) handshakeSteps() (n uint64) {
+	for _, steps := range s.mux.Load().Steps {
+		n += steps
+	}
+	return n
 }
 
 // defaultLoops is how many event loops are made where the Go runtime finds so many processors and the control group may use so many,
