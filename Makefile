@@ -141,8 +141,10 @@ memory: build ## what a router holds with 10,000 routes at rest, from a folder a
 bench-passthrough: build ## 10,000 connections that are passed through, all open at the same time
 	$(GO) run ./bench/run passthrough
 
+# STORM holds flags: make storm STORM=-haproxy has HAProxy beside the router (15 minutes).
+STORM ?=
 storm: build ## floods of TLS handshakes, and what open connections notice of them (needs two cores; takes 7 minutes)
-	$(GO) run ./bench/run storm
+	$(GO) run ./bench/run storm $(STORM)
 
 # The charts and tables of documents are those of the newest results of all cases.
 RESULTS  := docs/lab/results/$(shell date -u +%F)
