@@ -24,7 +24,7 @@ const (
 	usualPercent = 100
 	leastPercent = 25
 
-	manySteps = 64 // of handshakes: at least a sixth of the headroom is their garbage
+	manySteps = 64 // of handshakes: at least a tenth of the headroom was their garbage
 
 	frequent = time.Second // between two collections, and the headroom doubles
 	rare     = 5 * time.Second
