@@ -453,3 +453,18 @@ func (c *counter) Log(r *proxy.Record) {
 		c.captured.Add(1)
 	}
 }
+
+// TestHandshakeSteps: what lets the heap grow are steps of handshakes, those that are not complete too.
+func TestHandshakeSteps(t *testing.T) {
+	c := startChanging(t, nil)
+	if n := c.HandshakeSteps(); n != 0 {
+		t.Errorf("%d steps before the first handshake", n)
+	}
+	if conn, err := tls.Dial("tcp", c.HTTPS().String(), &tls.Config{ServerName: "e.test"}); err == nil {
+		conn.Close()
+		t.Error("a certificate that signs itself was trusted")
+	}
+	if c.HandshakeSteps() == 0 {
+		t.Error("no step of a handshake was counted")
+	}
+}
