@@ -44,8 +44,8 @@ const (
 )
 
 // storm measures the latency on established TLS connections in pairs: while it is quiet, then in a storm, and again, so that what the
-// machine does besides is in both. The router has a core of its own; generator, pod and measuring client share another, of which the
-// generator gets what the others leave. What this does to the measurement is measured too, by requests straight to the pod.
+// machine does besides is in both. The router has a core of its own, where HAProxy, if it is measured too, waits meanwhile; generator, pod and
+// measuring client share another, of which the generator gets what the others leave. What this does to the measurement is measured too, by requests straight to the pod.
 func storm(f *flag.FlagSet) func(*site.T) {
 	kinds := f.String("kinds", "all", "which of the cases, separated by commas")
 	seconds := f.Int("seconds", 5, "how long each kind of it goes on, and how long it is quiet before")
