@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// MaxExclude is how many servers a Pick may exclude.
-const MaxExclude = 4
+// MaxExclude is the largest number of servers that a Pick can exclude.
+const MaxExclude = 8
 
 // Pick is what a choice depends on. The zero value is valid.
 type Pick struct {
 	Source  netip.Addr // address of the client, for Source and SourceConsistent
 	Cookie  []byte     // value of the sticky cookie, nil = none; not kept
 	Rand    uint64     // fresh random bits of the caller, for Random
-	Exclude []*Server  // none of these, at most MaxExclude; not kept
+	Exclude []*Server  // no server with the endpoint of one of these, at most MaxExclude; not kept
 
 	peek *atomic.Uint64 // a copy of the position of the round robin, for who changes nothing; nil = it goes on. See Pool.Peek
 }
@@ -111,22 +111,21 @@ func (s *set) wanted(in *Pick) (server *Server, some bool) {
 	return nil, false
 }
 
+// Eligible reports whether Pick could return a server if none had its limit of requests.
+func (p *Pool) Eligible(in Pick) bool {
+	_, some := p.set.Load().wanted(&in)
+	return some
+}
+
 // pickServer returns the active server that the algorithm chooses, -1 if all are excluded.
-// cursor is not used by the algorithms that hash.
+// The algorithms that hash do not use cursor.
 func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
-	skip, n := -1, len(s.active)
-	if len(in.Exclude) > 0 {
-		if e := in.Exclude[0]; e != nil {
-			if skip = s.index(e.member); skip >= 0 {
-				n--
-			}
-		}
+	if len(s.active) <= 1 {
+		return s.another(0, in.Exclude)
 	}
-	if n == 0 {
-		return -1
-	}
-	if len(s.active) == 1 {
-		return 0
+	skip := -1
+	if n := len(in.Exclude); n > 0 {
+		skip = s.index(in.Exclude[n-1].member)
 	}
 	var i int
 	switch s.algorithm {
@@ -147,8 +146,9 @@ func (s *set) pickServer(cursor *atomic.Uint64, in *Pick) int {
 	return s.another(i, in.Exclude)
 }
 
-// another returns the first active server from i on that is none of few and not in doubt, the first that is none of few if all the others
-// are, -1 if there is none. It is for requests that have met a bad server: where a node is gone, several are, and a request has few attempts.
+// another returns the first active server from i on that is not excluded and not in doubt. If all
+// that are not excluded are in doubt it returns the first of them, and -1 if there is none. When a
+// node is lost several servers fail together, and a request has few attempts.
 func (s *set) another(i int, few []*Server) int {
 	second := -1
 	for range s.active {
@@ -165,10 +165,11 @@ func (s *set) another(i int, few []*Server) int {
 	return second
 }
 
-// excluded reports that m is of one of few servers.
+// excluded reports whether m has the endpoint of one of few servers. A pod that two services of
+// a pool select is two members with one endpoint.
 func excluded(few []*Server, m *member) bool {
 	for _, e := range few {
-		if e != nil && e.member == m {
+		if e.endpoint == m.endpoint {
 			return true
 		}
 	}

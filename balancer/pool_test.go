@@ -324,15 +324,15 @@ func TestPickWhileUpdating(t *testing.T) {
 	for g := range pickers {
 		work.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(g), 1))
-			var bad *Server
+			var bad []*Server
 			for i := range picks {
-				l, ok := p.Pick(Pick{Rand: random.Uint64(), Source: client(i), Exclude: []*Server{bad}, Cookie: []byte(CookieValue("s1"))[:i%33]})
+				l, ok := p.Pick(Pick{Rand: random.Uint64(), Source: client(i), Exclude: bad, Cookie: []byte(CookieValue("s1"))[:i%33]})
 				if !ok {
 					t.Error("no server")
 					return
 				}
-				bad = l.Server()
-				all.Store(bad, true)
+				bad = []*Server{l.Server()}
+				all.Store(bad[0], true)
 				l.Release()
 			}
 		})

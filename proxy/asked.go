@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"turnout/balancer"
 	"turnout/internal/traffic"
 )
 
@@ -70,10 +69,7 @@ func (ex *Exchange) again(f Fault) {
 	}
 	ex.asked++
 	ex.fault, ex.got, ex.insecure = f, -1, ""
-	if ex.leased {
-		ex.lease.Release()
-		ex.leased = false
-	}
+	ex.dropLease()
 	if wait := ex.route.Policy().Retry.Backoff; wait > 0 {
 		ex.state, ex.resumeAt = stateBackoff, now+int64(wait)
 		ex.hold()
@@ -92,18 +88,14 @@ func (ex *Exchange) afterBackoff(now int64) {
 	ex.resume(now)
 }
 
-// resume chooses a server for an attempt that the route asks for.
+// resume chooses a server for an attempt that the route asks for. When all servers have failed the
+// request, the one that failed first may have recovered.
 func (ex *Exchange) resume(now int64) {
 	ex.state = stateChoose
 	ex.dequeue(now)
-	in := ex.choice(nil)
-	if len(in.Exclude) < balancer.MaxExclude {
-		in.Exclude = append(slices.Clone(in.Exclude), ex.lease.Server())
+	for ex.tried.n > 0 && !ex.pool.Eligible(ex.choice(nil)) {
+		ex.tried.forget()
+		ex.refused = 0
 	}
-	if lease, ok := ex.pool.Pick(in); ok {
-		ex.use(lease)
-		return
-	}
-	ex.refused = 0 // those that could not be connected may have come back
 	ex.choose(nil)
 }

@@ -39,8 +39,8 @@ type attemptsState struct {
 	backend     *routing.Backend // nil = the route is not divided, or none has been chosen
 	ticket      ratelimit.Ticket
 	lease       balancer.Lease
-	tried       [balancer.MaxExclude]*balancer.Server // could not be connected
-	refused     int                                   // how many of tried
+	tried       triedServers
+	refused     int // servers that could not be connected, or took the request and did not answer
 	made        int                                   // attempts so far
 	unprocessed int                                   // of those: that an endpoint said it did not process
 	trace       TraceRef
@@ -90,7 +90,7 @@ func (a *attempts) admit(http bool) (refused Reason) {
 
 // choice is what the choice of a server depends on.
 func (a *attempts) choice(cookie []byte) balancer.Pick {
-	return balancer.Pick{Source: a.client.Addr.Addr(), Cookie: cookie, Rand: a.w.rng.Uint64(), Exclude: a.tried[:a.refused]}
+	return balancer.Pick{Source: a.client.Addr.Addr(), Cookie: cookie, Rand: a.w.rng.Uint64(), Exclude: a.tried.list()}
 }
 
 // choose chooses a server and begins an attempt at it, or waits for one.
@@ -187,9 +187,8 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	}
 	switch f {
 	case FaultConnect, FaultTLS:
-		a.exclude()
-		a.lease.Release()
-		a.leased = false
+		a.refused++
+		a.dropLease()
 		a.choose(nil)
 		return true
 	case FaultStale:
@@ -200,23 +199,26 @@ func (a *attempts) retry(f Fault, sent, replayable bool) bool {
 	return a.elsewhere()
 }
 
-// exclude keeps the server of the lease out of the choices that follow.
-func (a *attempts) exclude() {
-	a.tried[a.refused] = a.lease.Server()
-	a.refused++
+// dropLease releases the lease of a failed attempt. Later choices exclude its server.
+func (a *attempts) dropLease() {
+	if a.leased {
+		a.leased = false
+		a.tried.add(a.lease.Server())
+		a.lease.Release()
+	}
 }
 
-// elsewhere sends a request that an endpoint took and did not answer to another one, if
-// there is one. That happens when a pod stops with connections in its backlog. It happens
-// once to a request: should it be the request that ends pods, it ends no more than two.
+// elsewhere sends a request that an endpoint took and did not answer to another endpoint, if there
+// is one. That happens when a pod stops with connections in its backlog. It happens once to a
+// request, so that a request that crashes pods crashes two at most.
 func (a *attempts) elsewhere() bool {
-	a.exclude()
+	a.refused++
+	a.dropLease()
 	lease, ok := a.pool.Pick(a.choice(nil))
 	if !ok {
 		return false
 	}
 	a.replayed = true
-	a.lease.Release()
 	a.use(lease)
 	return true
 }

@@ -90,8 +90,8 @@ func (a *attempts) record(rec *Record, reason Reason) {
 	}
 	if a.made > 0 {
 		s := a.lease.Server()
-		if s == nil && a.refused > 0 {
-			s = a.tried[a.refused-1] // the last one, and no other was there
+		if s == nil {
+			s = a.tried.last() // no other one was there
 		}
 		if s != nil {
 			rec.Via, rec.Server, rec.Endpoint = s, s.ID(), s.Endpoint().Addr()

@@ -47,8 +47,8 @@ func (ex *Exchange) dequeue(now int64) {
 
 // unserved implements party.
 func (ex *Exchange) unserved(r Reason) {
-	if ex.refused > 0 && ex.retryAsked(ex.fault) {
-		return // all others were tried
+	if ex.tried.n > 0 && r != ReasonQueueTimeout && ex.retryAsked(ex.fault) {
+		return // all other servers were tried
 	}
 	ex.answer(503, r)
 }
