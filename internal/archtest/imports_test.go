@@ -24,6 +24,7 @@ var direction = []struct {
 	{"internal/problem", nil, "a list; what is wrong is up to those who find it"},
 	{"internal/spare", nil, "a list; it knows nothing of what stands in it"},
 	{"internal/share", nil, "units by namespace; it does not know the resource"},
+	{"internal/expression", nil, "text and input; it does not know the object of the one or the message of the other"},
 	{"internal/shared", nil, "a lock; it knows nothing of what it guards"},
 	{"internal/traffic", nil, "counters; what they count is up to who has them"},
 	{"balancer", []string{"internal/bound", "internal/keyed", "internal/list", "internal/shared", "internal/traffic", "internal/wire/protocol"}, "the bottom of the request path: it must be usable by anything"},
