@@ -41,8 +41,8 @@ type attemptsState struct {
 	lease       balancer.Lease
 	tried       triedServers
 	refused     int // servers that could not be connected, or took the request and did not answer
-	made        int                                   // attempts so far
-	unprocessed int                                   // of those: that an endpoint said it did not process
+	made        int // attempts so far
+	unprocessed int // of those: that an endpoint said it did not process
 	trace       TraceRef
 	span        *openSpan         // nil = it is not sampled
 	fault       Fault             // of the last attempt
@@ -60,7 +60,7 @@ type attemptsState struct {
 	headIn, headOut   uint64                   // see headSize
 	bytesIn, bytesOut uint64                   // of bodies and of the tunnel
 	counted           struct{ in, out uint64 } // bytes of all that are counted already
-	among             int64                    // how many requests and tunnels the route had with this one when it began
+	among             int64                    // requests and tunnels of the route's object when it began, this one included
 	opened            *openTunnel              // nil = it is no tunnel
 	tunnelled         bool                     // it became one
 }

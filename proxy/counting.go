@@ -46,10 +46,11 @@ func (a *attempts) open(r *routing.Route) {
 		a.pool = r.Pool()
 	}
 	if !a.session {
-		a.among = r.Stats().Sessions.Current() + 1
+		a.among = r.Open().Load() + 1
 		return
 	}
-	a.among = r.Stats().Sessions.Begin(a.start)
+	a.among = r.Open().Add(1)
+	r.Stats().Sessions.Begin(a.start)
 }
 
 // answered notes the status that the client is answered with, 0 if it is not; byServer: the head came from the endpoint.

@@ -31,6 +31,7 @@ func (a *attempts) giveBack() {
 	a.ticket.Leave()
 	if a.session {
 		a.session = false
+		a.route.Open().Add(-1)
 		a.route.Stats().Sessions.End()
 	}
 	if a.waiter != nil {

@@ -44,12 +44,12 @@ func TestRehearse(t *testing.T) {
 	r.specs[0].Policy.Rates = ratelimit.Limits{}
 	r.publish()
 	route = r.store.Load().Route(r.specs[0].RouteKey)
-	route.Stats().Sessions.Begin(0)
+	route.Open().Add(1)
 	r.ask("GET /")
 	if rec := r.logged[0]; rec.Reason != ReasonRouteShare || rec.Status != 503 {
 		t.Errorf("a route that has its share: %v %d", rec.Reason, rec.Status)
 	}
-	route.Stats().Sessions.End()
+	route.Open().Add(-1)
 }
 
 // TestRecent: what failed, was slow, or is one of so many, is remembered; other requests are not.

@@ -24,6 +24,7 @@ type builder struct {
 	certs       *edit[content[certificate]]
 	auths       *edit[content[ClientAuth]]
 	policies    *edit[common]
+	objects     *edit[objectUse]
 	order       uint64
 	open        map[*group]int      // groups of a table that is shared that may be changed; how many entries are in order
 	gone        map[*Route]struct{} // routes to be taken out of the groups
@@ -45,6 +46,7 @@ func newBuilder(options Options) *builder {
 		certs:     freshEdit[content[certificate]](),
 		auths:     freshEdit[content[ClientAuth]](),
 		policies:  freshEdit[common](),
+		objects:   freshEdit[objectUse](),
 		open:      make(map[*group]int),
 		gone:      make(map[*Route]struct{}),
 	}
@@ -67,6 +69,7 @@ func (t *Table) builder() *builder {
 		certs:       t.certs.edit(),
 		auths:       t.auths.edit(),
 		policies:    t.policies.edit(),
+		objects:     t.objects.edit(),
 		order:       t.order,
 		open:        make(map[*group]int),
 		gone:        make(map[*Route]struct{}),
@@ -94,7 +97,7 @@ func (b *builder) upsert(spec *RuleSpec, old *Route, prev *Table) *Rejection {
 	if err := spec.distinct(); err != nil {
 		return b.reject(spec, ReasonBackends, err)
 	}
-	r := b.route(spec, old, c, a, asked)
+	r := b.route(spec, old, prev, c, a, asked)
 	current, there := b.keyed(spec.RouteKey)
 	b.changes = append(b.changes, changeTo(r, spec))
 	b.again = b.again || there
@@ -119,9 +122,9 @@ func (b *builder) reject(spec *RuleSpec, reason string, err error) *Rejection {
 	return &Rejection{Key: spec.RouteKey, Reason: reason, Message: err.Error(), LongChain: errors.Is(err, keypair.ErrLongChain)}
 }
 
-// route returns old if it is what spec asks for, and otherwise a new route with the
-// pool and counters of old. What the pool is to be like stands in changes.
-func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAuth, asked *conditions) *Route {
+// route returns old if it is what spec asks for, and otherwise a new route with the pool and
+// counters of old. The changes of the builder have the targets of the pool.
+func (b *builder) route(spec *RuleSpec, old *Route, prev *Table, c *certificate, a *ClientAuth, asked *conditions) *Route {
 	r := old
 	_, gone := b.gone[old]
 	if old == nil || gone || !old.is(spec, c, a) {
@@ -132,13 +135,8 @@ func (b *builder) route(spec *RuleSpec, old *Route, c *certificate, a *ClientAut
 			r.stats = new(counted)
 		}
 		b.pools(r, spec, old)
-		if spec.Policy.Rates.Any() {
-			if old != nil {
-				r.rates = old.rates
-			}
-			if r.rates == nil {
-				r.rates = b.options.Rates.NewTable()
-			}
+		if r.object = b.object(spec.RouteKey, prev); spec.Policy.Rates.Any() {
+			r.rates = r.object.limitRates(b.options.Rates)
 		}
 	}
 	return r
@@ -206,9 +204,11 @@ func (b *builder) place(r *Route) uint64 {
 	return k.order
 }
 
-// use counts n more routes with the certificate of r, with what it asks clients for, of its listener, and with what is said where nothing is.
+// use counts n more routes with the object, policy, certificate, client certificate requirement and
+// listener of r.
 func (b *builder) use(r *Route, n int) {
 	b.countPolicy(r.policy, n)
+	b.countObject(r.object, n)
 	if r.certificate != nil {
 		countContent(b.certs, r.certificate.sum, r.certificate, n)
 	}
@@ -299,6 +299,7 @@ func (b *builder) table() *Table {
 		certs:       b.certs.result(),
 		auths:       b.auths.result(),
 		policies:    b.policies.result(),
+		objects:     b.objects.result(),
 		options:     b.options,
 		order:       b.order,
 		plan:        &plan{before: b.before, changes: b.last()},

@@ -33,7 +33,8 @@ type Route struct {
 	pool        *balancer.Pool // of a divided route the first that its backends have, if they have one
 	shares      *shares        // nil = there are no backends and no mirrors
 	stats       *counted
-	rates       *ratelimit.Table // nil = nothing is limited
+	object      *object
+	rates       *ratelimit.Table // that of object, nil = nothing is limited
 	certificate *certificate     // nil = default certificate
 	auth        *ClientAuth      // nil = that of the host or the router
 	conditions  *conditions      // nil = none but the path, and no age
@@ -108,7 +109,11 @@ func (r *Route) Stats() *Stats {
 // Counted returns the counters of the route, nil if nothing was counted yet.
 func (r *Route) Counted() *Stats { return r.stats.stats.Load() }
 
-// Rates returns what source addresses have done, nil when the policy limits nothing.
+// Open counts the requests and tunnels of all rules of the route's object.
+func (r *Route) Open() *atomic.Int64 { return &r.object.open }
+
+// Rates returns what source addresses have done with all rules of the route's object, nil when the
+// policy limits nothing.
 func (r *Route) Rates() *ratelimit.Table { return r.rates }
 
 // Certificate returns the certificate of the route, nil when it uses the default

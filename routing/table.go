@@ -31,6 +31,7 @@ type Table struct {
 	certs     cow[content[certificate]]
 	auths     cow[content[ClientAuth]]
 	policies  cow[common]
+	objects   cow[objectUse]
 	numbers   uint64 // of the next new listener
 	guards    int    // rules of the pair that ask clients for something
 	// unavailable is how many rules of the pair have not Policy.NotFound.

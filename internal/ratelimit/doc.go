@@ -1,9 +1,10 @@
 // Package ratelimit counts, for one route, what each source address does: how many
 // connections it has open, how many it made within 3 seconds, how many requests it
-// sent within 10. The pipeline asks before it serves; the numbers are those of
-// the HAProxy router.
+// sent within 10. The pipeline consults it before it serves a request; the numbers
+// are those of the HAProxy router. A source address is an IPv4 address or the /64 of
+// an IPv6 address.
 //
-// A Table belongs to a route and outlives every change of it. It is shared by all
+// A Table belongs to a route with all rules made of it, and outlives every change of it. It is shared by all
 // loops, because the limits hold for the process and one client's connections are
 // spread over all loops: with a table per loop a limit of N would admit N times
 // the number of loops. The price is a lock per request on routes that limit

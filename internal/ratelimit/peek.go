@@ -28,7 +28,7 @@ func (e *entry) come(at int64, limits Limits, http bool) (c Counted, refused boo
 
 // Peek says what Enter would decide, and what it would compare, without counting or remembering anything.
 func (t *Table) Peek(source netip.Addr, now int64, limits Limits, http bool) (c Counted, ok bool) {
-	addr := key(source.As16())
+	addr := keyOf(source)
 	at := now / int64(time.Millisecond)
 	e := entry{tcp: rate{began: at}, http: rate{began: at}}
 	s := t.shard(addr)

@@ -42,8 +42,8 @@ const (
 	expiry     = int64(Expiry / time.Millisecond)
 )
 
-// Table is the counters of one route. It is made by Memory.NewTable and safe for use by any
-// goroutine.
+// Table is the counters of one object of the API: an OpenShift Route, an Ingress or another one with
+// all its rules. It is made by Memory.NewTable and safe for use by any goroutine.
 type Table struct {
 	seed   maphash.Seed
 	memory *Memory
@@ -51,8 +51,26 @@ type Table struct {
 	shards [shards]shard
 }
 
-// key is an address without a zone; IPv4 is mapped into IPv6.
+// key identifies a client: an IPv4 address, or the /64 of an IPv6 address.
 type key [16]byte
+
+// nat64 is the prefix behind which translators put IPv4 clients (RFC 6052 section 2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// keyOf returns the key of a source address. An IPv6 client is its /64, because a network gives a
+// client at least that many addresses to choose from (RFC 6177, RFC 7934). An IPv4 address that is
+// mapped into IPv6 or translated is that IPv4 address.
+func keyOf(source netip.Addr) key {
+	k := key(source.As16())
+	switch {
+	case source.Is4(), source.Is4In6():
+	case nat64.Contains(source.WithZone("")):
+		k = key{10: 0xff, 11: 0xff, 12: k[12], 13: k[13], 14: k[14], 15: k[15]}
+	default:
+		clear(k[8:])
+	}
+	return k
+}
 
 // Ticket is one connection that was counted. It is a value: keep one copy and Leave
 // that one, once. The zero value counts nothing.
@@ -66,7 +84,7 @@ type Ticket struct {
 // request. A connection that may not go on has left already; what it counted in
 // the rate of connections stays counted.
 func (t *Table) Enter(source netip.Addr, now int64, limits Limits, http bool) (Ticket, bool) {
-	addr := key(source.As16())
+	addr := keyOf(source)
 	at := now / int64(time.Millisecond)
 	s := t.shard(addr)
 	s.mu.Lock()

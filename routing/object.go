@@ -1,0 +1,63 @@
+package routing
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+
+	"turnout/internal/ratelimit"
+)
+
+// object is what all rules of one object of the API have in common. An object with several paths,
+// hosts or canaries becomes several rules, and a limit that it sets holds for their sum. It outlives
+// changes of the object, by namespace, name and UID.
+type object struct {
+	key   RouteKey // Rule is 0
+	open  atomic.Int64
+	rates atomic.Pointer[ratelimit.Table] // nil until a rule limits something
+}
+
+// objectUse is an object and the number of rules of a table that it has. It is immutable.
+type objectUse struct {
+	object *object
+	users  int
+}
+
+// object returns the object of a rule: that of other rules of the table, or of prev, which may be nil,
+// or a new one.
+func (b *builder) object(key RouteKey, prev *Table) *object {
+	key.Rule = 0
+	if o := findObject(&b.objects.cow, b.seed, key); o != nil {
+		return o.object
+	}
+	if prev != nil {
+		if o := findObject(&prev.objects, prev.hosts.seed, key); o != nil {
+			return o.object
+		}
+	}
+	return &object{key: key}
+}
+
+// limitRates returns the counters of the object's rate limits.
+func (o *object) limitRates(memory *ratelimit.Memory) *ratelimit.Table {
+	if o.rates.Load() == nil {
+		o.rates.CompareAndSwap(nil, memory.NewTable())
+	}
+	return o.rates.Load()
+}
+
+func findObject(all *cow[objectUse], seed maphash.Seed, key RouteKey) *objectUse {
+	return all.findItem(maphash.Comparable(seed, key), func(u *objectUse) bool { return u.object.key == key })
+}
+
+// countObject counts n more rules of o.
+func (b *builder) countObject(o *object, n int) {
+	hash, same := maphash.Comparable(b.seed, o.key), func(u *objectUse) bool { return u.object.key == o.key }
+	if u := b.objects.findItem(hash, same); u != nil {
+		n += u.users
+	}
+	if n == 0 {
+		b.objects.remove(hash, same)
+		return
+	}
+	b.objects.putItem(hash, &objectUse{o, n}, same)
+}
