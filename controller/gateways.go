@@ -97,6 +97,7 @@ func newGateways(cfg *Config) gateways {
 			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
 			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
 			Deployments: o.Gateways.Deployments && o.Gateways.Pods != (source.Key{}), Only: o.Gateways.Only,
+			Bounds: cfg.Bounds,
 			Panicked: func(of gateway.Ref, v any, stack []byte) {
 				cfg.Log.Error("BUG: an object of the Gateway API cannot be judged", zap.Stringer("object", of), zap.Any("panic", v), zap.ByteString("stack", stack))
 			},

@@ -143,7 +143,7 @@ func TestRuleNumbersStay(t *testing.T) {
 		w := newWorld(t).add("{kind: Gateway, metadata: {name: gw}, spec: {gatewayClassName: turnout, listeners: [" + gateway + "]}}").
 			add("{kind: HTTPRoute, metadata: {name: r}, spec: {parentRefs: [{name: gw}], " + route + "}}")
 		list := map[string]int{}
-		for _, rule := range w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules {
+		for _, rule := range w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules() {
 			list[rule.Listener+" "+rule.Host+" "+rule.Match.Path.Value] = rule.Rule
 		}
 		return list

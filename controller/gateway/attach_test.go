@@ -28,8 +28,8 @@ func routeTold(r *Result, kind, name string) []string {
 func hostsOf(r *Result, kind, name string) []string {
 	var out []string
 	route := r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: name}}]
-	for i := range route.Rules {
-		out = append(out, route.Rules[i].Listener[strings.LastIndex(route.Rules[i].Listener, "/")+1:]+" "+route.Rules[i].Host)
+	for i := range route.Rules() {
+		out = append(out, route.Rules()[i].Listener[strings.LastIndex(route.Rules()[i].Listener, "/")+1:]+" "+route.Rules()[i].Host)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -152,7 +152,7 @@ spec: {parentRefs: [{name: gw}], rules: [{backendRefs: [{name: none, port: 80}]}
 	if got := routeTold(r, kindHTTPRoute, "r"); got[0] != "True Accepted, False BackendNotFound" || r.Gateways[source.Key{Namespace: namespace, Name: "gw"}].Status.Listeners[0].AttachedRoutes != 1 {
 		t.Errorf("%q", got)
 	}
-	if rules := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules; len(rules) != 0 {
+	if rules := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules(); len(rules) != 0 {
 		t.Errorf("rules on a listener that is not there: %v", rules)
 	}
 	w.certificate(namespace, "none", "a.test")
@@ -176,7 +176,7 @@ func TestKindsShareAListener(t *testing.T) {
 			if got := routeTold(r, ref.Kind, ref.Name); len(got) != 1 || got[0] != text {
 				t.Errorf("%s: %s %s: %q, want %s", when, ref.Kind, ref.Name, got, text)
 			}
-			if rules := r.Routes[Ref{ref.Kind, source.Key{Namespace: namespace, Name: ref.Name}}].Rules; (len(rules) > 0) != (text == good) {
+			if rules := r.Routes[Ref{ref.Kind, source.Key{Namespace: namespace, Name: ref.Name}}].Rules(); (len(rules) > 0) != (text == good) {
 				t.Errorf("%s: %s %s has %d rules", when, ref.Kind, ref.Name, len(rules))
 			}
 		}
@@ -202,7 +202,7 @@ func TestRoutesShareAPort(t *testing.T) {
 			w.add("{kind: " + kind + ", metadata: {name: " + name + "}, spec: {parentRefs: [{name: gw}], rules: [{backendRefs: [{name: d, port: 53}]}]}}")
 		}
 		rules := func(r *Result, name string) int {
-			return len(r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: name}}].Rules)
+			return len(r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: name}}].Rules())
 		}
 		r := w.judge()
 		if got := append(routeTold(r, kind, "old"), routeTold(r, kind, "young")...); got[0] != "True Accepted, True ResolvedRefs" || got[0] != got[1] {
@@ -216,7 +216,7 @@ func TestRoutesShareAPort(t *testing.T) {
 		if l == nil || l.Port != g.Ports[0].Name || !l.Stream || l.TLS || l.Hostname != "" || string(g.Ports[0].Protocol) != protocol {
 			t.Errorf("%s: %+v, ports %+v", kind, l, g.Ports)
 		}
-		s := r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: "old"}}].Rules[0]
+		s := r.Routes[Ref{kind, source.Key{Namespace: namespace, Name: "old"}}].Rules()[0]
 		if s.Listener != l.Name || s.Host != "*" || s.Termination != routing.TermStream || len(s.Backends) != 1 || len(s.Backends[0].Targets) != 1 {
 			t.Errorf("%s: %+v", kind, s)
 		}
@@ -254,8 +254,8 @@ spec: {parentRefs: [{name: gw}], hostnames: [a.test, "*.ends.test"], rules: [{ba
 	if got := hostsOf(r, kindTLSRoute, "r"); !slices.Equal(got, []string{"ends x.ends.test", "through *.ends.test", "through a.test"}) {
 		t.Fatalf("rules on %q", got)
 	}
-	for i := range route.Rules {
-		s := &route.Rules[i]
+	for i := range route.Rules() {
+		s := &route.Rules()[i]
 		want := routing.TermPassthrough
 		if s.Host == "x.ends.test" {
 			want = routing.TermStream

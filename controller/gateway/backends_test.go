@@ -16,11 +16,11 @@ import (
 func backendsSeen(t *testing.T, r *Result) string {
 	t.Helper()
 	route := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}]
-	if route == nil || len(route.Rules) == 0 {
+	if route == nil || len(route.Rules()) == 0 {
 		return "none"
 	}
 	var out []string
-	for _, b := range route.Rules[0].Backends {
+	for _, b := range route.Rules()[0].Backends {
 		if b.Pool.Namespace != namespace {
 			t.Errorf("the servers of %s are reached for namespace %q", b.Key, b.Pool.Namespace)
 		}
@@ -84,7 +84,7 @@ spec: {parentRefs: [{name: gw}], rules: [{backendRefs: ` + c.refs + `}]}
 			t.Errorf("%s: %s, want %s", what, got, c.backends)
 		}
 		keys := map[string]bool{}
-		for _, b := range r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules[0].Backends {
+		for _, b := range r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()[0].Backends {
 			if keys[b.Key] || b.Key == "" {
 				t.Errorf("%s: key %q", what, b.Key)
 			}
@@ -132,7 +132,7 @@ spec: {gatewayClassName: turnout, listeners: [{name: http, port: 80, protocol: H
 `)
 		w.service(namespace, "p", c.port, "10.0.0.1")
 		route := w.judge().Routes[Ref{c.kind, source.Key{Namespace: namespace, Name: "r"}}]
-		if got := route.Rules[0].Backends[0].Targets[0].Protocol; got != c.want {
+		if got := route.Rules()[0].Backends[0].Targets[0].Protocol; got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
@@ -189,7 +189,7 @@ spec: {targetRefs: [` + c.target + `], validation: {hostname: h.test, ` + c.vali
 			t.Errorf("%s: %s, want %s", what, got, c.backends)
 		}
 		seen := ""
-		for _, target := range r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules[0].Backends[0].Targets {
+		for _, target := range r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()[0].Backends[0].Targets {
 			if target.TLS != nil {
 				seen = strings.TrimSpace(target.TLS.SNI + " " + target.TLS.ServerName + " " + strings.Trim(fmt.Sprintf("%+v", target.TLS.Names), "[]"))
 			}
@@ -215,7 +215,7 @@ func TestPoliciesOfOneService(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", when, name, got, text)
 			}
 		}
-		if tls := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules[0].Backends[0].Targets[0].TLS; tls == nil || tls.SNI != sni {
+		if tls := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()[0].Backends[0].Targets[0].TLS; tls == nil || tls.SNI != sni {
 			t.Errorf("%s: TLS %+v, want %s", when, tls, sni)
 		}
 	}
@@ -251,7 +251,7 @@ spec: {targetRefs: [{group: '', kind: Service, name: a}], validation: {hostname:
 `)
 	w.authority(namespace, "ca")
 	w.certificate(namespace, "shown", "gw.test")
-	backends := w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules[0].Backends
+	backends := w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()[0].Backends
 	if tls := backends[0].Targets[0].TLS; tls == nil || tls.Certificate == nil || backends[1].Targets[0].TLS != nil {
 		t.Errorf("%+v", backends)
 	}
@@ -271,7 +271,7 @@ spec: {parentRefs: [{name: gw}], hostnames: [two.test], rules: [{backendRefs: [{
 	const port = "{port: 80}"
 	w.service(namespace, "a", port, "10.0.0.1", "10.0.0.2")
 	one := func(name string) []balancer.Target {
-		return w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: name}}].Rules[0].Backends[0].Targets
+		return w.judge().Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: name}}].Rules()[0].Backends[0].Targets
 	}
 	before := one("r")
 	if len(before) != 2 || &one("s")[0] != &before[0] {

@@ -9,13 +9,15 @@ import (
 	"turnout/routing"
 )
 
-// expansion makes the rules of one route.
-type expansion struct {
+// expander makes the rules of one route.
+type expander struct {
 	*Judge
 	route    *route
+	compiled *compiled
 	backends map[backendsOf][]routing.BackendSpec
 	slots    map[int]struct{}
-	rules    []routing.RuleSpec
+	classes  map[class]int
+	rules    ruleSet
 }
 
 // backendsOf names the backends of a rule for a Gateway: they may differ by the certificate that it shows, and by whether TLS ends here.
@@ -25,9 +27,19 @@ type backendsOf struct {
 	sealed  bool
 }
 
+// class is what the rules of a listener depend on besides its name. Rules of places of one class
+// differ in host name and listener only.
+type class struct {
+	gateway *gateway
+	kind    PortKind
+	port    int32
+	sealed  bool
+	streams bool
+}
+
 // expand makes the rules of a route on the listeners that it attaches to.
-func (j *Judge) expand(r *route, c *compiled, at []attachment) []routing.RuleSpec {
-	e := &expansion{Judge: j, route: r, backends: make(map[backendsOf][]routing.BackendSpec), slots: make(map[int]struct{})}
+func (j *Judge) expand(r *route, c *compiled, at []attachment) ruleSet {
+	e := &expander{Judge: j, route: r, compiled: c, backends: make(map[backendsOf][]routing.BackendSpec), slots: make(map[int]struct{}), classes: make(map[class]int)}
 	at = slices.Clone(at)
 	slices.SortFunc(at, func(a, b attachment) int { return strings.Compare(a.name, b.name) })
 	at = slices.CompactFunc(at, func(a, b attachment) bool { return a.listener == b.listener })
@@ -36,10 +48,7 @@ func (j *Judge) expand(r *route, c *compiled, at []attachment) []routing.RuleSpe
 			continue
 		}
 		for _, host := range at[i].hosts {
-			slot := e.slot(at[i].name, host)
-			for n := range c.rules {
-				e.rule(&at[i], host, slot, &c.rules[n])
-			}
+			e.rules.places = append(e.rules.places, rulePlace{listener: at[i].name, host: host, slot: e.slot(at[i].name, host), class: e.class(&at[i])})
 		}
 	}
 	return e.rules
@@ -53,7 +62,7 @@ const (
 )
 
 // slot returns a number for a listener and a host name of a route, the same as long as it has them.
-func (e *expansion) slot(listener, host string) int {
+func (e *expander) slot(listener, host string) int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(listener + " " + host))
 	for n := int(hash.Sum32()); ; n++ {
@@ -65,28 +74,44 @@ func (e *expansion) slot(listener, host string) int {
 	}
 }
 
-// rule makes the rules of a listener and a host name for one of the route.
-func (e *expansion) rule(at *attachment, host string, slot int, c *compiledRule) {
-	for _, m := range c.matches {
-		key := e.route.key((c.number<<matchBits|m.number)<<slotBits | slot)
-		spec := routing.RuleSpec{RouteKey: key, Host: host, Listener: at.name, Match: m.is, Created: e.route.created(), Policy: c.policy, Pool: e.pool(e.route)}
-		spec.Wildcard = strings.HasPrefix(host, "*")
-		spec.Labels = spec.Wildcard
-		switch {
-		case at.passthrough():
-			spec.Termination = routing.TermPassthrough
-		case at.streams():
-			spec.Termination = routing.TermStream
-		case at.kind == PortTLS:
-			spec.Termination = routing.TermEdge
-		}
-		e.treat(at, &spec, c, m)
-		e.rules = append(e.rules, spec)
+// class returns the number of the class of a listener. Its rules are made when it is found first.
+func (e *expander) class(at *attachment) int {
+	of := class{gateway: at.gateway, kind: at.kind, port: at.spec.Port, sealed: at.passthrough(), streams: at.streams()}
+	n, ok := e.classes[of]
+	if ok {
+		return n
 	}
+	var rules []routing.RuleSpec
+	for i := range e.compiled.rules {
+		c := &e.compiled.rules[i]
+		for _, m := range c.matches {
+			rules = append(rules, e.rule(at, c, m))
+		}
+	}
+	n = len(e.rules.classes)
+	e.rules.classes = append(e.rules.classes, rules)
+	e.classes[of] = n
+	return n
+}
+
+// rule makes the rule of a match for a class of listeners, without its place.
+func (e *expander) rule(at *attachment, c *compiledRule, m compiledMatch) routing.RuleSpec {
+	key := e.route.key((c.number<<matchBits | m.number) << slotBits)
+	spec := routing.RuleSpec{RouteKey: key, Match: m.is, Created: e.route.created(), Policy: c.policy, Pool: e.pool(e.route)}
+	switch {
+	case at.passthrough():
+		spec.Termination = routing.TermPassthrough
+	case at.streams():
+		spec.Termination = routing.TermStream
+	case at.kind == PortTLS:
+		spec.Termination = routing.TermEdge
+	}
+	e.treat(at, &spec, c, m)
+	return spec
 }
 
 // treat says what becomes of the requests of a rule.
-func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRule, m compiledMatch) {
+func (e *expander) treat(at *attachment, spec *routing.RuleSpec, c *compiledRule, m compiledMatch) {
 	spec.Backends = e.backendsFor(at, c)
 	if c.failing {
 		return
@@ -115,7 +140,7 @@ func (e *expansion) treat(at *attachment, spec *routing.RuleSpec, c *compiledRul
 const noBackend = "none"
 
 // backendsFor returns the backends of a rule.
-func (e *expansion) backendsFor(to *attachment, c *compiledRule) []routing.BackendSpec {
+func (e *expander) backendsFor(to *attachment, c *compiledRule) []routing.BackendSpec {
 	at := backendsOf{to.gateway, c.number, to.passthrough()}
 	if made, ok := e.backends[at]; ok {
 		return made

@@ -54,8 +54,8 @@ func TestRulesThatCannotBe(t *testing.T) {
 			t.Errorf("%s: partly %q", what, partly)
 		}
 		good, failing := 0, 0
-		for i := range route.Rules {
-			if b := route.Rules[i].Backends[0]; b.Status == 500 {
+		for i := range route.Rules() {
+			if b := route.Rules()[i].Backends[0]; b.Status == 500 {
 				failing++
 			} else if b.Status == 0 {
 				good++
@@ -105,11 +105,11 @@ spec:
 	if got := say(route.Status.Parents[0].Conditions, gatewayv1.RouteConditionResolvedRefs); got != "False BackendNotFound" {
 		t.Errorf("a mirror that is missing: %s", got)
 	}
-	if len(route.Rules) != 4 {
-		t.Fatalf("%d rules", len(route.Rules))
+	if len(route.Rules()) != 4 {
+		t.Fatalf("%d rules", len(route.Rules()))
 	}
-	for i := range route.Rules {
-		s := &route.Rules[i]
+	for i := range route.Rules() {
+		s := &route.Rules()[i]
 		p, tls := &s.Policy, strings.HasSuffix(s.Listener, "/tls")
 		if (s.Termination == routing.TermEdge) != tls {
 			t.Errorf("%s: %v", s.Listener, s.Termination)
@@ -154,12 +154,12 @@ spec:
 {kind: GRPCRoute, metadata: {name: bare}, spec: {parentRefs: [{name: gw}]}}
 `)
 	r := w.judge()
-	rules := r.Routes[Ref{kindGRPCRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules
+	rules := r.Routes[Ref{kindGRPCRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()
 	if len(rules) != 1 || rules[0].Match.Path != (routing.PathMatch{Kind: routing.PathExact, Value: "/s.S/M"}) || len(rules[0].Match.Headers) != 1 || rules[0].Policy.RequestActions == nil ||
 		len(rules[0].Mirrors) != 1 || rules[0].Backends[0].Weight != 3 || rules[0].Backends[0].ResponseActions == nil {
 		t.Errorf("%+v", rules)
 	}
-	bare := r.Routes[Ref{kindGRPCRoute, source.Key{Namespace: namespace, Name: "bare"}}].Rules
+	bare := r.Routes[Ref{kindGRPCRoute, source.Key{Namespace: namespace, Name: "bare"}}].Rules()
 	if len(bare) != 1 || bare[0].Backends[0].Status != 500 {
 		t.Errorf("a route without rules: %+v", bare)
 	}

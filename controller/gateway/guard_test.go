@@ -73,7 +73,7 @@ func TestAPanicWhileRulesAreMade(t *testing.T) {
 	route.compiled.rules[0].backends[0].servers = nil // so that making the servers panics
 	w.j.decide(&w.o, ref)
 	w.j.settle()
-	if got := routeTold(r, kindHTTPRoute, "r"); panics != 1 || got[0] != "False UnsupportedValue, True ResolvedRefs" || len(r.Routes[ref].Rules) != 0 || len(r.Changes.DeletedRules) != 1 {
+	if got := routeTold(r, kindHTTPRoute, "r"); panics != 1 || got[0] != "False UnsupportedValue, True ResolvedRefs" || len(r.Routes[ref].Rules()) != 0 || len(r.Changes.DeletedRules) != 1 {
 		t.Errorf("%d panics, %q, changes %+v", panics, got, r.Changes)
 	}
 	if got := r.Gateways[source.Key{Namespace: namespace, Name: "gw"}].Status.Listeners[0].AttachedRoutes; got != 0 {

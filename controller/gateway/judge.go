@@ -7,9 +7,11 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/controller/expansion"
 	"turnout/controller/gateway/parameters"
 	"turnout/controller/gateway/translate"
 	"turnout/controller/source"
+	"turnout/internal/bound"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -27,7 +29,8 @@ type Config struct {
 	// Deployments says that Gateways may have pods of their own.
 	Deployments bool
 	// Only is the one Gateway that is served, with its ListenerSets, whatever its parameters say: this process is among its pods. The zero value is all of them.
-	Only source.Key
+	Only   source.Key
+	Bounds *bound.Counts // nil = limits that are reached are not counted
 	// Panicked is called after a panic while an object was judged, which is a bug: the object is not accepted, and others are judged. nil = the panic goes on.
 	Panicked func(of Ref, v any, stack []byte)
 }
@@ -57,6 +60,7 @@ type Judge struct {
 	ofPolicies refs
 
 	routes    map[Ref]*judged
+	ledger    *expansion.Ledger[Ref]
 	byParent  index[Ref]        // routes by the Gateways and ListenerSets that they name
 	byService index[source.Key] // routes by the Services that they name
 	at        map[*listener]map[Ref]*judged
@@ -90,7 +94,7 @@ func New(cfg Config) *Judge {
 	if cfg.Parameters == nil {
 		cfg.Parameters = parameters.Read
 	}
-	return &Judge{
+	j := &Judge{
 		cfg: cfg, certificates: map[source.Key]certificate{}, bundles: map[source.Key]bundle{}, servers: map[serversKey]*servers{},
 		routes: map[Ref]*judged{}, byParent: index[Ref]{}, byService: index[source.Key]{}, at: map[*listener]map[Ref]*judged{},
 		result: Result{
@@ -104,6 +108,11 @@ func New(cfg Config) *Judge {
 			ConfigMaps:   keys{},
 		},
 	}
+	j.ledger = expansion.NewLedger(
+		func(r Ref) string { return r.Namespace },
+		func(a, b Ref) int { return older(j.routes[a].object, j.routes[b].object) },
+	)
+	return j
 }
 
 // Judge says what the objects mean. They are the same Objects at each call.

@@ -41,10 +41,10 @@ spec:
 		t.Errorf("listener: %+v", l)
 	}
 	route := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}]
-	if route == nil || len(route.Rules) != 1 || len(r.Changes.Rules) != 1 {
+	if route == nil || len(route.Rules()) != 1 || len(r.Changes.Rules) != 1 {
 		t.Fatalf("route: %+v", route)
 	}
-	rule := &route.Rules[0]
+	rule := &route.Rules()[0]
 	if rule.Host != "a.example.com" || rule.Listener != l.Name || rule.Wildcard || len(rule.Backends) != 1 || rule.Backends[0].Key != "infra/a:80" || len(rule.Backends[0].Targets) != 1 {
 		t.Errorf("rule: %+v", rule)
 	}

@@ -268,8 +268,8 @@ func told(r *Result) string {
 	}
 	for ref, route := range r.Routes {
 		add("%s %s", ref, parentsTold(route.Status.Parents))
-		for i := range route.Rules {
-			add("%s rule %s", ref, ruleTold(&route.Rules[i]))
+		for i := range route.Rules() {
+			add("%s rule %s", ref, ruleTold(&route.Rules()[i]))
 		}
 	}
 	for key, g := range r.Gateways {
@@ -342,10 +342,10 @@ func (f *follower) apply(t *testing.T, r *Result) {
 	}
 	rules := 0
 	for ref, route := range r.Routes {
-		rules += len(route.Rules)
-		for i := range route.Rules {
-			if ruleTold(&route.Rules[i]) != ruleTold(new(f.rules[route.Rules[i].RouteKey])) {
-				t.Fatalf("%s: rule %s is not among the changes", ref, route.Rules[i].RouteKey)
+		rules += len(route.Rules())
+		for i := range route.Rules() {
+			if ruleTold(&route.Rules()[i]) != ruleTold(new(f.rules[route.Rules()[i].RouteKey])) {
+				t.Fatalf("%s: rule %s is not among the changes", ref, route.Rules()[i].RouteKey)
 			}
 		}
 	}

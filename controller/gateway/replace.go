@@ -43,54 +43,21 @@ func (j *Judge) replaceRoute(ref Ref, next *Route) {
 	case next == nil:
 		delete(j.result.Routes, ref)
 		changes.Status = append(changes.Status, ref)
-		changes.rules(before, &Route{})
+		changes.rules(&before.rules, &ruleSet{})
 	case before == nil:
 		j.result.Routes[ref] = next
 		changes.Status = append(changes.Status, ref)
-		changes.rules(&Route{}, next)
+		changes.rules(&ruleSet{}, &next.rules)
 	default:
 		if equality.Semantic.DeepEqual(before.Status, next.Status) {
 			next.Status = before.Status // who writes it goes by the pointer
 		} else {
 			changes.Status = append(changes.Status, ref)
 		}
-		if changes.rules(before, next) || next.Status != before.Status {
+		if changes.rules(&before.rules, &next.rules) || next.Status != before.Status {
 			j.result.Routes[ref] = next
 		}
 	}
-}
-
-// rules notes how the rules of a route differ, and returns whether they do.
-func (c *Changes) rules(before, next *Route) bool {
-	if before.hasRulesOf(next) {
-		return false
-	}
-	old := make(map[routing.RouteKey]*routing.RuleSpec, len(before.Rules))
-	for i := range before.Rules {
-		old[before.Rules[i].RouteKey] = &before.Rules[i]
-	}
-	for i := range next.Rules {
-		spec := &next.Rules[i]
-		if was := old[spec.RouteKey]; was == nil || !reflect.DeepEqual(was, spec) {
-			c.Rules = append(c.Rules, *spec)
-		}
-		delete(old, spec.RouteKey)
-	}
-	c.DeletedRules = slices.AppendSeq(c.DeletedRules, maps.Keys(old))
-	return true
-}
-
-// hasRulesOf reports whether the rules of both are equal, in the same order.
-func (r *Route) hasRulesOf(o *Route) bool {
-	if len(r.Rules) != len(o.Rules) {
-		return false
-	}
-	for i := range r.Rules {
-		if !reflect.DeepEqual(&r.Rules[i], &o.Rules[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // settle makes the statuses that count routes, and says what of listeners and ports differs.

@@ -48,9 +48,12 @@ type Changes struct {
 
 // Route is what follows from a route.
 type Route struct {
-	Rules  []routing.RuleSpec
+	rules  ruleSet
 	Status *gatewayv1.RouteStatus // own entries only, without times
 }
+
+// Rules returns the rules of the route, which are made for the call.
+func (r *Route) Rules() []routing.RuleSpec { return r.rules.all() }
 
 // Gateway is what follows from a Gateway.
 type Gateway struct {

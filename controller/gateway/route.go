@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/controller/expansion"
 	"turnout/controller/gateway/translate"
 	"turnout/routing"
 )
@@ -31,6 +32,7 @@ type route struct {
 	parents   []gatewayv1.ParentReference
 	hostnames []gatewayv1.Hostname
 	rules     func() []rule
+	size      func(places int) expansion.Size // without Source
 }
 
 // rule is a rule of a route of any kind, with what its kind can say.
@@ -54,26 +56,36 @@ func (o *Objects) route(ref Ref) *route {
 	switch ref.Kind {
 	case kindHTTPRoute:
 		if r := o.HTTPRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) }}
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return httpRules(r) },
+				func(places int) expansion.Size { return expansion.HTTPRoute(&r.Spec, places) }}
 		}
 	case kindGRPCRoute:
 		if r := o.GRPCRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) }}
+			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return grpcRules(r) },
+				func(places int) expansion.Size { return expansion.GRPCRoute(&r.Spec, places) }}
 		}
 	case kindTLSRoute:
 		if r := o.TLSRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, func() []rule { return streamRules(r.Spec.Rules, tlsBackends) }}
+			return streamRoute(ref, r, r.Spec.ParentRefs, r.Spec.Hostnames, r.Spec.Rules, tlsBackends)
 		}
 	case kindTCPRoute:
 		if r := o.TCPRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, tcpBackends) }}
+			return streamRoute(ref, r, r.Spec.ParentRefs, nil, r.Spec.Rules, tcpBackends)
 		}
 	case kindUDPRoute:
 		if r := o.UDPRoutes.Get(ref.Key); r != nil {
-			return &route{ref, r, r.Spec.ParentRefs, nil, func() []rule { return streamRules(r.Spec.Rules, udpBackends) }}
+			return streamRoute(ref, r, r.Spec.ParentRefs, nil, r.Spec.Rules, udpBackends)
 		}
 	}
 	return nil
+}
+
+// streamRoute returns a route whose rules have backends and nothing else.
+func streamRoute[R any](ref Ref, object metav1.Object, parents []gatewayv1.ParentReference, hostnames []gatewayv1.Hostname, rules []R, backends func(*R) []gatewayv1.BackendRef) *route {
+	return &route{
+		ref, object, parents, hostnames, func() []rule { return streamRules(rules, backends) },
+		func(places int) expansion.Size { return expansion.StreamRoute(rules, backends, places) },
+	}
 }
 
 // httpRules are the rules of an HTTPRoute; a rule without a match takes all requests.

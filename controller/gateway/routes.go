@@ -10,7 +10,6 @@ import (
 
 	"turnout/controller/gateway/condition"
 	"turnout/controller/source"
-	"turnout/routing"
 )
 
 // judged is a route, and what came of it.
@@ -18,6 +17,8 @@ type judged struct {
 	*route
 	parents  []*parent // those that are ours
 	compiled *compiled
+	source   int          // bytes of the object as JSON, see expansion.Source
+	refused  string       // the limit of one object that it exceeds, "" = none
 	services []source.Key // that it names, each once
 	counted  []*listener  // that count it
 }
@@ -25,8 +26,23 @@ type judged struct {
 // judgeRoutes judges the routes that are dirty, and those that others are in the way of, or no longer.
 func (j *Judge) judgeRoutes(o *Objects) {
 	for ref := range j.dirty {
+		before := j.routes[ref]
 		j.forget(ref)
 		if r := o.route(ref); r != nil {
+			j.attach(o, r, before)
+		}
+	}
+	for _, ref := range j.ledger.Settle() {
+		if _, ok := j.dirty[ref]; ok {
+			continue
+		}
+		j.dirty[ref] = struct{}{}
+		before := j.routes[ref]
+		j.forget(ref)
+		j.attach(o, o.route(ref), before)
+	}
+	for ref := range j.dirty {
+		if r := j.routes[ref]; r != nil && len(r.parents) > 0 {
 			j.learn(o, r)
 		}
 	}
@@ -45,6 +61,7 @@ func (j *Judge) forget(ref Ref) {
 		return
 	}
 	delete(j.routes, ref)
+	j.ledger.Remove(ref)
 	j.withdraw(r)
 	for i := range r.route.parents {
 		j.byParent.remove(r.parentKey(&r.route.parents[i]), ref)
@@ -70,20 +87,11 @@ func (j *Judge) withdraw(r *judged) {
 	j.affected = j.affected || slices.ContainsFunc(r.services, j.policies.services.has)
 }
 
-// learn takes a route in: what it names, where it would attach, and what it says.
-func (j *Judge) learn(o *Objects, r *route) {
-	out := &judged{route: r}
-	j.routes[r.ref] = out
-	for i := range r.parents {
-		j.byParent.add(r.parentKey(&r.parents[i]), r.ref)
-	}
-	out.parents = j.parentsOf(o, r)
-	if len(out.parents) == 0 {
-		return
-	}
-	if !j.guard(r.ref, func() { out.compiled = j.compile(o, r) }) {
-		out.compiled = brokenRoute()
-	}
+// learn makes what a route says, unless it expands to too much, and notes what it names and where
+// it would attach.
+func (j *Judge) learn(o *Objects, out *judged) {
+	r := out.route
+	j.compileJudged(o, out)
 	for _, b := range out.compiled.names {
 		if key := b.target.service; !slices.Contains(out.services, key) {
 			out.services = append(out.services, key)
@@ -217,21 +225,16 @@ func (j *Judge) decide(o *Objects, ref Ref) {
 		j.replaceRoute(ref, nil)
 		return
 	}
-	var rules []routing.RuleSpec
-	if !j.guard(ref, func() { rules = j.expand(r.route, j.withRules(o, r), j.attached(r)) }) {
+	var rules ruleSet
+	if r.compiled.dropped {
+		j.compileJudged(o, r) // it was decided before, and is decided again
+	}
+	if !j.guard(ref, func() { rules = j.expand(r.route, r.compiled, j.attached(r)) }) {
 		r.compiled = brokenRoute()
 		j.attached(r)
 	}
 	r.compiled.dropRules()
-	j.replaceRoute(ref, &Route{Rules: rules, Status: j.routeStatus(r)})
-}
-
-// withRules returns what a route says with its rules: that of a route that was decided before is made again.
-func (j *Judge) withRules(o *Objects, r *judged) *compiled {
-	if r.compiled.dropped {
-		r.compiled = j.compile(o, r.route)
-	}
-	return r.compiled
+	j.replaceRoute(ref, &Route{rules: rules, Status: j.routeStatus(r)})
 }
 
 // attached counts a route at the listeners that it is attached to, and returns those that serve it.

@@ -53,7 +53,7 @@ func TestHowGatewaysAreRun(t *testing.T) {
 	if r = w.add("{kind: ConfigMap, metadata: {name: class}, data: {mode: deployment, replicas: '4'}}").judge(); run("three") != 4 || run("one") != 1 || len(r.Changes.Gateways) != 1 || len(r.Changes.Status) != 0 {
 		t.Errorf("%d and %d pods, changes %+v", run("three"), run("one"), r.Changes)
 	}
-	if r = w.add("{kind: ConfigMap, metadata: {name: one}, data: {image: x}}").judge(); run("one") != 0 || len(r.Listeners) != 2 || len(r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules) != 1 {
+	if r = w.add("{kind: ConfigMap, metadata: {name: one}, data: {image: x}}").judge(); run("one") != 0 || len(r.Listeners) != 2 || len(r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules()) != 1 {
 		t.Errorf("%d pods, %d listeners", run("one"), len(r.Listeners))
 	}
 	if got := gatewayTold(r, "one"); got != "Accepted=False InvalidParameters, Programmed=False Invalid, ResolvedRefs=True ResolvedRefs" {

@@ -84,7 +84,7 @@ spec: {gatewayClassName: turnout, allowedListeners: {namespaces: {from: Same}}, 
 	if got := *r.Gateways[source.Key{Namespace: namespace, Name: "gw"}].Status.AttachedListenerSets; got != 1 {
 		t.Errorf("%d sets attached", got)
 	}
-	if rules := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules; len(rules) != 1 || rules[0].Listener != "ListenerSet/infra/old/b" {
+	if rules := r.Routes[Ref{kindHTTPRoute, source.Key{Namespace: namespace, Name: "r"}}].Rules(); len(rules) != 1 || rules[0].Listener != "ListenerSet/infra/old/b" {
 		t.Errorf("rules %+v", rules)
 	}
 	w.o.ListenerSets.Delete(source.Key{Namespace: namespace, Name: "old"})

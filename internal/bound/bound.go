@@ -53,6 +53,8 @@ const (
 	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
 	GatewayDeployments              // a Gateway got no pods of its own: its namespace has its share, or there are too many
 	DatagramSessions                // a session of UDP ended because there were too many
+	ObjectExpansion                 // an object was rejected: it expands to too much
+	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
 	count
 )
 
@@ -100,6 +102,8 @@ var names = [count]string{
 	GatewayPorts:        "gateway-ports",
 	GatewayDeployments:  "gateway-deployments",
 	DatagramSessions:    "udp-sessions",
+	ObjectExpansion:     "object-expansion",
+	NamespaceExpansion:  "namespace-expansion",
 }
 
 func (n Name) String() string { return names[n] }

@@ -1,0 +1,167 @@
+package expansion
+
+import (
+	"encoding/json"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// Source returns the bytes of an object as JSON.
+func Source(object any) int {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return 0 // an object without a size has no more than the allowance
+	}
+	return len(data)
+}
+
+// HTTPRoute returns what an HTTPRoute expands to at a number of places: host names of all listeners
+// that it attaches to, where a listener for all hosts has one.
+func HTTPRoute(spec *gatewayv1.HTTPRouteSpec, places int) Size {
+	var s Size
+	for i := range spec.Rules {
+		r := &spec.Rules[i]
+		for m := range r.Matches {
+			s.httpMatch(&r.Matches[m])
+		}
+		backends := s.filters(r.Filters)
+		for b := range r.BackendRefs {
+			s.filters(r.BackendRefs[b].Filters)
+		}
+		s.rule(len(r.Matches), backends+len(r.BackendRefs), places)
+	}
+	return s
+}
+
+// GRPCRoute returns what a GRPCRoute expands to at a number of places.
+func GRPCRoute(spec *gatewayv1.GRPCRouteSpec, places int) Size {
+	var s Size
+	if len(spec.Rules) == 0 {
+		s.rule(0, 0, places)
+	}
+	for i := range spec.Rules {
+		r := &spec.Rules[i]
+		for m := range r.Matches {
+			s.grpcMatch(&r.Matches[m])
+		}
+		backends := s.grpcFilters(r.Filters)
+		for b := range r.BackendRefs {
+			s.grpcFilters(r.BackendRefs[b].Filters)
+		}
+		s.rule(len(r.Matches), backends+len(r.BackendRefs), places)
+	}
+	return s
+}
+
+// StreamRoute returns what a TLSRoute, TCPRoute or UDPRoute expands to at a number of places.
+func StreamRoute[R any](rules []R, backends func(*R) []gatewayv1.BackendRef, places int) Size {
+	var s Size
+	for i := range rules {
+		s.rule(0, len(backends(&rules[i])), places)
+	}
+	return s
+}
+
+// rule counts a rule with its pools: each match, or the lack of one, is a rule of the table at each
+// place, and has a pool for each backend and mirror.
+func (s *Size) rule(matches, backends, places int) {
+	rules := max(matches, 1) * places
+	s.Rules += rules
+	s.Backends += rules * backends
+}
+
+func (s *Size) httpMatch(m *gatewayv1.HTTPRouteMatch) {
+	if m.Path != nil {
+		s.text(m.Path.Value)
+		s.expression(is(m.Path.Type, gatewayv1.PathMatchRegularExpression))
+	}
+	if m.Method != nil {
+		s.Conditions++
+	}
+	for i := range m.Headers {
+		h := &m.Headers[i]
+		s.condition(string(h.Name), h.Value, is(h.Type, gatewayv1.HeaderMatchRegularExpression))
+	}
+	for i := range m.QueryParams {
+		q := &m.QueryParams[i]
+		s.condition(string(q.Name), q.Value, is(q.Type, gatewayv1.QueryParamMatchRegularExpression))
+	}
+}
+
+func (s *Size) grpcMatch(m *gatewayv1.GRPCRouteMatch) {
+	if m.Method != nil {
+		s.text(m.Method.Service)
+		s.text(m.Method.Method)
+		// A method without a service becomes an expression, too.
+		s.expression(is(m.Method.Type, gatewayv1.GRPCMethodMatchRegularExpression) || m.Method.Service == nil)
+	}
+	for i := range m.Headers {
+		h := &m.Headers[i]
+		s.condition(string(h.Name), h.Value, is(h.Type, gatewayv1.GRPCHeaderMatchRegularExpression))
+	}
+}
+
+func (s *Size) condition(name, value string, expression bool) {
+	s.Conditions++
+	s.Text += len(name) + len(value)
+	s.expression(expression)
+}
+
+func (s *Size) expression(there bool) {
+	if there {
+		s.Expressions++
+	}
+}
+
+func (s *Size) text(p *string) {
+	if p != nil {
+		s.Text += len(*p)
+	}
+}
+
+// filters counts filters and returns how many of them are mirrors.
+func (s *Size) filters(list []gatewayv1.HTTPRouteFilter) (mirrors int) {
+	for i := range list {
+		f := &list[i]
+		s.headers(f.RequestHeaderModifier)
+		s.headers(f.ResponseHeaderModifier)
+		if f.RequestMirror != nil {
+			mirrors++
+		}
+		if c := f.CORS; c != nil {
+			for _, o := range c.AllowOrigins {
+				s.Text += len(o)
+			}
+			s.Conditions += len(c.AllowOrigins) + len(c.AllowMethods) + len(c.AllowHeaders) + len(c.ExposeHeaders)
+		}
+	}
+	return mirrors
+}
+
+// grpcFilters counts filters and returns how many of them are mirrors.
+func (s *Size) grpcFilters(list []gatewayv1.GRPCRouteFilter) (mirrors int) {
+	for i := range list {
+		f := &list[i]
+		s.headers(f.RequestHeaderModifier)
+		s.headers(f.ResponseHeaderModifier)
+		if f.RequestMirror != nil {
+			mirrors++
+		}
+	}
+	return mirrors
+}
+
+func (s *Size) headers(f *gatewayv1.HTTPHeaderFilter) {
+	if f == nil {
+		return
+	}
+	s.Conditions += len(f.Set) + len(f.Add) + len(f.Remove)
+	for _, list := range [...][]gatewayv1.HTTPHeader{f.Set, f.Add} {
+		for i := range list {
+			s.Text += len(list[i].Name) + len(list[i].Value)
+		}
+	}
+}
+
+// is reports whether p points to v.
+func is[T comparable](p *T, v T) bool { return p != nil && *p == v }

@@ -1,0 +1,95 @@
+// Package expansion counts what an object of a tenant becomes before it is made, and holds the
+// count to limits. Counting is arithmetic on the object: nothing is compiled, resolved or kept.
+package expansion
+
+import "fmt"
+
+// Size is what an object expands to. The zero value is nothing.
+type Size struct {
+	Rules       int // rules of the routing table: matches times hosts times listeners
+	Conditions  int // conditions on methods, headers and query parameters
+	Expressions int // regular expressions
+	Backends    int // pools of backends and mirrors, one for each rule that has them
+	Names       int // names of certificates, times listeners that show them
+	Text        int // bytes of header values, paths, origins and other text that is compiled
+	Source      int // bytes of the object itself, as JSON
+}
+
+// Heap bytes that one unit of a figure takes at most. TestMemoryPerByte holds them to the heap.
+const (
+	bytesPerRule       = 1 << 10
+	bytesPerCondition  = 256
+	bytesPerExpression = 16 << 10
+	bytesPerBackend    = 512
+	bytesPerName       = 256
+	bytesPerText       = 4
+	bytesPerSource     = 4
+)
+
+// Bytes returns the heap that the object takes at most.
+func (s Size) Bytes() int {
+	return s.Rules*bytesPerRule + s.Conditions*bytesPerCondition + s.Expressions*bytesPerExpression +
+		s.Backends*bytesPerBackend + s.Names*bytesPerName + s.Text*bytesPerText + s.Source*bytesPerSource
+}
+
+// Add returns the sum of both.
+func (s Size) Add(o Size) Size {
+	return Size{
+		Rules: s.Rules + o.Rules, Conditions: s.Conditions + o.Conditions, Expressions: s.Expressions + o.Expressions,
+		Backends: s.Backends + o.Backends, Names: s.Names + o.Names, Text: s.Text + o.Text, Source: s.Source + o.Source,
+	}
+}
+
+// Limits of one object. Each bounds a step of the goroutine that makes tables, or memory.
+const (
+	MaxRules       = 4096
+	MaxConditions  = 16 << 10
+	MaxExpressions = 256
+	MaxBackends    = 16 << 10
+	MaxNames       = 64 << 10
+
+	// BytesPerByte is how many bytes of heap each byte of an object may become, beyond an allowance
+	// for objects that are small and say much.
+	BytesPerByte = 64
+	// ObjectAllowance is what an object of any size may become: what MaxRules rules take.
+	ObjectAllowance = MaxRules * bytesPerRule
+)
+
+// limits is the table that Check goes through.
+var limits = [...]struct {
+	of    func(*Size) int
+	what  string
+	limit int
+}{
+	{func(s *Size) int { return s.Rules }, "rules", MaxRules},
+	{func(s *Size) int { return s.Conditions }, "conditions", MaxConditions},
+	{func(s *Size) int { return s.Expressions }, "regular expressions", MaxExpressions},
+	{func(s *Size) int { return s.Backends }, "pools of servers", MaxBackends},
+	{func(s *Size) int { return s.Names }, "names of certificates", MaxNames},
+}
+
+// Check returns which limit of one object s exceeds, with the figure and the limit, "" if none.
+func (s Size) Check() string {
+	for i := range limits {
+		if l := &limits[i]; l.of(&s) > l.limit {
+			return exceeds(l.of(&s), l.what, l.limit)
+		}
+	}
+	if most := ObjectAllowance + s.Source*BytesPerByte; s.Bytes() > most {
+		return exceeds(s.Bytes(), "bytes of memory", most)
+	}
+	return ""
+}
+
+// exceeds is the message about a figure beyond its limit.
+func exceeds(figure int, what string, limit int) string {
+	return fmt.Sprintf("expands to %s %s, limit %s", grouped(figure), what, grouped(limit))
+}
+
+// grouped writes a number that is not negative with commas between groups of three digits.
+func grouped(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+}

@@ -1,0 +1,73 @@
+package expansion
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// route returns an HTTPRoute with a rule of n matches and a backend.
+func route(matches int) *gatewayv1.HTTPRouteSpec {
+	spec := &gatewayv1.HTTPRouteSpec{Rules: []gatewayv1.HTTPRouteRule{{BackendRefs: make([]gatewayv1.HTTPBackendRef, 1)}}}
+	for i := range matches {
+		spec.Rules[0].Matches = append(spec.Rules[0].Matches, gatewayv1.HTTPRouteMatch{Path: &gatewayv1.HTTPPathMatch{Value: new(fmt.Sprint("/", i))}})
+	}
+	return spec
+}
+
+// TestFiguresOfObjects counts each figure of each kind of route.
+func TestFiguresOfObjects(t *testing.T) {
+	expression, grpcExpression := gatewayv1.HeaderMatchRegularExpression, gatewayv1.GRPCMethodMatchRegularExpression
+	pathExpression, queryExpression := gatewayv1.PathMatchRegularExpression, gatewayv1.QueryParamMatchRegularExpression
+	full := &gatewayv1.HTTPRouteSpec{Rules: []gatewayv1.HTTPRouteRule{{
+		Matches: []gatewayv1.HTTPRouteMatch{{
+			Path: &gatewayv1.HTTPPathMatch{Type: &pathExpression, Value: new("/abc")}, Method: new(gatewayv1.HTTPMethodGet),
+			Headers:     []gatewayv1.HTTPHeaderMatch{{Name: "a", Value: "b"}, {Name: "c", Value: "d", Type: &expression}},
+			QueryParams: []gatewayv1.HTTPQueryParamMatch{{Name: "q", Value: "v", Type: &queryExpression}},
+		}, {}},
+		Filters: []gatewayv1.HTTPRouteFilter{
+			{RequestHeaderModifier: &gatewayv1.HTTPHeaderFilter{Set: []gatewayv1.HTTPHeader{{Name: "n", Value: "value"}}, Remove: []string{"r"}}},
+			{RequestMirror: &gatewayv1.HTTPRequestMirrorFilter{}},
+			{CORS: &gatewayv1.HTTPCORSFilter{AllowOrigins: []gatewayv1.CORSOrigin{"https://a"}}},
+		},
+		BackendRefs: make([]gatewayv1.HTTPBackendRef, 3),
+	}}}
+	grpc := &gatewayv1.GRPCRouteSpec{Rules: []gatewayv1.GRPCRouteRule{{
+		Matches: []gatewayv1.GRPCRouteMatch{
+			{Method: &gatewayv1.GRPCMethodMatch{Type: &grpcExpression, Service: new("s"), Method: new("m")}},
+			{Method: &gatewayv1.GRPCMethodMatch{Method: new("m")}, Headers: []gatewayv1.GRPCHeaderMatch{{Name: "a", Value: "b"}}},
+		},
+		Filters:     []gatewayv1.GRPCRouteFilter{{RequestMirror: &gatewayv1.HTTPRequestMirrorFilter{}}},
+		BackendRefs: make([]gatewayv1.GRPCBackendRef, 1),
+	}}}
+	tcp := []gatewayv1.TCPRouteRule{{BackendRefs: make([]gatewayv1.BackendRef, 2)}}
+	for name, c := range map[string]struct{ got, want Size }{
+		"HTTPRoute":              {HTTPRoute(full, 5), Size{Rules: 10, Backends: 40, Conditions: 4 + 2 + 1, Expressions: 3, Text: 4 + 2 + 2 + 2 + 6 + 9}},
+		"rule without a match":   {HTTPRoute(&gatewayv1.HTTPRouteSpec{Rules: make([]gatewayv1.HTTPRouteRule, 2)}, 3), Size{Rules: 6}},
+		"GRPCRoute":              {GRPCRoute(grpc, 2), Size{Rules: 4, Backends: 8, Conditions: 1, Expressions: 2, Text: 3 + 2}},
+		"GRPCRoute without rule": {GRPCRoute(&gatewayv1.GRPCRouteSpec{}, 2), Size{Rules: 2}},
+		"TCPRoute":               {StreamRoute(tcp, func(r *gatewayv1.TCPRouteRule) []gatewayv1.BackendRef { return r.BackendRefs }, 4), Size{Rules: 4, Backends: 8}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
+		}
+	}
+}
+
+// TestFigureAndLimitAreNamed: the message about an object has the figure and the limit.
+func TestFigureAndLimitAreNamed(t *testing.T) {
+	for want, s := range map[string]Size{
+		"expands to 81,920 rules, limit 4,096":              HTTPRoute(route(128), 640),
+		"expands to 16,385 conditions, limit 16,384":        {Conditions: MaxConditions + 1},
+		"expands to 257 regular expressions, limit 256":     {Expressions: MaxExpressions + 1},
+		"expands to 16,385 pools of servers, limit 16,384":  {Backends: MaxBackends + 1},
+		"expands to 4,195,328 bytes of memory, limit 4,194": {Rules: MaxRules, Conditions: 4},
+		"": {Rules: MaxRules},
+	} {
+		if got := s.Check(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%+v: %q, want %q", s, got, want)
+		}
+	}
+}

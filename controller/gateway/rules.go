@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"reflect"
+	"strings"
+
+	"turnout/routing"
+)
+
+// ruleSet is the rules of a route as they are kept: once for each class of listeners, and where they
+// are served. A route with many host names has each rule once, not once for each of them.
+type ruleSet struct {
+	classes [][]routing.RuleSpec // without Host, Listener and what follows from them
+	places  []rulePlace
+}
+
+// rulePlace is a host name of a listener.
+type rulePlace struct {
+	listener, host string
+	slot           int // of the keys of the rules
+	class          int
+}
+
+// at returns a rule of a class at a place.
+func (p *rulePlace) at(rule *routing.RuleSpec) routing.RuleSpec {
+	spec := *rule
+	spec.Rule |= p.slot
+	spec.Host, spec.Listener = p.host, p.listener
+	spec.Wildcard = strings.HasPrefix(p.host, "*")
+	spec.Labels = spec.Wildcard
+	return spec
+}
+
+// len returns the number of rules.
+func (s *ruleSet) len() (n int) {
+	for i := range s.places {
+		n += len(s.classes[s.places[i].class])
+	}
+	return n
+}
+
+// all returns the rules one by one.
+func (s *ruleSet) all() []routing.RuleSpec {
+	list := make([]routing.RuleSpec, 0, s.len())
+	for i := range s.places {
+		p := &s.places[i]
+		for r := range s.classes[p.class] {
+			list = append(list, p.at(&s.classes[p.class][r]))
+		}
+	}
+	return list
+}
+
+// rules notes how two sets of rules differ, and returns whether they do.
+func (c *Changes) rules(before, next *ruleSet) bool {
+	if reflect.DeepEqual(before, next) {
+		return false
+	}
+	type where struct {
+		listener, host string
+		slot           int
+	}
+	old := make(map[where]*rulePlace, len(before.places))
+	for i := range before.places {
+		p := &before.places[i]
+		old[where{p.listener, p.host, p.slot}] = p
+	}
+	known := make(map[[2]int]classChange)
+	for i := range next.places {
+		p := &next.places[i]
+		was := old[where{p.listener, p.host, p.slot}]
+		if was == nil {
+			c.add(p, next.classes[p.class])
+			continue
+		}
+		delete(old, where{p.listener, p.host, p.slot})
+		pair := [2]int{was.class, p.class}
+		change, ok := known[pair]
+		if !ok {
+			change = changeOf(before.classes[was.class], next.classes[p.class])
+			known[pair] = change
+		}
+		c.add(p, change.rules)
+		c.remove(p, change.deleted)
+	}
+	for _, p := range old {
+		c.remove(p, before.classes[p.class])
+	}
+	return true
+}
+
+// add notes rules that are new at a place, or changed.
+func (c *Changes) add(p *rulePlace, rules []routing.RuleSpec) {
+	for i := range rules {
+		c.Rules = append(c.Rules, p.at(&rules[i]))
+	}
+}
+
+// remove notes rules that are gone from a place.
+func (c *Changes) remove(p *rulePlace, rules []routing.RuleSpec) {
+	for i := range rules {
+		key := rules[i].RouteKey
+		key.Rule |= p.slot
+		c.DeletedRules = append(c.DeletedRules, key)
+	}
+}
+
+// classChange is how the rules of a class differ from those of another.
+type classChange struct{ rules, deleted []routing.RuleSpec }
+
+// changeOf returns how the rules of next differ from those of before.
+func changeOf(before, next []routing.RuleSpec) (out classChange) {
+	old := make(map[routing.RouteKey]*routing.RuleSpec, len(before))
+	for i := range before {
+		old[before[i].RouteKey] = &before[i]
+	}
+	for i := range next {
+		if was := old[next[i].RouteKey]; was == nil || !reflect.DeepEqual(was, &next[i]) {
+			out.rules = append(out.rules, next[i])
+		}
+		delete(old, next[i].RouteKey)
+	}
+	for _, was := range old {
+		out.deleted = append(out.deleted, *was)
+	}
+	return out
+}

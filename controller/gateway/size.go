@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"turnout/controller/expansion"
+	"turnout/internal/bound"
+)
+
+// attach notes the parents of a route and counts what it would expand to there. before is what was
+// known of it, nil for nothing.
+func (j *Judge) attach(o *Objects, r *route, before *judged) {
+	out := &judged{route: r}
+	j.routes[r.ref] = out
+	for i := range r.parents {
+		j.byParent.add(r.parentKey(&r.parents[i]), r.ref)
+	}
+	if out.parents = j.parentsOf(o, r); len(out.parents) == 0 {
+		return
+	}
+	if before != nil && before.source > 0 && before.object == r.object {
+		out.source = before.source
+	} else {
+		out.source = expansion.Source(r.object)
+	}
+	size := r.size(out.places())
+	size.Source = out.source
+	if out.refused = size.Check(); out.refused == "" {
+		j.ledger.Set(r.ref, size)
+		return
+	}
+	if before == nil || before.refused == "" {
+		j.cfg.Bounds.Reached(bound.ObjectExpansion)
+	}
+}
+
+// places returns the number of host names of a route at all its listeners.
+func (r *judged) places() (n int) {
+	seen := make(map[*listener]struct{})
+	for _, p := range r.parents {
+		for _, a := range p.at {
+			if _, twice := seen[a.listener]; !twice {
+				seen[a.listener] = struct{}{}
+				n += len(a.hosts)
+			}
+		}
+	}
+	return n
+}
+
+// compileJudged makes what a route says. A route that expands to too much says nothing.
+func (j *Judge) compileJudged(o *Objects, r *judged) {
+	why := r.refused
+	if why == "" {
+		if why = j.ledger.Refused(r.ref); why != "" {
+			j.cfg.Bounds.Reached(bound.NamespaceExpansion)
+		}
+	}
+	if why != "" {
+		r.compiled = &compiled{reason: gatewayv1.RouteReasonUnsupportedValue, message: "The route " + why}
+		return
+	}
+	if !j.guard(r.ref, func() { r.compiled = j.compile(o, r.route) }) {
+		r.compiled = brokenRoute()
+	}
+}
