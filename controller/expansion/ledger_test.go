@@ -22,7 +22,7 @@ func TestNamespacesAreHeldToTheirAllowance(t *testing.T) {
 			delete(objects, key)
 			l.Remove(key)
 		} else {
-			objects[key] = Size{Rules: 1 + random.IntN(MaxRules), Source: random.IntN(2000)}
+			objects[key] = Size{Rules: 1 + random.IntN(MaxRules), Backends: 2 * MaxRules, Source: random.IntN(2000)}
 			l.Set(key, objects[key])
 		}
 		l.Settle()
@@ -58,12 +58,12 @@ func TestNamespacesAreHeldToTheirAllowance(t *testing.T) {
 // TestSettleNamesWhatChanged: an object that no longer fits is named once, and again when it fits.
 func TestSettleNamesWhatChanged(t *testing.T) {
 	l := NewLedger(func(int) string { return "ns" }, cmp.Compare[int])
-	most := Size{Rules: MaxRules}
+	most := Size{Rules: MaxRules, Backends: 2 * MaxRules}
 	for k := range NamespaceAllowance/ObjectAllowance + 1 {
 		l.Set(k, most)
 	}
 	const last = NamespaceAllowance / ObjectAllowance
-	want := "expands to 4,194,304 bytes of memory beyond 64 for each of its own; limit 33,554,432 for the namespace, of which older objects have 33,554,432"
+	want := "expands to 6,291,456 bytes of memory beyond 64 for each of its own; limit 50,331,648 for the namespace, of which older objects have 50,331,648"
 	if got := l.Settle(); len(got) != 1 || got[0] != last || l.Refused(last) != want {
 		t.Fatalf("%v, %q", got, l.Refused(last))
 	}

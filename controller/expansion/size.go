@@ -17,10 +17,10 @@ type Size struct {
 
 // Heap bytes that one unit of a figure takes at most. TestMemoryPerByte holds them to the heap.
 const (
-	bytesPerRule       = 1 << 10
+	bytesPerRule       = 768
 	bytesPerCondition  = 256
 	bytesPerExpression = 16 << 10
-	bytesPerBackend    = 512
+	bytesPerBackend    = 384
 	bytesPerName       = 256
 	bytesPerText       = 4
 	bytesPerSource     = 4
@@ -51,8 +51,8 @@ const (
 	// BytesPerByte is how many bytes of heap each byte of an object may become, beyond an allowance
 	// for objects that are small and say much.
 	BytesPerByte = 64
-	// ObjectAllowance is what an object of any size may become: what MaxRules rules take.
-	ObjectAllowance = MaxRules * bytesPerRule
+	// ObjectAllowance is what an object of any size may become: MaxRules rules with two backends each.
+	ObjectAllowance = MaxRules * (bytesPerRule + 2*bytesPerBackend)
 )
 
 // limits is the table that Check goes through.

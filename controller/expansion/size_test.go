@@ -59,12 +59,12 @@ func TestFiguresOfObjects(t *testing.T) {
 // TestFigureAndLimitAreNamed: the message about an object has the figure and the limit.
 func TestFigureAndLimitAreNamed(t *testing.T) {
 	for want, s := range map[string]Size{
-		"expands to 81,920 rules, limit 4,096":              HTTPRoute(route(128), 640),
-		"expands to 16,385 conditions, limit 16,384":        {Conditions: MaxConditions + 1},
-		"expands to 257 regular expressions, limit 256":     {Expressions: MaxExpressions + 1},
-		"expands to 16,385 pools of servers, limit 16,384":  {Backends: MaxBackends + 1},
-		"expands to 4,195,328 bytes of memory, limit 4,194": {Rules: MaxRules, Conditions: 4},
-		"": {Rules: MaxRules},
+		"expands to 81,920 rules, limit 4,096":                  HTTPRoute(route(128), 640),
+		"expands to 16,385 conditions, limit 16,384":            {Conditions: MaxConditions + 1},
+		"expands to 257 regular expressions, limit 256":         {Expressions: MaxExpressions + 1},
+		"expands to 16,385 pools of servers, limit 16,384":      {Backends: MaxBackends + 1},
+		"expands to 6,292,480 bytes of memory, limit 6,291,456": {Rules: MaxRules, Backends: 2 * MaxRules, Conditions: 4},
+		"": {Rules: MaxRules, Backends: 2 * MaxRules},
 	} {
 		if got := s.Check(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("%+v: %q, want %q", s, got, want)

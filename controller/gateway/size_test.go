@@ -7,7 +7,6 @@ import (
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"turnout/controller/expansion"
 	"turnout/controller/source"
 	"turnout/internal/bound"
 )
@@ -75,7 +74,7 @@ func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	var bounds bound.Counts
 	w.j.cfg.Bounds = &bounds
 	var names []string
-	for i := range expansion.NamespaceAllowance/expansion.ObjectAllowance + 2 {
+	for i := range 12 {
 		names = append(names, fmt.Sprint("r", i))
 	}
 	w.add(wide(2, 16, 120, names...))
@@ -88,7 +87,7 @@ func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	}
 	last := names[len(names)-1]
 	reason, message := accepted(r, last)
-	if served >= len(names) || served < 6 || reason != "UnsupportedValue" || !strings.Contains(message, "limit 33,554,432 for the namespace") {
+	if served >= len(names) || served < 6 || reason != "UnsupportedValue" || !strings.Contains(message, "limit 50,331,648 for the namespace") {
 		t.Fatalf("%d of %d are served; the last: %s: %s", served, len(names), reason, message)
 	}
 	if got := bounds.Of(bound.NamespaceExpansion); got != uint64(len(names)-served) {
