@@ -50,6 +50,7 @@ func (*endpoint) End([]field.Field)            {}
 func (*endpoint) Abort(proxy.Fault)            {}
 func (*endpoint) Progress() (uint64, int)      { return 0, 0 }
 func (*endpoint) Plain() (none detached.Conn)  { return none }
+func (*endpoint) Spliced(uint64)               {}
 func (*endpoint) MayRefuse() (may, asked bool) { return false, true }
 func (*endpoint) Pause()                       {}
 func (*endpoint) Resume()                      {}
@@ -58,6 +59,7 @@ type reader instant
 
 func (r *reader) Head(h *proxy.Head, _ bool)     { r.fields = len(h.Fields) }
 func (*reader) Plain() (none detached.Conn)      { return none }
+func (*reader) Spliced(uint64)                   {}
 func (*reader) Informational(*proxy.Head)        {}
 func (*reader) Body([]byte) bool                 { return false }
 func (*reader) End([]field.Field)                {}

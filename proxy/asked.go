@@ -41,7 +41,7 @@ func (ex *Exchange) retryAsked(f Fault) bool {
 func (ex *Exchange) mayAsk(f Fault) bool {
 	switch f {
 	case FaultConnect, FaultTLS:
-		if ex.bodySent {
+		if !ex.repeatable() {
 			return false
 		}
 	case FaultStatus, FaultTimeout, FaultReset, FaultStale, FaultUnanswered, FaultSilent, FaultCanceled:

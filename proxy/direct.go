@@ -16,9 +16,9 @@ func (ex *Exchange) ResponsePath() detached.Conn {
 	return ex.down.Plain()
 }
 
-// RequestPath is the same for the rest of the request's body, of which neither a copy nor another attempt needs any more.
+// RequestPath is the same for the rest of the request body, once neither a copy nor another attempt needs it.
 func (ex *Exchange) RequestPath() detached.Conn {
-	if ex.state != stateSend && ex.state != stateBody || ex.up == nil || !ex.bodySent || ex.copies != nil || ex.upFull || ex.held {
+	if ex.state != stateSend && ex.state != stateBody || ex.up == nil || ex.repeatable() || ex.copies != nil || ex.upFull || ex.held {
 		return detached.Conn{}
 	}
 	return ex.up.Plain()
@@ -31,6 +31,7 @@ func (ex *Exchange) ResponseMoved(n uint64) {
 		ex.lastUp = ex.cfg.Clock.Now()
 		ex.lastDown = ex.lastUp
 		ex.bytesOut += n
+		ex.down.Spliced(n)
 		ex.countLongBody()
 	}
 	ex.w.leave(was)
@@ -44,6 +45,9 @@ func (ex *Exchange) RequestMoved(n uint64) {
 		ex.lastUp = ex.lastDown
 		ex.bytesIn += n
 		ex.countLongBody()
+		if ex.up != nil {
+			ex.up.Spliced(n)
+		}
 	}
 	ex.w.leave(was)
 }
@@ -61,7 +65,7 @@ func (ex *Exchange) ResponseStalled() {
 // RequestStalled tells that the endpoint takes no more of the request, until UpstreamDrained.
 func (ex *Exchange) RequestStalled() {
 	was, heeded := ex.enter(eventData)
-	if heeded && !ex.upFull {
+	if heeded && ex.up != nil && !ex.upFull {
 		ex.upFull = true
 		ex.Reached(bound.OutputUpstream)
 		ex.noteProgress(ex.up)

@@ -52,9 +52,9 @@ const (
 // nothing; an endpoint that is ready too late is given up.
 var heeds = [stateCount]eventSet{
 	stateChoose:  1 << eventBegin,
-	stateQueue:   fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
-	stateBackoff: fromClient | 1<<eventDownEnded | 1<<eventTimer,
-	stateConnect: fromClient | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
+	stateQueue:   fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
+	stateBackoff: fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer,
+	stateConnect: fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
 	stateSend:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventInformational | 1<<eventHead,
 	stateBody:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventDownDrained | 1<<eventAnswer | 1<<eventAnswerEnd,
 	stateTunnel:  1 << eventTunnelEnded,

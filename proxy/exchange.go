@@ -34,7 +34,7 @@ type exchangeState struct {
 
 	// The request.
 	reqEnd    bool // the whole request has been handed to the upstream
-	bodySent  bool // body bytes or trailers have been handed over that are not kept, or the answer has begun: no retry any more
+	trailed   bool // the request has trailers, which are not kept
 	downFull  bool // the response waits for the client to read
 	upFull    bool // the request body waits for the endpoint to read
 	held      bool // the request body waits for an endpoint
@@ -47,7 +47,7 @@ type exchangeState struct {
 	// The decision.
 	table *routing.Table
 	up    Upstream
-	body  *keptBody   // what was handed over of the request body, nil = nothing, or it is not kept
+	body  *keptBody   // body bytes that were sent and are kept for another attempt; nil without any
 	gzip  *compressor // of the response body, nil = it goes out as it is
 
 	lastUp, lastDown int64        // when either side last moved
@@ -179,7 +179,7 @@ func (ex *Exchange) requestData(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if !ex.bodySent {
+	if ex.state == stateSend && ex.repeatable() {
 		ex.keep(p)
 	}
 	if ex.copies != nil {
@@ -187,6 +187,9 @@ func (ex *Exchange) requestData(p []byte) {
 	}
 	ex.bytesIn += uint64(len(p))
 	ex.countLongBody()
+	if ex.up == nil { // the codec went on in spite of Pause: the bytes are lost, and send refuses the request
+		return
+	}
 	ex.lastDown = ex.cfg.Clock.Now()
 	ex.lastUp = ex.lastDown
 	if ex.up.Body(p) && !ex.upFull {
@@ -203,7 +206,8 @@ func (ex *Exchange) requestEnd(trailers []Field) {
 	}
 	ex.reqEnd = true
 	if len(trailers) > 0 {
-		ex.noRepeat()
+		ex.trailed = true
+		ex.forgetBody()
 	}
 	ex.lastUp = ex.cfg.Clock.Now()
 	copies := ex.takeCopies()
@@ -245,7 +249,7 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	if ex.route.Policy().Retry != nil && ex.dismissed(h, end) {
 		return
 	}
-	ex.noRepeat()
+	ex.forgetBody()
 	now := ex.cfg.Clock.Now()
 	ex.got, ex.lastUp, ex.lastDown = now, now, now
 	ex.gotIn, ex.gotMinor = h.Spoken, h.Minor
@@ -381,8 +385,8 @@ func (ex *Exchange) drop(f Fault) {
 	}
 }
 
-// Uploads says that a body is to be sent, now or later.
-func (ex *Exchange) Uploads() bool { return !ex.reqEnd || ex.body != nil }
+// Uploads reports whether a body is to be sent, now or later.
+func (ex *Exchange) Uploads() bool { return !ex.reqEnd || len(ex.kept()) > 0 }
 
 // Upgrades says that the request asks for another protocol, which only HTTP/1.1 can carry.
 func (ex *Exchange) Upgrades() bool { return ex.req.Upgrade != nil }

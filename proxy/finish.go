@@ -59,7 +59,7 @@ func (ex *Exchange) account(reason Reason) {
 
 // letGo gives back what of the worker only exchanges use.
 func (ex *Exchange) letGo() {
-	ex.noRepeat()
+	ex.forgetBody()
 	if ex.copies != nil {
 		ex.dropCopies()
 	}

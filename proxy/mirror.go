@@ -21,8 +21,8 @@ type requestCopy struct {
 	users  int // the exchange that is being copied, and the copies
 	head   Head
 	arena  field.Arena
-	body   keptBody // in no list
-	held   int      // bytes
+	body   []byte // complete when the copies are sent
+	held   int    // bytes
 	client Client
 	to     []*routing.Mirror
 }
@@ -101,13 +101,13 @@ func (c *requestCopy) clone(h *Head) bool {
 // copyData adds body bytes to the copies of the request.
 func (ex *Exchange) copyData(p []byte) {
 	c := ex.copies
-	before := cap(c.body.b)
-	if len(c.body.b)+len(p) > mirroredBody {
+	before := cap(c.body)
+	if len(c.body)+len(p) > mirroredBody {
 		ex.dropCopies()
 		return
 	}
-	c.body.b = append(c.body.b, p...)
-	if !c.hold(cap(c.body.b) - before) {
+	c.body = append(c.body, p...)
+	if !c.hold(cap(c.body) - before) {
 		ex.dropCopies()
 	}
 }
@@ -136,7 +136,7 @@ func (c *requestCopy) send() {
 	if c == nil {
 		return
 	}
-	c.head.ContentLength = int64(len(c.body.b))
+	c.head.ContentLength = int64(len(c.body))
 	for _, m := range c.to {
 		c.users++
 		c.w.copying++
@@ -155,8 +155,8 @@ func (c *requestCopy) release() {
 	c.arena.Reset()
 	clear(c.to)
 	c.to = c.to[:0]
-	if c.body.b = c.body.b[:0]; cap(c.body.b) > largeBody {
-		c.body.b = nil
+	if c.body = c.body[:0]; cap(c.body) > largeBody {
+		c.body = nil
 	}
 	c.w.freeCopies.Put(c)
 }
@@ -170,9 +170,6 @@ func (ex *Exchange) sendCopy(c *requestCopy, to *routing.Route) {
 	ex.sent, ex.got, ex.connectedAt = -1, -1, -1
 	ex.idemp = idempotent(c.head.Method)
 	ex.route, ex.pool, ex.limited = to, to.Pool(), true
-	if len(c.body.b) > 0 {
-		ex.body = &c.body
-	}
 	ex.watch(min(to.Policy().ServerTimeout, ex.cfg.Timeouts.Client))
 	ex.choose(nil)
 	ex.w.leave(was)
@@ -206,6 +203,7 @@ func (ex *Exchange) endCopy(o CopyOutcome) {
 type nowhere struct{}
 
 func (nowhere) Plain() (none detached.Conn)        { return none }
+func (nowhere) Spliced(uint64)                     {}
 func (nowhere) Informational(*Head)                {}
 func (nowhere) Head(*Head, bool)                   {}
 func (nowhere) Body([]byte) bool                   { return false }

@@ -56,7 +56,7 @@ func (ex *Exchange) reset() {
 		ex.w.compressing-- // it is not used again either
 	}
 	ex.dropSpan()
-	ex.noRepeat()
+	ex.forgetBody()
 	ex.endCopy(CopyFailed)
 	if ex.copies != nil {
 		ex.dropCopies()

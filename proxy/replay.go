@@ -2,21 +2,23 @@ package proxy
 
 import (
 	"turnout/internal/bound"
-	"turnout/internal/list"
+	"turnout/internal/share"
 	"turnout/internal/spare"
 )
 
-// Bodies that are kept to be sent again, in bytes.
+// Limits of the request bodies that are kept for another attempt, in bytes.
 const (
-	largeBody   = 16 << 10  // the most that is kept of one request
-	refusedBody = 128 << 10 // the same while the endpoint may refuse it, and has not asked for more
-	maxBodies   = 4 << 20   // of all requests of a worker
+	largeBody   = 16 << 10  // of one request
+	refusedBody = 128 << 10 // of one request while its endpoint may refuse it and has not opened the window
+
+	// DefaultKeptBodies is the value of Config.KeptBodies when that is 0.
+	DefaultKeptBodies = 4 << 20
 )
 
-// The memory of a body grows in so many steps.
+// bodySizes is the number of capacities of a kept body.
 const bodySizes = 3
 
-// bodySize is the capacity that a body of n bytes has, as a step and in bytes.
+// bodySize returns the capacity of a body of n bytes, as an index of bodies.free and in bytes.
 func bodySize(n int) (step, size int) {
 	switch {
 	case n <= 2<<10:
@@ -27,117 +29,123 @@ func bodySize(n int) (step, size int) {
 	return 2, refusedBody
 }
 
-// keptBody is what was handed over of the body of a request whose answer has not begun.
+// keptBody holds the body bytes of a request that were sent before its response has begun. It belongs to one exchange, and
+// only that exchange gives it back: whether a request can be sent again never changes because of another request.
 type keptBody struct {
-	b    []byte    // its capacity is one of bodySize
-	ex   *Exchange // nil = that of a requestCopy
-	node list.Node[keptBody]
+	b         []byte // its capacity is one of bodySize
+	namespace string // whose share it takes
 }
 
-// bodies are the kept bodies of a worker. When they would take too much the oldest goes: its request has waited for longest and is
-// likely to be one that takes its time, so that a pod or client that collects such requests cannot use up what those of others need for
-// a moment.
+// bodies are the kept bodies of a worker. A new body that exceeds the share of its namespace is not kept; its request is sent
+// once.
 type bodies struct {
-	held int                 // capacity of all
-	kept list.List[keptBody] // the oldest first
-	free [bodySizes]spare.List[keptBody]
+	share share.Pool // of the capacities
+	free  [bodySizes]spare.List[keptBody]
 }
 
-// Kept is how many bytes of memory request bodies take that are kept to be sent again.
-func (w *Worker) Kept() int { return w.bodies.held }
+// Kept returns the memory of the request bodies that are kept for another attempt, in bytes.
+func (w *Worker) Kept() int { return w.bodies.share.Used() }
 
-// lend makes an empty body with capacity for n bytes, at most refusedBody, and lets others go if that is too much.
-func (s *bodies) lend(n int) *keptBody {
+// lend returns an empty body with space for n bytes, at most refusedBody; nil if the namespace has used up its share.
+func (s *bodies) lend(namespace string, n int) *keptBody {
 	step, size := bodySize(n)
-	for s.held+size > maxBodies {
-		s.kept.First().ex.unkeep()
+	if !s.share.Take(namespace, size) {
+		return nil
 	}
 	k := s.free[step].Get()
 	if k == nil {
 		k = &keptBody{b: make([]byte, 0, size)}
 	}
-	s.held += size
-	s.kept.Push(&k.node, k)
+	k.namespace = namespace
 	return k
 }
 
-// leave takes a body out; its bytes are there until giveBack.
-func (s *bodies) leave(k *keptBody) {
-	s.held -= cap(k.b)
-	k.node.Remove()
-	k.ex = nil
-}
-
-// giveBack ends the use of a body that has left.
+// giveBack ends the use of a body.
 func (s *bodies) giveBack(k *keptBody) {
-	k.b = k.b[:0]
+	s.share.Give(k.namespace, cap(k.b))
+	k.b, k.namespace = k.b[:0], ""
 	step, _ := bodySize(cap(k.b))
 	s.free[step].Put(k)
 }
 
-// trim leaves to the collector what was kept for more bodies than there were since the last call.
+// trim leaves the memory of unused bodies to the collector, except for as many as were used since the last call.
 func (s *bodies) trim() {
 	for i := range s.free {
 		s.free[i].Trim()
 	}
 }
 
-// keep remembers body bytes that are about to be handed over. It is not called any more once that was too much, or of no use.
+// kept returns the body bytes that another attempt sends: those kept so far, or the whole body of a copy.
+func (ex *Exchange) kept() []byte {
+	switch {
+	case ex.copied != nil:
+		return ex.copied.body
+	case ex.body != nil:
+		return ex.body.b
+	}
+	return nil
+}
+
+// repeatable reports whether an attempt can send the request from its first byte: everything that was taken of it from the
+// client is at hand. It is derived from the bytes themselves, so that no event can make it true again or contradict it.
+func (ex *Exchange) repeatable() bool {
+	return ex.copied != nil || !ex.trailed && ex.bytesIn == uint64(len(ex.kept()))
+}
+
+// keep stores body bytes that are about to be sent. If there is no space for them, or no use, the exchange gives up what it
+// has kept and is not repeatable from then on.
 func (ex *Exchange) keep(p []byte) {
-	s, k := &ex.w.bodies, ex.body
 	may, asked := ex.up.MayRefuse()
 	most := refusedBody
 	if asked {
 		most = largeBody
 	}
-	if !may && !ex.idemp || k != nil && len(k.b) > most { // a server of HTTP/1.1 never says that it did nothing
-		ex.noRepeat()
+	k := ex.body
+	if !may && !ex.idemp || k != nil && len(k.b) > most { // an HTTP/1.1 server never declares a request unprocessed
+		ex.forgetBody()
 		return
 	}
-	n := len(p)
+	n := len(ex.kept()) + len(p)
 	if k == nil {
 		n = max(n, int(min(ex.req.ContentLength, refusedBody+1)))
-	} else {
-		n += len(k.b)
 	}
-	switch {
-	case n > most:
-		ex.unkeep()
+	if n > most || !ex.reserve(n) {
+		ex.w.Reached(bound.ReplayBodies)
+		ex.forgetBody()
 		return
-	case k == nil:
-		ex.body = s.lend(n)
-	case n > cap(k.b):
-		s.leave(k)
-		ex.body = s.lend(n)
-		ex.body.b = append(ex.body.b, k.b...)
-		s.giveBack(k)
 	}
-	ex.body.ex = ex
 	ex.body.b = append(ex.body.b, p...)
 }
 
-// unkeep gives up to keep the body because of a bound: what was handed over of it cannot be sent again.
-func (ex *Exchange) unkeep() {
-	ex.w.Reached(bound.ReplayBodies)
-	ex.noRepeat()
+// reserve makes space for n bytes in the kept body. False: the namespace has used up its share, and the body is as before.
+func (ex *Exchange) reserve(n int) bool {
+	s, k := &ex.w.bodies, ex.body
+	if k != nil && n <= cap(k.b) {
+		return true
+	}
+	larger := s.lend(ex.route.Namespace(), n)
+	if larger == nil {
+		return false
+	}
+	if k != nil {
+		larger.b = append(larger.b, k.b...)
+		s.giveBack(k)
+	}
+	ex.body = larger
+	return true
 }
 
-// noRepeat lets go of the body: the request is not sent again any more.
-func (ex *Exchange) noRepeat() {
-	ex.bodySent = true
+// forgetBody gives the kept body back. Unless nothing was taken of the body, the exchange is not repeatable any more.
+func (ex *Exchange) forgetBody() {
 	if k := ex.body; k != nil {
 		ex.body = nil
-		if k.ex == nil {
-			return // it is of a copy
-		}
-		ex.w.bodies.leave(k)
 		ex.w.bodies.giveBack(k)
 	}
 }
 
-// repeat hands the kept body over once more. True: the endpoint has enough for now.
+// repeat sends the kept body once more. True: the endpoint takes no more for now.
 func (ex *Exchange) repeat(up Upstream) (full bool) {
-	full = up.Body(ex.body.b)
+	full = up.Body(ex.kept())
 	if ex.reqEnd && ex.up == up {
 		up.End(nil)
 	}

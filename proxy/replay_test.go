@@ -3,6 +3,9 @@ package proxy
 import (
 	"strings"
 	"testing"
+
+	"turnout/internal/share"
+	"turnout/routing"
 )
 
 // refuser is an Upstream that may refuse.
@@ -13,6 +16,8 @@ func (refuser) MayRefuse() (may, asked bool) { return true, false }
 // TestKeptBodiesAllocateNothing: once as many are in use as there will be, bodies are kept in memory that was used before.
 func TestKeptBodiesAllocateNothing(t *testing.T) {
 	w := &Worker{}
+	w.bodies.share = share.NewPool(4 * DefaultKeptBodies)
+	route := new(routing.Route)
 	var all []*Exchange
 	for range 50 {
 		all = append(all, &Exchange{attempts: attempts{w: w}})
@@ -22,22 +27,24 @@ func TestKeptBodiesAllocateNothing(t *testing.T) {
 	once := func() {
 		for i, ex := range all {
 			ex.exchangeState = exchangeState{up: refuser{}, req: head}
+			ex.route, ex.bytesIn = route, 0
 			for range 1 + i%20 { // up to 30,000 bytes: some grow twice
 				ex.keep(p)
+				ex.bytesIn += uint64(len(p))
 			}
-			if len(ex.body.b) != 1500*(1+i%20) || ex.bodySent {
-				t.Fatalf("%d bytes are kept", len(ex.body.b))
+			if len(ex.kept()) != 1500*(1+i%20) || !ex.repeatable() {
+				t.Fatalf("%d bytes are kept", len(ex.kept()))
 			}
 		}
 		for i := range all {
-			all[(i*7)%len(all)].noRepeat() // in another order
+			all[(i*7)%len(all)].forgetBody() // in another order
 		}
 	}
 	once()
 	if n := testing.AllocsPerRun(100, once); n > 0 {
 		t.Errorf("%v allocations for 50 requests", n)
 	}
-	if w.Kept() != 0 || w.bodies.kept.Len() != 0 {
+	if w.Kept() != 0 {
 		t.Errorf("%d bytes are kept", w.Kept())
 	}
 	spare := func() (n int) {

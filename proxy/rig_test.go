@@ -293,12 +293,14 @@ func (u *fakeUp) Pause()                          { u.r.sayf("up%d pause", u.n) 
 func (u *fakeUp) Resume()                         { u.r.sayf("up%d resume", u.n) }
 func (u *fakeUp) Progress() (taken uint64, n int) { return u.r.taken, u.r.left }
 func (u *fakeUp) Plain() (none detached.Conn)     { return none }
+func (u *fakeUp) Spliced(n uint64)                { u.r.sayf("up%d moved %d", u.n, n) }
 func (u *fakeUp) MayRefuse() (may, asked bool)    { return u.r.may, false }
 
 // fakeDown is the client.
 type fakeDown struct{ r *rig }
 
 func (d *fakeDown) Plain() (none detached.Conn) { return none }
+func (d *fakeDown) Spliced(n uint64)            { d.r.sayf("down moved %d", n) }
 func (d *fakeDown) Informational(h *Head)       { d.r.sayf("down %d", h.Status) }
 func (d *fakeDown) Head(h *Head, end bool) {
 	d.r.head = cloneHead(h)
@@ -497,6 +499,7 @@ type silent struct{}
 func (s *silent) Acquire(*balancer.Endpoint, *Exchange, bool) Upstream { return (*silentUp)(s) }
 func (*silent) Cancel(*Exchange)                                       {}
 func (*silent) Plain() (none detached.Conn)                            { return none }
+func (*silent) Spliced(uint64)                                         {}
 func (*silent) Informational(*Head)                                    {}
 func (*silent) Head(*Head, bool)                                       {}
 func (*silent) Body([]byte) bool                                       { return false }
@@ -515,6 +518,7 @@ func (*silentUp) Body([]byte) bool                   { return false }
 func (*silentUp) End([]Field)                        {}
 func (*silentUp) Abort(Fault)                        {}
 func (*silentUp) Plain() (none detached.Conn)        { return none }
+func (*silentUp) Spliced(uint64)                     {}
 func (*silentUp) MayRefuse() (may, asked bool)       { return false, true }
 func (*silentUp) Pause()                             {}
 func (*silentUp) Resume()                            {}

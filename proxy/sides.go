@@ -12,7 +12,8 @@ import (
 )
 
 // Half is what both halves of an exchange have: a message is sent by it, and one that comes from its peer is paused. Calls never block
-// and never fail; what goes wrong arrives as an event of the Exchange.
+// and never fail; what goes wrong arrives as an event of the Exchange. A half refuses to complete a message whose body has
+// another length than its head announces: it closes the connection, or resets the stream.
 type Half interface {
 	// Head sends the head of the message; end means that no body follows.
 	Head(h *Head, end bool)
@@ -31,14 +32,16 @@ type Half interface {
 	// Progress is how many bytes the peer has taken so far, and how many it has yet to: a peer
 	// that takes them slowly is waited for, one that takes none is not.
 	Progress() (taken uint64, left int)
+	// Plain returns the connection to which the kernel may copy body bytes unchanged. The zero value means that Body takes them.
+	Plain() detached.Conn
+	// Spliced reports that the kernel copied n body bytes to the connection of Plain.
+	Spliced(n uint64)
 }
 
 // Downstream is the client's half of one exchange as the pipeline drives it: an
 // HTTP/1.1 connection or an HTTP/2 stream.
 type Downstream interface {
 	Half
-	// Plain is the connection that body bytes may be given to by the kernel, as they are. The zero value: Body wants them.
-	Plain() detached.Conn
 	// Informational sends a 1xx head other than 101.
 	Informational(h *Head)
 	// Upgrade judges a 101, whose connection can be detached, beyond the name of the protocol. nil: the client cannot agree to it.
@@ -52,8 +55,6 @@ type Joiner func(h *Head, idle time.Duration, moved func(in, out uint64), done f
 // Upstream is the endpoint's half of one attempt.
 type Upstream interface {
 	Half
-	// Plain is the connection that body bytes may be given to by the kernel, as they are. The zero value: Body wants them.
-	Plain() detached.Conn
 	// MayRefuse says that the endpoint can still say that it did nothing with the request (FaultUnprocessed), though some of
 	// its body has been sent. asked: it has asked for more of the body, so that it hardly will.
 	MayRefuse() (may, asked bool)

@@ -172,6 +172,7 @@ func TestEveryEventInEveryState(t *testing.T) {
 	want := map[cell]outcome{
 		{stateChoose, eventBegin}: stays(stateConnect, "acquire a, down pause"),
 
+		{stateQueue, eventData}:      stays(stateQueue, ""), // send refuses the request
 		{stateQueue, eventEnd}:       stays(stateQueue, ""),
 		{stateQueue, eventMalformed}: {"down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},
 		{stateQueue, eventDownEnded}: gone("", 0),
@@ -179,12 +180,14 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{stateQueue, eventTimer}:     stays(stateConnect, "acquire a"), // a server is free, and the news of it on its way
 		{stateQueue, eventCalled}:    stays(stateConnect, "acquire a"),
 
+		{stateBackoff, eventData}:      stays(stateBackoff, ""), // send refuses the request
 		{stateBackoff, eventEnd}:       stays(stateBackoff, ""),
 		{stateBackoff, eventMalformed}: {"down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},
 		{stateBackoff, eventDownEnded}: gone("", 0),
 		{stateBackoff, eventDownGone}:  gone("", 0),
 		{stateBackoff, eventTimer}:     stays(stateConnect, "acquire a"),
 
+		{stateConnect, eventData}:      stays(stateConnect, ""), // send refuses the request
 		{stateConnect, eventEnd}:       stays(stateConnect, ""),
 		{stateConnect, eventMalformed}: {"cancel, down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},
 		{stateConnect, eventDownEnded}: gone("cancel", 0),

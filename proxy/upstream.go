@@ -12,10 +12,10 @@ func idempotent(method []byte) bool {
 	return false
 }
 
-// Replayable says that the whole request may be sent again should the connection turn
-// out to be dead: it has a method that allows it, and no body, or one of which all that has been handed over is kept.
+// Replayable reports whether the request may be sent again although an endpoint may have acted on it: its method allows
+// that, and it has no body, or everything that was sent of the body is kept.
 func (ex *Exchange) Replayable() bool {
-	return ex.idemp && !ex.bodySent && (ex.reqEnd || ex.body != nil)
+	return ex.idemp && ex.repeatable() && (ex.reqEnd || len(ex.kept()) > 0)
 }
 
 // connect implements party.
@@ -61,17 +61,25 @@ func (ex *Exchange) hold() {
 	}
 }
 
-// send sends the request, and what is kept of its body.
+// send sends the request from its first byte: the head and the kept body. It is the only place that begins a request, and it
+// checks, however the exchange got here, that nothing of the request is missing. Otherwise it answers 500.
 func (ex *Exchange) send(up Upstream) {
+	if !ex.repeatable() {
+		up.Abort(FaultCanceled)
+		ex.w.Breach("a request whose body is no longer whole was about to be sent")
+		ex.answer(500, ReasonInternal)
+		return
+	}
 	now := ex.cfg.Clock.Now()
 	ex.up, ex.state = up, stateSend
 	ex.connectedAt, ex.sent, ex.lastUp = now, now, now
 	ex.insecure = "" // of an attempt before
 	held := ex.held
 	ex.held = false
-	up.Head(ex.req, ex.reqEnd && ex.body == nil)
+	kept := ex.kept()
+	up.Head(ex.req, ex.reqEnd && len(kept) == 0)
 	full := false
-	if ex.body != nil && ex.up == up {
+	if len(kept) > 0 && ex.up == up {
 		full = ex.repeat(up)
 	}
 	switch {
@@ -96,7 +104,7 @@ func (ex *Exchange) upstreamFault(f Fault) {
 	switch {
 	case ex.state == stateBody:
 		ex.breakOff(f, ReasonUpstreamReset)
-	case ex.retry(f, ex.bodySent, ex.Replayable()) || ex.retryAsked(f):
+	case ex.retry(f, !ex.repeatable(), ex.Replayable()) || ex.retryAsked(f):
 	case f == FaultCanceled && ex.grpc(): // a deadline, most often, which the client knows as well
 		ex.breakOff(f, ReasonUpstreamReset)
 	default:

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"turnout/internal/bound"
+	"turnout/internal/share"
 	"turnout/internal/spare"
 	"turnout/internal/traffic"
 	"turnout/internal/wire/field"
@@ -79,6 +81,13 @@ type Config struct {
 	// Panicked is called, on the loop, with a panic of the rules for a message; that exchange is answered 500 and the
 	// others go on. nil: it is a panic like any other.
 	Panicked func(v any, stack []byte)
+
+	// KeptBodies is the memory for request bodies that are kept for another attempt, in bytes; a namespace may hold half of it,
+	// see share.Pool. 0 = DefaultKeptBodies. Only NewWorker reads it.
+	KeptBodies int
+	// Breach is called, on the loop, with a description of a message that the router was about to send incompletely, which is
+	// a bug. The message was not sent, or its connection or stream was broken off. nil: it is a panic.
+	Breach func(what string)
 }
 
 // DefaultMaxRewrite is what the HAProxy router keeps free for rewriting.
@@ -132,6 +141,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
 	w.tunnels.w = w
+	w.bodies.share = share.NewPool(cmp.Or(cfg.KeptBodies, DefaultKeptBodies))
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
 		w.rng.Seed(rand.Uint64(), rand.Uint64())
 	}
@@ -140,6 +150,14 @@ func NewWorker(cfg Config) (*Worker, error) {
 
 // Timeouts are the worker's limits, which Configure replaces where they stand.
 func (w *Worker) Timeouts() *Timeouts { return &w.timeouts }
+
+// Breach reports a message that would have been sent incompletely, see Config.Breach.
+func (w *Worker) Breach(what string) {
+	if w.cfg.Breach == nil {
+		panic("BUG: " + what)
+	}
+	w.cfg.Breach(what)
+}
 
 // Reached counts that a bound was reached.
 func (w *Worker) Reached(n bound.Name) { w.cfg.Bounds.Reached(n) }

@@ -64,6 +64,7 @@ func (u *endpointHalf) End([]proxy.Field)                  {}
 func (u *endpointHalf) Abort(proxy.Fault)                  {}
 func (u *endpointHalf) MayRefuse() (may, asked bool)       { return false, false }
 func (u *endpointHalf) Plain() (none detached.Conn)        { return none }
+func (u *endpointHalf) Spliced(uint64)                     {}
 func (u *endpointHalf) Pause()                             {}
 func (u *endpointHalf) Resume()                            {}
 func (u *endpointHalf) Progress() (taken uint64, left int) { return 0, 0 }
@@ -80,6 +81,7 @@ func (d *clientHalf) End([]proxy.Field)                  {}
 func (d *clientHalf) Abort(proxy.Fault)                  { d.aborted = true }
 func (d *clientHalf) Upgrade(*proxy.Head) proxy.Joiner   { return nil }
 func (d *clientHalf) Plain() (none detached.Conn)        { return none }
+func (d *clientHalf) Spliced(uint64)                     {}
 func (d *clientHalf) Pause()                             {}
 func (d *clientHalf) Resume()                            {}
 func (d *clientHalf) Progress() (taken uint64, left int) { return 0, 0 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,11 @@ type panics struct {
 // messagePanicked counts and logs a panic over one message. Every loop calls it.
 func (p *RequestPath) messagePanicked(v any, stack []byte) {
 	p.panicked("BUG: panic over one message, which was answered with 500", v, stack)
+}
+
+// messageBroken counts and logs a message that the router was about to send incompletely. Every loop calls it.
+func (p *RequestPath) messageBroken(what string) {
+	p.panicked("BUG: incomplete message, which was not sent, or whose connection or stream was broken off", what, debug.Stack())
 }
 
 // connectionPanicked counts and logs a panic over a connection, and ends the exchange that it interrupted. Every loop calls it.

@@ -102,12 +102,12 @@ func (p *RequestPath) loopConfig() reactor.Config {
 func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error) {
 	ln, cfg := &PerLoop{Loop: loop}, proxyConfig(&p.cfg, index)
 	var err error
-	ln.Pools1, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: p.client.Secure})
+	ln.Pools1, err = h1.NewPools(h1.PoolsConfig{Loop: loop, Secure: p.client.Secure, Breach: p.messageBroken})
 	if err != nil {
 		return nil, err
 	}
 	ln.Pools2, err = h2.NewPools(h2.PoolsConfig{
-		Loop: loop, Adopt: ln.Pools1.Adopt, Secure: p.client.Negotiate, Bounds: p.cfg.Bounds,
+		Loop: loop, Adopt: ln.Pools1.Adopt, Secure: p.client.Negotiate, Bounds: p.cfg.Bounds, Breach: p.messageBroken,
 	})
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (p *RequestPath) newPerLoop(loop *reactor.Loop, index int) (*PerLoop, error
 	if cfg.Clock == nil {
 		cfg.Clock = h1.Clock{Loop: loop}
 	}
-	cfg.Panicked = p.messagePanicked
+	cfg.Panicked, cfg.Breach = p.messagePanicked, p.messageBroken
 	if ln.Worker, err = proxy.NewWorker(cfg); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
 	"turnout/proxy/detached"
@@ -32,6 +33,7 @@ type clientConn struct {
 	rs    *response // nil while idle
 
 	adjust    http1.AdjustName // of this request, nil = names as they are
+	out       framing.Body     // of this request
 	remaining int64
 	parked    int64  // when it was put into the pool, of the loop's clock
 	before    uint64 // bytes that the system had taken before this request
@@ -40,7 +42,6 @@ type clientConn struct {
 	informed  uint8
 	reused    bool // this request is not the first of the connection
 	answered  bool // bytes of the response have arrived
-	sent      bool // the request is complete
 	chunked   bool // the request goes out in chunks
 	headOnly  bool // the request is HEAD
 	paused    bool
@@ -107,7 +108,8 @@ func (cc *clientConn) ready() {
 // use binds the connection to an exchange.
 func (cc *clientConn) use(ex *proxy.Exchange, reused bool) {
 	cc.ex, cc.state, cc.reused = ex, clientHead, reused
-	cc.answered, cc.sent, cc.chunked, cc.headOnly = false, false, false, false
+	cc.answered, cc.chunked, cc.headOnly = false, false, false
+	cc.out = framing.Body{}
 	cc.informed, cc.searched = 0, 0
 	cc.before = cc.c.BytesWritten()
 }

@@ -171,13 +171,14 @@ func (cc *clientConn) complete(trailers []proxy.Field, more bool) {
 	cc.responseEnd(more)
 }
 
-// responseEnd decides whether the connection may serve another request.
+// responseEnd decides whether the connection may serve another request. It may not unless the endpoint got the whole request:
+// the endpoint would read the next one as its rest.
 func (cc *clientConn) responseEnd(more bool) {
 	if cc.state != clientIdle {
 		return // aborted meanwhile
 	}
 	cc.pool.habit.heard(cc.rs.resp.IdleTimeout)
-	keep := cc.sent && !more && cc.rs.resp.KeepAlive && cc.c.Pending() == 0
+	keep := cc.out.Complete() && !more && cc.rs.resp.KeepAlive && cc.c.Pending() == 0
 	cc.recycle()
 	if cc.paused {
 		cc.paused = false

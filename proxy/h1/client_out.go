@@ -30,7 +30,17 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	}
 	cc.c.SetBuffer(http1.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
-	cc.sent = end
+	if cc.out.Begin(length); end {
+		cc.End(nil)
+	}
+}
+
+// breach gives up a connection whose request would end with another length than its head announces.
+func (cc *clientConn) breach() {
+	cc.ps.cfg.Breach.Report("the body of an HTTP/1.1 request does not have the announced length")
+	if cc.state != clientGone {
+		cc.fail(proxy.FaultInternal)
+	}
 }
 
 // connectionOptions names the fields of a request that are for the next hop only: a client that sends Upgrade or TE has to
@@ -62,16 +72,22 @@ func expectsBody(method []byte) bool {
 
 // Body implements proxy.Upstream.
 func (cc *clientConn) Body(p []byte) bool {
+	if !cc.out.Add(len(p)) {
+		cc.breach()
+		return false
+	}
 	writeBody(cc.c, p, cc.chunked)
 	return cc.c.Congested()
 }
 
 // End implements proxy.Upstream.
 func (cc *clientConn) End(trailers []proxy.Field) {
-	if cc.chunked {
+	switch {
+	case !cc.out.End():
+		cc.breach()
+	case cc.chunked:
 		cc.c.SetBuffer(http1.AppendLastChunk(cc.c.Buffer(), trailers, cc.adjust))
 	}
-	cc.sent = true
 }
 
 // Abort implements proxy.Upstream.

@@ -9,6 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
 )
@@ -31,6 +32,8 @@ type PoolsConfig struct {
 	IdleTimeout time.Duration
 	// MaxIdle is the number of idle connections kept per endpoint. Default 4096.
 	MaxIdle int
+	// Breach reports requests that would end with another length than their heads announce. nil: a panic.
+	Breach framing.Breach
 }
 
 // Pools are the connections of one loop to endpoints. They implement

@@ -6,6 +6,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/http1"
 	"turnout/proxy"
 	"turnout/proxy/register"
@@ -31,6 +32,7 @@ type serverConn struct {
 	ex     *proxy.Exchange // nil between requests
 	rq     *request        // nil between requests
 	client *proxy.Client   // without the addresses; it may be that of others too
+	out    framing.Body    // of the response
 
 	idle      int64  // when the last response was complete, of the loop's clock
 	moved     uint64 // bytes the client had taken when that was last looked at

@@ -21,11 +21,15 @@ func (sc *serverConn) Informational(h *proxy.Head) {
 func (sc *serverConn) Head(h *proxy.Head, end bool) {
 	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
+	bodyless, length := sc.bodyless(h.Status), h.ContentLength
+	if end && !bodyless && length < 0 {
+		length = 0
+	}
 	switch {
 	case h.Status == 204 || h.Status < 200:
 		// No framing fields at all (RFC 9110 section 8.6).
-	case h.ContentLength >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
-		b = http1.AppendContentLength(b, h.ContentLength, sc.s.adjust)
+	case length >= 0: // also what HEAD and 304 declare (RFC 9110 section 8.6)
+		b = http1.AppendContentLength(b, length, sc.s.adjust)
 	case end:
 	case sc.rq.req.Minor > 0:
 		sc.chunked = true
@@ -42,19 +46,42 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 		b = http1.AppendField(b, nameConnection, valueKeepAlive, sc.s.adjust)
 	}
 	sc.c.SetBuffer(http1.AppendHeadEnd(b))
-	if end {
-		sc.responseEnd()
+	if bodyless {
+		length = 0
 	}
+	if sc.out.Begin(length); end {
+		sc.End(nil)
+	}
+}
+
+// bodyless reports whether a response with this status has no body, whatever length it announces (RFC 9110 section 6.4.1).
+func (sc *serverConn) bodyless(status int) bool {
+	return status < 200 || status == 204 || status == 304 || string(sc.rq.req.Method) == "HEAD"
 }
 
 // Body implements proxy.Downstream.
 func (sc *serverConn) Body(p []byte) bool {
+	if !sc.out.Add(len(p)) {
+		sc.breach()
+		return false
+	}
 	writeBody(sc.c, p, sc.chunked)
 	return sc.c.Congested()
 }
 
+// breach breaks off the connection of a response that would end with another length than its head announces.
+func (sc *serverConn) breach() {
+	sc.s.worker.Breach("the body of an HTTP/1.1 response does not have the announced length")
+	sc.c.CloseNow(true)
+}
+
 // End implements proxy.Downstream.
 func (sc *serverConn) End(trailers []proxy.Field) {
+	if !sc.out.End() {
+		sc.breach()
+		sc.Abort(proxy.FaultInternal)
+		return
+	}
 	if sc.chunked {
 		sc.c.SetBuffer(http1.AppendLastChunk(sc.c.Buffer(), trailers, sc.s.adjust))
 	}

@@ -10,11 +10,25 @@ import (
 // system calls cost more than the copying does (docs/decisions/0038-bodies-in-the-kernel.md).
 const spliceFrom = 64 << 10
 
-// Plain implements proxy.Downstream: an answer in chunks, or over TLS, has to be made here.
+// Plain implements proxy.Half. The kernel cannot write chunks or TLS records.
 func (sc *serverConn) Plain() detached.Conn { return plain(sc.c, sc.chunked) }
 
-// Plain implements proxy.Upstream.
+// Plain implements proxy.Half.
 func (cc *clientConn) Plain() detached.Conn { return plain(cc.c, cc.chunked) }
+
+// Spliced implements proxy.Half.
+func (sc *serverConn) Spliced(n uint64) {
+	if !sc.out.Add(int(n)) {
+		sc.breach()
+	}
+}
+
+// Spliced implements proxy.Half.
+func (cc *clientConn) Spliced(n uint64) {
+	if !cc.out.Add(int(n)) {
+		cc.breach()
+	}
+}
 
 func plain(c *reactor.Conn, chunked bool) detached.Conn {
 	if chunked || !c.Wire() {

@@ -46,10 +46,14 @@ func (st *clientStream) Head(h *proxy.Head, end bool) {
 			b = h2frame.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
 		}
 	}
-	if h.ContentLength > 0 || h.ContentLength == 0 && !end {
-		b = h2frame.AppendContentLength(b, h.ContentLength)
+	length := h.ContentLength
+	if end && length < 0 {
+		length = 0
 	}
-	st.EndHead(b, end)
+	if length > 0 || length == 0 && !end {
+		b = h2frame.AppendContentLength(b, length)
+	}
+	st.EndHead(b, length, end)
 }
 
 // Body implements proxy.Upstream.
@@ -161,6 +165,8 @@ func (st *clientStream) OnClosed(code h2frame.Code, refused bool) {
 	cc, ex := st.cc, st.ex
 	f := proxy.FaultReset
 	switch err := cc.session.Err(); {
+	case st.Broken():
+		f = proxy.FaultInternal
 	case refused:
 		f = proxy.FaultUnprocessed
 	case err != nil && code == h2frame.Cancel: // the connection is gone

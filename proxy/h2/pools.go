@@ -10,6 +10,7 @@ import (
 	"turnout/internal/list"
 	"turnout/internal/reactor"
 	"turnout/internal/spare"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2session"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
@@ -34,6 +35,8 @@ type PoolsConfig struct {
 	// MaxConns bounds the connections to one endpoint. Default 256.
 	MaxConns int
 	Bounds   *bound.Counts // counts bounds that are reached; nil: nobody does
+	// Breach reports requests that would end with another length than their heads announce. nil: a panic.
+	Breach framing.Breach
 }
 
 // Pools are the HTTP/2 connections of one loop to endpoints that want it by prior knowledge (balancer.Endpoint.Protocol) or select it in
@@ -93,7 +96,10 @@ func NewPools(cfg PoolsConfig) (*Pools, error) {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 256
 	}
-	ps := &Pools{cfg: cfg, session: h2session.Config{Client: true, IterationHeads: proxy.IterationAnswers, Buffers: &h2session.Buffers{}}, waiting: map[*proxy.Exchange]*waiter{}}
+	ps := &Pools{
+		cfg: cfg, waiting: map[*proxy.Exchange]*waiter{},
+		session: h2session.Config{Client: true, IterationHeads: proxy.IterationAnswers, Buffers: &h2session.Buffers{}, Breach: cfg.Breach},
+	}
 	cfg.Loop.OnTrim(ps.free.Trim)
 	cfg.Loop.OnTrim(ps.session.Buffers.Trim)
 	cfg.Loop.CountHeld(reactor.HeldStreams, ps.session.Buffers.Lent)

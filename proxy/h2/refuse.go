@@ -8,3 +8,6 @@ func (st *clientStream) MayRefuse() (may, asked bool) { return !st.answered, st.
 
 // Plain implements proxy.Upstream: bodies go in frames.
 func (st *clientStream) Plain() (none detached.Conn) { return none }
+
+// Spliced implements proxy.Half: Plain returns no connection.
+func (st *clientStream) Spliced(uint64) {}

@@ -12,6 +12,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor/memnet"
 	"turnout/proxy"
+	"turnout/routing"
 )
 
 // refusals are the ways of a pod to say that it did nothing with a request (RFC 9113 section 8.7).
@@ -167,10 +168,11 @@ func TestAnAnswerEndsTheKeeping(t *testing.T) {
 	r.wantQuiet()
 }
 
-// TestKeptBodiesAreBounded: many requests that pods do not answer take no more than they may; the oldest bodies go first, and only
-// their requests are lost when the pod refuses them all.
+// TestKeptBodiesAreBounded sends many requests that pods do not answer. Their namespace keeps half of the memory, and another
+// namespace still gets a part of the rest. A body that was kept stays kept: when the pod refuses all requests, those that came too
+// late to be kept fail, and no others.
 func TestKeptBodiesAreBounded(t *testing.T) {
-	const most, each, clients, streams = 4 << 20, 16 << 10, 3, 90
+	const most, each, clients, streams = proxy.DefaultKeptBodies / 2, 16 << 10, 3, 90
 	counts := new(bound.Counts)
 	r := newRigOn(t, memnet.New(1), func(cfg *proxy.Config) { cfg.Bounds = counts })
 	p := r.pod2(1, func(*podConn, *podRequest) {})
@@ -194,6 +196,14 @@ func TestKeptBodiesAreBounded(t *testing.T) {
 	if n := counts.Of(bound.ReplayBodies); r.worker.Kept() != most || n != uint64(lost) {
 		t.Errorf("%d bytes are kept, the bound was counted %d times, want %d and %d", r.worker.Kept(), n, most, lost)
 	}
+	r.route("other", "other.test", func(s *routing.RouteSpec) { h2c(s); s.Namespace = "other" }, p.addr)
+	cl := r.connect()
+	cl.headers(1, false, ":method", "POST", ":scheme", "http", ":authority", "other.test", ":path", "/")
+	cl.data(1, true, body)
+	cl.run()
+	if got := r.worker.Kept(); got != most+each {
+		t.Errorf("%d bytes are kept with one body of another namespace, want %d", got, most+each)
+	}
 	p.serve = func(c *podConn, q *podRequest) { c.say(q.id, "200", "") }
 	for _, pc := range p.conns[:len(p.conns):len(p.conns)] {
 		for _, q := range pc.order[:len(pc.order):len(pc.order)] {
@@ -206,7 +216,7 @@ func TestKeptBodiesAreBounded(t *testing.T) {
 		cl.run()
 		for n := range uint32(streams) {
 			want := "200"
-			if i*streams+int(n) < lost {
+			if i*streams+int(n) >= most/each {
 				want = "502"
 			}
 			if a := cl.stream(2*n + 1); a.status != want {

@@ -36,7 +36,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	s := &Server{
 		loop: cfg.Loop, worker: cfg.Worker, timeouts: cfg.Worker.Timeouts(),
-		session: h2session.Config{Connect: true, IterationHeads: proxy.IterationRequests, Buffers: &h2session.Buffers{}},
+		session: h2session.Config{Connect: true, IterationHeads: proxy.IterationRequests, Buffers: &h2session.Buffers{}, Breach: cfg.Worker.Breach},
 	}
 	cfg.Loop.OnTrim(s.free.Trim)
 	cfg.Loop.OnTrim(s.session.Buffers.Trim)

@@ -1,6 +1,7 @@
 package h2
 
 import (
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2frame"
 	"turnout/internal/wire/h2session"
 	"turnout/internal/wire/protocol"
@@ -133,10 +134,10 @@ func (st *serverStream) local(status int) {
 		b = h2frame.AppendField(b, name, value)
 	}
 	if string(st.Block.Method) == "HEAD" {
-		st.EndHead(b, true)
+		st.EndHead(b, 0, true)
 		return
 	}
-	st.EndHead(b, false)
+	st.EndHead(b, int64(len(body)), false)
 	st.SendData([]byte(body))
 	st.finish(nil)
 }
@@ -144,9 +145,12 @@ func (st *serverStream) local(status int) {
 // Plain implements proxy.Downstream: bodies go in frames.
 func (st *serverStream) Plain() (none detached.Conn) { return none }
 
+// Spliced implements proxy.Half: Plain returns no connection.
+func (st *serverStream) Spliced(uint64) {}
+
 // Informational implements proxy.Downstream.
 func (st *serverStream) Informational(h *proxy.Head) {
-	st.EndHead(appendHead(st.BeginHead(), h), false)
+	st.EndHead(appendHead(st.BeginHead(), h), framing.Unknown, false)
 }
 
 // appendHead encodes status and fields of a response.
@@ -165,12 +169,16 @@ func (st *serverStream) Head(h *proxy.Head, end bool) {
 	if h.ContentLength >= 0 && h.Status != 204 && !none {             // also what HEAD and 304 declare (RFC 9110 section 8.6)
 		b = h2frame.AppendContentLength(b, h.ContentLength)
 	}
+	length := h.ContentLength
+	if end && length < 0 || h.Status == 204 || h.Status == 304 || string(st.Block.Method) == "HEAD" { // RFC 9110 section 6.4.1
+		length = 0
+	}
 	if end {
 		st.ex = nil
 	}
 	st.Answered = true
 	sc, leaving := st.sc, h.Leaving && !st.sc.warned
-	st.EndHead(b, end)
+	st.EndHead(b, length, end)
 	if leaving && !sc.gone {
 		sc.leave()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2frame"
 	"turnout/proxy"
 	"turnout/proxy/detached"
@@ -103,7 +104,7 @@ func (st *serverStream) join(h *proxy.Head, idle time.Duration, t *streamTunnel)
 		}
 	}
 	h.Fields = kept
-	st.EndHead(appendHead(st.BeginHead(), h), false)
+	st.EndHead(appendHead(st.BeginHead(), h), framing.Unknown, false)
 	st.ex, st.Halves = nil, true
 	limits := st.sc.s.timeouts
 	t.st, t.c, t.clientFin, t.serverFin, t.reached = st, detached.From(h.Detach()), limits.ClientFin, limits.ServerFin, st.sc.s.worker.Reached

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2frame"
 )
 
@@ -143,7 +144,7 @@ func ask(t *testing.T, p []byte, size int) string {
 	e := &echo{side: h}
 	e.Bind(e)
 	h.s.Request(&e.Stream)
-	e.EndHead(h2frame.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), nil), false)
+	e.EndHead(h2frame.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), nil), framing.Unknown, false)
 	e.SendData(make([]byte, 70000))
 	var kept []byte
 	for rest := p; len(rest) > 0; {

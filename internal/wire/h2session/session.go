@@ -1,6 +1,9 @@
 package h2session
 
-import "turnout/internal/wire/h2frame"
+import (
+	"turnout/internal/wire/framing"
+	"turnout/internal/wire/h2frame"
+)
 
 // Output is where a Session writes: the queue of a connection. *reactor.Conn is one.
 type Output interface {
@@ -34,6 +37,8 @@ type Config struct {
 	// client all. It takes MostFrames frames then, and a server none while its peer does not take its output. 0: no bounds.
 	IterationHeads int
 	Buffers        *Buffers // nil: waiting bytes are left to the collector
+	// Breach reports messages that would end with another length than their heads announce. nil: a panic.
+	Breach framing.Breach
 }
 
 // Defaults of Config.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2frame"
 )
 
@@ -66,7 +67,7 @@ func (e *echo) OnHead(f h2frame.Fault, end bool) {
 	e.fault = f
 	if e.answers {
 		b := h2frame.AppendStatus(e.BeginHead(), 200)
-		e.EndHead(b, false)
+		e.EndHead(b, framing.Unknown, false)
 	}
 	if end {
 		e.OnEnd(nil)
@@ -174,7 +175,7 @@ func (d *duo) request() *echo {
 	e.Bind(e)
 	d.client.all = append(d.client.all, e)
 	d.client.s.Request(&e.Stream)
-	e.EndHead(h2frame.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), []byte("?q")), false)
+	e.EndHead(h2frame.AppendRequestLine(e.BeginHead(), []byte("POST"), false, []byte("a.test"), []byte("/"), []byte("?q")), framing.Unknown, false)
 	return e
 }
 
@@ -319,7 +320,7 @@ func TestLargeHeaderListBothWays(t *testing.T) {
 	d.client.s.Request(&e.Stream)
 	b := h2frame.AppendRequestLine(e.BeginHead(), []byte("GET"), true, []byte("a.test"), []byte("/"), nil)
 	large := strings.Repeat("v", 50000)
-	e.EndHead(h2frame.AppendField(b, []byte("x-large"), []byte(large)), true)
+	e.EndHead(h2frame.AppendField(b, []byte("x-large"), []byte(large)), framing.Unknown, true)
 	d.run()
 	got := d.server.opened[0]
 	if string(field.Get(got.Block.Fields, "x-large")) != large || !e.ended || d.server.s.Err() != nil {

@@ -2,6 +2,7 @@ package h2session
 
 import (
 	"turnout/internal/wire/field"
+	"turnout/internal/wire/framing"
 	"turnout/internal/wire/h2frame"
 )
 
@@ -51,6 +52,8 @@ type Stream struct {
 	id   uint32
 
 	// Sending.
+	body    framing.Body
+	broken  bool // a breach was reported
 	window  int64
 	out     queue  // waits for a window
 	tail    []byte // trailers, encoded, that follow out
@@ -123,6 +126,7 @@ func (st *Stream) start(s *Session, id uint32) {
 	st.s, st.id, st.window = s, id, s.initial
 	st.win = inWindow{size: firstWindow, left: firstWindow}
 	st.declared, st.received = -1, 0
+	st.body, st.broken = framing.Body{}, false
 	st.sendEnd, st.endOut, st.full, st.granted, st.sent, st.mark = false, false, false, false, 0, 0
 	st.recvEnd, st.delivered, st.paused, st.Halves, st.Answered, st.early = false, false, false, false, false, false
 	s.addStream(st)
@@ -142,15 +146,34 @@ func (st *Stream) BeginHead() []byte {
 	return st.s.beginBlock(st.id)
 }
 
-// EndHead ends what BeginHead began. end: no body follows.
-func (st *Stream) EndHead(b []byte, end bool) {
-	if s := st.s; s != nil {
-		s.endBlock(b, end)
-		if end {
-			st.ended()
-		}
+// EndHead sends the header list that BeginHead began. length is the number of body bytes that the list announces, or
+// framing.Unknown; 0 for a message that has no body in spite of its Content-Length. end: no body follows.
+func (st *Stream) EndHead(b []byte, length int64, end bool) {
+	s := st.s
+	if s == nil {
+		return
+	}
+	st.body.Begin(length)
+	whole := !end || st.body.End()
+	s.endBlock(b, end && whole)
+	switch {
+	case !whole:
+		st.breach()
+	case end:
+		st.ended()
 	}
 }
+
+// breach resets the stream of a message that would end with another length than its head announces.
+func (st *Stream) breach() {
+	st.broken = true
+	st.s.cfg.Breach.Report("the body of an HTTP/2 message does not have the announced length")
+	st.Reset(h2frame.InternalError)
+}
+
+// Broken reports whether the stream was reset because its outgoing message would have ended with another length than announced.
+// It is valid until the stream is used again.
+func (st *Stream) Broken() bool { return st.broken }
 
 // beginBlock appends the header of a HEADERS frame.
 func (s *Session) beginBlock(id uint32) []byte {
@@ -198,6 +221,10 @@ func (s *Session) endBlock(b []byte, end bool) {
 func (st *Stream) SendData(p []byte) bool {
 	s := st.s
 	if s == nil || st.sendEnd || st.endOut {
+		return false
+	}
+	if !st.body.Add(len(p)) {
+		st.breach()
 		return false
 	}
 	if st.out.len() == 0 && !s.out.Congested() {
@@ -258,6 +285,10 @@ func (st *Stream) wait() {
 func (st *Stream) SendEnd(trailers []field.Field) {
 	s := st.s
 	if s == nil || st.sendEnd || st.endOut {
+		return
+	}
+	if !st.body.End() {
+		st.breach()
 		return
 	}
 	if st.out.len() == 0 {
