@@ -10,6 +10,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testrig"
+	"turnout/internal/wire/framing"
 	"turnout/proxy"
 	"turnout/proxy/h1"
 	"turnout/proxy/upstream"
@@ -33,6 +34,7 @@ type rig struct {
 	busy   atomic.Bool // proxy.Config.Overloaded
 	tls    handshakes
 	bounds bound.Counts
+	breach framing.Breach // nil: a breach panics
 }
 
 func newRig(t *testing.T) *rig { return newRigOn(t, memnet.New(1)) }
@@ -46,14 +48,14 @@ func newRigWith(t *testing.T, n *memnet.Network, loop reactor.Config, change ...
 	t.Helper()
 	r := &rig{Routes: testrig.NewRoutes(), t: t, net: n}
 	r.loop = reactor.NewOn(n, loop)
-	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop, Secure: r.secure})
+	pools, err := h1.NewPools(h1.PoolsConfig{Loop: r.loop, Secure: r.secure, Breach: r.reportBreach})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adopt: pools.Adopt, Secure: r.negotiate, Bounds: &r.bounds}); err != nil {
+	if r.pools, err = NewPools(PoolsConfig{Loop: r.loop, Adopt: pools.Adopt, Secure: r.negotiate, Bounds: &r.bounds, Breach: r.reportBreach}); err != nil {
 		t.Fatal(err)
 	}
-	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: upstream.New(pools, r.pools), AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Seed: 1}
+	cfg := proxy.Config{Store: r.Store, Clock: h1.Clock{Loop: r.loop}, Upstreams: upstream.New(pools, r.pools), AccessLog: &r.logged, Timeouts: proxy.DefaultTimeouts(), Overloaded: &r.busy, Seed: 1, Breach: r.reportBreach}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -75,6 +77,8 @@ func newRigWith(t *testing.T, n *memnet.Network, loop reactor.Config, change ...
 	}
 	return r
 }
+
+func (r *rig) reportBreach(what string) { r.breach.Report(what) }
 
 // route publishes one more route; change may alter it first.
 func (r *rig) route(name, host string, change func(*routing.RouteSpec), addrs ...netip.AddrPort) {
