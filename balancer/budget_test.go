@@ -58,7 +58,7 @@ func TestRetryBudget(t *testing.T) {
 	p.Retry(now)
 	use(p, 10000)
 	p.Update(PoolConfig{Algorithm: RoundRobin}, targets(1, 1)[1:])
-	p.Update(PoolConfig{Algorithm: RoundRobin}, []Target{target("new", 1)})
+	p.Update(PoolConfig{Algorithm: RoundRobin}, []Target{aTarget("new", 1)})
 	if n := spend(p, now); n != 2000-1 {
 		t.Errorf("after the servers were replaced: %d retries", n)
 	}

@@ -83,7 +83,7 @@ func TestConsistentMovesFew(t *testing.T) {
 			t.Fatalf("s0 left: a client moved from %s to %s", old, now)
 		}
 	}
-	p.Update(PoolConfig{Algorithm: SourceConsistent}, append(targets(1, 2, 3, 4), target("new", 5)))
+	p.Update(PoolConfig{Algorithm: SourceConsistent}, append(targets(1, 2, 3, 4), aTarget("new", 5)))
 	for i, old := range before {
 		if now := pick(p, Pick{Source: client(i)}); now != old && now != "new" {
 			t.Fatalf("a server came: a client moved from %s to %s", old, now)

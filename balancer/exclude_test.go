@@ -55,7 +55,7 @@ func TestPickReturnsNoExcludedServer(t *testing.T) {
 
 // TestOnePodOfTwoServicesIsExcludedOnce: a pod that two services of a route select is one endpoint.
 func TestOnePodOfTwoServicesIsExcludedOnce(t *testing.T) {
-	pod, other := target("pod", 1), target("other", 1)
+	pod, other := aTarget("pod", 1), aTarget("other", 1)
 	again := pod
 	again.ID = "pod again"
 	for _, a := range allAlgorithms {

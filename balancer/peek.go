@@ -34,14 +34,3 @@ func (p *Pool) position(in *Pick) *atomic.Uint64 {
 	}
 	return &p.cursor
 }
-
-// Targets returns where the first servers of the pool are and how much they weigh, at most so many of them. No server is made for it.
-func (p *Pool) Targets(most int) []Target {
-	ro := p.set.Load().roster
-	all := make([]Target, min(most, len(ro.members)))
-	for i := range all {
-		m := ro.members[i]
-		all[i] = Target{ID: m.id(), Addr: m.endpoint.Addr(), Weight: int(ro.weights[i]), Pod: m.pod(), Service: m.service(), NoCheck: m.noCheck, Protocol: m.endpoint.Protocol(), TLS: m.endpoint.TLS()}
-	}
-	return all
-}

@@ -8,23 +8,24 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 )
 
 var allAlgorithms = []Algorithm{Random, RoundRobin, LeastConn, Source, SourceConsistent}
 
-// target returns the target of name with a weight, at an address of its own.
-func target(name string, weight int) Target {
+// aTarget returns the target of name with a weight, at an address of its own.
+func aTarget(name string, weight int) Target {
 	h := hashString(name)
 	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(h), byte(h >> 8), byte(h >> 16)}), 8080)
-	return Target{ID: name, Addr: addr, Weight: weight}
+	return Target{ID: name, Addr: testaddr.Of(addr), Weight: weight}
 }
 
 // targets returns one target for each weight: s0, s1, ...
 func targets(weights ...int) []Target {
 	out := make([]Target, len(weights))
 	for i, w := range weights {
-		out[i] = target(fmt.Sprintf("s%d", i), w)
+		out[i] = aTarget(fmt.Sprintf("s%d", i), w)
 	}
 	return out
 }
@@ -194,7 +195,7 @@ func TestUpdateKeepsServers(t *testing.T) {
 		held[l.Server().ID()] = l
 	}
 	next := targets(1, 7, 1)[1:]
-	next = append(next, target("new", 1))
+	next = append(next, aTarget("new", 1))
 	p.Update(PoolConfig{Algorithm: RoundRobin}, next)
 	after := p.Servers()
 	if len(after) != 3 || p.Len() != 3 || after[0] != before[1] || after[1] != before[2] || after[2].ID() != "new" {
@@ -317,7 +318,7 @@ func TestPickWhileUpdating(t *testing.T) {
 	const pickers, picks = 8, 3000
 	r := NewRegistry()
 	p := r.Pool("k")
-	sets := [][]Target{targets(1, 1, 1), targets(3, 0, 2, 9), append(targets(1), target("x", 4)), targets(256, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}
+	sets := [][]Target{targets(1, 1, 1), targets(3, 0, 2, 9), append(targets(1), aTarget("x", 4)), targets(256, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}
 	p.Update(PoolConfig{}, sets[0])
 	var all sync.Map
 	var work sync.WaitGroup

@@ -247,7 +247,7 @@ func (r *Registry) acquire(t *Target, namespace string) *member {
 	key := t.key(namespace)
 	e := r.endpoints.Get(key)
 	if e == nil {
-		e = &Endpoint{ip: t.Addr.Addr(), port: t.Addr.Port(), id: r.number(), reach: unique.Make(reach{namespace, t.TLS, t.Protocol})}
+		e = &Endpoint{ip: key.addr.Addr(), port: key.addr.Port(), id: r.number(), reach: unique.Make(reach{namespace, t.TLS, t.Protocol})}
 		r.endpoints.Put(e)
 	}
 	for m := e.members; m != nil; m = m.next {

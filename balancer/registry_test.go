@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 )
 
@@ -38,11 +39,11 @@ func TestEndpointsAreInternedByFullIdentity(t *testing.T) {
 	}
 	r := NewRegistry()
 	a, b := r.Pool("a"), r.Pool("b")
-	base := target("x", 1)
+	base := aTarget("x", 1)
 	variants := func(tls *TLS) []Target {
 		v := []Target{base, base, base, base}
 		v[1].Protocol, v[2].TLS = protocol.HTTP2, tls
-		v[3].Addr = netip.AddrPortFrom(base.Addr.Addr(), 9)
+		v[3].Addr = testaddr.Of(netip.AddrPortFrom(base.Addr.AddrPort().Addr(), 9))
 		for i := range v {
 			v[i].ID = v[i].ID + string(rune('0'+i))
 		}
@@ -61,7 +62,7 @@ func TestEndpointsAreInternedByFullIdentity(t *testing.T) {
 			t.Errorf("server %d is shared by two pools", i)
 		}
 	}
-	if s := a.Servers()[2].Endpoint(); s.TLS() != verify || s.Addr() != base.Addr {
+	if s := a.Servers()[2].Endpoint(); s.TLS() != verify || s.Addr() != base.Addr.AddrPort() {
 		t.Error("the endpoint does not say how it is reached")
 	}
 }
@@ -117,21 +118,21 @@ func TestEndpointNumbers(t *testing.T) {
 			t.Errorf("three endpoints have the number %d", id)
 		}
 	}
-	p.Update(PoolConfig{}, []Target{target("x", 1), target("y", 1)})
+	p.Update(PoolConfig{}, []Target{aTarget("x", 1), aTarget("y", 1)})
 	for id := range ids(p) {
 		if first[id] {
 			t.Fatalf("number %d was given away without a sweep", id)
 		}
 	}
 	r.Sweep(everything)
-	p.Update(PoolConfig{}, []Target{target("z", 1)})
+	p.Update(PoolConfig{}, []Target{aTarget("z", 1)})
 	for id := range ids(p) {
 		if first[id] {
 			t.Fatalf("number %d was given away right after the sweep that retired it", id)
 		}
 	}
 	r.Sweep(everything)
-	p.Update(PoolConfig{}, []Target{target("u", 1), target("v", 1), target("w", 1)})
+	p.Update(PoolConfig{}, []Target{aTarget("u", 1), aTarget("v", 1), aTarget("w", 1)})
 	for id := range ids(p) {
 		if !first[id] {
 			t.Errorf("new number %d, though smaller ones are free", id)
@@ -159,7 +160,7 @@ func TestSweepRetiresUnused(t *testing.T) {
 	if pick(a, Pick{}) == "" {
 		t.Error("a dropped pool has no servers")
 	}
-	a.Update(PoolConfig{}, []Target{target("x", 1)})
+	a.Update(PoolConfig{}, []Target{aTarget("x", 1)})
 	if _, endpoints := r.Len(); endpoints != 1 || a.Len() != 2 {
 		t.Error("a dropped pool was updated")
 	}

@@ -152,7 +152,7 @@ func TestManyRoutesChangeOnePod(t *testing.T) {
 		all = append(all, p)
 	}
 	r.orders = nil
-	next := append(targets(equal(pods)...)[1:], target("new", 1))
+	next := append(targets(equal(pods)...)[1:], aTarget("new", 1))
 	n := testing.AllocsPerRun(1, func() { // which is two runs
 		for _, to := range [][]Target{next, list} {
 			for _, p := range all {

@@ -67,7 +67,7 @@ func TestRoundRobinGoesOn(t *testing.T) {
 	set := func(names ...string) []Target {
 		var out []Target
 		for _, n := range names {
-			out = append(out, target(n, 1))
+			out = append(out, aTarget(n, 1))
 		}
 		return out
 	}

@@ -3,16 +3,16 @@ package balancer
 import (
 	"crypto/md5"
 	"encoding/hex"
-	"net/netip"
 	"strconv"
 
+	"turnout/internal/target"
 	"turnout/internal/wire/protocol"
 )
 
 // Target is one server of a route as the configuration wants it.
 type Target struct {
 	ID       string            // server identity, see ServerID; unique in a pool
-	Addr     netip.AddrPort    // where to connect
+	Addr     target.Addr       // where to connect
 	Weight   int               // 0..256, see Weights; 0 = only by a valid sticky cookie
 	Protocol protocol.Protocol // without TLS by prior knowledge; with TLS.ALPN the endpoint selects instead
 	TLS      *TLS              // nil = plain
@@ -23,7 +23,7 @@ type Target struct {
 
 // key returns the identity of the endpoint of t for a namespace.
 func (t *Target) key(namespace string) endpointKey {
-	k := endpointKey{addr: t.Addr, protocol: t.Protocol, namespace: namespace}
+	k := endpointKey{addr: t.Addr.AddrPort(), protocol: t.Protocol, namespace: namespace}
 	if t.TLS != nil {
 		k.tls, k.secure = t.TLS.Key, true
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -26,7 +27,7 @@ func lookupSpec(i int) routing.RouteSpec {
 		Policy:   routing.Policy{ServerTimeout: 30 * time.Second}, CookieName: "c",
 		Targets: []balancer.Target{{
 			ID:   "pod:" + name,
-			Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 8080), Weight: 1,
+			Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 8080)), Weight: 1,
 		}},
 	}
 }
@@ -150,7 +151,7 @@ func BenchmarkTableApplyOne(b *testing.B) {
 				change := &specs[random.IntN(n)]
 				change.Path = "/v" + strconv.Itoa(i)
 				change.Policy.ServerTimeout++
-				change.Targets[0].Addr = netip.AddrPortFrom(change.Targets[0].Addr.Addr(), uint16(1+i%60000))
+				change.Targets[0].Addr = testaddr.Of(netip.AddrPortFrom(change.Targets[0].Addr.AddrPort().Addr(), uint16(1+i%60000)))
 				one := [1]routing.RouteSpec{*change}
 				next, _ := store.Load().Apply(one[:], nil)
 				store.Publish(next)

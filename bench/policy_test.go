@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/field"
 	"turnout/proxy"
 	"turnout/proxy/detached"
@@ -107,7 +108,7 @@ func BenchmarkPolicies(b *testing.B) {
 			spec := routing.RouteSpec{
 				RouteKey: routing.RouteKey{Namespace: "ns", Name: "app"}, Host: "app.example.com",
 				Policy:  routing.Policy{ServerTimeout: time.Minute, TunnelTimeout: time.Hour, ConnectTimeout: time.Second},
-				Targets: []balancer.Target{{ID: "ept:a", Addr: netip.MustParseAddrPort("10.0.0.1:80"), Weight: 1}},
+				Targets: []balancer.Target{{ID: "ept:a", Addr: testaddr.Parse("10.0.0.1:80"), Weight: 1}},
 			}
 			c.policy(&spec)
 			table, rejected := routing.Compile(routing.Options{Registry: registry}, store.Load(), []routing.RouteSpec{spec})

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/controller/translate"
 	"turnout/internal/keyed"
+	"turnout/internal/target"
 )
 
 // Controller makes routing tables of objects. It is made by New.
@@ -66,8 +66,8 @@ func (c *Controller) SetDefaultDestinationCA(next []byte) error {
 	return nil
 }
 
-// SetOwn says where the router listens from now on, where no endpoint may be. Any goroutine may call it.
-func (c *Controller) SetOwn(own *endpoints.Own) { c.inbox.setOwn(own) }
+// SetOwn replaces the set of the router's own listeners, to which no endpoint may lead. Any goroutine may call it.
+func (c *Controller) SetOwn(own *target.Own) { c.inbox.setOwn(own) }
 
 // SetGatewayRefusals says why Gateways do not get the objects that they need, all of them each time; the map is the controller's. Any goroutine may call it.
 func (c *Controller) SetGatewayRefusals(refused map[source.Key]string) {

@@ -8,13 +8,13 @@ import (
 	"turnout/controller/source"
 )
 
-// placeGateways opens and closes the ports of Gateways, and finds out which addresses these have.
+// placeGateways opens and closes the ports of Gateways, and finds out which addresses these have. Before a port is opened,
+// no endpoint leads to it any more.
 func (s *state) placeGateways() {
 	g := &s.gateways
 	if !g.serves() || !g.moved {
 		return
 	}
-	g.moved = false
 	list := s.exposed()
 	var places expose.Places
 	if o := &s.cfg.Options.Gateways; o.services() {
@@ -22,6 +22,13 @@ func (s *state) placeGateways() {
 	} else {
 		places = expose.Local(list, o.Addresses, o.Own)
 	}
+	g.sockets = places.Sockets
+	if s.setOwn(s.own) {
+		s.settleGateways()
+		s.refillTouched()
+		s.publish(plan{})
+	}
+	g.moved = false
 	if s.cfg.Sockets != nil {
 		for name, err := range s.cfg.Sockets.Set(places.Sockets) {
 			for i := range list {

@@ -13,7 +13,6 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/balancer"
-	"turnout/controller/endpoints"
 	"turnout/controller/expose"
 	"turnout/controller/gateway"
 	"turnout/controller/source"
@@ -72,6 +71,7 @@ type gateways struct {
 	own     map[source.Key]*corev1.Service // Services of Gateways of ours
 
 	dirty    bool                   // the objects differ from what was judged
+	sockets  []expose.Socket        // the ports of Gateways, open or about to be opened
 	moved    bool                   // the ports of Gateways, or their Services, are others
 	origins  map[gateway.Ref]string // where they come from, if that is known
 	changed  map[gateway.Ref]bool   // of which the object or its status is another; false = it is gone
@@ -94,7 +94,7 @@ func newGateways(cfg *Config) gateways {
 	}
 	if o := &cfg.Options; o.Gateways.Controller != "" {
 		g.judge = gateway.New(gateway.Config{
-			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Endpoints: endpoints.Options{AllowLoopback: o.AllowLoopback, IncludeUDP: true}, Policy: o.gatewayPolicy(),
+			Controller: gatewayv1.GatewayController(o.Gateways.Controller), Policy: o.gatewayPolicy(),
 			UpstreamALPN: o.UpstreamALPN, Pool: balancer.PoolConfig{Algorithm: balancer.RoundRobin},
 			Deployments: o.Gateways.Deployments && o.Gateways.Pods != (source.Key{}), Only: o.Gateways.Only,
 			Bounds: cfg.Bounds,
@@ -265,7 +265,7 @@ func (s *state) gatewayService(v *service, key source.Key) {
 		g.objects.Services.Set(key, &gateway.Service{Object: v.object, Slices: slices.Clone(v.slices)})
 	}
 	if key == s.cfg.Options.Gateways.Pods {
-		g.pods, g.podsMove = podAddresses(v), true
+		g.pods, g.podsMove, g.moved = podAddresses(v), true, true
 	}
 }
 

@@ -83,8 +83,8 @@ func TestGatewayEndpointsFollow(t *testing.T) {
 	r.do(aListener(), anHTTPRoute("r"))
 	servers := func() (list []string) {
 		for pool := range r.arrives("any.test").Pools {
-			for _, target := range pool.Targets(10) {
-				list = append(list, target.Addr.String())
+			for s := range pool.List {
+				list = append(list, s.Addr.String())
 			}
 		}
 		return list

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"turnout/controller/endpoints"
 	"turnout/controller/source"
+	"turnout/internal/target"
 )
 
 // inbox is where feeders leave events. It keeps the latest event of each object and
@@ -18,7 +18,7 @@ type inbox struct {
 	certificate *tls.Certificate      // the next default certificate; nil = as it is
 	destination []byte                // the next default destination CA; nil = as it is
 	options     *Options              // what routes are treated by next; nil = as it is
-	own         *endpoints.Own        // where the router listens next; nil = as it is
+	own         *target.Own           // the next own listeners; nil = no change
 	refused     map[source.Key]string // why Gateways do not get what they need next; nil = as it is
 	arrived     time.Time             // when the oldest of events was left; zero = there is none
 	waiting     int                   // sinks that are not synced
@@ -146,13 +146,13 @@ func (b *inbox) takeDestinationCA() []byte {
 	return takeLeft(b, &b.destination)
 }
 
-// setOwn leaves where the router listens next.
-func (b *inbox) setOwn(own *endpoints.Own) {
+// setOwn leaves the next own listeners.
+func (b *inbox) setOwn(own *target.Own) {
 	leave(b, &b.own, own)
 }
 
-// takeOwn returns where the router listens next, nil if that stays.
-func (b *inbox) takeOwn() *endpoints.Own {
+// takeOwn returns the next own listeners, nil if there is no change.
+func (b *inbox) takeOwn() *target.Own {
 	return takeLeft(b, &b.own)
 }
 

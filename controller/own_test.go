@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"turnout/controller/endpoints"
 	"turnout/internal/bound"
+	"turnout/internal/target"
 )
 
 // TestOwnAddressesChange: an endpoint that becomes the router's own address is left out at once, with a note and counted, and is back
@@ -15,12 +15,12 @@ import (
 func TestOwnAddressesChange(t *testing.T) {
 	var bounds bound.Counts
 	r := newRig(t, Options{}, func(cfg *Config) { cfg.Bounds = &bounds })
-	at := func(addrs ...string) *endpoints.Own {
+	at := func(addrs ...string) *target.Own {
 		var interfaces []netip.Addr
 		for _, a := range addrs {
 			interfaces = append(interfaces, netip.MustParseAddr(a))
 		}
-		return endpoints.NewOwn([]netip.AddrPort{netip.MustParseAddrPort("[::]:8080")}, interfaces)
+		return target.NewOwn([]netip.AddrPort{netip.MustParseAddrPort("[::]:8080")}, interfaces)
 	}
 	r.c.SetOwn(at("10.0.0.9"))
 	r.do(aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1", "10.0.0.2"))

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"turnout/balancer"
-	"turnout/controller/endpoints"
 	"turnout/controller/source"
 	"turnout/internal/ratelimit"
+	"turnout/internal/target"
 	"turnout/routing"
 )
 
@@ -25,13 +25,13 @@ func Offline(options Options, defaults routing.Options, events []source.Event) (
 	return offline(options, defaults, nil, events)
 }
 
-func offline(options Options, defaults routing.Options, own *endpoints.Own, events []source.Event) (*Controller, *routing.Table, error) {
+func offline(options Options, defaults routing.Options, own *target.Own, events []source.Event) (*Controller, *routing.Table, error) {
 	defaults.Registry, defaults.Rates = balancer.NewRegistry(), ratelimit.NewMemory(0)
 	c, err := New(Config{Store: routing.NewStore(), Routing: defaults, Options: options})
 	if err != nil {
 		return nil, nil, err
 	}
-	c.state.own = own
+	c.state.setOwn(own)
 	c.state.apply(events)
 	return c, c.cfg.Store.Load(), nil
 }
@@ -40,7 +40,7 @@ func offline(options Options, defaults routing.Options, own *endpoints.Own, even
 // The error says what of the manifest cannot be used.
 func (c *Controller) Preview(ctx context.Context, manifest []byte) (*Controller, *routing.Table, error) {
 	var events []source.Event
-	var own *endpoints.Own
+	var own *target.Own
 	var defaults routing.Options
 	var options Options
 	err := c.ask(ctx, func(s *state) { events, own, defaults, options = s.objects(), s.own, s.cfg.Routing, s.cfg.Options })

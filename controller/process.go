@@ -90,13 +90,18 @@ func (s *state) judge() plan {
 	for r := range s.dirty {
 		s.judgeRoute(r, &p)
 	}
+	s.refillTouched()
+	return p
+}
+
+// refillTouched gives the routes whose endpoints have changed the new ones.
+func (s *state) refillTouched() {
 	for r := range s.touched {
 		if r.result != nil {
 			r.result.Refill(s.lookup(r.key.Namespace), &s.crews)
 			s.refill(r)
 		}
 	}
-	return p
 }
 
 // judgeRoute decides about one route and translates it. Should that panic, the route is rejected

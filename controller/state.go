@@ -16,6 +16,7 @@ import (
 	"turnout/controller/translate"
 	"turnout/internal/bound"
 	"turnout/internal/keyed"
+	"turnout/internal/target"
 	"turnout/routing"
 )
 
@@ -45,9 +46,11 @@ type state struct {
 	ingress    ingresses
 	gateways   gateways
 
-	expiry expiryWatch
-	notes  noteLog
-	own    *endpoints.Own // where the router listens
+	expiry    expiryWatch
+	notes     noteLog
+	own       *target.Own    // the listeners that the program reported
+	ownPlaces *target.Own    // these, and what Gateways add to them
+	targets   *target.Policy // admits endpoints; it refuses ownPlaces
 
 	timing  timing
 	changes changes
@@ -138,6 +141,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		touched:    make(map[*route]struct{}),
 	}
 	s.claims = cfg.Options.newClaims()
+	s.admitTargets(nil)
 	return s, nil
 }
 
@@ -368,20 +372,9 @@ func (s *state) lookup(namespace string) func(name string) *endpoints.Set {
 	}
 }
 
-// endpoints is which endpoints are taken.
+// endpoints selects the endpoints of Routes.
 func (s *state) endpoints() endpoints.Options {
-	return endpoints.Options{AllowLoopback: s.cfg.Options.AllowLoopback, IncludeUDP: s.cfg.Options.IncludeUDP, Own: s.own}
-}
-
-// setOwn says where the router listens from now on.
-func (s *state) setOwn(own *endpoints.Own) {
-	if s.own.Equal(own) {
-		return
-	}
-	s.own = own
-	for _, v := range slices.Collect(s.services.All()) { // a change may take one out
-		s.changed(v)
-	}
+	return endpoints.Options{IncludeUDP: s.cfg.Options.IncludeUDP, Targets: s.targets}
 }
 
 // use makes a route a user of services, and of no others.

@@ -11,6 +11,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/bound"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy/detached"
 	"turnout/routing"
 )
@@ -84,7 +85,7 @@ func newRuleRig(t *testing.T, change func(s *routing.RuleSpec)) *rig {
 func targets(ids ...string) (all []balancer.Target) {
 	for _, id := range ids {
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, id[0]}), 80)
-		all = append(all, balancer.Target{ID: id, Addr: addr, Weight: 1})
+		all = append(all, balancer.Target{ID: id, Addr: testaddr.Of(addr), Weight: 1})
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing/header"
 )
 
@@ -20,7 +21,7 @@ func dividedOf(backends ...string) RuleSpec {
 		b := BackendSpec{}
 		_, _ = fmt.Sscan(text, &b.Key, &b.Weight, &b.Status)
 		if b.Status == 0 {
-			b.Targets = []balancer.Target{{ID: b.Key, Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80), Weight: 1}}
+			b.Targets = []balancer.Target{{ID: b.Key, Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 80)), Weight: 1}}
 		}
 		s.Backends = append(s.Backends, b)
 	}
@@ -169,7 +170,7 @@ func TestRefill(t *testing.T) {
 	spec.Mirrors = []MirrorSpec{{Key: "m"}}
 	r := publishRules(t, store, registry, spec)
 	other := dividedOf("a 1", "b 1 503")
-	other.Backends[0].Targets = append(other.Backends[0].Targets, balancer.Target{ID: "z", Addr: netip.MustParseAddrPort("10.9.9.9:80"), Weight: 1})
+	other.Backends[0].Targets = append(other.Backends[0].Targets, balancer.Target{ID: "z", Addr: testaddr.Parse("10.9.9.9:80"), Weight: 1})
 	other.Mirrors = []MirrorSpec{{Key: "m", Targets: other.Backends[0].Targets}}
 	if !spec.SameRoute(&other) {
 		t.Fatal("other servers make another route")
@@ -248,7 +249,10 @@ func poolsText(r *Route) string {
 	var b strings.Builder
 	add := func(p *balancer.Pool) {
 		if p != nil {
-			fmt.Fprintln(&b, p.Key(), p.Config(), p.Targets(9))
+			fmt.Fprintln(&b, p.Key(), p.Config())
+			for s := range p.List {
+				fmt.Fprintln(&b, s.Addr, s.Pod, s.Service, s.Weight)
+			}
 		}
 	}
 	for backend := range r.Backends {

@@ -3,12 +3,12 @@ package routing
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 )
 
@@ -16,7 +16,7 @@ import (
 func route(name, host, path string, change ...func(*RouteSpec)) RouteSpec {
 	s := RouteSpec{
 		RouteKey: RouteKey{Namespace: "ns", Name: name, UID: "u-" + name}, Host: host, Path: path,
-		Targets: []balancer.Target{{ID: name, Addr: netip.MustParseAddrPort("10.0.0.1:80"), Weight: 1}},
+		Targets: []balancer.Target{{ID: name, Addr: testaddr.Parse("10.0.0.1:80"), Weight: 1}},
 	}
 	for _, c := range change {
 		c(&s)

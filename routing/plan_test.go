@@ -2,18 +2,18 @@ package routing
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 )
 
 // others makes each field that concerns a pool another one.
 func others(s *RouteSpec) {
 	s.Balance, s.Limit, s.Check, s.EjectAfterErrors, s.SlowStart = balancer.LeastConn, 3, 5*time.Second, 7, time.Minute
 	s.Targets = []balancer.Target{
-		{ID: "x", Addr: netip.MustParseAddrPort("10.0.0.8:80"), Weight: 200}, {ID: "y", Addr: netip.MustParseAddrPort("10.0.0.9:80"), Weight: 1},
+		{ID: "x", Addr: testaddr.Parse("10.0.0.8:80"), Weight: 200}, {ID: "y", Addr: testaddr.Parse("10.0.0.9:80"), Weight: 1},
 	}
 }
 

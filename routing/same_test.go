@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/redirect"
@@ -44,7 +45,7 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 		*at = balancer.NewHTTPCheck(balancer.Request{Path: "/", Least: 200, Most: 299})
 		return
 	case *[]balancer.Target:
-		*at = []balancer.Target{{ID: "another", Addr: netip.MustParseAddrPort("10.9.9.9:80"), Weight: 1}}
+		*at = []balancer.Target{{ID: "another", Addr: testaddr.Parse("10.9.9.9:80"), Weight: 1}}
 		return
 	}
 	switch v.Kind() {
@@ -78,7 +79,7 @@ func eachField(of reflect.Type, name string, index []int, yield func(name string
 func TestEachFieldIsCompared(t *testing.T) {
 	first, other := newCertificate(t, "one"), newCertificate(t, "two")
 	base := route("1", "a.test", "/p", edge, with(first))
-	base.Check, base.Targets = time.Second, append(base.Targets, balancer.Target{ID: "second", Addr: netip.MustParseAddrPort("10.0.0.2:80"), Weight: 1})
+	base.Check, base.Targets = time.Second, append(base.Targets, balancer.Target{ID: "second", Addr: testaddr.Parse("10.0.0.2:80"), Weight: 1})
 	fields := 0
 	eachField(reflect.TypeFor[RouteSpec](), "", nil, func(name string, index []int) {
 		fields++

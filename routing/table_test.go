@@ -3,12 +3,12 @@ package routing
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
 	"unsafe"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 )
 
 // randomSpec returns a route out of few names, hosts and paths, so that they meet.
@@ -150,7 +150,7 @@ func TestTargetsChangeUnderTheTable(t *testing.T) {
 	store.Publish(first)
 	spec := route("1", "a.test", "", func(s *RouteSpec) {
 		s.Balance = balancer.LeastConn
-		s.Targets = append(s.Targets, balancer.Target{ID: "more", Addr: netip.MustParseAddrPort("10.0.0.2:80"), Weight: 1})
+		s.Targets = append(s.Targets, balancer.Target{ID: "more", Addr: testaddr.Parse("10.0.0.2:80"), Weight: 1})
 	})
 	next, _ := first.Apply([]RouteSpec{spec}, nil)
 	store.Publish(next)

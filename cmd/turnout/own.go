@@ -6,15 +6,11 @@ import (
 	"turnout/controller/endpoints"
 )
 
-// listening is where the router listens, or will: ports that the system is still to choose are not known.
+// listening returns the addresses of the router's listeners, those included that are opened later. Ports that the system
+// is still to choose are missing.
 func (r *router) listening() []netip.AddrPort {
 	now := r.data.Applied()
-	all := endpoints.Listening(now.HTTPAddr, now.HTTPSAddr, r.o.adminAddr)
-	for _, addr := range []netip.AddrPort{r.data.HTTP(), r.data.HTTPS()} {
-		if addr.IsValid() {
-			all = append(all, addr)
-		}
-	}
+	all := append(endpoints.Listening(now.HTTPAddr, now.HTTPSAddr, r.o.adminAddr), r.data.Listening()...)
 	if r.late {
 		return all // the admin port is opened later
 	}

@@ -5,37 +5,36 @@ package endpoints
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"turnout/balancer"
+	"turnout/internal/target"
 	"turnout/internal/wire/protocol"
 )
 
 // idledAt is the annotation of a service whose pods were stopped until it is used.
 const idledAt = "idling.alpha.openshift.io/idled-at"
 
-// Options is which endpoints are taken. The zero value is that of a cluster.
+// Options selects the endpoints that are used.
 type Options struct {
-	AllowLoopback bool // loopback addresses are kept: a laptop has no pods
-	IncludeUDP    bool // ports of protocol UDP are kept
-	Own           *Own // where the router listens; endpoints there are left out
+	IncludeUDP bool           // ports of protocol UDP are used
+	Targets    *target.Policy // admits the addresses; nil = none is used
 }
 
 // Endpoint is one place where a service can be reached.
 type Endpoint struct {
-	ID       string         // identity of the server, see balancer.ServerID
-	Addr     netip.AddrPort // where to connect
-	Port     string         // name of the port
-	Pod      string         // "" = not a pod
-	H2C      bool           // HTTP/2 without TLS by prior knowledge
-	Fallback bool           // stands for an idled service; never health checked
+	ID       string      // identity of the server, see balancer.ServerID
+	Addr     target.Addr // where to connect
+	Port     string      // name of the port
+	Pod      string      // "" = not a pod
+	H2C      bool        // HTTP/2 without TLS by prior knowledge
+	Fallback bool        // stands for an idled service; never health checked
 }
 
 // Set is the endpoints of one service. It is read-only.
@@ -43,7 +42,7 @@ type Set struct {
 	Service   string     // name of the service
 	Endpoints []Endpoint // ready, each ID once, in the order of the slices
 	Notes     []string   // what was left out, for people
-	Own       int        // addresses and ports left out that are the router's own
+	Own       int        // ports of addresses that are not used because the router itself listens there
 	Beyond    int        // endpoints left out because there are too many
 }
 
@@ -109,20 +108,21 @@ func (b *builder) addf(format string, args ...any) {
 	b.set.Notes = append(b.set.Notes, fmt.Sprintf(format, args...))
 }
 
-// isOwn reports, and notes, that the router listens at an address.
-func (b *builder) isOwn(at netip.AddrPort, of string) bool {
-	if !b.options.Own.has(at) {
-		return false
+// at admits a port of an address. A refused one is noted and counted, and ok is false.
+func (b *builder) at(ip target.Host, port uint16, text, of string) (at target.Addr, ok bool) {
+	at, err := b.options.Targets.At(ip, port)
+	if err == nil {
+		return at, true
 	}
-	b.set.Own++
-	b.notef("%s: port %d of address %s is not used: the router itself listens there", of, at.Port(), at.Addr())
-	return true
+	b.set.Own++ // a Host is refused for other reasons
+	b.notef("%s: port %d of address %s is not used: %v", of, port, text, err)
+	return target.Addr{}, false
 }
 
 // address is one ready address of a slice.
 type address struct {
 	text     string
-	ip       netip.Addr
+	ip       target.Host
 	hostname string
 	pod      string
 }
@@ -148,8 +148,8 @@ func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 			continue
 		}
 		for _, a := range addresses {
-			at := netip.AddrPortFrom(a.ip, uint16(number))
-			if b.isOwn(at, "endpoint slice "+s.Name) {
+			at, ok := b.at(a.ip, uint16(number), a.text, "endpoint slice "+s.Name)
+			if !ok {
 				continue
 			}
 			b.addEndpoint(Endpoint{
@@ -169,9 +169,9 @@ func (b *builder) addresses(s *discoveryv1.EndpointSlice) []address {
 			continue
 		}
 		for _, text := range e.Addresses {
-			ip, why := Usable(text, b.options.AllowLoopback)
-			if why != "" {
-				b.notef("endpoint slice %s: address %s is not used: %s", s.Name, text, why)
+			ip, err := b.options.Targets.Host(text)
+			if err != nil {
+				b.notef("endpoint slice %s: address %s is not used: %v", s.Name, text, err)
 				continue
 			}
 			a := address{text: text, ip: ip, hostname: value(e.Hostname)}
@@ -214,12 +214,12 @@ func (b *builder) skips(p corev1.Protocol) bool {
 // idled adds the cluster address of an idled service, whose first connection starts its
 // pods again.
 func (b *builder) idled(s *corev1.Service) {
-	ip, why := Usable(s.Spec.ClusterIP, b.options.AllowLoopback)
+	ip, err := b.options.Targets.Host(s.Spec.ClusterIP)
 	if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
-		why = "it has no cluster address"
+		err = errors.New("it has no cluster address")
 	}
-	if why != "" {
-		b.notef("service %s/%s is idled and cannot be woken up: %s", s.Namespace, s.Name, why)
+	if err != nil {
+		b.notef("service %s/%s is idled and cannot be woken up: %v", s.Namespace, s.Name, err)
 		return
 	}
 	for i := range s.Spec.Ports {
@@ -227,8 +227,8 @@ func (b *builder) idled(s *corev1.Service) {
 		if b.skips(p.Protocol) || p.Port < 1 || p.Port > 65535 {
 			continue
 		}
-		at := netip.AddrPortFrom(ip, uint16(p.Port))
-		if b.isOwn(at, "service "+s.Name) {
+		at, ok := b.at(ip, uint16(p.Port), s.Spec.ClusterIP, "service "+s.Name)
+		if !ok {
 			continue
 		}
 		b.addEndpoint(Endpoint{
@@ -310,60 +310,4 @@ func value[T any](p *T) T {
 		return zero
 	}
 	return *p
-}
-
-// Usable returns the IP of an address text, or why it must not be used. Addresses that
-// lead to the router's own machine, to its link or to the metadata service of a cloud
-// would let every author of an EndpointSlice reach what only the router may reach.
-func Usable(text string, allowLoopback bool) (netip.Addr, string) {
-	ip, err := netip.ParseAddr(text)
-	if err != nil || ip.Zone() != "" || strings.Contains(text, "%") {
-		return netip.Addr{}, "it is not an IP address"
-	}
-	if why := restricted(ip, allowLoopback); why != "" {
-		return netip.Addr{}, why
-	}
-	if v4, ok := embedded(ip); ok {
-		if why := restricted(v4, allowLoopback); why != "" {
-			return netip.Addr{}, why
-		}
-	}
-	return ip.Unmap(), ""
-}
-
-func restricted(ip netip.Addr, allowLoopback bool) string {
-	switch {
-	case ip.IsUnspecified():
-		return "it is the unspecified address"
-	case ip.IsLoopback() && !allowLoopback:
-		return "it is a loopback address"
-	case ip.IsLinkLocalUnicast():
-		return "it is a link-local address"
-	case ip.IsMulticast():
-		return "it is a multicast address"
-	case ip == netip.AddrFrom4([4]byte{168, 63, 129, 16}), ip == netip.MustParseAddr("fd00:ec2::254"):
-		return "it is the address of a cloud's metadata service"
-	}
-	return ""
-}
-
-// embedded returns the IPv4 address in an IPv4-mapped or IPv4-compatible IPv6 address
-// (RFC 4291 section 2.5.5).
-func embedded(ip netip.Addr) (netip.Addr, bool) {
-	if !ip.Is6() {
-		return netip.Addr{}, false
-	}
-	if ip.Is4In6() {
-		return ip.Unmap(), true
-	}
-	b := ip.As16()
-	for _, x := range b[:12] {
-		if x != 0 {
-			return netip.Addr{}, false
-		}
-	}
-	if v4 := netip.AddrFrom4([4]byte(b[12:])); v4.As4() != [4]byte{0, 0, 0, 1} {
-		return v4, true
-	}
-	return netip.Addr{}, false
 }

@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -10,46 +9,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"turnout/internal/target"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 )
 
-// TestUsable: which addresses may be servers. with is the result when loopback is allowed.
-func TestUsable(t *testing.T) {
-	for _, c := range []struct {
-		id, address string
-		want, with  bool
-	}{
-		{"address 1.2.3.4 is kept", "1.2.3.4", true, true},
-		{"address 23.206.60.92 is kept", "23.206.60.92", true, true},
-		{"address 127.0.0.1 is left out", "127.0.0.1", false, true},
-		{"address 127.127.127.222 is left out", "127.127.127.222", false, true},
-		{"address ::1 is left out", "::1", false, true},
-		{"address 169.254.1.1 is left out", "169.254.1.1", false, false},
-		{"address 168.63.129.16 is left out", "168.63.129.16", false, false},
-		{"address 2001:db8::1 is kept", "2001:db8::1", true, true},
-		{"address fe80::1 is left out", "fe80::1", false, false},
-		{"address :: is left out", "::", false, false},
-		{"unspecified", "0.0.0.0", false, false},
-		{"address fd00:ec2::254 is left out", "fd00:ec2::254", false, false},
-		{"address ff02::1 is left out", "ff02::1", false, false},
-		{"address 224.0.0.1 is left out", "224.0.0.1", false, false},
-		{"address ::ffff:127.0.0.1 is left out", "::ffff:127.0.0.1", false, true},
-		{"address ::ffff:169.254.169.254 is left out", "::ffff:169.254.169.254", false, false},
-		{"address ::a9fe:a9fe is left out", "::a9fe:a9fe", false, false},
-		{"address ::169.254.169.254 is left out", "::169.254.169.254", false, false},
-		{"address ::7f00:1 is left out", "::7f00:1", false, true},
-		{"address ::127.172.127.172 is left out", "::127.172.127.172", false, true},
-		{"address evil.example.com is left out", "evil.example.com", false, false},
-		{"address \"\" is left out", "", false, false},
-		{"zone", "fe80::1%eth0", false, false},
-	} {
-		for allow, want := range map[bool]bool{false: c.want, true: c.with} {
-			if ip, why := Usable(c.address, allow); (why == "") != want || ip.IsValid() != want {
-				t.Errorf("%s: Usable(%q, %v) = %v, %q", c.id, c.address, allow, ip, why)
-			}
-		}
-	}
-}
+// inCluster is a policy that knows no listener of the router.
+var inCluster = target.NewPolicy(false, nil)
 
 func ptr[T any](v T) *T { return &v }
 
@@ -155,7 +121,7 @@ func TestService(t *testing.T) {
 		for _, s := range c.slices {
 			before = append(before, s.DeepCopy())
 		}
-		set := Service(Options{IncludeUDP: c.udp}, "foo", "test", nil, packed(c.slices...))
+		set := Service(Options{IncludeUDP: c.udp, Targets: inCluster}, "foo", "test", nil, packed(c.slices...))
 		if diff := cmp.Diff(c.want, ids(set.Endpoints)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", c.id, diff)
 		}
@@ -163,11 +129,11 @@ func TestService(t *testing.T) {
 			t.Errorf("the input object is not modified: %s: the input was changed:\n%s", c.id, diff)
 		}
 	}
-	set := Service(Options{}, "foo", "test", nil, packed(slice("a", "2001:db8::1", "80")))
+	set := Service(Options{Targets: inCluster}, "foo", "test", nil, packed(slice("a", "2001:db8::1", "80")))
 	if got := set.Endpoints[0].Addr.String(); got != "[2001:db8::1]:80" {
 		t.Errorf("2001:db8::1 port 80: id without brackets, dial address [2001:db8::1]:80: dial address %s", got)
 	}
-	set = Service(Options{}, "foo", "test", nil, packed(slice("a", "127.0.0.1", "80")))
+	set = Service(Options{Targets: inCluster}, "foo", "test", nil, packed(slice("a", "127.0.0.1", "80")))
 	if len(set.Notes) != 2 || !strings.Contains(set.Notes[0], "127.0.0.1 is not used: it is a loopback address") {
 		t.Errorf("notes about a restricted address: %q", set.Notes)
 	}
@@ -184,12 +150,12 @@ func TestIdled(t *testing.T) {
 		return s
 	}
 	none := packed(slice("a", "2.2.2.2!", "80"))
-	set := Service(Options{}, "foo", "test", idled("172.30.0.5"), none)
+	set := Service(Options{Targets: inCluster}, "foo", "test", idled("172.30.0.5"), none)
 	want := []Endpoint{
-		{ID: "ept:test:http:172.30.0.5:80", Addr: netip.MustParseAddrPort("172.30.0.5:80"), Port: "http", H2C: true, Fallback: true},
-		{ID: "ept:test:https:172.30.0.5:443", Addr: netip.MustParseAddrPort("172.30.0.5:443"), Port: "https", Fallback: true},
+		{ID: "ept:test:http:172.30.0.5:80", Addr: testaddr.Parse("172.30.0.5:80"), Port: "http", H2C: true, Fallback: true},
+		{ID: "ept:test:https:172.30.0.5:443", Addr: testaddr.Parse("172.30.0.5:443"), Port: "https", Fallback: true},
 	}
-	if diff := cmp.Diff(want, set.Endpoints, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, set.Endpoints, cmp.Comparer(func(a, b target.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("none ready, service idled, clusterIP 172.30.0.5, ports http 80, https 443: ept:test:http:172.30.0.5:80, ept:test:https:172.30.0.5:443, no checks: (-want +got):\n%s", diff)
 	}
 	targets := Targets(Kind{H2C: true}, []Weighted{{Set: set, Weight: 100}})
@@ -197,22 +163,22 @@ func TestIdled(t *testing.T) {
 		t.Errorf("none ready, service idled, clusterIP 172.30.0.5, ports http 80, https 443: ept:test:http:172.30.0.5:80, ept:test:https:172.30.0.5:443, no checks: targets %+v", targets)
 	}
 	for _, ip := range []string{"None", "", "169.254.169.254"} {
-		if set := Service(Options{}, "foo", "test", idled(ip), none); len(set.Endpoints) != 0 {
+		if set := Service(Options{Targets: inCluster}, "foo", "test", idled(ip), none); len(set.Endpoints) != 0 {
 			t.Errorf("none ready, idled, clusterIP None: none: cluster IP %q: %v", ip, ids(set.Endpoints))
 		}
 	}
-	if set := Service(Options{}, "foo", "test", idled("172.30.0.5"), packed(slice("a", "2.2.2.2", "80"))); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
+	if set := Service(Options{Targets: inCluster}, "foo", "test", idled("172.30.0.5"), packed(slice("a", "2.2.2.2", "80"))); len(set.Endpoints) != 1 || set.Endpoints[0].Fallback {
 		t.Errorf("with a ready endpoint: %v", ids(set.Endpoints))
 	}
 	awake := idled("172.30.0.5")
 	awake.Annotations = nil
-	if set := Service(Options{}, "foo", "test", awake, none); len(set.Endpoints) != 0 {
+	if set := Service(Options{Targets: inCluster}, "foo", "test", awake, none); len(set.Endpoints) != 0 {
 		t.Errorf("not idled: %v", ids(set.Endpoints))
 	}
 }
 
 func TestPorts(t *testing.T) {
-	set := Service(Options{}, "foo", "s", nil, packed(slice("a", "1.1.1.1 1.1.1.2", "8080/foo"), slice("b", "1.1.1.3", "8081/bar")))
+	set := Service(Options{Targets: inCluster}, "foo", "s", nil, packed(slice("a", "1.1.1.1 1.1.1.2", "8080/foo"), slice("b", "1.1.1.3", "8081/bar")))
 	e1, e2, e3 := "ept:s:foo:1.1.1.1:8080", "ept:s:foo:1.1.1.2:8080", "ept:s:bar:1.1.1.3:8081"
 	for _, c := range []struct {
 		id, port string
@@ -261,7 +227,7 @@ func TestWeights(t *testing.T) {
 			for n := range s.e8081 {
 				slices = append(slices, slice("b"+string(rune('a'+n)), "10.1."+string(rune('1'+i))+"."+string(rune('1'+n)), "8081/port2"))
 			}
-			list = append(list, Weighted{Set: Service(Options{}, "n", name, nil, packed(slices...)), Weight: s.weight})
+			list = append(list, Weighted{Set: Service(Options{Targets: inCluster}, "n", name, nil, packed(slices...)), Weight: s.weight})
 		}
 		for _, passthrough := range []bool{false, true} {
 			got := map[string]int{}

@@ -10,34 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"turnout/internal/target"
 )
 
-// onNode is a router on the network of its node, with its admin port at one address.
-func onNode() *Own {
-	return NewOwn(
+// onNode is the policy of a router on the network of its node, with its admin port at one address.
+func onNode(allowLoopback bool) *target.Policy {
+	return target.NewPolicy(allowLoopback, target.NewOwn(
 		[]netip.AddrPort{netip.MustParseAddrPort("[::]:80"), netip.MustParseAddrPort("0.0.0.0:443"), netip.MustParseAddrPort("192.0.2.7:1936")},
-		[]netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("fe80::7%eth0"), netip.MustParseAddr("::ffff:198.51.100.7"), netip.MustParseAddr("127.0.0.1")})
-}
-
-// TestOwn: the ports of the router at the addresses of its machine are its own, in whatever form they are written; others' ports there,
-// and its ports elsewhere, are not.
-func TestOwn(t *testing.T) {
-	own := onNode()
-	for at, want := range map[string]bool{
-		"192.0.2.7:80": true, "192.0.2.7:443": true, "192.0.2.7:1936": true, "192.0.2.7:8080": false, "192.0.2.8:80": false,
-		"[::ffff:192.0.2.7]:80": true, "[::192.0.2.7]:443": true, "[::ffff:192.0.2.7]:1936": true, "[::192.0.2.7]:8080": false,
-		"[2001:db8::7]:443": true, "[2001:db8::7]:1936": false, "[2001:db8::8]:443": false,
-		"198.51.100.7:80": true, "198.51.100.7:1936": false, "[fe80::7]:80": true,
-		"127.0.0.1:80": true, "127.8.8.8:443": true, "[::1]:80": true, "127.0.0.1:8080": false, "0.0.0.0:80": true,
-	} {
-		if got := own.has(netip.MustParseAddrPort(at)); got != want {
-			t.Errorf("%s is the router's own: %t", at, got)
-		}
-	}
-	var nowhere *Own
-	if nowhere.has(netip.MustParseAddrPort("127.0.0.1:80")) || !nowhere.Equal(nil) || nowhere.Equal(own) || !own.Equal(onNode()) {
-		t.Error("nowhere is somewhere")
-	}
+		[]netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("127.0.0.1")}))
 }
 
 // TestOwnAddressesAreLeftOut: an endpoint that is the router is none, and a note says why. What is left is used.
@@ -49,11 +30,11 @@ func TestOwnAddressesAreLeftOut(t *testing.T) {
 		want      []string
 		notes     int
 	}{
-		{Options{}, "192.0.2.7 10.0.0.1", "80", []string{"192.0.2.7:80", "10.0.0.1:80"}, 0},
-		{Options{Own: onNode()}, "192.0.2.7 10.0.0.1", "80", []string{"10.0.0.1:80"}, 1},
-		{Options{Own: onNode()}, "192.0.2.7 10.0.0.1", "8080/a 443/b", []string{"192.0.2.7:8080", "10.0.0.1:8080", "10.0.0.1:443"}, 1},
-		{Options{Own: onNode()}, "192.0.2.7", "80/a 443/b 1936/c", nil, 4},
-		{Options{Own: onNode(), AllowLoopback: true}, "127.0.0.1 127.0.0.2", "80/a 8080/b", []string{"127.0.0.1:8080", "127.0.0.2:8080"}, 2},
+		{Options{Targets: inCluster}, "192.0.2.7 10.0.0.1", "80", []string{"192.0.2.7:80", "10.0.0.1:80"}, 0},
+		{Options{Targets: onNode(false)}, "192.0.2.7 10.0.0.1", "80", []string{"10.0.0.1:80"}, 1},
+		{Options{Targets: onNode(false)}, "192.0.2.7 10.0.0.1", "8080/a 443/b", []string{"192.0.2.7:8080", "10.0.0.1:8080", "10.0.0.1:443"}, 1},
+		{Options{Targets: onNode(false)}, "192.0.2.7", "80/a 443/b 1936/c", nil, 4},
+		{Options{Targets: onNode(true)}, "127.0.0.1 127.0.0.2", "80/a 8080/b", []string{"127.0.0.1:8080", "127.0.0.2:8080"}, 2},
 	} {
 		set := Service(row.options, "ns", "s", nil, packed(slice("a", row.addresses, row.ports)))
 		var got []string
@@ -73,7 +54,7 @@ func TestOwnAddressesAreLeftOut(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Annotations: map[string]string{idledAt: "x"}},
 		Spec:       corev1.ServiceSpec{ClusterIP: "192.0.2.7", Ports: []corev1.ServicePort{{Port: 80}, {Port: 8080}}},
 	}
-	if set := Service(Options{Own: onNode()}, "ns", "s", idle, nil); len(set.Endpoints) != 1 || set.Endpoints[0].Addr.Port() != 8080 {
+	if set := Service(Options{Targets: onNode(false)}, "ns", "s", idle, nil); len(set.Endpoints) != 1 || set.Endpoints[0].Addr.Port() != 8080 {
 		t.Errorf("an idled service: %v", set.Endpoints)
 	}
 }
@@ -88,7 +69,7 @@ func TestServicesAreBounded(t *testing.T) {
 		}
 		list = append(list, s)
 	}
-	set := Service(Options{}, "ns", "s", nil, packed(list...))
+	set := Service(Options{Targets: inCluster}, "ns", "s", nil, packed(list...))
 	if len(set.Endpoints) != maxEndpoints || set.Beyond != 30*500*2-maxEndpoints {
 		t.Errorf("%d endpoints, %d beyond", len(set.Endpoints), set.Beyond)
 	}

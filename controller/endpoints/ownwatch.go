@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"turnout/internal/target"
 )
 
 // ownEvery is how often the addresses of this machine are read: interfaces come and go.
@@ -20,11 +22,11 @@ type OwnWatch struct {
 	Log *zap.Logger
 
 	interfaces func() ([]net.Addr, error) // nil = net.InterfaceAddrs
-	last       *Own                       // nil = never
+	last       *target.Own                // nil = never
 }
 
 // own is where a router that listens somewhere is reached on this machine.
-func own(listening []netip.AddrPort, interfaces []net.Addr) *Own {
+func own(listening []netip.AddrPort, interfaces []net.Addr) *target.Own {
 	var addrs []netip.Addr
 	for _, a := range interfaces {
 		if n, ok := a.(*net.IPNet); ok {
@@ -33,11 +35,11 @@ func own(listening []netip.AddrPort, interfaces []net.Addr) *Own {
 			}
 		}
 	}
-	return NewOwn(listening, addrs)
+	return target.NewOwn(listening, addrs)
 }
 
 // Run looks from time to time until ctx is done.
-func (w *OwnWatch) Run(ctx context.Context, changed func(*Own)) {
+func (w *OwnWatch) Run(ctx context.Context, changed func(*target.Own)) {
 	every := time.NewTicker(ownEvery)
 	defer every.Stop()
 	for {
@@ -51,7 +53,7 @@ func (w *OwnWatch) Run(ctx context.Context, changed func(*Own)) {
 }
 
 // Look reads the addresses of this machine and gives where the router listens to changed, if that has changed.
-func (w *OwnWatch) Look(changed func(*Own)) {
+func (w *OwnWatch) Look(changed func(*target.Own)) {
 	if w.interfaces == nil {
 		w.interfaces = net.InterfaceAddrs
 	}

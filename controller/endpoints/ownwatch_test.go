@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+
+	"turnout/internal/target"
 )
 
 // TestOwnAddressesAreWatched: what interfaces say is delivered when it changes, and not when they cannot be read.
@@ -21,7 +23,7 @@ func TestOwnAddressesAreWatched(t *testing.T) {
 	}
 	look := func(what string, want int) {
 		t.Helper()
-		if w.Look(func(*Own) { notified++ }); notified != want {
+		if w.Look(func(*target.Own) { notified++ }); notified != want {
 			t.Errorf("%s: notified %d times, want %d", what, notified, want)
 		}
 	}

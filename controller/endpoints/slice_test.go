@@ -71,7 +71,7 @@ func packed(list ...*discoveryv1.EndpointSlice) []Slice {
 // TestBrokenSlice: a slice that cannot be read is a note, and the others of its service are used.
 func TestBrokenSlice(t *testing.T) {
 	list := append(packed(slice("a", "1.1.1.1", "8")), Slice{Name: "broken", packed: []byte{0xff}})
-	set := Service(Options{}, "foo", "test", nil, list)
+	set := Service(Options{Targets: inCluster}, "foo", "test", nil, list)
 	if len(set.Endpoints) != 1 || len(set.Notes) != 1 {
 		t.Errorf("endpoints %v, notes %q, want one of each", set.Endpoints, set.Notes)
 	}

@@ -121,8 +121,7 @@ func (j *Judge) serversOf(o *Objects, key source.Key, known *Service, udp bool) 
 	if made := j.servers[at]; made != nil && made.service == known {
 		return made
 	}
-	options := j.cfg.Endpoints
-	options.IncludeUDP = udp
+	options := endpoints.Options{IncludeUDP: udp, Targets: j.cfg.Targets}
 	made := &servers{service: known, set: endpoints.Service(options, key.Namespace, key.Name, known.Object, known.Slices)}
 	j.servers[at] = made
 	return made

@@ -6,12 +6,12 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/balancer"
-	"turnout/controller/endpoints"
 	"turnout/controller/expansion"
 	"turnout/controller/gateway/parameters"
 	"turnout/controller/gateway/translate"
 	"turnout/controller/source"
 	"turnout/internal/bound"
+	"turnout/internal/target"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -19,7 +19,7 @@ import (
 // Config is by what a Judge goes.
 type Config struct {
 	Controller gatewayv1.GatewayController // whose classes are ours
-	Endpoints  endpoints.Options           // which endpoints are taken
+	Targets    *target.Policy              // admits endpoints; nil = none, until SetTargets
 	Policy     routing.Policy              // of all rules, where a route says nothing else: timeouts, forwarded fields
 	Pool       balancer.PoolConfig         // of all backends; the namespace is that of the route
 	// UpstreamALPN are the protocols offered to endpoints with TLS, in order, for HTTPRoutes.
@@ -114,6 +114,10 @@ func New(cfg Config) *Judge {
 	)
 	return j
 }
+
+// SetTargets replaces the policy that admits endpoints. Services whose endpoints it admitted or refused otherwise before
+// are to be marked as changed. Without a policy no endpoint is used.
+func (j *Judge) SetTargets(p *target.Policy) { j.cfg.Targets = p }
 
 // Judge says what the objects mean. They are the same Objects at each call.
 func (j *Judge) Judge(o *Objects) *Result {

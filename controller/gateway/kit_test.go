@@ -17,6 +17,7 @@ import (
 
 	"turnout/controller/endpoints"
 	"turnout/controller/source"
+	"turnout/internal/target"
 	"turnout/internal/testkit/testcert"
 )
 
@@ -36,7 +37,7 @@ type world struct {
 
 // newWorld has a class of ours, namespaces, and Services "a", "b", "c" with ports 80 and pods in infra and in web.
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, j: New(Config{Controller: ours})}
+	w := &world{t: t, j: New(Config{Controller: ours, Targets: target.NewPolicy(false, nil)})}
 	w.add(`{kind: GatewayClass, metadata: {name: turnout}, spec: {controllerName: turnout.router/gateway}}`)
 	for _, name := range []string{namespace, "web", "other"} {
 		w.o.Namespaces.Set(source.Key{Name: name}, labels.Set{"team": name})

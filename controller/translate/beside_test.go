@@ -11,6 +11,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 
 	"turnout/controller/endpoints"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -18,7 +19,7 @@ import (
 func each(name string) *endpoints.Set {
 	addr := netip.AddrFrom4([4]byte{10, 0, 0, name[0]})
 	return &endpoints.Set{Service: name, Endpoints: []endpoints.Endpoint{
-		{ID: name + ":http", Addr: netip.AddrPortFrom(addr, 8080), Port: "http"}, {ID: name + ":other", Addr: netip.AddrPortFrom(addr, 9090), Port: "other"},
+		{ID: name + ":http", Addr: testaddr.Of(netip.AddrPortFrom(addr, 8080)), Port: "http"}, {ID: name + ":other", Addr: testaddr.Of(netip.AddrPortFrom(addr, 9090)), Port: "other"},
 	}}
 }
 

@@ -1,13 +1,13 @@
 package translate
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/testkit/testaddr"
 )
 
 func TestFailureAnnotations(t *testing.T) {
@@ -43,7 +43,7 @@ func TestFailureAnnotations(t *testing.T) {
 func two(h2c bool) func(name string) *endpoints.Set {
 	return func(name string) *endpoints.Set {
 		return &endpoints.Set{Service: name, Endpoints: []endpoints.Endpoint{
-			{ID: "a", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Port: "http"}, {ID: "b", Addr: netip.MustParseAddrPort("10.0.0.2:8080"), Port: "http", H2C: h2c},
+			{ID: "a", Addr: testaddr.Parse("10.0.0.1:8080"), Port: "http"}, {ID: "b", Addr: testaddr.Parse("10.0.0.2:8080"), Port: "http", H2C: h2c},
 		}}
 	}
 }

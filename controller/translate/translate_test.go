@@ -17,6 +17,8 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/target"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -125,7 +127,7 @@ func translator(t *testing.T, o Options) *Translator {
 
 // one is a service with one endpoint, whose name it takes.
 func one(name string) *endpoints.Set {
-	addr := netip.MustParseAddrPort("10.0.0.1:8080")
+	addr := testaddr.Parse("10.0.0.1:8080")
 	return &endpoints.Set{Service: name, Endpoints: []endpoints.Endpoint{{ID: "ept:" + name, Addr: addr, Port: "http", H2C: true}}}
 }
 
@@ -368,9 +370,9 @@ func TestGolden(t *testing.T) {
 		},
 		CookieName: CookieName("ns", "r"),
 		Balance:    balancer.LeastConn,
-		Targets:    []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
+		Targets:    []balancer.Target{{ID: "ept:a", Addr: testaddr.Of(addr), Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
 	}
-	compareAddr := cmpopts.EquateComparable(netip.AddrPort{}, balancer.HTTPCheck{})
+	compareAddr := cmpopts.EquateComparable(target.Addr{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
 	if diff := cmp.Diff(want, *got.Spec, compareAddr); diff != "" {
 		t.Errorf("edge: (-want +got):\n%s", diff)
@@ -385,7 +387,7 @@ func TestGolden(t *testing.T) {
 		RouteKey: want.RouteKey, Host: "h.test", Termination: routing.TermPassthrough, Insecure: routing.InsecureRedirect,
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 		Balance: balancer.SourceConsistent,
-		Targets: []balancer.Target{{ID: "ept:a", Addr: addr, Weight: 1, Protocol: protocol.TCP, Service: "a"}},
+		Targets: []balancer.Target{{ID: "ept:a", Addr: testaddr.Of(addr), Weight: 1, Protocol: protocol.TCP, Service: "a"}},
 	}
 	if diff := cmp.Diff(want, *translated(t, Options{}, r).Spec, compareAddr); diff != "" {
 		t.Errorf("passthrough: (-want +got):\n%s", diff)

@@ -240,14 +240,18 @@ const mostNamed = 10
 func poolText(r *routing.Route) string {
 	var b strings.Builder
 	for p := range r.Pools {
-		list := p.Targets(mostNamed)
-		for _, t := range list {
+		named := 0
+		for s := range p.List {
+			if named == mostNamed {
+				break
+			}
 			if b.Len() > 0 {
 				b.WriteString(", ")
 			}
-			fmt.Fprintf(&b, "%s (weight %d)", t.Addr, t.Weight)
+			fmt.Fprintf(&b, "%s (weight %d)", s.Addr, s.Weight)
+			named++
 		}
-		if n := p.Len() - len(list); n > 0 {
+		if n := p.Len() - named; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/adminclient"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -27,7 +28,7 @@ func tableOf(t *testing.T, change func(*routing.RouteSpec)) *routing.Table {
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
 		Policy: routing.Policy{ServerTimeout: time.Second}, CookieName: "c",
-		Targets: []balancer.Target{{ID: "pod", Pod: "pod-1", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
+		Targets: []balancer.Target{{ID: "pod", Pod: "pod-1", Addr: testaddr.Parse("10.0.0.1:8080"), Weight: 1}},
 	}
 	if change != nil {
 		change(&spec)
@@ -153,7 +154,7 @@ func TestQueriesAreChecked(t *testing.T) {
 func TestManyCandidatesAndEndpoints(t *testing.T) {
 	table := tableOf(t, func(s *routing.RouteSpec) {
 		for i := range 2 * mostEndpoints {
-			s.Targets = append(s.Targets, balancer.Target{ID: string(rune('a' + i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 80), Weight: 1})
+			s.Targets = append(s.Targets, balancer.Target{ID: string(rune('a' + i)), Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 80)), Weight: 1})
 		}
 	})
 	x := newExplainer(t, func(c *Config) {
@@ -238,7 +239,7 @@ func TestBackendsAreExplained(t *testing.T) {
 		return a
 	}
 	pod := func(addr string) []balancer.Target {
-		return []balancer.Target{{ID: addr, Addr: netip.MustParseAddrPort(addr), Weight: 1}}
+		return []balancer.Target{{ID: addr, Addr: testaddr.Parse(addr), Weight: 1}}
 	}
 	a := with(routing.BackendSpec{Key: "a", Weight: 3, Targets: pod("10.0.0.1:80")}, routing.BackendSpec{Key: "b", Weight: 1, Targets: pod("10.0.0.2:80")})
 	if len(a.Endpoints) != 2 || a.Endpoints[0].Share != "75%" || a.Endpoints[1].Share != "25%" || !a.Endpoints[0].Picked {

@@ -2,12 +2,12 @@ package explain
 
 import (
 	"io"
-	"net/netip"
 	"testing"
 	"time"
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -21,7 +21,7 @@ func FuzzQuery(f *testing.F) {
 	f.Add("http://[::1%25lo]/", ":", "cookie", false)
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app"}, Host: "app.test", Policy: routing.Policy{ServerTimeout: time.Second}, CookieName: "c",
-		Targets: []balancer.Target{{ID: "pod", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
+		Targets: []balancer.Target{{ID: "pod", Addr: testaddr.Parse("10.0.0.1:8080"), Weight: 1}},
 	}
 	table, _ := routing.Compile(routing.Options{}, nil, []routing.RouteSpec{spec})
 	routing.NewStore().Publish(table)

@@ -13,6 +13,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 )
 
 const second = time.Second
@@ -33,7 +34,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	r := &rig{t: t, net: memnet.New(1), reg: balancer.NewRegistry()}
 	t.Cleanup(r.net.Close)
 	r.pool = r.reg.Pool("ns/app")
-	r.targets = []balancer.Target{{ID: "another", Addr: netip.MustParseAddrPort("10.255.0.1:8080"), Weight: 1}} // a single one is not checked
+	r.targets = []balancer.Target{{ID: "another", Addr: testaddr.Parse("10.255.0.1:8080"), Weight: 1}} // a single one is not checked
 	cfg := Config{Loop: reactor.NewOn(r.net, reactor.Config{}), Seed: 7, Changed: func(c *balancer.Check, up bool, why Result) {
 		r.changes = append(r.changes, fmt.Sprint(c.Endpoint().Addr().Addr(), " ", up, " ", why.Outcome))
 	}}
@@ -56,7 +57,7 @@ func (r *rig) endpoint(n int, tls *balancer.TLS) *balancer.Check {
 
 // check is the check of another endpoint.
 func (r *rig) check(addr netip.AddrPort, tls *balancer.TLS) *balancer.Check {
-	r.targets = append(r.targets, balancer.Target{ID: addr.String(), Addr: addr, Weight: 1, TLS: tls})
+	r.targets = append(r.targets, balancer.Target{ID: addr.String(), Addr: testaddr.Of(addr), Weight: 1, TLS: tls})
 	r.pool.Update(balancer.PoolConfig{Check: time.Hour, HTTPCheck: r.http}, r.targets)
 	servers := r.pool.Servers()
 	return servers[len(servers)-1].Check()
@@ -284,7 +285,7 @@ func TestSpread(t *testing.T) {
 		t.Errorf("at most %d checks ran, %d wait", most, r.waiting())
 	}
 	for i := range n {
-		r.net.AllowDial(r.targets[i+1].Addr)
+		r.net.AllowDial(r.targets[i+1].Addr.AddrPort())
 	}
 	r.net.Advance(100 * second) // each is checked, in order
 	if done, _ := r.counts(); done < 10*n-n {

@@ -20,6 +20,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/internal/wire/protocol"
 	"turnout/tlsmux"
@@ -52,7 +53,7 @@ func expect(t *testing.T, ask balancer.HTTPCheck, addr netip.AddrPort, id *balan
 	}
 	pool := balancer.NewRegistry().Pool("p")
 	pool.Update(balancer.PoolConfig{Check: time.Second, HTTPCheck: ask}, []balancer.Target{
-		{ID: "a", Addr: addr, TLS: id, Weight: 1}, {ID: "another", Addr: netip.MustParseAddrPort("192.0.2.1:1"), Weight: 1},
+		{ID: "a", Addr: testaddr.Of(addr), TLS: id, Weight: 1}, {ID: "another", Addr: testaddr.Parse("192.0.2.1:1"), Weight: 1},
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 )
 
 // tenant is endpoints of a namespace, and when each was checked.
@@ -28,7 +29,7 @@ func (r *rig) tenant(number byte, n, perService int) *tenant {
 		var list []balancer.Target
 		for i := first; i < min(first+perService, n); i++ {
 			addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, number, byte(i >> 8), byte(i)}), 8080)
-			list = append(list, balancer.Target{ID: addr.String(), Addr: addr, Weight: 1, Service: service})
+			list = append(list, balancer.Target{ID: addr.String(), Addr: testaddr.Of(addr), Weight: 1, Service: service})
 			r.net.Accept(addr, func(*memnet.Peer) { w.checked(i) })
 		}
 		p := r.reg.Pool(fmt.Sprint(number, "/", service))
@@ -106,7 +107,7 @@ func TestServicesTakeTurns(t *testing.T) {
 	r.net.Accept(addr, func(*memnet.Peer) { few.checked(0) })
 	p := r.reg.Pool("few")
 	p.Update(balancer.PoolConfig{Namespace: "tenant-1", Check: time.Hour}, []balancer.Target{
-		{ID: "one", Addr: addr, Weight: 1, Service: "few"}, {ID: "two", Addr: netip.MustParseAddrPort("10.200.0.2:8080"), Weight: 1, Service: "few"},
+		{ID: "one", Addr: testaddr.Of(addr), Weight: 1, Service: "few"}, {ID: "two", Addr: testaddr.Parse("10.200.0.2:8080"), Weight: 1, Service: "few"},
 	})
 	few.checks = p.Checks()[:1]
 	many.every(second)

@@ -1,12 +1,12 @@
 package metrics
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
 	"turnout/balancer"
 	"turnout/internal/health"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -25,7 +25,7 @@ func TestFailuresOfRoutes(t *testing.T) {
 	registry.SetClock(noTime{})
 	spec := func(name string) routing.RouteSpec {
 		return routing.RouteSpec{RouteKey: routing.RouteKey{Namespace: "ns", Name: name, UID: name}, Host: name + ".test", Check: time.Second, Targets: []balancer.Target{
-			{ID: name + "a", Addr: netip.MustParseAddrPort("10.0.0.1:80"), Weight: 1}, {ID: name + "b", Addr: netip.MustParseAddrPort("10.0.0.2:80"), Weight: 1},
+			{ID: name + "a", Addr: testaddr.Parse("10.0.0.1:80"), Weight: 1}, {ID: name + "b", Addr: testaddr.Parse("10.0.0.2:80"), Weight: 1},
 		}}
 	}
 	table, _ := routing.Compile(routing.Options{Registry: registry}, nil, []routing.RouteSpec{spec("bad"), spec("good")})

@@ -24,6 +24,7 @@ import (
 	"turnout/internal/keypair"
 	"turnout/internal/overload"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/tracing"
 	"turnout/internal/traffic"
 	"turnout/proxy"
@@ -43,7 +44,7 @@ func fixture(t testing.TB) *routing.Table {
 		for n := range 2 {
 			addr := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(8000+10*i+n))
 			pod := fmt.Sprintf("pod-%d", n)
-			targets = append(targets, balancer.Target{ID: balancer.ServerID(pod, "svc", "http", addr.Addr().String(), addr.Port()), Addr: addr, Weight: 100, Pod: pod, Service: "svc"})
+			targets = append(targets, balancer.Target{ID: balancer.ServerID(pod, "svc", "http", addr.Addr().String(), addr.Port()), Addr: testaddr.Of(addr), Weight: 100, Pod: pod, Service: "svc"})
 		}
 		var own *routing.CertificateSpec
 		if term == routing.TermEdge {
@@ -286,8 +287,8 @@ func TestServersOfTheSameNameShareASeries(t *testing.T) {
 	table, _ := routing.Compile(routing.Options{}, nil, []routing.RouteSpec{{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "1"}, Host: "h.example.com",
 		Targets: []balancer.Target{
-			{ID: balancer.ServerID("p", "s", "a", addr.Addr().String(), addr.Port()), Addr: addr, Weight: 1, Pod: "p", Service: "s"},
-			{ID: balancer.ServerID("p", "s", "b", addr.Addr().String(), addr.Port()), Addr: addr, Weight: 2, Pod: "p", Service: "s"},
+			{ID: balancer.ServerID("p", "s", "a", addr.Addr().String(), addr.Port()), Addr: testaddr.Of(addr), Weight: 1, Pod: "p", Service: "s"},
+			{ID: balancer.ServerID("p", "s", "b", addr.Addr().String(), addr.Port()), Addr: testaddr.Of(addr), Weight: 2, Pod: "p", Service: "s"},
 		},
 	}})
 	routing.NewStore().Publish(table)

@@ -2,11 +2,11 @@ package metrics
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -16,7 +16,7 @@ func TestQueueSeries(t *testing.T) {
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "limited", UID: "l"}, Host: "l.test", Limit: 1,
 		Policy:  routing.Policy{ServerTimeout: time.Second, TunnelTimeout: time.Second, ConnectTimeout: time.Second},
-		Targets: []balancer.Target{{ID: "ept:svc::10.9.9.9:80", Addr: netip.MustParseAddrPort("10.9.9.9:80"), Weight: 1, Service: "svc"}},
+		Targets: []balancer.Target{{ID: "ept:svc::10.9.9.9:80", Addr: testaddr.Parse("10.9.9.9:80"), Weight: 1, Service: "svc"}},
 	}
 	table, rejected := cfg.Table().Apply([]routing.RouteSpec{spec}, nil)
 	if len(rejected) > 0 {

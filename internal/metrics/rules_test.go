@@ -1,11 +1,11 @@
 package metrics
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -15,7 +15,7 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 		return routing.RuleSpec{
 			RouteKey: routing.RouteKey{Namespace: "ns", Name: "object", UID: uid, Rule: n}, Host: host, Termination: term, Certificate: c,
 			Pool:    balancer.PoolConfig{Limit: limit},
-			Targets: []balancer.Target{{ID: "s", Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 7, Pod: "pod", Service: "svc"}},
+			Targets: []balancer.Target{{ID: "s", Addr: testaddr.Parse("10.0.0.1:8080"), Weight: 7, Pod: "pod", Service: "svc"}},
 		}
 	}
 	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{
@@ -61,7 +61,7 @@ func TestRulesOfAnObjectShareSeries(t *testing.T) {
 // TestServersOfAllBackendsAreListed: a rule whose requests are shared has the servers of each backend.
 func TestServersOfAllBackendsAreListed(t *testing.T) {
 	backend := func(key, addr string, weight int) routing.BackendSpec {
-		return routing.BackendSpec{Key: key, Weight: weight, Pool: balancer.PoolConfig{Limit: 1}, Targets: []balancer.Target{{ID: key, Addr: netip.MustParseAddrPort(addr), Weight: 2, Pod: key, Service: key}}}
+		return routing.BackendSpec{Key: key, Weight: weight, Pool: balancer.PoolConfig{Limit: 1}, Targets: []balancer.Target{{ID: key, Addr: testaddr.Parse(addr), Weight: 2, Pod: key, Service: key}}}
 	}
 	spec := routing.RuleSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "object", UID: "u"}, Host: "a.test",
@@ -110,7 +110,7 @@ func TestRoutesOfGateways(t *testing.T) {
 	rule := func(name, listener string) routing.RuleSpec {
 		return routing.RuleSpec{
 			RouteKey: routing.RouteKey{Namespace: "ns", Name: name, UID: name}, Host: name + ".test", Listener: listener,
-			Targets: []balancer.Target{{ID: name, Addr: netip.MustParseAddrPort("10.0.0.1:8080"), Weight: 1}},
+			Targets: []balancer.Target{{ID: name, Addr: testaddr.Parse("10.0.0.1:8080"), Weight: 1}},
 		}
 	}
 	table, rejected := routing.CompileRules(routing.Options{}, nil, []routing.RuleSpec{rule("route", ""), rule("one", "gw"), rule("two", "gw")})

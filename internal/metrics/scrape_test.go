@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -26,7 +27,7 @@ func large(tb testing.TB, routes int) *routing.Table {
 			addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(n)}), 8080)
 			pod := fmt.Sprintf("%s-5d4f8c7b6-%05d", name, n)
 			specs[i].Targets = append(specs[i].Targets, balancer.Target{
-				ID: balancer.ServerID(pod, name, "http", addr.Addr().String(), addr.Port()), Addr: addr, Weight: 1, Pod: pod, Service: name,
+				ID: balancer.ServerID(pod, name, "http", addr.Addr().String(), addr.Port()), Addr: testaddr.Of(addr), Weight: 1, Pod: pod, Service: name,
 			})
 		}
 	}

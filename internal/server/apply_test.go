@@ -24,6 +24,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/proxy"
 	"turnout/routing"
@@ -63,7 +64,7 @@ func startChanging(t *testing.T, change func(*server.Config)) *changing {
 		t.Fatal(err)
 	}
 	spec := routing.RouteSpec{RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "r"}, Host: "h.test", Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second}}
-	spec.Targets = append(spec.Targets, balancer.Target{ID: "pod", Addr: netip.MustParseAddrPort(c.backend.Listener.Addr().String()), Weight: 1})
+	spec.Targets = append(spec.Targets, balancer.Target{ID: "pod", Addr: testaddr.Parse(c.backend.Listener.Addr().String()), Weight: 1})
 	edge := spec
 	edge.RouteKey.Name, edge.RouteKey.UID, edge.Host, edge.Termination = "e", "e", "e.test", routing.TermEdge
 	table, rejected := routing.Compile(routing.Options{Registry: c.Registry(), DefaultCertificate: certificate}, c.Store().Load(), []routing.RouteSpec{spec, edge})

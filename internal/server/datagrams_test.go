@@ -12,6 +12,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/bound"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy/datagram"
 	"turnout/routing"
 )
@@ -103,7 +104,7 @@ func (w *web) udpRule(targets map[string]netip.AddrPort, weights map[string]int)
 		for _, key := range []string{"one", "two", "three"} {
 			b := routing.BackendSpec{Key: key, Weight: weights[key]}
 			if to, ok := targets[key]; ok {
-				b.Targets = []balancer.Target{{ID: key, Addr: to, Weight: 1}}
+				b.Targets = []balancer.Target{{ID: key, Addr: testaddr.Of(to), Weight: 1}}
 			} else {
 				b.Status = 500
 			}
@@ -326,7 +327,7 @@ func BenchmarkUDP(b *testing.B) {
 	}
 	table, _ := routing.CompileRules(routing.Options{Registry: s.Registry()}, s.Store().Load(), []routing.RuleSpec{{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "u"}, Listener: "l", Host: "*", Wildcard: true, Labels: true, Termination: routing.TermStream,
-		Targets: []balancer.Target{{ID: "echo", Addr: echo, Weight: 1}},
+		Targets: []balancer.Target{{ID: "echo", Addr: testaddr.Of(echo), Weight: 1}},
 	}})
 	table, _ = table.ApplyListeners([]routing.ListenerSpec{{Name: "l", Port: "udp", Stream: true}}, nil)
 	s.Store().Publish(table)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
@@ -45,7 +45,7 @@ func TestEndpointsThatAskForCertificates(t *testing.T) {
 		rule := w.rule("web", name, name+".test")
 		rule.Pool.Check = 10 * time.Millisecond
 		for i := range 2 { // one alone is not checked
-			rule.Targets[0].Addr, rule.Targets[0].TLS = netip.MustParseAddrPort(pod.Listener.Addr().String()), id
+			rule.Targets[0].Addr, rule.Targets[0].TLS = testaddr.Parse(pod.Listener.Addr().String()), id
 			rule.Targets = append(rule.Targets[:1], rule.Targets[0])
 			rule.Targets[i].ID = fmt.Sprint(i)
 		}

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"time"
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -35,7 +35,7 @@ func Example() {
 	table, rejected := routing.Compile(routing.Options{Registry: router.Registry()}, router.Store().Load(), []routing.RouteSpec{{
 		RouteKey: routing.RouteKey{Namespace: "shop", Name: "front", UID: "1"}, Host: "shop.example.com",
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: []balancer.Target{{ID: "backend", Addr: netip.MustParseAddrPort(backend.Listener.Addr().String()), Weight: 1}},
+		Targets: []balancer.Target{{ID: "backend", Addr: testaddr.Parse(backend.Listener.Addr().String()), Weight: 1}},
 	}})
 	if len(rejected) > 0 {
 		panic(rejected)

@@ -129,6 +129,15 @@ func (s *Server) openPorts() []openPort {
 	return slices.Clone(s.ports)
 }
 
+// Listening returns the addresses of all ports that are open: the pair, and those of Config.Ports and SetPorts.
+func (s *Server) Listening() []netip.AddrPort {
+	var all []netip.AddrPort
+	for _, p := range s.openPorts() {
+		all = append(all, p.bound)
+	}
+	return all
+}
+
 // bound is the address of the port of a role, not valid if there is none.
 func (s *Server) bound(role string) netip.AddrPort {
 	for _, p := range s.openPorts() {

@@ -19,6 +19,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/routing"
 	"turnout/routing/header"
@@ -116,7 +117,7 @@ func (w *web) rule(listener, name, host string, change ...func(*routing.RuleSpec
 	s := routing.RuleSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: name, UID: "u"}, Listener: listener, Host: host, Wildcard: strings.HasPrefix(host, "*"), Labels: true,
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: []balancer.Target{{ID: "backend", Addr: w.backend, Weight: 1}},
+		Targets: []balancer.Target{{ID: "backend", Addr: testaddr.Of(w.backend), Weight: 1}},
 	}
 	s.Policy.RequestActions = setting(w.t, "X-Rule", name)
 	for _, c := range change {

@@ -17,6 +17,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/routing"
 	"turnout/tlsmux/clientcert"
@@ -100,7 +101,7 @@ func toTarget(addr netip.AddrPort, id *balancer.TLS, how routing.Termination) fu
 		s.Termination, s.Policy.RequestActions = how, nil
 		s.Targets = nil
 		if addr.IsValid() {
-			s.Targets = []balancer.Target{{ID: s.Name, Addr: addr, Weight: 1, TLS: id}}
+			s.Targets = []balancer.Target{{ID: s.Name, Addr: testaddr.Of(addr), Weight: 1, TLS: id}}
 		}
 	}
 }
@@ -217,7 +218,7 @@ func TestTCPBackends(t *testing.T) {
 	backend := func(key string, weight int, target netip.AddrPort) routing.BackendSpec {
 		b := routing.BackendSpec{Key: key, Weight: weight}
 		if target.IsValid() {
-			b.Targets = []balancer.Target{{ID: key, Addr: target, Weight: 1}}
+			b.Targets = []balancer.Target{{ID: key, Addr: testaddr.Of(target), Weight: 1}}
 		} else {
 			b.Status = 500
 		}

@@ -12,6 +12,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/tlsmux"
@@ -79,7 +80,7 @@ func Spec(host string, addrs ...string) routing.RouteSpec {
 		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 	}
 	for _, a := range addrs {
-		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a, Addr: netip.MustParseAddrPort(a), Weight: 1})
+		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a, Addr: testaddr.Parse(a), Weight: 1})
 	}
 	return spec
 }

@@ -10,6 +10,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -28,7 +29,7 @@ func newGatewayRig(t testing.TB, n int) *rig {
 				}
 				var targets []balancer.Target
 				for s := range 2 {
-					targets = append(targets, balancer.Target{ID: fmt.Sprint(s), Service: "s", Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(s)}), 80), Weight: 1})
+					targets = append(targets, balancer.Target{ID: fmt.Sprint(s), Service: "s", Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(s)}), 80)), Weight: 1})
 				}
 				spec.Backends = []routing.BackendSpec{{Key: "ns00/s:80", Weight: 1, Targets: targets}}
 				rules = append(rules, spec)

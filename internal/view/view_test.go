@@ -8,6 +8,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/traffic"
 	"turnout/proxy"
 	"turnout/routing"
@@ -34,7 +35,7 @@ func newRig(t testing.TB, routes int) *rig {
 		}
 		for j := range 3 {
 			specs[i].Targets = append(specs[i].Targets, balancer.Target{
-				ID: fmt.Sprint(i, "/", j), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)}), 80), Weight: j,
+				ID: fmt.Sprint(i, "/", j), Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), byte(j)}), 80)), Weight: j,
 			})
 		}
 		r.objects = append(r.objects, controller.Summary{Namespace: specs[i].Namespace, Name: specs[i].Name, UID: specs[i].UID, Host: specs[i].Host, Termination: "http", Admitted: true})
@@ -211,7 +212,7 @@ func TestRouteWithBackends(t *testing.T) {
 	spec := routing.RuleSpec{RouteKey: r.table.Route(routing.RouteKey{Namespace: "ns00", Name: "r00000", UID: "0"}).Key(), Host: "h0.test"}
 	for i, weight := range []int{3, 1, 0} {
 		spec.Backends = append(spec.Backends, routing.BackendSpec{Key: fmt.Sprint(i), Weight: weight, Targets: []balancer.Target{
-			{ID: fmt.Sprint(i), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 80), Weight: 1},
+			{ID: fmt.Sprint(i), Addr: testaddr.Of(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 1, byte(i)}), 80)), Weight: 1},
 		}})
 	}
 	table, rejected := r.table.ApplyRules([]routing.RuleSpec{spec}, nil)

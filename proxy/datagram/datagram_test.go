@@ -10,6 +10,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -83,7 +84,7 @@ func newRig(t *testing.T, budget *reactor.Budget, pool balancer.PoolConfig, idle
 	store := routing.NewStore()
 	table, rejected := routing.CompileRules(routing.Options{Registry: balancer.NewRegistry()}, nil, []routing.RuleSpec{{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "r", UID: "u"}, Listener: "l", Host: "*", Wildcard: true, Labels: true, Termination: routing.TermStream, Pool: pool,
-		Targets: []balancer.Target{{ID: "echo", Addr: echo.LocalAddr().(*net.UDPAddr).AddrPort(), Weight: 1}},
+		Targets: []balancer.Target{{ID: "echo", Addr: testaddr.Of(echo.LocalAddr().(*net.UDPAddr).AddrPort()), Weight: 1}},
 	}})
 	table, more := table.ApplyListeners([]routing.ListenerSpec{{Name: "l", Port: "p", Stream: true}}, nil)
 	if len(rejected)+len(more) > 0 {

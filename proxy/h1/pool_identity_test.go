@@ -9,6 +9,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -58,7 +59,7 @@ func TestPoolIdentity(t *testing.T) {
 		specs = append(specs, routing.RouteSpec{
 			RouteKey: routing.RouteKey{Namespace: namespace, Name: host, UID: host}, Host: host,
 			Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-			Targets: []balancer.Target{{ID: "ept:" + host, Addr: pod, Weight: 1, TLS: id}},
+			Targets: []balancer.Target{{ID: "ept:" + host, Addr: testaddr.Of(pod), Weight: 1, TLS: id}},
 		})
 	}
 	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, specs)

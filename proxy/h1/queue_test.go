@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -185,7 +186,7 @@ func TestChangesWhileRequestsQueue(t *testing.T) {
 	t.Run("another pod", func(t *testing.T) {
 		r, p, other, c := setup(t)
 		target := r.Specs[0].Targets[0]
-		target.ID, target.Addr = "ept:other", other.Addr
+		target.ID, target.Addr = "ept:other", testaddr.Of(other.Addr)
 		r.change(func(s *routing.RouteSpec) { s.Targets = append(s.Targets, target) })
 		r.wantStatus(c, 200)
 		r.finish(p, 0)
@@ -274,7 +275,7 @@ func TestPausedBodyGoesOnAfterRetry(t *testing.T) {
 		r.route("app", "app.test", nil, p.Addr)
 		r.wantStatus(r.say(get), 200)
 		dead := r.Specs[0].Targets[0]
-		dead.ID, dead.Addr = "ept:dead", addrPort("198.51.100.98:80")
+		dead.ID, dead.Addr = "ept:dead", testaddr.Parse("198.51.100.98:80")
 		r.change(func(s *routing.RouteSpec) { s.Targets = append(s.Targets, dead) })
 		c := r.say("POST / HTTP/1.1\r\nHost: app.test\r\nContent-Length: 4\r\n\r\nab")
 		c.Write([]byte("cd"))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"turnout/balancer"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 )
 
@@ -25,7 +26,7 @@ func TestRulesChooseByTheWholeRequest(t *testing.T) {
 		pod := r.pod(n, always(ok("rule by "+name)))
 		table, _ = table.ApplyRules([]routing.RuleSpec{{
 			RouteKey: routing.RouteKey{Namespace: "ns", Name: "rules", UID: "u", Rule: n}, Host: "app.test", Match: m, Policy: r.Specs[0].Policy,
-			Targets: []balancer.Target{{ID: name, Addr: pod.Addr, Weight: 1}},
+			Targets: []balancer.Target{{ID: name, Addr: testaddr.Of(pod.Addr), Weight: 1}},
 		}}, nil)
 	}
 	r.Store.Publish(table)

@@ -330,7 +330,7 @@ func TestMatrixServerTimeout(t *testing.T) {
 
 func TestMatrixPolicies(t *testing.T) {
 	matrix(t, echo, func(t *testing.T, x *cross) {
-		addr := x.Specs[0].Targets[0].Addr
+		addr := x.Specs[0].Targets[0].Addr.AddrPort()
 		x.route("sticky", "app.test", func(s *routing.RouteSpec) {
 			s.Path = "/sticky"
 			s.CookieName, s.Policy.CookieAttributes, s.Policy.HSTS = "sticky", "; path=/", "max-age=1"

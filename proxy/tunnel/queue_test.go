@@ -6,6 +6,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 )
@@ -29,7 +30,7 @@ func (r *rig) ended(i int) proxy.Reason {
 // newLimited is a rig whose pods may have one connection each.
 func newLimited(t *testing.T) *rig {
 	r := newRig(t, memnet.New(1), podA)
-	r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:a", Addr: podA, Weight: 1, Protocol: protocol.TCP}})
+	r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:a", Addr: testaddr.Of(podA), Weight: 1, Protocol: protocol.TCP}})
 	r.net.Accept(podA, func(p *memnet.Peer) { p.Write([]byte("x")) })
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -27,7 +28,7 @@ func (l badLog) Log(*proxy.Record) { panicOnce(l.bad) }
 // TestPanicsOverPassthrough: what panics over a passthrough connection ends that one and gives its place back, wherever it is.
 func TestPanicsOverPassthrough(t *testing.T) {
 	const rounds = 50
-	onlyA := []balancer.Target{{ID: "ept:a", Addr: podA, Weight: 1, Protocol: protocol.TCP}}
+	onlyA := []balancer.Target{{ID: "ept:a", Addr: testaddr.Of(podA), Weight: 1, Protocol: protocol.TCP}}
 	for name, cause := range map[string]func(r *rig, logs *bool) *memnet.Peer{
 		"timer of the queue": func(r *rig, logs *bool) *memnet.Peer {
 			c := r.say()
@@ -45,7 +46,7 @@ func TestPanicsOverPassthrough(t *testing.T) {
 		},
 		"endpoint connected": func(r *rig, _ *bool) *memnet.Peer {
 			c := r.say()
-			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:b", Addr: podB, Weight: 1, Protocol: protocol.TCP}})
+			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, []balancer.Target{{ID: "ept:b", Addr: testaddr.Of(podB), Weight: 1, Protocol: protocol.TCP}})
 			r.net.Run()
 			r.pool.Update(balancer.PoolConfig{Algorithm: balancer.SourceConsistent, Limit: 1}, onlyA)
 			return c

@@ -11,6 +11,7 @@ import (
 	"turnout/internal/bound"
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testrig"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
@@ -86,7 +87,7 @@ func (r *rig) listen(loop *reactor.Loop, at netip.AddrPort, change func(*routing
 	}
 	change(&spec.Policy)
 	for _, a := range pods {
-		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:" + a.String(), Addr: a, Weight: 1, Protocol: protocol.TCP})
+		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:" + a.String(), Addr: testaddr.Of(a), Weight: 1, Protocol: protocol.TCP})
 	}
 	table, rejected := routing.Compile(routing.Options{Registry: registry}, nil, []routing.RouteSpec{spec})
 	if len(rejected) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -90,7 +91,7 @@ func (w *world) addRoute(host, namespace string, kind int, protocol protocol.Pro
 	}
 	for n := range podsOfKind {
 		at := endpoint(kind, n)
-		spec.Targets = append(spec.Targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: at, Weight: 1, Protocol: protocol})
+		spec.Targets = append(spec.Targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: testaddr.Of(at), Weight: 1, Protocol: protocol})
 	}
 	switch host {
 	case "queue.test":
@@ -144,11 +145,11 @@ func (w *world) change() {
 		}
 		fallthrough
 	case 2:
-		first := targets[0].Addr.Addr().As4()
+		first := targets[0].Addr.AddrPort().Addr().As4()
 		targets = targets[:0]
 		for n := range podsOfKind {
 			at := endpoint(int(first[2])-100, n)
-			targets = append(targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: at, Weight: 1, Protocol: spec.Targets[0].Protocol})
+			targets = append(targets, balancer.Target{ID: fmt.Sprintf("ept:%s:%v", host, at), Addr: testaddr.Of(at), Weight: 1, Protocol: spec.Targets[0].Protocol})
 		}
 	case 3:
 		if spec.Namespace == "evil" {
@@ -165,7 +166,7 @@ func (w *world) change() {
 // remake deletes a route of the adversary and makes another one of its name a moment later, or troubles its pods.
 func (w *world) remake(host string) {
 	spec := w.routes[host]
-	if at := oneOf(w, spec.Targets...).Addr; w.chance(40) && host == "queue.test" { // nobody else has its pods
+	if at := oneOf(w, spec.Targets...).Addr.AddrPort(); w.chance(40) && host == "queue.test" { // nobody else has its pods
 		w.logf("%v cannot be connected to", at)
 		if w.chance(50) {
 			w.net.HangDial(at)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/testkit"
+	"turnout/internal/testkit/testaddr"
 	"turnout/routing"
 	"turnout/routing/cors"
 	"turnout/routing/header"
@@ -25,7 +25,7 @@ func named(t *testing.T, name string) []balancer.Target {
 		_, _ = io.WriteString(w, name+q.Header.Get("X-In"))
 	}))
 	t.Cleanup(s.Close)
-	return []balancer.Target{{ID: name, Addr: netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}
+	return []balancer.Target{{ID: name, Addr: testaddr.Parse(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}
 }
 
 // ruleOf is the rule of app.test.
@@ -125,7 +125,7 @@ func recovering(t *testing.T, failures int, delay time.Duration) []balancer.Targ
 		_, _ = io.WriteString(w, strings.Repeat("not yet ", 1000))
 	}))
 	t.Cleanup(s.Close)
-	return []balancer.Target{{ID: "pod", Addr: netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}
+	return []balancer.Target{{ID: "pod", Addr: testaddr.Parse(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}
 }
 
 // TestRetriesOverSockets: requests, with their bodies, come to an answer though the first ones are of a code that is asked to be tried again, or do not come in time.
@@ -206,7 +206,7 @@ func mirrorPod(t *testing.T, slow bool) (targets []balancer.Target, got chan str
 		close(over)
 		s.Close()
 	})
-	return []balancer.Target{{ID: "mirror", Addr: netip.MustParseAddrPort(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}, got
+	return []balancer.Target{{ID: "mirror", Addr: testaddr.Parse(strings.TrimPrefix(s.URL, "http://")), Weight: 1}}, got
 }
 
 // TestMirrorsOverSockets: copies come whole, and a mirror that takes its time, or is not there, delays nobody.
@@ -223,7 +223,7 @@ func TestMirrorsOverSockets(t *testing.T) {
 		s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: named(t, "v1")}}
 		s.Mirrors = []routing.MirrorSpec{
 			{Key: "first", Targets: first}, {Key: "second", Targets: second},
-			{Key: "gone", Targets: []balancer.Target{{ID: "gone", Addr: netip.MustParseAddrPort("127.0.0.1:1"), Weight: 1}}},
+			{Key: "gone", Targets: []balancer.Target{{ID: "gone", Addr: testaddr.Parse("127.0.0.1:1"), Weight: 1}}},
 		}
 	}))
 	content := strings.Repeat("0123456789", 5000)

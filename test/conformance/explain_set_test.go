@@ -23,6 +23,7 @@ import (
 	"turnout/internal/ratelimit"
 	"turnout/internal/server"
 	"turnout/internal/testkit"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testcert"
 	"turnout/proxy"
 	"turnout/routing"
@@ -113,7 +114,7 @@ func (s *set) route(i int, pod, tlsPod netip.AddrPort, certificate *routing.Cert
 	}
 	if pick(50) {
 		spec.Host, spec.Wildcard, spec.Path, spec.Termination, spec.Certificate = fmt.Sprintf("any.d%d.test", i%20), true, "", routing.TermEdge, certificate
-		spec.Targets = []balancer.Target{{ID: "pod1", Addr: pod, Weight: 1}}
+		spec.Targets = []balancer.Target{{ID: "pod1", Addr: testaddr.Of(pod), Weight: 1}}
 		return spec
 	}
 	switch s.rng.IntN(5) {
@@ -142,7 +143,7 @@ func (s *set) route(i int, pod, tlsPod netip.AddrPort, certificate *routing.Cert
 	}
 	for range s.rng.IntN(4) {
 		k := len(spec.Targets)
-		spec.Targets = append(spec.Targets, balancer.Target{ID: fmt.Sprint("pod", k), Addr: pod, Weight: s.rng.IntN(3)})
+		spec.Targets = append(spec.Targets, balancer.Target{ID: fmt.Sprint("pod", k), Addr: testaddr.Of(pod), Weight: s.rng.IntN(3)})
 	}
 	return spec
 }

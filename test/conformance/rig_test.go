@@ -19,6 +19,7 @@ import (
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
 	"turnout/internal/server"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/testkit/testrig"
 	"turnout/proxy"
 	"turnout/proxy/h1"
@@ -39,7 +40,7 @@ var (
 func (r *rig) republish(t testing.TB, change func(*routing.Policy), targets ...balancer.Target) {
 	t.Helper()
 	if targets == nil {
-		targets = []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}}
+		targets = []balancer.Target{{ID: "ept:app", Addr: testaddr.Of(podAddr), Weight: 1}}
 	}
 	r.republishRule(t, func(s *routing.RuleSpec) {
 		s.Targets = targets
@@ -53,7 +54,7 @@ func (r *rig) republishRule(t testing.TB, change func(*routing.RuleSpec)) {
 	spec := routing.RouteSpec{
 		RouteKey: routing.RouteKey{Namespace: "ns", Name: "app", UID: "1"}, Host: "app.test",
 		Policy:  routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
-		Targets: []balancer.Target{{ID: "ept:app", Addr: podAddr, Weight: 1}},
+		Targets: []balancer.Target{{ID: "ept:app", Addr: testaddr.Of(podAddr), Weight: 1}},
 	}
 	secure, through := spec, spec
 	spec.Termination, spec.Insecure = routing.TermEdge, routing.InsecureAllow

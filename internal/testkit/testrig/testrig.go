@@ -13,6 +13,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/proxy"
 	"turnout/routing"
 )
@@ -60,7 +61,7 @@ func (r *Routes) Add(t testing.TB, name, host string, change func(*routing.Route
 		Policy: routing.Policy{ServerTimeout: 30 * time.Second, TunnelTimeout: time.Hour, ConnectTimeout: 5 * time.Second},
 	}
 	for _, a := range addrs {
-		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a.String(), Addr: a, Weight: 1})
+		spec.Targets = append(spec.Targets, balancer.Target{ID: "ept:svc::" + a.String(), Addr: testaddr.Of(a), Weight: 1})
 	}
 	if change != nil {
 		change(&spec)

@@ -1,0 +1,84 @@
+package controller
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"turnout/controller/endpoints"
+	"turnout/controller/source"
+	"turnout/internal/target"
+)
+
+// setOwn replaces the listeners that the program reported, and reports whether the policy of targets is another one
+// since. Every Service is judged again then. The listeners of Gateways are added: see ownPlaces.
+func (s *state) setOwn(own *target.Own) bool {
+	s.own = own
+	places := s.gateways.ownPlaces(own, s.cfg.Options.Gateways.Pods, s.services.Get)
+	if s.ownPlaces.Equal(places) {
+		return false
+	}
+	s.admitTargets(places)
+	for _, v := range slices.Collect(s.services.All()) { // changed may delete one
+		s.changed(v)
+	}
+	return true
+}
+
+// admitTargets makes the policy of targets.
+func (s *state) admitTargets(places *target.Own) {
+	s.ownPlaces, s.targets = places, target.NewPolicy(s.cfg.Options.AllowLoopback, places)
+	if s.gateways.serves() {
+		s.gateways.judge.SetTargets(s.targets)
+	}
+	if s.cfg.Targets != nil {
+		s.cfg.Targets.Set(s.targets)
+	}
+}
+
+// ownPlaces adds to own the listeners that Gateways have: their local ports, the addresses of their Services, and the
+// pods of the router, of which this process is one. pods names the Service of those pods, and may be zero.
+func (g *gateways) ownPlaces(own *target.Own, pods source.Key, services func(source.Key) *service) *target.Own {
+	var listening []netip.AddrPort
+	for _, socket := range g.sockets {
+		listening = append(listening, endpoints.Listening(socket.Addr)...)
+	}
+	for _, object := range g.own {
+		listening = append(listening, frontends(object)...)
+	}
+	if pods != (source.Key{}) {
+		if v := services(pods); v != nil && v.object != nil {
+			listening = append(listening, frontends(v.object)...)
+		}
+	}
+	var replicas []netip.Addr
+	for _, text := range g.pods {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			replicas = append(replicas, ip)
+		}
+	}
+	if len(listening)+len(replicas) == 0 {
+		return own
+	}
+	return own.With(listening, replicas)
+}
+
+// frontends returns the cluster and load balancer addresses of a Service, with its ports. External IPs are left out: any
+// author of a Service can write the address of a neighbour there.
+func frontends(s *corev1.Service) (list []netip.AddrPort) {
+	hosts := slices.Clone(s.Spec.ClusterIPs)
+	for _, in := range s.Status.LoadBalancer.Ingress {
+		hosts = append(hosts, in.IP)
+	}
+	for _, host := range hosts {
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			continue
+		}
+		for _, p := range s.Spec.Ports {
+			list = append(list, netip.AddrPortFrom(ip, uint16(p.Port)))
+		}
+	}
+	return list
+}
