@@ -47,7 +47,7 @@ func (e *endpoint) Head(*proxy.Head, bool) {
 	e.ex.ResponseHead(&e.response, true)
 }
 func (*endpoint) Body([]byte) bool             { return false }
-func (*endpoint) End([]field.Field)            {}
+func (*endpoint) End(proxy.Section)            {}
 func (*endpoint) Abort(proxy.Fault)            {}
 func (*endpoint) Progress() (uint64, int)      { return 0, 0 }
 func (*endpoint) Plain() (none detached.Conn)  { return none }
@@ -58,12 +58,13 @@ func (*endpoint) Resume()                      {}
 
 type reader instant
 
-func (r *reader) Head(h *proxy.Head, _ bool)     { r.fields = len(h.Fields) }
+func (r *reader) Head(s proxy.Section, _ bool)   { r.fields = len(s.Fields()) }
+func (*reader) Congested() bool                  { return false }
 func (*reader) Plain() (none detached.Conn)      { return none }
 func (*reader) Spliced(uint64)                   {}
-func (*reader) Informational(*proxy.Head)        {}
+func (*reader) Informational(proxy.Section)      {}
 func (*reader) Body([]byte) bool                 { return false }
-func (*reader) End([]field.Field)                {}
+func (*reader) End(proxy.Section)                {}
 func (*reader) Abort(proxy.Fault)                {}
 func (*reader) Progress() (uint64, int)          { return 0, 0 }
 func (*reader) Upgrade(*proxy.Head) proxy.Joiner { return nil }

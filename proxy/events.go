@@ -52,10 +52,10 @@ const (
 // nothing; an endpoint that is ready too late is given up.
 var heeds = [stateCount]eventSet{
 	stateChoose:  1 << eventBegin,
-	stateQueue:   fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
-	stateBackoff: fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer,
-	stateConnect: fromClient | 1<<eventData | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
-	stateSend:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventInformational | 1<<eventHead,
+	stateQueue:   fromClient | 1<<eventData | 1<<eventDownDrained | 1<<eventDownEnded | 1<<eventTimer | 1<<eventCalled,
+	stateBackoff: fromClient | 1<<eventData | 1<<eventDownDrained | 1<<eventDownEnded | 1<<eventTimer,
+	stateConnect: fromClient | 1<<eventData | 1<<eventDownDrained | 1<<eventDownEnded | 1<<eventTimer | 1<<eventReady | 1<<eventFault,
+	stateSend:    fromClient | fromEndpoint | 1<<eventDownDrained | 1<<eventTimer | 1<<eventData | 1<<eventInformational | 1<<eventHead,
 	stateBody:    fromClient | fromEndpoint | 1<<eventTimer | 1<<eventData | 1<<eventDownDrained | 1<<eventAnswer | 1<<eventAnswerEnd,
 	stateTunnel:  1 << eventTunnelEnded,
 }
@@ -157,13 +157,14 @@ func (ex *Exchange) UpstreamDrained() {
 	ex.w.leave(was)
 }
 
-// ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none.
-func (ex *Exchange) ResponseInformational(h *Head) {
+// ResponseInformational relays a 1xx head (RFC 9110 section 15.2). HTTP/1.0 has none. False: the
+// client does not take its output, and the upstream is paused. The codec presents the head again after
+// Resume, or calls DropInterim.
+func (ex *Exchange) ResponseInformational(h *Head) (taken bool) {
 	was, heeded := ex.enter(eventInformational)
-	if heeded {
-		ex.responseInformational(h)
-	}
+	taken = !heeded || ex.responseInformational(h)
 	ex.w.leave(was)
+	return taken
 }
 
 // ResponseHead relays the final head; end means that no body follows.

@@ -62,6 +62,8 @@ type exchangeState struct {
 	// What is remembered for the log.
 	cookie         []byte // value of the sticky cookie, nil without one
 	inserted       bool   // the answer sets it
+	interimBytes   int    // of fields of interim responses, see maxInterimBytes
+	interimWork    int    // that restrict has done for them, see header.MaxWork
 	uniqueID       []byte
 	traceState     []byte            // tracestate of the client, as far as it is passed on
 	traceRandom    bool              // the client says that the id of its trace is random
@@ -144,7 +146,7 @@ func (ex *Exchange) serve(r *routing.Route) {
 		ex.redirect(to)
 		return
 	}
-	if pol.CORS != nil && ex.preflight(pol.CORS) {
+	if pol.CORS != nil && ex.preflight() {
 		return
 	}
 	cookie, failed := ex.requestPolicy()
@@ -205,14 +207,15 @@ func (ex *Exchange) requestEnd(trailers []Field) {
 		return
 	}
 	ex.reqEnd = true
-	if len(trailers) > 0 {
+	tail := ex.requestTrailers(trailers)
+	if len(tail.Fields()) > 0 {
 		ex.trailed = true
 		ex.forgetBody()
 	}
 	ex.lastUp = ex.cfg.Clock.Now()
 	copies := ex.takeCopies()
 	if ex.up != nil {
-		ex.up.End(trailers)
+		ex.up.End(tail)
 	}
 	copies.send()
 }
@@ -234,15 +237,6 @@ func (ex *Exchange) downstreamDrained() {
 			ex.up.Resume()
 		}
 	}
-}
-
-func (ex *Exchange) responseInformational(h *Head) {
-	ex.lastUp = ex.cfg.Clock.Now()
-	if ex.req.Minor == 0 {
-		return
-	}
-	ex.stripResponse(h)
-	ex.down.Informational(h)
 }
 
 func (ex *Exchange) responseHead(h *Head, end bool) {
@@ -269,7 +263,9 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 		ex.answer(502, ReasonUpstreamHead)
 		return
 	}
-	if failed := ex.responsePolicy(h); failed != ReasonOK {
+	ex.takesGzip = ex.takesGzip && !end
+	s, failed := ex.responsePolicy(finalSection, h)
+	if failed != ReasonOK {
 		ex.abandon()
 		ex.answer(500, failed)
 		return
@@ -283,20 +279,17 @@ func (ex *Exchange) responseHead(h *Head, end bool) {
 	}
 	h.Leaving = ex.route.Policy().Leaving || ex.client.outdated(ex.cfg)
 	ex.state = stateBody
-	if !end && ex.takesGzip {
-		ex.compressHead(h)
-	}
 	if end {
 		up := ex.dropUpstream()
 		ex.account(ReasonOK)
-		ex.down.Head(h, true)
+		ex.down.Head(s, true)
 		if up != nil {
 			up.Abort(FaultCanceled) // not before: h is its memory
 		}
 		ex.w.release(ex)
 		return
 	}
-	ex.down.Head(h, false)
+	ex.down.Head(s, false)
 }
 
 func (ex *Exchange) responseData(p []byte) {
@@ -313,27 +306,28 @@ func (ex *Exchange) responseData(p []byte) {
 	}
 	ex.bytesOut += uint64(len(p))
 	ex.countLongBody()
-	if ex.down.Body(p) && !ex.downFull {
-		ex.downFull = true
-		ex.noteProgress(ex.down)
-		if ex.up != nil {
-			ex.up.Pause()
-		}
+	if ex.down.Body(p) {
+		ex.holdResponse()
 	}
 }
 
 func (ex *Exchange) responseEnd(trailers []Field) {
+	tail, failed := ex.responseTrailers(trailers)
+	if failed != ReasonOK {
+		ex.breakOff(FaultInternal, failed)
+		return
+	}
 	up := ex.dropUpstream()
 	if ex.gzip != nil {
 		last := ex.gzip.end()
 		ex.bytesOut += uint64(len(last))
 		ex.down.Body(last)
 	}
-	for i := range trailers {
-		ex.headOut += uint64(len(trailers[i].Name) + len(trailers[i].Value))
+	for _, f := range tail.Fields() {
+		ex.headOut += uint64(len(f.Name) + len(f.Value))
 	}
 	ex.account(ReasonOK)
-	ex.down.End(trailers)
+	ex.down.End(tail)
 	if up != nil {
 		up.Abort(FaultCanceled) // not before: the trailers are its memory
 	}

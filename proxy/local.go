@@ -5,6 +5,7 @@ import "strconv"
 // local is what an exchange needs to answer by itself.
 type local struct {
 	head Head
+	tail Head // trailers of a response that pass the policy
 }
 
 // ErrorPage is an answer that is configured instead of one of the router's own. Nobody
@@ -142,6 +143,7 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	if ex.cfg.ReasonHeader && reason != ReasonMonitor {
 		h.addField(reasonField, constant(reason.String()))
 	}
+	s, _ := ex.responsePolicy(localSection, h) // after a panic the response goes out as far as it is complete
 	h.ContentLength = int64(len(body))
 	if !ex.reqEnd || ex.w.draining {
 		h.Close = true
@@ -156,11 +158,11 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 	ex.account(reason)
 	down := ex.down
 	if len(body) == 0 {
-		down.Head(h, true)
+		down.Head(s, true)
 	} else {
-		down.Head(h, false)
+		down.Head(s, false)
 		down.Body(body)
-		down.End(nil)
+		down.End(Section{})
 	}
 	ex.w.release(ex)
 }
@@ -168,17 +170,21 @@ func (ex *Exchange) reply(reason Reason, body []byte) {
 // reasonField is where answers of the router's own say why they are.
 const reasonField = "x-turnout-reason"
 
-// AnswerReason is name and value of the field that says why an answer with this status was made for a request that never became an exchange; nil
-// names none.
-func (w *Worker) AnswerReason(status int) (name, value []byte) {
-	if !w.cfg.ReasonHeader {
-		return nil, nil
+// Refusal is the response to a request that never became an exchange. Both results are valid until
+// the next call.
+func (w *Worker) Refusal(status int) (s Section, page []byte) {
+	h := &w.refusal
+	text, media := Page(status)
+	*h = Head{Status: status, Minor: 1, Fields: h.Fields[:0], ContentLength: int64(len(text)), Close: true}
+	h.addField("cache-control", constant("no-cache"))
+	h.addField("content-type", constant(media))
+	if w.cfg.ReasonHeader {
+		h.addField(reasonField, constant(rejection(status).String()))
 	}
-	return constant(reasonField), constant(rejection(status).String())
+	return Section{head: h}, constant(text)
 }
 
-// Page is the body of a locally made answer and its media type. Codecs use it for
-// requests that never became an exchange.
+// Page is the body of a response that the router makes, and its media type.
 func Page(status int) (body, contentType string) { return pageFor(status), "text/html" }
 
 func pageFor(status int) string {

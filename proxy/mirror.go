@@ -204,10 +204,11 @@ type nowhere struct{}
 
 func (nowhere) Plain() (none detached.Conn)        { return none }
 func (nowhere) Spliced(uint64)                     {}
-func (nowhere) Informational(*Head)                {}
-func (nowhere) Head(*Head, bool)                   {}
+func (nowhere) Congested() bool                    { return false }
+func (nowhere) Informational(Section)              {}
+func (nowhere) Head(Section, bool)                 {}
 func (nowhere) Body([]byte) bool                   { return false }
-func (nowhere) End([]Field)                        {}
+func (nowhere) End(Section)                        {}
 func (nowhere) Abort(Fault)                        {}
 func (nowhere) Pause()                             {}
 func (nowhere) Resume()                            {}

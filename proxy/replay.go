@@ -147,7 +147,7 @@ func (ex *Exchange) forgetBody() {
 func (ex *Exchange) repeat(up Upstream) (full bool) {
 	full = up.Body(ex.kept())
 	if ex.reqEnd && ex.up == up {
-		up.End(nil)
+		up.End(Section{})
 	}
 	return full
 }

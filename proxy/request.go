@@ -202,11 +202,17 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	return cookie
 }
 
-// apply carries header actions out on a head, with what is left of what they may cost. All lists for one message share that.
+// apply carries header actions out on a head. All lists for one message share the budget left. False:
+// the budget is used up.
 func (ex *Exchange) apply(a *header.Actions, h *Head, left *header.Budget) bool {
+	return ex.act((*header.Actions).Apply, a, h, left)
+}
+
+// act is apply for any operation of a list.
+func (ex *Exchange) act(op func(*header.Actions, *header.Message) bool, a *header.Actions, h *Head, left *header.Budget) bool {
 	m := &ex.actions
 	*m = header.Message{Fields: h.Fields, Certificate: ex.client.certificate(), Arena: &ex.scratch, Budget: *left}
-	ok := a.Apply(m)
+	ok := op(a, m)
 	h.Fields, *left = m.Fields, m.Budget
 	if !ok {
 		ex.w.Reached(bound.HeaderActions)

@@ -5,10 +5,42 @@ import (
 
 	"turnout/internal/wire/field"
 	"turnout/routing"
+	"turnout/routing/cors"
 	"turnout/routing/header"
 )
 
-// stripResponse ends the hop-by-hop fields of the endpoint here. It tells whether the endpoint sets cookies.
+// responsePolicy is the one way of a header section to a client. h becomes the section that the client
+// gets; failed says why it cannot be sent, ReasonOK if it can. By kind:
+//
+//	                       interim, trailers   final                        local
+//	fields of this hop     removed             removed                      removed
+//	X-Turnout-Reason       removed             removed                      added by Exchange.reply
+//	HSTS of the route      the pod's removed   the pod's replaced           -
+//	CORS of the route      the pod's removed   the pod's replaced           added
+//	header actions         fields that are     carried out: the route's,    -
+//	                       set or deleted      the backend's, the router's
+//	                       are removed
+//	Set-Cookie             removed             that of the router's cookie  -
+//	                                           replaced, after all others
+//	compression            -                   headers changed              -
+//
+// Interim responses and trailers get no new fields: clients process few fields there, none of which the
+// router sets (RFC 9110 sections 6.5.1 and 15.2, RFC 8297 section 2, RFC 6265 section 3).
+func (ex *Exchange) responsePolicy(kind sectionKind, h *Head) (s Section, failed Reason) {
+	defer ex.recoverRules(&failed)
+	s = Section{head: h}
+	switch kind {
+	case finalSection:
+		failed = ex.finalFields(h)
+	case localSection:
+		ex.localFields(h)
+	default:
+		failed = ex.restrict(kind, h)
+	}
+	return s, failed
+}
+
+// stripResponse removes the fields of the hop that ends here. cookies: the response sets cookies.
 func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	kept := h.Fields[:0]
 	for _, f := range h.Fields {
@@ -32,12 +64,73 @@ func (ex *Exchange) stripResponse(h *Head) (cookies bool) {
 	return cookies
 }
 
-// responsePolicy turns the endpoint's answer into the one the client gets: HSTS, CORS, the
-// actions of the route, those of the backend, those of the router, and the sticky cookie last, so that nothing
-// the pod or a route says can touch the router's own cookie; one of its name by anybody else is removed. It returns why the answer
-// cannot be used, ReasonOK if it can, as requestPolicy does.
-func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
-	defer ex.recoverRules(&failed)
+// responseLists are the header actions for responses in their order; nil lists are empty.
+func (ex *Exchange) responseLists() (lists [3]*header.Actions) {
+	lists[0] = ex.route.Policy().ResponseActions
+	if b := ex.backend; b != nil {
+		lists[1] = b.ResponseActions()
+	}
+	lists[2] = ex.cfg.ResponseActions
+	return lists
+}
+
+// restrict removes the fields that responsePolicy would remove or replace in a final head, and adds
+// none. All interim responses of an exchange share one budget of work.
+func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
+	pol := ex.route.Policy()
+	ex.stripResponse(h)
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		switch name := f.Name; {
+		case classify(name) == kindSetCookie,
+			ex.cfg.ReasonHeader && string(name) == reasonField,
+			pol.HSTS != "" && string(name) == hstsField,
+			pol.CORS != nil && cors.Is(name),
+			pol.SessionHeader && string(name) == ex.route.CookieName():
+			continue
+		}
+		kept = append(kept, f)
+	}
+	clear(h.Fields[len(kept):])
+	h.Fields = kept
+	work := header.MaxWork
+	if kind == interimSection {
+		work -= ex.interimWork
+	}
+	left := header.Budget{Work: work}
+	ok := true
+	for _, a := range ex.responseLists() {
+		ok = ok && (a == nil || ex.act((*header.Actions).Restrict, a, h, &left))
+	}
+	if kind == interimSection {
+		ex.interimWork += work - left.Work
+	}
+	if !ok {
+		return ReasonRewrite
+	}
+	return ReasonOK
+}
+
+// localFields completes a response that the router makes.
+func (ex *Exchange) localFields(h *Head) {
+	ex.stripResponse(h)
+	if ex.route == nil {
+		return
+	}
+	switch rule := ex.route.Policy().CORS; {
+	case rule == nil:
+	case cors.Preflight(ex.req.Method, ex.req.Fields):
+		h.Fields = rule.Permit(h.Fields, ex.req.Fields)
+	default:
+		h.Fields = rule.Answer(h.Fields, ex.origin)
+	}
+}
+
+const hstsField = "strict-transport-security"
+
+// finalFields turns the head of an endpoint's response into the one that the client gets. The router's
+// cookie comes after everything that the pod or a route sets, so that none of them can change it.
+func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 	pol, cfg := ex.route.Policy(), ex.cfg
 	ex.headOut = answerHeadSize(h)
 	ex.captureResponse(h)
@@ -46,38 +139,45 @@ func (ex *Exchange) responsePolicy(h *Head) (failed Reason) {
 		h.Fields = field.Delete(h.Fields, reasonField)
 	}
 	if pol.HSTS != "" {
-		h.Fields = field.Delete(h.Fields, "strict-transport-security")
-		h.addField("strict-transport-security", constant(pol.HSTS))
+		h.Fields = field.Delete(h.Fields, hstsField)
+		h.addField(hstsField, constant(pol.HSTS))
 	}
 	if pol.CORS != nil {
 		h.Fields = pol.CORS.Answer(h.Fields, ex.origin)
 	}
 	left := header.Budget{Room: cfg.MaxRewrite, Work: header.MaxWork}
-	if pol.ResponseActions != nil && !ex.apply(pol.ResponseActions, h, &left) {
-		return ReasonRewrite
+	for _, a := range ex.responseLists() {
+		if a == nil {
+			continue
+		}
+		cookies = true // it may set one
+		if !ex.apply(a, h, &left) {
+			return ReasonRewrite
+		}
 	}
-	if b := ex.backend; b != nil && b.ResponseActions() != nil && !ex.apply(b.ResponseActions(), h, &left) {
-		return ReasonRewrite
+	if ex.route.CookieName() != "" {
+		ex.setSession(h, pol, cookies)
 	}
-	if cfg.ResponseActions != nil && !ex.apply(cfg.ResponseActions, h, &left) {
-		return ReasonRewrite
+	if ex.takesGzip {
+		ex.compressHead(h)
 	}
-	if ex.route.CookieName() == "" {
-		return ReasonOK
-	}
+	return ReasonOK
+}
+
+// setSession replaces the router's session cookie or field in h. cookies: h may set the cookie.
+func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
 	switch {
 	case pol.SessionHeader:
 		h.Fields = field.Delete(h.Fields, ex.route.CookieName())
-	case cookies || cfg.ResponseActions != nil:
+	case cookies:
 		h.Fields = dropCookie(h.Fields, ex.route.CookieName())
 	}
 	if !ex.lease.Sticky() {
 		ex.addCookie(h, pol)
 	}
-	return ReasonOK
 }
 
-// addCookie tells the client which server to come back to.
+// addCookie adds the cookie or field that leads the client's next request to the same server.
 func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	ex.inserted = true
 	value := ex.lease.Server().Cookie()

@@ -37,8 +37,11 @@ type rig struct {
 	head Head        // last that the client got
 	sent Head        // last that an endpoint got
 
+	interim Head // last 1xx that the client got
+
 	pooled    bool   // Acquire gives an upstream at once
 	congested bool   // Body says so, of either half
+	unread    bool   // Congested says so, of the client
 	may       bool   // MayRefuse says so
 	agrees    bool   // Upgrade does
 	onDown    func() // called when the answer is complete, or broken off
@@ -288,7 +291,7 @@ func (u *fakeUp) Body(p []byte) bool {
 	u.r.sayf("up%d body %s", u.n, short(p))
 	return u.r.congested
 }
-func (u *fakeUp) End(trailers []Field)            { u.r.sayf("up%d end%s", u.n, trailing(trailers)) }
+func (u *fakeUp) End(s Section)                   { u.r.sayf("up%d end%s", u.n, trailing(s.Fields())) }
 func (u *fakeUp) Abort(f Fault)                   { u.r.sayf("up%d abort %v", u.n, f) }
 func (u *fakeUp) Pause()                          { u.r.sayf("up%d pause", u.n) }
 func (u *fakeUp) Resume()                         { u.r.sayf("up%d resume", u.n) }
@@ -302,8 +305,13 @@ type fakeDown struct{ r *rig }
 
 func (d *fakeDown) Plain() (none detached.Conn) { return none }
 func (d *fakeDown) Spliced(n uint64)            { d.r.sayf("down moved %d", n) }
-func (d *fakeDown) Informational(h *Head)       { d.r.sayf("down %d", h.Status) }
-func (d *fakeDown) Head(h *Head, end bool) {
+func (d *fakeDown) Congested() bool             { return d.r.unread }
+func (d *fakeDown) Informational(s Section) {
+	d.r.interim = cloneHead(s.Head())
+	d.r.sayf("down %d", s.Head().Status)
+}
+func (d *fakeDown) Head(s Section, end bool) {
+	h := s.Head()
 	d.r.head = cloneHead(h)
 	closes := ""
 	if h.Close {
@@ -320,8 +328,8 @@ func (d *fakeDown) Body(p []byte) bool {
 	return d.r.congested
 }
 
-func (d *fakeDown) End(trailers []Field) {
-	d.r.sayf("down end%s", trailing(trailers))
+func (d *fakeDown) End(s Section) {
+	d.r.sayf("down end%s", trailing(s.Fields()))
 	d.complete()
 }
 
@@ -342,7 +350,8 @@ func (d *fakeDown) Upgrade(*Head) Joiner {
 	if !d.r.agrees {
 		return nil
 	}
-	return func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+	return func(s Section, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+		h := s.Head()
 		d.r.head, d.r.moved, d.r.over = cloneHead(h), moved, done
 		d.r.sayf("join %d idle %v", h.Status, idle)
 		h.Detach()
@@ -501,10 +510,11 @@ func (s *silent) Acquire(*balancer.Endpoint, *Exchange, bool) Upstream { return 
 func (*silent) Cancel(*Exchange)                                       {}
 func (*silent) Plain() (none detached.Conn)                            { return none }
 func (*silent) Spliced(uint64)                                         {}
-func (*silent) Informational(*Head)                                    {}
-func (*silent) Head(*Head, bool)                                       {}
+func (*silent) Congested() bool                                        { return false }
+func (*silent) Informational(Section)                                  {}
+func (*silent) Head(Section, bool)                                     {}
 func (*silent) Body([]byte) bool                                       { return false }
-func (*silent) End([]Field)                                            {}
+func (*silent) End(Section)                                            {}
 func (*silent) Abort(Fault)                                            {}
 func (*silent) Upgrade(*Head) Joiner                                   { return nil }
 func (*silent) Pause()                                                 {}
@@ -516,7 +526,7 @@ type silentUp silent
 
 func (*silentUp) Head(*Head, bool)                   {}
 func (*silentUp) Body([]byte) bool                   { return false }
-func (*silentUp) End([]Field)                        {}
+func (*silentUp) End(Section)                        {}
 func (*silentUp) Abort(Fault)                        {}
 func (*silentUp) Plain() (none detached.Conn)        { return none }
 func (*silentUp) Spliced(uint64)                     {}

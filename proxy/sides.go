@@ -15,13 +15,11 @@ import (
 // and never fail; what goes wrong arrives as an event of the Exchange. A half refuses to complete a message whose body has
 // another length than its head announces: it closes the connection, or resets the stream.
 type Half interface {
-	// Head sends the head of the message; end means that no body follows.
-	Head(h *Head, end bool)
 	// Body sends body bytes, valid for the call only. True asks the pipeline to pause the other half until
 	// Exchange.DownstreamDrained or Exchange.UpstreamDrained.
 	Body(p []byte) (congested bool)
 	// End completes the message. After that of the response the exchange belongs to nobody.
-	End(trailers []Field)
+	End(trailers Section)
 	// Abort gives up, because of f; no event follows. The client sees its connection or stream broken off. Of an endpoint FaultTimeout
 	// says that it did not answer in time, which says something of a connection that others share; FaultCanceled that its answer is not
 	// wanted any more.
@@ -42,19 +40,26 @@ type Half interface {
 // HTTP/1.1 connection or an HTTP/2 stream.
 type Downstream interface {
 	Half
+	// Head sends the final head; end means that no body follows.
+	Head(s Section, end bool)
+	// Congested reports that the client does not take its output. Exchange.DownstreamDrained follows when
+	// it does.
+	Congested() bool
 	// Informational sends a 1xx head other than 101.
-	Informational(h *Head)
+	Informational(s Section)
 	// Upgrade judges a 101, whose connection can be detached, beyond the name of the protocol. nil: the client cannot agree to it.
 	Upgrade(h *Head) Joiner
 }
 
 // Joiner sends the head of a 101, detaches its connection and joins the client's with it; from then on it owns both. moved is
 // called for bytes from and to the client as they go, done at the end, later. end ends the tunnel at once.
-type Joiner func(h *Head, idle time.Duration, moved func(in, out uint64), done func()) (end func())
+type Joiner func(s Section, idle time.Duration, moved func(in, out uint64), done func()) (end func())
 
 // Upstream is the endpoint's half of one attempt.
 type Upstream interface {
 	Half
+	// Head sends the head of the request; end means that no body follows.
+	Head(h *Head, end bool)
 	// MayRefuse says that the endpoint can still say that it did nothing with the request (FaultUnprocessed), though some of
 	// its body has been sent. asked: it has asked for more of the body, so that it hardly will.
 	MayRefuse() (may, asked bool)

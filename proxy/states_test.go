@@ -180,6 +180,11 @@ func TestEveryEventInEveryState(t *testing.T) {
 		{stateQueue, eventTimer}:     stays(stateConnect, "acquire a"), // a server is free, and the news of it on its way
 		{stateQueue, eventCalled}:    stays(stateConnect, "acquire a"),
 
+		{stateQueue, eventDownDrained}:   stays(stateQueue, ""),
+		{stateBackoff, eventDownDrained}: stays(stateBackoff, ""),
+		{stateConnect, eventDownDrained}: stays(stateConnect, ""),
+		{stateSend, eventDownDrained}:    stays(stateSend, ""),
+
 		{stateBackoff, eventData}:      stays(stateBackoff, ""), // send refuses the request
 		{stateBackoff, eventEnd}:       stays(stateBackoff, ""),
 		{stateBackoff, eventMalformed}: {"down head 400 close, down body <400 Bad Request>, down end", stateFree, ReasonBadRequest, 400},

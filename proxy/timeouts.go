@@ -81,11 +81,11 @@ func (ex *Exchange) timeout() {
 		return
 	}
 	switch {
+	case waitClient && ex.downFull:
+		ex.breakOff(FaultStalled, ReasonClientTimeout)
 	case waitClient && ex.state == stateSend:
 		ex.abandon()
 		ex.answer(408, ReasonClientTimeout)
-	case waitClient && ex.downFull:
-		ex.breakOff(FaultStalled, ReasonClientTimeout)
 	case waitClient:
 		ex.breakOff(FaultTimeout, ReasonClientTimeout)
 	case ex.state == stateSend, ex.state == stateBody:

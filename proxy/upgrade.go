@@ -19,7 +19,9 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	if ex.extended() {
 		h.Status = 200
 	}
-	if failed := ex.responsePolicy(h); failed != ReasonOK {
+	ex.takesGzip = false
+	s, failed := ex.responsePolicy(finalSection, h)
+	if failed != ReasonOK {
 		ex.abandon()
 		ex.answer(500, failed)
 		return
@@ -30,7 +32,7 @@ func (ex *Exchange) switchProtocols(h *Head) {
 	// The head views and the request stay alive with the exchange: the log needs them at the end.
 	ex.keepForLog()
 	ex.join(func() (end func()) {
-		return join(h, ex.route.Policy().TunnelTimeout, ex.moved, ex.tunnelEnded)
+		return join(s, ex.route.Policy().TunnelTimeout, ex.moved, ex.tunnelEnded)
 	})
 }
 

@@ -82,6 +82,9 @@ func (ex *Exchange) send(up Upstream) {
 	if len(kept) > 0 && ex.up == up {
 		full = ex.repeat(up)
 	}
+	if ex.downFull && ex.up == up {
+		up.Pause() // after interim responses of an attempt before
+	}
 	switch {
 	case ex.up != up:
 	case full && !ex.reqEnd:

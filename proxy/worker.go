@@ -100,6 +100,7 @@ type Worker struct {
 	timeouts  Timeouts // of cfg, where who waits for clients finds them
 	free      spare.List[Exchange]
 	large     spare.List[field.Block] // memory of exchanges that need much
+	refusal   Head                    // see Refusal
 	current   *attempts               // at work now, nil = none; see attempts.enter
 	rng       rand.PCG
 	draining  bool

@@ -52,6 +52,7 @@ const (
 	NameTransfers                   // a transfer of a zone was put off: too many were under way
 	GatewayPorts                    // a port of a Gateway got no local port: its namespace has its share, or there are too many
 	GatewayDeployments              // a Gateway got no pods of its own: its namespace has its share, or there are too many
+	InterimResponses                // an interim response was dropped: its client takes no output, or had its share of them
 	DatagramSessions                // a session of UDP ended because there were too many
 	ObjectExpansion                 // an object was rejected: it expands to too much
 	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
@@ -101,6 +102,7 @@ var names = [count]string{
 	NameTransfers:       "dns-transfers",
 	GatewayPorts:        "gateway-ports",
 	GatewayDeployments:  "gateway-deployments",
+	InterimResponses:    "interim-responses",
 	DatagramSessions:    "udp-sessions",
 	ObjectExpansion:     "object-expansion",
 	NamespaceExpansion:  "namespace-expansion",

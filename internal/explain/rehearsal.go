@@ -60,7 +60,7 @@ type endpointHalf rehearsal
 
 func (u *endpointHalf) Head(h *proxy.Head, _ bool)         { u.forwarded = copyHead(h) }
 func (u *endpointHalf) Body([]byte) bool                   { return false }
-func (u *endpointHalf) End([]proxy.Field)                  {}
+func (u *endpointHalf) End(proxy.Section)                  {}
 func (u *endpointHalf) Abort(proxy.Fault)                  {}
 func (u *endpointHalf) MayRefuse() (may, asked bool)       { return false, false }
 func (u *endpointHalf) Plain() (none detached.Conn)        { return none }
@@ -72,12 +72,13 @@ func (u *endpointHalf) Progress() (taken uint64, left int) { return 0, 0 }
 // clientHalf is the rehearsal as the client.
 type clientHalf rehearsal
 
-func (d *clientHalf) Informational(*proxy.Head) {}
-func (d *clientHalf) Head(h *proxy.Head, _ bool) {
-	d.answered = copyHead(h)
+func (d *clientHalf) Congested() bool             { return false }
+func (d *clientHalf) Informational(proxy.Section) {}
+func (d *clientHalf) Head(s proxy.Section, _ bool) {
+	d.answered = copyHead(s.Head())
 }
 func (d *clientHalf) Body([]byte) bool                   { return false }
-func (d *clientHalf) End([]proxy.Field)                  {}
+func (d *clientHalf) End(proxy.Section)                  {}
 func (d *clientHalf) Abort(proxy.Fault)                  { d.aborted = true }
 func (d *clientHalf) Upgrade(*proxy.Head) proxy.Joiner   { return nil }
 func (d *clientHalf) Plain() (none detached.Conn)        { return none }

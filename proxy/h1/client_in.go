@@ -7,9 +7,6 @@ import (
 	"turnout/proxy"
 )
 
-// maxInformational bounds the 1xx heads before one final response.
-const maxInformational = 16
-
 // Data implements reactor.Handler.
 func (cc *clientConn) Data(_ *reactor.Conn, p []byte) int {
 	n := 0
@@ -75,11 +72,14 @@ func (cc *clientConn) readHead(p []byte) (used int, ok bool) {
 		return len(p), false
 	}
 	if st := rs.head.Status; st < 200 && st != 101 {
-		if cc.informed++; cc.informed > maxInformational {
+		if cc.informed == proxy.MaxInterim {
 			cc.fail(proxy.FaultMalformed)
 			return len(p), false
 		}
-		cc.ex.ResponseInformational(&rs.head)
+		if !cc.ex.ResponseInformational(&rs.head) {
+			return 0, false // it comes again after Resume
+		}
+		cc.informed++
 		return end, cc.state == clientHead
 	}
 	ex := cc.ex

@@ -31,7 +31,7 @@ func (cc *clientConn) Head(h *proxy.Head, end bool) {
 	cc.c.SetBuffer(http1.AppendHeadEnd(b))
 	cc.headOnly = string(h.Method) == "HEAD"
 	if cc.out.Begin(length); end {
-		cc.End(nil)
+		cc.End(proxy.Section{})
 	}
 }
 
@@ -81,12 +81,12 @@ func (cc *clientConn) Body(p []byte) bool {
 }
 
 // End implements proxy.Upstream.
-func (cc *clientConn) End(trailers []proxy.Field) {
+func (cc *clientConn) End(trailers proxy.Section) {
 	switch {
 	case !cc.out.End():
 		cc.breach()
 	case cc.chunked:
-		cc.c.SetBuffer(http1.AppendLastChunk(cc.c.Buffer(), trailers, cc.adjust))
+		cc.c.SetBuffer(http1.AppendLastChunk(cc.c.Buffer(), trailers.Fields(), cc.adjust))
 	}
 }
 

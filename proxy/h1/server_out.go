@@ -11,14 +11,16 @@ import (
 )
 
 // Informational implements proxy.Downstream.
-func (sc *serverConn) Informational(h *proxy.Head) {
+func (sc *serverConn) Informational(s proxy.Section) {
+	h := s.Head()
 	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	sc.c.SetBuffer(http1.AppendHeadEnd(b))
 }
 
 // Head implements proxy.Downstream.
-func (sc *serverConn) Head(h *proxy.Head, end bool) {
+func (sc *serverConn) Head(s proxy.Section, end bool) {
+	h := s.Head()
 	b := http1.AppendStatusLine(headBuffer(sc.c, h), 1, h.Status, h.Reason)
 	b = http1.AppendFields(b, h.Fields, sc.s.adjust)
 	bodyless, length := sc.bodyless(h.Status), h.ContentLength
@@ -50,7 +52,7 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 		length = 0
 	}
 	if sc.out.Begin(length); end {
-		sc.End(nil)
+		sc.End(proxy.Section{})
 	}
 }
 
@@ -58,6 +60,9 @@ func (sc *serverConn) Head(h *proxy.Head, end bool) {
 func (sc *serverConn) bodyless(status int) bool {
 	return status < 200 || status == 204 || status == 304 || string(sc.rq.req.Method) == "HEAD"
 }
+
+// Congested implements proxy.Downstream.
+func (sc *serverConn) Congested() bool { return sc.c.Congested() }
 
 // Body implements proxy.Downstream.
 func (sc *serverConn) Body(p []byte) bool {
@@ -76,14 +81,14 @@ func (sc *serverConn) breach() {
 }
 
 // End implements proxy.Downstream.
-func (sc *serverConn) End(trailers []proxy.Field) {
+func (sc *serverConn) End(trailers proxy.Section) {
 	if !sc.out.End() {
 		sc.breach()
 		sc.Abort(proxy.FaultInternal)
 		return
 	}
 	if sc.chunked {
-		sc.c.SetBuffer(http1.AppendLastChunk(sc.c.Buffer(), trailers, sc.s.adjust))
+		sc.c.SetBuffer(http1.AppendLastChunk(sc.c.Buffer(), trailers.Fields(), sc.s.adjust))
 	}
 	sc.responseEnd()
 }
@@ -128,8 +133,8 @@ func (sc *serverConn) Resume() {
 // Upgrade implements proxy.Downstream for two HTTP/1.1 connections: keys and what proves that they were understood are between
 // client and endpoint.
 func (sc *serverConn) Upgrade(*proxy.Head) proxy.Joiner {
-	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
-		return sc.tunnel(h, tunnel.Config{Idle: idle, Moved: moved, Done: done})
+	return func(s proxy.Section, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+		return sc.tunnel(s.Head(), tunnel.Config{Idle: idle, Moved: moved, Done: done})
 	}
 }
 
@@ -164,16 +169,12 @@ func (sc *serverConn) refuse(status int, detail string) {
 
 // local writes an answer outside any exchange and ends the connection.
 func (sc *serverConn) local(status int) {
-	body, media := proxy.Page(status)
+	s, page := sc.s.worker.Refusal(status)
 	adjust := sc.s.adjust
 	b := http1.AppendStatusLine(sc.c.Buffer(), 1, status, nil)
-	b = http1.AppendContentLength(b, int64(len(body)), adjust)
-	b = http1.AppendField(b, []byte("cache-control"), []byte("no-cache"), adjust)
-	b = http1.AppendField(b, []byte("content-type"), []byte(media), adjust)
-	if name, value := sc.s.worker.AnswerReason(status); name != nil {
-		b = http1.AppendField(b, name, value, adjust)
-	}
+	b = http1.AppendContentLength(b, s.Head().ContentLength, adjust)
+	b = http1.AppendFields(b, s.Fields(), adjust)
 	b = http1.AppendField(b, nameConnection, valueClose, adjust)
-	sc.c.SetBuffer(append(http1.AppendHeadEnd(b), body...))
+	sc.c.SetBuffer(append(http1.AppendHeadEnd(b), page...))
 	sc.finish()
 }

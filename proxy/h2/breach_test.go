@@ -47,8 +47,8 @@ func TestRequestOfAnotherLengthIsBrokenOff(t *testing.T) {
 		"no body":        func(proxy.Upstream, []byte) {},
 		"half":           func(up proxy.Upstream, p []byte) { up.Body(p[:len(p)/2]) },
 		"one byte more":  func(up proxy.Upstream, p []byte) { up.Body(append(p[:len(p):len(p)], 'x')) },
-		"ends too early": func(up proxy.Upstream, p []byte) { up.End(nil) },
-		"after the end":  func(up proxy.Upstream, p []byte) { up.Body(p); up.End(nil); up.Body(p) },
+		"ends too early": func(up proxy.Upstream, p []byte) { up.End(proxy.Section{}) },
+		"after the end":  func(up proxy.Upstream, p []byte) { up.Body(p); up.End(proxy.Section{}); up.Body(p) },
 	}
 	for name, change := range changes {
 		for _, back := range []string{"h1", "h2"} {
@@ -98,7 +98,7 @@ type scripted struct {
 
 func (u *scripted) Head(*proxy.Head, bool)            { u.s.respond(u.ex) }
 func (*scripted) Body([]byte) bool                    { return false }
-func (*scripted) End([]proxy.Field)                   {}
+func (*scripted) End(proxy.Section)                   {}
 func (*scripted) Abort(proxy.Fault)                   {}
 func (*scripted) Pause()                              {}
 func (*scripted) Resume()                             {}

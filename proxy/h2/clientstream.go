@@ -9,9 +9,6 @@ import (
 	"turnout/proxy"
 )
 
-// maxInformational bounds the 1xx heads before one final response.
-const maxInformational = 16
-
 // clientStream is one attempt. It implements proxy.Upstream towards the pipeline and h2session.Sink towards the session; Pause,
 // Resume and Progress are those of the embedded Stream.
 type clientStream struct {
@@ -66,7 +63,7 @@ func (st *clientStream) Body(p []byte) bool {
 }
 
 // End implements proxy.Upstream.
-func (st *clientStream) End(trailers []proxy.Field) { st.SendEnd(trailers) }
+func (st *clientStream) End(trailers proxy.Section) { st.SendEnd(trailers.Fields()) }
 
 // Abort implements proxy.Upstream.
 func (st *clientStream) Abort(f proxy.Fault) {
@@ -94,11 +91,13 @@ func (st *clientStream) OnHead(_ h2frame.Fault, end bool) {
 	st.cc.came()
 	st.head = proxy.Head{Status: b.Status, Minor: 1, Spoken: protocol.HTTP2, Fields: b.Fields, ContentLength: b.ContentLength}
 	if b.Status < 200 {
-		if st.informed++; st.informed > maxInformational {
+		if st.informed++; st.informed > proxy.MaxInterim {
 			st.reset(h2frame.EnhanceYourCalm)
 			return
 		}
-		st.ex.ResponseInformational(&st.head)
+		if ex := st.ex; !ex.ResponseInformational(&st.head) {
+			ex.DropInterim() // heads have no flow control (RFC 9113 section 5.2.1)
+		}
 		return
 	}
 	bodyless := st.headOnly || b.Status == 204 || b.Status == 304 // RFC 9110 section 6.4.1

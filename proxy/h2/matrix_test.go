@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"turnout/internal/reactor/memnet"
+	"turnout/proxy"
 	"turnout/routing"
 )
 
@@ -26,8 +27,9 @@ type message struct {
 	body         string
 	length       bool // declare Content-Length
 	trailers     []string
-	broken       bool // breaks off after the body
-	silent       bool // never comes
+	interim      []string // pairs of a 103 that comes first; nil = none
+	broken       bool     // breaks off after the body
+	silent       bool     // never comes
 }
 
 // cross is one combination of client and endpoint protocol.
@@ -40,12 +42,12 @@ type cross struct {
 
 // matrix runs a behaviour in all four combinations, with an endpoint whose protocol is known before and with one that
 // selects it in the TLS handshake.
-func matrix(t *testing.T, serve func(q message) message, run func(t *testing.T, x *cross)) {
+func matrix(t *testing.T, serve func(q message) message, run func(t *testing.T, x *cross), change ...func(*proxy.Config)) {
 	for _, front := range []string{"h1", "h2"} {
 		for _, back := range []string{"h1", "h2"} {
 			for _, secure := range []bool{false, true} {
 				t.Run(front+" to "+back+map[bool]string{true: " over TLS"}[secure], func(t *testing.T) {
-					x := &cross{rig: newRig(t), front: front, back: back, secure: secure}
+					x := &cross{rig: newRigOn(t, memnet.New(1), change...), front: front, back: back, secure: secure}
 					x.tls.selects = func(netip.AddrPort) (string, error) {
 						return map[string]string{"h1": "http/1.1", "h2": "h2"}[back], nil
 					}
@@ -103,6 +105,9 @@ func (c *podConn) answer(id uint32, m message) {
 	if m.silent {
 		return
 	}
+	if m.interim != nil {
+		c.headers(id, false, append([]string{":status", "103"}, m.interim...)...)
+	}
 	fields := append([]string{":status", strconv.Itoa(m.status)}, m.fields...)
 	if m.length {
 		fields = append(fields, "content-length", strconv.Itoa(len(m.body)))
@@ -128,6 +133,13 @@ func appendAnswer(m message, method string) string {
 		return ""
 	}
 	var b strings.Builder
+	if m.interim != nil {
+		b.WriteString("HTTP/1.1 103 Early Hints\r\n")
+		for i := 0; i < len(m.interim); i += 2 {
+			fmt.Fprintf(&b, "%s: %s\r\n", m.interim[i], m.interim[i+1])
+		}
+		b.WriteString("\r\n")
+	}
 	fmt.Fprintf(&b, "HTTP/1.1 %d X\r\n", m.status)
 	for i := 0; i < len(m.fields); i += 2 {
 		fmt.Fprintf(&b, "%s: %s\r\n", m.fields[i], m.fields[i+1])
@@ -183,12 +195,18 @@ func (x *cross) exchange(m message, wait time.Duration) message {
 	x.net.Run()
 	x.net.Advance(wait)
 	q := &http.Request{Method: m.method}
-	r, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(peer.Received())), q)
+	got := bufio.NewReader(bytes.NewReader(peer.Received()))
+	r, err := http.ReadResponse(got, q)
+	var interim []string
+	for err == nil && r.StatusCode < 200 {
+		interim = append(interim, headerPairs(r.Header)...)
+		r, err = http.ReadResponse(got, q)
+	}
 	if err != nil {
 		x.t.Fatalf("%v in %.200q", err, peer.Received())
 	}
 	body, err := io.ReadAll(r.Body)
-	return message{status: r.StatusCode, body: string(body), fields: headerPairs(r.Header), trailers: headerPairs(r.Trailer), broken: err != nil}
+	return message{status: r.StatusCode, body: string(body), fields: headerPairs(r.Header), trailers: headerPairs(r.Trailer), interim: interim, broken: err != nil}
 }
 
 func (x *cross) byHTTP2(m message, wait time.Duration) message {
@@ -220,7 +238,12 @@ func (x *cross) byHTTP2(m message, wait time.Duration) message {
 	if err != nil {
 		x.t.Fatalf("answer %+v", a)
 	}
-	return message{status: status, body: string(a.body), fields: pairs(a.fields), trailers: pairs(a.trailers), broken: !a.ended}
+	var interim []string
+	for _, lines := range a.interim {
+		_, fields, _ := strings.Cut(lines, " ")
+		interim = append(interim, pairs(fields)...)
+	}
+	return message{status: status, body: string(a.body), fields: pairs(a.fields), trailers: pairs(a.trailers), interim: interim, broken: !a.ended}
 }
 
 func pairs(lines string) (list []string) {

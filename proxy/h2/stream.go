@@ -125,20 +125,15 @@ func (st *serverStream) OnClosed(code h2frame.Code, _ bool) {
 
 // local answers a request that never became an exchange.
 func (st *serverStream) local(status int) {
-	body, media := proxy.Page(status)
-	b := h2frame.AppendStatus(st.BeginHead(), status)
-	b = h2frame.AppendContentLength(b, int64(len(body)))
-	b = h2frame.AppendField(b, []byte("cache-control"), []byte("no-cache"))
-	b = h2frame.AppendField(b, []byte("content-type"), []byte(media))
-	if name, value := st.sc.s.worker.AnswerReason(status); name != nil {
-		b = h2frame.AppendField(b, name, value)
-	}
+	s, page := st.sc.s.worker.Refusal(status)
+	b := h2frame.AppendContentLength(h2frame.AppendStatus(st.BeginHead(), status), s.Head().ContentLength)
+	b = appendFields(b, s.Fields())
 	if string(st.Block.Method) == "HEAD" {
 		st.EndHead(b, 0, true)
 		return
 	}
-	st.EndHead(b, int64(len(body)), false)
-	st.SendData([]byte(body))
+	st.EndHead(b, int64(len(page)), false)
+	st.SendData(page)
 	st.finish(nil)
 }
 
@@ -149,21 +144,25 @@ func (st *serverStream) Plain() (none detached.Conn) { return none }
 func (st *serverStream) Spliced(uint64) {}
 
 // Informational implements proxy.Downstream.
-func (st *serverStream) Informational(h *proxy.Head) {
-	st.EndHead(appendHead(st.BeginHead(), h), framing.Unknown, false)
+func (st *serverStream) Informational(s proxy.Section) {
+	st.EndHead(appendHead(st.BeginHead(), s.Head()), framing.Unknown, false)
 }
 
 // appendHead encodes status and fields of a response.
 func appendHead(b []byte, h *proxy.Head) []byte {
-	b = h2frame.AppendStatus(b, h.Status)
-	for i := range h.Fields {
-		b = h2frame.AppendField(b, h.Fields[i].Name, h.Fields[i].Value)
+	return appendFields(h2frame.AppendStatus(b, h.Status), h.Fields)
+}
+
+func appendFields(b []byte, fields []proxy.Field) []byte {
+	for i := range fields {
+		b = h2frame.AppendField(b, fields[i].Name, fields[i].Value)
 	}
 	return b
 }
 
 // Head implements proxy.Downstream.
-func (st *serverStream) Head(h *proxy.Head, end bool) {
+func (st *serverStream) Head(s proxy.Section, end bool) {
+	h := s.Head()
 	b := appendHead(st.BeginHead(), h)
 	none := end && h.Spoken == protocol.HTTP2 && h.ContentLength == 0 // END_STREAM says it, as it did to this side
 	if h.ContentLength >= 0 && h.Status != 204 && !none {             // also what HEAD and 304 declare (RFC 9110 section 8.6)
@@ -188,9 +187,9 @@ func (st *serverStream) Head(h *proxy.Head, end bool) {
 func (st *serverStream) Body(p []byte) bool { return st.SendData(p) }
 
 // End implements proxy.Downstream.
-func (st *serverStream) End(trailers []proxy.Field) {
+func (st *serverStream) End(trailers proxy.Section) {
 	st.ex = nil
-	st.finish(trailers)
+	st.finish(trailers.Fields())
 }
 
 // Abort implements proxy.Downstream.

@@ -71,8 +71,8 @@ func (st *serverStream) Upgrade(h *proxy.Head) proxy.Joiner {
 	if !st.understood(h) {
 		return nil
 	}
-	return func(h *proxy.Head, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
-		return st.join(h, idle, &streamTunnel{moved: moved, done: done})
+	return func(s proxy.Section, idle time.Duration, moved func(in, out uint64), done func()) (end func()) {
+		return st.join(s.Head(), idle, &streamTunnel{moved: moved, done: done})
 	}
 }
 

@@ -30,7 +30,7 @@ type (
 )
 
 func (taken) Head(*proxy.Head, bool) {}
-func (taken) End([]proxy.Field)      {}
+func (taken) End(proxy.Section)      {}
 func (taken) Abort(proxy.Fault)      {}
 func (a *asked) note(call string)    { a.calls = append(a.calls, call) }
 func (a *asked) take(call string) proxy.Upstream {
@@ -62,11 +62,11 @@ func (f fake2) Await(_ *balancer.Endpoint, _ *proxy.Exchange, fresh bool) {
 // client is a Downstream of which nothing comes.
 type client struct{ proxy.Downstream }
 
-func (client) Head(*proxy.Head, bool) {}
-func (client) End([]proxy.Field)      {}
-func (client) Abort(proxy.Fault)      {}
-func (client) Pause()                 {}
-func (client) Resume()                {}
+func (client) Head(proxy.Section, bool) {}
+func (client) End(proxy.Section)        {}
+func (client) Abort(proxy.Fault)        {}
+func (client) Pause()                   {}
+func (client) Resume()                  {}
 
 // TestChoice: which connections a request is sent on follows from how its endpoint is configured and from what it asks for.
 // What is not HTTP/2 asks nothing of HTTP/2.

@@ -12,6 +12,10 @@ func Preflight(method []byte, fields []field.Field) bool {
 	return string(method) == "OPTIONS" && field.Index(fields, "origin") >= 0 && field.Index(fields, "access-control-request-method") >= 0
 }
 
+// Is reports whether name (lower-case) is that of a field by which a response permits something to
+// pages of other origins.
+func Is(name []byte) bool { return strings.HasPrefix(text(name), "access-control-") }
+
 // Permit appends to out what the answer to a preflight with these fields says: nothing to an origin that is not allowed but that the answer
 // depends on the fields. What it appends are views into the fields of the request and into r.
 func (r *Rule) Permit(out, request []field.Field) []field.Field {
@@ -36,7 +40,7 @@ func (r *Rule) Permit(out, request []field.Field) []field.Field {
 func (r *Rule) Answer(fields []field.Field, from []byte) []field.Field {
 	kept := fields[:0]
 	for _, f := range fields {
-		if !strings.HasPrefix(text(f.Name), "access-control-") {
+		if !Is(f.Name) {
 			kept = append(kept, f)
 		}
 	}

@@ -240,6 +240,19 @@ func (st *Stream) SendData(p []byte) bool {
 	return st.full
 }
 
+// Congested reports that output of the stream would wait for the connection. OnDrained follows when it
+// would not.
+func (st *Stream) Congested() bool {
+	s := st.s
+	if s == nil || st.sendEnd || st.endOut || !s.out.Congested() {
+		return false
+	}
+	st.full = true
+	st.queued()
+	st.wait()
+	return true
+}
+
 // maxBurst bounds what one stream queues at once.
 const maxBurst = 256 << 10
 

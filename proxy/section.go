@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"turnout/internal/bound"
+	"turnout/internal/wire/field"
+	"turnout/routing/header"
+)
+
+// Section is a header section that has passed the policy of its direction: the head of an interim,
+// final or local response, or trailers. Codecs get every section for a client, and trailers for an
+// endpoint, in this form only. responsePolicy, requestTrailers and Worker.Refusal make it; the zero
+// value is an empty trailer section. A Section is valid for the call that it is passed to.
+type Section struct {
+	head *Head
+}
+
+// Head is the section as a head, nil if the section is empty. Only the fields of trailers are set.
+// Callers do not change it.
+func (s Section) Head() *Head { return s.head }
+
+// Fields are the fields of the section in their order.
+func (s Section) Fields() []Field {
+	if s.head == nil {
+		return nil
+	}
+	return s.head.Fields
+}
+
+// sectionKind is the place of a header section in a response.
+type sectionKind uint8
+
+const (
+	interimSection sectionKind = iota // 1xx response of an endpoint, other than 101
+	finalSection                      // final response of an endpoint, or its 101
+	localSection                      // response that the router makes
+	trailerSection                    // trailers of an endpoint's response
+)
+
+// Bounds of the interim responses to one request. They are optional for clients (RFC 9110 section
+// 15.2), so an endpoint cannot make the router hold more of them.
+const (
+	// MaxInterim is how many interim responses an endpoint may send before a final one.
+	MaxInterim = 16
+	// maxInterimBytes is how many bytes of names and values of fields go to the client. Interim
+	// responses beyond it are dropped, but for 100 (Continue), which goes on without fields.
+	maxInterimBytes = 64 << 10
+)
+
+// responseInformational relays an interim response. False: the client does not take its output.
+// The response is to be presented again after Resume, or dropped if that is not possible.
+func (ex *Exchange) responseInformational(h *Head) (taken bool) {
+	ex.lastUp = ex.cfg.Clock.Now()
+	if ex.req.Minor == 0 {
+		return true
+	}
+	held := ex.down.Congested()
+	if held && h.Status != 100 {
+		ex.holdResponse()
+		return false
+	}
+	for i := range h.Fields {
+		ex.interimBytes += len(h.Fields[i].Name) + len(h.Fields[i].Value)
+	}
+	if ex.interimBytes > maxInterimBytes {
+		ex.Reached(bound.InterimResponses)
+		if h.Status != 100 {
+			return true
+		}
+		held = true
+	}
+	if held { // the client may wait for it with its body (RFC 9110 section 10.1.1)
+		h.Fields = h.Fields[:0]
+	}
+	switch s, failed := ex.responsePolicy(interimSection, h); failed {
+	case ReasonOK:
+		ex.down.Informational(s)
+	case ReasonRewrite: // too much work
+		ex.Reached(bound.InterimResponses)
+	default:
+		ex.abandon()
+		ex.answer(500, failed)
+	}
+	return true
+}
+
+// DropInterim counts an interim response that a codec drops because its client takes no output.
+func (ex *Exchange) DropInterim() { ex.Reached(bound.InterimResponses) }
+
+// holdResponse pauses the endpoint until the client takes its output.
+func (ex *Exchange) holdResponse() {
+	if ex.downFull {
+		return
+	}
+	ex.downFull = true
+	ex.lastDown = ex.cfg.Clock.Now()
+	ex.noteProgress(ex.down)
+	if ex.up != nil {
+		ex.up.Pause()
+	}
+}
+
+// responseTrailers is responsePolicy for trailers.
+func (ex *Exchange) responseTrailers(fields []Field) (Section, Reason) {
+	if len(fields) == 0 {
+		return Section{}, ReasonOK
+	}
+	h := &ex.local.tail
+	*h = Head{Fields: fields}
+	return ex.responsePolicy(trailerSection, h)
+}
+
+// requestTrailers is the one way of a request's trailers to an endpoint. It removes the fields that the
+// request policy removes, replaces or adds in a head, so that trailers say nothing that a head could
+// not. Trailers that would cost too much are dropped: a recipient may do without them (RFC 9110 section
+// 6.5.1).
+func (ex *Exchange) requestTrailers(fields []Field) Section {
+	if len(fields) == 0 || ex.route == nil {
+		return Section{}
+	}
+	h := &ex.local.tail
+	*h = Head{Fields: fields}
+	if ex.restrictRequest(h) != ReasonOK {
+		return Section{}
+	}
+	return Section{head: h}
+}
+
+func (ex *Exchange) restrictRequest(h *Head) (failed Reason) {
+	defer ex.recoverRules(&failed)
+	pol, cfg := ex.route.Policy(), ex.cfg
+	kept := h.Fields[:0]
+	for _, f := range h.Fields {
+		switch name := f.Name; {
+		case classify(name) != kindPlain, ex.req.Options != nil && nominated(ex.req.Options, name),
+			cfg.UniqueID != nil && string(name) == string(cfg.UniqueID.name),
+			ex.w.tracer.Tracing != nil && classifyTrace(name).format()&ex.w.tracer.cfg.Formats != 0,
+			pol.SessionHeader && string(name) == ex.route.CookieName(),
+			ex.client.Identity != nil && field.Index(ex.client.Identity.Fields, string(name)) >= 0:
+			continue
+		}
+		kept = append(kept, f)
+	}
+	clear(h.Fields[len(kept):])
+	h.Fields = kept
+	lists := [...]*header.Actions{cfg.RequestActions, pol.RequestActions, nil}
+	if b := ex.backend; b != nil {
+		lists[2] = b.RequestActions()
+	}
+	left := header.Budget{Work: header.MaxWork}
+	for _, a := range lists {
+		if a != nil && !ex.act((*header.Actions).Restrict, a, h, &left) {
+			return ReasonRewrite
+		}
+	}
+	return ReasonOK
+}
