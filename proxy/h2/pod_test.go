@@ -190,11 +190,16 @@ func (c *podConn) head(q *podRequest, f *http2.HeadersFrame) {
 
 // headers writes a header list.
 func (c *podConn) headers(id uint32, end bool, pairs ...string) {
+	_ = c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block(pairs...), EndStream: end, EndHeaders: true})
+}
+
+// block encodes pairs of name and value. It is valid until the next call.
+func (c *podConn) block(pairs ...string) []byte {
 	c.blk.Reset()
 	for i := 0; i < len(pairs); i += 2 {
 		_ = c.enc.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]})
 	}
-	_ = c.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.blk.Bytes(), EndStream: end, EndHeaders: true})
+	return c.blk.Bytes()
 }
 
 // say answers with a status and a body in frames of 16 KiB.

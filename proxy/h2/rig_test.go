@@ -29,6 +29,7 @@ type rig struct {
 	loop   *reactor.Loop
 	worker *proxy.Worker
 	server *Server
+	old    *h1.Server // of clients that speak HTTP/1.1
 	pools  *Pools
 	logged testrig.Log
 	busy   atomic.Bool // proxy.Config.Overloaded
@@ -72,6 +73,7 @@ func newRigWith(t *testing.T, n *memnet.Network, loop reactor.Config, change ...
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.old = old
 	if _, err := r.loop.Listen(frontAddr, func(c *reactor.Conn) reactor.Handler { return old.Accept(c, false) }); err != nil {
 		t.Fatal(err)
 	}
