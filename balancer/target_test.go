@@ -81,8 +81,8 @@ func TestNewTLSKey(t *testing.T) {
 			t.Errorf("configs %d and %d share key %q", k, i, one.Key)
 		}
 		seen[one.Key] = i
-		if (one.RootCAs != nil) != c.Verify {
-			t.Errorf("config %d: roots are %v", i, one.RootCAs)
+		if (one.Roots != nil) != c.Verify {
+			t.Errorf("config %d: roots are %v", i, one.Roots)
 		}
 	}
 	for _, bad := range []TLSConfig{

@@ -3,13 +3,12 @@ package balancer
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"turnout/internal/certchain"
 	"turnout/internal/wire/protocol"
 )
 
@@ -18,7 +17,7 @@ import (
 type TLS struct {
 	Key        string         // the full identity of all other fields, canonical
 	ServerName string         // name the certificate must be valid for; "" = the name is not checked
-	RootCAs    *x509.CertPool // accepted roots; nil only when Verify is false
+	Roots      *certchain.Set // accepted roots; nil only when Verify is false
 	Verify     bool           // false: any certificate is accepted
 	SNI        string         // server name sent; "" = none
 
@@ -64,7 +63,7 @@ func NewTLS(cfg TLSConfig) (*TLS, error) {
 	}
 	if cfg.Verify {
 		var err error
-		if t.RootCAs, err = cfg.roots(); err != nil {
+		if t.Roots, err = certchain.ParseRoots(cfg.CA, cfg.System); err != nil {
 			return nil, fmt.Errorf("cannot verify endpoints: %w", err)
 		}
 	}
@@ -77,21 +76,6 @@ func NewTLS(cfg TLSConfig) (*TLS, error) {
 	}
 	t.Key = cfg.key()
 	return t, nil
-}
-
-// roots returns those that certificates of endpoints are verified by.
-func (cfg *TLSConfig) roots() (*x509.CertPool, error) {
-	roots := x509.NewCertPool()
-	if cfg.System {
-		var err error
-		if roots, err = x509.SystemCertPool(); err != nil {
-			return nil, err
-		}
-	}
-	if !roots.AppendCertsFromPEM([]byte(cfg.CA)) && (!cfg.System || cfg.CA != "") {
-		return nil, errNoRoots
-	}
-	return roots, nil
 }
 
 // key returns the identity of cfg. Quoted texts keep different configurations apart.
@@ -118,5 +102,3 @@ func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
-
-var errNoRoots = errors.New("the CA text holds no certificate")

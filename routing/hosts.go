@@ -34,12 +34,12 @@ type paths struct {
 }
 
 // hostTLS is the record of a host for TLS connections, before there is a request: all that depends on the server name of
-// the ClientHello.
+// the ClientHello. Each property is that of one route; nil = no route has it.
 type hostTLS struct {
-	taker       *Route       // takes whole connections
-	certificate *certificate // of the host, nil = none of its routes has one
-	auth        *ClientAuth  // what clients have to show, nil = none of its routes says it
-	terminates  bool         // some route terminates TLS
+	taker      *Route // takes whole connections
+	certified  *Route // has the certificate of the host
+	asks       *Route // has the requirement for client certificates
+	terminates bool   // some route terminates TLS
 }
 
 // newGroup returns an open group: one with entries and no sole route.
@@ -103,7 +103,6 @@ func (g *group) close(sorted int, gone map[*Route]struct{}) int {
 // record makes the record of the host for TLS.
 func (m *paths) record() {
 	var taker *entry
-	var owner, asks *Route
 	for _, list := range [...][]entry{m.entries, m.expressions} {
 		for i := range list {
 			e := &list[i]
@@ -114,57 +113,42 @@ func (m *paths) record() {
 			}
 			if e.tables&inSecure != 0 {
 				m.tls.terminates = true
-				if r.certificate != nil && (owner == nil || r.ranksAbove(owner)) {
-					owner, m.tls.certificate = r, r.certificate
+				if r.certificate != nil && (m.tls.certified == nil || r.ranksAbove(m.tls.certified)) {
+					m.tls.certified = r
 				}
-				if r.auth != nil && (asks == nil || r.ranksAbove(asks)) {
-					asks, m.tls.auth = r, r.auth
+				if r.auth != nil && (m.tls.asks == nil || r.ranksAbove(m.tls.asks)) {
+					m.tls.asks = r
 				}
 			}
 		}
 	}
 }
 
-// taker returns the route of g, which may be nil, that takes whole connections, nil if there is none.
-func (g *group) taker() *Route {
-	switch {
-	case g == nil:
-		return nil
-	case g.sole == nil:
-		return g.more.tls.taker
-	case g.tables&inSwitch != 0:
-		return g.sole
+// tls returns the record of g.
+func (g *group) tls() (t hostTLS) {
+	if g.sole == nil {
+		return g.more.tls
 	}
-	return nil
+	if g.tables&inSwitch != 0 {
+		t.taker = g.sole
+	}
+	t.terminates = g.tables&inSecure != 0
+	if g.sole.certificate != nil {
+		t.certified = g.sole
+	}
+	if t.terminates && g.sole.auth != nil {
+		t.asks = g.sole
+	}
+	return t
 }
 
-// terminates reports whether a route of g, which may be nil, terminates TLS.
-func (g *group) terminates() bool {
-	return g != nil && (g.tables&inSecure != 0 || g.sole == nil && g.more.tls.terminates)
-}
-
-// certificate returns the certificate of g, which may be nil, or nil.
-func (g *group) certificate() *certificate {
-	switch {
-	case g == nil:
-		return nil
-	case g.sole == nil:
-		return g.more.tls.certificate
+// has reports whether g has a route of a namespace.
+func (g *group) has(namespace string) bool {
+	if g.sole != nil {
+		return g.sole.key.Namespace == namespace
 	}
-	return g.sole.certificate
-}
-
-// clientAuth returns what clients of g, which may be nil, have to show, or nil.
-func (g *group) clientAuth() *ClientAuth {
-	switch {
-	case g == nil:
-		return nil
-	case g.sole == nil:
-		return g.more.tls.auth
-	case g.tables&inSecure != 0:
-		return g.sole.auth
-	}
-	return nil
+	is := func(e entry) bool { return e.route.key.Namespace == namespace }
+	return slices.ContainsFunc(g.more.entries, is) || slices.ContainsFunc(g.more.expressions, is)
 }
 
 // ranksAbove compares by age where both have one, and otherwise by the text "namespace:name": of several certificates of one

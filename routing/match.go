@@ -1,6 +1,9 @@
 package routing
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+	"strings"
+)
 
 // DecisionKind says what becomes of a request. The zero value is NoRoute.
 type DecisionKind uint8
@@ -137,8 +140,9 @@ func (h *hosts) matchAsked(v *View, name []byte, tail int, asked, usual *ClientA
 	}
 	want := d.Route.auth
 	if want == nil {
-		if want = h.tls(name, tail).auth; want == nil {
-			want = usual
+		want = usual
+		if asks := h.tls(name, tail).asks; asks != nil {
+			want = asks.auth
 		}
 	}
 	if !want.same(asked) {
@@ -205,6 +209,9 @@ type SNIDecision struct {
 	Certificate *tls.Certificate // to terminate with: of a route or listener, or the default one; nil = there is none
 	Own         bool             // Certificate is that of a route or a listener
 	Arrival     *Arrival         // for requests that come by the connection, see View; with its Auth the client is to be asked
+
+	// AuthNamespace is the namespace of the rule or listener that Arrival.Auth is from; "" = the router asks, or nobody.
+	AuthNamespace string
 }
 
 // SNI returns what becomes of a connection to the TLS port of OpenShift Routes by the server name of its ClientHello
@@ -226,8 +233,8 @@ func (t *Table) SNI(name string) SNIDecision {
 	host := folded[:copy(folded[:], name)]
 	lower(host, host)
 	found := t.hosts.tls(host, 0)
-	if d.terminate(&found); found.auth != nil {
-		d.Arrival = &Arrival{Auth: found.auth}
+	if d.terminate(&found); found.asks != nil {
+		d.Arrival, d.AuthNamespace = &Arrival{Auth: found.asks.auth}, found.asks.key.Namespace
 	}
 	return d
 }
@@ -239,8 +246,8 @@ func (d *SNIDecision) terminate(found *hostTLS) {
 		*d = SNIDecision{Passthrough: found.taker}
 	case found.taker != nil:
 		d.Stream = found.taker
-	case found.certificate != nil:
-		d.Certificate, d.Own = found.certificate.get(), true
+	case found.certified != nil:
+		d.Certificate, d.Own = found.certified.certificate.get(), true
 	}
 }
 
@@ -269,8 +276,14 @@ func (t *Table) SNIAt(port, name string) (d SNIDecision) {
 	if l.stream && found.taker == nil {
 		return SNIDecision{Silent: true}
 	}
-	if d.terminate(&found); found.auth != nil && d.Passthrough == nil {
-		d.Arrival = &Arrival{Port: port, Listener: l.name, Auth: found.auth}
+	if d.terminate(&found); d.Passthrough != nil {
+		return d
+	}
+	if l.auth != nil {
+		d.AuthNamespace, _, _ = strings.Cut(l.name, "/")
+	}
+	if found.asks != nil {
+		d.Arrival, d.AuthNamespace = &Arrival{Port: port, Listener: l.name, Auth: found.asks.auth}, found.asks.key.Namespace
 	}
 	return d
 }
@@ -286,14 +299,26 @@ func (t *Table) Stream(port string) *Route {
 	return found.taker
 }
 
-// tls puts the records of all groups for a name in lower case together.
+// tls puts the records of all groups for a name in lower case together, the most specific one first. A host belongs to the
+// namespaces of its most specific group: what that does not decide, less specific rules of the same namespaces do. Rules of
+// other namespaces decide nothing about the TLS of a host that is not theirs.
 func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
+	var owners *group
+	add := func(g *group) {
+		if g == nil {
+			return
+		}
+		if owners == nil {
+			owners = g
+		}
+		found.add(g.tls(), owners)
+	}
 	g := h.find(name)
-	if found.add(g); found.taker != nil {
+	if add(g); found.taker != nil {
 		return found
 	}
 	w := h.findWild(name)
-	if found.add(w); !h.goesDeep(g, w, tail) {
+	if add(w); !h.goesDeep(g, w, tail) {
 		return found
 	}
 	rest, ok := above(name, tail)
@@ -301,24 +326,22 @@ func (h *hosts) tls(name []byte, tail int) (found hostTLS) {
 		rest, ok = name, true // a client that names no server
 	}
 	for ; ok && found.taker == nil; rest, ok = above(rest, tail) {
-		found.add(h.findDeep(rest))
+		add(h.findDeep(rest))
 	}
 	return found
 }
 
-// add adds what a group that is less specific than those before, and may be nil, says.
-func (r *hostTLS) add(g *group) {
-	if g == nil {
-		return
+// add adds the record of a group that is less specific than those before. owners is the most specific group.
+func (r *hostTLS) add(o hostTLS, owners *group) {
+	own := func(route *Route) bool { return route != nil && owners.has(route.key.Namespace) }
+	if !r.terminates && own(o.taker) {
+		r.taker = o.taker
 	}
-	if !r.terminates {
-		r.taker = g.taker()
+	r.terminates = r.terminates || o.terminates
+	if r.certified == nil && own(o.certified) {
+		r.certified = o.certified
 	}
-	r.terminates = r.terminates || g.terminates()
-	if r.certificate == nil {
-		r.certificate = g.certificate()
-	}
-	if r.auth == nil {
-		r.auth = g.clientAuth()
+	if r.asks == nil && own(o.asks) {
+		r.asks = o.asks
 	}
 }

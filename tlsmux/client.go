@@ -82,7 +82,7 @@ type ClientInfo struct {
 
 // Secure is Handshake for HTTP/1.1: HTTP/2 is not offered, whatever the identity says.
 func (cl *Client) Secure(c *reactor.Conn, id *balancer.TLS, done func(error)) {
-	cl.handshake(c, cl.identity(id).http1, func(_ ClientInfo, err error) { done(err) })
+	cl.handshake(c, id, cl.identity(id).http1, func(_ ClientInfo, err error) { done(err) })
 }
 
 // Negotiate is Handshake for those who ask only which protocol the endpoint selected.
@@ -95,14 +95,17 @@ func (cl *Client) Negotiate(c *reactor.Conn, id *balancer.TLS, done func(spoken 
 // layer is set and done has to set the handler. After an error, an *EndpointError, c is closed or closing and its handler is
 // not notified; that includes c being closed by anybody meanwhile, which is how a handshake is given up.
 func (cl *Client) Handshake(c *reactor.Conn, id *balancer.TLS, done func(ClientInfo, error)) {
-	cl.handshake(c, cl.identity(id).offered, done)
+	cl.handshake(c, id, cl.identity(id).offered, done)
 }
 
-func (cl *Client) handshake(c *reactor.Conn, cfg *tls.Config, done func(ClientInfo, error)) {
+func (cl *Client) handshake(c *reactor.Conn, id *balancer.TLS, cfg *tls.Config, done func(ClientInfo, error)) {
 	layer := newLayer(c, cl.cfg.Workers)
+	cfg = cfg.Clone()
+	cfg.VerifyConnection = func(cs tls.ConnectionState) error { return layer.wire.hs.judgeEndpoint(&cs, id) }
 	layer.tls = tls.Client(&layer.wire, cfg)
 	h := startHandshake(handshakeConfig{
 		workers: cl.cfg.Workers, work: WorkEndpoint, conn: c, layer: layer, timeout: time.Duration(cl.timeout.Load()), most: maxEndpointFlight,
+		tenant: "endpoints with " + id.Key,
 		done: func(err error) {
 			if err != nil {
 				done(ClientInfo{}, &EndpointError{err})
@@ -154,11 +157,8 @@ func newIdentity(id *balancer.TLS, sessions tls.ClientSessionCache) *identityCon
 		NextProtos:                  protocol.Names(id.ALPN),
 		ClientSessionCache:          ownSessions{sessions, id.Key},
 		CipherSuites:                endpointSuites(),
-		InsecureSkipVerify:          true, // VerifyConnection does it
+		InsecureSkipVerify:          true, // VerifyConnection does it, see handshake
 		DynamicRecordSizingDisabled: true,
-	}
-	if id.Verify {
-		cfg.VerifyConnection = func(cs tls.ConnectionState) error { return verifyChain(&cs, id) }
 	}
 	if id.Certificate != nil {
 		cfg.Certificates = []tls.Certificate{*id.Certificate}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/certchain"
 	"turnout/internal/reactor"
 	"turnout/internal/reactor/memnet"
 	"turnout/internal/testkit/testcert"
@@ -183,7 +184,7 @@ func TestClientVerifies(t *testing.T) {
 			}
 		})
 	}
-	if err := verifyChain(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{ca.Cert}}, &balancer.TLS{}); err == nil {
+	if err := verifyChain(false, certchain.Request{Sent: []*x509.Certificate{ca.Cert}}, &balancer.TLS{}); err == nil {
 		t.Error("without roots anything is accepted")
 	}
 }
@@ -263,14 +264,14 @@ func TestClientResumes(t *testing.T) {
 // TestResumedSessionExpires verifies a resumed session anew when its certificate is out of date.
 func TestResumedSessionExpires(t *testing.T) {
 	ca := newAuthority(t)
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.Cert)
-	foreign := x509.NewCertPool()
-	foreign.AddCert(newAuthority(t).Cert)
+	rootsOf := func(c *x509.Certificate) *certchain.Set {
+		return certchain.NewSet([]*x509.Certificate{c}, func(*x509.Certificate) bool { return true })
+	}
+	roots, foreign := rootsOf(ca.Cert), rootsOf(newAuthority(t).Cert)
 	for _, tt := range []struct {
 		until   time.Duration
 		resumed bool
-		roots   *x509.CertPool
+		roots   *certchain.Set
 		ok      bool
 	}{
 		{time.Hour, true, roots, true},
@@ -278,12 +279,12 @@ func TestResumedSessionExpires(t *testing.T) {
 		{time.Hour, false, foreign, false},
 		{time.Hour, true, foreign, true}, // verified when the session began
 	} {
-		cs := &tls.ConnectionState{DidResume: tt.resumed, PeerCertificates: []*x509.Certificate{ca.issue(t, "a", time.Now().Add(tt.until)).Leaf}}
-		if err := verifyChain(cs, &balancer.TLS{RootCAs: tt.roots}); (err == nil) != tt.ok {
+		r := certchain.Request{Now: time.Now(), Sent: []*x509.Certificate{ca.issue(t, "a", time.Now().Add(tt.until)).Leaf}}
+		if err := verifyChain(tt.resumed, r, &balancer.TLS{Roots: tt.roots}); (err == nil) != tt.ok {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
-	if err := verifyChain(&tls.ConnectionState{}, &balancer.TLS{RootCAs: roots}); err == nil {
+	if err := new(handshake).judgeEndpoint(&tls.ConnectionState{}, &balancer.TLS{Roots: roots}); err == nil {
 		t.Error("no certificate at all is accepted")
 	}
 }

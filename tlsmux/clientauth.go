@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"runtime"
-	"time"
 	"weak"
 
 	"turnout/routing"
@@ -82,13 +81,12 @@ func (p *Policy) newSnapshot(mode clientcert.Mode, t *clientcert.Trust) *snapsho
 	switch {
 	case mode == clientcert.Unverified:
 		plain.ClientAuth = tls.RequestClientCert
-	case t != nil:
-		plain.ClientAuth = tls.VerifyClientCertIfGiven
+	case t != nil: // the handshake verifies the certificate, see judgeClient
+		plain.ClientAuth = tls.RequestClientCert
 		if mode == clientcert.Required {
-			plain.ClientAuth = tls.RequireAndVerifyClientCert
+			plain.ClientAuth = tls.RequireAnyClientCert
 		}
 		plain.ClientCAs = t.Bundle().Pool()
-		plain.VerifyConnection = func(cs tls.ConnectionState) error { return t.Verify(&cs, time.Now()) }
 	}
 	negotiate := plain.Clone()
 	negotiate.NextProtos = terms.protocols

@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 
+	"turnout/internal/certchain"
 	"turnout/internal/reactor"
 )
 
@@ -42,7 +43,7 @@ func (e *EndpointError) Detail() string {
 		return "tls-name"
 	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
 		return "tls-expired"
-	case errors.As(e.Err, &invalid):
+	case errors.As(e.Err, &invalid), errors.Is(e.Err, certchain.ErrWork):
 		return "tls-certificate"
 	case errors.As(e.Err, &record):
 		return "tls-none"

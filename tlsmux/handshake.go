@@ -3,6 +3,7 @@ package tlsmux
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"time"
 
 	"turnout/internal/keypair"
@@ -58,6 +59,9 @@ type handshake struct {
 	ended   bool     // the coroutine has
 	err     error    // why it failed
 
+	verification
+	source netip.Addr // of the peer, see sourceOf
+
 	asked *signature // what the coroutine waits for instead of bytes, nil = for bytes; of a loop's own handshakes
 
 	// The loop's own.
@@ -80,6 +84,7 @@ type handshakeConfig struct {
 	layer   *Layer // conn has to read and write layer.wire
 	timeout time.Duration
 	first   []byte // what was read already; copied
+	tenant  string // who is charged for verifying the peer's certificates: a namespace, or the identity of endpoints; "" = the router
 	most    int    // bytes that the peer may send after first; more is ErrLongFlight
 	// entry is that of a client. entry.holds is called on the loop with how many bytes what is held for the handshake has
 	// changed by; it may fail the handshake. nil = it is one with an endpoint, and nobody counts.
@@ -95,7 +100,8 @@ func startHandshake(cfg handshakeConfig) *handshake {
 		workers: cfg.workers, steps: cfg.steps, conn: cfg.conn, loop: cfg.conn.Loop(), layer: cfg.layer, entry: cfg.entry, done: cfg.done,
 		in: append([]byte(nil), cfg.first...), left: len(cfg.first) + cfg.most, first: len(cfg.first),
 	}
-	h.job = job{step: h, kind: cfg.work, share: cfg.workers.shareOf(cfg.conn.RemoteAddr().Addr())}
+	h.source, h.verification.tenant = sourceOf(cfg.conn.RemoteAddr().Addr()), cfg.tenant
+	h.job = job{step: h, kind: cfg.work, share: cfg.workers.shareOf(h.source)}
 	h.layer.wire.hs = h
 	h.deadline = h.loop.Now() + int64(cfg.timeout)
 	h.timer = h.conn.NewTimer(h.late)
@@ -249,9 +255,16 @@ func (h *handshake) stepped() {
 	case h.asked != nil:
 		h.workers.pool.putJob(&h.asked.job)
 		return
+	case h.pausing:
+		h.pausing, h.kind = false, WorkVerify
+		if h.tenant != "" {
+			h.share = h.workers.shareOfTenant(h.tenant)
+		}
+		h.submit()
+		return
 	}
-	if h.kind != WorkEndpoint {
-		h.kind = WorkFinish
+	if h.kind, h.share = WorkFinish, h.workers.shareOf(h.source); h.entry == nil {
+		h.kind = WorkEndpoint
 	}
 	h.timer.Reset(time.Duration(max(h.deadline-h.loop.Now(), 0)))
 	h.flush()

@@ -56,9 +56,9 @@ func TestSessionsOfAHost(t *testing.T) {
 	}
 	auths = append(auths, nil)
 	configOf := func(p *Policy, a *routing.ClientAuth) *tls.Config {
-		c, _, _, judges := p.config(new(Hello), a, true)
-		if judges != (a != nil && a.Trust() != nil) {
-			t.Errorf("the certificate is judged: %t", judges)
+		c, from, _ := p.config(new(Hello), a, true)
+		if (from.trust != nil) != (a != nil && a.Trust() != nil) {
+			t.Errorf("the certificate is judged by %v", from.trust)
 		}
 		return c
 	}

@@ -130,13 +130,12 @@ func newTerms(cfg *PolicyConfig) (*terms, error) {
 }
 
 // config is the tls.Config for a client of a host that asks for auth, nil = for what all hosts do. negotiates: a protocol is agreed on by ALPN. crypto/tls would refuse clients that offer unknown protocols only. resumes says
-// that the client has a ticket that is good, so that the handshake needs no private key, judges that it needs the judgement of
-// the client's certificate. version is the PolicyConfig's AuthVersion.
-func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c *tls.Config, version uint32, resumes, judges bool) {
+// that the client has a ticket that is good, so that the handshake needs no private key. s is where the configuration is from.
+func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c *tls.Config, s *snapshot, resumes bool) {
 	if now := time.Now(); now.UnixNano() >= p.tickets.due.Load() && p.tickets.renew(now) {
 		p.renewTickets()
 	}
-	s := p.current.Load()
+	s = p.current.Load()
 	if auth != nil {
 		s = p.snapshotOf(auth)
 	}
@@ -144,12 +143,11 @@ func (p *Policy) config(h *Hello, auth *routing.ClientAuth, negotiates bool) (c 
 	if negotiates && slices.ContainsFunc(s.terms.protocols, h.Offers) {
 		c = s.negotiate
 	}
-	judges = s.trust != nil
-	if h.ticket != nil && !judges {
+	if h.ticket != nil && s.mode == clientcert.None {
 		session, err := c.UnwrapSession(h.ticket, tls.ConnectionState{ServerName: h.ServerName})
 		resumes = err == nil && session != nil
 	}
-	return c, s.terms.version, resumes, judges
+	return c, s, resumes
 }
 
 var errNameDiffers = errors.New("crypto/tls reads another server name than the router did")

@@ -174,12 +174,11 @@ func TestPanicInHandshake(t *testing.T) {
 		policy := policyWith(t, PolicyConfig{ClientAuth: clientcert.Optional, Trust: clientcert.NewTrust(bundleOf(t, ca), nil)})
 		var active atomic.Bool
 		current := policy.current.Load()
-		judge := current.plain.VerifyConnection
-		current.plain.VerifyConnection = func(cs tls.ConnectionState) error {
+		current.plain.VerifyPeerCertificate = func([][]byte, [][]*x509.Certificate) error {
 			if active.Load() {
 				panic(bad)
 			}
-			return judge(cs)
+			return nil
 		}
 		s, p := broken(t, Config{Policy: policy})
 		client := issueClient(t, ca, "client")

@@ -228,6 +228,8 @@ type entry struct {
 	parser  HelloParser
 	hs      *handshake // once TLS ends here
 	info    Info
+	judged  bool   // a certificate of the client is verified
+	tenant  string // the namespace that asks clients for certificates; "" = the router
 	over    bool
 }
 
@@ -362,8 +364,8 @@ type decision struct {
 	strict      bool           // there is no certificate for the name
 	silent      bool           // with strict: without an alert
 	config      *tls.Config
-	resumes     bool // this and judges: see Policy.config
-	judges      bool
+	resumes     bool      // this and from: see Policy.config
+	from        *snapshot // of config
 }
 
 // decide looks the server name up, once. Of the connection it changes nothing but e.info.
@@ -378,7 +380,8 @@ func (e *entry) decide(hello *Hello) (d decision) {
 	e.info.Certificate, e.info.Own, e.info.Arrival, e.info.Stream = found.Certificate, found.Own, found.Arrival, found.Stream
 	d.silent, d.strict = found.Silent, Refuses(found, hello, cfg.StrictSNI)
 	if !d.strict {
-		d.config, e.info.AuthVersion, d.resumes, d.judges = cfg.Policy.config(hello, e.info.asked(), found.Stream == nil)
+		d.config, d.from, d.resumes = cfg.Policy.config(hello, e.info.asked(), found.Stream == nil)
+		e.info.AuthVersion, e.judged, e.tenant = d.from.terms.version, d.from.trust != nil, found.AuthNamespace
 	}
 	return d
 }
@@ -418,15 +421,22 @@ func (e *entry) act(d *decision, p []byte) int {
 	layer.wire.certificate = e.info.Certificate
 	h := handshakeConfig{
 		workers: cfg.Workers, work: workOf(e.info.Certificate), conn: e.conn, layer: layer,
-		timeout: cfg.HandshakeTimeout, first: p, most: maxClientFlight, entry: e,
+		timeout: cfg.HandshakeTimeout, first: p, most: maxClientFlight, entry: e, tenant: e.tenant,
 	}
 	if d.resumes {
 		h.work = WorkResumed
 	}
-	if (d.resumes || light(e.info.Certificate)) && !d.judges && e.perLoop.steps.hasCapacity(h.work) {
+	asks := d.from.mode != clientcert.None
+	if (d.resumes || light(e.info.Certificate)) && !asks && e.perLoop.steps.hasCapacity(h.work) {
 		h.steps = e.perLoop.steps
 	}
-	layer.tls = tls.Server(&layer.wire, d.config)
+	config := d.config
+	if asks {
+		trust := d.from.trust
+		config = config.Clone()
+		config.VerifyConnection = func(cs tls.ConnectionState) error { return layer.wire.hs.judgeClient(&cs, trust) }
+	}
+	layer.tls = tls.Server(&layer.wire, config)
 	e.hs = startHandshake(h)
 	return len(p)
 }
@@ -442,7 +452,7 @@ func (e *entry) established(err error) {
 	i := &e.info
 	i.Negotiated = cs.NegotiatedProtocol != ""
 	i.Protocol, i.Version, i.CipherSuite, i.Resumed = protocol.Agreed(cs.NegotiatedProtocol), cs.Version, cs.CipherSuite, cs.DidResume
-	if len(cs.VerifiedChains) > 0 {
+	if e.judged && len(cs.PeerCertificates) > 0 {
 		i.Client = cs.PeerCertificates[0]
 	}
 	e.hs.layer.buffers.forgetPeer(e.hs.layer.tls)

@@ -1,36 +1,29 @@
 package tlsmux
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"slices"
-	"time"
 
 	"turnout/balancer"
+	"turnout/internal/certchain"
 )
 
-// verifyChain checks the certificates of an endpoint against the roots and the names of id, if there are any. A resumed session was
-// verified in this way when it began, and belongs to the same identity; only time can have changed that.
-func verifyChain(cs *tls.ConnectionState, id *balancer.TLS) error {
-	if len(cs.PeerCertificates) == 0 {
-		return errors.New("the endpoint sent no certificate")
-	}
-	if id.RootCAs == nil { // they would be those of the system then
+// verifyChain checks the certificates of an endpoint, those of r, against the roots and the names of id, if there are any. A
+// resumed session was verified in this way when it began, and belongs to the same identity: only time can have changed that.
+func verifyChain(resumed bool, r certchain.Request, id *balancer.TLS) error {
+	if id.Roots == nil {
 		return errors.New("no roots to verify the endpoint with")
 	}
-	leaf := cs.PeerCertificates[0]
-	if now := time.Now(); cs.DidResume && now.Before(leaf.NotAfter) && now.After(leaf.NotBefore) {
+	leaf := r.Sent[0]
+	if resumed && r.Now.Before(leaf.NotAfter) && r.Now.After(leaf.NotBefore) {
 		return nil
 	}
-	opts := x509.VerifyOptions{Roots: id.RootCAs, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	r.Usage = x509.ExtKeyUsageServerAuth
 	if len(id.Names) == 0 {
-		opts.DNSName = id.ServerName
+		r.DNSName = id.ServerName
 	}
-	for _, cert := range cs.PeerCertificates[1:] {
-		opts.Intermediates.AddCert(cert)
-	}
-	if _, err := leaf.Verify(opts); err != nil {
+	if _, err := id.Roots.Verify(&r); err != nil {
 		return err
 	}
 	if len(id.Names) > 0 && !slices.ContainsFunc(id.Names, func(n balancer.SubjectAltName) bool { return has(leaf, n) }) {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"turnout/internal/bound"
+	"turnout/internal/certchain"
 	"turnout/internal/reactor"
 	"turnout/tlsmux/clientcert"
 )
@@ -27,6 +29,8 @@ type WorkersConfig struct {
 	Handshakes int
 	// QueueTimeout bounds the time that a handshake waits until it begins to compute. Default 5 s.
 	QueueTimeout time.Duration
+	// Bounds counts the certificates that were refused for want of budget; nil = they are not counted.
+	Bounds *bound.Counts
 	// Panicked, if it is set, recovers from panics of what is computed for one connection: crypto/tls, the choice of a certificate,
 	// tickets, the judgement of a certificate, a private key. Any goroutine may call it. That handshake fails with ErrPanicked,
 	// its connection is reset, and nothing else. Without it the process ends, as it does in any case when the machinery panics
@@ -44,12 +48,13 @@ const (
 	WorkRSA                  // the same by RSA
 	WorkResumed              // the same of clients that resume a session
 	WorkEndpoint             // handshakes with endpoints: requests of clients wait for them
+	WorkVerify               // the certificates of a peer that take more than one step to verify
 	Works                    // the number of kinds
 )
 
 // String returns the word for w in metrics.
 func (w Work) String() string {
-	return [...]string{"finish", "ecdsa", "rsa", "resumed", "endpoint", "other"}[min(w, Works)]
+	return [...]string{"finish", "ecdsa", "rsa", "resumed", "endpoint", "verify", "other"}[min(w, Works)]
 }
 
 // workOf returns what the first flight with a certificate is.
@@ -90,8 +95,13 @@ type Workers struct {
 	running  atomic.Int64
 	buffers  *buffers
 	seed     maphash.Seed
-	stats    [Works]WorkStats
-	pool     *pool
+	bounds   *bound.Counts
+
+	chains    certchain.Memory
+	verifying *verifying
+
+	stats [Works]WorkStats
+	pool  *pool
 
 	mu    sync.Mutex
 	loops []*loopSteps
@@ -109,17 +119,27 @@ func NewWorkers(cfg WorkersConfig) (*Workers, error) {
 	if cfg.QueueTimeout == 0 {
 		cfg.QueueTimeout = 5 * time.Second
 	}
-	w := &Workers{timeout: cfg.QueueTimeout, panicked: cfg.Panicked, buffers: newBuffers(), seed: maphash.MakeSeed()}
+	w := &Workers{timeout: cfg.QueueTimeout, panicked: cfg.Panicked, buffers: newBuffers(), seed: maphash.MakeSeed(), bounds: cfg.Bounds, verifying: newVerifying()}
 	w.pool = &pool{size: cfg.Handshakes, stats: &w.stats}
 	return w, nil
 }
 
-// shareOf says whose share of a queue the handshakes of an address belong to.
-func (w *Workers) shareOf(peer netip.Addr) uint8 {
+// sourceOf returns the address that peer counts as: IPv6 addresses with the same first 64 bits are one customer's.
+func sourceOf(peer netip.Addr) netip.Addr {
 	if peer.Is6() && !peer.Is4In6() {
-		peer = netip.PrefixFrom(peer, 64).Masked().Addr() // one customer's
+		return netip.PrefixFrom(peer, 64).Masked().Addr()
 	}
-	return uint8(maphash.Comparable(w.seed, peer) % shares)
+	return peer
+}
+
+// shareOf returns the share of a queue that the handshakes of a source belong to.
+func (w *Workers) shareOf(source netip.Addr) uint8 {
+	return uint8(maphash.Comparable(w.seed, source) % shares)
+}
+
+// shareOfTenant returns the share of the queue of WorkVerify that a tenant's verifications belong to.
+func (w *Workers) shareOfTenant(tenant string) uint8 {
+	return uint8(maphash.String(w.seed, tenant) % shares)
 }
 
 // Running returns the number of handshakes that have begun or wait to, and have not ended.

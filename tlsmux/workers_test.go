@@ -192,7 +192,7 @@ func TestSharesOfAddresses(t *testing.T) {
 	if len(seen) < shares/2 {
 		t.Errorf("100 addresses have %d shares", len(seen))
 	}
-	if w.shareOf(netip.MustParseAddr("2001:db8::1")) != w.shareOf(netip.MustParseAddr("2001:db8::ffff:1")) {
+	if sourceOf(netip.MustParseAddr("2001:db8::1")) != sourceOf(netip.MustParseAddr("2001:db8::ffff:1")) {
 		t.Error("two addresses of one network have two shares")
 	}
 	w.shareOf(netip.Addr{})

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"crypto/x509"
 	"errors"
 	"net/netip"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/controller/endpoints"
+	"turnout/internal/certchain"
 	"turnout/internal/target"
 	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
@@ -300,9 +300,7 @@ func TestIdentity(t *testing.T) {
 				t.Fatalf("%s: target %d: %+v", c.name, i, tls)
 			}
 			if c.verify {
-				pool := x509.NewCertPool()
-				pool.AppendCertsFromPEM([]byte(c.ca))
-				if !tls.RootCAs.Equal(pool) {
+				if roots, err := certchain.ParseRoots(c.ca, false); err != nil || tls.Roots.Digest() != roots.Digest() {
 					t.Errorf("%s: target %d: other roots", c.name, i)
 				}
 			}

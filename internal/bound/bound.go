@@ -30,6 +30,7 @@ const (
 	HeaderActions                   // header actions or rewrite-target would have made or cost more than a message may
 	UniqueID                        // a unique id was cut
 	CertificateChain                // a certificate chain was too long to be served
+	ChainWork                       // the certificates of a client or endpoint were refused: verifying them would have cost too much
 	HandshakeMemory                 // a handshake ended because its peer did not take the output
 	HealthChecks                    // a health check waited for its turn
 	RequestChecks                   // endpoints of a route are checked without the request it asks for
@@ -80,6 +81,7 @@ var names = [count]string{
 	HeaderActions:       "header-actions",
 	UniqueID:            "unique-id",
 	CertificateChain:    "certificate-chain",
+	ChainWork:           "chain-work",
 	HandshakeMemory:     "handshake-memory",
 	HealthChecks:        "health-checks",
 	RequestChecks:       "request-checks",

@@ -68,7 +68,7 @@ func NewRequestPath(cfg Config, makeLoops func(loops int, cfg reactor.Config) ([
 		return nil, errors.New("cannot make a request path without event loops")
 	}
 	p.order = loops
-	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(loops)), Panicked: p.handshakePanicked})
+	workers, err := tlsmux.NewWorkers(tlsmux.WorkersConfig{Handshakes: handshakes(len(loops)), Bounds: p.cfg.Bounds, Panicked: p.handshakePanicked})
 	if err != nil {
 		return nil, err
 	}

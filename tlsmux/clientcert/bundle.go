@@ -7,26 +7,25 @@ import (
 	"encoding/asn1"
 	"errors"
 	"fmt"
-	"slices"
 
+	"turnout/internal/certchain"
 	"turnout/internal/keypair"
 )
 
 // Bundle is a set of authorities. It is read-only once made.
 type Bundle struct {
-	certs   []*x509.Certificate
-	anchors *x509.CertPool // what a chain of crypto/tls may end at: roots, and what leads to one within the bundle
-	roots   *x509.CertPool
-	others  []*x509.Certificate // those that are no roots
-	subject map[string][]*x509.Certificate
-	digest  [sha256.Size]byte
+	certs  []*x509.Certificate
+	set    *certchain.Set // the anchors are the roots: OpenSSL, which HAProxy verifies with, trusts no authority below a root that it does not have
+	pool   *x509.CertPool // all certs, for their names
+	digest [sha256.Size]byte
 }
 
 // ParseBundle reads authorities in PEM: CERTIFICATE blocks, and TRUSTED CERTIFICATE blocks of OpenSSL, of which those that
 // are not trusted with clients are left out. Other blocks are skipped. A block that does not parse or does not end is an
 // error, and so is a bundle of which nothing is left.
 func ParseBundle(text []byte) (*Bundle, error) {
-	b := &Bundle{anchors: x509.NewCertPool(), roots: x509.NewCertPool(), subject: map[string][]*x509.Certificate{}}
+	b := &Bundle{pool: x509.NewCertPool()}
+	known := map[[sha256.Size]byte]bool{}
 	blocks, err := keypair.Decode(text)
 	if err != nil {
 		return nil, err
@@ -48,18 +47,20 @@ func ParseBundle(text []byte) (*Bundle, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read PEM block %d: %w", i+1, err)
 		}
-		if slices.ContainsFunc(b.subject[string(cert.RawSubject)], cert.Equal) {
+		key := sha256.Sum256(cert.Raw)
+		if known[key] {
 			continue
 		}
+		known[key] = true
 		b.certs = append(b.certs, cert)
-		b.subject[string(cert.RawSubject)] = append(b.subject[string(cert.RawSubject)], cert)
+		b.pool.AddCert(cert)
 		sum.Write(cert.Raw)
 	}
 	sum.Sum(b.digest[:0])
 	if len(b.certs) == 0 {
 		return nil, errors.New("no CERTIFICATE block in it")
 	}
-	b.sort()
+	b.set = certchain.NewSet(b.certs, isRoot)
 	return b, nil
 }
 
@@ -69,40 +70,8 @@ func (b *Bundle) Certificates() int { return len(b.certs) }
 // Digest identifies the content.
 func (b *Bundle) Digest() [sha256.Size]byte { return b.digest }
 
-// Pool is what crypto/tls verifies chains of clients against. A chain that ends at an authority that is no root still has
-// to be completed: see Trust.Verify.
-func (b *Bundle) Pool() *x509.CertPool { return b.anchors }
-
-// sort finds the roots and what leads to them: OpenSSL, which the HAProxy router verifies with, trusts no
-// authority below a root that it does not have.
-func (b *Bundle) sort() {
-	leads := map[*x509.Certificate]bool{} // also stops circles
-	var check func(c *x509.Certificate) bool
-	check = func(c *x509.Certificate) bool {
-		if known, ok := leads[c]; ok {
-			return known
-		}
-		leads[c] = isRoot(c)
-		for _, p := range b.subject[string(c.RawIssuer)] {
-			if !leads[c] && p != c && c.CheckSignatureFrom(p) == nil && check(p) {
-				leads[c] = true
-			}
-		}
-		return leads[c]
-	}
-	for _, c := range b.certs {
-		if isRoot(c) {
-			b.roots.AddCert(c)
-		} else {
-			b.others = append(b.others, c)
-		}
-	}
-	for _, c := range b.certs {
-		if check(c) {
-			b.anchors.AddCert(c)
-		}
-	}
-}
+// Pool holds the authorities, whose names clients are sent (RFC 8446 section 4.2.4). Chains are verified by Trust.Verify.
+func (b *Bundle) Pool() *x509.CertPool { return b.pool }
 
 // isRoot tells a certificate that issued itself from one that only has its issuer's name.
 func isRoot(c *x509.Certificate) bool {

@@ -1,7 +1,6 @@
 package clientcert
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"turnout/internal/certchain"
 	"turnout/internal/testkit/testcert"
 )
 
@@ -79,25 +79,14 @@ func bundle(t testing.TB, of ...*pair) *Bundle {
 	return b
 }
 
-// judge does what crypto/tls and Trust.Verify do with a client that sends a chain.
+// judge has Trust.Verify decide about a client that sends a chain.
 func judge(t testing.TB, trust *Trust, sent ...*pair) error {
 	t.Helper()
-	between := x509.NewCertPool()
-	var cs tls.ConnectionState
-	for i, p := range sent {
-		cs.PeerCertificates = append(cs.PeerCertificates, p.Cert)
-		if i > 0 {
-			between.AddCert(p.Cert)
-		}
+	r := certchain.Request{Now: time.Now()}
+	for _, p := range sent {
+		r.Sent = append(r.Sent, p.Cert)
 	}
-	if len(sent) > 0 {
-		var err error
-		cs.VerifiedChains, err = sent[0].Cert.Verify(x509.VerifyOptions{Roots: trust.Bundle().Pool(), Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-		if err != nil {
-			return err
-		}
-	}
-	return trust.Verify(&cs, time.Now())
+	return trust.Verify(r)
 }
 
 // extension is one of a list, critical.

@@ -2,12 +2,13 @@ package clientcert
 
 import (
 	"cmp"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"turnout/internal/certchain"
 )
 
 // Trust is what certificates of clients are judged by. It is made whole and never changes.
@@ -79,48 +80,22 @@ var (
 	ErrListExpired = errors.New("the issuer's revocation list is not current")
 )
 
-// Verify judges a client of a full or resumed handshake at the time now. crypto/tls has verified the chains against
-// Bundle.Pool, or had when the session began. A client without a certificate is fine. One good chain is enough.
-func (t *Trust) Verify(cs *tls.ConnectionState, now time.Time) error {
-	if len(cs.PeerCertificates) == 0 {
+// Verify judges a client of a full or resumed handshake. r has the certificates that it sent and says what the verification
+// may cost; usage and the last decision are Verify's. A client without a certificate is accepted. One good chain is enough.
+func (t *Trust) Verify(r certchain.Request) error {
+	if len(r.Sent) == 0 {
 		return nil
 	}
-	chains, err := t.complete(cs, now)
-	if err != nil {
-		return err
+	r.Usage = x509.ExtKeyUsageClientAuth
+	if t.checked {
+		r.Accept = func(chain []*x509.Certificate) error { return t.revocation(chain, r.Now) }
 	}
-	err = errors.New("no chain was verified")
-	for _, chain := range chains {
-		if err = t.revocation(chain, now); err == nil {
-			return nil
-		}
-	}
+	_, err := t.bundle.set.Verify(&r)
 	return err
-}
-
-// complete returns chains that end at a root.
-func (t *Trust) complete(cs *tls.ConnectionState, now time.Time) ([][]*x509.Certificate, error) {
-	whole := cs.VerifiedChains
-	if !slices.ContainsFunc(whole, func(c []*x509.Certificate) bool { return len(c) == 0 || !isRoot(c[len(c)-1]) }) {
-		return whole, nil
-	}
-	between := x509.NewCertPool()
-	for _, c := range t.bundle.others {
-		between.AddCert(c)
-	}
-	for _, c := range cs.PeerCertificates[1:] {
-		between.AddCert(c)
-	}
-	return cs.PeerCertificates[0].Verify(x509.VerifyOptions{
-		Roots: t.bundle.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
 }
 
 // revocation looks every certificate of a chain up, the root too: an authority that revokes a root says so in its own list.
 func (t *Trust) revocation(chain []*x509.Certificate, now time.Time) error {
-	if !t.checked {
-		return nil
-	}
 	for i, cert := range chain {
 		issuer := chain[min(i+1, len(chain)-1)]
 		if err := t.lookUp(cert, issuer, now); err != nil {

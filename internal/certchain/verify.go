@@ -1,0 +1,329 @@
+// Package certchain verifies certificate chains that strangers send: clients and endpoints. Whatever they send, and whatever
+// authorities a tenant names, one verification costs a bounded amount of work, and its signature checks are steps between
+// which the caller may do something else.
+//
+//	certificates sent ─┐  bounds: number, issuers, keys          one chain at a time, checked by crypto/x509
+//	                   ├─────────────────────────────► candidates ─────────────────────────────────────► verified chain
+//	Set of authorities ┘  no signature is checked               each signature check is paid for in advance
+package certchain
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Bounds of one verification. Those above MaxWork hold before the first signature is checked.
+const (
+	// MaxSent is the number of certificates that a peer may send, its own included.
+	MaxSent = 16
+	// MaxIssuers is the number of certificates that may come into question as the issuer of one: they have its issuer's
+	// name, a key of the right kind, and no other key identifier.
+	MaxIssuers = 8
+	// MaxReach is the number of certificates that may come into question for a chain in all.
+	MaxReach = 32
+	// MaxLength is the number of certificates of a chain.
+	MaxLength = 12
+	// MaxNames is the number of names, name constraints and policies of a chain: crypto/x509 compares them with each other.
+	MaxNames = 1024
+	// MaxWork is what all signature checks of a verification may cost together, in units: four with keys on P-521, twelve
+	// on P-384, 30 of RSA keys of 4096 bits, 120 with the usual keys.
+	MaxWork = 128
+)
+
+// maxTries bounds the chains that are tried, and the certificates that are looked at on the way.
+const maxTries = 128
+
+// ErrWork is the kind of errors about chains that cost too much to verify.
+var ErrWork = errors.New("verifying the certificate chain costs too much")
+
+// Request is one verification.
+type Request struct {
+	Sent    []*x509.Certificate // as the peer sent them, its own first
+	Usage   x509.ExtKeyUsage
+	DNSName string // the name that the first certificate must be valid for; "" = not checked
+	Now     time.Time
+	Memory  *Memory // of chains that were verified; nil = none
+	// Spend is called before each signature check with its cost in units. An error ends the verification with it. nil = the
+	// caller does not account for the cost.
+	Spend func(units int) error
+	// Accept makes the last decision about a chain that is valid; after an error the next chain is tried. nil = all are
+	// accepted.
+	Accept func(chain []*x509.Certificate) error
+}
+
+// Check fails with an ErrWork if the key of a peer's own certificate costs too much to check its signature with.
+func Check(leaf *x509.Certificate) error {
+	if cost := Cost(leaf); cost > MaxKeyCost {
+		return fmt.Errorf("%w: the key of a certificate costs %d units; allowed: %d", ErrWork, cost, MaxKeyCost)
+	}
+	return nil
+}
+
+// Verify returns a chain from r.Sent[0], which must be there, to an anchor of s. It fails with an ErrWork, an error of
+// crypto/x509, or the error of r.Spend or r.Accept.
+func (s *Set) Verify(r *Request) ([]*x509.Certificate, error) {
+	if len(r.Sent) > MaxSent {
+		return nil, fmt.Errorf("%w: %d certificates; allowed: %d", ErrWork, len(r.Sent), MaxSent)
+	}
+	if err := Check(r.Sent[0]); err != nil {
+		return nil, err
+	}
+	key := s.keyOf(r)
+	if chain := s.known(&key, r); chain != nil {
+		return chain, nil
+	}
+	w := &walk{set: s, Request: r, issuers: map[*x509.Certificate][]*x509.Certificate{}}
+	if err := w.explore(); err != nil {
+		return nil, err
+	}
+	chain, err := w.run()
+	if err == nil && r.Memory != nil && !w.below {
+		r.Memory.remember(&key, s, r, chain)
+	}
+	return chain, err
+}
+
+// known returns the chain that was verified for the same certificates, nil if there is none or it is not accepted any more.
+func (s *Set) known(key *[32]byte, r *Request) []*x509.Certificate {
+	if r.Memory == nil {
+		return nil
+	}
+	chain := r.Memory.recall(key, s, r)
+	if chain == nil || r.DNSName != "" && chain[0].VerifyHostname(r.DNSName) != nil || r.Accept != nil && r.Accept(chain) != nil {
+		return nil
+	}
+	return chain
+}
+
+// walk is a verification under way.
+type walk struct {
+	*Request
+	set     *Set
+	issuers map[*x509.Certificate][]*x509.Certificate // candidates, by the certificate that they may have issued
+	anchors []*x509.Certificate                       // among the certificates of the walk
+
+	spent int
+	tries int
+	below bool  // the chain that is accepted ends below a root of the system
+	fatal error // ends the walk
+	err   error // of the chains that were tried
+}
+
+// explore finds the candidates for all chains, without a signature check.
+func (w *walk) explore() error {
+	reached := []*x509.Certificate{w.Sent[0]}
+	if at := slices.IndexFunc(w.set.all, func(a *authority) bool { return a.anchor && bytes.Equal(a.der, w.Sent[0].Raw) }); at >= 0 {
+		w.anchors = append(w.anchors, w.Sent[0])
+		return nil
+	}
+	for i := 0; i < len(reached); i++ {
+		c := reached[i]
+		if slices.Contains(w.anchors, c) {
+			continue
+		}
+		candidates, err := w.candidates(c)
+		if err != nil {
+			return err
+		}
+		w.issuers[c] = candidates
+		for _, issuer := range candidates {
+			if !slices.Contains(reached, issuer) {
+				reached = append(reached, issuer)
+			}
+		}
+		if len(reached) > MaxReach {
+			return fmt.Errorf("%w: more than %d certificates come into question", ErrWork, MaxReach)
+		}
+	}
+	return nil
+}
+
+// candidates returns the certificates that may have issued c, anchors first.
+func (w *walk) candidates(c *x509.Certificate) (found []*x509.Certificate, err error) {
+	add := func(issuer *x509.Certificate) bool {
+		if !comesIntoQuestion(issuer, c) || slices.ContainsFunc(found, issuer.Equal) {
+			return false
+		}
+		found = append(found, issuer)
+		if err == nil {
+			err = Check(issuer)
+		}
+		if len(found) > MaxIssuers {
+			err = fmt.Errorf("%w: more than %d issuers of one certificate come into question", ErrWork, MaxIssuers)
+		}
+		return true
+	}
+	for _, anchors := range [...]bool{true, false} {
+		for _, a := range w.set.all {
+			if a.anchor != anchors || a.subject != string(c.RawIssuer) || err != nil {
+				continue
+			}
+			if issuer := a.parse(); add(issuer) && anchors && !slices.Contains(w.anchors, issuer) {
+				w.anchors = append(w.anchors, issuer)
+			}
+		}
+	}
+	for _, sent := range w.Sent[1:] {
+		if err == nil {
+			add(sent)
+		}
+	}
+	return found, err
+}
+
+// comesIntoQuestion reports whether issuer may have issued c, as far as can be told without a signature check.
+func comesIntoQuestion(issuer, c *x509.Certificate) bool {
+	authority := issuer.BasicConstraintsValid && issuer.IsCA || issuer.Version < 3 && !issuer.BasicConstraintsValid
+	sameKey := len(issuer.SubjectKeyId) == 0 || len(c.AuthorityKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
+	maySign := issuer.KeyUsage == 0 || issuer.KeyUsage&x509.KeyUsageCertSign != 0
+	return bytes.Equal(issuer.RawSubject, c.RawIssuer) && authority && sameKey && maySign && verifies(issuer, c)
+}
+
+// run tries the chains.
+func (w *walk) run() ([]*x509.Certificate, error) {
+	chain := w.climb([]*x509.Certificate{w.Sent[0]})
+	switch {
+	case chain != nil:
+		return chain, nil
+	case w.fatal != nil:
+		return nil, w.fatal
+	case w.err != nil:
+		return nil, w.err
+	}
+	// No chain leads to an anchor. crypto/x509 finds the words for it, without a signature check.
+	_, err := w.Sent[0].Verify(x509.VerifyOptions{Roots: x509.NewCertPool(), CurrentTime: w.Now, KeyUsages: []x509.ExtKeyUsage{w.Usage}, DNSName: w.DNSName})
+	if err == nil {
+		err = x509.UnknownAuthorityError{Cert: w.Sent[0]}
+	}
+	return nil, err
+}
+
+// climb returns the first chain that begins with path and is accepted; nil = there is none.
+func (w *walk) climb(path []*x509.Certificate) []*x509.Certificate {
+	if w.tries++; w.tries > maxTries && w.fatal == nil {
+		w.fatal = fmt.Errorf("%w: more than %d chains come into question", ErrWork, maxTries)
+	}
+	last := path[len(path)-1]
+	switch {
+	case w.fatal != nil:
+		return nil
+	case slices.Contains(w.anchors, last):
+		return w.try(path, false)
+	}
+	if w.set.system != nil {
+		if chain := w.try(path, true); chain != nil || w.fatal != nil {
+			return chain
+		}
+	}
+	if len(path) == MaxLength {
+		return nil
+	}
+	for _, issuer := range w.issuers[last] {
+		if slices.Contains(path, issuer) {
+			continue
+		}
+		if chain := w.climb(append(path[:len(path):len(path)], issuer)); chain != nil || w.fatal != nil {
+			return chain
+		}
+	}
+	return nil
+}
+
+// systemCost is what the check of a signature of a root of the system is taken to cost.
+const systemCost = 4 * Unit
+
+// try has crypto/x509 verify one chain, which ends at an anchor, or at the certificate below a root of the system.
+//
+// crypto/x509 looks for issuers by name, and checks the signatures of all that it finds. So it gets copies whose names are
+// their places in the chain: each has one issuer. The copies of a chain below a root of the system end with the real name.
+func (w *walk) try(path []*x509.Certificate, below bool) []*x509.Certificate {
+	if w.fatal = namesBounded(path); w.fatal != nil {
+		return nil
+	}
+	opts := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: w.Now, KeyUsages: []x509.ExtKeyUsage{w.Usage}, DNSName: w.DNSName}
+	if below {
+		opts.Roots = w.set.system
+	}
+	next := 1 // the certificate whose key is used next
+	pay := func() error {
+		cost := systemCost
+		if next < len(path) {
+			cost = Cost(path[next])
+		} else if !below {
+			return nil
+		}
+		next++
+		w.fatal = w.spend(cost)
+		return w.fatal
+	}
+	var leaf *x509.Certificate
+	for i, c := range path {
+		placed := *c
+		placed.RawSubject = []byte(strconv.Itoa(i))
+		if i < len(path)-1 || !below {
+			placed.RawIssuer = []byte(strconv.Itoa(i + 1))
+		}
+		paid := func([]*x509.Certificate) error { return pay() }
+		switch {
+		case i == 0:
+			leaf = &placed
+			if len(path) == 1 && !below {
+				opts.Roots.AddCert(leaf)
+			}
+		case i == len(path)-1 && !below:
+			opts.Roots.AddCertWithConstraint(&placed, paid)
+		default:
+			opts.Intermediates.AddCertWithConstraint(&placed, paid)
+		}
+	}
+	if pay() != nil {
+		return nil
+	}
+	_, err := leaf.Verify(opts)
+	if w.fatal != nil {
+		return nil
+	}
+	if err == nil && w.Accept != nil {
+		err = w.Accept(path)
+		w.err = err // says more than why other chains are not valid
+	}
+	if err == nil {
+		w.below = below
+		return path
+	}
+	if w.err == nil && !below {
+		w.err = err
+	}
+	return nil
+}
+
+// spend accounts for a signature check.
+func (w *walk) spend(cost int) error {
+	if w.spent += cost; w.spent > MaxWork {
+		return fmt.Errorf("%w: more than %d units of signature checks", ErrWork, MaxWork)
+	}
+	if w.Spend == nil {
+		return nil
+	}
+	return w.Spend(cost)
+}
+
+// namesBounded fails with an ErrWork if a chain has more than MaxNames.
+func namesBounded(path []*x509.Certificate) error {
+	n := 0
+	for _, c := range path {
+		n += len(c.DNSNames) + len(c.EmailAddresses) + len(c.IPAddresses) + len(c.URIs) + len(c.Policies) + 2*len(c.PolicyMappings) +
+			len(c.PermittedDNSDomains) + len(c.ExcludedDNSDomains) + len(c.PermittedIPRanges) + len(c.ExcludedIPRanges) +
+			len(c.PermittedEmailAddresses) + len(c.ExcludedEmailAddresses) + len(c.PermittedURIDomains) + len(c.ExcludedURIDomains) +
+			len(c.ExtKeyUsage) + len(c.UnknownExtKeyUsage)
+	}
+	if n > MaxNames {
+		return fmt.Errorf("%w: %d names, constraints and policies; allowed: %d", ErrWork, n, MaxNames)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package tlsmux
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"turnout/balancer"
+	"turnout/internal/bound"
+	"turnout/internal/certchain"
+	"turnout/internal/share"
+	"turnout/tlsmux/clientcert"
+)
+
+// Peers make others check signatures: those of the certificates that they send. crypto/tls would check up to a hundred at a
+// stretch. So the handshake verifies chains itself (internal/certchain), and pauses between signature checks: after stepWork
+// units it waits in the queue of WorkVerify, where namespaces take turns.
+
+// stepWork is how many units of signature checks a handshake makes in a step: about 1 ms. A check that costs more has a step
+// of its own, of certchain.MaxKeyCost units at most.
+const stepWork = 10
+
+// maxVerifying bounds the verifications that have paused and are not complete. A namespace, and a source address, may have
+// as many as would still be free then, so half of them alone. The usual chains are verified without a pause.
+const maxVerifying = 512
+
+// verifying counts verifications that have paused. Any goroutine may use it.
+type verifying struct {
+	mu       sync.Mutex
+	byTenant share.Pool
+	bySource share.Pool
+}
+
+func newVerifying() *verifying {
+	return &verifying{byTenant: share.NewPool(maxVerifying), bySource: share.NewPool(maxVerifying)}
+}
+
+// begin counts a verification for a tenant and a source, and reports whether both may have one more.
+func (v *verifying) begin(tenant string, source netip.Addr) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.byTenant.Take(tenant, 1) {
+		return false
+	}
+	if !v.bySource.Take(source.String(), 1) {
+		v.byTenant.Give(tenant, 1)
+		return false
+	}
+	return true
+}
+
+// end gives back what begin took.
+func (v *verifying) end(tenant string, source netip.Addr) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.byTenant.Give(tenant, 1)
+	v.bySource.Give(source.String(), 1)
+}
+
+// verification is the part of a handshake that checks the certificates of its peer. It belongs to the coroutine but for
+// pausing, which stepped reads when the coroutine does not run.
+type verification struct {
+	tenant  string // who is charged; "" = the router
+	work    int    // units since the last pause
+	paused  bool   // at least once
+	pausing bool   // the next step goes on with signature checks, without bytes of the peer
+}
+
+// judgeClient decides about the certificates of a client. Called by the coroutine. t is nil when any certificate will do.
+func (h *handshake) judgeClient(cs *tls.ConnectionState, t *clientcert.Trust) error {
+	if len(cs.PeerCertificates) == 0 {
+		return nil
+	}
+	return h.judge(cs, func(r certchain.Request) error {
+		if t == nil {
+			return nil
+		}
+		return t.Verify(r)
+	})
+}
+
+// judgeEndpoint decides about the certificates of an endpoint. Called by the coroutine.
+func (h *handshake) judgeEndpoint(cs *tls.ConnectionState, id *balancer.TLS) error {
+	if len(cs.PeerCertificates) == 0 {
+		return errNoCertificate
+	}
+	return h.judge(cs, func(r certchain.Request) error {
+		if !id.Verify {
+			return nil
+		}
+		return verifyChain(cs.DidResume, r, id)
+	})
+}
+
+// judge has verify decide about the certificates of the peer, and accounts for the signature checks.
+func (h *handshake) judge(cs *tls.ConnectionState, verify func(certchain.Request) error) error {
+	defer h.endVerification()
+	err := certchain.Check(cs.PeerCertificates[0])
+	if err == nil {
+		err = verify(certchain.Request{Sent: cs.PeerCertificates, Now: time.Now(), Memory: &h.workers.chains, Spend: h.spend})
+	}
+	if err == nil && !cs.DidResume { // crypto/tls checks a signature of the peer next
+		err = h.spend(certchain.Cost(cs.PeerCertificates[0]))
+	}
+	if errors.Is(err, certchain.ErrWork) {
+		h.workers.bounds.Reached(bound.ChainWork)
+	}
+	return err
+}
+
+// spend accounts for a signature check, and pauses before it when the step has had its share. Called by the coroutine.
+func (h *handshake) spend(units int) error {
+	v := &h.verification
+	if v.work += units; v.work <= stepWork || h.steps != nil {
+		return nil
+	}
+	if !v.paused {
+		if !h.workers.verifying.begin(v.tenant, h.source) {
+			return fmt.Errorf("%w: %q or the source address of the peer has too many verifications under way", certchain.ErrWork, v.tenant)
+		}
+		v.paused = true
+	}
+	v.pausing = true
+	if !h.await() {
+		return errGivenUp
+	}
+	v.work = units
+	return nil
+}
+
+// endVerification releases what spend took.
+func (h *handshake) endVerification() {
+	if v := &h.verification; v.paused {
+		h.workers.verifying.end(v.tenant, h.source)
+		v.paused = false
+	}
+}
+
+var errNoCertificate = errors.New("the endpoint sent no certificate")
