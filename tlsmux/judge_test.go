@@ -163,7 +163,7 @@ func TestFloodOfOneTenantsChains(t *testing.T) {
 			give(w, WorkVerify, flooded, step, again)
 		}
 		for range 50 {
-			time.Sleep(37 * time.Millisecond)
+			elapse(37 * time.Millisecond)
 			for _, j := range []struct {
 				kind  Work
 				share uint8
@@ -177,6 +177,6 @@ func TestFloodOfOneTenantsChains(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(6 * time.Second)
+		elapse(6 * time.Second)
 	})
 }

@@ -358,40 +358,6 @@ func (e *entry) read(p []byte) (d decision, done bool, err error) {
 	return d, done, err
 }
 
-// decision is what a ClientHello leads to.
-type decision struct {
-	passthrough *routing.Route // nil = TLS ends here
-	strict      bool           // there is no certificate for the name
-	silent      bool           // with strict: without an alert
-	config      *tls.Config
-	resumes     bool      // this and from: see Policy.config
-	from        *snapshot // of config
-}
-
-// decide looks the server name up, once. Of the connection it changes nothing but e.info.
-func (e *entry) decide(hello *Hello) (d decision) {
-	cfg := &e.mux.cfg
-	table := cfg.Store.Load()
-	found := table.SNIAt(e.port, hello.ServerName)
-	e.info = Info{ServerName: hello.ServerName, HasServerName: hello.HasServerName, Generation: table.Generation()}
-	if d.passthrough = found.Passthrough; d.passthrough != nil {
-		return d
-	}
-	e.info.Certificate, e.info.Own, e.info.Arrival, e.info.Stream = found.Certificate, found.Own, found.Arrival, found.Stream
-	d.silent, d.strict = found.Silent, Refuses(found, hello, cfg.StrictSNI)
-	if !d.strict {
-		d.config, d.from, d.resumes = cfg.Policy.config(hello, e.info.asked(), found.Stream == nil)
-		e.info.AuthVersion, e.judged, e.tenant = d.from.terms.version, d.from.trust != nil, found.AuthNamespace
-	}
-	return d
-}
-
-// Refuses says that a client is refused for want of a certificate for the name it asks for, though TLS would end here: there is none at all, or strict
-// and none that covers the name.
-func Refuses(found routing.SNIDecision, hello *Hello, strict bool) bool {
-	return found.Certificate == nil || strict && hello.HasServerName && !found.Own && !names(found.Certificate, hello.ServerName)
-}
-
 // act does what was decided. It returns what Data returns.
 func (e *entry) act(d *decision, p []byte) int {
 	e.timer.Stop()
