@@ -36,8 +36,10 @@ func (ex *Exchange) retryAsked(f Fault) bool {
 	return true
 }
 
-// mayAsk says that the route asks for another attempt after f, and spends some of what the pool has for retries. What an endpoint may have acted on is
-// sent again only if that does no harm (RFC 9110 section 9.2.2): no configuration changes what a method means.
+// mayAsk reports whether the route asks for another attempt after f, and takes it from the retry budget
+// of the pool. What an endpoint may have acted on is sent again only if the method allows it (RFC 9110
+// section 9.2.2): no configuration changes what a method means. It is not sent again either if the
+// request has been at this router before: attempts would multiply with each pass.
 func (ex *Exchange) mayAsk(f Fault) bool {
 	switch f {
 	case FaultConnect, FaultTLS:
@@ -45,7 +47,7 @@ func (ex *Exchange) mayAsk(f Fault) bool {
 			return false
 		}
 	case FaultStatus, FaultTimeout, FaultReset, FaultStale, FaultUnanswered, FaultSilent, FaultCanceled:
-		if !ex.Replayable() {
+		if !ex.Replayable() || ex.returned {
 			return false
 		}
 	default:
@@ -58,7 +60,7 @@ func (ex *Exchange) mayAsk(f Fault) bool {
 		increment(&ex.w.counts.unretried, 1)
 		return false
 	}
-	return true
+	return ex.route.Policy().Retry.Backoff <= 0 || ex.takePlace()
 }
 
 // again begins another attempt that the route asks for, at another server if there is one, or waits until it may begin.
@@ -92,6 +94,7 @@ func (ex *Exchange) afterBackoff(now int64) {
 // request, the one that failed first may have recovered.
 func (ex *Exchange) resume(now int64) {
 	ex.state = stateChoose
+	ex.leavePlace()
 	ex.dequeue(now)
 	for ex.tried.n > 0 && !ex.pool.Eligible(ex.choice(nil)) {
 		ex.tried.forget()

@@ -32,6 +32,7 @@ type attemptsState struct {
 	fresh    bool // a connection was, or is being, made for it
 	session  bool // counts in Stats.Sessions of the route
 	over     bool // it is counted
+	placed   bool // takes a place among the waiting requests of its worker
 	replayed bool // an endpoint took the request and did not answer it; it was sent to another one
 
 	route       *routing.Route
@@ -102,7 +103,13 @@ func (a *attempts) choose(cookie []byte) {
 	}
 	lease, ok := pool.Pick(in)
 	if !ok {
-		lease, ok = pool.Wait(in, a.place(), a.cfg.Clock.Now())
+		if pool.Limit() > 0 && !a.takePlace() {
+			a.self.unserved(ReasonRouteShare)
+			return
+		}
+		if lease, ok = pool.Wait(in, a.place(), a.cfg.Clock.Now()); !a.waiter.Waiting() {
+			a.leavePlace()
+		}
 	}
 	switch {
 	case ok:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"turnout/internal/bound"
 	"turnout/internal/wire/field"
 )
 
@@ -20,12 +21,10 @@ func NewCompression(types string) *Compression {
 	return &Compression{types: strings.Fields(strings.ToLower(types))}
 }
 
-// What bounds the memory of compressors, about 600 KiB each: how many answers of one
-// loop are compressed at a time, further ones go out as they are; and how many
-// compressors are kept for later.
+// The bounds of compressors, of about 600 KiB each.
 const (
-	maxCompressors  = 64
-	keptCompressors = 8
+	maxCompressors  = 64 // in use by a loop, shared by namespaces; further responses go out uncompressed
+	keptCompressors = 8  // kept for later responses
 )
 
 // compressor turns the body of one answer into gzip (RFC 1952). What it returns is
@@ -51,12 +50,13 @@ func (c *compressor) end() []byte {
 	return c.out.Bytes()
 }
 
-// compressor returns one, nil when too many are in use.
-func (w *Worker) compressor() *compressor {
-	if w.compressing >= maxCompressors {
+// compressor returns a compressor for a response of a namespace, nil when the share of the namespace is
+// in use.
+func (w *Worker) compressor(namespace string) *compressor {
+	if !w.compressing.Take(namespace, 1) {
+		w.Reached(bound.Compressors)
 		return nil
 	}
-	w.compressing++
 	if n := len(w.compressors); n > 0 {
 		c := w.compressors[n-1]
 		w.compressors = w.compressors[:n-1]
@@ -68,8 +68,9 @@ func (w *Worker) compressor() *compressor {
 	return c
 }
 
-func (w *Worker) freeCompressor(c *compressor) {
-	w.compressing--
+// freeCompressor takes back what compressor returned.
+func (w *Worker) freeCompressor(c *compressor, namespace string) {
+	w.compressing.Give(namespace, 1)
 	if len(w.compressors) < keptCompressors {
 		w.compressors = append(w.compressors, c)
 	}
@@ -107,7 +108,7 @@ func (ex *Exchange) compressHead(h *Head) {
 	if !typed {
 		return
 	}
-	if ex.gzip = ex.w.compressor(); ex.gzip == nil {
+	if ex.gzip = ex.w.compressor(ex.route.Namespace()); ex.gzip == nil {
 		return
 	}
 	h.ContentLength = -1

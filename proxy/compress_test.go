@@ -28,8 +28,8 @@ func TestTakesGzip(t *testing.T) {
 }
 
 func TestCompressors(t *testing.T) {
-	w := &Worker{}
-	c := w.compressor()
+	w := newRig(t, nil).w
+	c := w.compressor("ns")
 	var all bytes.Buffer
 	for _, piece := range []string{"data: 1\n\n", "", "data: 2\n\n"} {
 		all.Write(c.data([]byte(piece)))
@@ -50,14 +50,14 @@ func TestCompressors(t *testing.T) {
 	if got, err := io.ReadAll(r); string(got) != "data: 1\n\ndata: 2\n\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	w.freeCompressor(c)
-	if w.compressor() != c || w.compressing != 1 {
+	w.freeCompressor(c, "ns")
+	if w.compressor("ns") != c || w.Compressing() != 1 {
 		t.Error("a free compressor is not used again")
 	}
 	for range maxCompressors {
-		w.compressor()
+		w.compressor("ns")
 	}
-	if w.compressor() != nil || w.compressing != maxCompressors {
-		t.Errorf("%d compressors are in use", w.compressing)
+	if w.compressor("ns") != nil || w.Compressing() != maxCompressors/2 {
+		t.Errorf("%d compressors are in use", w.Compressing())
 	}
 }

@@ -56,6 +56,7 @@ type exchangeState struct {
 	resumeAt         int64        // when the next one may begin, in stateBackoff
 	copies           *requestCopy // that begin with this request, nil = none
 	copied           *requestCopy // this is one of those, nil = a client has sent it
+	returned         bool         // the request has been at a router with this loop id before
 	asked            int          // attempts that the route's RetrySpec asked for
 	taken            uint64       // bytes the congested side had taken when that was last looked at
 
@@ -240,6 +241,10 @@ func (ex *Exchange) downstreamDrained() {
 }
 
 func (ex *Exchange) responseHead(h *Head, end bool) {
+	if ex.copied != nil {
+		ex.copyHead(h, end)
+		return
+	}
 	if ex.route.Policy().Retry != nil && ex.dismissed(h, end) {
 		return
 	}
@@ -305,6 +310,12 @@ func (ex *Exchange) responseData(p []byte) {
 		p = ex.gzip.data(p)
 	}
 	ex.bytesOut += uint64(len(p))
+	if ex.copied != nil {
+		if ex.bytesOut > copyRest {
+			ex.copyDone()
+		}
+		return
+	}
 	ex.countLongBody()
 	if ex.down.Body(p) {
 		ex.holdResponse()

@@ -37,6 +37,7 @@ func (a *attempts) giveBack() {
 	if a.waiter != nil {
 		a.waiter.Leave()
 	}
+	a.leavePlace()
 	if a.leased {
 		a.leased = false
 		a.lease.Release()
@@ -47,7 +48,7 @@ func (a *attempts) giveBack() {
 func (ex *Exchange) account(reason Reason) {
 	if ex.copied != nil {
 		outcome := CopyFailed
-		if reason == ReasonOK {
+		if reason == ReasonOK || ex.state == stateBody {
 			outcome = CopyAnswered
 		}
 		ex.endCopy(outcome)
@@ -64,7 +65,7 @@ func (ex *Exchange) letGo() {
 		ex.dropCopies()
 	}
 	if ex.gzip != nil {
-		ex.w.freeCompressor(ex.gzip)
+		ex.w.freeCompressor(ex.gzip, ex.route.Namespace())
 		ex.gzip = nil
 	}
 }

@@ -1,36 +1,49 @@
 package proxy
 
 import (
+	"time"
+
 	"turnout/internal/bound"
 	"turnout/internal/wire/field"
 	"turnout/proxy/detached"
 	"turnout/routing"
 )
 
-// Copies of requests are collected while requests pass, and sent once these are complete: nothing of a request waits for a copy. Each
-// is an Exchange of its own without a client, whose answer nobody gets, and with a route of its own (routing.Mirror). What there may be of copies:
+// A copy of a request is collected while the request passes, and is sent once the request is complete:
+// nothing of a request waits for a copy. Each copy is an Exchange of its own without a client and with a
+// route of its own (routing.Mirror). It ends with the head of the response.
 const (
-	mirroredBody = 128 << 10 // bytes of body that a request with copies has; one with more is not copied
-	maxMirrored  = 4 << 20   // bytes of all copies of a worker
-	maxCopies    = 1024      // that are on their way, of a worker
+	mirroredBody = 128 << 10 // bytes of a request's body; a request with more is not copied
+	maxMirrored  = 4 << 20   // bytes of all copies of a worker, shared by namespaces
+	maxCopies    = 1024      // copies of a worker, shared by namespaces
+
+	// A response that is complete within these leaves its connection usable; otherwise that is closed.
+	copyRest  = 16 << 10              // bytes after the head
+	copyGrace = 50 * time.Millisecond // time after the head
 )
 
 // requestCopy is a request for mirrors, whose memory is its own.
 type requestCopy struct {
-	w      *Worker
-	users  int // the exchange that is being copied, and the copies
-	head   Head
-	arena  field.Arena
-	body   []byte // complete when the copies are sent
-	held   int    // bytes
-	client Client
-	to     []*routing.Mirror
+	w         *Worker
+	namespace string // of the route, which has its share of copies and of their memory
+	users     int    // the exchange that is being copied, and the copies
+	head      Head
+	arena     field.Arena
+	body      []byte // complete when the copies are sent
+	held      int    // bytes
+	client    Client
+	to        []*routing.Mirror
 }
 
-// copyRequest begins the copies for those mirrors of the route whose share the request is. The rule's work on it has been done, and that of a
-// backend has not; ip is for X-Forwarded-For.
+// copyRequest begins the copies for those mirrors of the route that take the request. The rule has
+// changed the request already, a backend has not; ip is for X-Forwarded-For. A request that has been
+// at this router before is not copied, whether it is a copy itself or has come back by a route.
 func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	if ex.cfg.Rehearse || h.Upgrade != nil {
+		return
+	}
+	if ex.returned {
+		ex.w.Reached(bound.Mirrors)
 		return
 	}
 	w := ex.w
@@ -48,8 +61,14 @@ func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	if c == nil {
 		return
 	}
+	c.namespace = ex.route.Namespace()
+	if !w.copying.Take(c.namespace, len(c.to)) {
+		w.countDropped(c)
+		c.release()
+		return
+	}
 	ex.copies = c
-	if c.w.copying+len(c.to) > maxCopies || !c.clone(h) {
+	if !c.clone(h) {
 		ex.dropCopies()
 		return
 	}
@@ -60,7 +79,7 @@ func (ex *Exchange) copyRequest(h *Head, ip []byte) {
 	c.head.AdjustCase = ex.route.Policy().AdjustCase
 }
 
-// newCopy takes one that is free, or makes one.
+// newCopy returns an empty copy.
 func (w *Worker) newCopy() *requestCopy {
 	c := w.freeCopies.Get()
 	if c == nil {
@@ -70,14 +89,16 @@ func (w *Worker) newCopy() *requestCopy {
 	return c
 }
 
-// hold counts n bytes more; false: there are too many.
+// hold counts n bytes more and reports whether the share of the namespace allows them.
 func (c *requestCopy) hold(n int) bool {
+	if n > 0 && !c.w.mirrored.Take(c.namespace, n) {
+		return false
+	}
 	c.held += n
-	c.w.mirrored += n
-	return c.w.mirrored <= maxMirrored
+	return true
 }
 
-// clone copies a head.
+// clone copies a head. It reports whether that was within the bounds.
 func (c *requestCopy) clone(h *Head) bool {
 	n := len(h.Method) + len(h.Target) + len(h.Authority) + len(h.Path) + len(h.Query)
 	for i := range h.Fields {
@@ -108,17 +129,25 @@ func (ex *Exchange) copyData(p []byte) {
 	}
 	c.body = append(c.body, p...)
 	if !c.hold(cap(c.body) - before) {
+		c.body = nil
 		ex.dropCopies()
 	}
 }
 
-// dropCopies gives up the copies of a request that is not complete: a bound was reached, or it has ended before.
+// dropCopies gives up the copies of a request that is not complete: a bound was reached, or the request
+// has ended before.
 func (ex *Exchange) dropCopies() {
 	c := ex.copies
 	ex.copies = nil
-	increment(&ex.w.counts.copies[CopyDropped], uint64(len(c.to)))
-	ex.w.Reached(bound.Mirrors)
+	ex.w.copying.Give(c.namespace, len(c.to))
+	ex.w.countDropped(c)
 	c.release()
+}
+
+// countDropped counts copies that are not sent because of a bound.
+func (w *Worker) countDropped(c *requestCopy) {
+	increment(&w.counts.copies[CopyDropped], uint64(len(c.to)))
+	w.Reached(bound.Mirrors)
 }
 
 // takeCopies returns the copies of a complete request, nil without any. They are to be sent.
@@ -139,7 +168,6 @@ func (c *requestCopy) send() {
 	c.head.ContentLength = int64(len(c.body))
 	for _, m := range c.to {
 		c.users++
-		c.w.copying++
 		c.w.Acquire(nowhere{}, &c.client).sendCopy(c, m.Route())
 	}
 	c.release()
@@ -150,8 +178,10 @@ func (c *requestCopy) release() {
 	if c.users--; c.users > 0 {
 		return
 	}
-	c.w.mirrored -= c.held
-	c.held = 0
+	if c.held > 0 {
+		c.w.mirrored.Give(c.namespace, c.held)
+		c.held = 0
+	}
 	c.arena.Reset()
 	clear(c.to)
 	c.to = c.to[:0]
@@ -180,8 +210,8 @@ type CopyOutcome uint8
 
 // The outcomes.
 const (
-	CopyAnswered CopyOutcome = iota // whatever the answer was
-	CopyFailed                      // no server, no connection, or no whole answer in time
+	CopyAnswered CopyOutcome = iota // the head of a response came, whatever its status
+	CopyFailed                      // no server, no connection, or no head in time
 	CopyDropped                     // it was not sent, because of a bound, or because its request was never complete
 	copyOutcomes
 )
@@ -189,11 +219,35 @@ const (
 // String is a stable word for metrics.
 func (o CopyOutcome) String() string { return [copyOutcomes]string{"answered", "failed", "dropped"}[o] }
 
+// copyHead is responseHead for a copy, whose status and length alone matter.
+func (ex *Exchange) copyHead(h *Head, end bool) {
+	now := ex.cfg.Clock.Now()
+	ex.got, ex.lastUp = now, now
+	ex.lease.Server().CountResponse(h.Status >= 500)
+	switch ex.state = stateBody; {
+	case end:
+		ex.up = nil
+		ex.copyDone()
+	case h.ContentLength > copyRest:
+		ex.copyDone()
+	default:
+		ex.watch(copyGrace)
+	}
+}
+
+// copyDone ends a copy whose response has begun. A connection with the rest of it is closed, or its
+// stream reset.
+func (ex *Exchange) copyDone() {
+	ex.abandon()
+	ex.account(ReasonOK)
+	ex.w.release(ex)
+}
+
 // endCopy counts how a copy has ended. It may be called again.
 func (ex *Exchange) endCopy(o CopyOutcome) {
 	if c := ex.copied; c != nil {
 		ex.copied = nil
-		ex.w.copying--
+		ex.w.copying.Give(c.namespace, 1)
 		increment(&ex.w.counts.copies[o], 1)
 		c.release()
 	}

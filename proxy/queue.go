@@ -4,7 +4,31 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/bound"
 )
+
+// maxWaiting is how many exchanges and relays of a worker wait for a server or for their next attempt.
+// Namespaces share it. A request without a place is answered 503, and one that has failed is not sent
+// again.
+const maxWaiting = 8192
+
+// takePlace takes a place among the waiting requests, if the share of the namespace has one left.
+func (a *attempts) takePlace() bool {
+	if !a.w.waiting.Take(a.route.Namespace(), 1) {
+		a.w.Reached(bound.WaitingRequests)
+		return false
+	}
+	a.placed = true
+	return true
+}
+
+// leavePlace gives the place back. It may be called without one.
+func (a *attempts) leavePlace() {
+	if a.placed {
+		a.placed = false
+		a.w.waiting.Give(a.route.Namespace(), 1)
+	}
+}
 
 // place is its place in the queue of a pool.
 func (a *attempts) place() *balancer.Waiter {
@@ -70,6 +94,7 @@ func (a *attempts) stillWaiting() {
 // leaveQueue ends the wait, whatever came of it.
 func (a *attempts) leaveQueue(now int64) {
 	a.waiter.Leave()
+	a.leavePlace()
 	a.timer.Stop()
 	a.queued += now - a.queuedAt
 	a.state = stateChoose

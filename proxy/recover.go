@@ -52,8 +52,8 @@ func recovered(f func()) {
 // reset implements party.
 func (ex *Exchange) reset() {
 	if ex.gzip != nil {
-		ex.gzip = nil
-		ex.w.compressing-- // it is not used again either
+		ex.gzip = nil // its state is unknown: no other response uses it
+		ex.w.compressing.Give(ex.route.Namespace(), 1)
 	}
 	ex.dropSpan()
 	ex.forgetBody()

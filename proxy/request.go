@@ -38,6 +38,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 		ex.w.Reached(bound.Hops)
 		return nil, ReasonLoop
 	}
+	ex.returned = hops > 0
 	if len(h.Authority) == 0 && field.Index(h.Fields, "host") < 0 {
 		h.addField("host", nil) // of HTTP/1.0; requests of HTTP/1.1 always have one (RFC 9112 section 3.2)
 	}

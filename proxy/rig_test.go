@@ -178,7 +178,7 @@ func (r *rig) wantNothingLeft() {
 	for p := range r.eachPool {
 		inFlight, queued = inFlight+p.InFlight(), queued+p.Queue().Length
 	}
-	if sums.Active != 0 || inFlight != 0 || r.w.Kept() != 0 || r.w.Compressing() != 0 || len(open) != 0 || queued != 0 {
+	if sums.Active != 0 || inFlight != 0 || r.w.Kept() != 0 || r.w.Compressing() != 0 || r.w.waiting.Used() != 0 || len(open) != 0 || queued != 0 {
 		r.t.Errorf("left: %d active, %d in flight, %d bytes kept, %d compressing, tunnels %v, %d queued", sums.Active, inFlight, r.w.Kept(), r.w.Compressing(), open, queued)
 	}
 	if route != nil && route.Stats().Sessions.Current() != 0 {

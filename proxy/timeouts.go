@@ -56,6 +56,9 @@ func (ex *Exchange) timeout() {
 	case ex.state == stateBackoff:
 		ex.afterBackoff(now)
 		return
+	case ex.copied != nil && ex.state == stateBody:
+		ex.copyDone()
+		return
 	}
 	client, server := ex.cfg.Timeouts.Client, ex.cfg.Timeouts.Client
 	if ex.route != nil {

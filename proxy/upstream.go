@@ -47,7 +47,7 @@ func (ex *Exchange) dequeue(now int64) {
 
 // unserved implements party.
 func (ex *Exchange) unserved(r Reason) {
-	if ex.tried.n > 0 && r != ReasonQueueTimeout && ex.retryAsked(ex.fault) {
+	if ex.tried.n > 0 && r != ReasonQueueTimeout && r != ReasonRouteShare && ex.retryAsked(ex.fault) {
 		return // all other servers were tried
 	}
 	ex.answer(503, r)

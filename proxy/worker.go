@@ -113,11 +113,12 @@ type Worker struct {
 	tracer    tracer
 
 	freeCopies spare.List[requestCopy]
-	mirrored   int // bytes of copies
-	copying    int // copies on their way
+	mirrored   share.Pool // bytes of copies
+	copying    share.Pool // copies that are collected or on their way
 
 	compressors []*compressor // free ones
-	compressing int           // in use
+	compressing share.Pool    // in use
+	waiting     share.Pool    // places of exchanges and relays that wait
 }
 
 // NewWorker checks the configuration and makes a Worker.
@@ -141,6 +142,8 @@ func NewWorker(cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
 	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}
+	w.mirrored, w.copying, w.compressing = share.NewPool(maxMirrored), share.NewPool(maxCopies), share.NewPool(maxCompressors)
+	w.waiting = share.NewPool(maxWaiting)
 	w.tunnels.w = w
 	w.bodies.share = share.NewPool(cmp.Or(cfg.KeptBodies, DefaultKeptBodies))
 	if w.rng.Seed(cfg.Seed, cfg.Seed); cfg.Seed == 0 {
@@ -176,7 +179,7 @@ func (w *Worker) Trim() {
 }
 
 // Compressing is how many answers are being compressed now.
-func (w *Worker) Compressing() int { return w.compressing }
+func (w *Worker) Compressing() int { return w.compressing.Used() }
 
 // Drain makes every response from now on the last of its connection.
 func (w *Worker) Drain() { w.draining = true }

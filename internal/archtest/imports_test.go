@@ -61,7 +61,7 @@ var direction = []struct {
 	{"controller/shard/naming", []string{"controller", "internal/dns/zone"}, "objects in, zones out; who answers is up to others"},
 	{"internal/reactor/engine", nil, "what a loop needs to wait for sockets; it knows neither loops nor systems"},
 	{"internal/reactor/memnet", []string{"internal/reactor/engine"}, "a network for tests; it must be usable by the reactor's own"},
-	{"internal/reactor", []string{"internal/traffic"}, "the reactor moves bytes; it must not know whose"},
+	{"internal/reactor", []string{"internal/traffic", "internal/share"}, "the reactor moves bytes; it must not know whose, and divides pipes among owners that are names to it"},
 	{"internal/accesslog", []string{"proxy", "balancer", "internal/wire/protocol", "internal/wire/tracecontext"}, "it writes the pipeline's records, and how busy a pool is beside them"},
 	{"internal/tracing", []string{"internal/option", "proxy", "internal/wire/protocol", "internal/wire/tracecontext"}, "it makes spans of the pipeline's records; what is sampled was decided before"},
 	{"internal/health", []string{"internal/share", "balancer", "internal/bound", "internal/keyed", "internal/reactor", "internal/wire/http1", "internal/wire/protocol"}, "it connects, asks and tells; who is chosen is the balancer's business"},

@@ -24,6 +24,8 @@ const (
 	EarlyAnswer                     // an upload was no longer read after its early final answer
 	ReplayBodies                    // a request body was not kept for another attempt
 	Mirrors                         // a copy of a request for a mirror was not sent
+	Compressors                     // a response was not compressed: its namespace has its share of compressors
+	WaitingRequests                 // a request did not wait for a server or a retry: its namespace has its share of places
 	TunnelFin                       // a half-closed tunnel was silent for too long
 	Hops                            // a request that had passed the router too often was answered 508
 	RouteConnections                // a route had its share of connections or descriptors
@@ -75,6 +77,8 @@ var names = [count]string{
 	EarlyAnswer:         "early-answer",
 	ReplayBodies:        "replay-bodies",
 	Mirrors:             "mirrors",
+	Compressors:         "compressors",
+	WaitingRequests:     "waiting-requests",
 	TunnelFin:           "tunnel-fin",
 	Hops:                "hops",
 	RouteConnections:    "route-connections",

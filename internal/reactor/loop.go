@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"turnout/internal/reactor/engine"
+	"turnout/internal/share"
 )
 
 // Config of a Loop. The zero value means the defaults.
@@ -138,7 +139,7 @@ type Loop struct {
 	dead, deadSpare   []*Conn     // Closed to deliver
 	over              []*Splice   // done to call
 	portions          []*Splice   // for SpliceN
-	portionPipes      int         // that portions have
+	portionPipes      share.Pool  // that portions have, by owner
 	yielded           fifo[*Conn] // that did their share of an iteration
 	atEnd             []call
 
@@ -172,6 +173,7 @@ func newLoop(cfg Config, eng engine.Engine) (*Loop, error) {
 	l.clock = eng.Now()
 	l.wheel.init(l.clock)
 	l.trim.timer = l.NewTimer(l.trimSpare)
+	l.portionPipes = share.NewPool(portionPipes)
 	return l, nil
 }
 

@@ -5,8 +5,9 @@ const (
 	portionPipe = 256 << 10
 	// portionShare bounds what is moved of a portion per iteration: its neighbours are requests and answers.
 	portionShare = 512 << 10
-	// portionPipes is how many pipes the portions of a loop have together; others are copied by the process. So peers that do not take
-	// what they asked for hold no more of the system's memory and descriptors than that.
+	// portionPipes is how many pipes the portions of a loop have together, shared by their owners. The
+	// process copies other portions. So peers that do not read hold no more than that of the system's
+	// memory and descriptors.
 	portionPipes = 64
 	// portionsKept is how many Splices are kept for the next portions.
 	portionsKept = 64
@@ -25,15 +26,18 @@ type Portion interface {
 // portion is what a Splice has that ends after a number of bytes.
 type portion struct {
 	whose   Portion // nil: the Splice is none
+	owner   string  // whose share of pipes it uses
 	left    int64   // bytes to be taken from src
 	stalled bool    // as Stalled was called
 }
 
-// SpliceN copies the next n bytes that src receives to dst, in the kernel, and leaves both as they were; until then src's handler
-// gets no Data. What dst has queued goes first. If src ends before, or one of the two fails, Copied is not called: the events of their
-// handlers say so. For dst the system takes and keeps no more than for others. False: it cannot be done, for the reasons of
-// ErrNoSplice, or because input of src is kept that was not consumed.
-func (l *Loop) SpliceN(src, dst *Conn, n int64, whose Portion) bool {
+// SpliceN copies the next n bytes that src receives to dst, in the kernel, and leaves both as they were.
+// Until then src's handler gets no Data. What dst has queued goes first. If src ends before, or one of
+// the two fails, Copied is not called: their handlers get those events. The system queues no more for
+// dst than for other Conns. owner is an opaque name: portions of one owner have one share of the loop's
+// pipes. SpliceN returns false if it cannot splice, for the reasons of ErrNoSplice or because src keeps
+// input that was not consumed.
+func (l *Loop) SpliceN(src, dst *Conn, n int64, owner string, whose Portion) bool {
 	if len(src.kept()) > 0 || n <= 0 || !l.splices(src, dst) {
 		return false
 	}
@@ -43,7 +47,7 @@ func (l *Loop) SpliceN(src, dst *Conn, n int64, whose Portion) bool {
 	} else {
 		s = new(Splice)
 	}
-	*s = Splice{src: src, dst: dst, portion: portion{whose: whose, left: n}}
+	*s = Splice{src: src, dst: dst, portion: portion{whose: whose, owner: owner, left: n}}
 	s.begin()
 	return true
 }
@@ -88,23 +92,23 @@ func (s *Splice) portionMoved() bool {
 	return true
 }
 
-// getPipe takes a pipe, if there is one for s.
+// getPipe takes a pipe; a portion takes it from the share of its owner.
 func (s *Splice) getPipe(eng splicer) (*pipe, error) {
 	l := s.dst.loop
-	if s.whose != nil && l.portionPipes == portionPipes {
+	if s.whose != nil && !l.portionPipes.Take(s.owner, 1) {
 		return nil, ErrExhausted
 	}
 	p, err := eng.getPipe()
-	if err == nil && s.whose != nil {
-		l.portionPipes++
+	if err != nil && s.whose != nil {
+		l.portionPipes.Give(s.owner, 1)
 	}
 	return p, err
 }
 
-// putPipe gives it back, with what it holds.
+// putPipe returns the pipe, with the bytes that it holds.
 func (s *Splice) putPipe(eng splicer) {
 	if s.whose != nil {
-		s.dst.loop.portionPipes--
+		s.dst.loop.portionPipes.Give(s.owner, 1)
 	}
 	eng.putPipe(s.pipe, s.held)
 	s.pipe, s.held = nil, 0

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPortionsShareTheirPipes: the portions of a loop have so many pipes and no more; one that gets none is copied by the process, to the
-// same byte.
+// TestPortionsShareTheirPipes: the portions of an owner have its share of the loop's pipes. The process
+// copies one that gets none, to the same byte, while another owner still gets a pipe.
 func TestPortionsShareTheirPipes(t *testing.T) {
 	l := startLoop(t, Config{})
 	next := make(chan byte, 1)
@@ -17,8 +17,9 @@ func TestPortionsShareTheirPipes(t *testing.T) {
 	right, b := pair(t, l, &hooks{})
 	body := pattern(3<<20 + 1)
 	on(t, l, func() {
-		l.portionPipes = portionPipes
-		if !l.SpliceN(a, b, int64(len(body)), &told{}) {
+		for l.portionPipes.Take("ns", 1) { // all that an owner may have
+		}
+		if !l.SpliceN(a, b, int64(len(body)), "ns", &told{}) {
 			t.Error("not spliced")
 		}
 	})
@@ -31,8 +32,11 @@ func TestPortionsShareTheirPipes(t *testing.T) {
 		t.Errorf("%q follows", c)
 	}
 	on(t, l, func() {
-		if l.portionPipes != portionPipes || l.stats.Spliced != 0 {
-			t.Errorf("%d pipes, %d bytes went through one", l.portionPipes, l.stats.Spliced)
+		if l.portionPipes.Used() != portionPipes/2 || l.stats.Spliced != 0 {
+			t.Errorf("%d pipes, %d bytes went through one", l.portionPipes.Used(), l.stats.Spliced)
+		}
+		if !l.portionPipes.Take("other", 1) {
+			t.Error("another owner gets no pipe")
 		}
 	})
 }
@@ -46,7 +50,7 @@ func TestPortionBoundsTheKernel(t *testing.T) {
 	p := &told{}
 	const total = 64 << 20
 	on(t, l, func() {
-		if !l.SpliceN(a, b, total, p) {
+		if !l.SpliceN(a, b, total, "ns", p) {
 			t.Error("not spliced")
 		}
 	})
@@ -67,8 +71,8 @@ func TestPortionBoundsTheKernel(t *testing.T) {
 	l.Post(look)
 	get(t, "a stalled portion", stalled)
 	on(t, l, func() {
-		if s := b.seldom.to; s.held > portionPipe || l.portionPipes != 1 {
-			t.Errorf("%d bytes in %d pipes", s.held, l.portionPipes)
+		if s := b.seldom.to; s.held > portionPipe || l.portionPipes.Used() != 1 {
+			t.Errorf("%d bytes in %d pipes", s.held, l.portionPipes.Used())
 		}
 		if low, err := unix.GetsockoptInt(int(b.sock.(*epollSocket).fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT); err != nil || low != notSentLow {
 			t.Errorf("TCP_NOTSENT_LOWAT is %d, %v", low, err)
@@ -81,8 +85,8 @@ func TestPortionBoundsTheKernel(t *testing.T) {
 		t.Error(err)
 	}
 	on(t, l, func() {
-		if p.copied != 1 || l.portionPipes != 0 {
-			t.Errorf("copied %d times, %d pipes are held", p.copied, l.portionPipes)
+		if p.copied != 1 || l.portionPipes.Used() != 0 {
+			t.Errorf("copied %d times, %d pipes are held", p.copied, l.portionPipes.Used())
 		}
 	})
 }
@@ -101,7 +105,7 @@ func TestNoAllocationPerPortion(t *testing.T) {
 	conns[1].Establish()
 	body, p := make([]byte, 32<<10), &told{}
 	once := func() {
-		if !l.SpliceN(conns[0], conns[1], int64(len(body)), p) {
+		if !l.SpliceN(conns[0], conns[1], int64(len(body)), "ns", p) {
 			t.Fatal("not spliced")
 		}
 		if n, err := unix.Write(left, body); err != nil || n != len(body) {

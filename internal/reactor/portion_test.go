@@ -59,7 +59,7 @@ func newPortionRig(t *testing.T) *portionRig {
 
 func (r *portionRig) begin(t *testing.T, n int64) {
 	t.Helper()
-	if !r.l.SpliceN(r.src, r.dst, n, &r.told) {
+	if !r.l.SpliceN(r.src, r.dst, n, "ns", &r.told) {
 		t.Fatal("not spliced")
 	}
 }
@@ -75,7 +75,7 @@ func TestPortion(t *testing.T) {
 			r.told.done = func() { r.dst.Write([]byte(" tail")) }
 			r.dst.Write([]byte("head "))
 			r.begin(t, int64(len(body)))
-			if r.l.SpliceN(r.src, r.dst, 1, &r.told) {
+			if r.l.SpliceN(r.src, r.dst, 1, "ns", &r.told) {
 				t.Error("spliced twice")
 			}
 			r.from.Write(append(bytes.Clone(body), "next"...))
@@ -93,8 +93,8 @@ func TestPortion(t *testing.T) {
 			if string(r.data) != "nextd" || r.told.copied != 2 {
 				t.Errorf("the handler got %q; copied %d times", r.data, r.told.copied)
 			}
-			if r.l.portionPipes != 0 || len(r.l.over) != 0 {
-				t.Errorf("%d pipes are held, %d splices over", r.l.portionPipes, len(r.l.over))
+			if r.l.portionPipes.Used() != 0 || len(r.l.over) != 0 {
+				t.Errorf("%d pipes are held, %d splices over", r.l.portionPipes.Used(), len(r.l.over))
 			}
 		})
 	}
@@ -127,8 +127,8 @@ func TestPortionIsCutShort(t *testing.T) {
 			if !c.closed && r.to.EOF() {
 				t.Error("dst was shut: its handler did not ask for that")
 			}
-			if r.l.portionPipes != 0 {
-				t.Errorf("%d pipes are held", r.l.portionPipes)
+			if r.l.portionPipes.Used() != 0 {
+				t.Errorf("%d pipes are held", r.l.portionPipes.Used())
 			}
 		})
 	}
@@ -174,11 +174,11 @@ func TestNoPortion(t *testing.T) {
 		"dst is shut":      func(r *portionRig) { r.dst.CloseWrite() },
 		"dst is no more":   func(r *portionRig) { r.dst.CloseNow(true) },
 		"src has ended":    func(r *portionRig) { r.from.CloseWrite(); r.n.Run() },
-		"dst has a source": func(r *portionRig) { r.l.SpliceN(r.src, r.dst, 1, &told{}) },
+		"dst has a source": func(r *portionRig) { r.l.SpliceN(r.src, r.dst, 1, "ns", &told{}) },
 	} {
 		r := newPortionRig(t)
 		spoil(r)
-		if r.l.SpliceN(r.src, r.dst, 100, &r.told) {
+		if r.l.SpliceN(r.src, r.dst, 100, "ns", &r.told) {
 			t.Errorf("%s: spliced", name)
 		}
 	}

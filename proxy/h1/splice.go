@@ -43,7 +43,7 @@ func (cc *clientConn) splice() {
 		return
 	}
 	if to := detached.From(cc.ex.ResponsePath()); to != nil {
-		cc.ps.cfg.Loop.SpliceN(cc.c, to, cc.remaining, cc)
+		cc.ps.cfg.Loop.SpliceN(cc.c, to, cc.remaining, cc.ex.Owner(), cc)
 	}
 }
 
@@ -72,7 +72,7 @@ func (sc *serverConn) splice() {
 		return
 	}
 	if to := detached.From(sc.ex.RequestPath()); to != nil {
-		sc.s.loop.SpliceN(sc.c, to, rq.remaining, sc)
+		sc.s.loop.SpliceN(sc.c, to, rq.remaining, sc.ex.Owner(), sc)
 	}
 }
 
