@@ -12,6 +12,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/reactor/memnet"
+	"turnout/internal/testkit/testaddr"
 	"turnout/internal/wire/protocol"
 	"turnout/proxy"
 	"turnout/routing"
@@ -64,7 +65,7 @@ func TestOneRequestMakesFew(t *testing.T) {
 	for seed := range uint64(seeds) {
 		random := rand.New(rand.NewPCG(seed, 0x73746f726d))
 		w := newWorld(t, seed)
-		router := balancer.Target{ID: "router", Addr: plainPort, Weight: 1}
+		router := balancer.Target{ID: "router", Addr: testaddr.Of(plainPort), Weight: 1}
 		rule := stormRule(0, "storm.test", []protocol.Protocol{protocol.HTTP1, protocol.HTTP2}[random.IntN(2)], random.IntN(mirrors+1), router)
 		if random.IntN(2) == 0 {
 			rule.Policy.Retry = &routing.RetrySpec{Codes: []int{502, 503, 504, 508}, Attempts: random.IntN(11), Backoff: time.Duration(random.IntN(2)) * 10 * time.Millisecond}
@@ -142,9 +143,9 @@ func TestMirrorsAreReadToTheHead(t *testing.T) {
 					}
 				}
 			})
-			rule := stormRule(0, "mirror.test", c.http, 0, balancer.Target{ID: "pod", Addr: pod, Weight: 1})
+			rule := stormRule(0, "mirror.test", c.http, 0, balancer.Target{ID: "pod", Addr: testaddr.Of(pod), Weight: 1})
 			rule.Targets[0].Protocol = protocol.HTTP1
-			rule.Mirrors = []routing.MirrorSpec{{Key: "m", Targets: []balancer.Target{{ID: "mirror", Addr: mirror, Weight: 1, Protocol: c.http}}}}
+			rule.Mirrors = []routing.MirrorSpec{{Key: "m", Targets: []balancer.Target{{ID: "mirror", Addr: testaddr.Of(mirror), Weight: 1, Protocol: c.http}}}}
 			w.serveRules(rule)
 			before := w.net.Conns()
 			client := w.net.Connect(plainPort)
