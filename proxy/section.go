@@ -50,7 +50,7 @@ const (
 // The response is to be presented again after Resume, or dropped if that is not possible.
 func (ex *Exchange) responseInformational(h *Head) (taken bool) {
 	ex.lastUp = ex.cfg.Clock.Now()
-	if ex.req.Minor == 0 {
+	if ex.req.Minor == 0 || ex.copied != nil {
 		return true
 	}
 	held := ex.down.Congested()
