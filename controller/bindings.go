@@ -66,7 +66,7 @@ func (s *state) rebind(key source.Key) {
 	if r := s.routes.Get(key); r != nil {
 		s.routeEvent(&source.Event{Kind: source.Route, Key: key, Object: s.objectOf(r), Order: r.order, Origin: r.origin})
 		if r = s.routes.Get(key); r != nil {
-			s.dirty[r] = struct{}{}
+			s.judgeAgain(r)
 		}
 		return
 	}

@@ -55,7 +55,7 @@ func (o *Options) judgement() [7]any {
 // allDirty has all routes judged and translated again.
 func (s *state) allDirty() {
 	for r := range s.routes.All() {
-		s.dirty[r] = struct{}{}
+		s.judgeAgain(r)
 	}
 }
 

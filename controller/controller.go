@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"turnout/controller/source"
 	"turnout/controller/translate"
+	"turnout/internal/bound"
 	"turnout/internal/keyed"
 	"turnout/internal/target"
 )
@@ -20,6 +22,8 @@ type Controller struct {
 	views views
 	ready chan struct{}
 	asks  chan func(*state) // the owner calls them
+
+	waiting atomic.Int64 // objects whose changes wait for the batches after the last one
 }
 
 // New returns a controller that has published nothing yet. It fails when cfg cannot be
@@ -102,7 +106,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.state.giveUp(time.Now())
 			c.handle()
 		case <-c.inbox.trigger:
-			if now := time.Now(); now.Sub(last) < c.cfg.HoldOff {
+			if now := time.Now(); now.Sub(last) < c.cfg.HoldOff && c.waiting.Load() == 0 {
 				if !c.quiet(ctx) {
 					return nil
 				}
@@ -154,6 +158,7 @@ func (c *Controller) handle() {
 	if !ok {
 		return
 	}
+	c.state.stamp = number
 	if next := c.inbox.takeCertificate(); next != nil {
 		c.state.setDefaultCertificate(next)
 	}
@@ -182,5 +187,10 @@ func (c *Controller) handle() {
 	default:
 		close(c.ready)
 	}
-	c.inbox.finish(number)
+	waiting, oldest := c.state.unfinished()
+	c.inbox.finish(min(number, oldest-1))
+	if c.waiting.Store(int64(waiting)); waiting > 0 {
+		c.state.cfg.Bounds.Reached(bound.BatchWork)
+		c.inbox.wake()
+	}
 }

@@ -26,16 +26,16 @@ import (
 
 // rig is a controller whose owner goroutine is the test.
 type rig struct {
-	*testing.T
+	testing.TB
 	c     *Controller
 	store *routing.Store
 	sink  source.Sink
 	now   time.Time
 }
 
-func newRig(t *testing.T, o Options, change ...func(*Config)) *rig {
+func newRig(t testing.TB, o Options, change ...func(*Config)) *rig {
 	t.Helper()
-	r := &rig{T: t, store: routing.NewStore(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	r := &rig{TB: t, store: routing.NewStore(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	cfg := Config{
 		Store: r.store, Routing: routing.Options{Registry: balancer.NewRegistry()}, Options: o,
 		Clock: func() time.Time { return r.now },
@@ -59,7 +59,14 @@ func (r *rig) do(events ...source.Event) {
 	for _, e := range events {
 		r.sink.Event(e)
 	}
-	r.c.handle()
+	r.c.handleAll()
+}
+
+// handleAll handles what there is, in as many batches as it takes.
+func (c *Controller) handleAll() {
+	for more := true; more; more = c.waiting.Load() > 0 {
+		c.handle()
+	}
 }
 
 func event(kind source.Kind, o interface {

@@ -71,7 +71,7 @@ func TestFlood(t *testing.T) {
 		if n := len(reports.log); n > changes {
 			t.Errorf("Status was notified %d times of %d changes", n, changes)
 		}
-		r := &rig{T: t, c: c, store: store}
+		r := &rig{TB: t, c: c, store: store}
 		last := changes/n - 1
 		for i := 1; i < n; i += 2 {
 			name := fmt.Sprint("r", i)

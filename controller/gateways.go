@@ -384,7 +384,7 @@ func (s *state) addGateways(table *routing.Table) *routing.Table {
 			deletes = append(deletes, name)
 		}
 	}
-	var specs []routing.RuleSpec
+	specs := make([]routing.RuleSpec, 0, len(g.rules))
 	var gone []routing.RouteKey
 	for _, key := range slices.SortedFunc(maps.Keys(g.rules), routing.RouteKey.Compare) {
 		if r := g.rules[key]; r != nil {

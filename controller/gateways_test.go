@@ -49,7 +49,7 @@ func (r *gatewayRig) Set(list []expose.Socket) map[string]error {
 // Follow implements ConfigMaps.
 func (r *gatewayRig) Follow(keys []source.Key) { r.follows = keys }
 
-func newGatewayRig(t *testing.T, o GatewayOptions) *gatewayRig {
+func newGatewayRig(t testing.TB, o GatewayOptions) *gatewayRig {
 	t.Helper()
 	r := &gatewayRig{status: make(map[gateway.Ref]any)}
 	o.Controller = "turnout.router/gateway"

@@ -18,6 +18,7 @@ import (
 	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/status"
+	"turnout/controller/turns"
 	"turnout/internal/bound"
 	"turnout/internal/problem"
 	"turnout/routing"
@@ -32,7 +33,7 @@ type ingresses struct {
 	all     map[source.Key]*anIngress
 	rules   map[source.Key]*ingress.Rule           // by the keys of their Routes
 	users   map[source.Key]map[*anIngress]struct{} // of a Service whose ports matter
-	dirty   map[*anIngress]struct{}                // to be expanded again
+	waiting *turns.Queue[*anIngress]               // to be expanded again by this batch or a later one
 	changed map[*anIngress]struct{}                // of which something is another
 	gone    []*networkingv1.Ingress                // no longer there
 }
@@ -52,7 +53,7 @@ type anIngress struct {
 func newIngresses(controller string) ingresses {
 	return ingresses{
 		classes: ingress.NewClasses(controller), all: make(map[source.Key]*anIngress), rules: make(map[source.Key]*ingress.Rule),
-		users: make(map[source.Key]map[*anIngress]struct{}), dirty: make(map[*anIngress]struct{}), changed: make(map[*anIngress]struct{}),
+		users: make(map[source.Key]map[*anIngress]struct{}), waiting: turns.New(func(in *anIngress) string { return in.key.Namespace }), changed: make(map[*anIngress]struct{}),
 	}
 }
 
@@ -86,9 +87,9 @@ func (s *state) ingressEvent(e *source.Event) {
 	case in == nil:
 		in = &anIngress{key: e.Key}
 		s.ingress.all[e.Key] = in
-		s.ingress.dirty[in] = struct{}{}
+		s.ingress.waiting.Add(in, s.stamp)
 	case in.order != order || !in.object.CreationTimestamp.Equal(&object.CreationTimestamp) || !maps.Equal(in.object.Annotations, object.Annotations) || !reflect.DeepEqual(&in.object.Spec, &object.Spec):
-		s.ingress.dirty[in] = struct{}{}
+		s.ingress.waiting.Add(in, s.stamp)
 	}
 	in.object, in.order, in.origin = object, order, e.Origin
 	s.ingress.changed[in] = struct{}{}
@@ -102,14 +103,14 @@ func (s *state) classEvent(e *source.Event) {
 	object, _ := e.Object.(*networkingv1.IngressClass)
 	s.ingress.classes.SetClass(e.Key.Name, object)
 	for _, in := range s.ingress.all {
-		s.ingress.dirty[in] = struct{}{}
+		s.ingress.waiting.Add(in, s.stamp)
 	}
 }
 
 // portsChanged looks again at the Ingresses that name a Service.
 func (s *state) portsChanged(service source.Key) {
 	for in := range s.ingress.users[service] {
-		s.ingress.dirty[in] = struct{}{}
+		s.ingress.waiting.Add(in, s.stamp)
 	}
 }
 
@@ -118,18 +119,9 @@ func (s *state) forgetIngress(in *anIngress) {
 	s.setRules(in, nil)
 	s.setServices(in, nil)
 	delete(s.ingress.all, in.key)
-	delete(s.ingress.dirty, in)
+	s.ingress.waiting.Remove(in)
 	delete(s.ingress.changed, in)
 	s.ingress.gone = append(s.ingress.gone, in.object)
-}
-
-// expandIngresses makes the rules of those that changed, or whose classes or Services did.
-func (s *state) expandIngresses() {
-	for in := range s.ingress.dirty {
-		s.expandIngress(in)
-		s.ingress.changed[in] = struct{}{}
-	}
-	s.ingress.dirty = emptied(s.ingress.dirty)
 }
 
 // expandIngress makes the rules of one. Should that panic, it has none, and the others go on.
@@ -259,6 +251,9 @@ func (s *state) reportIngresses() {
 	}
 	s.ingress.gone = nil
 	for in := range s.ingress.changed {
+		if s.awaits(in) {
+			continue // it is reported with the last of its rules
+		}
 		outcome := s.outcome(in)
 		var problems []problem.Problem
 		for _, p := range s.besides(in) {
@@ -274,6 +269,14 @@ func (s *state) reportIngresses() {
 		}
 	}
 	s.ingress.changed = emptied(s.ingress.changed)
+}
+
+// awaits reports whether a rule of an Ingress waits for a later batch.
+func (s *state) awaits(in *anIngress) bool {
+	return slices.ContainsFunc(in.rules, func(key source.Key) bool {
+		r := s.routes.Get(key)
+		return r != nil && r.stale
+	})
 }
 
 // besides returns the problems of an Ingress that none of its rules has: those are with the Routes.
@@ -326,7 +329,7 @@ func (s *state) outcome(in *anIngress) status.IngressOutcome {
 		out.Served = out.Served || r.served
 		var p ingress.Problem
 		switch {
-		case r.waiting:
+		case r.waiting, r.stale:
 		case !r.verdict.Admitted:
 			p = ingress.Problem{Reason: r.verdict.Reason, Message: fmt.Sprintf("%s is not served: %s", r.rule.Called(), r.verdict.Message)}
 		case len(r.tls.notes) > 0:

@@ -328,7 +328,7 @@ func (s *state) setDestinationCA(pem []byte) {
 	s.translator.SetDestinationCA(pem)
 	for r := range s.routes.All() {
 		if tls := r.kept.tls; tls != nil && tls.Termination == routev1.TLSTerminationReencrypt && tls.DestinationCACertificate == "" {
-			s.dirty[r] = struct{}{}
+			s.judgeAgain(r)
 		}
 	}
 }

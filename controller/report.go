@@ -34,11 +34,18 @@ func (s *state) reportAll() {
 		}
 	}
 	// What is seen of a route is judged by what should be seen, so this comes last.
+	later := s.observed[:0]
 	for _, r := range s.observed {
-		if s.routes.Get(r.key) == r {
+		switch {
+		case s.routes.Get(r.key) != r:
+		case r.stale: // it is judged by a later batch
+			later = append(later, r)
+		default:
 			s.cfg.Status.Observe(s.objectOf(r))
 		}
 	}
+	clear(s.observed[len(later):])
+	s.observed = later
 }
 
 // adopt has what was said of a route be what its object says, if that is the same: it is held once then.

@@ -38,7 +38,7 @@ func (s *state) secretEvent(e *source.Event) {
 	v.err, v.known, v.late = e.Err, true, false
 	delete(s.unanswered, v)
 	for r := range v.users {
-		s.dirty[r] = struct{}{}
+		s.judgeAgain(r)
 	}
 	s.gatewaySecret(v)
 	s.unused[v] = struct{}{}
@@ -130,7 +130,7 @@ func (s *state) giveUp(now time.Time) {
 		delete(s.unanswered, v)
 		v.late = true
 		for r := range v.users {
-			s.dirty[r] = struct{}{}
+			s.judgeAgain(r)
 		}
 	}
 }

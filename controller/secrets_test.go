@@ -248,7 +248,7 @@ func TestSecretThatDoesNotCome(t *testing.T) {
 		if took := time.Since(begin); took < 10*time.Second || took > 11*time.Second {
 			t.Errorf("the first table came after %v", took)
 		}
-		r := &rig{T: t, c: c, store: store}
+		r := &rig{TB: t, c: c, store: store}
 		r.wantCondition("e", `False ExternalCertificateGetFailed: secret "c" could not be read yet`)
 		r.wantCondition("p", "True")
 		cert, key := keyPair(t, "c.test")

@@ -14,6 +14,7 @@ import (
 	"turnout/controller/ingress"
 	"turnout/controller/source"
 	"turnout/controller/translate"
+	"turnout/controller/turns"
 	"turnout/internal/bound"
 	"turnout/internal/keyed"
 	"turnout/internal/target"
@@ -59,6 +60,10 @@ type state struct {
 	reached   bool // what is served is another than before the batch that is handled
 	unswept   bool // something may be left over in the registry
 
+	waiting *turns.Queue[*route] // to be handled by this batch or a later one
+	stamp   uint64               // of the event that is handled, see Controller.handle
+
+	// What this batch handles.
 	dirty    map[*route]struct{} // to be judged and translated again
 	touched  map[*route]struct{} // only their endpoints changed
 	opened   []*route            // with their objects
@@ -82,6 +87,7 @@ type route struct {
 	refused *admit.Verdict        // by itself; nil = it is not
 	verdict *admit.Verdict        // after all; read-only, never nil
 	waiting bool                  // for its secret; verdict is not decided
+	stale   bool                  // it is in state.waiting to be judged again, not only for its endpoints
 	served  bool                  // the table has it
 	servers uint32                // number of endpoints it has
 	rules   int                   // how many rules the table has of it, if it is served
@@ -137,6 +143,7 @@ func newState(cfg *Config, v *views) (*state, error) {
 		unused:     make(map[*secret]struct{}),
 		namespaces: make(map[string]labels.Set),
 		bindings:   bindings{of: make(map[source.Key]source.Key), at: make(map[source.Key]map[source.Key]binding)},
+		waiting:    turns.New(func(r *route) string { return r.key.Namespace }),
 		dirty:      make(map[*route]struct{}),
 		touched:    make(map[*route]struct{}),
 	}
@@ -151,7 +158,7 @@ func (s *state) apply(events []source.Event) bool {
 	for i := range events {
 		s.event(&events[i])
 	}
-	s.expandIngresses()
+	s.begin()
 	s.settleGateways()
 	s.settle()
 	for r := range s.dirty {
@@ -169,7 +176,7 @@ func (s *state) apply(events []source.Event) bool {
 	s.reportGateways()
 	s.reportIngresses()
 	s.dirty, s.touched = emptied(s.dirty), emptied(s.touched)
-	s.gone, s.shown, s.observed = nil, nil, nil
+	s.gone, s.shown = nil, nil
 	for _, v := range s.asked {
 		v.set = nil
 	}
@@ -250,11 +257,11 @@ func (s *state) routeEvent(e *source.Event) {
 	case r == nil:
 		r = &route{key: e.Key, tls: &s.plain, verdict: &s.unjudged}
 		s.routes.Put(r)
-		s.dirty[r] = struct{}{}
+		s.judgeAgain(r)
 	case r.order == e.Order && same: // most events of a route are about its status, which this router has written itself
 		s.shown = append(s.shown, r)
 	default:
-		s.dirty[r] = struct{}{}
+		s.judgeAgain(r)
 		s.askAgain(r.secret)
 		if r.refs != nil {
 			s.askAgain(r.refs.clients.secret)
@@ -284,6 +291,7 @@ func (s *state) forget(r *route) {
 	}
 	s.claims.Remove(r.key)
 	s.routes.Delete(r.key)
+	s.waiting.Remove(r)
 	delete(s.dirty, r)
 	delete(s.touched, r)
 	s.gone = append(s.gone, r)
@@ -334,7 +342,7 @@ func (s *state) changed(v *service) {
 	v.set = nil
 	s.gatewayService(v, v.key)
 	for _, r := range v.users {
-		s.touched[r] = struct{}{}
+		s.waiting.Add(r, s.stamp)
 	}
 	s.dropService(v)
 }

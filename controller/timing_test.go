@@ -37,7 +37,7 @@ func TestPropagation(t *testing.T) {
 			t.Fatal(err)
 		}
 		sink := c.Sink("test")
-		r := &rig{T: t, c: c, store: store, sink: sink}
+		r := &rig{TB: t, c: c, store: store, sink: sink}
 		ctx := runFor(t, c, 12*time.Hour)
 		sink.Event(aRoute("a", "a.test", 0), aSlice("s-1", "s", "10.0.0.1"))
 		elapse(time.Minute) // the first table waits for the list of objects

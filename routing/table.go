@@ -113,6 +113,7 @@ func (t *Table) ApplyRules(upserts []RuleSpec, deletes []RouteKey) (*Table, []Re
 
 func apply[S any](t *Table, upserts []S, deletes []RouteKey, rule func(*S) RuleSpec) (*Table, []Rejection) {
 	b := t.builder()
+	b.changes = make([]change, 0, len(upserts))
 	for _, key := range deletes {
 		b.delete(key)
 	}

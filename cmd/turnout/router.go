@@ -244,7 +244,7 @@ func (r *router) sourceCounts() metrics.Source {
 	timing := r.control.Timing()
 	return metrics.Source{
 		Objects: objects, Problems: problems, Rejected: rejected, Changed: r.control.Changed(),
-		Tables: timing.Tables, Compile: timing.Compile, Publish: timing.Publish, Propagation: &timing.Propagation,
+		Waiting: r.control.Waiting(), Tables: timing.Tables, Compile: timing.Compile, Publish: timing.Publish, Propagation: &timing.Propagation,
 	}
 }
 

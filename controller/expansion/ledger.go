@@ -105,8 +105,8 @@ func (a *account[K]) settle(compare func(a, b K) int) map[K]string {
 	sum := 0
 	for _, key := range keys {
 		if sum+a.excess[key] > NamespaceAllowance {
-			refused[key] = fmt.Sprintf("expands to %s bytes of memory beyond %d for each of its own; limit %s for the namespace, of which older objects have %s",
-				grouped(a.excess[key]), BytesPerByte, grouped(NamespaceAllowance), grouped(sum))
+			refused[key] = fmt.Sprintf("expands to %s bytes of memory beyond %d for each of its own, limit %s for all objects of the namespace, of which older ones have most",
+				grouped(a.excess[key]), BytesPerByte, grouped(NamespaceAllowance))
 			continue
 		}
 		sum += a.excess[key]

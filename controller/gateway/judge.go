@@ -10,6 +10,7 @@ import (
 	"turnout/controller/gateway/parameters"
 	"turnout/controller/gateway/translate"
 	"turnout/controller/source"
+	"turnout/controller/turns"
 	"turnout/internal/bound"
 	"turnout/internal/target"
 	"turnout/internal/wire/protocol"
@@ -65,8 +66,12 @@ type Judge struct {
 	byService index[source.Key] // routes by the Services that they name
 	at        map[*listener]map[Ref]*judged
 
+	waiting *turns.Queue[Ref] // routes to be judged again by this call or a later one
+	budget  turns.Budget      // of calls until the next Begin, see turns.Queue.Take
+	stamp   uint64            // of routes that are added to waiting
+
 	// What the judgement at work has changed.
-	dirty    map[Ref]struct{}       // routes to be judged again
+	dirty    map[Ref]struct{}       // routes to be judged again now
 	contests map[*listener]struct{} // whose routes are others than before
 	counted  map[Ref]struct{}       // Gateways and ListenerSets whose status may be another than before
 	affected bool                   // policies matter to other Gateways than before
@@ -108,6 +113,7 @@ func New(cfg Config) *Judge {
 			ConfigMaps:   keys{},
 		},
 	}
+	j.waiting, j.budget = turns.New(func(r Ref) string { return r.Namespace }), turns.Unlimited()
 	j.ledger = expansion.NewLedger(
 		func(r Ref) string { return r.Namespace },
 		func(a, b Ref) int { return older(j.routes[a].object, j.routes[b].object) },
@@ -135,7 +141,7 @@ func (j *Judge) Judge(o *Objects) *Result {
 	if len(namespaces) > 0 {
 		for ref := range j.routes {
 			if _, ok := namespaces[source.Key{Name: ref.Namespace}]; ok {
-				j.dirty[ref] = struct{}{}
+				j.waiting.Add(ref, j.stamp)
 			}
 		}
 	}
@@ -166,7 +172,7 @@ func (j *Judge) changedRoutes(o *Objects) {
 		kindHTTPRoute: o.HTTPRoutes.takeChanged(), kindGRPCRoute: o.GRPCRoutes.takeChanged(), kindTLSRoute: o.TLSRoutes.takeChanged(), kindTCPRoute: o.TCPRoutes.takeChanged(), kindUDPRoute: o.UDPRoutes.takeChanged(),
 	} {
 		for key := range changed {
-			j.dirty[Ref{kind, key}] = struct{}{}
+			j.waiting.Add(Ref{kind, key}, j.stamp)
 		}
 	}
 }
@@ -192,7 +198,11 @@ func (j *Judge) changedGrants(o *Objects, changed keys) {
 }
 
 // spoil has routes judged again.
-func (j *Judge) spoil(list map[Ref]struct{}) { maps.Copy(j.dirty, list) }
+func (j *Judge) spoil(list map[Ref]struct{}) {
+	for ref := range list {
+		j.waiting.Add(ref, j.stamp)
+	}
+}
 
 // referring has what is judged from now on fill the references that it returns.
 func (j *Judge) referring(to *refs) {

@@ -25,21 +25,21 @@ type judged struct {
 
 // judgeRoutes judges the routes that are dirty, and those that others are in the way of, or no longer.
 func (j *Judge) judgeRoutes(o *Objects) {
-	for ref := range j.dirty {
-		before := j.routes[ref]
-		j.forget(ref)
-		if r := o.route(ref); r != nil {
-			j.attach(o, r, before)
+	for news := true; news; {
+		news = false
+		j.waiting.Take(&j.budget, func(ref Ref) int { return j.costOf(o, ref) }, func(ref Ref, _ uint64) {
+			news, j.dirty[ref] = true, struct{}{}
+			before := j.routes[ref]
+			j.forget(ref)
+			if r := o.route(ref); r != nil {
+				j.attach(o, r, before)
+			}
+		})
+		for _, ref := range j.ledger.Settle() {
+			if _, ok := j.dirty[ref]; !ok {
+				j.waiting.Add(ref, j.stamp)
+			}
 		}
-	}
-	for _, ref := range j.ledger.Settle() {
-		if _, ok := j.dirty[ref]; ok {
-			continue
-		}
-		j.dirty[ref] = struct{}{}
-		before := j.routes[ref]
-		j.forget(ref)
-		j.attach(o, o.route(ref), before)
 	}
 	for ref := range j.dirty {
 		if r := j.routes[ref]; r != nil && len(r.parents) > 0 {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"turnout/routing"
@@ -91,6 +92,7 @@ func (c *Changes) rules(before, next *ruleSet) bool {
 
 // add notes rules that are new at a place, or changed.
 func (c *Changes) add(p *rulePlace, rules []routing.RuleSpec) {
+	c.Rules = slices.Grow(c.Rules, len(rules))
 	for i := range rules {
 		c.Rules = append(c.Rules, p.at(&rules[i]))
 	}

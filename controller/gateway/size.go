@@ -4,8 +4,41 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"turnout/controller/expansion"
+	"turnout/controller/turns"
 	"turnout/internal/bound"
 )
+
+// costGone is what a route costs that is no longer there, for each rule that it had; see Begin.
+const costGone = 64
+
+// Begin gives the calls of Judge until the next Begin a budget for the routes that they judge again,
+// in the unit of expansion.Size.Bytes. Others wait for later calls, by namespace. stamp is that of
+// the changes from now on, see turns.Queue.Add. Without a call of Begin nothing waits.
+func (j *Judge) Begin(budget turns.Budget, stamp uint64) { j.budget, j.stamp = budget, stamp }
+
+// Waiting returns the number of routes that wait for later calls of Judge.
+func (j *Judge) Waiting() int { return j.waiting.Len() }
+
+// Oldest returns the smallest stamp of the routes that wait, if there are any.
+func (j *Judge) Oldest() (stamp uint64, ok bool) { return j.waiting.Oldest() }
+
+// costOf returns what a route costs that waits.
+func (j *Judge) costOf(o *Objects, ref Ref) int {
+	cost := 1 << 10
+	if before := j.result.Routes[ref]; before != nil {
+		cost += costGone * before.rules.len()
+	}
+	r := o.route(ref)
+	if r == nil {
+		return cost
+	}
+	trial := judged{route: r, parents: j.parentsOf(o, r)}
+	size := r.size(trial.places())
+	if size.Check() != "" {
+		return cost + size.Text
+	}
+	return cost + size.Bytes()
+}
 
 // attach notes the parents of a route and counts what it would expand to there. before is what was
 // known of it, nil for nothing.

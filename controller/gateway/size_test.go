@@ -87,7 +87,7 @@ func TestNamespaceThatExpandsToTooMuch(t *testing.T) {
 	}
 	last := names[len(names)-1]
 	reason, message := accepted(r, last)
-	if served >= len(names) || served < 6 || reason != "UnsupportedValue" || !strings.Contains(message, "limit 50,331,648 for the namespace") {
+	if served >= len(names) || served < 6 || reason != "UnsupportedValue" || !strings.Contains(message, "limit 50,331,648 for all objects of the namespace") {
 		t.Fatalf("%d of %d are served; the last: %s: %s", served, len(names), reason, message)
 	}
 	if got := bounds.Of(bound.NamespaceExpansion); got != uint64(len(names)-served) {

@@ -43,6 +43,21 @@ type Input struct {
 	Service func(name string) *corev1.Service // of the namespace, with its ports; nil = there is none
 }
 
+// Rules returns how many rules an Ingress may expand to at most: its paths, the hosts that only
+// spec.tls names, and a default backend for each host.
+func Rules(in *networkingv1.Ingress) (n int) {
+	hosts := len(in.Spec.Rules)
+	for i := range in.Spec.Rules {
+		if http := in.Spec.Rules[i].HTTP; http != nil {
+			n += len(http.Paths)
+		}
+	}
+	for i := range in.Spec.TLS {
+		hosts += len(in.Spec.TLS[i].Hosts)
+	}
+	return n + hosts + 1
+}
+
 // Result is what becomes of an Ingress.
 type Result struct {
 	Rules    []Rule    // each with a name of its own; in the order of the Ingress, default backends last

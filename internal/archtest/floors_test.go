@@ -29,6 +29,7 @@ var floors = []struct {
 		controller/endpoints
 		controller/admit
 		controller/translate
+		controller/turns
 		controller/expansion
 		controller/ingress
 		controller/gateway/condition

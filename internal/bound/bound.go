@@ -58,6 +58,7 @@ const (
 	InterimResponses                // an interim response was dropped: its client takes no output, or had its share of them
 	DatagramSessions                // a session of UDP ended because there were too many
 	ObjectExpansion                 // an object was rejected: it expands to too much
+	BatchWork                       // an object waited for a later batch: its namespace had its share of one
 	NamespaceExpansion              // an object was rejected: those of its namespace expand to too much together
 	count
 )
@@ -111,6 +112,7 @@ var names = [count]string{
 	InterimResponses:    "interim-responses",
 	DatagramSessions:    "udp-sessions",
 	ObjectExpansion:     "object-expansion",
+	BatchWork:           "batch-work",
 	NamespaceExpansion:  "namespace-expansion",
 }
 

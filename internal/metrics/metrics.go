@@ -66,7 +66,9 @@ type Source struct {
 	// Changed is when the table was published last; zero = there is none.
 	Changed time.Time
 	// Tables is how many were published. Making them took Compile in sum, and having requests find them Publish.
-	Tables           uint64
+	Tables uint64
+	// Waiting is how many objects wait for a later table.
+	Waiting          int
 	Compile, Publish time.Duration
 	// Propagation is from the arrival of objects until what follows from them is served; nil: nobody has measured it.
 	Propagation *traffic.Histogram

@@ -102,7 +102,7 @@ func config(t testing.TB) Config {
 		Log:    func() accesslog.Stats { return accesslog.Stats{Written: 5, Dropped: 6} },
 		Traces: func() tracing.Stats { return tracing.Stats{Exported: 51, Failed: 52, Dropped: 53} },
 		Source: func() Source {
-			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500), Tables: 71, Publish: 1500 * time.Millisecond, Propagation: &traffic.Histogram{}}
+			return Source{Objects: 11, Problems: 1, Rejected: 2, Changed: time.UnixMilli(1700000000500), Tables: 71, Waiting: 3, Publish: 1500 * time.Millisecond, Propagation: &traffic.Histogram{}}
 		},
 		Load: func() server.Load {
 			l := server.Load{Waiting: [2]int{41, 42}, Addresses: 43}
@@ -198,6 +198,7 @@ func TestSeries(t *testing.T) {
 		"turnout_table_changed_timestamp_seconds":                         1700000000.5,
 		"turnout_source_objects":                                          11,
 		"turnout_source_problems":                                         1,
+		"turnout_objects_waiting":                                         3,
 		"turnout_table_changes_total":                                     71, "template_router_reload_failure": 0,
 		"turnout_routes_rejected":                                                                                          2,
 		"turnout_status_writes_total{outcome=written}":                                                                     21,

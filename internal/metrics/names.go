@@ -100,6 +100,7 @@ func sourceFamilies() families[Source] {
 		gauge("turnout_source_objects", "Objects in use.", number(func(s Source) int { return s.Objects })),
 		gauge("turnout_source_problems", "Files, documents and objects that cannot be used.", number(func(s Source) int { return s.Problems })),
 		gauge("turnout_routes_rejected", "Routes that are not admitted.", number(func(s Source) int { return s.Rejected })),
+		gauge("turnout_objects_waiting", "Objects whose changes wait for a later table, because their namespaces had their share of the last one.", number(func(s Source) int { return s.Waiting })),
 		counter("turnout_table_changes_total", "Tables published.", number(func(s Source) uint64 { return s.Tables })),
 		gauge("template_router_reload_failure", "Always 0: what cannot be served is rejected by itself, and no change is held up by it.", number(func(Source) int { return 0 })),
 		gauge("turnout_table_changed_timestamp_seconds", "When the routing table was changed last, in seconds since the epoch.",

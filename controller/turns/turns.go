@@ -1,0 +1,188 @@
+// Package turns divides the time of one goroutine among namespaces: items wait in a queue, and each
+// batch takes items of a bounded cost, those of namespaces that had least so far first.
+package turns
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// Budget is what the items of a batch may cost. The zero value takes nothing.
+type Budget struct {
+	left  int
+	large bool // an item that cost more than was left was taken
+}
+
+// NewBudget returns a budget of n units.
+func NewBudget(n int) Budget { return Budget{left: n} }
+
+// Unlimited returns a budget that takes all items.
+func Unlimited() Budget { return Budget{left: math.MaxInt} }
+
+// Queue is items that wait, each once. Items of a namespace are taken in the order in which they came.
+// Namespaces share by the cost of their items (start-time fair queueing: Goyal, Vin and Cheng,
+// SIGCOMM 1996): one that had nothing for a while comes before all that wait with much.
+//
+// A Queue belongs to one goroutine. It is made by New.
+type Queue[K comparable] struct {
+	namespace func(K) string
+	waiting   map[K]uint64 // by item: its stamp
+	tenants   map[string]*tenant[K]
+	ready     tenants[K]
+	now       int // virtual time: that of the item that was taken last
+}
+
+// tenant is the items of a namespace.
+type tenant[K comparable] struct {
+	name string
+	due  int // virtual time at which the next item may be taken
+	list []K // in order; those that are not waiting any more are skipped
+	at   int // index in Queue.ready, -1 = nothing waits
+}
+
+// New returns an empty queue.
+func New[K comparable](namespace func(K) string) *Queue[K] {
+	return &Queue[K]{namespace: namespace, waiting: make(map[K]uint64), tenants: make(map[string]*tenant[K])}
+}
+
+// Len returns the number of items that wait.
+func (q *Queue[K]) Len() int { return len(q.waiting) }
+
+// Add lets an item wait, unless it does. stamp says since when, as a number that grows.
+func (q *Queue[K]) Add(item K, stamp uint64) {
+	if _, there := q.waiting[item]; there {
+		return
+	}
+	q.waiting[item] = stamp
+	name := q.namespace(item)
+	t := q.tenants[name]
+	if t == nil {
+		t = &tenant[K]{name: name, at: -1}
+		q.tenants[name] = t
+	}
+	if len(t.list) > 64+2*len(q.waiting) { // of items that were removed and added again and again
+		t.list = slices.DeleteFunc(t.list, func(k K) bool { _, there := q.waiting[k]; return !there })
+	}
+	if t.list = append(t.list, item); t.at < 0 {
+		t.due = max(t.due, q.now)
+		heap.Push(&q.ready, t)
+	}
+}
+
+// Remove takes an item out, if it waits.
+func (q *Queue[K]) Remove(item K) { delete(q.waiting, item) }
+
+// Oldest returns the smallest stamp of the items that wait. The bool is false when none does.
+func (q *Queue[K]) Oldest() (stamp uint64, ok bool) {
+	stamp = math.MaxUint64
+	for _, s := range q.waiting {
+		stamp = min(stamp, s)
+	}
+	return stamp, len(q.waiting) > 0
+}
+
+// Take takes items until their costs reach the budget, which it lowers by what they cost. An item
+// that costs more than is left is taken once for each budget, beside the others, so that a batch is at
+// most the budget and one item, and large items do not delay small ones of other namespaces. do gets
+// each item with its stamp, before cost is called for the next one.
+func (q *Queue[K]) Take(budget *Budget, cost func(K) int, do func(item K, stamp uint64)) {
+	var later []*tenant[K] // whose next item is too large for this batch
+	for budget.left > 0 && len(q.ready) > 0 {
+		t := q.ready[0]
+		item, ok := q.next(t)
+		if !ok {
+			q.rest(t)
+			continue
+		}
+		c := max(cost(item), 1)
+		switch {
+		case c <= budget.left:
+			budget.left -= c
+		case budget.large:
+			heap.Remove(&q.ready, t.at)
+			later = append(later, t)
+			continue
+		default:
+			budget.large = true
+		}
+		stamp := q.waiting[item]
+		delete(q.waiting, item)
+		t.list = t.list[1:]
+		q.now = t.due
+		t.due += c
+		heap.Fix(&q.ready, 0)
+		do(item, stamp)
+	}
+	for _, t := range later {
+		heap.Push(&q.ready, t)
+	}
+	for len(q.ready) > 0 { // namespaces whose items have all been removed do not stay
+		t := q.ready[0]
+		if _, ok := q.next(t); ok {
+			break
+		}
+		q.rest(t)
+	}
+	if len(q.waiting) == 0 {
+		clear(q.tenants)
+		q.ready, q.now = nil, 0
+	}
+}
+
+// next returns the first item of a namespace that still waits.
+func (q *Queue[K]) next(t *tenant[K]) (item K, ok bool) {
+	for len(t.list) > 0 {
+		if _, ok = q.waiting[t.list[0]]; ok {
+			return t.list[0], true
+		}
+		t.list = t.list[1:]
+	}
+	t.list = nil
+	return item, false
+}
+
+// rest takes a namespace without items out of those that are ready. It is remembered for as long as
+// it had more than others.
+func (q *Queue[K]) rest(t *tenant[K]) {
+	heap.Remove(&q.ready, t.at)
+	for name, o := range q.tenants {
+		if o.at < 0 && o.due <= q.now {
+			delete(q.tenants, name)
+		}
+	}
+}
+
+// tenants is a heap of namespaces by the time at which they may go on.
+type tenants[K comparable] []*tenant[K]
+
+func (h tenants[K]) Len() int { return len(h) }
+
+func (h tenants[K]) Less(i, j int) bool {
+	if h[i].due != h[j].due {
+		return h[i].due < h[j].due
+	}
+	return h[i].name < h[j].name
+}
+
+func (h tenants[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+// Push is for container/heap.
+func (h *tenants[K]) Push(x any) {
+	t := x.(*tenant[K])
+	t.at = len(*h)
+	*h = append(*h, t)
+}
+
+// Pop is for container/heap.
+func (h *tenants[K]) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.at = -1
+	return t
+}
