@@ -134,8 +134,8 @@ func TestOneServiceOfManyRoutesIsDoneInBatches(t *testing.T) {
 	}
 	r.c.handleAll()
 	for route := range r.store.Load().Routes {
-		if route.Namespace() == "ns" && route.Pool().Targets(1)[0].Addr.Addr().String() != "10.0.0.2" {
-			t.Fatalf("%s has %v", route.Name(), route.Pool().Targets(1))
+		if servers := route.Pool().Servers(); route.Namespace() == "ns" && servers[0].Endpoint().Addr().Addr().String() != "10.0.0.2" {
+			t.Fatalf("%s has %v", route.Name(), servers[0].Endpoint().Addr())
 		}
 	}
 }
