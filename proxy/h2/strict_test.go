@@ -26,6 +26,7 @@ type strictPods struct {
 	onHead   func(q *strictRequest) // nil = nothing
 	onWhole  func(q *strictRequest) // nil = it is answered
 	requests []*strictRequest
+	deaf     bool // HTTP/2: they open no windows
 	conns1   []*strictConn
 	first    int // the last byte of the first address
 	n        int
@@ -41,6 +42,7 @@ type strictRequest struct {
 	answer   func(status int)
 	reset    func() // ends the HTTP/1.1 connection, or the HTTP/2 stream
 	refuse   func() // HTTP/2: REFUSED_STREAM
+	leave    func() // HTTP/2: GOAWAY
 }
 
 // newStrictPods starts n pods of a protocol.
@@ -56,7 +58,11 @@ func newStrictPodsAt(r *rig, protocol string, first, n int) *strictPods {
 			continue
 		}
 		p := r.pod2(first+i, func(_ *podConn, q *podRequest) { ps.whole(ps.of(q)) })
-		p.early = func(c *podConn, q *podRequest) { ps.head(ps.begin2(i, c, q)) }
+		p.early = func(c *podConn, q *podRequest) {
+			c.deaf = ps.deaf
+			ps.head(ps.begin2(i, c, q))
+		}
+		p.accept = []http2.Setting{{ID: http2.SettingInitialWindowSize, Val: 1 << 20}}
 	}
 	return ps
 }
@@ -160,7 +166,7 @@ func (c *strictConn) take() bool {
 			c.peer.Write(fmt.Appendf(nil, "HTTP/1.1 %d X\r\nContent-Length: 2\r\n\r\nok", status))
 		}
 		q.reset = func() { c.closed = true; c.peer.Reset() }
-		q.refuse = q.reset
+		q.refuse, q.leave = q.reset, func() {}
 		c.now = q
 		c.ps.head(q)
 	}
@@ -194,6 +200,7 @@ func (ps *strictPods) begin2(pod int, c *podConn, q *podRequest) *strictRequest 
 			c.flush()
 		}
 	}
+	s.leave = func() { _ = c.fr.WriteGoAway(q.id, http2.ErrCodeNo, nil) }
 	s.reset, s.refuse = reset(http2.ErrCodeInternal), reset(http2.ErrCodeRefusedStream)
 	return s
 }

@@ -53,22 +53,28 @@ func wholeCases() (all []wholeCase) {
 	return all
 }
 
-// wholeSize is the size of the victim's body, and keptSize the memory for kept bodies in which it just has a place.
-const (
-	wholeSize = 3000
-	keptSize  = 3 * 16 << 10
-)
-
 // wholeRun is the course of one case.
 type wholeRun struct {
 	wholeCase
+	pressed
 
-	t      *testing.T
-	r      *rig
-	pods   *strictPods
-	failed *strictRequest // the first attempt
-	begun  int            // uploads of others
+	t        *testing.T
+	r        *rig
+	pods     *strictPods
+	failed   *strictRequest // the first attempt
+	succeeds bool           // the client gets status 200 in spite of the pressure
 }
+
+// pressed is the memory for kept bodies and what competes for it.
+type pressed struct {
+	kept    int // Config.KeptBodies
+	size    int // of the victim's body
+	uploads int // of other clients, at each step with pressure
+	each    int // bytes of each
+}
+
+// tight is memory in which the victim's body just has a place.
+var tight = pressed{kept: 3 * 16 << 10, size: 3000, uploads: 6, each: 10000}
 
 // TestRequestIsWholeOrNotSent sends a request through every way to a second attempt while uploads of others use up the memory for
 // kept bodies. Each byte that pods get belongs to the request that it came in; a complete one has the body of its client, and the
@@ -80,7 +86,7 @@ func TestRequestIsWholeOrNotSent(t *testing.T) {
 			continue
 		}
 		cases++
-		if run := (&wholeRun{wholeCase: c, t: t}); run.play() > 1 {
+		if run := (&wholeRun{wholeCase: c, pressed: tight, t: t}); run.play() > 1 {
 			repeated++
 		}
 		if t.Failed() {
@@ -93,9 +99,34 @@ func TestRequestIsWholeOrNotSent(t *testing.T) {
 	}
 }
 
+// TestUploadsOfOthersDoNotEmptyRequests has as many uploads at once as it takes to use up the memory that a router has by default
+// for kept bodies. These are the forms in which requests were once sent with their length and without their body.
+func TestUploadsOfOthersDoNotEmptyRequests(t *testing.T) {
+	small := pressed{size: 16 << 10, uploads: 270, each: 16 << 10}
+	large := pressed{size: 3000, uploads: 33, each: 128 << 10}
+	for _, c := range []wholeRun{
+		{wholeCase: wholeCase{method: "PUT", body: "fixed", front: "h1", back: "h1", failure: "status", wait: "backoff"}, pressed: small},
+		{wholeCase: wholeCase{method: "PUT", body: "fixed", front: "h1", back: "h1", failure: "status", wait: "backoff", early: true}, pressed: small},
+		{wholeCase: wholeCase{method: "PUT", body: "chunked", front: "h1", back: "h1", failure: "status", wait: "backoff", midway: true}, pressed: small},
+		{wholeCase: wholeCase{method: "PUT", body: "chunked", front: "h1", back: "h1", failure: "reset", wait: "connect", midway: true}, pressed: small},
+		{wholeCase: wholeCase{method: "POST", body: "fixed", front: "h1", back: "h2", failure: "refuse", wait: "connect"}, pressed: small},
+		{wholeCase: wholeCase{method: "POST", body: "fixed", front: "h2", back: "h2", failure: "refuse", wait: "connect"}, pressed: large},
+		{wholeCase: wholeCase{method: "PUT", body: "fixed", front: "h2", back: "h2", failure: "status", wait: "backoff"}, pressed: large},
+	} {
+		c.pressure = "waiting"
+		t.Run(c.String(), func(t *testing.T) {
+			c.t = t
+			c.succeeds = true
+			if n := c.play(); n < 2 {
+				t.Errorf("pods got the request %d times", n)
+			}
+		})
+	}
+}
+
 // start makes the router, two pods that fail or not, and the pods that never respond to the uploads of others.
 func (w *wholeRun) start() {
-	w.r = newRigOn(w.t, memnet.New(1), func(cfg *proxy.Config) { cfg.KeptBodies = keptSize })
+	w.r = newRigOn(w.t, memnet.New(1), func(cfg *proxy.Config) { cfg.KeptBodies = w.kept })
 	w.pods = newStrictPods(w.r, w.back, 2)
 	w.pods.onHead = w.head
 	w.pods.onWhole = w.whole
@@ -111,7 +142,7 @@ func (w *wholeRun) start() {
 		}
 	}, w.pods.addrs()...)
 	silent := newStrictPodsAt(w.r, "h2", 10, 1)
-	silent.onWhole = func(*strictRequest) {}
+	silent.deaf, silent.onWhole = true, func(*strictRequest) {}
 	for _, namespace := range []string{"ns", "other"} {
 		w.r.route("sink", "sink-"+namespace+".test", func(s *routing.RouteSpec) { h2c(s); s.Namespace = namespace }, silent.addrs()...)
 	}
@@ -119,12 +150,16 @@ func (w *wholeRun) start() {
 
 // press has other clients send uploads, in the namespace of the victim and in another one, more than can be kept.
 func (w *wholeRun) press(step string) {
-	if w.pressure == "always" || w.pressure == "waiting" && step == "waiting" {
+	if w.pressure != "always" && (w.pressure != "waiting" || step != "waiting") {
+		return
+	}
+	const streams = 90 // of a connection
+	for left := w.uploads; left > 0; left -= streams {
 		cl := w.r.connect()
-		for i := range uint32(6) {
-			w.begun++
-			cl.headers(2*i+1, false, ":method", "POST", ":scheme", "http", ":authority", []string{"sink-ns.test", "sink-other.test"}[i%2], ":path", "/")
-			cl.data(2*i+1, true, strings.Repeat("p", 10000))
+		for i := range uint32(min(left, streams)) {
+			host := []string{"sink-ns.test", "sink-other.test"}[i%2]
+			cl.headers(2*i+1, false, ":method", "POST", ":scheme", "http", ":authority", host, ":path", "/", "content-length", strconv.Itoa(w.each))
+			cl.data(2*i+1, w.each <= 16<<10, strings.Repeat("p", min(w.each, 16<<10))) // the beginning reserves what is announced
 		}
 		cl.run()
 	}
@@ -153,11 +188,10 @@ func (w *wholeRun) fail() {
 		return
 	}
 	if w.wait == "connect" {
-		for i, addr := range w.pods.addrs() {
-			if i != w.failed.pod {
-				w.r.net.HangDial(addr)
-			}
+		for _, addr := range w.pods.addrs() {
+			w.r.net.HangDial(addr)
 		}
+		w.failed.leave()
 	}
 	switch w.failure {
 	case "reset":
@@ -173,7 +207,7 @@ func (w *wholeRun) fail() {
 // play runs the case and returns how often pods got the request.
 func (w *wholeRun) play() (attempts int) {
 	w.start()
-	r, body := w.r, strings.Repeat("victim ", wholeSize/7)
+	r, body := w.r, strings.Repeat("victim: ", w.size/8)
 	if w.body == "none" {
 		body = ""
 	}
@@ -205,20 +239,30 @@ func (w *wholeRun) play() (attempts int) {
 	}
 	r.net.Run()
 	w.press("after")
-	r.net.Advance(6 * time.Second) // backoff, connect timeout
-	for range 3 {
+	wait := 1100 * time.Millisecond // longer than the backoff
+	if w.wait == "connect" {
+		wait = 5500 * time.Millisecond // longer than the connect timeout
+	}
+	r.net.Advance(wait)
+	for range 4 { // before idle connections are closed
 		r.get1("/next").want(w.t, 200)
 	}
-	r.net.Advance(40 * time.Second)
+	r.net.Advance(3 * time.Minute) // the uploads that nobody answers end
 	w.pods.check(w.t)
 	for _, q := range w.pods.requests {
 		if q.path == "/victim" {
 			attempts++
 		}
+		if !q.complete && !w.early && q != w.failed {
+			w.t.Errorf("pod %d got %d bytes of %s and then nothing", q.pod, len(q.body), q.path)
+		}
 	}
 	status := v.status()
 	if w.pods.complete("/victim") == 0 && status == 200 && !w.early {
 		w.t.Errorf("the client got %d, and no pod the whole request", status)
+	}
+	if w.succeeds && status != 200 {
+		w.t.Errorf("the client got %d, want 200", status)
 	}
 	repeatable := w.body != "trailers" && w.method != "POST" || w.failure == "none"
 	if w.pressure == "none" && repeatable && status != 200 && !(w.wait == "queue" && w.failure == "reset") {
