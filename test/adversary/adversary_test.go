@@ -62,7 +62,7 @@ func TestAdversary(t *testing.T) {
 		}
 	}
 	started := time.Now()
-	var next, done, asked atomic.Uint64
+	var next, done, asked, failed atomic.Uint64
 	next.Store(*firstSeed)
 	var all sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
@@ -77,12 +77,13 @@ func TestAdversary(t *testing.T) {
 				done.Add(1)
 				if w != nil {
 					asked.Add(uint64(w.answered))
+					failed.Add(uint64(w.failed))
 				}
 			}
 		})
 	}
 	all.Wait()
-	t.Logf("seeds %d to %d: %d requests of bystanders got what they must, in %v", *firstSeed, *firstSeed+done.Load()-1, asked.Load(), time.Since(started).Round(time.Millisecond))
+	t.Logf("seeds %d to %d: %d requests of bystanders got what they must, %d were refused and not kept, in %v", *firstSeed, *firstSeed+done.Load()-1, asked.Load(), failed.Load(), time.Since(started).Round(time.Millisecond))
 	if asked.Load() == 0 {
 		t.Error("no bystander got an answer")
 	}

@@ -7,6 +7,9 @@
 // whose. Afterwards nobody does anything any more, time passes, and nothing may be left: no exchange, lease, queued request,
 // connection, tunnel or buffer.
 //
+// The memory for kept request bodies is small and always used up by uploads that do not end (presser), so that requests are
+// sent again with and without their turn in it. Pods compare the requests of bystanders with what these have sent.
+//
 //	go test ./test/adversary -runs 1000         seeds 1 to 1000
 //	go test ./test/adversary -seed 77 -runs 1   that one again
 package adversary

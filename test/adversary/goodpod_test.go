@@ -74,6 +74,7 @@ func (c *goodConn1) end() {
 		return
 	}
 	p, method, got := c.p, c.h.method, sum(c.body)
+	c.w.whole(p.token, method, c.body)
 	c.w.net.After(p.delay, func() { c.answer(p, method, got) })
 }
 
@@ -255,6 +256,7 @@ func (c *goodConn2) data(f *flow, p []byte, end bool) {
 }
 
 func (c *goodConn2) serve(f *flow, q *call) {
+	c.w.whole(q.p.token, q.method, q.body)
 	c.w.net.After(q.p.delay, func() {
 		if c.gone || f.closed() {
 			return

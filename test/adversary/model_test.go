@@ -123,6 +123,9 @@ func (w *world) newAsk(who, host string) *ask {
 		}
 		a.expect = w.chance(20)
 	}
+	if host == "recycle.test" {
+		a.refuse = w.n(3)
+	}
 	a.bound = a.delay*time.Duration(a.pieces) + patience
 	return a
 }
@@ -131,6 +134,7 @@ func (w *world) newAsk(who, host string) *ask {
 func (w *world) begin(a *ask) {
 	a.sent = w.now()
 	w.asks = append(w.asks, a)
+	w.byToken[a.token] = a
 	w.logf("%v", a)
 }
 
@@ -153,6 +157,8 @@ func (w *world) finish(a *ask) {
 		got = unzip(got)
 	}
 	switch {
+	case a.status == 502 && a.mayFail():
+		w.failed++
 	case a.status != 200:
 		w.failf("%v: status %d, want 200", a, a.status)
 	case a.reached != a.token:

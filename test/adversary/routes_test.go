@@ -102,6 +102,7 @@ func (w *world) addRoute(host, namespace string, kind int, protocol protocol.Pro
 		spec.Termination = routing.TermPassthrough
 	case "evil1.test", "evil2.test":
 		spec.EjectAfterErrors = w.n(5)
+		spec.Policy.Retry = &routing.RetrySpec{Codes: []int{404, 500, 503}, Attempts: w.some(1, 3), Backoff: oneOf(w, 0, time.Duration(w.n(900))*time.Millisecond)}
 	}
 	w.routes[host] = spec
 	w.hosts = append(w.hosts, host)

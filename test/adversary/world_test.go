@@ -42,7 +42,9 @@ type world struct {
 	refused  map[string]int // by token, by pods that recycle connections
 	dropped  time.Duration  // when a pod dropped a request last
 	asks     []*ask
-	answered int // requests of bystanders that got what they must
+	byToken  map[string]*ask // the same
+	failed   int             // requests of bystanders that ended with 502, as they may
+	answered int             // requests of bystanders that got what they must
 	failures []string
 }
 
@@ -50,7 +52,7 @@ type world struct {
 func newWorld(t testing.TB, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x616476)), net: memnet.New(seed),
-		store: routing.NewStore(), registry: balancer.NewRegistry(), routes: map[string]*routing.RouteSpec{}, keys: map[string]bool{}, refused: map[string]int{},
+		store: routing.NewStore(), registry: balancer.NewRegistry(), routes: map[string]*routing.RouteSpec{}, keys: map[string]bool{}, byToken: map[string]*ask{}, refused: map[string]int{},
 	}
 	w.began = w.net.Now()
 	w.registry.SetClock(clock{w.net})
@@ -75,7 +77,7 @@ func (w *world) assemble(loops int) {
 	w.path, err = server.NewRequestPath(server.Config{
 		Loops: loops, Store: w.store, Registry: w.registry,
 		Panicked: func(where string, v any, stack []byte) { w.failf("%s: %v\n%s", where, v, stack) },
-		Proxy:    proxy.Config{AccessLog: story{w}, Seed: w.seed<<1 + 1, Compression: proxy.NewCompression("text/compressible")},
+		Proxy:    proxy.Config{AccessLog: story{w}, Seed: w.seed<<1 + 1, Compression: proxy.NewCompression("text/compressible"), KeptBodies: w.keptBodies()},
 	}, func(loops int, cfg reactor.Config) (made []*reactor.Loop, _ error) {
 		for range loops {
 			made = append(made, reactor.NewOn(w.net, cfg))
@@ -181,6 +183,7 @@ func (w *world) live() {
 	for range w.some(2, 8) {
 		w.net.After(w.pause(), w.startAdversary)
 	}
+	w.startPresser()
 	w.net.After(w.pause(), w.change)
 	w.net.Advance(adversity)
 	w.calm = true
