@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"turnout/routing/header"
+	"turnout/internal/wire/field"
 )
 
 // ParseCaptures reads NAME:LENGTH items, separated by commas.
@@ -19,7 +19,7 @@ func ParseCaptures(s string) ([]Capture, error) {
 		if !ok || strings.Contains(length, ":") {
 			return nil, fmt.Errorf("invalid HTTP header capture specification: %s", item)
 		}
-		if !header.IsName(name) {
+		if !field.IsToken(name) {
 			return nil, fmt.Errorf("invalid HTTP header name: %s", name)
 		}
 		most, err := parseCaptureLength(length)
@@ -40,7 +40,7 @@ func ParseCookieCapture(s string) (Capture, error) {
 	if !ok || strings.Contains(length, ":") {
 		return Capture{}, fmt.Errorf("invalid HTTP cookie capture specification: %s", s)
 	}
-	if bare := strings.TrimSuffix(name, "="); !header.IsName(bare) {
+	if bare := strings.TrimSuffix(name, "="); !field.IsToken(bare) {
 		return Capture{}, fmt.Errorf("invalid HTTP cookie name: %s", bare)
 	}
 	most, err := parseCaptureLength(length)

@@ -52,7 +52,7 @@ func (ex *Exchange) requestPolicy() (cookie []byte, failed Reason) {
 	if special != 0 {
 		cookie = ex.settle(h, pol, &seen)
 	}
-	if pol.SessionHeader || pol.SessionTimeout > 0 {
+	if pol.SessionHeader.IsSet() || pol.SessionTimeout > 0 {
 		cookie = ex.session(h, pol, cookie)
 	}
 	ip := ex.forward(pol.Forwarded, &seen)
@@ -177,7 +177,7 @@ func (ex *Exchange) settle(h *Head, pol *routing.Policy, seen *forwardedSeen) (c
 	for _, f := range h.Fields {
 		switch classify(f.Name) {
 		case kindCookie:
-			if ex.route.CookieName() == "" || pol.SessionHeader {
+			if ex.route.CookieName() == "" || pol.SessionHeader.IsSet() {
 				break
 			}
 			rest, value, found := ex.takeCookie(f.Value, ex.route.CookieName())

@@ -86,7 +86,7 @@ func (ex *Exchange) restrict(kind sectionKind, h *Head) Reason {
 			ex.cfg.ReasonHeader && string(name) == reasonField,
 			pol.HSTS != "" && string(name) == hstsField,
 			pol.CORS != nil && cors.Is(name),
-			pol.SessionHeader && string(name) == ex.route.CookieName():
+			pol.SessionHeader.IsSet() && string(name) == pol.SessionHeader.String():
 			continue
 		}
 		kept = append(kept, f)
@@ -167,8 +167,8 @@ func (ex *Exchange) finalFields(h *Head) (failed Reason) {
 // setSession replaces the router's session cookie or field in h. cookies: h may set the cookie.
 func (ex *Exchange) setSession(h *Head, pol *routing.Policy, cookies bool) {
 	switch {
-	case pol.SessionHeader:
-		h.Fields = field.Delete(h.Fields, ex.route.CookieName())
+	case pol.SessionHeader.IsSet():
+		h.Fields = field.Delete(h.Fields, pol.SessionHeader.String())
 	case cookies:
 		h.Fields = dropCookie(h.Fields, ex.route.CookieName())
 	}
@@ -183,8 +183,8 @@ func (ex *Exchange) addCookie(h *Head, pol *routing.Policy) {
 	value := ex.lease.Server().Cookie()
 	m := &ex.scratch
 	b := m.Begin(len(ex.route.CookieName()) + 1 + len(value) + sessionEnd + len(pol.CookieAttributes))
-	if pol.SessionHeader {
-		h.addField(ex.route.CookieName(), m.End(ex.appendSession(b, value, pol)))
+	if pol.SessionHeader.IsSet() {
+		h.addField(pol.SessionHeader.String(), m.End(ex.appendSession(b, value, pol)))
 	} else {
 		b = ex.appendSession(append(append(b, ex.route.CookieName()...), '='), value, pol)
 		h.addField("set-cookie", m.End(append(b, pol.CookieAttributes...)))

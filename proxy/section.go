@@ -134,7 +134,7 @@ func (ex *Exchange) restrictRequest(h *Head) (failed Reason) {
 		case classify(name) != kindPlain, ex.req.Options != nil && nominated(ex.req.Options, name),
 			cfg.UniqueID != nil && string(name) == string(cfg.UniqueID.name),
 			ex.w.tracer.Tracing != nil && classifyTrace(name).format()&ex.w.tracer.cfg.Formats != 0,
-			pol.SessionHeader && string(name) == ex.route.CookieName(),
+			pol.SessionHeader.IsSet() && string(name) == pol.SessionHeader.String(),
 			ex.client.Identity != nil && field.Index(ex.client.Identity.Fields, string(name)) >= 0:
 			continue
 		}

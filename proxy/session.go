@@ -16,11 +16,11 @@ const sessionEnd = 14
 // session returns what a request says of its session, nil if that is nothing, or over: the value of the sticky cookie, or of the field that does the same, which
 // endpoints do not get.
 func (ex *Exchange) session(h *Head, pol *routing.Policy, value []byte) []byte {
-	if pol.SessionHeader {
-		if value = field.Get(h.Fields, ex.route.CookieName()); value == nil {
+	if pol.SessionHeader.IsSet() {
+		if value = field.Get(h.Fields, pol.SessionHeader.String()); value == nil {
 			return nil
 		}
-		h.Fields = field.Delete(h.Fields, ex.route.CookieName())
+		h.Fields = field.Delete(h.Fields, pol.SessionHeader.String())
 	}
 	if pol.SessionTimeout <= 0 || value == nil {
 		return value

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"turnout/balancer"
+	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -19,18 +20,18 @@ func TestSessions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(_ *Config, s *routing.RouteSpec) {
 				s.Targets = targets("a", "b", "c", "d")
-				s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", c.header, c.timeout
+				s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", carried(c.header), c.timeout
 				if !c.header {
 					s.Policy.CookieAttributes = "; path=/; Max-Age=3600"
 				}
 			})
 			ask := func(value string) (given, server string) {
 				t.Helper()
-				field := "cookie: other=1; x-session=" + value
+				line := "cookie: other=1; x-session=" + value
 				if c.header {
-					field = "x-session: " + value
+					line = "x-session: " + value
 				}
-				r.ask("GET /", field)
+				r.ask("GET /", line)
 				r.ready()
 				if got := fieldsOf(&r.sent, "x-session", "cookie"); strings.Contains(got, "session") {
 					t.Errorf("the endpoint got %q", got)
@@ -79,7 +80,7 @@ func TestSessions(t *testing.T) {
 // TestSessionsAllocateNothing.
 func TestSessionsAllocateNothing(t *testing.T) {
 	r := newRig(t, func(_ *Config, s *routing.RouteSpec) {
-		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
+		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", carried(true), time.Hour
 	})
 	quiet := silent{}
 	r.w.cfg.Upstreams, r.w.cfg.AccessLog = &quiet, nil
@@ -136,4 +137,12 @@ func TestListenersDecideWhatIsMisdirected(t *testing.T) {
 		}
 		r.logged = nil
 	}
+}
+
+// carried returns the name of the session's field, or none.
+func carried(header bool) (name field.CarriedName) {
+	if header {
+		name, _ = field.NewCarriedName("X-Session")
+	}
+	return name
 }

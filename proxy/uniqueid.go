@@ -92,8 +92,8 @@ var idSamples = map[string]idKind{
 // sign; runs of blanks become one. A variable that is not known here stands as "-":
 // warnings has a line for each.
 func NewUniqueID(cfg UniqueIDConfig) (u *UniqueID, warnings []string, err error) {
-	if !header.IsName(cfg.Header) {
-		return nil, nil, fmt.Errorf("invalid HTTP header name: %s", cfg.Header)
+	if err := field.CheckName(field.AddRequest, cfg.Header); err != nil {
+		return nil, nil, err
 	}
 	items, err := logformat.Parse(cfg.Format)
 	if err != nil {

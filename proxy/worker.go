@@ -138,7 +138,7 @@ func NewWorker(cfg Config) (*Worker, error) {
 	if cfg.LoopID == "" {
 		cfg.LoopID = DefaultLoopID
 	}
-	if !header.IsName(cfg.LoopID) {
+	if !field.IsToken(cfg.LoopID) {
 		return nil, fmt.Errorf("cannot make a proxy worker: the loop id %q is no token", cfg.LoopID)
 	}
 	w := &Worker{cfg: &cfg, timeouts: cfg.Timeouts, loopID: []byte(cfg.LoopID), scale: traffic.NewScale(), tracer: newTracer(cfg.Tracing, cfg.Seed, cfg.Rehearse)}

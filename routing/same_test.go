@@ -9,6 +9,7 @@ import (
 
 	"turnout/balancer"
 	"turnout/internal/testkit/testaddr"
+	"turnout/internal/wire/field"
 	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/redirect"
@@ -44,6 +45,9 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 	case *balancer.HTTPCheck:
 		*at = balancer.NewHTTPCheck(balancer.Request{Path: "/", Least: 200, Most: 299})
 		return
+	case *field.CarriedName:
+		*at, _ = field.NewCarriedName("x-session")
+		return
 	case *[]balancer.Target:
 		*at = []balancer.Target{{ID: "another", Addr: testaddr.Parse("10.9.9.9:80"), Weight: 1}}
 		return
@@ -66,7 +70,7 @@ func altered(t *testing.T, name string, v reflect.Value, c *CertificateSpec) {
 func eachField(of reflect.Type, name string, index []int, yield func(name string, index []int)) {
 	for i := range of.NumField() {
 		f, path := of.Field(i), append(append([]int(nil), index...), i)
-		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[balancer.HTTPCheck]() {
+		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[balancer.HTTPCheck]() && f.Type != reflect.TypeFor[field.CarriedName]() {
 			eachField(f.Type, name+f.Name+".", path, yield)
 			continue
 		}

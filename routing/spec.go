@@ -8,6 +8,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/keypair"
 	"turnout/internal/ratelimit"
+	"turnout/internal/wire/field"
 	"turnout/routing/cors"
 	"turnout/routing/header"
 	"turnout/routing/redirect"
@@ -202,7 +203,9 @@ type Policy struct {
 	Retry          *RetrySpec    // besides what the router tries again anyway; nil = nothing. Equal ones must be one object
 	CORS           *cors.Rule    // who of other origins may read answers; nil = the endpoint says that
 	SessionTimeout time.Duration // for how long the sticky cookie is heeded, from the first answer on; 0 = without an end. The time is part of its value
-	SessionHeader  bool          // RouteSpec.CookieName is no cookie but a field, in lower-case letters, of requests and answers, whose value is that of the cookie
+	// SessionHeader is the field of requests and responses that carries the session instead of a cookie. RouteSpec.CookieName is
+	// its text then. Not set = a cookie does.
+	SessionHeader field.CarriedName
 
 	// What is compiled is made once per content, so that two policies are the same
 	// if they are ==.

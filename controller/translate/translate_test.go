@@ -19,6 +19,7 @@ import (
 	"turnout/internal/certchain"
 	"turnout/internal/target"
 	"turnout/internal/testkit/testaddr"
+	"turnout/internal/wire/field"
 	"turnout/internal/wire/protocol"
 	"turnout/routing"
 )
@@ -370,7 +371,7 @@ func TestGolden(t *testing.T) {
 		Balance:    balancer.LeastConn,
 		Targets:    []balancer.Target{{ID: "ept:a", Addr: testaddr.Of(addr), Weight: 1, Protocol: protocol.HTTP2, Service: "a"}},
 	}
-	compareAddr := cmpopts.EquateComparable(target.Addr{}, balancer.HTTPCheck{})
+	compareAddr := cmpopts.EquateComparable(target.Addr{}, field.CarriedName{}, balancer.HTTPCheck{})
 	got := translated(t, Options{}, r)
 	if diff := cmp.Diff(want, *got.Spec, compareAddr); diff != "" {
 		t.Errorf("edge: (-want +got):\n%s", diff)

@@ -42,7 +42,7 @@ func (i *inquiry) explainRoute() {
 	i.heads()
 	i.endpoints(r)
 	if r.CookieName() != "" && !r.Termination().Relays() {
-		i.a.Cookie = &Cookie{Name: r.CookieName(), Header: p.SessionHeader, Lasts: Duration(p.SessionTimeout), Used: i.run.record.Sticky == proxy.StickyUsed, Sent: i.run.record.Inserted}
+		i.a.Cookie = &Cookie{Name: r.CookieName(), Header: p.SessionHeader.IsSet(), Lasts: Duration(p.SessionTimeout), Used: i.run.record.Sticky == proxy.StickyUsed, Sent: i.run.record.Inserted}
 	}
 	if i.x.cfg.Recent != nil {
 		i.a.Recent = i.x.cfg.Recent(r.Namespace(), r.Name())

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"turnout/internal/wire/field"
 	"turnout/proxy"
 	"turnout/routing"
 	"turnout/routing/cors"
@@ -51,7 +52,10 @@ var sectionPolicies = map[string]sectionPolicy{
 		pod:   []string{"set-cookie"},
 	},
 	"session header": {
-		route: func(s *routing.RouteSpec) { s.CookieName, s.Policy.SessionHeader = "x-session", true },
+		route: func(s *routing.RouteSpec) {
+			s.CookieName = "x-session"
+			s.Policy.SessionHeader, _ = field.NewCarriedName(s.CookieName)
+		},
 		pod:   []string{"x-session"}, client: []string{"x-session"}, received: []string{"x-session", ""},
 	},
 	"HSTS": {

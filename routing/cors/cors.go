@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"turnout/internal/wire/field"
 )
 
 // Config is a Rule as plain data. "*" alone in a list stands for everything.
@@ -122,7 +124,7 @@ func parse(text string) (origin, error) {
 // list joins tokens, and tells whether "*" is among them: then there is nothing to join.
 func list(tokens []string) (joined []byte, all bool, err error) {
 	for _, t := range tokens {
-		if !isToken(t) {
+		if !field.IsToken(t) {
 			return nil, false, fmt.Errorf("%.200q is no token", t)
 		}
 		if t == "*" {
@@ -133,15 +135,4 @@ func list(tokens []string) (joined []byte, all bool, err error) {
 		return nil, false, nil
 	}
 	return []byte(strings.Join(tokens, ", ")), false, nil
-}
-
-// isToken reports a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if ('0' > c || c > '9') && ('a' > c|0x20 || c|0x20 > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 1024
 }

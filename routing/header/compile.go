@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"turnout/internal/wire/field"
 )
 
 // Compile compiles a list in its order. What cannot be compiled is left out: errs has
@@ -26,24 +28,12 @@ func Compile(side Side, list []Action) (a *Actions, errs []error) {
 }
 
 func compile(side Side, a Action) (op, error) {
-	if !IsName(a.Name) {
-		return op{}, fmt.Errorf("invalid HTTP header name: %s", a.Name)
+	if err := field.CheckName(a.use(side), a.Name); err != nil {
+		return op{}, err
 	}
 	name := strings.ToLower(a.Name)
-	if isFraming(name) {
-		return op{}, fmt.Errorf("header %s: the router frames messages and ends connections itself", a.Name)
-	}
-	if side == Request && name == "cdn-loop" {
-		return op{}, fmt.Errorf("header %s: it says which proxies a request has passed, so that loops end", a.Name)
-	}
 	if a.Delete {
-		if side == Request && name == "host" {
-			return op{}, fmt.Errorf("header %s: a request cannot be without it", a.Name)
-		}
 		return op{name: []byte(name), remove: true}, nil
-	}
-	if a.Add && side == Request && name == "host" {
-		return op{}, fmt.Errorf("header %s: a request has one", a.Name)
 	}
 	parts, err := parse(side, a.Value)
 	if err != nil {
@@ -52,33 +42,21 @@ func compile(side Side, a Action) (op, error) {
 	return op{name: []byte(name), add: a.Add, parts: parts}, nil
 }
 
-// IsName reports whether s is a field name (RFC 9110 section 5.1).
-func IsName(s string) bool {
-	for i := range len(s) {
-		if !isNameByte(s[i]) {
-			return false
-		}
+// use returns how an action changes its field.
+func (a *Action) use(side Side) field.Use {
+	switch {
+	case side == Response:
+		return field.ChangeResponse
+	case a.Delete:
+		return field.DeleteRequest
+	case a.Add:
+		return field.AddRequest
 	}
-	return s != "" && len(s) <= 1024
-}
-
-func isNameByte(c byte) bool {
-	return isAlphanumeric(c) || strings.IndexByte("-!#$%&'*+.^_`|~", c) >= 0
+	return field.SetRequest
 }
 
 func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
-
-// isFraming: fields that say where a message ends or what becomes of a connection (RFC
-// 9112 section 6, RFC 9110 section 7.6.1). A second opinion about them is how requests
-// are smuggled.
-func isFraming(name string) bool {
-	switch name {
-	case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "http2-settings":
-		return true
-	}
-	return false
 }
 
 var (

@@ -165,7 +165,7 @@ func FuzzParseList(f *testing.F) {
 		var items []string
 		for _, a := range list {
 			switch {
-			case !IsName(a.Name) || a.Delete && a.Value != "":
+			case !field.IsToken(a.Name) || a.Delete && a.Value != "":
 				t.Fatalf("%q: %+v", text, a)
 			case a.Delete:
 				items = append(items, url.QueryEscape(a.Name)+":Delete")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"turnout/internal/wire/field"
 )
 
 // ErrNoList is the error of ParseList for an empty text.
@@ -46,7 +48,7 @@ func parseItem(item string) (Action, error) {
 		parts[i] = decoded
 	}
 	a := Action{Name: parts[0]}
-	if !IsName(a.Name) {
+	if !field.IsToken(a.Name) {
 		return Action{}, fmt.Errorf("invalid HTTP header name: %s", a.Name)
 	}
 	if len(parts) == 3 {
@@ -79,7 +81,7 @@ func ParseActions(side Side) func(text string) (*Actions, error) {
 
 // ParseName reads a field name (RFC 9110 section 5.1); "" = none.
 func ParseName(s string) (string, error) {
-	if s != "" && !IsName(s) {
+	if s != "" && !field.IsToken(s) {
 		return "", fmt.Errorf("invalid HTTP header name: %s", s)
 	}
 	return s, nil
@@ -89,7 +91,7 @@ func ParseName(s string) (string, error) {
 func NameOf(s string) string {
 	name := []byte(s)
 	for i, c := range name {
-		if !isNameByte(c) {
+		if !field.IsToken(string(rune(c))) {
 			name[i] = '-'
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"turnout/balancer"
 	"turnout/internal/testkit"
 	"turnout/internal/testkit/testaddr"
+	"turnout/internal/wire/field"
 	"turnout/routing"
 	"turnout/routing/cors"
 	"turnout/routing/header"
@@ -252,7 +253,7 @@ func TestMirrorsOverSockets(t *testing.T) {
 func TestSessionsOverSockets(t *testing.T) {
 	router := testkit.StartRouter(t, 2, nil)
 	router.PublishRules(t, ruleOf(func(s *routing.RuleSpec) {
-		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", true, time.Hour
+		s.CookieName, s.Policy.SessionHeader, s.Policy.SessionTimeout = "x-session", carriedName("x-session"), time.Hour
 		s.Backends = []routing.BackendSpec{{Key: "v1", Weight: 1, Targets: named(t, "v1")}, {Key: "v2", Weight: 1, Targets: named(t, "v2")}}
 	}))
 	seen := map[string]bool{}
@@ -269,4 +270,13 @@ func TestSessionsOverSockets(t *testing.T) {
 	if len(seen) != 2 {
 		t.Errorf("new clients come to %v alone", seen)
 	}
+}
+
+// carriedName returns a name that a session may have.
+func carriedName(text string) field.CarriedName {
+	name, err := field.NewCarriedName(text)
+	if err != nil {
+		panic(err)
+	}
+	return name
 }

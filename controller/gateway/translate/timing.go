@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"turnout/internal/wire/field"
 	"turnout/routing"
-	"turnout/routing/header"
 )
 
 // Longest is the longest time that a rule may say, and what it has that says that there is no limit.
@@ -95,19 +94,23 @@ func Session(p *routing.Policy, s *gatewayv1.SessionPersistence, seed string, se
 		sum := sha256.Sum256([]byte(seed))
 		name = "session-" + hex.EncodeToString(sum[:8])
 	}
-	if !header.IsName(name) {
+	if !field.IsToken(name) {
 		return "", unsupportedf("session name %q is no token", name)
 	}
 	p.SessionTimeout = timeout
 	switch kind := value(s.Type, gatewayv1.CookieBasedSessionPersistence); kind {
 	case gatewayv1.HeaderBasedSessionPersistence:
-		p.CookieAttributes, p.SessionHeader = "", true
-		return strings.ToLower(name), nil
+		carried, err := field.NewCarriedName(name)
+		if err != nil {
+			return "", unsupportedf("session name: %v", err)
+		}
+		p.CookieAttributes, p.SessionHeader = "", carried
+		return carried.String(), nil
 	case gatewayv1.CookieBasedSessionPersistence:
 	default:
 		return "", unsupportedf("session persistence of type %q is unknown", kind)
 	}
-	p.SessionHeader, p.CookieAttributes = false, "; path=/; HttpOnly"
+	p.SessionHeader, p.CookieAttributes = field.CarriedName{}, "; path=/; HttpOnly"
 	if secure {
 		p.CookieAttributes += "; Secure"
 	}

@@ -241,6 +241,13 @@ func TestSession(t *testing.T) {
 		"kept by clients":          {&gatewayv1.SessionPersistence{SessionName: new("S"), AbsoluteTimeout: hour, CookieConfig: permanent}, false, "S|; path=/; HttpOnly; Max-Age=3600|false 1h0m0s"},
 		"kept for ever":            {&gatewayv1.SessionPersistence{SessionName: new("S"), CookieConfig: permanent}, false, "wrong"},
 		"header":                   {&gatewayv1.SessionPersistence{SessionName: new("X-S"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "x-s||true 0s"},
+		"header Transfer-Encoding": {&gatewayv1.SessionPersistence{SessionName: new("Transfer-Encoding"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header content-length":    {&gatewayv1.SessionPersistence{SessionName: new("content-length"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header Connection":        {&gatewayv1.SessionPersistence{SessionName: new("Connection"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header Host":              {&gatewayv1.SessionPersistence{SessionName: new("Host"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header CDN-Loop":          {&gatewayv1.SessionPersistence{SessionName: new("CDN-Loop"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header X-Forwarded-For":   {&gatewayv1.SessionPersistence{SessionName: new("X-Forwarded-For"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
+		"header Set-Cookie":        {&gatewayv1.SessionPersistence{SessionName: new("Set-Cookie"), Type: new(gatewayv1.HeaderBasedSessionPersistence)}, true, "wrong"},
 		"no token":                 {&gatewayv1.SessionPersistence{SessionName: new("a b")}, false, "wrong"},
 		"no time":                  {&gatewayv1.SessionPersistence{AbsoluteTimeout: new(gatewayv1.Duration("x"))}, false, "wrong"},
 		"another type":             {&gatewayv1.SessionPersistence{Type: new(gatewayv1.SessionPersistenceType("X"))}, false, "wrong"},
@@ -249,7 +256,7 @@ func TestSession(t *testing.T) {
 		var p routing.Policy
 		got := "wrong"
 		if name, wrong := Session(&p, c.s, "seed", c.secure); wrong == nil {
-			got = fmt.Sprintf("%s|%s|%t %s", name, p.CookieAttributes, p.SessionHeader, p.SessionTimeout)
+			got = fmt.Sprintf("%s|%s|%t %s", name, p.CookieAttributes, p.SessionHeader.IsSet(), p.SessionTimeout)
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", what, got, c.want)
